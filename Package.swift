@@ -82,6 +82,14 @@ let package = Package(
       ],
       swiftSettings: strict),
 
+    // `dormouse wrap`: the daemon's parts around one program.
+    .target(
+      name: "Wrap",
+      dependencies: [
+        "CLinux", "Control", "Daemon", "Lifecycle", "Linux", "Policy", "PolicyFile", "Supervision",
+      ],
+      swiftSettings: strict),
+
     // Beside the daemon: what measures a worker's resume, examines a machine, and records footprints.
     .target(
       name: "Bench",
@@ -103,7 +111,7 @@ let package = Package(
       dependencies: [
         "Policy", "Lifecycle", "PolicyFile", "Journal", "Linux", "Hibernation", "Supervision",
         "Bench", "Daemon", "Doctor", "FootprintRecording", "Control", "FootprintTrace",
-        "JSONLines", "Simulation",
+        "JSONLines", "Simulation", "Wrap",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       swiftSettings: compact),
@@ -118,7 +126,13 @@ let package = Package(
       swiftSettings: strict),
 
     // What tests share: no product of this package, and no Foundation.
-    .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: strict),
+    .target(
+      name: "TestSupport", dependencies: ["JSONLines"], path: "Tests/TestSupport",
+      swiftSettings: strict),
+    // Stand-ins for the daemon's loop.
+    .target(
+      name: "DaemonFakes", dependencies: ["Daemon", "Linux", "Policy", "TestSupport"],
+      path: "Tests/DaemonFakes", swiftSettings: strict),
 
     .testTarget(name: "ChecksumTests", dependencies: ["Checksum"], swiftSettings: strict),
     .testTarget(name: "JSONLinesTests", dependencies: ["JSONLines"], swiftSettings: strict),
@@ -180,8 +194,16 @@ let package = Package(
     .testTarget(
       name: "DaemonTests",
       dependencies: [
-        "Control", "Daemon", "Hibernation", "Lifecycle", "Linux", "Policy", "PolicyFile",
+        "Control", "Daemon", "DaemonFakes", "Hibernation", "Lifecycle", "Linux", "Policy",
+        "PolicyFile",
         "Simulation", "Supervision", "TestSupport",
+      ],
+      swiftSettings: strict),
+    .testTarget(
+      name: "WrapTests",
+      dependencies: [
+        "Control", "Daemon", "DaemonFakes", "JSONLines", "Lifecycle", "Linux", "Policy",
+        "TestSupport", "Wrap",
       ],
       swiftSettings: strict),
     .testTarget(

@@ -1,4 +1,4 @@
-"""Who plays: programs that every machine has, and what the story keeps of each."""
+"""The workers: programs that most machines have, and what the demo keeps of each."""
 import os
 import shutil
 import socket
@@ -29,14 +29,14 @@ class Worker:
         self.end = ""
 
     def meet(self):
-        """Connects, for as long as the story lasts, and looks at all that it holds."""
+        """Connects, until the demo ends, and reads all that it holds."""
         self.line = self.talk(self.port)
         self.line.fill()
         self.visits = self.line.visit()
         self.digest = self.line.digest()
 
     def is_left(self):
-        """Its first process still runs: a daemon that ended well leaves none."""
+        """Its first process still runs: a daemon that ended in the orderly way leaves none."""
         try:
             with open(f"/proc/{self.pid}/cmdline", "rb") as file:
                 words = file.read().decode().split("\0")
@@ -63,7 +63,7 @@ def cast():
 
     players = [
         app("notes", "python, small", "--megabytes", "1"),
-        app("maps", "python, with a cache that it can do without", "--megabytes", "1",
+        app("maps", "python, with a cache that it can free", "--megabytes", "1",
             "--cache-mb", "12", shed={"signal": "USR1"}),
         app("game", "python, big", "--megabytes", "40"),
     ]
@@ -75,7 +75,7 @@ def cast():
         command = [os.path.abspath(redis), "--port", "PORT", "--bind", "127.0.0.1", "--save", "",
                    "--appendonly", "no"]
         players.append(Worker("store", "redis, 20,000 keys", command, talk=Redis))
-    players.append(app("browser", "python, the one in front", "--megabytes", "1"))
+    players.append(app("browser", "python, in the foreground", "--megabytes", "1"))
     missing = [name for name, path in (("node", node), ("redis", redis)) if not path]
     return players, missing
 

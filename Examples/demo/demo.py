@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The main job, on real programs: launch, background, shed, suspend, hibernate, resume, and who
-goes when memory runs out. `demo.py DORMOUSE`; everything happens in a temporary directory."""
+"""What Dormouse does, on real programs: launch, background, shed, suspend, hibernate, resume, and a
+termination when memory runs out. `demo.py DORMOUSE`; all files are in a temporary directory."""
 import json
 import os
 import shutil
@@ -20,15 +20,15 @@ def title(text):
     print(f"\n\033[1m{text}\033[0m" if IS_TERMINAL else f"\n== {text}", flush=True)
 
 
-def tell(text):
-    """A line of the story; at a narrow terminal it goes on under itself."""
+def line(text):
+    """A line of output, wrapped at a narrow terminal."""
     room = shutil.get_terminal_size().columns if sys.stdout.isatty() else 1000
-    # Names stand in columns, and keep their blanks.
+    # Names are in columns, and keep their blanks.
     print(textwrap.fill(text, max(room, 40), initial_indent="   ", subsequent_indent=" " * 12,
                         break_long_words=False, break_on_hyphens=False), flush=True)
 
 
-def tell_row(text):
+def row_line(text):
     """A row of a table, as it is."""
     print(f"   {text}", flush=True)
 
@@ -49,19 +49,19 @@ class Story:
         self.front = self.players[-1]
         self.crowd = self.players[:-1]
         for name in missing:
-            tell(f"({name} isn't installed: it doesn't play)")
+            line(f"({name} isn't installed: left out)")
         self.daemon = Daemon(binary, os.path.join(HERE, "..", "..", "Policies"), {
             "policy_overrides": {"memory": {"budget": f"{BUDGET_MB}MB"},
                                  "hibernate": {"cooldown": "0s"}},
             "workers": {player.name: player.configuration for player in self.players}})
 
     def ask(self, *words):
-        """A verb; a refusal is part of the story. Whether it happened."""
+        """Runs a verb and prints a refusal. Whether it happened."""
         try:
             self.daemon.verb(*words)
             return True
         except Refused as refusal:
-            tell(f"dormouse {' '.join(words)}: {refusal}")
+            line(f"dormouse {' '.join(words)}: {refusal}")
             return False
 
     def close(self):
@@ -77,20 +77,20 @@ class Story:
             player.pid = self.daemon.workers()[player.name]["pid"]
             player.meet()
             player.launched = memory(player.pid)[0]
-            tell(f"{player.name:8} {player.what}: pid {player.pid}, {size(player.launched)}; "
+            line(f"{player.name:8} {player.what}: pid {player.pid}, {size(player.launched)}; "
                  "a client is connected")
         self.ask("foreground", self.front.name)
         if "cgroup" not in self.daemon.freezer():
-            tell("(no cgroup may be made here, so sleepers are stopped by signal; `dormouse doctor` "
-                 "says how to do better)")
+            line("(no cgroup can be made here, so workers are stopped by signal; `dormouse doctor` "
+                 "shows how to enable cgroups)")
 
     def leave(self):
-        title("All but the browser go to the background; who can, gives memory back first")
+        title("All but the browser go to the background; a worker with `shed:` frees memory first")
         for player in self.crowd:
             if not self.ask("background", player.name) or "shed" not in player.configuration:
                 continue
             self.wait(lambda: memory(player.pid)[0] < player.launched - (1 << 20), 5)
-            tell(f"{player.name:8} was asked to shed, and gave its cache back: "
+            line(f"{player.name:8} was asked to free memory, and freed its cache: "
                  f"{size(player.launched)} → {size(memory(player.pid)[0])}")
 
     @staticmethod
@@ -109,17 +109,17 @@ class Story:
             worker = self.daemon.workers()[player.name]
             anonymous, files = memory(player.pid)
             if worker["state"] != "hibernated":
-                tell(f"{player.name:8} stays {worker['state']}, {size(anonymous)}")
+                line(f"{player.name:8} stays {worker['state']}, {size(anonymous)}")
                 continue
             player.asleep, player.image = anonymous, worker.get("imageSize")
-            tell(f"{player.name:8} {size(player.awake)} → {size(anonymous)} in RAM, "
+            line(f"{player.name:8} {size(player.awake)} → {size(anonymous)} in RAM, "
                  f"{size(player.image)} on disk (and {size(files)} of clean file pages, which the "
                  "kernel can drop)")
         print()
         self.show("ps")
 
     def resume(self):
-        title("Each comes back: the same connection, the next number, every byte")
+        title("Each is resumed: the same connection, the next number, every byte")
         for player in self.crowd:
             if player.asleep is None:
                 continue
@@ -129,7 +129,7 @@ class Story:
             player.resume = (time.monotonic() - start) * 1000
             answer()
             player.check()
-            tell(f"{player.name:8} answered after {span(player.resume)}: visit {player.visits} on "
+            line(f"{player.name:8} answered after {span(player.resume)}: visit {player.visits} on "
                  f"the connection of visit 1 (from port {player.line.local_port}), digest as before")
         self.ask("foreground", self.front.name)
         for player in self.crowd:
@@ -137,7 +137,7 @@ class Story:
                 self.ask("hibernate", player.name)
 
     def press(self):
-        title("The browser wants more and more")
+        title("The browser uses more and more memory")
         grown, gone, end = 0, [], time.monotonic() + 20
         while not gone and grown < 2 * BUDGET_MB and time.monotonic() < end:
             try:
@@ -150,13 +150,13 @@ class Story:
                     if worker["state"] in ("terminating", "terminated")]
         self.wait(self.has_report, 5)  # it is written after recovery
         if not gone:
-            return tell(f"{grown} MB more, and nobody had to go")
-        tell(f"{grown} MB more: {' and '.join(gone)} had to go. The low memory report:")
+            return line(f"{grown} MB more; no worker was terminated")
+        line(f"{grown} MB more; terminated: {', '.join(gone)}. The jetsam report:")
         print()
         self.show("jetsam")
         for player in self.players:
             if player.name in gone:
-                player.end = "had to go"
+                player.end = "terminated for memory"
 
     def has_report(self):
         return "id" in json.loads(self.daemon.verb("jetsam", "--json"))
@@ -165,10 +165,10 @@ class Story:
         try:
             self.daemon.show(*words)
         except Refused as refusal:
-            tell(str(refusal))
+            line(str(refusal))
 
     def relaunch(self):
-        title("What the same would have cost without: start again, first answer")
+        title("Without Dormouse: start again, until the first answer")
         self.ask("stop", self.front.name)  # and make room
         for player in self.crowd:
             try:
@@ -183,10 +183,10 @@ class Story:
             player.relaunch = (time.monotonic() - start) * 1000
             answer()
             player.pid = self.daemon.workers()[player.name]["pid"]
-            tell(f"{player.name:8} {span(player.relaunch)}, with its state and its clients lost")
+            line(f"{player.name:8} {span(player.relaunch)}, its state and its connections are lost")
 
     def table(self):
-        title("In short")
+        title("Summary")
         rows = [("worker", "awake", "asleep", "on disk", "resume", "relaunch", "")]
         for player in self.crowd:
             gain = ""
@@ -199,10 +199,10 @@ class Story:
         widths = [max(len(row[i]) for row in rows) for i in range(6)]
         for row in rows:
             cells = [row[0].ljust(widths[0])] + [row[i].rjust(widths[i]) for i in range(1, 6)]
-            tell_row("  ".join(cells + [row[6]]).rstrip())
-        tell("awake, asleep: anonymous memory in RAM. resume, relaunch: from the request to the "
-             "daemon until the first answer. Who resumes has lost nothing; who is relaunched, its "
-             "state and its clients.")
+            row_line("  ".join(cells + [row[6]]).rstrip())
+        line("awake, asleep: anonymous memory in RAM. resume, relaunch: from the request to the "
+             "daemon until the first answer. A resumed worker keeps its state and connections; a "
+             "relaunched one loses both.")
 
 
 def main():

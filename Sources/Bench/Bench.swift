@@ -18,7 +18,9 @@ public enum Bench {
       let directory: BorrowedDirectory
       do throws(SystemCallError) {
         directory = try BorrowedDirectory(newIn: options.imageDirectory, prefix: "bench-")
-      } catch { throw BenchError.place("no place for images: \(escaped("\(error)"))") }
+      } catch {
+        throw BenchError.place("can't use the state directory for images: \(escaped("\(error)"))")
+      }
       defer { directory.end() }
       let subject = BenchSubject(options, directory: directory.usable, interruptions)
       defer { subject.end() }
@@ -83,7 +85,7 @@ struct BenchRun {
   private func checkAddressIsFree() throws {
     if case .http(let address) = options.request, HTTPLine.isTaken(address) {
       throw BenchError.program(
-        "somebody already listens at \(escaped(address.host)); end it, or let the program listen "
+        "another program listens at \(escaped(address.host)); stop it, or let the program listen "
           + "elsewhere")
     }
   }
@@ -97,7 +99,7 @@ struct BenchRun {
     progress(BenchProgress(round: round + 1, rounds: options.rounds, mechanism: mechanism))
     if mechanism == .relaunch, !options.launchCanBeTimed {
       report.mechanisms[index].refuse(
-        "without --request, --ready-line or --ready-tcp its end can't be told")
+        "can't measure when the relaunch is complete: use --request, --ready-line or --ready-tcp")
       return
     }
     do {

@@ -98,8 +98,8 @@ private struct BenchPicture {
       let given = sizeText(Int64(report.medianHibernation(\.givenBack)))
       let image = sizeText(Int64(report.medianHibernation(\.imageBytes)))
       lines.append(
-        "\(given) given back, image \(image), hibernating takes \(millisecondsText(hibernation)) ms, "
-          + "rests \(report.rest)")
+        "\(given) freed, image \(image), hibernating takes \(millisecondsText(hibernation)) ms, "
+          + "\(report.rest) while hibernated")
     }
     return lines.enumerated().map {
       label(20, bottom + 46 + Double($0.offset) * 18, $0.element, size: 12, kind: "dim")

@@ -11,7 +11,7 @@ extension BenchSubject {
     let deadline = Deadline(in: options.patience)
     switch options.request {
     case .http:
-      guard let line else { throw BenchError.failed("there is no connection") }
+      guard let line else { throw BenchError.failed("no connection") }
       try line.ask()
       if isAsleep { try line.checkSilence() }
       let start = Clocks.monotonic
@@ -25,7 +25,7 @@ extension BenchSubject {
       while try !succeeds(text, until: deadline) {
         if let failure = order.failure { throw failure }
         if deadline.hasPassed {
-          throw BenchError.program("`\(escaped(text))` didn't succeed in time")
+          throw BenchError.program("`\(escaped(text))` did not succeed in time")
         }
         try interruptions.pause(.milliseconds(1))
       }

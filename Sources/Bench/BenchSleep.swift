@@ -14,7 +14,7 @@ extension BenchSubject {
   /// One measurement of a mechanism; ns. The program runs before and after.
   func measure(_ mechanism: BenchMechanism, _ note: (BenchHibernation) -> Void) throws -> Int64 {
     // Pages of the last resume that are missing still aren't to be measured with the next sleep.
-    try service.settle(Self.name)
+    try service.awaitFill(of: Self.name)
     switch mechanism {
     case .signal: return try measureSignal()
     case .freezer: return try measureFreezer()
@@ -44,7 +44,7 @@ extension BenchSubject {
 
   private func measureFreezer() throws -> Int64 {
     guard let group = try running.cgroup else {
-      throw MechanismRefusal(reason: cgroupRefusal ?? "there is no cgroup")
+      throw MechanismRefusal(reason: cgroupRefusal ?? "no cgroup")
     }
     try group.freeze(until: Deadline(in: Self.patience))
     let took = try timeFromOrder {
@@ -67,7 +67,7 @@ extension BenchSubject {
         if isKnown { note($0) }
       }
       if isKnown { return took }
-      try service.settle(Self.name)
+      try service.awaitFill(of: Self.name)
       learned?.resumes += 1
     }
   }
@@ -141,7 +141,7 @@ extension BenchSubject {
     let tmpfs = 0x0102_1994
     let ramfs = 0x8584_58f6
     guard [tmpfs, ramfs].contains(Int(clinux_file_system_type(directory))) else { return nil }
-    return "images are written to a file system in RAM; choose another with --state-directory"
+    return "images would be written to a file system in RAM; choose another with --state-directory"
   }
 }
 

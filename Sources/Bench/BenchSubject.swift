@@ -58,7 +58,7 @@ final class BenchSubject {
 
   var running: WorkerProcess {
     get throws {
-      guard let process else { throw BenchError.failed("the program doesn't run") }
+      guard let process else { throw BenchError.failed("the program is not running") }
       return process
     }
   }
@@ -129,14 +129,14 @@ final class BenchSubject {
       }
       try waitForProgress(
         try running, deadline,
-        orElse: "`\(escaped(options.requestText ?? ""))` didn't succeed")
+        orElse: "`\(escaped(options.requestText ?? ""))` did not succeed")
     }
   }
 
   /// Pauses for a moment. Throws when it has ended, or the time is over.
   private func waitForProgress(
     _ process: WorkerProcess, _ deadline: Deadline, pause: Duration = .milliseconds(1),
-    orElse what: String = "the program wasn't ready"
+    orElse what: String = "the program was not ready"
   ) throws {
     let pidfd = process.pidfd.raw
     if try interruptions.wait(for: [pidfd], until: Deadline(in: pause)) != nil {

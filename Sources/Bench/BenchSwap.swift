@@ -7,7 +7,7 @@ import Linux
 extension BenchSubject {
   func measureSwap() throws -> Int64 {
     guard !SwapDevice.all().isEmpty else {
-      throw MechanismRefusal(reason: "there is no swap here (swapon(8), zramctl(8))")
+      throw MechanismRefusal(reason: "no swap on this machine (swapon(8), zramctl(8))")
     }
     let process = try running
     let tree = try ProcessTree.stopAll(
@@ -22,8 +22,9 @@ extension BenchSubject {
       let memory = try Footprint.measure(tree.pids)
       guard memory.swapped > memory.anonymous else {
         throw MechanismRefusal(
-          reason: "the kernel swapped out less than half of it; its swap may be full, or forbidden "
-            + "to this cgroup (memory.swap.max)")
+          reason:
+            "the kernel swapped out less than half of it; the swap may be full, or not permitted "
+            + "for this cgroup (memory.swap.max)")
       }
     } catch {
       try tree.continueAll()
@@ -45,7 +46,7 @@ enum KernelSwap {
         if error.code == EINVAL { continue }
         guard error.code == EPERM else { throw error }
         throw MechanismRefusal(
-          reason: "process_madvise(2) on another process takes CAP_SYS_NICE and permission to "
+          reason: "process_madvise(2) on another process needs CAP_SYS_NICE and permission to "
             + "trace it")
       }
     }

@@ -68,7 +68,7 @@ extension BenchReport {
   private var memorySentence: String {
     let before = medianHibernation(\.anonymousBefore)
     let after = medianHibernation(\.anonymousAfter)
-    return "\(size(before - after)) given back: \(size(before)) of anonymous memory before, "
+    return "\(size(before - after)) freed: \(size(before)) of anonymous memory before, "
       + "\(size(after)) while hibernated"
   }
 
@@ -106,9 +106,9 @@ extension BenchReport {
   }
 
   private var programSentence: String {
-    let asked = request.map { "asked with \(escaped($0))" } ?? "not asked anything"
+    let asked = request.map { "request: \(escaped($0))" } ?? "no request"
     return "\(shellText(command)), \(asked); first launch "
-      + "\(millisecondsText(firstLaunchMilliseconds)) ms; hibernated, it rested \(rest)"
+      + "\(millisecondsText(firstLaunchMilliseconds)) ms; \(rest) while hibernated"
   }
 
   private func size(_ bytes: Double) -> String { sizeText(Int64(bytes)) }

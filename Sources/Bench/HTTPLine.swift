@@ -58,7 +58,7 @@ final class HTTPLine {
   func checkSilence() throws {
     guard let socket else { return }
     if try interruptions.wait(for: [socket.raw], until: Deadline(in: .milliseconds(2))) != nil {
-      throw BenchError.failed("the program answered in its sleep")
+      throw BenchError.failed("the program answered while it slept")
     }
   }
 
@@ -125,7 +125,7 @@ final class HTTPLine {
       guard
         let ready = try interruptions.wait(
           for: [socket.raw] + (order.map { [$0.descriptor] } ?? []), until: deadline)
-      else { throw BenchError.program("the program didn't answer in time") }
+      else { throw BenchError.program("the program did not answer in time") }
       if ready == 1 {
         if let failure = order?.failure { throw failure }
         order = nil
@@ -135,7 +135,7 @@ final class HTTPLine {
       moment = moment ?? Clocks.monotonic
       if bytes.isEmpty, !response.end() { throw HangUp() }
       do throws(HTTPResponse.Failure) { try response.feed(bytes[...]) } catch {
-        throw BenchError.program("the program doesn't speak HTTP/1.1: \(error)")
+        throw BenchError.program("the program's answer is not HTTP/1.1: \(error)")
       }
     }
     if response.closes { close() }

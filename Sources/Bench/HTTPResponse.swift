@@ -48,7 +48,7 @@ struct HTTPResponse {
       if line.last == UInt8(ascii: "\r") { line.removeLast() }
       let text = String(decoding: line, as: UTF8.self)
       line.removeAll(keepingCapacity: true)
-      try take(text)
+      try parse(text)
     }
   }
 
@@ -58,10 +58,10 @@ struct HTTPResponse {
     return isComplete
   }
 
-  private mutating func take(_ text: String) throws(Failure) {
+  private mutating func parse(_ text: String) throws(Failure) {
     switch part {
-    case .head where status == 0: try takeStatus(text)
-    case .head: if text.isEmpty { endHead() } else { try takeHeader(text) }
+    case .head where status == 0: try parseStatus(text)
+    case .head: if text.isEmpty { endHead() } else { try parseHeader(text) }
     case .chunkSize:
       let size = text.prefix { $0 != ";" && $0 != " " }
       guard let count = Int(size, radix: 16), count >= 0 else {
@@ -74,7 +74,7 @@ struct HTTPResponse {
     }
   }
 
-  private mutating func takeStatus(_ text: String) throws(Failure) {
+  private mutating func parseStatus(_ text: String) throws(Failure) {
     let words = text.split(separator: " ", maxSplits: 2)
     guard words.count >= 2, words[0].hasPrefix("HTTP/1."), let code = Int(words[1]),
       (100..<600).contains(code)
@@ -83,7 +83,7 @@ struct HTTPResponse {
     closes = words[0] == "HTTP/1.0"
   }
 
-  private mutating func takeHeader(_ text: String) throws(Failure) {
+  private mutating func parseHeader(_ text: String) throws(Failure) {
     guard let colon = text.firstIndex(of: ":") else { return }
     let value = text[text.index(after: colon)...].lowercased().filter { $0 != " " && $0 != "\t" }
     switch text[..<colon].lowercased() {

@@ -54,7 +54,7 @@ int clinux_unlock_memory(void) { return RESULT(munlockall()); }
 
 void clinux_keep_heap_small(void) {
 #ifdef __GLIBC__
-  mallopt(M_ARENA_MAX, 2);
+  mallopt(M_ARENA_MAX, 1);
   mallopt(M_MMAP_THRESHOLD, 128 * 1024);
 #endif
 }

@@ -8,17 +8,17 @@ extension Probe {
 
   private static let place = Probe(
     "cgroup", "a cgroup for each worker",
-    lost: "Workers are suspended by SIGSTOP over all of their processes, which their parents can "
-      + "see; a process that has left its worker's session and lost its parent isn't found.",
+    lost: "Workers are suspended by SIGSTOP to all of their processes, which their parents can "
+      + "see; a process that has left its worker's session and lost its parent is not found.",
     enable: "systemd-run --user -p Delegate=yes dormouse daemon; or a cgroup (version 2) that "
       + "belongs to you, named in DORMOUSE_CGROUP."
   ) { examination in
-    .works("made one in \(escaped(String(try examination.group.get().place))), and removes it")
+    .works("created and removed one in \(escaped(String(try examination.group.get().place)))")
   }
 
   private static let birth = Probe(
     "clone-into-cgroup", "starting workers in their cgroup",
-    lost: "Workers can't be started in a cgroup of their own, so they do without one.",
+    lost: "Workers run without a cgroup of their own.",
     enable: "Linux 5.7 or later; where DORMOUSE_CGROUP is set, a group that has a parent with a "
       + "cgroup.procs you may write in common with the daemon's; in a container, a seccomp "
       + "profile that permits clone3."
@@ -34,7 +34,7 @@ extension Probe {
 
   private static let freezer = Probe(
     "freezer", "freezing a worker",
-    lost: "As without a cgroup: workers are stopped instead.",
+    lost: "Workers are stopped by SIGSTOP instead, as without a cgroup.",
     enable: "Linux 5.2 or later, and a cgroup of version 2."
   ) { examination in
     let group = try usable(examination)
@@ -48,29 +48,29 @@ extension Probe {
     let silent = try child.line(within: .milliseconds(20)) == nil
     let frozen = try group.isFrozen
     try group.thaw(until: Deadline(in: .seconds(5)))
-    guard silent, frozen else { throw ProbeFailure("a frozen child ran all the same") }
+    guard silent, frozen else { throw ProbeFailure("a frozen child kept running") }
     guard try child.line() == "ping" else {
-      throw ProbeFailure("a child that was thawed didn't go on")
+      throw ProbeFailure("a thawed child did not run")
     }
     examination.freezes = true
-    return .works("froze a child, and thawed it; SIGCONT didn't wake it meanwhile")
+    return .works("froze and thawed a child; SIGCONT did not wake it while frozen")
   }
 
   private static let oldFreezer = Probe(
     "freezer-v1", "the freezer of cgroup version 1", need: .informational,
     lost:
-      "Nothing: Dormouse doesn't use it. Whom it freezes can't be killed or traced before it is "
-      + "thawed, so a daemon that dies would leave processes that nobody can end.",
-    enable: "nothing to do; a cgroup of version 2 is what helps."
+      "Nothing: Dormouse doesn't use it. A process that it freezes can't be killed or traced before it is "
+      + "thawed, so a daemon that dies would leave processes that can't be ended.",
+    enable: "nothing to do; use a cgroup of version 2."
   ) { _ in
     .works(
-      OldFreezer.place().map { "mounted at \(escaped($0)); it is left alone" }
+      OldFreezer.place().map { "mounted at \(escaped($0)); not used" }
         ?? "none, and none is needed")
   }
 
   private static let account = Probe(
     "cgroup-account", "counting by worker",
-    lost: "What isn't counted is missing in `status`. Processor time is taken from /proc then, in "
+    lost: "`status` shows less. Processor time is read from /proc, in "
       + "steps of 10 ms and without children that have ended.",
     enable:
       "a cgroup for each worker; for memory and tasks, `echo +memory +pids >` its "
@@ -92,18 +92,18 @@ extension Probe {
   private static let rest = Probe(
     "rest-protection", "protection while hibernated",
     lost:
-      "A hibernated worker rests stopped, and traced by the daemon. If the daemon is killed and "
-      + "somebody then sends SIGCONT, the worker runs on memory that isn't there, and is ended.",
+      "A hibernated worker rests stopped and traced by the daemon. If the daemon is killed and "
+      + "another process then sends SIGCONT, the worker runs without its memory and is terminated.",
     enable: "a cgroup for each worker."
   ) { examination in
     examination.freezes
-      ? .works("a hibernated worker rests frozen, whatever becomes of the daemon")
+      ? .works("a hibernated worker stays frozen even if the daemon ends")
       : .limited("a hibernated worker rests stopped and traced while the daemon lives")
   }
 
   private static func usable(_ examination: Examination) throws -> WorkerCgroup {
     guard case .success(let place) = examination.group else {
-      throw ProbeFailure("not tried: there is no cgroup")
+      throw ProbeFailure("not tried: no cgroup")
     }
     return place.group
   }

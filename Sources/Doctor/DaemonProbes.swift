@@ -1,3 +1,4 @@
+import Control
 import CLinux
 import Glibc
 import Linux
@@ -17,7 +18,7 @@ extension Probe {
   }
 
   private static let spared = Probe(
-    "oom-score", "the daemon spared by the kernel",
+    "oom-score", "protecting the daemon from the OOM killer",
     lost: "When the kernel itself runs out of memory, it may kill the daemon first.",
     enable: "OOMScoreAdjust=-900 in its (system) unit, which workers don't inherit, or "
       + "CAP_SYS_RESOURCE."
@@ -26,7 +27,7 @@ extension Probe {
     let text = try readText(path).prefix { $0 != "\n" }
     guard let own = Int(text) else { throw ProbeFailure("\(path) says `\(text)`") }
     // As the daemon does it.
-    if own <= -900 { return .works("oom_score_adj is \(own) already") }
+    if own <= -900 { return .works("oom_score_adj is already \(own)") }
     try writeControl(path, "-900")
     // Raising is permitted to everybody.
     try writeControl(path, "\(own)")
@@ -34,9 +35,9 @@ extension Probe {
   }
 
   private static let locked = Probe(
-    "mlockall", "the daemon kept in memory",
-    lost: "Under pressure the kernel may drop the daemon's code from memory, just when it is "
-      + "needed: reactions come some ten milliseconds later.",
+    "mlockall", "keeping the daemon in memory",
+    lost: "Under memory pressure the kernel may drop the daemon's code from memory: it reacts some "
+      + "10 ms later.",
     enable: "LimitMEMLOCK=infinity in its unit (ulimit -l unlimited), or CAP_IPC_LOCK."
   ) { _ in
     try shim("mlockall", on: "(MCL_ONFAULT)") { clinux_lock_memory() }

@@ -68,9 +68,9 @@ public enum Doctor {
         "Hibernation doesn't work here." + (daemon.isEmpty ? rest : daemon))
     }
     let text =
-      "Hibernation works here: a shell gave back "
+      "Hibernation works here: a shell freed "
       + "\(sizeText(Int64(clamping: outcome.movedBytes))) in "
-      + "\(durationText(outcome.hibernateSeconds)), and was back in "
+      + "\(durationText(outcome.hibernateSeconds)) and was resumed in "
       + "\(durationText(outcome.resumeSeconds)).\(daemon)"
     return CodedText(daemon.isEmpty ? "hibernation_works" : "daemon_does_not_start", text)
   }

@@ -1,3 +1,5 @@
+import Control
+
 /// One thing to try, with what is known about it beforehand.
 struct Probe: Sendable {
   var id: String

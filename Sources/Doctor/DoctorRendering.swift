@@ -1,40 +1,81 @@
 import Control
 
-extension DoctorReport {
-  /// For people: the verdict, and what doesn't work, each with how to enable it.
+extension DoctorDocument {
+  /// For people: the verdict, where it is from, and what doesn't work, each with how to enable it.
   ///
   /// - Parameters:
   ///   - width: columns of the terminal.
   ///   - isVerbose: a table of all that was tried as well, and what is lost without what doesn't work.
   public func rendered(width: Int, color: Bool, isVerbose: Bool = false) -> String {
-    var lines = wrapped(verdict.text, to: width)
-    lines.append("dormouse \(version) on Linux \(kernel), as user \(user)")
+    var lines = wrapped(report.verdict.text, to: width) + wrapped(place, to: width)
+    if let daemon {
+      lines += wrapped(daemon.sentence, to: width)
+      if isVerbose { lines += daemon.rights.flatMap { wrapped($0, to: width) } }
+    }
+    let comparison = shellSentence.map { [""] + wrapped($0, to: width) } ?? []
     if isVerbose {
-      lines += [""] + table(width: width, color: color) + details(width: width)
+      lines +=
+        [""] + report.table(width: width, color: color) + report.details(width: width) + comparison
     } else {
-      lines += summary(width: width)
+      lines += report.summary(width: width, after: lines.count, before: comparison)
     }
     return lines.joined(separator: "\n") + "\n"
   }
 
+  private var place: String {
+    let what = "dormouse \(report.version) on Linux \(report.kernel), as user \(report.user)"
+    return daemon.map { "asked of the running daemon (pid \($0.pid)): \(what)" } ?? what
+  }
+
+  /// Where the caller's own shell differs from the daemon; nil: only the shell was asked.
+  private var shellSentence: String? {
+    guard let shell else { return nil }
+    let names = differences.map { "\($0.name) (\($0.result.rawValue))" }
+    if names.isEmpty { return "Tried from your shell (user \(shell.user)), all of it is the same." }
+    let most = 8
+    let rest = names.count > most ? ["and \(names.count - most) more (--shell lists them)"] : []
+    return "Tried from your shell (user \(shell.user)), these are different: "
+      + (names.prefix(most) + rest).joined(separator: ", ") + "."
+  }
+}
+
+extension DaemonContext {
+  fileprivate var sentence: String {
+    "It suspends workers by \(freezer.text); \(hibernation.text); \(counted(hibernated, "worker")) "
+      + "\(hibernated == 1 ? "is" : "are") hibernated now."
+  }
+
+  fileprivate var rights: [String] {
+    [
+      "cgroup: \(cgroup.map { escaped($0) } ?? "none")",
+      "capabilities: " + (capabilities.isEmpty ? "none" : capabilities.joined(separator: ", ")),
+    ]
+  }
+}
+
+extension DoctorReport {
   /// A terminal's height, and room for the prompt.
   private static let maxLines = 25
 
-  private func summary(width: Int) -> [String] {
+  /// - Parameters:
+  ///   - count: lines that stand above.
+  ///   - footer: lines that stand below.
+  fileprivate func summary(width: Int, after count: Int, before footer: [String]) -> [String] {
     let wanting = checks.filter { $0.result != .works && $0.need != .informational }
       .sorted { $0.need == .required && $1.need != .required }
     let works = checks.count { $0.result == .works }
-    let all = [
-      "", "\(works) of \(checks.count) mechanisms work; `dormouse doctor -v` lists them all.",
-    ]
+    let all =
+      ["", "\(works) of \(checks.count) mechanisms work; `dormouse doctor -v` lists them all."]
+      + footer
     var lines: [String] = []
     for (index, check) in wanting.enumerated() {
       let part =
         ["", "\(check.name): \(check.result.rawValue)"]
         + labelled("to enable   ", check.enable, width: width)
-      if lines.count + part.count + 6 + all.count > Self.maxLines {
+      // Two for the line that counts the rest.
+      if count + lines.count + part.count + 2 + all.count > Self.maxLines {
         let count = wanting.count - index
-        lines += ["", "\(count) more \(count == 1 ? "doesn't" : "don't") work, or only in part."]
+        lines += ["", "\(count) more \(count == 1 ? "doesn't" : "don't") work, or only partly."]
         break
       }
       lines += part
@@ -42,7 +83,7 @@ extension DoctorReport {
     return lines + all
   }
 
-  private func table(width: Int, color: Bool) -> [String] {
+  fileprivate func table(width: Int, color: Bool) -> [String] {
     let names = checks.map(\.name.count).max() ?? 0
     let columns = [max(names, "MECHANISM".count) + 2, "limited".count + 2]
     let indent = columns.reduce(0, +)
@@ -66,7 +107,7 @@ extension DoctorReport {
     }
   }
 
-  private func details(width: Int) -> [String] {
+  fileprivate func details(width: Int) -> [String] {
     checks.filter { $0.result != .works }.flatMap { check in
       ["", "\(check.name): \(check.result.rawValue)"]
         + labelled("without it  ", check.lost, width: width)

@@ -1,3 +1,4 @@
+import Control
 import Glibc
 import Linux
 
@@ -10,7 +11,7 @@ final class Examination {
   /// It has started, and waits for us to say something.
   private(set) lazy var child = Result {
     let child = try ProbeChild(ProbeChild.echo)
-    guard try child.answers() else { throw ProbeFailure("/bin/sh was started, and doesn't answer") }
+    guard try child.answers() else { throw ProbeFailure("/bin/sh was started and does not answer") }
     return child
   }
   private(set) lazy var group = Result { try ProbeGroup() }

@@ -6,17 +6,7 @@ import Linux
 /// The whole thing, once: a shell with a megabyte of memory is suspended, hibernated, resumed, and
 /// asked whether it still has what it had.
 public struct HibernationTrial {
-  public struct Outcome: Encodable, Hashable, Sendable {
-    /// How the shell rested: `frozen` in a cgroup, or stopped and `traced`.
-    public enum Rest: String, Encodable, Hashable, Sendable { case frozen, traced }
-
-    public var rest: Rest
-    /// Memory that left RAM, in bytes.
-    public var movedBytes: UInt64
-    public var imageBytes: UInt64
-    public var hibernateSeconds: Double
-    public var resumeSeconds: Double
-  }
+  public typealias Outcome = DoctorReport.Trial
 
   /// Where the image goes.
   var directory: String
@@ -33,7 +23,7 @@ public struct HibernationTrial {
   func run() throws -> Outcome {
     let child = try ProbeChild(Self.script, cgroup: cgroup)
     defer { child.end() }
-    guard try child.line() == "ready" else { throw ProbeFailure("the shell didn't come up") }
+    guard try child.line() == "ready" else { throw ProbeFailure("the shell did not start") }
     let target = try target(child)
     try suspend(target)
 
@@ -53,7 +43,7 @@ public struct HibernationTrial {
     }
     try child.send("again")
     guard try child.line() == "same again" else {
-      throw ProbeFailure("the shell didn't find what it had in memory; please report this")
+      throw ProbeFailure("the shell's memory was not the same after the resume; please report this")
     }
     return Outcome(
       rest: cgroup == nil ? .traced : .frozen, movedBytes: gone.moved,
@@ -99,8 +89,8 @@ extension Examination {
   func tryHibernation() -> Trial {
     var outcome: HibernationTrial.Outcome?
     let probe = Probe(
-      "hibernation", "hibernation, the whole of it", need: .required,
-      lost: "Workers are suspended, and keep their memory.",
+      "hibernation", "hibernation as a whole", need: .required,
+      lost: "Workers are suspended and keep their memory.",
       enable: "what is missing above."
     ) { _ in .missing("") }
     var failures: [String] = []
@@ -137,7 +127,7 @@ extension Examination {
 extension HibernationTrial.Outcome {
   fileprivate var sentence: String {
     "\(sizeText(Int64(clamping: movedBytes))) left memory in \(durationText(hibernateSeconds)) "
-      + "(image: \(sizeText(Int64(clamping: imageBytes)))), and came back in "
+      + "(image: \(sizeText(Int64(clamping: imageBytes)))) and came back in "
       + "\(durationText(resumeSeconds)); rested \(rest.rawValue)"
   }
 }

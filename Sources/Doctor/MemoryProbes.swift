@@ -1,3 +1,4 @@
+import Control
 import CLinux
 import Glibc
 import Linux
@@ -6,8 +7,8 @@ extension Probe {
   static let ofMemory = [memoryFile, memoryCalls, pagemap, pageOut, madvise, tracking]
 
   private static let memoryFile = Probe(
-    "proc-mem", "a worker's memory, as a file", need: .required,
-    lost: "No worker can be hibernated: pages that it protects from itself can't be reached.",
+    "proc-mem", "reading a worker's memory as a file", need: .required,
+    lost: "No worker can be hibernated: its protected pages can't be read.",
     enable: "/proc mounted without hidepid for the daemon's user; a kernel whose "
       + "proc_mem.force_override isn't `never`."
   ) { examination in
@@ -21,8 +22,8 @@ extension Probe {
   }
 
   private static let memoryCalls = Probe(
-    "process-vm", "a worker's memory, by calls",
-    lost: "Memory is read through /proc/PID/mem: about one and a half times as slow.",
+    "process-vm", "reading a worker's memory by system calls",
+    lost: "Memory is read through /proc/PID/mem, which takes about 1.5 times as long.",
     enable: "a kernel with CONFIG_CROSS_MEMORY_ATTACH; in a container, a seccomp profile that "
       + "permits process_vm_readv."
   ) { examination in
@@ -37,8 +38,7 @@ extension Probe {
 
   private static let pagemap = Probe(
     "pagemap-scan", "finding a worker's pages",
-    lost: "Every page of a mapping is looked at, one by one: slower for workers with large, "
-      + "mostly empty mappings.",
+    lost: "Pages are looked up one by one: slower for workers with large, mostly empty mappings.",
     enable: "Linux 6.7 or later (PAGEMAP_SCAN)."
   ) { examination in
     guard KernelFeatures.detect().pagemapScan else {
@@ -53,11 +53,12 @@ extension Probe {
   }
 
   private static let pageOut = Probe(
-    "process-madvise-pageout", "pushing out programs",
+    "process-madvise-pageout", "dropping program pages",
     lost: "`hibernate.drop_file_pages` has no effect: the pages of a worker's program stay until "
       + "the kernel drops them.",
-    enable: "Linux 5.10 or later, and CAP_SYS_NICE. Without CAP_FOWNER it takes files that belong "
-      + "to the daemon's user, or that it may write to."
+    enable:
+      "Linux 5.10 or later, and CAP_SYS_NICE. Without CAP_FOWNER it works for files that belong "
+      + "to the daemon's user or are writable by it."
   ) { examination in
     let child = try examination.child.get()
     guard let code = try MemoryMapping.all(of: child.pid).first(where: { $0.hasFile && !$0.shared })
@@ -80,10 +81,10 @@ extension Probe {
   }
 
   private static let tracking = Probe(
-    "write-tracking", "knowing which pages a worker has written",
+    "write-tracking", "tracking the pages that a worker writes",
     lost:
-      "A worker's second hibernation compares its pages with its last image: as few writes to disk, "
-      + "but twice the time.",
+      "A worker's next hibernation compares its pages with its last image, which takes twice as long; "
+      + "it writes as little.",
     enable:
       "Linux 6.7 or later with CONFIG_USERFAULTFD and CONFIG_PTE_MARKER_UFFD_WP; in a container, a "
       + "seccomp profile that permits userfaultfd."

@@ -8,8 +8,8 @@ extension Probe {
 
   private static let images = Probe(
     "state-directory", "a place for images", need: .required,
-    lost: "The daemon doesn't start without one; images on a tmpfs would stay in memory, and "
-      + "nothing would be gained.",
+    lost: "The daemon doesn't start. Images on a tmpfs would stay in memory and free "
+      + "nothing.",
     enable: "dormouse daemon --state-directory, or XDG_STATE_HOME: a directory of yours on a disk "
       + "with some gigabytes free."
   ) { examination in
@@ -24,7 +24,7 @@ extension Probe {
   }
 
   private static let libcrypto = Probe(
-    "libcrypto", "OpenSSL, for encrypted images",
+    "libcrypto", "OpenSSL for encrypted images",
     lost: "Where a policy says `hibernate.encrypt`, nothing is hibernated.",
     enable: "OpenSSL's libcrypto.so.3 (Debian: apt-get install libssl3)."
   ) { _ in
@@ -44,12 +44,12 @@ extension Probe {
       guard case .unusable(let cause) = error else { throw error }
       throw ProbeFailure("\(cause.call): \(cause.reason)")
     }
-    return .works("kept a key in the user keyring, and found it again")
+    return .works("stored a key in the user keyring and read it back")
   }
 
   private static func space(_ system: FileSystem, at place: String) -> Finding {
     let free = "\(place): \(sizeText(system.free)) free"
-    if system.isMemory { return .limited("\(free), but it is in memory itself (tmpfs)") }
+    if system.isMemory { return .limited("\(free), but it is in memory (tmpfs)") }
     // The default of `hibernate.disk.min_free`.
     if system.free < system.size / 20 {
       return .limited("\(free), less than the 5 % that policies leave free by default")
@@ -59,7 +59,7 @@ extension Probe {
 
   private static let socket = Probe(
     "control-socket", "a place for the control socket", need: .required,
-    lost: "The daemon can't listen, so it doesn't start.",
+    lost: "The daemon doesn't start.",
     enable: "dormouse daemon --socket, or DORMOUSE_CONTROL_SOCKET: at most "
       + "\(UnixSocket.maxPath) bytes, in a directory of yours."
   ) { examination in
@@ -67,10 +67,11 @@ extension Probe {
     let length = path.utf8.count
     guard length <= UnixSocket.maxPath else {
       return .missing(
-        "\(escaped(path)) has \(length) bytes, and the kernel takes \(UnixSocket.maxPath)")
+        "\(escaped(path)) has \(length) bytes, more than the kernel's limit of \(UnixSocket.maxPath)"
+      )
     }
     guard let slash = path.lastIndex(of: "/") else {
-      return .limited("\(escaped(path)) has no directory: it depends on where it is used")
+      return .limited("\(escaped(path)) is a relative path: it depends on the working directory")
     }
     let directory = try BorrowedDirectory(String(path[..<slash]))
     defer { directory.end() }

@@ -7,25 +7,26 @@ extension Probe {
 
   private static let memoryInfo = Probe(
     "meminfo", "the machine's memory", need: .required,
-    lost: "Nobody can tell when memory is short. A policy with `memory: { budget: SIZE }` works.",
+    lost:
+      "Dormouse can't see when memory is short. A policy with `memory: { budget: SIZE }` works.",
     enable: "/proc mounted, and a kernel with MemAvailable (3.14)."
   ) { _ in
     let info = try MemoryInfo.read()
-    return .works("\(sizeText(info.available)) of \(sizeText(info.total)) are available")
+    return .works("\(sizeText(info.available)) of \(sizeText(info.total)) available")
   }
 
   private static let stall = Probe(
-    "psi", "time lost for memory (PSI)",
+    "psi", "memory stalls (PSI)",
     lost: "A policy's `stall` conditions never hold; `available_below` works.",
-    enable: "a kernel with CONFIG_PSI, and psi=1 on its command line where that is the default to "
-      + "be changed."
+    enable: "a kernel with CONFIG_PSI, and psi=1 on its command line if PSI is off by "
+      + "default."
   ) { _ in
     let stall = try PressureStall.read()
     return .works("\(decimalText(stall.some.average10)) % of the last 10 s")
   }
 
   private static let trigger = Probe(
-    "psi-trigger", "being told of a stall at once",
+    "psi-trigger", "notification of stalls",
     lost: "Stalls are sampled once a second instead of reported at once.",
     enable: "Linux 6.5 or later; before that, CAP_SYS_RESOURCE for the daemon."
   ) { _ in
@@ -44,7 +45,7 @@ extension Probe {
   ) { _ in
     let areas = try readText("/proc/swaps").split(separator: "\n").dropFirst().count
     return .works(
-      areas == 0 ? "none, and none is needed" : "there is some, which isn't needed")
+      areas == 0 ? "none, and none is needed" : "some, which is not needed")
   }
 
   /// One decimal.

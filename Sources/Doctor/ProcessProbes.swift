@@ -1,3 +1,4 @@
+import Control
 import CLinux
 import Glibc
 import Linux
@@ -7,8 +8,9 @@ extension Probe {
 
   private static let pidfd = Probe(
     "pidfd", "process descriptors", need: .required,
-    lost: "A process couldn't be told from a later one with the same number. Dormouse doesn't run "
-      + "without this.",
+    lost:
+      "A process can't be distinguished from a later one with the same number: Dormouse doesn't "
+      + "run.",
     enable: "Linux 5.3 or later; in a container, a seccomp profile that permits pidfd_open and "
       + "pidfd_send_signal."
   ) { examination in
@@ -21,8 +23,8 @@ extension Probe {
   }
 
   private static let release = Probe(
-    "process-mrelease", "memory of the killed",
-    lost: "The memory of a worker that was killed comes back when its last thread has ended, not "
+    "process-mrelease", "freeing memory at a kill",
+    lost: "The memory of a killed worker is freed when its last thread has ended, not "
       + "at once.",
     enable: "Linux 5.15 or later; in a container, a seccomp profile that permits process_mrelease."
   ) { _ in
@@ -40,14 +42,14 @@ extension Probe {
   }
 
   private static let compare = Probe(
-    "kcmp", "shared address spaces",
+    "kcmp", "detecting shared address spaces",
     lost:
-      "Processes of one worker are told apart by what they have in memory: slower. A child that is exactly as it "
-      + "was forked may be taken for one that shares its parent's memory: then it isn't hibernated.",
+      "Processes of a worker are distinguished by comparing their memory, which is slower. A child that is unchanged "
+      + "since its fork may be taken for one that shares its parent's memory; its worker isn't hibernated.",
     enable: "a kernel with CONFIG_KCMP; in a container, a seccomp profile that permits kcmp."
   ) { examination in
     let child = try examination.child.get()
     try shim("kcmp", on: "pid \(child.pid)") { clinux_share_memory(child.pid, getpid()) }
-    return .works("kcmp tells them apart")
+    return .works("kcmp distinguishes them")
   }
 }

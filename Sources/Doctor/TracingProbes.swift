@@ -1,3 +1,4 @@
+import Control
 import CLinux
 import Glibc
 import Linux
@@ -6,9 +7,9 @@ extension Probe {
   static let ofTracing = [trace, traceStrangers, suspendSeccomp, missingPages]
 
   private static let missingPages = Probe(
-    "userfaultfd", "resuming before all is back",
+    "userfaultfd", "lazy restore",
     lost:
-      "Workers get all of their memory back before they run, which takes them milliseconds more.",
+      "Workers are restored in full before they run, which takes some milliseconds longer.",
     enable: "sysctl vm.unprivileged_userfaultfd=1; or let the workers' user open /dev/userfaultfd "
       + "(setfacl -m u:USER:rw). In a container, a seccomp profile that permits userfaultfd."
   ) { _ in
@@ -16,12 +17,12 @@ extension Probe {
     if result == 0 { return .works("this user has userfaultfd(2)") }
     if result == 1 { return .works("this user may open /dev/userfaultfd") }
     return .missing(
-      "userfaultfd: \(String(cString: strerror(-result))), and /dev/userfaultfd is closed to us")
+      "userfaultfd: \(String(cString: strerror(-result))); this user may not open /dev/userfaultfd")
   }
 
   private static let trace = Probe(
     "ptrace", "tracing a worker", need: .required,
-    lost: "No worker can be hibernated: suspended ones keep their memory.",
+    lost: "No worker can be hibernated: suspended workers keep their memory.",
     enable:
       "sysctl kernel.yama.ptrace_scope=1 (or 0) where it is 2 (3 lasts until reboot); in a container "
       + "--cap-add SYS_PTRACE, or a seccomp profile that permits ptrace."
@@ -30,9 +31,9 @@ extension Probe {
     let registers = try examination.seizing(child.pid) { session in
       session.threads.first?.registers.storedWords.count ?? 0
     }
-    guard registers > 0 else { throw ProbeFailure("the kernel gave no registers") }
+    guard registers > 0 else { throw ProbeFailure("the kernel returned no registers") }
     guard try child.answers() else {
-      throw ProbeFailure("a process that was traced didn't go on afterwards")
+      throw ProbeFailure("a traced process did not continue afterwards")
     }
     examination.traces = true
     return .works("seized a child, interrupted it, read its \(registers) registers")
@@ -41,18 +42,18 @@ extension Probe {
   private static let traceStrangers = Probe(
     "ptrace-after-restart", "tracing after a restart",
     lost: "A daemon may not trace workers that an earlier daemon started. Workers in a cgroup of "
-      + "their own that sleep at that moment are brought back all the same: a small process keeps "
-      + "what the next daemon needs, and they are woken at once, because their sockets can't be "
-      + "watched. Until they are restarted, such workers aren't hibernated, and aren't suspended "
-      + "where they have sockets. Without a cgroup, workers aren't hibernated at all. Resumes are "
-      + "eager. A daemon that is killed in the very moment of hibernating leaves that worker asleep "
-      + "until `dormouse recover` is run with the right to trace.",
+      + "their own that sleep at that moment are restored: a small process keeps what the next "
+      + "daemon needs, and they are woken at once, because their sockets can't be watched. Until "
+      + "their restart, such workers aren't hibernated, and aren't suspended if they have sockets. "
+      + "Without a cgroup, workers aren't hibernated at all. Memory is restored in full. A daemon "
+      + "that is killed while it hibernates a worker leaves it asleep until `dormouse recover` is "
+      + "run with the right to trace.",
     enable:
       "sysctl kernel.yama.ptrace_scope=0; or run the daemon with CAP_SYS_PTRACE: as root, or in "
       + "a unit of the system's manager with User= and AmbientCapabilities=CAP_SYS_PTRACE. (A user's "
       + "own manager can't give that: its unit would fail with status 218.)"
   ) { examination in
-    guard examination.traces else { throw ProbeFailure("not tried: nothing can be traced") }
+    guard examination.traces else { throw ProbeFailure("not tried: tracing does not work") }
     let path = "/proc/sys/kernel/yama/ptrace_scope"
     // A kernel without Yama has no such file.
     let scope = (try? readText(path)).map { String($0.prefix { $0 != "\n" }) }
@@ -60,9 +61,9 @@ extension Probe {
     do {
       try examination.seizeStranger()
     } catch {
-      return .limited("\(setting), and a process that isn't our descendant is closed to us")
+      return .limited("\(setting): only descendants of this process can be traced")
     }
-    return .works("\(setting); a process that isn't our descendant can be traced")
+    return .works("\(setting): other processes can be traced, too")
   }
 
   private static let suspendSeccomp = Probe(
@@ -71,7 +72,7 @@ extension Probe {
       + "instead of hibernated.",
     enable: "CAP_SYS_ADMIN for the daemon, and a kernel with CONFIG_CHECKPOINT_RESTORE."
   ) { examination in
-    guard examination.traces else { throw ProbeFailure("not tried: nothing can be traced") }
+    guard examination.traces else { throw ProbeFailure("not tried: tracing does not work") }
     let child = try examination.child.get()
     try examination.seizing(child.pid) { session in
       for thread in session.threads {
@@ -94,7 +95,7 @@ extension Examination {
       "exec 3<&0; /bin/sh -c 'echo $$; read x' <&3 &\nread x; exit")
     defer { parent.end() }
     guard let pid = try parent.line().flatMap({ Int32($0) }) else {
-      throw ProbeFailure("the shell didn't start its job")
+      throw ProbeFailure("the shell did not start its job")
     }
     let stranger = try ProcessIdentity.current(of: pid)
     let pidfd = try stranger.openPidfd()

@@ -1,3 +1,4 @@
+import Control
 import Glibc
 import Linux
 import Supervision
@@ -7,34 +8,35 @@ extension Probe {
 
   private static let wake = Probe(
     "wake", "waking on data",
-    lost: "Nothing that comes for a sleeping worker wakes it, only a verb does; under `foreground: "
+    lost:
+      "Data and connections don't wake a sleeping worker, only a request does; with `foreground: "
       + "{mode: activity}` workers aren't suspended.",
     enable: "Linux 5.6 or later, and the right to trace workers (see `ptrace`); in a container, a "
       + "seccomp profile that permits pidfd_getfd."
   ) { examination in
     let child = try ProbeChild(ProbeChild.echo)
     defer { child.end() }
-    guard try child.answers() else { throw ProbeFailure("the shell doesn't answer") }
+    guard try child.answers() else { throw ProbeFailure("the shell does not answer") }
     let identity = try ProcessIdentity.current(of: child.pid)
     let tree = try ProcessTree.stopAll(
       root: identity, session: child.pid, until: Deadline(in: .seconds(5)))
     let sources = try WakeSources(of: tree, ownChannels: [])
     if let refusal = sources.refusals.first { throw refusal }
     try child.send("wake up")
-    guard let why = sources.take() else {
-      throw ProbeFailure("a stopped shell was sent something, and its socket didn't tell")
+    guard let why = sources.nextReason() else {
+      throw ProbeFailure("data for a stopped shell was not seen at its socket")
     }
     try tree.continueAll()
     guard try child.line() == "wake up" else {
-      throw ProbeFailure("the shell didn't get what was sent while it was stopped")
+      throw ProbeFailure("the shell did not read what was sent while it was stopped")
     }
-    return .works("a stopped shell had \(why), seen from here, and read by it")
+    return .works("saw \(why) for a stopped shell, which then read it")
   }
 
   private static let latch = Probe(
-    "latch", "short connections",
-    lost: "Under `foreground: {mode: activity}` a connection that comes and goes within a second "
-      + "isn't seen as activity.",
+    "latch", "detecting short connections",
+    lost: "With `foreground: {mode: activity}` a connection of less than 1 s "
+      + "doesn't count as activity.",
     enable: "Linux 4.18 or later with CONFIG_AIO, and a larger fs.aio-max-nr where that is used "
       + "up; in a container, a seccomp profile that permits io_setup and io_submit."
   ) { _ in
@@ -44,8 +46,8 @@ extension Probe {
     try latches.arm(latch, at: counter.descriptor)
     counter.signal()
     counter.clear()
-    latches.take()
-    guard latch.hasFired else { throw ProbeFailure("a poll that was answered has forgotten it") }
+    latches.collect()
+    guard latch.hasFired else { throw ProbeFailure("a completed poll was not reported") }
     return .works("io_submit of a poll")
   }
 }

@@ -60,7 +60,7 @@ final class ProcessSource: RecordingSource {
     }
   }
 
-  func take(_ signal: SignalQueue.Arrival) -> Bool { true }
+  func handle(_ signal: SignalQueue.Arrival) -> Bool { true }
   func release() {}
 }
 
@@ -104,7 +104,7 @@ final class CommandSource: RecordingSource {
 
   func tree() throws(RecordingFailure) -> ProcessTree {
     found = try recording { () throws(SystemCallError) in
-      try ProcessScan.takeDescendants().tree(root: child.identity, session: nil)
+      try ProcessScan.readDescendants().tree(root: child.identity, session: nil)
     }
     return found
   }
@@ -114,7 +114,7 @@ final class CommandSource: RecordingSource {
   }
 
   /// What comes from the terminal, the program has got itself. The recording lasts as long as it.
-  func take(_ signal: SignalQueue.Arrival) -> Bool {
+  func handle(_ signal: SignalQueue.Arrival) -> Bool {
     if !signal.isFromTerminal, end == nil {
       sendSignal(signal.number, to: child.identity.pid)
     }
@@ -148,6 +148,6 @@ extension ProcessTree {
       return FootprintMark(
         at: now, kind: .failed, text: "not warned: none of its processes handles \(name)")
     }
-    return FootprintMark(at: now, kind: .warning, text: "it is warned by \(name)")
+    return FootprintMark(at: now, kind: .warning, text: "warned by \(name)")
   }
 }

@@ -44,7 +44,7 @@ public final class Recorder {
   private var meter = FootprintMeter()
   private var warnings: [Double]
   /// Called with each mark as it is written down.
-  public var told: ((FootprintMark) -> Void)?
+  public var onMark: ((FootprintMark) -> Void)?
   /// The last part of it, for who looks at it while it goes on.
   public private(set) var recent: Recording
 
@@ -192,14 +192,14 @@ public final class Recorder {
       try add(FootprintMark(at: now, kind: .note, text: "marked by hand"))
       return nil
     }
-    return source.take(signal) ? RecordingEnd(at: now, reason: .interrupted) : nil
+    return source.handle(signal) ? RecordingEnd(at: now, reason: .interrupted) : nil
   }
 
   // MARK: the file
 
   private func add(_ mark: FootprintMark) throws(RecordingFailure) {
     try write(mark.json)
-    told?(mark)
+    onMark?(mark)
     recent.marks.append(mark)
     if recent.marks.count > Self.maxRecent { recent.marks.removeFirst(Self.maxRecent / 2) }
   }

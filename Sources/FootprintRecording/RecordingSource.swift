@@ -21,7 +21,7 @@ protocol RecordingSource: AnyObject {
   /// Asks it to give memory back; what to write down of that, unless it will be in the news.
   func warn(at now: Double) throws(RecordingFailure) -> FootprintMark?
   /// A signal to us. True: the recording is over.
-  func take(_ signal: SignalQueue.Arrival) -> Bool
+  func handle(_ signal: SignalQueue.Arrival) -> Bool
   /// The recording is over before its subject is.
   func release()
 }

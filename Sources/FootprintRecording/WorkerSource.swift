@@ -109,7 +109,7 @@ final class WorkerSource: RecordingSource {
     return nil
   }
 
-  func take(_ signal: SignalQueue.Arrival) -> Bool { true }
+  func handle(_ signal: SignalQueue.Arrival) -> Bool { true }
   func release() {}
 }
 

@@ -67,7 +67,7 @@ extension JSON {
   func bytes(_ name: String) throws(RecordingFault) -> Int64? {
     guard let value = self[name] else { return nil }
     guard let number = value.integer, (0...1 << 50).contains(number) else {
-      throw RecordingFault("`\(name)` is no number of bytes")
+      throw RecordingFault("`\(name)` is not a number of bytes")
     }
     return number
   }

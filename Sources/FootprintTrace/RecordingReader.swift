@@ -38,7 +38,7 @@ public struct RecordingReader: Sendable {
     }
     rest += open
     guard rest.count <= Self.maxLine else {
-      throw RecordingError(file: file, line: line + 1, what: "this line doesn't end")
+      throw RecordingError(file: file, line: line + 1, what: "this line has no end")
     }
   }
 
@@ -52,11 +52,11 @@ public struct RecordingReader: Sendable {
       if JSON(last) != nil { try read(last) } else { isCut = true }
     }
     guard let header else {
-      let what = isCut ? "this is no footprint recording" : "the file is empty"
+      let what = isCut ? "not a footprint recording" : "the file is empty"
       throw RecordingError(file: file, what: what)
     }
     guard !samples.isEmpty else {
-      throw RecordingError(file: file, what: "there is no sample in it: nothing was measured")
+      throw RecordingError(file: file, what: "no samples: nothing was measured")
     }
     var recording = Recording(header: header, samples: samples, marks: marks, end: end)
     recording.lostItsTail = isCut
@@ -71,19 +71,19 @@ public struct RecordingReader: Sendable {
       guard let json = JSON(text), case .object = json else {
         throw RecordingFault(
           header == nil
-            ? "this is no footprint recording (`dormouse footprint record` makes one)"
-            : "this line isn't a JSON object")
+            ? "not a footprint recording (`dormouse footprint record` makes one)"
+            : "this line is not a JSON object")
       }
-      try take(json)
+      try parse(json)
     } catch {
       throw RecordingError(file: file, line: line, what: error.what)
     }
   }
 
-  private mutating func take(_ json: JSON) throws(RecordingFault) {
+  private mutating func parse(_ json: JSON) throws(RecordingFault) {
     guard header != nil else { return header = try RecordingHeader(json) }
     guard let at = json["t"]?.number, (0...Self.latest).contains(at) else {
-      throw RecordingFault("`t` is no time in seconds since the beginning")
+      throw RecordingFault("`t` is not a time in seconds since the start")
     }
     if let kind = json["mark"]?.text {
       marks.append(try FootprintMark(json, kind: kind, at: at))

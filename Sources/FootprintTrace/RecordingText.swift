@@ -17,7 +17,7 @@ public func renderRecording(
   if let most, events.count > most {
     lines.append(style.fit("… and \(events.count - most) more (--marks all)"))
   }
-  if recording.lostItsTail { lines.append("(the last line was cut, and is left out)") }
+  if recording.lostItsTail { lines.append("(the last line is incomplete and skipped)") }
   return lines
 }
 
@@ -84,10 +84,10 @@ extension FootprintMark {
 extension RecordingEnd {
   public var sentence: String {
     switch reason {
-    case .time: return "the time was over"
-    case .interrupted: return "ended by hand"
-    case .gone: return "the worker, or its daemon, was gone"
-    case .failed: return "it couldn't be measured any further"
+    case .time: return "end of the time given"
+    case .interrupted: return "stopped by you"
+    case .gone: return "the worker or its daemon ended"
+    case .failed: return "measuring failed"
     case .exited:
       if let signal { return "the program was ended by signal \(signal)" }
       return code.map { "the program ended with code \($0)" } ?? "the program ended"

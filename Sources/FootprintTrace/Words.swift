@@ -25,9 +25,9 @@ func momentWords(_ seconds: Double, step: Double) -> String {
 extension WarningEffect {
   /// One sentence.
   var sentence: String {
-    guard givenBack > 0 else { return "warned: nothing given back (\(sizeWords(before)))" }
+    guard givenBack > 0 else { return "warned: nothing freed (\(sizeWords(before)))" }
     return
-      "warned: \(sizeWords(givenBack)) given back (\(sizeWords(before)) → \(sizeWords(after))), "
+      "warned: \(sizeWords(givenBack)) freed (\(sizeWords(before)) → \(sizeWords(after))), "
       + "at rest after \(restWords)"
   }
 

@@ -32,13 +32,13 @@ struct Accounting {
     switch event {
     case .request(let request) where request.verb == .stop || request.verb == .terminate:
       unwanted.insert(request.worker)
-    case .launched(let worker): take(Asked(what: .launch, worker: worker))
+    case .launched(let worker): close(Asked(what: .launch, worker: worker))
     case .suspended(let worker), .suspendFailed(let worker, _):
-      take(Asked(what: .suspend, worker: worker))
-    case .hibernateFailed(let worker, _, _): take(Asked(what: .hibernate, worker: worker))
+      close(Asked(what: .suspend, worker: worker))
+    case .hibernateFailed(let worker, _, _): close(Asked(what: .hibernate, worker: worker))
     case .resumeFailed(let worker, _, let intact):
       if !intact { unverified.insert(worker) }
-      take(Asked(what: .resume, worker: worker))
+      close(Asked(what: .resume, worker: worker))
     case .found(let worker, let condition): recordFound(worker, condition)
     case .launchFailed(let worker, _), .exited(let worker, _), .released(let worker):
       forget(worker)
@@ -48,7 +48,7 @@ struct Accounting {
 
   /// False: it was taken before, so this is an echo.
   @discardableResult
-  private mutating func take(_ asked: Asked) -> Bool { open.removeValue(forKey: asked) != nil }
+  private mutating func close(_ asked: Asked) -> Bool { open.removeValue(forKey: asked) != nil }
 
   private mutating func recordMemory(_ event: Event, _ states: [WorkerID: WorkerState]) {
     switch event {
@@ -56,16 +56,16 @@ struct Accounting {
       if states[worker]?.isAlive == true { footprints[worker] = size }
     case .hibernated(let worker, let result):
       // An echo is no second hibernation.
-      guard take(Asked(what: .hibernate, worker: worker)) else { return }
+      guard close(Asked(what: .hibernate, worker: worker)) else { return }
       footprints[worker] = result.footprintAfter
       beforeHibernation[worker] = result.footprintBefore
     case .resumed(let worker, _):
-      guard take(Asked(what: .resume, worker: worker)) else { return }
+      guard close(Asked(what: .resume, worker: worker)) else { return }
       if let before = beforeHibernation.removeValue(forKey: worker) { footprints[worker] = before }
     case .purged(let worker, let freed):
-      guard take(Asked(what: .purge, worker: worker)) else { return }
+      guard close(Asked(what: .purge, worker: worker)) else { return }
       footprints[worker] = max(.zero, (footprints[worker] ?? .zero) - freed)
-    case .purgeFailed(let worker, _): take(Asked(what: .purge, worker: worker))
+    case .purgeFailed(let worker, _): close(Asked(what: .purge, worker: worker))
     default: break
     }
   }
@@ -87,7 +87,7 @@ struct Accounting {
 
   private mutating func forgetOperations(of worker: WorkerID) {
     for what in [Asked.What.suspend, .hibernate, .resume] {
-      take(Asked(what: what, worker: worker))
+      close(Asked(what: what, worker: worker))
     }
   }
 
@@ -110,7 +110,7 @@ struct Accounting {
       inspections[worker, default: 0] += 1
       return states[worker]?.isUnderWay == true ? nil : "inspects \(worker), which is at rest"
     case .terminate(let worker), .kill(let worker), .abort(let worker):
-      return states[worker] == .terminating ? nil : "\(directive) of one that isn't to end"
+      return states[worker] == .terminating ? nil : "\(directive) of a worker that is not ending"
     case .transition(let transition):
       if transition.to == .launching, transition.from == .terminated {
         unwanted.remove(transition.worker)
@@ -132,10 +132,10 @@ struct Accounting {
     case .pressure, .watchdog: return nil
     case .requested(.stop), .requested(.terminate):
       return unwanted.contains(transition.worker)
-        ? nil : "\(transition.worker) was ended, and nobody had asked for it"
+        ? nil : "\(transition.worker) was ended without a request"
     case .failed where unverified.contains(transition.worker): return nil
     case .failed where inspections[transition.worker] == TransitLimits.maxUnanswered: return nil
-    default: return "\(transition.worker) was ended for no good reason: \(transition.cause)"
+    default: return "\(transition.worker) was ended for an invalid reason: \(transition.cause)"
     }
   }
 
@@ -147,7 +147,7 @@ struct Accounting {
     }
     let available = max(.zero, size - sum)
     return available == engine.available
-      ? nil : "\(engine.available) are available, and by the books it is \(available)"
+      ? nil : "\(engine.available) available; the accounts say \(available)"
   }
 }
 

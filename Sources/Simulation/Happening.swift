@@ -22,7 +22,7 @@ extension SimulatedMachine {
     case .told, .hasHappened: break
     case .lost: return nil
     case .late:
-      tellLate(news)
+      postpone(news)
       return nil
     }
     if !news.event.isExit, random.chance(4) { echo(news) }
@@ -40,7 +40,7 @@ extension SimulatedMachine {
     }
   }
 
-  private mutating func tellLate(_ news: Pending) {
+  private mutating func postpone(_ news: Pending) {
     scheduled += 1
     var late = news
     late.at = now + random.duration(upTo: .seconds(120))

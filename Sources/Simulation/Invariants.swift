@@ -24,7 +24,7 @@ struct Invariants {
     at now: Instant
   ) -> String? {
     if case .request(let request) = event { open.insert(request.id) }
-    note(event)
+    track(event)
     level = before
     earlier = states
     accounting.record(event, states, at: now)
@@ -44,7 +44,7 @@ struct Invariants {
     return nil
   }
 
-  private mutating func note(_ event: Event) {
+  private mutating func track(_ event: Event) {
     switch event {
     case .added(let worker, let profile), .adopted(let worker, let profile, _),
       .profileChanged(let worker, let profile):
@@ -67,7 +67,7 @@ struct Invariants {
     if !more.isEmpty { return "left undone: \(more)" }
     // A change of the rules outside of an event is still to be looked at.
     return again == engine && again.nextDeadline == engine.nextDeadline
-      ? nil : "decides otherwise when it looks at everybody again"
+      ? nil : "decides differently when it looks at every worker again"
   }
 
   private mutating func check(_ directive: Directive, _ after: Engine) -> String? {
@@ -76,7 +76,7 @@ struct Invariants {
     case .answer(let request, let answer):
       guard open.remove(request) != nil else { return "request \(request) was answered twice" }
       seen.insert("answer \(answer.code)")
-      return answer.text.isEmpty ? "an answer without words" : nil
+      return answer.text.isEmpty ? "an answer without a text" : nil
     case .pressureChanged(let from, let to, let why):
       guard from == level, from != to else { return "pressure went from \(from) at \(level)" }
       level = to
@@ -84,7 +84,7 @@ struct Invariants {
       return why.isEmpty ? "a change of pressure without a reason" : nil
     case .report(let report): return check(report)
     case .wouldHave: seen.insert("would have")
-    case .watchdogMissed: seen.insert("watchdog told")
+    case .watchdogMissed: seen.insert("watchdog reported")
     case .purge: seen.insert("purge")
     case .checkSafePoint: seen.insert("look for locks")
     case .abort: seen.insert("abort")
@@ -117,7 +117,7 @@ struct Invariants {
     victims.append(transition.worker)
     seen.insert("jetsam of \(transition.from)")
     if untouchable.contains(transition.worker) {
-      return "\(transition.worker) isn't ours to terminate for memory"
+      return "\(transition.worker) may not be terminated for lack of memory"
     }
     if level == .normal { return "\(transition.worker) was terminated without pressure" }
     if after.policy.terminate.order.first == .band { seen.insert("band checked") }
@@ -139,7 +139,7 @@ struct Invariants {
         && !other.isShadow && !untouchable.contains(other.worker)
     }
     return spared.map {
-      "\(transition.worker), band \(victim.band), went before \($0.worker), \($0.band)"
+      "\(transition.worker), band \(victim.band), was terminated before \($0.worker), band \($0.band)"
     }
   }
 
@@ -163,7 +163,9 @@ struct Invariants {
       else { return false }
       return levels.allSatisfy { ladder[$0].contains(rung) }
     }
-    return cheaper.map { "\(transition.worker) went from the front before \($0.worker)" }
+    return cheaper.map {
+      "\(transition.worker) was terminated in the foreground before \($0.worker)"
+    }
   }
 
   private mutating func check(_ report: JetsamReport) -> String? {
@@ -171,7 +173,7 @@ struct Invariants {
     seen.insert("report")
     // One that restarted within the burst may have been a victim twice, and is told of once.
     guard Set(told.map(\.worker)) == Set(victims).intersection(report.entries.map(\.worker)) else {
-      return "the report tells of \(told.map(\.worker)), and \(victims) were terminated"
+      return "the report names \(told.map(\.worker)), and \(victims) were terminated"
     }
     victims = []
     return told.isEmpty ? "a report without a victim" : nil
@@ -179,7 +181,7 @@ struct Invariants {
 
   private func checkStates(_ engine: Engine) -> String? {
     for (worker, known) in states where engine.state(of: worker) ?? .terminated != known {
-      return "\(worker) changed its state in silence"
+      return "\(worker) changed its state without a transition"
     }
     return nil
   }

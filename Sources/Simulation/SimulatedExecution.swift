@@ -218,7 +218,7 @@ extension SimulatedMachine {
   }
 
   private mutating func expire(_ worker: WorkerID, _ task: String) -> String? {
-    guard body(worker) == .running else { return "tells \(worker), which doesn't run" }
+    guard body(worker) == .running else { return "sends a message to \(worker), which doesn't run" }
     if random.chance(50) {
       schedule(.taskEnded(worker, task: task), of: worker, upTo: .seconds(2))
     }

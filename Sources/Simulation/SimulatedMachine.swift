@@ -93,7 +93,7 @@ public struct SimulatedMachine {
     guard random.chance(25) else { return }
     var probe = engine
     let missed = probe.handle(.deadline, at: now)
-    if !missed.isEmpty { throw failure("no deadline told of \(missed)") }
+    if !missed.isEmpty { throw failure("no deadline was reported for \(missed)") }
   }
 
   private mutating func deliver(_ event: Event) throws(SimulationFailure) {

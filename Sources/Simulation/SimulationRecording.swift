@@ -36,7 +36,7 @@ struct Recording {
       }
     }
     return Self.isSame(other, marked ?? engine)
-      ? nil : "an engine that is told the first \(min(mark, steps.count)) steps again differs"
+      ? nil : "an engine that replays the first \(min(mark, steps.count)) steps differs"
   }
 
   private static func isSame(_ left: Engine, _ right: Engine) -> Bool {

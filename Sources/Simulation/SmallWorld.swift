@@ -151,7 +151,7 @@ public struct SmallWorld: Hashable, Sendable {
     if case .memory = event { world.isShort = trail.isEmpty ? false : !isShort }
     if case .request = event { world.requests += 1 }
     world.trail.append(event)
-    world.settle(event)
+    world.apply(event)
     let directives = world.engine.handle(event, at: world.now)
     let complaint =
       world.checker.check(
@@ -165,7 +165,7 @@ public struct SmallWorld: Hashable, Sendable {
   }
 
   /// What the event does to bodies, and to what is outstanding.
-  private mutating func settle(_ event: Event) {
+  private mutating func apply(_ event: Event) {
     guard let worker = event.worker else { return }
     open = open.filter { directive in
       guard directive.worker == worker else { return true }

@@ -95,7 +95,7 @@ import Testing
       options.readiness = .line("ready")
       options.patience = .milliseconds(100)
       let error = #expect(throws: BenchError.self) { try Bench.run(options) }
-      #expect(error?.description.contains("wasn't ready within") == true)
+      #expect(error?.description.contains("was not ready within") == true)
       #expect(try place.leftovers() == [])
     }
   }
@@ -121,7 +121,7 @@ import Testing
       var options = place.options(["/bin/sh", "-c", "touch \"$FIFO.started\""])
       options.request = .http(try #require(HTTPAddress(url)))
       let error = #expect(throws: BenchError.self) { try Bench.run(options) }
-      #expect(error?.description.contains("already listens") == true)
+      #expect(error?.description.contains("another program listens") == true)
       #expect(access("\(place.fifo).started", F_OK) != 0)
     }
   }

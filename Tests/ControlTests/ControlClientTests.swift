@@ -85,7 +85,7 @@ import Testing
     var client = try ControlClient(connectingTo: daemon.path)
     #expect(
       throws: ControlError.malformed(
-        path: daemon.path, what: "it isn't valid JSON, or a number in it is out of range")
+        path: daemon.path, what: "not valid JSON, or a number is out of range")
     ) {
       try client.perform(.ps)
     }
@@ -226,7 +226,8 @@ import Testing
       _ = try ControlClient(connectingTo: fits + "x")
     }
     #expect(error == .pathTooLong(path: fits + "x", maximum: 107))
-    #expect(error?.description.contains("has 108 bytes, and the kernel takes 107") == true)
+    #expect(
+      error?.description.contains("has 108 bytes, more than the kernel's limit of 107") == true)
   }
 
   @Test(

@@ -4,12 +4,12 @@ import Testing
 @Suite struct `Rendering of explanations` {
   private let explanation = ExplanationReport(
     worker: "notes", state: "suspended", secondsInState: 12,
-    because: CodedText("grace_over", "its grace in the background was over"),
+    because: CodedText("grace_over", "idle in the background for 10 s"),
     key: "background.suspend_after",
     next: "hibernated",
     obstacles: [
       .init(
-        text: "its footprint of 21.3 MB is over hibernate.max_footprint, 16 MB",
+        text: "its footprint, 21.3 MB, is over hibernate.max_footprint, 16 MB",
         key: "hibernate.max_footprint", measured: 22_334_668, limit: 16_777_216),
       .init(text: "the last attempt failed: no\u{1B} space", clearsInSeconds: 18),
     ],
@@ -21,11 +21,11 @@ import Testing
   @Test func `explain is plain sentences, with the key where they don't name it`() {
     #expect(
       renderExplanation(explanation) == """
-        notes: suspended for 12 s, because its grace in the background was over [background.suspend_after]
+        notes: suspended for 12 s: idle in the background for 10 s [background.suspend_after]
         Not hibernated yet:
-          - its footprint of 21.3 MB is over hibernate.max_footprint, 16 MB
+          - its footprint, 21.3 MB, is over hibernate.max_footprint, 16 MB
           - the last attempt failed: no\\u{1b} space
-        What would move it:
+        What changes its state:
           - background in 40 s: its heartbeat [background.heartbeat]
           - background: `dormouse wake notes`
 
@@ -35,15 +35,16 @@ import Testing
   @Test func `nothing in the way is said, too`() {
     var free = explanation
     free.obstacles = []
-    #expect(renderExplanation(free).contains("On its way to hibernated: nothing is in the way"))
+    #expect(renderExplanation(free).contains("Next state: hibernated; nothing prevents it"))
   }
 
-  @Test func `what it has earned by being put away too early is told`() {
+  @Test func `what it has earned by being needed again too soon is told`() {
     var early = explanation
     early.earlyWake = EarlyWakeReport(
-      text: "put away too early once, the last time 40 s ago: band +10", count: 1,
+      text: "needed again too soon once, the last time 40 s ago: band +10", count: 1,
       lastSecondsAgo: 40, bandBonus: 10)
-    #expect(renderExplanation(early).contains("\nIt was put away too early once, the last time"))
+    #expect(
+      renderExplanation(early).contains("\nEarly wakes: needed again too soon once, the last time"))
   }
 
   @Test func `lines are broken at the terminal's width`() {
@@ -58,7 +59,7 @@ import Testing
     let place = RankingReport.Place(
       worker: "notes", state: "suspended", band: 12, bandOfState: 0, bandOfImportance: 5,
       bandBonus: 7, isDemoted: false, footprint: 40 << 20, secondsSinceUse: 125,
-      launchSeconds: 0.34, regret: regret, before: CodedText("band", "lowest band (12)"),
+      launchSeconds: 0.34, regret: regret, before: CodedText("band", "lower band"),
       fromPressure: "urgent",
       obstacles: [.init(text: "it is in shadow mode", key: "mode")])
     return RankingReport(
@@ -68,14 +69,16 @@ import Testing
 
   @Test func `the orders show each place's numbers and what decided it`() {
     let text = renderRanking(ranking)
-    #expect(text.hasPrefix("pressure normal\n"))
+    #expect(text.hasPrefix("memory pressure: normal\n"))
     #expect(
-      text.contains("First to be terminated, by band, regret (terminate.order):\n  1. notes,"))
+      text.contains(
+        "Order in which workers are terminated, by band, regret (terminate.order):\n  1. notes (suspended): "
+      ))
     #expect(text.contains("band 12 (0 + importance 5 + bonus 7), 40.0 MB"))
-    #expect(text.contains("regret 2.1 ms/MB (25 % × 340 ms (a guess))"))
-    #expect(text.contains("from pressure urgent on; before the next: lowest band (12)\n"))
+    #expect(text.contains("regret 2.1 ms/MB (25 % chance of use × 340 ms, estimated)"))
+    #expect(text.contains("; from urgent pressure, before the next: lower band\n"))
     #expect(text.contains("      - not now: it is in shadow mode [mode]\n"))
-    #expect(text.hasSuffix("Nobody can be hibernated\n"))
+    #expect(text.hasSuffix("No worker can be hibernated.\n"))
   }
 
   @Test func `both survive the wire`() throws {

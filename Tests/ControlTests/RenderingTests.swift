@@ -23,7 +23,7 @@ import Testing
     #expect(
       renderProcessTable([], daemon: daemon) == """
         no workers
-        pressure warning; 35.8 MB of 256.0 MB available (14 %); policy ios-5 (shadow: nothing is done)
+        pressure warning; 35.8 MB of 256.0 MB available (14 %); policy ios-5 (shadow mode: decisions are logged, not applied)
 
         """)
   }
@@ -40,7 +40,7 @@ import Testing
   @Test func `in 80 columns a long reason is readable to its end, and no line is longer`() {
     var worker = Sample.hibernated
     worker.reason.text =
-      "backing off 3 s: the probe of liveness failed 3 times: no answer within 1 s from port 8080"
+      "restarts in 3 s: the probe of liveness failed 3 times: no answer within 1 s from port 8080"
     (worker.footprint, worker.imageSize) = (1000 << 20, 1000 << 20)
     let lines = renderProcessTable([worker, Sample.terminated], width: 80)
       .split(separator: "\n").map(String.init)
@@ -92,11 +92,11 @@ import Testing
     #expect(
       renderWorkerStatus(Sample.foreground) == """
         editor: foreground for 4 m 5 s
-          why          somebody asked for it
+          reason       somebody asked for it
           band         100, importance 5
           last used    400 ms ago
-          footprint    64.2 MB, at most 70.0 MB
-          reclaimable  12.0 MB of file pages besides
+          footprint    64.2 MB, peak 70.0 MB
+          reclaimable  12.0 MB of file pages, not in the footprint
           hibernation  it is in the foreground
           cost         launch 221 ms, resume 14 ms: resuming is 15.8 times as fast
           tasks        upload, index
@@ -129,11 +129,11 @@ import Testing
     #expect(
       renderWorkerStatus(Sample.hibernated) == """
         cache: hibernated for 12 s
-          why          suspended for 30 s
+          reason       suspended for 30 s
           band         75
           last used    52 s ago
-          footprint    4.0 KB, at most 17.4 MB
-          reclaimable  0 B of file pages besides
+          footprint    4.0 KB, peak 17.4 MB
+          reclaimable  0 B of file pages, not in the footprint
           image        3.4 MB on disk
           processes    pid 4300
           policy       ios-5
@@ -158,7 +158,7 @@ import Testing
           policy       ios-5, mode enforce
           pressure     warning
           memory       35.8 MB of 256.0 MB available (14 %)
-          budget       a device that the workers play
+          budget       fixed (memory.budget)
           suspends by  cgroup-v2 freezer
           state in     /var/lib/dormouse
           workers      3 workers: 1 foreground, 1 hibernated, 1 terminated; footprint 64.2 MB, \
@@ -178,14 +178,14 @@ import Testing
           available   4.8 MB before, 72.0 MB after, of 128.0 MB
           host        2.0 MB free, 3.0 MB reclaimable, 10.0 MB wired, 118.2 MB in workers, \
         of 128.0 MB
-          stalled     12.3 % of the time some tasks, 5.0 % all of them
+          stalled     some tasks waited for memory 12.3 % of the time, all tasks 5.0 %
           largest     game, marked *
           terminated  1 of 3 workers
           policy      ios-5
 
         NAME    STATE       BAND  FOOTPRINT     PEAK      AGE  UNUSED FOR
-        game *  suspended     30    67.0 MB  70.0 MB  1 h 2 m     4 m 5 s  (jettisoned) lowest band; \
-        gave back 67.0 MB
+        game *  suspended     30    67.0 MB  70.0 MB  1 h 2 m     4 m 5 s  (terminated) lowest band; \
+        freed 67.0 MB
         cache   hibernated    75     4.0 KB  17.4 MB      1 m        52 s
         editor  foreground   100    51.2 MB  52.0 MB    7.0 s      400 ms
 
@@ -194,19 +194,19 @@ import Testing
 
   @Test func `a terminal too narrow for the reasons of jetsam has them below the table`() {
     let text = renderJetsam(Sample.jetsam, width: 80)
-    #expect(text.contains("4 m 5 s  (jettisoned)\n"), "\(text)")
-    #expect(text.hasSuffix("\n\ngame: lowest band; gave back 67.0 MB\n"), "\(text)")
+    #expect(text.contains("4 m 5 s  (terminated)\n"), "\(text)")
+    #expect(text.hasSuffix("\n\ngame: lowest band; freed 67.0 MB\n"), "\(text)")
   }
 
   @Test func `an event is a line with its change, and nobody's name moves the cursor`() {
     var event = EventRecord(
-      time: "2026-11-21T08:46:07.104Z", kind: "state", text: "it was idle for 10 s\n; 9 ms")
+      time: "2026-11-21T08:46:07.104Z", kind: "state", text: "idle for 10 s\n; 9 ms")
     event.worker = "web\u{1B}[2J"
     event.from = "background"
     event.to = "suspended"
     #expect(
       renderEvent(event, clock: "08:46:07.104")
-        == "08:46:07.104 web\\u{1b}[2J background → suspended: it was idle for 10 s\\n; 9 ms\n")
+        == "08:46:07.104 web\\u{1b}[2J background → suspended: idle for 10 s\\n; 9 ms\n")
     let colored = renderEvent(event, clock: "08:46:07.104", color: true)
     #expect(colored.contains("\u{1B}[33msuspended\u{1B}[0m"), "\(colored)")
   }

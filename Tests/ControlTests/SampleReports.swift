@@ -52,15 +52,16 @@ enum Sample {
   static var coded: WorkerReport {
     var worker = hibernated
     worker.lastShed = ShedReport(
-      code: "gave_back", text: "warned, it gave back 3 MB", occasion: "warning", isAnswered: true,
+      code: "gave_back", text: "freed 3 MB after a memory warning", occasion: "warning",
+      isAnswered: true,
       before: 20_000_000, after: 17_000_000)
     worker.earlyWake = EarlyWakeReport(
-      text: "put away too early once", count: 1, lastSecondsAgo: 40, bandBonus: 10,
+      text: "needed again too soon once", count: 1, lastSecondsAgo: 40, bandBonus: 10,
       raised: [.init(key: "hibernate.after", declaredSeconds: 30, seconds: 60)])
     worker.shadow = ShadowReport(
       text: "would have freed 1 MB", suspensions: 2, hibernations: 1, terminations: 0,
       freed: 1 << 20, wakes: 1, wakeSeconds: 0.009)
-    worker.talk = CodedText("without_effect", "answers without effect: 1 came late")
+    worker.talk = CodedText("without_effect", "answers without effect: 1 late")
     return worker
   }
 

@@ -87,15 +87,15 @@ import Testing
 
   @Test(
     arguments: [
-      ("", "it isn't valid JSON, or a number in it is out of range"),
-      ("hello", "it isn't valid JSON, or a number in it is out of range"),
-      ("{\"id\":1,\"verb\":\"ps\"", "it isn't valid JSON, or a number in it is out of range"),
-      ("[1]", "it isn't a JSON object"),
-      ("null", "it isn't a JSON object"),
+      ("", "not valid JSON, or a number is out of range"),
+      ("hello", "not valid JSON, or a number is out of range"),
+      ("{\"id\":1,\"verb\":\"ps\"", "not valid JSON, or a number is out of range"),
+      ("[1]", "not a JSON object"),
+      ("null", "not a JSON object"),
       ("{\"verb\":\"ps\"}", "`id` is missing"),
-      ("{\"id\":-1,\"verb\":\"ps\"}", "it isn't valid JSON, or a number in it is out of range"),
+      ("{\"id\":-1,\"verb\":\"ps\"}", "not valid JSON, or a number is out of range"),
       ("{\"id\":\"1\",\"verb\":\"ps\"}", "`id` has the wrong type"),
-      ("{\"id\":1,\"verb\":\"dance\"}", "`verb` has a value that isn't known here"),
+      ("{\"id\":1,\"verb\":\"dance\"}", "`verb` has an unknown value"),
       (
         "{\"id\":1,\"verb\":\"run\",\"launch\":{\"command\":[1]}}",
         "`launch.command.0` has the wrong type"

@@ -18,7 +18,7 @@ import Testing
 
   @Test func `The verdict comes first, and then what doesn't work with its remedy`() {
     #expect(
-      report.rendered(width: 60, color: false) == """
+      DoctorDocument(shell: report).rendered(width: 60, color: false) == """
         Hibernation doesn't work here.
         dormouse 1.2.3 on Linux 6.18.0, as user 1000
 
@@ -32,7 +32,7 @@ import Testing
 
   @Test func `All that was tried, and what is lost, is said on demand`() {
     #expect(
-      report.rendered(width: 60, color: false, isVerbose: true) == """
+      DoctorDocument(shell: report).rendered(width: 60, color: false, isVerbose: true) == """
         Hibernation doesn't work here.
         dormouse 1.2.3 on Linux 6.18.0, as user 1000
 
@@ -56,17 +56,76 @@ import Testing
         result: .missing, found: "", lost: "",
         enable: String(repeating: "do this, and that ", count: 8))
     }
-    let lines = report.rendered(width: 80, color: false).split(
+    let lines = DoctorDocument(shell: report).rendered(width: 80, color: false).split(
       separator: "\n", omittingEmptySubsequences: false)
     #expect(lines.count <= 26)
     #expect(lines.first { $0.hasPrefix("mechanism") } == "mechanism 7: missing")
-    #expect(lines.contains { $0.hasSuffix("more don't work, or only in part.") })
+    #expect(lines.contains { $0.hasSuffix("more don't work, or only partly.") })
+  }
+
+  private let context = DaemonContext(
+    pid: 812, user: 0, cgroup: "/sys/fs/cgroup/dormouse", capabilities: ["kill", "sys_ptrace"],
+    freezer: CodedText("cgroup_v2_freezer", "cgroup-v2 freezer"),
+    hibernation: CodedText("enabled", "the policy hibernates workers"), hibernated: 1)
+
+  private var ofDaemon: DoctorReport {
+    var report = report
+    report.user = 0
+    report.checks[1].result = .works
+    return report
+  }
+
+  @Test func `Of a daemon, its place is shown, and where the caller's shell differs`() {
+    let document = DoctorDocument(
+      daemon: DaemonExamination(context: context, report: ofDaemon), shell: report)
+    #expect(document.differences.map(\.id) == ["cgroup"])
+    #expect(
+      document.rendered(width: 100, color: false) == """
+        Hibernation doesn't work here.
+        asked of the running daemon (pid 812): dormouse 1.2.3 on Linux 6.18.0, as user 0
+        It suspends workers by cgroup-v2 freezer; the policy hibernates workers; 1 worker is hibernated now.
+
+        2 of 2 mechanisms work; `dormouse doctor -v` lists them all.
+
+        Tried from your shell (user 1000), these are different: a cgroup (missing).
+
+        """)
+    let verbose = document.rendered(width: 100, color: false, isVerbose: true)
+    #expect(verbose.contains("\ncgroup: /sys/fs/cgroup/dormouse\ncapabilities: kill, sys_ptrace\n"))
+    let same = DoctorDocument(
+      daemon: DaemonExamination(context: context, report: ofDaemon), shell: ofDaemon)
+    #expect(
+      same.rendered(width: 100, color: false).hasSuffix(
+        "\nTried from your shell (user 0), all of it is the same.\n"))
+  }
+
+  @Test func `Of a daemon, too, the answer fits a terminal`() {
+    var (ours, theirs) = (report, report)
+    ours.checks = (0..<30).map { number in
+      DoctorCheck(
+        id: "\(number)", name: "mechanism \(number)", need: .useful, result: .missing, found: "",
+        lost: "", enable: "do this")
+    }
+    theirs.checks = ours.checks
+    for index in ours.checks.indices { ours.checks[index].result = .works }
+    let documents = [(theirs, ours), (ours, theirs)].map { first, second in
+      DoctorDocument(daemon: DaemonExamination(context: context, report: first), shell: second)
+    }
+    for document in documents {
+      let text = document.rendered(width: 80, color: false)
+      #expect(text.split(separator: "\n", omittingEmptySubsequences: false).count <= 26, "\(text)")
+      #expect(
+        text.split(whereSeparator: \.isWhitespace).joined(separator: " ").contains(
+          "22 more (--shell lists them)"))
+    }
   }
 
   @Test func `Colour is there only when it is wanted`() {
-    #expect(!report.rendered(width: 80, color: false, isVerbose: true).contains("\u{1B}"))
     #expect(
-      report.rendered(width: 80, color: true, isVerbose: true).contains(
+      !DoctorDocument(shell: report).rendered(width: 80, color: false, isVerbose: true).contains(
+        "\u{1B}"))
+    #expect(
+      DoctorDocument(shell: report).rendered(width: 80, color: true, isVerbose: true).contains(
         "\u{1B}[31mmissing\u{1B}[0m"))
   }
 

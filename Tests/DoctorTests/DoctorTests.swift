@@ -1,3 +1,4 @@
+import Control
 import Glibc
 import Testing
 
@@ -11,7 +12,8 @@ import Testing
     try withDirectory { directory in
       let report = Doctor.examine(
         stateDirectory: "\(directory)/state", socket: "\(directory)/control.sock")
-      let trial = try #require(report.trial, "\(report.rendered(width: 100, color: false))")
+      let trial = try #require(
+        report.trial, "\(DoctorDocument(shell: report).rendered(width: 100, color: false))")
       #expect(report.hibernates)
       #expect(trial.movedBytes >= 1_000_000)
       #expect(trial.imageBytes > 0 && trial.imageBytes < trial.movedBytes)

@@ -14,7 +14,7 @@ import Testing
     let lowest = Array(plot[plot.count - 1])
     #expect(lowest.last == "█" && lowest[7] != " ")
     #expect(lines.contains { $0.hasPrefix("    0 └┬──") })
-    #expect(lines.contains { $0.contains("9.5 s") && $0.contains("9 MB given back") })
+    #expect(lines.contains { $0.contains("9.5 s") && $0.contains("9 MB freed") })
   }
 
   @Test(arguments: [1, 24, 40, 79, 200], [false, true])

@@ -23,7 +23,7 @@ extension Recording {
   static func sawtooth(name: String = "consume") -> Recording {
     steps(
       (0..<20).map { (Double($0), Double($0 % 10) + 2) },
-      marks: [FootprintMark(at: 9.5, kind: .warning, text: "it is warned of low memory")], end: 20,
+      marks: [FootprintMark(at: 9.5, kind: .warning, text: "memory warning sent")], end: 20,
       name: name, state: "foreground")
   }
 

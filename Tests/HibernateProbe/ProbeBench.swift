@@ -105,11 +105,11 @@ func bench(_ arguments: ArraySlice<String>) throws {
       }
       do { try client.receive() } catch {
         // It knows why a worker had to be killed.
-        try service.settle("victim")
+        try service.awaitFill(of: "victim")
         throw error
       }
       let first = Clocks.monotonic
-      try service.settle("victim")
+      try service.awaitFill(of: "victim")
       let settled = Clocks.monotonic
       if round > 1 {
         let name = way == "later" ? "hot" : way

@@ -95,7 +95,7 @@ func serve(_ arguments: ArraySlice<String>) throws {
           }
           tell("done \(summary.moved)")
         } else if order == "settle" {
-          try service.settle("victim")
+          try service.awaitFill(of: "victim")
           tell("done 0")
         } else {
           let mode = isLazy ? RestoreMode.lazy(learns: true) : .eager

@@ -26,7 +26,7 @@ struct EligibilityTests {
   static let refused = [
     Kind("uring-buffers", "has 1 io_uring buffers registered with the kernel"),
     Kind("uring-buffers-hidden", "has 64 KB pinned by the kernel or a device (io_uring buffers"),
-    Kind("uring-hidden", "uses io_uring by a ring that it has registered"),
+    Kind("uring-hidden", "uses io_uring through a registered ring"),
     Kind("uring-poll", "has io_uring requests in flight"),
     Kind("uring-worker", "has io_uring requests in flight"),
     Kind("mlockall", "of locked memory (mlock)", .ineligible),
@@ -138,7 +138,7 @@ struct EligibilityTests {
       try SharedMemoryMaps.check(pair) { _, _ in -EPERM }
     }
     #expect(
-      error?.description.contains("kcmp can't tell (Operation not permitted)") == true)
+      error?.description.contains("kcmp failed (Operation not permitted)") == true)
     #expect(error?.aftermath == .intact)
   }
 

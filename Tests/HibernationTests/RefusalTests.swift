@@ -18,7 +18,7 @@ struct RefusalTests {
     let start = try ProcessStat.read(victim.process.pid).cpuTicks
     #expect(try eventually { try ProcessStat.read(victim.process.pid).cpuTicks >= start + 2 })
     let error = try victim.refusal(service)
-    #expect(error.description.hasPrefix("it is busy"))
+    #expect(error.description.hasPrefix("busy"))
     #expect(error.aftermath == .intact)
     #expect(try victim.isSuspended)
     try victim.carryOn()

@@ -21,7 +21,7 @@ import Testing
     mutating func tell(_ seconds: Int64, _ event: Event) {
       now = .zero + .seconds(seconds)
       let directives = engine.handle(event, at: now)
-      ledger.note(event, directives, engine, at: now)
+      ledger.record(event, directives: directives, engine: engine, at: now)
       sentences += narrator.notices(of: event, directives, engine, at: now).map(\.text)
     }
 
@@ -49,7 +49,7 @@ import Testing
     let tally = told.tally(at: 20)
     #expect(tally.launches == 2 && tally.crashes == 1 && tally.stops == 1 && tally.exits == 0)
     #expect(tally.peakFootprint == ByteCount.megabytes(10).bytes)
-    #expect(told.sentences.contains { $0.contains("SIGSEGV ended it") })
+    #expect(told.sentences.contains { $0.contains("ended by SIGSEGV") })
   }
 
   @Test("A channel that opens is no change of the configuration")
@@ -88,7 +88,7 @@ import Testing
     #expect(told.engine.state(of: web) == .foreground)
     let story = told.sentences.joined(separator: "\n")
     #expect(story.contains("10 MB → 0 B, image 2 MB, 40 ms"), "\(story)")
-    #expect(story.contains("`foreground` was asked for; 9 ms"), "\(story)")
+    #expect(story.contains("brought to the foreground on request; 9 ms"), "\(story)")
     let tally = told.tally(at: 20)
     #expect(tally.suspensions == 1 && tally.hibernations == 1 && tally.resumes == 1)
     #expect(tally.wakes == 0 && tally.resumeNanoseconds == 9_000_000)

@@ -28,6 +28,7 @@ import Testing
       .adopted(worker, profile, .hibernated),
       .request(Request(id: .max, verb: .hibernate, worker: worker)),
       .request(Request(id: 2, verb: .start, worker: worker, asked: Instant(nanoseconds: 7))),
+      .request(Request(id: 3, verb: .restart, worker: worker, occasion: .autostart)),
       .launched(worker),
       .launchFailed(worker, "no such file\u{2028}"), .ready(worker), .shedAnswered(worker),
       .shedFinished(worker, before: ByteCount(.max), after: .zero), .suspended(worker),
@@ -110,10 +111,10 @@ import Testing
       (4, .activity(WorkerID(""))), (6, .deadline), (7, memory[2]), (.max, memory[0]),
     ].map { (Int64($0.0), $0.1) }
     for (at, event) in events {
-      #expect(SampleBatch.takes(event) && batch.hasRoom(for: event))
+      #expect(SampleBatch.accepts(event) && batch.hasRoom(for: event))
       batch.add(event, at: Instant(nanoseconds: at))
     }
-    let taken = batch.take()
+    let taken = batch.takeBytes()
     let line = try #require(taken)
     let record = try #require(SealedLine.open(line.dropLast()))
     let read = try SampleBatch.read(record)

@@ -1,3 +1,4 @@
+import JSONLines
 import Lifecycle
 import Policy
 import Testing
@@ -36,6 +37,51 @@ import Testing
       #expect(player.problems.isEmpty)
       #expect(check.differingEvents == 0)
       #expect(player.engine.visible == recording.engines.last?.visible)
+    }
+  }
+
+  @Test("holds the same decisions where another version recorded them in other words")
+  func otherWords() throws {
+    let recording = try Recording(seed: 11)
+    var bytes: [UInt8] = []
+    var directives = 0
+    for line in recording.segments[0].split(separator: UInt8(ascii: "\n")) {
+      guard let record = SealedLine.open(line), case .object(let members) = record,
+        let decided = record["do"]
+      else {
+        bytes += line + [10]
+        continue
+      }
+      directives += decided.elements?.count ?? 0
+      var fields = FieldWriter()
+      for member in members {
+        fields.set(member.name, member.name == "do" ? Self.reworded(decided) : member.value)
+      }
+      bytes += SealedLine.seal(fields)
+    }
+    try #require(directives > 100)
+    var player = JournalPlayer()
+    var check = DeterminismCheck()
+    let written = bytes
+    player.play([JournalSegment(name: "older") { written }]) { step, _ in check.visit(step) }
+    #expect(player.problems.isEmpty && check.events > 0)
+    #expect(check.differingEvents == 0, "\(check.differences)")
+  }
+
+  /// As a version would have written it that has other sentences, and `graceOver` without its time.
+  private static func reworded(_ json: JSON) -> JSON {
+    switch json {
+    case .array(let elements): .array(elements.map(reworded))
+    case .object(let members):
+      .object(
+        members.map { member in
+          switch member.name {
+          case "why" where member.value.text != nil: JSON.Member("why", .string("it was so"))
+          case "graceOver": JSON.Member("graceOver", .object([]))
+          default: JSON.Member(member.name, reworded(member.value))
+          }
+        })
+    default: json
     }
   }
 

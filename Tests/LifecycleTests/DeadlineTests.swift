@@ -69,7 +69,7 @@ struct DeadlineTests {
     world.obey(world.ask(.suspend, web))
     #expect(world.pass(.seconds(300)).deeds.isEmpty)
     #expect(
-      world.verdict(web) == "resuming would take about 15 ms, and a relaunch takes 12 ms")
+      world.verdict(web) == "a resume takes about 15 ms, longer than a relaunch, 12 ms")
     world.obey(world.ask(.hibernate, web))
     world.ask(.wake, web)
     world.send(.resumed(web, .milliseconds(7)))
@@ -86,17 +86,17 @@ struct DeadlineTests {
     world.pass(.seconds(4))
     #expect(
       world.verdict(web)
-        == "nothing has been hibernated yet: suspended for 4 s of hibernate.after 30 s")
+        == "not yet: suspended for 4 s of hibernate.after 30 s")
     world.obey(world.ask(.hibernate, web))
     #expect(world.verdict(web) == nil)
     world.obey(world.ask(.wake, web))
     world.pass(.seconds(4))
     #expect(
       world.verdict(web)
-        == "it isn't suspended yet: in the background for 4 s of background.suspend_after 10 s")
+        == "not suspended yet: in the background for 4 s of background.suspend_after 10 s")
     world.obey(world.pass(.seconds(6)))
     #expect(
-      world.verdict(web) == "it was resumed 10 s ago, within hibernate.cooldown, 45 s")
+      world.verdict(web) == "resumed 10 s ago, within hibernate.cooldown, 45 s")
     world.pass(.seconds(35))
     #expect(world.state(web) == .hibernating, "the cooldown is over")
   }

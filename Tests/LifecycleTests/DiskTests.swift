@@ -28,11 +28,14 @@ struct DiskTests {
   @Test(
     "keeps a worker suspended, with the numbers",
     arguments: [
-      (95, 900, 0, "images hold 95 MB, and 8 MB more would be over hibernate.disk.budget, 100 MB"),
-      (0, 105, 0, "the disk has 105 MB free, and 8 MB less would be under hibernate.disk.min_free"),
+      (
+        95, 900, 0,
+        "images take 95 MB of disk; 8 MB more would exceed hibernate.disk.budget, 100 MB"
+      ),
+      (0, 105, 0, "the disk has 105 MB free; 8 MB less would fall below hibernate.disk.min_free"),
       (
         0, 900, 495,
-        "495 MB were written to images in 24 hours, and 8 MB more would be over hibernate.disk.daily_writes"
+        "495 MB were written to images in 24 h; 8 MB more would exceed hibernate.disk.daily_writes"
       ),
     ] as [(Int64, Int64, Int64, String)])
   func limits(images: Int64, free: Int64, written: Int64, text: String) {
@@ -72,7 +75,7 @@ struct DiskTests {
     // A fifth of 8 MB, and a quarter more: 2 MB.
     world.send(.disk(reading(images: 99)))
     world.obey(world.ask(.hibernate, web))
-    #expect(world.verdict(web)?.hasPrefix("images hold 99 MB, and 2 MB more") == true)
+    #expect(world.verdict(web)?.hasPrefix("images take 99 MB of disk; 2 MB more") == true)
     #expect(world.state(web) == .suspended)
     world.obey(world.send(.disk(reading(images: 97))))
     #expect(world.state(web) == .hibernated)

@@ -19,10 +19,11 @@ struct ExplainTests {
     let explanation = try explain(world)
     #expect(explanation.state == .suspended && explanation.next == .hibernated)
     #expect(
-      explanation.cause == .graceOver && explanation.causeKey?.path == "background.suspend_after")
+      explanation.cause.code == "grace_over"
+        && explanation.causeKey?.path == "background.suspend_after")
     #expect(
       explanation.obstacles.map(\.sentence) == [
-        "its footprint of 21.3 MB is over hibernate.max_footprint, 16 MB",
+        "its footprint, 21.3 MB, is over hibernate.max_footprint, 16 MB",
         "suspended for 2 s of hibernate.after 30 s",
       ])
     #expect(
@@ -55,7 +56,7 @@ struct ExplainTests {
     world.live(.seconds(10))
     let moves = try explain(world).moves
     #expect(moves.contains { $0.to == .hibernated && $0.after == .seconds(30) })
-    #expect(moves.contains { $0.to == .hibernated && $0.sentence == "pressure warning" })
+    #expect(moves.contains { $0.to == .hibernated && $0.sentence == "memory pressure warning" })
     #expect(moves.contains { $0.to == .terminating && $0.key?.path == "ladder.urgent" })
     #expect(moves.contains { $0.sentence == "`dormouse wake web`" })
   }
@@ -109,7 +110,7 @@ struct ExplainTests {
     #expect(ranking.termination.map(\.band.total) == [0, 14, 100])
     #expect(ranking.termination[1].band.importance == 14)
     #expect(
-      ranking.termination.map(\.before?.sentence) == ["lowest band (0)", "lowest band (14)", nil])
+      ranking.termination.map(\.before?.sentence) == ["lower band", "lower band", nil])
     #expect(ranking.termination.map(\.level) == [.urgent, .urgent, .critical])
     #expect(ranking.termination[2].obstacles.first?.limit == .megabytes(1))
     #expect(ranking.hibernation.map(\.worker) == [web, small])

@@ -18,7 +18,7 @@ struct FailedWakeTests {
     world.ask(.hibernate, web)
     let answer = try #require(world.answers[world.requests]?.first)
     #expect(answer.code == .failed)
-    #expect(answer.text.contains("waking it failed: "), "\(answer.text)")
+    #expect(answer.text.contains("the last wake failed: "), "\(answer.text)")
     #expect(answer.text.contains("no memory"), "\(answer.text)")
   }
 }

@@ -59,7 +59,7 @@ struct PressureTests {
     #expect(
       told == [
         .pressureChanged(
-          from: .normal, to: .critical, why: "40 MB of 1000 MB are available, less than 5%")
+          from: .normal, to: .critical, why: "40 MB of 1000 MB available, less than 5%")
       ])
   }
 
@@ -144,7 +144,7 @@ struct PressureTests {
     var world = world { $0.pressure.sustainedFor = .seconds(3) }
     world.read(available: 900)
     let told = world.send(.pressureSet(.critical, for: .seconds(30)))
-    let why = "`pressure set critical` was asked for; 900 MB of 1000 MB are available"
+    let why = "set by `dormouse pressure set critical`; 900 MB of 1000 MB available"
     #expect(told == [.pressureChanged(from: .normal, to: .critical, why: why)])
     #expect(world.engine.setPressure?.until == Instant.zero + .seconds(30))
     world.pass(.milliseconds(34_999))

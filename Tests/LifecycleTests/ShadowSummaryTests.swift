@@ -15,7 +15,7 @@ struct ShadowSummaryTests {
     world.obey(world.ask(.foreground, web))
     let summary = try #require(world.engine.snapshot(of: web)?.shadow)
     #expect(summary.suspensions == 1 && summary.hibernations == 1 && summary.wakes == 1)
-    #expect(summary.sentence == "would have freed 8 MB, and cost 1 wake of about 13 ms")
+    #expect(summary.sentence == "would have freed 8 MB at the cost of 1 wake of about 13 ms")
     #expect(world.engine.shadowSummary == summary)
   }
 

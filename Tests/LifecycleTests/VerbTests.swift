@@ -125,7 +125,9 @@ struct VerbTests {
     let hibernation = world.requests
     world.ask(.foreground, web)
     #expect(
-      world.answers[hibernation] == [Answer(.refused, "web: overtaken by a later `foreground`")])
+      world.answers[hibernation] == [
+        Answer(.refused, "web: replaced by a later `foreground` request")
+      ])
     #expect(world.answers[world.requests]?.map(\.code) == [.done])
     #expect(world.state(web) == .foreground)
   }
@@ -169,7 +171,7 @@ struct VerbTests {
     world.send(.shedFinished(web, before: .megabytes(20), after: .megabytes(12)))
     #expect(
       world.answers[world.requests]
-        == [Answer(.done, "web gave back 8 MB (from 20 MB to 12 MB)")])
+        == [Answer(.done, "web freed 8 MB (from 20 MB to 12 MB)")])
   }
 
   @Test("A launch that is stopped never comes to the front")

@@ -28,7 +28,7 @@ struct WatchdogClockTests {
     #expect(world.pass(.milliseconds(1)).deeds == ["check watchdog web"])
     #expect(world.send(.watchdogSeen(web, at: .zero + .seconds(4))).deeds == ["abort web"])
     #expect(world.state(web) == .terminating)
-    let why = "it sent no WATCHDOG=1 for 10 s"
+    let why = "no WATCHDOG=1 for 10 s"
     #expect(world.engine.snapshot(of: web)?.cause == .watchdog(why))
     #expect(world.engine.snapshot(of: web)?.lastMiss?.text == why)
     #expect(world.pass(world.engine.policy.terminate.grace).deeds == ["kill web"])

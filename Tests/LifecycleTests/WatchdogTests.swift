@@ -22,7 +22,7 @@ struct WatchdogTests {
     world.ask(.background, web)
     #expect(world.pass(.milliseconds(9999)).deeds == ["finishShed web"])
     #expect(world.pass(.milliseconds(1)).deeds == ["terminate web"])
-    let text = "it did not answer didEnterBackground within watchdog.answer, 10 s"
+    let text = "no answer to didEnterBackground within watchdog.answer, 10 s"
     #expect(world.engine.snapshot(of: web)?.cause == .watchdog(text))
   }
 

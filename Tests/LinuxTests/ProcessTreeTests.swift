@@ -30,7 +30,7 @@ import Testing
     let (one, other) = (try TestChild("sh", "-c", Self.bushy), try TestChild("sleep", "61"))
     #expect(try Set([one.line(), one.line()]) == ["branch", "orphan"])
     #expect(try eventually { try one.tree().processes.count == 6 })
-    let scan = try ProcessScan.take()
+    let scan = try ProcessScan.read()
     for child in [one, other] {
       let found = scan.tree(root: child.process.identity, session: child.pid)
       #expect(try found.pids == child.tree().pids)

@@ -37,7 +37,7 @@ import Testing
     #expect(directory?.step == .directory)
     #expect(
       directory?.description
-        == "can't start /bin/sh: its directory /nowhere: No such file or directory")
+        == "can't start /bin/sh: can't enter its directory /nowhere: No such file or directory")
 
     let descriptors = failure(request(output: 9999, null: null))
     #expect(descriptors?.step == .descriptors)

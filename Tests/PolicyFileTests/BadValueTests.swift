@@ -66,7 +66,7 @@ struct BadText: Sendable, CustomTestStringConvertible {
     BadText(
       "hibernate: { max_footprint: 512KB }",
       "`max_footprint` (512KB) is under `min_footprint` (1MB): nothing would ever be hibernated",
-      "write `enabled: false` if that is meant"),
+      "to turn hibernation off, write `enabled: false`"),
     BadText(
       "foreground: { max: 0 }",
       "`max` must be a whole number from 1, or `unlimited`, not `0`"),
@@ -81,8 +81,9 @@ struct BadText: Sendable, CustomTestStringConvertible {
     BadText(
       "terminate: { order: band }", "`order` must be a list in `[ ]`, not `band`",
       "write `[band]`"),
-    BadText("terminate: { order: [band, band] }", "`band` stands twice in this list"),
-    BadText("ladder: { warning: [hibernate, hibernate] }", "`hibernate` stands twice in this list"),
+    BadText("terminate: { order: [band, band] }", "`band` is given twice in this list"),
+    BadText(
+      "ladder: { warning: [hibernate, hibernate] }", "`hibernate` is given twice in this list"),
     BadText(
       "ladder: { urgent: [terminate: suspended] }",
       "`urgent` must be `hibernate`, `purge`, `warn`, `terminate suspended`,"
@@ -90,19 +91,19 @@ struct BadText: Sendable, CustomTestStringConvertible {
       "write `terminate suspended`"),
     BadText(
       "ladder: { critical: [terminate background, terminate suspended, terminate foreground] }",
-      "`terminate suspended` comes after `terminate background`, which loses more: cheapest loss"
-        + " first",
+      "`terminate suspended` comes after `terminate background`, which costs more: the cheapest rung"
+        + " comes first",
       "move `terminate suspended` in front of `terminate background`"),
     BadText(
       "ladder: { urgent: [purge] , warning: [terminate suspended] }",
-      "`urgent` can do less than `warning`, which goes as far as `terminate suspended`",
+      "`urgent` does less than `warning`, which includes `terminate suspended`",
       "end `urgent` with `terminate suspended`"),
     BadText(
       "pressure: { urgent: { } }", "`urgent` lists no condition that would raise this level",
       "write `urgent: { available_below: 10% }`, or `urgent: never`"),
     BadText(
       "pressure: { critical: never }",
-      "`critical` can't be `never`: the ladder would have no end",
+      "`critical` can't be `never`: its rungs would never be taken",
       "give it the smallest threshold, such as `{ available_below: 5% }`"),
     BadText(
       "pressure: { warning: { stall: { some: 10%, window: 12s } } }",
@@ -120,7 +121,7 @@ struct BadText: Sendable, CustomTestStringConvertible {
       "pressure: { warning: { available_below: 100MB }, urgent: { available_below: 10% },"
         + " critical: { available_below: 200MB } }",
       "thresholds out of order: `critical` begins at 200MB available, before `warning` at 100MB",
-      "warning, urgent and critical need ever smaller values"),
+      "warning, urgent and critical need decreasing values"),
     BadText(
       "name: .hidden", "`name` must be a name such as `my-policy`, not `.hidden`",
       "a name has \(nameRule)"),
@@ -157,8 +158,7 @@ struct BadText: Sendable, CustomTestStringConvertible {
       "end it with `terminate foreground`"),
     BadText(
       "pressure: { warning: { stall: { some: 10%, window: 1s } } }",
-      "the kernel lets only a daemon with CAP_SYS_RESOURCE watch a window that isn't a multiple of"
-        + " `2s`",
+      "a window that is not a multiple of `2s` needs a daemon with CAP_SYS_RESOURCE",
       "write `2s`, `4s`, `6s`, `8s` or `10s`"),
   ]
 

@@ -120,7 +120,10 @@ import Testing
       "command: a, umask: 1777", "`umask` must be octal permission bits such as `022`, not `1777`",
       nil
     ),
-    ("command: a, stop_signal: STOP", "`stop_signal` can't be `STOP`: it ends no process", nil),
+    (
+      "command: a, stop_signal: STOP", "`stop_signal` can't be `STOP`: it doesn't end a process",
+      nil
+    ),
     (
       "command: a, shed: { signal: KILL }", "`signal` can't be `KILL`: no process can catch it", nil
     ),
@@ -158,7 +161,7 @@ import Testing
       "write `$$` for a `$`"
     ),
     (
-      "command: a, environment: { A: '${a-b}' }", "`A` can't make sense of `${a-b}`",
+      "command: a, environment: { A: '${a-b}' }", "`A` can't read `${a-b}`",
       "write `${VAR}` or `${VAR:-default}`"
     ),
     (
@@ -167,7 +170,7 @@ import Testing
     ),
     (
       "command: a, environment: { A: [b] }",
-      "`A` must be a text, a number or a truth value, not a list",
+      "`A` must be a text, a number, true or false, not a list",
       nil
     ),
     (
@@ -176,7 +179,7 @@ import Testing
     ),
     (
       "command: a, policy: { ladder: { warning: [warn] } }",
-      "`ladder` holds for all workers together, and can't be set for one",
+      "`ladder` applies to all workers together and can't be set for one",
       "put it under `policy_overrides` at the top of the file"
     ),
     (
@@ -207,7 +210,7 @@ import Testing
     #expect(result.value?.workers.first?.command == ["a", "|", "b"])
     #expect(
       result.warnings.map(\.message) == [
-        "`|` reaches the program as a word: no shell runs this command"
+        "`|` is passed to the program as an argument: no shell runs this command"
       ])
   }
 

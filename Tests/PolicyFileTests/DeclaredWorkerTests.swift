@@ -141,8 +141,8 @@ import Testing
     #expect(
       result.warnings.map(\.message)
         == [
-          "`user` has no effect yet: this version of the daemon doesn't act on it",
-          "`readiness.exec` has no effect yet: this version of the daemon doesn't act on it",
+          "`user` has no effect in this version",
+          "`readiness.exec` has no effect in this version",
         ].filter { message in
           WorkerConfiguration.notYetEffective.contains { message.hasPrefix("`\($0)`") }
         })

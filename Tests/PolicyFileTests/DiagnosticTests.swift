@@ -26,8 +26,8 @@ import Testing
   @Test func `a ladder out of order says what to move`() {
     #expect(
       policy("ladder:\n  urgent: [terminate suspended, hibernate]\n").rendered == """
-        p.yaml:2:33: error: `hibernate` comes after `terminate suspended`, which loses more: cheapest \
-        loss first
+        p.yaml:2:33: error: `hibernate` comes after `terminate suspended`, which costs more: the cheapest \
+        rung comes first
           urgent: [terminate suspended, hibernate]
                                         ^
         help: move `hibernate` in front of `terminate suspended`
@@ -37,7 +37,7 @@ import Testing
   @Test func `a ladder that can't end is an error`() {
     #expect(
       policy("ladder: { urgent: [hibernate], critical: [warn] }").rendered == """
-        p.yaml:1:42: error: `critical` has no `terminate`: the ladder can't end
+        p.yaml:1:42: error: `critical` has no `terminate`: the ladder may free too little memory
         ladder: { urgent: [hibernate], critical: [warn] }
                                                  ^
         help: end it with `terminate background, terminate foreground`
@@ -51,7 +51,7 @@ import Testing
         `urgent` at 10%
           critical: { available_below: 12% }
                                        ^
-        help: warning, urgent and critical need ever smaller values
+        help: warning, urgent and critical need decreasing values
         """)
   }
 
@@ -79,7 +79,7 @@ import Testing
   @Test func `a duplicate key is reported at the second, and nothing else is lost`() {
     #expect(
       policy("name: a\nmode: shadow\n\"mode\": enforc\nnamed: b\n").rendered == """
-        p.yaml:3:1: error: `mode` stands twice; the first is in line 2
+        p.yaml:3:1: error: `mode` is given twice; the first is in line 2
         "mode": enforc
         ^
         p.yaml:3:9: error: `mode` must be `enforce` or `shadow`, not `enforc`
@@ -104,17 +104,17 @@ import Testing
     #expect(
       result.errors.filter { $0.message.contains("twice") }.map(\.rendered) == [
         """
-        p.yaml:2:1: error: `mode` stands twice; the first is in line 1
+        p.yaml:2:1: error: `mode` is given twice; the first is in line 1
         'mode': shadow
         ^
         """,
         """
-        p.yaml:3:1: error: `mode` stands twice; the first is in line 1
+        p.yaml:3:1: error: `mode` is given twice; the first is in line 1
         mode: shadow
         ^
         """,
         """
-        p.yaml:4:19: error: `a` stands twice; the first is in line 4
+        p.yaml:4:19: error: `a` is given twice; the first is in line 4
         misspelt: { a: 1, a: 2 }
                           ^
         """,

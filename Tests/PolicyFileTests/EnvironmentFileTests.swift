@@ -44,6 +44,6 @@ import Testing
     #expect(result.value == nil)
     #expect(result.errors.allSatisfy { $0.file.hasSuffix("/a.env") })
     #expect(result.errors.map(\.position?.line) == [2, 3, 4, 5])
-    #expect(result.errors.first?.message == "isn't `KEY=VALUE`")
+    #expect(result.errors.first?.message == "is not `KEY=VALUE`")
   }
 }

@@ -44,7 +44,7 @@ import Testing
       environmentFile: nil)
     #expect(result.value == nil)
     #expect(result.errors.map(\.position?.line) == [2, 3, 4, 5])
-    #expect(result.errors.first?.rendered.hasPrefix("Procfile:2:1: error: isn't `name: ") == true)
+    #expect(result.errors.first?.rendered.hasPrefix("Procfile:2:1: error: is not `name: ") == true)
   }
 
   static let compose = """
@@ -198,7 +198,7 @@ import Testing
     let text = "processes:\n  a:\n    command: x\n    command: y\n"
     #expect(
       ProcessComposeImport.convert(text: text, file: "pc.yaml").rendered == """
-        pc.yaml:4:5: error: `command` stands twice; the first is in line 3
+        pc.yaml:4:5: error: `command` is given twice; the first is in line 3
             command: y
             ^
         """)

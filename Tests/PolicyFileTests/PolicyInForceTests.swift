@@ -36,7 +36,7 @@ import Testing
   @Test func `a value that is replaced by the same value is no change`() throws {
     let configuration = try parsed()
     var policy = PolicyInForce(configuration.policy, origins: configuration.origins)
-    policy.replace("mode", by: "enforce", .request, because: "`dormouse enforce` was asked for")
+    policy.replace("mode", by: "enforce", .request, because: "set by `dormouse enforce`")
     #expect(try value("mode", policy).change == nil)
   }
 

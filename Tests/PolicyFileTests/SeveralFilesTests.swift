@@ -64,7 +64,7 @@ import Testing
     ])
     #expect(
       directory.rendered(directory.load()) == """
-        conf.d/a.yaml:1:1: error: `policy` stands twice; the first is dormouse.yaml:1:1
+        conf.d/a.yaml:1:1: error: `policy` is given twice; the first is dormouse.yaml:1:1
         policy: server
         ^
         help: leave one of them out

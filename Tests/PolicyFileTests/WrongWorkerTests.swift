@@ -28,7 +28,7 @@ import Testing
     ),
     ("watchdog: 900ms", "`watchdog` must be at least `1s`", "write `watchdog: 30s`"),
     ("depends_on: [w]", "`w` depends on itself", nil),
-    ("depends_on: [ww]", "`w` depends on `ww`, and there is no such worker", "did you mean `w`?"),
+    ("depends_on: [ww]", "`w` depends on `ww`, which does not exist", "did you mean `w`?"),
     (
       "depends_on: { w2: { condition: redy } }",
       "`condition` must be `started`, `ready`, `exited_ok` or `exited`, not `redy`",
@@ -77,30 +77,30 @@ import Testing
     (
       "readiness: { log_pattern: '(a*)(a*)\\1b' }",
       "`log_pattern` has a back-reference (`\\1`), which extended regular expressions don't have",
-      "write what is to match again, or use `log_line`"
+      "write the text again, or use `log_line`"
     ),
     (
       "readiness: { log_pattern: 'a(' }",
       "`log_pattern` isn't a regular expression: Unmatched ( or \\(",
-      "`log_line` looks for a text as it is"
+      "`log_line` searches for plain text"
     ),
     (
       "readiness: { notify: true, periodSeconds: 1 }",
-      "this belongs to a probe, and there is none",
+      "this key needs a probe, and there is none",
       "add `httpGet: { path: /healthz, port: 8080 }`, `exec` or `tcpSocket`"
     ),
     (
       "liveness: { tcpSocket: { port: 1 }, successThreshold: 2 }",
-      "`successThreshold` must be 1 for `liveness`: a worker that answers once lives", nil
+      "`successThreshold` must be 1 for `liveness`", nil
     ),
     ("liveness: { httpGet: { path: / } }", "`httpGet` needs `port`", nil),
     (
       "liveness: { httpGet: { port: 1, scheme: HTTPS } }",
-      "`scheme` can't be `HTTPS`: there is no TLS in the daemon",
+      "`scheme` can't be `HTTPS`: the daemon has no TLS",
       "write `exec: { command: [curl, -fsk, \"https://…\"] }`"
     ),
     (
-      "output: { keep: 3 }", "`keep` needs `max_size`: without it no file is ever put aside",
+      "output: { keep: 3 }", "`keep` needs `max_size`: without it the log is never rotated",
       "write `max_size: 10MB`"
     ),
     (

@@ -73,19 +73,19 @@ import Testing
   @Test func `of readiness pass after so many successes in a row`() {
     var state = ProbeState(Self.probe, for: .readiness)
     #expect(state.verdict == .failing)
-    #expect([true, false, true].map { state.take(success: $0) } == [nil, nil, nil])
-    #expect(state.take(success: true) == .passing)
-    #expect([false, false, true].map { state.take(success: $0) } == [nil, nil, nil])
-    #expect([false, false, false].map { state.take(success: $0) } == [nil, nil, .failing])
+    #expect([true, false, true].map { state.record(success: $0) } == [nil, nil, nil])
+    #expect(state.record(success: true) == .passing)
+    #expect([false, false, true].map { state.record(success: $0) } == [nil, nil, nil])
+    #expect([false, false, false].map { state.record(success: $0) } == [nil, nil, .failing])
     #expect(state.verdict == .failing)
   }
 
   @Test func `of liveness fail after so many failures in a row, and sleep doesn't count`() {
     var state = ProbeState(Self.probe, for: .liveness)
     #expect(state.verdict == .passing)
-    #expect([false, false].map { state.take(success: $0) } == [nil, nil])
+    #expect([false, false].map { state.record(success: $0) } == [nil, nil])
     state.resumed()
-    #expect([false, false, false].map { state.take(success: $0) } == [nil, nil, .failing])
+    #expect([false, false, false].map { state.record(success: $0) } == [nil, nil, .failing])
   }
 
   @Test func `are asked at their period, one question at a time`() {

@@ -25,7 +25,7 @@ struct SeedTests {
       "jetsam of suspended", "jetsam of background", "jetsam of foreground",
       "jetsam of hibernated", "report", "would have", "pressure critical", "answer done",
       "look for locks", "purge", "heartbeat of suspended", "heartbeat of hibernated",
-      "watchdog ends background", "watchdog told", "answer refused", "answer failed",
+      "watchdog ends background", "watchdog reported", "answer refused", "answer failed",
       "answer unknownWorker", "band checked", "released", "adopted", "inspect suspending",
       "inspect hibernating", "inspect resuming", "found under way", "found running",
       "found suspended", "found hibernated", "found unverifiable", "look for WATCHDOG=1", "abort",

@@ -95,27 +95,27 @@ struct TraceTests {
     "say where a file is wrong, and what belongs there",
     arguments: [
       ("", "file0.csv: the file is empty"),
-      ("a,b\n1,2\n", "file0.csv:1:1: the header of a trace"),
+      ("a,b\n1,2\n", "file0.csv:1:1: expected the header of a trace"),
       (
         "app,func,end_timestamp,duration\na,f,soon,1\n",
-        "file0.csv:2:5: a number from 0 on is expected here, not 'soon'"
+        "file0.csv:2:5: expected a number of at least 0, found 'soon'"
       ),
       (
         "app,func,end_timestamp,duration\r\na,f,1,-1\r\n",
-        "file0.csv:2:7: a number from 0 on is expected here, not '-1'"
+        "file0.csv:2:7: expected a number of at least 0, found '-1'"
       ),
       ("app,func,end_timestamp,duration\na,f,1\n", "file0.csv:2:6: only 3 fields"),
-      ("app,func,end_timestamp,duration\n\"a,f,1,1\n", "file0.csv:2:1: a quote that isn't closed"),
+      ("app,func,end_timestamp,duration\n\"a,f,1,1\n", "file0.csv:2:1: a quote without its end"),
       (
         "HashOwner,HashApp,HashFunction,Trigger,1,2\no,a,f,http,3,x\n",
-        "file0.csv:2:14: a whole number is expected here, not 'x'"
+        "file0.csv:2:14: expected a whole number, found 'x'"
       ),
-      ("dormouse trace,2\n", "file0.csv:1:16: version 1 of the format"),
+      ("dormouse trace,2\n", "file0.csv:1:16: expected version 1 of the format"),
       (
         "dormouse trace,1\nuse,5,nobody,1\n",
-        "file0.csv:2:7: the name of a worker that was declared above"
+        "file0.csv:2:7: expected the name of a worker declared above"
       ),
-      ("app,func,end_timestamp,duration\n", "file0.csv: no worker is ever used"),
+      ("app,func,end_timestamp,duration\n", "file0.csv: no invocations: no worker is ever used"),
     ])
   func wrong(_ text: String, _ complaint: String) {
     let error = #expect(throws: TraceError.self) { try load([text]) }

@@ -27,7 +27,7 @@ import Testing
     let worker = try Sleeper(Self.watcher)
     let sources = try worker.sleep()
     #expect(sources.waiting == nil)
-    #expect(sources.take() == nil)
+    #expect(sources.nextReason() == nil)
     _ = try Descriptor.open(
       "\(worker.scratch.path)/watched/edited", O_CREAT | O_WRONLY, mode: 0o600)
     #expect(try sources.next() == "a change to a file that it watches")
@@ -56,11 +56,11 @@ import Testing
     #expect(try eventually { worker.isInCall(SYS.openat) })
     let sources = try worker.sleep()
     #expect(sources.waiting == nil)
-    #expect(sources.take() == nil)
+    #expect(sources.nextReason() == nil)
     // Without the daemon's end this would fail (ENXIO), and a waiting open(2) would wait for ever.
     let path = "\(worker.scratch.path)/pipe"
     let writer = try Descriptor.open(path, O_WRONLY | O_NONBLOCK)
-    #expect(try sources.next() == "the other end of pipe was opened")
+    #expect(try sources.next() == "the opening of the other end of pipe")
     sources.admitOpened()
     try worker.resume()
     try writer.writeAll("hello")
@@ -77,7 +77,7 @@ import Testing
         let path = "\(worker.scratch.path)/pipe"
         try Descriptor.open(path, O_WRONLY | O_NONBLOCK).writeAll(word)
       }
-      #expect(try sources?.next() == "the other end of pipe was opened")
+      #expect(try sources?.next() == "the opening of the other end of pipe")
       sources?.admitOpened()
       sources = nil
       try worker.resume()
@@ -94,7 +94,7 @@ import Testing
       "print('ready', flush=True)\nwith open('\(path)', 'w') as pipe: pipe.write('early')")
     #expect(try eventually { writer.isInCall(SYS.openat) })
     let sources = try worker.sleep()
-    #expect(sources.waiting == "the other end of pipe was opened")
+    #expect(sources.waiting == "the opening of the other end of pipe")
     sources.admitOpened()
     try worker.resume()
     #expect(try eventually { worker.log.contains("got early\n") }, "\(worker.log)")
@@ -122,9 +122,9 @@ import Testing
     #expect(try eventually { worker.isInCall(SYS.openat) })
     let sources = try worker.sleep()
     #expect(sources.waiting == nil)
-    #expect(sources.take() == nil)
+    #expect(sources.nextReason() == nil)
     let reader = try Descriptor.open("\(worker.scratch.path)/pipe", O_RDONLY | O_NONBLOCK)
-    #expect(try sources.next() == "the other end of pipe was opened")
+    #expect(try sources.next() == "the opening of the other end of pipe")
     sources.admitOpened()
     try worker.resume()
     #expect(try pollDescriptor(reader.raw, for: POLLIN, until: Deadline(in: .seconds(10))))
@@ -142,7 +142,7 @@ import Testing
       """)
     let sources = try worker.sleep()
     #expect(sources.waiting == nil)
-    #expect(sources.take() == nil)
+    #expect(sources.nextReason() == nil)
     try master.descriptor.writeAll("key\n")
     #expect(try sources.next() == "input on its terminal")
     try worker.resume()

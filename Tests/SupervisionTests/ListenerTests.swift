@@ -31,7 +31,7 @@ import Testing
     #expect(access(path, F_OK) != 0)
 
     _ = try Descriptor.open(path, O_WRONLY | O_CREAT, mode: 0o600)
-    #expect(failure(socket)?.description.contains("it isn't a socket") == true)
+    #expect(failure(socket)?.description.contains("is not a socket") == true)
     // Not ours any more.
     second.removeFile()
     #expect(access(path, F_OK) == 0)

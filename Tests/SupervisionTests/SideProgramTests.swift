@@ -24,7 +24,7 @@ import Testing
     }
     program.proceed()
     #expect(program.phase == .preparing)
-    #expect(program.hang?.contains("does their file system answer?") == true)
+    #expect(program.hang?.contains("check their file system") == true)
 
     // The next one is refused, and costs no thread.
     let second = SideProgram(about: "test", jobs: jobs) { () throws(LaunchError) in

@@ -12,7 +12,7 @@ import Testing
 
   /// A look, as once a second.
   private func look(_ monitor: TrafficMonitor, _ worker: Sleeper) throws -> Bool {
-    latches.take()
+    latches.collect()
     return monitor.look(at: try worker.tree())
   }
 

@@ -26,11 +26,11 @@ import Testing
     let port = try worker.port()
     let sources = try worker.sleep()
     #expect(sources.waiting == nil)
-    #expect(sources.take() == nil)
+    #expect(sources.nextReason() == nil)
     let client = try Client.connect(port: port)
     try client.writeAll("hello\n")
     #expect(try sources.next() == "a connection on port \(port)")
-    #expect(sources.take() == nil, "told twice")
+    #expect(sources.nextReason() == nil, "told twice")
     try worker.resume()
     #expect(try client.read(upTo: 64) == Array("hello\n".utf8))
   }
@@ -45,7 +45,7 @@ import Testing
       try worker.waitForEmptyQueues()
       let sources = try worker.sleep()
       #expect(sources.waiting == nil)
-      #expect(sources.take() == nil)
+      #expect(sources.nextReason() == nil)
       try client?.writeAll("again\n")
       #expect(try sources.next() == "data on a connection to port \(port)")
       try worker.resume()
@@ -112,7 +112,7 @@ import Testing
     try worker.resume()
     let sources = try worker.sleep()
     #expect(sources.waiting == nil)
-    #expect(sources.take() == nil)
+    #expect(sources.nextReason() == nil)
     try first.writeAll("more")
     #expect(try sources.next() == "data on a connection to port \(port)")
     let third = try Client.connect(port: port)
@@ -176,7 +176,7 @@ import Testing
     try client.writeAll("question")
     #expect(try eventually { worker.log.contains("got") })
     let sources = try worker.sleep()
-    #expect(sources.waiting == "a request on port \(port) that it was about to answer")
+    #expect(sources.waiting == "a request on port \(port) that it had not answered")
     _ = try Descriptor.open("\(worker.scratch.path)/go", O_CREAT | O_WRONLY, mode: 0o600)
     try worker.resume()
     #expect(try client.read(upTo: 64) == Array("answer".utf8))
@@ -205,7 +205,7 @@ import Testing
     try client.writeAll("b")
     try worker.waitForEmptyQueues()
     #expect(
-      try worker.sleep().waiting == "a request on port \(worker.port()) that it was about to answer"
+      try worker.sleep().waiting == "a request on port \(worker.port()) that it had not answered"
     )
   }
 
@@ -268,7 +268,7 @@ import Testing
     #expect(sources.count == 0)
     #expect(sources.refusals.isEmpty)
     try watch.notifyAll()
-    #expect(sources.take() == nil)
+    #expect(sources.nextReason() == nil)
   }
 
   @Test func `a process that has gone is no failure`() throws {

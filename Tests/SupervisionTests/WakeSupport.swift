@@ -114,7 +114,7 @@ extension WakeSources {
   func next() throws -> String? {
     let isReadable = try pollDescriptor(
       descriptor.raw, for: POLLIN, until: Deadline(in: .seconds(10)))
-    return isReadable ? take() : nil
+    return isReadable ? nextReason() : nil
   }
 }
 

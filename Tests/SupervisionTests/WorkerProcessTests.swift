@@ -50,7 +50,7 @@ import Testing
     }
     #expect(
       failure(["no-such-thing"])?.description
-        == "can't start no-such-thing: no program of that name in its PATH, which is /bin")
+        == "can't start no-such-thing: not found in its PATH, /bin")
     #expect(
       failure(["/x/y"])?.description == "can't start /x/y: No such file or directory")
     #expect(failure([])?.description == "its command is empty")

@@ -111,11 +111,11 @@ private final class Peer {
     _ = try news { _ in socket.isConnected }
     _ = try service()
     #expect(
-      peer.hear() == "{\"type\":\"error\",\"message\":\"the last line means nothing: "
+      peer.hear() == "{\"type\":\"error\",\"message\":\"the last line can't be read: "
         + "it isn't a JSON object\"}\n")
     for _ in 0..<15 { try peer.say("{\"type\":\"done\"}\n") }
     let all = try news { !ends($0).isEmpty }
-    #expect(ends(all) == ["16 of its lines made no sense"])
+    #expect(ends(all) == ["16 of its lines could not be read"])
     #expect(!socket.isConnected)
   }
 
@@ -132,7 +132,9 @@ private final class Peer {
     #expect(ends(all) == ["a line is longer than 262144 bytes"])
     let newer = try Peer(socket.path)
     try newer.say("{\"type\":\"hello\",\"version\":2}\n")
-    #expect(ends(try news { !ends($0).isEmpty }) == ["it speaks version 2 of the protocol"])
+    #expect(
+      ends(try news { !ends($0).isEmpty }) == ["it uses protocol version 2, which is not supported"]
+    )
   }
 
   @Test("One who talks too much is read slowly; nothing is lost, and nobody else waits")

@@ -69,6 +69,7 @@ struct Ratchet {
     case "libc": "use a wrapper of `Linux`, or write one there"
     case "long-file": "divide the file"
     case "long-function": "divide the function"
+    case "unlabelled": "give labels to the parameters after the first"
     case "same-name": "give the file a name that no other has"
     case "word": "write the fact in other words (CONTRIBUTING.md, Plain English)"
     default: "there is no such rule"

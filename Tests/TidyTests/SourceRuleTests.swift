@@ -37,28 +37,47 @@ struct SourceRuleTests {
   private static let processLooks: Set<String> = [
     "Daemon/Sense/ProcessScanner.swift", "Daemon/Sense/ActivityLooks.swift",
     // On threads of their own.
-    "Daemon/Worker/EndOfWorker.swift", "Daemon/Sense/SafePointCheck.swift",
-    "Daemon/Sense/FootprintMeasuring.swift", "Daemon/Worker/SuspendJob.swift",
+    "Daemon/Worker/End/EndOfWorker.swift", "Daemon/Sense/SafePointCheck.swift",
+    "Daemon/Sense/FootprintMeasuring.swift", "Daemon/Worker/Sleep/SuspendJob.swift",
     "Daemon/External/ExternalProcess.swift",
     // While the daemon starts.
     "Daemon/Takeover/SurvivorsOfDaemon.swift",
     "Daemon/Talk/ConversationOfWorker.swift",
-    "Daemon/Worker/ListeningOfDaemon.swift",
+    "Daemon/Worker/Launch/ListeningOfDaemon.swift",
     // Of its cgroup only.
     "Daemon/External/ExternalsOfDaemon.swift", "Daemon/ControlService/WorkerReporter.swift",
     // The wrapper stops itself next, or runs again.
-    "Daemon/Wrap/WrappedProcess.swift",
+    "Wrap/WrappedProcess.swift",
   ]
 
   @Test("look at all processes only where the event loop doesn't wait for that")
   func processLooks() throws {
-    for (path, lines) in Self.sources() where path.hasPrefix("Daemon/") {
+    for (path, lines) in Self.sources() {
+      guard path.hasPrefix("Daemon/") || path.hasPrefix("Wrap/") else { continue }
       if Self.processLooks.contains(path) { continue }
       for (number, line) in lines.enumerated() {
         let code = line.components(separatedBy: "//")[0]
         #expect(
-          !code.contains(/process\??\.tree\(|ProcessScan\.take|ProcessTree\.discover/),
+          !code.contains(/process\??\.tree\(|ProcessScan\.read|ProcessTree\.discover/),
           "Sources/\(path):\(number + 1) looks at all processes; use withTree or scanProcesses")
+      }
+    }
+  }
+
+  /// Each composes a daemon.
+  private static let compositions: Set<String> = [
+    "Daemon/App/Daemon.swift", "Wrap/WrapComposition.swift",
+    "dormouse/Commands/Daemon/DaemonCommand.swift",
+  ]
+
+  @Test("name the type Daemon only where a daemon is composed: components get what they need")
+  func componentsDoNotKnowTheDaemon() {
+    for (path, lines) in Self.sources() where !Self.compositions.contains(path) {
+      for (number, line) in lines.enumerated() where !line.hasPrefix("import ") {
+        let code = line.components(separatedBy: "//")[0].replacing(/"[^"]*"/, with: "")
+        #expect(
+          !code.contains(/\bDaemon\b/),
+          "Sources/\(path):\(number + 1) names Daemon; take what it needs of it in the initialiser")
       }
     }
   }

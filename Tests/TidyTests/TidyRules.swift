@@ -14,7 +14,8 @@ struct Finding: Hashable {
 /// Each rule looks at one file; `repeatedNames` at all.
 enum TidyRules {
   static let all: [@Sendable (SourceFile) -> [Finding]] = [
-    unreasonedTry, libcCalls, longFile, longFunctions, words,
+    unreasonedTry, libcCalls, longFile, longFunctions, words, PhraseRule.messages,
+    ParameterRule.rule,
   ]
 
   /// `try?` hides an error. A comment on its line, or on one of the two lines before it, says why it may.
@@ -44,10 +45,9 @@ enum TidyRules {
   private static let calls: Set<String> = [
     "accept", "access", "bind", "chdir", "chmod", "chown", "clock_gettime", "closedir", "connect",
     "dup", "dup2", "dup3", "epoll_ctl", "epoll_wait", "execv", "execve", "faccessat", "fchmod",
-    "fchown", "fcntl", "fdatasync", "fork", "fstat", "fstatvfs", "fsync", "ftruncate", "getegid",
-    "geteuid", "getgid", "getpgid", "getpid", "getppid", "getpwnam", "getpwuid", "getrlimit",
-    "getsid", "getsockname", "getsockopt", "getuid", "inotify_add_watch", "inotify_init1", "ioctl",
-    "isatty", "kill", "killpg", "lchown", "link", "listen", "lseek", "lstat", "madvise", "mkdir",
+    "fchown", "fcntl", "fdatasync", "fork", "fstat", "fstatvfs", "fsync", "ftruncate", "getpwnam",
+    "getpwuid", "getrlimit", "getsockname", "getsockopt", "inotify_add_watch", "inotify_init1",
+    "ioctl", "kill", "killpg", "lchown", "link", "listen", "lseek", "lstat", "madvise", "mkdir",
     "mkdtemp", "mkfifo", "mknod", "mkstemp", "mlock", "mmap", "mprotect", "mremap", "msync",
     "munmap", "nanosleep", "open", "openat", "opendir", "pipe", "poll", "posix_fadvise",
     "posix_fallocate", "posix_spawn", "ppoll", "prctl", "pread", "pthread_create",
@@ -55,23 +55,26 @@ enum TidyRules {
     "readdir", "readlink", "realpath", "recv", "recvfrom", "recvmsg", "rename", "renameat",
     "rmdir", "sched_setaffinity", "send", "sendmsg", "sendto", "setpgid", "setpriority",
     "setrlimit", "setsid", "setsockopt", "shutdown", "sigaction", "sigaddset", "sigemptyset",
-    "signal", "sigprocmask", "sigwait", "sleep", "socket", "socketpair", "stat", "statfs",
-    "statvfs", "strerror", "symlink", "sysconf", "tcgetattr", "tcsetattr", "umask", "uname",
+    "sigprocmask", "sigwait", "sleep", "socket", "socketpair", "stat", "statfs",
+    "statvfs", "symlink", "sysconf", "tcgetattr", "tcsetattr", "umask", "uname",
     "unlink", "unlinkat", "usleep", "utimensat", "wait4", "waitid", "waitpid", "write", "writev",
   ]
   /// The module that is there to wrap them, and those that can't link it.
   private static let systemModules = ["Sources/Linux/"]
 
-  /// Calls of the C library where `Linux` has, or should have, a typed wrapper.
+  /// Calls of the C library where `Linux` has, or should have, a typed wrapper. What can't fail and changes nothing
+  /// (`getpid`, `geteuid`, `isatty`, `strerror`) isn't in the list, nor is `signal`.
   static let libcCalls: @Sendable (SourceFile) -> [Finding] = { file in
     guard file.isSwift, file.path.hasPrefix("Sources/"),
       !systemModules.contains(where: file.path.hasPrefix),
       file.lines.contains(where: { $0 == "import Glibc" || $0 == "  import Glibc" })
     else { return [] }
+    // Inside of a type with a method of that name, only `Glibc.read(` is the C library's.
+    let own = Set(file.lines.compactMap(ParameterRule.declared))
     var findings: [Finding] = []
     for (number, line) in file.lines.enumerated() where line.utf8.contains(UInt8(ascii: "(")) {
       let code = Array(SourceFile.code(line).utf8)
-      for name in calledFunctions(code) where calls.contains(name) {
+      for name in calledFunctions(code, own: own) where calls.contains(name) {
         findings.append(
           Finding(
             rule: "libc", place: file.place,
@@ -81,8 +84,9 @@ enum TidyRules {
     return findings
   }
 
-  /// Names before a parenthesis that aren't a member's, a declaration's, or in a string.
-  static func calledFunctions(_ code: [UInt8]) -> [String] {
+  /// Names before a parenthesis that aren't a member's, a declaration's, an empty struct's (`stat()`), a function's that
+  /// throws, or in a string.
+  static func calledFunctions(_ code: [UInt8], own: Set<String> = []) -> [String] {
     var names: [String] = []
     var start: Int?
     var isInString = false
@@ -98,8 +102,11 @@ enum TidyRules {
       guard byte == UInt8(ascii: "("), !isInString, let start else { continue }
       let before = String(decoding: code[..<start], as: UTF8.self)
       if before.hasSuffix("func ") || before.hasSuffix("case ") { continue }
-      if before.hasSuffix("."), !before.hasSuffix("Glibc.") { continue }
-      names.append(String(decoding: code[start..<place], as: UTF8.self))
+      let isQualified = before.hasSuffix("Glibc.")
+      if before.hasSuffix("try ") || before.hasSuffix("."), !isQualified { continue }
+      if place + 1 < code.count, code[place + 1] == UInt8(ascii: ")") { continue }
+      let name = String(decoding: code[start..<place], as: UTF8.self)
+      if isQualified || !own.contains(name) { names.append(name) }
     }
     return names
   }

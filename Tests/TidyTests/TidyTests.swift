@@ -52,6 +52,17 @@ import Testing
     #expect(throws: Ratchet.BadLine.self) { try Ratchet("try? a 0\n") }
   }
 
+  @Test("A phrase that messages do without counts in a text, and not in a comment")
+  func phrases() {
+    let text = """
+      let why = "`start` was asked for"
+      // `start` was asked for
+      log("ready")  // as was asked for
+      """
+    #expect(PhraseRule.messages(Self.file(text)).count == 1)
+    #expect(PhraseRule.messages(Self.file(text, "Tests/Some/File.swift")).isEmpty)
+  }
+
   @Test("try? counts where neither its line nor the two before it have a comment")
   func unreasoned() {
     let text = """
@@ -80,13 +91,16 @@ import Testing
       func read(_ x: Int) {}
       daemon.kill(pid)
       if kill(pid, 0) == 0 || getpid() == 1 {}
+      var status = stat()
+      try write(bytes)
+      read(3)
       print("close it, or unlink(2) does")  // unlink(path)
       reopen(x)
       case open(String)
       """
     let found = TidyRules.libcCalls(Self.file(text)).map(\.detail)
     #expect(
-      found == ["2: open", "5: kill", "5: getpid"].map { "Sources/Some/File.swift:\($0)" })
+      found == ["2: open", "5: kill"].map { "Sources/Some/File.swift:\($0)" })
     #expect(TidyRules.libcCalls(Self.file(text, "Sources/Linux/A.swift")).isEmpty)
     #expect(TidyRules.libcCalls(Self.file("kill(1)")).isEmpty)
   }

@@ -17,6 +17,7 @@
 #include "clinux_registers.h"
 #include "clinux_spawn.h"
 #include "clinux_system.h"
+#include "clinux_threads.h"
 #include "clinux_tracking.h"
 #include "clinux_userfault.h"
 #include "clinux_waiting.h"

@@ -22,7 +22,7 @@ int clinux_ignore_stops_of_children(void);
 // has been touched. Not MCL_FUTURE: locked heap can't be given back (MADV_DONTNEED is refused).
 int clinux_lock_memory(void);
 int clinux_unlock_memory(void);
-// Few arenas, and large blocks in mappings of their own that go when they are freed: else glibc keeps
+// One arena, and large blocks in mappings of their own that go when they are freed: else glibc keeps
 // what the compression lanes have used (mallopt(3); its threshold grows unless it is set). Before the first
 // thread, which would get an arena of its own.
 void clinux_keep_heap_small(void);

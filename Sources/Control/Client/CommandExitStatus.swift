@@ -20,17 +20,17 @@ public enum CommandExit: Int32, Hashable, Sendable, CaseIterable {
   public var meaning: String {
     switch self {
     case .done: "done"
-    case .notDone: "it didn't happen; the reason is one sentence on standard error"
-    case .unknownWorker: "the daemon knows no worker of that name"
+    case .notDone: "not done; standard error says why"
+    case .unknownWorker: "no worker of that name"
     case .noDaemon: "no daemon answers at the socket"
-    case .daemonWentAway: "the daemon went away before it answered"
+    case .daemonWentAway: "the daemon ended before it answered"
     case .usage: "wrong arguments"
     case .badConfiguration: "a configuration or policy file is wrong"
-    case .missingMechanism: "the kernel lacks something that is needed"
-    case .internalError: "a mistake in Dormouse itself"
-    case .cannotRun: "`wrap`, `footprint record`: the command was found, and can't be started"
+    case .missingMechanism: "the kernel lacks a mechanism that is needed"
+    case .internalError: "a bug in Dormouse"
+    case .cannotRun: "`wrap`, `footprint record`: the command can't be started"
     case .noCommand: "`wrap`, `footprint record`: there is no such command"
-    case .cannotCreate: "socket or state can't be created, or another daemon is there"
+    case .cannotCreate: "the socket or state can't be created, or another daemon runs"
     }
   }
 }

@@ -53,7 +53,7 @@ public enum CommandLookupError: Error, Hashable, Sendable, CustomStringConvertib
     case .notFound(let name): "there is no command `\(escaped(name))`"
     case .notFoundInPath(let name): "there is no command `\(escaped(name))` in PATH"
     case .isDirectory(let name): "`\(escaped(name))` is a directory, not a command"
-    case .notExecutable(let name): "`\(escaped(name))` is no program that you may run"
+    case .notExecutable(let name): "`\(escaped(name))` is not executable"
     }
   }
 }

@@ -211,7 +211,7 @@ public struct ControlClient: ~Copyable {
       getsockopt(socket.raw, SOL_SOCKET, SO_PEERCRED, &credentials, &length)
     }
     if let failure {
-      throw .system(operation: "asking who listens", path: path, code: failure)
+      throw .system(operation: "looking up the listening process", path: path, code: failure)
     }
     guard trusts(listener: credentials.uid, as: geteuid(), isNamed: isNamed) else {
       throw .foreignDaemon(path: path, uid: credentials.uid)

@@ -28,22 +28,22 @@ extension ControlError: CustomStringConvertible {
     case .noDaemon(let path):
       "no daemon answers at \(escaped(path)); start one with `dormouse daemon --config FILE`"
     case .refusedByPermissions(let path):
-      "you may not connect to \(escaped(path)): only the daemon's own user and root may"
+      "you may not connect to \(escaped(path)): only the daemon's user and root may"
     case .foreignDaemon(let path, let uid):
       "the process that listens at \(escaped(path)) belongs to user \(uid), not to you or root; "
-        + "name the daemon that you mean with --socket"
+        + "choose your daemon with --socket"
     case .pathTooLong(let path, let maximum):
-      "the socket path \(escaped(path)) has \(path.utf8.count) bytes, and the kernel takes "
-        + "\(maximum) at most; choose a shorter one with --socket or DORMOUSE_CONTROL_SOCKET"
+      "the socket path \(escaped(path)) has \(path.utf8.count) bytes, more than the kernel's limit of "
+        + "\(maximum); choose a shorter one with --socket or DORMOUSE_CONTROL_SOCKET"
     case .closedEarly(let path):
-      "the daemon at \(escaped(path)) went away before it answered"
+      "the daemon at \(escaped(path)) ended before it answered"
     case .malformed(let path, let what):
-      "what listens at \(escaped(path)) doesn't speak Dormouse's protocol: \(what)"
-    case .rejected(let text): "the daemon couldn't read the request: \(escaped(text))"
+      "the process that listens at \(escaped(path)) does not use Dormouse's protocol: \(what)"
+    case .rejected(let text): "the daemon can't read the request: \(escaped(text))"
     case .unexpectedResponse(let id):
-      "the daemon answered request \(id), which this client didn't make"
-    case .timedOut(let limit): "the daemon hasn't answered within \(limit)"
-    case .unsendable(let error): "the request can't be sent: \(error)"
+      "the daemon answered request \(id), which this client did not send"
+    case .timedOut(let limit): "the daemon did not answer within \(limit)"
+    case .unsendable(let error): "can't send the request: \(error)"
     case .system(let operation, let path, let code):
       "\(operation) failed at \(escaped(path)): \(errorText(code))"
     }

@@ -61,6 +61,8 @@ public struct ControlRequest: Codable, Hashable, Sendable {
     case register
     /// Sets the level of pressure for a while, so that the policy can be tried.
     case setPressure
+    /// Tries what the machine allows the daemon, where and as it runs.
+    case doctor
     /// Reads the configuration again: all of it is taken, or nothing.
     case reload
     /// Only tells what that would change. A verb of its own: a daemon that doesn't know it must not
@@ -156,6 +158,7 @@ public struct ControlResponse: Codable, Hashable, Sendable {
   public var ranking: RankingReport?
   /// `policy`: every value, in the order of the documentation.
   public var policy: [PolicyValueReport]?
+  public var doctor: DaemonExamination?
 
   public init(
     id: UInt64, result: Result, text: String, workers: [WorkerReport]? = nil,
@@ -278,25 +281,6 @@ public struct WorkerReport: Codable, Hashable, Sendable {
     policy = ""
     reason = CodedText("other", "")
     tasks = []
-  }
-}
-
-/// What a worker wants to be shown of it.
-public struct SnapshotReport: Codable, Hashable, Sendable {
-  /// `text/plain`, or an image's MIME type.
-  public var mime: String
-  /// Bytes.
-  public var size: Int64
-  /// Of a text.
-  public var text: String?
-  /// Of an image, base64, where it was asked for.
-  public var data: String?
-
-  public init(mime: String, size: Int64, text: String? = nil, data: String? = nil) {
-    self.mime = mime
-    self.size = size
-    self.text = text
-    self.data = data
   }
 }
 

@@ -42,13 +42,13 @@ public enum WireCodec {
     return try? decode(Identified.self, from: line).id
   }
 
-  private static let invalid = "it isn't valid JSON, or a number in it is out of range"
+  private static let invalid = "not valid JSON, or a number is out of range"
 
   private static func explain(_ error: any Error) -> String {
     switch error {
     case DecodingError.typeMismatch(_, let context) where context.codingPath.isEmpty,
       DecodingError.valueNotFound(_, let context) where context.codingPath.isEmpty:
-      "it isn't a JSON object"
+      "not a JSON object"
     case DecodingError.keyNotFound(let key, let context):
       "`\((context.codingPath + [key]).dotted)` is missing"
     case DecodingError.typeMismatch(_, let context), DecodingError.valueNotFound(_, let context):
@@ -56,7 +56,7 @@ public enum WireCodec {
     case DecodingError.dataCorrupted(let context) where context.underlyingError is JSONMisfit:
       invalid
     case DecodingError.dataCorrupted(let context):
-      "`\(context.codingPath.dotted)` has a value that isn't known here"
+      "`\(context.codingPath.dotted)` has an unknown value"
     case EncodingError.invalidValue(let value, let context):
       "`\(context.codingPath.dotted)` can't be \(value)"
     default: "\(error)"
@@ -76,7 +76,7 @@ public enum WireError: Error, Hashable, Sendable, CustomStringConvertible {
     case .malformed(let what): what
     case .unencodable(let what): what
     case .tooLong(let bytes, let maximum):
-      "the message has \(bytes) bytes, and the control socket takes lines of \(maximum) at most"
+      "the message has \(bytes) bytes, more than the limit of \(maximum)"
     }
   }
 }

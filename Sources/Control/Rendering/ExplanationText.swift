@@ -7,14 +7,14 @@ public func renderExplanation(
   let time = durationText(report.secondsInState)
   let name = escaped(report.worker)
   let why = told(report.because.text, report.key)
-  var lines = wrapped("\(name): \(state) for \(time), because \(why)", to: width)
+  var lines = wrapped("\(name): \(state) for \(time): \(why)", to: width)
   if color, let first = lines.first {
     // Colours take no room, but `wrapped` would count them.
     lines[0] = first.replacing("\(name): \(state)", with: "\(name): \(shown)", maxReplacements: 1)
   }
   if let next = report.next {
     if report.obstacles.isEmpty {
-      lines.append("On its way to \(escaped(next)): nothing is in the way")
+      lines.append("Next state: \(escaped(next)); nothing prevents it")
     } else {
       lines.append("Not \(escaped(next)) yet:")
       lines += report.obstacles.flatMap { item(obstacleText($0), width) }
@@ -23,20 +23,20 @@ public func renderExplanation(
     lines += report.obstacles.flatMap { item(obstacleText($0), width) }
   }
   if let earlyWake = report.earlyWake {
-    lines += wrapped("It was \(escaped(earlyWake.text))", to: width)
+    lines += wrapped("Early wakes: \(escaped(earlyWake.text))", to: width)
   }
   if let lastShed = report.lastShed {
-    lines += wrapped("Last asked to give memory back: \(escaped(lastShed.text))", to: width)
+    lines += wrapped("Last memory request: \(escaped(lastShed.text))", to: width)
   }
   if let fruitless = report.fruitlessWarnings {
-    lines += wrapped("It \(escaped(fruitless.text))", to: width)
+    lines += wrapped("Memory warnings: \(escaped(fruitless.text))", to: width)
   }
   if let unwatched = report.unwatched {
-    let list = unwatched.map(escaped).joined(separator: " or ")
-    lines += wrapped("Asleep, it isn't woken by \(list)", to: width)
+    let list = unwatched.map(escaped).joined(separator: ", ")
+    lines += wrapped("While it sleeps, these don't wake it: \(list)", to: width)
   }
   if !report.moves.isEmpty {
-    lines.append("What would move it:")
+    lines.append("What changes its state:")
     lines += report.moves.flatMap { item(moveText($0), width) }
   }
   return lines.joined(separator: "\n") + "\n"
@@ -49,7 +49,7 @@ public func renderRanking(
   let pressure = escaped(report.pressure)
   let level = color ? Color.ofPressure(report.pressure).paint(pressure) : pressure
   return
-    (["pressure \(level)"]
+    (["memory pressure: \(level)"]
     + order(
       "terminated", of: report.termination, by: report.terminationOrder, key: "terminate.order",
       width: width)
@@ -63,24 +63,40 @@ private func order(
   _ what: String, of places: [RankingReport.Place], by criteria: [String], key: String,
   width: Int?
 ) -> [String] {
-  if places.isEmpty { return ["Nobody can be \(what)"] }
+  if places.isEmpty { return ["No worker can be \(what)."] }
   let by = criteria.map(escaped).joined(separator: ", ")
-  return ["First to be \(what), by \(by) (\(key)):"]
+  return ["Order in which workers are \(what), by \(by) (\(key)):"]
     + places.enumerated().flatMap { place in
-      numbered(place.offset + 1, placeText(place.element), width: width)
+      let next = places.dropFirst(place.offset + 1).first?.worker
+      return numbered(
+        place.offset + 1,
+        placeText(place.element, before: next, showsRegret: criteria.contains("regret")),
+        width: width)
         + place.element.obstacles.flatMap { item("not now: \(obstacleText($0))", width, by: 6) }
     }
 }
 
-private func placeText(_ place: RankingReport.Place) -> String {
+/// `bot24 (background): band 30, 12 MB, last used 40 s ago; at critical pressure, before rails: same
+/// band, unused longer`.
+private func placeText(
+  _ place: RankingReport.Place, before next: String?, showsRegret: Bool
+) -> String {
   var parts = [bandText(place), sizeText(place.footprint)]
-  parts.append("used \(durationText(place.secondsSinceUse)) ago")
+  parts.append("last used \(durationText(place.secondsSinceUse)) ago")
   if let launch = place.launchSeconds { parts.append("relaunch \(durationText(launch))") }
-  parts.append(regretText(place.regret))
-  if let level = place.fromPressure { parts.append("from pressure \(escaped(level)) on") }
-  let decided = place.before.map { "; before the next: \(escaped($0.text))" } ?? ""
-  return
-    "\(escaped(place.worker)), \(escaped(place.state)): \(parts.joined(separator: ", "))\(decided)"
+  if showsRegret { parts.append(regretText(place.regret)) }
+  let level = place.fromPressure.map { levelText($0) }
+  let decided = place.before.map { because in
+    "before \(next.map(escaped) ?? "the next"): \(escaped(because.text))"
+  }
+  let why = [level, decided].compactMap { $0 }.joined(separator: ", ")
+  return "\(escaped(place.worker)) (\(escaped(place.state))): \(parts.joined(separator: ", "))"
+    + (why.isEmpty ? "" : "; \(why)")
+}
+
+/// The highest level has none above it.
+private func levelText(_ level: String) -> String {
+  level == "critical" ? "at critical pressure" : "from \(escaped(level)) pressure"
 }
 
 /// `band 38 (30 + importance 5 + bonus 3)`.
@@ -93,9 +109,9 @@ private func bandText(_ place: RankingReport.Place) -> String {
 }
 
 private func regretText(_ regret: RankingReport.Regret) -> String {
-  let guess = regret.isCostKnown ? "" : " (a guess)"
+  let guess = regret.isCostKnown ? "" : ", estimated"
   let chance = Int((regret.chance * 100).rounded())
-  return "regret \(decimal(regret.millisecondsPerMegabyte)) ms/MB (\(chance) % × "
+  return "regret \(decimal(regret.millisecondsPerMegabyte)) ms/MB (\(chance) % chance of use × "
     + "\(durationText(regret.costSeconds))\(guess))"
 }
 

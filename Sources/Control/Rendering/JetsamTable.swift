@@ -40,7 +40,7 @@ public func renderJetsam(
   return block.text(width: width) + "\n" + lines.joined(separator: "\n") + "\n"
 }
 
-private let mark = "(jettisoned)"
+private let mark = "(terminated)"
 
 private func note(on entry: JetsamRecord.Entry) -> String? {
   reason(for: entry).map { "\(mark) \($0)" }
@@ -48,7 +48,7 @@ private func note(on entry: JetsamRecord.Entry) -> String? {
 
 private func reason(for entry: JetsamRecord.Entry) -> String? {
   guard let because = entry.victimBecause else { return nil }
-  return escaped(because.text) + (entry.gaveBack.map { "; gave back \(sizeText($0))" } ?? "")
+  return escaped(because.text) + (entry.gaveBack.map { "; freed \(sizeText($0))" } ?? "")
 }
 
 private func jetsamRow(
@@ -74,5 +74,5 @@ private func hostText(_ host: JetsamRecord.Host) -> String {
 
 private func stallText(_ host: JetsamRecord.Host) -> String? {
   guard let some = host.someStall, let full = host.fullStall else { return nil }
-  return "\(decimal(some)) % of the time some tasks, \(decimal(full)) % all of them"
+  return "some tasks waited for memory \(decimal(some)) % of the time, all tasks \(decimal(full)) %"
 }

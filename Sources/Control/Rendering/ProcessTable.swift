@@ -89,7 +89,7 @@ func pressureLine(_ daemon: DaemonReport, color: Bool) -> String {
   let shown = color ? Color.ofPressure(daemon.pressure).paint(level) : level
   let set = setPressureText(daemon).map { " (\($0))" } ?? ""
   var line = "pressure \(shown)\(set); \(memoryText(daemon)); policy \(escaped(daemon.policy))"
-  if daemon.mode == "shadow" { line += " (shadow: nothing is done)" }
+  if daemon.mode == "shadow" { line += " (shadow mode: decisions are logged, not applied)" }
   return line
 }
 

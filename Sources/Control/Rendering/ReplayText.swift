@@ -10,10 +10,10 @@ public func renderReplay(
       + counted(report.directives, "directive")
   ]
   if report.differingEvents == 0 {
-    lines.append(paint("the engine decides the same again, every time", .green))
+    lines.append(paint("every decision is the same as recorded", .green))
   } else {
     let count = counted(report.differingEvents, "event")
-    lines.append(paint("the engine decides otherwise after \(count); the first:", .red))
+    lines.append(paint("different decisions after \(count); the first:", .red))
     for difference in report.differences {
       lines.append("\(clock(difference.time))  \(escaped(difference.event))")
       lines.append("  recorded  \(difference.recorded.map(escaped) ?? "nothing more")")
@@ -33,21 +33,22 @@ public func renderComparison(
       "ENDED", "LAUNCHED", "WARNED", "SLEPT", "HIBERNATED", "RESUMED", "WAKE COST", "FREED",
     ], of: comparison, doneCells)
   let spent = comparisonTable(
-    ["IN FRONT", "BEHIND", "ASLEEP", "HIBERNATED", "GONE", "AVERAGE FOOTPRINT"], of: comparison,
+    ["FOREGROUND", "BACKGROUND", "SUSPENDED", "HIBERNATED", "TERMINATED", "AVERAGE FOOTPRINT"],
+    of: comparison,
     spentCells)
   var lines = done.folded(width: width, leading: 2, color: color)
   lines += [""] + spent.folded(width: width, leading: 2, color: color)
   if comparison.relaunches > 0 {
     lines.append(
       "under \(escaped(comparison.policy)), \(counted(comparison.relaunches, "relaunch", ending: "es")) "
-        + "would have been needed, \(durationText(comparison.relaunchSeconds)) in all")
+        + "would have been needed, \(durationText(comparison.relaunchSeconds)) in total")
   }
   lines.append("")
   if comparison.differingChanges == 0 {
-    lines.append("no worker would have been in another state")
+    lines.append("no worker would have had another state")
   } else {
     lines.append(
-      "\(counted(comparison.differingChanges, "change")) of state in only one of the two; "
+      "\(counted(comparison.differingChanges, "change")) of state under only one of the two policies; "
         + "the first:")
   }
   lines += comparison.firstChanges.map { change in

@@ -7,7 +7,7 @@ public func renderWorkerStatus(
   let shown = color ? Color.ofState(worker.state).paint(state) : state
   var block = StatusBlock(
     title: "\(escaped(worker.name)): \(shown) for \(durationText(worker.secondsInState))")
-  block.add("why", escaped(worker.reason.text))
+  block.add("reason", escaped(worker.reason.text))
   block.add("says", worker.says.map(escaped))
   block.add("snapshot", worker.snapshot.map(snapshotText))
   block.add("connections", connectionsText(worker))
@@ -18,10 +18,10 @@ public func renderWorkerStatus(
   // What has ended has none.
   if isThere {
     block.add(
-      "footprint", sizeText(worker.footprint) + ", at most \(sizeText(worker.peakFootprint))")
+      "footprint", "\(sizeText(worker.footprint)), peak \(sizeText(worker.peakFootprint))")
     block.add(
       "swapped", worker.swapped.flatMap { $0 > 0 ? "\(sizeText($0)), part of the footprint" : nil })
-    block.add("reclaimable", sizeText(worker.reclaimable) + " of file pages besides")
+    block.add("reclaimable", sizeText(worker.reclaimable) + " of file pages, not in the footprint")
   }
   block.add("cgroup", worker.cgroup.flatMap(cgroupText))
   block.add("stalled", worker.cgroup.flatMap(stallText))
@@ -44,10 +44,10 @@ public func renderWorkerStatus(
     })
   block.add("last exit", worker.lastExit.map { escaped($0.text) })
   // Of one that runs they are of no interest any more.
-  block.add("last words", isThere ? nil : worker.exits?.last?.lastWords.map(escaped))
+  block.add("last output", isThere ? nil : worker.exits?.last?.lastWords.map(escaped))
   block.add("restarts", restartsText(worker))
   block.add("liveness", worker.livenessFailure.map { "failing: \(escaped($0.text))" })
-  block.add("checks", worker.answeredAsleep.map { "\($0) answered while it sleeps" })
+  block.add("checks", worker.answeredAsleep.map { "\($0) answered while it slept" })
   block.add(
     "changed",
     worker.changedSinceLaunch.map {
@@ -72,7 +72,7 @@ public func renderDaemonStatus(
   block.add(
     "pressure", [pressure, setPressureText(daemon)].compactMap { $0 }.joined(separator: ", "))
   block.add("memory", memoryText(daemon))
-  block.add("budget", daemon.budgetIsHost ? "this machine" : "a device that the workers play")
+  block.add("budget", daemon.budgetIsHost ? "this machine" : "fixed (memory.budget)")
   block.add("suspends by", escaped(daemon.freezer.text))
   block.add("state in", escaped(daemon.stateDirectory))
   block.add("shadow mode", daemon.shadow.map { escaped($0.text) })
@@ -99,7 +99,7 @@ private func connectionsText(_ worker: WorkerReport) -> String? {
 }
 
 private func cgroupText(_ group: CgroupReport) -> String? {
-  let peak = group.memoryPeak.map { " (at most \(sizeText($0)))" } ?? ""
+  let peak = group.memoryPeak.map { " (peak \(sizeText($0)))" } ?? ""
   let parts = [
     group.cpuSeconds.map { "\(durationText($0)) of processor time" },
     group.memory.map { "\(sizeText($0)) charged\(peak)" },
@@ -125,7 +125,7 @@ private func lastHibernationText(_ worker: WorkerReport) -> String? {
   }
   let unchanged = worker.hibernateUnchanged ?? 0
   return "last in \(durationText(seconds)), \(sizeText(written)) written"
-    + (unchanged > 0 ? "; \(sizeText(unchanged)) of its memory hadn't changed" : "")
+    + (unchanged > 0 ? "; \(sizeText(unchanged)) unchanged since the last image" : "")
 }
 
 private func diskWritesText(_ daemon: DaemonReport) -> String? {

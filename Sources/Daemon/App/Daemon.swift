@@ -8,120 +8,239 @@ import Policy
 import PolicyFile
 import Supervision
 
-/// The shell around the engine: turns the world's signals into events, and performs directives.
+/// The shell around the engine: turns the world's signals into events, and performs directives. This makes its
+/// components, each with those that it needs, and connects them; no component knows it. Where two need each other,
+/// one gets a closure here.
+///
 /// Everything here happens on the main thread, where nothing may wait; what may take long is handed to
 /// other threads (docs/ARCHITECTURE.md), and its outcome comes back as a message.
 public final class Daemon {
-  var settings: DaemonSettings
-  let services: Services
-  let state: StateDirectory
-  let cgroups: CgroupRoot?
+  // MARK: what was there before it
+
+  private let role: DaemonRole
+  private let configuration: ConfigurationInForce
+  private let socket: String
+  /// What workers inherit.
+  private let environment: [String: String]
+  private let version: String
+  /// Reads the configuration again.
+  private let read: @Sendable () -> ParseResult<DaemonConfiguration>
+  private let state: StateDirectory
+  private let cgroups: CgroupRoot?
   /// Where an earlier version kept the workers of this state directory, if that is there.
-  let earlierCgroups: CgroupRoot?
+  private let earlierCgroups: CgroupRoot?
   /// Why workers' memory can't be limited, beside what the kernel says.
-  let limitsObstacle: DelegatedGroup.Obstacle?
-  let bootID: String
-  let jetsam: JetsamKeeper
-  let snapshots: SnapshotKeeper
-  let chronicle: Chronicle
-  let learnedMemory: LearnedMemoryKeeper
+  private let limitsObstacle: DelegatedGroup.Obstacle?
+  private let bootID: String
 
-  let driver: EngineDriver
-  /// What the engine knows now.
-  var engine: Engine { _read { yield driver.state } }
-  let workers = WorkerRegistry()
-  private lazy var directives = DirectiveExecution(self)
-  private(set) lazy var controlHost = ControlOfDaemon(self)
-  var server: ControlServer?
-  var control: ControlService?
-  private(set) lazy var statusReporter = StatusReporter(driver, controlHost, clock: loop)
-  private(set) lazy var survivors = SurvivorAdoption(
-    driver, workers, timers: loop, host: SurvivorsOfDaemon(self))
-  private(set) lazy var declared = DeclaredWorkers(
-    driver, workers, survivors, host: DeclaredOfDaemon(self))
-  private(set) lazy var externals = ExternalAdoption(
-    driver, workers, host: ExternalsOfDaemon(self))
-  private(set) lazy var managers = ManagerWatching(driver, workers, timers: loop) {
-    [hibernation] in hibernation.prioritize($0.name)
-  }
-  private(set) lazy var ending = DaemonEnd(
-    EndOfDaemon(self), OrderlyStop(orderlyStopHost))
-  private lazy var orderlyStopHost = OrderlyStopOfDaemon(self)
-  private(set) lazy var recordWriter = WorkerRecordWriter(
-    records: records, bootID: bootID, log: log)
+  // MARK: what everything else uses
+
+  private let services: Services
+  private let driver: EngineDriver
+  private let workers = WorkerRegistry()
+  private let phase = DaemonPhase()
+  private let returning = ReturningWorkers()
+  private let requests: WorkerRequests
+  private let recordWriter: WorkerRecordWriter
+  private let jetsam: JetsamKeeper
+  private let snapshots: SnapshotKeeper
+  private let chronicle: Chronicle
+  private let learnedMemory: LearnedMemoryKeeper
+  private let pressure: PressureMonitor
+  private let stoppedByPerson: StoppedByPerson
+  private let control: ControlSocket
+
+  // MARK: supervision
+
+  private lazy var restarts: RestartSupervisor = RestartSupervisor(
+    timers: services.loop, stopped: stoppedByPerson,
+    host: RestartsOfDaemon(phase: phase, driver: driver, workers: workers, log: services.log) {
+      [unowned self] in
+      starter.start($0, .restart, occasion: .restart, then: $1)
+    })
+  private lazy var dependencies = DependenciesOfDaemon(
+    driver: driver, workers: workers, returning: returning, restarts: restarts, requests: requests)
   /// Starts workers when others have come far enough.
-  private(set) lazy var dependencyStarter = DependencyStarter(dependencies)
-  private lazy var dependencies = DependenciesOfDaemon(self)
-  let stoppedByPerson: StoppedByPerson
-  private(set) lazy var restarts = RestartSupervisor(
-    timers: loop, stopped: stoppedByPerson, host: RestartsOfDaemon(self))
-  private(set) lazy var supervision = WorkerSupervision(
-    restarts, dependencyStarter, SupervisionOfDaemon(self))
-  private(set) lazy var conversations = WorkerConversations(self)
-  private(set) lazy var sheds = WorkerSheds(self)
-  private(set) lazy var reloads = WorkerReloads(loop, ReloadingOfWorker(self))
-  private(set) lazy var sleeps = WorkerSleeps(self)
-  private(set) lazy var launcher = WorkerLauncher(driver, loop, LaunchesOfDaemon(self))
-  private(set) lazy var launchPlanner = makeLaunchPlanner()
-  private(set) lazy var processHolder = ProcessHolder(loop, ProcessesOfDaemon(self))
-  private(set) lazy var firstMoments = FirstMoments(loop, restarts, FirstMomentsOfDaemon(self))
-  private(set) lazy var logKeeper = makeLogKeeper()
-  private(set) lazy var listening = ListeningSockets(self)
-  private(set) lazy var pendingSignals = PendingSignals(loop, driver, workers)
-  private(set) lazy var schedules = ScheduleMonitor(self)
-  private(set) lazy var senses = Senses(self)
-  private(set) lazy var ends = WorkerEnds(self)
-  private(set) lazy var endedRuns = EndedRuns(EndedRunsOfDaemon(self))
-  private(set) lazy var orphans = OrphanReaper(of: self)
-  let pressureMonitor: PressureMonitor
-  private lazy var configurationHost = ReloadOfDaemon(self)
-  private(set) lazy var reloader = configurationHost.makeReloader()
-  let role: DaemonRole
-  var resumeChoice: ResumeChoice { ResumeChoice(override: role.resumeOverride) }
-  private(set) lazy var standbyStarter = StandbyStarter.pager(
-    jobs, hibernation, log, hasSuccessors: role.hasSuccessor)
-  private(set) lazy var keeperStarter = KeeperStarter(
-    DescriptorKeeperMeans(
-      path: state.path + "/keeper.sock", hibernation: hibernation, daemonLog: log),
+  private lazy var starter: DependencyStarter = DependencyStarter(dependencies)
+  private lazy var declared = DeclaredWorkers(
+    driver: driver, workers: workers, returning: returning,
+    host: DeclaredOfDaemon(
+      .init(
+        phase: phase, environment: environment, restarts: restarts, learnedMemory: learnedMemory,
+        wrappers: wrappers, stoppedByPerson: stoppedByPerson, starter: starter, log: services.log)))
+  private lazy var supervision = WorkerSupervision(
+    restarts: restarts, starter: starter,
+    host: SupervisionOfDaemon(
+      workers: workers, reloads: reloads, liveness: senses.liveness, listening: listening))
+  private lazy var schedules = ScheduleMonitor(
+    services: services, state: state, driver: driver, workers: workers, returning: returning)
+
+  // MARK: senses
+
+  private lazy var senses = Senses(
+    .init(
+      services: services, driver: driver, workers: workers, role: role, state: state,
+      jetsam: jetsam, learnedMemory: learnedMemory, restarts: restarts, recordWriter: recordWriter,
+      pressure: pressure, logs: LogKeeper(services)))
+
+  // MARK: workers
+
+  private lazy var isLaunching: (WorkerID) -> Bool = { [unowned self] in launcher.isLaunching($0) }
+  private lazy var listening = ListeningSockets(
+    watches: services.loop, timers: services.loop, jobs: services.jobs, files: services.socketFiles,
+    driver: driver, workers: workers,
+    host: ListeningOfDaemon(
+      phase: phase, workers: workers, declared: declared, log: services.log,
+      isLaunching: isLaunching))
+  private lazy var launchPlanner = LaunchPlanner(
+    ground: LaunchGround(
+      cgroups: cgroups, earlierCgroups: earlierCgroups, limitsObstacle: limitsObstacle,
+      records: services.records.store, logs: state.logs, socket: socket,
+      inheritance: role.program?.inheritance),
+    restarts: restarts, services: services)
+  private lazy var launcher: WorkerLauncher = WorkerLauncher(
+    driver: driver, timers: services.loop,
+    host: LaunchesOfDaemon(
+      .init(
+        services: services, driver: driver, workers: workers, bootID: bootID, socket: socket,
+        program: role.program, recordWriter: recordWriter, senses: senses, starter: starter,
+        supervision: supervision, endedRuns: endedRuns, listening: listening,
+        planner: launchPlanner, conversations: conversations, processes: processes, ends: ends)))
+  private lazy var processes = ProcessHolder(
+    services.loop,
+    ProcessesOfDaemon(
+      services: services, driver: driver, probes: senses.probes, sleeps: sleeps, ends: ends))
+  private lazy var firstMoments = FirstMoments(
+    timers: services.loop, restarts: restarts,
+    host: FirstMomentsOfDaemon(
+      driver: driver, workers: workers, requests: requests, scanner: senses.scanner))
+  private lazy var sleeps = WorkerSleeps(
+    .init(
+      services: services, driver: driver, workers: workers, state: state, senses: senses,
+      conversations: conversations, managers: managers, keeperStarter: keeperStarter,
+      standbyStarter: standbyStarter, resumeChoice: ResumeChoice(override: role.resumeOverride),
+      ends: ends))
+  private lazy var ends: WorkerEnds = WorkerEnds(
+    .init(
+      services: services, driver: driver, workers: workers, requests: requests, senses: senses,
+      snapshots: snapshots, launchPlanner: launchPlanner, restarts: restarts, listening: listening,
+      supervision: supervision, endedRuns: endedRuns, program: role.program,
+      externalRootHasEnded: { [unowned self] in externals.externalRootHasEnded($0) }))
+  private lazy var endedRuns = EndedRuns(
+    EndedRunsOfDaemon(
+      driver: driver, workers: workers, requests: requests, supervision: supervision))
+  private lazy var orphans = OrphanReaper(
+    timers: services.loop, workers: workers, launcher: launcher, probes: senses.probes)
+  private lazy var pendingSignals = PendingSignals(
+    timers: services.loop, driver: driver, workers: workers)
+
+  // MARK: talk
+
+  private lazy var conversations = WorkerConversations(
+    .init(
+      services: services, driver: driver, workers: workers, reloads: reloads,
+      watchdogs: senses.watchdogs, snapshots: snapshots, recordWriter: recordWriter,
+      isLaunching: isLaunching))
+  private lazy var sheds = WorkerSheds(
+    services: services, driver: driver, workers: workers, meter: senses.meter,
+    scanner: senses.scanner, liveness: senses.liveness)
+  private lazy var reloads = WorkerReloads(
+    services.loop,
+    ReloadingOfWorker(
+      .init(
+        services: services, driver: driver, workers: workers, phase: phase, returning: returning,
+        requests: requests, wrappers: wrappers, restarts: restarts)))
+
+  // MARK: workers of others: an earlier daemon's, another supervisor's, wrappers'
+
+  private lazy var survivors = SurvivorAdoption(
+    driver: driver, workers: workers, returning: returning, timers: services.loop,
+    host: SurvivorsOfDaemon(
+      .init(
+        services: services, state: state, driver: driver, workers: workers, bootID: bootID,
+        environment: environment, recordWriter: recordWriter, learnedMemory: learnedMemory,
+        snapshots: snapshots, restarts: restarts, conversations: conversations,
+        planner: launchPlanner, processes: processes, kernelKills: senses.kernelKills,
+        keeperStarter: keeperStarter,
+        watchdogs: senses.watchdogs)))
+  private lazy var standbyStarter = StandbyStarter.pager(
+    jobs: services.jobs, hibernation: services.hibernation, log: services.log,
     hasSuccessors: role.hasSuccessor)
-
+  private lazy var keeperStarter = KeeperStarter(
+    DescriptorKeeperMeans(
+      path: state.path + "/keeper.sock", hibernation: services.hibernation,
+      daemonLog: services.log),
+    hasSuccessors: role.hasSuccessor)
+  private lazy var externals: ExternalAdoption = ExternalAdoption(
+    driver, workers,
+    host: ExternalsOfDaemon(
+      .init(
+        services: services, state: state, workers: workers, phase: phase, requests: requests,
+        wrappers: wrappers, restarts: restarts, processes: processes,
+        kernelKills: senses.kernelKills, ends: ends, supervision: supervision,
+        recordWriter: recordWriter)))
+  private lazy var managers = ManagerWatching(driver, workers, timers: services.loop) {
+    [hibernation = services.hibernation] in hibernation.prioritize($0.name)
+  }
   /// Wrappers that have registered here.
-  private(set) lazy var wrappers = RegisteredWrappers(
-    driver, workers, clock: loop, WrapperSockets(services) { [unowned self] in server })
+  private lazy var wrappers = RegisteredWrappers(
+    driver: driver, workers: workers, clock: services.loop, host: WrapperSockets(services, control))
 
-  // The services by their own names.
-  var log: DaemonLog { services.log }
-  var loop: EventLoop { services.loop }
-  var loopReturn: LoopReturn { services.loopReturn }
-  var jobs: LoopJobs { services.jobs }
-  var mechanics: JobPool { services.mechanics }
-  var killers: JobPool { services.killers }
-  var measurers: JobPool { services.measurers }
-  var disk: DiskQueue { services.disk }
-  var stateFiles: StateFiles { services.stateFiles }
-  var socketFiles: SocketFiles { services.socketFiles }
-  var records: WorkerRecordKeeper { services.records }
-  var hibernation: HibernationService { services.hibernation }
+  // MARK: requests, directives, the end
+
+  private lazy var directives = DirectiveExecution(
+    .init(
+      services: services, driver: driver, workers: workers, wrappers: wrappers, launcher: launcher,
+      sheds: sheds, conversations: conversations, senses: senses, sleeps: sleeps, ends: ends,
+      restarts: restarts, supervision: supervision, recordWriter: recordWriter, jetsam: jetsam,
+      pressure: pressure, ending: ending, program: role.program))
+  private lazy var configurationHost = ReloadOfDaemon(
+    .init(
+      services: services, driver: driver, workers: workers, phase: phase, requests: requests,
+      configuration: configuration, environment: environment, read: read, chronicle: chronicle,
+      pressure: pressure, supervision: supervision, starter: starter, declared: declared,
+      listening: listening, schedules: schedules, encryption: senses.encryption,
+      returning: returning))
+  private lazy var reloader = configurationHost.makeReloader()
+  private lazy var controlHost = ControlOfDaemon(
+    .init(
+      services: services, driver: driver, workers: workers, phase: phase, ending: ending,
+      requests: requests, role: role, version: version, freezer: freezer, state: state,
+      configuration: configuration, chronicle: chronicle, snapshots: snapshots, jetsam: jetsam,
+      learnedMemory: learnedMemory, planner: launchPlanner, senses: senses, restarts: restarts,
+      starter: starter, supervision: supervision, firstMoments: firstMoments, schedules: schedules,
+      reloads: reloads, reloader: reloader, externals: externals, wrappers: wrappers,
+      cgroups: cgroups, socket: socket))
+  private lazy var statusReporter = StatusReporter(driver, controlHost, clock: services.loop)
+  private lazy var orderlyStopHost = OrderlyStopOfDaemon(workers, requests)
+  private lazy var ending = DaemonEnd(
+    host: EndOfDaemon(
+      .init(
+        driver: driver, workers: workers, returning: returning, requests: requests,
+        externals: externals, starter: starter, recordWriter: recordWriter, listening: listening,
+        control: control, log: services.log)),
+    stopping: OrderlyStop(orderlyStopHost), phase: phase)
+  private lazy var signals = DaemonSignals(
+    services: services, orphans: orphans, reloader: reloader, ending: ending)
 
   public convenience init(_ settings: DaemonSettings) throws(StartError) {
     clinux_keep_heap_small()
     try self.init(settings, .daemon())
   }
 
-  init(_ settings: DaemonSettings, _ role: DaemonRole) throws(StartError) {
-    self.settings = settings
+  package init(_ settings: DaemonSettings, _ role: DaemonRole) throws(StartError) {
     self.role = role
+    configuration = ConfigurationInForce(settings.configuration)
+    socket = settings.socket
+    environment = settings.environment
+    version = settings.version
+    read = settings.reload
     let log = role.log
     // Before anything is made that would have to be taken away again.
     try ControlListener.check(path: settings.socket)
     state = try StateDirectory(path: settings.stateDirectory)
     do throws(SystemCallError) { bootID = try WorkerRecord.currentBootID() } catch {
       throw .system(error)
-    }
-    var features = KernelFeatures.detect()
-    // For measuring what tracking brings, and for doubting it.
-    if getenv("DORMOUSE_TRACKING").map({ String(cString: $0) }) == "off" {
-      features.writeTracking = false
     }
     let records: WorkerRecordKeeper
     do throws(WorkerRecordError) {
@@ -130,22 +249,26 @@ public final class Daemon {
     do throws(SystemCallError) {
       services = try Services(
         log: log, records: records,
-        hibernation: HibernationService(features: features, separatesWorkers: true))
+        hibernation: HibernationService(
+          features: OwnProcess.kernelFeatures(), separatesWorkers: true))
     } catch { throw .system(error) }
+    control = ControlSocket(path: settings.socket, services)
     stoppedByPerson = StoppedByPerson(path: state.path + "/stopped", files: services.stateFiles)
-    jetsam = JetsamKeeper(directory: state.jetsam, services.disk, services.loopReturn, log)
+    jetsam = JetsamKeeper(
+      directory: state.jetsam, disk: services.disk, loop: services.loopReturn, log: log)
     snapshots = SnapshotKeeper(directory: state.snapshots, disk: services.disk, log: log)
     learnedMemory = LearnedMemoryKeeper(
       path: role.hasSuccessor ? state.path + "/memory" : nil, services)
     driver = EngineDriver(
       Engine(
-        policy: settings.configuration.policy,
-        remembering: learnedMemory.learned),
+        policy: settings.configuration.policy, remembering: learnedMemory.learned),
       clock: services.loop,
       replies: RequestReplies(
         SavedRecords(records, services.loopReturn), timers: services.loop))
-    chronicle = try Chronicle(settings, state, log)
-    pressureMonitor = PressureMonitor(
+    requests = WorkerRequests(driver, returning)
+    recordWriter = WorkerRecordWriter(records: records, bootID: bootID, log: log)
+    chronicle = try Chronicle(settings: settings, state: state, log: log)
+    pressure = PressureMonitor(
       services.loop, send: { [driver] in driver.send($0) }, log: { log($0, $1) })
 
     limitsObstacle = role.leavesCgroup ? DelegatedGroup.leave() : nil
@@ -157,210 +280,101 @@ public final class Daemon {
         name: CgroupRoot.name(forStateDirectory: settings.stateDirectory))
     } catch {
       cgroups = nil
-      log(.notice, "no cgroup for the workers, they will be stopped by signal: \(error)")
+      log(.notice, "no cgroup for the workers: \(error); they are suspended by signal (SIGSTOP)")
     }
-    driver.connect(directives, [chronicle])
     learnedMemory.connect(driver, workers) { [unowned self] in restarts.exits(of: $0) }
+    driver.connect(directives, [chronicle])
   }
+
+  /// A worker's run holds components, and these the registry.
+  deinit { workers.removeAll() }
 
   /// Runs until it is told to end.
   public func run() throws(StartError) {
-    defer { log.drain() }
+    defer { services.log.drain() }
     // Refused where workers are in it.
     defer {
       cgroups?.remove()
       earlierCgroups?.remove()
     }
-    protectItself()
-    do throws(SystemCallError) {
-      try watchSignals()
-    } catch { throw .system(error) }
-    try controlHost.openControlSocket()
-    pressureMonitor.follow(engine.policy)
-    chronicle.begin(engine, at: EventLoop.now)
-    FillReports.follow(hibernation, loopReturn, log) { [unowned self] in
-      senses.meter.measure($0)
+    OwnProcess.protect(services.log)
+    do throws(SystemCallError) { try signals.follow() } catch { throw .system(error) }
+    try openControlSocket()
+    pressure.follow(driver.state.policy)
+    chronicle.begin(driver.state, at: EventLoop.now)
+    FillReports.follow(services.hibernation, loopReturn: services.loopReturn, log: services.log) {
+      [unowned self] in senses.meter.measure($0)
     }
-    declared.introduceWorkers(settings.configuration.workers)
-    senses.encryption.tryEncryption(for: settings.configuration)
-    keeperStarter.collectKeptMemories()
-    survivors.adoptSurvivors()
-    keeperStarter.takeOverKeeping(of: workers)
-    listening.openListeners(of: settings.configuration.workers)
-    declared.startWorkers(settings.configuration.workers)
-    // From here on, each worker has its own; a reload brings a new list.
-    settings.configuration.workers = []
-    schedules.follow()
-    let count = workers.count == 1 ? "1 worker" : "\(workers.count) workers"
-    log(.info, "ready: \(count), policy \(engine.policy.name), \(freezer.text)")
-    senses.sampling.sampleRegularly()
-    StartupMemory(loop, driver, workers).releaseAfterStart()
-    pendingSignals.follow()
-    ServiceManager.tell("READY=1")
+    begin()
     do throws(SystemCallError) {
       while !ending.hasEnded {
-        try loop.turn(until: driver.nextDeadline)
+        try services.loop.turn(until: driver.nextDeadline)
         driver.passDeadlines()
       }
     } catch { throw .system(error) }
-    ServiceManager.tell("STOPPING=1")
+    finish()
+  }
+
+  /// Takes over the workers of an earlier daemon, and starts the others.
+  private func begin() {
+    let configured = configuration.current
+    declared.introduceWorkers(configured.workers)
+    senses.encryption.tryEncryption(for: configured)
+    keeperStarter.collectKeptMemories()
+    survivors.adoptSurvivors()
+    keeperStarter.takeOverKeeping(of: workers)
+    listening.openListeners(of: configured.workers)
+    declared.startWorkers(configured.workers)
+    configuration.dropWorkers()
+    schedules.follow()
+    let count = workers.count == 1 ? "1 worker" : "\(workers.count) workers"
+    services.log(.info, "ready: \(count), policy \(driver.state.policy.name), \(freezer.text)")
+    senses.sampling.sampleRegularly()
+    StartupMemory(timers: services.loop, driver: driver, workers: workers, learned: learnedMemory)
+      .releaseAfterStart()
+    pendingSignals.follow()
+    ServiceManager.send("READY=1")
+  }
+
+  /// The loop has ended.
+  private func finish() {
+    ServiceManager.send("STOPPING=1")
     // From here on no client is served any more, and the disk may be waited for.
     chronicle.close(at: EventLoop.now)
     learnedMemory.close()
-    records.drain()
-    let diskAnswers = disk.drain()
-    socketFiles.drain(within: .seconds(2))
-    server?.close()
-    rmdir(ChannelPlan.directory(of: settings.socket))
-    if geteuid() == 0 { rmdir(ChannelPlan.publicDirectory(of: settings.socket)) }
+    services.records.drain()
+    let diskAnswers = services.disk.drain()
+    services.socketFiles.drain(within: .seconds(2))
+    control.close()
+    discardDirectory(ChannelPlan.directory(of: socket))
+    if geteuid() == 0 { discardDirectory(ChannelPlan.publicDirectory(of: socket)) }
     // Workers that were left alone may still sleep on one.
     if diskAnswers, (try? listDirectory(state.images))?.isEmpty == true {
       BootKey.discard(in: state.images)
     }
   }
 
-  /// It must be able to act when there is no memory left, and must not be chosen for the lack of it.
-  private func protectItself() {
-    if clinux_become_subreaper() < 0 {
-      log(.warning, "can't adopt orphans of workers (PR_SET_CHILD_SUBREAPER)")
-    }
-    clinux_stay_out_of_core_files()
-    // A worker costs ten descriptors and more, and 1024 is the usual limit.
-    clinux_raise_descriptor_limit()
-    _ = clinux_lock_memory()
-    spareItselfFromTheKernel()
-    signal(SIGPIPE, SIG_IGN)
-    // A limit on the size of files (setrlimit(2)) is an error of write(2), and not the end.
-    signal(SIGXFSZ, SIG_IGN)
+  /// - Parameter id: of the only worker, its caller's program.
+  package func programRun(of id: WorkerID) -> ProgramRun {
+    ProgramRun(
+      id,
+      .init(
+        services: services, driver: driver, workers: workers, configuration: configuration,
+        declared: declared, requests: requests, senses: senses, pressure: pressure,
+        orphans: orphans, status: statusReporter, ending: ending, control: control,
+        cgroups: cgroups,
+        openControlSocket: { [unowned self] () throws(StartError) in try openControlSocket() }))
   }
 
-  /// Lowers the daemon's own oom_score_adj where that is permitted. No worker gets a protected one, also
-  /// where the daemon was started with it (`OOMScoreAdjust=` in its unit).
-  private func spareItselfFromTheKernel() {
-    guard let before = useWorkersOOMScore(), before > -900 else { return }
-    do throws(SystemCallError) {
-      try writeControl(Self.oomScorePath, "-900")
-    } catch {
-      log(.info, "the kernel's own OOM killer may choose the daemon: \(error)")
+  private func openControlSocket() throws(StartError) {
+    try control.open {
+      ControlService(
+        driver: driver, host: controlHost, following: EventFollowing(chronicle, $0),
+        status: statusReporter, log: services.log)
     }
   }
 
-  private static let oomScorePath = "/proc/self/oom_score_adj"
-
-  /// From now on, programs are started with the value for workers. Ours, if it is known.
-  @discardableResult
-  func useWorkersOOMScore() -> Int32? {
-    // Without /proc there is nothing to inherit that could be seen or changed.
-    guard let own = (try? readText(Self.oomScorePath)).flatMap({ Int32($0.prefix { $0 != "\n" }) })
-    else { return nil }
-    clinux_spawn_with_oom_score(OOMScore.ofWorkers(own: own))
-    return own
-  }
-
-  /// Asks the engine on behalf of somebody, and calls back with its answer.
-  ///
-  /// - Parameter asked: when; `nil`: now.
-  func request(
-    _ verb: Request.Verb, _ worker: WorkerID, asked: Instant? = nil,
-    then answer: @escaping (Answer) -> Void
-  ) {
-    let isWaiting = survivors.whenBack(worker) { [unowned self] in
-      request(verb, worker, asked: asked, then: answer)
-    }
-    if !isWaiting { driver.request(verb, worker, asked: asked, then: answer) }
-  }
-
-  private func makeLaunchPlanner() -> LaunchPlanner {
-    let ground = LaunchGround(
-      cgroups: cgroups, earlierCgroups: earlierCgroups, limitsObstacle: limitsObstacle,
-      records: records.store, logs: state.logs, socket: settings.socket,
-      inheritance: role.program?.inheritance)
-    return LaunchPlanner(ground, restarts) { [log] in
-      log($0, $1)
-    } limit: { [mechanics, loopReturn] id, cgroup, limit, then in
-      let failed = loopReturn.callback { (error: SystemCallError?) in if let error { then(error) } }
-      mechanics.submit(about: id.name) {
-        do throws(SystemCallError) {
-          try cgroup.limitMemory(to: limit.bytes)
-          failed(nil)
-        } catch { failed(error) }
-      }
-    }
-  }
-
-  private func makeLogKeeper() -> LogKeeper {
-    LogKeeper(loop) { [jobs] id, rotation, then in
-      // As long as it takes: a large log and a slow disk take seconds.
-      jobs.run(about: "log size of \(id)", within: .seconds(3600)) {
-        Daemon.failure { try rotation.rotateIfTooLarge() }
-      } then: { outcome in
-        if case .done(let failure) = outcome { then(failure) } else { then(nil) }
-      }
-    } log: { [log] in
-      log($0, $1)
-    }
-  }
-
-  // MARK: the end
-
-  private func watchSignals() throws(SystemCallError) {
-    _ = clinux_ignore_stops_of_children()
-    let signals = try SignalQueue([SIGTERM, SIGINT, SIGHUP, SIGCHLD])
-    try loop.watch(signals.descriptor, .readable) { [unowned self] _ in
-      for signal in signals.arrivals() { handle(signal: signal.number) }
-    }
-  }
-
-  private func handle(signal: Int32) {
-    if signal == SIGCHLD {
-      // A traced worker's end is hidden until its tracer looks; orphans must be reaped.
-      hibernation.reapChildren()
-      orphans.reapOrphans()
-    } else if signal == SIGHUP {
-      reloader.reload(allowEmpty: false) { [log] in
-        log($0.isDone ? .notice : .error, "reload: \($0.text)")
-      }
-    } else {
-      ending.signalHasCome()
-    }
-  }
-
-  // What others call by these names.
-  var isEnding: Bool { ending.isEnding }
-  var isLeaving: Bool { ending.isLeaving }
-  func end() { ending.end() }
-  func leave() { ending.leave() }
-
-  /// Also of a worker that is being brought back.
-  func isAlive(_ id: WorkerID) -> Bool {
-    survivors.isAdopting(id) || engine.state(of: id)?.isAlive == true
-  }
-
-  func saveRecord(_ runtime: WorkerUnit, state: WorkerState) {
-    recordWriter.save(runtime, state: state)
-  }
-
-  func adopt(_ request: ControlRequest, then respond: @escaping (ControlResponse) -> Void) {
-    externals.adopt(request, then: respond)
-  }
-
-  func release(_ request: ControlRequest, then respond: @escaping (ControlResponse) -> Void) {
-    externals.release(request, then: respond)
-  }
-
-  func foreignRefusal(_ verb: Request.Verb, _ id: WorkerID) -> String? {
-    externals.foreignRefusal(verb, id)
-  }
-
-  /// Why `body` failed; nil: it didn't.
-  static func failure(_ body: () throws -> Void) -> String? {
-    do {
-      try body()
-      return nil
-    } catch { return "\(error)" }
-  }
-
-  var freezer: CodedText {
+  private var freezer: CodedText {
     cgroups == nil
       ? CodedText("sigstop", "SIGSTOP") : CodedText("cgroup_v2_freezer", "cgroup-v2 freezer")
   }

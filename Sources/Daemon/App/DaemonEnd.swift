@@ -37,15 +37,23 @@ protocol DaemonEndHost: AnyObject {
   func log(_ priority: DaemonLog.Priority, _ text: String)
 }
 
+/// Whether the daemon goes on. `DaemonEnd` sets it.
+final class DaemonPhase {
+  /// It stops its workers.
+  fileprivate(set) var isEnding = false
+  /// It ends without its workers.
+  fileprivate(set) var isLeaving = false
+
+  /// No worker is started any more.
+  var isClosing: Bool { isEnding || isLeaving }
+}
+
 /// The daemon's end. It stops its workers first, each before those that it depends on; or it leaves them (`leave`),
 /// for an upgrade, or to move to another configuration directory. Belongs to the loop's thread.
 final class DaemonEnd {
   private let host: any DaemonEndHost
   private let stopping: OrderlyStop
-  /// It stops its workers.
-  private(set) var isEnding = false
-  /// It ends without its workers.
-  private(set) var isLeaving = false
+  let phase: DaemonPhase
   /// The loop has nothing to do any more.
   private(set) var hasEnded = false
   /// External workers that are being given back.
@@ -53,21 +61,24 @@ final class DaemonEnd {
   /// Woken because nothing but the daemon keeps them asleep, and whether that has ended.
   private var woken: [WorkerID: Bool] = [:]
 
-  init(_ host: any DaemonEndHost, _ stopping: OrderlyStop) {
+  init(
+    host: any DaemonEndHost, stopping: OrderlyStop, phase: DaemonPhase = DaemonPhase()
+  ) {
     self.host = host
     self.stopping = stopping
+    self.phase = phase
   }
-
-  /// No worker is started any more.
-  var isClosing: Bool { isEnding || isLeaving }
 
   /// By SIGTERM or SIGINT. The second one ends it at once.
   func signalHasCome() {
-    guard isEnding else {
-      host.log(.notice, "told to end: stopping all workers (told again, it leaves what still runs)")
+    guard phase.isEnding else {
+      host.log(
+        .notice, "stopping: all workers are stopped first (a second signal ends the daemon at once)"
+      )
       return end()
     }
-    host.log(.warning, "told to end a second time: leaving what still runs")
+    host.log(
+      .warning, "second signal: the daemon ends now, and workers that still run are left running")
     endAtOnce()
   }
 
@@ -76,15 +87,15 @@ final class DaemonEnd {
 
   /// The engine has handled all events so far.
   func engineIsQuiet() {
-    if isEnding { endWhenAllIsQuiet() }
-    if isLeaving { leaveWhenAllIsQuiet() }
+    if phase.isEnding { endWhenAllIsQuiet() }
+    if phase.isLeaving { leaveWhenAllIsQuiet() }
   }
 
   // MARK: with its workers
 
   /// Stops every worker, those that others depend on after these, and ends when the last is gone.
   func end() {
-    isEnding = true
+    phase.isEnding = true
     for worker in host.workers where worker.isAlive && worker.isExternal { release(worker.id) }
     endWhenAllIsQuiet()
   }
@@ -93,7 +104,7 @@ final class DaemonEnd {
     guard releasing.insert(id).inserted else { return }
     host.release(id) { [unowned self] failure in
       releasing.remove(id)
-      if let failure { host.log(.error, "\(id): not released: \(failure)") }
+      if let failure { host.log(.error, "\(id): can't be released: \(failure)") }
       endWhenAllIsQuiet()
     }
   }
@@ -102,7 +113,7 @@ final class DaemonEnd {
     host.refuseWaitingStarts()
     stopping.advance()
     if !host.workers.contains(where: \.isAlive) {
-      finish(saying: "all workers have ended, and so does the daemon")
+      finish(saying: "all workers have ended; the daemon ends")
     }
   }
 
@@ -111,9 +122,9 @@ final class DaemonEnd {
   /// Ends the daemon as soon as nothing is under way. Workers that rest frozen sleep on; those that only a signal
   /// or a tracer holds are woken first.
   func leave() {
-    guard !isClosing else { return }
-    host.log(.notice, "told to end without its workers")
-    isLeaving = true
+    guard !phase.isClosing else { return }
+    host.log(.notice, "stopping: the workers keep running for the next daemon")
+    phase.isLeaving = true
     leaveWhenAllIsQuiet()
   }
 
@@ -150,16 +161,16 @@ final class DaemonEnd {
   private static func leavingText(_ states: [WorkerState]) -> String {
     let asleep = states.count(where: \.sleeps)
     let one = states.count == 1
-    var text = "the daemon ends; \(states.count) worker\(one ? " stays" : "s stay")"
+    var text = "the daemon ends; \(states.count) worker\(one ? " remains" : "s remain")"
     if asleep > 0 {
-      text += ", \(asleep) of them asleep until the next daemon, or `dormouse recover`"
+      text += ", \(asleep) of them asleep until a daemon starts or `dormouse recover` is run"
     }
     return text
   }
 
   private func finish(saying text: String) {
     guard !hasEnded else { return }
-    if !isLeaving { host.closeListeners() }
+    if !phase.isLeaving { host.closeListeners() }
     host.announceEnd(text)
     hasEnded = true
     host.log(.notice, text)

@@ -6,7 +6,7 @@ import Policy
 
 /// In what a daemon and `dormouse wrap` differ, as values: `Daemon` goes by them, and doesn't ask which of
 /// the two it is.
-struct DaemonRole {
+package struct DaemonRole {
   var log: DaemonLog
   /// A later daemon goes on with this one's workers: what was learned of them is kept, and processes stand by
   /// with what that daemon needs. Without one, no earlier daemon has left workers here either.
@@ -17,7 +17,7 @@ struct DaemonRole {
   var resumeOverride: ResumePreference?
   /// Processes of a worker without a cgroup are looked for below this process only.
   var looksAtDescendantsOnly: Bool
-  var pace = RegularSampling.Pace()
+  var pace = SamplingPace()
   /// What running programs write and start counts as activity (`WorkMeter`).
   var metersWork: Bool
   /// Bytes of all images on the disk that share the budget; nil: those of its own workers.
@@ -33,10 +33,26 @@ struct DaemonRole {
       resumeOverride: ResumeChoice.fromEnvironment().override,
       looksAtDescendantsOnly: false, metersWork: false)
   }
+
+  /// For one worker, the program of the daemon's caller.
+  ///
+  /// - Parameters:
+  ///   - log: a file; nil: standard error, and only errors.
+  ///   - sharedImages: bytes of all images on the disk that share the budget.
+  package static func standingFor(
+    _ program: any CallersProgram, log: String?, pace: SamplingPace,
+    sharedImages: @escaping @Sendable () -> Int64
+  ) -> DaemonRole {
+    DaemonRole(
+      log: DaemonLog(ofWrapper: log), hasSuccessor: false,
+      // It shares its group with its caller.
+      leavesCgroup: false, looksAtDescendantsOnly: true, pace: pace, metersWork: true,
+      sharedImages: sharedImages, program: program)
+  }
 }
 
 /// The program that `dormouse wrap` stands for: its caller's, and the only worker.
-protocol CallersProgram: AnyObject {
+package protocol CallersProgram: AnyObject {
   /// What it gets of its caller.
   var inheritance: Inheritance { get }
   /// Where the wrapper's log is, for `status`.

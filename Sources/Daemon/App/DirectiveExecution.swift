@@ -4,61 +4,86 @@ import Policy
 
 /// Does what the engine wants. No decisions here: whatever goes wrong goes back as an event.
 final class DirectiveExecution: DirectiveExecutor {
-  private unowned let daemon: Daemon
+  struct Parts {
+    let services: Services
+    let driver: EngineDriver
+    let workers: WorkerRegistry
+    let wrappers: RegisteredWrappers
+    let launcher: WorkerLauncher
+    let sheds: WorkerSheds
+    let conversations: WorkerConversations
+    let senses: Senses
+    let sleeps: WorkerSleeps
+    let ends: WorkerEnds
+    let restarts: RestartSupervisor
+    let supervision: WorkerSupervision
+    let recordWriter: WorkerRecordWriter
+    let jetsam: JetsamKeeper
+    let pressure: PressureMonitor
+    let ending: DaemonEnd
+    /// nil: workers are what the configuration says.
+    let program: (any CallersProgram)?
+  }
 
-  init(_ daemon: Daemon) { self.daemon = daemon }
+  private let parts: Parts
+
+  init(_ parts: Parts) { self.parts = parts }
+
+  private var log: DaemonLog { parts.services.log }
 
   func execute(_ directive: Directive) {
-    if daemon.wrappers.execute(directive) { return }
+    if parts.wrappers.execute(directive) { return }
     switch directive {
-    case .launch(let id): daemon.launcher.launch(id)
-    case .shed(let id, let kind, let deadline): daemon.sheds.beginShed(id, kind, until: deadline)
-    case .finishShed(let id): daemon.sheds.finishShed(id)
-    case .expireTask(let id, let task): daemon.conversations.expireTask(id, task)
-    case .checkSafePoint(let id): daemon.senses.safePoints.checkSafePoint(id)
-    case .suspend(let id): daemon.workers[id]?.sleep?.suspend()
-    case .hibernate(let id): daemon.workers[id]?.sleep?.hibernate()
-    case .resume(let id): daemon.workers[id]?.sleep?.resume()
-    case .terminate(let id): daemon.ends.terminate(id)
-    case .abort(let id): daemon.ends.terminate(id, by: SIGABRT)
-    case .checkWatchdog(let id): daemon.senses.watchdogs.checkWatchdog(id)
-    case .kill(let id): daemon.ends.kill(id)
-    case .purge(let id): daemon.conversations.purge(id)
-    case .measure(let id): daemon.senses.meter.measure(id)
-    case .inspect(let id): daemon.sleeps.inspect(id)
+    case .launch(let id): parts.launcher.launch(id)
+    case .shed(let id, let kind, let deadline): parts.sheds.beginShed(id, kind, until: deadline)
+    case .finishShed(let id): parts.sheds.finishShed(id)
+    case .expireTask(let id, let task): parts.conversations.expireTask(id, task)
+    case .checkSafePoint(let id): parts.senses.safePoints.checkSafePoint(id)
+    case .suspend(let id): parts.workers[id]?.sleep?.suspend()
+    case .hibernate(let id): parts.workers[id]?.sleep?.hibernate()
+    case .resume(let id): parts.workers[id]?.sleep?.resume()
+    case .terminate(let id): parts.ends.terminate(id)
+    case .abort(let id): parts.ends.terminate(id, by: SIGABRT)
+    case .checkWatchdog(let id): parts.senses.watchdogs.checkWatchdog(id)
+    case .kill(let id): parts.ends.kill(id)
+    case .purge(let id): parts.conversations.purge(id)
+    case .measure(let id): parts.senses.meter.measure(id)
+    case .inspect(let id): parts.sleeps.inspect(id)
     case .answer: break  // The driver's.
-    case .transition(let transition): note(transition)
-    case .pressureChanged(let from, let to, let why): pressureHasChanged(from, to, why)
-    case .report(let report): daemon.jetsam.keep(report, policy: daemon.engine.policy)
-    case .watchdogMissed(let id, let what): daemon.log(.warning, "\(id): \(what)")
-    case .wouldHave(let id, let what): daemon.log(.notice, "\(id): shadow mode: \(what)")
+    case .transition(let transition): report(transition)
+    case .pressureChanged(let from, let to, let why):
+      pressureHasChanged(from: from, to: to, why: why)
+    case .report(let report): parts.jetsam.keep(report, policy: parts.driver.state.policy)
+    case .watchdogMissed(let id, let what): log(.warning, "\(id): \(what)")
+    case .wouldHave(let id, let what): log(.notice, "\(id): shadow mode: \(what)")
     }
   }
 
-  func engineIsQuiet() { daemon.ending.engineIsQuiet() }
+  func engineIsQuiet() { parts.ending.engineIsQuiet() }
 
-  private func pressureHasChanged(_ from: PressureLevel, _ to: PressureLevel, _ why: String) {
-    daemon.log(to > from ? .warning : .notice, "pressure \(from.name) → \(to.name): \(why)")
+  private func pressureHasChanged(from: PressureLevel, to: PressureLevel, why: String) {
+    log(to > from ? .warning : .notice, "pressure \(from.name) → \(to.name): \(why)")
     if to > from {
-      daemon.hibernation.dropFromCache(images: daemon.workers.values.compactMap(\.image?.path))
+      parts.services.hibernation.dropFromCache(
+        images: parts.workers.values.compactMap(\.image?.path))
     }
-    daemon.conversations.tellPressure()
-    if to == .normal { daemon.restarts.pressureIsNormal() }
+    parts.conversations.sendPressure()
+    if to == .normal { parts.restarts.pressureIsNormal() }
   }
 
-  private func note(_ transition: Transition) {
+  private func report(_ transition: Transition) {
     let priority: DaemonLog.Priority = transition.to == .terminated ? .notice : .info
-    daemon.log(
+    log(
       priority,
       "\(transition.worker): \(transition.from.rawValue) → \(transition.to.rawValue): "
         + transition.cause.sentence)
     if transition.to == .terminating, case .pressure = transition.cause {
-      daemon.jetsam.noteVictim(daemon.engine, stall: daemon.pressureMonitor.lastStall)
+      parts.jetsam.recordVictim(parts.driver.state, stall: parts.pressure.lastStall)
     }
-    daemon.role.program?.hasChanged(transition)
-    guard let runtime = daemon.workers[transition.worker] else { return }
-    daemon.saveRecord(runtime, state: transition.to)
+    parts.program?.hasChanged(transition)
+    guard let runtime = parts.workers[transition.worker] else { return }
+    parts.recordWriter.save(runtime, state: transition.to)
     if transition.to == .foreground { runtime.conversation?.lifecycle.didEnterForeground() }
-    daemon.supervision.supervise(transition)
+    parts.supervision.supervise(transition)
   }
 }

@@ -36,7 +36,7 @@ final class EncryptionTrial {
       guard case .done(let obstacle?) = outcome else { return }
       log(
         .warning,
-        "images can't be encrypted (hibernate.encrypt), so workers with that policy stay suspended: \(obstacle)"
+        "images can't be encrypted (hibernate.encrypt): \(obstacle); workers with that policy stay suspended"
       )
     }
   }

@@ -11,7 +11,7 @@ protocol DirectiveExecutor: AnyObject {
 
 /// Hears of every event that the engine has handled, before its directives are executed.
 protocol EngineObserver: AnyObject {
-  func handled(_ event: Event, _ directives: [Directive], _ engine: Engine, at now: Instant)
+  func handled(_ event: Event, directives: [Directive], engine: Engine, at now: Instant)
 }
 
 /// The only owner of the engine. It gives the engine events, one after the other, and the time, hands the
@@ -56,7 +56,9 @@ final class EngineDriver {
       let now = clock.now
       let directives = clock.step("the engine") { engine.handle(next, at: now) }
       clock.step("the journal") {
-        for observer in observers { observer.handled(next, directives, engine, at: now) }
+        for observer in observers {
+          observer.handled(next, directives: directives, engine: engine, at: now)
+        }
       }
       for directive in directives {
         clock.step("\(directive)") { execute(directive) }
@@ -83,10 +85,11 @@ final class EngineDriver {
   ///   - answer: called once, with the engine's answer.
   func request(
     _ verb: Request.Verb, _ worker: WorkerID, asked: Instant? = nil,
-    then answer: @escaping (Answer) -> Void
+    occasion: Request.Occasion? = nil, then answer: @escaping (Answer) -> Void
   ) {
     let id = replies.await(answer)
-    send(.request(Request(id: id, verb: verb, worker: worker, asked: asked)))
+    send(
+      .request(Request(id: id, verb: verb, worker: worker, asked: asked, occasion: occasion)))
   }
 
   /// The configuration was read again. Nothing happens before the next event.

@@ -6,11 +6,11 @@ enum FillReports {
   /// - Parameter measure: on the loop. Without any activity of the worker its memory is another than when it was
   ///   woken.
   static func follow(
-    _ hibernation: HibernationService, _ loopReturn: LoopReturn, _ log: DaemonLog,
+    _ hibernation: HibernationService, loopReturn: LoopReturn, log: DaemonLog,
     measure: @escaping (WorkerID) -> Void
   ) {
     hibernation.onFillFailure { name, error in
-      log(.error, "\(name): ended, for its missing pages can't be had: \(error)")
+      log(.error, "\(name): terminated: its missing pages can't be restored: \(error)")
     }
     let hasEnded: @Sendable (String) -> Void = loopReturn.relay {
       measure(WorkerID($0))

@@ -18,38 +18,67 @@ final class Senses {
   let sampling: RegularSampling
   let encryption: EncryptionTrial
 
-  init(_ daemon: Daemon) {
-    let (services, driver, workers) = (daemon.services, daemon.driver, daemon.workers)
-    let (loop, role) = (services.loop, daemon.role)
+  /// What they are made from.
+  struct Parts {
+    let services: Services
+    let driver: EngineDriver
+    let workers: WorkerRegistry
+    let role: DaemonRole
+    let state: StateDirectory
+    let jetsam: JetsamKeeper
+    let learnedMemory: LearnedMemoryKeeper
+    let restarts: RestartSupervisor
+    let recordWriter: WorkerRecordWriter
+    let pressure: PressureMonitor
+    let logs: LogKeeper
+  }
+
+  init(_ parts: Parts) {
+    let (services, driver, workers) = (parts.services, parts.driver, parts.workers)
+    let (loop, role, state) = (services.loop, parts.role, parts.state)
     let log: (DaemonLog.Priority, String) -> Void = services.log.callAsFunction
-    let launchedAt: (WorkerID) -> Instant = { [unowned daemon] in
-      daemon.restarts.launchedAt(of: $0)
+    let launchedAt: (WorkerID) -> Instant = { [restarts = parts.restarts] in
+      restarts.launchedAt(of: $0)
     }
 
     scanner = ProcessScanner(
       services, onlyDescendants: role.looksAtDescendantsOnly, launchedAt: launchedAt)
-    meter = FootprintMeter(loop, driver, workers, MeasuringThreads(services), log: log)
-    let looks = ActivityLooks(loop, services.jobs, driver, scanner, metersWork: role.metersWork)
-    activity = ActivitySampler(loop, driver, workers, looks, meter)
-    kernelKills = KernelKillWatch(loop, driver, daemon.jetsam, log: log)
-    safePoints = SafePointCheck(services, driver, workers)
+    meter = FootprintMeter(
+      clock: loop, driver: driver, workers: workers, source: MeasuringThreads(services), log: log)
+    let looks = ActivityLooks(
+      loop: loop, jobs: services.jobs, driver: driver, scanner: scanner, metersWork: role.metersWork
+    )
+    activity = ActivitySampler(
+      clock: loop, driver: driver, workers: workers, looks: looks, meter: meter)
+    let counts = KernelKillCounts.kernel { [pressure = parts.pressure] in
+      pressure.stalledMicroseconds
+    }
+    kernelKills = KernelKillWatch(
+      clock: loop, driver: driver, jetsam: parts.jetsam, counts: counts, log: log)
+    safePoints = SafePointCheck(services: services, driver: driver, workers: workers)
 
     probes = ProbeAsker(loop, loop)
-    liveness = LivenessSupervisor(loop, driver, probes, activity, launchedAt: launchedAt)
-    watchdogs = WatchdogReporter(driver, workers) { [unowned daemon] in
-      daemon.saveRecord($0, state: $1)
+    liveness = LivenessSupervisor(
+      timers: loop, driver: driver, probes: probes, activity: activity, launchedAt: launchedAt)
+    watchdogs = WatchdogReporter(driver, workers) { [recordWriter = parts.recordWriter] in
+      recordWriter.save($0, state: $1)
     }
 
-    let state = daemon.state
     let look = ImageDiskLook(
       services.jobs, directory: state.images, workers, sharedImages: role.sharedImages,
       image: state.image(of:))
-    imageDisk = ImageDiskMonitor(services, driver, state, look)
+    imageDisk = ImageDiskMonitor(services: services, driver: driver, state: state, look: look)
     imageRemover = ImageRemover(
-      services.disk, services.loopReturn, imageDisk, image: state.image(of:))
+      disk: services.disk, loop: services.loopReturn, imageDisk: imageDisk, image: state.image(of:))
     hibernationCosts = HibernationCosts(imageDisk, log: log)
 
-    sampling = RegularSampling(loop, driver, workers, role.pace, SamplingOfDaemon(daemon))
+    let sampled = SamplingOfDaemon(
+      .init(
+        driver: driver, pressure: parts.pressure, activity: activity, logs: parts.logs,
+        kernelKills: kernelKills, learnedMemory: parts.learnedMemory, imageDisk: imageDisk,
+        hibernation: services.hibernation))
+    sampling = RegularSampling(
+      clock: loop, driver: driver, workers: workers, pace: role.pace, host: sampled)
     encryption = EncryptionTrial(services)
   }
 }

@@ -4,10 +4,12 @@ import Linux
 /// The service manager that started the daemon, where one did (sd_notify(3)): with `Type=notify` in
 /// its unit, systemd knows when workers are being looked after.
 enum ServiceManager {
-  static func tell(_ message: String) {
+  static func send(_ message: String) {
     guard let path = getenv("NOTIFY_SOCKET").map({ String(cString: $0) }), !path.isEmpty,
+      // A service manager that can't be reached isn't needed to run.
       let socket = try? UnixSocket.connected(to: path, .datagram)
     else { return }
+    // The same.
     try? socket.writeAll(message)
   }
 }

@@ -20,10 +20,10 @@ final class Chronicle: EngineObserver {
   private struct Follower {
     var worker: String?
     /// `false`: it has gone.
-    var tell: (EventRecord) -> Bool
+    var send: (EventRecord) -> Bool
   }
 
-  init(_ settings: DaemonSettings, _ state: StateDirectory, _ log: DaemonLog) throws(StartError) {
+  init(settings: DaemonSettings, state: StateDirectory, log: DaemonLog) throws(StartError) {
     let configuration = settings.configuration.journal
     journal =
       configuration.enabled
@@ -40,30 +40,30 @@ final class Chronicle: EngineObserver {
 
   /// The engine has handled an event.
   func handled(
-    _ event: Event, _ directives: [Directive], _ engine: Engine, at now: Instant
+    _ event: Event, directives: [Directive], engine: Engine, at now: Instant
   ) {
-    journal?.note(event, directives, engine, at: now)
-    days.note(event, directives, engine, at: now)
+    journal?.record(event, directives: directives, engine: engine, at: now)
+    days.record(event, directives: directives, engine: engine, at: now)
     guard !followers.isEmpty else { return }
-    for notice in narrator.notices(of: event, directives, engine, at: now) { tell(notice) }
+    for notice in narrator.notices(of: event, directives, engine, at: now) { publish(notice) }
   }
 
-  func note(_ policy: LifecyclePolicy, at now: Instant) {
-    journal?.note(policy, at: now)
-    if !followers.isEmpty { tell(narrator.notice(ofPolicy: policy, at: now)) }
+  func record(_ policy: LifecyclePolicy, at now: Instant) {
+    journal?.record(policy, at: now)
+    if !followers.isEmpty { publish(narrator.notice(ofPolicy: policy, at: now)) }
   }
 
-  private func tell(_ notice: Notice) {
+  private func publish(_ notice: Notice) {
     let record = EventRecord(notice, wall: JournalWriter.wall())
     followers.removeAll { follower in
       if let worker = follower.worker, notice.worker?.name != worker { return false }
-      return !follower.tell(record)
+      return !follower.send(record)
     }
   }
 
   func follow(worker: String?, receive: @escaping (EventRecord) -> Bool) {
     if followers.isEmpty { narrator = Narrator() }
-    followers.append(Follower(worker: worker, tell: receive))
+    followers.append(Follower(worker: worker, send: receive))
   }
 
   /// Everything until now is on its way to the files; `done` is called, on another thread, when it

@@ -26,7 +26,7 @@ final class DayKeeper {
     do {
       if let record = try store.load(today.day) { today = record }
     } catch {
-      log(.error, "today's counts for `dormouse report` can't be read, and begin anew: \(error)")
+      log(.error, "can't read today's counts for `dormouse report`: \(error); they start from zero")
       store.setAside(today.day)
     }
   }
@@ -36,8 +36,8 @@ final class DayKeeper {
     savedAt = now
   }
 
-  func note(_ event: Event, _ directives: [Directive], _ engine: Engine, at now: Instant) {
-    ledger.note(event, directives, engine, at: now)
+  func record(_ event: Event, directives: [Directive], engine: Engine, at now: Instant) {
+    ledger.record(event, directives: directives, engine: engine, at: now)
     guard case .memory = event else { return }
     let day = JournalWriter.wall().day
     if day != today.day {
@@ -56,7 +56,7 @@ final class DayKeeper {
     queue.submit { [store, today, log] in
       do {
         try store.save(today)
-      } catch { log(.error, "the counts for `dormouse report` can't be kept: \(error)") }
+      } catch { log(.error, "can't write the counts for `dormouse report`: \(error)") }
       store.trim()
       done()
     }

@@ -29,11 +29,13 @@ public struct DayStore: Sendable {
   /// Puts a damaged file aside, so that a new one can take its place and the old one be looked at.
   func setAside(_ day: Int) {
     let path = path(of: day)
-    rename(path, path + ".damaged")
+    // One that can't be put aside is replaced by the next write.
+    try? renameFile(path, to: path + ".damaged")
   }
 
   func trim() {
+    // What can't be listed isn't trimmed.
     let names = ((try? listDirectory(directory)) ?? []).filter { $0.hasSuffix(".json") }.sorted()
-    for name in names.dropLast(Self.maxKept) { unlink("\(directory)/\(name)") }
+    for name in names.dropLast(Self.maxKept) { discardFile("\(directory)/\(name)") }
   }
 }

@@ -29,11 +29,10 @@ public struct JournalDirectory: Sendable {
     guard let numbers = try? numbers() else { return }
     var total: Int64 = 0
     for (place, number) in numbers.reversed().enumerated() {
-      var status = stat()
       let path = path(of: number)
-      guard stat(path, &status) == 0 else { continue }
+      guard let status = fileStatus(of: path) else { continue }
       total += Int64(status.st_size)
-      if place >= 2, total > limit.bytes { unlink(path) }
+      if place >= 2, total > limit.bytes { discardFile(path) }
     }
   }
 
@@ -53,6 +52,7 @@ public struct JournalDirectory: Sendable {
   public static func beginning(of segment: String) -> WallTime? {
     guard let file = try? Descriptor.open(segment) else { return nil }
     var bytes: [UInt8] = []
+    // An error ends the file.
     while bytes.count < 1 << 20, let part = try? file.read(upTo: 1 << 14), !part.isEmpty {
       bytes += part
       guard let end = bytes.firstIndex(of: UInt8(ascii: "\n")) else { continue }

@@ -50,7 +50,7 @@ final class JournalWriter {
         SegmentHeader(
           version: version, run: run, segment: nextSegment, at: now, wall: Self.wall(),
           policy: engine.policy), engine: engine)
-    } catch { return giveUp("the engine can't be written down: \(error)", at: now) }
+    } catch { return giveUp("can't write the engine's state: \(error)", at: now) }
     wallOffset = Self.wall().nanoseconds - now.nanoseconds
     let limit = ByteCount(
       configuration.size.bytes.multipliedReportingOverflow(by: Int64(configuration.keep)).0)
@@ -61,12 +61,12 @@ final class JournalWriter {
   }
 
   /// `engine`: after the event.
-  func note(_ event: Event, _ directives: [Directive], _ engine: Engine, at now: Instant) {
+  func record(_ event: Event, directives: [Directive], engine: Engine, at now: Instant) {
     if let failure = file.takeFailure() { giveUp("\(failure)", at: now) }
     guard encoder != nil else { return retry(engine, at: now) }
     do {
       try encoder?.record(event, at: now, directives: directives)
-    } catch { return giveUp("an event can't be written down: \(error)", at: now) }
+    } catch { return giveUp("can't write an event: \(error)", at: now) }
     if Int64(encoder?.size ?? 0) >= configuration.size.bytes {
       flush(at: now)
       begin(engine, at: now)
@@ -75,10 +75,10 @@ final class JournalWriter {
     }
   }
 
-  func note(_ policy: LifecyclePolicy, at now: Instant) {
+  func record(_ policy: LifecyclePolicy, at now: Instant) {
     do {
       try encoder?.record(policy: policy, at: now)
-    } catch { giveUp("a policy can't be written down: \(error)", at: now) }
+    } catch { giveUp("can't write a policy: \(error)", at: now) }
   }
 
   func flush(at now: Instant) {
@@ -92,7 +92,7 @@ final class JournalWriter {
     guard file.pending < SegmentFile.maxPending else {
       return giveUp("the disk is too slow", at: now)
     }
-    if let bytes = encoder?.take(), !bytes.isEmpty { file.append(bytes) }
+    if let bytes = encoder?.takeBytes(), !bytes.isEmpty { file.append(bytes) }
   }
 
   /// Calls back on another thread when all of it can be read.
@@ -119,7 +119,7 @@ final class JournalWriter {
     encoder = nil
     nextSegment += 1
     retryAt = now + Self.retryAfter
-    log(.error, "the journal pauses for a minute: \(why)")
+    log(.error, "journal paused for 1 min: \(why)")
   }
 
   private func retry(_ engine: Engine, at now: Instant) {

@@ -14,7 +14,8 @@ extension CodedText {
 extension ShedReport {
   init(_ record: ShedRecord) {
     self.init(
-      code: record.after < record.before ? "gave_back" : "gave_nothing_back", text: record.spoken,
+      code: record.after < record.before ? "gave_back" : "gave_nothing_back",
+      text: "\(record.sentence) \(record.kind.spoken)",
       occasion: record.kind == .memoryWarning ? "warning" : "background",
       isAnswered: record.answered, before: record.before.bytes, after: record.after.bytes)
   }
@@ -50,21 +51,6 @@ extension ExitStatusReport {
     case .exited(let code): self.status = code
     case .signaled(let number): signal = number
     case .outOfMemory, .unknown: break
-    }
-  }
-}
-
-extension ShedRecord {
-  /// `warned, it gave back 3.1 MB (from 20 MB to 16.9 MB)`.
-  var spoken: String { "\(kind.spoken), it \(sentence)" }
-}
-
-extension Directive.ShedKind {
-  /// To begin a sentence about what it did.
-  fileprivate var spoken: String {
-    switch self {
-    case .didEnterBackground: "sent to the background"
-    case .memoryWarning: "warned"
     }
   }
 }

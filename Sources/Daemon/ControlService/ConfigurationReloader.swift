@@ -16,13 +16,18 @@ protocol ConfigurationHost: AnyObject {
   /// The engine has the policy.
   func policyHasChanged(_ policy: LifecyclePolicy)
   /// The daemon's configuration from now on; each worker's comes after it.
-  func take(_ configuration: DaemonConfiguration)
+  func apply(_ configuration: DaemonConfiguration)
   /// Stops it, where it runs, and forgets it.
   func remove(_ id: WorkerID)
+  /// The configuration no longer declares it; it stays until `remove`.
+  func undeclare(_ id: WorkerID)
+  /// Calls `body` when the worker, which an earlier daemon has started, has been adopted, or has ended. False: it
+  /// isn't being adopted, and `body` is not called.
+  func whenAdopted(_ id: WorkerID, _ body: @escaping () -> Void) -> Bool
   /// Adds it, and opens its sockets.
   func introduce(_ configuration: WorkerConfiguration)
   /// Its configuration from now on. It is declared now, if it wasn't.
-  func take(_ configuration: WorkerConfiguration, of id: WorkerID)
+  func apply(_ configuration: WorkerConfiguration, of id: WorkerID)
   func setPolicy(_ policy: LifecyclePolicy, of id: WorkerID)
   /// Those of them that start by themselves, after those that they need.
   func startAutomatically(_ workers: [WorkerConfiguration])
@@ -45,8 +50,8 @@ final class ConfigurationReloader {
   static let patience = Duration.seconds(10)
   static let isSilent: ReloadOutcome = (
     false,
-    "the configuration can't be read within \(patience.spoken), nothing is changed: its file "
-      + "system doesn't answer"
+    "nothing changed: reading the configuration took longer than \(patience.spoken); check its "
+      + "file system"
   )
 
   private let driver: EngineDriver
@@ -56,7 +61,7 @@ final class ConfigurationReloader {
 
   /// The host isn't kept alive.
   init(
-    _ driver: EngineDriver, _ host: any ConfigurationHost, _ log: DaemonLog, look: @escaping Look
+    driver: EngineDriver, host: any ConfigurationHost, log: DaemonLog, look: @escaping Look
   ) {
     self.driver = driver
     self.host = host
@@ -69,7 +74,7 @@ final class ConfigurationReloader {
     look { [unowned self] result in
       guard let result else { return report(Self.isSilent) }
       if host.isEnding || host.isLeaving { return report((false, "the daemon is ending")) }
-      report(take(result, allowEmpty))
+      report(apply(result, allowEmpty))
     }
   }
 
@@ -80,11 +85,11 @@ final class ConfigurationReloader {
     }
   }
 
-  private func take(
+  private func apply(
     _ result: ParseResult<DaemonConfiguration>, _ allowEmpty: Bool
   ) -> ReloadOutcome {
     guard let new = result.value else {
-      return (false, "the configuration has errors, nothing is changed:\n\(result.rendered)")
+      return (false, "nothing changed: the configuration has errors:\n\(result.rendered)")
     }
     if !allowEmpty, let refusal = refusalOfEmpty(new) { return (false, refusal) }
     for warning in result.warnings { log(.warning, warning.rendered) }
@@ -95,31 +100,44 @@ final class ConfigurationReloader {
       host.policyHasChanged(policies.new)
       changes.append(change)
     }
-    host.take(new)
-    changes += removeUndeclared(new) + takeWorkers(new, policies)
+    host.apply(new)
+    changes += removeUndeclared(new) + applyWorkers(new, policies)
     // `run` workers live by the daemon's policy.
     for id in host.knownWorkers.sorted() where host.known(id)?.isDeclared == false {
       if host.known(id)?.configuration.policy != new.policy { host.setPolicy(new.policy, of: id) }
     }
     host.configurationHasChanged()
     driver.send(.deadline)
-    return (true, changes.isEmpty ? "nothing has changed" : changes.joined(separator: "; "))
+    return (
+      true,
+      changes.isEmpty
+        ? "nothing changed: the configuration is the same" : changes.joined(separator: "; ")
+    )
   }
 
   private func removeUndeclared(_ new: DaemonConfiguration) -> [String] {
     undeclared(in: new).map { id in
-      host.remove(id)
-      return "\(id) removed"
+      // Until it is adopted, the engine knows no process of it that could be stopped.
+      let waits = host.whenAdopted(id) { [unowned self] in
+        // Another reload may have declared it again.
+        if host.known(id)?.isDeclared == false { host.remove(id) }
+      }
+      guard waits else {
+        host.remove(id)
+        return "\(id) removed"
+      }
+      host.undeclare(id)
+      return "\(id) removed (as soon as it has been adopted from the earlier daemon)"
     }
   }
 
-  private func takeWorkers(_ new: DaemonConfiguration, _ policies: Policies) -> [String] {
+  private func applyWorkers(_ new: DaemonConfiguration, _ policies: Policies) -> [String] {
     // All of them are known before the first is started: they may need each other.
     let added = new.workers.filter { host.known(WorkerID($0.name)) == nil }
     for worker in added { host.introduce(worker) }
     let names = Set(added.map(\.name))
     let changes = new.workers.compactMap { worker in
-      names.contains(worker.name) ? "\(worker.name) added" : take(worker, policies)
+      names.contains(worker.name) ? "\(worker.name) added" : apply(worker, policies)
     }
     host.startAutomatically(added)
     return changes
@@ -127,11 +145,11 @@ final class ConfigurationReloader {
 
   /// A worker of the new configuration. Its policy, importance and shed channel apply at once, the
   /// rest when it is launched next.
-  private func take(_ configuration: WorkerConfiguration, _ policies: Policies) -> String? {
+  private func apply(_ configuration: WorkerConfiguration, _ policies: Policies) -> String? {
     let id = WorkerID(configuration.name)
     guard let known = host.known(id), isChanged(known, configuration) else { return nil }
     let text = changeText(of: configuration, from: known, policies)
-    host.take(configuration, of: id)
+    host.apply(configuration, of: id)
     return text
   }
 
@@ -139,7 +157,7 @@ final class ConfigurationReloader {
     _ result: ParseResult<DaemonConfiguration>, _ allowEmpty: Bool
   ) -> ReloadOutcome {
     guard let new = result.value else {
-      return (false, "the configuration has errors, nothing would be changed:\n\(result.rendered)")
+      return (false, "nothing would change: the configuration has errors:\n\(result.rendered)")
     }
     if !allowEmpty, let refusal = refusalOfEmpty(new) { return (false, refusal) }
     let policies = (old: driver.state.policy, new: new.policy)
@@ -156,7 +174,11 @@ final class ConfigurationReloader {
       }
       return isChanged(known, worker) ? changeText(of: worker, from: known, policies) : nil
     }
-    return (true, changes.isEmpty ? "nothing would change" : changes.joined(separator: "; "))
+    return (
+      true,
+      changes.isEmpty
+        ? "nothing would change: the configuration is the same" : changes.joined(separator: "; ")
+    )
   }
 
   /// A file that was emptied by accident looks like one that wants all workers removed.
@@ -165,8 +187,8 @@ final class ConfigurationReloader {
     guard new.workers.isEmpty, declared > 0 else { return nil }
     let all = declared == 1 ? "the only worker" : "all \(declared) workers"
     return
-      "the configuration declares no workers, nothing is changed: it would stop and remove \(all); "
-      + "`dormouse reload --allow-empty` does that"
+      "nothing changed: the configuration declares no workers, which would stop and remove \(all); "
+      + "use `dormouse reload --allow-empty` to do that"
   }
 
   /// Workers of the old configuration that the new one lacks.
@@ -192,7 +214,7 @@ final class ConfigurationReloader {
     let atLaunch = changed.filter(\.atLaunch).map(\.key)
     let later =
       isRunning(WorkerID(configuration.name)) && !atLaunch.isEmpty
-      ? " (\(atLaunch.joined(separator: ", ")) when it is started next)" : ""
+      ? " (\(atLaunch.joined(separator: ", ")) from its next start on)" : ""
     return "\(configuration.name): \(changed.map(\.text).joined(separator: ", "))\(later)"
   }
 }

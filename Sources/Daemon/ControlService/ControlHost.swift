@@ -4,7 +4,7 @@ import Linux
 import Policy
 import PolicyFile
 
-/// What reports are made from, beside what the engine knows. `Daemon` in the daemon. Everything is called on the
+/// What reports are made from, beside what the engine knows. Everything is called on the
 /// loop's thread, and calls back there.
 protocol ReportSource: AnyObject {
   /// nil: there is no such worker, or it belongs to a wrapper.
@@ -29,6 +29,8 @@ protocol ReportSource: AnyObject {
   /// The newest first.
   var jetsamIDs: [String] { get }
   func loadJetsam(_ id: String, then: @escaping (JetsamRecord?) -> Void)
+  /// Tries what the machine allows the daemon; that takes a second or more.
+  func examineItself(then: @escaping (Result<DaemonExamination, ExaminationFailure>) -> Void)
   /// Called back when everything until now is in the journal's files, with their place.
   func saveJournal(then: @escaping (JournalPlace) -> Void)
 }
@@ -61,7 +63,7 @@ protocol ControlHost: ReportSource {
   /// A client waits for it: its work goes before that of others.
   func prioritize(_ id: WorkerID)
   /// The engine then knows how much room the disk has.
-  func takeDiskReading(then done: @escaping () -> Void)
+  func sendDiskReading(then done: @escaping () -> Void)
 
   func adopt(_ request: ControlRequest, then respond: @escaping (ControlResponse) -> Void)
   func release(_ request: ControlRequest, then respond: @escaping (ControlResponse) -> Void)

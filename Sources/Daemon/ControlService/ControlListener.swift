@@ -41,18 +41,17 @@ final class ControlListener {
       defer { umask(mask) }
       listener = try UnixSocket.bound(to: path, .stream)
       UnixSocket.refuseDescriptors(listener)
-      let raw = listener.raw
-      _ = try systemCall("listen", on: path) { listen(raw, 64) }
+      try listener.listen(backlog: 64, path: path)
     } catch { throw .socket(path: path, error.reason) }
-    takeSpare()
+    openSpare()
   }
 
   static func check(path: String) throws(StartError) {
     guard path.utf8.count > UnixSocket.maxPath else { return }
     throw .socket(
       path: path,
-      "the path has \(path.utf8.count) bytes, and the kernel takes \(UnixSocket.maxPath) at "
-        + "most; choose a shorter one with --socket or DORMOUSE_CONTROL_SOCKET")
+      "the path has \(path.utf8.count) bytes, more than the kernel's limit of \(UnixSocket.maxPath); "
+        + "choose a shorter one with --socket or DORMOUSE_CONTROL_SOCKET")
   }
 
   /// - Parameters:
@@ -68,7 +67,7 @@ final class ControlListener {
 
   func resume() { setListening(.readable) }
 
-  func close() { unlink(path) }
+  func close() { discardFile(path) }
 
   private func accept(isFull: () -> Bool, admit: (Descriptor, Peer) -> Void) {
     for _ in 0..<Self.maxAtOnce {
@@ -85,28 +84,28 @@ final class ControlListener {
   /// Without descriptors no client can be let in; but one that waits would keep the listener readable,
   /// and the loop busy. So they are turned away, one a turn.
   private func refuse() {
-    log(.warning, "out of descriptors (RLIMIT_NOFILE): a client is turned away")
+    log(.warning, "refused a client: out of descriptors (RLIMIT_NOFILE)")
     spare = nil
     let raw = clinux_accept(listener.raw)
     if raw >= 0 { Closer.close(raw) }
-    takeSpare()
+    openSpare()
     guard spare == nil else { return }
     // Another thread is still closing that client's: the last close of a socket may wait.
     setListening([])
     loop.after(.milliseconds(20)) { [weak self] in
-      self?.takeSpare()
+      self?.openSpare()
       self?.resume()
     }
   }
 
-  private func takeSpare() {
+  private func openSpare() {
     // Where there is none left, the next client finds that out.
     if spare == nil { spare = try? Descriptor.open("/dev/null") }
   }
 
   /// Out of memory, the listener stays readable without anything that could be done.
   private func pause(why code: Int32) {
-    log(.warning, "clients have to wait a second: \(String(cString: strerror(code)))")
+    log(.warning, "can't accept clients for 1 s: \(String(cString: strerror(code)))")
     setListening([])
     loop.after(.seconds(1)) { [weak self] in self?.resume() }
   }

@@ -108,7 +108,7 @@ final class ControlServer {
       var bytes: [UInt8] = []
       let reception: Reception?
       do throws(SystemCallError) {
-        reception = try Reception.take(from: client.descriptor, 65536, &bytes)
+        reception = try Reception.receive(from: client.descriptor, 65536, &bytes)
       } catch { return drop(client) }
       guard let reception else { return }
       // No request comes with descriptors.
@@ -159,7 +159,7 @@ final class ControlServer {
       request = try WireCodec.decode(ControlRequest.self, from: line)
     } catch {
       let id = WireCodec.requestID(in: line) ?? 0
-      let text = "the request can't be read: \(error)"
+      let text = "can't read the request: \(error)"
       return respond(to: client, ControlResponse(id: id, result: .badRequest, text: text))
     }
     if request.verb == .shutdown || request.verb == .leave {
@@ -189,9 +189,9 @@ final class ControlServer {
     do throws(WireError) {
       client.pending += try WireCodec.line(for: response)
     } catch {
-      log(.error, "an answer can't be sent: \(error)")
+      log(.error, "can't send an answer: \(error)")
       let substitute = ControlResponse(
-        id: response.id, result: .failed, text: "the answer can't be sent: \(error)")
+        id: response.id, result: .failed, text: "can't send the answer: \(error)")
       // Three short fields can be encoded.
       client.pending += (try? WireCodec.line(for: substitute)) ?? []
     }
@@ -201,11 +201,7 @@ final class ControlServer {
   /// Writes what the socket takes; the rest when it takes more.
   private func flush(_ client: Client) {
     while !client.pending.isEmpty {
-      let count = kernelResult {
-        Glibc.send(
-          client.descriptor.raw, client.pending, client.pending.count,
-          Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
-      }
+      let count = client.descriptor.send(client.pending, waits: false)
       if count < 0 {
         if count == -Int(EINTR) { continue }
         if count != -Int(EAGAIN) || client.pending.count > Self.maxPending {

@@ -3,19 +3,6 @@ import Lifecycle
 import Policy
 import PolicyFile
 
-/// A request under way, and the way of its answer.
-struct ControlCall {
-  let request: ControlRequest
-  /// Called once.
-  let respond: (ControlResponse) -> Void
-
-  func answer(_ result: ControlResponse.Result, _ text: String) {
-    respond(ControlResponse(id: request.id, result: result, text: text))
-  }
-
-  func answer(_ answer: Answer) { self.answer(.init(answer.code), answer.text) }
-}
-
 /// The verbs of the control socket: what a client asks, and the answer when it has happened. Belongs to the loop's
 /// thread.
 final class ControlService: ControlRequestHandler {
@@ -35,8 +22,8 @@ final class ControlService: ControlRequestHandler {
 
   /// The host isn't kept alive.
   init(
-    _ driver: EngineDriver, _ host: any ControlHost, _ following: EventFollowing,
-    _ status: StatusReporter, _ log: DaemonLog
+    driver: EngineDriver, host: any ControlHost, following: EventFollowing,
+    status: StatusReporter, log: DaemonLog
   ) {
     self.driver = driver
     self.host = host
@@ -49,7 +36,11 @@ final class ControlService: ControlRequestHandler {
     _ request: ControlRequest, from client: ClientID,
     then respond: @escaping (ControlResponse) -> Void
   ) {
-    let call = ControlCall(request: request, respond: respond)
+    var isAnswered = false  // What brings an answer may bring it twice.
+    let call = ControlCall(request: request) { response in
+      if !isAnswered { respond(response) }
+      isAnswered = true
+    }
     if request.verb == .events, request.follow == true {
       following.follow(client, request.id, worker: request.worker)
     }
@@ -62,7 +53,7 @@ final class ControlService: ControlRequestHandler {
 
   func end(by verb: ControlRequest.Verb) {
     if verb == .leave { return host.leave() }
-    log(.notice, "a client asked for the end: stopping all workers")
+    log(.notice, "stopping: requested by `dormouse shutdown`; all workers are stopped first")
     host.end()
   }
 
@@ -78,7 +69,7 @@ final class ControlService: ControlRequestHandler {
     if let expires = request.expires, host.now.nanoseconds > expires {
       return call.answer(
         .refused,
-        "`\(request.verb.rawValue)` came too late: its sender no longer waits for it")
+        "`\(request.verb.rawValue)` came too late: the client has stopped waiting")
     }
     switch request.verb {
     case .ps: status.report(request, then: call.respond)
@@ -92,6 +83,7 @@ final class ControlService: ControlRequestHandler {
     case .release: host.release(request, then: call.respond)
     case .reloadWorker: host.reloadWorker(request, then: call.respond)
     case .setPressure: setPressure(call)
+    case .doctor: host.examineItself { call.respond(ControlResponse(id: request.id, $0)) }
     case .reload, .previewReload: reload(call)
     case .start, .restart, .stop, .foreground, .background, .suspend, .hibernate, .wake, .terminate,
       .warn, .shadow, .enforce:
@@ -122,17 +114,19 @@ final class ControlService: ControlRequestHandler {
     let reporter = ExplanationReporter(engine: driver.state, now: host.now)
     guard let name = call.request.worker else {
       var response = ControlResponse(
-        id: call.request.id, result: .done, text: "who is terminated and hibernated first")
+        id: call.request.id, result: .done, text: "the order of termination and hibernation")
       response.ranking = reporter.ranking()
       return call.respond(response)
     }
     let id = WorkerID(name)
+    let facts = host.facts(of: id)
     guard
-      let found = reporter.explanation(of: id, unwatched: host.facts(of: id)?.unwatched ?? [])
+      let found = reporter.explanation(
+        of: id, unwatched: facts?.unwatched ?? [], plans: facts?.plans ?? WorkerPlans())
     else { return answerUnknown(call, name) }
     var response = ControlResponse(
       id: call.request.id, result: .done,
-      text: "\(name) is \(found.state.spoken), because \(found.report.because.text)")
+      text: "\(name) is \(found.state.spoken): \(found.report.because.text)")
     response.explanation = found.report
     call.respond(response)
   }
@@ -140,7 +134,7 @@ final class ControlService: ControlRequestHandler {
   private func policyInForce(_ call: ControlCall) {
     if host.isWrapped(call.request.worker) { return relay(call) }
     let reporter = PolicyReporter(engine: driver.state, facts: host.policyFacts(), now: host.now)
-    var response = ControlResponse(id: call.request.id, result: .done, text: "the policy in force")
+    var response = ControlResponse(id: call.request.id, result: .done, text: "the policy in effect")
     if let name = call.request.worker {
       let id = WorkerID(name)
       guard let facts = host.facts(of: id), let snapshot = driver.state.snapshot(of: id) else {
@@ -171,8 +165,8 @@ final class ControlService: ControlRequestHandler {
     guard let wanted = call.request.report ?? ids.first else {
       let text =
         driver.state.isTerminatingForMemory
-        ? "workers are being terminated for memory; what became of it is reported when it is over"
-        : "no worker has been terminated for memory"
+        ? "workers are being terminated for lack of memory; the report follows when that is over"
+        : "no worker has been terminated for lack of memory"
       return call.respond(
         ControlResponse(id: call.request.id, result: .done, text: text, reports: ids))
     }
@@ -222,7 +216,7 @@ final class ControlService: ControlRequestHandler {
     guard call.request.verb == .hibernate, driver.state.state(of: id) == .suspended, !diskWasAsked
     else { return false }
     awaitingDisk[id] = [{ [unowned self] in carryOut(call) }]
-    host.takeDiskReading { [unowned self] in
+    host.sendDiskReading { [unowned self] in
       let waiting = awaitingDisk.removeValue(forKey: id) ?? []
       diskWasAsked = true
       for each in waiting { each() }
@@ -237,11 +231,11 @@ final class ControlService: ControlRequestHandler {
     guard let name = call.request.worker, let launch = call.request.launch, !launch.command.isEmpty
     else { return call.answer(.badRequest, "`run` needs a name and a command") }
     if let problem = WorkerName.problem(with: name) {
-      return call.answer(.badRequest, "`\(name)` can't be a worker's name: \(problem)")
+      return call.answer(.badRequest, "`\(name)` is not a valid worker name: \(problem)")
     }
     let importance = launch.importance ?? 0
     guard (0...100).contains(importance) else {
-      return call.answer(.badRequest, "importance \(importance) is not between 0 and 100")
+      return call.answer(.badRequest, "importance \(importance) is not from 0 to 100")
     }
     if let refusal = refusal(ofRunning: name) { return call.answer(.refused, refusal) }
     var configuration = WorkerConfiguration(
@@ -256,7 +250,7 @@ final class ControlService: ControlRequestHandler {
     let id = WorkerID(name)
     if host.leads(id) { return "\(name) is the name of a wrapped worker" }
     guard let known = host.facts(of: id) else { return nil }
-    if host.isAlive(id) { return "\(name) is running already" }
+    if host.isAlive(id) { return "\(name) is already running" }
     guard known.isDeclared else { return nil }
     return "\(name) is in the configuration; start it with `dormouse start \(name)`"
   }
@@ -290,7 +284,5 @@ final class ControlService: ControlRequestHandler {
     call.answer(.unknownWorker, "there is no worker named \(name)")
   }
 
-  private func answerEnding(_ call: ControlCall) {
-    call.answer(.refused, "the daemon is ending")
-  }
+  private func answerEnding(_ call: ControlCall) { call.answer(.refused, "the daemon is ending") }
 }

@@ -75,7 +75,7 @@ final class EventFollowing {
     let what = follower.lost == 1 ? "1 event was" : "\(follower.lost) events were"
     var event = EventRecord(
       time: JournalWriter.wall().text, kind: "lost",
-      text: "\(what) lost here, because they were not read in time; the journal has them")
+      text: "\(what) lost: the reader was too slow; the journal has them")
     event.lost = follower.lost
     send(event, to: client, follower.request)
   }

@@ -16,13 +16,19 @@ struct ExplanationReporter {
 
   /// Why a worker is where it is; nil: there is no such worker.
   ///
-  /// - Parameter unwatched: what it waits for and can't be woken by.
+  /// - Parameters:
+  ///   - unwatched: what it waits for and can't be woken by.
+  ///   - plans: for one that doesn't run, they are the reason that `ps` shows, too.
   func explanation(
-    of id: WorkerID, unwatched: [String]
+    of id: WorkerID, unwatched: [String], plans: WorkerPlans = WorkerPlans()
   ) -> (report: ExplanationReport, state: WorkerState)? {
     guard let explanation = engine.explanation(of: id, at: now) else { return nil }
     var report = ExplanationReport(explanation, at: now)
     report.unwatched = unwatched.isEmpty ? nil : unwatched
+    if explanation.state == .terminated, let plan = PlanReporter(plans: plans, now: now).plan {
+      report.because = plan
+      report.key = nil
+    }
     return (report, explanation.state)
   }
 }

@@ -26,13 +26,13 @@ struct PlanReporter {
   }
 
   /// Why it is terminated, where that is going to change or was to.
-  private var plan: CodedText? {
+  var plan: CodedText? {
     switch plans.restart {
     case .backingOff(let due, let why):
       let seconds = max(0, ((due - now).seconds).rounded(.up))
-      return CodedText("backing_off", "backing off \(Int(seconds)) s: \(why)")
+      return CodedText("backing_off", "restarts in \(Int(seconds)) s: \(why)")
     case .waitingForMemory(let why):
-      return CodedText("waits_for_memory", "comes back when there is memory: \(why)")
+      return CodedText("waits_for_memory", "restarts when memory is available: \(why)")
     case nil: break
     }
     if let awaited = plans.awaited { return CodedText("waits_for_worker", awaited) }

@@ -42,7 +42,7 @@ struct PolicyReporter {
     let mode = (snapshot.isShadow ? LifecyclePolicy.Mode.shadow : .enforce).rawValue
     if snapshot.isModeByRequest {
       let verb = snapshot.isShadow ? "shadow" : "enforce"
-      values.replace("mode", by: mode, .request, because: "`dormouse \(verb)` was asked for")
+      values.replace("mode", by: mode, .request, because: "set by `dormouse \(verb)`")
     } else {
       values.replace("mode", by: mode, from: facts.origins.origin(of: "mode"))
     }

@@ -21,25 +21,26 @@ struct PressureSetting {
     else { return (.badRequest, "the level is `warning`, `urgent`, `critical` or `auto`") }
     let seconds = seconds ?? 30
     guard seconds > 0, seconds <= Self.maxSeconds else {
-      return (.badRequest, "a level is set for more than nothing, and a day at most")
+      return (.badRequest, "the time must be more than 0 and at most 24 h")
     }
     let time = Duration.seconds(seconds)
     driver.send(.pressureSet(level, for: time))
     let engine = driver.state
-    let worse = engine.pressure > level ? "; it is \(engine.pressure.name), which is worse" : ""
+    let worse =
+      engine.pressure > level ? "; measured: \(engine.pressure.name), which is higher" : ""
     let shadow =
-      engine.policy.mode == .shadow ? "; in shadow mode it is only told what follows" : ""
-    return (.done, "the pressure is at least \(level.name) for \(time.spoken)\(worse)\(shadow)")
+      engine.policy.mode == .shadow ? "; shadow mode: decisions are logged, not applied" : ""
+    return (.done, "memory pressure is at least \(level.name) for \(time.spoken)\(worse)\(shadow)")
   }
 
   private func unset() -> (result: ControlResponse.Result, text: String) {
     let was = driver.state.setPressure
     driver.send(.pressureSet(.normal, for: .zero))
     let engine = driver.state
-    let now = "the pressure is \(engine.pressure.name)"
-    guard was != nil else { return (.done, "nobody had set it: \(now), as measured") }
+    let now = "memory pressure is \(engine.pressure.name)"
+    guard was != nil else { return (.done, "no level was set: \(now), as measured") }
     let time = engine.policy.pressure.clearAfter.spoken
-    let falls = engine.pressure > .normal ? ", and falls to what is measured after \(time)" : ""
+    let falls = engine.pressure > .normal ? ", and returns to the measured level after \(time)" : ""
     return (.done, now + falls)
   }
 }

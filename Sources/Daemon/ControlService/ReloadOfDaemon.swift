@@ -4,21 +4,45 @@ import PolicyFile
 
 /// What `ConfigurationReloader` gets of the daemon.
 final class ReloadOfDaemon: ConfigurationHost {
-  private unowned let daemon: Daemon
+  struct Parts {
+    let services: Services
+    let driver: EngineDriver
+    let workers: WorkerRegistry
+    let phase: DaemonPhase
+    let requests: WorkerRequests
+    let configuration: ConfigurationInForce
+    /// The daemon's own.
+    let environment: [String: String]
+    /// Reads the configuration again.
+    let read: @Sendable () -> ParseResult<DaemonConfiguration>
+    let chronicle: Chronicle
+    let pressure: PressureMonitor
+    let supervision: WorkerSupervision
+    let starter: DependencyStarter
+    let declared: DeclaredWorkers
+    let listening: ListeningSockets
+    let schedules: ScheduleMonitor
+    let encryption: EncryptionTrial
+    let returning: ReturningWorkers
+  }
 
-  init(_ daemon: Daemon) { self.daemon = daemon }
+  private let parts: Parts
+
+  init(_ parts: Parts) { self.parts = parts }
 
   /// The configuration's files, and the policies that it names, may be in a file system that doesn't answer.
   func makeReloader() -> ConfigurationReloader {
     let look = SharedLook<ParseResult<DaemonConfiguration>>(
-      daemon.jobs, about: "configuration", within: ConfigurationReloader.patience
-    ) { [unowned daemon] in daemon.settings.reload }
-    return ConfigurationReloader(daemon.driver, self, daemon.log) { look.take(then: $0) }
+      parts.services.jobs, about: "configuration", within: ConfigurationReloader.patience
+    ) { [read = parts.read] in read }
+    return ConfigurationReloader(driver: parts.driver, host: self, log: parts.services.log) {
+      look.ask(then: $0)
+    }
   }
 
-  private var workers: WorkerRegistry { daemon.workers }
-  var isEnding: Bool { daemon.isEnding }
-  var isLeaving: Bool { daemon.isLeaving }
+  private var workers: WorkerRegistry { parts.workers }
+  var isEnding: Bool { parts.phase.isEnding }
+  var isLeaving: Bool { parts.phase.isLeaving }
 
   func known(_ id: WorkerID) -> KnownWorker? {
     workers[id].map { KnownWorker(configuration: $0.configuration, isDeclared: $0.isDeclared) }
@@ -27,55 +51,66 @@ final class ReloadOfDaemon: ConfigurationHost {
   var knownWorkers: [WorkerID] { Array(workers.keys) }
 
   func policyHasChanged(_ policy: LifecyclePolicy) {
-    daemon.chronicle.note(policy, at: EventLoop.now)
-    daemon.pressureMonitor.follow(policy)
+    parts.chronicle.record(policy, at: EventLoop.now)
+    parts.pressure.follow(policy)
   }
 
-  func take(_ configuration: DaemonConfiguration) {
-    daemon.settings.configuration = configuration
+  func apply(_ configuration: DaemonConfiguration) {
+    parts.configuration.apply(configuration)
   }
 
   func remove(_ id: WorkerID) {
-    daemon.supervision.forgetPlans(of: id)
-    if daemon.engine.state(of: id)?.isAlive == true { daemon.request(.stop, id) { _ in } }
+    parts.supervision.forgetPlans(of: id)
+    if parts.driver.state.state(of: id)?.isAlive == true {
+      parts.requests.request(.stop, id) { _ in }
+    }
     // The request may have ended it at once.
-    if let runtime = workers[id] { daemon.listening.closeListeners(of: runtime) }
-    daemon.driver.send(.removed(id))
-    if daemon.engine.state(of: id) == nil { daemon.supervision.removeWorker(id) }
+    if let runtime = workers[id] { parts.listening.closeListeners(of: runtime) }
+    parts.driver.send(.removed(id))
+    if parts.driver.state.state(of: id) == nil { parts.supervision.removeWorker(id) }
+  }
+
+  func undeclare(_ id: WorkerID) {
+    parts.supervision.forgetPlans(of: id)
+    workers[id]?.isDeclared = false
+  }
+
+  func whenAdopted(_ id: WorkerID, _ body: @escaping () -> Void) -> Bool {
+    parts.returning.whenBack(id, body)
   }
 
   func introduce(_ configuration: WorkerConfiguration) {
-    daemon.declared.addDeclared(configuration)
-    if let runtime = workers[WorkerID(configuration.name)] { daemon.listening.relisten(runtime) }
+    parts.declared.addDeclared(configuration)
+    if let runtime = workers[WorkerID(configuration.name)] { parts.listening.relisten(runtime) }
   }
 
-  func take(_ configuration: WorkerConfiguration, of id: WorkerID) {
+  func apply(_ configuration: WorkerConfiguration, of id: WorkerID) {
     guard let runtime = workers[id] else { return }
     runtime.configuration = configuration
-    runtime.environment = daemon.settings.environment.merging(configuration.environment) { $1 }
+    runtime.environment = parts.environment.merging(configuration.environment) { $1 }
     runtime.isDeclared = true
-    daemon.supervision.restartRulesChanged(id)
-    daemon.driver.send(.profileChanged(id, runtime.profile))
-    if daemon.engine.state(of: id)?.isAlive != true { daemon.listening.relisten(runtime) }
+    parts.supervision.restartRulesChanged(id)
+    parts.driver.send(.profileChanged(id, runtime.profile))
+    if parts.driver.state.state(of: id)?.isAlive != true { parts.listening.relisten(runtime) }
   }
 
   func setPolicy(_ policy: LifecyclePolicy, of id: WorkerID) {
     guard let runtime = workers[id] else { return }
     runtime.configuration.policy = policy
-    daemon.driver.send(.profileChanged(id, runtime.profile))
+    parts.driver.send(.profileChanged(id, runtime.profile))
   }
 
   func startAutomatically(_ added: [WorkerConfiguration]) {
-    daemon.declared.startAutomatically(added)
-    daemon.dependencyStarter.advance()
+    parts.declared.startAutomatically(added)
+    parts.starter.advance()
   }
 
   func configurationHasChanged() {
     // What a policy doesn't want any more doesn't wait for the next hibernation.
     for runtime in workers.values where !runtime.keepsBase {
-      daemon.hibernation.dropIdleBase(of: runtime.id.name)
+      parts.services.hibernation.dropIdleBase(of: runtime.id.name)
     }
-    daemon.schedules.follow()
-    daemon.senses.encryption.tryEncryption(for: daemon.settings.configuration)
+    parts.schedules.follow()
+    parts.encryption.tryEncryption(for: parts.configuration.current)
   }
 }

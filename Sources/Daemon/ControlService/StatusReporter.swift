@@ -35,7 +35,9 @@ final class StatusReporter {
 
   /// - Parameter scan: for workers without a cgroup.
   func report(_ request: ControlRequest, _ scan: ProcessScan?) -> ControlResponse {
-    if request.verb == .status, let name = request.worker { return one(name, request.id, scan) }
+    if request.verb == .status, let name = request.worker {
+      return one(name, request: request.id, scan: scan)
+    }
     let now = clock.now
     let own = driver.state.snapshots(at: now).filter { !source.leads($0.worker) }.map {
       report($0, scan, at: now, withGroup: request.verb == .status)
@@ -47,11 +49,12 @@ final class StatusReporter {
       daemon: daemonReport(at: now))
   }
 
-  private func one(_ name: String, _ request: UInt64, _ scan: ProcessScan?) -> ControlResponse {
+  private func one(_ name: String, request: UInt64, scan: ProcessScan?) -> ControlResponse {
     let now = clock.now
     if source.isWrapped(name), let report = source.wrappedReport(of: name, at: now) {
       return ControlResponse(
-        id: request, result: .done, text: "\(name) is wrapped", workers: [report],
+        id: request, result: .done, text: "\(name) is managed by `dormouse wrap`",
+        workers: [report],
         daemon: daemonReport(at: now))
     }
     guard let snapshot = driver.state.snapshot(of: WorkerID(name), at: now) else {

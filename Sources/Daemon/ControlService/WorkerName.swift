@@ -14,7 +14,7 @@ enum WorkerName {
     guard allowed, (1...64).contains(name.utf8.count), first != UInt8(ascii: "."),
       first != UInt8(ascii: "-")
     else {
-      return "a name has 1–64 letters, digits, `-`, `_` and `.`, and begins with no `.` or `-`"
+      return "use 1 to 64 letters, digits, `-`, `_` and `.`; `.` and `-` can't come first"
     }
     return nil
   }

@@ -24,7 +24,9 @@ struct WorkerReporter {
     describe(facts, &report)
     describeSleep(facts, &report)
     PlanReporter(plans: facts.plans, now: now).describe(&report)
-    if let process = facts.process { describe(process, facts, &report, withGroup: withGroup) }
+    if let process = facts.process {
+      describe(process, facts: facts, into: &report, withGroup: withGroup)
+    }
     return report
   }
 
@@ -84,7 +86,7 @@ struct WorkerReporter {
   }
 
   private func describe(
-    _ process: WorkerProcess, _ facts: WorkerFacts, _ report: inout WorkerReport, withGroup: Bool
+    _ process: WorkerProcess, facts: WorkerFacts, into report: inout WorkerReport, withGroup: Bool
   ) {
     let pids = pids(of: process)
     report.pid = process.identity.pid

@@ -76,7 +76,7 @@ final class ExternalAdoption {
     }
     do throws(AdoptionRefusal) {
       guard let name = request.worker, let specification = request.adoption else {
-        throw .malformed("`adopt` needs a name, and a pid or a cgroup")
+        throw .malformed("`adopt` needs a name and a pid or a cgroup")
       }
       try checkName(name)
       host.examine(specification, as: name, within: Self.patience) { [unowned self] outcome in
@@ -85,7 +85,7 @@ final class ExternalAdoption {
           // Much may have happened meanwhile.
           try checkName(name)
           try checkOwners(found)
-          let runtime = try take(found, as: name, specification)
+          let runtime = try register(found, as: name, specification)
           respond(
             ControlResponse(
               id: request.id, result: .done, text: Self.adoptionText(runtime, found)))
@@ -99,8 +99,8 @@ final class ExternalAdoption {
   ) throws(AdoptionRefusal) -> ExternalProcess {
     guard case .done(let result) = outcome else {
       throw .refused(
-        "what \(name) would be can't be looked at within \(patience.spoken): one of its processes "
-          + "is busy, or waits for a file system")
+        "\(name) can't be examined within \(patience.spoken): one of its processes is busy, or waits "
+          + "for a file system")
     }
     return try result.get()
   }
@@ -108,10 +108,10 @@ final class ExternalAdoption {
   private func checkName(_ name: String) throws(AdoptionRefusal) {
     if host.isClosing { throw .refused("the daemon is ending") }
     if let problem = WorkerName.problem(with: name) {
-      throw .malformed("`\(name)` can't be a worker's name: \(problem)")
+      throw .malformed("`\(name)` is not a valid worker name: \(problem)")
     }
     let id = WorkerID(name)
-    if host.isAlive(id) { throw .refused("\(name) is running already") }
+    if host.isAlive(id) { throw .refused("\(name) is already running") }
     if host.isWrapped(id) { throw .refused("\(name) is the name of a wrapped worker") }
     if workers[id]?.isDeclared == true { throw .refused("\(name) is in the configuration") }
   }
@@ -127,16 +127,16 @@ final class ExternalAdoption {
     let processes =
       found.tree.processes.count == 1 ? "" : ", \(found.tree.processes.count) processes"
     return
-      "\(runtime.id) is looked after (pid \(found.root.pid)\(processes)); asleep it is stopped by "
+      "\(runtime.id) is managed (pid \(found.root.pid)\(processes)); while it sleeps it is stopped by "
       + "signal"
   }
 
-  private func take(
+  private func register(
     _ found: ExternalProcess, as name: String, _ specification: AdoptionSpecification
   ) throws(AdoptionRefusal) -> WorkerUnit {
     let importance = specification.importance ?? 0
     guard (0...100).contains(importance) else {
-      throw .malformed("importance \(importance) is not between 0 and 100")
+      throw .malformed("importance \(importance) is not from 0 to 100")
     }
     let runtime = WorkerUnit(
       configuration: WorkerConfiguration(
@@ -153,7 +153,7 @@ final class ExternalAdoption {
     workers[runtime.id] = runtime
     host.wasAdded(runtime.id)
     host.log(
-      .notice, "\(runtime.id): adopted pid \(found.root.pid), which another program has started")
+      .notice, "\(runtime.id): adopted pid \(found.root.pid), started by another program")
     driver.send(.adopted(runtime.id, runtime.profile, .background))
     host.save(runtime, .background)
     return runtime
@@ -164,7 +164,7 @@ final class ExternalAdoption {
     guard workers[id]?.external != nil, host.isAlive(id) else { return nil }
     switch verb {
     case .start, .stop, .terminate:
-      return "\(id) was adopted: start and end it where it is supervised, or "
+      return "\(id) was adopted: start and stop it with its own supervisor, or run "
         + "`dormouse release \(id)` first"
     default: return nil
     }
@@ -185,11 +185,12 @@ final class ExternalAdoption {
       return answer(.unknownWorker, "there is no worker named \(name)")
     }
     guard runtime.external != nil else {
-      return answer(.refused, "\(name) is Dormouse's own, and was not adopted; `stop` ends it")
+      return answer(
+        .refused, "\(name) was started by Dormouse, not adopted; `dormouse stop \(name)` ends it")
     }
     release(id) { failure in
       if let failure { return answer(.failed, failure) }
-      answer(.done, "\(name) is on its own again")
+      answer(.done, "\(name) is no longer managed")
     }
   }
 
@@ -231,7 +232,8 @@ final class ExternalAdoption {
   private func followSuccessor(_ runtime: WorkerUnit) -> Bool {
     guard let successor = host.attachSuccessor(to: runtime) else { return false }
     if let state = driver.state.state(of: runtime.id) { host.save(runtime, state) }
-    host.log(.info, "\(runtime.id): pid \(successor.pid) stands for \(successor.cgroup) now")
+    host.log(
+      .info, "\(runtime.id): pid \(successor.pid) is now the first process of \(successor.cgroup)")
     return true
   }
 }

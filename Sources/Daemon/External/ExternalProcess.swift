@@ -41,6 +41,7 @@ extension ExternalProcess {
     default: throw .malformed("`adopt` needs either a pid or a cgroup")
     }
     for process in found.tree.processes { try check(process) }
+    // nil: it hides its arguments; they are only shown.
     found.command = try? ProcessCommand.read(found.root.pid)
     let root = found.root.identity
     // What can't be opened now is tried again before it is suspended.
@@ -66,14 +67,15 @@ extension ExternalProcess {
   private static func examine(cgroup name: String) throws(AdoptionRefusal) -> ExternalProcess {
     do {
       let group = try WorkerCgroup.find(name)
-      if try group.isFrozen { throw AdoptionRefusal.refused("\(group.path) is frozen already") }
+      if try group.isFrozen { throw AdoptionRefusal.refused("\(group.path) is already frozen") }
       let pids = try group.processes()
       var processes: [ProcessStat] = []
       for pid in pids {
+        // It has ended.
         if let stat = try? ProcessStat.read(pid), !stat.isEnded { processes.append(stat) }
       }
       guard let root = processes.min(by: { $0.startTime < $1.startTime }) else {
-        throw AdoptionRefusal.refused("nobody is in the cgroup \(group.path)")
+        throw AdoptionRefusal.refused("no process is in the cgroup \(group.path)")
       }
       return ExternalProcess(root: root, tree: ProcessTree(processes: processes), cgroup: group)
     } catch let refusal as AdoptionRefusal { throw refusal } catch { throw .refused("\(error)") }
@@ -82,25 +84,27 @@ extension ExternalProcess {
   private static func check(_ process: ProcessStat) throws(AdoptionRefusal) {
     let pid = process.pid
     if pid == 1 || pid == getpid() || ancestors().contains(pid) {
-      throw .refused("process \(pid) (\(process.name)) is the daemon, or what it depends on")
+      throw .refused("process \(pid) (\(process.name)) is the daemon or one of its parents")
     }
-    if kernelResult({ Glibc.kill(pid, 0) }) == -EPERM {
-      throw .refused("process \(pid) (\(process.name)) is another user's")
+    if sendSignal(0, to: pid) == -EPERM {
+      throw .refused("process \(pid) (\(process.name)) belongs to another user")
     }
     if process.state == .stopped {
-      throw .refused("process \(pid) (\(process.name)) is stopped; let it run first (SIGCONT)")
+      throw .refused("process \(pid) (\(process.name)) is stopped; continue it first (SIGCONT)")
     }
+    // One that has ended is refused when it is adopted.
     if let tracer = (try? ProcessStatus.read(pid))?.tracer, tracer != 0 {
       throw .refused("process \(pid) (\(process.name)) is traced by process \(tracer)")
     }
     // Its manager kills it when it doesn't report in time, asleep or not.
     if (try? ProcessCommand.hasEnvironment("WATCHDOG_USEC", pid)) == true {
       throw .refused(
-        "process \(pid) (\(process.name)) reports to a watchdog (WatchdogSec= of its unit), which would "
-          + "end it when it sleeps; remove WatchdogSec= first")
+        "process \(pid) (\(process.name)) has a systemd watchdog, which would kill it while it sleeps; "
+          + "remove WatchdogSec= from its unit first")
     }
+    // The same.
     if (try? ProcessCommand.read(pid))?.arguments.isEmpty == true {
-      throw .refused("process \(pid) (\(process.name)) is a thread of the kernel")
+      throw .refused("process \(pid) (\(process.name)) is a kernel thread")
     }
   }
 
@@ -108,6 +112,7 @@ extension ExternalProcess {
     var result: Set<Int32> = []
     var pid = getppid()
     while pid > 0, result.insert(pid).inserted {
+      // It has ended: what is above it can't be found any more.
       guard let stat = try? ProcessStat.read(pid) else { break }
       pid = stat.parent
     }

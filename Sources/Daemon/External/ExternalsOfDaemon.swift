@@ -6,25 +6,40 @@ import Supervision
 
 /// What `ExternalAdoption` gets of the daemon.
 final class ExternalsOfDaemon: ExternalHost {
-  private unowned let daemon: Daemon
+  struct Parts {
+    let services: Services
+    let state: StateDirectory
+    let workers: WorkerRegistry
+    let phase: DaemonPhase
+    let requests: WorkerRequests
+    let wrappers: RegisteredWrappers
+    let restarts: RestartSupervisor
+    let processes: ProcessHolder
+    let kernelKills: KernelKillWatch
+    let ends: WorkerEnds
+    let supervision: WorkerSupervision
+    let recordWriter: WorkerRecordWriter
+  }
 
-  init(_ daemon: Daemon) { self.daemon = daemon }
+  private let parts: Parts
 
-  var isClosing: Bool { daemon.ending.isClosing }
+  init(_ parts: Parts) { self.parts = parts }
 
-  func isAlive(_ id: WorkerID) -> Bool { daemon.isAlive(id) }
+  var isClosing: Bool { parts.phase.isClosing }
 
-  func isWrapped(_ id: WorkerID) -> Bool { daemon.wrappers.leads(id) }
+  func isAlive(_ id: WorkerID) -> Bool { parts.requests.isAlive(id) }
+
+  func isWrapped(_ id: WorkerID) -> Bool { parts.wrappers.leads(id) }
 
   func owner(of pid: Int32) -> WorkerID? {
-    daemon.workers.values.first { $0.process?.owns(pid) == true }?.id
+    parts.workers.values.first { $0.process?.owns(pid) == true }?.id
   }
 
   func examine(
     _ wanted: AdoptionSpecification, as name: String, within limit: Duration,
     then: @escaping (JobOutcome<Result<ExternalProcess, AdoptionRefusal>>) -> Void
   ) {
-    daemon.jobs.run(about: "adoption of \(name)", within: limit) {
+    parts.services.jobs.run(about: "adoption of \(name)", within: limit) {
       Result { () throws(AdoptionRefusal) in try ExternalProcess.examine(wanted) }
     } then: {
       then($0)
@@ -36,25 +51,26 @@ final class ExternalsOfDaemon: ExternalHost {
     let plan = LaunchPlan(
       name: configuration.name, command: configuration.command,
       directory: configuration.directory, environment: [:], cgroup: found.cgroup,
-      logPath: daemon.state.log(of: configuration.name))
+      logPath: parts.state.log(of: configuration.name))
     let process = try WorkerProcess.adopt(found.root.identity, plan: plan, opensMemory: false)
-    if let memories = found.memories { process.take(memories) }
-    try daemon.processHolder.attach(process, to: runtime)
+    if let memories = found.memories { process.adopt(memories) }
+    try parts.processes.attach(process, to: runtime)
+    parts.kernelKills.adopt(runtime)
   }
 
-  func wasAdded(_ id: WorkerID) { daemon.restarts.add(id, exits: []) }
+  func wasAdded(_ id: WorkerID) { parts.restarts.add(id, exits: []) }
 
   func wake(_ id: WorkerID, then answer: @escaping (Answer) -> Void) {
-    daemon.request(.wake, id, then: answer)
+    parts.requests.request(.wake, id, then: answer)
   }
 
   func letGo(of runtime: WorkerUnit) {
-    daemon.hibernation.forget(runtime.id.name)
-    daemon.ends.clearAway(runtime)
-    daemon.records.remove(runtime.id.name)
+    parts.services.hibernation.forget(runtime.id.name)
+    parts.ends.clearAway(runtime)
+    parts.services.records.remove(runtime.id.name)
   }
 
-  func remove(_ id: WorkerID) { daemon.supervision.removeWorker(id) }
+  func remove(_ id: WorkerID) { parts.supervision.removeWorker(id) }
 
   func attachSuccessor(to runtime: WorkerUnit) -> Successor? {
     guard let old = runtime.process, let cgroup = old.cgroup,
@@ -67,15 +83,18 @@ final class ExternalsOfDaemon: ExternalHost {
       runtime.external?.jobs = (try? process.tree()).flatMap {
         ManagerJobs(root: eldest.identity, tree: $0)
       }
-      try daemon.processHolder.attach(process, to: runtime)
-      daemon.processHolder.refreshMemory(of: runtime)
+      try parts.processes.attach(process, to: runtime)
+      parts.kernelKills.adopt(runtime)
+      parts.processes.refreshMemory(of: runtime)
       return Successor(pid: eldest.pid, cgroup: cgroup.path)
     } catch { return nil }
   }
 
   func save(_ runtime: WorkerUnit, _ state: WorkerState) {
-    daemon.saveRecord(runtime, state: state)
+    parts.recordWriter.save(runtime, state: state)
   }
 
-  func log(_ priority: DaemonLog.Priority, _ text: String) { daemon.log(priority, text) }
+  func log(_ priority: DaemonLog.Priority, _ text: String) {
+    parts.services.log(priority, text)
+  }
 }

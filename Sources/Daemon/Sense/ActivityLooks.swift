@@ -25,7 +25,7 @@ protocol ActivityLooking: AnyObject {
     then: @escaping (ActivityFindings?) -> Void)
 
   /// Takes what has come in on workers' connections since the last time out of the kernel's hands.
-  func takeLatches()
+  func collectLatches()
 }
 
 /// What running workers do: processor time, traffic. Their sockets and files are asked on another thread: a
@@ -46,7 +46,7 @@ final class ActivityLooks: ActivityLooking {
 
   /// - Parameter metersWork: what the only worker writes and starts counts as activity (`WorkMeter`).
   init(
-    _ loop: EventLoop, _ jobs: LoopJobs, _ driver: EngineDriver, _ scanner: ProcessScanner,
+    loop: EventLoop, jobs: LoopJobs, driver: EngineDriver, scanner: ProcessScanner,
     metersWork: Bool
   ) {
     self.jobs = jobs
@@ -58,7 +58,7 @@ final class ActivityLooks: ActivityLooking {
     work = metersWork ? WorkMeter() : nil
   }
 
-  func takeLatches() { latches?.take() }
+  func collectLatches() { latches?.collect() }
 
   func look(
     at runtime: WorkerUnit, _ process: WorkerProcess,
@@ -66,19 +66,19 @@ final class ActivityLooks: ActivityLooking {
   ) {
     let look = runtime.activityLook ?? makeLook(runtime)
     runtime.activityLook = look
-    if process.cgroup != nil { return take(look, process, then) }
+    if process.cgroup != nil { return perform(look, process, then) }
     // One look at all processes serves all workers that are sampled now.
     scanner.scanProcesses { [unowned self] _ in
-      if runtime.process === process { take(look, process, then) } else { then(nil) }
+      if runtime.process === process { perform(look, process, then) } else { then(nil) }
     }
   }
 
-  private func take(
+  private func perform(
     _ look: SharedLook<ActivityFindings?>, _ process: WorkerProcess,
     _ then: @escaping (ActivityFindings?) -> Void
   ) {
     line.enter { done in
-      look.take { [unowned self] found in
+      look.ask { [unowned self] found in
         done()
         let found = found ?? nil
         if let work = found?.work, found?.root == process.identity { self.work = work.meter }
@@ -140,7 +140,7 @@ final class ActivityLooks: ActivityLooking {
       runtime.traffic = try? TrafficMonitor(
         latches: latches, ownChannels: runtime.ownChannels, ignored: runtime.healthPorts)
     }
-    latches?.take()
+    latches?.collect()
     return runtime.traffic?.begin()
   }
 }

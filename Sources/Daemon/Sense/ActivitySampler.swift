@@ -15,7 +15,7 @@ struct ActivitySample {
   private var skipped = 0
 
   /// A whole look at the worker, every so many looks, doesn't depend on its processor time.
-  static let mostSkipped = 9
+  static let mostSkipped = 29
 
   /// Whether the worker's processor time says that a whole look would find nothing new: it hasn't run since the
   /// last one, which had found nothing new either. Counts as a look then.
@@ -45,8 +45,8 @@ final class ActivitySampler {
   private let meter: FootprintMeter
 
   init(
-    _ clock: any Timers, _ driver: EngineDriver, _ workers: WorkerRegistry,
-    _ looks: any ActivityLooking, _ meter: FootprintMeter
+    clock: any Timers, driver: EngineDriver, workers: WorkerRegistry,
+    looks: any ActivityLooking, meter: FootprintMeter
   ) {
     self.clock = clock
     self.driver = driver
@@ -56,7 +56,7 @@ final class ActivitySampler {
   }
 
   /// A sample of all workers begins.
-  func beginSamples() { looks.takeLatches() }
+  func beginSamples() { looks.collectLatches() }
 
   /// A running worker's footprint and activity. The exact footprint costs the kernel a walk through
   /// all page tables, so it is taken only when the cheap count of resident pages, or the
@@ -70,7 +70,7 @@ final class ActivitySampler {
       return
     }
     lookAtActivity(of: runtime) { [unowned self] found in
-      if let found { note(found, of: runtime) }
+      if let found { apply(found, of: runtime) }
     }
   }
 
@@ -92,7 +92,7 @@ final class ActivitySampler {
       || driver.state.imaginesSleep(of: runtime.id)
   }
 
-  private func note(_ found: ActivityFindings, of runtime: WorkerUnit) {
+  private func apply(_ found: ActivityFindings, of runtime: WorkerUnit) {
     guard driver.state.state(of: runtime.id)?.runs == true, !runtime.isBusy else {
       runtime.sample.isUnchanged = false
       return

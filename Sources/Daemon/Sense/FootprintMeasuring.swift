@@ -26,7 +26,7 @@ struct Measurement: Sendable {
   ///
   /// - Parameter missing: what is still to come of a worker that was resumed a moment ago. Read first: a page
   ///   that comes meanwhile is counted twice rather than not at all.
-  static func take(_ pids: [Int32], _ missing: MissingBytes? = nil) -> Measurement {
+  static func measure(_ pids: [Int32], _ missing: MissingBytes? = nil) -> Measurement {
     let start = EventLoop.now
     let toCome = ByteCount(Int64(clamping: missing?.bytes ?? 0))
     let anonymous = pids.reduce(0) { $0 + anonymousMemory(of: $1) }
@@ -168,7 +168,7 @@ final class MeasuringThreads: FootprintSource {
     threads.submit(about: id.name) {
       // Without a cgroup that is a look at all processes of the machine. nil: it has ended meanwhile.
       let tree = try? ProcessTree.discover(root: root, session: session, cgroup: cgroup)
-      done(tree.map { Measurement.take($0.pids, missing) })
+      done(tree.map { Measurement.measure($0.pids, missing) })
     }
   }
 }
@@ -188,8 +188,8 @@ final class FootprintMeter {
   private var count: UInt64 = 0
 
   init(
-    _ clock: any Timers, _ driver: EngineDriver, _ workers: WorkerRegistry,
-    _ source: any FootprintSource, log: @escaping (DaemonLog.Priority, String) -> Void
+    clock: any Timers, driver: EngineDriver, workers: WorkerRegistry,
+    source: any FootprintSource, log: @escaping (DaemonLog.Priority, String) -> Void
   ) {
     self.clock = clock
     self.driver = driver
@@ -228,17 +228,19 @@ final class FootprintMeter {
     count += 1
     let number = count
     runtime.measuring.begin(number, at: clock.now)
-    guard let process = runtime.process else { return finish(runtime, number, nil) }
+    guard let process = runtime.process else {
+      return finish(runtime, number: number, measurement: nil)
+    }
     source.measure(process, of: id, runtime.missing) { [unowned self] measurement in
-      if let runtime = workers[id] { finish(runtime, number, measurement) }
+      if let runtime = workers[id] { finish(runtime, number: number, measurement: measurement) }
     }
   }
 
-  private func finish(_ runtime: WorkerUnit, _ number: UInt64, _ measurement: Measurement?) {
+  private func finish(_ runtime: WorkerUnit, number: UInt64, measurement: Measurement?) {
     // Of an earlier run, or of a worker that was removed since.
     guard runtime.measuring.look == number else { return }
     if let refusal = measurement?.refusal, runtime.measuring.mustLogAsRough() {
-      log(.warning, "\(runtime.id): measured roughly: \(refusal)")
+      log(.warning, "\(runtime.id): footprint is an estimate: \(refusal)")
     }
     let running = workers.values.count { driver.state.state(of: $0.id)?.runs == true }
     let (completions, result, more) = runtime.measuring.finish(

@@ -19,7 +19,7 @@ final class HibernationCosts {
   /// A hibernation has succeeded.
   ///
   /// - Parameter duration: from the order to rest.
-  func note(_ summary: HibernationSummary, of runtime: WorkerUnit, took duration: Duration) {
+  func record(_ summary: HibernationSummary, of runtime: WorkerUnit, took duration: Duration) {
     let id = runtime.id
     let written = Int64(summary.written)
     imageDisk.imageWritten(
@@ -29,18 +29,18 @@ final class HibernationCosts {
     if let why = summary.trackingRefusal, loggedRefusals.insert(why).inserted {
       log(
         .info,
-        "\(id): its next image takes comparing pages, because writes can't be tracked: \(why)")
+        "\(id): its next hibernation compares pages: writes can't be tracked: \(why)")
     }
-    if let files = summary.filePages { note(files, of: id) }
+    if let files = summary.filePages { record(files, of: id) }
   }
 
-  private func note(_ files: FilePages.Outcome, of id: WorkerID) {
-    log(.info, "\(id): \(ByteCount(Int64(clamping: files.dropped))) of its files' pages left, too")
+  private func record(_ files: FilePages.Outcome, of id: WorkerID) {
+    log(.info, "\(id): \(ByteCount(Int64(clamping: files.dropped))) of file pages dropped")
     if let refusal = files.refusal {
       log(
         .notice,
-        "\(id): its files' pages stay until the kernel drops them, although "
-          + "hibernate.drop_file_pages is on: \(refusal)")
+        "\(id): file pages can't be dropped (hibernate.drop_file_pages): \(refusal); the kernel drops "
+          + "them when it needs memory")
     }
   }
 }

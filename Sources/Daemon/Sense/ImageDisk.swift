@@ -1,4 +1,5 @@
 import Glibc
+import Linux
 import Policy
 
 /// What a look at the images' file system has found.
@@ -52,7 +53,6 @@ struct ImageDisk: Sendable {
   }
 
   private static func length(_ path: String) -> Int64? {
-    var info = stat()
-    return stat(path, &info) == 0 ? Int64(info.st_size) : nil
+    return fileStatus(of: path).map { Int64($0.st_size) }
   }
 }

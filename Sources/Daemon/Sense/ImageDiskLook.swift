@@ -33,7 +33,7 @@ final class ImageDiskLook {
   func whenItBegins(_ action: @escaping () -> Void) { begins = action }
 
   /// Calls back once on the loop, later; nil: the file system didn't answer in time.
-  func take(then: @escaping (ImageDisk?) -> Void) { shared.take(then: then) }
+  func ask(then: @escaping (ImageDisk?) -> Void) { shared.ask(then: then) }
 
   private func makeShared() -> SharedLook<ImageDisk> {
     SharedLook(jobs, about: "disk of images", within: ImageDiskMonitor.patience) {
@@ -66,15 +66,15 @@ final class ImageDiskLook {
 extension ImageDiskMonitor {
   /// Of the daemon's images.
   convenience init(
-    _ services: Services, _ driver: EngineDriver, _ state: StateDirectory, _ look: ImageDiskLook
+    services: Services, driver: EngineDriver, state: StateDirectory, look: ImageDiskLook
   ) {
     let (disk, log) = (services.disk, services.log)
     self.init(
       directory: state.images, ledger: WriteLedger(path: state.writes),
       Needs(
-        look: { look.take(then: $0) }, send: { driver.send($0) },
+        look: { look.ask(then: $0) }, send: { driver.send($0) },
         save: { ledger in
-          disk.write("what is written to images can't be noted for later", log) {
+          disk.write("can't record how much is written to images", log) {
             try ledger.save()
           }
         }, time: { Int64(time(nil)) }, log: log.callAsFunction))
@@ -91,7 +91,7 @@ final class ImageRemover {
   private let image: (String) -> String
 
   init(
-    _ disk: DiskQueue, _ loop: LoopReturn, _ imageDisk: ImageDiskMonitor,
+    disk: DiskQueue, loop: LoopReturn, imageDisk: ImageDiskMonitor,
     image: @escaping (String) -> String
   ) {
     self.disk = disk
@@ -106,11 +106,11 @@ final class ImageRemover {
     imageDisk.imageGone(of: runtime.id.name, keepsBase: false)
     var hasGone: (@Sendable (Bool) -> Void)?
     if runtime.image != nil {
-      hasGone = loop.callback { [imageDisk] (_: Bool) in imageDisk.takeReading() }
+      hasGone = loop.callback { [imageDisk] (_: Bool) in imageDisk.sendReading() }
     }
     runtime.imageRemoval = disk.submitAwaited { [hasGone] in
-      unlink(image)
-      unlink(Hibernator.basePath(of: image))
+      discardFile(image)
+      discardFile(Hibernator.basePath(of: image))
       hasGone?(true)
     }
   }

@@ -35,7 +35,7 @@ final class ImageDiskMonitor {
     self.ledger = ledger
     self.needs = needs
     if let damage = ledger.damage {
-      needs.log(.warning, "what was written to images today isn't known: \(damage)")
+      needs.log(.warning, "the amount written to images today is not known: \(damage)")
     }
   }
 
@@ -84,12 +84,12 @@ final class ImageDiskMonitor {
   /// Tells the engine what images may take, and then calls back: after `patience` at the latest. What
   /// workers that run have left on disk for their next image counts as free: it gives way where room is
   /// short.
-  func takeReading(then done: @escaping () -> Void = {}) {
+  func sendReading(then done: @escaping () -> Void = {}) {
     needs.look { [weak self] found in
       guard let self else { return }
       // It may lack an image that the engine has counted itself.
-      if found != nil, writtenAtLook != written { return takeReading(then: done) }
-      note(found)
+      if found != nil, writtenAtLook != written { return sendReading(then: done) }
+      update(found)
       let (held, idle) = disk.bytes
       needs.send(
         .disk(
@@ -100,9 +100,9 @@ final class ImageDiskMonitor {
     }
   }
 
-  private func note(_ found: ImageDisk?) {
+  private func update(_ found: ImageDisk?) {
     if let found {
-      if !answers { needs.log(.notice, "the disk of the images answers again") }
+      if !answers { needs.log(.notice, "the image disk responds again") }
       disk = found
     } else {
       // Its size stays known: an image then finds no room on it.
@@ -110,7 +110,7 @@ final class ImageDiskMonitor {
       if answers {
         needs.log(
           .error,
-          "the disk of the images doesn't answer (\(directory), \(Self.patience.spoken)): no worker is "
+          "the image disk does not respond within \(Self.patience.spoken) (\(directory)): no worker is "
             + "hibernated until it does")
       }
     }

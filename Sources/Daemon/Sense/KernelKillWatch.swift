@@ -11,10 +11,17 @@ struct KernelKills {
   private var inGroup = 0
   private var onMachine: Int?
 
-  /// A run begins, whose group is new.
-  mutating func begin(onMachine now: Int?) {
-    inGroup = 0
+  /// A run begins.
+  ///
+  /// - Parameter count: what its group has counted before; 0 for a new group.
+  mutating func begin(inGroup count: Int = 0, onMachine now: Int?) {
+    inGroup = count
     onMachine = now
+  }
+
+  /// False: a look with these counts would find nothing, and change nothing.
+  func differs(inGroup count: Int?, onMachine total: Int?) -> Bool {
+    onMachine != total || count.map { $0 != inGroup } ?? false
   }
 
   /// How many processes of the worker the kernel has ended since the last look, as far as its cgroup
@@ -41,10 +48,31 @@ struct KernelKillCounts {
   /// nil: there is no group, or it doesn't count.
   var inGroup: (WorkerCgroup?) -> Int?
   var onMachine: () -> Int?
+  /// For how long tasks have been stalled on memory until the last sample, in microseconds: the kernel tries to free
+  /// memory before it ends a process. nil: not known.
+  var memoryStall: () -> UInt64? = { nil }
 
-  static var kernel: KernelKillCounts {
+  static func kernel(memoryStall: @escaping () -> UInt64?) -> KernelKillCounts {
     KernelKillCounts(
-      inGroup: { $0?.killedForMemory() }, onMachine: MemoryInfo.killedForMemory)
+      inGroup: { $0?.killedForMemory() }, onMachine: MemoryInfo.killedForMemory,
+      memoryStall: memoryStall)
+  }
+}
+
+/// The machine's count, which isn't read again while nothing has been stalled on memory.
+private struct MachineKills {
+  private var count: Int?
+  private var stall: UInt64?
+  /// A process may be ended a moment after the stall that led to it: so there is one more look.
+  private var isSettled = false
+
+  mutating func read(_ counts: KernelKillCounts) -> Int? {
+    let now = counts.memoryStall()
+    if let now, now == stall, isSettled { return count }
+    isSettled = now == stall
+    stall = now
+    count = counts.onMachine()
+    return count
   }
 }
 
@@ -55,11 +83,12 @@ final class KernelKillWatch {
   private let driver: EngineDriver
   private let jetsam: JetsamKeeper
   private let counts: KernelKillCounts
+  private var onMachine = MachineKills()
   private let log: (DaemonLog.Priority, String) -> Void
 
   init(
-    _ clock: any Timers, _ driver: EngineDriver, _ jetsam: JetsamKeeper,
-    _ counts: KernelKillCounts = .kernel,
+    clock: any Timers, driver: EngineDriver, jetsam: JetsamKeeper,
+    counts: KernelKillCounts,
     log: @escaping (DaemonLog.Priority, String) -> Void
   ) {
     self.clock = clock
@@ -74,19 +103,30 @@ final class KernelKillWatch {
     runtime.kernelKills.begin(onMachine: counts.onMachine())
   }
 
+  /// A run of an earlier daemon, or of another supervisor, goes on: what its group has counted so far happened
+  /// before.
+  func adopt(_ runtime: WorkerUnit) {
+    let inGroup = counts.inGroup(runtime.process?.cgroup)
+    runtime.kernelKills.begin(inGroup: inGroup ?? 0, onMachine: counts.onMachine())
+  }
+
   /// At each sample: the kernel may end one process of a worker, and leave the others.
   func lookForKernelKills(of runtime: WorkerUnit) {
-    guard let process = runtime.process, process.isAlive else { return }
+    guard let process = runtime.process else { return }
     let inGroup = counts.inGroup(process.cgroup)
     // The machine's count stands in only where the group has none.
-    let count = runtime.kernelKills.look(
-      inGroup: inGroup, onMachine: inGroup == nil ? counts.onMachine() : nil)
+    let total = inGroup == nil ? onMachine.read(counts) : nil
+    // What led to the end of the worker itself is left to `status`.
+    guard runtime.kernelKills.differs(inGroup: inGroup, onMachine: total), process.isAlive else {
+      return
+    }
+    let count = runtime.kernelKills.look(inGroup: inGroup, onMachine: total)
     guard count > 0 else { return }
     let limit = runtime.configuration.limits.memory
     log(
       .warning,
-      "\(runtime.id): the kernel's OOM killer ended \(count == 1 ? "a process" : "\(count) processes") "
-        + "of it" + (limit.map { "; limits.memory is \($0)" } ?? ""))
+      "\(runtime.id): the kernel's OOM killer killed \(count == 1 ? "1 process" : "\(count) processes") "
+        + "of it" + (limit.map { " (limits.memory \($0))" } ?? ""))
   }
 
   /// How a run has ended. Before its cgroup is removed.
@@ -105,8 +145,8 @@ final class KernelKillWatch {
     guard let snapshot = engine.snapshot(of: id, at: clock.now) else { return }
     let limit = runtime.configuration.limits.memory
     let why =
-      "the kernel's OOM killer ended \(id)"
-      + (limit.map { ", whose limits.memory is \($0)" } ?? ": the machine had no memory left")
+      "the kernel's OOM killer killed \(id): "
+      + (limit.map { "over its limits.memory, \($0)" } ?? "the machine was out of memory")
     log(.error, why)
     let now = DaemonLog.timestamp()
     let record = JetsamRecord(
@@ -120,7 +160,7 @@ final class KernelKillWatch {
           name: id.name, state: snapshot.state.rawValue, band: snapshot.band,
           footprint: snapshot.footprint.bytes, peakFootprint: snapshot.peakFootprint.bytes,
           secondsSinceUse: (clock.now - snapshot.lastUsed).seconds,
-          victimBecause: CodedText("chosen_by_kernel", "the kernel chose it"))
+          victimBecause: CodedText("chosen_by_kernel", "chosen by the kernel"))
       ])
     jetsam.save(record)
   }

@@ -12,6 +12,8 @@ final class PressureMonitor {
   private var triggers: [(trigger: PressureTrigger, watch: EventLoop.Token)] = []
   /// Percent of the window that the last sample ended; nil: not known yet, or there is no PSI.
   private(set) var lastStall: (some: Double, full: Double)?
+  /// Until the last sample, of some task, since the machine's start; nil: there is no PSI.
+  var stalledMicroseconds: UInt64? { stalls.someTotal }
   private var rules = PressureRules()
 
   init(
@@ -35,12 +37,12 @@ final class PressureMonitor {
         (PressureTrigger.Kind.some, condition?.someStall), (.full, condition?.fullStall),
       ] {
         guard let stall else { continue }
-        openTrigger(kind, stall, level)
+        openTrigger(kind, stall: stall, level: level)
       }
     }
   }
 
-  private func openTrigger(_ kind: PressureTrigger.Kind, _ stall: Stall, _ level: PressureLevel) {
+  private func openTrigger(_ kind: PressureTrigger.Kind, stall: Stall, level: PressureLevel) {
     do {
       let threshold = Duration.nanoseconds(
         Int64(Double(stall.window.wholeNanoseconds) * stall.percent / 100))
@@ -52,16 +54,16 @@ final class PressureMonitor {
         // The same.
         let total = (try? PressureStall.read())?.totalMicroseconds(kind)
         if total.flatMap({ check?.confirms($0) }) ?? true { send(.stalled(level)) }
-        takeReading()
+        sendReading()
       }
       triggers.append((trigger, watch))
     } catch {
-      log(.notice, "sampling memory stalls once a second instead of being called: \(error)")
+      log(.notice, "memory stalls are sampled once a second: no PSI trigger: \(error)")
     }
   }
 
   /// Without /proc there is nothing to be said.
-  func takeReading() {
+  func sendReading() {
     guard let info = try? MemoryInfo.read() else { return }
     lastStall = stalls.read(at: EventLoop.now, window: rules.minWindow)
     send(

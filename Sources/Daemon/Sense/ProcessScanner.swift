@@ -36,9 +36,9 @@ final class ProcessScanner {
       services.jobs, about: "processes", within: Self.patience
     ) {
       // Without /proc there is nothing to be found; callers go on without.
-      { try? onlyDescendants ? ProcessScan.takeDescendants() : ProcessScan.take() }
+      { try? onlyDescendants ? ProcessScan.readDescendants() : ProcessScan.read() }
     }
-    self.init(services.loop, launchedAt: launchedAt) { then in shared.take { then($0 ?? nil) } }
+    self.init(services.loop, launchedAt: launchedAt) { then in shared.ask { then($0 ?? nil) } }
   }
 
   /// What the last look found.

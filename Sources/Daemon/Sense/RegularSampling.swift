@@ -1,3 +1,4 @@
+import Hibernation
 import Lifecycle
 import Policy
 
@@ -10,22 +11,29 @@ protocol SamplingHost: AnyObject {
   /// Writes down what the daemon has learned, where that is due.
   func saveMemoryWhenDue()
   /// Looks at the disk of the images.
-  func takeDiskReading()
+  func sendDiskReading()
   /// Removes what lies on that disk for no worker's next image.
   func dropOutdatedBases()
+}
+
+/// From one sample to the next.
+package struct SamplingPace {
+  /// While some worker runs.
+  package var running: Duration
+  /// While none does.
+  package var resting: Duration
+
+  package init(running: Duration = .seconds(1), resting: Duration = .seconds(1)) {
+    self.running = running
+    self.resting = resting
+  }
 }
 
 /// Says what is looked at when. At each sample that is the machine's memory, and each worker that runs. A worker
 /// that sleeps costs nothing: what is frozen doesn't change. Between two samples nothing wakes the daemon.
 /// Belongs to the loop's thread.
 final class RegularSampling {
-  /// From one sample to the next.
-  struct Pace {
-    /// While some worker runs.
-    var running = Duration.seconds(1)
-    /// While none does.
-    var resting = Duration.seconds(1)
-  }
+  typealias Pace = SamplingPace
 
   /// Samples from one look at the disk to the next: for midnight, and for what others write to it.
   private static let samplesPerDiskReading = 60
@@ -41,8 +49,8 @@ final class RegularSampling {
   private var next: EventLoop.Token?
 
   init(
-    _ clock: any Timers, _ driver: EngineDriver, _ workers: WorkerRegistry, _ pace: Pace,
-    _ host: any SamplingHost
+    clock: any Timers, driver: EngineDriver, workers: WorkerRegistry, pace: Pace,
+    host: any SamplingHost
   ) {
     self.clock = clock
     self.driver = driver
@@ -56,29 +64,29 @@ final class RegularSampling {
   func sampleRegularly() {
     if let next { clock.cancel(next) }
     host.beginSample()
-    let running = workers.values.filter { driver.state.state(of: $0.id)?.runs == true }
+    let running = driver.state.runningWorkers.compactMap { workers[$0] }
     for runtime in running {
       host.sample(runtime)
       clock.checkpoint()
     }
     count += 1
     host.saveMemoryWhenDue()
-    if count % Self.samplesPerDiskReading == 1 { host.takeDiskReading() }
+    if count % Self.samplesPerDiskReading == 1 { host.sendDiskReading() }
     if clock.now - lastSweep > Self.sweepEvery {
       lastSweep = clock.now
       host.dropOutdatedBases()
     }
-    takeNext(after: running.isEmpty ? pace.resting : pace.running)
+    scheduleNext(after: running.isEmpty ? pace.resting : pace.running)
   }
 
   /// It has just been woken: a sample is due at once, and compares with nothing from before.
   func sampleAnew(_ runtime: WorkerUnit) {
     runtime.sample = ActivitySample()
     if let next { clock.cancel(next) }
-    takeNext(after: .zero)
+    scheduleNext(after: .zero)
   }
 
-  private func takeNext(after delay: Duration) {
+  private func scheduleNext(after delay: Duration) {
     next = clock.after(delay) { [unowned self] in
       next = nil
       sampleRegularly()
@@ -88,26 +96,36 @@ final class RegularSampling {
 
 /// What `RegularSampling` gets of the daemon.
 final class SamplingOfDaemon: SamplingHost {
-  private unowned let daemon: Daemon
+  struct Parts {
+    let driver: EngineDriver
+    let pressure: PressureMonitor
+    let activity: ActivitySampler
+    let logs: LogKeeper
+    let kernelKills: KernelKillWatch
+    let learnedMemory: LearnedMemoryKeeper
+    let imageDisk: ImageDiskMonitor
+    let hibernation: HibernationService
+  }
 
-  init(_ daemon: Daemon) { self.daemon = daemon }
+  private let parts: Parts
+
+  init(_ parts: Parts) { self.parts = parts }
 
   func beginSample() {
-    daemon.pressureMonitor.takeReading()
-    daemon.senses.activity.beginSamples()
+    parts.pressure.sendReading()
+    parts.activity.beginSamples()
   }
 
   func sample(_ runtime: WorkerUnit) {
     guard let process = runtime.process else { return }
-    if daemon.engine.state(of: runtime.id) != .launching {
-      daemon.logKeeper.keepSmall(
-        process.plan.logPlace, of: runtime.id, runtime.configuration.output)
+    if parts.driver.state.state(of: runtime.id) != .launching {
+      parts.logs.keepSmall(process.plan.logPlace, of: runtime.id, runtime.configuration.output)
     }
-    daemon.senses.kernelKills.lookForKernelKills(of: runtime)
-    daemon.senses.activity.sample(runtime)
+    parts.kernelKills.lookForKernelKills(of: runtime)
+    parts.activity.sample(runtime)
   }
 
-  func saveMemoryWhenDue() { daemon.learnedMemory.saveWhenDue() }
-  func takeDiskReading() { daemon.senses.imageDisk.takeReading() }
-  func dropOutdatedBases() { _ = daemon.hibernation.dropIdleBases(outdated: true) }
+  func saveMemoryWhenDue() { parts.learnedMemory.saveWhenDue() }
+  func sendDiskReading() { parts.imageDisk.sendReading() }
+  func dropOutdatedBases() { _ = parts.hibernation.dropIdleBases(outdated: true) }
 }

@@ -15,15 +15,15 @@ final class SafePointCheck {
   private let workers: WorkerRegistry
   private let countLocks: Count
 
-  init(_ driver: EngineDriver, _ workers: WorkerRegistry, countLocks: @escaping Count) {
+  init(driver: EngineDriver, workers: WorkerRegistry, countLocks: @escaping Count) {
     self.driver = driver
     self.workers = workers
     self.countLocks = countLocks
   }
 
-  convenience init(_ services: Services, _ driver: EngineDriver, _ workers: WorkerRegistry) {
+  convenience init(services: Services, driver: EngineDriver, workers: WorkerRegistry) {
     let (mechanics, loop) = (services.mechanics, services.loopReturn)
-    self.init(driver, workers) { process, id, then in
+    self.init(driver: driver, workers: workers) { process, id, then in
       let (root, session, cgroup) = (process.identity, process.session, process.cgroup)
       let done: @Sendable (Int) -> Void = loop.callback(then)
       mechanics.submit(about: id.name) {

@@ -9,9 +9,14 @@ struct StallMeter {
   /// The latest last; the first is the newest that is a whole window old, where there is one.
   private var history: [Totals] = []
 
+  /// Microseconds, at the last look; nil: that look failed, or there was none.
+  private(set) var someTotal: UInt64?
+
   /// Percent of the window that ends now; `nil` the first time, and without PSI.
   mutating func read(at now: Instant, window: Duration) -> (some: Double, full: Double)? {
-    guard let stall = try? PressureStall.read() else { return nil }
+    let stall = try? PressureStall.read()
+    someTotal = stall?.some.totalMicroseconds
+    guard let stall else { return nil }
     return add(
       some: stall.some.totalMicroseconds, full: stall.full?.totalMicroseconds ?? 0, at: now,
       window: window)

@@ -32,6 +32,7 @@ struct DaemonLog: Sendable {
   init(ofWrapper path: String?) {
     toJournal = false
     let descriptor = path.flatMap {
+      // nil: then only errors are logged, to standard error.
       try? Descriptor.open($0, O_WRONLY | O_CREAT | O_APPEND, mode: 0o600)
     }
     writer = LogWriter(descriptor)
@@ -47,7 +48,7 @@ struct DaemonLog: Sendable {
     writer.write(Array((prefix(priority) + safe + "\n").utf8)) { lost in
       let what = lost == 1 ? "1 line was" : "\(lost) lines were"
       return Array(
-        (prefix(.warning) + "\(what) lost here: standard error wasn't read in time\n").utf8)
+        (prefix(.warning) + "\(what) lost: standard error was not read in time\n").utf8)
     }
   }
 

@@ -1,6 +1,13 @@
 import Linux
 import Policy
 
+/// Names a watched descriptor or a timer of a loop, so that it can be called off.
+package struct LoopToken: Hashable {
+  let id: UInt64
+
+  package init(id: UInt64) { self.id = id }
+}
+
 /// The daemon's one loop, on its main thread: descriptors, timers, and messages from the threads
 /// that do what takes long.
 final class EventLoop {
@@ -13,8 +20,7 @@ final class EventLoop {
   private var counter: UInt64 = 0
   private var check: TurnCheck?
 
-  /// Names a watched descriptor or a timer, so that it can be called off.
-  struct Token: Hashable { let id: UInt64 }
+  typealias Token = LoopToken
 
   /// On the thread that will call `turn`.
   init(check: TurnCheck.Settings? = .current()) throws(SystemCallError) {

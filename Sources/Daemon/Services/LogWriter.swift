@@ -34,13 +34,13 @@ final class LogWriter: Sendable {
     func run() {
       while true {
         work.wait()
-        guard let next = take() else { return }
+        guard let next = nextBatch() else { return }
         write(next)
         state.withLock { $0.isWriting = false }
       }
     }
 
-    private func take() -> [UInt8]? {
+    private func nextBatch() -> [UInt8]? {
       state.withLock { state in
         if state.lines.isEmpty, state.isEnding { return nil }
         let next = state.lines.reduce(into: [UInt8]()) { $0 += $1 }
@@ -106,6 +106,6 @@ final class LogWriter: Sendable {
   /// Waits until all of it is written. Only at the daemon's end, when its loop doesn't run any more.
   func drain(within limit: Duration) {
     let deadline = Deadline(in: limit)
-    while !shared.isIdle, !deadline.hasPassed { usleep(500) }
+    while !shared.isIdle, !deadline.hasPassed { pauseThread(for: .microseconds(500)) }
   }
 }

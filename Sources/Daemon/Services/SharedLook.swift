@@ -26,7 +26,7 @@ final class SharedLook<Value: Sendable> {
 
   /// `then` is called once, on the loop, and never before this returns. `nil`: no answer came within the
   /// limit. As long as that look hangs, every further one is answered with `nil` at once.
-  func take(then completion: @escaping Completion) {
+  func ask(then completion: @escaping Completion) {
     waiting.append(completion)
     if !isUnderWay { begin() }
   }

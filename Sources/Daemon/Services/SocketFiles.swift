@@ -26,7 +26,7 @@ final class SocketFiles {
 
   /// Of a channel, which only we make in our directories. An abstract name has no file.
   func remove(_ path: String) {
-    if !path.hasPrefix("@") { remove(at: path) { unlink(path) } }
+    if !path.hasPrefix("@") { remove(at: path) { discardFile(path) } }
   }
 
   private func remove(at path: String, _ removal: @escaping @Sendable () -> Void) {

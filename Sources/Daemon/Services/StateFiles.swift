@@ -21,7 +21,7 @@ final class StateFiles: StateFileWriter {
     let done: @Sendable (String?) -> Void = loop.callback(then)
     disk.submit {
       done(
-        Daemon.failure {
+        failureText {
           try StateFile.replace(path, with: Array(text.utf8), durability: .data)
         })
     }

@@ -1,16 +1,16 @@
 import Policy
 
 /// Time and timers. `EventLoop` has the real ones; tests hand in their own.
-protocol Timers: AnyObject {
+package protocol Timers: AnyObject {
   /// Nanoseconds of CLOCK_BOOTTIME.
   var now: Instant { get }
 
   /// `file` and `line` name the timer in the message of `TurnCheck`.
   func setTimer(
     after delay: Duration, file: StaticString, line: UInt, _ action: @escaping () -> Void
-  ) -> EventLoop.Token
+  ) -> LoopToken
 
-  func cancel(_ token: EventLoop.Token)
+  func cancel(_ token: LoopToken)
 
   /// Names a part of a turn, for the message of `TurnCheck`.
   func step<Value>(_ what: @autoclosure () -> String, _ body: () -> Value) -> Value
@@ -20,15 +20,17 @@ protocol Timers: AnyObject {
 }
 
 extension Timers {
-  func step<Value>(_ what: @autoclosure () -> String, _ body: () -> Value) -> Value { body() }
+  package func step<Value>(_ what: @autoclosure () -> String, _ body: () -> Value) -> Value {
+    body()
+  }
 
-  func checkpoint() {}
+  package func checkpoint() {}
 
   @discardableResult
-  func after(
+  package func after(
     _ delay: Duration, file: StaticString = #fileID, line: UInt = #line,
     do action: @escaping () -> Void
-  ) -> EventLoop.Token {
+  ) -> LoopToken {
     setTimer(after: delay, file: file, line: line, action)
   }
 }

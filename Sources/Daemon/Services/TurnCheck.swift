@@ -101,7 +101,7 @@ struct TurnCheck {
   ) -> String {
     let parts = steps.map { "\($0.what) \(milliseconds($0.nanoseconds))" }
     return "dormouse: the event loop was blocked for \(milliseconds(blocked)) in one turn "
-      + "(limit \(milliseconds(limit)); and it computed for \(milliseconds(computed))"
+      + "(limit \(milliseconds(limit)); it computed for \(milliseconds(computed))"
       + (faults > 0 ? "; \(faults) of its pages were read from a disk" : "") + "): "
       + (parts.isEmpty ? "no single step" : parts.joined(separator: ", "))
   }

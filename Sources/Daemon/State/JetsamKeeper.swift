@@ -13,7 +13,7 @@ final class JetsamKeeper {
   /// The host's memory when the first victim of a burst was chosen.
   private var memoryAtBurst: JetsamRecord.Host?
 
-  init(directory: String, _ disk: DiskQueue, _ loop: LoopReturn, _ log: DaemonLog) {
+  init(directory: String, disk: DiskQueue, loop: LoopReturn, log: DaemonLog) {
     reports = JetsamReports(directory: directory)
     self.disk = disk
     self.loop = loop
@@ -32,7 +32,7 @@ final class JetsamKeeper {
   /// A victim has been chosen. Of a burst the first one counts; the report is made when the burst is over.
   ///
   /// - Parameter stall: shares of the time, in percent.
-  func noteVictim(_ engine: Engine, stall: (some: Double, full: Double)?) {
+  func recordVictim(_ engine: Engine, stall: (some: Double, full: Double)?) {
     // Without /proc the report has no such numbers.
     // Without /proc/meminfo the report goes without the host's memory.
     guard memoryAtBurst == nil, let memory = try? HostMemory.read() else { return }
@@ -65,8 +65,8 @@ final class JetsamKeeper {
     disk.submit { [log, store = reports.store] in
       do {
         try store.save(record)
-        log(.warning, "low memory report \(record.id): `dormouse jetsam` shows it")
-      } catch { log(.error, "the low memory report \(record.id) can't be kept: \(error)") }
+        log(.warning, "low memory report \(record.id) written (`dormouse jetsam` shows it)")
+      } catch { log(.error, "can't write the low memory report \(record.id): \(error)") }
     }
   }
 }

@@ -18,13 +18,14 @@ struct JetsamStore: Sendable {
     guard !id.contains("/"), !id.hasPrefix("."),
       let bytes = try? readFile("\(directory)/\(id).json")
     else { return nil }
+    // nil: it is damaged.
     return try? WireCodec.decode(JetsamRecord.self, from: bytes)
   }
 
   func save(_ record: JetsamRecord) throws {
     let bytes = try WireCodec.json(for: record) + [10]
     try StateFile.replace("\(directory)/\(record.id).json", with: bytes, durability: .none)
-    for old in ids().dropFirst(Self.maxKept) { unlink("\(directory)/\(old).json") }
+    for old in ids().dropFirst(Self.maxKept) { discardFile("\(directory)/\(old).json") }
   }
 }
 

@@ -48,6 +48,7 @@ struct Memory: Codable, Hashable, Sendable {
     }
     let body = bytes[..<lines[2].startIndex]
     guard bytes[lines[2].startIndex...].elementsEqual(Self.seal(body).utf8),
+      // nil: it is damaged.
       let memory = try? JSON(Array(lines[1]))?.decode(Memory.self)
     else { return nil }
     self = memory
@@ -93,7 +94,7 @@ struct MemoryKeeper {
   func isDue(at now: Instant) -> Bool { now - savedAt >= Self.saveEvery }
 
   /// What is to be written now; `nil`: that is in the file already.
-  mutating func take(_ memory: Memory, at now: Instant) -> Memory? {
+  mutating func nextToWrite(_ memory: Memory, at now: Instant) -> Memory? {
     savedAt = now
     var memory = memory
     memory.savedAt = kept.savedAt
@@ -104,6 +105,6 @@ struct MemoryKeeper {
     return memory
   }
 
-  /// What `take` returned couldn't be written: it is taken again when that is due.
+  /// What `nextToWrite` returned couldn't be written: it is taken again when that is due.
   mutating func wasNotWritten() { hasFailed = true }
 }

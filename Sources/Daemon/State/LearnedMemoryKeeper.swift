@@ -37,17 +37,17 @@ final class LearnedMemoryKeeper {
     self.init(path: path, services.loop) { path, memory, now, then in
       let done: @Sendable (String?) -> Void = loop.callback(then)
       disk.submit {
-        let failure = Daemon.failure {
+        let failure = failureText {
           let bytes = Array(try memory.encoded(at: now).utf8)
           try StateFile.replace(path, with: bytes, durability: .none)
         }
         // Here: at the daemon's end its loop hears of nothing any more.
-        if let failure { log(.warning, "what was learned of workers can't be kept: \(failure)") }
+        if let failure { log(.warning, "can't write what was learned about workers: \(failure)") }
         done(failure)
       }
     }
     if let damage = file?.damage {
-      log(.warning, "what was learned of workers isn't known any more: \(damage)")
+      log(.warning, "what was learned about workers is lost: \(damage)")
     }
   }
 
@@ -76,12 +76,15 @@ final class LearnedMemoryKeeper {
     save(at: now)
   }
 
+  /// Writes down now what has changed.
+  func save() { save(at: clock.now) }
+
   /// At the daemon's end; draining the queue of the disk waits for it.
-  func close() { save(at: clock.now) }
+  func close() { save() }
 
   private func save(at now: Instant) {
     guard let path = file?.path, let current = memory(),
-      let memory = file?.take(current, at: now)
+      let memory = file?.nextToWrite(current, at: now)
     else { return }
     write(path, memory, now) { [weak self] failure in
       if failure != nil { self?.file?.wasNotWritten() }

@@ -13,11 +13,11 @@ public enum StartError: Error, Sendable, CustomStringConvertible {
 
   public var description: String {
     switch self {
-    case .directory(let error): "the state directory can't be used: \(error)"
+    case .directory(let error): "can't use the state directory: \(error)"
     case .inUse(let path):
-      "another daemon is running with \(path); end that one with `dormouse shutdown`, or give this "
-        + "one a --socket and a --state-directory of its own"
-    case .unsafe(let path, let why): "the directory \(path) isn't safe: \(why)"
+      "another daemon is running with \(path); stop it with `dormouse shutdown`, or give this "
+        + "daemon another --socket and --state-directory"
+    case .unsafe(let path, let why): "the directory \(path) is not safe: \(why)"
     case .socket(let path, let why): "can't listen at \(path): \(why)"
     case .system(let error): error.description
     }
@@ -26,7 +26,7 @@ public enum StartError: Error, Sendable, CustomStringConvertible {
 
 /// Where a daemon keeps what must outlive it. Private to its user (0700): images hold memory, and
 /// logs what workers say.
-struct StateDirectory {
+package struct StateDirectory {
   let path: String
   /// Held for the daemon's life (flock(2)): two daemons must never rule the same workers.
   private let lock: Descriptor
@@ -43,8 +43,10 @@ struct StateDirectory {
   var writes: String { path + "/writes" }
 
   /// All that a daemon makes in it: directories without others in them, and files.
-  static let parts = ["images", "logs", "workers", "jetsam", "journal", "reports", "snapshots"]
-  static let files = ["lock", "writes", "memory", "schedule", "stopped"]
+  package static let parts = [
+    "images", "logs", "workers", "jetsam", "journal", "reports", "snapshots",
+  ]
+  package static let files = ["lock", "writes", "memory", "schedule", "stopped"]
 
   init(path: String) throws(StartError) {
     self.path = path
@@ -71,7 +73,7 @@ struct StateDirectory {
 /// of the path; see `DirectoryTrust`.
 ///
 /// - Parameter making: makes the directories that are missing, with mode 0700.
-func openTrusted(
+package func openTrusted(
   _ path: String, making: Bool = false, as last: DirectoryTrust.Last
 ) throws(StartError) -> DirectoryHandle {
   do throws(DirectoryTrustError) {

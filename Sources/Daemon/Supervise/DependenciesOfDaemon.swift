@@ -3,21 +3,33 @@ import Policy
 
 /// What `DependencyStarter` gets of the daemon.
 final class DependenciesOfDaemon: DependencyHost {
-  private unowned let daemon: Daemon
+  private let driver: EngineDriver
+  private let workers: WorkerRegistry
+  private let returning: ReturningWorkers
+  private let restarts: RestartSupervisor
+  private let requests: WorkerRequests
 
-  init(_ daemon: Daemon) { self.daemon = daemon }
+  init(
+    driver: EngineDriver, workers: WorkerRegistry, returning: ReturningWorkers,
+    restarts: RestartSupervisor, requests: WorkerRequests
+  ) {
+    self.driver = driver
+    self.workers = workers
+    self.returning = returning
+    self.restarts = restarts
+    self.requests = requests
+  }
 
   var now: Instant { EventLoop.now }
 
   func dependencies(of id: WorkerID) -> [Dependency] {
-    daemon.workers[id]?.configuration.dependsOn ?? []
+    workers[id]?.configuration.dependsOn ?? []
   }
 
   func standing(of id: WorkerID) -> DependencyStanding {
     var standing = DependencyStanding(
-      state: daemon.engine.state(of: id), isAdopting: daemon.survivors.isAdopting(id))
-    guard let runtime = daemon.workers[id] else { return standing }
-    let restarts = daemon.restarts
+      state: driver.state.state(of: id), isAdopting: returning.isAdopting(id))
+    guard let runtime = workers[id] else { return standing }
     standing.hasProcess = runtime.process != nil
     standing.willRestart = restarts.plan(of: id) != nil
     standing.lastEnd = restarts.lastEnd(of: id)
@@ -26,10 +38,11 @@ final class DependenciesOfDaemon: DependencyHost {
   }
 
   func request(
-    _ verb: Request.Verb, _ id: WorkerID, asked: Instant?, then answer: @escaping (Answer) -> Void
+    _ verb: Request.Verb, _ id: WorkerID, asked: Instant?, occasion: Request.Occasion?,
+    then answer: @escaping (Answer) -> Void
   ) {
-    daemon.request(verb, id, asked: asked, then: answer)
+    requests.request(verb, id, asked: asked, occasion: occasion, then: answer)
   }
 
-  func note(problem: String, of id: WorkerID) { daemon.restarts.note(problem: problem, of: id) }
+  func record(problem: String, of id: WorkerID) { restarts.record(problem: problem, of: id) }
 }

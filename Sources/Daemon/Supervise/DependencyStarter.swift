@@ -32,9 +32,10 @@ protocol DependencyHost: AnyObject {
   func standing(of id: WorkerID) -> DependencyStanding
   /// - Parameter asked: when; `nil`: now.
   func request(
-    _ verb: Request.Verb, _ id: WorkerID, asked: Instant?, then answer: @escaping (Answer) -> Void)
+    _ verb: Request.Verb, _ id: WorkerID, asked: Instant?, occasion: Request.Occasion?,
+    then answer: @escaping (Answer) -> Void)
   /// Why it isn't started.
-  func note(problem: String, of id: WorkerID)
+  func record(problem: String, of id: WorkerID)
 }
 
 /// `depends_on:`. A worker is started when those that it needs have come far enough, which are started
@@ -46,6 +47,7 @@ final class DependencyStarter {
     var verb: Request.Verb
     /// When it was asked for.
     var asked: Instant
+    var occasion: Request.Occasion?
     var answers: [(Answer) -> Void]
     /// Asked to start for it: their end, now, is final.
     var started: Set<WorkerID> = []
@@ -62,21 +64,23 @@ final class DependencyStarter {
   ///
   /// - Parameter verb: `restart` displaces no other worker from the foreground.
   func start(
-    _ id: WorkerID, _ verb: Request.Verb = .start, then answer: @escaping (Answer) -> Void
+    _ id: WorkerID, _ verb: Request.Verb = .start, occasion: Request.Occasion? = nil,
+    then answer: @escaping (Answer) -> Void
   ) {
     let (dependencies, own) = (host.dependencies(of: id), host.standing(of: id))
     guard !dependencies.isEmpty, own.state == .terminated, !own.isAdopting else {
-      return host.request(verb, id, asked: nil, then: answer)
+      return host.request(verb, id, asked: nil, occasion: occasion, then: answer)
     }
     if waits[id] != nil {
       if verb == .start {
         waits[id]?.verb = .start
         waits[id]?.asked = host.now
+        waits[id]?.occasion = occasion
       }
       waits[id]?.answers.append(answer)
       return
     }
-    waits[id] = Wait(verb: verb, asked: host.now, answers: [answer])
+    waits[id] = Wait(verb: verb, asked: host.now, occasion: occasion, answers: [answer])
     for dependency in dependencies { startIfNeeded(dependency, for: id) }
     advance()
   }
@@ -88,7 +92,7 @@ final class DependencyStarter {
       !standing.willRestart
     else { return }
     waits[id]?.started.insert(other)
-    start(other, .restart) { [unowned self] answer in
+    start(other, .restart, occasion: .dependency) { [unowned self] answer in
       let standing = host.standing(of: other)
       guard answer.code != .done, !standing.isAlive, !standing.willRestart else { return }
       // One that ends quickly may have done all that is asked of it.
@@ -113,20 +117,20 @@ final class DependencyStarter {
         guard wasStopped(dependency, wait) else { return }
         conclude(id, "\(dependency.worker) was stopped")
       case .impossible:
-        let why = host.standing(of: WorkerID(dependency.worker)).lastExit ?? "it has ended"
+        let why = host.standing(of: WorkerID(dependency.worker)).lastExit ?? "exit status unknown"
         conclude(id, "\(dependency.worker) has ended: \(why)")
       }
       return
     }
     waits[id] = nil
-    host.request(wait.verb, id, asked: wait.asked) { answer in
+    host.request(wait.verb, id, asked: wait.asked, occasion: wait.occasion) { answer in
       for each in wait.answers { each(answer) }
     }
   }
 
   private func conclude(_ id: WorkerID, _ why: String) {
-    let text = "\(id) isn't started, because it depends on a worker that failed: \(why)"
-    host.note(problem: "not started: \(why)", of: id)
+    let text = "\(id) is not started: a worker that it depends on failed: \(why)"
+    host.record(problem: "not started: \(why)", of: id)
     for each in waits.removeValue(forKey: id)?.answers ?? [] { each(Answer(.failed, text)) }
     advance()
   }

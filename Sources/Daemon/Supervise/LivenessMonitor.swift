@@ -42,12 +42,18 @@ protocol LivenessHost: QuestionHost {
 final class LivenessMonitor {
   /// From an answer until the worker has let go of the connection.
   static let settling = Duration.milliseconds(100)
+  /// For the outcome of a look, and of a question after its time-out. Only a lost outcome takes longer.
+  static let patience = Duration.seconds(15)
 
   private let timers: any Timers
   private let host: any LivenessHost
   private var state: ProbeState
   private var dropQuestion: (() -> Void)?
+  /// Of the next question.
   private var timer: EventLoop.Token?
+  private var operations = OperationCount()
+  /// Of the look or the question that is under way.
+  private var deadline: EventLoop.Token?
   /// It is falling asleep, or sleeps.
   private var isPaused = true
   private var isOver = false
@@ -61,7 +67,7 @@ final class LivenessMonitor {
 
   var probe: Policy.Probe { state.probe }
 
-  init(_ probe: Policy.Probe, _ timers: any Timers, _ host: any LivenessHost) {
+  init(_ probe: Policy.Probe, timers: any Timers, host: any LivenessHost) {
     self.timers = timers
     self.host = host
     state = ProbeState(probe, for: .liveness)
@@ -76,7 +82,9 @@ final class LivenessMonitor {
   func runs(since start: Instant) {
     isPaused = false
     guard !isOver, timer == nil, !isAsking else { return }
-    state.resumed()
+    // What was found before is forgotten. A worker that still fails is reported again: the engine takes no notice of
+    // a failure that is reported while the worker falls asleep.
+    state = ProbeState(probe, for: .liveness)
     schedule(at: state.firstQuestion(after: start))
   }
 
@@ -90,15 +98,22 @@ final class LivenessMonitor {
   /// It sleeps, or is on its way from sleep.
   func rest() {
     pause()
-    guard let dropQuestion else { return }
-    self.dropQuestion = nil
+    guard dropQuestion != nil else { return }
     isAsking = false
-    dropQuestion()
+    dropTheQuestion()
+    stopWaiting()
+  }
+
+  private func dropTheQuestion() {
+    let drop = dropQuestion
+    dropQuestion = nil
+    drop?()
   }
 
   /// The run is over, or the probe is another one.
   func end() {
     rest()
+    stopWaiting()
     isOver = true
     isAsking = false
     isSettling = false
@@ -114,10 +129,11 @@ final class LivenessMonitor {
   private func questionIsDue() {
     guard host.watchesTraffic, host.mayBeAsked else { return putQuestion() }
     // What came before the question counts.
-    host.lookAtTraffic { [weak self] hasTraffic in
-      guard let self, !isOver else { return }
-      if hasTraffic { host.wasActive() }
-      if timer == nil, !isAsking, !isPaused { putQuestion() }
+    begin(within: Self.patience) {
+      $0.lookAtTraffic(then: $1)
+    } then: {
+      if $1 == true { $0.host.wasActive() }
+      if $0.timer == nil, !$0.isAsking, !$0.isPaused { $0.putQuestion() }
     }
   }
 
@@ -129,41 +145,47 @@ final class LivenessMonitor {
       return
     }
     isAsking = true
-    dropQuestion = host.ask(probe) { [weak self] outcome in
-      self?.dropQuestion = nil
-      self?.settle(outcome, askedAt)
+    begin(within: probe.timeout + Self.patience) { [self] host, done in
+      dropQuestion = host.ask(probe, then: done)
+    } then: { monitor, outcome in
+      if outcome == nil { monitor.dropTheQuestion() }
+      monitor.dropQuestion = nil
+      monitor.waitOutOwnTraffic(outcome, askedAt)
     }
   }
 
-  private func settle(_ outcome: ProbeRunner.Outcome, _ askedAt: Instant) {
-    timers.after(Self.settling) { [weak self] in
-      guard let self, isAsking else { return }
+  private func waitOutOwnTraffic(_ outcome: ProbeRunner.Outcome?, _ askedAt: Instant) {
+    begin(within: Self.settling) { (_, _: @escaping (()) -> Void) in
+    } then: { monitor, _ in
       // What came with the question doesn't count.
-      guard host.watchesTraffic else { return answered(outcome, askedAt) }
-      isSettling = true
-      host.lookAtTraffic { [weak self] _ in
-        guard let self, isSettling else { return }
-        answered(outcome, askedAt)
+      guard monitor.host.watchesTraffic else { return monitor.answered(outcome, askedAt) }
+      monitor.isSettling = true
+      monitor.begin(within: Self.patience) {
+        $0.lookAtTraffic(then: $1)
+      } then: { monitor, _ in
+        monitor.answered(outcome, askedAt)
       }
     }
   }
 
-  private func answered(_ outcome: ProbeRunner.Outcome, _ askedAt: Instant) {
+  private func answered(_ outcome: ProbeRunner.Outcome?, _ askedAt: Instant) {
     isAsking = false
     isSettling = false
-    take(outcome, askedAt)
+    apply(outcome, askedAt)
     host.questionHasEnded()
   }
 
-  private func take(_ outcome: ProbeRunner.Outcome, _ askedAt: Instant) {
-    let verdict: ProbeState.Verdict?
+  /// - Parameter outcome: nil: it was lost, which says nothing of the worker.
+  private func apply(_ outcome: ProbeRunner.Outcome?, _ askedAt: Instant) {
+    var verdict: ProbeState.Verdict?
     switch outcome {
+    case nil: break
     case .success:
       lastFailure = nil
-      verdict = state.take(success: true)
+      verdict = state.record(success: true)
     case .failure(let why):
       lastFailure = why
-      verdict = state.take(success: false)
+      verdict = state.record(success: false)
     }
     if !isPaused {
       schedule(at: state.nextQuestion(after: askedAt, answeredAt: timers.now))
@@ -171,6 +193,33 @@ final class LivenessMonitor {
     guard verdict == .failing, let lastFailure else { return }
     let count = probe.failureThreshold
     let often = count == 1 ? "" : " \(count) times in a row"
-    host.isUnhealthy("its liveness probe failed\(often): \(lastFailure)")
+    host.isUnhealthy("liveness probe failed\(often): \(lastFailure)")
+  }
+
+  /// `then` is called once: with the outcome, or with nil at the deadline. It isn't called when something else has
+  /// begun, or the run is over.
+  private func begin<Outcome>(
+    within limit: Duration,
+    _ work: (any LivenessHost, @escaping (Outcome) -> Void) -> Void,
+    then: @escaping (LivenessMonitor, Outcome?) -> Void
+  ) {
+    stopWaiting()
+    let number = operations.begin()
+    let take: (Outcome?) -> Void = { [weak self] outcome in
+      guard let self, operations.isLatest(number) else { return }
+      stopWaiting()
+      then(self, outcome)
+    }
+    deadline = timers.after(limit) { [weak self] in
+      self?.deadline = nil
+      take(nil)
+    }
+    work(host) { take($0) }
+  }
+
+  private func stopWaiting() {
+    if let deadline { timers.cancel(deadline) }
+    deadline = nil
+    _ = operations.begin()
   }
 }

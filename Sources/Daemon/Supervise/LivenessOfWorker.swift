@@ -6,14 +6,14 @@ import Supervision
 final class LivenessOfWorker: LivenessHost {
   private unowned let supervisor: LivenessSupervisor
   private let driver: EngineDriver
-  private let probes: ProbeAsker
+  private let probes: any ProbeQuestions
   private let activity: ActivitySampler
   private weak var runtime: WorkerUnit?
   private let process: WorkerProcess
 
   init(
-    _ supervisor: LivenessSupervisor, _ driver: EngineDriver, _ probes: ProbeAsker,
-    _ activity: ActivitySampler, _ runtime: WorkerUnit, _ process: WorkerProcess
+    supervisor: LivenessSupervisor, driver: EngineDriver, probes: any ProbeQuestions,
+    activity: ActivitySampler, runtime: WorkerUnit, process: WorkerProcess
   ) {
     self.supervisor = supervisor
     self.driver = driver
@@ -35,8 +35,7 @@ final class LivenessOfWorker: LivenessHost {
   func ask(
     _ probe: Policy.Probe, then answer: @escaping (ProbeRunner.Outcome) -> Void
   ) -> () -> Void {
-    let question = probes.ask(probe, process, then: answer)
-    return { [probes] in probes.drop(question) }
+    probes.put(probe, to: process, then: answer)
   }
 
   func lookAtTraffic(then: @escaping (_ hasTraffic: Bool) -> Void) {

@@ -7,13 +7,13 @@ import Supervision
 final class LivenessSupervisor {
   private let timers: any Timers
   private let driver: EngineDriver
-  private let probes: ProbeAsker
+  private let probes: any ProbeQuestions
   private let activity: ActivitySampler
   private let launchedAt: (WorkerID) -> Instant
 
   init(
-    _ timers: any Timers, _ driver: EngineDriver, _ probes: ProbeAsker, _ activity: ActivitySampler,
-    launchedAt: @escaping (WorkerID) -> Instant
+    timers: any Timers, driver: EngineDriver, probes: any ProbeQuestions,
+    activity: ActivitySampler, launchedAt: @escaping (WorkerID) -> Instant
   ) {
     self.timers = timers
     self.driver = driver
@@ -24,7 +24,9 @@ final class LivenessSupervisor {
 
   /// What is needed to ask in this run of a worker.
   func host(for runtime: WorkerUnit, _ process: WorkerProcess) -> LivenessOfWorker {
-    LivenessOfWorker(self, driver, probes, activity, runtime, process)
+    LivenessOfWorker(
+      supervisor: self, driver: driver, probes: probes, activity: activity, runtime: runtime,
+      process: process)
   }
 
   /// `transition`: nil: the configuration has changed.
@@ -35,7 +37,7 @@ final class LivenessSupervisor {
     else { return restLiveness(of: runtime, state) }
     if runtime.liveness?.probe != probe {
       restLiveness(of: runtime, .terminated)
-      runtime.liveness = LivenessMonitor(probe, timers, host(for: runtime, process))
+      runtime.liveness = LivenessMonitor(probe, timers: timers, host: host(for: runtime, process))
     }
     let wasAsleep = transition?.from == .resuming
     runtime.liveness?.runs(

@@ -40,19 +40,23 @@ final class OrderlyStop {
 
 /// What `OrderlyStop` gets of the daemon.
 final class OrderlyStopOfDaemon: OrderlyStopHost {
-  private unowned let daemon: Daemon
+  private let workers: WorkerRegistry
+  private let requests: WorkerRequests
 
-  init(_ daemon: Daemon) { self.daemon = daemon }
-
-  var alive: [WorkerID] { daemon.workers.keys.filter(daemon.isAlive) }
-
-  func needs(of id: WorkerID) -> [WorkerID] {
-    (daemon.workers[id]?.configuration.dependsOn ?? []).map { WorkerID($0.worker) }
+  init(_ workers: WorkerRegistry, _ requests: WorkerRequests) {
+    self.workers = workers
+    self.requests = requests
   }
 
-  func isExternal(_ id: WorkerID) -> Bool { daemon.workers[id]?.external != nil }
+  var alive: [WorkerID] { workers.keys.filter(requests.isAlive) }
+
+  func needs(of id: WorkerID) -> [WorkerID] {
+    (workers[id]?.configuration.dependsOn ?? []).map { WorkerID($0.worker) }
+  }
+
+  func isExternal(_ id: WorkerID) -> Bool { workers[id]?.external != nil }
 
   func stop(_ id: WorkerID, then answer: @escaping (Answer) -> Void) {
-    daemon.request(.stop, id, then: answer)
+    requests.request(.stop, id, then: answer)
   }
 }

@@ -15,9 +15,20 @@ final class Question {
   }
 }
 
+/// Asks the question of a probe. Tests hand in their own.
+protocol ProbeQuestions: AnyObject {
+  /// Asks once, and calls back with the answer, or the lack of one; never before this returns.
+  ///
+  /// - Returns: what drops the question: no answer comes then.
+  func put(
+    _ probe: Policy.Probe, to process: WorkerProcess,
+    then answer: @escaping (ProbeRunner.Outcome) -> Void
+  ) -> () -> Void
+}
+
 /// Asks the questions of probes: `LivenessMonitor`, `ShedOverHTTP` and readiness say when. Belongs to the loop's
 /// thread.
-final class ProbeAsker {
+final class ProbeAsker: ProbeQuestions {
   private let timers: any Timers
   private let watches: any DescriptorWatches
   /// Those that are out.
@@ -50,6 +61,14 @@ final class ProbeAsker {
       follow(question)
     }
     return question
+  }
+
+  func put(
+    _ probe: Policy.Probe, to process: WorkerProcess,
+    then answer: @escaping (ProbeRunner.Outcome) -> Void
+  ) -> () -> Void {
+    let question = ask(probe, process, then: answer)
+    return { [weak self] in self?.drop(question) }
   }
 
   /// The answer isn't wanted any more.

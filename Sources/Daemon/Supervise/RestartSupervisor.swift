@@ -62,7 +62,7 @@ final class RestartSupervisor {
   // MARK: runs
 
   /// At each of a worker's transitions.
-  func note(_ transition: Transition) {
+  func record(_ transition: Transition) {
     let id = transition.worker
     guard histories[id] != nil else { return }
     switch transition.to {
@@ -77,19 +77,19 @@ final class RestartSupervisor {
   }
 
   /// A run that no daemon saw the end of.
-  func note(_ exit: ExitRecord, of id: WorkerID) { histories[id]?.note(exit) }
+  func record(_ exit: ExitRecord, of id: WorkerID) { histories[id]?.record(exit) }
 
   /// How many processes ran when the first one of the run had ended.
-  func note(leftBehind count: Int, by id: WorkerID) { histories[id]?.leftBehind = count }
+  func record(leftBehind count: Int, by id: WorkerID) { histories[id]?.leftBehind = count }
 
   /// Of the run whose end is noted next.
-  func note(footprint: ByteCount, lastWords: String?, of id: WorkerID) {
+  func record(footprint: ByteCount, lastWords: String?, of id: WorkerID) {
     histories[id]?.footprint = footprint
     histories[id]?.lastWords = lastWords
   }
 
   /// Why it isn't started; a clause.
-  func note(problem: String, of id: WorkerID) { histories[id]?.problem = problem }
+  func record(problem: String, of id: WorkerID) { histories[id]?.problem = problem }
 
   private func ended(_ id: WorkerID, _ cause: Cause) {
     var status = host.lastExit(of: id)
@@ -102,7 +102,7 @@ final class RestartSupervisor {
     let ran = timers.now - launchedAt(of: id)
     switch cause {
     case .requested, .released, .adopted, .added: break
-    case .pressure: endedForMemory(id, ran, terms.rules, cause.sentence)
+    case .pressure: endedForMemory(id, ran: ran, rules: terms.rules, why: cause.sentence)
     default:
       let decision = histories[id]?.rules.ended(
         succeeded: status == .exited(0), ran: ran, rules: terms.rules, at: timers.now)
@@ -116,7 +116,7 @@ final class RestartSupervisor {
     case .restart(let delay): restart(id, after: delay, why)
     case .giveUp(let restarts, let window):
       let text =
-        "given up after \(restarts) restarts within \(window.spoken): \(why); "
+        "not restarted after \(restarts) restarts within \(window.spoken): \(why); "
         + "start it with `dormouse start \(id)`"
       histories[id]?.problem = text
       host.log(.error, "\(id): \(text)")
@@ -126,7 +126,7 @@ final class RestartSupervisor {
   // MARK: restarts
 
   private func endedForMemory(
-    _ id: WorkerID, _ ran: Duration, _ rules: RestartRules, _ why: String
+    _ id: WorkerID, ran: Duration, rules: RestartRules, why: String
   ) {
     guard rules.condition == .always || rules.condition == .unlessStopped else { return }
     if ran > rules.backoff.max { histories[id]?.memoryStreak = 0 }
@@ -161,7 +161,7 @@ final class RestartSupervisor {
     histories[id]?.timer = timers.after(delay) { [unowned self] in
       restartIsDue(id, why, forMemory: forMemory)
     }
-    host.log(.notice, "\(id): started again in \(delay.spoken): \(why)")
+    host.log(.notice, "\(id): restarts in \(delay.spoken): \(why)")
   }
 
   private func restartIsDue(_ id: WorkerID, _ why: String, forMemory: Bool) {
@@ -238,16 +238,16 @@ final class RestartSupervisor {
     let ran = (timers.now - history.launchedAt).spoken
     if cause == .exited(.exited(0)), history.leftBehind == 0 {
       return answerWatchers(
-        of: id, with: Answer(.done, "\(id) has ended already, with status 0, after \(ran)"))
+        of: id, with: Answer(.done, "\(id) has already ended: exited with status 0 after \(ran)"))
     }
     var text = "\(id) ended \(ran) after its launch: \(cause.sentence)"
     if history.leftBehind > 0 {
       text +=
-        ", and left processes behind, which were ended with it; if it puts itself into the "
-        + "background, start it with its option against that"
+        ", and its other processes were ended with it; if the program puts itself into the "
+        + "background, use its option that prevents that"
     }
     if case .backingOff(let due, _) = history.plan {
-      text += "; it is started again in \((due - timers.now).spoken)"
+      text += "; it restarts in \((due - timers.now).spoken)"
     }
     answerWatchers(of: id, with: Answer(.failed, text + lastWords(of: id)))
   }
@@ -283,6 +283,6 @@ final class RestartSupervisor {
   func lastWords(of id: WorkerID) -> String {
     guard host.state(of: id) == .terminated, let words = histories[id]?.exits.last?.lastWords
     else { return "" }
-    return ". Its last words: \(words) (`dormouse logs \(id)` has the others)"
+    return "; last output: \(words) (`dormouse logs \(id)` shows all)"
   }
 }

@@ -3,19 +3,35 @@ import Policy
 
 /// What `RestartSupervisor` gets of the daemon.
 final class RestartsOfDaemon: RestartHost {
-  private unowned let daemon: Daemon
+  /// Starts a worker after those that it depends on.
+  typealias Start = (WorkerID, _ answer: @escaping (Answer) -> Void) -> Void
 
-  init(_ daemon: Daemon) { self.daemon = daemon }
+  private let phase: DaemonPhase
+  private let driver: EngineDriver
+  private let workers: WorkerRegistry
+  private let daemonLog: DaemonLog
+  private let start: Start
 
-  var isClosing: Bool { daemon.isEnding || daemon.isLeaving }
-  var pressure: PressureLevel { daemon.engine.pressure }
+  init(
+    phase: DaemonPhase, driver: EngineDriver, workers: WorkerRegistry, log: DaemonLog,
+    start: @escaping Start
+  ) {
+    self.phase = phase
+    self.driver = driver
+    self.workers = workers
+    daemonLog = log
+    self.start = start
+  }
 
-  func state(of id: WorkerID) -> WorkerState? { daemon.engine.state(of: id) }
+  var isClosing: Bool { phase.isClosing }
+  var pressure: PressureLevel { driver.state.pressure }
 
-  func lastExit(of id: WorkerID) -> ExitStatus? { daemon.engine.snapshot(of: id)?.lastExit }
+  func state(of id: WorkerID) -> WorkerState? { driver.state.state(of: id) }
+
+  func lastExit(of id: WorkerID) -> ExitStatus? { driver.state.snapshot(of: id)?.lastExit }
 
   func terms(of id: WorkerID) -> RestartTerms? {
-    daemon.workers[id].map {
+    workers[id].map {
       RestartTerms(
         rules: $0.configuration.restart, importance: $0.configuration.importance,
         isExternal: $0.external != nil)
@@ -23,35 +39,44 @@ final class RestartsOfDaemon: RestartHost {
   }
 
   func start(_ id: WorkerID, then answer: @escaping (Answer) -> Void) {
-    daemon.dependencyStarter.start(id, .restart, then: answer)
+    start(id, answer)
   }
 
-  func log(_ priority: DaemonLog.Priority, _ text: String) { daemon.log(priority, text) }
+  func log(_ priority: DaemonLog.Priority, _ text: String) { daemonLog(priority, text) }
 }
 
 /// What `WorkerSupervision` gets of the daemon.
 final class SupervisionOfDaemon: SupervisionHost {
-  private unowned let daemon: Daemon
+  private let workers: WorkerRegistry
+  private let reloads: WorkerReloads
+  private let liveness: LivenessSupervisor
+  private let listening: ListeningSockets
 
-  init(_ daemon: Daemon) { self.daemon = daemon }
+  init(
+    workers: WorkerRegistry, reloads: WorkerReloads, liveness: LivenessSupervisor,
+    listening: ListeningSockets
+  ) {
+    self.workers = workers
+    self.reloads = reloads
+    self.liveness = liveness
+    self.listening = listening
+  }
 
   func dropStore(of id: WorkerID) {
-    daemon.workers[id]?.stored?.wasStopped()
+    workers[id]?.stored?.wasStopped()
   }
 
-  func hasEnded(_ id: WorkerID, _ cause: Cause) { daemon.reloads.workerHasEnded(id, cause) }
+  func hasEnded(_ id: WorkerID, _ cause: Cause) { reloads.workerHasEnded(id, cause) }
 
   func followLiveness(of id: WorkerID, _ transition: Transition?) {
-    if let runtime = daemon.workers[id] {
-      daemon.senses.liveness.followLiveness(of: runtime, transition)
-    }
+    if let runtime = workers[id] { liveness.followLiveness(of: runtime, transition) }
   }
 
-  func forgetTraffic(of id: WorkerID) { daemon.workers[id]?.traffic = nil }
+  func forgetTraffic(of id: WorkerID) { workers[id]?.traffic = nil }
 
   func remove(_ id: WorkerID) {
     // Sockets that were still being opened when it was no longer declared.
-    if let runtime = daemon.workers[id] { daemon.listening.closeListeners(of: runtime) }
-    daemon.workers[id] = nil
+    if let runtime = workers[id] { listening.closeListeners(of: runtime) }
+    workers[id] = nil
   }
 }

@@ -54,7 +54,7 @@ struct RunHistory {
 
   init(exits: [ExitRecord] = []) { self.exits = exits.suffix(Self.maxExits) }
 
-  mutating func note(_ exit: ExitRecord) {
+  mutating func record(_ exit: ExitRecord) {
     exits.append(exit)
     if exits.count > Self.maxExits { exits.removeFirst() }
   }
@@ -71,7 +71,7 @@ struct RunHistory {
   ///
   /// - Parameter time: seconds since 1970.
   mutating func end(_ cause: Cause, _ status: ExitStatus?, at time: Int64) {
-    note(
+    record(
       ExitRecord(
         at: time, why: cause.sentence, status: status, footprint: footprint, lastWords: lastWords))
     footprint = .zero

@@ -99,7 +99,7 @@ final class ScheduleMonitor {
     let lines = plan.sorted { $0.key < $1.key }.map { "\($0.value) \($0.key)\n" }
     files.replace(path, with: lines.joined()) { [weak self] failure in
       if let failure {
-        self?.warn("when workers are to be woken can't be kept for later: \(failure)")
+        self?.warn("can't write the schedule of wakes: \(failure)")
       }
       self?.wakeOverdue()
     }
@@ -116,23 +116,31 @@ final class ScheduleMonitor {
 }
 
 extension ScheduleMonitor {
-  convenience init(_ daemon: Daemon) {
+  convenience init(
+    services: Services, state: StateDirectory, driver: EngineDriver,
+    workers: WorkerRegistry, returning: ReturningWorkers
+  ) {
     self.init(
-      path: daemon.state.path + "/schedule", timers: daemon.loop, files: daemon.stateFiles
-    ) { [workers = daemon.workers] in
+      path: state.path + "/schedule", timers: services.loop, files: services.stateFiles
+    ) {
       Dictionary(uniqueKeysWithValues: workers.map { ($0, $1.configuration.wakeAt) })
-    } wake: { [unowned daemon] in
-      Self.wake($0, daemon)
-    } warn: { [log = daemon.log] in
+    } wake: {
+      Self.wake($0, driver: driver, workers: workers, returning: returning)
+    } warn: { [log = services.log] in
       log(.warning, $0)
     }
   }
 
-  private static func wake(_ id: WorkerID, _ daemon: Daemon) {
-    guard let runtime = daemon.workers[id] else { return }
-    if daemon.survivors.whenBack(id, { [unowned daemon] in wake(id, daemon) }) { return }
-    guard daemon.engine.state(of: id)?.sleeps == true else { return }
+  private static func wake(
+    _ id: WorkerID, driver: EngineDriver, workers: WorkerRegistry, returning: ReturningWorkers
+  ) {
+    guard let runtime = workers[id] else { return }
+    if returning.whenBack(id, { wake(id, driver: driver, workers: workers, returning: returning) })
+    {
+      return
+    }
+    guard driver.state.state(of: id)?.sleeps == true else { return }
     let lines = runtime.configuration.wakeAt.map(\.text).joined(separator: ", ")
-    daemon.driver.send(.wakeNeeded(id, "its schedule (\(lines))"))
+    driver.send(.wakeNeeded(id, "its schedule (\(lines))"))
   }
 }

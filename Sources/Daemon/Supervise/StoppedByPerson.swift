@@ -25,7 +25,7 @@ final class StoppedByPerson {
     if isStopped { names.insert(id.name) } else { names.remove(id.name) }
     let text = names.sorted().map { $0 + "\n" }.joined()
     files.replace(path, with: text) { failure in
-      if let failure { warn("\(id): that it was stopped can't be kept for later: \(failure)") }
+      if let failure { warn("\(id): can't record that it was stopped: \(failure)") }
     }
   }
 }

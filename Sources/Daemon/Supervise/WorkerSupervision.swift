@@ -21,7 +21,7 @@ final class WorkerSupervision {
   private let starter: DependencyStarter
   private let host: any SupervisionHost
 
-  init(_ restarts: RestartSupervisor, _ starter: DependencyStarter, _ host: any SupervisionHost) {
+  init(restarts: RestartSupervisor, starter: DependencyStarter, host: any SupervisionHost) {
     self.restarts = restarts
     self.starter = starter
     self.host = host
@@ -30,7 +30,7 @@ final class WorkerSupervision {
   /// At each transition of a worker that is in the registry.
   func supervise(_ transition: Transition) {
     let id = transition.worker
-    restarts.note(transition)
+    restarts.record(transition)
     if transition.to == .terminated, transition.from != .terminated {
       if case .requested = transition.cause { host.dropStore(of: id) }
       host.hasEnded(id, transition.cause)

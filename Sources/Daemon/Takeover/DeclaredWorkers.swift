@@ -14,7 +14,9 @@ protocol DeclaredHost: AnyObject {
   /// A person has stopped it, and it is to stay so over the daemon's starts.
   func wasStoppedByPerson(_ id: WorkerID) -> Bool
   /// Starts it after the workers that it depends on.
-  func start(_ id: WorkerID, _ verb: Request.Verb, then answer: @escaping (Answer) -> Void)
+  func start(
+    _ id: WorkerID, _ verb: Request.Verb, occasion: Request.Occasion,
+    then answer: @escaping (Answer) -> Void)
   func log(_ priority: DaemonLog.Priority, _ text: String)
 }
 
@@ -23,16 +25,16 @@ protocol DeclaredHost: AnyObject {
 final class DeclaredWorkers {
   private let driver: EngineDriver
   private let workers: WorkerRegistry
-  private let survivors: SurvivorAdoption
+  private let returning: ReturningWorkers
   private let host: any DeclaredHost
 
   init(
-    _ driver: EngineDriver, _ workers: WorkerRegistry, _ survivors: SurvivorAdoption,
+    driver: EngineDriver, workers: WorkerRegistry, returning: ReturningWorkers,
     host: any DeclaredHost
   ) {
     self.driver = driver
     self.workers = workers
-    self.survivors = survivors
+    self.returning = returning
     self.host = host
   }
 
@@ -53,22 +55,22 @@ final class DeclaredWorkers {
   func startWorkers(_ configurations: [WorkerConfiguration]) {
     // A worker of an earlier daemon that is in front stays there: it is adopted before others start.
     let verb: Request.Verb = hasFront ? .restart : .start
-    let front = workers.values.first { $0.returnsToFront && survivors.isAdopting($0.id) }?.id
+    let front = workers.values.first { $0.returnsToFront && returning.isAdopting($0.id) }?.id
     for configuration in Self.inStartingOrder(configurations) where configuration.autostart {
       let id = WorkerID(configuration.name)
       if configuration.restart.condition == .unlessStopped, host.wasStoppedByPerson(id) {
         host.log(
-          .notice, "\(configuration.name): stays stopped, as it was told to (unless-stopped)")
+          .notice, "\(configuration.name): stays stopped (restart: unless-stopped)")
         continue
       }
       let waits =
         front.map { front in
           front != id
-            && survivors.whenBack(front) { [unowned self] in
-              if !host.isClosing { startAutomatically(id, verb) }
+            && returning.whenBack(front) { [unowned self] in
+              if !host.isClosing { startAutomatically(id, verb: verb) }
             }
         } ?? false
-      if !waits { startAutomatically(id, verb) }
+      if !waits { startAutomatically(id, verb: verb) }
     }
   }
 
@@ -79,9 +81,11 @@ final class DeclaredWorkers {
     }
   }
 
-  func startAutomatically(_ id: WorkerID, _ verb: Request.Verb = .start) {
+  func startAutomatically(
+    _ id: WorkerID, verb: Request.Verb = .start, occasion: Request.Occasion = .autostart
+  ) {
     guard driver.state.state(of: id) == .terminated else { return }
-    host.start(id, verb) { [host] answer in
+    host.start(id, verb, occasion: occasion) { [host] answer in
       if answer.code != .done { host.log(.error, answer.text) }
     }
   }
@@ -104,26 +108,41 @@ final class DeclaredWorkers {
 
 /// What it gets of the daemon.
 final class DeclaredOfDaemon: DeclaredHost {
-  private unowned let daemon: Daemon
+  struct Parts {
+    let phase: DaemonPhase
+    /// The daemon's own.
+    let environment: [String: String]
+    let restarts: RestartSupervisor
+    let learnedMemory: LearnedMemoryKeeper
+    let wrappers: RegisteredWrappers
+    let stoppedByPerson: StoppedByPerson
+    let starter: DependencyStarter
+    let log: DaemonLog
+  }
 
-  init(_ daemon: Daemon) { self.daemon = daemon }
+  private let parts: Parts
 
-  var isClosing: Bool { daemon.ending.isClosing }
+  init(_ parts: Parts) { self.parts = parts }
+
+  var isClosing: Bool { parts.phase.isClosing }
 
   func environment(of configuration: WorkerConfiguration) -> [String: String] {
-    daemon.settings.environment.merging(configuration.environment) { $1 }
+    parts.environment.merging(configuration.environment) { $1 }
   }
 
   func willAdd(_ id: WorkerID) {
-    daemon.restarts.add(id, exits: daemon.learnedMemory.rememberedExits(of: id))
-    daemon.wrappers.giveUp(id)
+    parts.restarts.add(id, exits: parts.learnedMemory.rememberedExits(of: id))
+    parts.wrappers.giveUp(id)
   }
 
-  func wasStoppedByPerson(_ id: WorkerID) -> Bool { daemon.stoppedByPerson.contains(id) }
+  func wasStoppedByPerson(_ id: WorkerID) -> Bool { parts.stoppedByPerson.contains(id) }
 
-  func start(_ id: WorkerID, _ verb: Request.Verb, then answer: @escaping (Answer) -> Void) {
-    daemon.dependencyStarter.start(id, verb, then: answer)
+  func start(
+    _ id: WorkerID, _ verb: Request.Verb, occasion: Request.Occasion,
+    then answer: @escaping (Answer) -> Void
+  ) {
+    parts.starter.start(id, verb, occasion: occasion, then: answer)
   }
 
-  func log(_ priority: DaemonLog.Priority, _ text: String) { daemon.log(priority, text) }
+  func log(_ priority: DaemonLog.Priority, _ text: String) { parts.log(priority, text) }
 }

@@ -77,25 +77,29 @@ final class KeeperStarter<Means: KeeperMeans> {
         sleepers[id.name, default: [:]][process] = memory
       }
     }
-    Self.startWhereMissing(process, means, sleepers, handover)
+    Self.startWhereMissing(process, means: means, sleepers: sleepers, handover: handover)
   }
 
   /// What has to be done before a hibernation, on its thread: starting the keeper waits until its program
   /// runs.
   func startKeeperWhereMissing() -> @Sendable () -> Void {
     guard isNeeded else { return {} }
-    return { [process, means] in Self.startWhereMissing(process, means, [:], nil) }
+    return { [process, means] in
+      Self.startWhereMissing(process, means: means, sleepers: [:], handover: nil)
+    }
   }
 
   private static func startWhereMissing(
-    _ process: HelperProcess<Means.Keeper>, _ means: Means, _ sleepers: Sleepers,
-    _ handover: Means.Handover?
+    _ process: HelperProcess<Means.Keeper>, means: Means, sleepers: Sleepers,
+    handover: Means.Handover?
   ) {
     process.startWhereMissing {
       means.use($0, taking: sleepers, from: handover)
     } refusal: { error in
       means.log(
-        .error, "no keeper for what a later daemon needs, so workers aren't hibernated: \(error)")
+        .error,
+        "no worker is hibernated: can't start the keeper that hands memory to the next daemon: \(error)"
+      )
     }
   }
 }
@@ -130,7 +134,7 @@ struct DescriptorKeeperMeans: KeeperMeans {
     from handover: HandedOver?
   ) {
     hibernation.set(keeper, taking: taking, from: handover) { [daemonLog] error in
-      daemonLog(.error, "a later daemon can't bring sleepers back: \(error)")
+      daemonLog(.error, "a later daemon can't restore sleeping workers: \(error)")
     }
   }
 

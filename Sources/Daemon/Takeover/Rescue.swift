@@ -20,6 +20,8 @@ public struct Rescue {
     /// One sentence.
     public var text: String
     public var isFailure: Bool
+    /// nil: it isn't known which.
+    public var worker: String?
   }
 
   /// Takes the state directory's lock, which a running daemon holds.
@@ -45,12 +47,13 @@ public struct Rescue {
     do throws(WorkerRecordError) {
       let found = try records.loadAll()
       for record in found.records where record.isAlive(bootID: bootID) {
-        let outcome = recover(record)
+        var outcome = recover(record)
+        outcome.worker = record.name
         if outcome.isFailure { allAreAwake = false }
         tell(outcome)
       }
       for failure in found.failures { tell(Outcome(text: "\(failure)", isFailure: true)) }
-    } catch { tell(Outcome(text: "workers can't be looked for: \(error)", isFailure: true)) }
+    } catch { tell(Outcome(text: "can't look for workers: \(error)", isFailure: true)) }
   }
 
   private func recover(_ record: WorkerRecord) -> Outcome {
@@ -67,20 +70,21 @@ public struct Rescue {
           try WorkerCgroup(path: $0, isExternal: record.external != nil)
         }, memories: memories, waits: record.waits.map { TimedWaits($0) } ?? TimedWaits())
       if record.state == Self.hibernated, isAbsent(path) {
-        return end(record, target, "its image \(path) is gone, and its memory with it")
+        return end(record, target: target, why: "its image \(path) does not exist any more")
       }
       do throws(HibernationError) {
         let summary = try hibernator.recover(target, from: path, expecting: .of(record))
         return ran(record, restored: summary.restored)
       } catch {
         switch error.aftermath {
-        case .vanished: return Outcome(text: "\(name): had ended", isFailure: false)
-        case .unverifiable: return end(record, target, "\(error)")
+        case .vanished: return Outcome(text: "\(name): has already ended", isFailure: false)
+        case .unverifiable: return end(record, target: target, why: "\(error)")
         case .intact, .ineligible:
-          return Outcome(text: "\(name): can't be woken, and sleeps on: \(error)", isFailure: true)
+          return Outcome(
+            text: "\(name): can't be woken: \(error); it stays asleep", isFailure: true)
         }
       }
-    } catch { return Outcome(text: "\(name): can't be reached: \(error)", isFailure: true) }
+    } catch { return Outcome(text: "\(name): can't be woken: \(error)", isFailure: true) }
   }
 
   /// As the engine calls these states in a record.
@@ -89,32 +93,33 @@ public struct Rescue {
 
   private func ran(_ record: WorkerRecord, restored: UInt64) -> Outcome {
     var text = "\(record.name): runs as pid \(record.process.pid)"
-    if restored > 0 { text += ", \(restored >> 10) KB of its memory brought back" }
+    if restored > 0 { text += ", \(restored >> 10) KB of memory restored" }
     var awake = record
     awake.state = Self.running
     awake.imagePath = nil
     awake.imageMark = nil
     do throws(WorkerRecordError) { try records.save(awake) } catch {
       return Outcome(
-        text: "\(text); but a later daemon won't find it: \(error)", isFailure: true)
+        text: "\(text); a later daemon won't find it: \(error)", isFailure: true)
     }
     return Outcome(text: text, isFailure: false)
   }
 
   /// Its memory can't be verified: it never runs again.
   private func end(
-    _ record: WorkerRecord, _ target: HibernationTarget, _ why: String
+    _ record: WorkerRecord, target: HibernationTarget, why: String
   ) -> Outcome {
-    let text = "\(record.name): can't be brought back and is ended: \(why)"
+    let text = "\(record.name): terminated: its memory can't be restored: \(why)"
     do {
       if let cgroup = target.cgroup {
         try cgroup.kill()
+        // A group that isn't empty stays for the next daemon.
         if record.external == nil { try? cgroup.remove(until: Deadline(in: .seconds(2))) }
       } else {
         try ProcessTree.killAll(root: record.process, session: record.session)
       }
-    } catch { return Outcome(text: "\(text); but that failed: \(error)", isFailure: true) }
-    unlink(state.image(of: record.name))
+    } catch { return Outcome(text: "\(text); ending it failed: \(error)", isFailure: true) }
+    discardFile(state.image(of: record.name))
     records.remove(record.name)
     return Outcome(text: text, isFailure: true)
   }

@@ -27,10 +27,11 @@ struct ResumeChoice: Sendable {
 }
 
 extension CodedText {
-  /// For `status`.
+  /// For `status`: how its memory is restored.
   static func of(_ plan: RestorePlan) -> CodedText {
     plan.isLazy
-      ? CodedText("lazy", "lazy restore: \(plan.reason)")
-      : CodedText("eager", "eager, because \(plan.reason)")
+      ? CodedText("lazy", "lazily (\(plan.reason))") : .eager(plan.reason)
   }
+
+  static func eager(_ reason: String) -> CodedText { CodedText("eager", "in full (\(reason))") }
 }

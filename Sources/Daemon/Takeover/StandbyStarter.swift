@@ -37,7 +37,7 @@ final class StandbyStarter<Process: Sendable> {
         current = new
         use(new)
       case .done(.failure(let error)): log(.warning, "no standby pager: \(error)")
-      case .overdue: log(.warning, "no standby pager: its program didn't start within 10 s")
+      case .overdue: log(.warning, "no standby pager: its program did not start within 10 s")
       // A start is under way, which is enough.
       case .busy: break
       }
@@ -48,7 +48,7 @@ final class StandbyStarter<Process: Sendable> {
 extension StandbyStarter where Process == Standby {
   /// Of a `Standby`, which is this program again.
   static func pager(
-    _ jobs: LoopJobs, _ hibernation: HibernationService, _ log: DaemonLog, hasSuccessors: Bool
+    jobs: LoopJobs, hibernation: HibernationService, log: DaemonLog, hasSuccessors: Bool
   ) -> StandbyStarter {
     StandbyStarter(hasSuccessors: hasSuccessors) { then in
       jobs.run(about: "standby pager", within: .seconds(10)) {

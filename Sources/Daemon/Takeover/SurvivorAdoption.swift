@@ -12,37 +12,21 @@ final class SurvivorAdoption {
   private let driver: EngineDriver
   private let workers: WorkerRegistry
   private let timers: any Timers
+  private let returning: ReturningWorkers
   private let host: any SurvivorHost
-  /// Workers that are being brought back, and the requests that wait for that: until then the engine takes them
-  /// for terminated, and would start them a second time.
-  private var waiting: [WorkerID: [() -> Void]] = [:]
 
   /// A longer adoption is logged, and goes on.
   static let patience = Duration.seconds(60)
 
   init(
-    _ driver: EngineDriver, _ workers: WorkerRegistry, timers: any Timers,
-    host: any SurvivorHost
+    driver: EngineDriver, workers: WorkerRegistry, returning: ReturningWorkers,
+    timers: any Timers, host: any SurvivorHost
   ) {
     self.driver = driver
     self.workers = workers
+    self.returning = returning
     self.timers = timers
     self.host = host
-  }
-
-  // MARK: what there is
-
-  /// At least one is being brought back.
-  var isUnderWay: Bool { !waiting.isEmpty }
-
-  func isAdopting(_ id: WorkerID) -> Bool { waiting[id] != nil }
-
-  /// Calls `body` when the worker is back, or has ended; what was passed earlier is called before. False: it isn't
-  /// being brought back, and `body` is not called.
-  func whenBack(_ id: WorkerID, _ body: @escaping () -> Void) -> Bool {
-    guard waiting[id] != nil else { return false }
-    waiting[id]?.append(body)
-    return true
   }
 
   // MARK: adoption
@@ -52,7 +36,7 @@ final class SurvivorAdoption {
     let found: (records: [WorkerRecord], failures: [WorkerRecordError])
     do throws(WorkerRecordError) {
       found = try host.loadRecords()
-    } catch { return host.log(.error, "earlier workers can't be looked for: \(error)") }
+    } catch { return host.log(.error, "can't look for workers of an earlier daemon: \(error)") }
     for error in found.failures { host.log(.error, "\(error)") }
     for record in found.records {
       if host.describesRunning(record) { adopt(record) } else { forget(record) }
@@ -61,7 +45,7 @@ final class SurvivorAdoption {
   }
 
   private func forget(_ record: WorkerRecord) {
-    host.log(.notice, "\(record.name): ended while there was no daemon")
+    host.log(.notice, "\(record.name): ended while no daemon was running")
     host.forget(record)
   }
 
@@ -83,12 +67,12 @@ final class SurvivorAdoption {
       host.leaveAsleep(record, with: image)
       begin(id)
       host.watchInputs(of: record) { [unowned self] in
-        if let watch = $0 { sleepsOn(record, state, watch) }
+        if let watch = $0 { sleepsOn(record, state: state, watch: watch) }
         isOver(id)
       }
     case .withoutImage(let path):
       // A resume is written down before it begins, so its memory is still in the image.
-      let why = "its image \(path) is gone, and its memory with it"
+      let why = "its image \(path) does not exist any more"
       let error = HibernationError(.reading, why, aftermath: .unverifiable)
       recovered(record, SurvivorRecovery(result: .failure(error)))
     case .inDoubt:
@@ -103,12 +87,12 @@ final class SurvivorAdoption {
   }
 
   private func begin(_ id: WorkerID) {
-    waiting[id] = []
+    returning.begin(id)
     timers.after(Self.patience) { [weak self] in
-      guard let self, let requests = waiting[id]?.count else { return }
+      guard let self, let requests = returning.requestCount(id) else { return }
       host.log(
         .warning,
-        "\(id): its adoption takes longer than \(Self.patience.spoken); "
+        "\(id): adopting it takes longer than \(Self.patience.spoken); "
           + "requests that wait for it: \(requests)")
     }
   }
@@ -116,16 +100,16 @@ final class SurvivorAdoption {
   private func isOver(_ id: WorkerID) {
     // What the worker itself has said meanwhile is received first.
     host.isBack(id)
-    for request in waiting.removeValue(forKey: id) ?? [] { request() }
+    returning.isOver(id)
   }
 
   // MARK: outcomes
 
-  private func sleepsOn(_ record: WorkerRecord, _ state: WorkerState, _ watch: SurvivorWatch) {
+  private func sleepsOn(_ record: WorkerRecord, state: WorkerState, watch: SurvivorWatch) {
     let id = WorkerID(record.name)
     guard let runtime = workers[id] else { return }
     host.log(
-      .notice, "\(id): adopted, \(state.rawValue) as it was, pid \(record.process.pid)")
+      .notice, "\(id): adopted, still \(state.rawValue), pid \(record.process.pid)")
     driver.send(.adopted(id, runtime.profile, state))
     runtime.conversation?.offers.recount()
     host.save(id, state)
@@ -138,7 +122,7 @@ final class SurvivorAdoption {
     let dependsOnInputs =
       runtime.configuration.policy.foreground.mode == .activity || host.forbidsStrangers
     guard dependsOnInputs, let refusal = watch.refusal else { return nil }
-    return "its sockets can't be watched while it sleeps (\(refusal))"
+    return "can't watch its sockets while it sleeps (\(refusal))"
   }
 
   private func recovered(_ record: WorkerRecord, _ recovery: SurvivorRecovery) {
@@ -148,20 +132,20 @@ final class SurvivorAdoption {
     case .success(let memory):
       host.log(
         .notice,
-        "\(id): adopted, running again as pid \(record.process.pid)"
-          + (memory > .zero ? ", \(memory) of its memory brought back" : ""))
+        "\(id): adopted and woken, pid \(record.process.pid)"
+          + (memory > .zero ? ", \(memory) of memory restored" : ""))
       let place: WorkerState = runtime.returnsToFront ? .foreground : .background
       runtime.returnsToFront = false
       driver.send(.adopted(id, runtime.profile, place))
       host.save(id, driver.state.state(of: id) ?? place)
     case .failure(let error) where error.aftermath == .intact:
       // It sleeps on, and a later try with more rights may succeed.
-      host.log(.error, "\(id): adopted, but it can't be woken yet: \(error)")
+      host.log(.error, "\(id): adopted; it can't be woken yet: \(error)")
       host.staysAsleep(id, with: recovery.image)
       driver.send(
         .adopted(id, runtime.profile, recovery.image == nil ? .suspended : .hibernated))
     case .failure(let error):
-      host.log(.error, "\(id): can't be brought back and is ended: \(error)")
+      host.log(.error, "\(id): terminated: its memory can't be restored: \(error)")
       // Before the engine, which takes it for suspended, can want it awake.
       host.killUnverified(id)
       driver.send(.adopted(id, runtime.profile, .suspended))

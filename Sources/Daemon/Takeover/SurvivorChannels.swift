@@ -42,7 +42,7 @@ struct SurvivorChannels {
       }
       return socket
     } catch {
-      log(.warning, "\(record.name): adopted, but it can't talk to us: \(error)")
+      log(.warning, "\(record.name): adopted without its channels to the daemon: \(error)")
       return nil
     }
   }

@@ -13,8 +13,8 @@ struct SurvivorRemains {
 
   /// Of one whose record is there, and whose process isn't.
   func remove(_ record: WorkerRecord) {
-    unlink(state.image(of: record.name))
-    unlink(Hibernator.basePath(of: state.image(of: record.name)))
+    discardFile(state.image(of: record.name))
+    discardFile(Hibernator.basePath(of: state.image(of: record.name)))
     snapshots.remove(record.name)
     if record.bootID == bootID, record.external == nil { removeGroup(of: record) }
     records.remove(record.name)
@@ -23,7 +23,7 @@ struct SurvivorRemains {
   /// What is left in the group of a worker whose root process is gone goes with it, as it would have
   /// with a daemon. Only a group tells for sure who that is.
   private func removeGroup(of record: WorkerRecord) {
-    guard let path = record.cgroupPath, access(path, F_OK) == 0 else { return }
+    guard let path = record.cgroupPath, fileExists(path) else { return }
     do throws(CgroupError) {
       let group = try WorkerCgroup(path: path)
       try group.kill()
@@ -39,7 +39,7 @@ struct SurvivorRemains {
       guard let suffix = [".image", ".image.partial", ".image.base"].first(where: name.hasSuffix),
         !records.contains(String(name.dropLast(suffix.count)))
       else { continue }
-      unlink("\(state.images)/\(name)")
+      discardFile("\(state.images)/\(name)")
     }
     snapshots.removeAll { !records.contains($0) }
   }

@@ -8,15 +8,37 @@ import Supervision
 
 /// What `SurvivorAdoption` gets of the daemon.
 final class SurvivorsOfDaemon: SurvivorHost {
-  private unowned let daemon: Daemon
+  struct Parts {
+    let services: Services
+    let state: StateDirectory
+    let driver: EngineDriver
+    let workers: WorkerRegistry
+    let bootID: String
+    /// The daemon's own.
+    let environment: [String: String]
+    let recordWriter: WorkerRecordWriter
+    let learnedMemory: LearnedMemoryKeeper
+    let snapshots: SnapshotKeeper
+    let restarts: RestartSupervisor
+    let conversations: WorkerConversations
+    let planner: LaunchPlanner
+    let processes: ProcessHolder
+    let kernelKills: KernelKillWatch
+    let keeperStarter: KeeperStarter<DescriptorKeeperMeans>
+    let watchdogs: WatchdogReporter
+  }
+
+  private let parts: Parts
   private let remains: SurvivorRemains
 
-  init(_ daemon: Daemon) {
-    self.daemon = daemon
+  init(_ parts: Parts) {
+    self.parts = parts
     remains = SurvivorRemains(
-      state: daemon.state, records: daemon.records, snapshots: daemon.snapshots,
-      bootID: daemon.bootID, log: daemon.log)
+      state: parts.state, records: parts.services.records, snapshots: parts.snapshots,
+      bootID: parts.bootID, log: parts.services.log)
   }
+
+  private var services: Services { parts.services }
 
   // MARK: records
 
@@ -24,14 +46,14 @@ final class SurvivorsOfDaemon: SurvivorHost {
 
   func loadRecords() throws(WorkerRecordError) -> (
     records: [WorkerRecord], failures: [WorkerRecordError]
-  ) { try daemon.records.loadAll() }
+  ) { try services.records.loadAll() }
 
-  func describesRunning(_ record: WorkerRecord) -> Bool { record.isAlive(bootID: daemon.bootID) }
+  func describesRunning(_ record: WorkerRecord) -> Bool { record.isAlive(bootID: parts.bootID) }
 
   func forget(_ record: WorkerRecord) {
-    daemon.restarts.note(
+    parts.restarts.record(
       ExitRecord(
-        at: Int64(time(nil)), why: "it ended while there was no daemon", status: .unknown,
+        at: Int64(time(nil)), why: "ended while no daemon was running", status: .unknown,
         footprint: .zero),
       of: WorkerID(record.name))
     remains.remove(record)
@@ -40,7 +62,7 @@ final class SurvivorsOfDaemon: SurvivorHost {
   func removeOrphans() { remains.removeOrphans() }
 
   func save(_ id: WorkerID, _ state: WorkerState) {
-    if let runtime = daemon.workers[id] { daemon.saveRecord(runtime, state: state) }
+    if let runtime = parts.workers[id] { parts.recordWriter.save(runtime, state: state) }
   }
 
   // MARK: its process
@@ -51,24 +73,29 @@ final class SurvivorsOfDaemon: SurvivorHost {
       try WorkerCgroup(path: $0, isExternal: record.external != nil)
     }
     let channels = SurvivorChannels(
-      record: record, takesDescriptors: runtime.configuration.fdstore > 0, log: daemon.log)
-    daemon.conversations.makeConversation(runtime, over: channels.open())
+      record: record, takesDescriptors: runtime.configuration.fdstore > 0, log: services.log)
+    parts.conversations.makeConversation(runtime, over: channels.open())
     var plan = LaunchPlan(
       name: record.name, command: record.command, directory: record.directory,
       environment: runtime.environment, cgroup: cgroup, logPath: record.logPath,
       notifySocket: record.notifySocket, pressureWatch: record.pressureWatch)
     plan.workerSocket = record.workerSocket
-    daemon.launchPlanner.complete(adopted: &plan, of: runtime)
+    parts.planner.complete(adopted: &plan, of: runtime)
     let process = try WorkerProcess.adopt(record.process, plan: plan)
     giveBackMemories(to: process)
     try process.refreshMemory()
     if runtime.external != nil, cgroup != nil {
       runtime.external?.jobs = ManagerJobs(root: record.process, tree: try process.tree())
     }
-    try daemon.processHolder.attach(process, to: runtime)
-    runtime.launched = runtime.configuration
-    runtime.launched?.command = record.command
-    runtime.launched?.directory = record.directory
+    try parts.processes.attach(process, to: runtime)
+    parts.kernelKills.adopt(runtime)
+    runtime.noteLaunch()
+    if let launched = runtime.launched,
+      (launched.command, launched.directory) != (record.command, record.directory)
+    {
+      runtime.launched?.command = record.command
+      runtime.launched?.directory = record.directory
+    }
     // What it says before the engine knows it again would be lost: it waits in the socket.
     try runtime.conversation?.listen()
   }
@@ -76,16 +103,16 @@ final class SurvivorsOfDaemon: SurvivorHost {
   private func introduce(_ record: WorkerRecord) -> WorkerUnit {
     let id = WorkerID(record.name)
     let runtime =
-      daemon.workers[id]
+      parts.workers[id]
       ?? WorkerUnit(
         configuration: WorkerConfiguration(
           name: record.name, command: record.command, directory: record.directory,
-          importance: min(max(record.importance, 0), 100), policy: daemon.engine.policy),
-        environment: daemon.settings.environment, isDeclared: false)
-    if daemon.workers[id] == nil {
-      daemon.restarts.add(id, exits: daemon.learnedMemory.rememberedExits(of: id))
+          importance: min(max(record.importance, 0), 100), policy: parts.driver.state.policy),
+        environment: parts.environment, isDeclared: false)
+    if parts.workers[id] == nil {
+      parts.restarts.add(id, exits: parts.learnedMemory.rememberedExits(of: id))
     }
-    daemon.workers[id] = runtime
+    parts.workers[id] = runtime
     runtime.asleepSince = record.asleepSince.map { Instant(nanoseconds: $0) }
     runtime.watchdogInterval = record.watchdog.map { .nanoseconds($0) }
     if let waits = record.waits { runtime.waits = TimedWaits(waits) }
@@ -97,22 +124,22 @@ final class SurvivorsOfDaemon: SurvivorHost {
 
   /// What an earlier daemon had opened of it.
   private func giveBackMemories(to process: WorkerProcess) {
-    guard daemon.keeperStarter.hasKeptMemories else { return }
+    guard parts.keeperStarter.hasKeptMemories else { return }
     do throws(SystemCallError) {
       let processes = try process.tree().processes.map(\.identity)
-      for (owner, memory) in daemon.keeperStarter.keptMemories(of: processes) {
+      for (owner, memory) in parts.keeperStarter.keptMemories(of: processes) {
         process.hold(memory, of: owner)
       }
     } catch {
-      daemon.log(.warning, "its memory can't be taken over from an earlier daemon: \(error)")
+      services.log(.warning, "can't take over a worker's memory from an earlier daemon: \(error)")
     }
   }
 
   // MARK: its sleep
 
   func rest(of record: WorkerRecord) -> SurvivorRest {
-    guard let target = daemon.workers[WorkerID(record.name)]?.target() else { return .inDoubt }
-    let path = daemon.state.image(of: record.name)
+    guard let target = parts.workers[WorkerID(record.name)]?.target() else { return .inDoubt }
+    let path = parts.state.image(of: record.name)
     switch record.state {
     case WorkerState.hibernated.rawValue:
       guard Hibernator.isAtRest(target, on: path, expecting: .of(record)) else {
@@ -124,7 +151,7 @@ final class SurvivorsOfDaemon: SurvivorHost {
         ImageOnDisk(path: path, mark: mark, length: Hibernator.lengthOnDisk(of: path)))
     case WorkerState.suspended.rawValue:
       // A hibernation may have begun and not come to its record.
-      guard access(path, F_OK) != 0, access(path + ".partial", F_OK) != 0,
+      guard !fileExists(path), !fileExists(path + ".partial"),
         Hibernator.isAtRest(target, on: nil)
       else { return .inDoubt }
       return .asleep(.suspended, nil)
@@ -133,25 +160,25 @@ final class SurvivorsOfDaemon: SurvivorHost {
   }
 
   func leaveAsleep(_ record: WorkerRecord, with image: ImageOnDisk?) {
-    guard let runtime = daemon.workers[WorkerID(record.name)] else { return }
+    guard let runtime = parts.workers[WorkerID(record.name)] else { return }
     runtime.sleep?.adopt(asleepWith: image)
-    daemon.conversations.findOffersAgain(record, runtime)
+    parts.conversations.findOffersAgain(record, runtime)
   }
 
   func staysAsleep(_ id: WorkerID, with image: ImageOnDisk?) {
-    daemon.workers[id]?.sleep?.adopt(asleepWith: image)
+    parts.workers[id]?.sleep?.adopt(asleepWith: image)
   }
 
   func watchInputs(of record: WorkerRecord, then: @escaping (SurvivorWatch?) -> Void) {
     let id = WorkerID(record.name)
-    guard let runtime = daemon.workers[id], let target = runtime.target() else {
+    guard let runtime = parts.workers[id], let target = runtime.target() else {
       return isGone(then)
     }
     let ownChannels = runtime.ownChannels
     let answered = runtime.answeredPorts
     perform(runtime) {
-      [daemon] (done: @escaping @Sendable (Result<WakeSources, SystemCallError>) -> Void) in
-      daemon.mechanics.submit(about: id.name) {
+      [services] (done: @escaping @Sendable (Result<WakeSources, SystemCallError>) -> Void) in
+      services.mechanics.submit(about: id.name) {
         done(
           Result { () throws(SystemCallError) in
             let tree = try ProcessTree.discover(
@@ -159,26 +186,26 @@ final class SurvivorsOfDaemon: SurvivorHost {
             return try WakeSources(of: tree, ownChannels: ownChannels, answering: answered)
           })
       }
-    } then: { [daemon] sources in
-      guard let sources, daemon.workers[id] === runtime, runtime.process != nil else {
+    } then: { [workers = parts.workers] sources in
+      guard let sources, workers[id] === runtime, runtime.process != nil else {
         return then(nil)
       }
       runtime.wakeWatch?.listen(at: sources)
       if let alarm = record.alarm {
         runtime.wakeWatch?.timer.set(
-          at: Instant(nanoseconds: alarm), "a time of its own, set before")
+          at: Instant(nanoseconds: alarm), "its own timer")
       }
       then(SurvivorWatch(refusal: sources.refusal))
     }
   }
 
   func recover(_ record: WorkerRecord, then: @escaping (SurvivorRecovery?) -> Void) {
-    guard let runtime = daemon.workers[WorkerID(record.name)], let target = runtime.target() else {
+    guard let runtime = parts.workers[WorkerID(record.name)], let target = runtime.target() else {
       return isGone(then)
     }
-    let path = daemon.state.image(of: record.name)
-    perform(runtime) { [daemon] (done: @escaping @Sendable (SleepOfWorker.Recovered) -> Void) in
-      daemon.hibernation.recover(target, from: path, expecting: .of(record)) { result in
+    let path = parts.state.image(of: record.name)
+    perform(runtime) { [services] (done: @escaping @Sendable (SleepOfWorker.Recovered) -> Void) in
+      services.hibernation.recover(target, from: path, expecting: .of(record)) { result in
         done(SleepOfWorker.Recovered(result: result, length: Hibernator.lengthOnDisk(of: path)))
       }
     } then: { found in
@@ -199,9 +226,9 @@ final class SurvivorsOfDaemon: SurvivorHost {
   ) {
     guard let sleep = runtime.sleep else { return isGone(then) }
     var isTaken = false
-    sleep.perform { [daemon] (back: @escaping (Outcome) -> Void) in
+    sleep.perform { [services] (back: @escaping (Outcome) -> Void) in
       operation(
-        daemon.loopReturn.callback { outcome in
+        services.loopReturn.callback { outcome in
           back(outcome)
           if !isTaken { then(nil) }
         })
@@ -212,27 +239,27 @@ final class SurvivorsOfDaemon: SurvivorHost {
   }
 
   private func isGone<Outcome>(_ then: @escaping (Outcome?) -> Void) {
-    daemon.loop.after(.zero) { then(nil) }
+    services.loop.after(.zero) { then(nil) }
   }
 
-  func killUnverified(_ id: WorkerID) { daemon.workers[id]?.sleep?.killUnverified() }
+  func killUnverified(_ id: WorkerID) { parts.workers[id]?.sleep?.killUnverified() }
 
   // MARK: afterwards
 
   func isBack(_ id: WorkerID) {
-    guard let runtime = daemon.workers[id] else { return }
-    daemon.senses.watchdogs.startWatchdog(of: runtime)
+    guard let runtime = parts.workers[id] else { return }
+    parts.watchdogs.startWatchdog(of: runtime)
     guard let conversation = runtime.conversation else { return }
     do throws(SystemCallError) { try conversation.listenToConnections() } catch {
-      daemon.log(.warning, "\(id): adopted, but it can't talk to us: \(error)")
+      services.log(.warning, "\(id): adopted without its channels to the daemon: \(error)")
     }
   }
 
   func wakeForWhatWaits(_ id: WorkerID) {
-    daemon.workers[id]?.wakeWatch?.wakeForWhatWaits()
+    parts.workers[id]?.wakeWatch?.wakeForWhatWaits()
   }
 
-  func log(_ priority: DaemonLog.Priority, _ text: String) { daemon.log(priority, text) }
+  func log(_ priority: DaemonLog.Priority, _ text: String) { services.log(priority, text) }
 }
 
 extension ImageExpectation {

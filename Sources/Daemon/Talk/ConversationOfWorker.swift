@@ -6,20 +6,23 @@ import WorkerProtocol
 
 /// What a worker's `WorkerConversation` gets of the daemon, for one run.
 private final class ConversationOfWorker: ConversationHost {
-  private unowned let daemon: Daemon
-  private weak var runtime: WorkerUnit?
-  private let id: WorkerID
+  private let worker: WorkerHandle
+  private unowned let conversations: WorkerConversations
 
-  init(_ daemon: Daemon, _ runtime: WorkerUnit) {
-    self.daemon = daemon
-    self.runtime = runtime
-    id = runtime.id
+  init(_ worker: WorkerHandle, _ conversations: WorkerConversations) {
+    self.worker = worker
+    self.conversations = conversations
   }
 
-  var state: WorkerState? { daemon.engine.state(of: id) }
-  var cause: String { daemon.engine.snapshot(of: id)?.cause.sentence ?? "" }
-  var pressure: PressureLevel { daemon.engine.pressure }
-  var purgeable: ByteCount? { daemon.engine.snapshot(of: id)?.purgeable }
+  private var id: WorkerID { worker.id }
+  private var runtime: WorkerUnit? { worker.runtime }
+  private var parts: WorkerConversations.Parts { conversations.parts }
+  private var services: Services { parts.services }
+
+  var state: WorkerState? { worker.state }
+  var cause: String { parts.driver.state.snapshot(of: id)?.cause.sentence ?? "" }
+  var pressure: PressureLevel { parts.driver.state.pressure }
+  var purgeable: ByteCount? { parts.driver.state.snapshot(of: id)?.purgeable }
   var hasProcess: Bool { runtime?.process != nil }
   var hasExited: Bool { runtime?.hasExited ?? true }
   var isKilled: Bool { runtime?.isKilled ?? true }
@@ -34,23 +37,21 @@ private final class ConversationOfWorker: ConversationHost {
     return (try? ProcessStat.read(pid))?.identity == process.identity || process.owns(pid)
   }
 
-  func send(_ event: Event) { daemon.driver.send(event) }
-  func log(_ priority: DaemonLog.Priority, _ text: String) {
-    daemon.log(priority, "\(id): \(text)")
-  }
-  func channelsChanged() { if let runtime { daemon.driver.send(runtime.channelsChanged) } }
-  func removeSocketFile(_ path: String) { daemon.socketFiles.remove(path) }
+  func send(_ event: Event) { worker.send(event) }
+  func log(_ priority: DaemonLog.Priority, _ text: String) { worker.log(priority, text) }
+  func channelsChanged() { if let runtime { worker.send(runtime.channelsChanged) } }
+  func removeSocketFile(_ path: String) { services.socketFiles.remove(path) }
 
   func saidReady() {
     guard let runtime else { return }
     runtime.readiness?.saidReady()
-    daemon.reloads.isReady(id)
+    parts.reloads.isReady(id)
   }
 
-  func saidReloading() { daemon.reloads.isReloading(id) }
+  func saidReloading() { parts.reloads.isReloading(id) }
 
   func saidWatchdogInterval(_ interval: Duration) {
-    if let runtime { daemon.senses.watchdogs.setWatchdog(of: runtime, to: interval) }
+    if let runtime { parts.watchdogs.setWatchdog(of: runtime, to: interval) }
   }
 
   func store(_ request: StoreRequest) {
@@ -58,16 +59,17 @@ private final class ConversationOfWorker: ConversationHost {
     let stored =
       runtime.stored
       ?? DescriptorStoring(
-        daemon.loop, StoringOfWorker(daemon, runtime), returning: daemon.loopReturn.relay)
+        services.loop, StoringOfWorker(worker, isLaunching: parts.isLaunching),
+        returning: services.loopReturn.relay)
     runtime.stored = stored
     stored.keep(request)
   }
 
   func keep(_ snapshot: WorkerMessage.Snapshot) -> String? {
     do throws(SnapshotStore.Refusal) {
-      if let wait = try daemon.snapshots.keep(snapshot, of: id.name, at: EventLoop.now) {
-        daemon.loop.after(wait) { [daemon, id] in
-          daemon.snapshots.writeWaiting(of: id.name, at: EventLoop.now)
+      if let wait = try parts.snapshots.keep(snapshot, of: id.name, at: EventLoop.now) {
+        services.loop.after(wait) { [snapshots = parts.snapshots, id] in
+          snapshots.writeWaiting(of: id.name, at: EventLoop.now)
         }
       }
       return nil
@@ -75,22 +77,38 @@ private final class ConversationOfWorker: ConversationHost {
   }
 
   func saveOffers() {
-    if let runtime, let state { daemon.saveRecord(runtime, state: state) }
+    if let runtime, let state { parts.recordWriter.save(runtime, state: state) }
   }
 }
 
 /// What the daemon does over the conversations of its workers' runs. Belongs to the loop's thread.
 final class WorkerConversations {
-  private unowned let daemon: Daemon
+  struct Parts {
+    let services: Services
+    let driver: EngineDriver
+    let workers: WorkerRegistry
+    let reloads: WorkerReloads
+    let watchdogs: WatchdogReporter
+    let snapshots: SnapshotKeeper
+    let recordWriter: WorkerRecordWriter
+    /// Between the directive to launch it and its outcome.
+    let isLaunching: (WorkerID) -> Bool
+  }
+
+  fileprivate let parts: Parts
   private let numbers = MessageNumbers()
 
-  init(_ daemon: Daemon) { self.daemon = daemon }
+  init(_ parts: Parts) { self.parts = parts }
+
+  private var services: Services { parts.services }
 
   /// A worker's run begins to have channels; nothing is heard yet.
   func makeConversation(_ runtime: WorkerUnit, over channels: WorkerChannels) {
-    let loop = daemon.loop
+    let loop = services.loop
+    let worker = WorkerHandle(runtime: runtime, driver: parts.driver, log: services.log)
     runtime.conversation = WorkerConversation(
-      runtime.id, channels, loop, loop, numbers, ConversationOfWorker(daemon, runtime))
+      runtime.id, channels: channels, timers: loop, watches: loop, numbers: numbers,
+      host: ConversationOfWorker(worker, self))
   }
 
   // MARK: what it hears of its life
@@ -102,21 +120,22 @@ final class WorkerConversations {
   }
 
   /// Before the engine hears of it. `why`: a clause, where it isn't the engine's cause.
-  func tellAwake(_ runtime: WorkerUnit, why: String? = nil) {
+  func sendAwake(_ runtime: WorkerUnit, why: String? = nil) {
     let asleep = runtime.asleepSince.map { EventLoop.now - $0 } ?? .zero
     runtime.asleepSince = nil
     runtime.conversation?.lifecycle.didResume(after: asleep, why: why)
   }
 
-  func tellPressure() {
-    for runtime in daemon.workers.values where daemon.engine.state(of: runtime.id)?.runs == true {
+  func sendPressure() {
+    for runtime in parts.workers.values where parts.driver.state.state(of: runtime.id)?.runs == true
+    {
       runtime.conversation?.lifecycle.pressureChanged()
     }
   }
 
   func expireTask(_ id: WorkerID, _ task: String) {
-    daemon.log(.notice, "\(id): its background task \(task) has run out of time")
-    daemon.workers[id]?.conversation?.lifecycle.taskExpired(task, of: id)
+    services.log(.notice, "\(id): background task \(task) is out of time")
+    parts.workers[id]?.conversation?.lifecycle.taskExpired(task, of: id)
   }
 
   // MARK: purgeable memory
@@ -128,21 +147,21 @@ final class WorkerConversations {
   }
 
   func purge(_ id: WorkerID) {
-    guard let purge = daemon.workers[id]?.conversation?.offers.purge else {
-      return daemon.driver.send(.purgeFailed(id, "it has offered no memory that could be taken"))
+    guard let purge = parts.workers[id]?.conversation?.offers.purge else {
+      return parts.driver.send(.purgeFailed(id, "it offers no purgeable memory"))
     }
-    let done = daemon.loopReturn.callback { [unowned self] in purged(id, $0) }
+    let done = services.loopReturn.callback { [unowned self] in purged(id, $0) }
     // A worker whose daemon has gone takes slots that are being purged for its own as soon as it runs:
     // what wakes it waits for this (`afterWhatIsUnderWay`).
-    daemon.mechanics.submit(about: id.name) { done(purge()) }
+    services.mechanics.submit(about: id.name) { done(purge()) }
   }
 
   private func purged(_ id: WorkerID, _ freed: Int64) {
     guard freed > 0 else {
-      return daemon.driver.send(
-        .purgeFailed(id, "nothing of what it has offered could be taken"))
+      return parts.driver.send(
+        .purgeFailed(id, "all of its purgeable memory is in use"))
     }
-    daemon.log(.info, "\(id): \(ByteCount(freed)) of purgeable memory taken")
-    daemon.driver.send(.purged(id, freed: ByteCount(freed)))
+    services.log(.info, "\(id): purged: freed \(ByteCount(freed)) of purgeable memory")
+    parts.driver.send(.purged(id, freed: ByteCount(freed)))
   }
 }

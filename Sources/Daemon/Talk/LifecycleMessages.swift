@@ -15,7 +15,7 @@ final class LifecycleMessages {
   private let host: any ConversationHost
 
   init(
-    _ conversation: WorkerConversation, _ timers: any Timers, _ host: any ConversationHost
+    _ conversation: WorkerConversation, timers: any Timers, host: any ConversationHost
   ) {
     self.conversation = conversation
     self.timers = timers

@@ -15,7 +15,7 @@ final class NotificationChannel {
   private var watchdog = WatchdogSigns()
 
   init(
-    _ socket: NotifySocket, _ timers: any Timers, _ watches: any DescriptorWatches,
+    _ socket: NotifySocket, timers: any Timers, watches: any DescriptorWatches,
     isSender: @escaping (Int32) -> Bool, log: @escaping (DaemonLog.Priority, String) -> Void
   ) {
     self.socket = socket
@@ -61,7 +61,7 @@ final class NotificationChannel {
     guard let watch else { return }
     do throws(SystemCallError) {
       try watches.change(socket.descriptor, watch, to: .readable)
-    } catch { log(.warning, "NOTIFY_SOCKET isn't listened to any more: \(error)") }
+    } catch { log(.warning, "NOTIFY_SOCKET is no longer read: \(error)") }
   }
 
   /// `WATCHDOG=1`.

@@ -36,7 +36,7 @@ final class PurgeableOffers {
   private var recountIsDue = false
   private var isOver = false
 
-  init(_ id: WorkerID, _ timers: any Timers, _ host: any PurgeableOffersHost) {
+  init(_ id: WorkerID, timers: any Timers, host: any PurgeableOffersHost) {
     self.id = id
     self.timers = timers
     self.host = host
@@ -68,7 +68,7 @@ final class PurgeableOffers {
   ) -> String? {
     let isKnown = offers.contains { $0.connection?.id == connection }
     guard let passed else {
-      guard isKnown else { return "`purgeable`: the first comes with a descriptor" }
+      guard isKnown else { return "`purgeable`: the first message needs a descriptor" }
       recountSoon()
       return nil
     }

@@ -6,31 +6,42 @@ import Supervision
 
 /// What `WorkerReloads` gets of the daemon.
 final class ReloadingOfWorker: ReloadsHost {
-  private unowned let daemon: Daemon
+  struct Parts {
+    let services: Services
+    let driver: EngineDriver
+    let workers: WorkerRegistry
+    let phase: DaemonPhase
+    let returning: ReturningWorkers
+    let requests: WorkerRequests
+    let wrappers: RegisteredWrappers
+    let restarts: RestartSupervisor
+  }
 
-  init(_ daemon: Daemon) { self.daemon = daemon }
+  private let parts: Parts
 
-  var isClosing: Bool { daemon.isEnding || daemon.isLeaving }
+  init(_ parts: Parts) { self.parts = parts }
 
-  func isWrapped(_ name: String) -> Bool { daemon.wrappers.isWrapped(name) }
+  var isClosing: Bool { parts.phase.isClosing }
+
+  func isWrapped(_ name: String) -> Bool { parts.wrappers.isWrapped(name) }
 
   func reloadTerms(of id: WorkerID) -> ReloadTerms? {
-    guard let runtime = daemon.workers[id], let state = daemon.engine.state(of: id) else {
+    guard let runtime = parts.workers[id], let state = parts.driver.state.state(of: id) else {
       return nil
     }
     let configuration = runtime.configuration
     return ReloadTerms(
-      state: state, isAdopting: daemon.survivors.isAdopting(id), signal: configuration.reloadSignal,
+      state: state, isAdopting: parts.returning.isAdopting(id), signal: configuration.reloadSignal,
       announces: configuration.readiness == .notify, limit: configuration.policy.watchdog.launch)
   }
 
   func wake(_ id: WorkerID, then answer: @escaping (Answer) -> Void) {
-    daemon.hibernation.prioritize(id.name)
-    daemon.request(.wake, id, then: answer)
+    parts.services.hibernation.prioritize(id.name)
+    parts.requests.request(.wake, id, then: answer)
   }
 
   func deliver(_ signal: Int32, to id: WorkerID) -> ReloadDelivery {
-    guard let runtime = daemon.workers[id], let process = runtime.process, !runtime.hasExited else {
+    guard let runtime = parts.workers[id], let process = runtime.process, !runtime.hasExited else {
       return .hasEnded
     }
     let pid = process.identity.pid
@@ -45,7 +56,9 @@ final class ReloadingOfWorker: ReloadsHost {
   }
 
   func nameOfSignal(_ signal: Int32) -> String { SignalName.text(signal) }
-  func send(_ event: Event) { daemon.driver.send(event) }
-  func lastWords(of id: WorkerID) -> String { daemon.restarts.lastWords(of: id) }
-  func log(_ priority: DaemonLog.Priority, _ text: String) { daemon.log(priority, text) }
+  func send(_ event: Event) { parts.driver.send(event) }
+  func lastWords(of id: WorkerID) -> String { parts.restarts.lastWords(of: id) }
+  func log(_ priority: DaemonLog.Priority, _ text: String) {
+    parts.services.log(priority, text)
+  }
 }

@@ -23,7 +23,7 @@ final class SelfReports {
     case .shedDone: didShed()
     case .hold(let holds):
       host.send(.hold(id, holds))
-      if holds { lateInhibit("its wish not to be suspended") }
+      if holds { lateInhibit("its request not to be suspended") }
     case .taskBegan(let task, let limit):
       host.send(.taskBegan(id, task: task, limit: limit))
       if limit != .zero { lateInhibit("its background task \(task)") }
@@ -43,7 +43,7 @@ final class SelfReports {
   /// What must not be interrupted has been: it goes on now, and sleeps when it is done.
   private func lateInhibit(_ what: String) {
     guard let state = host.state, state == .suspending || state.sleeps else { return }
-    host.send(.wakeNeeded(id, "\(what), begun as it was being suspended"))
+    host.send(.wakeNeeded(id, "\(what), sent while it was being suspended"))
   }
 
   /// The worker said so itself, be it too late: the watchdog wants to know.

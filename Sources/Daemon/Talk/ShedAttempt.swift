@@ -65,9 +65,9 @@ final class ShedAttempt {
   }
 
   init(
-    _ id: WorkerID, _ kind: Directive.ShedKind, until deadline: Instant,
-    on channel: WorkerConfiguration.Shed?, _ conversation: WorkerConversation?,
-    _ http: ShedOverHTTP, _ timers: any Timers, _ host: any ShedHost
+    _ id: WorkerID, kind: Directive.ShedKind, until deadline: Instant,
+    on channel: WorkerConfiguration.Shed?, conversation: WorkerConversation?,
+    http: ShedOverHTTP, timers: any Timers, host: any ShedHost
   ) {
     self.id = id
     self.kind = kind
@@ -160,7 +160,7 @@ final class ShedAttempt {
     switch phase {
     case .ended(.exited(0)): break
     case .ended(let exit): host.log(.warning, "its shed command failed: \(exit)")
-    case .failed(let error): host.log(.warning, "its shed command didn't start: \(error)")
+    case .failed(let error): host.log(.warning, "its shed command did not start: \(error)")
     default: break
     }
     command = nil
@@ -217,7 +217,7 @@ final class ShedAttempt {
     end()
     host.measure { [id, before, host] footprint in
       let after = footprint ?? before
-      host.log(.info, "shed \(before) → \(after)")
+      host.log(.info, "memory request: \(before) → \(after)")
       host.send(.shedFinished(id, before: before, after: after))
     }
   }
@@ -226,7 +226,7 @@ final class ShedAttempt {
   func end() {
     guard !isOver else { return }
     isOver = true
-    if let hang = command?.hang { host.log(.warning, "its shed command didn't start: \(hang)") }
+    if let hang = command?.hang { host.log(.warning, "its shed command did not start: \(hang)") }
     command?.cancel()
     command = nil
     if let request, http.drop(request) {

@@ -54,7 +54,7 @@ final class ShedOverHTTP {
     out.dropQuestion = host.ask(Policy.Probe(.http(request), timeout: timeout)) {
       [weak self] outcome in
       out.dropQuestion = nil
-      self?.settle()
+      self?.waitOutOwnTraffic()
       if !out.isDropped { answered(outcome) }
     }
   }
@@ -67,23 +67,23 @@ final class ShedOverHTTP {
     guard let dropQuestion = request.dropQuestion else { return false }
     request.dropQuestion = nil
     dropQuestion()
-    settle()
+    waitOutOwnTraffic()
     return true
   }
 
   /// The connection is closed here; the worker lets go of it in a moment.
-  private func settle() {
+  private func waitOutOwnTraffic() {
     timers.after(LivenessMonitor.settling) { [weak self] in
       guard let self, isAsking else { return }
-      guard host.watchesTraffic else { return settled() }
+      guard host.watchesTraffic else { return ownTrafficIsOver() }
       isSettling = true
       host.lookAtTraffic { [weak self] _ in
-        if let self, isAsking { settled() }
+        if let self, isAsking { ownTrafficIsOver() }
       }
     }
   }
 
-  private func settled() {
+  private func ownTrafficIsOver() {
     openRequests -= 1
     isSettling = false
     if openRequests == 0 { host.questionHasEnded() }

@@ -5,31 +5,36 @@ import Supervision
 
 /// What a `ShedAttempt` gets of the daemon, for one run of a worker.
 private final class SheddingOfWorker: ShedHost {
-  private unowned let daemon: Daemon
-  private weak var runtime: WorkerUnit?
+  private let worker: WorkerHandle
   private let process: WorkerProcess
-  private let id: WorkerID
+  private let loop: EventLoop
+  private let meter: FootprintMeter
+  private let scanner: ProcessScanner
 
-  init(_ daemon: Daemon, _ runtime: WorkerUnit, _ process: WorkerProcess) {
-    self.daemon = daemon
-    self.runtime = runtime
+  init(
+    worker: WorkerHandle, process: WorkerProcess, loop: EventLoop, meter: FootprintMeter,
+    scanner: ProcessScanner
+  ) {
+    self.worker = worker
     self.process = process
-    id = runtime.id
+    self.loop = loop
+    self.meter = meter
+    self.scanner = scanner
   }
 
-  var footprint: ByteCount { daemon.engine.footprint(of: id) }
-  var pressure: PressureLevel { daemon.engine.pressure }
+  var footprint: ByteCount { worker.driver.state.footprint(of: worker.id) }
+  var pressure: PressureLevel { worker.driver.state.pressure }
 
   func measure(then: @escaping (ByteCount?) -> Void) {
-    guard let runtime else { return }
-    daemon.senses.meter.measure(runtime) { [weak runtime, process] measurement in
+    guard let runtime = worker.runtime else { return }
+    meter.measure(runtime) { [weak runtime, process] measurement in
       // It may have ended and been started again meanwhile.
       if runtime?.process === process { then(measurement?.footprint) }
     }
   }
 
   func findTree(then: @escaping (ProcessTree?) -> Void) {
-    daemon.senses.scanner.withTree(of: process) { [weak runtime, process] tree in
+    scanner.withTree(of: process) { [weak runtime = worker.runtime, process] tree in
       if runtime?.process === process { then(tree) }
     }
   }
@@ -38,15 +43,13 @@ private final class SheddingOfWorker: ShedHost {
     on channel: ShedChannel, _ tree: ProcessTree?, ended: @escaping (SideProgram.Phase) -> Void
   ) throws(ShedRefusal) -> (any ShedCommand)? {
     let run = try ShedRequestRun.start(
-      channel, worker: process, watch: runtime?.conversation?.pressureListeners, tree: tree)
+      channel, worker: process, watch: worker.runtime?.conversation?.pressureListeners, tree: tree)
     guard let command = run.command else { return nil }
-    return FollowedProgram(command, daemon.loop) { ended(command.phase) }
+    return FollowedProgram(command, loop) { ended(command.phase) }
   }
 
-  func send(_ event: Event) { daemon.driver.send(event) }
-  func log(_ priority: DaemonLog.Priority, _ text: String) {
-    daemon.log(priority, "\(id): \(text)")
-  }
+  func send(_ event: Event) { worker.send(event) }
+  func log(_ priority: DaemonLog.Priority, _ text: String) { worker.log(priority, text) }
 }
 
 extension FollowedProgram: ShedCommand {
@@ -56,29 +59,47 @@ extension FollowedProgram: ShedCommand {
 
 /// Carries out the engine's requests for memory. Belongs to the loop's thread.
 final class WorkerSheds {
-  private unowned let daemon: Daemon
+  private let services: Services
+  private let driver: EngineDriver
+  private let workers: WorkerRegistry
+  private let meter: FootprintMeter
+  private let scanner: ProcessScanner
+  private let liveness: LivenessSupervisor
 
-  init(_ daemon: Daemon) { self.daemon = daemon }
+  init(
+    services: Services, driver: EngineDriver, workers: WorkerRegistry,
+    meter: FootprintMeter, scanner: ProcessScanner, liveness: LivenessSupervisor
+  ) {
+    self.services = services
+    self.driver = driver
+    self.workers = workers
+    self.meter = meter
+    self.scanner = scanner
+    self.liveness = liveness
+  }
 
   func beginShed(_ id: WorkerID, _ kind: Directive.ShedKind, until deadline: Instant) {
-    guard let runtime = daemon.workers[id], let process = runtime.process else { return }
+    guard let runtime = workers[id], let process = runtime.process else { return }
     runtime.shed?.end()
-    let loop = daemon.loop
+    let loop = services.loop
     let http =
       runtime.shedOverHTTP
-      ?? ShedOverHTTP(loop, daemon.senses.liveness.host(for: runtime, process))
+      ?? ShedOverHTTP(loop, liveness.host(for: runtime, process))
     runtime.shedOverHTTP = http
     let attempt = ShedAttempt(
-      id, kind, until: deadline, on: runtime.configuration.shed, runtime.conversation, http, loop,
-      SheddingOfWorker(daemon, runtime, process))
+      id, kind: kind, until: deadline, on: runtime.configuration.shed,
+      conversation: runtime.conversation, http: http, timers: loop,
+      host: SheddingOfWorker(
+        worker: WorkerHandle(runtime: runtime, driver: driver, log: services.log), process: process,
+        loop: loop, meter: meter, scanner: scanner))
     runtime.shed = attempt
     attempt.begin()
   }
 
   func finishShed(_ id: WorkerID) {
-    guard let runtime = daemon.workers[id], let attempt = runtime.shed else {
+    guard let runtime = workers[id], let attempt = runtime.shed else {
       // Nothing was begun; the engine must not wait for ever all the same.
-      return daemon.driver.send(.shedFinished(id, before: .zero, after: .zero))
+      return driver.send(.shedFinished(id, before: .zero, after: .zero))
     }
     runtime.shed = nil
     attempt.finish()

@@ -28,9 +28,9 @@ struct SnapshotStore: Sendable {
     switch message {
     case .text(let text): return Snapshot(mime: Self.text, content: Array(text.utf8))
     case .image(let mime, let base64):
-      guard Self.isType(mime) else { throw Refusal(text: "`snapshot`: `mime` is no MIME type") }
+      guard Self.isType(mime) else { throw Refusal(text: "`snapshot`: `mime` is not a MIME type") }
       guard let content = Base64.decode(base64) else {
-        throw Refusal(text: "`snapshot`: `data` isn't base64")
+        throw Refusal(text: "`snapshot`: `data` is not base64")
       }
       return Snapshot(mime: mime, content: content)
     }
@@ -50,6 +50,7 @@ struct SnapshotStore: Sendable {
   private static let partialSuffix = "~"
 
   func load(_ name: String) -> Snapshot? {
+    // nil: there is none.
     guard let bytes = try? readFile(path(name)),
       let end = bytes.prefix(Self.maxType + 1).firstIndex(of: UInt8(ascii: "\n"))
     else { return nil }
@@ -57,13 +58,13 @@ struct SnapshotStore: Sendable {
       mime: String(decoding: bytes[..<end], as: UTF8.self), content: Array(bytes[(end + 1)...]))
   }
 
-  func remove(_ name: String) { unlink(path(name)) }
+  func remove(_ name: String) { discardFile(path(name)) }
 
   /// What is left of workers that are gone.
   func removeAll(where isGone: (String) -> Bool) {
     for name in (try? listDirectory(directory)) ?? [] {
       let isPartial = name.hasSuffix(Self.partialSuffix)
-      if isPartial || isGone(name) { unlink("\(directory)/\(name)") }
+      if isPartial || isGone(name) { discardFile("\(directory)/\(name)") }
     }
   }
 
@@ -119,7 +120,7 @@ final class SnapshotKeeper {
   func writeWaiting(of name: String, at now: Instant) {
     guard let snapshot = latest.removeValue(forKey: name) else { return }
     paidUntil[name] = max(now, paidUntil[name] ?? now) + Self.interval
-    disk.write("\(name): its snapshot can't be kept", log) { [store] in
+    disk.write("\(name): can't write its snapshot", log) { [store] in
       try store.keep(snapshot, of: name)
     }
   }

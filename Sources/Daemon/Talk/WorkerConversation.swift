@@ -33,11 +33,11 @@ final class WorkerConversation {
 
   private let reports: SelfReports
   let offers: PurgeableOffers
-  private(set) lazy var lifecycle = LifecycleMessages(self, timers, host)
+  private(set) lazy var lifecycle = LifecycleMessages(self, timers: timers, host: host)
 
   init(
-    _ id: WorkerID, _ channels: WorkerChannels, _ timers: any Timers,
-    _ watches: any DescriptorWatches, _ numbers: MessageNumbers, _ host: any ConversationHost
+    _ id: WorkerID, channels: WorkerChannels, timers: any Timers,
+    watches: any DescriptorWatches, numbers: MessageNumbers, host: any ConversationHost
   ) {
     self.id = id
     self.timers = timers
@@ -46,13 +46,14 @@ final class WorkerConversation {
     self.host = host
     notifications = channels.notify.map {
       NotificationChannel(
-        $0, timers, watches, isSender: { host.ownsSender($0) }, log: { host.log($0, $1) })
+        $0, timers: timers, watches: watches, isSender: { host.ownsSender($0) },
+        log: { host.log($0, $1) })
     }
     pressure = channels.pressure.map { PressureChannel($0, watches) }
     talk = channels.talk.map(WorkerTalk.init)
     questions = OpenQuestions(timers)
     reports = SelfReports(id, host)
-    offers = PurgeableOffers(id, timers, host)
+    offers = PurgeableOffers(id, timers: timers, host: host)
   }
 
   deinit { unwatch() }
@@ -160,24 +161,24 @@ final class WorkerConversation {
       guard !isOver else { return }
       didReceive(item, talk)
     }
-    noteConnections(talk)
+    checkConnections(talk)
   }
 
   private func didReceive(_ news: WorkerSocket.News, _ talk: WorkerTalk) {
     switch news {
     case .connected(let connection): greet(connection, talk)
     case .said(let connection, let message, let passed):
-      didReceive(message, passed, connection, talk)
+      didReceive(message, passed: passed, from: connection, over: talk)
     case .left(let connection, let why):
       talk.hasLeft(connection, byItself: why == nil)
       offers.connectionHasEnded(connection)
-      if let why { logRefusal("a connection is closed: \(why)", talk) }
-    case .refused(let why): logRefusal("a connection is turned away: \(why)", talk)
+      if let why { logRefusal("closed a connection: \(why)", talk) }
+    case .refused(let why): logRefusal("refused a connection: \(why)", talk)
     }
   }
 
   private func logRefusal(_ text: String, _ talk: WorkerTalk) {
-    if talk.noteRefusal() { host.log(.notice, "\(WorkerProtocol.socketVariable): \(text)") }
+    if talk.countRefusal() { host.log(.notice, "\(WorkerProtocol.socketVariable): \(text)") }
   }
 
   private func greet(_ connection: WorkerTalk.ConnectionID, _ talk: WorkerTalk) {
@@ -191,12 +192,12 @@ final class WorkerConversation {
   }
 
   private func didReceive(
-    _ message: WorkerMessage, _ passed: Descriptor?, _ connection: WorkerTalk.ConnectionID,
-    _ talk: WorkerTalk
+    _ message: WorkerMessage, passed: Descriptor?, from connection: WorkerTalk.ConnectionID,
+    over talk: WorkerTalk
   ) {
     switch message {
     case .hello: break
-    case .done(let number): didAnswer(number, connection, talk)
+    case .done(let number): didAnswer(number, from: connection, over: talk)
     case .snapshot(let snapshot):
       if let problem = host.keep(snapshot) { _ = talk.socket.refuse(problem, to: connection) }
     case .purgeable:
@@ -212,19 +213,19 @@ final class WorkerConversation {
   }
 
   private func didAnswer(
-    _ number: UInt64, _ connection: WorkerTalk.ConnectionID, _ talk: WorkerTalk
+    _ number: UInt64, from connection: WorkerTalk.ConnectionID, over talk: WorkerTalk
   ) {
     guard let stray = talk.answered(number, by: connection) else { return }
-    if talk.note(stray) { host.log(.notice, stray.sentence(number)) }
+    if talk.count(stray) { host.log(.notice, stray.sentence(number)) }
     // Too late to be an answer, and yet a sign of life, which `watchdog.answer` waits for. Never
     // while the next request is under way: it would be taken for the answer to that.
     if stray == .late, number == lastShed, !host.isShedding { host.send(.shedAnswered(id)) }
   }
 
   /// Whether it can be asked, and is expected to answer, follows its connections.
-  private func noteConnections(_ talk: WorkerTalk) {
+  private func checkConnections(_ talk: WorkerTalk) {
     for connection in talk.socket.takeShutOut() {
-      didReceive(.left(connection, why: "it doesn't read what it is told"), talk)
+      didReceive(.left(connection, why: "it does not read its messages"), talk)
     }
     guard !isOver, isKnownConnected != talk.socket.isConnected else { return }
     isKnownConnected = talk.socket.isConnected
@@ -243,15 +244,15 @@ final class WorkerConversation {
   func say(_ message: (_ number: UInt64) -> DaemonMessage) {
     guard let talk = listeningTalk else { return }
     let number = numbers.next()
-    talk.tell(number, message(number))
-    noteConnections(talk)
+    talk.post(number, message(number))
+    checkConnections(talk)
   }
 
   func sayPressure() {
     guard let talk = listeningTalk else { return }
-    talk.tell(.pressure(level: host.pressure.name))
+    talk.post(.pressure(level: host.pressure.name))
     toldLevel = host.pressure
-    noteConnections(talk)
+    checkConnections(talk)
   }
 
   /// After a sleep.
@@ -273,7 +274,7 @@ final class WorkerConversation {
     let number = numbers.next()
     let isAsked = questions.ask(
       request, over: talk, number: number, within: limit, patience: patience, then: then)
-    noteConnections(talk)
+    checkConnections(talk)
     return isAsked ? number : nil
   }
 

@@ -32,7 +32,7 @@ final class WorkerReload {
   private var deadline: EventLoop.Token?
   private var isOver = false
 
-  init(_ id: WorkerID, _ timers: any Timers, _ host: any WorkerReloadHost) {
+  init(_ id: WorkerID, timers: any Timers, host: any WorkerReloadHost) {
     self.id = id
     self.timers = timers
     self.host = host
@@ -44,7 +44,7 @@ final class WorkerReload {
   func begin(by signal: String, announces: Bool) {
     host.send(.taskBegan(id, task: Self.task, limit: host.limit))
     allow(announces ? Self.patience : Self.minPatience) { [id] in
-      Answer(.done, "\(id) was told to reload (\(signal))")
+      Answer(.done, "\(id) was sent \(signal) to reload")
     }
   }
 
@@ -74,14 +74,14 @@ final class WorkerReload {
     allow(limit) { [id] in
       Answer(
         .failed,
-        "\(id) is reloading (RELOADING=1), and wasn't ready again within \(limit.spoken), its "
+        "\(id) is reloading (RELOADING=1) and was not ready again within \(limit.spoken), its "
           + "watchdog.launch")
     }
   }
 
   /// `READY=1`.
   func isReady() {
-    if isAnnounced { conclude(Answer(.done, "\(id) has reloaded, and is ready")) }
+    if isAnnounced { conclude(Answer(.done, "\(id) has reloaded and is ready")) }
   }
 
   /// It has ended over it.

@@ -63,7 +63,7 @@ final class WorkerReloads {
     }
     let id = WorkerID(name)
     if host.isWrapped(name) {
-      return answer(.refused, "\(name) is wrapped, and nothing says how it would be reloaded")
+      return answer(.refused, "\(name) is managed by `dormouse wrap`, which can't reload it")
     }
     guard let terms = host.reloadTerms(of: id) else {
       return answer(.unknownWorker, "there is no worker named \(name)")
@@ -71,7 +71,7 @@ final class WorkerReloads {
     guard let signal = terms.signal else {
       return answer(
         .refused,
-        "\(name) has no `reload_signal` in the configuration; `dormouse restart \(name)` starts it again"
+        "\(name) has no `reload_signal` in the configuration; use `dormouse restart \(name)`"
       )
     }
     if host.isClosing { return answer(.refused, "the daemon is ending") }
@@ -80,16 +80,18 @@ final class WorkerReloads {
     case .terminated where !terms.isAdopting:
       answer(.refused, "\(name) is not running; start it with `dormouse start \(name)`")
     case .launching, .terminating: answer(.refused, "\(name) is \(terms.state.spoken)")
-    case .foreground, .background: tell(id, signal, then: told)
+    case .foreground, .background: signalReload(id, signal, then: told)
     default:
       host.wake(id) { [weak self] woken in
         guard let self, woken.code == .done else { return told(woken) }
-        tell(id, signal, then: told)
+        signalReload(id, signal, then: told)
       }
     }
   }
 
-  private func tell(_ id: WorkerID, _ signal: Int32, then answer: @escaping (Answer) -> Void) {
+  private func signalReload(
+    _ id: WorkerID, _ signal: Int32, then answer: @escaping (Answer) -> Void
+  ) {
     if let reload = reloads[id] { return reload.whenDone(answer) }
     let named = host.nameOfSignal(signal)
     switch host.deliver(signal, to: id) {
@@ -99,13 +101,13 @@ final class WorkerReloads {
       return answer(
         Answer(
           .refused,
-          "\(id) doesn't handle \(named), which would end or pass over its first process, pid \(pid)"
+          "\(id) does not handle \(named) in its first process, pid \(pid); the signal would end it or do nothing"
         ))
     case .failed(let why):
-      return answer(Answer(.failed, "\(id) couldn't be sent \(named): \(why)"))
+      return answer(Answer(.failed, "\(id) can't be sent \(named): \(why)"))
     }
-    host.log(.info, "\(id): told to reload by \(named)")
-    let reload = WorkerReload(id, timers, Reload(self, id))
+    host.log(.info, "\(id): sent \(named) to reload")
+    let reload = WorkerReload(id, timers: timers, host: Reload(self, id))
     reloads[id] = reload
     reload.whenDone(answer)
     reload.begin(by: named, announces: host.reloadTerms(of: id)?.announces == true)

@@ -43,13 +43,13 @@ final class WorkerTalk {
   // MARK: to the worker
 
   /// Tells every connection, and waits for nothing.
-  func tell(_ message: DaemonMessage) {
+  func post(_ message: DaemonMessage) {
     for connection in socket.connectionIDs { _ = socket.send(message, to: connection) }
   }
 
   /// The same with an id, which may come back in a needless answer.
-  func tell(_ id: UInt64, _ message: DaemonMessage) {
-    tell(message)
+  func post(_ id: UInt64, _ message: DaemonMessage) {
+    post(message)
     remember(ClosedRequest(id: id, answered: [], wantsAnswer: false))
   }
 
@@ -132,9 +132,9 @@ final class WorkerTalk {
   }
 
   /// Whether this one is worth a line in the log: the first, the second, the fourth …
-  func note(_ kind: StrayAnswers.Kind) -> Bool { isPowerOfTwo(strays.note(kind)) }
+  func count(_ kind: StrayAnswers.Kind) -> Bool { isPowerOfTwo(strays.count(kind)) }
 
-  func noteRefusal() -> Bool {
+  func countRefusal() -> Bool {
     refusals += 1
     return isPowerOfTwo(refusals)
   }
@@ -148,7 +148,7 @@ final class WorkerTalk {
   /// What had no effect; nil: there was nothing of the kind.
   var sentence: String? {
     let refused =
-      refusals == 0 ? nil : "connections turned away or closed by the daemon: \(refusals)"
+      refusals == 0 ? nil : "connections refused or closed by the daemon: \(refusals)"
     let parts = [strays.sentence, refused].compactMap { $0 }
     return parts.isEmpty ? nil : parts.joined(separator: "; ")
   }
@@ -165,7 +165,7 @@ struct StrayAnswers: Hashable {
   private(set) var unknown = 0
 
   /// How many of that kind there have been.
-  mutating func note(_ kind: Kind) -> Int {
+  mutating func count(_ kind: Kind) -> Int {
     switch kind {
     case .late:
       late += 1
@@ -179,12 +179,12 @@ struct StrayAnswers: Hashable {
     }
   }
 
-  /// `2 answers came late, 1 a second time, 3 to nothing that was asked`; nil: there were none.
+  /// `answers without effect: 2 late, 1 repeated, 3 to unknown requests`; nil: there were none.
   var sentence: String? {
     var parts: [String] = []
-    if late > 0 { parts.append("\(late) came late") }
-    if repeated > 0 { parts.append("\(repeated) a second time") }
-    if unknown > 0 { parts.append("\(unknown) to nothing that was asked") }
+    if late > 0 { parts.append("\(late) late") }
+    if repeated > 0 { parts.append("\(repeated) repeated") }
+    if unknown > 0 { parts.append("\(unknown) to unknown requests") }
     guard !parts.isEmpty else { return nil }
     return "answers without effect: " + parts.joined(separator: ", ")
   }
@@ -200,7 +200,7 @@ extension StrayAnswers.Kind {
     switch self {
     case .late: "its answer to request \(id) came too late"
     case .repeated: "it answered request \(id) a second time"
-    case .unknown: "it answered request \(id), and was never asked that"
+    case .unknown: "it answered request \(id), which was never sent"
     }
   }
 }

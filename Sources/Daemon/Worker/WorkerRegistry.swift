@@ -15,6 +15,8 @@ final class WorkerRegistry: Sequence {
   var keys: some Collection<WorkerID> { workers.keys }
   var count: Int { workers.count }
 
+  func removeAll() { workers.removeAll() }
+
   func makeIterator() -> some IteratorProtocol<(key: WorkerID, value: WorkerUnit)> {
     workers.makeIterator()
   }

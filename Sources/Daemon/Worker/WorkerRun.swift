@@ -36,8 +36,13 @@ final class WorkerRun {
 
   // MARK: what is known of it
 
+  /// The worker's own, until one of them changes.
+  var launchedWith: SharedUntilChanged<WorkerConfiguration>?
   /// With what it was launched; `nil`: it wasn't launched yet.
-  var launched: WorkerConfiguration?
+  var launched: WorkerConfiguration? {
+    get { launchedWith?.wrappedValue }
+    set { launchedWith = newValue.map(SharedUntilChanged.init(wrappedValue:)) }
+  }
   /// It was in the foreground under an earlier daemon, and returns there when it is adopted.
   var returnsToFront = false
   /// What its last hibernation took.

@@ -10,7 +10,7 @@ import Supervision
 @dynamicMemberLookup
 final class WorkerUnit {
   let id: WorkerID
-  var configuration: WorkerConfiguration
+  @SharedUntilChanged var configuration: WorkerConfiguration
   /// All of it: what the configuration adds is laid over the daemon's, or the client's, own.
   var environment: [String: String]
   /// In the configuration file; else made by `run`.
@@ -40,7 +40,7 @@ final class WorkerUnit {
     configuration: WorkerConfiguration, environment: [String: String], isDeclared: Bool
   ) {
     id = WorkerID(configuration.name)
-    self.configuration = configuration
+    _configuration = SharedUntilChanged(wrappedValue: configuration)
     self.environment = environment
     self.isDeclared = isDeclared
   }
@@ -59,6 +59,9 @@ final class WorkerUnit {
 
   /// A look at its traffic takes what came with our question, and it isn't counted.
   var isSettling: Bool { run.liveness?.isSettling == true || run.shedOverHTTP?.isSettling == true }
+
+  /// Its program is launched with the configuration as it is now.
+  func noteLaunch() { run.launchedWith = $configuration }
 
   /// Nothing of this run reaches the next one. What it holds has been given back: see `RunClosing`.
   func endRun() { run = WorkerRun() }

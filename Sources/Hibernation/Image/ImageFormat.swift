@@ -144,14 +144,14 @@ public enum ImageError: Error, Sendable, CustomStringConvertible {
     switch self {
     case .unreadable(let path, let error): "can't read the image \(path): \(error.reason)"
     case .notAnImage(let path): "\(path) is not a hibernation image"
-    case .notAFile(let path): "\(path) is not a hibernation image: it isn't a regular file"
+    case .notAFile(let path): "\(path) is not a hibernation image: not a regular file"
     case .unknownVersion(let path, let version):
       "the image \(path) has format version \(version), this Dormouse reads \(ImageLayout.version)"
     case .truncated(let path, let expected, let actual):
       "the image \(path) is truncated: \(actual) of \(expected) bytes"
     case .damaged(let path, let part): "the image \(path) is damaged: \(part)"
     case .foreignBase(let path, let base):
-      "the image \(path) lies over another base than \(base)"
+      "the image \(path) belongs to another base than \(base)"
     case .locked(let path, let error): "the image \(path) can't be decrypted: \(error)"
     }
   }

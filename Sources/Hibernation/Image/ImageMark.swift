@@ -59,13 +59,13 @@ extension ImageReader {
     if case .image(let mark) = expectation, self.mark != mark {
       throw HibernationError(
         .reading,
-        "the image \(path) isn't the one that was made when the worker was hibernated: "
-          + "somebody has replaced it", aftermath: .unverifiable)
+        "the image \(path) is not the one that was made when the worker was hibernated: "
+          + "it was replaced", aftermath: .unverifiable)
     }
     if target.root.isAlive, !processes.contains(where: { $0.identity == target.root }) {
       throw HibernationError(
         .reading,
-        "the image \(path) is another worker's: process \(target.root.pid) isn't in it",
+        "the image \(path) belongs to another worker: process \(target.root.pid) is not in it",
         aftermath: .unverifiable)
     }
   }

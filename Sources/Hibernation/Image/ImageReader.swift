@@ -46,7 +46,7 @@ public struct ImageReader: Sendable {
     if let seal {
       do throws(Seal.Broken) {
         try seal.open(&index, .index(header: header.bytes), at: header.indexOffset)
-      } catch { throw .damaged(path: path, part: "its index isn't what was encrypted") }
+      } catch { throw .damaged(path: path, part: "its index fails authentication") }
     }
     do throws(ByteReader.Exhausted) {
       (processes, chunks, mappings, id, reference) = try Self.sections(of: index)
@@ -66,7 +66,7 @@ public struct ImageReader: Sendable {
       do throws(Seal.Broken) { length = try seal.open(area, .chunk(chunk), at: chunk.offset) } catch
       {
         throw .damaged(
-          path: path, part: "the chunk at byte \(chunk.offset) isn't what was encrypted")
+          path: path, part: "the chunk at byte \(chunk.offset) fails authentication")
       }
     }
     do throws(ZstdError) {
@@ -116,7 +116,7 @@ public struct ImageReader: Sendable {
       else { throw .damaged(path: path, part: "a chunk lies outside the file") }
     }
     guard mappings.allSatisfy({ Int($0.process) < processes.count }) else {
-      throw .damaged(path: path, part: "a mapping is of no process")
+      throw .damaged(path: path, part: "a mapping belongs to no process")
     }
   }
 

@@ -126,7 +126,7 @@ final class ImageWriter: Sendable {
 
   /// Starts the write to disk of what isn't there yet, so that the kernel can drop the pages when it
   /// needs them; `dropsCache` drops those that are.
-  func settle(dropsCache: Bool) {
+  func startWriteback(dropsCache: Bool) {
     _ = clinux_start_writeback(file.raw, 0, 0)
     if dropsCache { ImageFile.dropFromCache(file) }
   }

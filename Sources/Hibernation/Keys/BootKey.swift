@@ -92,7 +92,7 @@ public enum BootKeyError: Error, Sendable, CustomStringConvertible {
 
   public var description: String {
     switch self {
-    case .missing: "its key is gone from the kernel's keyring"
+    case .missing: "its key is not in the kernel's keyring any more"
     case .unusable(let error): "the kernel's keyring can't be used: \(error)"
     }
   }

@@ -97,7 +97,9 @@ enum KeeperMessage: Equatable {
   static func receive(from socket: Descriptor) -> Received {
     var bytes: [UInt8] = []
     do throws(SystemCallError) {
-      guard let reception = try Reception.take(from: socket, 128, &bytes) else { return .nothing }
+      guard let reception = try Reception.receive(from: socket, 128, &bytes) else {
+        return .nothing
+      }
       if reception.count == 0 { return .closed }
       guard let message = KeeperMessage(String(decoding: bytes, as: UTF8.self)) else {
         return .nothing

@@ -44,8 +44,8 @@ final class KeptMemories: Sendable {
     if target.cgroup?.freezer == nil {
       return HibernationError(
         .checking,
-        "it has no cgroup of its own, and the kernel (kernel.yama.ptrace_scope) would keep a later "
-          + "daemon from bringing it back", aftermath: .ineligible)
+        "it has no cgroup of its own, and kernel.yama.ptrace_scope would prevent a later daemon from "
+          + "restoring it", aftermath: .ineligible)
     }
     if !hasKeeper {
       return HibernationError(

@@ -144,7 +144,7 @@ public enum SealError: Error, Sendable, CustomStringConvertible {
     switch self {
     case .key(let error): error.description
     case .library(let error): error.description
-    case .derivation: "OpenSSL's libcrypto couldn't compute HMAC-SHA-256"
+    case .derivation: "OpenSSL's libcrypto can't compute HMAC-SHA-256"
     }
   }
 

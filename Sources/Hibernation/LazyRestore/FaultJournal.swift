@@ -265,12 +265,12 @@ extension FaultHandle {
   ) throws -> FaultHandle {
     let number = try injector.openUserfault()
     do {
-      let descriptor = try Userfault.take(number, of: process.pid)
+      let descriptor = try Userfault.duplicate(number, of: process.pid)
       let userfault = Userfault(descriptor: descriptor, pid: process.pid)
       FaultPoint.userfaultOpened.pass()
       let file = try injector.createMemoryFile(FaultJournal.name)
       let journal = try FaultJournal.create(
-        in: try Userfault.take(file, of: process.pid), of: process, userfault: number,
+        in: try Userfault.duplicate(file, of: process.pid), of: process, userfault: number,
         inode: clinux_inode(descriptor.raw))
       // Last: if we die before, nobody takes it for one that the program uses.
       try userfault.negotiate()

@@ -25,7 +25,7 @@ extension Hibernator {
   /// To be called before a worker is frozen: somebody who waits for a page can't be.
   ///
   /// - Throws: how it has failed, once. The worker has been killed then.
-  public func settle(_ name: String) throws(HibernationError) {
+  public func awaitFill(of name: String) throws(HibernationError) {
     guard let fill = fills.removeValue(forKey: name) else { return }
     let outcome = fill.wait()
     if let failure = outcome.failure {
@@ -40,7 +40,7 @@ extension Hibernator {
     record.waited = outcome.waited
     record.halt = outcome.halt
     record.wanted += outcome.touched.values.reduce(0) { $0 + UInt64($1.count) * pageSize }
-    histories[name, default: ResumeHistory()].note(record)
+    histories[name, default: ResumeHistory()].record(record)
   }
 
   /// Writes what mustn't be missing, and lets the worker run. The rest follows.
@@ -49,28 +49,28 @@ extension Hibernator {
   ) throws(HibernationError) -> LazyRestoreResult {
     let image = try openOwn(place, of: target)
     guard let cgroup = target.cgroup?.freezer, resting[target.name] == nil else {
-      return .refused("it has no cgroup of its own")
+      return .refused("no cgroup of its own")
     }
     guard image.progress == .atRest, !image.mappings.isEmpty else {
-      return .refused("its image wasn't made for it")
+      return .refused("its image was not made for lazy restore")
     }
     let isKnown = workingSets[target.name]?.values.contains { !$0.pages.isEmpty } == true
-    if !isKnown, !learns { return .refused("nothing is known yet of what it wants first") }
+    if !isKnown, !learns { return .refused("no history yet of the pages needed first") }
     try checkAnybodyLives(image)
     try checkAtRest(target)
     let began = Clocks.monotonic
     var parts: [PagerPart] = []
     for (index, process) in image.processes.enumerated() {
-      guard process.identity.isAlive else { return .refused("a process of it has ended") }
+      guard process.identity.isAlive else { return .refused("one of its processes has ended") }
       if !image.hasBackgroundFill(of: index) { continue }
       guard let handle = handles[target.name]?[process.identity] else {
-        return .refused("process \(process.pid) has no userfaultfd of ours")
+        return .refused("process \(process.pid) has no userfaultfd made by Dormouse")
       }
       parts.append(PagerPart(process: index, handle: handle))
     }
 
     for part in parts { part.handle.journal.reset(to: .preparing) }
-    guard image.lock(waits: false) else { return .refused("somebody else uses its image") }
+    guard image.lock(waits: false) else { return .refused("another process uses its image") }
     try attempt(.writingBack) { try image.mark(.filling) }
     FaultPoint.fillMarked.pass()
     do {
@@ -91,7 +91,7 @@ extension Hibernator {
           pages, of: image, process: parts[index].process, target)
       }
     } catch {
-      // Nobody has run. As before, then.
+      // No process has run: as before.
       try attempt(.writingBack) {
         for part in parts { try part.handle.userfault.unregisterAll() }
         try image.mark(.atRest)
@@ -107,9 +107,7 @@ extension Hibernator {
     let record = ResumeHistory.LazyResume(
       beforeRunning: Clocks.monotonic - began, waited: 0, wanted: image.dataLength - backgroundFill,
       total: image.dataLength, wasLearning: !isKnown)
-    try start(
-      image, target: target, cgroup: cgroup, parts: parts,
-      learning: Pager.Learning(isLearning: !isKnown), record: record)
+    try start(image, target: target, cgroup: cgroup, parts: parts, record: record)
     try attempt(.waking) { try target.wake(correctingTimeoutsOf: image) }
     return .done(written: image.dataLength - backgroundFill, backgroundFill: backgroundFill)
   }
@@ -158,15 +156,15 @@ extension Hibernator {
   /// Starts the fill's thread.
   private func start(
     _ image: ImageReader, target: HibernationTarget, cgroup: WorkerCgroup,
-    parts: [PagerPart], learning: Pager.Learning, record: ResumeHistory.LazyResume
+    parts: [PagerPart], record: ResumeHistory.LazyResume
   ) throws(HibernationError) {
+    let learning = Pager.Learning(isLearning: record.wasLearning)
     let fill = BackgroundFill(record, missing: image.backgroundFillLength)
     let (fillFailed, fillEnded, standby) = (fillFailed, fillEnded, standby)
     let isStarted = Thread.start(name: "dormouse-pager") {
       let outcome = Self.page(
         image, target: target, cgroup: cgroup, parts: parts, learning: learning,
-        missing: fill.missing, isFrozen: false,
-        goesOnForAnother: false)
+        missing: fill.missing, isFrozen: false, goesOnForAnother: false)
       standby?.retract(image: image.path)
       if let failure = outcome.failure { fillFailed?(target.name, failure) }
       fill.end(outcome)
@@ -207,8 +205,7 @@ extension Hibernator {
       try? writeControl("\(cgroup.path)/cgroup.freeze", "1")
       let reason = HibernationError.from(error, in: .filling)
       if target.hasSurvivors() {
-        // What survives this is reported as unverifiable.
-        try? cgroup.kill()
+        try? cgroup.kill()  // What survives this is reported as unverifiable.
         outcome.failure = HibernationError(.filling, reason.reason, aftermath: .unverifiable)
       } else {
         discardFile(image.path)
@@ -231,7 +228,7 @@ extension Hibernator {
   ) throws(HibernationError) -> UInt64 {
     guard let cgroup = target.cgroup?.freezer else {
       throw HibernationError(
-        .checking, "it has no cgroup, and yet was resumed lazily", aftermath: .unverifiable)
+        .checking, "it was restored lazily without a cgroup", aftermath: .unverifiable)
     }
     let parts = try findHandles(image)
     if parts.contains(where: { $0.handle.journal.phase == .preparing }) {
@@ -273,7 +270,7 @@ extension Hibernator {
         if error.meansVanished { continue }
         throw HibernationError(
           .filling,
-          "the missing pages of process \(process.pid) can't be reached: \(error); it waits for them",
+          "the missing pages of process \(process.pid) can't be filled in: \(error); it waits for them",
           aftermath: .intact)
       }
       guard let handle, let phase = handle.journal.phase, phase != .idle else {

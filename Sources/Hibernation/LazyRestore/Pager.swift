@@ -40,7 +40,7 @@ final class Pager {
   struct Unexpected: Error, CustomStringConvertible {
     let address: UInt64
     var description: String {
-      "the page at 0x\(String(address, radix: 16)) should be missing, and isn't"
+      "the page at 0x\(String(address, radix: 16)) should be missing and is present"
     }
   }
 
@@ -83,13 +83,13 @@ final class Pager {
         try fill(chunk, of: process, Destination(process))
       }
     }
-    try settleEvents()
+    try drainEvents()
     FaultPoint.filled.pass()
     try tearDown()
   }
 
   /// The worker is told to freeze, until everything is there.
-  func noteHalt() {
+  func beginHalt() {
     let now = cgroup.cpuMicroseconds() ?? workAtStart
     halt = Halt(
       began: Clocks.monotonic, isForFork: false,

@@ -66,11 +66,11 @@ extension Pager {
     // Not waited for: somebody who waits for us can't freeze.
     try writeControl("\(cgroup.path)/cgroup.freeze", "1")
     isFrozen = true
-    noteHalt()
+    beginHalt()
   }
 
   /// Nothing is on its way, and everything is filled.
-  func settleEvents() throws {
+  func drainEvents() throws {
     for process in processes where !process.isGone {
       while process.userfault.hasEventInFlight { try drain(process) }
     }

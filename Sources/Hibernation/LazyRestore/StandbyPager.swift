@@ -14,7 +14,7 @@ public enum StandbyPager {
     clinux_stay_out_of_core_files()
     var book = StandbyBook()
     // An error counts as the end: the daemon is gone.
-    while let part = try? input.read(upTo: 4096), !part.isEmpty { book.note(part) }
+    while let part = try? input.read(upTo: 4096), !part.isEmpty { book.parse(part) }
     return book.announced.compactMap { image, resume in
       resume.target.flatMap { finish(image, $0) }
     }
@@ -30,7 +30,7 @@ public enum StandbyPager {
     do throws(HibernationError) {
       guard try hibernator.isFilling(reader) else { return nil }
       _ = try hibernator.continueFill(reader, target)
-      return "\(target.name): its missing pages are there"
+      return "\(target.name): all missing pages are filled in"
     } catch { return "\(target.name): \(error)" }
   }
 
@@ -71,7 +71,7 @@ struct StandbyBook {
   private(set) var announced: [String: Resume] = [:]
   private var text: [UInt8] = []
 
-  mutating func note(_ part: [UInt8]) {
+  mutating func parse(_ part: [UInt8]) {
     text += part
     while let end = text.firstIndex(of: 10) {
       let line = String(decoding: text[..<end], as: UTF8.self)
@@ -112,15 +112,15 @@ public final class Standby: Sendable {
 
   /// Before a worker runs with pages missing. What can't be announced, the next daemon finds.
   func announce(_ target: HibernationTarget, image: String) {
-    if let line = StandbyPager.line(target, image: image) { tell(line) }
+    if let line = StandbyPager.line(target, image: image) { send(line) }
   }
 
   /// When all pages are in place.
   func retract(image: String) {
-    if let line = StandbyPager.endLine(image: image) { tell(line) }
+    if let line = StandbyPager.endLine(image: image) { send(line) }
   }
 
-  private func tell(_ line: String) {
+  private func send(_ line: String) {
     _ = socket.send(Array(line.utf8), waits: false)
   }
 }

@@ -34,7 +34,7 @@ extension Hibernator {
   private func recoverMemory(
     of target: HibernationTarget, from path: String, _ expectation: ImageExpectation
   ) throws(HibernationError) -> UInt64 {
-    try settle(target.name)
+    try awaitFill(of: target.name)
     discardFile(ImageWriter.partialPath(of: path))
     if isAbsent(path) {
       dropBase(of: target.name, for: path)
@@ -116,7 +116,7 @@ extension Hibernator {
     let known = Set(image.processes.map(\.identity))
     if let new = tree.processes.first(where: { !known.contains($0.identity) }) {
       throw HibernationError(
-        .checking, "process \(new.pid) (\(new.name)) wasn't there when it was hibernated",
+        .checking, "process \(new.pid) (\(new.name)) did not exist when the worker was hibernated",
         aftermath: .unverifiable)
     }
     var held: [SeizedProcess] = []
@@ -149,8 +149,8 @@ extension Hibernator {
       let why =
         tracer != 0
         ? "process \(tracer) traces it"
-        : "it isn't our child, and kernel.yama.ptrace_scope or missing rights forbid tracing it; "
-          + "set kernel.yama.ptrace_scope=0, or recover it with CAP_SYS_PTRACE"
+        : "it is not a child of this process, and kernel.yama.ptrace_scope or missing rights forbid "
+          + "tracing it; set kernel.yama.ptrace_scope=0, or recover it with CAP_SYS_PTRACE"
       throw HibernationError(.seizing, "can't trace process \(process.pid): \(why)")
     }
   }
@@ -197,7 +197,7 @@ extension Hibernator {
     }
     throw HibernationError(
       .checking,
-      "thread \(one.tid) isn't where it was when its memory went: somebody has let it run",
+      "thread \(one.tid) has run since its memory was evicted",
       aftermath: .unverifiable)
   }
 

@@ -29,7 +29,7 @@ extension Hibernator {
     _ target: HibernationTarget, from image: RestingImage, keepsBase: Bool = false
   ) throws(HibernationError) -> ResumeSummary {
     let started = Clocks.monotonic
-    try settle(target.name)
+    try awaitFill(of: target.name)
     var summary = ResumeSummary(restored: 0, duration: .zero)
     do throws(HibernationError) {
       switch image.restore.mode {
@@ -52,7 +52,7 @@ extension Hibernator {
     let took = Clocks.monotonic - started
     summary.duration = .nanoseconds(took)
     if summary.backgroundFill == 0 {
-      histories[target.name, default: ResumeHistory()].noteEager(took, bytes: summary.restored)
+      histories[target.name, default: ResumeHistory()].recordEager(took, bytes: summary.restored)
     }
     return summary
   }
@@ -204,7 +204,8 @@ extension Hibernator {
     if resting[target.name] != nil { return }
     guard target.cgroup?.freezer != nil else {
       throw HibernationError(
-        .writingBack, "nobody has held it since it was hibernated", aftermath: .unverifiable)
+        .writingBack, "no daemon has held it stopped since it was hibernated",
+        aftermath: .unverifiable)
     }
     let isFrozen = try attempt(.writingBack) { try target.isFrozen() }
     if !isFrozen {
@@ -212,7 +213,8 @@ extension Hibernator {
         throw HibernationError(.writingBack, "it has ended", aftermath: .vanished)
       }
       throw HibernationError(
-        .writingBack, "somebody has thawed it while its memory was away", aftermath: .unverifiable)
+        .writingBack, "another process has thawed it while its memory was in the image",
+        aftermath: .unverifiable)
     }
   }
 }

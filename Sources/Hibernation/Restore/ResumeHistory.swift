@@ -47,20 +47,20 @@ struct ResumeHistory: Sendable {
   /// A program changes: after so many eager resumes the other mode gets another chance.
   static let patience = 16
 
-  mutating func noteEager(_ nanoseconds: Int64, bytes: UInt64) {
+  mutating func recordEager(_ nanoseconds: Int64, bytes: UInt64) {
     eager = Self.mean(eager, nanoseconds)
     self.bytes = bytes
     eagerInARow += 1
   }
 
-  mutating func note(_ resume: LazyResume) {
+  mutating func record(_ resume: LazyResume) {
     if !resume.wasLearning { lazy = Self.mean(lazy, resume.untilAnswer) }
     bytes = resume.total
     lastLazy = resume
     eagerInARow = 0
   }
 
-  mutating func note(refusal: String) { self.refusal = refusal }
+  mutating func record(refusal: String) { self.refusal = refusal }
 
   func plan(_ preference: ResumePreference) -> RestorePlan {
     switch preference {
@@ -70,26 +70,26 @@ struct ResumeHistory: Sendable {
     }
     if let refusal { return RestorePlan(eager: refusal) }
     guard let eager else {
-      return RestorePlan(eager: "it hasn't been resumed before, and nothing is known of it")
+      return RestorePlan(eager: "first resume: no history yet")
     }
     if bytes < Self.smallest {
-      return RestorePlan(eager: "it is small, and as fast all at once")
+      return RestorePlan(eager: "small: a full restore is as fast")
     }
     guard let lastLazy, eagerInARow < Self.patience else {
-      return RestorePlan(lazy: "to learn which pages it wants first")
+      return RestorePlan(lazy: "to learn which pages it needs first")
     }
     if lastLazy.wanted * 2 > lastLazy.total {
-      return RestorePlan(eager: "it wants most of its memory as soon as it runs")
+      return RestorePlan(eager: "it needs most of its memory at once")
     }
     guard let lazy else {
-      return RestorePlan(lazy: "the pages that it wants first are known")
+      return RestorePlan(lazy: "the pages that it needs first are known")
     }
-    let times = "\(Self.text(lazy)) against \(Self.text(eager)) ms"
-    if lazy * 10 < eager * 9 { return RestorePlan(lazy: "that took it \(times)") }
+    let times = "\(Self.text(lazy)) ms lazily, \(Self.text(eager)) ms in full"
+    if lazy * 10 < eager * 9 { return RestorePlan(lazy: times) }
     let halt =
       lastLazy.halt?.delaysWork == true
-      ? ", because it forks or gives memory back in the middle of its work" : ""
-    return RestorePlan(eager: "lazy restore took it \(times)\(halt)")
+      ? ": it forks or frees memory while it works" : ""
+    return RestorePlan(eager: "\(times)\(halt)")
   }
 
   private static func mean(_ old: Int64?, _ new: Int64) -> Int64 {

@@ -18,7 +18,7 @@ public struct FilePages: Sendable {
   }
 
   /// While the process is held.
-  mutating func note(_ mappings: [MemoryMapping], of identity: ProcessIdentity) {
+  mutating func record(_ mappings: [MemoryMapping], of identity: ProcessIdentity) {
     let own = mappings.filter {
       $0.hasFile && !$0.shared && $0.resident > $0.anonymous
         && $0.proportional >= $0.resident / 10 * 9

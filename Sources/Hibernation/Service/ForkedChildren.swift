@@ -21,7 +21,7 @@ extension Hibernator {
       }
       guard children.count >= journal.openForks else {
         throw HibernationError(
-          .filling, "it had just forked, and the child's memory can't be reached any more",
+          .filling, "a child that it forked during its restore can't be reached any more",
           aftermath: .unverifiable)
       }
       let batches = journal.batches
@@ -32,7 +32,8 @@ extension Hibernator {
         let child = try ForkedChild(newborn, useScan: features.pagemapScan)
         if child.mayGetHugePages, journal.hasBegunChildren {
           throw HibernationError(
-            .filling, "two daemons in a row died over a fork of it", aftermath: .unverifiable)
+            .filling, "two daemons in a row ended while they restored a child that it forked",
+            aftermath: .unverifiable)
         }
         journal.hasBegunChildren = true
         for chunk in image.chunks
@@ -44,7 +45,7 @@ extension Hibernator {
       throw error
     } catch {
       throw HibernationError(
-        .filling, "it had just forked, and the child's memory can't be brought: \(error)",
+        .filling, "a child that it forked during its restore can't be restored: \(error)",
         aftermath: .unverifiable)
     }
   }

@@ -153,10 +153,12 @@ public final class HibernationService: Sendable {
     aside.submit { Hibernator.dropFromCache(images: images) }
   }
 
-  /// See `Hibernator.settle`. Waits for what is under way about that worker; not for the event loop.
-  public func settle(_ name: String) throws(HibernationError) {
+  /// See `Hibernator.awaitFill`. Waits for what is under way about that worker; not for the event loop.
+  public func awaitFill(of name: String) throws(HibernationError) {
     guard let bench = bench(of: name, makes: false) else { return }
-    try wait(on: bench) { (hibernator) throws(HibernationError) in try hibernator.settle(name) }
+    try wait(on: bench) { (hibernator) throws(HibernationError) in
+      try hibernator.awaitFill(of: name)
+    }
   }
 
   /// See `Hibernator.reapChildren`. However often it is called behind a long operation, one look is

@@ -58,7 +58,7 @@ public final class Hibernator {
   ) throws(HibernationError) -> HibernationSummary {
     let (target, path) = (request.target, request.path)
     // What the last resume has taught is known when it has ended.
-    try settle(target.name)
+    try awaitFill(of: target.name)
     let plan = plan(request)
     let overlays = request.overlay && !plan.isLazy && !request.isSealed
     // Not under an image, which may lie over it: something has ordered this twice.
@@ -93,7 +93,7 @@ public final class Hibernator {
       var summary = try operation.rest()
       if request.dropsFilePages { summary.filePages = operation.filePages.pushOut() }
       if let refusal = summary.lazyRefusal {
-        histories[target.name, default: ResumeHistory()].note(refusal: refusal)
+        histories[target.name, default: ResumeHistory()].record(refusal: refusal)
       }
       return summary
     } catch {
@@ -107,7 +107,8 @@ public final class Hibernator {
   private func plan(_ request: HibernationRequest) -> RestorePlan {
     if request.isSealed { return RestorePlan(eager: "its images are encrypted") }
     if kept.isNeeded {
-      return RestorePlan(eager: "a later daemon couldn't go on with it (kernel.yama.ptrace_scope)")
+      return RestorePlan(
+        eager: "a later daemon can't continue a lazy restore (kernel.yama.ptrace_scope)")
     }
     return histories[request.target.name, default: ResumeHistory()].plan(request.restore)
   }
@@ -165,7 +166,7 @@ public final class Hibernator {
       if operation.isIdle { return }
       guard attempt < 10 else {
         operation.detach()
-        throw HibernationError(.seizing, "it is busy: a process of it never waits for anything")
+        throw HibernationError(.seizing, "busy: one of its processes never waits in a system call")
       }
       operation.letRun()
       pauseThread(for: .milliseconds(5))

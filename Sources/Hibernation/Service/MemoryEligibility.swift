@@ -25,14 +25,14 @@ enum Eligibility {
     if Stragglers.shared.owns(tracer: status.tracer) {
       throw refuse(
         process,
-        "is still being released from an earlier try to hibernate it: a thread of it is "
+        "is still being released from an earlier attempt to hibernate it: one of its threads is "
           + "in uninterruptible sleep (in vfork, for example)", aftermath: .intact)
     }
     if !Yama.current.permits(process.pid) {
       throw refuse(
         process,
-        "isn't a descendant of this process, and kernel.yama.ptrace_scope forbids tracing any other: "
-          + "it can be hibernated again when it has been restarted")
+        "is not a descendant of the daemon, and kernel.yama.ptrace_scope forbids tracing it: restart "
+          + "the worker")
     }
     if status.tracer != 0 {
       throw refuse(
@@ -137,7 +137,7 @@ enum Eligibility {
     }
     guard let buffers = fields["UserBufs"], let submitted = fields["SqTail"],
       let taken = fields["SqHead"], let completed = fields["CqTail"], let seen = fields["CqHead"]
-    else { return "uses io_uring, and this kernel doesn't tell what for" }
+    else { return "uses io_uring, and this kernel does not show its requests" }
     if buffers > 0 { return "has \(buffers) io_uring buffers registered with the kernel" }
     if submitted != taken || completed != seen || pollEntries > 0 {
       return "has io_uring requests in flight"
@@ -145,7 +145,7 @@ enum Eligibility {
     // Each request has one answer. A ring that gives some of them none or several can't be told from
     // one whose requests are with the kernel's threads.
     if UInt32(truncatingIfNeeded: taken) != UInt32(truncatingIfNeeded: completed) {
-      return "has io_uring requests in flight: \(taken) were made, \(completed) answered"
+      return "has io_uring requests in flight: \(taken) submitted, \(completed) completed"
     }
     return nil
   }
@@ -202,7 +202,7 @@ enum Eligibility {
     }
     if rings.isSubset(of: open) { return }
     throw refuse(
-      process, "uses io_uring by a ring that it has registered, whose requests can't be seen",
+      process, "uses io_uring through a registered ring, whose requests the kernel does not show",
       aftermath: .intact)
   }
 

@@ -125,7 +125,7 @@ struct Operation {
     for index in processes.indices { try scan(index) }
     FaultPoint.scanned.pass()
     guard processes.contains(where: { $0.plan?.ranges.isEmpty == false }) else {
-      throw HibernationError(.scanning, "it has no memory of its own that could be moved")
+      throw HibernationError(.scanning, "it has no private memory to move")
     }
     overlay = try planOverlay()
     let writer = try attempt(.capturing) { try ImageWriter(path: path, seal: seal) }
@@ -184,10 +184,10 @@ struct Operation {
     try Eligibility.mayInject(into: processes[index].session)
     guard let scratch = PagePlan.scratchAddress(in: mappings) else {
       throw HibernationError(
-        .scanning, "process \(stat.pid) has no room in its address space", aftermath: .ineligible)
+        .scanning, "process \(stat.pid) has no free address space", aftermath: .ineligible)
     }
     processes[index].mappings = mappings
-    filePages.note(mappings, of: stat.identity)
+    filePages.record(mappings, of: stat.identity)
     processes[index].scratchAddress = scratch
     if restore.isLazy {
       let captive = processes[index]
@@ -219,12 +219,8 @@ struct Operation {
 
   /// Back to how it was, from any point before commit A.
   mutating func release() {
-    // Frozen before it is let go, so that it doesn't run for a moment.
-    var isFrozen = false
-    if let cgroup = freezer {
-      // Unfrozen, the tree is stopped by its threads.
-      isFrozen = (try? cgroup.freeze(until: Deadline(in: HibernationTarget.patience))) != nil
-    }
+    // Frozen before it is let go, so that it doesn't run for a moment; an error is no freeze.
+    let isFrozen = (try? freezer?.freeze(until: Deadline(in: HibernationTarget.patience))) != nil
     detach()
     // Only the freezer shall hold it; where there is none, or it failed, the stop does. (Stopping can
     // have been undone by a failure.)
@@ -329,7 +325,7 @@ struct Operation {
   ) throws(HibernationError) -> HibernationSummary {
     if let writer {
       try attempt(.resting) { try writer.markAtRest() }
-      writer.settle(dropsCache: request.storage.dropsCache)
+      writer.startWriteback(dropsCache: request.storage.dropsCache)
     }
     FaultPoint.rested.pass()
     if overlay == nil { hibernator.dropBase(of: target.name, for: path) }
@@ -337,7 +333,7 @@ struct Operation {
     clinux_trim_own_memory()
     let refusal =
       restore.isLazy && freezer == nil
-      ? "it can't rest frozen: it has no cgroup of Dormouse's" : lazyRefusal
+      ? "it has no cgroup made by Dormouse" : lazyRefusal
     let written = mark?.fileLength ?? 0
     var image = image
     if let refusal { image.restore = RestorePlan(eager: refusal) }
@@ -378,7 +374,7 @@ struct Operation {
       detach()
       if second.aftermath == .vanished { return second }
       return HibernationError(
-        error.phase, "\(error.reason); and then \(second)", aftermath: .unverifiable)
+        error.phase, "\(error.reason); undoing it failed: \(second)", aftermath: .unverifiable)
     }
   }
 }

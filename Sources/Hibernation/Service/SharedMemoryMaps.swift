@@ -28,8 +28,9 @@ enum SharedMemoryMaps {
     if answer == 1 { return "shares its memory with process \(other)" }
     if haveDifferentMemory(one, other) { return nil }
     let reason = String(cString: strerror(-answer))
-    return "may share its memory with process \(other): kcmp can't tell (\(reason)), and they "
-      + "have the same in it"
+    return
+      "may share its memory with process \(other): kcmp failed (\(reason)), and their mappings "
+      + "are equal"
   }
 
   /// Where kcmp(2) isn't permitted. One address space can't show two faces: neither in how much of

@@ -35,7 +35,7 @@ public struct DayRecord: Hashable, Sendable {
     }
     let fields = FieldReader(record: record)
     guard try fields.integer("format") == 1, case .object(let workers)? = record["workers"] else {
-      throw JournalMismatch("it is of a kind that this version doesn't know")
+      throw JournalMismatch("this version doesn't know its format")
     }
     day = Int(try fields.integer("day"))
     // A count that a newer version knows is zero in an older record.

@@ -28,11 +28,11 @@ public struct Ledger: Sendable {
   }
 
   /// `engine`: after the event.
-  public mutating func note(
-    _ event: Event, _ directives: [Directive], _ engine: Engine, at now: Instant
+  public mutating func record(
+    _ event: Event, directives: [Directive], engine: Engine, at now: Instant
   ) {
-    note(event)
-    for directive in directives { note(directive, at: now) }
+    count(event)
+    for directive in directives { count(directive, at: now) }
     guard let worker = event.subject else { return }
     let footprint = engine.footprint(of: worker)
     guard let account = open[worker] else {
@@ -42,10 +42,10 @@ public struct Ledger: Sendable {
       return
     }
     if engine.state(of: worker) == nil {
-      settle(worker, at: now)
+      addElapsedTime(worker, at: now)
       open[worker] = nil
     } else if account.footprint != footprint {
-      settle(worker, at: now)
+      addElapsedTime(worker, at: now)
       open[worker]?.footprint = footprint
       let peak = max(tallies[worker]?.peakFootprint ?? 0, footprint.bytes)
       tallies[worker, default: WorkerTally()].peakFootprint = peak
@@ -54,17 +54,17 @@ public struct Ledger: Sendable {
 
   /// The tallies until now, and from here on new ones.
   public mutating func close(at now: Instant) -> [WorkerID: WorkerTally] {
-    settle(at: now)
+    addElapsedTime(at: now)
     defer { tallies = [:] }
     return tallies
   }
 
   /// Time that has passed is in the tallies.
-  public mutating func settle(at now: Instant) {
-    for worker in open.keys { settle(worker, at: now) }
+  public mutating func addElapsedTime(at now: Instant) {
+    for worker in open.keys { addElapsedTime(worker, at: now) }
   }
 
-  private mutating func settle(_ worker: WorkerID, at now: Instant) {
+  private mutating func addElapsedTime(_ worker: WorkerID, at now: Instant) {
     guard let account = open[worker], now > account.at else { return }
     open[worker]?.at = now
     let span = (now - account.at).wholeNanoseconds
@@ -77,7 +77,7 @@ public struct Ledger: Sendable {
     tallies[worker] = tally
   }
 
-  private mutating func note(_ event: Event) {
+  private mutating func count(_ event: Event) {
     guard let worker = event.subject else { return }
     switch event {
     case .launchFailed: count(worker) { $0.failedLaunches += 1 }
@@ -98,21 +98,21 @@ public struct Ledger: Sendable {
     }
   }
 
-  private mutating func note(_ directive: Directive, at now: Instant) {
+  private mutating func count(_ directive: Directive, at now: Instant) {
     switch directive {
     case .launch(let worker): count(worker) { $0.launches += 1 }
     case .shed(let worker, .memoryWarning, _): count(worker) { $0.warnings += 1 }
-    case .transition(let transition): note(transition, at: now)
+    case .transition(let transition): count(transition, at: now)
     default: break
     }
   }
 
-  private mutating func note(_ transition: Transition, at now: Instant) {
+  private mutating func count(_ transition: Transition, at now: Instant) {
     let worker = transition.worker
     if open[worker] == nil {
       open[worker] = Account(state: transition.from, footprint: .zero, at: now)
     }
-    settle(worker, at: now)
+    addElapsedTime(worker, at: now)
     let sleptIn = open[worker]?.sleptIn
     let footprint = open[worker]?.footprint ?? .zero
     open[worker]?.state = transition.to

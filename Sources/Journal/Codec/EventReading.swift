@@ -2,10 +2,18 @@ import Lifecycle
 import Policy
 
 extension FieldReader {
+  private func request() throws -> Request {
+    Request(
+      id: UInt64(bitPattern: try integer("id")),
+      verb: try coded("verb", as: Request.Verb.self), worker: try worker(),
+      asked: try optional("asked", as: Int64.self).map { Instant(nanoseconds: $0) },
+      occasion: try optional("occasion", as: Request.Occasion.self))
+  }
+
   func event(_ profiles: ProfileCodec) throws -> Event {
     let name = try text("e")
     guard let kind = EventKind(rawValue: name) else {
-      throw JournalMismatch("the event `\(name)` isn't known to this version")
+      throw JournalMismatch("this version doesn't know the event `\(name)`")
     }
     switch kind {
     case .added: return .added(try worker(), try profile(profiles))
@@ -22,12 +30,7 @@ extension FieldReader {
     case .moved: return .moved(try worker(), try coded("state", as: WorkerState.self))
     case .removed: return .removed(try worker())
     case .released: return .released(try worker())
-    case .request:
-      return .request(
-        Request(
-          id: UInt64(bitPattern: try integer("id")),
-          verb: try coded("verb", as: Request.Verb.self), worker: try worker(),
-          asked: try optional("asked", as: Int64.self).map { Instant(nanoseconds: $0) }))
+    case .request: return .request(try request())
     case .launched: return .launched(try worker())
     case .launchFailed: return .launchFailed(try worker(), try text("why"))
     case .ready: return .ready(try worker())
@@ -99,7 +102,7 @@ extension FieldReader {
   func level(_ name: String) throws -> PressureLevel {
     let text = try text(name)
     guard let level = PressureLevel.allCases.first(where: { $0.name == text }) else {
-      throw JournalMismatch("`\(text)` is no level of pressure", at: name)
+      throw JournalMismatch("`\(text)` is not a pressure level", at: name)
     }
     return level
   }

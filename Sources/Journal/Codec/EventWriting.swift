@@ -2,6 +2,14 @@ import Lifecycle
 import Policy
 
 extension FieldWriter {
+  private mutating func set(_ request: Request) {
+    set(request.worker)
+    set("verb", request.verb.rawValue)
+    set("id", Int64(bitPattern: request.id))
+    if let asked = request.asked { set("asked", asked) }
+    if let occasion = request.occasion { set("occasion", occasion.rawValue) }
+  }
+
   /// `e`, `w` and what else belongs to the event.
   mutating func set(_ event: Event, _ profiles: ProfileCodec) throws {
     set("e", EventKind(of: event).rawValue)
@@ -16,11 +24,7 @@ extension FieldWriter {
     case .moved(let worker, let state):
       set(worker)
       set("state", state.rawValue)
-    case .request(let request):
-      set(request.worker)
-      set("verb", request.verb.rawValue)
-      set("id", Int64(bitPattern: request.id))
-      if let asked = request.asked { set("asked", asked) }
+    case .request(let request): set(request)
     case .removed(let worker), .released(let worker), .launched(let worker), .ready(let worker),
       .shedAnswered(let worker), .suspended(let worker), .activity(let worker), .worked(let worker),
       .watchdogTriggered(let worker):

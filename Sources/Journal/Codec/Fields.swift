@@ -43,7 +43,7 @@ struct FieldReader {
   }
   func truth(_ name: String) throws -> Bool {
     guard case .bool(let truth) = try value(name) else {
-      throw JournalMismatch("isn't a truth", at: name)
+      throw JournalMismatch("isn't true or false", at: name)
     }
     return truth
   }

@@ -19,7 +19,7 @@ public struct JournalEncoder: Sendable {
   }
 
   /// All bytes that are complete, in their order.
-  public mutating func take() -> [UInt8] {
+  public mutating func takeBytes() -> [UInt8] {
     endBatch()
     defer { buffer = [] }
     return buffer
@@ -29,7 +29,7 @@ public struct JournalEncoder: Sendable {
   public mutating func record(
     _ event: Event, at now: Instant, directives: [Directive]
   ) throws {
-    if directives.isEmpty, SampleBatch.takes(event) {
+    if directives.isEmpty, SampleBatch.accepts(event) {
       if !batch.hasRoom(for: event) { endBatch() }
       return batch.add(event, at: now)
     }
@@ -86,7 +86,7 @@ public struct JournalEncoder: Sendable {
   }
 
   private mutating func endBatch() {
-    if let line = batch.take() { append(line) }
+    if let line = batch.takeBytes() { append(line) }
   }
 
   private mutating func append(_ line: [UInt8]) {

@@ -20,7 +20,7 @@ struct SampleBatch: Sendable {
   static let maxEntries = 64
 
   /// What a batch can hold: nothing else came of it.
-  static func takes(_ event: Event) -> Bool {
+  static func accepts(_ event: Event) -> Bool {
     switch event {
     case .memory, .footprint, .activity, .deadline: true
     default: false
@@ -56,7 +56,7 @@ struct SampleBatch: Sendable {
   }
 
   /// The whole record, and an empty batch.
-  mutating func take() -> [UInt8]? {
+  mutating func takeBytes() -> [UInt8]? {
     guard count > 0 else { return nil }
     defer { self = SampleBatch() }
     var fields = FieldWriter()
@@ -74,7 +74,7 @@ struct SampleBatch: Sendable {
     guard let entries = record["s"]?.elements else { throw JournalMismatch("`s` isn't a list") }
     return try entries.map { entry in
       guard let values = entry.elements, let event = deltas.decode(values) else {
-        throw JournalMismatch("a sample isn't one")
+        throw JournalMismatch("a sample has the wrong form")
       }
       return (deltas.last, event)
     }

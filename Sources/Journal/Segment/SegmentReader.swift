@@ -26,9 +26,9 @@ public struct JournalDamage: Hashable, Sendable, CustomStringConvertible {
 
   public var description: String {
     isTornTail
-      ? "\(segment): the last record, at byte \(offset), is incomplete and left out: \(what)"
+      ? "\(segment): the last record, at byte \(offset), is incomplete and skipped: \(what)"
       : "\(segment): line \(line), at byte \(offset), is damaged: \(what); the rest of this "
-        + "segment is left out"
+        + "segment is skipped"
   }
 }
 
@@ -109,7 +109,7 @@ public struct SegmentReader: Sendable {
     if record["wall"] != nil {
       return (.clock(WallTime(nanoseconds: try fields.integer("wall"))), at)
     }
-    throw JournalMismatch("it is of a kind that this version doesn't know")
+    throw JournalMismatch("this version doesn't know this kind of record")
   }
 
   private mutating func header(_ fields: FieldReader) throws -> SegmentHeader {

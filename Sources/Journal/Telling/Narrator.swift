@@ -1,7 +1,7 @@
 import Lifecycle
 import Policy
 
-/// Tells what happens to an engine in sentences: one for each change that matters, when its outcome
+/// Puts what happens to an engine into sentences: one for each change that matters, when its outcome
 /// is known. Between the order and the outcome it remembers why.
 public struct Narrator: Sendable {
   /// A change under way: from which rest, and why.
@@ -31,7 +31,7 @@ public struct Narrator: Sendable {
   public func notice(ofPolicy policy: LifecyclePolicy, at now: Instant) -> Notice {
     let mode = policy.mode == .shadow ? ", in shadow mode" : ""
     return Notice(
-      .policy, worker: nil, text: "the policy \(policy.name) is in force\(mode)", at: now)
+      .policy, worker: nil, text: "policy \(policy.name) applied\(mode)", at: now)
   }
 
   private mutating func before(_ event: Event, _ engine: Engine, at now: Instant) -> [Notice] {
@@ -43,22 +43,22 @@ public struct Narrator: Sendable {
       guard let kind = sheds.removeValue(forKey: worker) else { return [] }
       return [shed(kind, of: worker, from: before, to: after, at: now)].compactMap { $0 }
     case .hibernateFailed(let worker, let why, _):
-      return [failed(worker, "it couldn't be hibernated: \(why)", at: now)]
+      return [failed(worker, "can't be hibernated: \(why)", at: now)]
     case .suspendFailed(let worker, let why):
-      return [failed(worker, "it couldn't be suspended: \(why)", at: now)]
+      return [failed(worker, "can't be suspended: \(why)", at: now)]
     case .resumeFailed(let worker, let why, let intact):
-      let rest = intact ? "" : ", and its memory can't be verified"
-      return [failed(worker, "it couldn't be resumed: \(why)\(rest)", at: now)]
+      let rest = intact ? "" : "; its memory can't be verified"
+      return [failed(worker, "can't be resumed: \(why)\(rest)", at: now)]
     case .purged(let worker, let freed):
       var notice = Notice(
-        .memory, worker: worker, text: "its purgeable memory was taken: \(freed)", at: now,
+        .memory, worker: worker, text: "purged: freed \(freed) of purgeable memory", at: now,
         occasion: .purge)
       notice.freed = freed
       return [notice]
     case .purgeFailed(let worker, let why):
-      return [failed(worker, "its purgeable memory couldn't be taken: \(why)", at: now)]
+      return [failed(worker, "can't be purged: \(why)", at: now)]
     case .profileChanged(let worker, _):
-      return [Notice(.policy, worker: worker, text: "its configuration has changed", at: now)]
+      return [Notice(.policy, worker: worker, text: "configuration changed", at: now)]
     default: break
     }
     return []
@@ -74,12 +74,10 @@ public struct Narrator: Sendable {
     at now: Instant
   ) -> Notice? {
     if after >= before, kind == .didEnterBackground { return nil }
-    let occasion = kind == .memoryWarning ? "warned" : "in the background"
     let what =
-      after < before
-      ? "it gave back \(before - after) (from \(before) to \(after))" : "it gave nothing back"
+      after < before ? "freed \(before - after) (from \(before) to \(after))" : "freed nothing"
     var notice = Notice(
-      .memory, worker: worker, text: "\(occasion), \(what)", at: now,
+      .memory, worker: worker, text: "\(what) \(kind.spoken)", at: now,
       occasion: kind == .memoryWarning ? .warning : .background)
     notice.freed = max(.zero, before - after)
     return notice
@@ -102,11 +100,11 @@ public struct Narrator: Sendable {
       sheds[worker] = kind
       guard kind == .memoryWarning else { return nil }
       return Notice(
-        .memory, worker: worker, text: "it is warned of low memory", at: now, occasion: .warning)
+        .memory, worker: worker, text: "memory warning sent", at: now, occasion: .warning)
     case .watchdogMissed(let worker, let what): return failed(worker, what, at: now)
     case .expireTask(let worker, let task):
       return Notice(
-        .memory, worker: worker, text: "its background task \(task) has run out of time", at: now,
+        .memory, worker: worker, text: "background task \(task) is out of time", at: now,
         occasion: .task)
     case .answer(let id, let answer): return notice(of: answer, verbs.removeValue(forKey: id), now)
     default: return nil
@@ -131,8 +129,8 @@ public struct Narrator: Sendable {
     var notice = Notice(
       .jetsam, worker: nil,
       text:
-        "terminated for memory: \(names), which gave back \(freed); \(report.availableAfter) of "
-        + "\(report.budget) are available again (`dormouse jetsam` tells more)", at: now)
+        "terminated for lack of memory: \(names); freed \(freed), \(report.availableAfter) of "
+        + "\(report.budget) available (details: `dormouse jetsam`)", at: now)
     notice.level = report.level
     notice.freed = freed
     return notice
@@ -188,7 +186,7 @@ extension Narrator {
     case .exited:
       guard case .pressure = cause, let journey else { break }
       notice.freed = journey.footprint
-      notice.text += "; gave back \(journey.footprint)"
+      notice.text += "; freed \(journey.footprint)"
     default: break
     }
   }

@@ -57,13 +57,13 @@ extension Notice {
   public init(daemonStarted header: SegmentHeader, at now: Instant) {
     self.init(
       .daemon, worker: nil,
-      text: "the daemon has started, version \(header.version), policy \(header.policy.name)",
+      text: "daemon started: version \(header.version), policy \(header.policy.name)",
       at: now)
   }
 
   public init(gapAt now: Instant) {
     self.init(
-      .daemon, worker: nil, text: "the journal has a gap here: something before this is missing",
+      .daemon, worker: nil, text: "gap in the journal: earlier events are missing",
       at: now)
   }
 }

@@ -77,14 +77,14 @@ public struct JournalMismatch: Error, Hashable, Sendable, CustomStringConvertibl
     case .dataCorrupted(let context) where context.underlyingError is JSONMisfit:
       self.init("is out of range", at: context.codingPath.dotted)
     case .dataCorrupted(let context):
-      self.init("has a value that isn't known to this version", at: context.codingPath.dotted)
+      self.init("has a value that this version doesn't know", at: context.codingPath.dotted)
     @unknown default: self.init("\(error)")
     }
   }
 
   private static func name(of type: Any.Type) -> String {
     switch type {
-    case is Bool.Type: "a truth"
+    case is Bool.Type: "true or false"
     case is String.Type: "a text"
     case is Double.Type, is Float.Type: "a number"
     case is [String: Any].Type: "an object"

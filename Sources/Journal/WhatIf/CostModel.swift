@@ -60,31 +60,31 @@ public struct CostModel: Sendable {
     }
     switch event {
     case .ready:
-      if let time = since(.launch) { note(worker) { $0.launch.add(time) } }
+      if let time = since(.launch) { charge(worker) { $0.launch.add(time) } }
     case .suspended:
-      if let time = since(.suspend) { note(worker) { $0.suspend.add(time) } }
+      if let time = since(.suspend) { charge(worker) { $0.suspend.add(time) } }
     case .exited:
-      if let time = since(.terminate) { note(worker) { $0.terminate.add(time) } }
+      if let time = since(.terminate) { charge(worker) { $0.terminate.add(time) } }
       begun[worker] = nil
     case .shedAnswered:
-      if let time = since(.shed) { note(worker) { $0.answer.add(time) } }
+      if let time = since(.shed) { charge(worker) { $0.answer.add(time) } }
     case .shedFinished(_, let before, let after) where before > .zero:
-      note(worker) { $0.leftShed.add(Double(after.bytes) / Double(before.bytes)) }
+      charge(worker) { $0.leftShed.add(Double(after.bytes) / Double(before.bytes)) }
     case .hibernated(_, let result) where result.footprintBefore > .zero:
       let before = Double(result.footprintBefore.bytes)
-      note(worker) {
+      charge(worker) {
         $0.leftHibernated.add(Double(result.footprintAfter.bytes) / before)
         $0.hibernatePerByte.add(Double(result.duration.wholeNanoseconds) / 1e9 / before)
       }
     case .resumed(_, let took):
       guard let asleep = engine.snapshot(of: worker)?.peakFootprint, asleep > .zero else { break }
       let time = Double(took.wholeNanoseconds) / 1e9 / Double(asleep.bytes)
-      note(worker) { $0.resumePerByte.add(time) }
+      charge(worker) { $0.resumePerByte.add(time) }
     default: break
     }
   }
 
-  private mutating func note(_ worker: WorkerID, _ change: (inout Costs) -> Void) {
+  private mutating func charge(_ worker: WorkerID, _ change: (inout Costs) -> Void) {
     change(&costs[worker, default: Costs()])
     change(&all)
   }

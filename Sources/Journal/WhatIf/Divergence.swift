@@ -22,10 +22,10 @@ public struct Divergence: Sendable {
   /// Made-up outcomes come a little earlier or later than real ones.
   static let tolerance = Duration.seconds(2)
 
-  mutating func note(recorded directive: Directive) { note(directive, isRecorded: true) }
-  mutating func note(other directive: Directive) { note(directive, isRecorded: false) }
+  mutating func add(recorded directive: Directive) { add(directive, isRecorded: true) }
+  mutating func add(other directive: Directive) { add(directive, isRecorded: false) }
 
-  private mutating func note(_ directive: Directive, isRecorded: Bool) {
+  private mutating func add(_ directive: Directive, isRecorded: Bool) {
     guard case .transition(var new) = directive, new.to.isRest else { return }
     // From rest to rest, as people think of it.
     let side = isRecorded ? 0 : 1

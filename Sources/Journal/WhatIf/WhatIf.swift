@@ -59,11 +59,11 @@ public struct WhatIf: Sendable {
     case .began: begin(like: then, at: step.at)
     case .wentOn: break
     case .policy(let new):
-      take(budgetOf: new)
+      adoptBudget(of: new)
       engine.setPolicy(policy)
     case .event(let event):
-      recorded.note(event, step.directives, then, at: step.at)
-      for directive in step.directives { divergence.note(recorded: directive) }
+      recorded.record(event, directives: step.directives, engine: then, at: step.at)
+      for directive in step.directives { divergence.add(recorded: directive) }
       if case .footprint(let worker, let bytes) = event, then.state(of: worker)?.runs == true {
         awake[worker] = bytes
       }
@@ -73,14 +73,14 @@ public struct WhatIf: Sendable {
   }
 
   public mutating func finish() {
-    recorded.settle(at: now)
-    other.settle(at: now)
+    recorded.addElapsedTime(at: now)
+    other.addElapsedTime(at: now)
     divergence.finish()
   }
 
   private mutating func begin(like then: Engine, at now: Instant) {
     engine = then
-    take(budgetOf: then.policy)
+    adoptBudget(of: then.policy)
     engine.setPolicy(policy)
     (pending, lives) = ([], [:])
     recorded.begin(then, at: now)
@@ -95,7 +95,7 @@ public struct WhatIf: Sendable {
   }
 
   /// A device that the workers play is the machine's, and not the policy's, unless that names one.
-  private mutating func take(budgetOf recorded: LifecyclePolicy) {
+  private mutating func adoptBudget(of recorded: LifecyclePolicy) {
     guard budget == .host, policy.memory != recorded.memory else { return }
     policy.memory = recorded.memory
     // A policy was read from text, and can be written again.
@@ -137,9 +137,10 @@ public struct WhatIf: Sendable {
       .hold(let worker, _), .extendTimeout(let worker, _), .unhealthy(let worker, _),
       .watchdogInterval(let worker, _), .watchdogTriggered(let worker):
       return engine.state(of: worker)?.runs == true ? [event] : []
-    case .activity(let worker): return needed(worker, "it was active then")
+    case .activity(let worker): return needed(worker, "activity in the journal")
     case .worked(let worker):
-      return engine.state(of: worker)?.runs == true ? [event] : needed(worker, "it was active then")
+      return engine.state(of: worker)?.runs == true
+        ? [event] : needed(worker, "activity in the journal")
     case .timerDue(let worker, let why):
       // Asleep only there: it does its work awake here.
       return needed(worker, why).filter { if case .wakeNeeded = $0 { true } else { false } }
@@ -225,9 +226,9 @@ public struct WhatIf: Sendable {
 
   private mutating func deliver(_ event: Event, at now: Instant) {
     let directives = engine.handle(event, at: now)
-    other.note(event, directives, engine, at: now)
+    other.record(event, directives: directives, engine: engine, at: now)
     for directive in directives {
-      divergence.note(other: directive)
+      divergence.add(other: directive)
       perform(directive, at: now)
     }
   }

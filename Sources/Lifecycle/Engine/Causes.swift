@@ -5,6 +5,8 @@ public enum Cause: Codable, Hashable, Sendable {
   /// Known, and never started.
   case added
   case requested(Request.Verb)
+  /// Started without a person's request; the verb is that of the request.
+  case starting(Request.Occasion, Request.Verb)
   case launched
   case becameReady
   /// Another worker took the foreground.
@@ -12,7 +14,9 @@ public enum Cause: Codable, Hashable, Sendable {
   case idle(Duration)
   case active
   /// Suspended because it answered, its grace was over, or a deadline passed.
-  case graceOver
+  /// How long it was in the background (`nil`: journals of earlier versions don't say), and whether that
+  /// means idle: with `foreground.mode: activity`.
+  case graceOver(Duration? = nil, isIdle: Bool? = nil)
   case wakeNeeded(String)
   case suspendedFor(Duration)
   /// A sleeper runs for a moment (`background.heartbeat`), or has done so.

@@ -7,7 +7,7 @@ extension Cause {
   public var code: String {
     switch self {
     case .added: "never_started"
-    case .requested(let verb): "requested_\(verb.rawValue)"
+    case .requested(let verb), .starting(_, let verb): "requested_\(verb.rawValue)"
     case .launched: "launched"
     case .becameReady: "became_ready"
     case .displaced: "displaced"

@@ -49,7 +49,7 @@ public struct Engine: Codable, Sendable, Equatable {
     reviewDue = false
     workers.markDue(at: self.now)
     record(event)
-    settle()
+    decideUntilStable()
     refresh()
     workers.removeGone()
     defer { (directives, decisions) = ([], 0) }
@@ -80,7 +80,7 @@ public struct Engine: Codable, Sendable, Equatable {
   /// refused hibernation, takes six. The simulation checks that nothing is left undone.
   private static let maxRounds = 64
 
-  private mutating func settle() {
+  private mutating func decideUntilStable() {
     for _ in 0..<Self.maxRounds {
       let before = decisions
       advancePending()

@@ -104,12 +104,28 @@ public struct Request: Hashable, Sendable {
   public var worker: WorkerID
   /// When it was made, where it had to wait for other workers before it came here. `nil`: now.
   public var asked: Instant?
+  /// Of `start` and `restart`: what asks, where it is no person or program.
+  public var occasion: Occasion?
 
-  public init(id: ID, verb: Verb, worker: WorkerID, asked: Instant? = nil) {
+  public init(
+    id: ID, verb: Verb, worker: WorkerID, asked: Instant? = nil, occasion: Occasion? = nil
+  ) {
     self.id = id
     self.verb = verb
     self.worker = worker
     self.asked = asked
+    self.occasion = occasion
+  }
+
+  public enum Occasion: String, Codable, Hashable, Sendable, CaseIterable {
+    /// `autostart: true`
+    case autostart
+    /// A connection to one of its `listen` sockets.
+    case connection
+    /// Another worker depends on it.
+    case dependency
+    /// `restart:`, after its end.
+    case restart
   }
 
   public enum Verb: String, Codable, Hashable, Sendable, CaseIterable {

@@ -10,7 +10,7 @@ extension Engine {
       return emit(.answer(request.id, Answer(.unknownWorker, text)))
     }
     if let leader = workers[index].profile.leader {
-      return refuse(request, "\(request.worker) is led by \(leader), and not from here")
+      return refuse(request, "\(request.worker) is controlled by \(leader), not by this daemon")
     }
     if request.verb == .start || request.verb == .restart { return acceptStart(index, request) }
     if request.verb == .shadow || request.verb == .enforce {
@@ -29,14 +29,14 @@ extension Engine {
     }
     if request.verb == .hibernate, let why = workers[index].failedWake {
       let text =
-        "\(request.worker) is still hibernated, because waking it failed: \(why); `dormouse wake "
+        "\(request.worker) is still hibernated: the last wake failed: \(why); `dormouse wake "
         + "\(request.worker)` tries again"
       return emit(.answer(request.id, Answer(.failed, text)))
     }
     pursue(index, destination, for: request)
     if request.verb == .wake, workers[index].state.runs {
       imagineWake(index)
-      concludeGoal(index, code: .done, text: "\(request.worker) is running already")
+      concludeGoal(index, code: .done, text: "\(request.worker) is already running")
     }
   }
 
@@ -72,9 +72,11 @@ extension Engine {
     let name = request.worker
     switch workers[index].state {
     case .terminated:
-      launch(index, for: request.id, verb: request.verb, asked: request.asked)
+      launch(
+        index, for: request.id, verb: request.verb, asked: request.asked,
+        occasion: request.occasion)
     case .terminating where workers[index].run.ending?.hasGivenUp == true:
-      emit(.answer(request.id, Answer(.failed, "\(name) still hasn't died")))
+      emit(.answer(request.id, Answer(.failed, "\(name) has not ended since SIGKILL")))
     case .launching, .terminating:
       if workers[index].state == .launching { overtakeEnd(index, by: .start) }
       if request.verb == .start {
@@ -84,7 +86,7 @@ extension Engine {
       workers[index].starts.append(request.id)
     default:
       overtakeEnd(index, by: .start)
-      let text = "\(name) is running already; it is \(workers[index].state.spoken)"
+      let text = "\(name) is already running, \(workers[index].state.spoken)"
       emit(.answer(request.id, Answer(.done, text)))
     }
   }
@@ -94,8 +96,8 @@ extension Engine {
     guard worker.state == .foreground || worker.state == .background else {
       return refuse(
         request,
-        "\(worker.id) is \(worker.state.spoken), and can't give anything back now; a sleeper can "
-          + "after `dormouse wake \(worker.id)`")
+        "\(worker.id) can't be asked to free memory while \(worker.state.spoken); wake it first with "
+          + "`dormouse wake \(worker.id)`")
     }
     guard worker.profile.canShed else {
       return refuse(request, "\(worker.id) can't be asked to free memory: configure `shed:`")
@@ -136,7 +138,7 @@ extension Engine {
   }
 
   private static func overtaken(_ worker: WorkerID, by verb: Request.Verb) -> String {
-    "\(worker): overtaken by a later `\(verb.rawValue)`"
+    "\(worker): replaced by a later `\(verb.rawValue)` request"
   }
 
   private mutating func refuse(_ request: Request, _ text: String) {

@@ -3,35 +3,42 @@ import Policy
 // The engine's decisions in words.
 
 extension Cause {
-  /// A clause that can follow "because" or a colon: `it became ready`.
+  /// The fact, to follow a state and a colon: `idle in the background for 30 s`. `ps`, `status`,
+  /// `explain`, `events` and the log all show this one.
   public var sentence: String {
     switch self {
-    case .added: "it has not been started yet"
-    case .requested(.restart): "it is started again"
-    case .requested(let verb): "`\(verb.rawValue)` was asked for"
-    case .launched: "it was launched"
-    case .becameReady: "it became ready"
-    case .displaced(let other): "\(other) took the foreground"
-    case .idle(let time): "it was idle for \(time.spoken)"
-    case .active: "it became active"
-    case .graceOver: "its grace in the background was over"
-    case .wakeNeeded(let why): "something waited for it: \(why)"
-    case .suspendedFor(let time): "it had been suspended for \(time.spoken)"
-    case .heartbeat: "its heartbeat was due"
-    case .timer(let why): "its own timer woke it: \(why)"
-    case .quietAgain: "it was quiet again after its own timer woke it"
-    case .pressure(let level): "the pressure on memory was \(level.name)"
+    case .added: "not started yet"
+    case .requested(let verb): verb.sentence
+    case .starting(let occasion, _): occasion.sentence
+    case .launched: "launched"
+    case .becameReady: "ready"
+    case .displaced(let other): "\(other) came to the foreground"
+    case .idle(let time): "idle in the foreground for \(time.spoken)"
+    case .active: "traffic or processor time"
+    case .graceOver(let time, let isIdle): Self.grace(time, isIdle: isIdle ?? false)
+    case .wakeNeeded(let why): "woken by \(why)"
+    case .suspendedFor(let time): "suspended for \(time.spoken)"
+    case .heartbeat: "heartbeat due"
+    case .timer: "woken by its own timer"
+    case .quietAgain: "idle again after its own timer"
+    case .pressure(let level): "memory pressure was \(level.name)"
     case .watchdog(let why): why
     case .exited(let status): status.sentence
-    case .failed(let why): "the attempt failed: \(why)"
-    case .adopted: "it was running already"
-    case .released: "it was released, and lives on by itself"
-    case .succeeded: "it succeeded"
-    case .led: "whoever leads it decided so"
+    case .failed(let why): "attempt failed: \(why)"
+    case .adopted: "adopted while it ran"
+    case .released: "released: no longer managed"
+    case .succeeded: "succeeded"
+    case .led: "decided by its wrapper"
     }
   }
 
-  /// The same with its subject: `web: it was launched`.
+  private static func grace(_ time: Duration?, isIdle: Bool) -> String {
+    let what = isIdle ? "idle in the background" : "in the background"
+    // Journals of earlier versions don't say how long.
+    return time.map { "\(what) for \($0.spoken)" } ?? "\(what) long enough"
+  }
+
+  /// The same with its subject: `web: launched`.
   public func sentence(worker: WorkerID) -> String { "\(worker): \(sentence)" }
 
   var isRequest: Bool {
@@ -39,13 +46,44 @@ extension Cause {
   }
 }
 
+extension Request.Verb {
+  /// What a request with this verb did: `woken on request`.
+  fileprivate var sentence: String {
+    switch self {
+    case .start: "started on request"
+    case .restart: "restarted"
+    case .stop: "stopped on request"
+    case .foreground: "brought to the foreground on request"
+    case .background: "sent to the background on request"
+    case .suspend: "suspended on request"
+    case .hibernate: "hibernated on request"
+    case .wake: "woken on request"
+    case .terminate: "terminated on request"
+    case .warn: "warned on request"
+    case .shadow: "in shadow mode on request"
+    case .enforce: "subject to the policy on request"
+    }
+  }
+}
+
+extension Request.Occasion {
+  fileprivate var sentence: String {
+    switch self {
+    case .autostart: "starting (autostart)"
+    case .connection: "starting for a connection"
+    case .dependency: "starting for a worker that depends on it"
+    case .restart: "restarting after its end"
+    }
+  }
+}
+
 extension ExitStatus {
   public var sentence: String {
     switch self {
-    case .exited(let code): "it exited with status \(code)"
-    case .signaled(let signal): "\(Self.name(ofSignal: signal)) ended it"
-    case .outOfMemory: "the kernel's OOM killer ended it"
-    case .unknown: "it ended, and how isn't known"
+    case .exited(let code): "exited with status \(code)"
+    case .signaled(let signal): "ended by \(Self.name(ofSignal: signal))"
+    case .outOfMemory: "killed by the kernel's OOM killer"
+    case .unknown: "ended, exit status unknown"
     }
   }
 
@@ -61,40 +99,51 @@ extension ExitStatus {
 }
 
 extension ShedRecord {
-  /// `gave back 3.1 MB (from 20 MB to 16.9 MB)`.
+  /// `freed 3.1 MB (from 20 MB to 16.9 MB)`.
   public var sentence: String {
     let silence = answered ? "" : ", and did not answer in time"
     let span = "(from \(before) to \(after))"
     return after < before
-      ? "gave back \(before - after) \(span)\(silence)" : "gave nothing back \(span)\(silence)"
+      ? "freed \(before - after) \(span)\(silence)" : "freed nothing \(span)\(silence)"
+  }
+}
+
+extension Directive.ShedKind {
+  /// To follow what it freed.
+  public var spoken: String {
+    switch self {
+    case .didEnterBackground: "on entering the background"
+    case .memoryWarning: "after a memory warning"
+    }
   }
 }
 
 extension FruitlessWarnings {
-  /// `answered 2 memory warnings and gave nothing back, the last 40 s ago; …`. Its subject is the worker.
+  /// `answered 2 memory warnings and freed nothing, the last 40 s ago; …`. Its subject is the worker.
   public func sentence(at now: Instant) -> String {
     let often = count == 1 ? "a memory warning" : "\(count) memory warnings"
     let last = "\(count == 1 ? "" : "the last ")\((now - last).spoken) ago"
-    return "answered \(often) and gave nothing back, \(last); it is warned after all others"
+    return
+      "answered \(often) and freed nothing, \(last); warned after all other workers from now on"
   }
 }
 
 extension EarlyWake {
-  /// `put away too early twice, the last time 40 s ago: band +10`.
+  /// `needed again too soon twice, the last time 40 s ago: band +10`.
   public func sentence(at now: Instant) -> String {
     let often = count == 1 ? "once" : count == 2 ? "twice" : "\(count) times"
     let text =
-      "put away too early \(often), the last time \((now - last).spoken) ago: band +\(bonus)"
+      "needed again too soon \(often), the last time \((now - last).spoken) ago: band +\(bonus)"
     return ([text] + backOffs.map(\.sentence)).joined(separator: "; ")
   }
 }
 
 extension ShadowSummary {
-  /// `would have freed 412 MB, and cost 3 wakes of about 9 ms`.
+  /// `would have freed 412 MB at the cost of 3 wakes of about 9 ms`.
   public var sentence: String {
     let count = wakes == 1 ? "1 wake" : "\(wakes) wakes"
     let cost = wakes == 0 ? "no wake" : "\(count) of about \(timePerWake.spoken)"
-    return "would have freed \(freed), and cost \(cost)"
+    return "would have freed \(freed) at the cost of \(cost)"
   }
 }
 
@@ -102,14 +151,14 @@ extension RegretTerms {
   /// `2.1 ms/MB: 25% chance of use × 340 ms to come back / 40 MB`.
   public var sentence: String {
     let tenths = Int64((value * 10).rounded())
-    let guess = isCostKnown ? "" : " (a guess)"
+    let guess = isCostKnown ? "" : " (estimated)"
     return "\(tenths / 10).\(tenths % 10) ms/MB: \((chance * 100).spokenPercent) chance of use × "
       + "\(cost.spoken)\(guess) to come back / \(bytes)"
   }
 }
 
 extension WorkerState {
-  /// To follow "it is".
+  /// To follow "it is" or "while".
   public var spoken: String {
     switch self {
     case .foreground: "in the foreground"

@@ -109,7 +109,7 @@ extension Engine {
     if isShadow(worker), worker.nextByItself != nil, worker.state != .launching {
       let key = worker.modeByRequest == nil ? "mode" : nil
       obstacles.append(
-        Obstacle("shadow_mode", "it is in shadow mode: this is only told, and not done", key: key))
+        Obstacle("shadow_mode", "shadow mode: decisions are logged, not applied", key: key))
     }
     return obstacles
   }
@@ -130,15 +130,15 @@ extension WorkerRecord {
 
   fileprivate func launchObstacles(at now: Instant) -> [Obstacle] {
     if !run.isSpawned {
-      return [Obstacle("not_spawned", "its process isn't started yet", key: nil)]
+      return [Obstacle("not_spawned", "its process has not been started yet", key: nil)]
     }
     guard profile.announcesReadiness else { return [] }
-    return [Obstacle("not_ready", "it hasn't announced readiness yet", key: nil)]
+    return [Obstacle("not_ready", "it has not reported readiness yet", key: nil)]
   }
 
   fileprivate func frontObstacles(at now: Instant) -> [Obstacle] {
     guard policy.foreground.mode == .activity else {
-      let text = "foreground.mode is manual: people and programs say who is in front"
+      let text = "foreground.mode is manual: only a request moves it to the background"
       return [Obstacle("manual_foreground", text, key: "foreground.mode")]
     }
     guard let idleAt, now < idleAt else { return [] }

@@ -9,19 +9,19 @@ extension Engine {
     case .launching, .foreground, .resuming:
       Verdict(
         code: "not_suspended",
-        sentence: "only a suspended worker is hibernated, and it is \(worker.state.spoken)")
+        sentence: "only suspended workers are hibernated, and it is \(worker.state.spoken)")
     case .background:
       Verdict(
         code: "not_suspended",
-        sentence: "it isn't suspended yet: \(suspensionVerdict(of: worker, at: now))")
-    case .suspending: Verdict(code: "being_suspended", sentence: "it is just being suspended")
+        sentence: "not suspended yet: \(suspensionVerdict(of: worker, at: now))")
+    case .suspending: Verdict(code: "being_suspended", sentence: "being suspended now")
     case .suspended: suspendedVerdict(of: worker, at: now)
     }
   }
 
   private func suspensionVerdict(of worker: WorkerRecord, at now: Instant) -> String {
     if let obstacle = worker.suspensionObstacle(at: now) { return obstacle.sentence }
-    return isShadow(worker) ? "the policy is in shadow mode" : "it is being looked for file locks"
+    return isShadow(worker) ? "shadow mode" : "being checked for file locks"
   }
 
   private func suspendedVerdict(of worker: WorkerRecord, at now: Instant) -> Verdict? {
@@ -30,37 +30,38 @@ extension Engine {
     }
     guard isShadow(worker) else { return nil }
     return Verdict(
-      code: "shadow_mode", sentence: "the policy is in shadow mode: it would have been hibernated")
+      code: "shadow_mode", sentence: "shadow mode: it would have been hibernated")
   }
 }
 
 extension HibernationObstacle {
-  /// To follow "because" or a colon.
+  /// To follow a colon.
   var sentence: String {
     switch self {
     case .disabled: "hibernate.enabled is false"
-    case .refusedForGood(let why): "it can't be hibernated until it is relaunched: \(why)"
+    case .refusedForGood(let why): "can't be hibernated before its next launch: \(why)"
     case .measuring: "its footprint is being measured"
-    case .unmeasured: "its footprint isn't known"
+    case .unmeasured: "its footprint is not known yet"
     case .tooBig(let footprint, let limit):
-      "its footprint of \(footprint) is over hibernate.max_footprint, \(limit)"
+      "its footprint, \(footprint), is over hibernate.max_footprint, \(limit)"
     case .tooSmall(let footprint, let limit):
-      "its footprint of \(footprint) is under hibernate.min_footprint, \(limit)"
+      "its footprint, \(footprint), is under hibernate.min_footprint, \(limit)"
     case .overDiskBudget(let held, let adding, let limit):
-      "images hold \(held), and \(adding) more would be over hibernate.disk.budget, \(limit)"
+      "images take \(held) of disk; \(adding) more would exceed hibernate.disk.budget, \(limit)"
     case .overDailyWrites(let written, let adding, let limit):
-      "\(written) were written to images in 24 hours, and \(adding) more would be over "
+      "\(written) were written to images in 24 h; \(adding) more would exceed "
         + "hibernate.disk.daily_writes, \(limit)"
     case .diskNearlyFull(let free, let adding, let least):
-      "the disk has \(free) free, and \(adding) less would be under hibernate.disk.min_free, "
+      "the disk has \(free) free; \(adding) less would fall below hibernate.disk.min_free, "
         + "\(least)"
     case .slowerThanRelaunch(let resume, let relaunch):
-      "resuming would take about \(resume.spoken), and a relaunch takes \(relaunch.spoken)"
+      "a resume takes about \(resume.spoken), longer than a relaunch, \(relaunch.spoken)"
     case .coolingDown(let time, let whole):
-      "it was resumed \(time.spoken) ago, within hibernate.cooldown, \(whole.spoken)"
+      "resumed \(time.spoken) ago, within hibernate.cooldown, \(whole.spoken)"
     case .failedLately(let why, let wait):
-      "the last attempt failed (\(why)); it is tried again in \(wait.spoken)"
-    case .onlyUnderPressure: "hibernate.after is never: only pressure or a request does it"
+      "the last attempt failed (\(why)); next attempt in \(wait.spoken)"
+    case .onlyUnderPressure:
+      "hibernate.after is never: only memory pressure or a request hibernates it"
     case .tooEarly(let slept, let after, let raised):
       "suspended for \(slept.spoken) of hibernate.after \(after.spoken)"
         + (raised.map { " (\($0.sentence))" } ?? "")
@@ -70,7 +71,7 @@ extension HibernationObstacle {
   /// As it stands in `status`.
   var verdict: String {
     switch self {
-    case .tooEarly: "nothing has been hibernated yet: \(sentence)"
+    case .tooEarly: "not yet: \(sentence)"
     default: sentence
     }
   }

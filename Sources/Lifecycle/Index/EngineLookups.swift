@@ -10,6 +10,9 @@ extension Engine {
   /// Their names, in order.
   public var workerIDs: [WorkerID] { workers.map(\.id) }
 
+  /// Those that get processor time, by name.
+  public var runningWorkers: [WorkerID] { workers.running }
+
   public func profile(of worker: WorkerID) -> WorkerProfile? {
     index(of: worker).map { workers[$0].profile }
   }

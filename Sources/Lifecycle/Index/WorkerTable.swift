@@ -223,6 +223,11 @@ extension WorkerTable {
     members[group.place].members.map { Int(places[Int($0)]) }
   }
 
+  /// Looked for in place: each is asked every second.
+  var running: [WorkerID] {
+    slots.compactMap { records[Int($0)].state.runs ? records[Int($0)].id : nil }
+  }
+
   func forEach(_ group: WorkerGroups, _ body: (WorkerRecord) -> Void) {
     for slot in members[group.place].members { body(records[Int(slot)]) }
   }

@@ -11,7 +11,7 @@ struct JetsamBurst: Codable, Sendable, Equatable {
     var isGone = false
   }
 
-  mutating func noteGone(_ worker: WorkerID) { victims[worker]?.isGone = true }
+  mutating func markGone(_ worker: WorkerID) { victims[worker]?.isGone = true }
 
   func finished(availableAfter: ByteCount) -> JetsamReport {
     var report = report

@@ -71,7 +71,7 @@ extension Engine {
     ladderState.step = nil
     guard isOver else { return }
     ladderState.settleUntil = now + policy.terminate.settle
-    if case .terminating(let worker, _) = step { ladderState.burst?.noteGone(worker) }
+    if case .terminating(let worker, _) = step { ladderState.burst?.markGone(worker) }
   }
 
   /// After a step: the memory has had its time, and on a host we have heard of it since.

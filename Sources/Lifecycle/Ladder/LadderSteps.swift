@@ -41,7 +41,7 @@ extension Engine {
       case .measuring?: outcome = .waiting
       case .overDiskBudget?, .diskNearlyFull?: lacksDisk = true
       case nil where isShadow(index):
-        if noteShadowHibernation(index, level) { return .acted }
+        if countShadowHibernation(index, level) { return .acted }
       case nil:
         hibernate(index, .pressure(level))
         ladderState.step = .hibernating(workers[index].id, until: now + LadderState.patience)
@@ -73,7 +73,7 @@ extension Engine {
       workers[index].warnedIn = PressureEpisode(episode: gauge.episode, level: level)
       if isShadow(index) {
         let name = workers[index].id
-        emit(.wouldHave(name, "\(name) would have been warned: the pressure is \(level.name)"))
+        emit(.wouldHave(name, "\(name) would have been warned: \(Cause.pressure(level).sentence)"))
       } else {
         workers[index].run.owesWarning = true
         longest = max(longest ?? .zero, workers[index].policy.background.shedDeadline)
@@ -114,25 +114,27 @@ extension Engine {
   }
 
   /// Whether this was the engine's step.
-  private mutating func noteShadowHibernation(_ index: Int, _ level: PressureLevel) -> Bool {
+  private mutating func countShadowHibernation(_ index: Int, _ level: PressureLevel) -> Bool {
     guard !workers[index].notes.contains(.hibernation) else { return false }
-    note(
-      index, step: .hibernation, text: "would have been hibernated: the pressure is \(level.name)")
+    reportOnce(
+      index, step: .hibernation,
+      text: "would have been hibernated: \(Cause.pressure(level).sentence)")
     countImagined(index, .hibernated)
     return countShadowStep(index)
   }
 
-  mutating func noteShadowPurge(_ index: Int, _ level: PressureLevel) -> Bool {
+  mutating func countShadowPurge(_ index: Int, _ level: PressureLevel) -> Bool {
     let offer = workers[index].run.purgeable
     guard workers[index].notes.insert(.purge).inserted else { return false }
     let name = workers[index].id
-    let text = "\(name) would have been purged of \(offer): the pressure is \(level.name)"
+    let text =
+      "\(name) would have lost \(offer) of purgeable memory: \(Cause.pressure(level).sentence)"
     workers[index].shadow.summary.freed += offer
     emit(.wouldHave(name, text))
     return countShadowStep(index, freed: offer)
   }
 
-  mutating func noteShadowTermination(_ index: Int, _ why: String) -> Bool {
+  mutating func countShadowTermination(_ index: Int, _ why: String) -> Bool {
     guard workers[index].sparedIn != gauge.episode else { return false }
     workers[index].sparedIn = gauge.episode
     let name = workers[index].id

@@ -59,7 +59,7 @@ extension Engine {
       obstacles.append(
         Obstacle(
           "too_small",
-          "its footprint of \(worker.footprint) is under \(Self.minYield), and not worth its life",
+          "its footprint, \(worker.footprint), is under \(Self.minYield): too little to gain",
           key: nil, measured: worker.footprint, limit: Self.minYield))
     }
     if worker.isInTransit || worker.state == .terminating {
@@ -70,14 +70,16 @@ extension Engine {
       obstacles.append(
         Obstacle(
           "not_permitted",
-          "another program supervises it, and didn't say that it may be terminated",
+          "another program supervises it and did not permit termination (--may-terminate)",
           key: nil))
     }
     if level == nil, obstacles.isEmpty {
-      obstacles.append(Obstacle("no_rung", "the ladder has no rung for it", key: "ladder"))
+      obstacles.append(
+        Obstacle("no_rung", "no rung of the ladder terminates workers in its state", key: "ladder"))
     }
     if isShadow(worker) {
-      obstacles.append(Obstacle("shadow_mode", "it is in shadow mode", key: "mode"))
+      obstacles.append(
+        Obstacle("shadow_mode", "shadow mode: decisions are logged, not applied", key: "mode"))
     }
     return Ranking.Place(
       worker: worker.id, state: worker.state, band: worker.bandParts(at: now),
@@ -107,18 +109,9 @@ extension Engine {
   private func hibernationGrounds(_ worker: WorkerRecord, before next: WorkerRecord) -> Verdict {
     for criterion in policy.hibernate.order
     where hibernationRank(of: worker, by: criterion) != hibernationRank(of: next, by: criterion) {
-      switch criterion {
-      case .relaunchCost:
-        return Verdict(
-          code: criterion.rawValue,
-          sentence: "the quickest resume (\(expectedResume(of: worker).spoken))")
-      case .regret:
-        return Verdict(
-          code: criterion.rawValue,
-          sentence: "the least regret (\(resumeRegretTerms(of: worker).sentence))")
-      default: return Verdict(code: criterion.rawValue, sentence: ground(worker, criterion))
-      }
+      let sentence = criterion == .relaunchCost ? "quicker resume" : criterion.whereLess
+      return Verdict(code: criterion.rawValue, sentence: sentence)
     }
-    return Verdict(code: "name", sentence: "its name")
+    return Verdict(code: "name", sentence: "first by name")
   }
 }

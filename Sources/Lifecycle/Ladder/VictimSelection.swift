@@ -20,7 +20,7 @@ extension Engine {
     while let index = candidates.popFirst() {
       let why = reason(for: index, before: candidates.first, victims)
       if isShadow(index) {
-        if noteShadowTermination(index, why) { return .acted }
+        if countShadowTermination(index, why) { return .acted }
         continue
       }
       openBurst(at: level)
@@ -56,36 +56,63 @@ extension Engine {
   ) -> String {
     let worker = workers[index]
     guard let next else {
-      return "the only one left with memory to give (\(worker.footprint)) among \(victims.spoken)"
+      return "the only \(victims.spoken) worker left with memory to free (\(worker.footprint))"
     }
-    return
-      "\(grounds(worker, before: workers[next], policy.terminate.order).sentence) among \(victims.spoken)"
+    let comparison = compared(worker, workers[next], by: policy.terminate.order)
+    let grounds = comparison.equal + [comparison.decisive].compactMap { $0 }
+    let list = grounds.map { ground(worker, $0) }.joined(separator: ", ")
+    return "\(list) among \(victims.spoken) workers"
   }
 
-  /// What was compared until something differed.
+  /// Why one stands before the other: `same band, unused longer`.
   func grounds(
     _ worker: WorkerRecord, before next: WorkerRecord, _ order: [TerminationRules.Criterion]
   ) -> Verdict {
-    var grounds: [String] = []
-    // The last one decided; where all are equal, the name did.
-    var code = "name"
-    for criterion in order {
-      grounds.append(ground(worker, criterion))
-      if rank(of: worker, by: criterion) != rank(of: next, by: criterion) {
-        code = criterion.rawValue
-        break
-      }
-    }
-    return Verdict(code: code, sentence: grounds.joined(separator: " and "))
+    let comparison = compared(worker, next, by: order)
+    let texts =
+      comparison.equal.map(\.whereEqual) + [comparison.decisive?.whereLess ?? "first by name"]
+    return Verdict(
+      code: comparison.decisive?.rawValue ?? "name", sentence: texts.joined(separator: ", "))
   }
 
-  func ground(_ worker: WorkerRecord, _ criterion: TerminationRules.Criterion) -> String {
+  /// What was compared until something differed; where all are equal, the name decides.
+  private func compared(
+    _ worker: WorkerRecord, _ next: WorkerRecord, by order: [TerminationRules.Criterion]
+  ) -> (equal: [TerminationRules.Criterion], decisive: TerminationRules.Criterion?) {
+    let differs = order.firstIndex { rank(of: worker, by: $0) != rank(of: next, by: $0) }
+    return (Array(order[..<(differs ?? order.endIndex)]), differs.map { order[$0] })
+  }
+
+  private func ground(_ worker: WorkerRecord, _ criterion: TerminationRules.Criterion) -> String {
     switch criterion {
     case .band: "lowest band (\(worker.band(at: now)))"
-    case .footprint: "the biggest footprint (\(worker.footprint))"
-    case .recency: "the longest unused (\((now - lastUse(of: worker)).spoken))"
-    case .relaunchCost: "the cheapest relaunch (\((worker.launchCost ?? .zero).spoken))"
-    case .regret: "the least regret (\(regretTerms(of: worker).sentence))"
+    case .footprint: "largest footprint (\(worker.footprint))"
+    case .recency: "unused longest (\((now - lastUse(of: worker)).spoken))"
+    case .relaunchCost: "cheapest relaunch (\((worker.launchCost ?? .zero).spoken))"
+    case .regret: "lowest regret (\(regretTerms(of: worker).sentence))"
+    }
+  }
+}
+
+extension TerminationRules.Criterion {
+  /// Of two workers of which the first goes first.
+  var whereLess: String {
+    switch self {
+    case .band: "lower band"
+    case .footprint: "larger footprint"
+    case .recency: "unused longer"
+    case .relaunchCost: "cheaper relaunch"
+    case .regret: "lower regret"
+    }
+  }
+
+  fileprivate var whereEqual: String {
+    switch self {
+    case .band: "same band"
+    case .footprint: "same footprint"
+    case .recency: "unused as long"
+    case .relaunchCost: "same relaunch time"
+    case .regret: "same regret"
     }
   }
 }
@@ -93,9 +120,9 @@ extension Engine {
 extension Ladder.Rung.Victims {
   fileprivate var spoken: String {
     switch self {
-    case .suspended: "the suspended"
-    case .background: "those in the background"
-    case .foreground: "those in the foreground"
+    case .suspended: "suspended"
+    case .background: "background"
+    case .foreground: "foreground"
     }
   }
 }

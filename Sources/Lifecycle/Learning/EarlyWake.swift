@@ -37,7 +37,7 @@ struct EarlyWakeRecord: Codable, Sendable, Hashable {
 
 extension Engine {
   /// Suspended for idleness, or terminated for memory: not what people asked for.
-  mutating func notePutAway(_ index: Int, _ cause: Cause) {
+  mutating func recordPutAway(_ index: Int, _ cause: Cause) {
     switch cause {
     case .graceOver, .pressure: workers[index].earlyWake.putAwayAt = now
     case .heartbeat, .quietAgain: break
@@ -46,11 +46,11 @@ extension Engine {
   }
 
   /// Somebody or something wants it back.
-  mutating func noteWanted(_ index: Int) {
+  mutating func recordWanted(_ index: Int) {
     guard let putAwayAt = workers[index].earlyWake.putAwayAt else { return }
     workers[index].earlyWake.putAwayAt = nil
     let rules = workers[index].policy.earlyWake
-    if workers[index].state != .terminated { noteSleep(index, since: putAwayAt) }
+    if workers[index].state != .terminated { recordSleep(index, since: putAwayAt) }
     guard now - putAwayAt < rules.within else { return }
     let left = workers[index].earlyWake.bonus(at: now, rules)
     workers[index].earlyWake.points = min(left + rules.bonus, 29)

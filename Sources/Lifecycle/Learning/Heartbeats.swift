@@ -12,9 +12,9 @@ extension Engine {
     // Left out while memory is short: it would cost some, and nobody waits for it.
     guard gauge.level == .normal else { return }
     if isShadow(index) {
-      return note(
+      return reportOnce(
         index, step: .heartbeat,
-        text: "would have been woken for a moment: \(Cause.heartbeat.sentence)")
+        text: "would have been woken: \(Cause.heartbeat.sentence)")
     }
     workers[index].goal = Goal(destination: .background, cause: .heartbeat, requests: [])
   }

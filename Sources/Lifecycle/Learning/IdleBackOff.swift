@@ -22,7 +22,7 @@ struct SleepRecord: Codable, Sendable, Hashable {
 
   var early: Int { bits.nonzeroBitCount }
 
-  mutating func note(isEarly: Bool, at now: Instant, _ rules: EarlyWakeRules) {
+  mutating func record(isEarly: Bool, at now: Instant, _ rules: EarlyWakeRules) {
     bits = (bits << 1 | (isEarly ? 1 : 0)) & (1 << Self.most - 1)
     count = min(count + 1, Self.most)
     let before = steps(at: now, rules)
@@ -70,9 +70,9 @@ public struct IdleBackOff: Hashable, Sendable {
 }
 
 extension IdleBackOff {
-  /// `wanted within 20 s of falling asleep 5 times of the last 6: idle time 30 s → 2 min`.
+  /// `needed within 20 s of falling asleep in 5 of its last 6 sleeps: idle time 30 s → 2 min`.
   public var sentence: String {
-    "wanted within \(within.spoken) of falling asleep \(early) times of the last \(sleeps): "
+    "needed within \(within.spoken) of falling asleep in \(early) of its last \(sleeps) sleeps: "
       + "idle time \(base.spoken) → \(idle.spoken)"
   }
 }
@@ -136,21 +136,21 @@ extension Engine {
   }
 
   /// The policy put it to sleep by itself, and now it is wanted.
-  mutating func noteSleep(_ index: Int, since: Instant) {
+  mutating func recordSleep(_ index: Int, since: Instant) {
     let rules = workers[index].policy.earlyWake
     guard rules.maxIdle != nil else { return }
     var record = workers[index].sleeps ?? SleepRecord()
-    record.note(isEarly: now - since < rules.within, at: now, rules)
+    record.record(isEarly: now - since < rules.within, at: now, rules)
     workers[index].sleeps = record
   }
 
   /// Its image is read again, for whatever reason.
-  mutating func noteImageWanted(_ index: Int) {
+  mutating func recordImageRead(_ index: Int) {
     let rules = workers[index].policy.earlyWake
     guard rules.maxIdle != nil, let at = workers[index].run.hibernation.at else { return }
     workers[index].run.hibernation.at = nil
     var record = workers[index].images ?? SleepRecord()
-    record.note(isEarly: now - at < rules.within, at: now, rules)
+    record.record(isEarly: now - at < rules.within, at: now, rules)
     workers[index].images = record
   }
 }

@@ -65,19 +65,20 @@ extension Engine {
 
   /// Why that level holds, for people.
   func whyHolding() -> String {
-    var share = "\(available) of \(budget) are available"
+    var share = "\(available) of \(budget) available"
     let swap = countedSwap(at: .critical)
     if swap > .zero { share += ", and \(swap) of swap" }
     if let set = setPressure, set.level > holdingLevel() {
-      return "`pressure set \(set.level.name)` was asked for; \(share)"
+      return "set by `dormouse pressure set \(set.level.name)`; \(share)"
     }
     return switch holdingGround(for: holdingLevel()) {
     case nil: share
     case .short(let limit)?: "\(share), less than \(limit.spoken)"
-    case .stalled?: "the kernel reports tasks stalled on memory"
-    case .someStall(let time)?: "tasks stalled on memory for \(time.spokenPercent) of the time"
+    case .stalled?: "the kernel reports that tasks wait for memory (PSI)"
+    case .someStall(let time)?:
+      "some tasks waited for memory \(time.spokenPercent) of the time (PSI)"
     case .fullStall(let time)?:
-      "all tasks stalled on memory for \(time.spokenPercent) of the time"
+      "all tasks waited for memory \(time.spokenPercent) of the time (PSI)"
     }
   }
 

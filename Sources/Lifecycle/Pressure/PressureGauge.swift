@@ -84,7 +84,7 @@ extension Engine {
       workers.markStale(.noted)
     }
     let gone = policy.pressure.clearAfter.spoken
-    let fell = "what raised it has been gone for \(gone); \(why)"
+    let fell = "no condition has held for \(gone); \(why)"
     emit(
       .pressureChanged(
         from: change.from, to: change.to, why: change.to > change.from ? why : fell))

@@ -66,7 +66,7 @@ extension Engine {
       return
     }
     let slept = now - sleeper.run.restingSince
-    note(
+    reportOnce(
       index, step: .hibernation, text: "would have been hibernated: suspended for \(slept.spoken)")
     countImagined(index, .hibernated)
   }

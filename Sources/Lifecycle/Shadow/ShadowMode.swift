@@ -18,12 +18,13 @@ extension Engine {
     workers[index].notes = []
     workers[index].shadow = ShadowRecord()
     let how =
-      mode == .shadow ? "is only told what the policy would do" : "is subject to the policy"
-    emit(.answer(request.id, Answer(.done, "\(request.worker) \(how) from now on")))
+      mode == .shadow
+      ? "shadow mode; decisions are logged, not applied" : "the policy applies again"
+    emit(.answer(request.id, Answer(.done, "\(request.worker): \(how)")))
   }
 
   /// Tells it once in this state; `move` forgets the notes.
-  mutating func note(_ index: Int, step: ShadowNotes, text: String) {
+  mutating func reportOnce(_ index: Int, step: ShadowNotes, text: String) {
     guard workers[index].notes.insert(step).inserted else { return }
     emit(.wouldHave(workers[index].id, "\(workers[index].id) \(text)"))
   }

@@ -29,7 +29,7 @@ extension Engine {
     workers[index].run.unanswered = nil
     let name = workers[index].id
     let rules = workers[index].policy.watchdog
-    let what = "it did not answer \(missed.kind.rawValue) within watchdog.answer, "
+    let what = "no answer to \(missed.kind.rawValue) within watchdog.answer, "
     let text = what + rules.answer.spoken
     workers[index].lastMiss = Miss(at: now, text: text)
     guard rules.onTimeout == .terminate else {

@@ -35,7 +35,7 @@ extension Engine {
       guard now >= worker.end(of: task) else { continue }
       workers[index].run.tasks[place].expiredAt = now
       if isShadow(index) {
-        let text = "\(worker.id) would have been told that its task \(task.name) ran out of time"
+        let text = "\(worker.id) would have been asked to end its task \(task.name): out of time"
         emit(.wouldHave(worker.id, text))
       } else {
         emit(.expireTask(worker.id, task: task.name))

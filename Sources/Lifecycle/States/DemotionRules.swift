@@ -31,7 +31,7 @@ extension Engine {
     guard let biggest else { return .nothingLeft }
     openBurst(at: level)
     let after = workers[biggest].policy.hibernate.demoteAfter ?? .zero
-    let why = "its image was wanted for others, and nothing had woken it for \(after.spoken)"
+    let why = "disk space for other images, and not woken for \(after.spoken)"
     ladderState.burst?.victims[workers[biggest].id] = JetsamBurst.Victim(why: why)
     terminateForMemory(biggest, level)
     return .acted

@@ -5,18 +5,18 @@ import Policy
 extension Engine {
   mutating func recordDisk(_ reading: DiskReading) {
     disk = reading
-    noteRoomOnDisk()
+    recheckDiskWaiters()
   }
 
   /// Whoever waits for it is looked at again.
-  private mutating func noteRoomOnDisk() {
+  private mutating func recheckDiskWaiters() {
     guard workers.lacksDisk else { return }
     workers.lacksDisk = false
     workers.markPending(.held)
   }
 
   /// Until the next reading the engine counts itself, lest two hibernations spend one byte twice.
-  mutating func noteImageWritten(_ size: ByteCount) {
+  mutating func countImageWritten(_ size: ByteCount) {
     guard var known = disk else { return }
     known.images += size
     known.writtenToday += size
@@ -24,12 +24,12 @@ extension Engine {
     disk = known
   }
 
-  mutating func noteImageRemoved(_ size: ByteCount) {
+  mutating func countImageRemoved(_ size: ByteCount) {
     guard var known = disk else { return }
     known.images = max(.zero, known.images - size)
     known.free += size
     disk = known
-    noteRoomOnDisk()
+    recheckDiskWaiters()
   }
 
   /// `image`: how large it will be, at most.

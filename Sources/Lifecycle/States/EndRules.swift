@@ -43,7 +43,7 @@ extension Engine {
     }
     if !ending.hasGivenUp, now >= ending.giveUpAt {
       workers[index].run.ending?.hasGivenUp = true
-      let text = "\(workers[index].id) did not die within \(Ending.patience.spoken) of SIGKILL"
+      let text = "\(workers[index].id) did not end within \(Ending.patience.spoken) of SIGKILL"
       failGoal(index, text)
       answerStarts(index, code: .failed, text: text)
       failWarns(index, text)
@@ -64,14 +64,14 @@ extension Engine {
     workers[index].lastExit = status
     let name = workers[index].id
     let ending = workers[index].run.ending
-    noteFront(index)
+    rememberFront(index)
     move(index, to: .terminated, ending?.cause ?? .exited(status))
     // Started again while it was ending: that wish is still to be granted.
     let restarts = state == .terminating ? workers[index].starts : []
     if !restarts.isEmpty { workers[index].starts = [] }
-    if let ending { notePutAway(index, ending.cause) }
-    let why = ending.map { $0.cause.sentence } ?? "\(status.sentence) while it was \(state.spoken)"
-    concludeRun(index, "\(name) is gone: \(why)")
+    if let ending { recordPutAway(index, ending.cause) }
+    let why = ending.map { $0.cause.sentence } ?? "\(status.sentence) while \(state.spoken)"
+    concludeRun(index, "\(name) has ended: \(why)")
     guard !restarts.isEmpty else { return }
     launch(
       index, for: nil, verb: workers[index].startsForFront ? .start : .restart,
@@ -83,7 +83,7 @@ extension Engine {
   mutating func recordReleased(_ index: Int) {
     workers[index].forgetWhenGone = true
     guard workers[index].state.isAlive else { return }
-    noteFront(index)
+    rememberFront(index)
     move(index, to: .terminated, workers[index].profile.leader == nil ? .released : .led)
     concludeRun(index, "\(workers[index].id) was released")
   }

@@ -65,7 +65,7 @@ extension Engine {
   }
 
   /// Its run ends: was it in the foreground, or on its way there?
-  mutating func noteFront(_ index: Int) {
+  mutating func rememberFront(_ index: Int) {
     let worker = workers[index]
     switch worker.state == .terminating ? worker.origin : worker.state {
     case .foreground: workers[index].wasInFront = true
@@ -82,7 +82,7 @@ extension Engine {
     let name = workers[index].id
     guard workers[index].profile.canShed else { return emit(.measure(name)) }
     if isShadow(index), !cause.isRequest {
-      emit(.wouldHave(name, "\(name) would have been asked to shed memory: it left the foreground"))
+      emit(.wouldHave(name, "\(name) would have been asked to free memory: it left the foreground"))
       emit(.measure(name))
     } else {
       workers[index].run.owesBackgroundShed = true

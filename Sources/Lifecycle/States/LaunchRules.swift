@@ -5,7 +5,8 @@ import Policy
 extension Engine {
   /// - Parameter asked: when; `nil`: now.
   mutating func launch(
-    _ index: Int, for request: Request.ID?, verb: Request.Verb, asked: Instant? = nil
+    _ index: Int, for request: Request.ID?, verb: Request.Verb, asked: Instant? = nil,
+    occasion: Request.Occasion? = nil
   ) {
     workers[index].run = Run()
     workers[index].run.yieldsFront = verb == .restart
@@ -16,10 +17,10 @@ extension Engine {
       let readyBy = now + workers[index].policy.watchdog.launch
       workers[index].run.readyBy = ExtensibleDeadline(readyBy)
     }
-    noteWanted(index)
+    recordWanted(index)
     workers[index].goal = nil
     if let request { workers[index].starts.append(request) }
-    move(index, to: .launching, .requested(verb))
+    move(index, to: .launching, occasion.map { .starting($0, verb) } ?? .requested(verb))
     emit(.launch(workers[index].id))
   }
 
@@ -39,7 +40,7 @@ extension Engine {
 
   mutating func recordLaunchFailed(_ index: Int, _ why: String) {
     guard workers[index].state == .launching else { return }
-    noteFront(index)
+    rememberFront(index)
     move(index, to: .terminated, .failed(why))
     concludeRun(index, "\(workers[index].id) could not be launched: \(why)")
   }
@@ -73,7 +74,7 @@ extension Engine {
     } else if !worker.profile.announcesReadiness {
       becomeReady(index, .launched)
     } else if worker.run.missedReadiness {
-      failWaiting(index, "\(worker.id) is launched, but not ready yet")
+      failWaiting(index, "\(worker.id) was launched and is not ready yet")
     } else if let deadline = worker.readinessDeadline, now >= deadline {
       missReadiness(index)
     }
@@ -89,11 +90,11 @@ extension Engine {
     workers[index].run.missedReadiness = true
     let limit = workers[index].policy.watchdog.launch.spoken
     let name = workers[index].id
-    let cause = Cause.watchdog("it was not ready within watchdog.launch, \(limit)")
+    let cause = Cause.watchdog("not ready within watchdog.launch, \(limit)")
     let sentence = "\(name) was not ready within \(limit)"
     let mayEnd = workers[index].policy.watchdog.onTimeout == .terminate
     let isEnded = mayEnd && !isShadow(index)
-    let text = "\(sentence), and is \(isEnded ? "terminated" : "left running")"
+    let text = "\(sentence): it is \(isEnded ? "terminated" : "left running")"
     failWaiting(index, text)
     if isEnded { return beginEnding(index, cause, gracefully: true) }
     if mayEnd {

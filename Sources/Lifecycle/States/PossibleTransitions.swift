@@ -20,17 +20,17 @@ extension Engine {
     case .hibernated:
       return wakeMoves(worker) + beatMoves(worker, at: now) + pressureMoves(worker)
     case .suspending:
-      return [Move(to: .suspended, code: "outcome", sentence: "the outcome of suspending it")]
+      return [Move(to: .suspended, code: "outcome", sentence: "suspending it succeeds")]
         + inspectionMoves(worker, at: now)
     case .hibernating:
-      return [Move(to: .hibernated, code: "outcome", sentence: "the outcome of hibernating it")]
+      return [Move(to: .hibernated, code: "outcome", sentence: "hibernating it succeeds")]
         + inspectionMoves(worker, at: now)
     case .resuming:
       let toFront = worker.goal?.destination == .foreground
       return [
         Move(
           to: toFront ? .foreground : .background, code: "outcome",
-          sentence: "the outcome of resuming it")
+          sentence: "resuming it succeeds")
       ]
         + inspectionMoves(worker, at: now)
     case .terminating: return endMoves(worker, at: now)
@@ -44,14 +44,14 @@ extension Engine {
     return [
       Move(
         to: worker.origin, code: "inspection",
-        sentence: "an inspection, if there is no outcome by then", after: after)
+        sentence: "no outcome by then: its state is inspected", after: after)
     ]
   }
 
   private func launchMoves(_ worker: WorkerRecord, at now: Instant) -> [Move] {
-    var moves = [Move(to: .foreground, code: "readiness", sentence: "its readiness")]
+    var moves = [Move(to: .foreground, code: "readiness", sentence: "it reports readiness")]
     if let deadline = worker.readinessDeadline, worker.policy.watchdog.onTimeout == .terminate {
-      let text = "no readiness within watchdog.launch"
+      let text = "not ready by then"
       moves.append(
         Move(
           to: .terminating, code: "launch_deadline", sentence: text,
@@ -81,7 +81,7 @@ extension Engine {
           key: "foreground.idle_after"))
     }
     if let most = policy.foreground.max {
-      let room = most == 1 ? "another worker that comes" : "more than \(most) workers that come"
+      let room = most == 1 ? "another worker comes" : "more than \(most) workers come"
       moves.append(
         Move(
           to: .background, code: "displacement", sentence: "\(room) to the front",
@@ -97,7 +97,7 @@ extension Engine {
     if times.allSatisfy({ $0 != nil }), !isShadow(worker) {
       moves.append(
         Move(
-          to: .suspended, code: "time", sentence: "nothing new until then", after: wait,
+          to: .suspended, code: "time", sentence: "nothing else happens until then", after: wait,
           key: "background.suspend_after"))
     }
     moves.append(
@@ -105,7 +105,7 @@ extension Engine {
     if worker.policy.foreground.mode == .activity {
       moves.append(
         Move(
-          to: .foreground, code: "traffic", sentence: "traffic, or processor time",
+          to: .foreground, code: "traffic", sentence: "traffic or processor time",
           key: "foreground.mode"))
     }
     return moves
@@ -118,7 +118,7 @@ extension Engine {
       Move(to: .foreground, code: "request", sentence: "`dormouse foreground \(worker.id)`"),
       Move(
         to: toFront ? .foreground : .background, code: "traffic",
-        sentence: "a connection or data at one of its sockets or pipes"),
+        sentence: "a connection, or data on one of its sockets or pipes"),
     ]
   }
 
@@ -127,7 +127,7 @@ extension Engine {
     let after = max(.zero, due - now)
     return [
       Move(
-        to: .background, code: "heartbeat", sentence: "its heartbeat", after: after,
+        to: .background, code: "heartbeat", sentence: "its heartbeat is due", after: after,
         key: "background.heartbeat.every")
     ]
   }
@@ -140,14 +140,14 @@ extension Engine {
       let wait = times.compactMap { $0 }.max() ?? .zero
       moves.append(
         Move(
-          to: .hibernated, code: "time", sentence: "nothing that wakes it", after: wait,
+          to: .hibernated, code: "time", sentence: "nothing wakes it until then", after: wait,
           key: "hibernate.after"))
     }
     let levels = PressureLevel.allCases.filter { policy.ladder[$0].contains(.hibernate) }
     if let level = levels.first, obstacle(worker, to: .pressure, at: now) == nil {
       moves.append(
         Move(
-          to: .hibernated, code: "pressure", sentence: "pressure \(level.name)",
+          to: .hibernated, code: "pressure", sentence: "memory pressure \(level.name)",
           key: "ladder.\(level.name)"))
     }
     return moves
@@ -156,7 +156,7 @@ extension Engine {
   /// From which level on it may be terminated for memory.
   private func pressureMoves(_ worker: WorkerRecord) -> [Move] {
     guard !isShadow(worker), let level = levelOfTermination(worker) else { return [] }
-    let text = "pressure \(level.name), when its turn comes (`dormouse explain --next`)"
+    let text = "memory pressure \(level.name), when it is next in order (`dormouse explain --next`)"
     return [Move(to: .terminating, code: "pressure", sentence: text, key: "ladder.\(level.name)")]
   }
 
@@ -173,12 +173,13 @@ extension Engine {
   }
 
   private func endMoves(_ worker: WorkerRecord, at now: Instant) -> [Move] {
-    var moves = [Move(to: .terminated, code: "end", sentence: "its end")]
+    var moves = [Move(to: .terminated, code: "end", sentence: "it ends")]
     if let killBy = worker.run.ending?.killBy {
       let after = max(.zero, killBy.until - now)
       moves.append(
         Move(
-          to: .terminated, code: "kill", sentence: "SIGKILL", after: after, key: "terminate.grace"))
+          to: .terminated, code: "kill", sentence: "killed by SIGKILL", after: after,
+          key: "terminate.grace"))
     }
     return moves
   }

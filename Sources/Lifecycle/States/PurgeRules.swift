@@ -31,7 +31,7 @@ extension Engine {
     for index in offers.sorted(by: offersMore) {
       let name = workers[index].id
       if isShadow(index) {
-        if noteShadowPurge(index, level) { return .acted }
+        if countShadowPurge(index, level) { return .acted }
         continue
       }
       workers[index].run.isPurging = true

@@ -82,30 +82,30 @@ extension WorkerRecord {
 }
 
 extension SuspensionObstacle {
-  /// To follow "because" or a colon.
+  /// To follow a colon.
   var sentence: String {
     switch self {
-    case .shedding: "it is still giving memory back"
-    case .task(let name, let left): "its background task \(name) may go on for \(left.spoken)"
+    case .shedding: "it is still freeing memory, as requested"
+    case .task(let name, let left): "its background task \(name) may run for another \(left.spoken)"
     case .held(let left):
       "it asks not to be suspended (X_DORMOUSE_HOLD=1), for \(left.spoken) at most"
     case .failedLately(let why, let wait):
-      "the last attempt failed: \(why); it is tried again in \(wait.spoken)"
+      "the last attempt failed: \(why); next attempt in \(wait.spoken)"
     case .never: "background.suspend_after is never"
     case .grace(let spent, let grace, let raised):
       "in the background for \(spent.spoken) of background.suspend_after \(grace.spoken)"
         + (raised.map { " (\($0.sentence))" } ?? "")
-    case .heartbeat(let left): "its heartbeat goes on for \(left.spoken)"
+    case .heartbeat(let left): "its heartbeat lasts another \(left.spoken)"
     case .timer(let left):
-      "its own timer woke it; it sleeps again when it has been quiet for "
-        + "\(TimerTick.quiet.spoken), in \(left.spoken) at the earliest"
+      "woken by its own timer: suspended again after \(TimerTick.quiet.spoken) without work, in "
+        + "\(left.spoken) at the earliest"
     case .launchedLately(let time, let least):
       "launched \(time.spoken) ago, within background.safe_point.after_launch, \(least.spoken)"
     case .wokenLately(let time, let least):
       "woken \(time.spoken) ago, within background.safe_point.after_wake, \(least.spoken)"
     case .fileLocks(let count, let left):
       "it holds \(count == 1 ? "a file lock" : "\(count) file locks"), "
-        + "which is waited for \(left.spoken) longer"
+        + "and has \(left.spoken) left to release \(count == 1 ? "it" : "them")"
     }
   }
 }

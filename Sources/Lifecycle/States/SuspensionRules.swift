@@ -28,11 +28,14 @@ extension Engine {
       guard !workers[index].notes.contains(.suspension) else { return }
       imagineSuspension(index)
       let time = (now - workers[index].since).spoken
-      return note(
+      return reportOnce(
         index, step: .suspension, text: "would have been suspended: in the background for \(time)")
     }
     guard isAtSafePoint(index) else { return }
-    suspend(index, workers[index].goal?.cause ?? workers[index].causeToSleepAgain ?? .graceOver)
+    let worker = workers[index]
+    let grace = Cause.graceOver(
+      now - worker.graceBegan, isIdle: worker.policy.foreground.mode == .activity)
+    suspend(index, worker.goal?.cause ?? worker.causeToSleepAgain ?? grace)
   }
 
   private mutating func suspend(_ index: Int, _ cause: Cause) {
@@ -52,7 +55,7 @@ extension Engine {
       workers[index].run.lastBeat = nil
     }
     workers[index].run.tick = nil
-    notePutAway(index, workers[index].cause)
+    recordPutAway(index, workers[index].cause)
     workers[index].run.isMeasuredAsleep = false
     workers[index].run.retrySuspensionAt = nil
     move(index, to: .suspended, workers[index].cause)

@@ -60,19 +60,19 @@ extension Engine {
     let time = (now - worker.since).spoken
     if worker.profile.leader != nil {
       return recordHibernateFailed(
-        index, "no answer from what leads it within \(time)", permanent: false)
+        index, "no answer from its wrapper within \(time)", permanent: false)
     }
     guard transit.unanswered < TransitLimits.maxUnanswered else {
       return endUnverified(
         index,
-        "\(worker.state.rawValue) had no outcome for \(time), and \(transit.unanswered) inspections "
+        "\(worker.state.rawValue) had no outcome within \(time), and \(transit.unanswered) inspections "
           + "of its state had no answer")
     }
     if !transit.isReported {
       emit(
         .watchdogMissed(
           worker.id,
-          "\(worker.state.rawValue) has had no outcome for \(time): its state is inspected"))
+          "\(worker.state.rawValue) has had no outcome for \(time): inspecting its state"))
     }
     workers[index].run.transit = Transit(
       inspectAt: now + TransitLimits.answer, unanswered: transit.unanswered + 1, isReported: true)
@@ -90,7 +90,7 @@ extension Engine {
     case (.suspending, .running): recordSuspendFailed(index, lost)
     case (.suspending, .suspended): recordSuspended(index)
     case (.suspending, .hibernated):
-      endUnverified(index, "it was being suspended, and was found hibernated")
+      endUnverified(index, "found hibernated while being suspended")
     case (.hibernating, .running): recordFoundRunning(index)
     case (.hibernating, .suspended): recordHibernateFailed(index, lost, permanent: false)
     case (.hibernating, .hibernated): recordFoundHibernated(index)
@@ -103,8 +103,8 @@ extension Engine {
 
   /// Killed: it can't be verified to be what it was.
   mutating func endUnverified(_ index: Int, _ why: String) {
-    let sentence = "its memory could not be verified: \(why)"
-    failGoal(index, "\(workers[index].id) is ended: \(sentence)")
+    let sentence = "its memory can't be verified: \(why)"
+    failGoal(index, "\(workers[index].id) is terminated: \(sentence)")
     beginEnding(index, .failed(sentence), gracefully: false)
   }
 
@@ -122,8 +122,8 @@ extension Engine {
 
   /// Something has made it run, with all of its memory.
   private mutating func recordFoundRunning(_ index: Int) {
-    let why = "it was being hibernated, and was found running"
-    noteHibernationFailure(index, why)
+    let why = "found running while being hibernated"
+    recordHibernationFailure(index, why)
     workers[index].run.runningSince = now
     workers[index].run.wakeNeeded = nil
     move(index, to: .background, .failed(why))

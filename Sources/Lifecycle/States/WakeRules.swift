@@ -41,8 +41,8 @@ extension Engine {
     if let retryAt = workers[index].run.retryResumeAt, now < retryAt { return }
     workers[index].run.wakeNeeded = nil
     let cause = workers[index].goal?.cause ?? .active
-    if !cause.isOwnClock { noteWanted(index) }
-    if workers[index].state == .hibernated, cause != .heartbeat { noteImageWanted(index) }
+    if !cause.isOwnClock { recordWanted(index) }
+    if workers[index].state == .hibernated, cause != .heartbeat { recordImageRead(index) }
     move(index, to: .resuming, cause)
     emit(.resume(workers[index].id))
   }
@@ -74,7 +74,7 @@ extension Engine {
   }
 
   private mutating func learnResume(_ index: Int, _ cost: Duration?) {
-    if let image = workers[index].run.hibernation.imageSize { noteImageRemoved(image) }
+    if let image = workers[index].run.hibernation.imageSize { countImageRemoved(image) }
     let footprint = workers[index].run.hibernation.footprintBefore ?? .zero
     if let cost { learnResumeCost(index, cost: cost, footprint: footprint) }
     workers[index].run.hibernation.lastResume = now
@@ -93,7 +93,7 @@ extension Engine {
   ) {
     guard workers[index].state == .resuming else { return }
     let name = workers[index].id
-    guard intact else { return endUnverified(index, "resuming failed: \(why)") }
+    guard intact else { return endUnverified(index, "the resume failed: \(why)") }
     let goal = workers[index].goal
     let origin = workers[index].origin
     if let found, found != origin {

@@ -44,7 +44,7 @@ extension Engine {
       guard !workers[index].notes.contains(.hibernation) else { return }
       countImagined(index, .hibernated)
       let text = "would have been hibernated: suspended for \(slept.spoken)"
-      return note(index, step: .hibernation, text: text)
+      return reportOnce(index, step: .hibernation, text: text)
     }
     hibernate(index, .suspendedFor(slept))
   }
@@ -73,12 +73,12 @@ extension Engine {
     workers[index].run.hibernation.lastFailure = nil
     workers[index].learnImage(result)
     recordFootprint(index, result.footprintAfter)
-    noteImageWritten(result.imageSize)
+    countImageWritten(result.imageSize)
     move(index, to: .hibernated, workers[index].cause)
     if workers[index].goal?.destination == .hibernated {
       let text = """
-        \(workers[index].id) is hibernated: from \(result.footprintBefore) to \
-        \(result.footprintAfter), in an image of \(result.imageSize), in \(result.duration.spoken)
+        \(workers[index].id) is hibernated in \(result.duration.spoken): footprint \
+        \(result.footprintBefore) → \(result.footprintAfter), image \(result.imageSize)
         """
       concludeGoal(index, code: .done, text: text)
     }
@@ -86,7 +86,7 @@ extension Engine {
 
   mutating func recordHibernateFailed(_ index: Int, _ why: String, permanent: Bool) {
     guard workers[index].state == .hibernating else { return }
-    noteHibernationFailure(index, why)
+    recordHibernationFailure(index, why)
     if permanent { workers[index].run.hibernation.permanentRefusal = why }
     move(index, to: .suspended, .failed(why))
     if workers[index].goal?.destination == .hibernated {
@@ -94,7 +94,7 @@ extension Engine {
     }
   }
 
-  mutating func noteHibernationFailure(_ index: Int, _ why: String) {
+  mutating func recordHibernationFailure(_ index: Int, _ why: String) {
     workers[index].run.hibernation.failures += 1
     workers[index].run.hibernation.lastFailure = why
     let failures = workers[index].run.hibernation.failures

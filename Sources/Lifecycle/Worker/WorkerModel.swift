@@ -28,7 +28,7 @@ public enum WorkerState: String, Codable, Hashable, Sendable, CaseIterable {
 /// What the engine must know of a worker before it runs.
 public struct WorkerProfile: Codable, Hashable, Sendable {
   /// The policy in force for this worker, its own overrides applied.
-  public var policy: LifecyclePolicy
+  @SharedPolicy public var policy: LifecyclePolicy
   /// 0–100; raises the worker within the band of its state. Default 0.
   public var importance: Int
   /// It has a channel on which it can be asked to shed memory.

@@ -36,7 +36,7 @@ extension WorkerCgroup {
 
   /// That alone: it never falls, and children that came and went between two looks are in it.
   public func cpuMicroseconds() -> UInt64? {
-    guard let bytes = try? readNamedFile("\(path)/cpu.stat") else { return nil }
+    guard let bytes = try? readRecord("\(path)/cpu.stat") else { return nil }
     return Self.cpuMicroseconds(in: bytes)
   }
 

@@ -17,7 +17,7 @@ extension WorkerCgroup {
   /// How many of its processes the kernel's OOM killer has ended, for the group's own limit or because
   /// the machine had no memory left. nil: the group has no memory controller.
   public func killedForMemory() -> Int? {
-    guard let bytes = try? readNamedFile("\(path)/memory.events") else { return nil }
+    guard let bytes = try? readRecord("\(path)/memory.events") else { return nil }
     return Self.killedForMemory(in: bytes)
   }
 

@@ -136,22 +136,22 @@ public enum CgroupError: Error, Hashable, Sendable, CustomStringConvertible {
   public var description: String {
     switch self {
     case .noTree:
-      "no cgroup version 2 tree is mounted here, or we aren't in one"
+      "no cgroup version 2 tree is mounted, or the daemon is not in one"
     case .notAbsolute(let path):
       "DORMOUSE_CGROUP=\(path): give an absolute path, such as /sys/fs/cgroup/dormouse"
     case .cannotCreate(let path, let code):
       "can't make the cgroup \(path): \(String(cString: strerror(code))); run the daemon with "
         + "`systemd-run --user -p Delegate=yes`, or name a delegated group in DORMOUSE_CGROUP"
     case .noFreezer(let path):
-      "the cgroup \(path) can't be frozen by us; Linux 5.2 or later and a delegated group are "
+      "the daemon can't freeze the cgroup \(path): Linux 5.2 or later and a delegated group are "
         + "needed"
-    case .inUse(let path): "the cgroup \(path) has processes in it that aren't this worker's"
-    case .notFound(let name): "there is no cgroup (version 2) \(name), or nobody is in it"
+    case .inUse(let path): "the cgroup \(path) contains processes of another program"
+    case .notFound(let name): "there is no cgroup (version 2) \(name), or no process is in it"
     case .ambiguous(let name, let paths):
       "several cgroups are called \(name): give the path of one of \(paths.joined(separator: ", "))"
     case .timedOut(let path, let what): "the cgroup \(path) didn't become \(what) in time"
     case .external(let path):
-      "the cgroup \(path) is managed by another program, and Dormouse only reads it"
+      "the cgroup \(path) is managed by another program; Dormouse only reads it"
     case .failed(let error): "\(error)"
     }
   }

@@ -20,7 +20,7 @@ public struct PressureStall: Hashable, Sendable {
   public static func read(
     _ path: String = systemMemoryPath
   ) throws(SystemCallError) -> PressureStall {
-    guard let stall = PressureStall(parsing: try readNamedFile(path)) else {
+    guard let stall = PressureStall(parsing: try readRecord(path)) else {
       throw malformed(path)
     }
     return stall
@@ -95,7 +95,7 @@ public struct PressureTriggerError: Error, Hashable, Sendable, CustomStringConve
         + "(CONFIG_PSI, or psi=1 on its command line)"
     case EPERM, EACCES:
       return "\(path): not permitted to set a pressure trigger; kernels before 6.5 need "
-        + "CAP_SYS_RESOURCE for it, later ones take windows that are multiples of 2 s from anybody"
+        + "CAP_SYS_RESOURCE for it, later ones permit windows that are multiples of 2 s"
     case EINVAL:
       return "\(path): the kernel refuses a pressure trigger with a window of \(window); windows "
         + "are 500 ms to 10 s, and multiples of 2 s without CAP_SYS_RESOURCE"

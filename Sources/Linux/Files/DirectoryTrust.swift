@@ -213,10 +213,10 @@ public enum DirectoryTrustError: Error, Hashable, Sendable, CustomStringConverti
     public var description: String {
       switch self {
       case .owner(let owner, let mode):
-        "it belongs to user \(owner) (mode \(Self.octal(mode))), which could exchange what is in it; "
-          + "choose another, or `chown` it"
+        "user \(owner) owns it (mode \(Self.octal(mode))) and could replace files in it; "
+          + "choose another directory, or `chown` it"
       case .writable(let owner, let mode):
-        "others may write to it (mode \(Self.octal(mode)), owner \(owner)); `chmod go-w` it, or choose "
+        "other users may write to it (mode \(Self.octal(mode)), owner \(owner)); `chmod go-w` it, or choose "
           + "another"
       }
     }
@@ -230,7 +230,7 @@ public enum DirectoryTrustError: Error, Hashable, Sendable, CustomStringConverti
   public var description: String {
     switch self {
     case .failed(let error): "\(error)"
-    case .untrusted(let path, let flaw): "the directory \(path) isn't safe: \(flaw)"
+    case .untrusted(let path, let flaw): "the directory \(path) is not safe: \(flaw)"
     }
   }
 }

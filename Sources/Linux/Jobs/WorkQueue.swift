@@ -115,29 +115,14 @@ public enum Thread {
   /// Starts a detached thread with a 512 KiB stack and all signals blocked: signals are the event
   /// loop's business. False when the kernel has none to give.
   public static func start(name: String, _ body: @escaping @Sendable () -> Void) -> Bool {
-    var attributes = pthread_attr_t()
-    pthread_attr_init(&attributes)
-    defer { pthread_attr_destroy(&attributes) }
-    pthread_attr_setstacksize(&attributes, 512 * 1024)
-    pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED))
-
-    var all = sigset_t()
-    var before = sigset_t()
-    sigfillset(&all)
-    pthread_sigmask(SIG_SETMASK, &all, &before)
-    defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
-
     let start = Unmanaged.passRetained(Start(name: name, body: body))
-    var thread = pthread_t()
-    let result = pthread_create(
-      &thread, &attributes,
+    let result = clinux_start_thread(
       { argument in
-        guard let argument else { return nil }
+        guard let argument else { return }
         let start = Unmanaged<Start>.fromOpaque(argument).takeRetainedValue()
         clinux_set_thread_name(start.name)
         start.body()
-        return nil
-      }, start.toOpaque())
+      }, start.toOpaque(), 512 * 1024)
     if result != 0 { start.release() }
     return result == 0
   }

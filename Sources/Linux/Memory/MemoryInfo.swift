@@ -16,7 +16,7 @@ public struct MemoryInfo: Hashable, Sendable {
   /// for measurements rather than for sampling.
   public static func read(withPerCPULists: Bool = false) throws(SystemCallError) -> MemoryInfo {
     let path = "/proc/meminfo"
-    guard var info = MemoryInfo(parsing: try readNamedFile(path)) else { throw malformed(path) }
+    guard var info = MemoryInfo(parsing: try readRecord(path)) else { throw malformed(path) }
     if withPerCPULists {
       let pages = perCPUPages(parsing: try readNamedFile("/proc/zoneinfo"))
       info.available += pages * Int64(pageSize)

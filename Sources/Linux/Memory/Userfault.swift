@@ -12,7 +12,8 @@ public struct Userfault: Sendable {
   }
 
   /// Takes descriptor `number` of the process; needs the right to trace it.
-  public static func take(_ number: Int32, of pid: Int32) throws(SystemCallError) -> Descriptor {
+  public static func duplicate(_ number: Int32, of pid: Int32) throws(SystemCallError) -> Descriptor
+  {
     try Yama.check("pidfd_getfd", pid)
     let process = try Descriptor.pidfd(of: pid)
     return Descriptor(

@@ -85,7 +85,7 @@ extension Injector {
   ) throws -> WriteTracker {
     let number = try openTrackingUserfault()
     do {
-      let descriptor = try Userfault.take(number, of: session.pid)
+      let descriptor = try Userfault.duplicate(number, of: session.pid)
       opened()
       try closeDescriptor(number)
       return try WriteTracker(pid: session.pid, descriptor: descriptor)

@@ -16,6 +16,17 @@ func readNamedFile(_ path: String) throws(SystemCallError) -> [UInt8] {
   do throws(SystemCallError) { return try readFile(path) } catch { throw error.on(path) }
 }
 
+/// A kernel file that is one record, as most of those in /proc and in cgroups are: a read that has room for more than
+/// there is gets all of it, and needs no second one to find the end.
+func readRecord(_ path: String) throws(SystemCallError) -> [UInt8] {
+  let most = 8192
+  do throws(SystemCallError) {
+    let bytes = try Descriptor.open(path, O_RDONLY | O_NONBLOCK).read(upTo: most)
+    if bytes.count < most { return bytes }
+  } catch { throw error.on(path) }
+  return try readNamedFile(path)
+}
+
 /// A kernel file whose content isn't what the kernel's documentation says.
 func malformed(_ path: String) -> SystemCallError {
   SystemCallError("parse", on: path, code: EBADMSG)

@@ -5,13 +5,13 @@ import Glibc
 public struct ProcessScan: Sendable {
   private let processes: [ProcessStat]
 
-  public static func take() throws(SystemCallError) -> ProcessScan {
+  public static func read() throws(SystemCallError) -> ProcessScan {
     ProcessScan(processes: try ProcessTree.living(listNumbers("/proc"), skipsHidden: true))
   }
 
   /// The same of our own descendants only, which is cheap however many others there are. For a
   /// parent that its descendants can't lose (`clinux_become_subreaper`).
-  public static func takeDescendants() throws(SystemCallError) -> ProcessScan {
+  public static func readDescendants() throws(SystemCallError) -> ProcessScan {
     var found: [Int32] = []
     var parents = [getpid()]
     while let parent = parents.popLast() {

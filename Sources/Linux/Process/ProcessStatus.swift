@@ -31,13 +31,13 @@ public struct ProcessStatus: Hashable, Sendable {
 
   /// Of a process, or of any thread.
   public static func read(_ pid: Int32) throws(SystemCallError) -> ProcessStatus {
-    ProcessStatus(parsing: try readNamedFile("/proc/\(pid)/status"))
+    ProcessStatus(parsing: try readRecord("/proc/\(pid)/status"))
   }
 
   /// Signals that wait for the process or its first thread, less those that it ignores. The other fields aren't
   /// looked at: this is read regularly for each worker that sleeps.
   public static func unheededSignals(of pid: Int32) throws(SystemCallError) -> UInt64 {
-    unheededSignals(in: try readNamedFile("/proc/\(pid)/status"))
+    unheededSignals(in: try readRecord("/proc/\(pid)/status"))
   }
 
   static func unheededSignals(in bytes: [UInt8]) -> UInt64 {

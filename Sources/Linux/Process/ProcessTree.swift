@@ -23,7 +23,7 @@ public struct ProcessTree: Hashable, Sendable {
     root: ProcessIdentity, session: Int32? = nil, cgroup: WorkerCgroup? = nil
   ) throws(SystemCallError) -> ProcessTree {
     guard let cgroup else {
-      return try ProcessScan.take().tree(root: root, session: session)
+      return try ProcessScan.read().tree(root: root, session: session)
     }
     return ProcessTree(processes: parentsFirst(try living(cgroup.processes())))
   }

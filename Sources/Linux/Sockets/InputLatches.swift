@@ -60,12 +60,12 @@ public final class InputLatches {
   public func remove(_ latch: Latch) {
     // Cancelled, its answer is still to be taken; until then the kernel may look at its memory.
     if latch.isArmed { _ = clinux_aio_cancel(context, latch.request) }
-    take()
+    collect()
     latches[latch.token] = nil
   }
 
   /// Learns which have fired.
-  public func take() {
+  public func collect() {
     var tokens = [UInt64](repeating: 0, count: 64)
     while true {
       let count = clinux_aio_take(context, &tokens, 64)

@@ -11,7 +11,7 @@ public struct Reception {
   public var passed: [Descriptor]
 
   /// nil: nothing is there (EAGAIN, EINTR).
-  public static func take(
+  public static func receive(
     from socket: Descriptor, into buffer: UnsafeMutableRawBufferPointer
   ) throws(SystemCallError) -> Reception? {
     var along = clinux_passed()
@@ -31,14 +31,14 @@ public struct Reception {
   }
 
   /// The same into an array, which gets as many bytes as came.
-  public static func take(
+  public static func receive(
     from socket: Descriptor, _ capacity: Int, _ bytes: inout [UInt8]
   ) throws(SystemCallError) -> Reception? {
     var failure: SystemCallError?
     var reception: Reception?
     bytes = [UInt8](unsafeUninitializedCapacity: capacity) { buffer, count in
       do throws(SystemCallError) {
-        reception = try take(from: socket, into: UnsafeMutableRawBufferPointer(buffer))
+        reception = try receive(from: socket, into: UnsafeMutableRawBufferPointer(buffer))
       } catch { failure = error }
       count = reception?.count ?? 0
     }

@@ -71,18 +71,18 @@ public struct SpawnError: Error, Hashable, Sendable, CustomStringConvertible {
       case .directory: "entering its directory \(directory)"
       case .exec: "reading the program"
       case .identity: "becoming user \(user ?? 0)"
-      case .descriptors: "its input and output"
-      default: "the steps before that"
+      case .descriptors: "opening its input and output"
+      default: "being prepared"
       }
     let cause =
       switch hang.state {
       case .stopped, .traced:
-        user.map { "a process of user \($0) can stop it there, and did" } ?? "it was stopped there"
-      default: "does its file system answer?"
+        user.map { "a process of user \($0) stopped it" } ?? "another process stopped it"
+      default: "check its file system"
       }
     return
-      "it didn't execute the program within \(hang.time.components.seconds) s, and was killed; "
-      + "it hung in \(place) (\(cause))"
+      "the program did not start within \(hang.time.components.seconds) s; killed while it was "
+      + "\(place) (\(cause))"
   }
 
   private var explanation: String {
@@ -90,35 +90,38 @@ public struct SpawnError: Error, Hashable, Sendable, CustomStringConvertible {
     let reason = String(cString: strerror(code))
     switch step {
     case .fork where inCgroup:
-      return "no process in its cgroup: \(reason)"
+      return "can't create a process in its cgroup: \(reason)"
     case .fork where code == EAGAIN:
       return "no more processes allowed (RLIMIT_NPROC or pids.max): \(reason)"
-    case .fork: return "no new process: \(reason)"
-    case .session: return "no session of its own: \(reason)"
+    case .fork: return "can't create a process: \(reason)"
+    case .session: return "can't create its session: \(reason)"
     case .directory where code == EACCES && user != nil:
-      return "user \(user ?? 0), as whom it is to run, may not enter its directory \(directory)"
-    case .directory: return "its directory \(directory): \(reason)"
-    case .descriptors: return "its input and output: \(reason)"
+      return "its user \(user ?? 0) may not enter its directory \(directory)"
+    case .directory: return "can't enter its directory \(directory): \(reason)"
+    case .descriptors: return "can't open its input and output: \(reason)"
     case .exec where code == ENOENT && access(path, F_OK) == 0:
-      return "the file is there, but the interpreter that it names isn't"
-    case .identity: return "to become user \(user ?? 0): \(reason)"
+      return "its interpreter (#! line or ELF loader) does not exist"
+    case .identity: return "can't switch to user \(user ?? 0): \(reason)"
     case .limit where code == EPERM:
-      return "its limit \(limit?.name ?? "") is over the hard limit (see `ulimit -H`), which takes "
-        + "CAP_SYS_RESOURCE to raise, or over what the kernel allows at all"
-    case .limit: return "its limit \(limit?.name ?? ""): \(reason)"
+      return
+        "its limit \(limit?.name ?? "") is over the hard limit (`ulimit -H`); raising that needs "
+        + "CAP_SYS_RESOURCE, and the kernel has a maximum of its own"
+    case .limit: return "can't set its limit \(limit?.name ?? ""): \(reason)"
     case .exec where code == EACCES && user != nil:
-      return "user \(user ?? 0), as whom it is to run, may not execute it"
+      return "its user \(user ?? 0) may not execute it"
     case .exec where code == ENOEXEC:
-      return "it is neither a program for this machine nor a script with a #! line"
+      return "not a program for this machine, and no #! line"
     case .exec: return reason
     case .prepare:
-      return "its command, directory or environment has a NUL, or a variable without a valid name"
-    case .keyring: return "no session keyring of its own: \(reason)"
+      return
+        "its command, directory or environment contains a NUL or a variable with an invalid name"
+    case .keyring: return "can't create its session keyring: \(reason)"
     case .oomScore:
       let value = if case .value(let value) = oomScore { "\(value)" } else { "" }
-      return "its `oom_score_adj` \(value): \(reason); a value under the daemon's own lowest takes "
+      return
+        "can't set its `oom_score_adj` \(value): \(reason); a value below the daemon's own needs "
         + "CAP_SYS_RESOURCE"
-    case .hold: return "no descriptor to watch it with: \(reason)"
+    case .hold: return "can't get a descriptor to watch it: \(reason)"
     }
   }
 }

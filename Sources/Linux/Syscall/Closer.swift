@@ -33,11 +33,11 @@ public enum Closer {
   }
 
   private static func work() {
-    while let next = take() { Glibc.close(next) }
+    while let next = nextWaiting() { Glibc.close(next) }
   }
 
   /// nil: the thread ends.
-  private static func take() -> Int32? {
+  private static func nextWaiting() -> Int32? {
     state.withLock { state in
       if let next = state.waiting.popLast() { return next }
       state.threads -= 1

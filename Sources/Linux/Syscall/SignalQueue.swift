@@ -23,12 +23,12 @@ public struct SignalQueue: Sendable {
   /// The next signal's number; nil where none waits.
   public func next() -> Int32? { nextArrival()?.number }
 
-  public func nextArrival() -> Arrival? { take(upTo: 1).first }
+  public func nextArrival() -> Arrival? { read(upTo: 1).first }
 
   /// Up to 16 of those that wait, in the kernel's order. More leave the descriptor readable.
-  public func arrivals() -> [Arrival] { take(upTo: 16) }
+  public func arrivals() -> [Arrival] { read(upTo: 16) }
 
-  private func take(upTo limit: Int) -> [Arrival] {
+  private func read(upTo limit: Int) -> [Arrival] {
     let size = Self.recordLength
     // Empty where none waits (EAGAIN). The kernel has no other reason to refuse.
     let bytes = (try? descriptor.read(upTo: limit * size)) ?? []

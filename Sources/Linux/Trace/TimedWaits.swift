@@ -71,8 +71,7 @@ public final class TimedWaits: Sendable {
     var seen: [Int32: Seen] = [:]
     for pid in tree.pids {
       let reader = WaitReader(pid: pid)
-      // A process that has ended has no threads.
-      for thread in (try? threads(of: pid)) ?? [] {
+      for thread in (try? threads(of: pid)) ?? [] {  // One that has ended has none.
         // Most threads wait for ever: then the scheduler isn't asked.
         guard let first = WaitingCall.read(thread: thread, of: pid) else { continue }
         let limit = reader.limit(of: first)
@@ -196,8 +195,7 @@ public final class TimedWaits: Sendable {
     var clocks = ProcessorClocks()
     var lastRan: [Int32: Int64] = [:]
     for pid in tree.pids {
-      // A process that has ended has no threads.
-      for thread in (try? threads(of: pid)) ?? [] where !known.contains(thread) {
+      for thread in (try? threads(of: pid)) ?? [] where !known.contains(thread) {  // The same.
         if let restsSince {
           lastRan[thread] = restsSince
           continue
@@ -317,8 +315,7 @@ struct WaitReader {
   private let pidfd: Descriptor?
 
   init(pid: Int32) {
-    // nil: it has ended, or can't be looked into; its waits stay unknown.
-    memory = try? Descriptor.open("/proc/\(pid)/mem")
+    memory = try? Descriptor.open("/proc/\(pid)/mem")  // nil: it has ended, or may not be read.
     pidfd = try? Descriptor.pidfd(of: pid)
   }
 

@@ -81,7 +81,7 @@ public struct ProbeState: Hashable, Sendable {
   }
 
   /// One answer, or the lack of one within the time-out. The new verdict, where it has changed.
-  public mutating func take(success: Bool) -> Verdict? {
+  public mutating func record(success: Bool) -> Verdict? {
     guard success != (verdict == .passing) else {
       streak = 0
       return nil

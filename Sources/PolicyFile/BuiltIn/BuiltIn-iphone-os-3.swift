@@ -4,48 +4,48 @@ extension BuiltInPolicies {
   static let iphoneOs3 = #"""
     # iphone-os-3: before multitasking.
     #
-    # Nobody is suspended or hibernated: a worker runs or it doesn't exist. When memory gets short there
-    # are three levels, as "Understanding Memory Management on iPhone" (WWDC 2009, 416) tells them:
-    # everybody is warned; the background exits; the front one is terminated. For programs that must
-    # always answer at once, and that know how to free memory when asked.
+    # No worker is suspended or hibernated: it runs or it doesn't exist. When memory is short there are three
+    # levels, as in "Understanding Memory Management on iPhone" (WWDC 2009, 416): all workers are warned, the
+    # background is terminated, the foreground is terminated. For programs that must always answer at once, and
+    # that free memory when asked.
     #
     # Sizes: B, KB, MB, GB, powers of 1024. Durations: ms, s, m, h. All keys: docs/policy-files.md.
 
     name: iphone-os-3
-    mode: enforce                       # `shadow` decides, explains and reports, and does nothing: a rehearsal
+    mode: enforce                       # `shadow`: decisions are logged, not applied; to try a policy
 
     memory:
-      budget: host                      # watch this machine; a size (128MB was an iPhone 3G's RAM) lets the workers play
-                                        # a device with that much
+      budget: host                      # measure this machine; a size (128MB was an iPhone 3G's RAM): the workers share
+                                        # an imaginary device with that much
 
     # When memory counts as short. Any condition of a level raises it.
     pressure:
       warning:
-        available_below: 15%            # time enough for a warning to be answered before the next level
+        available_below: 15%            # early enough for an answer to the warning before the next level
       urgent:
         available_below: 10%
       critical:
         available_below: 5%             # the last line: below it the system itself would fail
-      sustained_for: 0s                 # act at once; there was no swap to win time with
-      clear_after: 5s                   # how long it must be over before it counts as over
+      sustained_for: 0s                 # act at once; there was no swap to win time
+      clear_after: 5s                   # how long a condition must be over
       warn_once_per: episode            # didReceiveMemoryWarning came once
 
     foreground:
-      mode: manual                        # a person or program says who is in front
+      mode: manual                      # you or a program choose the foreground
       max: 1                            # one app has the screen
       idle_after: 60s                   # only with `mode: activity`
       cpu_below: 2%                     # only with `mode: activity`
 
     background:
-      shed_deadline: 5s                 # to answer a warning, which is measured by what it gave back
-      task_limit: 10m                   # nothing to hold off here: nobody is suspended
+      shed_deadline: 5s                 # to answer a warning; what it freed is measured
+      task_limit: 10m                   # has no effect here: no worker is suspended
       suspend_after: never              # suspension came with iOS 4
-      safe_point: { file_locks: 10s, hold: 10m, after_launch: 0s, after_wake: 0s }  # only for those suspended by hand
+      safe_point: { file_locks: 10s, hold: 10m, after_launch: 0s, after_wake: 0s }  # for `dormouse suspend` only
       heartbeat: never
 
     hibernate:
-      enabled: false                    # and hibernation is iOS 5's
-      max_footprint: 16MB               # the keys from here on only count where a worker's own policy enables it
+      enabled: false                    # hibernation came with iOS 5
+      max_footprint: 16MB               # the keys from here on count only if a worker's own policy enables it
       min_footprint: 1MB
       after: never
       only_if_faster_than_relaunch: true
@@ -61,26 +61,26 @@ extension BuiltInPolicies {
 
     watchdog:
       launch: 20s                       # from start to readiness: iPhone OS killed what took longer
-      answer: 10s                       # from a warning to its answer, for workers that have shown that they answer
-      max_extension: 0s             # there was no asking for more time
-      on_timeout: terminate                # as the phone did; `report` only says so in the journal
+      answer: 10s                       # from a warning to its answer, for workers that have answered before
+      max_extension: 0s                 # apps couldn't ask for more time
+      on_timeout: terminate             # as the phone did; `report` only writes it to the journal
 
     terminate:
-      grace: 2s                         # from SIGTERM to SIGKILL: save and go
-      settle: 500ms                     # wait for the freed memory to show before the next victim
+      grace: 2s                         # from SIGTERM to SIGKILL
+      settle: 500ms                     # wait for freed memory to show before the next termination
       order: [band, footprint]          # the least important first, and of those the largest
 
     early_wake:
-      within: 0s                        # nobody is put away for idleness here, so nobody can be idle by mistake
+      within: 0s                        # no worker is put to sleep for idleness here, so none wakes early
       bonus: 0
       halves_every: 10m
       max_idle: never
 
     # What is done at each level, one step at a time, until the level falls.
     ladder:
-      warning:  [warn]                  # didReceiveMemoryWarning, to everybody
-      urgent:   [terminate suspended, terminate background]  # the background exits (suspended: only those that
-                                        # somebody suspended by hand)
-      critical: [terminate suspended, terminate background, terminate foreground]  # the front one goes last
+      warning:  [warn]                  # didReceiveMemoryWarning, to all
+      urgent:   [terminate suspended, terminate background]  # the background exits (suspended: only workers that you
+                                        # have suspended)
+      critical: [terminate suspended, terminate background, terminate foreground]  # the foreground last
     """#
 }

@@ -2,21 +2,21 @@
 
 extension BuiltInPolicies {
   static let server = #"""
-    # server: many services on one machine, each busy now and then.
+    # server: many services on one machine, each in use now and then.
     #
-    # No screen: a service is in front while it is used, as many at once as are. One that nobody talks
-    # to goes to the background, is suspended, and leaves memory; a connection, or data at one that is
-    # open, brings it back, and so do its own timers of a minute or more, when they are due
-    # (docs/waking.md). The thresholds are those of ios-5 (XNU's 15, 10 and 5 % available); what differs
-    # is who is in front, and that a disk here is faster and larger than a phone's flash.
+    # A service is in the foreground while it is used, any number at once. An idle one goes to the background,
+    # is suspended, and is hibernated. A connection, or data on an open one, wakes it, and so do its own timers
+    # of a minute or more when they are due (docs/waking.md). The thresholds are those of ios-5 (XNU's 15, 10
+    # and 5 % available). Different are the choice of the foreground, and that a disk here is faster and larger
+    # than a phone's flash.
     #
     # Sizes: B, KB, MB, GB, powers of 1024. Durations: ms, s, m, h. All keys: docs/policy-files.md.
 
     name: server
-    mode: enforce                       # begin with `shadow` on a machine that matters: it reports and does nothing
+    mode: enforce                       # on a machine that matters begin with `shadow`: decisions are logged, not applied
 
     memory:
-      budget: host                      # watch this machine; a size limits the workers together to that much
+      budget: host                      # measure this machine; a size limits the workers together to that much
 
     # When memory counts as short. Any condition of a level raises it.
     pressure:
@@ -27,73 +27,73 @@ extension BuiltInPolicies {
         available_below: 10%
       critical:
         available_below: 5%
-        stall: { full: 10%, window: 2s }  # nobody could work at all for that long
+        stall: { full: 10%, window: 2s }  # all tasks waited for that long
       sustained_for: 1s                 # servers have short peaks: a deployment, a report
-      clear_after: 10s                  # and long tails
-      warn_once_per: episode            # dropping caches twice costs twice and gives once
+      clear_after: 10s                  # and peaks that end slowly
+      warn_once_per: episode            # emptying caches twice costs twice and frees once
 
     foreground:
-      mode: activity                      # traffic, processor time, open tasks: whoever works is in front
-      max: unlimited                    # everybody who works; nobody displaces anybody
-      idle_after: 60s                   # quiet for this long means idle. Longer than the pauses within one session
+      mode: activity                    # traffic, processor time and open tasks put a worker in the foreground
+      max: unlimited                    # no worker displaces another one
+      idle_after: 60s                   # quiet for this long means idle; longer than the pauses within one session
       cpu_below: 2%                     # of one core: housekeeping timers stay below it, work doesn't
 
     background:
-      shed_deadline: 5s                 # to drop caches and say so, or to come to rest
-      task_limit: 10m                   # a backup or a job that was announced may run so long before suspension
-      suspend_after: 30s                # no hurry: being suspended saves processor time only
-      wake_for_timers: 1m               # jobs by the clock run; a runtime's own housekeeping, every second or so, wakes nobody
-      safe_point:                       # what is waited for before the freeze, at most
-        file_locks: 30s                 # others may wait for a lock that a frozen service holds. One that keeps it for
-                                        # good (databases do) is waited for once
-        hold: 1h                        # a service that says X_DORMOUSE_HOLD=1 knows what for
-        after_launch: 0s                # idle_after and suspend_after are enough; more for a service that fills its
+      shed_deadline: 5s                 # to empty caches and answer, or to come to rest
+      task_limit: 10m                   # an announced backup or job may delay suspension by this
+      suspend_after: 30s                # suspension saves processor time only, so it can wait
+      wake_for_timers: 1m               # jobs by the clock run; a runtime's housekeeping every second wakes no worker
+      safe_point:                       # the longest waits before the freeze
+        file_locks: 30s                 # other processes may wait for a lock that a frozen service holds. A lock that is
+                                        # always held (databases have one) is waited for once
+        hold: 1h                        # how long X_DORMOUSE_HOLD=1 keeps a service awake
+        after_launch: 0s                # idle_after and suspend_after are enough; longer for a service that fills its
                                         # caches for minutes
         after_wake: 0s
       heartbeat: never                  # { every: 5m, for: 2s } for a service that must renew leases or answer pings
 
     hibernate:
       enabled: true
-      max_footprint: 256MB              # roughly half a second to write and a quarter to be back (64 MB: 0.1 s and
-                                        # 0.05 s on two cores); more makes the first request after a pause wait. `unlimited` where nobody waits
-      min_footprint: 4MB                # a server has larger fish
-      after: 2m                         # suspended for so long, or at once under pressure
+      max_footprint: 256MB              # roughly 0.5 s to write and 0.25 s to resume (64 MB: 0.1 s and 0.05 s on two
+                                        # cores); a larger worker's first request after a pause waits longer
+      min_footprint: 4MB                # a smaller service frees too little
+      after: 2m                         # time suspended; under pressure at once
       only_if_faster_than_relaunch: true  # some services start faster than they resume
-      cooldown: 60s                     # after a wake: a visitor seldom comes alone
-      demote_after: 168h                # a service that nobody has called for a week is the first to go
-      order: [regret]                   # under pressure those first that give the most for the least waiting
+      cooldown: 60s                     # after a wake: more requests usually follow
+      demote_after: 168h                # a service without a request for a week is terminated first
+      order: [regret]                   # under pressure first those that free the most for the least waiting
       disk:
         budget: 16GB                    # for all images together
-        min_free: 10%                   # of the file system, that stay free whatever the budget says
-        daily_writes: 100GB             # an SSD for servers takes this for years; 10GB for a laptop's
+        min_free: 10%                   # of the file system, that stays free whatever the budget is
+        daily_writes: 100GB             # a server's SSD takes this for years; 10GB for a laptop's
       overlay: true                     # write only what has changed; the last image stays on disk for that
       compression:
         level: 1                        # zstd, -7…19; higher costs more time than it saves space
-      drop_file_pages: false            # `true`: its program leaves RAM, too; a resume reads it from disk again
-      durability: synced                # free memory only when the disk has confirmed the image; `cached`: before
-      encrypt: false                    # `true`: images are AES-256-GCM, with a key that only the kernel has
+      drop_file_pages: false            # `true`: the program's pages leave RAM too; a resume reads them from disk
+      durability: synced                # memory is freed when the disk has confirmed the image; `cached`: before that
+      encrypt: false                    # `true`: images are AES-256-GCM, with a key in the kernel's keyring
 
     watchdog:
-      launch: 60s                       # services open databases and warm up; phones had 20s
-      answer: 10s                       # from a request to drop caches to its answer, if the service ever answered one
-      max_extension: 10m            # migrations at start ask for more time (EXTEND_TIMEOUT_USEC), and get it
-      on_timeout: report                   # what serves people is ended by people; `terminate` as on a phone
+      launch: 60s                       # services open databases and fill caches; phones had 20s
+      answer: 10s                       # from a request to free memory to its answer, for services that answered before
+      max_extension: 10m                # migrations at start ask for more time (EXTEND_TIMEOUT_USEC)
+      on_timeout: report                # you decide what happens to a service; `terminate` as on a phone
 
     terminate:
-      grace: 10s                        # to finish requests in flight; Docker's value
-      settle: 1s                        # wait for the freed memory to show before the next victim
+      grace: 10s                        # to finish open requests; Docker's value
+      settle: 1s                        # wait for freed memory to show before the next termination
       order: [band, recency, footprint]  # the least important, then the longest unused, then the largest
 
     early_wake:
-      within: 30s                       # called again so soon: its pauses are longer than idle_after
+      within: 30s                       # a request this soon: the service's pauses are longer than idle_after
       bonus: 15
       halves_every: 1h                  # services have the habits of their users
-      max_idle: 15m                 # called again too soon again and again, suspend_after and hibernate.after double, up to this
+      max_idle: 15m                     # after repeated early wakes suspend_after and hibernate.after double, up to this
 
-    # What is done at each level, cheapest loss first, one step at a time, until the level falls.
+    # What is done at each level, the smallest loss first, one step at a time, until the level falls.
     ladder:
-      warning:  [hibernate]             # nobody notices, but for the next request to those
-      urgent:   [hibernate, purge, warn, terminate suspended]  # ask before the first one is lost
+      warning:  [hibernate]             # only the next request to these services is slower
+      urgent:   [hibernate, purge, warn, terminate suspended]  # ask before the first one is terminated
       critical: [purge, terminate suspended, warn, terminate background, terminate foreground]
     """#
 }

@@ -6,12 +6,12 @@ final class Places {
   private(set) var keys: [String: Position] = [:]
   private var sections: Set<String> = []
 
-  func note(_ path: String, _ position: Position?, key: Position?) {
+  func record(_ path: String, _ position: Position?, key: Position?) {
     known[path] = position
     keys[path] = key
   }
 
-  func noteSection(_ path: String) { sections.insert(path) }
+  func recordSection(_ path: String) { sections.insert(path) }
 
   subscript(path: String) -> Position? { known[path] }
 

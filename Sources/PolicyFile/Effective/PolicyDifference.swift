@@ -56,7 +56,7 @@ enum DifferenceMeaning {
   /// By path, for a smaller and for a larger value.
   private static let amounts: [String: (less: String, more: String)] = [
     "pressure.sustained_for": (
-      "pressure is believed sooner; short spikes count more",
+      "the level rises sooner; short spikes count more",
       "pressure must last longer before anything is done"
     ),
     "pressure.clear_after": (
@@ -66,20 +66,20 @@ enum DifferenceMeaning {
       "workers are ended while more swap is free", "more swap is used before workers are ended"
     ),
     "foreground.max": (
-      "fewer workers are in front at once", "more workers are in front at once"
+      "fewer workers are in the foreground at once", "more workers are in the foreground at once"
     ),
     "foreground.idle_after": (
-      "idle workers leave the front sooner", "idle workers stay in front longer"
+      "idle workers leave the foreground sooner", "idle workers stay in the foreground longer"
     ),
     "foreground.cpu_below": (
       "a worker must be quieter to count as idle", "a worker that still works a little is idle"
     ),
     "background.shed_deadline": (
-      "workers have less time to give memory back", "workers have more time to give memory back"
+      "workers have less time to free memory", "workers have more time to free memory"
     ),
     "background.task_limit": (
-      "background tasks put suspension off for less",
-      "background tasks put suspension off for longer"
+      "background tasks delay suspension for less time",
+      "background tasks delay suspension for longer"
     ),
     "background.suspend_after": (
       "workers are suspended sooner in the background",
@@ -105,13 +105,13 @@ enum DifferenceMeaning {
       "images may fill the disk further", "hibernation stops earlier on a full disk"
     ),
     "hibernate.disk.daily_writes": (
-      "fewer hibernations a day", "more hibernations a day, and more wear of the disk"
+      "fewer hibernations a day", "more hibernations a day, and more disk wear"
     ),
     "hibernate.compression.level": (
       "images are larger, and quicker to write", "images are smaller, and slower to write"
     ),
     "watchdog.launch": (
-      "slow launches are given up sooner", "workers have longer to get ready"
+      "slow launches fail sooner", "workers have longer to get ready"
     ),
     "watchdog.answer": (
       "workers must answer sooner", "workers have longer to answer"
@@ -121,20 +121,20 @@ enum DifferenceMeaning {
       "workers have more time to end before they are killed"
     ),
     "terminate.settle": (
-      "the next victim follows sooner; more may go than needed",
-      "freed memory has longer to show before the next victim"
+      "the next worker is terminated sooner; possibly more than needed",
+      "freed memory has longer to show before the next termination"
     ),
   ]
 
   /// By path and new value.
   private static let words: [String: [String: String]] = [
     "mode": [
-      "shadow": "nothing is done to workers any more, only reported",
-      "enforce": "what was only reported is done",
+      "shadow": "decisions are logged, not applied",
+      "enforce": "decisions are applied again",
     ],
     "foreground.mode": [
-      "manual": "who is in front is said by a person or program, not by activity",
-      "activity": "who is in front follows from activity",
+      "manual": "requests decide which worker is in the foreground, not activity",
+      "activity": "activity decides which worker is in the foreground",
     ],
     "background.suspend_after": ["never": "no worker is suspended for being in the background"],
     "hibernate.enabled": [
@@ -151,7 +151,7 @@ enum DifferenceMeaning {
       "cached": "a worker's memory is freed before the disk has confirmed its image",
     ],
     "hibernate.encrypt": [
-      "false": "images are written in the clear", "true": "images are encrypted",
+      "false": "images are not encrypted", "true": "images are encrypted",
     ],
     "hibernate.drop_file_pages": [
       "false": "workers' programs stay in memory until the kernel drops them",
@@ -164,6 +164,6 @@ enum DifferenceMeaning {
     "memory.budget": ["host": "the machine's memory counts, instead of the workers' share alone"],
     "pressure.warning": ["never": "this level is never reached"],
     "pressure.urgent": ["never": "this level is never reached"],
-    "foreground.max": ["unlimited": "any number of workers is in front at once"],
+    "foreground.max": ["unlimited": "any number of workers is in the foreground at once"],
   ]
 }

@@ -11,7 +11,7 @@ public enum ComposeImport {
       let mapping = sink.topMapping(document.root, of: "a compose file")
     else { return sink.result(nil) }
     guard let services = mapping["services"], case .mapping(let entries) = services else {
-      sink.error(at: nil, "there are no `services`: this is no compose file")
+      sink.error(at: nil, "not a compose file: no `services`")
       return sink.result(nil)
     }
     var top = ForeignMapping(mapping)

@@ -26,20 +26,20 @@ struct ComposeService {
     if let time = service.text("stop_grace_period").flatMap(Self.duration) {
       add("stop_grace", .plain(time))
     }
-    for key in service.leftovers { note("Not taken over: `\(key)`.") }
+    for key in service.leftovers { addNote("Not taken over: `\(key)`.") }
     return imported
   }
 
   private mutating func add(_ key: String, _ value: YAMLText) { imported.keys.append((key, value)) }
-  private mutating func note(_ text: String) { imported.notes.append(text) }
+  private mutating func addNote(_ text: String) { imported.notes.append(text) }
 
   private mutating func command() {
     let image = service.text("image")
-    if let image { note("Its image: `\(shortened(image))`.") }
+    if let image { addNote("Its image: `\(shortened(image))`.") }
     let entry = words("entrypoint")
     let command = words("command")
     guard entry != nil || command != nil else {
-      note("It has no command but the image's: write one.")
+      addNote("Its command is the image's: write it here.")
       return add("command", .list([.text("false")]))
     }
     add("command", WorkerRenderer.command((entry ?? []) + (command ?? [])))
@@ -61,7 +61,7 @@ struct ComposeService {
 
   private mutating func surroundings() {
     if let directory = service.text("working_dir") {
-      note(
+      addNote(
         "`working_dir: \(shortened(directory))` is a path in the image: set `directory` yourself.")
     }
     let files = service.texts("env_file")
@@ -74,7 +74,7 @@ struct ComposeService {
     }
     if !service.inherited.isEmpty {
       let names = service.inherited.map { "`\(shortened($0))`" }.joined(separator: ", ")
-      note("\(names): without a value; workers inherit the daemon's environment.")
+      addNote("\(names): without a value; workers inherit the daemon's environment.")
     }
   }
 
@@ -121,7 +121,7 @@ struct ComposeService {
       pairs.append((ours, .plain("\(seconds)")))
     }
     add("readiness", .mapping(pairs))
-    for key in check.leftovers { note("Not taken over: `healthcheck.\(key)`.") }
+    for key in check.leftovers { addNote("Not taken over: `healthcheck.\(key)`.") }
   }
 
   private mutating func restart() {

@@ -17,7 +17,7 @@ struct ImportedFile {
   func rendered() -> Imported {
     var lines = ImportedWorker.comment(
       "From \(source), by `dormouse import`. Paths start from the directory of this file: put it"
-        + " beside \(source). `dormouse policy check` tells whether all is well.", indent: "")
+        + " beside \(source). `dormouse policy check` checks it.", indent: "")
     lines += notes.flatMap { ImportedWorker.comment($0, indent: "") }
     // With one worker in front at a time, as in `ios-5`, services would put each other to sleep.
     lines += ["", "policy: server", "", workers.isEmpty ? "workers: {}" : "workers:"]

@@ -14,7 +14,7 @@ public enum ProcessComposeImport {
     let shared = ProcessImport.Shared(
       shell: shell(&top), environment: top.variables("environment"))
     guard let processes = mapping["processes"], case .mapping(let entries) = processes else {
-      sink.error(at: nil, "there are no `processes`: this is no process-compose file")
+      sink.error(at: nil, "not a process-compose file: no `processes`")
       return sink.result(nil)
     }
     var copies: [String: [String]] = [:]

@@ -41,28 +41,28 @@ struct ProcessImport {
     output()
     if process.truth("disabled") { imported.isStopped = true }
     if process.text("namespace") != nil {
-      note("Its `namespace` is left out: there are none here.")
+      addNote("Its `namespace` is left out: Dormouse has none.")
     }
     process.skip("replicas", "vars")
     if process.mapping("schedule") != nil {
-      note("`schedule` isn't taken over: start it from cron, with `dormouse start`.")
+      addNote("`schedule` isn't taken over: start it from cron, with `dormouse start`.")
       imported.isStopped = true
     }
     if process.truth("is_daemon") {
-      note("`is_daemon`: a program that goes to the background by itself should be told not to.")
+      addNote("`is_daemon`: the program must stay in the foreground; use its option for that.")
     }
-    for key in process.leftovers { note("Not taken over: `\(key)`.") }
+    for key in process.leftovers { addNote("Not taken over: `\(key)`.") }
     return imported
   }
 
   private mutating func add(_ key: String, _ value: YAMLText) { imported.keys.append((key, value)) }
-  private mutating func note(_ text: String) { imported.notes.append(text) }
+  private mutating func addNote(_ text: String) { imported.notes.append(text) }
 
   private mutating func command() -> Bool {
     let words = process.texts("entrypoint")
     if let line = process.text("command") {
       add("command", self.line(line))
-      if !words.isEmpty { note("Not taken over: `entrypoint`, beside a `command`.") }
+      if !words.isEmpty { addNote("Not taken over: `entrypoint`, beside a `command`.") }
       return true
     }
     guard !words.isEmpty else { return false }
@@ -120,7 +120,7 @@ struct ProcessImport {
     }
     if !process.inherited.isEmpty {
       let names = process.inherited.map { "`\(shortened($0))`" }.joined(separator: ", ")
-      note("\(names): without a value; workers inherit the daemon's environment.")
+      addNote("\(names): without a value; workers inherit the daemon's environment.")
     }
     variables += ownVariables
     variables = variables.filter { EnvironmentReader.problem(withName: $0.0) == nil }
@@ -134,7 +134,7 @@ struct ProcessImport {
     var pairs: [(String, YAMLText)] = []
     for (name, node) in needs.pairs {
       guard let targets = names[name] else {
-        note("It depends on `\(shortened(name))`, which isn't in the file: left out.")
+        addNote("It depends on `\(shortened(name))`, which isn't in the file: left out.")
         continue
       }
       var condition: String?
@@ -150,7 +150,7 @@ struct ProcessImport {
       case "process_healthy", "process_log_ready": known = .ready
       case "process_started", nil, "": known = .started
       case let other?:
-        note("The condition `\(shortened(other))` on `\(name)` isn't known; `started` instead.")
+        addNote("The condition `\(shortened(other))` on `\(name)` is unknown: `started` is used.")
         known = .started
       }
       for target in targets {
@@ -165,7 +165,7 @@ struct ProcessImport {
       // Without any sign of a regular expression it is looked for as it is.
       let isText = !line.contains { #".^$*+?()[]{}|\"#.contains($0) }
       if line.contains("\\") {
-        note("`ready_log_line` is an extended regular expression of POSIX here: check its `\\`.")
+        addNote("`ready_log_line` is an extended regular expression of POSIX here: check its `\\`.")
       }
       add(
         "readiness",
@@ -173,7 +173,7 @@ struct ProcessImport {
     }
     if let probe = probe("readiness_probe", most: 1_000) {
       if imported.keys.contains(where: { $0.0 == "readiness" }) {
-        note("Not taken over: `readiness_probe`, beside `ready_log_line`.")
+        addNote("Not taken over: `readiness_probe`, beside `ready_log_line`.")
       } else {
         add("readiness", .mapping(probe))
       }
@@ -186,12 +186,12 @@ struct ProcessImport {
     var pairs: [(String, YAMLText)] = []
     if var exec = probe.mapping("exec"), let command = exec.text("command") {
       pairs.append(("exec", .mapping([("command", line(command))])))
-      for other in exec.leftovers { note("Not taken over: `\(key).exec.\(other)`.") }
+      for other in exec.leftovers { addNote("Not taken over: `\(key).exec.\(other)`.") }
     } else if var request = probe.mapping("http_get") {
       guard let http = http(&request, key) else { return nil }
       pairs.append(("httpGet", .mapping(http)))
     } else {
-      note("Not taken over: `\(key)`, which asks nothing that is known here.")
+      addNote("Not taken over: `\(key)`, of an unknown kind.")
       return nil
     }
     let fields = [
@@ -204,7 +204,7 @@ struct ProcessImport {
     for (theirs, ours, range) in fields {
       if let value = probe.number(theirs, range) { pairs.append((ours, .plain("\(value)"))) }
     }
-    for other in probe.leftovers { note("Not taken over: `\(key).\(other)`.") }
+    for other in probe.leftovers { addNote("Not taken over: `\(key).\(other)`.") }
     return pairs
   }
 
@@ -212,11 +212,11 @@ struct ProcessImport {
     _ request: inout ForeignMapping, _ key: String
   ) -> [(String, YAMLText)]? {
     guard let port = request.number("port", 1...65_535) else {
-      note("Not taken over: `\(key)`, whose port isn't a number.")
+      addNote("Not taken over: `\(key)`, whose port isn't a number.")
       return nil
     }
     if let scheme = request.text("scheme"), scheme.lowercased() != "http" {
-      note("Not taken over: `\(key)` by \(shortened(scheme)): there is no TLS in the daemon.")
+      addNote("Not taken over: `\(key)` by \(shortened(scheme)): the daemon has no TLS.")
       return nil
     }
     var pairs: [(String, YAMLText)] = [("port", .plain("\(port)"))]
@@ -226,7 +226,7 @@ struct ProcessImport {
     if let host = request.text("host"), host != "127.0.0.1", host != "localhost" {
       pairs.append(("host", Self.value(host)))
     }
-    for other in request.leftovers { note("Not taken over: `\(key).http_get.\(other)`.") }
+    for other in request.leftovers { addNote("Not taken over: `\(key).http_get.\(other)`.") }
     return pairs
   }
 
@@ -237,7 +237,7 @@ struct ProcessImport {
     case "always": result.condition = .always
     case "on_failure": result.condition = .onFailure
     case "exit_on_failure":
-      note("`exit_on_failure`: nothing ends the other workers here when this one fails.")
+      addNote("`exit_on_failure`: the other workers keep running when this one fails.")
     default: break
     }
     if result.condition != .never {
@@ -246,11 +246,11 @@ struct ProcessImport {
       result.backoff = Backoff(initial: wait, max: wait, factor: 1)
       let most = rules.number("max_restarts", 1...1_000)
       result.giveUp = most.map { RestartRules.GiveUp(restarts: $0, window: .seconds(86_400)) }
-      if most != nil { note("`max_restarts` are counted within a day here.") }
+      if most != nil { addNote("`max_restarts` are counted within a day here.") }
       add("restart", WorkerRenderer.restart(result))
     }
     rules.skip("backoff_seconds", "max_restarts")
-    for other in rules.leftovers { note("Not taken over: `availability.\(other)`.") }
+    for other in rules.leftovers { addNote("Not taken over: `availability.\(other)`.") }
   }
 
   private mutating func shutdown() {
@@ -261,13 +261,13 @@ struct ProcessImport {
       {
         add("stop_signal", .plain(name))
       } else {
-        note("Not taken over: `shutdown.signal: \(number)`, which ends no process.")
+        addNote("Not taken over: `shutdown.signal: \(number)`, which ends no process.")
       }
     }
     if let seconds = rules.number("timeout_seconds", 0...86_400) {
       add("stop_grace", .plain("\(seconds)s"))
     }
-    for other in rules.leftovers { note("Not taken over: `shutdown.\(other)`.") }
+    for other in rules.leftovers { addNote("Not taken over: `shutdown.\(other)`.") }
   }
 
   private mutating func output() {
@@ -283,10 +283,10 @@ struct ProcessImport {
         }
         rotation.skip("max_backups")
         for other in rotation.leftovers {
-          note("Not taken over: `log_configuration.rotation.\(other)`.")
+          addNote("Not taken over: `log_configuration.rotation.\(other)`.")
         }
       }
-      for other in logs.leftovers { note("Not taken over: `log_configuration.\(other)`.") }
+      for other in logs.leftovers { addNote("Not taken over: `log_configuration.\(other)`.") }
     }
     if !pairs.isEmpty { add("output", .mapping(pairs)) }
   }

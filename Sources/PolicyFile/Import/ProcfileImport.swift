@@ -17,7 +17,7 @@ public enum ProcfileImport {
       guard let start = rest.first, start != "#" else { continue }
       let position = Position(line: index + 1, column: line.count - rest.count + 1)
       guard let colon = rest.firstIndex(of: ":") else {
-        sink.error(at: position, "isn't `name: command`")
+        sink.error(at: position, "is not `name: command`")
         continue
       }
       let name = String(rest[..<colon])
@@ -30,7 +30,7 @@ public enum ProcfileImport {
         sink.error(at: position, "`\(shortened(name))` has no command")
       } else if let earlier = first[name] {
         sink.error(
-          at: position, "`\(shortened(name))` stands twice; the first is in line \(earlier)")
+          at: position, "`\(shortened(name))` is given twice; the first is in line \(earlier)")
       } else {
         first[name] = index + 1
         result.workers.append(
@@ -51,7 +51,8 @@ public enum ProcfileImport {
     // Whether the command names it or not: programs such as Puma look for it themselves.
     worker.keys.append(("environment", .mapping([("PORT", port)])))
     if name == "release" {
-      worker.notes.append("Heroku runs this once a deployment: it isn't started by itself here.")
+      worker.notes.append(
+        "Heroku runs this once a deployment; Dormouse doesn't start it automatically.")
       worker.keys.append(("autostart", .plain("false")))
     }
     return worker

@@ -26,7 +26,7 @@ struct LadderReader {
       if let before = dearest, let worst = before.loss, loss < worst {
         reader.sink.error(
           at: node.position,
-          "`\(rung.text)` comes after `\(before.text)`, which loses more: cheapest loss first",
+          "`\(rung.text)` comes after `\(before.text)`, which costs more: the cheapest rung comes first",
           suggestion: "move `\(rung.text)` in front of `\(before.text)`")
       } else {
         dearest = rung

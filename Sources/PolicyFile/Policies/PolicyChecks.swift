@@ -68,7 +68,7 @@ struct PolicyChecks {
     spot.error(
       "thresholds out of order: `\(upper.name)` begins at \(own.policyText) available, before"
         + " `\(lower.name)` at \(other.policyText)",
-      suggestion: "warning, urgent and critical need ever smaller values")
+      suggestion: "warning, urgent and critical need decreasing values")
   }
 
   /// A higher level that could do less than the one below would take back its promise.
@@ -80,7 +80,7 @@ struct PolicyChecks {
       guard let below, above.map({ $0 < below }) ?? (upper != .critical) else { continue }
       guard let spot = place("ladder.\(upper.name)", "ladder.\(lower.name)") else { continue }
       spot.error(
-        "`\(upper.name)` can do less than `\(lower.name)`, which goes as far as"
+        "`\(upper.name)` does less than `\(lower.name)`, which includes"
           + " `\(below.text)`",
         suggestion: "end `\(upper.name)` with `\(below.text)`")
     }
@@ -90,14 +90,14 @@ struct PolicyChecks {
   private func end() {
     if policy.pressure.critical == nil, let spot = place("pressure.critical") {
       spot.error(
-        "`critical` can't be `never`: the ladder would have no end",
+        "`critical` can't be `never`: its rungs would never be taken",
         suggestion: "give it the smallest threshold, such as `{ available_below: 5% }`")
     }
     guard let spot = place("ladder.critical") else { return }
     switch policy.ladder.critical.reach {
     case nil:
       spot.error(
-        "`critical` has no `terminate`: the ladder can't end",
+        "`critical` has no `terminate`: the ladder may free too little memory",
         suggestion: "end it with `terminate background, terminate foreground`")
     case .terminate(.foreground):
       break
@@ -115,7 +115,7 @@ struct PolicyChecks {
     spot.error(
       "`max_footprint` (\(largest.policyText)) is under `min_footprint`"
         + " (\(policy.hibernate.minFootprint.policyText)): nothing would ever be hibernated",
-      suggestion: "write `enabled: false` if that is meant")
+      suggestion: "to turn hibernation off, write `enabled: false`")
   }
 
   private func deadlines() {

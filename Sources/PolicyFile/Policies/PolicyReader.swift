@@ -170,7 +170,7 @@ struct PolicyReader {
   ) {
     guard scope == .worker else { return body(reader, key) }
     refuse(
-      key, of: reader, "holds for all workers together, and can't be set for one",
+      key, of: reader, "applies to all workers together and can't be set for one",
       suggestion: "put it under `policy_overrides` at the top of the file")
   }
 

@@ -62,8 +62,7 @@ struct PressureReader {
     if window.wholeNanoseconds % 2_000_000_000 != 0 {
       inner.sink.warning(
         at: inner.places[inner.path(of: "window")],
-        "the kernel lets only a daemon with CAP_SYS_RESOURCE watch a window that isn't a multiple"
-          + " of `2s`",
+        "a window that is not a multiple of `2s` needs a daemon with CAP_SYS_RESOURCE",
         suggestion: "write `2s`, `4s`, `6s`, `8s` or `10s`")
     }
     if inner.position(ofKey: "some") == nil, inner.position(ofKey: "full") == nil {

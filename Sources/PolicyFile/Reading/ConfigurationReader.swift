@@ -56,7 +56,7 @@ struct ConfigurationReader {
       guard part.position(ofKey: key) != nil else { continue }
       if let first {
         part.sink.error(
-          at: part.position(ofKey: key), "`\(key)` stands twice; the first is \(first.place)",
+          at: part.position(ofKey: key), "`\(key)` is given twice; the first is \(first.place)",
           suggestion: "leave one of them out")
       } else {
         first = (part.place(ofKey: key), value)
@@ -128,7 +128,7 @@ struct ConfigurationReader {
     var declared: [String: (place: String, reader: MappingReader)] = [:]
     for part in parts {
       if let shape = part.shape {
-        shape.note("workers", .named(.mapping(KeyExplorer.worker()), names: namePattern))
+        shape.add("workers", .named(.mapping(KeyExplorer.worker()), names: namePattern))
         continue
       }
       guard let node = part.node("workers"), let reader = part.reader(of: node, called: "workers")
@@ -202,7 +202,7 @@ extension MappingReader {
   /// A reader for keys of a policy under a key, with places of their own.
   func overrides(_ key: String, scope: PolicyReader.Scope = .overrides) -> MappingReader? {
     if let shape {
-      shape.note(key, .mapping(KeyExplorer.policy(scope)))
+      shape.add(key, .mapping(KeyExplorer.policy(scope)))
       return nil
     }
     guard let node = node(key) else { return nil }

@@ -9,7 +9,7 @@ enum Document {
   static func compose(_ sink: DiagnosticSink) -> YAMLDocument? {
     let text = sink.source.text
     guard text.utf8.count <= sizeLimit else {
-      sink.error(at: nil, "the file is larger than 1MB: this is no configuration")
+      sink.error(at: nil, "the file is larger than 1MB, too large for a configuration")
       return nil
     }
     do throws(YAMLError) {
@@ -17,7 +17,7 @@ enum Document {
       for duplicate in document.duplicates {
         sink.error(
           at: Position(duplicate.mark),
-          "`\(shortened(duplicate.key))` stands twice; the first is in line \(duplicate.first.line)"
+          "`\(shortened(duplicate.key))` is given twice; the first is in line \(duplicate.first.line)"
         )
       }
       return document

@@ -54,7 +54,7 @@ struct Expander {
       let shells = leavesDollars ? "; a shell's own are written `$${…}`" : ""
       return .failure(
         Problem(
-          message: "can't make sense of `${\(shortened(String(reference)))}`",
+          message: "can't read `${\(shortened(String(reference)))}`",
           suggestion: "write `${VAR}` or `${VAR:-default}`\(shells)"))
     }
     let value = variables[String(name)]

@@ -45,7 +45,7 @@ enum FileContents {
       if count == 0 { return .success(all) }
       all += buffer[..<count]
       if all.count > Document.sizeLimit {
-        return .failure(.init(path, "is larger than 1MB: this is no configuration"))
+        return .failure(.init(path, "is larger than 1MB, too large for a configuration"))
       }
     }
   }

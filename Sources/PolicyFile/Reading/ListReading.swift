@@ -7,7 +7,7 @@ extension MappingReader {
     _ key: String, of converter: Converter<Item>
   ) -> [(value: Item, node: YAMLNode)]? {
     if let shape {
-      shape.note(key, .list(converter.shape))
+      shape.add(key, .list(converter.shape))
       return nil
     }
     guard let node = node(key) else { return nil }
@@ -34,7 +34,7 @@ extension MappingReader {
     var seen: Set<Item> = []
     return items.compactMap { item in
       guard seen.insert(item.value).inserted else {
-        sink.error(at: item.node.position, "`\(item.text)` stands twice in this list")
+        sink.error(at: item.node.position, "`\(item.text)` is given twice in this list")
         return nil
       }
       return item.value

@@ -64,9 +64,9 @@ final class MappingReader {
   /// The value of a known key, if it is there.
   func node(_ key: String) -> YAMLNode? {
     asked.append(key)
-    shape?.note(key, .any)
+    shape?.add(key, .any)
     guard let entry = entries[key], untagged(entry.value, called: key) else { return nil }
-    places.note(path(of: key), entry.value.position, key: entry.key)
+    places.record(path(of: key), entry.value.position, key: entry.key)
     return entry.value
   }
 
@@ -86,7 +86,7 @@ final class MappingReader {
 
   func read<Value>(_ key: String, as converter: Converter<Value>) -> Value? {
     if let shape {
-      shape.note(key, converter.shape)
+      shape.add(key, converter.shape)
       return nil
     }
     guard let node = node(key) else { return nil }
@@ -132,7 +132,7 @@ final class MappingReader {
   func section(_ key: String, _ body: (MappingReader) -> Void) {
     if let explored = exploring(key) { return body(explored) }
     guard let node = node(key), let reader = reader(of: node, called: key) else { return }
-    places.noteSection(path(of: key))
+    places.recordSection(path(of: key))
     body(reader)
     reader.finish()
   }
@@ -158,7 +158,7 @@ final class MappingReader {
   func exploring(_ key: String, or word: String? = nil) -> MappingReader? {
     guard let shape else { return nil }
     let inner = MappingShape()
-    shape.note(
+    shape.add(
       key, word.map { .either([.mapping(inner), .words([$0])]) } ?? .mapping(inner))
     return MappingReader(exploring: inner, path: path(of: key))
   }

@@ -29,7 +29,7 @@ final class MappingShape {
   var required: [String] = []
 
   /// What a key takes. Asked for twice, it takes either.
-  func note(_ key: String, _ shape: ValueShape) {
+  func add(_ key: String, _ shape: ValueShape) {
     guard let index = keys.firstIndex(where: { $0.name == key }) else {
       return keys.append((key, shape))
     }

@@ -10,8 +10,8 @@ extension Converter where Value == AsleepAnswer {
   static var asleepAnswer: Converter {
     let port = Converter<Int>.port
     let keys = MappingShape()
-    keys.note("port", port.shape)
-    keys.note("path", .text)
+    keys.add("port", port.shape)
+    keys.add("path", .text)
     keys.required = ["port"]
     let expects = "a port, or `{ port: 8080, path: /healthz }`"
     return Converter(expects: expects, shape: .either([port.shape, .mapping(keys)])) { node in
@@ -40,7 +40,8 @@ extension Converter where Value == AsleepAnswer {
         }
       }
       return answer.port == 0
-        ? .failure(Problem(message: "needs a `port`", suggestion: "write `\(8080)` or such"))
+        ? .failure(
+          Problem(message: "needs a `port`", suggestion: "write `port: 8080`, for example"))
         : .success(answer)
     }
   }

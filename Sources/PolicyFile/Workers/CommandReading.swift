@@ -13,7 +13,7 @@ struct CommandReader {
   /// A list, or one text; `nil` where it is missing or wrong.
   func read(_ key: String, in reader: MappingReader) -> [String]? {
     if let shape = reader.shape {
-      shape.note(key, .either([.text, .list(.text)]))
+      shape.add(key, .either([.text, .list(.text)]))
       return nil
     }
     guard let node = reader.node(key) else { return nil }
@@ -26,8 +26,9 @@ struct CommandReader {
     guard let command = reader.convert(node, called: key, as: split, by: nil) else { return nil }
     if let sign = command.shellSign, node.scalar?.style != .literal {
       reader.sink.warning(
-        at: node.position, "`\(sign)` reaches the program as a word: no shell runs this command",
-        suggestion: "write `[sh, -c, '…']` if a shell is meant")
+        at: node.position,
+        "`\(sign)` is passed to the program as an argument: no shell runs this command",
+        suggestion: "for a shell, write `[sh, -c, '…']`")
     }
     let words = command.words.map { word -> String? in
       guard case .scalar(let whole) = node else { return nil }

@@ -10,8 +10,8 @@ struct DependencyReader {
     if let shape = reader.shape {
       let condition = Converter<Dependency.Condition>.choice.shape
       let details = MappingShape()
-      details.note("condition", condition)
-      shape.note(
+      details.add("condition", condition)
+      shape.add(
         key,
         .either([
           .list(.matching(namePattern, example: "db")),

@@ -17,7 +17,7 @@ enum EnvironmentFile {
         rest = rest.dropFirst(7).drop { $0.isWhitespace }
       }
       guard let equals = rest.firstIndex(of: "=") else {
-        sink.error(at: position, "isn't `KEY=VALUE`", suggestion: "comments begin with `#`")
+        sink.error(at: position, "is not `KEY=VALUE`", suggestion: "comments begin with `#`")
         continue
       }
       let name = trimmed(rest[..<equals])
@@ -65,7 +65,7 @@ enum EnvironmentFile {
         let rest = trimmed(text[index...].dropFirst())
         return rest.isEmpty || rest.hasPrefix("#")
           ? .success(value)
-          : .failure(Problem(message: "has something behind its closing quote"))
+          : .failure(Problem(message: "has text after its closing quote"))
       } else {
         value.append(character)
       }

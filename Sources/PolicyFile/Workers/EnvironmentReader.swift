@@ -17,7 +17,7 @@ struct EnvironmentReader {
         result[name] = ""
         continue
       }
-      let converter = Converter.text("a text, a number or a truth value")
+      let converter = Converter.text("a text, a number, true or false")
       result[name] = reader.convert(node, called: name, as: converter)
     }
     return result

@@ -38,7 +38,7 @@ struct HealthReader {
     if let probe, probe.successThreshold != 1 {
       reader.sink.error(
         at: reader.places[reader.path(of: "successThreshold")],
-        "`successThreshold` must be 1 for `liveness`: a worker that answers once lives")
+        "`successThreshold` must be 1 for `liveness`")
     }
     return probe
   }
@@ -125,7 +125,7 @@ struct HealthReader {
       let first = Self.timings.compactMap({ reader.position(ofKey: $0) }).min()
     else { return }
     reader.sink.error(
-      at: first, "this belongs to a probe, and there is none",
+      at: first, "this key needs a probe, and there is none",
       suggestion: "add `httpGet: { path: /healthz, port: 8080 }`, `exec` or `tcpSocket`")
   }
 
@@ -166,7 +166,7 @@ extension Converter where Value == Void {
       case "HTTPS":
         .failure(
           Problem(
-            message: "can't be `HTTPS`: there is no TLS in the daemon",
+            message: "can't be `HTTPS`: the daemon has no TLS",
             suggestion: "write `exec: { command: [curl, -fsk, \"https://…\"] }`"))
       default: .failure(.wrongKind)
       }
@@ -178,8 +178,8 @@ extension Converter where Value == Probe.HTTPRequest.Header {
   /// `{ name: X-Check, value: "1" }`.
   fileprivate static var header: Converter {
     let keys = MappingShape()
-    keys.note("name", .text)
-    keys.note("value", .text)
+    keys.add("name", .text)
+    keys.add("value", .text)
     keys.required = ["name", "value"]
     return Converter(
       expects: "a list of `{ name: X-Check, value: yes }`", shape: .mapping(keys)
@@ -203,7 +203,7 @@ extension Converter where Value == String {
       if hasBackReference(text) {
         return Problem(
           message: "has a back-reference (`\\1`), which extended regular expressions don't have",
-          suggestion: "write what is to match again, or use `log_line`")
+          suggestion: "write the text again, or use `log_line`")
       }
       var compiled = regex_t()
       let code = regcomp(&compiled, text, REG_EXTENDED | REG_NOSUB)
@@ -217,7 +217,7 @@ extension Converter where Value == String {
         decoding: words.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
       return Problem(
         message: "isn't a regular expression: \(why)",
-        suggestion: "`log_line` looks for a text as it is")
+        suggestion: "`log_line` searches for plain text")
     }
   }
 

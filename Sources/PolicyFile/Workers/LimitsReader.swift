@@ -21,9 +21,9 @@ struct LimitsReader {
     let amount = Self.amount(resource.unit)
     if let shape = reader.shape {
       let both = MappingShape()
-      both.note("soft", amount.shape)
-      both.note("hard", amount.shape)
-      shape.note(key, .either([amount.shape, .mapping(both)]))
+      both.add("soft", amount.shape)
+      both.add("hard", amount.shape)
+      shape.add(key, .either([amount.shape, .mapping(both)]))
       return nil
     }
     guard let node = reader.node(key) else { return nil }

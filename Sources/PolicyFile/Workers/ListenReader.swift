@@ -12,7 +12,7 @@ struct ListenReader {
     let converter = Converter<ListenSocket.Address>.address(from: directory)
     if let shape = reader.shape {
       let one = converter.shape
-      shape.note(key, .either([one, .list(one), .named(one, names: namePattern)]))
+      shape.add(key, .either([one, .list(one), .named(one, names: namePattern)]))
       return []
     }
     guard let node = reader.node(key) else { return [] }

@@ -10,7 +10,7 @@ struct RestartReader {
       let inner = MappingShape()
       var ignored = RestartRules()
       details(MappingReader(exploring: inner, path: reader.path(of: key)), &ignored)
-      return shape.note(
+      return shape.add(
         key, .either([Converter<RestartRules.Condition>.choice.shape, .mapping(inner)]))
     }
     guard let node = reader.node(key) else { return }

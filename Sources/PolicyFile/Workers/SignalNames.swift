@@ -31,7 +31,7 @@ extension Converter where Value == Int32 {
   }
 
   static var stopSignal: Converter {
-    signal(except: [SIGSTOP, SIGCONT, SIGTSTP, SIGCHLD], because: "it ends no process")
+    signal(except: [SIGSTOP, SIGCONT, SIGTSTP, SIGCHLD], because: "it doesn't end a process")
   }
 
   /// That most of them also end a process doesn't matter: it is sent to who catches it only.

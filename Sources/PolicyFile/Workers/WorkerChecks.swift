@@ -25,15 +25,15 @@ struct WorkerChecks {
       if readers[name] == nil {
         reader.sink.error(
           at: position,
-          "`\(shortened(worker.name))` depends on `\(shortened(name))`, and there is"
-            + " no such worker",
+          "`\(shortened(worker.name))` depends on `\(shortened(name))`, which does"
+            + " not exist",
           suggestion: reader.sink.isFull ? nil : didYouMean(name, among: workers.map(\.name)))
       } else if dependency.condition == .exited || dependency.condition == .exitedOK,
         restarts[name] == .always || restarts[name] == .unlessStopped
       {
         reader.sink.warning(
           at: position,
-          "`\(shortened(name))` is restarted whenever it ends: waiting for its end makes little sense",
+          "`\(shortened(name))` is restarted whenever it ends: don't wait for its end",
           suggestion: "write `ready` here, or `restart: on-failure` there")
       }
     }
@@ -57,7 +57,7 @@ struct WorkerChecks {
     let way = (shown + [first]).map { "`\(shortened($0))`" }.joined(separator: " → ")
     reader.sink.error(
       at: position, "these workers depend on each other in a circle: \(way)",
-      suggestion: "none of them could ever start; leave one of the dependencies out")
+      suggestion: "none of them could start; remove one of the dependencies")
   }
 
   private func sockets() {

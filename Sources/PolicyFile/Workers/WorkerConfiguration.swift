@@ -47,7 +47,7 @@ public struct WorkerConfiguration: Hashable, Sendable {
   public var wakeAt: [CalendarSchedule]
   public var healthChecksWhileAsleep: [AsleepAnswer]
   /// The machine's policy with this worker's overrides.
-  public var policy: LifecyclePolicy
+  @SharedPolicy public var policy: LifecyclePolicy
 
   public init(
     name: String, command: [String], directory: String = ".",

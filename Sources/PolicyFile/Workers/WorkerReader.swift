@@ -75,7 +75,7 @@ struct WorkerReader {
       }
     }
     if let shape = reader.shape {
-      shape.note("environment", .named(.either([.text, .nothing]), names: "^[^=]+$"))
+      shape.add("environment", .named(.either([.text, .nothing]), names: "^[^=]+$"))
     }
     if let node = reader.node("environment"),
       let inner = reader.reader(of: node, called: "environment")
@@ -107,7 +107,7 @@ struct WorkerReader {
       section.read("keep", into: &output.keep, as: .integer(0...1_000))
       if output.maxSize == nil, let position = section.position(ofKey: "keep") {
         section.sink.error(
-          at: position, "`keep` needs `max_size`: without it no file is ever put aside",
+          at: position, "`keep` needs `max_size`: without it the log is never rotated",
           suggestion: "write `max_size: 10MB`")
       }
     }
@@ -149,7 +149,7 @@ struct WorkerReader {
     for (path, position) in idle.sorted(by: { $0.value < $1.value }) {
       if hasProbe, path.hasSuffix("Seconds") || path.hasSuffix("Threshold") { continue }
       reader.sink.warning(
-        at: position, "`\(path)` has no effect yet: this version of the daemon doesn't act on it")
+        at: position, "`\(path)` has no effect in this version")
     }
   }
 }
@@ -175,7 +175,7 @@ extension MappingReader {
     _ key: String, of converter: Converter<Item>
   ) -> [(value: Item, node: YAMLNode)] {
     if let shape {
-      shape.note(key, .either([converter.shape, .list(converter.shape)]))
+      shape.add(key, .either([converter.shape, .list(converter.shape)]))
       return []
     }
     guard let node = node(key) else { return [] }

@@ -6,7 +6,7 @@ import Policy
 extension FleetSimulation {
   mutating func perform(_ directive: Directive) {
     switch directive {
-    case .transition(let transition): note(transition)
+    case .transition(let transition): count(transition)
     case .answer, .pressureChanged, .report, .wouldHave, .watchdogMissed: break
     default:
       guard let id = directive.worker, let number = numbers[id] else { return }
@@ -18,30 +18,31 @@ extension FleetSimulation {
     let id = workers[worker].id
     switch directive {
     case .launch: launch(worker)
-    case .suspend: tell(.suspended(id), of: worker, in: machine.suspend)
+    case .suspend: schedule(.suspended(id), of: worker, in: machine.suspend)
     case .hibernate: hibernate(worker)
     case .resume: resume(worker)
-    case .shed: tell(.shedAnswered(id), of: worker, in: .milliseconds(20))
+    case .shed: schedule(.shedAnswered(id), of: worker, in: .milliseconds(20))
     case .finishShed: finishShed(worker)
     // Fleets have no watchdogs.
     case .checkWatchdog: break
-    case .abort: tell(.exited(id, .signaled(6)), of: worker, in: .milliseconds(5))
-    case .terminate: tell(.exited(id, .exited(0)), of: worker, in: machine.exit)
-    case .kill: tell(.exited(id, .signaled(9)), of: worker, in: .milliseconds(5))
+    case .abort: schedule(.exited(id, .signaled(6)), of: worker, in: .milliseconds(5))
+    case .terminate: schedule(.exited(id, .exited(0)), of: worker, in: machine.exit)
+    case .kill: schedule(.exited(id, .signaled(9)), of: worker, in: .milliseconds(5))
     case .measure:
-      tell(.footprint(id, ByteCount(workers[worker].resident)), of: worker, in: .milliseconds(1))
-    case .checkSafePoint: tell(.fileLocks(id, held: 0), of: worker, in: .milliseconds(1))
+      schedule(
+        .footprint(id, ByteCount(workers[worker].resident)), of: worker, in: .milliseconds(1))
+    case .checkSafePoint: schedule(.fileLocks(id, held: 0), of: worker, in: .milliseconds(1))
     // No outcome is lost here: it is still to come.
-    case .inspect: tell(.found(id, .underWay), of: worker, in: .milliseconds(1))
+    case .inspect: schedule(.found(id, .underWay), of: worker, in: .milliseconds(1))
     // Nobody offers any here.
-    case .purge: tell(.purgeFailed(id, "nothing is offered"), of: worker, in: .milliseconds(1))
+    case .purge: schedule(.purgeFailed(id, "nothing is offered"), of: worker, in: .milliseconds(1))
     case .expireTask, .answer, .transition, .pressureChanged, .report, .wouldHave,
       .watchdogMissed:
       break
     }
   }
 
-  private mutating func tell(_ event: Event, of worker: Int, in time: Duration) {
+  private mutating func schedule(_ event: Event, of worker: Int, in time: Duration) {
     news.add(
       at: now + time.wholeNanoseconds, worker: Int32(worker), life: workers[worker].life,
       what: .event(event))
@@ -57,9 +58,9 @@ extension FleetSimulation {
     // The kernel may have taken it at once.
     guard workers[worker].body == .starting else { return }
     let id = workers[worker].id
-    tell(.launched(id), of: worker, in: .milliseconds(5))
+    schedule(.launched(id), of: worker, in: .milliseconds(5))
     let ready = max(workers[worker].launch, .milliseconds(6)) + .nanoseconds(stallTime())
-    tell(.ready(id), of: worker, in: ready)
+    schedule(.ready(id), of: worker, in: ready)
   }
 
   /// One after the other.
@@ -79,7 +80,7 @@ extension FleetSimulation {
     else {
       report.hibernationsRefused += 1
       let why = "hibernate.disk allows no more images now"
-      return tell(.hibernateFailed(id, why, permanent: false), of: worker, in: .milliseconds(1))
+      return schedule(.hibernateFailed(id, why, permanent: false), of: worker, in: .milliseconds(1))
     }
     report.hibernations += 1
     imageBytes += image
@@ -90,7 +91,7 @@ extension FleetSimulation {
     let result = HibernationResult(
       footprintBefore: ByteCount(footprint), footprintAfter: machine.hibernatedRest,
       imageSize: ByteCount(image), duration: cost)
-    tell(.hibernated(id, result), of: worker, in: onMechanism(cost))
+    schedule(.hibernated(id, result), of: worker, in: onMechanism(cost))
   }
 
   private mutating func resume(_ worker: Int) {
@@ -98,7 +99,7 @@ extension FleetSimulation {
     let isEvicted = workers[worker].body == .evicted
     let cost = isEvicted ? machine.resume(workers[worker].evicted) : machine.suspendedWake
     let time = (isEvicted ? onMechanism(cost) : cost) + stall
-    tell(.resumed(workers[worker].id, time), of: worker, in: time)
+    schedule(.resumed(workers[worker].id, time), of: worker, in: time)
   }
 
   private mutating func finishShed(_ worker: Int) {
@@ -109,10 +110,10 @@ extension FleetSimulation {
     setResident(worker, after)
     let event = Event.shedFinished(
       workers[worker].id, before: ByteCount(before), after: ByteCount(after))
-    tell(event, of: worker, in: .milliseconds(5))
+    schedule(event, of: worker, in: .milliseconds(5))
   }
 
-  private mutating func note(_ transition: Transition) {
+  private mutating func count(_ transition: Transition) {
     if transition.to == .suspended, transition.from == .suspending { report.suspensions += 1 }
     guard transition.to == .terminating else { return }
     switch transition.cause {

@@ -68,7 +68,7 @@ struct FleetPicture {
     let most = max(shares.max() ?? 0, 1e-6) * 1.02
     var lines = [
       label(
-        24, barsTop - 12, "What a use found when its worker wasn't running", size: 13,
+        24, barsTop - 12, "State of the worker when a use came", size: 13,
         weight: "bold"),
       legend,
     ]

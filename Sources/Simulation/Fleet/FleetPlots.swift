@@ -17,10 +17,10 @@ extension FleetPicture {
       until: tradeTop)
     var lines = [
       label(
-        24, tradeTop - 24, "What waiting costs, and what memory costs", size: 13, weight: "bold"),
+        24, tradeTop - 24, "Wait against memory", size: 13, weight: "bold"),
       label(
         350, tradeTop - 24,
-        "mean wait of all uses (ms, log) over memory held on average (GB): left and low is better",
+        "mean wait of all uses (ms, log) over average memory use (GB): lower left is better",
         size: 11, kind: "dim"),
     ]
     for tick in y.ticks {
@@ -63,10 +63,10 @@ extension FleetPicture {
     let x = LogScale(from: 0.5, to: longest, at: 70, until: Self.right)
     let y = LogScale(from: 1, to: most * 1.3, at: tailBottom, until: tailTop)
     var lines = [
-      label(24, tailTop - 24, "How long the unlucky ones wait", size: 13, weight: "bold"),
+      label(24, tailTop - 24, "The longest waits", size: 13, weight: "bold"),
       label(
         350, tailTop - 24,
-        "of a million uses, so many waited longer than … (both axes log): a lower line is better",
+        "number of uses in a million that waited longer than … (both axes log): lower is better",
         size: 11, kind: "dim"),
     ]
     for tick in y.ticks {

@@ -46,10 +46,10 @@ public struct FleetComparison: Codable, Sendable {
   ]
   private static let legendWidth = 95
   private static let legend = """
-    hot … cold: what uses found. wake: of those that weren't hot, until the worker ran; mean wait: \
-    over all uses, ms. terminated for memory: suspended/hibernated/background/foreground workers. \
-    OOM: killed by the kernel because all memory was gone. lost: uses under way when their worker \
-    went. stalled: uses that came while the kernel had to reclaim.
+    hot … cold: the worker's state when a use came. wake: time until the worker ran, of uses that were \
+    not hot; mean wait: over all uses, ms. terminated for lack of memory: suspended/hibernated/\
+    background/foreground workers. OOM: killed by the kernel, out of memory. lost: uses in progress \
+    when their worker was terminated. stalled: uses that came while the kernel reclaimed memory.
     """
 
   private func cells(_ report: FleetReport) -> [String] {

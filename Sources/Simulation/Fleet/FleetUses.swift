@@ -16,7 +16,7 @@ extension FleetSimulation {
     let found = self.found(worker, state)
     if found == .hot {
       report.found[.hot, default: 0] += 1
-      if isStalling { noteStall(use.count) }
+      if isStalling { countStall(use.count) }
       return begin(worker, use.duration)
     }
     let isFirst = workers[worker].waiting.isEmpty
@@ -75,7 +75,7 @@ extension FleetSimulation {
     for one in waiting { begin(worker, one.duration) }
   }
 
-  private mutating func noteStall(_ count: Int32) {
+  private mutating func countStall(_ count: Int32) {
     report.stalledUses += Int(count)
     report.stalledSeconds += Double(machine.stall.wholeNanoseconds) / 1e9 * Double(count)
   }
@@ -136,7 +136,7 @@ extension FleetSimulation {
   /// While the kernel reclaims, whoever starts waits for that, too.
   mutating func stallTime() -> Int64 {
     guard isStalling else { return 0 }
-    noteStall(1)
+    countStall(1)
     return machine.stall.wholeNanoseconds
   }
 }

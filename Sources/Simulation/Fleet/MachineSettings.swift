@@ -14,14 +14,14 @@ extension MachineModel {
       return assign(Self.share(text), to: path, key: key, expected: "a share from 0% to 100%")
     }
     let known = Self.durations.keys.sorted() + Self.sizes.keys.sorted() + Self.shares.keys.sorted()
-    return "there is no such setting; there are \(known.joined(separator: ", "))"
+    return "unknown setting; known: \(known.joined(separator: ", "))"
   }
 
   private mutating func assign<Value>(
     _ value: Value?, to path: WritableKeyPath<MachineModel, Value>, key: String,
     expected: String
   ) -> String? {
-    guard let value else { return "\(key) is \(expected)" }
+    guard let value else { return "\(key) must be \(expected)" }
     self[keyPath: path] = value
     return nil
   }

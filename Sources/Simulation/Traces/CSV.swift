@@ -30,7 +30,7 @@ struct CSVSplitter {
       guard let end = end ?? (isFinished && start < buffer.count ? buffer.count : nil) else {
         guard buffer.count - start <= Self.maxLine else {
           throw TraceError(
-            file: file, line: line + 1, what: "a line of more than 1 MB: this is no trace")
+            file: file, line: line + 1, what: "a line of more than 1 MB: not a trace")
         }
         return nil
       }
@@ -65,7 +65,7 @@ struct CSVRow {
     fields.append(start..<bytes.count)
     if isQuoted {
       throw TraceError(
-        file: file, line: line, column: start + 1, what: "a quote that isn't closed on its line")
+        file: file, line: line, column: start + 1, what: "a quote without its end on the same line")
     }
   }
 
@@ -101,7 +101,7 @@ struct CSVRow {
   /// Zero or more.
   func number(_ field: Int) throws(TraceError) -> Double {
     guard let value = Double(try text(field)), value.isFinite, value >= 0 else {
-      throw wrong(field, "a number from 0 on")
+      throw wrong(field, "a number of at least 0")
     }
     return value
   }
@@ -111,7 +111,7 @@ struct CSVRow {
     let column = fields[field].lowerBound + 1
     let shown = found.isEmpty ? "nothing" : "'\(found.filter { $0 >= " " })'"
     return TraceError(
-      file: file, line: line, column: column, what: "\(expected) is expected here, not \(shown)")
+      file: file, line: line, column: column, what: "expected \(expected), found \(shown)")
   }
 
   private func missing(_ field: Int) -> TraceError {

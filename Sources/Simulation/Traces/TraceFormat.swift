@@ -31,8 +31,7 @@ enum TraceFileKind {
       throw TraceError(
         file: row.file, line: row.line, column: 1,
         what:
-          "this is a footprint over time, which `dormouse footprint show` draws; it doesn't tell who "
-          + "was used when")
+          "this is a recorded footprint, not a trace of uses; `dormouse footprint show` draws it")
     default:
       throw row.wrong(
         0, "the header of a trace (dormouse trace, Azure Functions 2019 or 2021)")

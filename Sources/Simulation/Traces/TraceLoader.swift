@@ -152,7 +152,7 @@ extension TraceLoader {
     case "worker": try readWorker(row)
     case "use":
       guard let worker = names[try row.text(2)] else {
-        throw row.wrong(2, "the name of a worker that was declared above")
+        throw row.wrong(2, "the name of a worker declared above")
       }
       let use = Trace.Use(
         at: Int64(try row.count(1)), worker: worker, duration: Int32(clamping: try row.count(3)),
@@ -183,7 +183,7 @@ extension TraceLoader {
   public mutating func trace(most: Int? = nil) throws(TraceError) -> Trace {
     guard !uses.isEmpty else {
       throw TraceError(
-        file: fileNames.first ?? "trace", what: "no worker is ever used: there are no invocations")
+        file: fileNames.first ?? "trace", what: "no invocations: no worker is ever used")
     }
     for place in uses.indices where functionOfUse[place] >= 0 {
       uses[place].duration = duration(of: functionOfUse[place])

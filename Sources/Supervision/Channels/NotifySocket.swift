@@ -68,7 +68,7 @@ public final class NotifySocket {
     defer { buffer.deallocate() }
     var messages: [NotifyMessage] = []
     for _ in 0..<min(Int64(limit), allowance) {
-      guard let datagram = try Reception.take(from: descriptor, into: buffer) else { break }
+      guard let datagram = try Reception.receive(from: descriptor, into: buffer) else { break }
       allowance -= 1
       // The kernel vouches for the sender. 0: from a pid namespace that we don't see into.
       guard datagram.count <= Self.maxDatagram, datagram.pid > 0, isMember(datagram.pid) else {

@@ -112,7 +112,7 @@ public final class PressureWatch {
     let reception: Reception?
     var bytes: [UInt8] = []
     do throws(SystemCallError) {
-      reception = try Reception.take(from: connection.descriptor, Self.maxInput, &bytes)
+      reception = try Reception.receive(from: connection.descriptor, Self.maxInput, &bytes)
     } catch { return drop(raw) }
     guard let reception else { return }
     let received = reception.count

@@ -15,12 +15,12 @@ public enum PurgeableError: Error, Hashable, Sendable, CustomStringConvertible {
 
   public var description: String {
     switch self {
-    case .notSharedMemory(let error): "it isn't a memfd of ordinary pages (\(error.reason))"
-    case .notSealed: "it isn't sealed with F_SEAL_SHRINK and F_SEAL_GROW"
-    case .unreadable(let error): "it can't be read and changed: \(error)"
-    case .wrongMagic: "it doesn't begin with DORMPRG1"
-    case .tooManySlots(let count): "it has \(count) slots"
-    case .wrongDataOffset(let offset): "its contents can't begin at \(offset)"
+    case .notSharedMemory(let error): "not a memfd of ordinary pages (\(error.reason))"
+    case .notSealed: "not sealed with F_SEAL_SHRINK and F_SEAL_GROW"
+    case .unreadable(let error): "can't be read and written: \(error)"
+    case .wrongMagic: "does not begin with DORMPRG1"
+    case .tooManySlots(let count): "invalid number of slots: \(count)"
+    case .wrongDataOffset(let offset): "invalid offset of its contents: \(offset)"
     }
   }
 }

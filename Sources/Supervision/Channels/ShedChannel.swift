@@ -20,11 +20,11 @@ public enum ShedRefusal: Error, Hashable, Sendable, CustomStringConvertible {
   public var description: String {
     switch self {
     case .notCaught(let signal):
-      "not asked to shed: none of its processes handles \(SignalName.text(signal)), "
+      "not asked to free memory: none of its processes handles \(SignalName.text(signal)), "
         + "which would end them"
     case .nobodyListens:
-      "not asked to shed: none of its processes listens at MEMORY_PRESSURE_WATCH"
-    case .failed(let error): "it couldn't be asked to shed: \(error)"
+      "not asked to free memory: none of its processes watches MEMORY_PRESSURE_WATCH"
+    case .failed(let error): "not asked to free memory: \(error)"
     }
   }
 }

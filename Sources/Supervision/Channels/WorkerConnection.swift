@@ -77,7 +77,7 @@ final class WorkerConnection {
     withUnsafeTemporaryAllocation(byteCount: Self.portion, alignment: 16) { buffer in
       let received: Reception?
       do throws(SystemCallError) {
-        received = try Reception.take(from: descriptor, into: buffer)
+        received = try Reception.receive(from: descriptor, into: buffer)
       } catch { return .ended }
       guard let received else { return nil }
       // One is the most that a line can mean; the others are closed, which isn't for nothing.
@@ -96,27 +96,27 @@ final class WorkerConnection {
         guard allowance.isLeft else { return .slowed }
         guard let line = try framer.next() else { return .read }
         allowance.use()
-        if let reason = take(line, handle) { return .shutOut(reason) }
+        if let reason = parse(line, handle) { return .shutOut(reason) }
       }
     } catch { return .shutOut("\(error)") }
   }
 
   /// Why it is shut out; nil: it isn't.
-  private func take(_ line: [UInt8], _ handle: (WorkerMessage, Descriptor?) -> Void) -> String? {
+  private func parse(_ line: [UInt8], _ handle: (WorkerMessage, Descriptor?) -> Void) -> String? {
     do throws(WorkerMessageError) {
       guard let message = try WorkerMessage.read(line) else { return nil }
       if case .hello(let version) = message, version != WorkerProtocol.version {
         let text =
-          "version \(version) of the protocol isn't spoken here, but \(WorkerProtocol.version)"
+          "protocol version \(version) is not supported; use \(WorkerProtocol.version)"
         _ = send(.error(message: text))
-        return "it speaks version \(version) of the protocol"
+        return "it uses protocol version \(version), which is not supported"
       }
       var along: Descriptor?
       if message == .purgeable { swap(&along, &passed) }
       handle(message, along)
       return nil
     } catch {
-      return refuse("the last line means nothing: \(error)")
+      return refuse("the last line can't be read: \(error)")
     }
   }
 
@@ -125,14 +125,14 @@ final class WorkerConnection {
     senselessLines += 1
     let isRead = send(.error(message: text))
     if senselessLines >= Self.maxSenseless {
-      return "\(Self.maxSenseless) of its lines made no sense"
+      return "\(Self.maxSenseless) of its lines could not be read"
     }
     return isRead ? nil : Self.unread
   }
 
   // MARK: out
 
-  static let unread = "it doesn't read what it is told"
+  static let unread = "it does not read its messages"
 
   /// False: too much waits already, and the connection must be closed.
   func send(_ message: DaemonMessage) -> Bool {

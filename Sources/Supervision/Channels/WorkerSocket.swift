@@ -89,7 +89,7 @@ public final class WorkerSocket {
   public func send(_ message: DaemonMessage, to id: ConnectionID) -> Bool {
     guard let connection = connections[id] else { return false }
     guard connection.send(message) else { return shutOut(id) }
-    noteWaiting(id, connection)
+    watchIfWaiting(id, connection)
     return true
   }
 
@@ -97,7 +97,7 @@ public final class WorkerSocket {
   public func refuse(_ text: String, to id: ConnectionID) -> Bool {
     guard let connection = connections[id] else { return false }
     guard connection.refuse(text) == nil else { return shutOut(id) }
-    noteWaiting(id, connection)
+    watchIfWaiting(id, connection)
     return true
   }
 
@@ -114,7 +114,7 @@ public final class WorkerSocket {
   }
 
   /// What the kernel didn't take is written when it does; to a slowed one, when it is its turn.
-  private func noteWaiting(_ id: ConnectionID, _ connection: WorkerConnection) {
+  private func watchIfWaiting(_ id: ConnectionID, _ connection: WorkerConnection) {
     if connection.wantsToWrite, !slowed.contains(id) { watch(id, connection) }
   }
 
@@ -138,7 +138,7 @@ public final class WorkerSocket {
         // Out of descriptors, most likely. The listener would be readable all the time.
         clinux_epoll_remove(descriptor.raw, listener.raw)
         isAccepting = false
-        news.append(.refused("a connection has to wait: \(String(cString: strerror(-raw)))"))
+        news.append(.refused("a connection must wait: \(String(cString: strerror(-raw)))"))
         return setTimer()
       }
       admit(Descriptor(foreign: raw), isMember: isMember, news: &news)
@@ -153,7 +153,7 @@ public final class WorkerSocket {
     var group: gid_t = 0
     // 0: from a pid namespace that we don't see into.
     guard clinux_peer_credentials(descriptor.raw, &pid, &user, &group) == 0, pid > 0, isMember(pid)
-    else { return news.append(.refused("pid \(pid) isn't one of its processes")) }
+    else { return news.append(.refused("pid \(pid) is not one of its processes")) }
     guard connections.count < Self.maxConnections else {
       return news.append(.refused("it has \(Self.maxConnections) connections already"))
     }

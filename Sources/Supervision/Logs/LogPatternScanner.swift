@@ -36,16 +36,16 @@ final class LogPatternScanner {
   private func matches(_ added: ArraySlice<UInt8>) -> Bool {
     var rest = added
     while let end = rest.firstIndex(of: UInt8(ascii: "\n")) {
-      take(rest[..<end])
+      append(rest[..<end])
       rest = rest[(end + 1)...]
       defer { tail = [] }
       if matchesTail() { return true }
     }
-    take(rest)
+    append(rest)
     return false
   }
 
-  private func take(_ bytes: ArraySlice<UInt8>) {
+  private func append(_ bytes: ArraySlice<UInt8>) {
     tail += bytes.prefix(max(0, Self.maxLine - tail.count))
   }
 

@@ -35,7 +35,7 @@ struct HTTPExchange {
     request = Array("\(probe.method) \(probe.path) HTTP/1.1\r\n\(lines)\r\n".utf8)
   }
 
-  mutating func take(_ part: [UInt8]) {
+  mutating func receive(_ part: [UInt8]) {
     received += part
     if bodyStart == nil { readHead() }
     if let bodyStart, let bodyLength, received.count - bodyStart >= bodyLength { isComplete = true }

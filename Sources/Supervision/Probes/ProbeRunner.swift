@@ -73,13 +73,13 @@ public final class ProbeRunner {
     guard case .awaiting = progress else { return }
     // A status is an answer, even if the rest of the page takes its time.
     if let status = exchange?.status { return end(Self.verdict(status, exchange)) }
-    let hang = command?.hang.map { "; its command isn't running yet: \($0)" } ?? ""
+    let hang = command?.hang.map { "; its command has not started yet: \($0)" } ?? ""
     end(.failure("no answer within \(probe.timeout.components.seconds) s\(hang)"))
   }
 
   /// The answer isn't wanted any more.
   public func cancel() {
-    if case .awaiting = progress { end(.failure("it was called off")) }
+    if case .awaiting = progress { end(.failure("cancelled")) }
   }
 
   private func end(_ outcome: Outcome) {
@@ -97,7 +97,7 @@ public final class ProbeRunner {
     case .ended(.exited(let code)): end(.failure("its command exited with \(code)"))
     case .ended(.signaled(let signal)):
       end(.failure("its command was ended by \(SignalName.text(signal))"))
-    case .ended(.unknown): end(.failure("how its command ended isn't known"))
+    case .ended(.unknown): end(.failure("its command ended, exit status unknown"))
     case .failed(let error): end(.failure("\(error)"))
     case .preparing, .starting, .running, .cancelled, nil: break
     }
@@ -107,7 +107,7 @@ public final class ProbeRunner {
 
   private func connect(_ host: String, _ port: UInt16) {
     guard let address = InternetAddress(host, port) else {
-      return end(.failure("\(host) is no address: names aren't looked up here"))
+      return end(.failure("`\(host)` is not a numeric address; write one, such as 127.0.0.1"))
     }
     let socket: Descriptor
     do throws(SystemCallError) {
@@ -129,13 +129,15 @@ public final class ProbeRunner {
     if code != 0 { return end(.failure("port \(port): \(String(cString: strerror(code)))")) }
     // Who asks often enough for a port that nobody has connects to himself one day.
     if InternetAddress.localPort(of: socket) == port {
-      return end(.failure("port \(port): nobody listens"))
+      return end(.failure("port \(port): connection refused"))
     }
     guard let exchange else { return end(.success) }
     // A new socket's buffer holds all of it.
     let request = exchange.request
     let sent = socket.send(request, waits: true)
-    guard sent == request.count else { return end(.failure("port \(port): it takes no request")) }
+    guard sent == request.count else {
+      return end(.failure("port \(port): can't send the request"))
+    }
     progress = .awaiting(.readable)
   }
 
@@ -150,7 +152,7 @@ public final class ProbeRunner {
   private func receive(_ socket: Descriptor) {
     do throws(SystemCallError) {
       let part = try socket.read(upTo: 16 << 10)
-      exchange?.take(part)
+      exchange?.receive(part)
       if exchange?.isComplete == true || part.isEmpty {
         end(Self.verdict(exchange?.status, exchange))
       }
@@ -162,8 +164,8 @@ public final class ProbeRunner {
 
   private static func verdict(_ status: Int?, _ exchange: HTTPExchange?) -> Outcome {
     let path = exchange?.path ?? "/"
-    guard let status else { return .failure("\(path) brought no answer in HTTP") }
+    guard let status else { return .failure("\(path): the answer is not HTTP") }
     return exchange?.successes.contains(status) == true
-      ? .success : .failure("\(path) answered \(status)")
+      ? .success : .failure("\(path): status \(status)")
   }
 }

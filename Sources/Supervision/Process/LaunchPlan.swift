@@ -177,7 +177,7 @@ public enum LaunchError: Error, Hashable, Sendable, CustomStringConvertible {
     switch self {
     case .noCommand: "its command is empty"
     case .notFound(let program, let path):
-      "can't start \(program): no program of that name in its PATH, which is \(path)"
+      "can't start \(program): not found in its PATH, \(path)"
     case .log(let error): "can't open its log: \(error)"
     case .spawn(let error): "\(error)"
     case .descriptors(let why), .stuck(let why): why

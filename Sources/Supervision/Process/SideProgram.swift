@@ -60,7 +60,7 @@ public final class SideProgram {
         let isWanted = result.set(prepared)
         return { if isWanted { ready.signal() } }
       }
-      if !isAccepted { fail(.stuck("an earlier command of its still waits for a file system")) }
+      if !isAccepted { fail(.stuck("an earlier command still waits for a file system")) }
     } catch { fail(.log(error)) }
   }
 
@@ -121,8 +121,8 @@ public final class SideProgram {
     let time = Duration.nanoseconds(Clocks.monotonic - began)
     switch phase {
     case .preparing:
-      return "its program and files couldn't be opened within \(time.components.seconds) s: "
-        + "does their file system answer?"
+      return "its program and files can't be opened within \(time.components.seconds) s: "
+        + "check their file system"
     case .starting: return start?.whereItHangs(after: time)?.description
     case .running, .ended, .failed, .cancelled: return nil
     }

@@ -174,11 +174,9 @@ public final class WorkerProcess {
   /// Whether a pid is one of the worker's, without looking at all processes.
   public func owns(_ pid: Int32) -> Bool {
     if pid == identity.pid { return isAlive }
-    // A group that is gone holds no process.
-    if let cgroup { return (try? cgroup.processes().contains(pid)) ?? false }
-    var current = pid
+    if let cgroup { return (try? cgroup.processes().contains(pid)) ?? false }  // Gone: empty.
+    var current = pid  // What has ended owns nothing.
     for _ in 0..<64 where current > 1 {
-      // It has ended.
       guard let stat = try? ProcessStat.read(current), stat.startTime >= identity.startTime else {
         return false
       }
@@ -244,16 +242,16 @@ extension WorkerProcess {
   /// program that ran when it was opened, so this is due when a worker has become ready (a wrapper
   /// may have executed the real program), and when it has got more processes. Not on the event loop's
   /// thread; see `memoryRefresh`.
-  public func refreshMemory() throws(SystemCallError) { take(try memoryRefresh.perform()) }
+  public func refreshMemory() throws(SystemCallError) { adopt(try memoryRefresh.perform()) }
 
   /// The same for another thread: it looks at all processes, and opening the memory of a process waits
-  /// while that is in execve and its old memory is taken down. `take` gets what it returns.
+  /// while that is in execve and its old memory is taken down. `adopt` gets what it returns.
   public var memoryRefresh: MemoryRefresh {
     MemoryRefresh(root: identity, session: session, cgroup: cgroup)
   }
 
   /// What `memoryRefresh` has opened.
-  public func take(_ opened: MemoryRefresh.Outcome) {
+  public func adopt(_ opened: MemoryRefresh.Outcome) {
     let gone = Set(memoryDescriptors.keys).subtracting(opened.present)
     for process in gone { memoryDescriptors[process] = nil }
     // What was opened earlier is worth more than nothing.

@@ -91,12 +91,12 @@ public enum WorkerRecordError: Error, Hashable, Sendable, CustomStringConvertibl
     switch self {
     case .unusable(let error): "\(error)"
     case .damaged(let path, .torn):
-      "\(path) is damaged: its checksum doesn't fit. The worker that it described, if it still "
-        + "runs, has to be found and ended by hand"
+      "\(path) is damaged: wrong checksum; if the worker that it described still runs, find and "
+        + "end it by hand"
     case .damaged(let path, .version(let version)):
-      "\(path) is of version \(version), which this dormouse doesn't know; use the newer one"
+      "\(path) has version \(version), which this Dormouse doesn't know; use the newer one"
     case .damaged(let path, .missing(let key)): "\(path) lacks a valid `\(key)`"
-    case .damaged(let path, .malformed(let line)): "\(path): a line that makes no sense: \(line)"
+    case .damaged(let path, .malformed(let line)): "\(path): malformed line: \(line)"
     }
   }
 }

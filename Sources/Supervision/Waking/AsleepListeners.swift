@@ -77,7 +77,7 @@ public struct HealthRequest: Hashable, Sendable {
 
   public var isEmpty: Bool { received.isEmpty }
 
-  public mutating func take(_ bytes: [UInt8]) -> Verdict {
+  public mutating func receive(_ bytes: [UInt8]) -> Verdict {
     received += bytes
     // The headers must have come, too: closing with something unread would reset the connection, and
     // take the answer with it.

@@ -121,7 +121,7 @@ extension OutsideWait {
     switch reason {
     case .opening(_, let path, _): "the opening of \(path)"
     case .fileLock: "the release of a file lock"
-    case .sharedMemory: "a wake-up through memory that it shares with another process"
+    case .sharedMemory: "a wake-up through memory shared with another process"
     case .semaphore: "a System V semaphore"
     case .messages: "a message in a System V queue"
     case .messageQueue: "a message in a POSIX queue"

@@ -67,7 +67,7 @@ enum InputName: Hashable, Sendable {
     case .terminal: return isHangUp ? "a hang-up of its terminal" : "input on its terminal"
     case .device(let number): return "\(what) on a device (descriptor \(number))"
     case .messageQueue: return "a message in its queue"
-    case .opening(let path): return "the other end of \(path) was opened"
+    case .opening(let path): return "the opening of the other end of \(path)"
     }
   }
 }

@@ -29,14 +29,14 @@ public struct SleepWatch: Sendable {
     for member in members {
       // Unreadable means ended.
       guard let status = try? ProcessStatus.read(member.pid) else {
-        return "its process \(member.pid) has ended"
+        return "the end of its process \(member.pid)"
       }
       if let signal = Self.asking(status, except: leftPending[member.pid] ?? 0) {
-        return "signal \(signal) was sent to its process \(member.pid)"
+        return "signal \(signal) to its process \(member.pid)"
       }
       // An ended process stays a zombie while its parent sleeps.
-      if status.state.isEnded { return "its process \(member.pid) has ended" }
-      if !status.state.isAtRest { return "its process \(member.pid) was continued (SIGCONT)" }
+      if status.state.isEnded { return "the end of its process \(member.pid)" }
+      if !status.state.isAtRest { return "SIGCONT to its process \(member.pid)" }
     }
     return newcomer()
   }
@@ -48,7 +48,7 @@ public struct SleepWatch: Sendable {
     for pid in pids where !known.contains(pid) {
       // It has ended.
       guard let stat = try? ProcessStat.read(pid), !stat.isEnded else { continue }
-      return "process \(pid) (\(stat.name)) was started in its cgroup"
+      return "process \(pid) (\(stat.name)), started in its cgroup"
     }
     return nil
   }

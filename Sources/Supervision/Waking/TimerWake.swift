@@ -34,7 +34,7 @@ public struct TimerWake: Hashable, Sendable {
     }
     guard let first = counted.min(by: { $0.delay < $1.delay }) else { return nil }
     let what =
-      first.time.source == .timer ? "a timer that it has set" : "a time-out that it waits for"
+      first.time.source == .timer ? "its own timer" : "the time-out of a system call"
     return TimerWake(delay: first.delay, why: what)
   }
 }

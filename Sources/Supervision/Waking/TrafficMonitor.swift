@@ -161,7 +161,7 @@ private final class MonitoredInputs: Sendable {
       }
       guard let pidfd,
         // nil: it has been closed, or can't be looked into.
-        let input = try? WorkerInputs.take(
+        let input = try? WorkerInputs.duplicate(
           connection.open, of: connection.pid, from: pidfd.descriptor),
         let facts = input.facts, let traffic = facts.traffic
       else { continue }

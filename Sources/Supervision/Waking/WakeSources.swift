@@ -19,7 +19,7 @@ import Linux
 /// Edge-triggered: a descriptor reports what comes, not what is there. What is there already is
 /// sorted out once, when the set is made; see `sortOut`.
 public final class WakeSources: Sendable {
-  /// Readable when `take` has something to tell.
+  /// Readable when `nextReason` has one.
   public let descriptor: Descriptor
   /// What had come by the time the worker slept, and it hadn't got round to; it should be woken at
   /// once.
@@ -74,7 +74,7 @@ public final class WakeSources: Sendable {
   }
 
   /// What has come since the last time; nil: nothing.
-  public func take() -> String? {
+  public func nextReason() -> String? {
     var found: String?
     for event in Self.drain(descriptor) {
       let index = Int(truncatingIfNeeded: event.data)
@@ -191,7 +191,7 @@ private struct Register {
   /// three cases, and each kind of data is in one of them whenever it comes:
   ///
   /// 1. Unread, and the worker was woken for it before (`ignored`): its own choice. Only more of it
-  ///    counts. What comes after this look is an edge, and found by `take`.
+  ///    counts. What comes after this look is an edge, and found by `nextReason`.
   /// 2. Unread, and not ignored: it came around the freeze, or the worker was too busy. Wake.
   /// 3. Read by the worker, and then it was frozen before it had answered. Nothing is left to see
   ///    but TCP's clocks; see `isUnanswered`.
@@ -216,7 +216,7 @@ private struct Register {
       guard case .connection(.internet(_, let port), _) = names[index], served.contains(port),
         traffic.isUnanswered(within: Self.recently)
       else { continue }
-      return "a request on port \(port) that it was about to answer"
+      return "a request on port \(port) that it had not answered"
     }
     return nil
   }

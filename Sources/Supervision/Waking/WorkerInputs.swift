@@ -96,7 +96,7 @@ struct WorkerInputs {
       do throws(SystemCallError) {
         if pidfd?.pid != pid { pidfd = (pid, try Descriptor.pidfd(of: pid)) }
         guard let pidfd else { continue }
-        input = try Self.take(
+        input = try Self.duplicate(
           open, of: pid, from: pidfd.descriptor, unreadOnly: unreadOnly)
       } catch {
         // EBADF: closed since; what has ended has no inputs.
@@ -122,7 +122,7 @@ struct WorkerInputs {
   }
 
   /// nil when the number leads to something else by now.
-  static func take(
+  static func duplicate(
     _ open: OpenDescriptor, of pid: Int32, from pidfd: Descriptor, unreadOnly: Bool = false
   ) throws(SystemCallError) -> WorkerInput? {
     try Yama.check("pidfd_getfd", pid)

@@ -212,13 +212,13 @@ public struct ListenError: Error, Hashable, Sendable, CustomStringConvertible {
 
   private var reason: String {
     switch code {
-    case EADDRINUSE: "\(owner ?? "another program") has it"
+    case EADDRINUSE: "in use by \(owner ?? "another program")"
     case EADDRNOTAVAIL: "this machine has no such address"
-    case EEXIST: "there is a file of that name, and it isn't a socket"
+    case EEXIST: "a file of that name exists and is not a socket"
     case EACCES:
       switch address {
-      case .unix: "its directory can't be written to"
-      default: "ports under 1024 take root, or CAP_NET_BIND_SERVICE"
+      case .unix: "its directory is not writable"
+      default: "ports below 1024 need root or CAP_NET_BIND_SERVICE"
       }
     default: String(cString: strerror(code))
     }

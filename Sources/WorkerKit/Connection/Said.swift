@@ -17,7 +17,7 @@ struct Said {
 
   private static let maxEndedTasks = 64
 
-  mutating func noteEnd(ofTask name: String) {
+  mutating func recordEnd(ofTask name: String) {
     tasks.removeAll { $0.name == name }
     endedTasks.removeAll { $0 == name }
     endedTasks.append(name)

@@ -24,7 +24,7 @@ final class Listeners: Sendable {
 
   /// From now on this one is the delegate.
   func setDelegate(_ delegate: any WorkerDelegate) {
-    let stream = Self.serially { await $0.tell(delegate) }
+    let stream = Self.serially { await $0.deliver(to: delegate) }
     let former = state.withLock { state in
       defer { state.delegate = stream }
       return state.delegate
@@ -65,7 +65,7 @@ final class Listeners: Sendable {
   }
 
   private func serveSubscribers() -> AsyncStream<Receipt>.Continuation {
-    Self.serially { [subscribers] event in await subscribers.tell(event) }
+    Self.serially { [subscribers] event in await subscribers.deliver(event) }
   }
 
   private static func serially(

@@ -68,7 +68,7 @@ final class Subscribers: Sendable {
     for shedder in shedders { shedder.shed(for: event) }
   }
 
-  func tell(_ event: WorkerEvent) async {
+  func deliver(_ event: WorkerEvent) async {
     for entry in state.withLock({ $0.entries }) where await !entry.tell(event) {
       remove(entry.id)
     }

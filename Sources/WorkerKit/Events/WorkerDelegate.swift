@@ -35,7 +35,7 @@ extension WorkerDelegate {
 }
 
 extension WorkerEvent {
-  func tell(_ delegate: any WorkerDelegate) async {
+  func deliver(to delegate: any WorkerDelegate) async {
     switch self {
     case .didEnterBackground: await delegate.didEnterBackground()
     case .didEnterForeground: await delegate.didEnterForeground()

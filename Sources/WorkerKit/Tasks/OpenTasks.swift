@@ -62,7 +62,7 @@ final class OpenTasks: Sendable {
     }
     withExtendedLifetime(ended) {}
     connection?.say { said in
-      said.noteEnd(ofTask: name)
+      said.recordEnd(ofTask: name)
       return [.endTask(name: name)]
     }
   }
@@ -79,7 +79,7 @@ final class OpenTasks: Sendable {
     guard let entry else { return }
     // It keeps the worker awake no longer: the next daemon mustn't think that it does.
     connection?.say { said in
-      said.noteEnd(ofTask: name)
+      said.recordEnd(ofTask: name)
       return []
     }
     entry.cancel?()

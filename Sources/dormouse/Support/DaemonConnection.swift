@@ -107,7 +107,7 @@ extension DaemonConnection {
 extension CommandFailure {
   /// `keepsLines`: the text is diagnostics. Any other is one sentence, whatever name is in it.
   init(_ response: ControlResponse, keepsLines: Bool = false) {
-    let next = response.result == .unknownWorker ? "; `dormouse ps` lists those that there are" : ""
+    let next = response.result == .unknownWorker ? "; `dormouse ps` lists all workers" : ""
     let text = response.text + next
     let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
     self.init(

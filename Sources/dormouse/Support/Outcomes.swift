@@ -60,7 +60,7 @@ extension DaemonConnection {
       if let nothing = choice.nothing { try Output.line(nothing) }
       for plan in choice.plans where plan.failure == nil { try Output.line(plan.text) }
       let attempts = selection.dryRun ? choice.plans : try perform(&self, choice.names)
-      try Self.tell(attempts.compactMap(\.failure))
+      try Self.report(attempts.compactMap(\.failure))
     }
   }
 
@@ -80,11 +80,11 @@ extension DaemonConnection {
       }, isDryRun: selection.dryRun ? true : nil)
     if let nothing = choice.nothing { (report.code, report.text) = ("nothing_to_do", nothing) }
     try Output.json(report)
-    try Self.tell(attempts.compactMap(\.failure))
+    try Self.report(attempts.compactMap(\.failure))
   }
 
   /// One request's outcome, as a line or as JSON; throws where it wasn't done.
-  mutating func tell(
+  mutating func report(
     _ response: ControlResponse, of verb: String, worker: String? = nil,
     before: [String: String] = [:], json: Bool, keepsLines: Bool = false
   ) throws {
@@ -106,7 +106,7 @@ extension DaemonConnection {
     if !isDone { throw failure(response, of: worker, keepsLines: keepsLines) }
   }
 
-  static func tell(_ failures: [CommandFailure]) throws {
+  static func report(_ failures: [CommandFailure]) throws {
     guard let first = failures.first else { return }
     for failure in failures { Output.complain(failure.text) }
     throw ExitCode(first.exit.rawValue)

@@ -18,7 +18,7 @@ enum Output {
     do {
       text = try WireCodec.json(for: JSONDocument(value))
     } catch {
-      throw CommandFailure(exit: .internalError, text: "the answer can't be printed: \(error)")
+      throw CommandFailure(exit: .internalError, text: "can't print the answer: \(error)")
     }
     try write(text + [UInt8(ascii: "\n")])
   }

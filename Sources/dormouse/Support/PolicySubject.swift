@@ -13,7 +13,7 @@ enum PolicySubject {
     guard ConfigurationFiles.isThere(path) else {
       throw CommandFailure(
         exit: .badConfiguration,
-        text: "there is no configuration at \(escaped(path)); name a file or a policy")
+        text: "no configuration at \(escaped(path)); name a file or a policy")
     }
     return path
   }
@@ -32,7 +32,7 @@ enum PolicySubject {
     PolicyCheck.complain(result.errors)
     guard let value = result.value else {
       throw CommandFailure(
-        exit: .badConfiguration, text: "nothing can be shown of what has errors")
+        exit: .badConfiguration, text: "nothing shown: fix the errors above")
     }
     return value
   }

@@ -5,8 +5,8 @@ import PolicyFile
 
 /// Workers by name, or all for which a verb makes sense.
 struct WorkerSelection: ParsableArguments {
-  @Flag(help: "All workers that it can concern.") var all = false
-  @Flag(help: "Only tell what would happen.") var dryRun = false
+  @Flag(help: "All workers to which it can apply.") var all = false
+  @Flag(help: "Only show what would happen.") var dryRun = false
   @Flag(help: "Print the outcome as JSON (docs/json.md).") var json = false
   @Argument(help: "Names of workers, or patterns such as 'bot0*'.", completion: .workers) var names:
     [String] = []
@@ -124,14 +124,14 @@ enum Intent {
 
   var nothing: String {
     switch self {
-    case .start: "no worker is left to start"
+    case .start: "no worker to start"
     case .reload: "no worker that runs has a `reload_signal`"
-    case .foreground: "no worker is left to bring to the foreground"
-    case .background: "no worker is left to send to the background"
+    case .foreground: "no worker to bring to the foreground"
+    case .background: "no worker to send to the background"
     case .suspend, .warn: "no worker is awake"
     case .shadow, .enforce: "there are no workers"
     case .release: "no worker is adopted"
-    case .hibernate: "no worker is left to hibernate"
+    case .hibernate: "no worker to hibernate"
     case .wake: "no worker sleeps"
     default: "no worker runs"
     }
@@ -141,45 +141,45 @@ enum Intent {
   func forecast(_ worker: WorkerReport) -> String {
     let name = escaped(worker.name)
     if worker.isAdopted == true, [.start, .stop, .restart].contains(self) {
-      return "\(name) would be left alone: it is adopted, and never started or stopped here"
+      return "\(name) would not change: it is adopted, and its own supervisor starts and stops it"
     }
     switch (self, isRunning(worker)) {
-    case (.shadow, _): return "\(name) would be left alone by the policy, which only tells"
-    case (.enforce, _): return "\(name) would be subject to the policy"
+    case (.shadow, _): return "\(name): shadow mode; decisions would be logged, not applied"
+    case (.enforce, _): return "\(name): the policy would apply"
     case (.release, _):
       return worker.isAdopted == true
-        ? "\(name) would be given back, awake (\(facts(worker)))"
-        : "\(name) would be left alone: it isn't adopted"
+        ? "\(name) would be woken and released (\(facts(worker)))"
+        : "\(name) would not change: it is not adopted"
     case (.reload, _) where worker.reloadSignal == nil:
-      return "\(name) would be left alone: it has no `reload_signal` in the configuration"
+      return "\(name) would not change: it has no `reload_signal` in the configuration"
     case (.reload, true):
       let signal = escaped(worker.reloadSignal ?? "")
-      return "\(name) would be told to reload, by \(signal) (\(facts(worker)))"
-    case (.start, true): return "\(name) would be left alone: it runs already"
+      return "\(name) would be sent \(signal) to reload (\(facts(worker)))"
+    case (.start, true): return "\(name) would not change: it is already running"
     case (.start, false), (.restart, false): return "\(name) would be started"
     case (.stop, false), (.terminate, false), (.reload, false), (.suspend, false),
       (.hibernate, false), (.wake, false), (.foreground, false), (.background, false),
       (.warn, false):
-      return "\(name) would be left alone: it doesn't run"
+      return "\(name) would not change: it is not running"
     case (.foreground, true), (.background, true):
       return worker.state == "\(self)"
-        ? "\(name) would be left alone: it is in the \(self) already"
-        : "\(name) would come to the \(self) (\(facts(worker)))"
+        ? "\(name) would not change: it is already in the \(self)"
+        : "\(name) would go to the \(self) (\(facts(worker)))"
     case (.warn, true):
       return isAwake(worker)
-        ? "\(name) would be warned, if it can be (\(facts(worker)))"
-        : "\(name) would be left alone: it is \(escaped(worker.state)), and can give nothing back"
+        ? "\(name) would be asked to free memory, if it has a channel for that (\(facts(worker)))"
+        : "\(name) would not change: it is \(escaped(worker.state)) and can't free memory"
     case (.suspend, true):
       return isAwake(worker)
         ? "\(name) would be suspended (\(facts(worker)))"
-        : "\(name) would be left alone: it is \(escaped(worker.state)) already"
+        : "\(name) would not change: it is already \(escaped(worker.state))"
     case (.hibernate, true):
       return worker.state == "hibernated"
-        ? "\(name) would be left alone: it is hibernated already"
-        : "\(name) would be hibernated, where nothing speaks against it (\(facts(worker)))"
+        ? "\(name) would not change: it is already hibernated"
+        : "\(name) would be hibernated, if nothing prevents it (\(facts(worker)))"
     case (.wake, true):
       return isAwake(worker)
-        ? "\(name) would be left alone: it is awake"
+        ? "\(name) would not change: it is awake"
         : "\(name) would be woken (\(facts(worker)))"
     case (.stop, true): return "\(name) would be stopped (\(facts(worker)))"
     case (.restart, true): return "\(name) would be stopped and started (\(facts(worker)))"

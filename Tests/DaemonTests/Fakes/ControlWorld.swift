@@ -28,8 +28,8 @@ final class ControlWorld {
 
   init() {
     service = ControlService(
-      host.driver, host, EventFollowing(events, recipients),
-      StatusReporter(host.driver, host, clock: host.timers), DaemonLog())
+      driver: host.driver, host: host, following: EventFollowing(events, recipients),
+      status: StatusReporter(host.driver, host, clock: host.timers), log: DaemonLog())
   }
 
   func ask(_ request: ControlRequest) -> Heard {

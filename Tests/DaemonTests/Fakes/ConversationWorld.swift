@@ -49,7 +49,8 @@ final class ConversationWorld: ConversationHost {
     if notify { channels.notify = try NotifySocket(path: scratch.uniquePath("notify")) }
     if pressure { channels.pressure = try PressureWatch(path: scratch.uniquePath("pressure")) }
     if talk { channels.talk = try WorkerSocket(path: scratch.uniquePath("worker")) }
-    let conversation = WorkerConversation(id, channels, timers, watches, numbers, self)
+    let conversation = WorkerConversation(
+      id, channels: channels, timers: timers, watches: watches, numbers: numbers, host: self)
     try conversation.listen()
     if listens { try conversation.listenToConnections() }
     return conversation

@@ -7,7 +7,7 @@ import Policy
 /// A run of a worker whose end goes as a test says: nothing is done before the test reports its outcome.
 final class EndWorld: EndMechanics, EndHost {
   let timers: FakeTimers
-  private(set) lazy var ending = WorkerEnding(timers, self, self)
+  private(set) lazy var ending = WorkerEnding(timers: timers, mechanics: self, host: self)
 
   // MARK: mechanics
 
@@ -95,6 +95,12 @@ final class EndWorld: EndMechanics, EndHost {
   // MARK: what a test says
 
   static let nothing = WhatIsLeft(isEmpty: true, others: 0)
+
+  /// The root process has ended, and all that was left has been found.
+  func endRoot(leaving left: WhatIsLeft = nothing) {
+    ending.rootHasEnded()
+    looked(left)
+  }
 
   func looked(_ left: WhatIsLeft = nothing) { looks.last?(left) }
   func cleared(_ outcome: Clearing = Clearing()) { clearings.last?(outcome) }

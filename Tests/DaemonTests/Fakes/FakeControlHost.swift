@@ -32,6 +32,7 @@ final class FakeControlHost: ControlHost {
   private var loads: [(JetsamRecord?) -> Void] = []
   private var snapshots: [(SnapshotStore.Snapshot?) -> Void] = []
   private var outcomes: [(ReloadOutcome) -> Void] = []
+  private var examinations: [(Result<DaemonExamination, ExaminationFailure>) -> Void] = []
 
   private final class NoExecutor: DirectiveExecutor {
     func execute(_ directive: Directive) {}
@@ -59,6 +60,9 @@ final class FakeControlHost: ControlHost {
   func respond(_ result: ControlResponse.Result, _ text: String, _ workers: [WorkerReport]? = nil) {
     first(&responses)?(ControlResponse(id: 7, result: result, text: text, workers: workers))
   }
+  func examine(_ outcome: Result<DaemonExamination, ExaminationFailure>) {
+    first(&examinations)?(outcome)
+  }
   func readDisk() { first(&readings)?() }
   func saveJournal(at place: JournalPlace) { first(&journals)?(place) }
   func load(_ record: JetsamRecord?) { first(&loads)?(record) }
@@ -74,7 +78,7 @@ final class FakeControlHost: ControlHost {
   /// Nothing that was asked is left without an answer.
   var isQuiet: Bool {
     answers.isEmpty && responses.isEmpty && readings.isEmpty && journals.isEmpty && loads.isEmpty
-      && snapshots.isEmpty && outcomes.isEmpty
+      && snapshots.isEmpty && outcomes.isEmpty && examinations.isEmpty
   }
 
   // MARK: reports
@@ -139,7 +143,13 @@ final class FakeControlHost: ControlHost {
   func foreignRefusal(_ verb: Request.Verb, _ id: WorkerID) -> String? { refusals[id] }
   func personAsks(_ verb: Request.Verb, _ id: WorkerID) { calls.append("person: \(verb) \(id)") }
   func prioritize(_ id: WorkerID) { calls.append("prioritize \(id)") }
-  func takeDiskReading(then done: @escaping () -> Void) {
+  func examineItself(
+    then: @escaping (Result<DaemonExamination, ExaminationFailure>) -> Void
+  ) {
+    calls.append("examine")
+    examinations.append(then)
+  }
+  func sendDiskReading(then done: @escaping () -> Void) {
     calls.append("read the disk")
     readings.append(done)
   }

@@ -57,7 +57,7 @@ final class LaunchWorld: DirectiveExecutor, EngineObserver, LaunchHost {
   let timers = FakeTimers()
   let driver: EngineDriver
   let id = WorkerID("web")
-  private(set) lazy var launcher = WorkerLauncher(driver, timers, self)
+  private(set) lazy var launcher = WorkerLauncher(driver: driver, timers: timers, host: self)
   var obstacle: String?
   /// The launches so far.
   private(set) var launches: [FakeLaunch] = []
@@ -99,7 +99,7 @@ final class LaunchWorld: DirectiveExecutor, EngineObserver, LaunchHost {
     if case .launch(let id) = directive { launcher.launch(id) }
   }
   func engineIsQuiet() {}
-  func handled(_ event: Event, _ directives: [Directive], _ engine: Engine, at now: Instant) {
+  func handled(_ event: Event, directives: [Directive], engine: Engine, at now: Instant) {
     switch event {
     case .launched: events.append("launched")
     case .launchFailed(_, let why): events.append("failed: \(why)")

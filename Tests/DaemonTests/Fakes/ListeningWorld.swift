@@ -52,7 +52,8 @@ final class ListeningWorld {
     let jobs = try LoopJobs(loop, threads)
     host = Host()
     sockets = ListeningSockets(
-      watches, timers, jobs, SocketFiles(jobs, threads), driver, workers, host)
+      watches: watches, timers: timers, jobs: jobs, files: SocketFiles(jobs, threads),
+      driver: driver, workers: workers, host: host)
     host.world = self
   }
 

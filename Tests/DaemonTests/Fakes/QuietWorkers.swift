@@ -54,7 +54,7 @@ final class EventNotes: DirectiveExecutor, EngineObserver {
 
   func execute(_ directive: Directive) {}
   func engineIsQuiet() {}
-  func handled(_ event: Event, _ directives: [Directive], _ engine: Engine, at now: Instant) {
+  func handled(_ event: Event, directives: [Directive], engine: Engine, at now: Instant) {
     events.append(String("\(event)".prefix { $0 != "(" }))
   }
 }

@@ -65,13 +65,13 @@ struct RestartWorld {
   }
 
   func launch(_ name: String = "web", for time: Duration = .zero) {
-    supervisor.note(host.transit(name, to: .launching, .requested(.start)))
-    supervisor.note(host.transit(name, to: .background, .becameReady))
+    supervisor.record(host.transit(name, to: .launching, .requested(.start)))
+    supervisor.record(host.transit(name, to: .background, .becameReady))
     host.timers.advance(by: time)
   }
 
   func end(_ name: String = "web", _ cause: Cause = failure) {
-    supervisor.note(host.transit(name, to: .terminated, cause))
+    supervisor.record(host.transit(name, to: .terminated, cause))
   }
 
   func run(_ name: String = "web", for time: Duration = .zero, _ cause: Cause = failure) {

@@ -19,7 +19,7 @@ final class SenseWorld {
 
   private final class Heard: EngineObserver {
     var events: [Event] = []
-    func handled(_ event: Event, _ directives: [Directive], _ engine: Engine, at now: Instant) {
+    func handled(_ event: Event, directives: [Directive], engine: Engine, at now: Instant) {
       events.append(event)
     }
   }

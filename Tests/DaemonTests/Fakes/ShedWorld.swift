@@ -45,7 +45,8 @@ final class ShedWorld: ShedHost {
     _ conversation: WorkerConversation? = nil
   ) -> ShedAttempt {
     let attempt = ShedAttempt(
-      id, kind, until: timers.now + .seconds(5), on: channel, conversation, http, timers, self)
+      id, kind: kind, until: timers.now + .seconds(5), on: channel, conversation: conversation,
+      http: http, timers: timers, host: self)
     attempt.begin()
     return attempt
   }

@@ -77,11 +77,13 @@ struct SurvivorWorld {
   let timers = FakeTimers()
   let notes = EventNotes()
   let driver: EngineDriver
+  let returning = ReturningWorkers()
   let adoption: SurvivorAdoption
 
   init() {
     driver = .forTest(timers, notes)
-    adoption = SurvivorAdoption(driver, host.workers, timers: timers, host: host)
+    adoption = SurvivorAdoption(
+      driver: driver, workers: host.workers, returning: returning, timers: timers, host: host)
   }
 
   /// An earlier daemon has left it, in this state, with the test's own process.

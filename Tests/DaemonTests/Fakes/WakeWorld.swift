@@ -18,7 +18,7 @@ final class WakeWorld: WakeHost {
   private(set) var logged: [String] = []
   private(set) var ends = 0
 
-  func makeWatch() -> WakeWatch { WakeWatch(id, watches, timers, self) }
+  func makeWatch() -> WakeWatch { WakeWatch(id, watches: watches, timers: timers, host: self) }
 
   /// Why the engine was asked to wake it, in order.
   var wakes: [String] {
@@ -51,7 +51,7 @@ final class FakeInputs: WakeInputs {
     counter.signal()
   }
 
-  func take() -> String? {
+  func nextReason() -> String? {
     counter.clear()
     defer { arrived = [] }
     return arrived.first

@@ -18,7 +18,8 @@ final class WrapperWorld: WrapperHost, DirectiveExecutor {
   let timers = FakeTimers()
   let workers = WorkerRegistry()
   let driver: EngineDriver
-  private(set) lazy var wrappers = RegisteredWrappers(driver, workers, clock: timers, self)
+  private(set) lazy var wrappers = RegisteredWrappers(
+    driver: driver, workers: workers, clock: timers, host: self)
 
   private(set) var asks: [Ask] = []
   /// All that has been asked so far: `verb worker`.

@@ -37,14 +37,7 @@ final class ShellEnd: EndMechanics, EndHost {
     // What acts on a run's processes may outlive the run.
     world.after(most, rarely: .seconds(40)) { [unowned world, run] in
       let outcome = withExtendedLifetime(run) { effect() }
-      switch world.fate() {
-      case .reported: world.after(.milliseconds(20)) { then(outcome) }
-      case .late: world.after(.seconds(150)) { then(outcome) }
-      case .lost: break
-      case .twice:
-        world.after(.milliseconds(20)) { then(outcome) }
-        world.after(.seconds(60)) { then(outcome) }
-      }
+      world.report(late: .seconds(150), twice: .seconds(60)) { then(outcome) }
     }
   }
 
@@ -171,8 +164,6 @@ final class ShellEnd: EndMechanics, EndHost {
     if isOver { complain("gone twice") }
     if !isReaped { complain("gone before it was reaped") }
     isOver = true
-    run.sleep?.end()
-    run.ending.end()
     world.ended(run, status)
   }
 

@@ -6,7 +6,8 @@ import Policy
 /// The real `WorkerLauncher` over simulated launches, and the children that are no workers yet.
 final class ShellLaunching: LaunchHost {
   private unowned let world: ShellWorld
-  private(set) lazy var launcher = WorkerLauncher(world.driver, world.clock, self)
+  private(set) lazy var launcher = WorkerLauncher(
+    driver: world.driver, timers: world.clock, host: self)
   /// Between fork and the program.
   private var children: [ShellRun] = []
 

@@ -2,6 +2,7 @@ import Hibernation
 import Lifecycle
 import Policy
 import Simulation
+import Supervision
 
 @testable import Daemon
 
@@ -24,14 +25,19 @@ final class ShellRun: SleepMechanics, SleepHost {
   private(set) var status = ExitStatus.exited(0)
   private(set) lazy var ending: WorkerEnding = {
     let end = ShellEnd(self, world, children: world.pick([0, 0, 1, 3]))
-    return WorkerEnding(world.clock, end, end)
+    return WorkerEnding(timers: world.clock, mechanics: end, host: end)
   }()
   private(set) var isUnderWay = false
   var sleep: WorkerSleep?
+  let process: WorkerProcess
+  /// It never answers its probe well.
+  let isSick: Bool
 
   init(_ id: WorkerID, _ world: ShellWorld) {
     self.id = id
     self.world = world
+    process = world.processes.next()
+    isSick = world.chance(10)
   }
 
   private func complain(_ text: String) { world.complain("\(id): \(text) (\(body.rawValue))") }
@@ -47,25 +53,23 @@ final class ShellRun: SleepMechanics, SleepHost {
     world.after(.milliseconds(300), rarely: .seconds(200)) { [self] in
       let outcome = effect()
       isUnderWay = false
-      switch world.fate() {
-      case .reported: world.after(.milliseconds(20)) { then(outcome) }
-      case .late: world.after(.seconds(150)) { then(outcome) }
-      case .lost: break
-      case .twice:
-        world.after(.milliseconds(20)) { then(outcome) }
-        world.after(.seconds(60)) { then(outcome) }
-      }
+      world.report(late: .seconds(150), twice: .seconds(60)) { then(outcome) }
     }
   }
 
   func suspend(isRestoring: Bool, then: @escaping (Result<Void, Refusal>) -> Void) {
     if body != .running, body != .dead { complain("suspended") }
+    world.liveness.willStop(self)
     operate(
       { [self] in
         guard body == .running, !world.chance(10) else {
           return .failure(Refusal(text: "a child escaped"))
         }
         body = .stopped
+        if world.chance(4) {
+          world.count("still stopped")
+          return .failure(Refusal(text: "it is at work", stillStopped: "a thread doesn't go on"))
+        }
         return .success(())
       }, then)
   }
@@ -164,9 +168,12 @@ final class ShellRun: SleepMechanics, SleepHost {
   var mayBegin: Bool { !hasEnded }
 
   func whenReadyToSuspend(then: @escaping () -> Void) {
-    if world.chance(50) { return then() }
-    world.after(.milliseconds(250)) { [self] in
-      if !hasEnded, world.driver.state.state(of: id) == .suspending { then() }
+    guard let runtime = world.workers[id] else { return }
+    world.liveness.supervisor.whenUnasked(runtime) { [self] in
+      if world.chance(50) { return then() }
+      world.after(.milliseconds(250)) { [self] in
+        if !hasEnded, world.driver.state.state(of: id) == .suspending { then() }
+      }
     }
   }
 

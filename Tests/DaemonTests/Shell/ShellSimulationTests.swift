@@ -15,12 +15,13 @@ import Testing
   @Test(
     "In every life nothing is stuck, nothing of a run outlives it, no memory is lost, and each request is answered once",
     arguments: 0..<parts)
-  func lives(part: Int) {
+  func lives(part: Int) throws {
+    let processes = try ShellProcesses()
     var counts: [String: Int] = [:]
     for number in 0..<(Self.seeds / Self.parts) {
       let seed = Self.first &+ UInt64(part * Self.seeds / Self.parts + number)
-      let world = ShellWorld(seed: seed)
-      let complaints = world.live(stimuli: 25)
+      let world = ShellWorld(seed: seed, processes)
+      let complaints = try world.live(stimuli: 25)
       counts.merge(world.counts, uniquingKeysWith: +)
       if !complaints.isEmpty {
         Issue.record("seed \(seed): \(complaints.joined(separator: "; "))")
@@ -31,7 +32,10 @@ import Testing
     for name in [
       "suspended", "suspendFailed", "hibernated", "hibernateFailed", "resumed", "resumeFailed",
       "found", "exited", "launchFailed", "launched", "undone", "undoOverdue", "lost", "late",
-      "twice", "clear failed", "left behind",
+      "twice", "clear failed", "left behind", "still stopped", "asked", "question dropped",
+      "unhealthy",
+      "first look", "woken by schedule", "plan not kept", "client left", "event sent",
+      "disk read by request",
     ] {
       #expect(counts[name, default: 0] > 2, "\(name): \(counts[name, default: 0])")
     }

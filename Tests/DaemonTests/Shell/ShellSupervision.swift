@@ -4,8 +4,9 @@ import Policy
 @testable import Daemon
 @testable import Simulation
 
-/// The real `RestartSupervisor` and `DependencyStarter` over a simulated world, wired as the daemon wires them.
-final class ShellSupervision: RestartHost, DependencyHost {
+/// The real `RestartSupervisor`, `DependencyStarter`, `WorkerSupervision` and `FirstMoments` over a simulated world,
+/// wired as the daemon wires them.
+final class ShellSupervision: RestartHost, DependencyHost, SupervisionHost, FirstMomentsHost {
   private unowned let world: ShellWorld
   private let files = FakeStateFiles()
   private var allTerms: [WorkerID: RestartTerms] = [:]
@@ -14,6 +15,12 @@ final class ShellSupervision: RestartHost, DependencyHost {
     timers: world.clock, wallClock: { [unowned self] in world.clock.now.nanoseconds },
     stopped: StoppedByPerson(path: "/nowhere/stopped", files: files), host: self)
   private lazy var starter = DependencyStarter(self)
+  private lazy var supervision = WorkerSupervision(
+    restarts: restarts, starter: starter, host: self)
+  private lazy var firstMoments = FirstMoments(
+    timers: world.clock, restarts: restarts, host: self)
+  /// They say when they are ready.
+  private var sayWhenReady: Set<WorkerID> = []
   private(set) var isClosing = false
   /// Since they last began to run.
   private var stoppedByPerson: Set<WorkerID> = []
@@ -32,28 +39,23 @@ final class ShellSupervision: RestartHost, DependencyHost {
         Dependency(other.name, random.pick(Dependency.Condition.allCases))
       ]
     }
+    if random.chance(50) { sayWhenReady.insert(id) }
     restarts.add(id, exits: [])
   }
 
-  /// A person's verb, as `ControlService` carries it out.
-  func carryOut(_ verb: Request.Verb, _ id: WorkerID, then answer: @escaping (Answer) -> Void) {
-    if isClosing, verb == .start || verb == .restart {
-      return answer(Answer(.refused, "the daemon is ending"))
-    }
-    restarts.personAsks(verb, id)
+  /// As `ControlOfDaemon` does.
+  func start(_ id: WorkerID, _ verb: Request.Verb, then answer: @escaping (Answer) -> Void) {
+    starter.start(id, verb) { [unowned self] in firstMoments.watch(id, $0, then: answer) }
+  }
+
+  func personAsks(_ verb: Request.Verb, _ id: WorkerID) {
     if verb == .stop || verb == .terminate { stoppedByPerson.insert(id) }
-    switch verb {
-    case .start, .restart: starter.start(id, verb, then: answer)
-    default:
-      if verb == .stop || verb == .terminate { starter.stopWaiting(id, "it was stopped") }
-      world.driver.request(verb, id, then: answer)
-    }
+    supervision.personAsks(verb, id)
   }
 
   func note(_ transition: Transition) {
     if transition.to == .launching { stoppedByPerson.remove(transition.worker) }
-    restarts.note(transition)
-    starter.advance()
+    supervision.supervise(transition)
   }
 
   /// The daemon ends: nothing is started any more.
@@ -87,7 +89,7 @@ final class ShellSupervision: RestartHost, DependencyHost {
   func terms(of id: WorkerID) -> RestartTerms? { allTerms[id] }
 
   func start(_ id: WorkerID, then answer: @escaping (Answer) -> Void) {
-    starter.start(id, .restart, then: answer)
+    starter.start(id, .restart, occasion: .restart, then: answer)
   }
 
   func log(_ priority: DaemonLog.Priority, _ text: String) {}
@@ -104,10 +106,39 @@ final class ShellSupervision: RestartHost, DependencyHost {
   }
 
   func request(
-    _ verb: Request.Verb, _ id: WorkerID, asked: Instant?, then answer: @escaping (Answer) -> Void
+    _ verb: Request.Verb, _ id: WorkerID, asked: Instant?, occasion: Request.Occasion?,
+    then answer: @escaping (Answer) -> Void
   ) {
-    world.driver.request(verb, id, asked: asked, then: answer)
+    world.driver.request(verb, id, asked: asked, occasion: occasion, then: answer)
   }
 
-  func note(problem: String, of id: WorkerID) { restarts.note(problem: problem, of: id) }
+  func record(problem: String, of id: WorkerID) { restarts.record(problem: problem, of: id) }
+
+  func dropStore(of id: WorkerID) {}
+  func hasEnded(_ id: WorkerID, _ cause: Cause) {}
+  func followLiveness(of id: WorkerID, _ transition: Transition?) {
+    if let runtime = world.workers[id] {
+      world.liveness.supervisor.followLiveness(of: runtime, transition)
+    }
+  }
+  func forgetTraffic(of id: WorkerID) {}
+  func remove(_ id: WorkerID) { world.complain("\(id) is removed") }
+
+  // MARK: the first moments of a run
+
+  func saysWhenReady(_ id: WorkerID) -> Bool { sayWhenReady.contains(id) }
+  func isAlive(_ id: WorkerID) -> Bool { state(of: id)?.isAlive == true }
+  func instance(of id: WorkerID) -> AnyObject? { world.workers[id] }
+  func hasExited(_ id: WorkerID) -> Bool { world.workers[id]?.hasExited ?? true }
+  func runs(_ id: WorkerID) -> Bool { state(of: id)?.runs == true }
+
+  func look(at id: WorkerID, then: @escaping (RestLook?) -> Void) -> Bool {
+    guard world.hasRun(id) else { return false }
+    world.count("first look")
+    world.after(.milliseconds(100), rarely: .seconds(8)) { [self] in
+      let found = world.chance(10) ? nil : RestLook(timeUsed: world.pick([3, 30]), rests: true)
+      world.report(late: .seconds(30), twice: .seconds(10)) { then(found) }
+    }
+    return true
+  }
 }

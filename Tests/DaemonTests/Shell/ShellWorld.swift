@@ -1,14 +1,16 @@
 import Glibc
 import Lifecycle
 import Policy
+import Supervision
 
 @testable import Daemon
 @testable import Simulation
 
 /// The shell around the engine, driven through virtual time: the real `EngineDriver`, `RequestReplies`,
-/// `RestartSupervisor`, `DependencyStarter`, `WorkerLauncher`, `WorkerSleep`s and `WorkerEnding`s over simulated
-/// processes, disks and clients. One seed, one life.
-final class ShellWorld: DirectiveExecutor, EngineObserver {
+/// `ControlService`, `RestartSupervisor`, `DependencyStarter`, `LivenessSupervisor`, `ScheduleMonitor`,
+/// `WorkerLauncher`, `WorkerSleep`s and `WorkerEnding`s over simulated processes, disks, probes and clients. One
+/// seed, one life.
+final class ShellWorld: DirectiveExecutor, EngineObserver, RunClosingHost {
   enum Fate { case reported, late, lost, twice }
 
   let clock = ShellClock()
@@ -18,17 +20,23 @@ final class ShellWorld: DirectiveExecutor, EngineObserver {
   private var random: SplitMix64
   private let saved: ShellDisk
   private var runs: [WorkerID: ShellRun] = [:]
-  private lazy var supervision = ShellSupervision(self)
+  let workers = WorkerRegistry()
+  let processes: ShellProcesses
+  private(set) lazy var supervision = ShellSupervision(self)
+  private(set) lazy var liveness = ShellLiveness(self)
+  private lazy var schedules = ShellSchedules(self)
+  private lazy var clients = ShellClients(self)
   private lazy var launching = ShellLaunching(self)
-  private var answers: [Int] = []
+  private lazy var closing = RunClosing(FakeWatches(), self)
   private var hasFaults = true
   let names: [WorkerID]
-  private var events: [String] = []
-  /// How often what has happened, by the event's name.
+  private var events: [Event] = []
+  /// How often what has happened.
   private(set) var counts: [String: Int] = [:]
 
-  init(seed: UInt64) {
+  init(seed: UInt64, _ processes: ShellProcesses) {
     self.seed = seed
+    self.processes = processes
     random = SplitMix64(seed: seed)
     saved = ShellDisk(clock)
     names = (0..<(1 + Int(random.next() % 3))).map { WorkerID("w\($0)") }
@@ -37,12 +45,29 @@ final class ShellWorld: DirectiveExecutor, EngineObserver {
       Engine(policy: policy), clock: clock, replies: RequestReplies(saved, timers: clock))
     driver.connect(self, [self])
     for (number, name) in names.enumerated() {
+      let probe = random.chance(50) ? Self.probe(using: &random) : nil
+      workers[name] = .forTest(name.name) {
+        $0.policy = policy
+        $0.liveness = probe
+      }
       supervision.add(name, before: Array(names.prefix(number)), using: &random)
       driver.send(.added(name, WorkerProfile.random(from: policy, using: &random)))
     }
   }
 
+  private static func probe(using random: inout SplitMix64) -> Probe {
+    Probe(
+      .exec(["ask"]), initialDelay: random.pick([.zero, .seconds(3)]),
+      period: random.pick([.seconds(2), .seconds(10), .seconds(60)]),
+      timeout: random.pick([.milliseconds(500), .seconds(3)]),
+      failureThreshold: random.pick([1, 3]))
+  }
+
   func hasRun(_ id: WorkerID) -> Bool { runs[id] != nil }
+  func run(of id: WorkerID) -> ShellRun? { runs[id] }
+  func run(of process: WorkerProcess) -> ShellRun? {
+    runs.values.first { $0.process === process }
+  }
   var isClosing: Bool { supervision.isClosing }
 
   // MARK: chance and time
@@ -62,6 +87,18 @@ final class ShellWorld: DirectiveExecutor, EngineObserver {
     let fate: Fate = chance(4) ? .lost : chance(3) ? .late : chance(4) ? .twice : .reported
     count("\(fate)")
     return fate
+  }
+
+  /// An outcome comes; or it is late, or lost, or comes twice.
+  func report(late: Duration, twice: Duration, _ then: @escaping () -> Void) {
+    switch fate() {
+    case .reported: after(.milliseconds(20), then)
+    case .late: after(late, then)
+    case .lost: break
+    case .twice:
+      after(.milliseconds(20), then)
+      after(twice, then)
+    }
   }
 
   func after(
@@ -88,7 +125,8 @@ final class ShellWorld: DirectiveExecutor, EngineObserver {
   // MARK: one life
 
   /// What went wrong; empty: nothing.
-  func live(stimuli: Int) -> [String] {
+  func live(stimuli: Int) throws -> [String] {
+    try schedules.begin(names.filter { _ in random.chance(15) })
     for _ in 0..<stimuli {
       run(until: clock.now + random.duration(upTo: random.chance(20) ? .seconds(60) : .seconds(2)))
       stimulate()
@@ -101,6 +139,8 @@ final class ShellWorld: DirectiveExecutor, EngineObserver {
     run(until: clock.now + .seconds(1200))
     for name in names {
       if let why = supervision.forgotten(name) { complain("\(name) isn't started again: \(why)") }
+      if let what = liveness.omission(of: name) { complain("\(name) \(what)") }
+      if let what = schedules.omission(of: name) { complain("\(name) \(what)") }
     }
     endAll()
     return complaints
@@ -108,7 +148,9 @@ final class ShellWorld: DirectiveExecutor, EngineObserver {
 
   private func endAll() {
     supervision.close()
-    for name in names where driver.state.state(of: name)?.isAlive == true { request(.stop, name) }
+    for name in names where driver.state.state(of: name)?.isAlive == true {
+      clients.ask(.stop, name)
+    }
     run(until: clock.now + .seconds(3600))
     for name in names {
       let state = driver.state.state(of: name)
@@ -116,15 +158,7 @@ final class ShellWorld: DirectiveExecutor, EngineObserver {
       if let run = runs[name] { complain("\(name): a run is left (\(run.body.rawValue))") }
     }
     if let remains = launching.remains { complain(remains) }
-    for (number, count) in answers.enumerated() where count != 1 {
-      complain("request \(number) was answered \(count) times")
-    }
-  }
-
-  private func request(_ verb: Request.Verb, _ name: WorkerID) {
-    let number = answers.count
-    answers.append(0)
-    supervision.carryOut(verb, name) { [unowned self] _ in answers[number] += 1 }
+    for omission in clients.omissions { complain(omission) }
   }
 
   private static func reading(_ available: ByteCount) -> MemoryReading {
@@ -135,7 +169,10 @@ final class ShellWorld: DirectiveExecutor, EngineObserver {
     let name = random.pick(names)
     let run = runs[name]
     switch random.next() % 100 {
-    case ..<40: request(random.pick(Request.Verb.allCases), name)
+    case ..<40:
+      // What is asked may be answered at once, with chances of its own.
+      var choices = SplitMix64(seed: random.next())
+      clients.askSomething(of: name, using: &choices)
     case ..<52: driver.send(.memory(Self.reading(.megabytes(random.pick([40, 200, 900, 6000])))))
     case ..<60: driver.send(.footprint(name, .megabytes(random.pick([1, 10, 60]))))
     case ..<66: if run?.body == .running { driver.send(.activity(name)) }
@@ -148,6 +185,7 @@ final class ShellWorld: DirectiveExecutor, EngineObserver {
     case ..<86: run?.die(.signaled(11))
     case ..<92: saved.stall(for: random.duration(upTo: .seconds(3)))
     case ..<96: driver.setPolicy(.random(using: &random))
+    case ..<97: schedules.setClock(by: random.pick([-7000, -100, 100, 7000]))
     default: driver.send(.stalled(random.pick([.warning, .urgent, .critical])))
     }
   }
@@ -177,7 +215,10 @@ final class ShellWorld: DirectiveExecutor, EngineObserver {
     case .purge(let id): answer(id, .milliseconds(20)) { .purged(id, freed: .megabytes(1)) }
     case .measure(let id): answer(id, .milliseconds(20)) { .footprint(id, .megabytes(5)) }
     case .expireTask(let id, let task): answer(id, .seconds(1)) { .taskEnded(id, task: task) }
-    case .transition(let transition): supervision.note(transition)
+    case .transition(let transition):
+      liveness.note(transition)
+      clients.happened(transition)
+      supervision.note(transition)
     case .pressureChanged(_, let level, _):
       if level == .normal { supervision.restarts.pressureIsNormal() }
     case .answer, .report, .wouldHave, .watchdogMissed: break
@@ -195,6 +236,11 @@ final class ShellWorld: DirectiveExecutor, EngineObserver {
     if runs[run.id] != nil { complain("\(run.id) runs twice") }
     run.sleep = WorkerSleep(run.id, driver: driver, clock: clock, mechanics: run, host: run)
     runs[run.id] = run
+    guard let runtime = workers[run.id] else { return }
+    runtime.process = run.process
+    runtime.sleep = run.sleep
+    runtime.ending = run.ending
+    if chance(50) { runtime.traffic = processes.traffic }
   }
 
   /// The engine has heard that it runs.
@@ -208,57 +254,46 @@ final class ShellWorld: DirectiveExecutor, EngineObserver {
   func ended(_ run: ShellRun, _ status: ExitStatus) {
     guard runs[run.id] === run else { return complain("\(run.id) has ended twice") }
     runs[run.id] = nil
+    if let runtime = workers[run.id] { closing.close(runtime) }
+    liveness.forget(run)
     saved.save()
     driver.send(.exited(run.id, status))
   }
 
+  func removeFiles(of runtime: WorkerUnit) {}
+
   // MARK: what must be true
 
   /// What the engine hears of a worker's sleep is so, and is of the run that there is.
-  func handled(_ event: Event, _ directives: [Directive], _ engine: Engine, at now: Instant) {
-    events.append("\(event)")
-    counts[String("\(event)".prefix { $0 != "(" }), default: 0] += 1
+  func handled(_ event: Event, directives: [Directive], engine: Engine, at now: Instant) {
+    events.append(event)
     if events.count > 40 { events.removeFirst(20) }
     switch event {
-    case .launched(let id): check(id, .running, event)
+    case .launched(let id): check(id, .running, event, "launched")
     case .launchFailed(let id, _):
+      count("launchFailed")
       if hasRun(id) { complain("\(event) of \(id), which runs") }
-    case .suspended(let id): check(id, .stopped, event)
-    case .hibernated(let id, _): check(id, .evicted, event)
-    case .resumed(let id, _), .found(let id, .running): check(id, .running, event)
-    case .suspendFailed(let id, _): check(id, .running, event)
-    case .found(let id, .suspended): check(id, .stopped, event)
-    case .found(let id, .hibernated): check(id, .evicted, event)
-    case .hibernateFailed(let id, _, _), .resumeFailed(let id, _, _): check(id, nil, event)
+    case .suspended(let id): check(id, .stopped, event, "suspended")
+    case .hibernated(let id, _): check(id, .evicted, event, "hibernated")
+    case .resumed(let id, _): check(id, .running, event, "resumed")
+    case .found(let id, .running): check(id, .running, event, "found")
+    case .suspendFailed(let id, _): check(id, .running, event, "suspendFailed")
+    case .found(let id, .suspended): check(id, .stopped, event, "found")
+    case .found(let id, .hibernated): check(id, .evicted, event, "found")
+    case .hibernateFailed(let id, _, _): check(id, nil, event, "hibernateFailed")
+    case .resumeFailed(let id, _, _): check(id, nil, event, "resumeFailed")
+    case .exited: count("exited")
+    case .unhealthy(let id, _):
+      liveness.note(unhealthy: id)
+      check(id, nil, event, "unhealthy")
     default: break
     }
   }
 
-  private func check(_ id: WorkerID, _ body: ShellRun.Body?, _ event: Event) {
+  private func check(_ id: WorkerID, _ body: ShellRun.Body?, _ event: Event, _ name: String) {
+    count(name)
     guard let run = runs[id] else { return complain("\(event) of \(id), which has ended") }
     guard let body, run.body != body, run.body != .dead else { return }
     complain("\(event) isn't true: \(run.body.rawValue)")
-  }
-}
-
-/// A disk that takes its time.
-private final class ShellDisk: SavedState {
-  private let clock: ShellClock
-  private var savedAt = Instant.zero
-  private var delay = Duration.zero
-
-  init(_ clock: ShellClock) { self.clock = clock }
-
-  func save() { savedAt = max(savedAt, clock.now + delay) }
-
-  func stall(for delay: Duration) {
-    self.delay = delay
-    save()
-  }
-
-  var isSaved: Bool { clock.now >= savedAt }
-
-  func whenSaved(_ body: @escaping () -> Void) {
-    clock.after(max(.zero, savedAt - clock.now), do: body)
   }
 }

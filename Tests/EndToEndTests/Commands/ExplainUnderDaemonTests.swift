@@ -18,7 +18,7 @@ import Testing
     try daemon.done("suspend", "calm")
     let text = try daemon.done("explain", "calm")
     #expect(text.contains("calm: suspended for"), "\(text)")
-    #expect(text.contains("because `suspend` was asked for"), "\(text)")
+    #expect(text.contains(": suspended on request"), "\(text)")
     #expect(text.contains("hibernate.min_footprint"), "\(text)")
     #expect(text.contains("`dormouse wake calm`"), "\(text)")
     let report = try daemon.json(ExplanationReport.self, "explain", "calm")
@@ -35,7 +35,8 @@ import Testing
     try daemon.done("suspend", "calm", "busy")
     let text = try daemon.done("explain", "--next")
     #expect(
-      text.contains("First to be terminated, by band, footprint (terminate.order):"), "\(text)")
+      text.contains("Order in which workers are terminated, by band, footprint (terminate.order):"),
+      "\(text)")
     #expect(text.contains("band 14 (0 + importance 14)"), "\(text)")
     let report = try daemon.json(RankingReport.self, "explain", "--next")
     #expect(report.termination.map(\.worker) == ["calm", "busy"])

@@ -105,7 +105,7 @@ import Testing
     // Not a terminal: a line for each thing that happened, and one for the file.
     let said = try readText("\(file).out")
     #expect(
-      said.contains("it is warned of low memory") && said.contains("worker.footprint: "), "\(said)")
+      said.contains("memory warning sent") && said.contains("worker.footprint: "), "\(said)")
   }
 
   /// What several threads have freed, and the C library would keep in the heap of each, goes as well.
@@ -295,7 +295,7 @@ import Testing
       (["record", "--pid", "\(Int32.max)"], 1, "no process"),
       (["record", "-o", "/nowhere/x", "--", "true"], 73, "/nowhere/x"),
       (["show", "bad.footprint"], 65, "bad.footprint:3: "),
-      (["show", "other.footprint"], 65, "no footprint recording"),
+      (["show", "other.footprint"], 65, "not a footprint recording"),
       (["show", "missing.footprint"], 1, "missing.footprint"),
       (["show", "a.footprint", "--over", "lots"], 64, "--over"),
       (["show", "a.footprint", "--width", "3"], 64, "--width"),

@@ -70,7 +70,7 @@ import Testing
     let whole = try readFile(paths[0])
     #expect(truncate(paths[0], whole.count - 7) == 0)
     let torn = try replay(daemon)
-    #expect(torn.code == 0 && torn.error.contains("incomplete and left out"), "\(torn)")
+    #expect(torn.code == 0 && torn.error.contains("incomplete and skipped"), "\(torn)")
 
     var damaged = whole
     // Behind the header and the engine that it begins with.
@@ -96,12 +96,12 @@ import Testing
     var told: [EventRecord] = []
     while told.last?.from != "suspended" { told.append(try client.nextEvent()) }
     #expect(told.allSatisfy { $0.worker == "one" })
-    #expect(told.last?.to == "background" && told.last?.text.contains("wake") == true)
+    #expect(told.last?.to == "background" && told.last?.text.contains("woken") == true)
     #expect(told.last?.seconds != nil)
 
     let past = try daemon.done("events", "--worker", "one")
-    #expect(past.contains("one background → suspended: its grace in the background was over"))
-    #expect(past.contains("one suspended → background: `wake` was asked for"), "\(past)")
+    #expect(past.contains("one background → suspended: in the background for"))
+    #expect(past.contains("one suspended → background: woken on request"), "\(past)")
     #expect(!past.contains(" two launching"), "\(past)")
     let lines = try daemon.done("events", "-n", "2", "--json").split(separator: "\n")
     #expect(lines.count == 2)

@@ -65,7 +65,8 @@ import Testing
   @Test("So do the verbs of the daemon")
   func daemonVerbs() throws {
     let daemon = try TestDaemon(Self.three)
-    #expect(try outcome(["reload"], daemon).text == "nothing has changed")
+    #expect(
+      try outcome(["reload"], daemon).text == "nothing changed: the configuration is the same")
     #expect(try outcome(["reload", "--dry-run"], daemon).isDryRun == true)
     _ = try daemon.scratch.write("dormouse.yaml", "wokers: {}\n")
     #expect(try outcome(["reload"], daemon, code: 1).code == "refused")

@@ -37,7 +37,7 @@ import Testing
     let summary = try daemon.done("reload")
     #expect(summary.contains("goes removed"))
     #expect(summary.contains("comes added"))
-    #expect(summary.contains("(command when it is started next)"))
+    #expect(summary.contains("(command from its next start on)"))
     try daemon.wait("comes", toBe: "foreground")
     let stays = try daemon.worker("stays")
     #expect(stays.pid == pid && stays.importance == 7)
@@ -75,7 +75,7 @@ import Testing
   func keysWithoutEffect() throws {
     let daemon = try TestDaemon("workers:\n  web: { command: sleep 100007, wake_at: '@daily' }\n")
     try daemon.wait("web", toBe: "foreground")
-    let isListed = daemon.words.contains("dormouse.yaml:2:33: warning: `wake_at` has no effect yet")
+    let isListed = daemon.words.contains("dormouse.yaml:2:33: warning: `wake_at` has no effect")
     #expect(isListed || !daemon.words.contains("wake_at"), "\(daemon.words)")
   }
 

@@ -17,7 +17,7 @@ import Testing
     #expect(try daemon.done("stop", "--all") == "a has ended\nb has ended\n")
     #expect(try daemon.done("stop", "--all") == "no worker runs\n")
     #expect(try daemon.done("start", "--all").split(separator: "\n").count == 3)
-    #expect(try daemon.done("start", "--all") == "no worker is left to start\n")
+    #expect(try daemon.done("start", "--all") == "no worker to start\n")
     let before = try daemon.worker("c").pid
     try daemon.done("restart", "--all")
     #expect(try daemon.worker("c").pid != before)
@@ -37,7 +37,7 @@ import Testing
     #expect(try daemon.done("suspend", "--all").split(separator: "\n").count == 2)
     #expect(try daemon.done("suspend", "--all") == "no worker is awake\n")
     #expect(
-      try daemon.done("hibernate", "a", "c", "--dry-run").contains("c would be left alone"))
+      try daemon.done("hibernate", "a", "c", "--dry-run").contains("c would not change"))
     #expect(try daemon.done("wake", "--all", "--dry-run").contains("a would be woken (suspended"))
     #expect(try daemon.done("wake", "--all").split(separator: "\n").count == 2)
     #expect(try daemon.done("wake", "--all") == "no worker sleeps\n")
@@ -80,14 +80,15 @@ import Testing
     #expect(stop.contains("a would be stopped (background, pid \(pid), "), "\(stop)")
     #expect(
       try daemon.done("start", "a", "c", "--dry-run")
-        == "a would be left alone: it runs already\nc would be started\n")
+        == "a would not change: it is already running\nc would be started\n")
     #expect(try daemon.done("terminate", "a", "--dry-run").contains("a would be terminated"))
     #expect(try daemon.verb("stop", "nobody", "--dry-run").code == 3)
-    #expect(try daemon.done("warn", "--all", "--dry-run").contains("a would be warned"))
     #expect(
-      try daemon.done("foreground", "a", "--dry-run").contains("a would come to the foreground"))
-    #expect(try daemon.done("shadow", "a", "--dry-run").contains("which only tells"))
-    #expect(try daemon.done("release", "a", "--dry-run").contains("it isn't adopted"))
+      try daemon.done("warn", "--all", "--dry-run").contains("a would be asked to free memory"))
+    #expect(
+      try daemon.done("foreground", "a", "--dry-run").contains("a would go to the foreground"))
+    #expect(try daemon.done("shadow", "a", "--dry-run").contains("decisions would be logged"))
+    #expect(try daemon.done("release", "a", "--dry-run").contains("it is not adopted"))
     let shutdown = try daemon.done("shutdown", "--dry-run")
     #expect(shutdown.contains("b would be stopped (") && shutdown.contains("the daemon would end"))
     #expect(try daemon.worker("a").pid == pid)
@@ -96,7 +97,9 @@ import Testing
   @Test("`reload --dry-run` tells what the new configuration would change")
   func reload() throws {
     let daemon = try TestDaemon(Self.three)
-    #expect(try daemon.done("reload", "--dry-run") == "nothing would change\n")
+    #expect(
+      try daemon.done("reload", "--dry-run")
+        == "nothing would change: the configuration is the same\n")
     _ = try daemon.scratch.write(
       "dormouse.yaml",
       """
@@ -114,7 +117,7 @@ import Testing
     _ = try daemon.scratch.write("dormouse.yaml", "polcy: x\n")
     let wrong = try daemon.verb("reload", "--dry-run")
     #expect(wrong.code == 1)
-    #expect(wrong.error.contains("nothing would be changed"), "\(wrong)")
+    #expect(wrong.error.contains("nothing would change"), "\(wrong)")
   }
 
   @Test("`top` prints one look where there is no terminal, the largest first; `ps --names` names")

@@ -53,11 +53,11 @@ import Testing
     }
     let narrow = try lines(["ps"] + socket, daemon.scratch, columns: 80)
     let words = narrow.joined(separator: " ").split(separator: " ").joined(separator: " ")
-    #expect(words.contains("it exited with status 3"), "\(narrow)")
+    #expect(words.contains("exited with status 3"), "\(narrow)")
     // COLUMNS outweighs the terminal, and is nothing to a file.
     let wide = try lines(
       ["ps"] + socket, daemon.scratch, columns: 80, variables: ["COLUMNS": "200"])
-    #expect(wide.contains { $0.count > 80 && $0.contains("it exited with status 3") }, "\(wide)")
+    #expect(wide.contains { $0.count > 80 && $0.contains("exited with status 3") }, "\(wide)")
     #expect(try daemon.done("ps").contains("BAND"))
   }
 

@@ -62,7 +62,7 @@ import Testing
     }
     #expect(try eventually { try verb("ps").code == 0 })
     let said = try readText("\(scratch.path)/err")
-    #expect(said.contains("there is no \(scratch.path)/dormouse/dormouse.yaml"), "\(said)")
+    #expect(said.contains("no configuration at \(scratch.path)/dormouse/dormouse.yaml"), "\(said)")
     #expect(try verb("run", "sleeper", "--", "sleep", "600").code == 0)
     #expect(mkdir("\(scratch.path)/dormouse", 0o700) == 0)
     _ = try scratch.write("dormouse/dormouse.yaml", "workers: { other: { command: sleep 601 } }\n")
@@ -119,7 +119,7 @@ import Testing
       #expect(outcome.error.split(separator: "\n").count == 1, "\(outcome)")
     }
     let status = try daemon.done("status", "lost")
-    #expect(status.contains("no program of that name in its PATH"), "\(status)")
+    #expect(status.contains("not found in its PATH"), "\(status)")
     if let group = daemon.record("good")["cgroup"] {
       let parent = "/" + group.split(separator: "/").dropLast().joined(separator: "/")
       #expect(try listDirectory(parent, onlyDirectories: true) == ["worker-good"])

@@ -20,7 +20,7 @@ import Testing
       #expect(outcome.code == 3, "\(verb): \(outcome)")
       #expect(
         outcome.error
-          == "dormouse: there is no worker named nobody; `dormouse ps` lists those that there are\n"
+          == "dormouse: there is no worker named nobody; `dormouse ps` lists all workers\n"
       )
       #expect(outcome.output.isEmpty)
     }
@@ -38,7 +38,7 @@ import Testing
     let outcome = try Command(arguments: arguments + ["--", "sleep", "1"]).run(in: daemon.scratch)
     #expect([1, 64].contains(outcome.code), "\(outcome)")
     if outcome.code == 1 {
-      #expect(outcome.error.contains("can't be a worker's name"), "\(outcome)")
+      #expect(outcome.error.contains("is not a valid worker name"), "\(outcome)")
       #expect(outcome.error.split(separator: "\n").count == 1)
     }
     #expect(try daemon.ask(.ps).workers?.count == 1)
@@ -50,7 +50,7 @@ import Testing
     for (command, words) in [
       ("no-such-program", "there is no command `no-such-program` in PATH"),
       ("/no/such/file", "there is no command `/no/such/file`"),
-      ("/etc/passwd", "`/etc/passwd` is no program that you may run"),
+      ("/etc/passwd", "`/etc/passwd` is not executable"),
       ("/etc", "`/etc` is a directory, not a command"),
       ("", "there is no command ``"),
     ] {
@@ -87,7 +87,7 @@ import Testing
     try daemon.done("run", "new", "--", "sleep", "621")
     #expect(try daemon.verb("run", "new", "--", "sleep", "621").code == 1)
     #expect(try daemon.verb("run", "sleeper", "--", "sleep", "621").code == 1)
-    #expect(try daemon.done("start", "new").contains("is running already"))
+    #expect(try daemon.done("start", "new").contains("is already running"))
     try daemon.done("stop", "new")
     // Its name is free again.
     try daemon.done("run", "new", "--", "sleep", "622")

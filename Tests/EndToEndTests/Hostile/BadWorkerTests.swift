@@ -36,7 +36,7 @@ import Testing
     try daemon.wait("first", toBe: "foreground")
     let outcome = try daemon.verb("start", "second")
     #expect(outcome.code == 1)
-    #expect(outcome.error.contains("it exited with status 1"), "\(outcome)")
+    #expect(outcome.error.contains("exited with status 1"), "\(outcome)")
     #expect(try daemon.done("logs", "second").contains("Address already in use"))
     #expect(try daemon.worker("first").state == "foreground")
   }
@@ -86,7 +86,7 @@ import Testing
     try daemon.wait("forker", toBe: "terminated")
     let pid = try #require(Int32(try readText(pidFile)))
     #expect(try eventually { hasEnded(pid) })
-    try daemon.waitForWords("if it puts itself into the background")
+    try daemon.waitForWords("if the program puts itself into the background")
     #expect(try eventually { try daemon.zombies().isEmpty })
   }
 

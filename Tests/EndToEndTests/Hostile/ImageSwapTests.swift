@@ -34,7 +34,7 @@ import Testing
   func live(setting: Setting) throws {
     let (daemon, pids) = try swapped(setting, restarts: false)
     #expect(try daemon.verb("wake", "one").code != 0)
-    try daemon.waitForWords("somebody has replaced it")
+    try daemon.waitForWords("it was replaced")
     #expect(try eventually { hasEnded(pids[0]) })
   }
 
@@ -43,8 +43,8 @@ import Testing
     .enabled(if: Surroundings.hasCgroups, "no cgroup for workers can be made here"))
   func nextDaemon() throws {
     let (daemon, pids) = try swapped(.frozen, restarts: true)
-    try daemon.waitForWords("one: can't be brought back and is ended")
-    try daemon.waitForWords("somebody has replaced it")
+    try daemon.waitForWords("one: terminated: its memory can't be restored")
+    try daemon.waitForWords("it was replaced")
     for pid in pids { #expect(try eventually { hasEnded(pid) }) }
   }
 }

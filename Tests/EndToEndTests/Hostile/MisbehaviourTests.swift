@@ -24,11 +24,11 @@ import Testing
         """)
     _ = try daemon.verb("start", "quick")
     try daemon.wait("quick", toBe: "terminated")
-    #expect(try daemon.worker("quick").lastExit?.text == "it exited with status 7")
+    #expect(try daemon.worker("quick").lastExit?.text == "exited with status 7")
     let outcome = try daemon.verb("start", "never")
     #expect(outcome.code == 1)
     #expect(
-      outcome.error == "dormouse: never is gone: it exited with status 8 while it was launching\n")
+      outcome.error == "dormouse: never has ended: exited with status 8 while launching\n")
     #expect(try daemon.zombies().isEmpty)
   }
 
@@ -39,7 +39,7 @@ import Testing
     let outcome = try daemon.verb("start", "mute")
     #expect(outcome.code == 1)
     #expect(
-      outcome.error == "dormouse: mute was not ready within 500 ms, and is terminated\n")
+      outcome.error == "dormouse: mute was not ready within 500 ms: it is terminated\n")
     try daemon.wait("mute", toBe: "terminated")
   }
 
@@ -56,7 +56,7 @@ import Testing
       try daemon.done("start", "deaf")
       try daemon.done(state, "deaf")
       #expect(try daemon.done("stop", "deaf") == "deaf has ended\n")
-      #expect(try daemon.worker("deaf").lastExit?.text == "SIGKILL ended it")
+      #expect(try daemon.worker("deaf").lastExit?.text == "ended by SIGKILL")
     }
     #expect(try daemon.zombies().isEmpty)
   }
@@ -72,7 +72,7 @@ import Testing
     try daemon.done("wake", "stopper")
     try daemon.done("suspend", "stopper")
     try daemon.done("stop", "stopper")
-    #expect(try daemon.worker("stopper").lastExit?.text == "SIGTERM ended it")
+    #expect(try daemon.worker("stopper").lastExit?.text == "ended by SIGTERM")
   }
 
   @Test(
@@ -126,7 +126,7 @@ import Testing
     try daemon.wait("shell", toBe: "foreground")
     try daemon.done("stop", "shell")
     #expect((try? readText(saved)) == "saved", "\(daemon.words)")
-    #expect(try daemon.worker("shell").lastExit?.text == "SIGTERM ended it")
+    #expect(try daemon.worker("shell").lastExit?.text == "ended by SIGTERM")
   }
 
   @Test(

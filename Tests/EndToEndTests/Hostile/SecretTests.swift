@@ -109,7 +109,7 @@ extension Surroundings {
     try daemon.crash()
     #expect(clinux_key_remove("dormouse:\(daemon.state)/images") == 0)
     try daemon.start()
-    try daemon.waitForWords("its key is gone from the kernel's keyring")
+    try daemon.waitForWords("its key is not in the kernel's keyring any more")
     #expect(try eventually { hasEnded(pid) })
     #expect(try eventually { try listDirectory("\(daemon.state)/images").isEmpty })
   }

@@ -8,7 +8,7 @@ import Testing
     let daemon = try TestDaemon("workers: {}\n", starts: false)
     #expect(mkdir(daemon.state, 0o700) == 0 && chmod(daemon.state, 0o777) == 0)
     #expect(try daemon.launch().wait(.seconds(20)) != 0)
-    #expect(daemon.words.contains("others may write to it"))
+    #expect(daemon.words.contains("other users may write to it"))
     chmod(daemon.state, 0o755)
     // Its parts are made private, whoever made them and however.
     #expect(mkdir("\(daemon.state)/images", 0o755) == 0)
@@ -47,7 +47,7 @@ import Testing
     #expect(try process.wait(.seconds(20)) != 0)
     #expect(
       daemon.words.contains(
-        "the directory \(planted) isn't safe: it belongs to user 12345 (mode 0755)"),
+        "the directory \(planted) is not safe: user 12345 owns it (mode 0755)"),
       "\(daemon.words)")
     var status = stat()
     #expect(stat(victim, &status) == 0 && status.st_mode & 0o777 == 0o700)
@@ -68,6 +68,6 @@ import Testing
       "--state-directory", daemon.state,
     ])
     #expect(try process.wait(.seconds(20)) != 0)
-    #expect(daemon.words.contains("it belongs to user 12345"), "\(daemon.words)")
+    #expect(daemon.words.contains("user 12345 owns it"), "\(daemon.words)")
   }
 }

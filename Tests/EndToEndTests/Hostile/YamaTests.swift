@@ -52,7 +52,7 @@ import Testing
     try sleeper.expectAwake()
     // It is another's child now, and the answer says why it stays awake.
     let refusal = try sleeper.refusal()
-    #expect(refusal.contains("can't be watched while it sleeps"), "\(refusal)")
+    #expect(refusal.contains("can't watch its sockets while it sleeps"), "\(refusal)")
     #expect(try sleeper.connection.get("/digest") == sleeper.digest)
   }
 

@@ -105,7 +105,7 @@ private final class KitProbe {
   }
 
   var purges: Int {
-    daemon.words.split(separator: "\n").count { $0.contains("of purgeable memory taken") }
+    daemon.words.split(separator: "\n").count { $0.contains("of purgeable memory") }
   }
 }
 
@@ -123,7 +123,7 @@ private final class KitProbe {
       let before = try probe.daemon.currentFootprint("probe")
       #expect(try probe.report.purgeable == 8 << 20)
       try probe.press()
-      try probe.daemon.waitForWords("probe: 8 MB of purgeable memory taken")
+      try probe.daemon.waitForWords("probe: purged: freed 8 MB of purgeable memory")
       #expect(try eventually { try probe.report.footprint <= before - 7 << 20 })
       try probe.daemon.done("foreground", "probe")
       #expect(try probe.ask("look") == "whole 0, gone 8, torn 0; held 2")
@@ -145,7 +145,7 @@ private final class KitProbe {
     try probe.daemon.start()
     try probe.waitForOffer(8 << 20)
     try probe.press()
-    try probe.daemon.waitForWords("probe: 8 MB of purgeable memory taken")
+    try probe.daemon.waitForWords("probe: purged: freed 8 MB of purgeable memory")
     try probe.daemon.done("foreground", "probe")
     #expect(try eventually { try probe.report.connections == 1 })
     #expect(try probe.ask("look") == "whole 0, gone 8, torn 0; held 2")
@@ -176,7 +176,7 @@ private final class KitProbe {
     try probe.wait(for: "didEnterBackground")
     #expect(try probe.report.tasks == ["upload"])
     let told = try probe.daemon.done("explain", "probe")
-    #expect(told.contains("its background task upload may go on for"), "\(told)")
+    #expect(told.contains("its background task upload may run for another"), "\(told)")
     #expect(try probe.daemon.done("status", "probe").contains("upload"))
     #expect(try probe.report.state == "background")
     try probe.ask("end upload")
@@ -190,7 +190,7 @@ private final class KitProbe {
     try probe.daemon.wait("probe", toBe: "suspended")
     #expect(probe.lines.contains("export cancelled"))
     #expect(probe.lines.contains("export expired, deadline known"))
-    #expect(probe.daemon.words.contains("its background task export has run out of time"))
+    #expect(probe.daemon.words.contains("background task export is out of time"))
   }
 
   @Test(
@@ -201,7 +201,7 @@ private final class KitProbe {
     try probe.ask("late")
     try probe.daemon.done("suspend", "probe")
     try probe.daemon.wait("probe", toBe: "background")
-    try probe.wait(for: "its background task late, begun as it was being suspended")
+    try probe.wait(for: "its background task late, sent while it was being suspended")
     #expect(try probe.report.tasks == ["late"])
     try probe.ask("end late")
     try probe.daemon.done("suspend", "probe")
@@ -218,7 +218,7 @@ private final class KitProbe {
     #expect(try probe.ask("cache 8") == "cache 8, photo loaded")
     let said = try probe.daemon.done("warn", "probe")
     // 8 MB of cache, 4 of photo, and the purgeable pages.
-    #expect(said.hasPrefix("probe gave back 12"), "\(said)")
+    #expect(said.hasPrefix("probe freed 12"), "\(said)")
     #expect(try probe.ask("kept") == "cache 0, photo unloaded")
     #expect(try probe.ask("look") == "whole 0, gone 3, torn 0; held 0")
     try probe.ask("cache 2")
@@ -237,7 +237,7 @@ private final class KitProbe {
     let milliseconds = try #require(Int64(words[1]))
     #expect(milliseconds >= (wake - asleep) / 1_000_000 - 1, "\(line)")
     #expect(milliseconds <= (awake - beforeSleep) / 1_000_000 + 1, "\(line)")
-    #expect(words[2] == "`wake` was asked for")
+    #expect(words[2] == "woken on request")
     // Entering the background emptied it.
     #expect(try probe.ask("kept") == "cache 0, photo unloaded")
   }
@@ -245,7 +245,7 @@ private final class KitProbe {
   @Test("It saves before SIGTERM comes, asleep or not", arguments: Setting.ofOwnUser)
   func end(setting: Setting) throws {
     let probe = try KitProbe(KitProbe.patient, setting: setting)
-    let end = ["willTerminate `stop` was asked for", "saved", "SIGTERM"]
+    let end = ["willTerminate stopped on request", "saved", "SIGTERM"]
     try probe.daemon.done("stop", "probe")
     #expect(probe.lines.suffix(3) == end)
     for state in ["suspend", "hibernate"] {
@@ -253,7 +253,7 @@ private final class KitProbe {
       try probe.daemon.done(state, "probe")
       try probe.daemon.done("stop", "probe")
       #expect(probe.lines.suffix(3) == end, "\(probe.lines)")
-      #expect(try probe.report.lastExit?.text == "it exited with status 0")
+      #expect(try probe.report.lastExit?.text == "exited with status 0")
     }
   }
 }

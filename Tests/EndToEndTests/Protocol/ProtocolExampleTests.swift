@@ -47,7 +47,7 @@ import Testing
     try daemon.wait("cache", toBe: "foreground")
     #expect(try daemon.done("status", "cache").contains("a cache, in \(language)"))
     let said = try daemon.done("warn", "cache")
-    #expect(said.hasPrefix("cache gave back "), "\(said)")
+    #expect(said.hasPrefix("cache freed "), "\(said)")
     // Asleep it is empty; in front it fills its cache again.
     try daemon.done("suspend", "cache")
     let empty = try daemon.currentFootprint("cache")
@@ -56,7 +56,7 @@ import Testing
     #expect(isFull, "\(daemon.words)")
     try daemon.done("suspend", "cache")
     let shed = try #require(try daemon.worker("cache").lastShed?.text)
-    #expect(shed.hasPrefix("sent to the background, it gave back "), "\(shed)")
+    #expect(shed.hasPrefix("freed "), "\(shed)")
     #expect(!shed.contains("did not answer"))
     #expect(try daemon.done("explain", "cache").contains(shed))
     #expect(try daemon.currentFootprint("cache") < empty + 2 << 20)

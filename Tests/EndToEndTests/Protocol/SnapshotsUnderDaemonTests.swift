@@ -53,7 +53,7 @@ import Testing
     #expect(access(file, F_OK) != 0)
     let outcome = try daemon.verb("status", "album", "--snapshot")
     #expect(outcome.code == 1)
-    #expect(outcome.error == "dormouse: album shows nothing of itself\n")
+    #expect(outcome.error == "dormouse: album has reported no snapshot\n")
   }
 
   @Test("An image is told by type and size, and written out byte for byte")

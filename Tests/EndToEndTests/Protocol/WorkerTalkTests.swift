@@ -60,7 +60,7 @@ final class Talker {
   func life(setting: Setting) throws {
     let talker = try Talker("good", setting: setting)
     let daemon = talker.daemon
-    #expect(try daemon.done("warn", "talker").hasPrefix("talker gave back 8"))
+    #expect(try daemon.done("warn", "talker").hasPrefix("talker freed 8"))
     try daemon.done("background", "talker")
     try daemon.done("foreground", "talker")
     #expect(try eventually { talker.lines.count { $0 == "filled" } == 2 })
@@ -79,22 +79,22 @@ final class Talker {
     #expect(warning["level"]?.text == "warning")
     #expect((warning["footprintBytes"]?.integer ?? 0) > 8 << 20)
     let resumed = try #require(talker.messages.first { $0["type"]?.text == "didResume" })
-    #expect(resumed["cause"]?.text == "`wake` was asked for")
+    #expect(resumed["cause"]?.text == "woken on request")
     let ids = talker.messages.compactMap { $0["id"]?.integer }
     #expect(ids == ids.sorted() && Set(ids).count == ids.count)
-    #expect(try daemon.worker("talker").lastShed?.text.contains("it gave back 8") == true)
-    #expect(try daemon.done("explain", "talker").contains("it gave back 8"))
+    #expect(try daemon.worker("talker").lastShed?.text.contains("freed 8") == true)
+    #expect(try daemon.done("explain", "talker").contains("freed 8"))
   }
 
   @Test(
     "Answers that are late, missing, repeated or made up are noted and change nothing",
     arguments: [
-      ("late", "did not answer in time", "1 came late"),
+      ("late", "did not answer in time", "1 late"),
       ("never", "did not answer in time", nil),
       ("deaf", "did not answer in time", nil),
-      ("twice", "gave back 8", "1 a second time"),
-      ("wrong", "gave back 8", "1 to nothing that was asked"),
-      ("hoard", "gave nothing back", nil),
+      ("twice", "freed 8", "1 repeated"),
+      ("wrong", "freed 8", "1 to unknown requests"),
+      ("hoard", "freed nothing", nil),
     ])
   func answers(mode: String, said: String, noted: String?) throws {
     let talker = try Talker(mode)
@@ -127,11 +127,11 @@ final class Talker {
     try silent.daemon.done("background", "talker")
     try silent.daemon.wait("talker", toBe: "terminated")
     let report = try silent.daemon.worker("talker")
-    #expect(report.reason.text.contains("did not answer didEnterBackground within watchdog.answer"))
+    #expect(report.reason.text.contains("no answer to didEnterBackground within watchdog.answer"))
     let late = try Talker("late", policy)
     try late.daemon.done("background", "talker")
     #expect(
-      try eventually { try late.daemon.worker("talker").talk?.text.contains("came late") == true })
+      try eventually { try late.daemon.worker("talker").talk?.text.contains("1 late") == true })
     try late.daemon.done("foreground", "talker")
     #expect(try late.daemon.worker("talker").lastMiss == nil)
   }
@@ -159,10 +159,11 @@ final class Talker {
     let talker = try Talker("full")
     for _ in 0..<2 {
       #expect(
-        try talker.daemon.done("warn", "talker").hasPrefix("talker gave nothing back"))
+        try talker.daemon.done("warn", "talker").hasPrefix("talker freed nothing"))
     }
     let told = try talker.daemon.done("explain", "talker")
-    #expect(told.contains("It answered 2 memory warnings and gave nothing back"), "\(told)")
+    #expect(
+      told.contains("Memory warnings: answered 2 memory warnings and freed nothing"), "\(told)")
   }
 
   @Test("A task keeps one awake until its time is over, and it is told then")
@@ -221,7 +222,7 @@ final class Talker {
     _ = try pollDescriptor(socket.raw, for: POLLIN, until: Deadline(in: .seconds(20)))
     #expect((try? socket.read(upTo: 100)) ?? [] == [])
     #expect(try talker.daemon.worker("talker").connections == 1)
-    #expect(try talker.daemon.done("warn", "talker").hasPrefix("talker gave back 8"))
+    #expect(try talker.daemon.done("warn", "talker").hasPrefix("talker freed 8"))
   }
 
   @Test("After a daemon's death one that runs connects again, one that sleeps sleeps on")
@@ -235,13 +236,13 @@ final class Talker {
       #expect(try eventually { try daemon.worker("talker").connections == 1 })
       // It was in front, and is there again.
       #expect(try eventually { talker.messages.last?["state"]?.text == "foreground" })
-      #expect(try daemon.done("warn", "talker").hasPrefix("talker gave back 8"))
+      #expect(try daemon.done("warn", "talker").hasPrefix("talker freed 8"))
       for state in ["suspended", "hibernated"] where setting == .frozen {
         try daemon.done(state == "suspended" ? "suspend" : "hibernate", "talker")
         let heard = talker.lines.count
         try daemon.crash()
         try daemon.start()
-        try daemon.waitForWords("adopted, \(state) as it was")
+        try daemon.waitForWords("adopted, still \(state)")
         // Its connection has ended, and that isn't anybody calling.
         try daemon.expectSleep("talker", state)
         #expect(talker.lines.count == heard)
@@ -265,6 +266,6 @@ final class Talker {
       """, setting: Surroundings.hasCgroups ? .frozen : .traced)
     try talker.daemon.wait("talker", toBe: "suspended", within: .seconds(30))
     try talker.daemon.expectSleep("talker", "suspended")
-    #expect(!talker.daemon.words.contains("it became active"), "\(talker.daemon.words)")
+    #expect(!talker.daemon.words.contains("traffic or processor time"), "\(talker.daemon.words)")
   }
 }

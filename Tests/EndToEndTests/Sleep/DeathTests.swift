@@ -74,8 +74,8 @@ import Testing
       kill(pid, SIGKILL)
       try daemon.wait("web", toBe: "terminated")
       let report = try daemon.worker("web")
-      #expect(report.lastExit?.text == "SIGKILL ended it", "\(verb)")
-      #expect(report.reason.text == "SIGKILL ended it", "\(verb)")
+      #expect(report.lastExit?.text == "ended by SIGKILL", "\(verb)")
+      #expect(report.reason.text == "ended by SIGKILL", "\(verb)")
       #expect(report.pid == nil)
       try expectNothingLeft(of: before, in: daemon, parent)
     }

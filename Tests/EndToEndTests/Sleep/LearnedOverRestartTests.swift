@@ -23,10 +23,10 @@ import Testing
     try daemon.start()
     let report = try daemon.worker("web")
     #expect(report.launchSeconds == cost && report.exits?.count == 1)
-    #expect(report.exits?.last?.why.text == "`stop` was asked for")
+    #expect(report.exits?.last?.why.text == "stopped on request")
     try daemon.done("start", "web")
     let log = try daemon.done("logs", "web")
-    #expect(log.contains("DORMOUSE_LAST_EXIT=`stop` was asked for\n"), "\(log)")
+    #expect(log.contains("DORMOUSE_LAST_EXIT=stopped on request\n"), "\(log)")
     #expect(log.contains("DORMOUSE_LAST_EXIT_STATUS=143\n"), "\(log)")
   }
 
@@ -39,7 +39,7 @@ import Testing
     kill(pid, SIGKILL)
     #expect(try eventually { hasEnded(pid) })
     try daemon.start()
-    #expect(try daemon.worker("web").exits?.last?.why.text == "it ended while there was no daemon")
+    #expect(try daemon.worker("web").exits?.last?.why.text == "ended while no daemon was running")
     try daemon.done("shutdown")
     #expect(try daemon.waitForEnd() == 0)
 

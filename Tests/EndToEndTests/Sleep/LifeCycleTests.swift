@@ -23,9 +23,9 @@ import Testing
     #expect(try daemon.worker("second").state == "foreground")
     try daemon.wait("first", toBe: "hibernated")
     for words in [
-      "first: foreground → background: second took the foreground",
-      "first: background → suspending: its grace in the background was over",
-      "first: suspended → hibernating: it had been suspended for 5",
+      "first: foreground → background: second came to the foreground",
+      "first: background → suspending: in the background for",
+      "first: suspended → hibernating: suspended for 5",
       "first: hibernating → hibernated",
     ] {
       #expect(daemon.words.contains(words), "\(daemon.words)")
@@ -33,7 +33,7 @@ import Testing
 
     try daemon.done("foreground", "first")
     #expect(try connection.get("/count") == "2")
-    #expect(daemon.words.contains("second: foreground → background: first took the foreground"))
+    #expect(daemon.words.contains("second: foreground → background: first came to the foreground"))
     try daemon.wait("second", toBe: "hibernated")
     #expect(try daemon.worker("first").state == "foreground")
   }

@@ -39,11 +39,11 @@ import Testing
     try daemon.wait("hoarder", toBe: "foreground")
     let before = try daemon.currentFootprint("hoarder")
     let said = try daemon.done("warn", "hoarder")
-    #expect(said.hasPrefix("hoarder gave back "), "\(said)")
+    #expect(said.hasPrefix("hoarder freed "), "\(said)")
     #expect(try eventually { try daemon.worker("hoarder").footprint <= before - 7 << 20 })
     let status = try daemon.done("status", "hoarder")
-    #expect(status.contains("gave back"), "\(status)")
-    #expect(try daemon.done("warn", "hoarder").hasPrefix("hoarder gave nothing back"))
+    #expect(status.contains("freed"), "\(status)")
+    #expect(try daemon.done("warn", "hoarder").hasPrefix("hoarder freed nothing"))
   }
 
   /// The same, asked by POST at a port of its own.
@@ -90,13 +90,13 @@ import Testing
     try daemon.wait("hoarder", toBe: "foreground")
     let before = try daemon.currentFootprint("hoarder")
     let said = try daemon.done("warn", "hoarder")
-    #expect(said.hasPrefix("hoarder gave back "), "\(said)")
+    #expect(said.hasPrefix("hoarder freed "), "\(said)")
     #expect(try eventually { try daemon.worker("hoarder").footprint <= before - 4 << 20 })
   }
 
   @Test(
     "A shed request that is refused or isn't answered is logged with the reason",
-    arguments: [("/other", "/other answered 500"), ("/slow", "no answer")])
+    arguments: [("/other", "/other: status 500"), ("/slow", "no answer")])
   func httpFails(path: String, reason: String) throws {
     let scratch = try Scratch()
     let daemon = try daemon(
@@ -131,7 +131,7 @@ import Testing
     let daemon = try TestDaemon(MainJobTests.patient + web.entry())
     try daemon.wait("web", toBe: "foreground")
     let said = try daemon.done("warn", "web")
-    #expect(said.hasPrefix("web gave back "), "\(said)")
+    #expect(said.hasPrefix("web freed "), "\(said)")
     #expect(try HTTPConnection(port: web.port).get("/sheds") == "1")
   }
 
@@ -168,7 +168,7 @@ import Testing
       """)
     try daemon.wait("sleeper", toBe: "foreground")
     let said = try daemon.done("warn", "sleeper")
-    #expect(said.hasPrefix("sleeper gave nothing back"))
+    #expect(said.hasPrefix("sleeper freed nothing"))
     try daemon.done("suspend", "sleeper")
     try daemon.done("wake", "sleeper")
     #expect(try daemon.worker("sleeper").state == "background")

@@ -39,7 +39,7 @@ import Testing
     try daemon.start()
     try daemon.wait("web", toBe: "terminated")
     #expect(try eventually { hasEnded(pid) })
-    #expect(daemon.words.contains("its image \(daemon.state)/images/web.image is gone"))
+    #expect(daemon.words.contains("its image \(daemon.state)/images/web.image does not exist"))
     // Killed, and not ended by touching what isn't there.
     #expect(!daemon.words.contains("SIGSEGV") && !daemon.words.contains("signal 11"))
   }

@@ -60,7 +60,7 @@ import Testing
     let connection = try HTTPConnection(port: stranger.port)
     let digest = try connection.get("/digest")
     let text = try daemon.done("adopt", "web", "--pid", "\(stranger.process.pid)")
-    #expect(text.hasPrefix("web is looked after (pid \(stranger.process.pid)"), "\(text)")
+    #expect(text.hasPrefix("web is managed (pid \(stranger.process.pid)"), "\(text)")
     let report = try daemon.worker("web")
     #expect(report.state == "background" && report.isAdopted == true && report.log == nil)
 
@@ -176,9 +176,9 @@ import Testing
       let outcome = try daemon.enter(["adopt", "web"] + words)
       #expect(outcome.code == 1 && outcome.error.contains(why), "\(words): \(outcome)")
     }
-    #expect(try daemon.verb("adopt", "own", "--pid", "\(own)").error.contains("running already"))
+    #expect(try daemon.verb("adopt", "own", "--pid", "\(own)").error.contains("already running"))
     #expect(try daemon.verb("adopt", "web").code == 64)
-    #expect(try daemon.verb("release", "own").error.contains("was not adopted"))
+    #expect(try daemon.verb("release", "own").error.contains("not adopted"))
     #expect(try daemon.verb("release", "nobody").code == 3)
     let stopped = try Command(arguments: ["sleep", "1000"]).start(
       output: daemon.scratch.uniquePath("out"), error: daemon.scratch.uniquePath("err"))

@@ -71,7 +71,7 @@ import Testing
   func kept(setting: Setting) throws {
     let trio = try Trio(setting)
     let text = try trio.daemon.done("shutdown", "--keep-workers")
-    #expect(text.hasPrefix("the daemon ends; 3 workers stay"), "\(text)")
+    #expect(text.hasPrefix("the daemon ends; 3 workers remain"), "\(text)")
     #expect(try trio.daemon.waitForEnd() == 0)
     try trio.daemon.start()
     // Without a cgroup of its own, nothing safe could keep a worker asleep without a daemon.
@@ -125,7 +125,7 @@ import Testing
   @Test("With no daemon to come, `recover` wakes them all", arguments: Setting.ofOwnUser)
   func recovered(setting: Setting) throws {
     let trio = try Trio(setting)
-    #expect(try trio.recover().output.hasPrefix("nothing to recover: a daemon looks after"))
+    #expect(try trio.recover().output.hasPrefix("nothing to recover: a daemon runs with"))
     try trio.daemon.crash()
     let outcome = try trio.recover()
     #expect(outcome.code == 0, "\(outcome)")
@@ -177,7 +177,8 @@ import Testing
     #expect(unlink("\(trio.daemon.state)/images/sleeps.image") == 0)
     let outcome = try trio.recover()
     #expect(outcome.code == 1)
-    #expect(outcome.error.contains("sleeps: can't be brought back and is ended"), "\(outcome)")
+    #expect(
+      outcome.error.contains("sleeps: terminated: its memory can't be restored"), "\(outcome)")
     #expect(try eventually { hasEnded(trio.pids[2]) })
     #expect(try trio.connections[1].get("/count") == "1")
   }

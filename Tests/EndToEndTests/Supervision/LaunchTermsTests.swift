@@ -98,7 +98,7 @@ import Testing
     guard setting == .ordinaryUser || geteuid() != 0 else { return }
     let refused = try daemon.verb("start", "root")
     #expect(refused.code != 0)
-    #expect("\(refused)".contains("only a daemon that runs as root"), "\(refused)")
+    #expect("\(refused)".contains("only root can start a worker"), "\(refused)")
   }
 
   @Test("Limits hold; one that can't be had is named; memory without its controller is warned of")
@@ -114,7 +114,7 @@ import Testing
       """)
     try waitForLog(daemon, "small", "64\n128\n0\n90\n")
     // Without a cgroup in this setting.
-    #expect(daemon.words.contains("small: limits.memory, 64 MB, isn't enforced"))
+    #expect(daemon.words.contains("small: limits.memory, 64 MB, is not enforced"))
     let refused = try daemon.verb("start", "large")
     #expect(refused.code != 0)
     #expect("\(refused)".contains("its limit `nofile` is over the hard limit"), "\(refused)")

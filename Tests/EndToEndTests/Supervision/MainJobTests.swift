@@ -34,7 +34,7 @@ import Testing
     #expect(sheds == "2", "\(daemon.words)")
     try daemon.done("suspend", "web")
     let said = try daemon.done("hibernate", "web")
-    #expect(said.hasPrefix("web is hibernated: from "), "\(said)")
+    #expect(said.hasPrefix("web is hibernated in "), "\(said)")
 
     let listing = try daemon.json(Listing.self, "ps")
     let report = try #require(listing.workers.first)

@@ -121,7 +121,8 @@ struct ManagedGroupTests {
     try daemon.wait("web", toBe: "background")
     // The manager waits for it, so it mustn't be put to sleep beside the worker.
     let refusal = try daemon.verb("suspend", "web")
-    #expect(refusal.code != 0 && refusal.error.contains("its manager runs process"), "\(refusal)")
+    #expect(
+      refusal.code != 0 && refusal.error.contains("its manager started process"), "\(refusal)")
     #expect(try reload.wait(.seconds(20)) == 0)
     #expect(try eventually { unit.words == ["reloaded"] })
     #expect(try unit.ask().hasSuffix("True"))

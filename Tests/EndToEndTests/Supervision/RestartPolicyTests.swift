@@ -23,26 +23,26 @@ import Testing
       """)
     for name in ["flaky", "absent"] {
       #expect(
-        try eventually { try daemon.worker(name).reason.text.contains("given up after") },
+        try eventually { try daemon.worker(name).reason.text.contains("not restarted after") },
         "\(daemon.words)")
     }
     let report = try daemon.worker("flaky")
-    #expect(report.reason.text.contains("it exited with status 3"))
+    #expect(report.reason.text.contains("exited with status 3"))
     #expect(report.exits?.count == 3)
     #expect(report.restarts == 2)
     let told = try readText(try #require(report.log)).split(separator: "\n")
     #expect(
-      told == ["<||>", "<it exited with status 3|3|1>", "<it exited with status 3|3|2>"])
-    #expect(try daemon.done("status", "flaky").contains("2; its last runs: it exited with"))
+      told == ["<||>", "<exited with status 3|3|1>", "<exited with status 3|3|2>"])
+    #expect(try daemon.done("status", "flaky").contains("2; its last runs: exited with"))
     // It has done its work.
     #expect(try daemon.worker("fine").restarts == nil)
     #expect(try daemon.worker("fine").restartsInSeconds == nil)
 
     // A person's start begins anew.
     let outcome = try daemon.verb("start", "flaky")
-    #expect(outcome.code == 1 && outcome.error.contains("it is started again in"), "\(outcome)")
+    #expect(outcome.code == 1 && outcome.error.contains("it restarts in"), "\(outcome)")
     #expect(
-      try eventually { try daemon.worker("flaky").reason.text.contains("given up after 2") },
+      try eventually { try daemon.worker("flaky").reason.text.contains("not restarted after 2") },
       "\(daemon.words)")
     #expect(try readText(try #require(report.log)).contains("|3|0>"))
   }
@@ -59,14 +59,14 @@ import Testing
       """)
     try daemon.wait("slow", toBe: "terminated")
     #expect(
-      try eventually { try daemon.worker("slow").reason.text.hasPrefix("backing off 3") })
-    #expect(try daemon.done("ps").contains("backing off 3"))
+      try eventually { try daemon.worker("slow").reason.text.hasPrefix("restarts in 3") })
+    #expect(try daemon.done("ps").contains("restarts in 3"))
     try daemon.done("stop", "slow")
     #expect(try daemon.worker("slow").restartsInSeconds == nil)
-    #expect(try !daemon.worker("slow").reason.text.contains("backing off"))
+    #expect(try !daemon.worker("slow").reason.text.contains("restarts in"))
     _ = try daemon.verb("start", "slow")
     #expect(
-      try eventually { try daemon.worker("slow").reason.text.hasPrefix("backing off 3") })
+      try eventually { try daemon.worker("slow").reason.text.hasPrefix("restarts in 3") })
     // Called off by the end, too.
     kill(daemon.pid, SIGTERM)
     #expect(try daemon.waitForEnd() == 0)
@@ -142,7 +142,7 @@ import Testing
       try eventually { try daemon.worker("always").pid != nil }, "\(daemon.words)")
     #expect(try daemon.worker("failure").state == "terminated")
     #expect(
-      try daemon.worker("always").exits?.last?.why.text.contains("pressure on memory") == true)
+      try daemon.worker("always").exits?.last?.why.text.contains("memory pressure") == true)
     #expect((try daemon.worker("always").exits?.last?.footprint ?? 0) > 10 << 20)
   }
 }

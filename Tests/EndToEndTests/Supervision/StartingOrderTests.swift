@@ -70,10 +70,10 @@ import Testing
         "\(daemon.words)")
     }
     #expect(
-      try daemon.worker("web").reason.text.contains("migrate has ended: it exited with status 2"))
+      try daemon.worker("web").reason.text.contains("migrate has ended: exited with status 2"))
     let again = try daemon.verb("start", "web")
     #expect(again.code != 0)
-    #expect(again.error.contains("it exited with status 2"), "\(again)")
+    #expect(again.error.contains("exited with status 2"), "\(again)")
     _ = try scratch.write("fixed", "")
     // It brings with it what it needs.
     try daemon.done("start", "after")

@@ -97,7 +97,7 @@ import Testing
       try worker.order("r, w = os.pipe(); store('FDSTORE=1\\nFDNAME=\(name)\(poll)', r)")
       try worker.order("os.close(r); os.close(w)")
     }
-    try worker.daemon.waitForWords("the stored descriptor polled was hung up")
+    try worker.daemon.waitForWords("stored descriptor polled closed: the other end hung up")
     try worker.order("os._exit(3)")
     try worker.waitForLog("given unpolled\n")
   }
@@ -111,7 +111,7 @@ import Testing
     )
     try worker.order("print('sent', flush=True)")
     try worker.waitForLog("sent")
-    try worker.daemon.waitForWords("its store of descriptors is full: 98 called n were closed")
+    try worker.daemon.waitForWords("98 descriptors named n closed: the store is full")
     let isBounded = try eventually { try worker.daemon.descriptorCount() < before + 40 }
     #expect(isBounded)
     try worker.order("os._exit(3)")
@@ -140,7 +140,7 @@ import Testing
       "store('FDSTORE=1\\nFDNAME=n', os.memfd_create('y')); print('sent', flush=True)")
     try worker.waitForLog("sent")
     try worker.daemon.done("stop", "keeper")
-    try worker.daemon.waitForWords("its stored descriptors were closed: it was stopped")
+    try worker.daemon.waitForWords("its stored descriptors closed: it was stopped")
     try worker.daemon.done("start", "keeper")
     #expect(
       try eventually {

@@ -59,7 +59,7 @@ import Testing
     #expect(try daemon.worker("talker").state == "foreground")
     #expect(try daemon.done("warn", "talker").contains("did not answer in time"))
     try daemon.wait("talker", toBe: "terminated")
-    let why = "it did not answer memoryWarning within watchdog.answer, 3 s"
+    let why = "no answer to memoryWarning within watchdog.answer, 3 s"
     #expect(try daemon.worker("talker").reason.text == why)
   }
 
@@ -96,7 +96,7 @@ import Testing
       """, scratch)
     try daemon.wait("talker", toBe: "foreground")
     try daemon.done("suspend", "talker")
-    try daemon.waitForWords("resuming → background: its heartbeat was due")
-    try daemon.waitForWords("suspending → suspended: its heartbeat was due")
+    try daemon.waitForWords("resuming → background: heartbeat due")
+    try daemon.waitForWords("suspending → suspended: heartbeat due")
   }
 }

@@ -52,14 +52,14 @@ import Testing
   @Test("The answer waits for READY=1, and sleepers are woken first", arguments: Setting.ofOwnUser)
   func waits(setting: Setting) throws {
     let daemon = try daemon(setting)
-    #expect(try daemon.done("reload", "speaks") == "speaks has reloaded, and is ready\n")
+    #expect(try daemon.done("reload", "speaks") == "speaks has reloaded and is ready\n")
     #expect(try log(daemon, "speaks") == "reloaded\n")
     try daemon.done("hibernate", "speaks")
-    #expect(try daemon.done("reload", "speaks") == "speaks has reloaded, and is ready\n")
+    #expect(try daemon.done("reload", "speaks") == "speaks has reloaded and is ready\n")
     #expect(try log(daemon, "speaks") == "reloaded\nreloaded\n")
     #expect(try daemon.worker("speaks").tasks.isEmpty)
 
-    #expect(try daemon.done("reload", "silent") == "silent was told to reload (SIGHUP)\n")
+    #expect(try daemon.done("reload", "silent") == "silent was sent SIGHUP to reload\n")
     #expect(try eventually { try log(daemon, "silent") == "reloaded\n" })
   }
 
@@ -68,21 +68,21 @@ import Testing
   func fails() throws {
     let daemon = try daemon()
     let dies = try daemon.verb("reload", "dies")
-    #expect(dies.code == 1 && dies.error.contains("it exited with status 9"), "\(dies)")
+    #expect(dies.code == 1 && dies.error.contains("exited with status 9"), "\(dies)")
     #expect(dies.error.contains("bad line 7"), "\(dies)")
     let stuck = try daemon.verb("reload", "stuck")
-    #expect(stuck.code == 1 && stuck.error.contains("wasn't ready again within 3 s"), "\(stuck)")
+    #expect(stuck.code == 1 && stuck.error.contains("was not ready again within 3 s"), "\(stuck)")
     let pid = try daemon.worker("deaf").pid
     let deaf = try daemon.verb("reload", "deaf")
-    #expect(deaf.code == 1 && deaf.error.contains("doesn't handle SIGHUP"), "\(deaf)")
+    #expect(deaf.code == 1 && deaf.error.contains("does not handle SIGHUP"), "\(deaf)")
     #expect(try daemon.worker("deaf").pid == pid)
     let plain = try daemon.verb("reload", "plain")
     #expect(plain.code == 1 && plain.error.contains("no `reload_signal`"), "\(plain)")
     #expect(try daemon.verb("reload", "nobody").code == 3)
     #expect(try daemon.verb("reload", "--all", "plain").code == 64)
     let preview = try daemon.done("reload", "--dry-run", "deaf", "plain")
-    #expect(preview.hasPrefix("deaf would be told to reload, by SIGHUP"), "\(preview)")
-    #expect(preview.contains("plain would be left alone: it has no `reload_signal`"), "\(preview)")
-    #expect(try daemon.done("reload") == "nothing has changed\n")
+    #expect(preview.hasPrefix("deaf would be sent SIGHUP to reload"), "\(preview)")
+    #expect(preview.contains("plain would not change: it has no `reload_signal`"), "\(preview)")
+    #expect(try daemon.done("reload") == "nothing changed: the configuration is the same\n")
   }
 }

@@ -15,7 +15,7 @@ struct LazyRestoreTests {
   static func isPermitted() -> Bool { geteuid() == 0 }
 
   private func sleep(_ victim: Victim, at path: String) throws -> HibernationSummary {
-    try service.settle(victim.target.name)
+    try service.awaitFill(of: victim.target.name)
     try victim.suspend()
     let target = victim.target
     return try service.wait { (h) throws(HibernationError) in
@@ -50,7 +50,7 @@ struct LazyRestoreTests {
       if round == 1 { #expect(woken.backgroundFill > 4 << 20) }
       try #require(try victim.ask("sum") == sum, "round \(round)")
       if round % 10 == 0 { #expect(try victim.ask("wake").hasPrefix("woke")) }
-      try service.settle(victim.target.name)
+      try service.awaitFill(of: victim.target.name)
       #expect(access(path, F_OK) != 0)
       #expect(
         try MemoryMapping.all(of: victim.process.pid).allSatisfy {
@@ -76,7 +76,7 @@ struct LazyRestoreTests {
       let woken = try wake(victim, from: path)
       #expect(woken.backgroundFill > 1 << 20, "round \(round): \(woken)")
       // First, for it knows why a worker had to be killed.
-      try service.settle(name)
+      try service.awaitFill(of: name)
       let answer = try victim.line()
       try #require(answer.hasSuffix("errors 0"), "round \(round): \(answer)")
     }
@@ -114,7 +114,7 @@ struct LazyRestoreTests {
         try h.resume(target, from: RestingImage(path: path, .lazy(learns: true)))
       }
       #expect(try victim.ask("verify").hasSuffix("errors 0"))
-      try service.settle(target.name)
+      try service.awaitFill(of: target.name)
       #expect(try victim.ask("verify").hasSuffix("errors 0"))
     }
   }
@@ -166,7 +166,7 @@ struct LazyRestoreTests {
       #expect(measured + still >= before - 512 << 10, "look \(looks): \(still) missing")
       looks += 1
     } while missing.bytes > 0
-    try service.settle(victim.target.name)
+    try service.awaitFill(of: victim.target.name)
     #expect(missing.bytes == 0)
     let after = try #require(try Footprint.measure(pid)).footprint
     #expect(abs(after - before) <= 1 << 20)
@@ -190,8 +190,8 @@ struct LazyRestoreTests {
     #expect(try victim.line().hasPrefix("ready"))
     let path = Fixture.imagePath()
     let refusal = try sleep(victim, at: path).lazyRefusal
-    #expect(refusal == "it can't rest frozen: it has no cgroup of Dormouse's")
-    #expect(try wake(victim, from: path).eagerReason == "it has no cgroup of its own")
+    #expect(refusal == "it has no cgroup made by Dormouse")
+    #expect(try wake(victim, from: path).eagerReason == "no cgroup of its own")
     #expect(try victim.ask("verify").hasSuffix("errors 0"))
   }
 

@@ -207,7 +207,7 @@ struct PagerDeathTests {
     _ = try service.wait { (h) throws(HibernationError) in
       let slept = try h.hibernate(HibernationRequest(target, to: image, restore: .lazy))
       let woken = try h.resume(target, from: RestingImage(path: image, .lazy(learns: true)))
-      try h.settle(name)
+      try h.awaitFill(of: name)
       return slept.lazyRefusal == nil && woken.eagerReason == nil
     }
     try #require(try probe.talk.ask("verify").hasSuffix("errors 0"), note)

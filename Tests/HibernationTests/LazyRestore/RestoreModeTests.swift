@@ -35,7 +35,7 @@ struct RestoreModeTests {
       // A daemon that comes later knows no base, no history and no tracker of this worker.
       let isNew = Int.random(in: 0..<6, using: &random) == 0
       if isNew {
-        try service.settle(victim.target.name)
+        try service.awaitFill(of: victim.target.name)
         service = HibernationService()
         try Self.waitUntilUnwatched(victim.target.root.pid)
       }
@@ -44,7 +44,7 @@ struct RestoreModeTests {
       try #require(try victim.ask("verify") == "same", "seed \(seed), \(told)")
       _ = try victim.ask("change \(round) \(round % 5 * 60)")
     }
-    try service.settle(victim.target.name)
+    try service.awaitFill(of: victim.target.name)
     #expect(try victim.ask("verify") == "same")
     #expect(access(path, F_OK) != 0)
   }
@@ -65,7 +65,7 @@ struct RestoreModeTests {
     _ victim: Victim, _ service: HibernationService, _ mode: Mode, at path: String
   ) throws {
     let target = victim.target
-    try service.settle(target.name)
+    try service.awaitFill(of: target.name)
     try victim.suspend()
     _ = try service.wait { (h) throws(HibernationError) in
       try h.hibernate(

@@ -22,15 +22,15 @@ struct ResumeHistoryTests {
     "a worker that gives memory back behind its answer is restored lazily where that is faster")
   func haltedBehindItsAnswer() {
     let plan = Self.known(Self.lazyResume(halt: Self.halt(workAfter: 200))).plan(.auto)
-    #expect(plan == RestorePlan(lazy: "that took it 3.5 against 18.0 ms"))
+    #expect(plan == RestorePlan(lazy: "3.5 ms lazily, 18.0 ms in full"))
   }
 
   /// Resumed eagerly, and learned from.
   private static func known(_ last: ResumeHistory.LazyResume? = nil) -> ResumeHistory {
     var history = ResumeHistory()
-    history.noteEager(18_000_000, bytes: 16 << 20)
-    history.note(lazyResume(beforeRunning: 1_000_000, waited: 40_000_000, learning: true))
-    if let last { history.note(last) }
+    history.recordEager(18_000_000, bytes: 16 << 20)
+    history.record(lazyResume(beforeRunning: 1_000_000, waited: 40_000_000, learning: true))
+    if let last { history.record(last) }
     return history
   }
 
@@ -38,12 +38,12 @@ struct ResumeHistoryTests {
   func course() {
     var history = ResumeHistory()
     #expect(!history.plan(.auto).isLazy)
-    history.noteEager(18_000_000, bytes: 16 << 20)
+    history.recordEager(18_000_000, bytes: 16 << 20)
     #expect(history.plan(.auto).isLazy)
-    history.note(Self.lazyResume(beforeRunning: 1_000_000, waited: 40_000_000, learning: true))
+    history.record(Self.lazyResume(beforeRunning: 1_000_000, waited: 40_000_000, learning: true))
     #expect(history.plan(.auto).isLazy)
-    history.note(Self.lazyResume())
-    #expect(history.plan(.auto) == RestorePlan(lazy: "that took it 3.5 against 18.0 ms"))
+    history.record(Self.lazyResume())
+    #expect(history.plan(.auto) == RestorePlan(lazy: "3.5 ms lazily, 18.0 ms in full"))
   }
 
   @Test("policy outweighs history")
@@ -55,13 +55,13 @@ struct ResumeHistoryTests {
   @Test("where it brings nothing, resumes are eager, and say why")
   func eager() {
     var small = ResumeHistory()
-    small.noteEager(1_500_000, bytes: 1 << 20)
+    small.recordEager(1_500_000, bytes: 1 << 20)
     let cases: [(ResumeHistory, String)] = [
       (small, "small"),
-      (Self.known(Self.lazyResume(waited: 14_000_000)), "17.0 against 18.0"),
+      (Self.known(Self.lazyResume(waited: 14_000_000)), "17.0 ms lazily, 18.0 ms in full"),
       (Self.known(Self.lazyResume(wanted: 9 << 20)), "most of its memory"),
       (Self.known(Self.lazyResume(halt: Self.halt(isForFork: true))), "forks"),
-      (Self.known(Self.lazyResume(halt: Self.halt(workAfter: 1500))), "in the middle of its work"),
+      (Self.known(Self.lazyResume(halt: Self.halt(workAfter: 1500))), "while it works"),
     ]
     for (history, reason) in cases {
       let plan = history.plan(.auto)
@@ -74,10 +74,10 @@ struct ResumeHistoryTests {
   func secondChance() {
     var history = Self.known(Self.lazyResume(halt: Self.halt(isForFork: true)))
     for _ in 1..<ResumeHistory.patience {
-      history.noteEager(18_000_000, bytes: 16 << 20)
+      history.recordEager(18_000_000, bytes: 16 << 20)
       #expect(!history.plan(.auto).isLazy)
     }
-    history.noteEager(18_000_000, bytes: 16 << 20)
+    history.recordEager(18_000_000, bytes: 16 << 20)
     #expect(history.plan(.auto).isLazy)
   }
 }

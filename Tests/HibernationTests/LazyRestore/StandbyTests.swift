@@ -13,7 +13,7 @@ struct StandbyTests {
     var book = StandbyBook()
     for number in 0..<1000 {
       let image = "/images/\(number)"
-      book.note(Array("w\(number)\t\(getpid())\t1\t/sys/fs/cgroup\t\(image)\n".utf8))
+      book.parse(Array("w\(number)\t\(getpid())\t1\t/sys/fs/cgroup\t\(image)\n".utf8))
     }
     #expect(book.announced.count == 1000)
     // Of this process, which runs tests beside this one: some hundred, and not two thousand.
@@ -22,8 +22,8 @@ struct StandbyTests {
       let line = try #require(StandbyPager.endLine(image: "/images/\(number)"))
       // However the lines are cut.
       let bytes = Array(line.utf8)
-      book.note(Array(bytes[..<5]))
-      book.note(Array(bytes[5...]))
+      book.parse(Array(bytes[..<5]))
+      book.parse(Array(bytes[5...]))
     }
     #expect(book.announced.isEmpty)
   }
@@ -47,7 +47,7 @@ struct StandbyTests {
     _ = try service.wait { (h) throws(HibernationError) in
       try h.resume(target, from: RestingImage(path: path, .lazy(learns: true)))
     }
-    try service.settle(target.name)
+    try service.awaitFill(of: target.name)
     let deadline = Deadline(in: .seconds(10))
     var lines: [Substring] = []
     while lines.count < 2, !deadline.hasPassed {

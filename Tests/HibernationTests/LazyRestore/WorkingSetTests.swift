@@ -33,7 +33,7 @@ struct WorkingSetTests {
       #expect(woken.eagerReason == nil)
       #expect(woken.backgroundFill > 0)
       try victim.send("sum")
-      try service.settle(target.name)
+      try service.awaitFill(of: target.name)
       try #require(try victim.line() == sum, "round \(round)")
       try #require(try victim.ask("sum") == sum, "round \(round), all there")
     }
@@ -62,6 +62,6 @@ struct WorkingSetTests {
     }
     #expect(woken.backgroundFill > 4 << 20)
     #expect(try victim.line() == answer)
-    try service.settle(target.name)
+    try service.awaitFill(of: target.name)
   }
 }

@@ -80,8 +80,8 @@ struct FruitlessWarningTests {
     let sentence = world.engine.explanation(of: web)?.fruitless?.sentence(
       at: world.now + .seconds(40))
     #expect(
-      sentence == "answered 2 memory warnings and gave nothing back, the last 40 s ago; "
-        + "it is warned after all others")
+      sentence == "answered 2 memory warnings and freed nothing, the last 40 s ago; "
+        + "warned after all other workers from now on")
     #expect(world.engine.explanation(of: web)?.lastShed?.kind == .memoryWarning)
     world.ask(.warn, web)
     _ = answer(&world, web, .megabytes(20), .megabytes(12))

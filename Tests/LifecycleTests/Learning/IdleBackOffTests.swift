@@ -44,7 +44,8 @@ struct IdleBackOffTests {
     var world = world()
     for _ in 0..<5 { _ = sleepAndWake(&world, after: .seconds(5)) }
     let explanation = try #require(world.engine.explanation(of: web, at: world.now))
-    let text = "wanted within 20 s of falling asleep 5 times of the last 5: idle time 10 s → 160 s"
+    let text =
+      "needed within 20 s of falling asleep in 5 of its last 5 sleeps: idle time 10 s → 160 s"
       .replacing("160 s", with: Duration.seconds(160).spoken)
     #expect(explanation.obstacles.contains { $0.sentence.contains(text) })
     #expect(explanation.earlyWake?.sentence(at: world.now).contains(text) == true)
@@ -97,7 +98,7 @@ struct IdleBackOffTests {
       now = now + .seconds(Int(random.next() % 5000))
       let before = record.raised(base, from: now, Self.rules) ?? base
       let isEarly = random.next() % 3 > 0
-      record.note(isEarly: isEarly, at: now, Self.rules)
+      record.record(isEarly: isEarly, at: now, Self.rules)
       let after = record.raised(base, from: now, Self.rules) ?? base
       #expect(after >= base && after <= max(base, .seconds(300)))
       #expect(isEarly ? after >= before : after <= before)

@@ -93,7 +93,7 @@ struct RegretTests {
     world.obey(world.send(.ready(web)))
     world.obey(world.ask(.suspend, web))
     #expect(
-      world.verdict(web) == "resuming would take about 13 ms, and a relaunch takes 12 ms")
+      world.verdict(web) == "a resume takes about 13 ms, longer than a relaunch, 12 ms")
     world.live(.seconds(60))
     #expect(world.state(web) == .suspended)
   }

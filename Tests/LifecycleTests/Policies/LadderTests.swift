@@ -174,7 +174,7 @@ struct LadderTests {
     #expect(victim.state == .suspended && victim.gaveBack == .megabytes(40))
     #expect(
       victim.victimBecause
-        == "lowest band (0) and the biggest footprint (40 MB) among the suspended")
+        == "lowest band (0), largest footprint (40 MB) among suspended workers")
     #expect(report.entries.dropFirst().allSatisfy { $0.victimBecause == nil })
   }
 

@@ -88,7 +88,7 @@ struct UnderDaemonTests {
       let peak = try crumbs.footprint()
       #expect(peak > 30 << 20)
       let said = try crumbs.daemon.done("warn", "journal")
-      #expect(said.hasPrefix("journal gave back "), "\(said)")
+      #expect(said.hasPrefix("journal freed "), "\(said)")
       let after = try crumbs.footprint()
       let told = try connection.page("/footprint")
       #expect(after < peak / 4, "\(after) of \(peak): \(told)")

@@ -22,7 +22,7 @@ struct DaemonCommand: ParsableCommand {
   var config: String?
   @Option(
     help: ArgumentHelp(
-      "Where to listen for clients, who need the same option or DORMOUSE_CONTROL_SOCKET then.",
+      "Where to listen for clients; they need the same option or DORMOUSE_CONTROL_SOCKET.",
       valueName: "path"), completion: .file())
   var socket: String?
   @Option(
@@ -103,8 +103,8 @@ func runDaemon(options: DaemonOptions) -> Int32 {
     !ConfigurationFiles.isThere(options.configuration)
   {
     Output.complain(
-      "there is no \(escaped(options.configuration)); starting without workers "
-        + "(`dormouse run` adds some, `dormouse reload` reads the file once it is there)")
+      "no configuration at \(escaped(options.configuration)): starting without workers "
+        + "(`dormouse run` adds one, `dormouse reload` reads the file when it exists)")
   }
   do throws(StartError) {
     let daemon = try Daemon(

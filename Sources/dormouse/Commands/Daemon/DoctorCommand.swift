@@ -7,13 +7,16 @@ struct DoctorCommand: ParsableCommand {
     commandName: "doctor",
     abstract: "Test what this machine and user allow, and show how to enable the rest.",
     discussion: """
-      Everything is tried, nothing is left behind, and no daemon is needed. Exit code 0 when \
-      hibernation works in some way, 69 when it doesn't.
+      Where a daemon runs, it is asked: it tries everything as its own user, in its own cgroup and \
+      with its own rights, and `doctor` shows where this shell differs. Without a daemon, or with \
+      --shell, this shell alone is examined. Everything is tried, and nothing is left behind. Exit \
+      code 0 when hibernation works in some way, 69 when it doesn't.
       """)
 
   @Flag(help: "As JSON (docs/doctor.md).") var json = false
   @Flag(name: .shortAndLong, help: "Everything that was tried, and what is lost without it.")
   var verbose = false
+  @Flag(help: "Examine this shell, and ask no daemon.") var shell = false
   @Option(help: ArgumentHelp("As the daemon's.", valueName: "path"), completion: .file())
   var socket: String?
   @Option(help: ArgumentHelp("As the daemon's.", valueName: "directory"), completion: .directory)
@@ -21,16 +24,41 @@ struct DoctorCommand: ParsableCommand {
 
   func run() throws {
     let paths = DefaultPaths.ofThisProcess()
-    let report = Doctor.examine(
-      stateDirectory: stateDirectory ?? paths.stateDirectory,
-      socket: paths.socket(option: socket))
+    let path = paths.socket(option: socket)
+    let examination = shell ? nil : Self.ask(path, isNamed: socket != nil)
+    let own = Doctor.examine(
+      stateDirectory: stateDirectory ?? paths.stateDirectory, socket: path)
+    let document =
+      examination.map { DoctorDocument(daemon: $0, shell: own) } ?? DoctorDocument(shell: own)
     if json {
-      try Output.json(report)
+      try Output.json(document)
     } else {
       try Output.write(
-        report.rendered(
+        document.rendered(
           width: Terminal.width ?? 100, color: Terminal.showsColor, isVerbose: verbose))
     }
-    if !report.hibernates { throw ExitCode(CommandExit.missingMechanism.rawValue) }
+    if !document.report.hibernates { throw ExitCode(CommandExit.missingMechanism.rawValue) }
+  }
+
+  /// nil: no daemon runs. One that runs and can't be asked is no reason to say nothing.
+  private static func ask(_ path: String, isNamed: Bool) -> DaemonExamination? {
+    do throws(ControlError) {
+      var client = try ControlClient(connectingTo: path, isNamed: isNamed)
+      let response = try client.perform(.doctor, timeout: .seconds(60))
+      if let examination = response.doctor { return examination }
+      complain(response.text)
+    } catch {
+      switch error {
+      // No daemon can listen there, as the checks say.
+      case .noDaemon, .pathTooLong: break
+      default: complain(error.description)
+      }
+    }
+    return nil
+  }
+
+  private static func complain(_ why: String) {
+    Output.complain(
+      "the daemon couldn't be asked, so this is what this shell allows: \(escaped(why))")
   }
 }

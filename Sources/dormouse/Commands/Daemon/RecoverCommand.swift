@@ -9,7 +9,7 @@ struct RecoverCommand: ParsableCommand {
     commandName: "recover",
     abstract: "Wake the workers that a daemon has left asleep, if no other daemon follows.",
     discussion: """
-      Sleeping workers are brought back and run on, unmanaged; a daemon that is started later finds \
+      Sleeping workers are woken and keep running, unmanaged; a daemon that is started later finds \
       them. Does nothing while a daemon runs. Run it by hand, or from a unit that OnFailure= of the \
       daemon's unit names, as dormouse-recover.service does. Don't use ExecStopPost=: systemd runs that \
       before each restart, too, and every sleeping worker would be woken.
@@ -23,32 +23,45 @@ struct RecoverCommand: ParsableCommand {
         """, valueName: "directory"), completion: .directory)
   var stateDirectory: String?
 
+  @Flag(help: "Print the outcome as JSON (docs/json.md).") var json = false
+
   func run() throws {
     let path = try absolutePath(
       stateDirectory ?? DefaultPaths.ofThisProcess().stateDirectory, in: currentDirectory())
-    if isAbsent(path) {
-      return try Output.line("nothing to recover: there is no \(escaped(path))")
-    }
+    if isAbsent(path) { return try showNothing("there is no \(escaped(path))") }
     var rescue: Rescue
     do throws(StartError) { rescue = try Rescue(stateDirectory: path) } catch {
       if case .inUse = error {
-        return try Output.line("nothing to recover: a daemon looks after \(escaped(path))")
+        return try showNothing("a daemon runs with \(escaped(path))")
       }
       throw CommandFailure(exit: .cannotCreate, text: escaped("\(error)"))
     }
-    var count = 0
-    var failures = 0
+    var outcomes: [Rescue.Outcome] = []
     rescue.run { outcome in
-      count += 1
+      outcomes.append(outcome)
       if outcome.isFailure {
-        failures += 1
         Output.complain(escaped(outcome.text))
-      } else {
+      } else if !json {
         // Output that can't be written doesn't stop the recovery.
         try? Output.line(escaped(outcome.text))
       }
     }
-    if count == 0 { try Output.line("nothing to recover: no worker of \(escaped(path)) runs") }
-    if failures > 0 { throw ExitCode(CommandExit.notDone.rawValue) }
+    if outcomes.isEmpty { return try showNothing("no worker of \(escaped(path)) runs") }
+    if json {
+      try Output.json(
+        OutcomeReport(
+          verb: "recover",
+          workers: outcomes.map {
+            OutcomeReport.Worker(
+              worker: $0.worker ?? "", code: $0.isFailure ? "failed" : "done", text: $0.text)
+          }))
+    }
+    if outcomes.contains(where: \.isFailure) { throw ExitCode(CommandExit.notDone.rawValue) }
+  }
+
+  private func showNothing(_ why: String) throws {
+    let text = "nothing to recover: \(why)"
+    if !json { return try Output.line(text) }
+    try Output.json(OutcomeReport(verb: "recover", code: "nothing_to_do", text: text))
   }
 }

@@ -22,7 +22,7 @@ struct ReloadCommand: ParsableCommand {
 
   @OptionGroup var connection: ConnectionOptions
   @Flag(help: "All workers that have a `reload_signal`.") var all = false
-  @Flag(help: "Only tell what would change.") var dryRun = false
+  @Flag(help: "Only show what would change.") var dryRun = false
   @Flag(help: "Take a configuration without workers, too: it stops and removes all of them.")
   var allowEmpty = false
   @Flag(help: "Restart the workers whose new configuration needs it.") var restart = false
@@ -46,13 +46,13 @@ struct ReloadCommand: ParsableCommand {
       let verb = dryRun ? ControlRequest.Verb.previewReload : .reload
       let response = try daemon.request(verb, allowEmpty: allowEmpty)
       if json { return try reportAsJSON(response, &daemon) }
-      try daemon.tell(response, of: "reload", json: false, keepsLines: true)
+      try daemon.report(response, of: "reload", json: false, keepsLines: true)
       if restart {
         let attempts = try restartChanged(&daemon)
         for one in attempts where one.failure == nil {
           try Output.line("\(escaped(one.worker)): restarted")
         }
-        try DaemonConnection.tell(attempts.compactMap(\.failure))
+        try DaemonConnection.report(attempts.compactMap(\.failure))
       }
       return
     }
@@ -82,7 +82,7 @@ struct ReloadCommand: ParsableCommand {
     report.text = response.text
     try Output.json(report)
     if !isDone { throw daemon.failure(response, of: nil, keepsLines: true) }
-    try DaemonConnection.tell(attempts.compactMap(\.failure))
+    try DaemonConnection.report(attempts.compactMap(\.failure))
   }
 
   private func restartChanged(_ daemon: inout DaemonConnection) throws -> [WorkerAttempt] {

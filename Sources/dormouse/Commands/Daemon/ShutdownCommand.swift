@@ -12,19 +12,19 @@ struct ShutdownCommand: ParsableCommand {
 
   @OptionGroup var connection: ConnectionOptions
   @Flag(help: "Leave the workers to the next daemon.") var keepWorkers = false
-  @Flag(help: "Only tell what would happen.") var dryRun = false
+  @Flag(help: "Only show what would happen.") var dryRun = false
   @Flag(help: "Print the outcome as JSON (docs/json.md).") var json = false
 
   func run() throws {
     var daemon = try connection.connect()
     if dryRun { return try forecast(&daemon) }
-    try daemon.tell(daemon.request(keepWorkers ? .leave : .shutdown), of: "shutdown", json: json)
+    try daemon.report(daemon.request(keepWorkers ? .leave : .shutdown), of: "shutdown", json: json)
   }
 
   private func forecast(_ daemon: inout DaemonConnection) throws {
     let workers = try daemon.ask(.ps).workers ?? []
     let plans = workers.filter(Intent.stop.concerns).map { worker in
-      let kept = "\(escaped(worker.name)) would stay as it is: \(escaped(worker.state))"
+      let kept = "\(escaped(worker.name)) would stay \(escaped(worker.state))"
       return OutcomeReport.Worker(
         worker: worker.name, code: "planned",
         text: keepWorkers ? kept : Intent.stop.forecast(worker), before: worker.state)

@@ -46,7 +46,7 @@ struct TerminalDrawing: ParsableArguments {
 struct OverOption: ParsableArguments {
   @Option(
     help: ArgumentHelp(
-      "Tell how long the footprint was over this. 16MB is what `ios-5` hibernates.",
+      "Report how long the footprint was over this; `ios-5` hibernates up to 16MB.",
       valueName: "size"))
   var over: String?
 

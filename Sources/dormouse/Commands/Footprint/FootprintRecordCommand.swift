@@ -7,6 +7,7 @@ import Glibc
 import Linux
 import PolicyFile
 import Supervision
+import Wrap
 
 struct FootprintRecordCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
@@ -53,6 +54,7 @@ struct FootprintRecordCommand: ParsableCommand {
       discussion: "Default: a new one, NAME.footprint.", valueName: "file"), completion: .file())
   var output: String?
   @Flag(name: .shortAndLong, help: "Show and print nothing of it.") var quiet = false
+  @Flag(help: "At the end, print its numbers as JSON, as `footprint show`.") var json = false
   @Argument(help: "A worker.", completion: .workers) var name: String?
   @Argument(parsing: .postTerminator, help: "A command and its arguments, after `--`.")
   var command: [String] = []
@@ -66,20 +68,29 @@ struct FootprintRecordCommand: ParsableCommand {
     if output == "-", !command.isEmpty {
       throw ValidationError("Standard output is the command's; give a file with --output.")
     }
+    if json, quiet || output == "-" || !command.isEmpty {
+      throw ValidationError(
+        "--json goes with neither --quiet, nor `--output -`, nor a command, whose standard output it is."
+      )
+    }
   }
 
   func run() throws {
     let settings = try settings()
     let recorder: Recorder
     do { recorder = try Recorder(settings) } catch { throw error.failure }
-    let view = RecordingView(isCommand: !command.isEmpty, isQuiet: quiet || output == "-")
-    recorder.told = view.tell
+    let view = RecordingView(isCommand: !command.isEmpty, isQuiet: quiet || json || output == "-")
+    recorder.onMark = view.show
     let end: ForegroundChild.End?
     do { end = try recorder.run(look: view.show) } catch {
       view.close()
       throw error.failure
     }
     view.close()
+    if json {
+      try Output.json(
+        RecordingSummary(try RecordingFiles.read(recorder.path), name: recorder.path))
+    }
     try view.sum(up: recorder.path)
     if recorder.recent.end?.reason == .gone {
       throw CommandFailure(

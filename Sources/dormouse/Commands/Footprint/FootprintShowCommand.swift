@@ -8,7 +8,7 @@ struct FootprintShowCommand: ParsableCommand {
     abstract: "Draw a recorded footprint: stair-step, warnings, states.",
     discussion: """
       On the terminal each column is as high as the footprint's highest moment in it, coloured by \
-      the worker's state. A triangle marks a memory warning, with what it gave back, a dot a change \
+      the worker's state. A triangle marks a memory warning, with what it freed, a dot a change \
       of state. --svg also draws it as a file, by kind of memory. docs/footprint.md describes the file's format.
       """)
   @OptionGroup var drawing: TerminalDrawing

@@ -34,7 +34,7 @@ final class RecordingView {
     drawn = lines.count
   }
 
-  func tell(_ mark: FootprintMark) {
+  func show(_ mark: FootprintMark) {
     guard !isLive, !isCommand, !isQuiet else { return }
     // Output that can't be written doesn't stop the recording.
     try? Output.line("\(durationText(mark.at)): \(mark.sentence)")

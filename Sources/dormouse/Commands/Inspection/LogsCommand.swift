@@ -12,10 +12,14 @@ struct LogsCommand: ParsableCommand {
 
       At a terminal, control characters other than colours are shown escaped: what a worker writes can't \
       move your cursor or change what you type. In a file or a pipe every byte is as it was written.
+
+      With --json each line is an object. What a worker writes has no time of its own; with --follow a \
+      line has the time at which it was read.
       """)
   @OptionGroup var connection: ConnectionOptions
   @Argument(help: "A worker.", completion: .workers) var name: String
   @Flag(name: .shortAndLong, help: "Go on as it writes more.") var follow = false
+  @Flag(help: "As JSON, an object a line.") var json = false
   @Option(
     name: [.customShort("n"), .long],
     help: ArgumentHelp("So many lines from the end; `all` for the whole file.", valueName: "count"))
@@ -25,18 +29,20 @@ struct LogsCommand: ParsableCommand {
     let path = try logPath()
     // The file is read without the daemon, and past its end.
     var reader = try LogReader(path: path, lastLines: lines.limit)
-    var filter = Terminal.isOutput ? TerminalFilter() : nil
+    var printer = LogPrinter(worker: name, json: json)
     var last: String?
+    var isPast = true
     while true {
       let bytes = try reader.read()
       if !bytes.isEmpty {
-        try Output.write(filter?.filter(bytes) ?? bytes)
+        try printer.print(bytes, isPast: isPast)
       } else if follow, last == nil {
+        isPast = false
         reader.waitForChange()
         last = endOfWriting()
       } else {
         // After the end was known it has been read once more: everything that was written is out.
-        try Output.write(filter?.finish() ?? [])
+        try printer.finish(isPast: isPast)
         if let last { Output.complain(last) }
         return
       }
@@ -66,9 +72,42 @@ struct LogsCommand: ParsableCommand {
     let response = try daemon.ask(.status, worker: name)
     guard let worker = response.workers?.first else { throw CommandFailure.noReport(of: name) }
     guard let log = worker.log else {
-      throw CommandFailure(exit: .notDone, text: "\(escaped(name)) keeps no log")
+      throw CommandFailure(exit: .notDone, text: "\(escaped(name)) has no log")
     }
     return log
+  }
+}
+
+/// Prints a worker's output as it is, safe for a terminal, or as JSON.
+private struct LogPrinter {
+  let worker: String
+  private var filter: TerminalFilter?
+  private var cutter: LogLineCutter?
+
+  init(worker: String, json: Bool) {
+    self.worker = worker
+    cutter = json ? LogLineCutter() : nil
+    filter = !json && Terminal.isOutput ? TerminalFilter() : nil
+  }
+
+  /// - Parameter isPast: it was in the log before.
+  mutating func print(_ bytes: [UInt8], isPast: Bool) throws {
+    if let lines = cutter?.lines(in: bytes) { return try print(lines, isPast) }
+    try Output.write(filter?.filter(bytes) ?? bytes)
+  }
+
+  mutating func finish(isPast: Bool) throws {
+    if let lines = cutter?.finish() { return try print(lines, isPast) }
+    try Output.write(filter?.finish() ?? [])
+  }
+
+  private func print(_ lines: [LogLineCutter.Line], _ isPast: Bool) throws {
+    let time = isPast ? nil : Clock.now().text
+    for line in lines {
+      try Output.json(
+        LogLineReport(
+          worker: worker, text: line.text, time: time, isCut: line.isCut ? true : nil))
+    }
   }
 }
 

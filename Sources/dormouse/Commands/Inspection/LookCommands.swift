@@ -78,7 +78,7 @@ struct StatusCommand: ParsableCommand {
 extension StatusCommand {
   private func writeSnapshot(_ snapshot: SnapshotReport?, of name: String) throws {
     guard let snapshot else {
-      throw CommandFailure(exit: .notDone, text: "\(escaped(name)) shows nothing of itself")
+      throw CommandFailure(exit: .notDone, text: "\(escaped(name)) has reported no snapshot")
     }
     if let text = snapshot.text {
       // At a terminal nobody's text may move the cursor.
@@ -89,7 +89,7 @@ extension StatusCommand {
     if Terminal.isOutput {
       let what = "\(escaped(snapshot.mime)), \(sizeText(snapshot.size))"
       throw CommandFailure(
-        exit: .notDone, text: "its snapshot is an image (\(what)); send the output to a file")
+        exit: .notDone, text: "its snapshot is an image (\(what)); redirect the output to a file")
     }
     try Output.write(Base64.decode(snapshot.data ?? "") ?? [])
   }
@@ -126,6 +126,6 @@ struct JetsamCommand: ParsableCommand {
 extension CommandFailure {
   static func noReport(of what: String) -> CommandFailure {
     CommandFailure(
-      exit: .notDone, text: "the daemon answered without a report of \(escaped(what))")
+      exit: .notDone, text: "the daemon sent no report about \(escaped(what))")
   }
 }

@@ -9,10 +9,16 @@ struct TopCommand: ParsableCommand {
     abstract: "Watch the workers, the largest footprint first; q quits.",
     discussion: """
       Looks once a second, and at once on any key but q. Where standard output is no terminal, or \
-      with --once, it prints one look and ends.
+      with --once, it prints one look and ends. With --json it prints an object for each look, until \
+      --count of them are printed or the daemon has ended.
       """)
   @OptionGroup var connection: ConnectionOptions
   @Flag(help: "Print one look, and end.") var once = false
+  @Option(
+    name: [.customShort("n"), .long],
+    help: ArgumentHelp("End after so many looks.", valueName: "count"))
+  var count: Int?
+  @Flag(help: "As JSON, an object for each look.") var json = false
   @Option(
     name: [.customShort("d"), .long],
     help: ArgumentHelp("The time between looks, from 100ms to 1h.", valueName: "duration"),
@@ -23,19 +29,22 @@ struct TopCommand: ParsableCommand {
     guard (.milliseconds(100) ... .seconds(3600)).contains(delay) else {
       throw ValidationError("--delay is from 100ms to 1h.")
     }
+    if let count {
+      if once { throw ValidationError("--once or --count, one of the two.") }
+      if count < 1 { throw ValidationError("--count is a number from 1 on, not \(count).") }
+    }
   }
 
   func run() throws {
     var daemon = try connection.connect()
-    guard !once, isatty(STDOUT_FILENO) == 1, isatty(STDIN_FILENO) == 1 else {
-      let response = try daemon.ask(.ps)
-      let lines = lines(response, width: Terminal.width, height: nil)
-      return try Output.line(lines.joined(separator: "\n"))
+    guard !json, !once, isatty(STDOUT_FILENO) == 1, isatty(STDIN_FILENO) == 1 else {
+      return try printLooks(&daemon)
     }
     let screen = try LiveScreen()
     // The terminal is given back before anything is said about what went wrong.
     defer { screen.close() }
     var next = Happening.nothing
+    var looks = 0
     while true {
       switch next {
       case .quit: return
@@ -47,7 +56,31 @@ struct TopCommand: ParsableCommand {
       guard let response = try ask(&daemon, while: screen, ended: &next) else { continue }
       let size = Terminal.size
       try screen.show(lines(response, width: size.columns, height: size.rows))
+      looks += 1
+      if looks == count { return }
       next = try screen.wait(delay)
+    }
+  }
+
+  /// One after the other, for a file, a pipe or a program.
+  private func printLooks(_ daemon: inout DaemonConnection) throws {
+    // Without a terminal text is printed once, and JSON until the daemon or the reader has gone.
+    let most = count ?? (once || !json ? 1 : nil)
+    var looks = 0
+    while true {
+      let response = try daemon.ask(.ps)
+      if json {
+        try Output.json(
+          TopFrame(
+            time: Clock.now().text, daemon: response.daemon, workers: response.workers ?? []))
+      } else {
+        let lines = lines(response, width: Terminal.width, height: nil)
+        try Output.line((looks > 0 ? "\n" : "") + lines.joined(separator: "\n"))
+      }
+      looks += 1
+      if looks == most { return }
+      // A signal ends it, and us.
+      pauseThread(for: delay)
     }
   }
 

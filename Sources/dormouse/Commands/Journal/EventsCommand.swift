@@ -9,9 +9,9 @@ struct EventsCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "events", abstract: "Show past events; -f follows new ones.",
     discussion: """
-      Each change of state with its cause and its cost, memory warnings and what they gave back, \
+      Each change of state with its cause and its cost, memory warnings and what they freed, \
       changes of pressure, terminations for memory, reloads, refusals and failures. The past comes \
-      from the daemon's journal; with --follow the daemon tells what happens from now on.
+      from the daemon's journal; with --follow the daemon sends new ones.
       """)
   @OptionGroup var connection: ConnectionOptions
   @Flag(name: .shortAndLong, help: "Go on as things happen.") var follow = false
@@ -43,13 +43,13 @@ struct EventsCommand: ParsableCommand {
   func run() throws {
     let clock = Clock()
     if let journal {
-      return try tellPast(of: try JournalFiles.segments(at: journal), until: nil, clock)
+      return try showPast(of: try JournalFiles.segments(at: journal), until: nil, clock)
     }
     if !follow, connection.socket == nil, !connection.hasDaemon {
       // Its journal outlives it.
-      Output.complain("no daemon is running; this is what the last one has kept")
+      Output.complain("no daemon is running; showing the journal of the last one")
       let directory = "\(DefaultPaths.ofThisProcess().stateDirectory)/journal"
-      return try tellPast(of: try JournalFiles.segments(at: directory), until: nil, clock)
+      return try showPast(of: try JournalFiles.segments(at: directory), until: nil, clock)
     }
     var daemon = try connection.connect()
     if let worker { _ = try daemon.ask(.status, worker: worker) }
@@ -58,14 +58,14 @@ struct EventsCommand: ParsableCommand {
       let end = place.run.map { ($0, place.at) }
       // It may be that no segment could be written yet, and the daemon's log says why.
       let segments = (try? JournalDirectory(path: directory).segments()) ?? []
-      try tellPast(of: segments, until: end, clock)
+      try showPast(of: segments, until: end, clock)
     } else if !follow || since != nil {
-      Output.complain("the configuration says `journal: { enabled: false }`: there is no past")
+      Output.complain("no past events: the configuration has `journal: { enabled: false }`")
     }
-    while follow { try tell(try daemon.client.nextEvent(), clock) }
+    while follow { try show(try daemon.client.nextEvent(), clock) }
   }
 
-  private func tellPast(
+  private func showPast(
     of segments: [JournalSegment], until end: (run: String, at: Int64)?, _ clock: Clock
   ) throws {
     var history = History(
@@ -74,10 +74,10 @@ struct EventsCommand: ParsableCommand {
     let limit = lines.map(\.limit) ?? (since == nil ? 50 : nil)
     let events = history.events(limit: limit)
     JournalFiles.complain(history.problems.filter { !$0.isHarmless })
-    for event in events { try tell(event, clock) }
+    for event in events { try show(event, clock) }
   }
 
-  private func tell(_ event: EventRecord, _ clock: Clock) throws {
+  private func show(_ event: EventRecord, _ clock: Clock) throws {
     if json { return try Output.json(event) }
     try Output.write(
       renderEvent(event, clock: clock(event.time), color: Terminal.showsColor))

@@ -67,16 +67,16 @@ enum JournalFiles {
     let status: stat
     do throws(SystemCallError) { status = try readStatus(of: path) } catch {
       throw CommandFailure(
-        exit: .notDone, text: "there is no journal at \(escaped(path)): \(error.reason)")
+        exit: .notDone, text: "no journal at \(escaped(path)): \(error.reason)")
     }
     guard status.st_mode & S_IFMT == S_IFDIR else { return [JournalDirectory.segment(path)] }
     let segments: [JournalSegment]
     do { segments = try JournalDirectory(path: path).segments() } catch {
-      throw CommandFailure(exit: .notDone, text: "the journal can't be read: \(error)")
+      throw CommandFailure(exit: .notDone, text: "can't read the journal: \(error)")
     }
     guard !segments.isEmpty else {
       throw CommandFailure(
-        exit: .notDone, text: "the directory \(escaped(path)) has no segments of a journal in it")
+        exit: .notDone, text: "the directory \(escaped(path)) has no journal segments")
     }
     return segments
   }

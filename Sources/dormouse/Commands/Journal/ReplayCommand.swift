@@ -17,7 +17,7 @@ struct ReplayCommand: ParsableCommand {
       With --policy it shows what would have differed. What came from outside stays: requests, \
       activity, connections, crashes, the host's memory (corrected by what workers would have held \
       more or less). What never happened can't be known, and is modelled: outcomes take as long and \
-      give back as much as they did for that worker elsewhere in the journal, or else for the \
+      free as much as they did for that worker elsewhere in the journal, or else for the \
       others; where there are none, a launch takes 1 s, hibernation 1 s per 200 MB leaving 1 %, a \
       resume 1 s per GB. Nothing fails. A worker that was used then, and would have been terminated \
       for memory, is launched again. A memory budget that is a size stays as it was recorded, \
@@ -55,10 +55,10 @@ struct ReplayCommand: ParsableCommand {
     if report.differingEvents > 0 {
       throw CommandFailure(
         exit: .notDone,
-        text: "the engine decided otherwise after \(report.differingEvents) of the events")
+        text: "different decisions after \(report.differingEvents) events")
     }
     if !player.problems.allSatisfy(\.isHarmless) {
-      throw CommandFailure(exit: .notDone, text: "not all of the journal could be played")
+      throw CommandFailure(exit: .notDone, text: "parts of the journal can't be replayed")
     }
   }
 

@@ -10,7 +10,7 @@ struct ReportCommand: ParsableCommand {
     commandName: "report",
     abstract: "Summarize by worker and week: launches, crashes, terminations, resumes, footprints.",
     discussion: """
-      Crashes are ends that nobody asked for with a signal or another status than 0, launches that \
+      Crashes are unrequested ends by a signal or with another status than 0, launches that \
       failed, and terminations by a watchdog; TIME-OUTS are launches that weren't ready in time; \
       JETSAM are terminations for memory; SLEPT counts suspensions. Averages are over the time that a worker was \
       alive. Days and weeks are those of UTC; weeks begin on Monday. The counts are kept for 13 \
@@ -38,7 +38,7 @@ struct ReportCommand: ParsableCommand {
         guard let record = try store.load(day) else { continue }
         weeks[CivilDate.weekStart(of: day), default: [:]].merge(record.tallies) { $0 + $1 }
       } catch {
-        Output.complain("the counts of \(CivilDate(day: day).text) can't be read: \(error)")
+        Output.complain("can't read the counts of \(CivilDate(day: day).text): \(error)")
       }
     }
     let reports = weeks.sorted { $0.key > $1.key }.flatMap { week, tallies in
@@ -53,10 +53,10 @@ struct ReportCommand: ParsableCommand {
       }
       throw CommandFailure(
         exit: .unknownWorker,
-        text: "nothing is known of a worker `\(escaped(worker))` in that time\(hint ?? "")")
+        text: "no counts for a worker `\(escaped(worker))` in that time\(hint ?? "")")
     }
     if json { return try Output.json(WeeksReport(weeks: reports)) }
-    if reports.isEmpty { return try Output.line("nothing is known of that time") }
+    if reports.isEmpty { return try Output.line("no counts for that time") }
     try Output.write(
       renderWeeks(reports, width: Terminal.width, color: Terminal.showsColor))
   }
@@ -68,7 +68,7 @@ struct ReportCommand: ParsableCommand {
       return try daemon.journal().reports
     } catch let error as ControlError where error.exit == .noDaemon && connection.socket == nil {
       // Its counts outlive it.
-      Output.complain("no daemon is running; this is what the last one has kept")
+      Output.complain("no daemon is running; showing the counts of the last one")
       return "\(DefaultPaths.ofThisProcess().stateDirectory)/reports"
     }
   }

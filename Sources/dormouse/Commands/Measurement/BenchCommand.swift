@@ -96,7 +96,7 @@ struct BenchCommand: ParsableCommand {
     if !report.hibernates {
       throw CommandFailure(
         exit: .missingMechanism,
-        text: "it couldn't be hibernated: \(escaped(report.hibernationRefusal ?? "never tried"))")
+        text: "hibernation was not measured: \(escaped(report.hibernationRefusal ?? "not tried"))")
     }
   }
 

@@ -21,6 +21,6 @@ struct SeedCheck {
       if number & 0xff == 0 { Progress.show("checking", Double(number) / Double(count)) }
     }
     Progress.clear()
-    try Output.line("\(count) seeds from \(first) on, \(events) events: every invariant held")
+    try Output.line("\(count) seeds from \(first), \(events) events: all invariants held")
   }
 }

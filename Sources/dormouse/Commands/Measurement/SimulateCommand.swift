@@ -114,7 +114,7 @@ struct SimulateCommand: ParsableCommand {
       if let criterion = TerminationRules.Criterion(rawValue: String(name)) { return criterion }
       let known = TerminationRules.Criterion.allCases.map(\.rawValue).joined(separator: ", ")
       throw CommandFailure(
-        exit: .usage, text: "--order doesn't know '\(escaped(String(name)))'; there are \(known)")
+        exit: .usage, text: "--order: unknown '\(escaped(String(name)))'; known: \(known)")
     }
   }
 

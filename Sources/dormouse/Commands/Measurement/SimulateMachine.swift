@@ -11,7 +11,7 @@ enum MachineSettings {
     do {
       source = isFile ? try readText(text) : text
     } catch {
-      throw CommandFailure(exit: .notDone, text: "the machine can't be read: \(error)")
+      throw CommandFailure(exit: .notDone, text: "can't read --machine: \(error)")
     }
     return try source.split { isFile ? $0.isNewline : $0 == "," }.compactMap { line in
       let bare = line.split(separator: "#", omittingEmptySubsequences: false).first ?? ""

@@ -23,7 +23,7 @@ struct TraceOptions: ParsableArguments {
   var hours = 24.0
   @Option(help: "How often an average worker is used in an hour, in a generated trace.")
   var usesPerHour = 2.0
-  @Option(help: "What is left to chance, comes from this number.")
+  @Option(help: "Random seed.")
   var seed: UInt64 = 1
   @Option(help: "What is a worker in Azure's data: an app or a function.")
   var unit = TraceLoader.Unit.app

@@ -28,6 +28,8 @@ struct ImportCommand: ParsableCommand {
     completion: .file(extensions: ["yaml", "yml"]))
   var output: String?
   @Flag(help: "Replace the file of --output where it exists.") var force = false
+  @Flag(help: "Print the outcome as JSON, with the text unless --output is given (docs/json.md).")
+  var json = false
   @Argument(help: ArgumentHelp("The file.", valueName: "file"), completion: .file())
   var file: String
 
@@ -45,26 +47,41 @@ struct ImportCommand: ParsableCommand {
     if let output, !force, !isAbsent(output) {
       throw CommandFailure(
         exit: .cannotCreate,
-        text: "\(escaped(output)) exists already, nothing is written: give --force to replace it")
+        text: "nothing written: \(escaped(output)) already exists; use --force to replace it")
     }
     let result = convert(text)
-    PolicyCheck.complain(result.diagnostics)
+    if !json { PolicyCheck.complain(result.diagnostics) }
     guard let imported = result.value else {
+      if json {
+        try Output.json(
+          ImportReport(
+            code: "not_imported", diagnostics: result.diagnostics.map { DiagnosticReport($0) }))
+      }
       throw CommandFailure(
-        exit: .badConfiguration, text: "\(escaped(file)) isn't imported: fix the errors above")
+        exit: .badConfiguration, text: "\(escaped(file)) was not imported: fix the errors above")
     }
     if let output {
       // Beside its name, and renamed: an earlier file stays whole if this fails.
       try PictureFile(output).write(imported.text)
-    } else {
+    } else if !json {
       try Output.write(imported.text)
+    }
+    let errors = errors(of: imported.text)
+    if json {
+      return try Output.json(
+        ImportReport(
+          code: "imported", configuration: output == nil ? imported.text : nil, output: output,
+          workers: imported.workers, notes: imported.notes,
+          diagnostics: (result.diagnostics + errors).map { DiagnosticReport($0) }))
     }
     if imported.notes > 0 {
       Output.standardError(
         "\(counted(imported.workers, "worker")); \(counted(imported.notes, "note")) on what is "
           + "different, in the comments\n")
     }
-    tellErrors(of: imported.text)
+    guard !errors.isEmpty else { return }
+    Output.standardError("Errors to fix before it can be imported:\n")
+    PolicyCheck.complain(errors)
   }
 
   private func convert(_ text: String) -> ParseResult<Imported> {
@@ -91,13 +108,11 @@ struct ImportCommand: ParsableCommand {
   }
 
   /// What `policy check` will say: a variable that isn't set here, a file that isn't there.
-  private func tellErrors(of text: String) {
+  private func errors(of text: String) -> [Diagnostic] {
     let check = PolicyCheck.ofThisProcess()
-    let result = ConfigurationFile.parse(
+    return ConfigurationFile.parse(
       text: text, file: "\(directory)/dormouse.yaml", library: check.library,
-      environment: check.environment)
-    guard !result.errors.isEmpty else { return }
-    Output.standardError("Before this is a configuration, fix:\n")
-    PolicyCheck.complain(result.errors)
+      environment: check.environment
+    ).errors
   }
 }

@@ -9,13 +9,21 @@ struct PolicyCheck {
   var library: PolicyLibrary
   /// What a configuration's `${VAR}` is expanded from.
   var environment: [String: String]
-  /// Over all that was told of.
+  /// Of all files.
   private(set) var errors = 0
   private(set) var warnings = 0
+  /// Nothing is printed on the way.
+  var json = false
+  private var files: [PolicyCheckReport.File] = []
+  private var diagnostics: [DiagnosticReport] = []
 
   init(library: PolicyLibrary, environment: [String: String]) {
     self.library = library
     self.environment = environment
+  }
+
+  var report: PolicyCheckReport {
+    PolicyCheckReport(errors: errors, warnings: warnings, files: files, diagnostics: diagnostics)
   }
 
   static func ofThisProcess() -> PolicyCheck {
@@ -25,47 +33,62 @@ struct PolicyCheck {
   }
 
   /// Diagnostics to standard error, and `NAME: ok` to standard output.
-  mutating func tell(_ nameOrPath: String) throws {
-    if isDirectory(nameOrPath), !isConfiguration(nameOrPath) { return try tellAll(in: nameOrPath) }
-    let (diagnostics, detail) = examine(nameOrPath)
-    Self.complain(diagnostics)
+  mutating func report(_ nameOrPath: String) throws {
+    if isDirectory(nameOrPath), !isConfiguration(nameOrPath) {
+      return try reportAll(in: nameOrPath)
+    }
+    let (diagnostics, file) = examine(nameOrPath)
     let warnings = diagnostics.filter { $0.severity == .warning }.count
     self.warnings += warnings
     errors += diagnostics.count - warnings
-    guard let detail else { return }
+    if json {
+      files.append(file)
+      self.diagnostics += diagnostics.map { DiagnosticReport($0) }
+      return
+    }
+    Self.complain(diagnostics)
+    guard file.code == "valid" else { return }
+    let detail = file.workers.map { ": \(counted($0, "worker")), policy \(file.policy ?? "")" }
     let noted = warnings == 0 ? "" : " (\(counted(warnings, "warning")))"
-    try Output.line("\(escaped(nameOrPath)): ok\(detail)\(noted)")
+    try Output.line("\(escaped(nameOrPath)): ok\(detail ?? "")\(noted)")
   }
 
   /// A directory of policies.
-  private mutating func tellAll(in directory: String) throws {
+  private mutating func reportAll(in directory: String) throws {
     let names = PolicyLibrary(directories: [directory]).fileNames
     guard !names.isEmpty else {
       errors += 1
-      return Output.standardError(
-        "\(escaped(directory)): error: there is neither a dormouse.yaml nor a policy in it\n")
+      let text = "there is neither a dormouse.yaml nor a policy in it"
+      if !json { return Output.standardError("\(escaped(directory)): error: \(text)\n") }
+      files.append(.init(file: directory, code: "invalid"))
+      return diagnostics.append(
+        DiagnosticReport(
+          code: "error", text: text, file: directory, line: nil, column: nil, suggestion: nil))
     }
-    for name in names { try tell("\(directory)/\(name).yaml") }
+    for name in names { try report("\(directory)/\(name).yaml") }
   }
 
   /// How many there were, as compilers end, where there was an error.
-  func tellTotals() {
+  func printTotals() {
     guard errors > 0 else { return }
     let rest = warnings > 0 ? " and \(counted(warnings, "warning"))" : ""
     Output.standardError("\(counted(errors, "error"))\(rest)\n")
   }
 
-  /// Everything there is to say, and what to add to `ok`; nil with errors.
-  private func examine(_ nameOrPath: String) -> ([Diagnostic], String?) {
+  /// Everything there is to say, and what came of it.
+  private func examine(_ nameOrPath: String) -> ([Diagnostic], PolicyCheckReport.File) {
+    func file(_ isValid: Bool) -> PolicyCheckReport.File {
+      PolicyCheckReport.File(file: nameOrPath, code: isValid ? "valid" : "invalid")
+    }
     guard isConfiguration(nameOrPath) else {
       let result = policy(nameOrPath)
-      return (result.diagnostics, result.value.map { _ in "" })
+      return (result.diagnostics, file(result.value != nil))
     }
     let result = configuration(nameOrPath)
-    let detail = result.value.map { value in
-      ": \(counted(value.workers.count, "worker")), policy \(value.policy.name)"
-    }
-    return (result.diagnostics, detail)
+    var found = file(result.value != nil)
+    found.workers = result.value?.workers.count
+    found.policy = result.value?.policy.name
+    return (result.diagnostics, found)
   }
 
   func isConfiguration(_ nameOrPath: String) -> Bool {
@@ -106,6 +129,15 @@ struct PolicyCheck {
     let code = diagnostic.severity == .error ? "31" : "33"
     return "\(text[..<range.lowerBound]): \u{1B}[1;\(code)m\(word)\u{1B}[0m "
       + text[range.upperBound...]
+  }
+}
+
+extension DiagnosticReport {
+  init(_ diagnostic: Diagnostic) {
+    self.init(
+      code: diagnostic.severity.rawValue, text: diagnostic.message, file: diagnostic.file,
+      line: diagnostic.position?.line, column: diagnostic.position?.column,
+      suggestion: diagnostic.suggestion)
   }
 }
 

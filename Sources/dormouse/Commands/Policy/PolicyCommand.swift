@@ -18,6 +18,7 @@ struct PolicyCommand: ParsableCommand {
         an error; warnings alone are no reason.
         """)
 
+    @Flag(help: "As JSON, with what is wrong (docs/json.md).") var json = false
     @Argument(
       help: ArgumentHelp(
         "Policies, configurations, or directories of either. Default: the daemon's configuration.",
@@ -26,10 +27,11 @@ struct PolicyCommand: ParsableCommand {
 
     func run() throws {
       var check = PolicyCheck.ofThisProcess()
+      check.json = json
       let subjects =
         policies.isEmpty ? [try PolicySubject.defaultConfiguration()] : policies
-      for subject in subjects { try check.tell(subject) }
-      check.tellTotals()
+      for subject in subjects { try check.report(subject) }
+      if json { try Output.json(check.report) } else { check.printTotals() }
       if check.errors > 0 { throw ExitCode(CommandExit.badConfiguration.rawValue) }
     }
   }

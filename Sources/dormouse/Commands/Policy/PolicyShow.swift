@@ -9,11 +9,11 @@ struct PolicyShowCommand: ParsableCommand {
     abstract: "Show a policy with all of its values.",
     discussion: """
       Without --effective or --json the output is a policy file. Of a configuration, the policy is \
-      the one in force: overrides applied, the worker's too.
+      the one in effect: overrides applied, the worker's too.
 
       With --effective or --json, and without a name, the running daemon is asked which values it \
       applies now. That includes what no file says: idle times that it has raised for a worker \
-      (`learned`), shadow mode that was asked for (`request`), and the daemon's environment. Where \
+      (`learned`), shadow mode set by a request (`request`), and the daemon's environment. Where \
       no daemon runs, the values are those of the files, and standard error says so.
       """)
 

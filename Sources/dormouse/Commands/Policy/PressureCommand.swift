@@ -14,18 +14,18 @@ struct PressureSetCommand: ParsableCommand {
     commandName: "set", abstract: "Set the pressure level for a while, or end that.",
     discussion: """
       The level is at least this one until the time is over, whatever is measured, and the policy's \
-      ladder is climbed as ever: workers are warned, hibernated and, where the level's rungs say so, \
+      ladder is climbed: workers are warned, hibernated and, where the level's rungs say so, \
       terminated one after the other for as long as it lasts. Where a worker could be terminated, the \
       command lists these workers and asks first; where standard input is no terminal it refuses \
-      instead. --yes goes on without asking; --dry-run only lists them; in \
-      shadow mode nothing more than telling is done. Then, or with `auto`, it falls to what is \
+      instead. --yes continues without asking; --dry-run only lists them; in \
+      shadow mode decisions are only logged. Then, or with `auto`, it falls to what is \
       measured, after the policy's pressure.clear_after. `dormouse warn --all` only warns.
       """)
   @OptionGroup var connection: ConnectionOptions
   @Argument(help: "warning, urgent, critical, or auto: as measured again.") var level: Level
   @Option(name: .customLong("for"), help: ArgumentHelp("For how long.", valueName: "time"))
   var time = "30s"
-  @Flag(help: "Only tell what would happen.") var dryRun = false
+  @Flag(help: "Only show what would happen.") var dryRun = false
   @Flag(name: .shortAndLong, help: "Don't ask, although workers may be terminated.")
   var yes = false
 
@@ -43,7 +43,7 @@ struct PressureSetCommand: ParsableCommand {
     let id = try daemon.client.send(
       .setPressure, level: level.rawValue, seconds: level == .auto ? nil : seconds)
     let response = try daemon.wait(for: id, what: "pressure set")
-    try daemon.tell(response, of: "pressure_set", json: json)
+    try daemon.report(response, of: "pressure_set", json: json)
   }
 
   /// Terminating is the one thing here that can't be undone.
@@ -57,14 +57,15 @@ struct PressureSetCommand: ParsableCommand {
       throw CommandFailure(
         exit: .usage,
         text:
-          "at \(level.rawValue) these workers may be terminated, in this order: \(list); nothing is "
-          + "changed: give --yes to go on, or --dry-run to see the whole order")
+          "nothing changed: at \(level.rawValue) these workers may be terminated, in this order: "
+          + "\(list); use --yes to continue, or --dry-run to see the whole order")
     }
     Output.standardError(
-      "At \(level.rawValue) these workers may be terminated, in this order: \(list)\nGo on? [y/N] ")
+      "At \(level.rawValue) these workers may be terminated, in this order: \(list)\nContinue? [y/N] "
+    )
     let answer = readLine(strippingNewline: true)?.lowercased()
     guard answer == "y" || answer == "yes" else {
-      throw CommandFailure(exit: .notDone, text: "nothing is changed")
+      throw CommandFailure(exit: .notDone, text: "nothing changed")
     }
   }
 
@@ -75,7 +76,7 @@ struct PressureSetCommand: ParsableCommand {
     case .success:
       throw CommandFailure(
         exit: .usage,
-        text: "--for must be more than nothing, and 24h at most, not `\(escaped(time))`")
+        text: "--for must be more than 0 and at most 24h, not `\(escaped(time))`")
     case .failure(let problem):
       throw CommandFailure(exit: .usage, text: escaped("--for \(problem)"))
     }
@@ -84,23 +85,23 @@ struct PressureSetCommand: ParsableCommand {
   private func forecast(_ seconds: Double, _ daemon: inout DaemonConnection) throws {
     let now = try daemon.ask(.status).daemon?.pressure ?? "unknown"
     if level == .auto {
-      return try tell(plan: "the pressure would be as measured (it is \(escaped(now)))")
+      return try report(plan: "memory pressure would be as measured (now: \(escaped(now)))")
     }
     guard let ranking = try daemon.ask(.explain).ranking else {
       throw CommandFailure.noReport(of: "the order")
     }
     let until = "at least \(level.rawValue) for \(durationText(seconds))"
-    let text = "the pressure would be \(until) (it is \(escaped(now)))"
-    if json { return try tell(plan: text, ranking) }
+    let text = "memory pressure would be \(until) (now: \(escaped(now)))"
+    if json { return try report(plan: text, ranking) }
     var lines = [text]
     lines += Self.order("hibernated", ranking.hibernation, at: level)
     lines += Self.order("terminated", ranking.termination, at: level)
-    if lines.count == 1 { lines.append("nobody would be hibernated or terminated") }
+    if lines.count == 1 { lines.append("no worker would be hibernated or terminated") }
     try Output.line(lines.joined(separator: "\n"))
   }
 
   /// Of `--dry-run`.
-  private func tell(plan text: String, _ ranking: RankingReport? = nil) throws {
+  private func report(plan text: String, _ ranking: RankingReport? = nil) throws {
     guard json else { return try Output.line(text) }
     func plans(_ places: [RankingReport.Place], _ what: String) -> [OutcomeReport.Worker] {
       Self.affected(places, at: level).map {

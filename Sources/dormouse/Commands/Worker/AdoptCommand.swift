@@ -15,7 +15,7 @@ struct AdoptCommand: ParsableCommand {
       """)
 
   @OptionGroup var connection: ConnectionOptions
-  @Argument(help: "What it shall be called.") var name: String
+  @Argument(help: "The worker's name.") var name: String
   @Option(help: "A running process.") var pid: Int32?
   @Option(help: "A unit of systemd, such as redis.service.") var unit: String?
   @Option(
@@ -45,7 +45,7 @@ struct AdoptCommand: ParsableCommand {
     var daemon = try connection.connect()
     let adoption = AdoptionSpecification(
       pid: pid, cgroup: cgroup ?? unit, importance: importance, mayBeTerminated: mayTerminate)
-    try daemon.tell(
+    try daemon.report(
       daemon.request(.adopt, worker: name, adoption: adoption), of: "adopt", worker: name,
       json: json)
   }

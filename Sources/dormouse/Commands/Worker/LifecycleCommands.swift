@@ -48,12 +48,12 @@ struct StopCommand: ParsableCommand {
     guard keepWorkers else { return try selection.check() }
     if selection.all || !selection.names.isEmpty {
       throw ValidationError(
-        "--keep-workers ends the daemon and leaves every worker alone: use it without names. To stop "
-          + "some, leave it out; to hand over one that was adopted, use `dormouse release`.")
+        "--keep-workers ends the daemon and keeps all workers: use it without names. To stop "
+          + "some, leave it out; to release an adopted worker, use `dormouse release`.")
     }
     if selection.dryRun {
       throw ValidationError(
-        "--keep-workers stops no worker: there is nothing for --dry-run to tell.")
+        "--keep-workers stops no worker: --dry-run has nothing to show.")
     }
   }
 
@@ -61,7 +61,7 @@ struct StopCommand: ParsableCommand {
     var daemon = try connection.connect()
     let json = selection.json
     if keepWorkers {
-      return try daemon.tell(daemon.request(.leave), of: "stop", json: json)
+      return try daemon.report(daemon.request(.leave), of: "stop", json: json)
     }
     try daemon.apply("stop", to: selection, .stop) { daemon, names in
       try daemon.attempt(.stop, to: names, quietly: json)

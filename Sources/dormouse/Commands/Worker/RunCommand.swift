@@ -43,7 +43,7 @@ struct RunCommand: ParsableCommand {
   func run() throws {
     let launch = try specification()
     var daemon = try connection.connect()
-    try daemon.tell(
+    try daemon.report(
       daemon.request(.run, worker: name, launch: launch), of: "run", worker: name, json: json)
   }
 

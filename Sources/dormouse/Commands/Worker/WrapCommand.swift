@@ -5,6 +5,7 @@ import Glibc
 import Linux
 import Policy
 import PolicyFile
+import Wrap
 
 struct WrapCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
@@ -43,7 +44,7 @@ struct WrapCommand: ParsableCommand {
   var policy: String?
   @Option(
     help: ArgumentHelp(
-      "Tell every step in this file. Otherwise only failures are told, on standard error.",
+      "Log every step in this file. Otherwise only failures are logged, on standard error.",
       valueName: "file"), completion: .file())
   var log: String?
   @Option(
@@ -76,8 +77,7 @@ struct WrapCommand: ParsableCommand {
     if isatty(STDIN_FILENO) == 1 {
       execute(
         path, inheritance,
-        because: "standard input is a terminal, and only what talks through pipes or sockets can "
-          + "be woken")
+        because: "standard input is a terminal; only input from pipes or sockets can wake it")
     }
     let paths = DefaultPaths.ofThisProcess()
     let end = WrapComposition.run(
@@ -149,7 +149,7 @@ struct WrapCommand: ParsableCommand {
 
   /// As if `dormouse wrap --` had not been there.
   private func execute(_ path: String, _ inheritance: Inheritance, because why: String) -> Never {
-    Output.complain("\(escaped(path)) isn't put to sleep: \(escaped(why))")
+    Output.complain("\(escaped(path)) runs without sleep: \(escaped(why))")
     let failure = inheritance.execute(path)
     Output.complain("can't start \(escaped(path)): \(String(cString: strerror(failure)))")
     WrapEnd.notStarted("").perform()

@@ -1,0 +1,123 @@
+#define _GNU_SOURCE
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "clinux_threads.h"
+
+struct thread {
+  pthread_t id;
+  char *mapping;
+  size_t length;
+  void (*body)(void *);
+  void *argument;
+};
+
+// The thread that has ended last, and hasn't been waited for.
+static struct thread *_Atomic ended;
+
+static void let_go(struct thread *thread) {
+  if (!thread) return;
+  // It has done all but its last instructions.
+  pthread_join(thread->id, NULL);
+  munmap(thread->mapping, thread->length);
+  free(thread);
+}
+
+static void *run(void *argument) {
+  struct thread *self = argument;
+  self->id = pthread_self();
+  self->body(self->argument);
+  // A thread can't unmap the stack on which it runs: the next one does.
+  let_go(atomic_exchange(&ended, self));
+  return NULL;
+}
+
+static int create(struct thread *thread, size_t guard) {
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  int error = pthread_attr_setstack(&attributes, thread->mapping + guard, thread->length - guard);
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  pthread_t id;
+  if (!error) error = pthread_create(&id, &attributes, run, thread);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  pthread_attr_destroy(&attributes);
+  return error;
+}
+
+int clinux_start_thread(void (*body)(void *), void *argument, size_t stack_size) {
+  let_go(atomic_exchange(&ended, NULL));
+  size_t guard = (size_t)sysconf(_SC_PAGESIZE);
+  struct thread *thread = malloc(sizeof *thread);
+  if (!thread) return -ENOMEM;
+  *thread = (struct thread){.length = guard + stack_size, .body = body, .argument = argument};
+  thread->mapping = mmap(NULL, thread->length, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_NORESERVE, -1, 0);
+  int error = thread->mapping == MAP_FAILED ? errno : 0;
+  if (!error && mprotect(thread->mapping, guard, PROT_NONE)) error = errno;
+  if (!error) error = create(thread, guard);
+  if (!error) return 0;
+  if (thread->mapping != MAP_FAILED) munmap(thread->mapping, thread->length);
+  free(thread);
+  return -error;
+}
+
+void clinux_release_unused_stack(void) {
+  pthread_attr_t attributes;
+  if (pthread_getattr_np(pthread_self(), &attributes)) return;
+  void *lowest;
+  size_t size;
+  int error = pthread_attr_getstack(&attributes, &lowest, &size);
+  pthread_attr_destroy(&attributes);
+  if (error) return;
+  uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+  uintptr_t start = ((uintptr_t)lowest + page - 1) & ~(page - 1);
+  // Two pages for this function's own frame, and for the call.
+  uintptr_t end = ((uintptr_t)__builtin_frame_address(0) & ~(page - 1)) - 2 * page;
+  // The first thread's stack isn't mapped to its limit: ENOMEM then, after what is mapped.
+  if (start < end) madvise((void *)start, end - start, MADV_DONTNEED);
+}
+
+static int64_t protect(uintptr_t start, uint64_t length) {
+  uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+  uintptr_t first = (start + page - 1) & ~(page - 1), end = (start + length) & ~(page - 1);
+  if (first >= end || mprotect((void *)first, end - first, PROT_READ)) return 0;
+  return (int64_t)(end - first);
+}
+
+int64_t clinux_protect_constants(void) {
+  int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+  if (file < 0) return 0;
+  int64_t sum = 0;
+  ElfW(Ehdr) header;
+  ElfW(Shdr) names, section;
+  uintptr_t headers = getauxval(AT_PHDR);
+  if (pread(file, &header, sizeof header, 0) == sizeof header && !memcmp(header.e_ident, ELFMAG, SELFMAG) &&
+      header.e_shentsize == sizeof section && headers > header.e_phoff &&
+      pread(file, &names, sizeof names, (off_t)(header.e_shoff + header.e_shstrndx * sizeof names)) == sizeof names) {
+    // Where the executable lies, if it may lie anywhere.
+    uintptr_t base = header.e_type == ET_DYN ? headers - header.e_phoff : 0;
+    for (int i = 1; i < header.e_shnum; i++) {
+      char name[sizeof ".rodata"] = "";
+      off_t offset = (off_t)(header.e_shoff + (uint64_t)i * sizeof section);
+      if (pread(file, &section, sizeof section, offset) != sizeof section) break;
+      if (section.sh_type != SHT_PROGBITS || !(section.sh_flags & SHF_WRITE)) continue;
+      if (pread(file, name, sizeof name, (off_t)(names.sh_offset + section.sh_name)) != sizeof name) continue;
+      if (!memcmp(name, ".rodata", sizeof name)) sum += protect(base + section.sh_addr, section.sh_size);
+    }
+  }
+  close(file);
+  return sum;
+}

@@ -1,0 +1,171 @@
+// What `--json` prints of verbs that have no report of the daemon's.
+
+/// `top --json`: one look.
+public struct TopFrame: Codable, Hashable, Sendable {
+  /// Wall clock, ISO 8601, UTC, with milliseconds.
+  public var time: String
+  public var daemon: DaemonReport?
+  /// The largest footprint first.
+  public var workers: [WorkerReport]
+
+  public init(time: String, daemon: DaemonReport?, workers: [WorkerReport]) {
+    self.time = time
+    self.daemon = daemon
+    self.workers = workers.sorted { ($1.footprint, $0.name) < ($0.footprint, $1.name) }
+  }
+}
+
+/// `logs --json`: one line of a worker's output.
+public struct LogLineReport: Codable, Hashable, Sendable {
+  public var worker: String
+  /// Without its end. Bytes that aren't UTF-8 are U+FFFD.
+  public var text: String
+  /// When it was read, ISO 8601, UTC, with milliseconds; nil: it was in the log before `logs` began.
+  public var time: String?
+  /// The line goes on in the next object.
+  public var isCut: Bool?
+
+  public init(worker: String, text: String, time: String? = nil, isCut: Bool? = nil) {
+    self.worker = worker
+    self.text = text
+    self.time = time
+    self.isCut = isCut
+  }
+}
+
+/// Cuts a worker's output into lines. One that doesn't end is cut at `most` bytes.
+public struct LogLineCutter: Sendable {
+  public static let most = 64 << 10
+
+  public struct Line: Hashable, Sendable {
+    public var text: String
+    public var isCut = false
+  }
+
+  private var rest: [UInt8] = []
+
+  public init() {}
+
+  /// The lines that have ended.
+  public mutating func lines(in bytes: [UInt8]) -> [Line] {
+    rest += bytes
+    var found: [Line] = []
+    var start = 0
+    while let end = rest[start...].firstIndex(of: UInt8(ascii: "\n")) {
+      found += Self.pieces(of: rest[start..<end])
+      start = end + 1
+    }
+    while rest.count - start > Self.most {
+      found.append(Line(text: Self.text(rest[start..<start + Self.most]), isCut: true))
+      start += Self.most
+    }
+    rest.removeFirst(start)
+    return found
+  }
+
+  /// What was left without an end.
+  public mutating func finish() -> [Line] {
+    defer { rest = [] }
+    return rest.isEmpty ? [] : Self.pieces(of: rest[...])
+  }
+
+  private static func pieces(of line: ArraySlice<UInt8>) -> [Line] {
+    var found: [Line] = []
+    var line = line.last == UInt8(ascii: "\r") ? line.dropLast() : line
+    while line.count > most {
+      found.append(Line(text: text(line.prefix(most)), isCut: true))
+      line = line.dropFirst(most)
+    }
+    return found + [Line(text: text(line))]
+  }
+
+  private static func text(_ bytes: ArraySlice<UInt8>) -> String {
+    String(decoding: bytes, as: UTF8.self)
+  }
+}
+
+/// What is wrong with a file, where, and how to fix it.
+public struct DiagnosticReport: Codable, Hashable, Sendable {
+  /// `error` or `warning`.
+  public var code: String
+  public var text: String
+  public var file: String
+  /// Both count from 1.
+  public var line: Int?
+  public var column: Int?
+  /// How to fix it.
+  public var suggestion: String?
+
+  public init(
+    code: String, text: String, file: String, line: Int?, column: Int?, suggestion: String?
+  ) {
+    self.code = code
+    self.text = text
+    self.file = file
+    self.line = line
+    self.column = column
+    self.suggestion = suggestion
+  }
+}
+
+/// `policy check --json`.
+public struct PolicyCheckReport: Codable, Hashable, Sendable {
+  /// `valid` or `invalid`.
+  public var code: String
+  public var errors: Int
+  public var warnings: Int
+  public var files: [File]
+  public var diagnostics: [DiagnosticReport]
+
+  public struct File: Codable, Hashable, Sendable {
+    /// As it was given: a name or a path.
+    public var file: String
+    /// `valid` or `invalid`.
+    public var code: String
+    /// Of a valid configuration.
+    public var workers: Int?
+    public var policy: String?
+
+    public init(file: String, code: String, workers: Int? = nil, policy: String? = nil) {
+      self.file = file
+      self.code = code
+      self.workers = workers
+      self.policy = policy
+    }
+  }
+
+  public init(errors: Int, warnings: Int, files: [File], diagnostics: [DiagnosticReport]) {
+    code = errors == 0 ? "valid" : "invalid"
+    self.errors = errors
+    self.warnings = warnings
+    self.files = files
+    self.diagnostics = diagnostics
+  }
+}
+
+/// `import --json`.
+public struct ImportReport: Codable, Hashable, Sendable {
+  /// `imported` or `not_imported`.
+  public var code: String
+  /// The text of the configuration, unless it went into a file.
+  public var configuration: String?
+  /// That file.
+  public var output: String?
+  public var workers: Int?
+  /// Comments in it on what couldn't be taken over as it was.
+  public var notes: Int?
+  /// Of the file that was imported, and of what came out.
+  public var diagnostics: [DiagnosticReport]
+
+  public init(
+    code: String, configuration: String? = nil, output: String? = nil, workers: Int? = nil,
+    notes: Int? = nil, diagnostics: [DiagnosticReport]
+  ) {
+    self.code = code
+    self.configuration = configuration
+    self.output = output
+    self.workers = workers
+    self.notes = notes
+    self.diagnostics = diagnostics
+  }
+}

@@ -1,0 +1,135 @@
+import CLinux
+import Control
+import Lifecycle
+import Linux
+import Policy
+import PolicyFile
+import Supervision
+
+/// The caller's program as the only worker (`DaemonRole.program`), and what runs in place of `Daemon.run`. Fewer of
+/// the daemon's parts begin: no journal, no earlier daemon's workers, no restarts, no schedules.
+package final class ProgramRun {
+  struct Parts {
+    let services: Services
+    let driver: EngineDriver
+    let workers: WorkerRegistry
+    let configuration: ConfigurationInForce
+    let declared: DeclaredWorkers
+    let requests: WorkerRequests
+    let senses: Senses
+    let pressure: PressureMonitor
+    let orphans: OrphanReaper
+    let status: StatusReporter
+    let ending: DaemonEnd
+    let control: ControlSocket
+    let cgroups: CgroupRoot?
+    let openControlSocket: () throws(StartError) -> Void
+  }
+
+  private let id: WorkerID
+  private let parts: Parts
+
+  init(_ id: WorkerID, _ parts: Parts) {
+    self.id = id
+    self.parts = parts
+  }
+
+  private var services: Services { parts.services }
+  private var unit: WorkerUnit? { parts.workers[id] }
+
+  // MARK: its life
+
+  /// Before anything is started.
+  package static func prepareProcess() {
+    clinux_keep_heap_small()
+    // Whatever loses its parent stays below us: so all of it is found without a look at all of /proc.
+    clinux_become_subreaper()
+    clinux_raise_descriptor_limit()
+    OwnProcess.useWorkersOOMScore()
+    clinux_stay_out_of_core_files()
+    OwnProcess.ignoreWriteSignals()
+  }
+
+  /// Starts the program.
+  package func begin() {
+    do throws(StartError) { try parts.openControlSocket() } catch {
+      log(.notice, "can't open a control socket: \(error)")
+    }
+    parts.pressure.follow(parts.driver.state.policy)
+    FillReports.follow(services.hibernation, loopReturn: services.loopReturn, log: services.log) {
+      [unowned self] in parts.senses.meter.measure($0)
+    }
+    parts.declared.introduceWorkers(parts.configuration.current.workers)
+    parts.requests.request(.start, id) { _ in }
+    parts.senses.sampling.sampleRegularly()
+  }
+
+  /// Until its end.
+  package func turn(until hasEnded: () -> Bool) {
+    do throws(SystemCallError) {
+      while !hasEnded(), !parts.ending.hasEnded {
+        try services.loop.turn(until: parts.driver.nextDeadline)
+        parts.driver.passDeadlines()
+      }
+    } catch { log(.error, "\(error)") }
+    services.records.drain()
+    services.disk.drain(within: .seconds(2))
+    parts.control.close()
+  }
+
+  /// At the end, also of one that never began.
+  package func clearAway() {
+    parts.cgroups?.remove()
+    services.log.drain()
+  }
+
+  // MARK: what is known of it
+
+  /// nil: the engine doesn't know it.
+  package var state: WorkerState? { parts.driver.state.state(of: id) }
+  package var footprint: ByteCount { parts.driver.state.footprint(of: id) }
+  /// nil: it has no process.
+  package var process: WorkerProcess? { unit?.process }
+  /// The root's number may be another process's by now.
+  package var isReaped: Bool { unit?.isReaped ?? true }
+  /// An operation on it is under way on another thread.
+  package var isBusy: Bool { unit?.isBusy == true }
+
+  /// The worker as of now, as `status` shows it.
+  package func report(then: @escaping (WorkerReport) -> Void) {
+    let request = ControlRequest(id: 0, verb: .status, worker: id.name)
+    parts.senses.scanner.withRecentScan(of: parts.workers.values) { [parts] scan in
+      if let report = parts.status.report(request, scan).workers?.first { then(report) }
+    }
+  }
+
+  // MARK: what is done with it
+
+  package func wake(_ reason: String) { parts.driver.send(.wakeNeeded(id, reason)) }
+
+  /// From now on it is looked at again as often as what runs is.
+  package func sampleAgain() { if let unit { parts.senses.sampling.sampleAnew(unit) } }
+
+  /// Children that have ended, traced ones and orphans.
+  package func reapChildren() {
+    services.hibernation.reapChildren()
+    parts.orphans.reapOrphans()
+  }
+
+  // MARK: what its wrapper may use
+
+  package var loop: any Timers & DescriptorWatches { services.loop }
+
+  private func log(_ priority: DaemonLog.Priority, _ text: String) { services.log(priority, text) }
+
+  /// The way to a socket may lead through a file system that doesn't answer. Calls back with nil where nothing
+  /// listens there.
+  package func connect(to path: String, then: @escaping (Descriptor?) -> Void) {
+    services.jobs.run(about: "daemon at \(path)", within: .seconds(5)) {
+      // None runs, mostly: that is no failure.
+      try? UnixSocket.connected(to: path, .stream)
+    } then: { outcome in
+      if case .done(let found) = outcome { then(found) } else { then(nil) }
+    }
+  }
+}

@@ -1,0 +1,139 @@
+import Control
+import Glibc
+import Linux
+import Supervision
+
+/// Tries what the machine allows the daemon, for `doctor`: not what it allows the caller's shell. A process that
+/// the daemon starts does that, so that the trials can't disturb the daemon, nor keep it waiting. Belongs to the
+/// loop's thread.
+final class SelfExamination {
+  typealias Outcome = Result<DoctorReport, ExaminationFailure>
+
+  private let look: SharedLook<Outcome>
+
+  /// - Parameter examine: on another thread.
+  init(
+    _ jobs: LoopJobs, within limit: Duration = .seconds(40),
+    examine: @escaping @Sendable () -> Outcome
+  ) {
+    look = SharedLook(jobs, about: "doctor", within: limit) { examine }
+  }
+
+  /// `then` is called once, on the loop, and never before this returns.
+  func examine(then: @escaping (Outcome) -> Void) {
+    look.ask { then($0 ?? .failure(.overdue)) }
+  }
+}
+
+/// Why a daemon doesn't know what it can do.
+enum ExaminationFailure: Error, Equatable, CustomStringConvertible {
+  case notStarted(String)
+  /// It didn't end in time.
+  case overdue
+  case unreadable(String)
+
+  var description: String {
+    switch self {
+    case .notStarted(let why): "the daemon can't start the process that examines it: \(why)"
+    case .overdue: "the examination didn't end in time; a later one may"
+    case .unreadable(let why): "the examination's report can't be read: \(why)"
+    }
+  }
+}
+
+/// A process that prints a `DoctorReport` as JSON: this program again, as the daemon's user, in its cgroup and
+/// with its rights.
+struct ExaminationProgram: Sendable {
+  let path: String
+  let arguments: [String]
+  let environment: [String: String]
+  var patience = Duration.seconds(30)
+
+  init(path: String, arguments: [String], environment: [String: String]) {
+    self.path = path
+    self.arguments = arguments
+    self.environment = environment
+  }
+
+  /// Of the daemon with these.
+  init(stateDirectory: String, socket: String) {
+    self.init(
+      // By this name also where the file has been replaced since.
+      path: "/proc/self/exe",
+      arguments: [
+        "dormouse", "doctor", "--shell", "--json", "--state-directory", stateDirectory,
+        "--socket", socket,
+      ], environment: ProcessEnvironment.current().variables)
+  }
+
+  /// More than any report has.
+  private static let most = 512 << 10
+
+  /// Waits; not on the loop's thread.
+  func run() -> SelfExamination.Outcome {
+    let deadline = Deadline(in: patience)
+    let output: Descriptor
+    let process: SpawnedProcess
+    do {
+      let (ours, theirs) = try Descriptor.socketPair(.stream)
+      output = ours
+      let null = try Descriptor.open("/dev/null", O_RDWR)
+      process = try spawn(
+        SpawnRequest(
+          path: path, arguments: arguments, environment: environment, directory: "/",
+          input: null.raw, output: theirs.raw, error: null.raw))
+    } catch { return .failure(.notStarted("\(error)")) }
+    // Also what it has started. It is reaped there, or with the orphans.
+    defer { ProcessRemover.shared.remove(process) }
+    do throws(SystemCallError) {
+      guard let bytes = try Self.read(output, until: deadline) else { return .failure(.overdue) }
+      return Self.report(in: bytes)
+    } catch { return .failure(.unreadable("\(error)")) }
+  }
+
+  /// All of it; nil: that took too long.
+  private static func read(
+    _ output: Descriptor, until deadline: Deadline
+  ) throws(SystemCallError) -> [UInt8]? {
+    var bytes: [UInt8] = []
+    while try pollDescriptor(output.raw, for: POLLIN, until: deadline) {
+      let part = try output.read(upTo: 65536)
+      if part.isEmpty || bytes.count > most { return bytes }
+      bytes += part
+    }
+    return nil
+  }
+
+  private static func report(in bytes: [UInt8]) -> SelfExamination.Outcome {
+    do throws(WireError) {
+      return .success(try WireCodec.decode(DoctorReport.self, from: bytes))
+    } catch { return .failure(.unreadable(error.description)) }
+  }
+}
+
+extension ControlResponse {
+  init(id: UInt64, _ outcome: Swift.Result<DaemonExamination, ExaminationFailure>) {
+    switch outcome {
+    case .success(let examination):
+      self.init(id: id, result: .done, text: examination.report.verdict.text)
+      doctor = examination
+    case .failure(let failure): self.init(id: id, result: .failed, text: failure.description)
+    }
+  }
+}
+
+extension DaemonContext {
+  /// - Parameters:
+  ///   - user: this process's effective user id.
+  ///   - cgroup: under which workers get theirs.
+  init(
+    user: UInt32, cgroup: String?, freezer: CodedText, hibernation: CodedText, hibernated: Int
+  ) {
+    // Without /proc there is little that works, and the checks say so.
+    let status = try? ProcessStatus.ofThisProcess()
+    self.init(
+      pid: status?.threadGroup ?? 0, user: user, cgroup: cgroup,
+      capabilities: status?.capabilityNames ?? [], freezer: freezer, hibernation: hibernation,
+      hibernated: hibernated)
+  }
+}

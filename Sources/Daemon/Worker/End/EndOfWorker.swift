@@ -1,0 +1,188 @@
+import Glibc
+import Hibernation
+import Lifecycle
+import Linux
+import Policy
+import Supervision
+
+/// What a worker's `WorkerEnding` gets of the daemon, for one root process.
+final class EndOfWorker: EndMechanics, EndHost {
+  private let worker: WorkerHandle
+  private let process: WorkerProcess
+  private unowned let ends: WorkerEnds
+
+  private static let patience = Duration.seconds(5)
+  private static let patienceForLog = Duration.seconds(1)
+
+  init(worker: WorkerHandle, process: WorkerProcess, ends: WorkerEnds) {
+    self.worker = worker
+    self.process = process
+    self.ends = ends
+  }
+
+  private var id: WorkerID { worker.id }
+  private var runtime: WorkerUnit? { worker.runtime }
+  private var parts: WorkerEnds.Parts { ends.parts }
+  private var services: Services { parts.services }
+
+  // MARK: mechanics
+
+  var hasGroup: Bool { process.cgroup != nil }
+
+  func ask(by signal: Int32) {
+    services.mechanics.submit(about: id.name, isUrgent: true, asking(by: signal))
+  }
+
+  private func asking(by signal: Int32) -> @Sendable () -> Void {
+    let (root, session, cgroup) = (process.identity, process.session, process.cgroup)
+    return {
+      // Its processes may be others by then. A tree that can't be read or signalled is killed when the grace is
+      // over.
+      _ = try? ProcessTree.discover(root: root, session: session, cgroup: cgroup).signalAll(signal)
+    }
+  }
+
+  func wake(askingBy signal: Int32?, then: @escaping (String?) -> Void) {
+    guard let target = runtime?.target() else { return }
+    let done = services.loopReturn.callback(then)
+    let ask = signal.map(asking)
+    services.mechanics.submit(about: id.name, isUrgent: true) {
+      ask?()
+      done(failureText { try target.wake() })
+    }
+  }
+
+  func kill(then: @escaping (String?) -> Void) {
+    let (name, killing, hibernation) = (id.name, process.killing, services.hibernation)
+    let done = services.loopReturn.callback(then)
+    services.killers.submit(about: name, isUrgent: hasGroup) {
+      let failure = failureText { try killing.perform(until: Deadline(in: Self.patience)) }
+      // Not before: what is let go of without its memory must be dying.
+      hibernation.forget(name)
+      done(failure)
+    }
+  }
+
+  func lookForWhatIsLeft(then: @escaping (WhatIsLeft) -> Void) {
+    parts.senses.scanner.withTree(of: process) { [process] tree in
+      // An empty tree has no process that could have children.
+      guard let pids = tree?.pids else { return then(.unknown) }
+      let root = process.identity.pid
+      then(WhatIsLeft(isEmpty: pids.isEmpty, others: pids.count { $0 != root }))
+    }
+  }
+
+  func clear(then: @escaping (Clearing) -> Void) {
+    let killing = process.killing
+    let strays = Strays(
+      root: process.identity, mark: parts.launchPlanner.mark(of: id),
+      notify: runtime?.conversation?.notifyPath)
+    let done = services.loopReturn.callback(then)
+    services.killers.submit(about: id.name, isUrgent: hasGroup) {
+      let deadline = Deadline(in: Self.patience)
+      let failure = failureText { try killing.perform(until: deadline) }
+      let found = killing.cgroup == nil ? strays.kill(until: deadline) : (killed: 0, failure: nil)
+      done(Clearing(strays: found.killed, failure: failure ?? found.failure))
+    }
+  }
+
+  func reap() -> ExitStatus {
+    // What can't be waited for isn't our child, and its status isn't known.
+    let exit = (try? process.reap()) ?? .unknown
+    guard let runtime else { return ExitStatus(exit) }
+    let status = parts.senses.kernelKills.status(exit, of: runtime)
+    if status == .outOfMemory { parts.senses.kernelKills.keepReport(ofKernelKill: runtime) }
+    return status
+  }
+
+  func removeGroup(then: @escaping (String?) -> Void) {
+    let cgroup = process.cgroup
+    let done = services.loopReturn.callback(then)
+    services.mechanics.submit(about: id.name) {
+      done(
+        cgroup.flatMap { group in
+          failureText { try group.remove(until: Deadline(in: Self.patience)) }
+        })
+    }
+  }
+
+  func readLastWords(then: @escaping (String?) -> Void) {
+    guard let words = process.lastWordsReader else { return then(nil) }
+    services.jobs.run(about: "log of \(id)", within: Self.patienceForLog) {
+      words.read()
+    } then: { outcome in
+      if case .done(let text) = outcome { then(text) } else { then(nil) }
+    }
+  }
+
+  // MARK: host
+
+  var stopSignal: Int32 { runtime?.configuration.stopSignal ?? SIGTERM }
+  var isMemoryUnverified: Bool { runtime?.sleep?.isMemoryUnverified == true }
+  var isActedOn: Bool { runtime?.sleep?.isActing == true }
+  var isTerminating: Bool { worker.state == .terminating }
+  var isExternal: Bool { runtime?.external != nil }
+  var isUnexpected: Bool { parts.requests.isAlive(id) && !isTerminating }
+
+  func stopListening() { runtime?.wakeWatch?.stop() }
+
+  func willBeAsked() { runtime?.conversation?.offers.dropFound() }
+
+  func announceEnd(then ask: @escaping () -> Void) -> Bool {
+    guard let runtime, let conversation = runtime.conversation else { return false }
+    let grace = runtime.configuration.policy.terminate.grace
+    return conversation.lifecycle.willTerminate(within: grace, then: ask)
+  }
+
+  func rootHasEnded() {
+    guard let runtime else { return }
+    runtime.wakeWatch?.stop()
+    if runtime.configuration.fdstore > 0 {
+      runtime.conversation?.receiveNotifications(limit: 64)
+    }
+    runtime.traffic = nil
+    if let token = runtime.exitWatch {
+      services.loop.unwatch(process.pidfd, token)
+      runtime.exitWatch = nil
+    }
+  }
+
+  func externalRootHasEnded() {
+    guard let runtime else { return }
+    parts.externalRootHasEnded(runtime)
+    // Another process stands for the worker now, and that has an end of its own.
+    if runtime.process != nil { runtime.ending = nil }
+  }
+
+  func isReaped(_ status: ExitStatus, leavingBehind others: Int) {
+    parts.restarts.record(leftBehind: others, by: id)
+    services.hibernation.forget(id.name)
+  }
+
+  func isGone(_ status: ExitStatus, lastWords: String?) {
+    guard let runtime, parts.workers[id] === runtime else { return }
+    parts.restarts.record(
+      footprint: parts.driver.state.footprint(of: id), lastWords: lastWords, of: id)
+    ends.clearAway(runtime)
+    services.records.remove(id.name)
+    parts.program?.hasEnded(status)
+    worker.send(.exited(id, status))
+    parts.listening.offer(runtime)
+    // No longer declared: it was only waited for.
+    if worker.state == nil { parts.supervision.removeWorker(id) }
+    if !runtime.isDeclared { parts.endedRuns.forgetOldRuns(after: id) }
+  }
+
+  func log(_ priority: DaemonLog.Priority, _ text: String) { worker.log(priority, text) }
+}
+
+extension ExitStatus {
+  init(_ exit: WorkerExit) {
+    self =
+      switch exit {
+      case .exited(let code): .exited(code)
+      case .signaled(let signal): .signaled(signal)
+      case .unknown: .unknown
+      }
+  }
+}

@@ -1,0 +1,66 @@
+import Glibc
+import Linux
+import Supervision
+
+/// A process that starts a session of its own and loses its parent (a daemon of the old kind) leaves
+/// its worker's tree, where no cgroup holds it. It becomes our child, since we are its subreaper, and
+/// what the worker was launched with is still in its environment.
+struct Strays: Sendable {
+  /// Which has ended.
+  let root: ProcessIdentity
+  private let entries: Set<String>
+
+  /// - Parameters:
+  ///   - mark: the worker's DORMOUSE_RUN.
+  ///   - notify: its NOTIFY_SOCKET: an earlier version's daemon started workers without a mark.
+  init(root: ProcessIdentity, mark: String, notify: String?) {
+    self.root = root
+    var entries: Set = ["\(LaunchPlan.markVariable)=\(mark)"]
+    if let notify { entries.insert("NOTIFY_SOCKET=\(notify)") }
+    self.entries = entries
+  }
+
+  /// Ends them; how many there were. Not found is who has changed its environment as well. Not for the
+  /// event loop: what reads a process's environment waits for that process's memory.
+  func kill(until deadline: Deadline) -> (killed: Int, failure: String?) {
+    var killed: Set<ProcessIdentity> = []
+    var failure: String?
+    // Whoever lost its parent to the last round is our child in this one.
+    while true {
+      let new = children().filter {
+        $0.startTime >= root.startTime && !killed.contains($0.identity) && $0.identity != root
+          && holdsMark($0.pid)
+      }
+      if new.isEmpty { return (killed.count, failure) }
+      if deadline.hasPassed {
+        return (killed.count, "new processes start faster than they are killed")
+      }
+      for stat in new {
+        killed.insert(stat.identity)
+        do throws(SystemCallError) {
+          // It may have ended meanwhile, and have passed on what it was at.
+          let session = stat.session == getsid(0) ? nil : stat.session
+          try ProcessTree.killAll(root: stat.identity, session: session, until: deadline)
+        } catch { failure = "\(error)" }
+      }
+    }
+  }
+
+  private func children() -> [ProcessStat] {
+    // A kernel without CONFIG_PROC_CHILDREN has no such file.
+    let words = (try? readText("/proc/self/task/\(getpid())/children")) ?? ""
+    return words.split(separator: " ").compactMap { word in
+      // It has ended.
+      guard let stat = Int32(word).flatMap({ try? ProcessStat.read($0) }), !stat.isEnded else {
+        return nil
+      }
+      return stat
+    }
+  }
+
+  private func holdsMark(_ pid: Int32) -> Bool {
+    // What can't be read carries no mark.
+    let text = (try? readText("/proc/\(pid)/environ")) ?? ""
+    return text.split(separator: "\0").contains { entries.contains(String($0)) }
+  }
+}

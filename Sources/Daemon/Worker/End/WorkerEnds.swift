@@ -1,0 +1,78 @@
+import Lifecycle
+import Linux
+
+/// Ends workers: hands each request, and the end of each root process, to the run's `WorkerEnding`. Belongs to the
+/// loop's thread.
+final class WorkerEnds {
+  struct Parts {
+    let services: Services
+    let driver: EngineDriver
+    let workers: WorkerRegistry
+    let requests: WorkerRequests
+    let senses: Senses
+    let snapshots: SnapshotKeeper
+    let launchPlanner: LaunchPlanner
+    let restarts: RestartSupervisor
+    let listening: ListeningSockets
+    let supervision: WorkerSupervision
+    let endedRuns: EndedRuns
+    /// nil: workers are what the configuration says.
+    let program: (any CallersProgram)?
+    /// Another process of an external worker may stand for it from now on.
+    let externalRootHasEnded: (WorkerUnit) -> Void
+  }
+
+  let parts: Parts
+  private let closing: RunClosing
+
+  init(_ parts: Parts) {
+    self.parts = parts
+    closing = RunClosing(
+      parts.services.loop, RunClosingOfDaemon(parts.snapshots, parts.senses.imageRemover))
+  }
+
+  /// - Parameter signal: instead of its `stop_signal`.
+  func terminate(_ id: WorkerID, by signal: Int32? = nil) {
+    ending(of: parts.workers[id])?.terminate(by: signal)
+  }
+
+  func kill(_ id: WorkerID) { ending(of: parts.workers[id])?.kill() }
+
+  /// Its root process has ended, or something that its end has to wait for.
+  func rootHasEnded(_ runtime: WorkerUnit) { ending(of: runtime)?.rootHasEnded() }
+
+  /// nil: it has no process.
+  private func ending(of runtime: WorkerUnit?) -> WorkerEnding? {
+    guard let runtime, let process = runtime.process else { return nil }
+    if let ending = runtime.ending { return ending }
+    let services = parts.services
+    let worker = WorkerHandle(runtime: runtime, driver: parts.driver, log: services.log)
+    let adapter = EndOfWorker(worker: worker, process: process, ends: self)
+    let ending = WorkerEnding(timers: services.loop, mechanics: adapter, host: adapter)
+    runtime.ending = ending
+    return ending
+  }
+
+  /// Nothing of a worker's run stays: sockets, watches, image, process.
+  func clearAway(_ runtime: WorkerUnit) {
+    let before = runtime.profile
+    closing.close(runtime)
+    if runtime.profile != before { parts.driver.send(runtime.channelsChanged) }
+  }
+}
+
+/// What `RunClosing` gets of the daemon.
+private final class RunClosingOfDaemon: RunClosingHost {
+  private let snapshots: SnapshotKeeper
+  private let images: ImageRemover
+
+  init(_ snapshots: SnapshotKeeper, _ images: ImageRemover) {
+    self.snapshots = snapshots
+    self.images = images
+  }
+
+  func removeFiles(of runtime: WorkerUnit) {
+    snapshots.remove(runtime.id.name)
+    images.removeImages(of: runtime)
+  }
+}

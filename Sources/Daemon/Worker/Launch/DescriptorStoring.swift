@@ -1,0 +1,96 @@
+import Lifecycle
+import Policy
+import Supervision
+
+/// What `DescriptorStoring` needs of its worker.
+protocol StoringHost: AnyObject {
+  /// `fdstore`, as it is now.
+  var limit: Int { get }
+  /// It doesn't run, and isn't being started.
+  var isDown: Bool { get }
+  func log(_ priority: DaemonLog.Priority, _ text: String)
+}
+
+/// `fdstore:`, the file descriptor store of sd_notify(3), of one worker. What a worker has stored outlives its
+/// runs, and is handed to the next one behind the sockets of `listen`. It doesn't outlive the daemon. Belongs to
+/// the loop's thread.
+final class DescriptorStoring {
+  /// From the operator's stop to the removal: `dormouse restart` stops and starts again.
+  static let patience = Duration.seconds(10)
+
+  private let timers: any Timers
+  private let host: any StoringHost
+  /// The store's other thread calls what this returns; its argument is then called on the loop.
+  private let returning: (@escaping (UInt64) -> Void) -> @Sendable (UInt64) -> Void
+  private var store: DescriptorStore?
+  /// It has been said that this run's store is full, and that it can't take everything.
+  private var hasComplained = (noRoom: false, unsafe: false)
+
+  init(
+    _ timers: any Timers, _ host: any StoringHost,
+    returning: @escaping (@escaping (UInt64) -> Void) -> @Sendable (UInt64) -> Void
+  ) {
+    self.timers = timers
+    self.host = host
+    self.returning = returning
+  }
+
+  /// The worker has asked for it.
+  func keep(_ request: StoreRequest) {
+    switch request {
+    case .remove(let name): store?.remove(name: name)
+    case .store(let descriptors, let name, let isPolled):
+      let store = store ?? makeStore()
+      self.store = store
+      report(store.add(descriptors, name: name, isPolled: isPolled, limit: host.limit), name)
+    }
+  }
+
+  /// For the next run. The limit may have been lowered since.
+  func entriesForLaunch() -> [DescriptorStore.Entry] {
+    hasComplained = (false, false)
+    guard let store else { return [] }
+    let dropped = store.keep(atMost: host.limit)
+    if dropped > 0 {
+      host.log(.notice, "\(dropped) of its stored descriptors closed: fdstore was lowered")
+    }
+    return store.entries
+  }
+
+  /// The operator has stopped it. What isn't started again soon has no use for them.
+  func wasStopped() {
+    guard let stopped = store else { return }
+    timers.after(Self.patience) { [weak self] in
+      guard let self, store === stopped, host.isDown else { return }
+      store = nil
+      host.log(.info, "its stored descriptors closed: it was stopped")
+    }
+  }
+
+  private func makeStore() -> DescriptorStore {
+    DescriptorStore(hungUp: returning { [weak self] in self?.hungUp($0) })
+  }
+
+  /// Each once a run.
+  private func report(_ refused: DescriptorStore.Refused, _ name: String) {
+    if refused.noRoom > 0, !hasComplained.noRoom {
+      hasComplained.noRoom = true
+      host.log(
+        .warning,
+        "\(refused.noRoom) descriptors named \(name) closed: the store is full "
+          + "(fdstore: \(host.limit))")
+    }
+    if refused.unsafe > 0, !hasComplained.unsafe {
+      hasComplained.unsafe = true
+      host.log(
+        .warning,
+        "\(refused.unsafe) descriptors named \(name) closed: only sockets, pipes, "
+          + "memfds and anonymous inodes (eventfd, timerfd) can be stored")
+    }
+  }
+
+  private func hungUp(_ number: UInt64) {
+    guard let name = store?.hungUp(number) else { return }
+    host.log(.info, "stored descriptor \(name) closed: the other end hung up")
+  }
+}

@@ -1,0 +1,122 @@
+import Lifecycle
+import Linux
+import Policy
+
+/// What one look at a worker's processes has found.
+struct RestLook: Equatable {
+  /// Clock ticks of processor time.
+  var timeUsed: UInt64
+  /// Nothing of it runs, or waits for a processor or a disk.
+  var rests: Bool
+}
+
+/// What `FirstMoments` needs of everything else.
+protocol FirstMomentsHost: AnyObject {
+  /// It says when it is ready, and has done so by now.
+  func saysWhenReady(_ id: WorkerID) -> Bool
+  func isAlive(_ id: WorkerID) -> Bool
+  /// nil: there is no worker of this name; else the same for as long as it is the same.
+  func instance(of id: WorkerID) -> AnyObject?
+  /// Its process has ended, and what is left of it is being dealt with.
+  func hasExited(_ id: WorkerID) -> Bool
+  /// The engine takes it for running.
+  func runs(_ id: WorkerID) -> Bool
+  /// `then` is called on the loop, perhaps at once; nil: its processes can't be read.
+  ///
+  /// - Returns: false: it has no process.
+  func look(at id: WorkerID, then: @escaping (RestLook?) -> Void) -> Bool
+}
+
+/// Holds back the answer to a start until it is known whether the worker stays.
+///
+/// What doesn't find its port, its file or its module ends within the first moments of its run, and for the client
+/// that started it "is running" would be no answer. A worker that says when it is ready has done so by
+/// then. Any other is watched until it rests: nothing of it wants a processor or waits for a disk, as
+/// a server that waits for its first client. What goes on working counts as running after a second; what has
+/// hardly got a processor in that time, after five. Belongs to the loop's thread.
+final class FirstMoments {
+  private static let least = Duration.milliseconds(100)
+  private static let most = Duration.seconds(1)
+  /// On a busy machine.
+  private static let maxStarved = Duration.seconds(5)
+  /// Clock ticks of processor time, below which a worker has hardly begun.
+  private static let ticksToBegin: UInt64 = 10
+  private static let interval = Duration.milliseconds(25)
+  /// For one look at its processes. Only a lost outcome takes longer.
+  static let patience = Duration.seconds(10)
+
+  private let timers: any Timers
+  private let restarts: RestartSupervisor
+  private let host: any FirstMomentsHost
+
+  init(timers: any Timers, restarts: RestartSupervisor, host: any FirstMomentsHost) {
+    self.timers = timers
+    self.restarts = restarts
+    self.host = host
+  }
+
+  /// Passes on the answer to a start: at once, or when it is known whether the worker stays.
+  func watch(_ id: WorkerID, _ answer: Answer, then respond: @escaping (Answer) -> Void) {
+    guard let instance = host.instance(of: id) else { return respond(answer) }
+    if answer.code == .failed {
+      return respond(Answer(.failed, answer.text + restarts.lastWords(of: id)))
+    }
+    guard answer.code == .done, !host.saysWhenReady(id), host.isAlive(id),
+      age(of: id) < Self.maxStarved
+    else { return respond(answer) }
+    let isFirst = restarts.watch(id) { end in respond(end ?? answer) }
+    if isFirst { look(at: id, instance, restingSince: nil) }
+  }
+
+  private func age(of id: WorkerID) -> Duration { timers.now - restarts.launchedAt(of: id) }
+
+  /// - Parameter before: the processor time that it had used when it rested at the last look.
+  private func look(at id: WorkerID, _ instance: AnyObject, restingSince before: UInt64?) {
+    // One of the same name may have been started since.
+    guard host.instance(of: id) === instance, restarts.isWatched(id) else { return }
+    // One that has ended is only waited for: its end is reported in a moment.
+    if host.hasExited(id) { return lookAgain(at: id, instance, restingSince: nil) }
+    // The outcome counts once; one that is lost counts as processes that can't be read.
+    var deadline: EventLoop.Token?
+    let take: (RestLook?) -> Void = { [self] found in
+      guard let token = deadline else { return }
+      timers.cancel(token)
+      deadline = nil
+      hasLooked(found, id: id, instance: instance, restingSince: before)
+    }
+    deadline = timers.after(Self.patience) { take(nil) }
+    if !host.look(at: id, then: take) {
+      if let deadline { timers.cancel(deadline) }
+      restarts.stays(id)
+    }
+  }
+
+  private func hasLooked(
+    _ found: RestLook?, id: WorkerID, instance: AnyObject, restingSince before: UInt64?
+  ) {
+    guard host.instance(of: id) === instance else { return }
+    let rests = found?.rests == true && found?.timeUsed == before
+    let used = found?.rests == true ? found?.timeUsed : nil
+    // Processes that can't be read have ended meanwhile.
+    let hasBegun = found.map { $0.rests || $0.timeUsed >= Self.ticksToBegin } ?? true
+    let limit = hasBegun ? Self.most : Self.maxStarved
+    let ran = age(of: id)
+    if !host.hasExited(id), !host.runs(id) || rests && ran >= Self.least || ran >= limit {
+      return restarts.stays(id)
+    }
+    lookAgain(at: id, instance, restingSince: used)
+  }
+
+  private func lookAgain(at id: WorkerID, _ instance: AnyObject, restingSince used: UInt64?) {
+    timers.after(Self.interval) { [unowned self] in
+      look(at: id, instance, restingSince: used)
+    }
+  }
+}
+
+extension RestLook {
+  init(_ tree: ProcessTree) {
+    timeUsed = tree.processes.reduce(0) { $0 &+ $1.cpuTicks }
+    rests = !tree.isEmpty && tree.processes.allSatisfy { $0.state == .sleeping }
+  }
+}

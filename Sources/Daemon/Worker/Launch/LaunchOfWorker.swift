@@ -1,0 +1,187 @@
+import Glibc
+import Lifecycle
+import Linux
+import Policy
+import PolicyFile
+import Supervision
+
+/// One launch of one worker, for its `LaunchAttempt`: what may wait for a name service, a file system or a cgroup
+/// is done on other threads.
+final class LaunchOfWorker: LaunchMechanics {
+  private let parts: LaunchesOfDaemon.Parts
+  private let runtime: WorkerUnit
+  private var account: Account?
+  /// As soon as it is made.
+  private var cgroup: WorkerCgroup?
+  private var forked: ForkedWorker?
+  private let start: StartWatch
+  private var isUndone = false
+
+  private var services: Services { parts.services }
+  private var id: WorkerID { runtime.id }
+
+  init(_ runtime: WorkerUnit, _ parts: LaunchesOfDaemon.Parts) {
+    self.runtime = runtime
+    self.parts = parts
+    start = StartWatch(parts.services.loop)
+  }
+
+  /// What is wrapped inherits its files, has its caller's environment, and no channel to us.
+  var steps: [LaunchStep] {
+    parts.program == nil ? LaunchStep.allCases : [.terms, .fork, .program]
+  }
+
+  var isWanted: Bool { parts.workers[id] === runtime }
+  var pid: Int32? { start.pid }
+
+  func perform(
+    _ step: LaunchStep, within limit: Duration, then: @escaping (String?) -> Void
+  ) {
+    switch step {
+    case .terms: lookUp(within: limit, then)
+    case .sockets: parts.listening.openFiles(of: runtime, as: account, then: then)
+    case .channels: openChannels(within: limit, then)
+    case .fork: fork(within: limit, then)
+    case .program: executeProgram(within: limit, then)
+    }
+  }
+
+  // MARK: steps
+
+  /// The name service, /proc, the worker's record and a change of the cgroup tree may take their time.
+  private func lookUp(within limit: Duration, _ then: @escaping (String?) -> Void) {
+    let query = parts.planner.query(of: runtime)
+    services.jobs.run(about: "terms of \(id)", within: limit, query.perform) { [self] outcome in
+      switch outcome {
+      case .done(.success(let terms)):
+        account = terms.account
+        cgroup = terms.cgroup
+        if isUndone { return remove(terms.cgroup) }
+        if let refusal = terms.cgroupRefusal {
+          log(.warning, "no cgroup of its own: \(refusal)")
+        }
+        if let limit = runtime.configuration.limits.memory {
+          parts.planner.complainOfMemoryLimit(
+            id, limit: limit, cgroup: terms.cgroup, error: terms.limitRefusal)
+        }
+        then(nil)
+      case .done(.failure(let refusal)): then(refusal.text)
+      case .overdue: then(query.wanted.isSilent(limit))
+      case .busy: then(query.wanted.isStillSilent)
+      }
+    }
+  }
+
+  private func openChannels(within limit: Duration, _ then: @escaping (String?) -> Void) {
+    let configuration = runtime.configuration
+    let socket = parts.socket
+    let directory = ChannelPlan.directory(of: socket)
+    let plan = ChannelPlan(
+      name: id.name, directory: directory,
+      publicDirectory: ChannelPlan.publicDirectory(of: socket),
+      hasNotifySocket: configuration.hasNotifySocket,
+      takesDescriptors: configuration.fdstore > 0, account: account)
+    services.socketFiles.open(plan, within: limit) { [self] outcome in
+      switch outcome {
+      case .done(.success(let made)): then(use(made, plan))
+      case .done(.failure(let refusal)): then(refusal.text)
+      case .overdue, .busy:
+        then(
+          "can't create its sockets to the daemon within "
+            + "\(limit.spoken) in \(directory): check that file system")
+      }
+    }
+  }
+
+  /// Listens to them. Returns why it can't.
+  private func use(_ made: ChannelPlan.Made, _ plan: ChannelPlan) -> String? {
+    if isUndone {
+      for path in plan.paths { services.socketFiles.remove(path) }
+      return nil
+    }
+    for remark in made.remarks { log(remark.level, remark.text) }
+    parts.conversations.makeConversation(runtime, over: made.take() ?? WorkerChannels())
+    return failureText {
+      try runtime.conversation?.listen()
+      try runtime.conversation?.listenToConnections()
+    }
+  }
+
+  /// The program and the log may be in a file system that doesn't answer, and a fork into a cgroup waits for
+  /// every change of any cgroup on the machine.
+  private func fork(within limit: Duration, _ then: @escaping (String?) -> Void) {
+    let plan: LaunchPlan
+    do {
+      let listeners = try parts.listening.listeners(for: runtime, as: account)
+      plan = try parts.planner.plan(
+        for: runtime, as: account, in: cgroup, listeners: listeners)
+    } catch { return then("\(error)") }
+    services.jobs.run(about: "launch of \(id)", within: limit) {
+      Result { () throws(LaunchError) in try plan.prepare().fork() }
+    } then: { [self] outcome in
+      switch outcome {
+      case .done(.success(let forked)):
+        // Dropped, it is killed.
+        if !isUndone { self.forked = forked }
+        then(nil)
+      case .done(.failure(let error)): then("\(error)")
+      case .overdue:
+        then(
+          "can't open its program and log within \(limit.components.seconds) s: check their "
+            + "file system")
+      case .busy: then("an earlier launch still waits for the file system of its program or log")
+      }
+    }
+  }
+
+  private func executeProgram(within limit: Duration, _ then: @escaping (String?) -> Void) {
+    guard let forked else { return then("can't fork its process") }
+    self.forked = nil
+    start.begin(forked, within: limit) { [self] outcome in
+      then(failureText { try hold(try outcome.get()) })
+    }
+  }
+
+  private func hold(_ process: WorkerProcess) throws {
+    if let refusal = process.cgroupRefusal {
+      log(.warning, "runs outside its cgroup: \(refusal)")
+      remove(process.plan.cgroup)
+    }
+    try parts.processes.attach(process, to: runtime)
+  }
+
+  // MARK: the way back
+
+  func undo(then: @escaping () -> Void) {
+    isUndone = true
+    forked = nil
+    start.abandon()
+    // It may run already, and its end is watched by nothing.
+    let killing = runtime.process?.killing
+    parts.ends.clearAway(runtime)
+    guard cgroup != nil || killing != nil else { return then() }
+    let done = services.loopReturn.callback { [self] (failure: String?) in
+      if let failure { log(.warning, "can't kill all of its processes: \(failure)") }
+      then()
+    }
+    // Not before the group can be used again. A child that hangs in a file system can't be removed.
+    services.mechanics.submit(about: id.name) { [cgroup] in
+      let failure = failureText {
+        try killing?.perform(until: Deadline(in: .seconds(5)))
+        try cgroup?.kill()
+      }
+      // What stays behind is found by the next launch (`Leftovers`).
+      try? cgroup?.remove(until: Deadline(in: .seconds(1)))
+      done(failure)
+    }
+  }
+
+  /// What stays behind is an empty group, which the next launch takes.
+  private func remove(_ unused: WorkerCgroup?) {
+    services.mechanics.submit(about: id.name) { try? unused?.remove(until: Deadline(in: .zero)) }
+  }
+
+  private func log(_ priority: DaemonLog.Priority, _ text: String) {
+    services.log(priority, "\(id): \(text)")
+  }
+}

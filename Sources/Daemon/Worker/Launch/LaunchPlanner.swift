@@ -1,0 +1,195 @@
+import Glibc
+import Lifecycle
+import Linux
+import Policy
+import PolicyFile
+import Supervision
+
+/// What all launches of a daemon have in common.
+struct LaunchGround {
+  /// Where workers' cgroups are made; nil: nowhere.
+  var cgroups: CgroupRoot?
+  /// Where an earlier version of the daemon made them.
+  var earlierCgroups: CgroupRoot?
+  /// Why workers' memory can't be limited, beside what the kernel says.
+  var limitsObstacle: DelegatedGroup.Obstacle?
+  var records: WorkerRecordStore
+  /// The directory of workers' logs.
+  var logs: String
+  /// The daemon's control socket, beside which workers' channels are.
+  var socket: String
+  /// The one worker of a wrapper, with what it inherits of its caller; nil: a daemon's.
+  var inheritance: Inheritance?
+}
+
+/// What a worker is to run with, as its configuration says: command, user, limits, sockets, log. Belongs to the
+/// loop's thread.
+final class LaunchPlanner {
+  private let ground: LaunchGround
+  private let restarts: RestartSupervisor
+  private let log: (DaemonLog.Priority, String) -> Void
+  /// Limits a running worker's memory, on another thread; `then` is called on the loop where that fails.
+  private let limit:
+    (WorkerID, WorkerCgroup, ByteCount, _ then: @escaping (SystemCallError) -> Void) -> Void
+
+  init(
+    ground: LaunchGround, restarts: RestartSupervisor,
+    log: @escaping (DaemonLog.Priority, String) -> Void,
+    limit:
+      @escaping (
+        WorkerID, WorkerCgroup, ByteCount, _ then: @escaping (SystemCallError) -> Void
+      ) -> Void
+  ) {
+    self.ground = ground
+    self.restarts = restarts
+    self.log = log
+    self.limit = limit
+  }
+
+  convenience init(ground: LaunchGround, restarts: RestartSupervisor, services: Services) {
+    let (mechanics, loopReturn) = (services.mechanics, services.loopReturn)
+    self.init(ground: ground, restarts: restarts) { [log = services.log] in
+      log($0, $1)
+    } limit: { id, cgroup, limit, then in
+      let failed = loopReturn.callback { (error: SystemCallError?) in if let error { then(error) } }
+      mechanics.submit(about: id.name) {
+        do throws(SystemCallError) {
+          try cgroup.limitMemory(to: limit.bytes)
+          failed(nil)
+        } catch { failed(error) }
+      }
+    }
+  }
+
+  /// What has to be looked up and made for a launch, on another thread.
+  func query(of runtime: WorkerUnit) -> TermsQuery {
+    let leftovers = Leftovers(
+      groups: [ground.cgroups, ground.earlierCgroups].compactMap(\.self), records: ground.records,
+      logs: ground.logs)
+    return TermsQuery(
+      name: runtime.id.name, wanted: WantedAccount(runtime.configuration),
+      leftovers: ground.inheritance == nil ? leftovers : nil, cgroups: ground.cgroups,
+      memoryLimit: runtime.configuration.limits.memory?.bytes)
+  }
+
+  /// - Parameters:
+  ///   - account: whom it runs as; nil: us.
+  ///   - listeners: the sockets of its `listen`, in the configuration's order.
+  func plan(
+    for runtime: WorkerUnit, as account: Account?, in cgroup: WorkerCgroup?,
+    listeners: [Listener]
+  ) throws(SystemCallError) -> LaunchPlan {
+    let configuration = runtime.configuration
+    let base = account.map { environment(of: runtime, as: $0) } ?? runtime.environment
+    var plan = LaunchPlan(
+      name: runtime.id.name, command: configuration.command, directory: configuration.directory,
+      environment: restarts.environment(of: runtime.id, over: base),
+      cgroup: cgroup, logPath: ownLog(of: runtime.id),
+      notifySocket: runtime.conversation?.notifyPath,
+      pressureWatch: runtime.conversation?.pressurePath)
+    plan.workerSocket = runtime.conversation?.workerSocketPath
+    plan.mark = mark(of: runtime.id)
+    plan.watchdog = plan.notifySocket == nil ? nil : configuration.watchdog
+    plan.stored = runtime.stored?.entriesForLaunch() ?? []
+    plan.inheritance = ground.inheritance
+    plan.account = account
+    plan.limits = configuration.limits.spawnLimits
+    plan.umask = configuration.umask
+    if let score = configuration.limits.oomScore { plan.oomScore = .value(Int32(score)) }
+    // Root's session keyring has the images' key. Another user's daemon leaves its workers theirs: what
+    // they may read there, they may read in any case, and a user may have few keyrings.
+    plan.ownKeyring = geteuid() == 0
+    planLog(&plan, configuration)
+    if let size = configuration.output.maxSize { plan.logLimit = size.bytes }
+    if case .notificationDescriptor(let number) = configuration.readiness {
+      plan.readinessChannel = try ReadinessChannel(number: number)
+    }
+    plan.listeners = listeners
+    return plan
+  }
+
+  /// The same of one that runs already, as far as it matters then. The daemon starts, and may wait.
+  func complete(adopted plan: inout LaunchPlan, of runtime: WorkerUnit) {
+    guard runtime.isDeclared else { return }
+    do throws(TermsError) {
+      plan.account = try WantedAccount(runtime.configuration).lookUp()
+    } catch { log(.warning, "\(runtime.id): \(error)") }
+    plan.umask = runtime.configuration.umask
+    plan.ownKeyring = geteuid() == 0
+    // The controller may have been off meanwhile (`DelegatedGroup.prepareForStart`).
+    if let limit = runtime.configuration.limits.memory {
+      limitMemory(of: runtime.id, plan.cgroup, limit)
+    }
+    let path = plan.logPath
+    planLog(&plan, runtime.configuration)
+    // Where it was told to write when it was started.
+    plan.logIsElsewhere = plan.logIsElsewhere || path != ownLog(of: runtime.id)
+    plan.logPath = path
+  }
+
+  /// Where a worker writes to, or would if it were started.
+  func logPath(of runtime: WorkerUnit) -> String {
+    runtime.process?.plan.logPath ?? runtime.configuration.output.file ?? ownLog(of: runtime.id)
+  }
+
+  /// What the processes of a worker have in their environment. The same in the next daemon.
+  func mark(of id: WorkerID) -> String {
+    "\(ChannelPlan.directory(of: ground.socket))/\(CgroupRoot.sanitised(id.name))"
+  }
+
+  /// - Parameter error: of the attempt to limit it; nil: there was none, or it has succeeded.
+  func complainOfMemoryLimit(
+    _ id: WorkerID, limit: ByteCount, cgroup: WorkerCgroup?, error: SystemCallError?
+  ) {
+    let reason: String
+    if cgroup == nil {
+      reason = "it has no cgroup of its own"
+    } else if let error {
+      reason =
+        ground.limitsObstacle?.description
+        ?? "its cgroup has no memory controller (\(error))"
+    } else {
+      return
+    }
+    log(.warning, "\(id): limits.memory, \(limit), is not enforced: \(reason)")
+  }
+
+  private func ownLog(of id: WorkerID) -> String { "\(ground.logs)/\(id.name).log" }
+
+  private func planLog(_ plan: inout LaunchPlan, _ configuration: WorkerConfiguration) {
+    if let file = configuration.output.file {
+      plan.logPath = file
+      plan.logIsElsewhere = true
+      plan.logLimit = .max
+    }
+    if configuration.output.maxSize != nil { plan.logKeep = configuration.output.keep }
+  }
+
+  /// Another user has a home and directories of its own, unless the configuration names them.
+  private func environment(of runtime: WorkerUnit, as account: Account) -> [String: String] {
+    var result = runtime.environment
+    for key in [
+      "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME",
+      "DBUS_SESSION_BUS_ADDRESS", "MAIL", "XAUTHORITY",
+    ] {
+      result[key] = nil
+    }
+    result["HOME"] = account.home
+    result["SHELL"] = account.shell
+    if !account.name.isEmpty {
+      result["USER"] = account.name
+      result["LOGNAME"] = account.name
+    }
+    return result.merging(runtime.configuration.environment) { $1 }
+  }
+
+  /// Of one that runs. Where it uses more than it is allowed, the kernel reclaims before it answers.
+  private func limitMemory(of id: WorkerID, _ cgroup: WorkerCgroup?, _ limit: ByteCount) {
+    guard let cgroup else {
+      return complainOfMemoryLimit(id, limit: limit, cgroup: nil, error: nil)
+    }
+    self.limit(id, cgroup, limit) { [weak self] error in
+      self?.complainOfMemoryLimit(id, limit: limit, cgroup: cgroup, error: error)
+    }
+  }
+}

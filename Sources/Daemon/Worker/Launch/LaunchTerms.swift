@@ -1,0 +1,101 @@
+import Glibc
+import Linux
+import Policy
+import PolicyFile
+import Supervision
+
+/// Why a worker can't have what its configuration asks for.
+enum TermsError: Error, CustomStringConvertible {
+  case account(AccountError)
+  case notRoot(String)
+
+  var description: String {
+    switch self {
+    case .account(let error): "\(error)"
+    case .notRoot(let who):
+      "only root can start a worker as \(who): run `dormouse daemon` as root, "
+        + "or remove `user` and `group`"
+    }
+  }
+}
+
+/// The user and group that a worker is to run as.
+struct WantedAccount: Sendable {
+  private let user: String?
+  private let group: String?
+
+  init(_ configuration: WorkerConfiguration) {
+    (user, group) = (configuration.user, configuration.group)
+  }
+
+  /// Nothing has to be looked up.
+  var isOurs: Bool { user == nil && group == nil }
+
+  /// nil: as us. It asks the name service (nsswitch.conf(5)), which may be on another machine: not for the
+  /// loop's thread once the loop runs.
+  func lookUp() throws(TermsError) -> Account? {
+    if isOurs { return nil }
+    let account: Account
+    do throws(AccountError) { account = try Account(user: user, group: group) } catch {
+      throw .account(error)
+    }
+    if geteuid() == 0 { return account }
+    guard account.isOurOwn else { throw .notRoot(names) }
+    return nil
+  }
+
+  private var names: String {
+    [user.map { "user \($0)" }, group.map { "group \($0)" }].compactMap { $0 }
+      .joined(separator: ", ")
+  }
+
+  func isSilent(_ limit: Duration) -> String {
+    isOurs
+      ? "can't look for processes of an earlier instance within \(limit.spoken)"
+      : "can't look up \(names) within \(limit.spoken): check the name service "
+        + "(nsswitch.conf(5))"
+  }
+
+  var isStillSilent: String {
+    isOurs
+      ? "an earlier launch still looks for processes of an earlier instance"
+      : "an earlier launch still waits for the name service (nsswitch.conf(5)) to find \(names)"
+  }
+}
+
+/// What a launch depends on.
+struct LaunchTerms: Sendable {
+  var account: Account?
+  var cgroup: WorkerCgroup?
+  var cgroupRefusal: CgroupError?
+  var limitRefusal: SystemCallError?
+}
+
+/// Whether a worker may be launched, as which user, and in which cgroup: not for the loop's thread.
+struct TermsQuery: Sendable {
+  let name: String
+  let wanted: WantedAccount
+  /// nil: what is wrapped runs as its caller does, and none of an earlier daemon's can be there.
+  let leftovers: Leftovers?
+  let cgroups: CgroupRoot?
+  /// Bytes.
+  let memoryLimit: Int64?
+
+  func perform() -> Result<LaunchTerms, Refusal> {
+    if let left = leftovers?.refusal(ofLaunching: name) { return .failure(Refusal(text: left)) }
+    var terms = LaunchTerms()
+    do throws(TermsError) {
+      if leftovers != nil { terms.account = try wanted.lookUp() }
+    } catch {
+      return .failure(Refusal(text: "\(error)"))
+    }
+    guard let cgroups else { return .success(terms) }
+    do throws(CgroupError) {
+      terms.cgroup = try WorkerCgroup.create(in: cgroups, name: name)
+    } catch { terms.cgroupRefusal = error }
+    do throws(SystemCallError) {
+      if let memoryLimit { try terms.cgroup?.limitMemory(to: memoryLimit) }
+    } catch { terms.limitRefusal = error }
+    return .success(terms)
+  }
+}

@@ -1,0 +1,222 @@
+import Lifecycle
+import Linux
+import Policy
+import Supervision
+
+/// What `WorkerLauncher` gets of the daemon.
+final class LaunchesOfDaemon: LaunchHost {
+  struct Parts {
+    let services: Services
+    let driver: EngineDriver
+    let workers: WorkerRegistry
+    let bootID: String
+    /// The daemon's control socket, beside which workers' channels are.
+    let socket: String
+    /// nil: workers are what the configuration says.
+    let program: (any CallersProgram)?
+    let recordWriter: WorkerRecordWriter
+    let senses: Senses
+    let starter: DependencyStarter
+    let supervision: WorkerSupervision
+    let endedRuns: EndedRuns
+    let listening: ListeningSockets
+    let planner: LaunchPlanner
+    let conversations: WorkerConversations
+    let processes: ProcessHolder
+    let ends: WorkerEnds
+  }
+
+  private let parts: Parts
+
+  init(_ parts: Parts) { self.parts = parts }
+
+  func mechanics(ofLaunching id: WorkerID) -> (any LaunchMechanics)? {
+    parts.workers[id].map { LaunchOfWorker($0, parts) }
+  }
+
+  /// A process that an earlier daemon has left and we couldn't take over. Two of one name would share
+  /// an image, and lose their memory to each other.
+  func obstacle(toLaunching id: WorkerID) -> String? {
+    guard let record = parts.services.records.record(of: id.name),
+      record.isAlive(bootID: parts.bootID)
+    else { return nil }
+    return "its process from an earlier daemon still runs and can't be adopted: end it "
+      + "with `kill -9 \(record.process.pid)`, or restart the daemon"
+  }
+
+  func programRuns(_ id: WorkerID) {
+    guard let runtime = parts.workers[id], let process = runtime.process else { return }
+    runtime.noteLaunch()
+    parts.program?.hasLaunched()
+    // From its first moment on: a daemon that dies now must leave it to the next.
+    parts.recordWriter.save(runtime, state: .launching)
+    parts.services.log(.info, "\(id): launched as pid \(process.identity.pid)")
+  }
+
+  func hasLaunched(_ id: WorkerID) {
+    guard let runtime = parts.workers[id] else { return }
+    parts.senses.kernelKills.begin(runtime)
+    parts.senses.watchdogs.startWatchdog(of: runtime)
+    parts.starter.advance()
+    runtime.readiness?.begin()
+  }
+
+  func launchHasFailed(_ id: WorkerID) {
+    guard let runtime = parts.workers[id] else { return }
+    parts.listening.offer(runtime)
+    // No longer declared: only the launch was waited for.
+    if parts.driver.state.state(of: id) == nil { parts.supervision.removeWorker(id) }
+    if !runtime.isDeclared { parts.endedRuns.forgetOldRuns(after: id) }
+  }
+
+  func log(_ id: WorkerID, _ text: String) {
+    parts.services.log(.warning, "\(id): \(text)")
+  }
+}
+
+/// What `ProcessHolder` gets of the daemon.
+final class ProcessesOfDaemon: ProcessHost {
+  private let services: Services
+  private let driver: EngineDriver
+  private let probes: ProbeAsker
+  private let sleeps: WorkerSleeps
+  private let ends: WorkerEnds
+
+  init(
+    services: Services, driver: EngineDriver, probes: ProbeAsker, sleeps: WorkerSleeps,
+    ends: WorkerEnds
+  ) {
+    self.services = services
+    self.driver = driver
+    self.probes = probes
+    self.sleeps = sleeps
+    self.ends = ends
+  }
+
+  func makeSleep(for runtime: WorkerUnit) { sleeps.makeSleep(for: runtime) }
+
+  func makeReadinessHost(
+    for runtime: WorkerUnit, _ process: WorkerProcess,
+    refreshMemory: @escaping (WorkerUnit) -> Void
+  ) -> any ReadinessHost {
+    ReadinessOfWorker(
+      worker: WorkerHandle(runtime: runtime, driver: driver, log: services.log), process: process,
+      jobs: services.jobs, probes: probes,
+      refreshMemory: refreshMemory)
+  }
+
+  func rootHasEnded(_ runtime: WorkerUnit) { ends.rootHasEnded(runtime) }
+
+  func open(
+    _ refresh: MemoryRefresh, of id: WorkerID, then: @escaping (MemoryRefresh.Outcome) -> Void
+  ) {
+    let done = services.loopReturn.callback { (opened: MemoryRefresh.Outcome?) in
+      if let opened { then(opened) }
+    }
+    // What can't be opened isn't, until the next time.
+    services.mechanics.submit(about: id.name) { done(try? refresh.perform()) }
+  }
+}
+
+/// What a worker's `ReadinessWatch` gets of the daemon, for one run.
+private final class ReadinessOfWorker: ReadinessHost {
+  private let worker: WorkerHandle
+  private let process: WorkerProcess
+  private let jobs: LoopJobs
+  private let probes: ProbeAsker
+  private let refreshMemory: (WorkerUnit) -> Void
+
+  init(
+    worker: WorkerHandle, process: WorkerProcess, jobs: LoopJobs, probes: ProbeAsker,
+    refreshMemory: @escaping (WorkerUnit) -> Void
+  ) {
+    self.worker = worker
+    self.process = process
+    self.jobs = jobs
+    self.probes = probes
+    self.refreshMemory = refreshMemory
+  }
+
+  var isLaunching: Bool {
+    worker.runtime?.process === process && worker.state == .launching
+  }
+
+  func search(
+    _ scan: LogScan, then: @escaping (JobOutcome<Result<Bool, SystemCallError>>) -> Void
+  ) {
+    jobs.run(about: "log of \(worker.id)", within: .seconds(10)) {
+      Result { () throws(SystemCallError) in try scan.look() }
+    } then: {
+      then($0)
+    }
+  }
+
+  func ask(
+    _ probe: Policy.Probe, then answer: @escaping (ProbeRunner.Outcome) -> Void
+  ) -> () -> Void {
+    let question = probes.ask(probe, process, then: answer)
+    return { [probes] in probes.drop(question) }
+  }
+
+  func isReady() {
+    // A wrapper may have executed the real program by now.
+    if let runtime = worker.runtime { refreshMemory(runtime) }
+    worker.send(.ready(worker.id))
+  }
+
+  func log(_ priority: DaemonLog.Priority, _ text: String) { worker.log(priority, text) }
+}
+
+/// What `FirstMoments` gets of the daemon.
+final class FirstMomentsOfDaemon: FirstMomentsHost {
+  private let driver: EngineDriver
+  private let workers: WorkerRegistry
+  private let requests: WorkerRequests
+  private let scanner: ProcessScanner
+
+  init(
+    driver: EngineDriver, workers: WorkerRegistry, requests: WorkerRequests,
+    scanner: ProcessScanner
+  ) {
+    self.driver = driver
+    self.workers = workers
+    self.requests = requests
+    self.scanner = scanner
+  }
+
+  func saysWhenReady(_ id: WorkerID) -> Bool {
+    workers[id]?.configuration.readiness != nil
+  }
+
+  func isAlive(_ id: WorkerID) -> Bool { requests.isAlive(id) }
+  func instance(of id: WorkerID) -> AnyObject? { workers[id] }
+  func hasExited(_ id: WorkerID) -> Bool { workers[id]?.hasExited ?? true }
+  func runs(_ id: WorkerID) -> Bool { driver.state.state(of: id)?.runs == true }
+
+  func look(at id: WorkerID, then: @escaping (RestLook?) -> Void) -> Bool {
+    guard let process = workers[id]?.process else { return false }
+    scanner.withTree(of: process) { then($0.map(RestLook.init)) }
+    return true
+  }
+}
+
+/// What a worker's `DescriptorStoring` gets of the daemon.
+final class StoringOfWorker: StoringHost {
+  private let worker: WorkerHandle
+  private let isLaunching: (WorkerID) -> Bool
+
+  init(_ worker: WorkerHandle, isLaunching: @escaping (WorkerID) -> Bool) {
+    self.worker = worker
+    self.isLaunching = isLaunching
+  }
+
+  var limit: Int { worker.runtime?.configuration.fdstore ?? 0 }
+
+  var isDown: Bool {
+    guard let runtime = worker.runtime else { return true }
+    return runtime.process == nil && !isLaunching(worker.id)
+      && worker.state ?? .terminated == .terminated
+  }
+
+  func log(_ priority: DaemonLog.Priority, _ text: String) { worker.log(priority, text) }
+}

@@ -1,0 +1,289 @@
+import Glibc
+import Lifecycle
+import Linux
+import Policy
+import PolicyFile
+import Supervision
+
+/// What `ListeningSockets` needs of everything else. Tests hand in their own.
+protocol ListeningHost: AnyObject {
+  /// The daemon ends, or leaves its workers: none is started any more.
+  var isClosing: Bool { get }
+  func hasProcess(_ id: WorkerID) -> Bool
+  /// Between the directive to launch it and its outcome.
+  func isLaunching(_ id: WorkerID) -> Bool
+  /// Its processes; nil: it has none that can be read.
+  func processes(of id: WorkerID) -> ProcessTree?
+  /// A connection has come.
+  func start(_ id: WorkerID)
+  func log(_ priority: DaemonLog.Priority, _ text: String)
+}
+
+/// The sockets of `listen`: the daemon opens them, they outlive their worker's launches, and while the worker is down
+/// a client that connects waits, or starts it. Belongs to the loop's thread.
+final class ListeningSockets {
+  /// A worker that ends again without taking the connection isn't started for it for ever.
+  private static let maxStarts = 5
+  private static let startsWithin = Duration.seconds(10)
+  private static let pause = Duration.seconds(5)
+
+  private let watches: any DescriptorWatches
+  private let timers: any Timers
+  private let jobs: LoopJobs
+  private let files: SocketFiles
+  private let driver: EngineDriver
+  private let workers: WorkerRegistry
+  private let host: any ListeningHost
+  private var sets: [WorkerID: Sockets] = [:]
+
+  /// Those of one worker.
+  private final class Sockets {
+    var all: [Listener] = []
+    var watched: [(listener: Listener, token: EventLoop.Token)] = []
+    /// When a connection last started the worker.
+    var starts: [Instant] = []
+  }
+
+  init(
+    watches: any DescriptorWatches, timers: any Timers, jobs: LoopJobs, files: SocketFiles,
+    driver: EngineDriver, workers: WorkerRegistry, host: any ListeningHost
+  ) {
+    self.watches = watches
+    self.timers = timers
+    self.jobs = jobs
+    self.files = files
+    self.driver = driver
+    self.workers = workers
+    self.host = host
+  }
+
+  private func set(of runtime: WorkerUnit) -> Sockets {
+    if let set = sets[runtime.id] { return set }
+    let new = Sockets()
+    sets[runtime.id] = new
+    return new
+  }
+
+  private func isCurrent(_ runtime: WorkerUnit) -> Bool { workers[runtime.id] === runtime }
+
+  private func warn(_ runtime: WorkerUnit, _ text: String) {
+    host.log(.warning, "\(runtime.id): \(text)")
+  }
+
+  // MARK: opening
+
+  /// At the daemon's start: those of workers that live on are taken back from them, all others are
+  /// opened before the first worker starts, so that no client is turned away.
+  func openListeners(of configurations: [WorkerConfiguration]) {
+    for configuration in configurations where !configuration.listen.isEmpty {
+      guard let runtime = workers[WorkerID(configuration.name)] else { continue }
+      if let tree = host.processes(of: runtime.id) {
+        set(of: runtime).all = Listener.recover(configuration.listen, from: tree)
+      }
+      relisten(runtime, isStarting: true) { then in
+        then(Result { () throws(TermsError) in try WantedAccount(configuration).lookUp() })
+      }
+    }
+  }
+
+  /// The same of a worker whose configuration is new. The name service may take its time.
+  func relisten(_ runtime: WorkerUnit) {
+    let wanted = WantedAccount(runtime.configuration)
+    relisten(runtime) { then in
+      if wanted.isOurs { return then(.success(nil)) }
+      let limit = WorkerStart.patience
+      jobs.run(about: "user of \(runtime.id)", within: limit) {
+        Result { () throws(TermsError) in try wanted.lookUp() }
+      } then: { [weak self] outcome in
+        switch outcome {
+        case .done(let result): then(result)
+        case .overdue: self?.warn(runtime, wanted.isSilent(limit))
+        case .busy: self?.warn(runtime, wanted.isStillSilent)
+        }
+      }
+    }
+  }
+
+  /// Opens what is missing, closes what is no longer wanted, and waits for connections where that starts
+  /// the worker. What fails is tried again, and then counts, when the worker is launched.
+  private func relisten(
+    _ runtime: WorkerUnit, isStarting: Bool = false,
+    as look: (@escaping (Result<Account?, TermsError>) -> Void) -> Void
+  ) {
+    let configuration = runtime.configuration
+    let isOpen = sets[runtime.id]?.all.isEmpty == false
+    guard isOpen || !configuration.listen.isEmpty else { return }
+    // It was removed, changed again or started meanwhile: that opens its sockets.
+    let isWanted = { [unowned self] in
+      isCurrent(runtime) && runtime.configuration == configuration
+        && !host.isLaunching(runtime.id)
+    }
+    look { [weak self] account in
+      guard let self, isWanted() else { return }
+      do {
+        let account = try account.get()
+        if isStarting { return finish(relistening: runtime, as: account) }
+        openFiles(of: runtime, as: account) { [weak self] refusal in
+          guard let self, isWanted() else { return }
+          if let refusal { warn(runtime, refusal) }
+          finish(relistening: runtime, as: account)
+        }
+      } catch {
+        warn(runtime, "\(error)")
+        offer(runtime)
+      }
+    }
+  }
+
+  private func finish(relistening runtime: WorkerUnit, as account: Account?) {
+    do {
+      _ = try listeners(for: runtime, as: account)
+    } catch { warn(runtime, "\(error)") }
+    offer(runtime)
+  }
+
+  /// Opens the Unix sockets that are missing. Their files may be in any file system.
+  ///
+  /// - Parameter then: with why not all of them could be; perhaps before this returns.
+  func openFiles(
+    of runtime: WorkerUnit, as account: Account?, then: @escaping (String?) -> Void
+  ) {
+    let configuration = runtime.configuration
+    closeUnwanted(of: runtime)
+    let limit = WorkerStart.patience
+    files.open(
+      missing(of: runtime), of: runtime.id.name, for: account,
+      isForGroup: configuration.group != nil, within: limit
+    ) { [weak self] outcome in
+      guard let self else { return }
+      guard case .done(let results) = outcome else {
+        return then(
+          "can't create its sockets within \(limit.spoken): check their file system")
+      }
+      var refusal: String?
+      for result in results {
+        switch result {
+        case .success(let listener): keep(listener, of: runtime)
+        case .failure(let error): refusal = refusal ?? "\(named(error, runtime))"
+        }
+      }
+      then(refusal)
+    }
+  }
+
+  /// One that the worker's configuration doesn't want any more is closed with the next change.
+  private func keep(_ listener: Listener, of runtime: WorkerUnit) {
+    guard isCurrent(runtime) else { return files.remove(listener) }
+    set(of: runtime).all.append(listener)
+  }
+
+  /// With the worker of ours that has its address.
+  private func named(_ error: ListenError, _ runtime: WorkerUnit) -> ListenError {
+    var error = error
+    guard error.code == EADDRINUSE,
+      let socket = runtime.configuration.listen.first(where: { $0.address == error.address })
+    else { return error }
+    error.owner = holder(of: socket, otherThan: runtime)
+    return error
+  }
+
+  /// For a launch, in the order of the configuration: what is missing is opened.
+  func listeners(for runtime: WorkerUnit, as account: Account?) throws -> [Listener] {
+    let configuration = runtime.configuration
+    closeUnwanted(of: runtime)
+    for socket in missing(of: runtime) {
+      do throws(ListenError) {
+        set(of: runtime).all.append(
+          try Listener.open(socket, for: account, isForGroup: configuration.group != nil))
+      } catch { throw named(error, runtime) }
+    }
+    return configuration.listen.compactMap { socket in
+      sets[runtime.id]?.all.first { $0.socket == socket }
+    }
+  }
+
+  private func missing(of runtime: WorkerUnit) -> [ListenSocket] {
+    runtime.configuration.listen.filter { socket in
+      sets[runtime.id]?.all.contains { $0.socket == socket } != true
+    }
+  }
+
+  private func holder(of socket: ListenSocket, otherThan runtime: WorkerUnit) -> String? {
+    sets.first { id, set in
+      id != runtime.id && set.all.contains { $0.socket.conflicts(with: socket) }
+    }.map { "worker `\($0.key)`" }
+  }
+
+  // MARK: closing
+
+  private func closeUnwanted(of runtime: WorkerUnit) {
+    guard let set = sets[runtime.id] else { return }
+    withdraw(runtime)
+    for listener in set.all where !runtime.configuration.listen.contains(listener.socket) {
+      files.remove(listener)
+    }
+    set.all.removeAll { !runtime.configuration.listen.contains($0.socket) }
+  }
+
+  /// The worker isn't wanted any more, or the daemon ends.
+  func closeListeners(of runtime: WorkerUnit) {
+    withdraw(runtime)
+    for listener in sets.removeValue(forKey: runtime.id)?.all ?? [] { files.remove(listener) }
+  }
+
+  // MARK: starting a worker for a connection
+
+  /// A worker that is down is started by a connection, if it was ended for memory, ended well by itself,
+  /// or never ran. What a person stopped stays so, and failures are the business of `restart`.
+  func offer(_ runtime: WorkerUnit) {
+    guard let set = sets[runtime.id], !host.isClosing, !host.hasProcess(runtime.id),
+      startsOnConnection(runtime.id)
+    else { return }
+    withdraw(runtime)
+    for listener in set.all {
+      do throws(SystemCallError) {
+        let token = try watches.whenReadable(listener.descriptor) { [weak self, weak runtime] in
+          if let self, let runtime { connected(to: listener, of: runtime, set) }
+        }
+        set.watched.append((listener, token))
+      } catch { warn(runtime, "connections can't start it: \(error)") }
+    }
+  }
+
+  private func startsOnConnection(_ id: WorkerID) -> Bool {
+    guard let snapshot = driver.state.snapshot(of: id, at: timers.now),
+      snapshot.state == .terminated
+    else { return false }
+    return switch snapshot.cause {
+    case .added, .pressure, .requested(.terminate), .exited(.exited(0)): true
+    default: false
+    }
+  }
+
+  /// It runs, and accepts connections itself. While it holds the sockets too, closing ours wouldn't end
+  /// the watch.
+  private func withdraw(_ runtime: WorkerUnit) {
+    guard let set = sets[runtime.id] else { return }
+    for (listener, token) in set.watched { watches.unwatch(listener.descriptor, token) }
+    set.watched = []
+  }
+
+  private func connected(to listener: Listener, of runtime: WorkerUnit, _ set: Sockets) {
+    withdraw(runtime)
+    let (id, now) = (runtime.id, timers.now)
+    set.starts.removeAll { now - $0 > Self.startsWithin }
+    guard set.starts.count < Self.maxStarts else {
+      return host.log(
+        .error,
+        "\(id): ended \(set.starts.count) times without accepting its connection; connections don't start "
+          + "it any more: use `dormouse start \(id)`")
+    }
+    set.starts.append(now)
+    host.log(.info, "\(id): starting: a connection to \(listener.socket.address.text)")
+    host.start(id)
+    // Where the start was refused, or held back, a connection that still waits is looked at again.
+    timers.after(Self.pause) { [weak self] in
+      if let self, isCurrent(runtime) { offer(runtime) }
+    }
+  }
+}

@@ -1,0 +1,59 @@
+import Lifecycle
+import Policy
+import Supervision
+
+/// Puts logs aside that grow over `output.max_size` while their worker runs. Belongs to the loop's thread.
+final class LogKeeper {
+  /// A disk that is full now may not be in a minute.
+  static let pause = Duration.seconds(60)
+
+  private let timers: any Timers
+  /// On another thread, for as long as it takes; `then` is called on the loop, with the reason if it has failed.
+  private let rotate:
+    (WorkerID, LogRotation, _ then: @escaping (_ failure: String?) -> Void) -> Void
+  private let log: (DaemonLog.Priority, String) -> Void
+  private var underWay: Set<WorkerID> = []
+  /// When to try again, after a failure.
+  private var pauses: [WorkerID: Instant] = [:]
+
+  init(
+    _ timers: any Timers,
+    rotate: @escaping (WorkerID, LogRotation, _ then: @escaping (String?) -> Void) -> Void,
+    log: @escaping (DaemonLog.Priority, String) -> Void
+  ) {
+    self.timers = timers
+    self.rotate = rotate
+    self.log = log
+  }
+
+  convenience init(_ services: Services) {
+    self.init(services.loop) { [jobs = services.jobs] id, rotation, then in
+      // As long as it takes: a large log and a slow disk take seconds.
+      jobs.run(about: "log size of \(id)", within: .seconds(3600)) {
+        failureText { try rotation.rotateIfTooLarge() }
+      } then: { outcome in
+        if case .done(let failure) = outcome { then(failure) } else { then(nil) }
+      }
+    } log: { [log = services.log] in
+      log($0, $1)
+    }
+  }
+
+  /// At each sample of a running worker. While it launches its log is read for readiness, and isn't touched.
+  func keepSmall(_ place: LogPlace, of id: WorkerID, _ output: WorkerOutput) {
+    let now = timers.now
+    pauses = pauses.filter { $0.value >= now }
+    guard let limit = output.maxSize, pauses[id] == nil, underWay.insert(id).inserted else {
+      return
+    }
+    var place = place
+    place.keep = output.keep
+    rotate(id, LogRotation(place, limit: limit.bytes)) { [weak self] in self?.rotated(id, $0) }
+  }
+
+  private func rotated(_ id: WorkerID, _ failure: String?) {
+    guard underWay.remove(id) != nil, let failure else { return }
+    pauses[id] = timers.now + Self.pause
+    log(.warning, "\(id): its log is over output.max_size and can't be rotated: \(failure)")
+  }
+}

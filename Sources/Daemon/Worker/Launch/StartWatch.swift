@@ -1,0 +1,66 @@
+import Linux
+import Supervision
+
+/// Watches over one child between fork and execve. Belongs to the loop's thread.
+final class StartWatch {
+  private let loop: any Timers & DescriptorWatches
+  private var start: WorkerStart?
+  private var watch: EventLoop.Token?
+  private var timer: EventLoop.Token?
+  private var report: ((Result<WorkerProcess, LaunchError>) -> Void)?
+
+  /// A child of this process that no other part of it may wait for.
+  var pid: Int32? { start?.pid }
+
+  init(_ loop: any Timers & DescriptorWatches) { self.loop = loop }
+
+  /// Calls back once, when the worker's program runs or the launch has failed; at the deadline at the
+  /// latest, and perhaps before this returns.
+  func begin(
+    _ forked: ForkedWorker, within limit: Duration,
+    then report: @escaping (Result<WorkerProcess, LaunchError>) -> Void
+  ) {
+    self.report = report
+    let start = WorkerStart(forked)
+    self.start = start
+    do throws(SystemCallError) {
+      watch = try loop.whenReadable(start.report) { [unowned self] in
+        look { () throws(LaunchError) in try start.look() }
+      }
+    } catch {
+      start.abandon()
+      return end(.failure(.stuck("can't watch its start: \(error)")))
+    }
+    timer = loop.after(limit) { [unowned self] in
+      timer = nil
+      look { () throws(LaunchError) in try start.expire() }
+    }
+  }
+
+  /// It isn't wanted any more: it is killed, and nothing is reported.
+  func abandon() {
+    guard let start else { return }
+    start.abandon()
+    report = nil
+    stop()
+  }
+
+  private func look(_ body: () throws(LaunchError) -> WorkerProcess?) {
+    do throws(LaunchError) {
+      if let process = try body() { end(.success(process)) }
+    } catch { end(.failure(error)) }
+  }
+
+  private func end(_ outcome: Result<WorkerProcess, LaunchError>) {
+    stop()
+    let report = report
+    self.report = nil
+    report?(outcome)
+  }
+
+  private func stop() {
+    if let start, let watch { loop.unwatch(start.report, watch) }
+    if let timer { loop.cancel(timer) }
+    (watch, timer, start) = (nil, nil, nil)
+  }
+}

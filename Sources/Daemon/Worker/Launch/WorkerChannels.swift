@@ -1,0 +1,159 @@
+import Checksum
+import Glibc
+import Linux
+import Supervision
+import Synchronization
+
+/// The sockets over which a worker and we talk with each other. What can't be offered is nil: the worker runs
+/// as well without it.
+struct WorkerChannels {
+  var notify: NotifySocket?
+  var pressure: PressureWatch?
+  var talk: WorkerSocket?
+}
+
+/// What is needed to make a worker's channels. They are made on another thread: their directory may be on a
+/// disk that is busy.
+struct ChannelPlan: Sendable {
+  /// Of the worker.
+  let name: String
+  /// Where the sockets belong. It is made where it isn't there.
+  let directory: String
+  /// For root, whose own runtime directory others can't pass.
+  let publicDirectory: String
+  let hasNotifySocket: Bool
+  /// The worker may store some (`FDSTORE=1`).
+  let takesDescriptors: Bool
+  /// The worker's, where it isn't ours.
+  let account: Account?
+
+  struct Remark: Sendable {
+    let level: DaemonLog.Priority
+    let text: String
+  }
+
+  /// What was made, for the loop's thread, and what there is to be said about the rest.
+  final class Made: Sendable {
+    private let channels: Mutex<WorkerChannels?>
+    let remarks: [Remark]
+
+    fileprivate init(_ channels: sending WorkerChannels, _ remarks: [Remark]) {
+      self.channels = Mutex(channels)
+      self.remarks = remarks
+    }
+
+    /// nil: they have been taken before.
+    func take() -> sending WorkerChannels? { channels.withLock { $0.take() } }
+  }
+
+  struct Refusal: Error {
+    let text: String
+  }
+
+  /// Another user's worker can reach its channels: the sockets are its own then, in a directory that
+  /// all users may pass through, and only ours may list.
+  func open() throws -> Made {
+    var remarks: [Remark] = []
+    let handle = try openTrusted(directory, making: true, as: .own)
+    if account != nil {
+      do throws(SystemCallError) { try handle.setMode(0o711) } catch {
+        remarks.append(Remark(level: .warning, text: "\(error)"))
+      }
+    }
+    let notify = hasNotifySocket ? try openNotify(handle, &remarks) : nil
+    let pressure = offer("MEMORY_PRESSURE_WATCH", &remarks) { () throws(SystemCallError) in
+      try PressureWatch(path: path("pressure"))
+    }
+    let talk = offer("DORMOUSE_WORKER_SOCKET", &remarks) { () throws(SystemCallError) in
+      try WorkerSocket(path: path("worker"))
+    }
+    let paths = [pressure?.path, talk?.path].compactMap(\.self)
+    let isReachable = paths.allSatisfy { give($0, in: handle) }
+    if !isReachable {
+      for path in paths { discardFile(path) }
+      remarks.append(Remark(level: .notice, text: unreachable))
+    }
+    return Made(
+      WorkerChannels(
+        notify: notify, pressure: isReachable ? pressure : nil, talk: isReachable ? talk : nil),
+      remarks)
+  }
+
+  private var unreachable: String {
+    "no MEMORY_PRESSURE_WATCH and no DORMOUSE_WORKER_SOCKET: user \(account?.identity.user ?? geteuid()) can't enter "
+      + "\(directory); `chmod o+x` its parent directories, or choose another --socket"
+  }
+
+  /// Where the sockets may be.
+  var paths: [String] {
+    [path("notify"), path("pressure"), path("worker"), path("notify", in: publicDirectory)]
+  }
+
+  private func path(_ kind: String, in directory: String? = nil) -> String {
+    "\(directory ?? self.directory)/\(CgroupRoot.sanitised(name)).\(kind)"
+  }
+
+  private func offer<Socket>(
+    _ variable: String, _ remarks: inout [Remark], _ open: () throws(SystemCallError) -> Socket
+  ) -> Socket? {
+    do throws(SystemCallError) { return try open() } catch {
+      remarks.append(Remark(level: .warning, text: "can't offer \(variable): \(error)"))
+      return nil
+    }
+  }
+
+  private func openNotify(
+    _ handle: DirectoryHandle, _ remarks: inout [Remark]
+  ) throws(SystemCallError) -> NotifySocket? {
+    let socket = try NotifySocket.create(
+      in: directory, name: name, takesDescriptors: takesDescriptors)
+    if socket.path.hasPrefix("@") || give(socket.path, in: handle) { return socket }
+    socket.remove()
+    return openPublicNotify(&remarks)
+  }
+
+  /// In a directory of its own below /run, where nothing is in the way of other users. Only the
+  /// worker's user can send to it; an abstract name, to which every user can, is the last resort.
+  private func openPublicNotify(_ remarks: inout [Remark]) -> NotifySocket? {
+    do {
+      let handle = try openTrusted(publicDirectory, making: true, as: .own)
+      try handle.setMode(0o711)
+      let socket = try NotifySocket.create(
+        in: publicDirectory, name: name, takesDescriptors: takesDescriptors)
+      if socket.path.hasPrefix("@") || give(socket.path, in: handle) { return socket }
+      socket.remove()
+    } catch {
+      remarks.append(Remark(level: .info, text: "NOTIFY_SOCKET has an abstract name: \(error)"))
+    }
+    let random = String(UInt64.random(in: .min ... .max), radix: 16)
+    return offer("NOTIFY_SOCKET", &remarks) { () throws(SystemCallError) in
+      try NotifySocket(path: "@dormouse-\(random).notify", takesDescriptors: takesDescriptors)
+    }
+  }
+
+  /// False: its user can't reach it.
+  private func give(_ path: String, in directory: DirectoryHandle) -> Bool {
+    guard let account else { return true }
+    let name = String(path[(path.lastIndex(of: "/").map(path.index(after:)) ?? path.startIndex)...])
+    do throws(SystemCallError) {
+      try directory.setOwner(
+        of: name, user: account.identity.user, group: account.identity.group)
+      try account.acting { () throws(SystemCallError) in
+        _ = try readStatus(of: path)
+      }
+      return true
+    } catch { return false }
+  }
+}
+
+extension ChannelPlan {
+  /// Beside the control socket: those paths are short. Named after it, because another daemon's
+  /// socket may be there too.
+  static func directory(of controlSocket: String) -> String { controlSocket + ".workers" }
+
+  /// One for each control socket.
+  static func publicDirectory(of controlSocket: String) -> String {
+    "/run/dormouse-channels-"
+      + String(CRC32.castagnoli.checksum(of: controlSocket.utf8), radix: 16)
+  }
+}

@@ -1,0 +1,66 @@
+import Lifecycle
+
+/// What `WorkerLauncher` needs of everything else.
+protocol LaunchHost: AnyObject {
+  /// nil: there is no such worker.
+  func mechanics(ofLaunching id: WorkerID) -> (any LaunchMechanics)?
+  /// Why the launch can't even begin; a sentence without its full stop.
+  func obstacle(toLaunching id: WorkerID) -> String?
+  /// Its program runs. The engine hears of it next.
+  func programRuns(_ id: WorkerID)
+  /// The engine has heard that its program runs.
+  func hasLaunched(_ id: WorkerID)
+  /// The engine has heard that its launch has failed, and nothing of it is left.
+  func launchHasFailed(_ id: WorkerID)
+  func log(_ id: WorkerID, _ text: String)
+}
+
+/// Launches workers for the engine: at most one launch of each at a time, and for each one `launched` or one
+/// `launchFailed`. Belongs to the loop's thread.
+final class WorkerLauncher {
+  private let driver: EngineDriver
+  private let timers: any Timers
+  private let host: any LaunchHost
+  private var attempts: [WorkerID: LaunchAttempt] = [:]
+
+  init(driver: EngineDriver, timers: any Timers, host: any LaunchHost) {
+    self.driver = driver
+    self.timers = timers
+    self.host = host
+  }
+
+  /// From the directive until the outcome. What a launch that has failed leaves is removed before that.
+  func isLaunching(_ id: WorkerID) -> Bool { attempts[id] != nil }
+
+  /// Children of this process that only their launches may wait for.
+  var pids: [Int32] { attempts.values.compactMap(\.pid) }
+
+  func launch(_ id: WorkerID) {
+    // One outcome answers both.
+    guard attempts[id] == nil, let mechanics = host.mechanics(ofLaunching: id) else { return }
+    if let obstacle = host.obstacle(toLaunching: id) {
+      return driver.send(.launchFailed(id, obstacle))
+    }
+    let attempt = LaunchAttempt(mechanics, timers) { [unowned self] text in
+      host.log(id, text)
+    } then: { [unowned self] outcome in
+      ended(id, outcome)
+    }
+    attempts[id] = attempt
+    attempt.proceed()
+  }
+
+  private func ended(_ id: WorkerID, _ outcome: LaunchAttempt.Outcome) {
+    attempts[id] = nil
+    switch outcome {
+    case .launched:
+      host.programRuns(id)
+      driver.send(.launched(id))
+      host.hasLaunched(id)
+    case .failed(let why):
+      driver.send(.launchFailed(id, why))
+      host.launchHasFailed(id)
+    case .unwanted: break
+    }
+  }
+}

@@ -1,0 +1,228 @@
+import Glibc
+import Lifecycle
+import Linux
+import Policy
+import Supervision
+
+/// `health_checks_while_asleep:`. Answers health checks of a sleeping worker without waking it, and with nothing in
+/// its data path while it runs.
+///
+///     a port alone        The queue is looked at, and nothing is taken from it but connections that have
+///                         gone again. So the port may be the worker's main one: a client that says something,
+///                         or stays, wakes it, and is served by it.
+///     a port and a path   What a connection asks can only be read by accepting it, and then it can't be
+///                         handed on. So what isn't the check gets 503 with Retry-After, and wakes the
+///                         worker: for a port that health checks have to themselves.
+///
+/// Of one run of a worker. Belongs to the loop's thread.
+final class AsleepAnswerer {
+  /// A client has so long to say what it wants.
+  private static let patience = Duration.seconds(1)
+  /// A client that is still connected after this, without a word, waits for a greeting.
+  private static let silence = Duration.milliseconds(200)
+  private static let maxVisits = 64
+
+  private let watches: any DescriptorWatches
+  private let timers: any Timers
+  private let warn: (String) -> Void
+  private var session: Session?
+
+  /// From one falling asleep to the wake: everything ends with it.
+  private final class Session {
+    let wake: (String) -> Void
+    var watched: [(descriptor: Descriptor, token: EventLoop.Token)] = []
+    var timers: [ObjectIdentifier: EventLoop.Token] = [:]
+    var visits: [ObjectIdentifier: Visit] = [:]
+    var count = 0
+    init(_ wake: @escaping (String) -> Void) { self.wake = wake }
+  }
+
+  /// A connection that was accepted in the worker's place.
+  private final class Visit {
+    let connection: Descriptor
+    var request: HealthRequest
+    var token: EventLoop.Token?
+    var timeout: EventLoop.Token?
+    init(_ connection: Descriptor, path: String) {
+      self.connection = connection
+      request = HealthRequest(path: path)
+    }
+  }
+
+  init(
+    _ watches: any DescriptorWatches, _ timers: any Timers, warn: @escaping (String) -> Void
+  ) {
+    self.watches = watches
+    self.timers = timers
+    self.warn = warn
+  }
+
+  /// Health checks that were answered since the worker fell asleep; nil: none are.
+  var count: Int? { session?.count }
+
+  /// The worker has fallen asleep.
+  ///
+  /// - Parameter wake: called with why, when something else than a health check comes.
+  func answer(
+    at listeners: [AsleepListener], _ checks: [AsleepAnswer], wake: @escaping (String) -> Void
+  ) {
+    stop()
+    guard !listeners.isEmpty else { return }
+    let session = Session(wake)
+    self.session = session
+    for listener in listeners {
+      let paths = checks.filter { $0.port == listener.port }.compactMap(\.path)
+      watch(listener, session) { [unowned self] in
+        if let path = paths.first {
+          receive(at: listener, path, session)
+        } else {
+          look(at: listener, session, since: timers.now)
+        }
+      }
+    }
+  }
+
+  /// It runs again, or never will. The connections that it can still serve stay in its queue.
+  func stop() {
+    guard let session else { return }
+    self.session = nil
+    for (descriptor, token) in session.watched { watches.unwatch(descriptor, token) }
+    session.watched = []
+    for timer in session.timers.values { timers.cancel(timer) }
+    session.timers = [:]
+    for visit in session.visits.values {
+      finish(visit, session: session, response: Self.unavailable)
+    }
+  }
+
+  private func watch(
+    _ listener: AsleepListener, _ session: Session, _ action: @escaping () -> Void
+  ) {
+    do throws(SystemCallError) {
+      let token = try watches.whenReadable(listener.descriptor, do: action)
+      session.watched.append((listener.descriptor, token))
+    } catch {
+      warn("can't answer health checks on port \(listener.port): \(error)")
+    }
+  }
+
+  private func wake(_ session: Session, _ why: String) {
+    if self.session === session { session.wake(why) }
+  }
+
+  // MARK: a port alone
+
+  private func look(at listener: AsleepListener, _ session: Session, since: Instant) {
+    let key = ObjectIdentifier(listener.descriptor)
+    guard self.session === session, session.timers[key] == nil else { return }
+    switch listener.look() {
+    case .empty: resume(listener, session)
+    case .onlyChecks(let count):
+      listener.discard(count)
+      session.count += count
+      resume(listener, session)
+    case .silent where timers.now - since < Self.silence:
+      // What is in the queue would call again at once: looked at by the clock until it is settled.
+      pause(listener, session)
+      session.timers[key] = timers.after(.milliseconds(20)) { [unowned self] in
+        session.timers[key] = nil
+        look(at: listener, session, since: since)
+      }
+    case .silent, .call:
+      pause(listener, session)
+      wake(session, "a connection on port \(listener.port)")
+    }
+  }
+
+  private func pause(_ listener: AsleepListener, _ session: Session) {
+    guard
+      let place = session.watched.firstIndex(where: { $0.descriptor === listener.descriptor })
+    else { return }
+    watches.unwatch(listener.descriptor, session.watched[place].token)
+    session.watched.remove(at: place)
+  }
+
+  private func resume(_ listener: AsleepListener, _ session: Session) {
+    guard !session.watched.contains(where: { $0.descriptor === listener.descriptor }) else {
+      return
+    }
+    watch(listener, session) { [unowned self] in
+      look(at: listener, session, since: timers.now)
+    }
+  }
+
+  // MARK: a port and a path
+
+  private func receive(at listener: AsleepListener, _ path: String, _ session: Session) {
+    while self.session === session {
+      // Nothing is left in the queue, or what was there has gone.
+      guard let connection = try? acceptConnection(listener.descriptor) else { return }
+      let visit = Visit(connection, path: path)
+      if session.visits.count >= Self.maxVisits {
+        finish(visit, session: session, response: Self.unavailable)
+        continue
+      }
+      session.visits[ObjectIdentifier(visit)] = visit
+      visit.timeout = timers.after(Self.patience) { [unowned self] in
+        visit.timeout = nil
+        turnAway(visit, listener: listener, session: session)
+      }
+      // One that can't be watched is turned away when its time is over.
+      visit.token = try? watches.whenReadable(connection) { [unowned self] in
+        hear(visit, listener: listener, session: session)
+      }
+    }
+  }
+
+  private func hear(_ visit: Visit, listener: AsleepListener, session: Session) {
+    let part: [UInt8]
+    do throws(SystemCallError) {
+      part = try visit.connection.read(upTo: 8 << 10)
+    } catch {
+      if error.code == EAGAIN { return }
+      part = []
+    }
+    if part.isEmpty {
+      // Connected and gone: a check of the port.
+      let isCheck = visit.request.isEmpty
+      if isCheck { session.count += 1 }
+      if !isCheck { wake(session, Self.reason(listener)) }
+      return finish(visit, session: session, response: nil)
+    }
+    switch visit.request.receive(part) {
+    case .incomplete: break
+    case .check(let hasBody):
+      session.count += 1
+      finish(visit, session: session, response: hasBody ? Self.healthy + "asleep\n" : Self.healthy)
+    case .other: turnAway(visit, listener: listener, session: session)
+    }
+  }
+
+  private func turnAway(_ visit: Visit, listener: AsleepListener, session: Session) {
+    finish(visit, session: session, response: Self.unavailable)
+    wake(session, Self.reason(listener))
+  }
+
+  private static func reason(_ listener: AsleepListener) -> String {
+    "a request on port \(listener.port), not a health check"
+  }
+
+  private func finish(_ visit: Visit, session: Session, response: String?) {
+    if let token = visit.token { watches.unwatch(visit.connection, token) }
+    if let timeout = visit.timeout { timers.cancel(timeout) }
+    (visit.token, visit.timeout) = (nil, nil)
+    session.visits[ObjectIdentifier(visit)] = nil
+    guard let response else { return }
+    // A new connection's buffer holds all of it.
+    let bytes = Array(response.utf8)
+    _ = visit.connection.send(bytes, waits: true)
+    visit.connection.endOutput()
+  }
+
+  private static let healthy =
+    "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 7\r\n"
+    + "X-Dormouse: asleep\r\nConnection: close\r\n\r\n"
+  private static let unavailable =
+    "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 1\r\n"
+    + "X-Dormouse: waking\r\nConnection: close\r\n\r\n"
+}

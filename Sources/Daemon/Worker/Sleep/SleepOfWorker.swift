@@ -1,0 +1,300 @@
+import Control
+import Glibc
+import Hibernation
+import Lifecycle
+import Linux
+import Policy
+import Supervision
+import Synchronization
+
+/// Acts on one run of a worker for its `WorkerSleep`: its processes are stopped, hibernated and resumed by the threads
+/// of `mechanics` and `hibernation`, and its inputs are watched while it sleeps.
+final class SleepOfWorker: SleepMechanics, SleepHost {
+  private weak var runtime: WorkerUnit?
+  private let id: WorkerID
+  private let services: Services
+  private let driver: EngineDriver
+  private let imageDisk: ImageDiskMonitor
+  /// Of its image.
+  private let path: String
+  private let wakeWatch: WakeWatch
+  private let surroundings: any SleepSurroundings
+  /// Cleared on the thread of the operation that is under way, when that has ended.
+  private var current: Underway?
+
+  private final class Underway: Sendable {
+    private let state = Atomic(true)
+    var isTrue: Bool { state.load(ordering: .acquiring) }
+    func end() { state.store(false, ordering: .releasing) }
+  }
+
+  init(
+    runtime: WorkerUnit, services: Services, driver: EngineDriver, imageDisk: ImageDiskMonitor,
+    image path: String, wakeWatch: WakeWatch, surroundings: any SleepSurroundings
+  ) {
+    self.runtime = runtime
+    id = runtime.id
+    self.services = services
+    self.driver = driver
+    self.imageDisk = imageDisk
+    self.path = path
+    self.wakeWatch = wakeWatch
+    self.surroundings = surroundings
+  }
+
+  var isUnderWay: Bool { current?.isTrue == true }
+
+  /// What the operation's thread calls with the outcome.
+  private func callback<Outcome: Sendable>(
+    _ then: @escaping (Outcome) -> Void
+  ) -> @Sendable (Outcome) -> Void {
+    let underway = Underway()
+    current = underway
+    let back = services.loopReturn.callback(then)
+    return {
+      underway.end()
+      back($0)
+    }
+  }
+
+  // MARK: mechanics
+
+  func suspend(isRestoring: Bool, then: @escaping (Result<Void, Refusal>) -> Void) {
+    guard let runtime, let process = runtime.process else {
+      return refuse(then, .failure(Refusal(text: "it has no process")))
+    }
+    let job = SuspendJob(
+      of: runtime, process, leftUnread: wakeWatch.leftUnread,
+      because: driver.state.snapshot(of: id, at: EventLoop.now)?.cause)
+    runtime.traffic = nil
+    let hibernation = isRestoring ? services.hibernation : nil
+    let done = callback { [self] (outcome: Suspended) in
+      if let opened = outcome.opened, let process = self.runtime?.process,
+        process.identity == job.identity
+      {
+        process.adopt(opened)
+      }
+      // It may be hibernated next.
+      imageDisk.sendReading { [self] in
+        if case .success(let asleep) = outcome.result { fellAsleep(asleep) }
+        then(outcome.result.map { _ in })
+      }
+    }
+    services.mechanics.submit(about: id.name) {
+      [id, refresh = process.memoryRefresh] in
+      // While it may still be opened: a worker's children have memory too. What can't be opened is named by the
+      // hibernation that needs it.
+      let opened = try? refresh.perform()
+      let result = Result {
+        // What waits for a missing page can't be frozen.
+        try hibernation?.awaitFill(of: id.name)
+        return try job.run()
+      }.mapError(Refusal.init(suspending:))
+      done(Suspended(opened: opened, result: result))
+    }
+  }
+
+  /// An outcome that is known at once is reported later all the same.
+  private func refuse<Outcome>(_ then: @escaping (Outcome) -> Void, _ outcome: Outcome) {
+    services.loop.after(.zero) { then(outcome) }
+  }
+
+  private func fellAsleep(_ asleep: Asleep) {
+    guard let runtime, !wakeWatch.isOver else { return }
+    runtime.asleepSince = EventLoop.now
+    wakeWatch.listen(at: asleep.sources)
+    wakeWatch.timer.set(
+      asleep.times, shortest: runtime.configuration.policy.background.wakeForTimers)
+    surroundings.watchManager(asleep.manager)
+    runtime.conversation?.offers.recount()
+  }
+
+  func hibernate(then: @escaping (Result<HibernationOutcome, HibernationError>) -> Void) {
+    guard let runtime, let target = runtime.target() else {
+      return refuse(
+        then, .failure(HibernationError(.checking, "it has no process", aftermath: .vanished)))
+    }
+    let policy = runtime.configuration.policy.hibernate
+    runtime.conversation?.offers.recount()
+    let disk = driver.state.policy.hibernate.disk
+    if imageDisk.isShort(of: driver.state.footprint(of: id), by: disk) {
+      // Done before anything that is asked of it later.
+      services.hibernation.dropIdleBases()
+    }
+    let startKeeper = surroundings.keeperStart()
+    let pids = Array(target.memories.keys)
+    runtime.measuring.memoryMoves()
+    let (before, missing, started) = (Before(), runtime.missing, EventLoop.now)
+    let removal = runtime.imageRemoval
+    runtime.imageRemoval = nil
+    let done = callback { [self] (outcome: Hibernated) in
+      then(hibernated(outcome, from: before.footprint, started: started))
+    }
+    let request = HibernationRequest(
+      target, to: path, level: Int32(policy.compressionLevel),
+      restore: surroundings.resumePreference(policy),
+      // Encrypted images are complete each time: a base is kept in plain only.
+      overlay: policy.overlay && !policy.encrypt, isSealed: policy.encrypt,
+      dropsFilePages: policy.dropFilePages,
+      storage: ImageStorage(
+        durability: policy.durability == .synced ? .synced : .cached,
+        dropsCache: driver.state.pressure != .normal))
+    services.hibernation.hibernate(
+      request,
+      first: {
+        startKeeper()
+        removal?()
+        before.measure(pids, missing)
+      }
+    ) { result in
+      // Where it can't be measured, what is left counts as nothing.
+      let after = (try? Footprint.measure(pids))?.footprint ?? 0
+      done(Hibernated(result: result, footprint: ByteCount(after)))
+    }
+  }
+
+  private func hibernated(
+    _ outcome: Hibernated, from before: ByteCount, started: Instant
+  ) -> Result<HibernationOutcome, HibernationError> {
+    runtime?.measuring.memoryMoves()
+    let took = EventLoop.now - started
+    return outcome.result.map { summary in
+      let length = Int64(summary.imageLength)
+      surroundings.hasHibernated(summary, took: took)
+      return HibernationOutcome(
+        image: ImageOnDisk(summary.image, length: length),
+        result: HibernationResult(
+          footprintBefore: before, footprintAfter: outcome.footprint,
+          imageSize: ByteCount(length), duration: took),
+        restoreMode: .of(summary.image.restore))
+    }
+  }
+
+  func thaw(isStopped: Bool, then: @escaping (String?) -> Void) {
+    guard let runtime, let target = runtime.target() else {
+      return refuse(then, "it has no process")
+    }
+    runtime.conversation?.offers.dropFound()
+    runtime.measuring.memoryMoves()
+    let done = callback(then)
+    services.mechanics.submit(about: id.name, isUrgent: true) {
+      let tree = target.restartInterruptedSyscalls()
+      do {
+        try target.wake(tree, isStopped: isStopped)
+        done(nil)
+      } catch { done("\(error)") }
+    }
+  }
+
+  func restore(
+    from image: ImageOnDisk, then: @escaping (Result<ResumeOutcome, HibernationError>) -> Void
+  ) {
+    guard let runtime, let target = runtime.target() else {
+      return refuse(
+        then, .failure(HibernationError(.checking, "it has no process", aftermath: .vanished)))
+    }
+    runtime.conversation?.offers.dropFound()
+    let keepsBase = runtime.keepsBase
+    let done = moving(then) { (result: Result<ResumeSummary, HibernationError>) in
+      result.map(ResumeOutcome.init)
+    }
+    afterWhatIsUnderWay { [hibernation = services.hibernation] in
+      hibernation.resume(target, from: image.resting, keepsBase: keepsBase, then: done)
+    }
+  }
+
+  func recover(expecting: ImageExpectation, then: @escaping (RecoveryOutcome) -> Void) {
+    guard let runtime, let target = runtime.target() else {
+      let error = HibernationError(.checking, "it has no process", aftermath: .vanished)
+      return refuse(then, RecoveryOutcome(result: .failure(error)))
+    }
+    runtime.conversation?.offers.dropFound()
+    let done = moving(then) { [path] (found: Recovered) in
+      RecoveryOutcome(
+        result: found.result.map(ResumeOutcome.init),
+        image: found.length.map { ImageOnDisk(path: path, length: $0) })
+    }
+    afterWhatIsUnderWay { [hibernation = services.hibernation, path] in
+      hibernation.recover(target, from: path, expecting: expecting) { result in
+        done(Recovered(result: result, length: Hibernator.lengthOnDisk(of: path)))
+      }
+    }
+  }
+
+  /// Its memory moves between now and the outcome.
+  private func moving<Found: Sendable, Outcome>(
+    _ then: @escaping (Outcome) -> Void, _ outcome: @escaping (Found) -> Outcome
+  ) -> @Sendable (Found) -> Void {
+    runtime?.measuring.memoryMoves()
+    return callback { [self] in
+      runtime?.measuring.memoryMoves()
+      then(outcome($0))
+    }
+  }
+
+  /// Before a worker's memory is brought back: its record says so on disk (see `WorkerRecordKeeper`), and
+  /// what was begun about it, a purge for one, has ended.
+  private func afterWhatIsUnderWay(_ body: @escaping @Sendable () -> Void) {
+    let recorded = services.records.barrier()
+    services.mechanics.submit(about: id.name, isUrgent: true) {
+      recorded()
+      body()
+    }
+  }
+
+  func look(then: @escaping (WorkerState?, ImageOnDisk?) -> Void) {
+    guard let target = runtime?.target() else {
+      services.loop.after(.zero) { then(nil, nil) }
+      return
+    }
+    let image = runtime?.sleep?.rest.image
+    let done = callback { [path] (rest: WorkerState?) in
+      let found = ImageOnDisk(path: path, mark: image?.mark, length: image?.length)
+      then(rest, rest == .hibernated ? found : nil)
+    }
+    services.mechanics.submit(about: id.name) { [path] in
+      done(Self.rest(of: target, image: path))
+    }
+  }
+
+  // MARK: host
+
+  var mayBegin: Bool {
+    guard let runtime else { return false }
+    return runtime.process != nil && !runtime.hasExited
+  }
+
+  var hasEnded: Bool { runtime?.hasExited ?? true }
+
+  func whenReadyToSuspend(then: @escaping () -> Void) {
+    guard runtime?.process != nil else { return }
+    surroundings.whenReadyToSuspend(then: then)
+  }
+
+  func isSuspended() { wakeWatch.wakeForWhatWaits() }
+
+  func isAwake(why: String?, fromImage: Bool) {
+    guard let runtime else { return }
+    if why == nil { wakeWatch.stop() }
+    surroundings.sendAwake(why: why)
+    guard fromImage else { return }
+    imageDisk.imageGone(of: id.name, keepsBase: runtime.keepsBase)
+    imageDisk.sendReading()
+  }
+
+  func staysAsleep() {
+    guard runtime != nil else { return }
+    wakeWatch.repeatCall()
+    surroundings.wakeWhenReleased()
+  }
+
+  func kill() { surroundings.kill() }
+
+  func operationHasEnded() {
+    if runtime?.hasExited == true { surroundings.rootHasEnded() }
+  }
+
+  func log(_ priority: DaemonLog.Priority, _ text: String) {
+    services.log(priority, "\(id): \(text)")
+  }
+}

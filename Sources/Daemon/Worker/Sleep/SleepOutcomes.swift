@@ -1,0 +1,63 @@
+import Glibc
+import Hibernation
+import Lifecycle
+import Linux
+import Policy
+import Supervision
+import Synchronization
+
+// What the threads that act on a worker bring back to the loop.
+
+extension SleepOfWorker {
+  /// As it rests, if it does; `nil`: anything is in doubt.
+  static func rest(of target: HibernationTarget, image path: String) -> WorkerState? {
+    if Hibernator.isAtRest(target, on: path) { return .hibernated }
+    guard !fileExists(path), !fileExists(path + ".partial") else { return nil }
+    return Hibernator.isAtRest(target, on: nil) ? .suspended : nil
+  }
+
+  struct Suspended: Sendable {
+    var opened: MemoryRefresh.Outcome?
+    var result: Result<Asleep, Refusal>
+  }
+
+  struct Hibernated: Sendable {
+    var result: Result<HibernationSummary, HibernationError>
+    var footprint: ByteCount
+  }
+
+  struct Recovered: Sendable {
+    var result: Result<ResumeSummary, HibernationError>
+    /// Of the image afterwards, in bytes on the disk; nil: there is none.
+    var length: Int64?
+  }
+}
+
+extension Refusal {
+  init(suspending error: any Error) {
+    if let stopped = error as? SuspendJob.StillStopped {
+      self.init(text: stopped.reason, stillStopped: stopped.failure)
+    } else {
+      self.init(text: "\(error)")
+    }
+  }
+}
+
+extension ResumeOutcome {
+  init(_ summary: ResumeSummary) {
+    self.init(
+      missing: summary.backgroundFill > 0 ? summary.missing : nil, eagerReason: summary.eagerReason)
+  }
+}
+
+/// What a worker takes right before it is hibernated, found on the thread that does that.
+final class Before: Sendable {
+  private let value = Mutex(ByteCount.zero)
+
+  var footprint: ByteCount { value.withLock { $0 } }
+
+  func measure(_ pids: [Int32], _ missing: MissingBytes?) {
+    let measurement = Measurement.measure(pids, missing)
+    value.withLock { $0 = measurement.footprint }
+  }
+}

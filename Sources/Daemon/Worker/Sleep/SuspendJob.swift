@@ -1,0 +1,172 @@
+import Hibernation
+import Lifecycle
+import Linux
+import Supervision
+
+/// A worker that has just fallen asleep, and what may wake it.
+struct Asleep: Sendable {
+  var sources: Result<WakeSources, SystemCallError>
+  var times: [DueTime] = []
+  /// For an external worker.
+  var manager: SleepWatch?
+}
+
+/// The means to put a worker to sleep and watch its inputs meanwhile, for the mechanics' thread.
+struct SuspendJob: Sendable {
+  var identity: ProcessIdentity
+  var session: Int32
+  var cgroup: WorkerCgroup?
+  var ownChannels: Set<String>
+  var leftUnread: LeftUnread
+  var waits: TimedWaits
+  /// Nothing but its inputs would ever wake it.
+  var dependsOnInputs: Bool
+  /// Its timers are of interest.
+  var wakesForTimers = false
+  /// At which health checks are answered for it.
+  var answeredPorts: Set<UInt16> = []
+  /// It sleeps because nothing happened, and not because a person or the ladder wants it to.
+  var mustBeIdle = false
+  /// For an external worker in its manager's cgroup.
+  var jobs: ManagerJobs?
+  var isExternal = false
+
+  /// Lets it run. Tests hand in their own.
+  var wake: @Sendable (HibernationTarget, _ isStopped: Bool) throws -> Void = { target, isStopped in
+    target.restartInterruptedSyscalls()
+    try target.wake(isStopped: isStopped)
+  }
+
+  private static let patience = Duration.seconds(5)
+
+  /// Stops it, and finds its inputs. When this throws, the worker runs; or the error is `StillStopped`.
+  func run() throws -> Asleep {
+    let tree = try discover()
+    let ignored = leftUnread.stillIgnored(by: tree, ownChannels: ownChannels)
+    waits.willRest(tree)
+    try stop()
+    do { return try lookAtStopped(ignored) } catch { throw wakeAgain(because: error) }
+  }
+
+  /// When this throws, the worker runs.
+  private func stop() throws {
+    if let freezer = cgroup?.freezer {
+      try freezer.freeze(until: Deadline(in: Self.patience))
+    } else {
+      try checkManagerIsAway()
+      _ = try ProcessTree.stopAll(
+        root: identity, session: session, cgroup: cgroup, until: Deadline(in: Self.patience))
+    }
+  }
+
+  private func lookAtStopped(_ ignored: LeftUnread) throws -> Asleep {
+    let manager = isExternal ? SleepWatch(of: try discover(), in: cgroup) : nil
+    if let job = try jobs?.running(in: discover()) { throw ManagerIsAtWork(job: job) }
+    waits.rests(try discover())
+    if mustBeIdle, let thread = try discover().threadAtWork { throw AtWork(thread: thread) }
+    let sources = watch(ignored)
+    guard dependsOnInputs, let refusal = sources.refusal else {
+      return Asleep(
+        sources: sources,
+        times: wakesForTimers ? try DueTime.timers(of: discover()) + waits.dueTimes : [],
+        manager: manager)
+    }
+    throw Unwatchable(why: refusal)
+  }
+
+  /// A group that its manager has frozen stays the manager's; and what it runs there must not be
+  /// stopped, because it waits for that.
+  private func checkManagerIsAway() throws {
+    guard isExternal, let cgroup else { return }
+    if try cgroup.isFrozen { throw ManagerHasFrozenIt(path: cgroup.path) }
+    if let job = try jobs?.running(in: discover()) { throw ManagerIsAtWork(job: job) }
+  }
+
+  private struct ManagerHasFrozenIt: Error, CustomStringConvertible {
+    let path: String
+    var description: String { "another program has frozen its cgroup \(path)" }
+  }
+
+  private struct ManagerIsAtWork: Error, CustomStringConvertible {
+    let job: ProcessStat
+    var description: String {
+      "its manager started process \(job.pid) (\(job.name)) in its cgroup"
+    }
+  }
+
+  /// - Returns: `reason`; or `StillStopped` where the worker couldn't be woken.
+  private func wakeAgain(because reason: any Error) -> any Error {
+    let target = HibernationTarget(
+      name: "", root: identity, session: session, cgroup: cgroup, waits: waits)
+    do {
+      try wake(target, cgroup?.freezer == nil)
+      return reason
+    } catch { return StillStopped(reason: "\(reason)", failure: "\(error)") }
+  }
+
+  /// It was stopped, is not to be suspended, and could not be woken.
+  struct StillStopped: Error, CustomStringConvertible {
+    let reason: String
+    let failure: String
+    var description: String { "\(reason); and it could not be woken: \(failure)" }
+  }
+
+  private func watch(_ ignored: LeftUnread) -> Result<WakeSources, SystemCallError> {
+    do throws(SystemCallError) {
+      return .success(
+        try WakeSources(
+          of: discover(), ownChannels: ownChannels, ignored: ignored, answering: answeredPorts))
+    } catch {
+      return .failure(error)
+    }
+  }
+
+  private func discover() throws(SystemCallError) -> ProcessTree {
+    try ProcessTree.discover(root: identity, session: session, cgroup: cgroup)
+  }
+
+  /// Nothing would wake it to finish what it was at: a request that it has read, on a busy machine.
+  private struct AtWork: Error, CustomStringConvertible {
+    let thread: Int32
+    var description: String { "not idle: its thread \(thread) is working" }
+  }
+
+  /// Under `mode: activity`: it would sleep through its calls.
+  private struct Unwatchable: Error, CustomStringConvertible {
+    let why: SystemCallError
+    var description: String {
+      "can't watch its sockets while it sleeps (\(why)), and nothing else would wake it; "
+        + "run `dormouse doctor` to see what is missing"
+    }
+  }
+}
+
+extension SuspendJob {
+  /// - Parameter cause: of the transition to `suspending`.
+  init(
+    of runtime: WorkerUnit, _ process: WorkerProcess, leftUnread: LeftUnread,
+    because cause: Cause?
+  ) {
+    self.init(
+      identity: process.identity, session: process.session, cgroup: process.cgroup,
+      ownChannels: runtime.ownChannels, leftUnread: leftUnread, waits: runtime.waits,
+      dependsOnInputs: runtime.configuration.policy.foreground.mode == .activity,
+      wakesForTimers: runtime.configuration.policy.background.wakeForTimers != nil,
+      answeredPorts: runtime.answeredPorts)
+    isExternal = runtime.external != nil
+    jobs = runtime.external?.jobs
+    mustBeIdle = dependsOnInputs && cause?.meansIdle == true
+    // A worker of an earlier daemon, whose sockets Yama keeps from us: its clients would wait for ever.
+    if !Yama.current.permits(process.identity.pid) { dependsOnInputs = true }
+  }
+}
+
+extension Cause {
+  /// With `foreground.mode: activity`.
+  fileprivate var meansIdle: Bool {
+    switch self {
+    case .graceOver, .quietAgain: true
+    default: false
+    }
+  }
+}

@@ -1,0 +1,297 @@
+import Control
+import Hibernation
+import Lifecycle
+import Policy
+
+/// Suspends, hibernates and resumes one run of a worker: begins one operation after the other, tells the engine
+/// each outcome once, and knows where the worker's memory is. Belongs to the loop's thread; a new run has a new
+/// one, and nothing that an operation of the last run brings reaches it.
+final class WorkerSleep {
+  private let id: WorkerID
+  private let driver: EngineDriver
+  private let clock: any Timers
+  private let mechanics: any SleepMechanics
+  private let host: any SleepHost
+
+  private(set) var rest = RestState.thaw(mayBeStopped: false)
+  /// An operation is under way on another thread; an exit is looked at after it.
+  private(set) var isBusy = false
+  /// The same, where its outcome hasn't been lost: until it has ended the worker's process may not be reaped,
+  /// which could take a stop away from the thread that traces it.
+  var isActing: Bool { isBusy && (isPerforming || mechanics.isUnderWay) }
+  /// An operation of `perform` hasn't called back.
+  private var isPerforming = false
+  /// How it is resumed, and why, once it has been hibernated.
+  private(set) var restoreMode: CodedText?
+  /// How much of its memory is still to come, since it was last resumed.
+  private(set) var missing: MissingBytes?
+  private var operations = OperationCount()
+  private var isOver = false
+
+  private static let unverified = "its memory can't be verified"
+
+  init(
+    _ id: WorkerID, driver: EngineDriver, clock: any Timers, mechanics: any SleepMechanics,
+    host: any SleepHost
+  ) {
+    self.id = id
+    self.driver = driver
+    self.clock = clock
+    self.mechanics = mechanics
+    self.host = host
+  }
+
+  /// The run has ended: no outcome counts any more.
+  func end() { isOver = true }
+
+  var isMemoryUnverified: Bool { if case .unverified = rest { true } else { false } }
+
+  /// It never runs again, even if killing it fails.
+  func killUnverified() {
+    rest = .unverified
+    host.kill()
+  }
+
+  // MARK: directives
+
+  func suspend() {
+    guard host.mayBegin else { return }
+    if isMemoryUnverified { return driver.send(.suspendFailed(id, Self.unverified)) }
+    let number = operations.begin()
+    host.whenReadyToSuspend { [weak self] in
+      // An inspection may have ended the wait.
+      guard let self, !isOver, host.mayBegin, operations.isLatest(number) else { return }
+      rest = .thaw(mayBeStopped: false)
+      begin {
+        $0.suspend(isRestoring: missing != nil, then: $1)
+      } then: {
+        $0.suspensionEnded($1)
+      }
+    }
+  }
+
+  func hibernate() {
+    guard host.mayBegin else { return }
+    if isMemoryUnverified {
+      return driver.send(.hibernateFailed(id, Self.unverified, permanent: true))
+    }
+    rest = .thaw(mayBeStopped: true)
+    begin {
+      $0.hibernate(then: $1)
+    } then: {
+      $0.hibernationEnded($1)
+    }
+  }
+
+  func resume() {
+    guard host.mayBegin else { return }
+    let started = clock.now
+    switch rest {
+    case .unverified:
+      driver.send(.resumeFailed(id, Self.unverified, intact: false))
+    case .recover(let image):
+      begin {
+        $0.recover(expecting: image.map { .of($0.mark) } ?? .unknown, then: $1)
+      } then: {
+        $0.resumeEnded($1.result, started)
+      }
+    case .image(let image):
+      begin {
+        $0.restore(from: image, then: $1)
+      } then: {
+        $0.resumeEnded($1, started)
+      }
+    case .thaw(let mayBeStopped):
+      begin {
+        $0.thaw(isStopped: mayBeStopped, then: $1)
+      } then: {
+        $0.thawEnded($1, started)
+      }
+    }
+  }
+
+  /// The engine has had no outcome for too long, and asks what the worker's state really is. What rests is
+  /// recognised, as a new daemon does; where anything is in doubt, recovery verifies its memory and lets it run.
+  func inspect() {
+    // Its end is under way, and answers everything.
+    if host.hasEnded { return host.operationHasEnded() }
+    guard host.mayBegin, !isBusy || !mechanics.isUnderWay else {
+      return driver.send(.found(id, .underWay))
+    }
+    host.log(.warning, "an operation had no outcome: inspecting its state")
+    // What has not begun by now (its worker is still being told) does not begin any more.
+    begin {
+      (mechanics, done: @escaping ((WorkerState?, ImageOnDisk?)) -> Void) in
+      mechanics.look { done(($0, $1)) }
+    } then: {
+      $0.hasLooked($1.0, $1.1)
+    }
+  }
+
+  // MARK: a worker of an earlier daemon
+
+  /// It rests as its record says, and sleeps on.
+  func adopt(asleepWith image: ImageOnDisk?) { rest = .recover(image) }
+
+  /// Keeps every other operation away until `operation` has called back.
+  func perform<Outcome>(
+    _ operation: (_ then: @escaping (Outcome) -> Void) -> Void,
+    then: @escaping (Outcome) -> Void
+  ) {
+    isPerforming = true
+    begin { [weak self] _, done in
+      operation { outcome in
+        self?.isPerforming = false
+        done(outcome)
+      }
+    } then: {
+      then($1)
+    }
+  }
+
+  // MARK: outcomes
+
+  /// The outcome counts once, and only where no other operation has begun and the run hasn't ended.
+  private func begin<Outcome>(
+    _ operation: (any SleepMechanics, @escaping (Outcome) -> Void) -> Void,
+    then: @escaping (WorkerSleep, Outcome) -> Void
+  ) {
+    isBusy = true
+    let number = operations.begin()
+    operation(mechanics) { [weak self] outcome in
+      guard let self, !isOver, isBusy, operations.isLatest(number) else { return }
+      isBusy = false
+      then(self, outcome)
+      if !isOver { host.operationHasEnded() }
+    }
+  }
+
+  private func suspensionEnded(_ outcome: Result<Void, Refusal>) {
+    switch outcome {
+    case .success:
+      missing = nil
+      driver.send(.suspended(id))
+      host.isSuspended()
+    case .failure(let refusal):
+      if let failure = refusal.stillStopped { return recoverStopped(refusal.text, failure) }
+      notSuspended(refusal.text)
+    }
+  }
+
+  private func notSuspended(_ why: String) {
+    host.isAwake(why: "can't be suspended: \(why)", fromImage: false)
+    driver.send(.suspendFailed(id, why))
+  }
+
+  /// It is not to be suspended, and could not be woken: recovery wakes it. Where that fails too, the engine takes it
+  /// for suspended, which it is, and tries to wake it again and again.
+  private func recoverStopped(_ why: String, _ failure: String) {
+    host.log(.warning, "it was not suspended (\(why)), and could not be woken: \(failure)")
+    begin {
+      $0.recover(expecting: .unknown, then: $1)
+    } then: {
+      $0.stoppedRecovered($1, why)
+    }
+  }
+
+  private func stoppedRecovered(_ outcome: RecoveryOutcome, _ why: String) {
+    guard !host.hasEnded else { return }
+    if case .success(let done) = outcome.result {
+      missing = done.missing
+      rest = .thaw(mayBeStopped: false)
+      return notSuspended(why)
+    }
+    recoveredAfterLook(outcome)
+    // Nothing else would wake it: its inputs aren't watched.
+    driver.send(.wakeNeeded(id, "it was not suspended (\(why)), and is still stopped"))
+  }
+
+  private func hibernationEnded(_ outcome: Result<HibernationOutcome, HibernationError>) {
+    switch outcome {
+    case .success(let done):
+      rest = .image(done.image)
+      if let mode = done.restoreMode { restoreMode = mode }
+      driver.send(.hibernated(id, done.result))
+    case .failure(let error):
+      host.log(.warning, "can't be hibernated: \(error)")
+      // First of all: the engine takes it for suspended now, and may want it resumed or asked to end
+      // at once, which would let it run on whatever its memory is.
+      if error.aftermath == .unverifiable { killUnverified() }
+      let permanent = error.aftermath == .ineligible || error.aftermath == .unverifiable
+      driver.send(.hibernateFailed(id, error.description, permanent: permanent))
+    }
+  }
+
+  private func thawEnded(_ failure: String?, _ started: Instant) {
+    guard let failure else {
+      host.isAwake(why: nil, fromImage: false)
+      return driver.send(.resumed(id, clock.now - started))
+    }
+    driver.send(.resumeFailed(id, failure, intact: true))
+    host.staysAsleep()
+  }
+
+  private func resumeEnded(
+    _ outcome: Result<ResumeOutcome, HibernationError>, _ started: Instant
+  ) {
+    switch outcome {
+    case .success(let done):
+      isRestored(done)
+      driver.send(.resumed(id, clock.now - started))
+    case .failure(let error):
+      host.log(.error, "can't be resumed: \(error)")
+      // Its memory is back, and the image gone. A second resume would look for that, and have a
+      // worker killed that lacks nothing.
+      if error.phase == .waking { rest = .recover(nil) }
+      // Its end is no fault of its memory, and will be told as what it is.
+      let hasEnded = error.aftermath == .vanished
+      let isIntact = error.aftermath == .intact || error.aftermath == .ineligible || hasEnded
+      driver.send(.resumeFailed(id, error.description, intact: isIntact))
+      if hasEnded { host.kill() } else if isIntact { host.staysAsleep() }
+    }
+  }
+
+  private func isRestored(_ outcome: ResumeOutcome) {
+    if let reason = outcome.eagerReason {
+      restoreMode = .eager(reason)
+      host.log(.info, "restored \(CodedText.eager(reason).text)")
+    }
+    missing = outcome.missing
+    rest = .thaw(mayBeStopped: false)
+    host.isAwake(why: nil, fromImage: true)
+  }
+
+  private func hasLooked(_ found: WorkerState?, _ image: ImageOnDisk?) {
+    guard !host.hasEnded else { return }
+    switch found {
+    case .hibernated:
+      rest = .recover(image)
+      driver.send(.found(id, .hibernated))
+    case .suspended:
+      rest = rest.withoutImage
+      driver.send(.found(id, .suspended))
+    default:
+      begin {
+        $0.recover(expecting: .unknown, then: $1)
+      } then: {
+        $0.recoveredAfterLook($1)
+      }
+    }
+  }
+
+  private func recoveredAfterLook(_ outcome: RecoveryOutcome) {
+    guard !host.hasEnded else { return }
+    switch outcome.result {
+    case .success(let done):
+      isRestored(done)
+      driver.send(.found(id, .running))
+    case .failure(let error) where error.aftermath == .intact:
+      host.log(.error, "can't be woken yet: \(error)")
+      rest = .recover(outcome.image)
+      driver.send(.found(id, outcome.image == nil ? .suspended : .hibernated))
+    case .failure(let error):
+      killUnverified()
+      driver.send(.found(id, .unverifiable(error.description)))
+    }
+  }
+}

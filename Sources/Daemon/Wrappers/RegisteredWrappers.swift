@@ -1,0 +1,240 @@
+import Control
+import Lifecycle
+import Policy
+
+/// What `RegisteredWrappers` needs of the world outside. Tests hand in their own.
+protocol WrapperHost: AnyObject {
+  /// One request to a wrapper's own socket; answered once, within `patience`.
+  func ask(
+    _ request: ControlRequest, at socket: String, patience: Duration,
+    then respond: @escaping (ControlResponse) -> Void)
+  /// The process that made this connection, by the kernel's word and not its own.
+  func process(of client: ClientID) -> Int32?
+  /// SIGKILL, if the process of that number started before `moment`.
+  func kill(_ pid: Int32, startedBefore moment: Instant) -> WrapperKill
+  func log(_ priority: DaemonLog.Priority, _ text: String)
+}
+
+/// What became of an attempt to kill a wrapper.
+enum WrapperKill: Hashable {
+  case done
+  /// The number is free, or another process has it.
+  case hasEnded
+  case failed(String)
+}
+
+/// Wrappers that have registered with this daemon, and their workers on its ladder. To the engine such a
+/// worker is led elsewhere (`WorkerProfile.leader`): its wrapper reports its states, and the engine's
+/// directives for it go to the wrapper as requests. It is known for as long as the wrapper's connection.
+///
+///     wrapper     register ──▶ adopted, moved, footprint          connection ends ──▶ released, or exited
+///     the ladder  hibernate ──▶ the verb `hibernate`, to its socket ──▶ hibernated, or hibernateFailed
+///                 terminate ──▶ the verb `terminate`               ──▶ its connection ends
+///                 kill      ──▶ SIGKILL to the wrapper, whose guardian takes the worker along
+///
+/// Belongs to the loop's thread.
+final class RegisteredWrappers {
+  private let driver: EngineDriver
+  private let workers: WorkerRegistry
+  private let clock: any Timers
+  private let host: any WrapperHost
+  private var registry = WrapperRegistry()
+
+  /// The longest wait for a wrapper's answer to a directive. A person's request has its own.
+  static let patience = Duration.seconds(60)
+
+  init(
+    driver: EngineDriver, workers: WorkerRegistry, clock: any Timers, host: any WrapperHost
+  ) {
+    self.driver = driver
+    self.workers = workers
+    self.clock = clock
+    self.host = host
+  }
+
+  // MARK: what is asked about them
+
+  /// The engine's worker of this name belongs to a wrapper.
+  func leads(_ id: WorkerID) -> Bool { registry.leads(id) }
+
+  /// A wrapper has registered a worker of this name, and the daemon has none.
+  func isWrapped(_ worker: String?) -> Bool {
+    guard let worker, workers[WorkerID(worker)] == nil else { return false }
+    return registry.entry(of: worker) != nil
+  }
+
+  /// What its wrapper last reported, with the ages that it has now.
+  func report(of name: String) -> WorkerReport? {
+    registry.entry(of: name)?.current(at: clock.now)
+  }
+
+  /// By name.
+  func reports() -> [WorkerReport] { registry.reports(at: clock.now) }
+
+  /// Passes a request on to the wrapper that has the worker, and the answer back.
+  func relay(
+    _ request: ControlRequest, patience: Duration,
+    then respond: @escaping (ControlResponse) -> Void
+  ) {
+    guard let entry = registry.entry(of: request.worker) else {
+      return respond(Relay.failure(request.id, name: request.worker ?? "", why: "has ended"))
+    }
+    host.ask(request, at: entry.report.socket, patience: patience, then: respond)
+  }
+
+  // MARK: what they report
+
+  /// A wrapper has reported its worker, for the first time or again. Returns why that isn't taken; nil: it
+  /// is.
+  func register(_ report: WrapperReport?, from client: ClientID) -> String? {
+    let refusal = registry.register(report, from: client, at: clock.now)
+    if refusal == nil { follow(client) }
+    return refusal
+  }
+
+  private func follow(_ client: ClientID) {
+    guard let entry = registry.entry(from: client) else { return }
+    let id = WorkerID(entry.report.worker.name)
+    // A worker of ours has the name: then it is only shown.
+    guard workers[id] == nil, registry.lead(id, client) else { return }
+    let profile = profile(of: entry.report)
+    let state = WorkerState(rawValue: entry.report.worker.state) ?? .background
+    if driver.state.state(of: id) == nil {
+      driver.send(.adopted(id, profile, state.sleeps ? state : .background))
+    } else if driver.state.profile(of: id) != profile {
+      driver.send(.profileChanged(id, profile))
+    }
+    driver.send(.moved(id, state))
+    driver.send(.footprint(id, ByteCount(max(0, entry.report.worker.footprint))))
+  }
+
+  /// The client's connection has ended. If it was a wrapper, its worker is gone too.
+  func hasLeft(_ client: ClientID) {
+    for id in registry.forget(client) {
+      let wasEnding = driver.state.state(of: id) == .terminating
+      driver.send(wasEnding ? .exited(id, .unknown) : .released(id))
+      driver.send(.removed(id))
+    }
+  }
+
+  /// The daemon is about to have a worker of this name itself.
+  func giveUp(_ id: WorkerID) {
+    if let leader = registry.leader(of: id) { hasLeft(leader) }
+  }
+
+  private func profile(of report: WrapperReport) -> WorkerProfile {
+    var policy = driver.state.policy
+    // Nothing of its life is decided here but by the ladder, which goes by what a wrapper goes by.
+    let own = LifecyclePolicy.wrapping()
+    policy.foreground.mode = .manual
+    policy.background.suspendAfter = nil
+    policy.background.heartbeat = nil
+    policy.hibernate = own.hibernate
+    policy.hibernate.after = nil
+    policy.terminate.grace = own.terminate.grace
+    var profile = WorkerProfile(policy: policy)
+    profile.leader = "its wrapper, pid \(report.pid)"
+    profile.mayBeTerminated = report.mayBeTerminated ?? false
+    return profile
+  }
+
+  // MARK: what the engine wants of them
+
+  /// False: the directive isn't for a wrapper's worker.
+  func execute(_ directive: Directive) -> Bool {
+    switch directive {
+    case .hibernate(let id) where leads(id): hibernate(id)
+    case .terminate(let id) where leads(id): terminate(id)
+    case .kill(let id) where leads(id): kill(id)
+    case .inspect(let id) where leads(id): inspect(id)
+    default: return false
+    }
+    return true
+  }
+
+  private func hibernate(_ id: WorkerID) {
+    let before = driver.state.footprint(of: id)
+    let asked = clock.now
+    host.log(.notice, "\(id): hibernation requested from its wrapper")
+    ask(.hibernate, id) { [unowned self] response in
+      guard response.result == .done else {
+        return driver.send(.hibernateFailed(id, response.text, permanent: false))
+      }
+      let took = clock.now - asked
+      ask(.status, id) { [unowned self] status in
+        hibernated(id, status.workers?.first, footprintBefore: before, took: took)
+      }
+    }
+  }
+
+  /// - Parameter worker: as it is now; nil: its wrapper doesn't say.
+  private func hibernated(
+    _ id: WorkerID, _ worker: WorkerReport?, footprintBefore before: ByteCount, took: Duration
+  ) {
+    driver.send(
+      .hibernated(
+        id,
+        HibernationResult(
+          footprintBefore: before, footprintAfter: ByteCount(worker?.footprint ?? 0),
+          imageSize: ByteCount(worker?.imageSize ?? 0), duration: took)))
+    // It may have been woken meanwhile, and its wrapper may have reported that before this answer.
+    if let state = worker.flatMap({ WorkerState(rawValue: $0.state) }) {
+      driver.send(.moved(id, state))
+    }
+  }
+
+  private func inspect(_ id: WorkerID) {
+    ask(.status, id) { [unowned self] response in
+      guard let state = (response.workers?.first?.state).flatMap(WorkerState.init(rawValue:)) else {
+        return
+      }
+      switch state {
+      case .hibernated: driver.send(.found(id, .hibernated))
+      case .suspended: driver.send(.found(id, .suspended))
+      case .foreground, .background: driver.send(.found(id, .running))
+      default: driver.send(.found(id, .underWay))
+      }
+    }
+  }
+
+  private func terminate(_ id: WorkerID) {
+    host.log(.warning, "\(id): termination requested from its wrapper")
+    ask(.terminate, id) { [unowned self] response in
+      if response.result != .done { host.log(.error, response.text) }
+    }
+  }
+
+  /// One request to its wrapper, which may be stopped itself. An answer counts as long as the same wrapper
+  /// has the worker: a later one of that name has nothing to do with it.
+  private func ask(
+    _ verb: ControlRequest.Verb, _ id: WorkerID, then answer: @escaping (ControlResponse) -> Void
+  ) {
+    let client = registry.leader(of: id)
+    relay(ControlRequest(id: 1, verb: verb, worker: id.name), patience: Self.patience) {
+      [unowned self] response in
+      if registry.leader(of: id) == client { answer(response) }
+    }
+  }
+
+  private func kill(_ id: WorkerID) {
+    guard let client = registry.leader(of: id), let entry = registry.entry(from: client) else {
+      return
+    }
+    guard let pid = host.process(of: client), pid > 1, pid == entry.report.pid,
+      entry.report.mayBeTerminated == true
+    else {
+      return host.log(
+        .error,
+        "\(id): its wrapper is not killed: its pid differs from the reported one, or it lacks --may-terminate"
+      )
+    }
+    // The connection may have outlived the process, and its number may be another's: that one started
+    // after the wrapper last reported.
+    switch host.kill(pid, startedBefore: entry.at) {
+    case .done:
+      host.log(.warning, "\(id): killed with its wrapper, pid \(pid)")
+    case .hasEnded: host.log(.error, "\(id): its wrapper, pid \(pid), has ended")
+    case .failed(let why): host.log(.error, "\(id): its wrapper can't be killed: \(why)")
+    }
+  }
+}

@@ -1,0 +1,78 @@
+import Control
+import Lifecycle
+import Policy
+
+/// The daemon's side: wrappers that have registered, and what they last said of their workers. Each
+/// is here for as long as its connection.
+struct WrapperRegistry {
+  struct Entry {
+    var report: WrapperReport
+    var at: Instant
+  }
+
+  private var entries: [ClientID: Entry] = [:]
+  /// Those who lead the worker of that name in the engine: the first to come, if several say so.
+  private var leaders: [WorkerID: ClientID] = [:]
+
+  /// Why not; nil: it is taken.
+  mutating func register(
+    _ report: WrapperReport?, from client: ClientID, at now: Instant
+  ) -> String? {
+    guard let report else { return "`register` needs a wrapper" }
+    if let problem = WorkerName.problem(with: report.worker.name) { return problem }
+    if let earlier = entries[client]?.report.worker.name,
+      earlier != report.worker.name
+    {
+      return "this connection has already registered \(earlier); each wrapper needs its own"
+    }
+    entries[client] = Entry(report: report, at: now)
+    return nil
+  }
+
+  /// All workers that it has led.
+  mutating func forget(_ client: ClientID) -> [WorkerID] {
+    entries[client] = nil
+    let led = leaders.filter { $0.value == client }.keys.sorted()
+    for id in led { leaders[id] = nil }
+    return led
+  }
+
+  /// False: somebody else does.
+  mutating func lead(_ worker: WorkerID, _ client: ClientID) -> Bool {
+    if let leader = leaders[worker] { return leader == client }
+    leaders[worker] = client
+    return true
+  }
+
+  func leads(_ worker: WorkerID) -> Bool { leaders[worker] != nil }
+
+  func leader(of worker: WorkerID) -> ClientID? { leaders[worker] }
+
+  func entry(from client: ClientID) -> Entry? { entries[client] }
+
+  func entry(of worker: String?) -> Entry? {
+    if let worker, let leader = leaders[WorkerID(worker)], let entry = entry(from: leader) {
+      return entry
+    }
+    // Of several wrappers of that name, the one that came first.
+    return entries.filter { $0.value.report.worker.name == worker }
+      .min { $0.key.number < $1.key.number }?.value
+  }
+
+  /// By name, their clocks set forward to now.
+  func reports(at now: Instant) -> [WorkerReport] {
+    entries.values.map { $0.current(at: now) }.sorted { $0.name < $1.name }
+  }
+}
+
+extension WrapperRegistry.Entry {
+  func current(at now: Instant) -> WorkerReport {
+    var worker = report.worker
+    let elapsed = (now - at).seconds
+    worker.secondsInState += elapsed
+    // In the foreground it is in use.
+    if worker.state != WorkerState.foreground.rawValue { worker.secondsSinceUse += elapsed }
+    worker.wrapper = report.pid
+    return worker
+  }
+}

@@ -1,0 +1,58 @@
+import Synchronization
+
+/// A policy, kept once for all workers whose policies are equal: it takes most of a kilobyte, and most workers of a
+/// daemon have the same one.
+@propertyWrapper
+public struct SharedPolicy: Sendable {
+  @usableFromInline final class Box: Sendable {
+    @usableFromInline let value: LifecyclePolicy
+    init(_ value: LifecyclePolicy) { self.value = value }
+  }
+
+  @usableFromInline private(set) var box: Box
+
+  /// The latest that differ, the newest last.
+  private static let recent = Mutex<[Box]>([])
+  private static let mostRecent = 4
+
+  public init(wrappedValue: LifecyclePolicy) { box = Self.box(of: wrappedValue) }
+
+  public var wrappedValue: LifecyclePolicy {
+    @inlinable _read { yield box.value }
+    _modify {
+      var changed = box.value
+      defer { box = Self.box(of: changed) }
+      yield &changed
+    }
+  }
+
+  private static func box(of policy: LifecyclePolicy) -> Box {
+    recent.withLock { boxes in
+      if let known = boxes.last(where: { $0.value == policy }) { return known }
+      let new = Box(policy)
+      if boxes.count == mostRecent { boxes.removeFirst() }
+      boxes.append(new)
+      return new
+    }
+  }
+
+  /// Both are the same one in memory.
+  func isSame(as other: SharedPolicy) -> Bool { box === other.box }
+}
+
+extension SharedPolicy: Hashable {
+  public static func == (left: SharedPolicy, right: SharedPolicy) -> Bool {
+    left.box === right.box || left.box.value == right.box.value
+  }
+
+  public func hash(into hasher: inout Hasher) { box.value.hash(into: &hasher) }
+}
+
+/// As the policy itself.
+extension SharedPolicy: Codable {
+  public init(from decoder: any Decoder) throws {
+    self.init(wrappedValue: try LifecyclePolicy(from: decoder))
+  }
+
+  public func encode(to encoder: any Encoder) throws { try box.value.encode(to: encoder) }
+}

@@ -1,0 +1,86 @@
+import CLinux
+import Glibc
+import Linux
+
+/// A process that outlives its wrapper by an instant: a killed wrapper can't clean up, and its
+/// program may be stopped, frozen, or without its memory.
+///
+///     wrapper ──────── pipe ───────▶ guardian
+///     program ── its own pid ──▶         │ end of the pipe without a endMarker:
+///       (before it executes)             ▼ kills the program, removes image and cgroup
+///
+/// It is a fork from before the first thread, so that it shares all its pages with the wrapper. It
+/// leads a session of its own: what ends the wrapper's process group leaves it alone.
+final class Guardian {
+  private let pid: Int32
+  private var pipe: Descriptor?
+
+  /// Where whom to guard is told: its pid, as four bytes.
+  var announcement: Int32? { pipe?.raw }
+
+  private static let endMarker: Int32 = -1
+
+  /// Only while there is one thread.
+  init(directory: String, socket: String) throws(SystemCallError) {
+    var ends: [Int32] = [-1, -1]
+    _ = try systemCall("pipe") { Glibc.pipe(&ends) }
+    let (input, output) = (Descriptor(owning: ends[0]), Descriptor(owning: ends[1]))
+    for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+    guard try threads(of: getpid()).count == 1 else {
+      throw SystemCallError("fork", on: "a process with several threads", code: EDEADLK)
+    }
+    pid = try shim("fork") { clinux_fork() }
+    if pid == 0 { Self.guardNow(input.raw, directory: directory, socket: socket) }
+    pipe = output
+  }
+
+  /// The program has ended, and nothing is left to do.
+  func dismiss() {
+    guard let pipe else { return }
+    var word = Self.endMarker
+    signal(SIGPIPE, SIG_IGN)
+    _ = write(pipe.raw, &word, MemoryLayout<Int32>.size)
+    self.pipe = nil
+    waitForChild(pid)
+  }
+
+  private static func guardNow(_ input: Int32, directory: String, socket: String) -> Never {
+    setsid()
+    // What is meant for the wrapper, it passes on itself.
+    for number in [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGPIPE] {
+      signal(number, SIG_IGN)
+    }
+    clinux_set_thread_name("dormouse-guard")
+    letGoOfEverything(but: input)
+    // What the wrapper used until now, it needs no more.
+    dropOwnCode()
+    var known: [ProcessIdentity] = []
+    var word: Int32 = 0
+    while true {
+      let count = kernelResult { read(input, &word, MemoryLayout<Int32>.size) }
+      if count == -Int(EINTR) { continue }
+      if count != MemoryLayout<Int32>.size { break }
+      if word == endMarker { _exit(0) }
+      // It has ended.
+      if let stat = try? ProcessStat.read(word) { known.append(stat.identity) }
+    }
+    WrapStore.clearAway(directory, socket: socket, known: known)
+    _exit(0)
+  }
+
+  /// Who waits for the end of a pipe must not wait for us.
+  private static func letGoOfEverything(but kept: Int32) {
+    for name in (try? listDirectory("/proc/self/fd")) ?? [] {
+      if let number = Int32(name), number > STDERR_FILENO, number != kept { close(number) }
+    }
+    Standard.occupy([STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO])
+  }
+}
+
+enum Standard {
+  /// Puts /dev/null in their place.
+  static func occupy(_ descriptors: [Int32]) {
+    guard let null = try? Descriptor.open("/dev/null", O_RDWR) else { return }
+    for number in descriptors where number != null.raw { dup2(null.raw, number) }
+  }
+}

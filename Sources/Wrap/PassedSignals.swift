@@ -1,0 +1,100 @@
+import CLinux
+import Daemon
+import Glibc
+import Linux
+
+/// The program that a wrapper's signals are meant for. Tests hand in their own.
+protocol SignalTarget: AnyObject {
+  /// It has been started, and its end hasn't been noted yet.
+  var hasProcess: Bool { get }
+  /// Or on its way from or to sleep.
+  var isAsleep: Bool { get }
+  /// It has a handler for the signal.
+  func catches(_ signal: Int32) -> Bool
+  func wake(_ reason: String)
+  func signal(_ signal: Int32)
+  /// To its process group; false: the group can't be named safely, or is gone.
+  func signalGroup(_ signal: Int32) -> Bool
+  /// Stops all of its processes; false: they can't be found.
+  func stopAll() -> Bool
+  func continueAll()
+  /// Stops the wrapper itself, so that the shell sees it.
+  func stopWrapper()
+  /// A child or a descendant without a parent has ended.
+  func reap()
+}
+
+/// What is sent to a wrapper is meant for its program. A sleeping program is woken for it. Belongs to the
+/// loop's thread.
+final class PassedSignals {
+  private let target: any SignalTarget
+  /// For a program that sleeps, until it runs.
+  private var waiting: [Int32] = []
+  /// Stopped by the terminal (Ctrl-Z), together with the wrapper.
+  private var isHeld = false
+
+  /// All that a host or a terminal sends. SIGKILL and SIGSTOP can't be passed on: of the first, the
+  /// guardian hears.
+  static let passed = [
+    SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGTERM, SIGCONT, SIGTSTP, SIGWINCH,
+  ]
+
+  init(_ target: any SignalTarget) { self.target = target }
+
+  /// From now on they come here, and end or stop the wrapper no more.
+  func listen(on loop: any DescriptorWatches) throws(SystemCallError) {
+    _ = clinux_ignore_stops_of_children()
+    let signals = try SignalQueue(Self.passed + [SIGCHLD])
+    _ = try loop.whenReadable(signals.descriptor) { [unowned self] in
+      for signal in signals.arrivals() {
+        receive(signal.number, isFromTerminal: signal.isFromTerminal)
+      }
+    }
+  }
+
+  func receive(_ signal: Int32, isFromTerminal: Bool = false) {
+    switch signal {
+    case SIGCHLD: target.reap()
+    case SIGTSTP: hold()
+    case SIGCONT: letGo()
+    default: pass(signal, toGroup: isFromTerminal)
+    }
+  }
+
+  private func pass(_ signal: Int32, toGroup: Bool) {
+    guard target.hasProcess else { return }
+    if target.isAsleep {
+      // It isn't woken for what it would drop: a terminal's new size, mostly.
+      if signal == SIGWINCH, !target.catches(signal) { return }
+      waiting.append(signal)
+      return target.wake("the signal \(signal)")
+    }
+    // From a terminal all of its foreground group would get it.
+    if toGroup, target.signalGroup(signal) { return }
+    target.signal(signal)
+  }
+
+  /// It runs.
+  func deliverWaiting() {
+    guard target.hasProcess else { return }
+    for signal in waiting { target.signal(signal) }
+    waiting = []
+  }
+
+  /// Ctrl-Z: all of it stops, and we do, so that the shell sees it.
+  private func hold() {
+    if target.hasProcess, !target.isAsleep, target.stopAll() { isHeld = true }
+    target.stopWrapper()
+  }
+
+  /// A sleeping program stays where it is.
+  private func letGo() {
+    guard target.hasProcess else { return }
+    if isHeld {
+      isHeld = false
+      target.continueAll()
+    } else if !target.isAsleep {
+      target.signal(SIGCONT)
+    }
+  }
+}

@@ -1,0 +1,168 @@
+import CLinux
+import Control
+import Daemon
+import Glibc
+import Lifecycle
+import Linux
+import Policy
+import PolicyFile
+
+/// `dormouse wrap`: a daemon of one worker, its caller's program. `Daemon` is composed with another role,
+/// and fewer of its parts begin: no journal, no earlier daemon's workers, no restarts, no schedules.
+public final class WrapComposition {
+  private let settings: WrapSettings
+  private let program: WrappedProgram
+  /// The composed daemon; its parts need it.
+  private let daemon: Daemon
+  private let run: ProgramRun
+  private let signals: PassedSignals
+  private let code: IdleCodeRelease
+  private var registration: WrapperRegistration?
+  /// The wrapper's own.
+  private let socket: String
+  /// The process that has started the wrapper.
+  private let caller: Descriptor?
+  private var hasEnded = false
+
+  /// Runs the program to its end. It is started from this thread, which lives as long.
+  public static func run(_ settings: WrapSettings) -> WrapEnd {
+    let name = settings.name
+    let socket = "\(settings.socketDirectory)/\(name).sock"
+    let directory = "\(settings.stateDirectory)/wrap/\(name)"
+    // Before the first thread, and before the lock, which a fork would share.
+    let guardian: Guardian
+    do throws(SystemCallError) {
+      guardian = try Guardian(directory: directory, socket: socket)
+    } catch { return .unmanaged("can't start its guard process: \(error)") }
+    // Nothing to watch: it has ended already.
+    let caller = try? Descriptor.pidfd(of: getppid())
+    var inheritance = settings.inheritance
+    inheritance.announcement = guardian.announcement
+    let program = WrappedProgram(WorkerID(name), inheritance, logPath: settings.log)
+    defer {
+      WrapStore.clearAway(directory, socket: socket, known: [])
+      guardian.dismiss()
+    }
+    do throws(StartError) {
+      return try WrapComposition(
+        settings: settings, program: program, caller: caller, directory: directory, socket: socket
+      ).runToEnd()
+    } catch { return .unmanaged("\(error)") }
+  }
+
+  private init(
+    settings: WrapSettings, program: WrappedProgram, caller: Descriptor?,
+    directory: String, socket: String
+  ) throws(StartError) {
+    self.settings = settings
+    self.program = program
+    self.caller = caller
+    self.socket = socket
+    let store = try WrapStore(stateDirectory: settings.stateDirectory)
+    store.clearAwayRemains(socketDirectory: settings.socketDirectory)
+    daemon = try Daemon(
+      DaemonSettings(wrapping: settings, program.id, directory: directory, socket: socket),
+      .wrapper(settings, program))
+    // Until the daemon has locked its own directory.
+    withExtendedLifetime(store) {}
+    run = daemon.programRun(of: program.id)
+    signals = PassedSignals(WrappedProcess(run))
+    code = IdleCodeRelease(run.loop)
+    program.connect(self)
+  }
+
+  private func runToEnd() throws(StartError) -> WrapEnd {
+    defer { run.clearAway() }
+    ProgramRun.prepareProcess()
+    do throws(SystemCallError) {
+      try signals.listen(on: run.loop)
+    } catch { throw .system(error) }
+    run.begin()
+    watchCaller()
+    beginRegistration()
+    run.turn { hasEnded }
+    return program.end ?? .exited(CommandExit.internalError.rawValue)
+  }
+
+  /// A program that looks whether its caller is there wants to be awake for it. Its standard input
+  /// would say it as well, but others may hold the other end.
+  private func watchCaller() {
+    guard let caller else { return }
+    let run = run
+    var token: LoopToken?
+    // Without a watch, what the program itself reads wakes it.
+    token = try? run.loop.whenReadable(caller) { [unowned run] in
+      if let token { run.loop.unwatch(caller, token) }
+      run.wake("the end of the process that started it")
+    }
+  }
+
+  private func beginRegistration() {
+    let registration = WrapperRegistration(
+      of: WrapperRegistration.Wrapper(
+        worker: program.id, socket: socket, mayBeTerminated: settings.mayBeTerminated),
+      to: settings.daemonSocket, timers: run.loop, watches: run.loop, host: self)
+    self.registration = registration
+    registration.begin()
+  }
+}
+
+extension WrapComposition: WrappedProgramHost {
+  var isRunning: Bool { run.state?.runs == true }
+
+  func sampleNow() { run.sampleAgain() }
+
+  func deliverWaitingSignals() { signals.deliverWaiting() }
+
+  func reportState() {
+    registration?.report()
+    code.postpone()
+  }
+
+  func programHasEnded() {
+    hasEnded = true
+    // The loop looks at it after its turn; this makes it turn.
+    run.loop.after(.zero) {}
+  }
+}
+
+extension WrapComposition: RegistrationHost {
+  var footprint: ByteCount { run.footprint }
+
+  func withReport(then: @escaping (WorkerReport) -> Void) { run.report(then: then) }
+
+  func connect(to path: String, then: @escaping (Descriptor?) -> Void) {
+    run.connect(to: path, then: then)
+  }
+}
+
+extension DaemonRole {
+  /// Often enough for `idle_after`, and no oftener; asleep, only the machine's memory is looked at.
+  static func paceOfWrapper(idleAfter: Duration) -> SamplingPace {
+    SamplingPace(
+      running: min(max(idleAfter / 8, .milliseconds(100)), .seconds(2)), resting: .seconds(5))
+  }
+
+  static func wrapper(_ settings: WrapSettings, _ program: WrappedProgram) -> DaemonRole {
+    let directory = settings.stateDirectory
+    return standingFor(
+      program, log: settings.log,
+      pace: paceOfWrapper(idleAfter: settings.policy.foreground.idleAfter),
+      sharedImages: { WrapStore.imageBytes(in: directory) })
+  }
+}
+
+extension DaemonSettings {
+  init(wrapping settings: WrapSettings, _ id: WorkerID, directory: String, socket: String) {
+    let worker = WorkerConfiguration(
+      name: id.name, command: [settings.path] + settings.command.dropFirst(),
+      autostart: false, policy: settings.policy)
+    var configuration = DaemonConfiguration(policy: settings.policy, workers: [worker])
+    // A wrapper has to be small, and its daemon, where there is one, keeps a journal.
+    configuration.journal.enabled = false
+    self.init(
+      configuration: configuration, stateDirectory: directory, socket: socket, environment: [:],
+      version: settings.version,
+      reload: { [configuration] in ParseResult(value: configuration, diagnostics: []) })
+  }
+}

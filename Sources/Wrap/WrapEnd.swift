@@ -1,0 +1,37 @@
+import CLinux
+import Control
+import Glibc
+import Lifecycle
+
+/// How a wrapper ends.
+public enum WrapEnd: Hashable, Sendable {
+  /// As its program has.
+  case exited(Int32)
+  case signaled(Int32)
+  /// The program didn't start; why, in a sentence.
+  case notStarted(String)
+  /// It couldn't be managed here, and hasn't been started: why, in a sentence.
+  case unmanaged(String)
+
+  init(_ status: ExitStatus) {
+    self =
+      switch status {
+      case .exited(let code): .exited(code)
+      case .signaled(let signal): .signaled(signal)
+      case .outOfMemory: .signaled(SIGKILL)
+      case .unknown: .notStarted("exit status unknown")
+      }
+  }
+
+  /// Ends this process in the same way.
+  public func perform() -> Never {
+    switch self {
+    case .exited(let code): exit(code)
+    case .signaled(let signal):
+      clinux_end_by_signal(signal)
+      exit(128 + signal)
+    case .notStarted: exit(CommandExit.cannotRun.rawValue)
+    case .unmanaged: exit(CommandExit.notDone.rawValue)
+    }
+  }
+}

@@ -1,0 +1,106 @@
+import Daemon
+import Glibc
+import Linux
+import Supervision
+
+/// Where wrappers keep what must outlive them: `wrap/NAME` in the state directory, each locked by
+/// its wrapper for as long as that lives.
+///
+///     wrap/.lock            held for an instant, by whoever adds a directory or looks for old ones
+///     wrap/clangd-4711/     a state directory, as a daemon's
+struct WrapStore {
+  let path: String
+  /// Held while `self` lives.
+  private let lock: Descriptor
+
+  /// Waits for its turn.
+  init(stateDirectory: String) throws(StartError) {
+    path = "\(stateDirectory)/wrap"
+    let directory = try openTrusted(path, making: true, as: .shared)
+    do throws(SystemCallError) {
+      lock = try directory.open(".lock", O_RDWR | O_CREAT, mode: 0o600)
+      let raw = lock.raw
+      _ = try systemCall("flock", on: "\(path)/.lock") { flock(raw, LOCK_EX) }
+    } catch { throw .directory(error) }
+  }
+
+  func directory(of name: String) -> String { "\(path)/\(name)" }
+
+  /// Ends what wrappers that were killed have left behind, should their guardians have been killed
+  /// too.
+  func clearAwayRemains(socketDirectory: String) {
+    // A directory that isn't there holds no wrapper's files.
+    for name in (try? listDirectory(path, onlyDirectories: true)) ?? [] {
+      guard let lock = try? Descriptor.open("\(path)/\(name)/lock", O_RDWR),
+        flock(lock.raw, LOCK_EX | LOCK_NB) == 0
+      else { continue }
+      Self.clearAway("\(path)/\(name)", socket: "\(socketDirectory)/\(name).sock", known: [])
+    }
+  }
+
+  /// All wrappers' together: `hibernate.disk.budget` isn't meant for each of thirty.
+  static func imageBytes(in stateDirectory: String) -> Int64 {
+    let path = "\(stateDirectory)/wrap"
+    var sum: Int64 = 0
+    // A directory that isn't there holds no wrapper's files.
+    for name in (try? listDirectory(path, onlyDirectories: true)) ?? [] {
+      // The same.
+      for image in (try? listDirectory("\(path)/\(name)/images")) ?? [] {
+        let status = fileStatus(of: "\(path)/\(name)/images/\(image)")
+        sum += status.map { Int64($0.st_size) } ?? 0
+      }
+    }
+    return sum
+  }
+
+  /// Ends all that is left of a wrapper's program, and removes what it kept: nothing stays stopped,
+  /// frozen or on disk. What its host would have done to a program that isn't wrapped.
+  ///
+  /// - Parameter known: root processes that may not be recorded yet.
+  static func clearAway(_ directory: String, socket: String, known: [ProcessIdentity]) {
+    var roots = known
+    var groups: Set<String> = []
+    // Without it no record counts: those of an earlier boot name other processes.
+    let bootID = (try? WorkerRecord.currentBootID()) ?? ""
+    let store = try? WorkerRecordStore(directory: "\(directory)/workers")
+    // Records that can't be read are removed with the directory.
+    for record in (try? store?.loadAll())?.records ?? [] where record.bootID == bootID {
+      if !roots.contains(record.process) { roots.append(record.process) }
+      if let path = record.cgroupPath { groups.insert(path) }
+    }
+    // Born, but not recorded.
+    let root = CgroupRoot.find(name: CgroupRoot.name(forStateDirectory: directory))
+    if let root {
+      // A group that is gone holds no others.
+      let names = (try? listDirectory(root.path, onlyDirectories: true)) ?? []
+      groups.formUnion(names.map { "\(root.path)/\($0)" })
+    }
+    for path in groups { remove(group: path) }
+    root?.remove()
+    // Nothing more can be done about it.
+    for root in roots { try? ProcessTree.killAll(root: root, session: root.pid) }
+    discardFile(socket)
+    removeAll(directory)
+  }
+
+  private static func remove(group path: String) {
+    // It is gone.
+    guard let group = try? WorkerCgroup(path: path) else { return }
+    // A group that isn't empty then stays.
+    try? group.kill()
+    try? group.remove(until: Deadline(in: .seconds(5)))
+  }
+
+  /// Only what a wrapper makes: never a whole tree that somebody has put in its place.
+  private static func removeAll(_ directory: String) {
+    for part in StateDirectory.parts {
+      // The part was never made.
+      for name in (try? listDirectory("\(directory)/\(part)")) ?? [] {
+        discardFile("\(directory)/\(part)/\(name)")
+      }
+      discardDirectory("\(directory)/\(part)")
+    }
+    for file in StateDirectory.files { discardFile("\(directory)/\(file)") }
+    discardDirectory(directory)
+  }
+}

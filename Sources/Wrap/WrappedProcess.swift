@@ -1,0 +1,62 @@
+import Daemon
+import Glibc
+import Lifecycle
+import Linux
+import Supervision
+
+/// The processes of a wrapper's worker, as its signals reach them.
+final class WrappedProcess: SignalTarget {
+  private let run: ProgramRun
+
+  init(_ run: ProgramRun) { self.run = run }
+
+  private var process: WorkerProcess? { run.process }
+
+  var hasProcess: Bool { process != nil }
+
+  var isAsleep: Bool {
+    switch run.state {
+    case .suspending, .suspended, .hibernating, .hibernated, .resuming: true
+    default: run.isBusy
+    }
+  }
+
+  func catches(_ signal: Int32) -> Bool {
+    // One that can't be asked has ended.
+    (try? process?.catches(signal)) == true
+  }
+
+  func wake(_ reason: String) { run.wake(reason) }
+
+  func signal(_ signal: Int32) {
+    // One that has ended needs it no more.
+    try? process?.signal(signal)
+  }
+
+  /// Until it is reaped, no other group can have its number.
+  func signalGroup(_ signal: Int32) -> Bool {
+    guard let process, !run.isReaped else { return false }
+    return sendSignal(signal, to: -process.identity.pid) == 0
+  }
+
+  /// Its session has no terminal: there, a SIGTSTP that isn't caught does nothing.
+  func stopAll() -> Bool {
+    // Without /proc they can't be found.
+    guard let tree = try? process?.tree() else { return false }
+    for stat in tree.processes {
+      // One that has ended meanwhile, or that we may not signal, can't be stopped.
+      let catches = (try? ProcessStatus.read(stat.pid))?.catches(SIGTSTP) == true
+      _ = try? stat.identity.signal(catches ? SIGTSTP : SIGSTOP)
+    }
+    return true
+  }
+
+  func continueAll() {
+    // As above.
+    try? process?.tree().continueAll()
+  }
+
+  func stopWrapper() { sendSignal(SIGSTOP, to: getpid()) }
+
+  func reap() { run.reapChildren() }
+}

@@ -1,0 +1,137 @@
+import CLinux
+import Control
+import Daemon
+import Glibc
+import Lifecycle
+import Linux
+import Policy
+
+/// What `WrapperRegistration` needs of the wrapper. Tests hand in their own.
+protocol RegistrationHost: AnyObject {
+  /// The worker is in the foreground or background.
+  var isRunning: Bool { get }
+  var footprint: ByteCount { get }
+  /// The worker as of now.
+  func withReport(then: @escaping (WorkerReport) -> Void)
+  /// nil: no daemon listens there.
+  func connect(to path: String, then: @escaping (Descriptor?) -> Void)
+}
+
+/// Reports the wrapped worker to a daemon, where one runs: `ps` and `status` show it with the others, and
+/// their verbs reach it through the wrapper's own socket. The wrapper decides for itself all the same, by
+/// its own policy, and works without any daemon.
+///
+/// Nothing here waits: a daemon that doesn't read is left. Belongs to the loop's thread.
+final class WrapperRegistration {
+  /// What the daemon is to know of the wrapper itself.
+  struct Wrapper {
+    var worker: WorkerID
+    /// The wrapper's own.
+    var socket: String
+    var mayBeTerminated: Bool
+  }
+
+  private let path: String
+  private let wrapper: Wrapper
+  private let timers: any Timers
+  private let watches: any DescriptorWatches
+  private unowned let host: any RegistrationHost
+  private var connection: (socket: Descriptor, token: LoopToken)?
+  private var count: UInt64 = 0
+  private var looks = 0
+  private var reported = ByteCount.zero
+
+  /// From one look for a daemon to the next.
+  static let interval = Duration.seconds(5)
+  /// Between two changes of state a running worker's footprint is reported so often. To measure it is work
+  /// for the kernel.
+  static let looksPerReport = 6
+  /// In its first moments a program grows: it is looked at each second.
+  static let firstLooks = 20
+
+  /// - Parameter path: the daemon's socket.
+  init(
+    of wrapper: Wrapper, to path: String, timers: any Timers, watches: any DescriptorWatches,
+    host: any RegistrationHost
+  ) {
+    self.wrapper = wrapper
+    self.path = path
+    self.timers = timers
+    self.watches = watches
+    self.host = host
+  }
+
+  func begin() {
+    looks += 1
+    let isDue = host.isRunning && (looks % Self.looksPerReport == 0 || hasMoved)
+    if connection == nil || isDue { report() }
+    let next = looks < Self.firstLooks ? Duration.seconds(1) : Self.interval
+    timers.after(next) { [weak self] in self?.begin() }
+  }
+
+  /// Its footprint differs from what was reported, by an eighth at least.
+  private var hasMoved: Bool {
+    let moved = (host.footprint - reported).bytes.magnitude
+    return moved >= 256 * 1024 && moved >= reported.bytes.magnitude / 8
+  }
+
+  /// As of now.
+  func report() {
+    connect { [weak self] in
+      self?.host.withReport { self?.send($0) }
+    }
+  }
+
+  private func send(_ report: WorkerReport) {
+    guard let socket = connection?.socket, let line = line(report) else { return }
+    reported = ByteCount(report.footprint)
+    let sent = socket.send(line, waits: false)
+    // Half a line can't be taken back.
+    if sent != line.count { disconnect() }
+  }
+
+  private func line(_ report: WorkerReport) -> [UInt8]? {
+    count += 1
+    var request = ControlRequest(id: count, verb: .register, worker: wrapper.worker.name)
+    request.wrapper = WrapperReport(
+      pid: getpid(), socket: wrapper.socket, worker: report,
+      mayBeTerminated: wrapper.mayBeTerminated)
+    // A line that is too long: the daemon would end the connection for it.
+    return try? WireCodec.line(for: request)
+  }
+
+  private func connect(then: @escaping () -> Void) {
+    if connection != nil { return then() }
+    host.connect(to: path) { [weak self] found in
+      // Without a watch its end would not be seen: the next look tries again.
+      guard let self, connection == nil, let found, Self.isTrusted(found),
+        let token = try? watches.whenReadable(found, do: { [unowned self] in hear() })
+      else { return }
+      connection = (found, token)
+      then()
+    }
+  }
+
+  /// Any process may listen in a directory that any user can make.
+  private static func isTrusted(_ socket: Descriptor) -> Bool {
+    var pid: pid_t = 0
+    var user: uid_t = 0
+    var group: gid_t = 0
+    guard clinux_peer_credentials(socket.raw, &pid, &user, &group) == 0 else { return false }
+    return user == geteuid() || user == 0
+  }
+
+  /// Answers are of no interest, but their end is.
+  private func hear() {
+    guard let socket = connection?.socket else { return }
+    // An error is an end, too.
+    let heard = (try? socket.read(upTo: 4096)) ?? []
+    if heard.isEmpty { disconnect() }
+  }
+
+  private func disconnect() {
+    guard let (socket, token) = connection else { return }
+    watches.unwatch(socket, token)
+    connection = nil
+  }
+}

@@ -1,0 +1,38 @@
+import Testing
+
+@testable import Control
+
+@Suite("The lines of `logs --json`") struct LogLineCutterTests {
+  private typealias Line = LogLineCutter.Line
+
+  @Test("Lines are cut wherever the output arrives in pieces, and blank lines stay")
+  func pieces() {
+    var cutter = LogLineCutter()
+    #expect(cutter.lines(in: Array("one\ntw".utf8)) == [Line(text: "one")])
+    #expect(cutter.lines(in: []) == [])
+    #expect(
+      cutter.lines(in: Array("o\r\n\nthree".utf8)) == [Line(text: "two"), Line(text: "")])
+    #expect(cutter.finish() == [Line(text: "three")])
+    #expect(cutter.finish() == [])
+  }
+
+  @Test("A character that arrives in two pieces is whole, and bytes that aren't UTF-8 are replaced")
+  func characters() {
+    var cutter = LogLineCutter()
+    let bytes = Array("grün\n".utf8)
+    #expect(cutter.lines(in: Array(bytes[..<3])) == [])
+    #expect(cutter.lines(in: Array(bytes[3...])) == [Line(text: "grün")])
+    #expect(cutter.lines(in: [0xFF, 0x0A]) == [Line(text: "\u{FFFD}")])
+  }
+
+  @Test("A line that doesn't end is cut, and says so")
+  func long() {
+    var cutter = LogLineCutter()
+    let most = LogLineCutter.most
+    let found = cutter.lines(in: [UInt8](repeating: 0x61, count: most * 2 + 1))
+    #expect(found.map(\.text.count) == [most, most] && found.allSatisfy(\.isCut))
+    #expect(cutter.lines(in: Array("b\n".utf8)) == [Line(text: "ab")])
+    let whole = cutter.lines(in: [UInt8](repeating: 0x61, count: most + 1) + [0x0A])
+    #expect(whole.map(\.isCut) == [true, false])
+  }
+}

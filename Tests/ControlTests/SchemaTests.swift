@@ -1,0 +1,207 @@
+import Control
+import JSONLines
+import TestSupport
+import Testing
+
+/// docs/schemas describes every key that the types have, and no other.
+@Suite("The JSON Schemas of docs/schemas") struct SchemaTests {
+  @Test("Each key has a description, and no keyword is used that the tests don't check")
+  func descriptions() throws {
+    let names = try DocumentSchema.names()
+    #expect(names.count >= 15)
+    for name in names { #expect(try DocumentSchema(name).flaws() == [], "\(name)") }
+  }
+
+  @Test("A schema's sample is valid, and a key or a code that it doesn't describe is a problem")
+  func strict() throws {
+    for name in try DocumentSchema.names() {
+      let schema = try DocumentSchema(name)
+      var document = try schema.sample()
+      #expect(try schema.problems(of: document) == [], "\(name)")
+      document.set("surprise", .int(1))
+      #expect(try schema.problems(of: document) == ["$.surprise isn't documented"], "\(name)")
+    }
+    let schema = try DocumentSchema("explain")
+    var document = try schema.sample()
+    document.set("because", .object([.init("code", .string("whim")), .init("text", .string(""))]))
+    #expect(
+      try schema.problems(of: document) == ["$.because.code is `whim`, which isn't documented"])
+    #expect(try schema.problems(of: .object([])).contains("$.worker is missing"))
+    #expect(try schema.problems(of: .int(1)) == ["$ isn't of type object"])
+  }
+
+  @Test("Reports of workers and of the daemon have the keys of their schemas")
+  func reports() throws {
+    try same(WorkerReport.self, "common.json#/$defs/worker")
+    try same(DaemonReport.self, "common.json#/$defs/daemon")
+    try same(TopFrame.self, "top")
+    try same(LogLineReport.self, "logs")
+  }
+
+  @Test("Explanations, events and counts have the keys of their schemas")
+  func happenings() throws {
+    try same(ExplanationReport.self, "explain")
+    try same(RankingReport.self, "explain-next")
+    try same(EventRecord.self, "events")
+    try same(WeeksReport.self, "report")
+    // Or, where there is no report, these two.
+    try same(JetsamRecord.self, "jetsam", but: ["code", "text"])
+  }
+
+  @Test("What doctor, outcomes, checks and imports print has the keys of their schemas")
+  func others() throws {
+    try same(DoctorReport.self, "common.json#/$defs/doctorReport")
+    try same(DaemonContext.self, "common.json#/$defs/daemonContext")
+    try same(OutcomeReport.self, "outcome")
+    try same(PolicyCheckReport.self, "policy-check")
+    try same(ImportReport.self, "import")
+  }
+
+  @Test("The document of doctor has both examinations, and its schema's keys")
+  func doctor() throws {
+    let schema = try DocumentSchema("doctor")
+    let report = try decode(DoctorReport.self, "common.json#/$defs/doctorReport")
+    var shell = report
+    shell.checks[0].result = .missing
+    let context = try decode(DaemonContext.self, "common.json#/$defs/daemonContext")
+    let both = DoctorDocument(
+      daemon: DaemonExamination(context: context, report: report), shell: shell)
+    #expect(both.differences.map(\.id) == [shell.checks[0].id])
+    let tree = try json(both)
+    #expect(try schema.problems(of: tree) == [])
+    guard case .object(let members) = tree else { throw TestFailure("no object") }
+    #expect(Set(members.map(\.name)) == (try schema.keys()))
+    #expect(tree["askedOf"]?.text == "daemon")
+    let alone = try json(DoctorDocument(shell: shell))
+    #expect(try schema.problems(of: alone) == [])
+    #expect(alone["askedOf"]?.text == "shell" && alone["daemon"] == nil)
+  }
+
+  /// The schema's sample is one of these values, without loss, and each of the type's own keys is in it.
+  private func same<Value: Codable>(
+    _ type: Value.Type, _ name: String, but others: Set<String> = []
+  ) throws {
+    let schema = try DocumentSchema(name)
+    let value = try decode(type, name)
+    let keys = try schema.keys().subtracting(["schema"]).subtracting(others)
+    #expect(Self.labels(of: value) == keys, "\(type)")
+    // Keys further in: what the types leave out when they are encoded again is no key of theirs.
+    var expected = try schema.sample()
+    var found = try json(value)
+    for key in others.union(["schema"]) {
+      expected.set(key, .null)
+      found.set(key, .null)
+    }
+    #expect(Self.sorted(found) == Self.sorted(expected), "\(type)")
+    try compare(value, schema, [])
+  }
+
+  /// All keys below, also of optional values.
+  private func compare(_ value: Any, _ schema: DocumentSchema, _ path: [String]) throws {
+    for child in Mirror(reflecting: value).children {
+      guard let label = child.label, let inner = Self.structure(child.value) else { continue }
+      let place = path + [label]
+      #expect(Self.labels(of: inner) == (try schema.keys(at: place)), "\(place)")
+      try compare(inner, schema, place)
+    }
+  }
+
+  /// The structure in an optional or in an array; nil: it is none.
+  private static func structure(_ value: Any) -> Any? {
+    let mirror = Mirror(reflecting: value)
+    switch mirror.displayStyle {
+    case .optional, .collection: return mirror.children.first.flatMap { structure($0.value) }
+    case .struct where !(value is any LosslessStringConvertible): return value
+    default: return nil
+    }
+  }
+
+  private static func labels(of value: Any) -> Set<String> {
+    Set(Mirror(reflecting: value).children.compactMap(\.label))
+  }
+
+  private func decode<Value: Decodable>(_ type: Value.Type, _ name: String) throws -> Value {
+    try WireCodec.decode(type, from: try DocumentSchema(name).sample().line)
+  }
+
+  private func json(_ value: some Encodable) throws -> JSON {
+    try #require(JSON(try WireCodec.json(for: JSONDocument(value))))
+  }
+
+  private static func sorted(_ value: JSON) -> JSON {
+    switch value {
+    case .object(let members):
+      .object(
+        members.sorted { $0.name < $1.name }.map { JSON.Member($0.name, sorted($0.value)) })
+    case .array(let values): .array(values.map(sorted))
+    default: value
+    }
+  }
+}
+
+@Suite("Codes of the JSON documents") struct DocumentedCodeTests {
+  private static let documents = (try? text("docs/json.md")) ?? ""
+
+  @Test("Each code of a schema is in docs/json.md")
+  func ofSchemas() throws {
+    for name in try DocumentSchema.names() {
+      for (key, values) in try DocumentSchema(name).examples() where key == "code" {
+        for code in values {
+          let isRequest = code.hasPrefix("requested_")
+          let word = isRequest ? "requested_VERB" : code
+          #expect(Self.documents.contains("`\(word)`"), "\(name): \(code)")
+        }
+      }
+    }
+  }
+
+  @Test("Each code that the sources produce is in a schema")
+  func ofSources() throws {
+    var known: Set<String> = []
+    for name in try DocumentSchema.names() {
+      for (_, values) in try DocumentSchema(name).examples() { known.formUnion(values) }
+    }
+    var count = 0
+    for (file, pattern) in Self.places {
+      for match in try Self.text(file).matches(of: pattern) {
+        count += 1
+        let code = String(match.1)
+        #expect(known.contains(code), "\(file): \(code)")
+      }
+    }
+    #expect(count > 80)
+  }
+
+  /// Where codes are written down in the sources, and in which form.
+  private static var places: [(String, Regex<(Substring, Substring)>)] {
+    let coded = /CodedText\(\s*"([a-z_]+)"/
+    return [
+      ("Sources/Lifecycle/Engine/Codes.swift", /: "([a-z_]+)"\n/),
+      ("Sources/Lifecycle/Explain/ExplanationVerdicts.swift", /code: "([a-z_]+)"/),
+      ("Sources/Lifecycle/Explain/Explanation.swift", /Obstacle\(\s*"([a-z_]+)"/),
+      ("Sources/Lifecycle/Ladder/TerminationRanking.swift", /Obstacle\(\s*"([a-z_]+)"/),
+      (
+        "Sources/Lifecycle/States/PossibleTransitions.swift",
+        /Move\(\s*to: [a-zA-Z. ?:]+, code: "([a-z_]+)"/
+      ),
+      ("Sources/Daemon/ControlService/PlanReporter.swift", coded),
+      ("Sources/Daemon/ControlService/WorkerReporter.swift", coded),
+      ("Sources/Daemon/ControlService/ExplanationReporter.swift", coded),
+      ("Sources/Daemon/ControlService/ControlOfDaemon.swift", coded),
+      ("Sources/Daemon/State/JetsamKeeper.swift", coded),
+      ("Sources/Daemon/Sense/KernelKillWatch.swift", coded),
+      ("Sources/Daemon/Takeover/ResumeChoice.swift", coded),
+      ("Sources/Daemon/Worker/Sleep/WorkerSleep.swift", coded),
+      ("Sources/Daemon/App/Daemon.swift", coded),
+      ("Sources/dormouse/Commands/Inspection/LookCommands.swift", coded),
+      ("Sources/Doctor/Doctor.swift", coded),
+    ]
+  }
+
+  private static func text(_ name: String) throws -> String {
+    var reader = try LogReader(path: "\(SourceTree.root)/\(name)", lastLines: nil)
+    var bytes: [UInt8] = []
+    while case let part = try reader.read(), !part.isEmpty { bytes += part }
+    return String(decoding: bytes, as: UTF8.self)
+  }
+}

@@ -1,0 +1,157 @@
+import Lifecycle
+import Policy
+import Testing
+
+@testable import Daemon
+
+/// Notes what it is to do, and says how it went when a test wants that.
+private final class Executor: DirectiveExecutor {
+  var executed: [Directive] = []
+  var quietCount = 0
+  var react: (Directive) -> Void = { _ in }
+
+  func execute(_ directive: Directive) {
+    executed.append(directive)
+    react(directive)
+  }
+
+  func engineIsQuiet() { quietCount += 1 }
+}
+
+private final class Observer: EngineObserver {
+  var events: [String] = []
+
+  func handled(_ event: Event, directives: [Directive], engine: Engine, at now: Instant) {
+    events.append("\(event)".prefix { $0 != "(" } + " \(now.nanoseconds)")
+  }
+}
+
+/// Records that are on disk when a test says so.
+final class FakeSavedState: SavedState {
+  var isSaved = true
+  private var waiting: [() -> Void] = []
+
+  func whenSaved(_ body: @escaping () -> Void) { waiting.append(body) }
+
+  func save() {
+    isSaved = true
+    let bodies = waiting
+    waiting = []
+    for body in bodies { body() }
+  }
+}
+
+@Suite("The engine's driver") struct EngineDriverTests {
+  private let timers = FakeTimers()
+  private let saved = FakeSavedState()
+  private let executor = Executor()
+  private let observer = Observer()
+  private let driver: EngineDriver
+  private let id = WorkerID("web")
+
+  init() {
+    driver = EngineDriver(
+      Engine(policy: LifecyclePolicy(name: "test")), clock: timers,
+      replies: RequestReplies(saved, timers: timers))
+    driver.connect(executor, [observer])
+    driver.send(.added(id, WorkerProfile(policy: LifecyclePolicy(name: "test"))))
+  }
+
+  private func isLaunch(_ directive: Directive) -> Bool {
+    if case .launch = directive { true } else { false }
+  }
+
+  @Test("hands directives on in their order, and the engine's answer to who asked, once")
+  func request() {
+    var answers: [Answer] = []
+    driver.request(.start, id) { answers.append($0) }
+    #expect(executor.executed.contains(where: isLaunch))
+    #expect(answers.isEmpty, "it is ready only later")
+    driver.send(.launched(id))
+    driver.send(.ready(id))
+    #expect(answers.map(\.code) == [.done])
+    driver.send(.exited(id, .exited(0)))
+    #expect(answers.count == 1)
+  }
+
+  @Test("handles an event that arises from a directive after the directives before it")
+  func nested() {
+    executor.react = { [driver, id] directive in
+      guard self.isLaunch(directive) else { return }
+      driver.send(.launched(id))
+      // The engine has not seen it yet.
+      #expect(driver.state.state(of: id) == .launching)
+      driver.send(.ready(id))
+      #expect(driver.state.state(of: id) == .launching)
+    }
+    driver.request(.start, id) { _ in }
+    #expect(driver.state.state(of: id) == .foreground)
+    #expect(
+      observer.events.map { $0.prefix { $0 != " " } }.suffix(3) == ["request", "launched", "ready"])
+  }
+
+  @Test("says that all is quiet once, after the last of a chain of events")
+  func quiet() {
+    executor.react = { [driver, id] in if self.isLaunch($0) { driver.send(.launched(id)) } }
+    let before = executor.quietCount
+    driver.request(.start, id) { _ in }
+    #expect(executor.quietCount == before + 1)
+  }
+
+  @Test("passes deadlines when their time has come, and not before")
+  func deadlines() throws {
+    driver.request(.start, id) { _ in }
+    driver.send(.launched(id))
+    driver.send(.ready(id))
+    // It is suspended when it has been there for a while.
+    driver.request(.background, id) { _ in }
+    let deadline = try #require(driver.nextDeadline)
+    let count = observer.events.count
+    driver.passDeadlines()
+    #expect(observer.events.count == count)
+    timers.advance(by: deadline - timers.now)
+    driver.passDeadlines()
+    #expect(observer.events.last == "deadline \(deadline.nanoseconds)")
+  }
+}
+
+@Suite("Replies to requests") struct RequestRepliesTests {
+  private let timers = FakeTimers()
+  private let saved = FakeSavedState()
+  private let replies: RequestReplies
+
+  init() { replies = RequestReplies(saved, timers: timers) }
+
+  private final class Heard { var texts: [String] = [] }
+
+  private func ask(_ heard: Heard) -> Request.ID { replies.await { heard.texts.append($0.text) } }
+
+  @Test("wait until the records are on disk, and then come in their order")
+  func order() {
+    let heard = Heard()
+    let (first, second) = (ask(heard), ask(heard))
+    saved.isSaved = false
+    replies.deliver(Answer(.done, "one"), to: first)
+    // What is saved by now doesn't let an answer overtake another.
+    saved.isSaved = true
+    replies.deliver(Answer(.done, "two"), to: second)
+    #expect(heard.texts.isEmpty)
+    saved.save()
+    #expect(heard.texts == ["one", "two"])
+  }
+
+  @Test("come after a second in any case, and only once")
+  func patience() {
+    let heard = Heard()
+    let id = ask(heard)
+    saved.isSaved = false
+    replies.deliver(Answer(.done, "one"), to: id)
+    timers.advance(by: .milliseconds(999))
+    #expect(heard.texts.isEmpty)
+    timers.advance(by: .milliseconds(1))
+    #expect(heard.texts == ["one"])
+    saved.save()
+    replies.deliver(Answer(.done, "again"), to: id)
+    #expect(heard.texts == ["one"])
+  }
+}

@@ -1,0 +1,122 @@
+import Control
+import Lifecycle
+import Policy
+import Testing
+
+@testable import Daemon
+
+@Suite("What `ps` and `status` report of one worker") struct WorkerReporterTests {
+  private let host = FakeControlHost()
+  private let id = WorkerID("web")
+
+  /// - Parameter state: as an earlier daemon has left it.
+  private func report(
+    _ state: WorkerState = .background, _ change: (inout WorkerFacts) -> Void = { _ in }
+  ) throws -> WorkerReport {
+    host.add("web", state)
+    var facts = try #require(host.facts(of: id))
+    change(&facts)
+    let snapshot = try #require(host.driver.state.snapshot(of: id, at: host.now))
+    return WorkerReporter(snapshot: snapshot, facts: facts, scan: nil, now: host.now)
+      .report(withGroup: true)
+  }
+
+  @Test(
+    "A worker without a process has no numbers of one, and nothing is reported that isn't there")
+  func plain() throws {
+    let report = try report()
+    #expect(report.name == "web" && report.state == "background" && report.policy == "test")
+    #expect(report.pid == nil && report.processes == 0 && report.cgroup == nil)
+    #expect(report.changedSinceLaunch == nil && report.exits == nil && report.restarts == nil)
+    #expect(report.isAdopted == nil && report.wrapper == nil && report.baseSize == nil)
+  }
+
+  @Test("What the daemon knows of a worker is in its report")
+  func facts() throws {
+    let report = try report { facts in
+      facts.command = ["/bin/web", "-v"]
+      facts.isAdopted = true
+      facts.changedSinceLaunch = ["command"]
+      facts.reloadSignal = 1
+      facts.log = "/log"
+      facts.wrapper = (12, 3)
+      facts.says = "serving"
+      facts.connections = 2
+      facts.talk = "1 answer was late"
+      facts.baseSize = 7
+      facts.lastHibernation = (written: 5, unchanged: 6, seconds: 0.25)
+    }
+    #expect(report.command == ["/bin/web", "-v"] && report.isAdopted == true)
+    #expect(report.changedSinceLaunch == ["command"] && report.reloadSignal == "SIGHUP")
+    #expect(report.log == "/log" && report.wrapper == 12 && report.wakes == 3)
+    #expect(report.says == "serving" && report.connections == 2)
+    #expect(report.talk == CodedText("without_effect", "1 answer was late"))
+    #expect(report.baseSize == 7 && report.hibernateWritten == 5)
+    #expect(report.hibernateUnchanged == 6 && report.hibernateSeconds == 0.25)
+  }
+
+  @Test("The size of an image that an earlier daemon has written comes from the worker's record")
+  func imageOfEarlierDaemon() throws {
+    #expect(try report(.hibernated) { $0.imageLength = 4096 }.imageSize == 4096)
+    let awake = FakeControlHost()
+    awake.add("web")
+    let snapshot = try #require(awake.driver.state.snapshot(of: id))
+    var facts = try #require(awake.facts(of: id))
+    facts.imageLength = 4096
+    let report = WorkerReporter(snapshot: snapshot, facts: facts, scan: nil, now: awake.now)
+      .report(withGroup: false)
+    #expect(report.imageSize == nil, "it isn't hibernated")
+  }
+
+  // MARK: plans
+
+  private let now = Instant(nanoseconds: 10_000_000_000)
+
+  private func plans(
+    _ plans: WorkerPlans, _ state: WorkerState = .terminated
+  ) -> WorkerReport {
+    var report = WorkerReport(name: "web", state: state.rawValue)
+    report.reason = CodedText("exited", "exited with status 4")
+    PlanReporter(plans: plans, now: now).describe(&report)
+    return report
+  }
+
+  @Test("A worker that has ended is reported with what is planned for it, the nearest first")
+  func planned() {
+    var all = WorkerPlans()
+    #expect(plans(all).reason.code == "exited")
+    all.problem = "it ended too often"
+    #expect(plans(all).reason == CodedText("not_started", "it ended too often"))
+    all.awaited = "waits for db (ready)"
+    #expect(plans(all).reason == CodedText("waits_for_worker", "waits for db (ready)"))
+    all.restart = .waitingForMemory(why: "it was terminated")
+    #expect(
+      plans(all).reason
+        == CodedText("waits_for_memory", "restarts when memory is available: it was terminated"))
+    #expect(plans(all).restartsInSeconds == nil)
+    all.restart = .backingOff(until: now + .milliseconds(2500), why: "exited with status 4")
+    let report = plans(all)
+    #expect(
+      report.reason == CodedText("backing_off", "restarts in 3 s: exited with status 4"))
+    #expect(report.restartsInSeconds == 2.5)
+    #expect(plans(all, .background).reason.code == "exited", "it runs: no plan is waited for")
+  }
+
+  @Test("Earlier runs and restarts are reported")
+  func past() {
+    var all = WorkerPlans()
+    all.exits = [
+      ExitRecord(
+        at: 7, why: "exited with status 4", status: .exited(4), footprint: ByteCount(9),
+        lastWords: "oh")
+    ]
+    all.restarts = 2
+    all.livenessFailure = "no answer within 1 s"
+    all.nextWake = 1234
+    all.answeredAsleep = 5
+    let report = plans(all, .hibernated)
+    #expect(report.exits?.map(\.at) == [7] && report.exits?.first?.lastWords == "oh")
+    #expect(report.restarts == 2 && report.nextWake == 1234 && report.answeredAsleep == 5)
+    #expect(report.livenessFailure == CodedText("probe_failed", "no answer within 1 s"))
+  }
+}

@@ -1,0 +1,245 @@
+import Control
+import Glibc
+import Lifecycle
+import Linux
+import Policy
+import Supervision
+import Testing
+
+@testable import Daemon
+
+@Suite("Workers that another program supervises") struct ExternalAdoptionTests {
+  private let world = FakeExternalHost()
+  private let externals: ExternalAdoption
+  private let web = WorkerID("web")
+
+  init() { externals = ExternalAdoption(world.driver, world.workers, host: world) }
+
+  private final class Heard { var responses: [ControlResponse] = [] }
+
+  private func ask(
+    _ name: String? = "web", _ wanted: AdoptionSpecification? = AdoptionSpecification(pid: 100)
+  ) -> Heard {
+    let heard = Heard()
+    let request = ControlRequest(id: 7, verb: .adopt, worker: name, adoption: wanted)
+    externals.adopt(request) { heard.responses.append($0) }
+    return heard
+  }
+
+  private func askRelease(_ name: String? = "web") -> Heard {
+    let heard = Heard()
+    externals.release(ControlRequest(id: 8, verb: .release, worker: name)) {
+      heard.responses.append($0)
+    }
+    return heard
+  }
+
+  private static func process() throws -> ExternalProcess {
+    let own = try ProcessStat.read(getpid())
+    return ExternalProcess(root: own, tree: ProcessTree(processes: [own]))
+  }
+
+  private func adopt(_ state: WorkerState = .background) throws {
+    let heard = ask()
+    world.examined(.done(.success(try Self.process())))
+    #expect(heard.responses.map(\.result) == [.done])
+    if state != .background {
+      let profile = WorkerProfile(policy: LifecyclePolicy(name: "test"))
+      world.driver.send(.exited(web, .unknown))
+      world.driver.send(.adopted(web, profile, state))
+    }
+  }
+
+  private func text(_ heard: Heard) -> String { heard.responses.map(\.text).joined() }
+
+  // MARK: adopt
+
+  @Test("It is looked at first, and is then a worker in the background, for the next daemon, too")
+  func adopted() throws {
+    var wanted = AdoptionSpecification(pid: 100)
+    wanted.importance = 30
+    wanted.mayBeTerminated = true
+    let heard = ask("web", wanted)
+    #expect(heard.responses.isEmpty && world.calls == ["examine 100 as web"])
+    world.examined(.done(.success(try Self.process())))
+    #expect(heard.responses.map(\.id) == [7])
+    #expect(text(heard).hasPrefix("web is managed (pid \(getpid()));"))
+    #expect(world.driver.state.state(of: web) == .background)
+    #expect(world.calls.suffix(3) == ["attach web", "added web", "save web background"])
+    let runtime = world.workers[web]
+    #expect(runtime?.external?.mayBeTerminated == true && runtime?.isDeclared == false)
+    #expect(runtime?.configuration.importance == 30)
+  }
+
+  @Test("A request that makes no sense is refused before anything is looked at")
+  func malformed() {
+    #expect(ask(nil).responses.first?.result == .badRequest)
+    #expect(ask("web", nil).responses.first?.result == .badRequest)
+    #expect(ask("a/b").responses.first?.result == .badRequest)
+    #expect(world.calls.isEmpty)
+  }
+
+  @Test("A name that is taken is refused: a running, a wrapped, a declared worker's")
+  func taken() throws {
+    try adopt()
+    #expect(text(ask()) == "web is already running")
+    world.wrapped = ["tool"]
+    #expect(text(ask("tool")) == "tool is the name of a wrapped worker")
+    world.workers[WorkerID("db")] = .forTest("db")
+    #expect(text(ask("db")) == "db is in the configuration")
+    world.isClosing = true
+    #expect(text(ask("new")) == "the daemon is ending")
+    #expect(world.calls.count { $0.hasPrefix("examine") } == 1)
+  }
+
+  @Test("What has changed while it was looked at counts")
+  func meanwhile() throws {
+    let (first, second, third) = (ask(), ask(), ask("other"))
+    let process = try Self.process()
+    world.examined(.done(.success(process)))
+    world.examined(.done(.success(process)))
+    #expect(first.responses.map(\.result) == [.done])
+    #expect(text(second) == "web is already running")
+    world.owners = [getpid(): "web"]
+    world.examined(.done(.success(process)))
+    #expect(text(third).hasSuffix("belongs to the worker web"))
+    let fourth = ask("late")
+    world.isClosing = true
+    world.examined(.done(.success(process)))
+    #expect(text(fourth) == "the daemon is ending")
+    #expect(world.workers.count == 1)
+  }
+
+  @Test("What can't be looked at in time, or must not sleep, isn't adopted")
+  func failures() {
+    for outcome in [FakeExternalHost.Examination.overdue, .busy] {
+      let heard = ask()
+      world.examined(outcome)
+      #expect(heard.responses.map(\.result) == [.refused])
+      #expect(text(heard).hasPrefix("web can't be examined within 5 s"))
+    }
+    let refused = ask()
+    world.examined(.done(.failure(.refused("process 100 is stopped"))))
+    #expect(text(refused) == "process 100 is stopped")
+    let malformed = ask()
+    world.examined(.done(.failure(.malformed("either a pid or a cgroup"))))
+    #expect(malformed.responses.map(\.result) == [.badRequest])
+    #expect(world.workers.count == 0 && world.notes.events.isEmpty)
+  }
+
+  @Test("A process that can't be held, and an importance out of range, leave no worker behind")
+  func notHeld() throws {
+    world.attachRefusal = "it has just ended"
+    let heard = ask()
+    world.examined(.done(.success(try Self.process())))
+    #expect(text(heard) == "web can't be adopted: it has just ended")
+    var wanted = AdoptionSpecification(pid: 100)
+    wanted.importance = 101
+    let high = ask("web", wanted)
+    world.examined(.done(.success(try Self.process())))
+    #expect(high.responses.map(\.result) == [.badRequest])
+    #expect(world.workers.count == 0 && world.notes.events.isEmpty)
+  }
+
+  @Test("It is neither started nor ended here while it runs; every other verb is carried out")
+  func verbs() throws {
+    try adopt()
+    for verb in [Request.Verb.start, .stop, .terminate] {
+      #expect(externals.foreignRefusal(verb, web)?.hasPrefix("web was adopted") == true)
+    }
+    #expect(externals.foreignRefusal(.suspend, web) == nil)
+    #expect(externals.foreignRefusal(.stop, WorkerID("other")) == nil)
+    world.driver.send(.exited(web, .unknown))
+    #expect(externals.foreignRefusal(.start, web) == nil)
+  }
+
+  // MARK: release
+
+  @Test("One that runs is given back at once, and nothing of it is kept")
+  func releaseRunning() throws {
+    try adopt()
+    let heard = askRelease()
+    #expect(heard.responses.map(\.result) == [.done])
+    #expect(text(heard) == "web is no longer managed")
+    #expect(world.calls.suffix(2) == ["let go of web", "remove web"])
+    #expect(world.notes.events.suffix(1) == ["released"] && world.workers.count == 0)
+  }
+
+  @Test("One that sleeps is woken before it is given back")
+  func releaseAsleep() throws {
+    try adopt(.hibernated)
+    let heard = askRelease()
+    #expect(heard.responses.isEmpty && world.calls.last == "wake web")
+    world.woken()
+    #expect(heard.responses.map(\.result) == [.done] && world.workers.count == 0)
+  }
+
+  @Test("One that can't be woken stays a worker of the daemon")
+  func cantBeWoken() throws {
+    try adopt(.hibernated)
+    let heard = askRelease()
+    world.woken(.failed, "web: its image can't be read")
+    #expect(heard.responses.map(\.result) == [.failed])
+    #expect(text(heard) == "web: its image can't be read")
+    #expect(world.workers[web] != nil && !world.notes.events.contains("released"))
+  }
+
+  @Test("Two requests for the same worker are both answered, and it is given back once")
+  func releaseTwice() throws {
+    try adopt(.suspended)
+    let (first, second) = (askRelease(), askRelease())
+    world.woken()
+    // Another process is adopted under its name before the second answer.
+    try adopt()
+    world.woken()
+    #expect(first.responses.map(\.result) == [.done])
+    #expect(second.responses.map(\.result) == [.done])
+    #expect(world.notes.events.count { $0 == "released" } == 1)
+    #expect(world.workers[web] != nil, "the second one is another worker")
+  }
+
+  @Test("What isn't there, or is the daemon's own, isn't given back")
+  func notExternal() {
+    #expect(askRelease(nil).responses.first?.result == .badRequest)
+    #expect(askRelease("nothing").responses.first?.result == .unknownWorker)
+    world.workers[WorkerID("db")] = .forTest("db")
+    #expect(askRelease("db").responses.first?.result == .refused)
+    #expect(world.calls.isEmpty)
+  }
+
+  // MARK: its end
+
+  @Test("When its process ends it is forgotten, and what it leaves behind is left alone")
+  func ended() throws {
+    try adopt()
+    let runtime = try #require(world.workers[web])
+    externals.externalRootHasEnded(runtime)
+    #expect(
+      world.calls.suffix(3) == ["look for a successor", "let go of web", "remove web"])
+    #expect(world.notes.events.suffix(2) == ["exited", "removed"])
+    #expect(world.driver.state.state(of: web) == nil)
+  }
+
+  @Test("Where others of its cgroup live on, one of them stands for it")
+  func successor() throws {
+    try adopt()
+    let runtime = try #require(world.workers[web])
+    world.successor = Successor(pid: 4712, cgroup: "/sys/fs/cgroup/web")
+    externals.externalRootHasEnded(runtime)
+    #expect(world.driver.state.state(of: web) == .background)
+    #expect(world.calls.last == "save web background" && world.workers[web] === runtime)
+    #expect(world.lines.last == "web: pid 4712 is now the first process of /sys/fs/cgroup/web")
+  }
+
+  @Test("One that was killed by the daemon has no successor")
+  func killed() throws {
+    try adopt()
+    let runtime = try #require(world.workers[web])
+    world.successor = Successor(pid: 4712, cgroup: "/sys/fs/cgroup/web")
+    let end = EndWorld()
+    runtime.ending = end.ending
+    end.ending.kill()
+    externals.externalRootHasEnded(runtime)
+    #expect(world.workers.count == 0)
+  }
+}

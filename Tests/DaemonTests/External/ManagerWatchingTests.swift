@@ -1,0 +1,81 @@
+import Lifecycle
+import Policy
+import Testing
+
+@testable import Daemon
+
+@Suite("What a manager wants of a worker that sleeps") struct ManagerWatchingTests {
+  private let timers = FakeTimers()
+  private let notes = EventNotes()
+  private let workers = WorkerRegistry()
+  private let driver: EngineDriver
+  private let managers: ManagerWatching
+  private let world = Seen()
+
+  private final class Seen {
+    var looks = 0
+    var why: String?
+    var prioritized: [WorkerID] = []
+  }
+
+  init() {
+    driver = .forTest(timers, notes)
+    managers = ManagerWatching(driver, workers, timers: timers) { [world] in
+      world.prioritized.append($0)
+    }
+  }
+
+  private func sleeper(_ name: String = "web") -> WorkerUnit {
+    let runtime = WorkerUnit.forTest(name, isDeclared: false)
+    workers[runtime.id] = runtime
+    driver.send(.adopted(runtime.id, runtime.profile, .suspended))
+    return runtime
+  }
+
+  private func look() -> String? {
+    world.looks += 1
+    return world.why
+  }
+
+  @Test("It is looked for ten times a second, and wakes the worker before others")
+  func wakes() {
+    let runtime = sleeper()
+    managers.watchManager(of: runtime, look)
+    timers.advance(by: ManagerWatching.interval * 5)
+    #expect(world.looks == 5 && !notes.events.contains("wakeNeeded"))
+    world.why = "signal 15 to its process 100"
+    timers.advance(by: ManagerWatching.interval)
+    #expect(notes.events.last == "wakeNeeded" && world.prioritized == [runtime.id])
+    #expect(driver.state.state(of: runtime.id) == .resuming)
+    // On its way to run it isn't looked at.
+    timers.advance(by: ManagerWatching.interval * 3)
+    #expect(world.looks == 6)
+  }
+
+  @Test("Any number of sleepers is looked at by one timer, which ends with the last watch")
+  func oneTimer() {
+    let runtimes = ["web", "db"].map { sleeper($0) }
+    for runtime in runtimes { managers.watchManager(of: runtime, look) }
+    #expect(timers.pending == [ManagerWatching.interval])
+    for runtime in runtimes { runtime.managerWatch = nil }
+    timers.advance(by: ManagerWatching.interval)
+    #expect(timers.pending.isEmpty && world.looks == 0)
+    managers.watchManager(of: runtimes[0], look)
+    #expect(timers.pending.count == 1)
+  }
+
+  @Test("A worker whose process has ended isn't woken, and one without a watch needs no timer")
+  func ended() {
+    let runtime = sleeper()
+    managers.watchManager(of: runtime, nil)
+    #expect(timers.pending.isEmpty)
+    managers.watchManager(of: runtime, look)
+    world.why = "its process 100 has ended"
+    let end = EndWorld()
+    runtime.ending = end.ending
+    end.ending.rootHasEnded()
+    #expect(runtime.hasExited)
+    timers.advance(by: ManagerWatching.interval)
+    #expect(world.looks == 0 && !notes.events.contains("wakeNeeded"))
+  }
+}

@@ -1,0 +1,133 @@
+import Control
+import Glibc
+import Linux
+import Policy
+import Supervision
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import Daemon
+
+@Suite("What a daemon can do itself, asked by `doctor`") struct SelfExaminationTests {
+  private static let report = DoctorReport(
+    version: "1.2.3", kernel: "6.18.0", user: 1000, checks: [], trial: nil,
+    verdict: CodedText("hibernation_missing", "Hibernation doesn't work here."))
+
+  private func program(_ script: String) -> ExaminationProgram {
+    ExaminationProgram(path: "/bin/sh", arguments: ["sh", "-c", script], environment: ["A": "b"])
+  }
+
+  /// Turns the loop until `isDone`, for some seconds at most.
+  private func turn(_ loop: EventLoop, until isDone: () -> Bool) throws {
+    let end = EventLoop.now + .seconds(60)
+    while !isDone(), EventLoop.now < end { try loop.turn(until: end) }
+  }
+
+  @Test("The report is what the program prints, and keys that aren't known are ignored")
+  func report() throws {
+    let text = String(decoding: try WireCodec.json(for: JSONDocument(Self.report)), as: UTF8.self)
+    let found = program("cat << 'END'\n\(text)\nEND\n").run()
+    #expect(found == .success(Self.report))
+  }
+
+  @Test(
+    "A program that prints nothing, something else, or can't be started is a failure with its reason"
+  )
+  func failures() throws {
+    for script in ["exit 3", "echo nonsense", "echo '{}'"] {
+      guard case .failure(.unreadable(let why)) = program(script).run() else {
+        Issue.record("\(script) was read")
+        continue
+      }
+      #expect(!why.isEmpty)
+    }
+    let missing = ExaminationProgram(path: "/nowhere/at/all", arguments: ["x"], environment: [:])
+    guard case .failure(.notStarted(let why)) = missing.run() else {
+      Issue.record("it was started")
+      return
+    }
+    #expect(why.contains("/nowhere/at/all"))
+  }
+
+  @Test("A program that doesn't end is given up at its deadline, and ended")
+  func hangs() throws {
+    let scratch = try Scratch()
+    var program = program("echo $$ > '\(scratch.path)/pid'; exec sleep 1000")
+    // Long enough for the shell to write its number on a busy machine.
+    program.patience = .seconds(5)
+    #expect(program.run() == .failure(.overdue))
+    let text = try readText("\(scratch.path)/pid")
+    let pid = try #require(Int32(text.prefix { $0 != "\n" }))
+    let hasEnded = try eventually { (try? ProcessStat.read(pid))?.isEnded ?? true }
+    #expect(hasEnded)
+  }
+
+  @Test(
+    "The loop doesn't wait: calls during an examination share the next one, and each is answered")
+  func shared() throws {
+    let loop = try EventLoop(check: nil)
+    let jobs = try LoopJobs(loop, BlockingJobs(name: "test-doctor"))
+    let count = Atomic(0)
+    let examination = SelfExamination(jobs) {
+      count.add(1, ordering: .relaxed)
+      return .success(Self.report)
+    }
+    var answers: [SelfExamination.Outcome] = []
+    for _ in 0..<5 { examination.examine { answers.append($0) } }
+    #expect(answers.isEmpty)
+    try turn(loop) { answers.count == 5 }
+    #expect(answers == Array(repeating: .success(Self.report), count: 5))
+    #expect(count.load(ordering: .relaxed) == 2)
+  }
+
+  @Test("An examination that hangs is answered at its limit, and the loop goes on meanwhile")
+  func overdue() throws {
+    let loop = try EventLoop(check: nil)
+    let jobs = try LoopJobs(loop, BlockingJobs(name: "test-doctor"))
+    let isOver = Atomic(false)
+    let examination = SelfExamination(jobs, within: .milliseconds(300)) {
+      while !isOver.load(ordering: .relaxed) { usleep(1000) }
+      return .success(Self.report)
+    }
+    var ticks = 0
+    var answer: SelfExamination.Outcome?
+    examination.examine { answer = $0 }
+    loop.after(.milliseconds(1)) { ticks += 1 }
+    try turn(loop) { ticks == 1 }
+    #expect(answer == nil)
+    try turn(loop) { answer != nil }
+    #expect(answer == .failure(.overdue))
+    isOver.store(true, ordering: .relaxed)
+  }
+
+  @Test("`doctor` is answered with the examination, or with why there is none")
+  func verb() throws {
+    let world = ControlWorld()
+    let context = DaemonContext(
+      user: 0, cgroup: nil, freezer: CodedText("sigstop", "SIGSTOP"),
+      hibernation: CodedText("enabled", "the policy hibernates workers"), hibernated: 0)
+    let examination = DaemonExamination(context: context, report: Self.report)
+    let heard = world.ask(.doctor)
+    #expect(heard.responses.isEmpty && world.host.calls == ["examine"])
+    world.host.examine(.success(examination))
+    let response = try world.only(heard)
+    #expect(response.result == .done && response.doctor == examination)
+    #expect(response.text == Self.report.verdict.text)
+    let second = world.ask(.doctor)
+    world.host.examine(.failure(.overdue))
+    let refusal = try world.only(second)
+    #expect(refusal.result == .failed && refusal.doctor == nil && refusal.text.contains("in time"))
+  }
+
+  @Test("The context has this process's user and capabilities")
+  func context() throws {
+    let context = DaemonContext(
+      user: geteuid(), cgroup: "/c", freezer: CodedText("sigstop", "SIGSTOP"),
+      hibernation: CodedText("enabled", ""), hibernated: 2)
+    #expect(context.pid == getpid() && context.user == geteuid() && context.hibernated == 2)
+    let status = try ProcessStatus.read(getpid())
+    #expect(context.capabilities == status.capabilityNames)
+    #expect(context.capabilities.count == status.effectiveCapabilities.nonzeroBitCount)
+  }
+}

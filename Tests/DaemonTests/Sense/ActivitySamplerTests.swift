@@ -1,0 +1,255 @@
+import Glibc
+import Hibernation
+import Lifecycle
+import Linux
+import Policy
+import PolicyFile
+import Supervision
+import Testing
+
+@testable import Daemon
+
+@Suite("The activity sampler") struct ActivitySamplerTests {
+  private final class Looks: ActivityLooking {
+    let pending = Pending<ActivityFindings?>()
+    var latchesTaken = 0
+
+    func look(
+      at runtime: WorkerUnit, _ process: WorkerProcess,
+      then: @escaping (ActivityFindings?) -> Void
+    ) { pending.add(then) }
+    func collectLatches() { latchesTaken += 1 }
+  }
+
+  private final class Source: FootprintSource {
+    let pending = Pending<Measurement?>()
+    func measure(
+      _ process: WorkerProcess, of id: WorkerID, _ missing: MissingBytes?,
+      then: @escaping (Measurement?) -> Void
+    ) { pending.add(then) }
+  }
+
+  private let world = SenseWorld()
+  private let looks = Looks()
+  private let source = Source()
+  private let sampler: ActivitySampler
+
+  init() {
+    let meter = FootprintMeter(
+      clock: world.timers, driver: world.driver, workers: world.workers, source: source,
+      log: world.log)
+    sampler = ActivitySampler(
+      clock: world.timers, driver: world.driver, workers: world.workers, looks: looks, meter: meter)
+  }
+
+  private static func automatic(_ configuration: inout WorkerConfiguration) {
+    configuration.policy.foreground = ForegroundRules(mode: .activity, cpuBelow: 2)
+  }
+
+  /// A second later, a look finds this.
+  private func sample(
+    _ runtime: WorkerUnit, milliseconds: UInt64 = 0, kilobytes: UInt64 = 0,
+    traffic: Bool? = nil, isAtWork: Bool? = nil
+  ) throws -> [Event] {
+    world.timers.advance(by: .seconds(1))
+    sampler.sample(runtime)
+    var found = ActivityFindings(
+      root: try #require(runtime.process).identity, cpu: milliseconds * 1000,
+      anonymous: kilobytes << 10, hasTraffic: traffic)
+    if let isAtWork { found.work = (isAtWork, WorkMeter()) }
+    #expect(looks.pending.answer(found))
+    return world.takeEvents()
+  }
+
+  private func measured(_ kilobytes: UInt64 = 0) {
+    source.pending.answer(
+      Measurement(
+        footprint: ByteCount(Int64(kilobytes) << 10), anonymous: kilobytes << 10,
+        at: world.timers.now, took: .milliseconds(1)))
+    _ = world.takeEvents()
+  }
+
+  @Test("The first sample compares with nothing, and has the worker measured")
+  func first() throws {
+    let runtime = try world.add("web", .background, Self.automatic)
+    #expect(try sample(runtime, milliseconds: 5000, traffic: true) == [])
+    #expect(source.pending.count == 1)
+  }
+
+  @Test("Traffic is activity, and so is a wrapped program's work")
+  func active() throws {
+    let runtime = try world.add("web", .background, Self.automatic)
+    _ = try sample(runtime)
+    #expect(try sample(runtime, traffic: true) == [.activity(runtime.id)])
+    #expect(try sample(runtime, traffic: false, isAtWork: true) == [.activity(runtime.id)])
+    #expect(try sample(runtime, traffic: false, isAtWork: false) == [])
+  }
+
+  @Test("From cpu_below on processor time is work, and less is none")
+  func worked() throws {
+    let runtime = try world.add("web", .background, Self.automatic)
+    _ = try sample(runtime, milliseconds: 100)
+    #expect(try sample(runtime, milliseconds: 119) == [])
+    #expect(try sample(runtime, milliseconds: 139) == [.worked(runtime.id)])
+    // A process that had a share of it has ended.
+    #expect(try sample(runtime, milliseconds: 50) == [])
+    #expect(try sample(runtime, milliseconds: 80) == [.worked(runtime.id)])
+  }
+
+  @Test("Under `mode: manual` only traffic that was looked for is activity")
+  func manual() throws {
+    let runtime = try world.add()
+    _ = try sample(runtime)
+    #expect(try sample(runtime, milliseconds: 900) == [])
+    #expect(try sample(runtime, milliseconds: 1800, traffic: true) == [.activity(runtime.id)])
+  }
+
+  @Test("A worker is measured again when 128 KiB of its memory have come or gone")
+  func moved() throws {
+    let runtime = try world.add()
+    _ = try sample(runtime, kilobytes: 1000)
+    measured(1000)
+    _ = try sample(runtime, kilobytes: 1127)
+    #expect(source.pending.count == 1)
+    _ = try sample(runtime, kilobytes: 1128)
+    #expect(source.pending.count == 2)
+    measured(1128)
+    _ = try sample(runtime, kilobytes: 1000)
+    #expect(source.pending.count == 3)
+  }
+
+  @Test("A measurement that isn't due yet is made at a later sample")
+  func staysDue() throws {
+    let runtime = try world.add()
+    _ = try sample(runtime, kilobytes: 1000)
+    _ = try sample(runtime, kilobytes: 2000)
+    #expect(source.pending.count == 1, "one is under way")
+    measured(1000)
+    _ = try sample(runtime, kilobytes: 2000)
+    #expect(source.pending.count == 2)
+  }
+
+  @Test("What is found of a worker that sleeps by then isn't noted")
+  func asleep() throws {
+    let runtime = try world.add("web", .suspended, Self.automatic)
+    _ = try sample(runtime, milliseconds: 100, traffic: true)
+    #expect(try sample(runtime, milliseconds: 900, traffic: true) == [])
+    #expect(runtime.sample.at == .zero && source.pending.count == 0)
+  }
+
+  @Test(
+    "A look whose worker has ended or was removed meanwhile, and one that is lost, find nothing")
+  func ended() throws {
+    let runtime = try world.add()
+    let process = try #require(runtime.process)
+    let found = ActivityFindings(root: process.identity, cpu: 1, anonymous: 1, hasTraffic: true)
+    var answers: [Bool] = []
+    func look() { sampler.lookAtActivity(of: runtime) { answers.append($0 != nil) } }
+
+    look()
+    looks.pending.answer(found)
+    look()
+    looks.pending.answer(nil)
+    #expect(answers == [true, false])
+    look()
+    world.end(runtime)
+    looks.pending.answer(found)
+    look()
+    #expect(answers == [true, false, false, false] && looks.pending.isEmpty)
+    // Of an earlier run.
+    try world.begin(runtime, as: getppid())
+    look()
+    looks.pending.answer(found)
+    look()
+    world.workers[runtime.id] = nil
+    looks.pending.answer(found)
+    #expect(answers.dropFirst(4) == [false, false])
+  }
+
+  @Test("Two looks at once are answered each")
+  func twoAtOnce() throws {
+    let (web, api) = (try world.add("web"), try world.add("api"))
+    var answers: [String] = []
+    for runtime in [web, api] {
+      sampler.lookAtActivity(of: runtime) { answers.append("\(runtime.id) \($0?.cpu ?? 0)") }
+    }
+    let root = try #require(web.process).identity
+    looks.pending.answer(ActivityFindings(root: root, cpu: 2, anonymous: 0), at: 1)
+    looks.pending.answer(ActivityFindings(root: root, cpu: 1, anonymous: 0))
+    #expect(answers == ["api 2", "web 1"])
+  }
+}
+
+@Suite("Looks at activity") struct ActivityLooksTests {
+  private let world = SenseWorld()
+  private let loop: EventLoop
+  private let jobs: LoopJobs
+  private let scans = Pending<ProcessScan?>()
+  private let looks: ActivityLooks
+  private let scanner: ProcessScanner
+
+  init() throws {
+    loop = try EventLoop(check: nil)
+    jobs = try LoopJobs(loop, BlockingJobs(name: "test-activity"))
+    scanner = ProcessScanner(
+      world.timers, launchedAt: { _ in .zero }, look: { [scans] in scans.add($0) })
+    looks = ActivityLooks(
+      loop: loop, jobs: jobs, driver: world.driver, scanner: scanner, metersWork: false)
+  }
+
+  private func turn(until isDone: () -> Bool) throws {
+    let end = EventLoop.now + .seconds(30)
+    while !isDone(), EventLoop.now < end { try loop.turn(until: end) }
+  }
+
+  @Test(
+    "Two looks at one worker find its processor time and memory, and no traffic where none counts")
+  func found() throws {
+    let runtime = try world.add()
+    let process = try #require(runtime.process)
+    var found: [ActivityFindings?] = []
+    for _ in 0..<2 { looks.look(at: runtime, process) { found.append($0) } }
+    #expect(found.isEmpty && scans.count == 2)
+    let scan = try ProcessScan.read()
+    while scans.answer(scan) {}
+    try turn { found.count == 2 }
+    for each in found {
+      let each = try #require(each)
+      #expect(each.root == process.identity && each.anonymous > 0 && each.hasTraffic == nil)
+    }
+    #expect(runtime.traffic == nil)
+  }
+
+  @Test("Under `mode: activity` traffic is looked for, from the first look on")
+  func traffic() throws {
+    let runtime = try world.add("web", .background) {
+      $0.policy.foreground = ForegroundRules(mode: .activity)
+    }
+    let process = try #require(runtime.process)
+    var found: [ActivityFindings?] = []
+    looks.look(at: runtime, process) { found.append($0) }
+    scans.answer(try ProcessScan.read())
+    try turn { !found.isEmpty }
+    // The first look only prepares.
+    #expect(found.first??.hasTraffic == false && runtime.traffic != nil)
+  }
+
+  @Test(
+    "A worker that ends while all processes are looked at isn't looked at, nor one that isn't found"
+  )
+  func ended() throws {
+    let runtime = try world.add()
+    let process = try #require(runtime.process)
+    var found: [ActivityFindings?] = []
+    looks.look(at: runtime, process) { found.append($0) }
+    world.end(runtime)
+    scans.answer(try ProcessScan.read())
+    #expect(found.count == 1 && found[0]?.root == nil)
+    try world.begin(runtime)
+    looks.look(at: runtime, try #require(runtime.process)) { found.append($0) }
+    scans.answer(nil)
+    // The last look at all processes stands in.
+    try turn { found.count == 2 }
+    #expect(found.last??.root == runtime.process?.identity)
+  }
+}

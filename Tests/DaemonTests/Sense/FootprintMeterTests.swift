@@ -1,0 +1,204 @@
+import Glibc
+import Hibernation
+import Lifecycle
+import Policy
+import Supervision
+import Testing
+
+@testable import Daemon
+
+@Suite("The footprint meter") struct FootprintMeterTests {
+  private final class Source: FootprintSource {
+    let pending = Pending<Measurement?>()
+    private(set) var names: [String] = []
+
+    func measure(
+      _ process: WorkerProcess, of id: WorkerID, _ missing: MissingBytes?,
+      then: @escaping (Measurement?) -> Void
+    ) {
+      names.append(id.name)
+      pending.add(then)
+    }
+  }
+
+  private let world = SenseWorld()
+  private let source = Source()
+  private let meter: FootprintMeter
+
+  init() {
+    meter = FootprintMeter(
+      clock: world.timers, driver: world.driver, workers: world.workers, source: source,
+      log: world.log)
+  }
+
+  private func found(
+    _ megabytes: Int64, took: Duration = .milliseconds(1), refusal: String? = nil
+  ) -> Measurement {
+    Measurement(
+      footprint: .megabytes(megabytes), anonymous: UInt64(megabytes) << 20,
+      at: world.timers.now, took: took, refusal: refusal)
+  }
+
+  private final class Results {
+    var all: [String] = []
+    func note(_ name: String) -> (Measurement?) -> Void {
+      { [unowned self] in
+        all.append("\(name) \($0.map { "\($0.footprint.bytes >> 20)" } ?? "-")")
+      }
+    }
+  }
+
+  @Test("A figure that the engine wants is reported to it")
+  func reported() throws {
+    let runtime = try world.add()
+    meter.measure(runtime.id)
+    #expect(world.takeEvents().isEmpty)
+    source.pending.answer(found(7))
+    #expect(world.takeEvents() == [.footprint(runtime.id, .megabytes(7))])
+    #expect(
+      runtime.sample.anonymous == 7 << 20 && runtime.measuring.last?.footprint == .megabytes(7))
+    meter.measure(runtime.id)
+    source.pending.answer(nil)
+    #expect(world.takeEvents().isEmpty, "it has ended meanwhile")
+  }
+
+  @Test("A caller that asks during a look gets the next one, and shares it with later callers")
+  func shared() throws {
+    let runtime = try world.add()
+    let results = Results()
+    for name in ["a", "b", "c"] { meter.measure(runtime, then: results.note(name)) }
+    #expect(source.pending.count == 1)
+    source.pending.answer(found(1))
+    #expect(results.all == ["a 1"] && source.pending.count == 2)
+    source.pending.answer(found(2))
+    #expect(results.all == ["a 1", "b 2", "c 2"] && source.pending.count == 2)
+  }
+
+  @Test("Two workers are measured side by side")
+  func sideBySide() throws {
+    let (web, api) = (try world.add("web"), try world.add("api"))
+    let results = Results()
+    meter.measure(web, then: results.note("web"))
+    meter.measure(api, then: results.note("api"))
+    #expect(source.names == ["web", "api"])
+    source.pending.answer(found(2), at: 1)
+    source.pending.answer(found(1))
+    #expect(results.all == ["api 2", "web 1"])
+  }
+
+  @Test("A worker without a process isn't measured")
+  func noProcess() throws {
+    let runtime = try world.add("web", .terminated)
+    let results = Results()
+    meter.measure(runtime, then: results.note("a"))
+    #expect(results.all == ["a -"] && source.pending.count == 0)
+  }
+
+  @Test("What waits for a look that hangs goes on without after 3 s, and no look begins beside it")
+  func lost() throws {
+    let runtime = try world.add()
+    let results = Results()
+    meter.measure(runtime, then: results.note("a"))
+    world.timers.advance(by: .seconds(1))
+    meter.measure(runtime, then: results.note("b"))
+    world.timers.advance(by: .milliseconds(1999))
+    #expect(results.all == [])
+    world.timers.advance(by: .milliseconds(1))
+    #expect(results.all == ["a -", "b -"])
+    meter.measure(runtime, then: results.note("c"))
+    world.timers.advance(by: .seconds(3))
+    #expect(results.all == ["a -", "b -", "c -"] && source.pending.count == 1)
+    // It ends after all: the next caller gets a look of its own.
+    source.pending.answer(found(1))
+    meter.measure(runtime, then: results.note("d"))
+    source.pending.answer(found(2))
+    #expect(results.all.suffix(1) == ["d 2"] && results.all.count == 4)
+  }
+
+  @Test("A caller whose look begins late and then hangs goes on without, too")
+  func lostLater() throws {
+    let runtime = try world.add()
+    let results = Results()
+    meter.measure(runtime, then: results.note("a"))
+    meter.measure(runtime, then: results.note("b"))
+    world.timers.advance(by: .seconds(2))
+    source.pending.answer(found(1))
+    #expect(results.all == ["a 1"])
+    world.timers.advance(by: .milliseconds(2999))
+    #expect(results.all == ["a 1"])
+    world.timers.advance(by: .milliseconds(1))
+    #expect(results.all == ["a 1", "b -"])
+    // Nothing is left that would wake the daemon.
+    #expect(world.timers.pending.isEmpty)
+  }
+
+  @Test("A figure of a run that has ended reaches neither its callers nor the next run")
+  func endedMeanwhile() throws {
+    let runtime = try world.add()
+    let results = Results()
+    meter.measure(runtime, then: results.note("a"))
+    world.end(runtime)
+    try world.begin(runtime, as: getppid())
+    meter.measure(runtime, then: results.note("b"))
+    source.pending.answer(found(1))
+    #expect(results.all == [] && runtime.measuring.last == nil)
+    source.pending.answer(found(2))
+    #expect(results.all == ["b 2"])
+    meter.measure(runtime.id)
+    world.workers[runtime.id] = nil
+    source.pending.answer(found(3))
+    #expect(world.takeEvents().isEmpty, "it was removed")
+  }
+
+  @Test("A figure from before the memory was moved counts as none, and the next look as usual")
+  func memoryMoves() throws {
+    let runtime = try world.add()
+    let results = Results()
+    meter.measure(runtime, then: results.note("a"))
+    runtime.measuring.memoryMoves()
+    source.pending.answer(found(1))
+    #expect(results.all == ["a -"] && runtime.measuring.last == nil)
+    #expect(runtime.measuring.isDue(at: world.timers.now))
+    meter.measure(runtime, then: results.note("b"))
+    source.pending.answer(found(2))
+    #expect(results.all == ["a -", "b 2"])
+  }
+
+  @Test("That a footprint is rough is logged once in a run")
+  func rough() throws {
+    let runtime = try world.add()
+    for _ in 0..<2 {
+      meter.measure(runtime.id)
+      source.pending.answer(found(1, refusal: "not permitted"))
+    }
+    #expect(world.logged == ["warning: web: footprint is an estimate: not permitted"])
+    world.end(runtime)
+    try world.begin(runtime)
+    meter.measure(runtime.id)
+    source.pending.answer(found(1, refusal: "not permitted"))
+    #expect(world.logged.count == 2)
+  }
+
+  @Test("Regular looks at all running workers together take a tenth of a processor at most")
+  func budget() throws {
+    let web = try world.add("web")
+    try world.add("api")
+    try world.add("asleep", .suspended)
+    meter.measureWhenDue(web)
+    source.pending.answer(found(1, took: .milliseconds(100)))
+    // Two run: 100 ms of every 2 s.
+    world.timers.advance(by: .milliseconds(1999))
+    meter.measureWhenDue(web)
+    #expect(source.pending.count == 1)
+    world.timers.advance(by: .milliseconds(1))
+    meter.measureWhenDue(web)
+    #expect(source.pending.count == 2)
+    meter.measureWhenDue(web)
+    source.pending.answer(found(1, took: .seconds(100)))
+    #expect(source.pending.count == 2, "one was under way")
+    // A minute at most.
+    world.timers.advance(by: .seconds(60))
+    meter.measureWhenDue(web)
+    #expect(source.pending.count == 3)
+  }
+}

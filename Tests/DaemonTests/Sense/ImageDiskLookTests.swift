@@ -1,0 +1,77 @@
+import Glibc
+import Hibernation
+import Lifecycle
+import Linux
+import Policy
+import TestSupport
+import Testing
+
+@testable import Daemon
+
+@Suite("Looks at the images, and their removal") struct ImageDiskLookTests {
+  private let world = SenseWorld()
+  private let scratch: Scratch
+  private let loop: EventLoop
+  private let jobs: LoopJobs
+  private let look: ImageDiskLook
+
+  init() throws {
+    scratch = try Scratch()
+    loop = try EventLoop(check: nil)
+    jobs = try LoopJobs(loop, BlockingJobs(name: "test-images"))
+    let directory = scratch.path
+    look = ImageDiskLook(jobs, directory: directory, world.workers, sharedImages: nil) {
+      "\(directory)/\($0).image"
+    }
+  }
+
+  private func turn(until isDone: () -> Bool) throws {
+    let end = EventLoop.now + .seconds(30)
+    while !isDone(), EventLoop.now < end { try loop.turn(until: end) }
+  }
+
+  private func writeBase(of name: String, _ length: Int) throws {
+    let base = Hibernator.basePath(of: "\(scratch.path)/\(name).image")
+    try scratch.write(
+      String(base.dropFirst(scratch.path.count + 1)), String(repeating: "x", count: length))
+  }
+
+  @Test("A look finds the file system's room, and what workers that run have left there")
+  func found() throws {
+    try world.add("web")
+    try world.add("none")
+    try writeBase(of: "web", 1234)
+    var begun = 0
+    look.whenItBegins { begun += 1 }
+    var found: [ImageDisk?] = []
+    for _ in 0..<3 { look.ask { found.append($0) } }
+    try turn { found.count == 3 }
+    let disk = try #require(found.first ?? nil)
+    #expect(disk.total > .zero && disk.bases == ["web": 1234] && disk.images.isEmpty)
+    // The two that came while the first was under way share the second.
+    #expect(begun == 2)
+  }
+
+  @Test("The images of a worker that has ended are removed, and its next image can wait for that")
+  func removed() throws {
+    let runtime = try world.add("web")
+    try writeBase(of: "web", 10)
+    let image = try scratch.write("web.image", "image")
+    var looks = 0
+    let monitor = ImageDiskMonitor(
+      directory: scratch.path, ledger: WriteLedger(path: scratch.path + "/writes"),
+      ImageDiskMonitor.Needs(
+        look: { _ in looks += 1 },
+        send: { _ in }, save: { _ in }, time: { 0 }, log: { _, _ in }))
+    let loopReturn = try LoopReturn(loop)
+    let remover = ImageRemover(disk: DiskQueue(), loop: loopReturn, imageDisk: monitor) {
+      [scratch] in
+      "\(scratch.path)/\($0).image"
+    }
+    remover.removeImages(of: runtime)
+    let waitForRemoval = try #require(runtime.imageRemoval)
+    waitForRemoval()
+    #expect(looks == 0, "it had no image")
+    #expect(access(image, F_OK) != 0 && access(Hibernator.basePath(of: image), F_OK) != 0)
+  }
+}

@@ -1,0 +1,188 @@
+import Control
+import Glibc
+import Lifecycle
+import Linux
+import Policy
+import PolicyFile
+import Supervision
+import TestSupport
+import Testing
+
+@testable import Daemon
+
+@Suite("The watch for the kernel's OOM killer") struct KernelKillWatchTests {
+  private final class Counts {
+    var group: Int?
+    var machine: Int?
+    var stall: UInt64?
+    var looks = 0
+  }
+
+  private let world = SenseWorld()
+  private let counts = Counts()
+  private let scratch: Scratch
+  private let loop: EventLoop
+  private let jetsam: JetsamKeeper
+  private let watch: KernelKillWatch
+
+  init() throws {
+    scratch = try Scratch()
+    loop = try EventLoop(check: nil)
+    jetsam = JetsamKeeper(
+      directory: scratch.path, disk: DiskQueue(), loop: try LoopReturn(loop), log: DaemonLog())
+    watch = KernelKillWatch(
+      clock: world.timers, driver: world.driver, jetsam: jetsam,
+      counts: KernelKillCounts(
+        inGroup: { [counts] _ in counts.group },
+        onMachine: { [counts] in
+          counts.looks += 1
+          return counts.machine
+        }, memoryStall: { [counts] in counts.stall }),
+      log: world.log)
+  }
+
+  @Test("Each process of a worker that the kernel ends is logged once")
+  func logged() throws {
+    let runtime = try world.add("web") { $0.limits.memory = .megabytes(64) }
+    counts.group = 0
+    watch.begin(runtime)
+    watch.lookForKernelKills(of: runtime)
+    #expect(world.logged == [])
+    counts.group = 1
+    watch.lookForKernelKills(of: runtime)
+    watch.lookForKernelKills(of: runtime)
+    counts.group = 3
+    watch.lookForKernelKills(of: runtime)
+    // A controller that was turned off and on again counts from 0.
+    counts.group = 1
+    watch.lookForKernelKills(of: runtime)
+    let lines = world.logged.map { String($0.split(separator: " (")[0]) }
+    #expect(
+      lines == [
+        "warning: web: the kernel's OOM killer killed 1 process of it",
+        "warning: web: the kernel's OOM killer killed 2 processes of it",
+        "warning: web: the kernel's OOM killer killed 1 process of it",
+      ])
+    #expect(world.logged[0].hasSuffix("(limits.memory 64 MB)"))
+  }
+
+  @Test("What the group of an adopted worker has counted before isn't the adopted run's")
+  func adopted() throws {
+    let runtime = try world.add()
+    counts.group = 7
+    watch.adopt(runtime)
+    watch.lookForKernelKills(of: runtime)
+    #expect(world.logged == [])
+    #expect(watch.status(.signaled(SIGKILL), of: runtime) == .signaled(SIGKILL))
+    counts.group = 8
+    #expect(watch.status(.signaled(SIGKILL), of: runtime) == .outOfMemory)
+    watch.lookForKernelKills(of: runtime)
+    #expect(world.logged == ["warning: web: the kernel's OOM killer killed 1 process of it"])
+  }
+
+  @Test("An end by SIGKILL is the kernel's where the group has counted one since the last look")
+  func inGroup() throws {
+    let runtime = try world.add()
+    counts.group = 0
+    watch.begin(runtime)
+    watch.lookForKernelKills(of: runtime)
+    #expect(watch.status(.signaled(SIGKILL), of: runtime) == .signaled(SIGKILL))
+    // Others were ended elsewhere: the group's own count says more.
+    counts.machine = 100
+    #expect(watch.status(.signaled(SIGKILL), of: runtime) == .signaled(SIGKILL))
+    counts.group = 1
+    #expect(watch.status(.signaled(SIGKILL), of: runtime) == .outOfMemory)
+    #expect(watch.status(.exited(1), of: runtime) == .exited(1))
+    // SIGKILL was the daemon's.
+    let end = EndWorld()
+    runtime.ending = end.ending
+    end.ending.kill()
+    #expect(runtime.isKilled)
+    #expect(watch.status(.signaled(SIGKILL), of: runtime) == .signaled(SIGKILL), "ours")
+  }
+
+  @Test(
+    "Where the group doesn't count, the machine's count stands in, from a run's first moment on")
+  func onMachine() throws {
+    let runtime = try world.add()
+    counts.machine = 7
+    watch.begin(runtime)
+    #expect(watch.status(.signaled(SIGKILL), of: runtime) == .signaled(SIGKILL))
+    counts.machine = 8
+    #expect(watch.status(.signaled(SIGKILL), of: runtime) == .outOfMemory)
+    watch.lookForKernelKills(of: runtime)
+    #expect(watch.status(.signaled(SIGKILL), of: runtime) == .signaled(SIGKILL))
+    #expect(world.logged == [], "it may have been any process")
+    // Nothing counts.
+    counts.machine = nil
+    #expect(watch.status(.signaled(SIGKILL), of: runtime) == .signaled(SIGKILL))
+  }
+
+  @Test("The machine's count is read again only where something has been stalled on memory since")
+  func quietMachine() throws {
+    let (web, db) = (try world.add("web"), try world.add("db"))
+    counts.machine = 7
+    counts.stall = 1000
+    for runtime in [web, db] { watch.begin(runtime) }
+    for _ in 1...5 { for runtime in [web, db] { watch.lookForKernelKills(of: runtime) } }
+    let looks = counts.looks
+    for _ in 1...5 { for runtime in [web, db] { watch.lookForKernelKills(of: runtime) } }
+    #expect(counts.looks == looks)
+    // The kernel has ended another process: an end of this one by SIGKILL is no consequence of that.
+    counts.stall = 1500
+    watch.lookForKernelKills(of: web)
+    counts.machine = 8
+    watch.lookForKernelKills(of: web)
+    #expect(counts.looks == looks + 2, "once more than the stall has moved")
+    #expect(watch.status(.signaled(SIGKILL), of: web) == .signaled(SIGKILL))
+    // At the end itself the count is always read.
+    counts.machine = 9
+    #expect(watch.status(.signaled(SIGKILL), of: web) == .outOfMemory)
+    // Without the kernel's account of stalls it is read each time.
+    counts.stall = nil
+    let before = counts.looks
+    for _ in 1...3 { watch.lookForKernelKills(of: web) }
+    #expect(counts.looks == before + 3)
+  }
+
+  @Test("The next run begins with the counts as they are then")
+  func nextRun() throws {
+    let runtime = try world.add()
+    counts.group = 5
+    watch.begin(runtime)
+    watch.lookForKernelKills(of: runtime)
+    world.end(runtime)
+    // A worker that has ended isn't looked at.
+    counts.group = 6
+    watch.lookForKernelKills(of: runtime)
+    try world.begin(runtime)
+    counts.group = 0
+    watch.begin(runtime)
+    let before = world.logged.count
+    watch.lookForKernelKills(of: runtime)
+    #expect(world.logged.count == before)
+  }
+
+  @Test("A worker that the kernel has ended gets a low memory report that says so")
+  func report() throws {
+    let runtime = try world.add("web") { $0.limits.memory = .megabytes(64) }
+    watch.keepReport(ofKernelKill: runtime)
+    let id = try #require(jetsam.ids.first)
+    var found: [JetsamRecord?] = []
+    jetsam.load(id) { found.append($0) }
+    let end = EventLoop.now + .seconds(30)
+    while found.isEmpty, EventLoop.now < end { try loop.turn(until: end) }
+    let record = try #require(found.first ?? nil)
+    #expect(record.largest == "web" && record.workers.map(\.name) == ["web"])
+    #expect(record.why.code == "out_of_memory" && record.why.text.contains("64 MB"))
+    #expect(record.workers.first?.victimBecause?.code == "chosen_by_kernel")
+    #expect(world.logged.count == 1 && world.logged[0].hasPrefix("error: "))
+    // The engine doesn't know it.
+    let unknown = WorkerUnit(
+      configuration: WorkerConfiguration(
+        name: "x", command: ["x"], directory: "/", policy: LifecyclePolicy()),
+      environment: [:], isDeclared: true)
+    watch.keepReport(ofKernelKill: unknown)
+    #expect(jetsam.ids.count == 1)
+  }
+}

@@ -1,0 +1,100 @@
+import Glibc
+import Lifecycle
+import Linux
+import Policy
+import TestSupport
+import Testing
+
+@testable import Daemon
+
+@Suite("The process scanner") struct ProcessScannerTests {
+  private let world = SenseWorld()
+  private let looks = Pending<ProcessScan?>()
+  private let launches = Launches()
+  private let scanner: ProcessScanner
+
+  private final class Launches { var times: [String: Instant] = [:] }
+
+  init() {
+    scanner = ProcessScanner(
+      world.timers, launchedAt: { [launches] in launches.times[$0.name] ?? .zero },
+      look: { [looks] in looks.add($0) })
+  }
+
+  /// How often a report was given, and with a scan or without.
+  private func recent(_ runtimes: WorkerUnit...) -> [Bool] {
+    var found: [Bool] = []
+    scanner.withRecentScan(of: runtimes) { found.append($0 != nil) }
+    return found
+  }
+
+  @Test("A look finds the tree of a worker without a cgroup, and none where the look fails")
+  func tree() throws {
+    let runtime = try world.add()
+    let process = try #require(runtime.process)
+    var trees: [ProcessTree?] = []
+    scanner.withTree(of: process) { trees.append($0) }
+    #expect(trees.isEmpty)
+    looks.answer(try ProcessScan.read())
+    #expect(trees.first??.contains(getpid()) == true)
+    scanner.withTree(of: process) { trees.append($0) }
+    looks.answer(nil)
+    #expect(trees.count == 2 && trees[1] == nil)
+  }
+
+  @Test("A report without workers that need a look gets none")
+  func notNeeded() throws {
+    #expect(recent() == [false])
+    #expect(recent(try world.add("ended", .terminated)) == [false])
+    #expect(looks.count == 0)
+  }
+
+  @Test("A report uses the last look where that began after all its workers were launched")
+  func reused() throws {
+    let runtime = try world.add()
+    launches.times["web"] = world.timers.now
+    world.timers.advance(by: .seconds(5))
+    var found = 0
+    scanner.withRecentScan(of: [runtime]) { _ in found += 1 }
+    #expect(found == 0 && looks.count == 1)
+    looks.answer(try ProcessScan.read())
+    #expect(found == 1)
+    world.timers.advance(by: .seconds(3600))
+    #expect(recent(runtime) == [true] && looks.count == 1)
+  }
+
+  @Test("A look that began less than a second after a launch is repeated for the next report")
+  func young() throws {
+    let runtime = try world.add()
+    launches.times["web"] = world.timers.now
+    world.timers.advance(by: .milliseconds(900))
+    scanner.scanProcesses { _ in }
+    world.timers.advance(by: .seconds(10))
+    looks.answer(try ProcessScan.read())
+    // What counts is when it was asked for, and not when it was answered.
+    #expect(recent(runtime) == [] && looks.count == 2)
+  }
+
+  @Test("A look that finds nothing leaves the last one in place")
+  func failed() throws {
+    let runtime = try world.add()
+    world.timers.advance(by: .seconds(5))
+    scanner.scanProcesses { _ in }
+    looks.answer(try ProcessScan.read())
+    var found: [Bool] = []
+    scanner.scanProcesses { found.append($0 != nil) }
+    looks.answer(nil)
+    #expect(found == [false])
+    #expect(scanner.lastScan != nil && recent(runtime) == [true])
+  }
+
+  @Test("Of two looks at once, each answers its own caller")
+  func two() throws {
+    var answered: [String] = []
+    scanner.scanProcesses { answered.append("first \($0 != nil)") }
+    scanner.scanProcesses { answered.append("second \($0 != nil)") }
+    looks.answer(try ProcessScan.read(), at: 1)
+    looks.answer(nil)
+    #expect(answered == ["second true", "first false"])
+  }
+}

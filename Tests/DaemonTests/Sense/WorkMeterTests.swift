@@ -1,0 +1,25 @@
+import Testing
+
+@testable import Daemon
+
+@Suite("Whether a wrapped program is at work") struct WorkMeterTests {
+  @Test("Output since the last look is work, and so is a thread that runs")
+  func work() {
+    var meter = WorkMeter()
+    #expect(!meter.compare([7], hasWritten: false) { _ in false })
+    #expect(meter.compare([7], hasWritten: true) { _ in false })
+    #expect(meter.compare([7], hasWritten: false) { $0 == 7 })
+    #expect(!meter.compare([7], hasWritten: false) { _ in false })
+  }
+
+  @Test("A process that starts or ends between two looks is work; at the first look none has")
+  func members() {
+    var meter = WorkMeter()
+    #expect(!meter.compare([7, 8], hasWritten: false) { _ in false })
+    #expect(meter.compare([7, 8, 9], hasWritten: false) { _ in false })
+    #expect(!meter.compare([7, 8, 9], hasWritten: false) { _ in false })
+    #expect(meter.compare([7, 9], hasWritten: false) { _ in false })
+    // The same number of others.
+    #expect(meter.compare([7, 10], hasWritten: false) { _ in false })
+  }
+}

@@ -1,0 +1,31 @@
+import Testing
+
+@testable import Daemon
+
+@Suite struct `A value that is shared until it is changed` {
+  private final class Part {}
+  private struct Value {
+    var number = 1
+    var part = Part()
+  }
+  private struct Holder { @SharedUntilChanged var value: Value }
+
+  @Test func `is the same for all holders until one of them changes it, for itself alone`() {
+    var first = Holder(value: Value())
+    let second = SharedUntilChanged(wrappedValue: Value())
+    let third = first.$value
+    #expect(third.wrappedValue.part === first.value.part)
+    first.value.number = 2
+    #expect(first.value.number == 2 && third.wrappedValue.number == 1)
+    #expect(second.wrappedValue.part !== first.value.part)
+  }
+
+  @Test func `is changed in place by its only holder`() {
+    var holder = Holder(value: Value())
+    weak let before = holder.value.part
+    holder.value.part = Part()
+    #expect(before == nil, "nothing else has kept it")
+    holder.value.number += 1
+    #expect(holder.value.number == 2)
+  }
+}

@@ -1,0 +1,201 @@
+import Control
+import Lifecycle
+import Linux
+import Policy
+import PolicyFile
+
+@testable import Daemon
+@testable import Simulation
+
+/// Clients of the real `ControlService`, which ask, leave, and come again. It counts the answers of each request.
+final class ShellClients: EventRecipients, EventSource {
+  private unowned let world: ShellWorld
+  private let host: ShellControlHost
+  private lazy var service = ControlService(
+    driver: world.driver, host: host, following: EventFollowing(self, self),
+    status: StatusReporter(world.driver, host, clock: world.clock), log: DaemonLog())
+  private var clients = (0..<3).map { ClientID(number: $0) }
+  private var lastClient: UInt64 = 2
+  private var answers: [(verb: ControlRequest.Verb, count: Int)] = []
+  private var receivers: [(EventRecord) -> Bool] = []
+
+  init(_ world: ShellWorld) {
+    self.world = world
+    host = ShellControlHost(world)
+  }
+
+  /// Those that a worker's client may send.
+  private static let verbs = Request.Verb.allCases.compactMap {
+    ControlRequest.Verb(rawValue: $0.rawValue)
+  }
+  private static let others: [ControlRequest.Verb] = [
+    .ps, .status, .explain, .policy, .events, .jetsam, .setPressure,
+  ]
+
+  func askSomething(of id: WorkerID, using random: inout SplitMix64) {
+    let isOther = random.chance(12)
+    var request = ControlRequest(
+      id: UInt64(answers.count), verb: random.pick(isOther ? Self.others : Self.verbs),
+      worker: random.chance(2) ? "unknown" : random.chance(2) ? nil : id.name)
+    if world.driver.state.state(of: id) == .suspended, random.chance(20) {
+      request.verb = .hibernate
+    }
+    request.follow = random.chance(30)
+    request.level = random.pick(["warning", "auto"])
+    request.seconds = 5
+    if random.chance(3) { request.expires = world.clock.now.nanoseconds - 1 }
+    let client = random.pick(clients)
+    send(request, from: client)
+    if random.chance(10) { world.after(.seconds(1)) { [self] in leave(client) } }
+  }
+
+  func ask(_ verb: ControlRequest.Verb, _ id: WorkerID) {
+    send(
+      ControlRequest(id: UInt64(answers.count), verb: verb, worker: id.name), from: clients[0])
+  }
+
+  private func send(_ request: ControlRequest, from client: ClientID) {
+    let number = answers.count
+    answers.append((request.verb, 0))
+    service.handle(request, from: client) { [unowned self] response in
+      if response.id != request.id { world.complain("request \(number): another's answer") }
+      answers[number].count += 1
+    }
+  }
+
+  /// Its place is taken by another one.
+  private func leave(_ client: ClientID) {
+    guard let place = clients.firstIndex(of: client) else { return }
+    world.count("client left")
+    service.hasLeft(client)
+    lastClient += 1
+    clients[place] = ClientID(number: lastClient)
+  }
+
+  /// Requests that weren't answered exactly once.
+  var omissions: [String] {
+    answers.enumerated().filter { $1.count != 1 }.map { number, request in
+      "request \(number) (\(request.verb)) was answered \(request.count) times"
+    }
+  }
+
+  // MARK: events
+
+  func happened(_ transition: Transition) {
+    if receivers.isEmpty { return }
+    let event = EventRecord(time: "now", kind: "state", text: transition.to.rawValue)
+    receivers.removeAll { !$0(event) }
+  }
+
+  func follow(worker: String?, receive: @escaping (EventRecord) -> Bool) {
+    receivers.append(receive)
+  }
+
+  func unreadBytes(of client: ClientID) -> Int? {
+    clients.contains(client) ? world.pick([0, EventFollowing.maxUnread + 1]) : nil
+  }
+
+  func send(_ response: ControlResponse, to client: ClientID) {
+    world.count("event sent")
+    if !clients.contains(client) { world.complain("an event is sent to a client that has left") }
+  }
+}
+
+/// What `ControlService` gets of the simulated daemon: as `ControlOfDaemon`, over services that lag, and repeat their
+/// outcomes. None of them loses one: each has a deadline of its own in the daemon.
+private final class ShellControlHost: ControlHost {
+  private unowned let world: ShellWorld
+  init(_ world: ShellWorld) { self.world = world }
+
+  private func later<Value>(_ value: Value, _ then: @escaping (Value) -> Void) {
+    world.after(.milliseconds(50), rarely: .seconds(10)) { [self] in
+      then(value)
+      if world.chance(4) { world.after(.seconds(20)) { then(value) } }
+    }
+  }
+
+  // MARK: reports
+
+  func facts(of id: WorkerID) -> WorkerFacts? {
+    world.workers[id].map { WorkerFacts(policy: $0.configuration.policy) }
+  }
+  func daemonFacts() -> DaemonFacts {
+    DaemonFacts(
+      version: "1", freezer: CodedText("sigstop", "SIGSTOP"), stateDirectory: "/state",
+      imageCosts: WriteLedger.Costs())
+  }
+  func policyFacts() -> PolicyFacts { PolicyFacts(origins: Origins()) }
+  func isWrapped(_ worker: String?) -> Bool { false }
+  func leads(_ id: WorkerID) -> Bool { false }
+  func wrappedReport(of name: String, at now: Instant) -> WorkerReport? { nil }
+  func wrappedReports(at now: Instant) -> [WorkerReport] { [] }
+  func scanProcesses(then: @escaping (ProcessScan?) -> Void) { later(nil, then) }
+  func withRecentScan(then: @escaping (ProcessScan?) -> Void) { later(nil, then) }
+  func loadSnapshot(of name: String, then: @escaping (SnapshotStore.Snapshot?) -> Void) {
+    later(nil, then)
+  }
+  var jetsamIDs: [String] { ["1"] }
+  func loadJetsam(_ id: String, then: @escaping (JetsamRecord?) -> Void) { later(nil, then) }
+  func examineItself(
+    then: @escaping (Result<DaemonExamination, ExaminationFailure>) -> Void
+  ) { later(.failure(.overdue), then) }
+  func saveJournal(then: @escaping (JournalPlace) -> Void) {
+    later(JournalPlace(directory: nil, reports: "/reports", run: nil, at: 0), then)
+  }
+
+  // MARK: verbs
+
+  var now: Instant { world.clock.now }
+  var isEnding: Bool { world.isClosing }
+  var isLeaving: Bool { false }
+  func end() { world.complain("nothing has asked for the end") }
+  func leave() { end() }
+  func isAlive(_ id: WorkerID) -> Bool { world.driver.state.state(of: id)?.isAlive == true }
+  func request(
+    _ verb: Request.Verb, _ id: WorkerID, asked: Instant?, then answer: @escaping (Answer) -> Void
+  ) { world.driver.request(verb, id, asked: asked, then: answer) }
+  func start(_ id: WorkerID, _ verb: Request.Verb, then answer: @escaping (Answer) -> Void) {
+    world.supervision.start(id, verb, then: answer)
+  }
+  func foreignRefusal(_ verb: Request.Verb, _ id: WorkerID) -> String? { nil }
+  func personAsks(_ verb: Request.Verb, _ id: WorkerID) {
+    world.supervision.personAsks(verb, id)
+  }
+  func prioritize(_ id: WorkerID) {}
+  func sendDiskReading(then done: @escaping () -> Void) {
+    world.count("disk read by request")
+    later((), done)
+  }
+
+  // MARK: what isn't asked for in this world
+
+  private func refuse(
+    _ request: ControlRequest, _ respond: @escaping (ControlResponse) -> Void
+  ) { respond(ControlResponse(id: request.id, result: .refused, text: "not here")) }
+
+  func launch(
+    _ configuration: WorkerConfiguration, environment: [String: String],
+    then answer: @escaping (Answer) -> Void
+  ) { answer(Answer(.refused, "not here")) }
+  func adopt(_ request: ControlRequest, then respond: @escaping (ControlResponse) -> Void) {
+    refuse(request, respond)
+  }
+  func release(_ request: ControlRequest, then respond: @escaping (ControlResponse) -> Void) {
+    refuse(request, respond)
+  }
+  func reloadWorker(_ request: ControlRequest, then respond: @escaping (ControlResponse) -> Void) {
+    refuse(request, respond)
+  }
+  func reload(allowEmpty: Bool, then report: @escaping (ReloadOutcome) -> Void) {
+    report((false, "not here"))
+  }
+  func previewReload(allowEmpty: Bool, then report: @escaping (ReloadOutcome) -> Void) {
+    report((false, "not here"))
+  }
+  func register(_ wrapper: WrapperReport?, from client: ClientID) -> String? { nil }
+  func hasLeft(_ client: ClientID) {}
+  func relay(
+    _ request: ControlRequest, patience: Duration,
+    then respond: @escaping (ControlResponse) -> Void
+  ) { refuse(request, respond) }
+}

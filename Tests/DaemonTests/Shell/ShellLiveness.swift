@@ -1,0 +1,153 @@
+import Hibernation
+import Lifecycle
+import Linux
+import Policy
+import Supervision
+
+@testable import Daemon
+
+/// What stands for the processes of simulated workers: descriptors of the test's own process, made once for many
+/// lives. Two runs that follow each other have different ones.
+final class ShellProcesses {
+  private let all: [WorkerProcess]
+  private var count = 0
+  /// Looks at nothing.
+  let traffic: TrafficMonitor
+
+  init() throws {
+    all = try (0..<8).map { _ in try .forTest("shell") }
+    traffic = try TrafficMonitor(latches: nil, ownChannels: [])
+  }
+
+  func next() -> WorkerProcess {
+    count += 1
+    return all[count % all.count]
+  }
+}
+
+/// The real `LivenessSupervisor` and its monitors, over simulated questions and looks. It complains of questions that
+/// must not be asked, and of workers that are not asked.
+final class ShellLiveness: ProbeQuestions, ActivityLooking, FootprintSource {
+  /// A question that is out.
+  private final class Question {}
+
+  /// What is known of one run.
+  private struct Asked {
+    var question: Question?
+    /// When the worker has let go of the last question's connection.
+    var released = Instant.zero
+    var last = Instant.zero
+  }
+
+  private unowned let world: ShellWorld
+  private var asked: [ObjectIdentifier: Asked] = [:]
+  /// When a worker began to be awake.
+  private var awakeSince: [WorkerID: Instant] = [:]
+  /// When its probe was last reported to fail while it was awake.
+  private var reported: [WorkerID: Instant] = [:]
+  private lazy var activity = ActivitySampler(
+    clock: world.clock, driver: world.driver, workers: world.workers, looks: self,
+    meter: FootprintMeter(
+      clock: world.clock, driver: world.driver, workers: world.workers, source: self,
+      log: { _, _ in }))
+  private(set) lazy var supervisor = LivenessSupervisor(
+    timers: world.clock, driver: world.driver, probes: self, activity: activity
+  ) { [unowned world] in world.supervision.restarts.launchedAt(of: $0) }
+
+  init(_ world: ShellWorld) { self.world = world }
+
+  /// The worker is being stopped.
+  func willStop(_ run: ShellRun) {
+    guard let asked = asked[ObjectIdentifier(run)] else { return }
+    if asked.question != nil { world.complain("\(run.id) is stopped while it is asked") }
+    if asked.released > world.clock.now {
+      world.complain("\(run.id) is stopped with a question's connection in its queue")
+    }
+  }
+
+  func note(_ transition: Transition) {
+    let isAwake = { (state: WorkerState) in state == .foreground || state == .background }
+    if !isAwake(transition.to) {
+      awakeSince[transition.worker] = nil
+    } else if !isAwake(transition.from) {
+      awakeSince[transition.worker] = world.clock.now
+    }
+  }
+
+  func note(unhealthy id: WorkerID) { reported[id] = world.clock.now }
+
+  /// The run is over.
+  func forget(_ run: ShellRun) {
+    if asked.removeValue(forKey: ObjectIdentifier(run))?.question != nil {
+      world.complain("\(run.id): a question outlives its run")
+    }
+  }
+
+  /// What has not been done about a worker that is awake; nil: nothing.
+  func omission(of id: WorkerID) -> String? {
+    guard let probe = world.workers[id]?.configuration.liveness, let since = awakeSince[id],
+      let run = world.run(of: id), run.body == .running
+    else { return nil }
+    let now = world.clock.now
+    let cycle = probe.initialDelay + probe.period + probe.timeout + LivenessMonitor.patience * 3
+    let last = asked[ObjectIdentifier(run)]?.last ?? .zero
+    if now - max(since, last) > cycle { return "isn't asked whether it is well" }
+    let limit = cycle * (probe.failureThreshold + 1)
+    if run.isSick, now - since > limit, reported[id].map({ $0 < since }) ?? true {
+      return "isn't reported though its probe fails"
+    }
+    return nil
+  }
+
+  // MARK: questions
+
+  func put(
+    _ probe: Policy.Probe, to process: WorkerProcess,
+    then answer: @escaping (ProbeRunner.Outcome) -> Void
+  ) -> () -> Void {
+    guard let run = world.run(of: process) else {
+      world.complain("a run that has ended is asked")
+      return {}
+    }
+    world.count("asked")
+    if run.body != .running, run.body != .dead { world.complain("\(run.id) is asked asleep") }
+    let (key, question) = (ObjectIdentifier(run), Question())
+    if asked[key]?.question != nil { world.complain("\(run.id) is asked twice at once") }
+    asked[key, default: Asked()].question = question
+    asked[key]?.last = world.clock.now
+    // It ends by itself at its time-out.
+    world.after(probe.timeout) { [self, run] in
+      guard asked[key]?.question === question else { return }
+      asked[key]?.question = nil
+      asked[key]?.released = world.clock.now + .milliseconds(world.pick([0, 20, 90]))
+      let isWell = withExtendedLifetime(run) { !run.isSick && !world.chance(10) }
+      let outcome: ProbeRunner.Outcome = isWell ? .success : .failure("refused")
+      world.report(late: .seconds(100), twice: .seconds(60)) { answer(outcome) }
+    }
+    return { [self] in
+      guard asked[key]?.question === question else { return }
+      asked[key]?.question = nil
+      world.count("question dropped")
+    }
+  }
+
+  // MARK: looks
+
+  func look(
+    at runtime: WorkerUnit, _ process: WorkerProcess,
+    then: @escaping (ActivityFindings?) -> Void
+  ) {
+    world.after(.milliseconds(50), rarely: .seconds(20)) { [self] in
+      let found = ActivityFindings(
+        root: process.identity, cpu: 0, anonymous: 0, hasTraffic: world.chance(20))
+      world.report(late: .seconds(100), twice: .seconds(60)) { then(found) }
+    }
+  }
+
+  func collectLatches() {}
+
+  func measure(
+    _ process: WorkerProcess, of id: WorkerID, _ missing: MissingBytes?,
+    then: @escaping (Measurement?) -> Void
+  ) { then(nil) }
+}

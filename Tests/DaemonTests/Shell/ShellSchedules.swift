@@ -1,0 +1,68 @@
+import Lifecycle
+import Policy
+
+@testable import Daemon
+
+/// The real `ScheduleMonitor`, over a clock on the wall that is set, and a disk that lags, fails, and whose outcomes
+/// are lost, late, or come twice.
+final class ShellSchedules: StateFileWriter {
+  private static let period: Int64 = 300
+  private static let line = "*/5 * * * *"
+
+  private unowned let world: ShellWorld
+  private var schedules: ScheduleMonitor.Schedules = [:]
+  /// What the clock on the wall has been set by, in seconds.
+  private var shift: Int64 = 1_795_341_600
+  private var wasSet = false
+  /// When each was last woken, by the clock on the wall, in seconds.
+  private var woken: [WorkerID: Int64] = [:]
+  private lazy var monitor = ScheduleMonitor(
+    path: "/nowhere/schedule", timers: world.clock, files: self,
+    wallClock: { [unowned self] in wallClock * 1_000_000_000 }, offset: { _ in 0 },
+    schedules: { [unowned self] in schedules }, wake: { [unowned self] in wake($0) },
+    warn: { [unowned world] _ in world.count("plan not kept") })
+
+  init(_ world: ShellWorld) { self.world = world }
+
+  private var wallClock: Int64 { world.clock.now.nanoseconds / 1_000_000_000 + shift }
+
+  func begin(_ ids: [WorkerID]) throws {
+    for id in ids { schedules[id] = [try CalendarSchedule(parsing: Self.line)] }
+    if !ids.isEmpty { monitor.follow() }
+  }
+
+  func setClock(by seconds: Int64) {
+    if schedules.isEmpty { return }
+    shift += seconds
+    wasSet = true
+  }
+
+  private func wake(_ id: WorkerID) {
+    let now = wallClock
+    if !wasSet, let last = woken[id], last / Self.period == now / Self.period {
+      world.complain("\(id) is woken twice for one instant of its schedule")
+    }
+    woken[id] = now
+    guard world.driver.state.state(of: id)?.sleeps == true else { return }
+    world.count("woken by schedule")
+    world.driver.send(.wakeNeeded(id, "its schedule (\(Self.line))"))
+  }
+
+  /// Of a worker whose instants pass; nil: it is woken at each.
+  func omission(of id: WorkerID) -> String? {
+    guard schedules[id] != nil else { return nil }
+    // A minute until a clock that was set is noticed, and 5 s for the disk.
+    let limit = Self.period + 70
+    guard let last = woken[id], wallClock - last <= limit, wallClock >= last else {
+      return "isn't woken by its schedule"
+    }
+    return nil
+  }
+
+  func replace(_ path: String, with text: String, then: @escaping (_ failure: String?) -> Void) {
+    world.after(.milliseconds(20), rarely: .seconds(30)) { [self] in
+      let failure = world.chance(5) ? "no room" : nil
+      world.report(late: .seconds(20), twice: .seconds(60)) { then(failure) }
+    }
+  }
+}

@@ -1,0 +1,80 @@
+import Control
+import Linux
+import Policy
+import TestSupport
+import Testing
+
+@testable import Daemon
+@testable import Lifecycle
+
+@Suite("Low memory reports that are kept") struct JetsamKeeperTests {
+  private let scratch: Scratch
+  private let loop: EventLoop
+  private let loopReturn: LoopReturn
+  private let disk = DiskQueue()
+  private let keeper: JetsamKeeper
+  private let policy = LifecyclePolicy(name: "test")
+
+  init() throws {
+    scratch = try Scratch()
+    loop = try EventLoop()
+    loopReturn = try LoopReturn(loop)
+    keeper = JetsamKeeper(directory: scratch.path, disk: disk, loop: loopReturn, log: DaemonLog())
+  }
+
+  private func load(_ id: String) throws -> JetsamRecord? {
+    var found: [JetsamRecord?] = []
+    keeper.load(id) { found.append($0) }
+    let end = EventLoop.now + .seconds(30)
+    while found.isEmpty, EventLoop.now < end { try loop.turn(until: end) }
+    #expect(found.count == 1)
+    return found.first ?? nil
+  }
+
+  private func report() -> JetsamReport {
+    JetsamReport(
+      at: .zero, level: .critical, why: "the machine has no memory left", budget: ByteCount(100),
+      availableBefore: ByteCount(1), availableAfter: ByteCount(2), largest: WorkerID("web"),
+      entries: [])
+  }
+
+  @Test(
+    "A report has the machine's memory at its burst's first victim, and the next report its own")
+  func burst() throws {
+    let engine = Engine(policy: policy)
+    keeper.recordVictim(engine, stall: (some: 1, full: 2))
+    keeper.recordVictim(engine, stall: (some: 3, full: 4))
+    keeper.keep(report(), policy: policy)
+    keeper.keep(report(), policy: policy)
+    #expect(keeper.ids.count == 2 && Set(keeper.ids).count == 2)
+    let first = try #require(keeper.ids.last)
+    let record = try #require(try load(first))
+    #expect(record.id == first && record.policy == "test" && record.level == "critical")
+    #expect(record.largest == "web" && record.budget == 100)
+    #expect(record.host?.someStall == 1 && record.host?.fullStall == 2)
+    #expect((record.host?.total ?? 0) > 0)
+    let second = try #require(keeper.ids.first)
+    #expect(try load(second)?.host == nil, "no victim was noted for it")
+  }
+
+  @Test("A report that isn't there isn't found, nor a file elsewhere")
+  func unknown() throws {
+    keeper.keep(report(), policy: policy)
+    let id = try #require(keeper.ids.first)
+    #expect(try load(id) != nil)
+    #expect(try load("20001122T120000") == nil)
+    let directory = scratch.path.split(separator: "/").last ?? ""
+    #expect(try load("../\(directory)/\(id)") == nil)
+  }
+
+  @Test("Reports of an earlier daemon are there, and a new one gets another name")
+  func earlier() throws {
+    keeper.keep(report(), policy: policy)
+    _ = try load(try #require(keeper.ids.first))
+    let next = JetsamKeeper(directory: scratch.path, disk: disk, loop: loopReturn, log: DaemonLog())
+    #expect(next.ids == keeper.ids)
+    #expect(next.newID(at: "2026-11-22T12:00:00Z") == "20261122T120000")
+    let taken = try #require(next.ids.first)
+    #expect(next.newID(at: taken) == "\(taken)-2")
+  }
+}

@@ -1,0 +1,130 @@
+import Glibc
+import Lifecycle
+import Policy
+import TestSupport
+import Testing
+
+@testable import Daemon
+
+@Suite("The keeper of what was learned") struct LearnedMemoryKeeperTests {
+  private final class Disk {
+    var written: [Memory] = []
+    let answers = Pending<String?>()
+  }
+
+  private final class Exits { var all: [String: [ExitRecord]] = [:] }
+
+  private let world = SenseWorld()
+  private let scratch: Scratch
+  private let disk = Disk()
+  private let exits = Exits()
+
+  init() throws { scratch = try Scratch() }
+
+  private var path: String { scratch.path + "/memory" }
+
+  private func keeper(_ path: String?) -> LearnedMemoryKeeper {
+    let keeper = LearnedMemoryKeeper(path: path, world.timers) { [disk] _, memory, _, then in
+      disk.written.append(memory)
+      disk.answers.add(then)
+    }
+    keeper.connect(world.driver, world.workers) { [exits] in exits.all[$0.name] }
+    return keeper
+  }
+
+  private func exit(_ at: Int64) -> ExitRecord {
+    ExitRecord(at: at, why: "exited with status 1", status: .exited(1), footprint: .zero)
+  }
+
+  @Test("What has changed is written 30 s after the last time at the earliest, and at the end")
+  func saved() throws {
+    try world.add()
+    let keeper = keeper(path)
+    exits.all["web"] = [exit(1)]
+    keeper.saveWhenDue()
+    world.timers.advance(by: .seconds(29))
+    keeper.saveWhenDue()
+    #expect(disk.written.isEmpty)
+    world.timers.advance(by: .seconds(1))
+    keeper.saveWhenDue()
+    #expect(disk.written.map(\.exits) == [["web": [exit(1)]]])
+    disk.answers.answer(nil)
+    world.timers.advance(by: .seconds(30))
+    keeper.saveWhenDue()
+    #expect(disk.written.count == 1, "nothing has changed")
+    exits.all["web"]?.append(exit(2))
+    keeper.close()
+    #expect(disk.written.count == 2 && disk.written[1].exits["web"]?.count == 2)
+  }
+
+  @Test("What couldn't be written is written again when that is due, though nothing has changed")
+  func failed() throws {
+    try world.add()
+    let keeper = keeper(path)
+    exits.all["web"] = [exit(1)]
+    world.timers.advance(by: .seconds(30))
+    keeper.saveWhenDue()
+    disk.answers.answer("no space left")
+    keeper.saveWhenDue()
+    #expect(disk.written.count == 1, "it isn't due")
+    world.timers.advance(by: .seconds(30))
+    keeper.saveWhenDue()
+    #expect(disk.written.count == 2)
+    disk.answers.answer(nil)
+    world.timers.advance(by: .seconds(30))
+    keeper.saveWhenDue()
+    #expect(disk.written.count == 2)
+  }
+
+  @Test("On a disk that doesn't answer, what changes later is written in its turn")
+  func lost() throws {
+    try world.add()
+    let keeper = keeper(path)
+    exits.all["web"] = [exit(1)]
+    keeper.close()
+    exits.all["web"] = [exit(1), exit(2)]
+    keeper.close()
+    #expect(disk.written.map { $0.exits["web"]?.count } == [1, 2] && !disk.answers.isEmpty)
+  }
+
+  @Test("Exits of workers that are gone are kept, and are known where no newer ones are")
+  func remembered() throws {
+    var memory = Memory()
+    memory.savedAt = Int64(time(nil))
+    memory.exits = ["web": [exit(1)], "gone": [exit(2)]]
+    try scratch.write("memory", try memory.encoded(at: world.timers.now))
+    try world.add()
+    let keeper = keeper(path)
+    #expect(keeper.rememberedExits(of: WorkerID("web")) == [exit(1)])
+    exits.all["web"] = [exit(3)]
+    #expect(keeper.rememberedExits(of: WorkerID("web")) == [exit(3)])
+    #expect(keeper.rememberedExits(of: WorkerID("unknown")) == [])
+    keeper.close()
+    #expect(disk.written.first?.exits == ["web": [exit(3)], "gone": [exit(2)]])
+  }
+
+  @Test("Of more than a thousand workers those whose last exit is the oldest are dropped")
+  func many() throws {
+    let keeper = keeper(path)
+    for number in 0...Memory.maxWorkers {
+      let name = "w\(number)"
+      try world.add(name, .terminated)
+      exits.all[name] = [exit(Int64(number))]
+    }
+    keeper.close()
+    let kept = try #require(disk.written.first).exits
+    #expect(kept.count == Memory.maxWorkers && kept["w0"] == nil && kept["w1"] != nil)
+  }
+
+  @Test("A wrapper keeps nothing")
+  func wrapped() throws {
+    try world.add()
+    let keeper = keeper(nil)
+    exits.all["web"] = [exit(1)]
+    world.timers.advance(by: .seconds(100))
+    keeper.saveWhenDue()
+    keeper.close()
+    #expect(disk.written.isEmpty && keeper.learned == Learned())
+    #expect(keeper.rememberedExits(of: WorkerID("web")) == [exit(1)])
+  }
+}

@@ -1,0 +1,63 @@
+import Glibc
+import Lifecycle
+import Policy
+import Testing
+
+@testable import Daemon
+
+@Suite struct MemoryTests {
+  private static func sample() -> Memory {
+    var memory = Memory()
+    memory.savedAt = 1_000_000
+    memory.exits["web"] = [
+      ExitRecord(
+        at: 999_000, why: "exited with status 1\n\"quoted\"", status: .exited(1),
+        footprint: .megabytes(3), lastWords: "é \u{7}")
+    ]
+    var engine = Engine(policy: LifecyclePolicy())
+    let start = Instant.zero + .seconds(50)
+    _ = engine.handle(
+      .added(WorkerID("web"), WorkerProfile(policy: LifecyclePolicy())), at: start)
+    _ = engine.handle(.request(Request(id: 1, verb: .start, worker: WorkerID("web"))), at: start)
+    _ = engine.handle(.launched(WorkerID("web")), at: start)
+    memory.learned = engine.learned
+    return memory
+  }
+
+  @Test func `What is written is read again, with its times where they were`() throws {
+    let memory = Self.sample()
+    let text = try memory.encoded(at: .zero + .seconds(60))
+    // A minute later, on a machine that was started five seconds ago.
+    let read = try #require(
+      Memory(Array(text.utf8), at: .zero + .seconds(5), time: memory.savedAt + 60))
+    #expect(read.exits == memory.exits)
+    // Started 10 s before it was saved, which was a minute ago: 65 s before this machine.
+    #expect(read.learned == memory.learned.moved(by: .seconds(-60 - 60 + 5)))
+    // A clock that was set back.
+    let early = try #require(Memory(Array(text.utf8), at: .zero + .seconds(60), time: 5))
+    #expect(early.learned == memory.learned)
+  }
+
+  @Test func `Damage at any byte, and any truncation, is noticed`() throws {
+    let bytes = Array(try Self.sample().encoded(at: .zero).utf8)
+    #expect(Memory(bytes, at: .zero, time: 0) != nil)
+    for place in bytes.indices {
+      var damaged = bytes
+      damaged[place] ^= 1
+      #expect(Memory(damaged, at: .zero, time: 0) == nil, "byte \(place)")
+      #expect(Memory(Array(bytes[..<place]), at: .zero, time: 0) == nil, "cut at \(place)")
+    }
+    for text in ["", "\n\n\n", "dormouse memory 1\n{}\ncrc32c 00000000\n"] {
+      #expect(Memory(Array(text.utf8), at: .zero, time: 0) == nil)
+    }
+  }
+
+  @Test func `Nothing is written when nothing has changed`() {
+    var keeper = MemoryKeeper(path: "/nowhere/memory", at: .zero)
+    let memory = Self.sample()
+    #expect(!keeper.isDue(at: .zero + .seconds(1)))
+    #expect(keeper.isDue(at: .zero + MemoryKeeper.saveEvery))
+    #expect(keeper.nextToWrite(memory, at: .zero) != nil)
+    #expect(keeper.nextToWrite(memory, at: .zero) == nil)
+  }
+}

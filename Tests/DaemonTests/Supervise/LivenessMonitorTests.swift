@@ -1,0 +1,234 @@
+import Policy
+import Supervision
+import Testing
+
+@testable import Daemon
+
+@Suite("A worker's liveness") struct LivenessMonitorTests {
+  /// A run of a worker that answers as a test says.
+  private final class World: LivenessHost {
+    let timers = FakeTimers()
+    var mayBeAsked = true
+    var watchesTraffic = false
+    /// Whether something came in since the last look.
+    var hasTraffic = false
+    /// Of the question that is out.
+    private var answer: ((ProbeRunner.Outcome) -> Void)?
+    private(set) var asked: [Duration] = []
+    private(set) var dropped = 0
+    private(set) var ended = 0
+    private(set) var active = 0
+    private(set) var looksWhileAsking: [Bool] = []
+    private(set) var complaints: [String] = []
+    var losesLooks = false
+    private let began: Instant
+    private(set) var monitor: LivenessMonitor?
+
+    /// Asks every 10 s, and fails at the second failure in a row.
+    init() {
+      began = timers.now
+      monitor = LivenessMonitor(
+        Policy.Probe(
+          .exec(["true"]), initialDelay: .seconds(5), period: .seconds(10), failureThreshold: 2),
+        timers: timers, host: self)
+    }
+
+    func ask(
+      _ probe: Policy.Probe, then answer: @escaping (ProbeRunner.Outcome) -> Void
+    ) -> () -> Void {
+      asked.append(timers.now - began)
+      self.answer = answer
+      return { [unowned self] in
+        self.answer = nil
+        dropped += 1
+      }
+    }
+
+    /// The answer to the question that is out doesn't come; perhaps later.
+    func forgetAnswer() -> ((ProbeRunner.Outcome) -> Void)? {
+      defer { answer = nil }
+      return answer
+    }
+
+    func lookAtTraffic(then: @escaping (_ hasTraffic: Bool) -> Void) {
+      if losesLooks { return }
+      if monitor?.isAsking == true { looksWhileAsking.append(monitor?.isSettling == true) }
+      let found = hasTraffic
+      hasTraffic = false
+      then(found)
+    }
+
+    func wasActive() { active += 1 }
+    func isUnhealthy(_ why: String) { complaints.append(why) }
+    func questionHasEnded() { ended += 1 }
+
+    func launch() { monitor?.runs(since: timers.now) }
+    var isAnswerAwaited: Bool { answer != nil }
+    func answer(_ outcome: ProbeRunner.Outcome) {
+      let waiting = answer
+      answer = nil
+      waiting?(outcome)
+    }
+    /// The monitor has this object, too.
+    func finish() { monitor = nil }
+  }
+
+  @Test("is asked for after the initial delay, and then every period")
+  func pace() {
+    let world = World()
+    defer { world.finish() }
+    world.launch()
+    for _ in 0..<100 {
+      world.timers.advance(by: .milliseconds(500))
+      if world.isAnswerAwaited { world.answer(.success) }
+    }
+    #expect(world.asked == [.seconds(5), .seconds(15), .seconds(25), .seconds(35), .seconds(45)])
+    #expect(world.complaints == [] && world.monitor?.lastFailure == nil)
+  }
+
+  @Test("is reported missing after as many failures in a row as the probe says, with the reason")
+  func failing() {
+    let world = World()
+    defer { world.finish() }
+    world.launch()
+    for outcome in [
+      ProbeRunner.Outcome.failure("exit code 1"), .success, .failure("exit code 2"),
+      .failure("exit code 3"),
+    ] {
+      world.timers.advance(by: .seconds(10))
+      world.answer(outcome)
+      world.timers.advance(by: .milliseconds(200))
+      if outcome == .failure("exit code 2") { #expect(world.complaints == []) }
+    }
+    #expect(world.complaints == ["liveness probe failed 2 times in a row: exit code 3"])
+    #expect(world.monitor?.lastFailure == "exit code 3")
+  }
+
+  @Test("isn't asked for asleep, and what it missed before doesn't count afterwards")
+  func asleep() {
+    let world = World()
+    defer { world.finish() }
+    world.launch()
+    world.timers.advance(by: .seconds(5))
+    world.answer(.failure("exit code 1"))
+    world.timers.advance(by: .milliseconds(200))
+    world.monitor?.pause()
+    world.monitor?.rest()
+    world.timers.advance(by: .seconds(600))
+    #expect(world.asked == [.seconds(5)])
+    world.launch()
+    world.timers.advance(by: .seconds(6))
+    world.answer(.failure("exit code 1"))
+    world.timers.advance(by: .milliseconds(200))
+    #expect(world.asked.count == 2 && world.complaints == [])
+  }
+
+  @Test("is reported missing again where it still fails after a sleep")
+  func failsAgain() {
+    let world = World()
+    defer { world.finish() }
+    for round in 1...2 {
+      world.launch()
+      for _ in 0..<2 {
+        while !world.isAnswerAwaited { world.timers.advance(by: .seconds(1)) }
+        world.answer(.failure("exit code 1"))
+        world.timers.advance(by: .milliseconds(200))
+      }
+      #expect(world.complaints.count == round)
+      world.monitor?.pause()
+      world.monitor?.rest()
+    }
+  }
+
+  @Test("keeps a worker that is falling asleep until the answer is there and its connection gone")
+  func fallingAsleep() {
+    let world = World()
+    defer { world.finish() }
+    world.launch()
+    world.timers.advance(by: .seconds(5))
+    world.monitor?.pause()
+    world.mayBeAsked = false
+    #expect(world.monitor?.isAsking == true)
+    world.answer(.success)
+    #expect(world.monitor?.isAsking == true && world.ended == 0)
+    world.timers.advance(by: LivenessMonitor.settling)
+    #expect(world.monitor?.isAsking == false && world.ended == 1)
+    // Nothing follows while it sleeps.
+    #expect(world.timers.pending == [])
+  }
+
+  @Test("is no activity: what comes with a question isn't counted, and what came before it is")
+  func activity() {
+    let world = World()
+    defer { world.finish() }
+    world.watchesTraffic = true
+    world.hasTraffic = true
+    world.launch()
+    world.timers.advance(by: .seconds(5))
+    #expect(world.active == 1 && world.asked.count == 1)
+    world.hasTraffic = true
+    world.answer(.success)
+    world.timers.advance(by: LivenessMonitor.settling)
+    // The look that swallows it says so.
+    #expect(world.active == 1 && world.looksWhileAsking == [true])
+    #expect(!world.hasTraffic && world.ended == 1)
+  }
+
+  @Test("of a run that is over isn't asked for, and a late answer changes nothing")
+  func over() {
+    let world = World()
+    defer { world.finish() }
+    world.launch()
+    world.timers.advance(by: .seconds(5))
+    world.monitor?.end()
+    #expect(world.dropped == 1 && world.monitor?.isAsking == false)
+    world.answer(.failure("late"))
+    world.launch()
+    world.timers.advance(by: .seconds(100))
+    #expect(world.asked.count == 1 && world.complaints == [] && world.timers.pending == [])
+  }
+
+  @Test("is asked for again where the answer is lost, which says nothing of the worker")
+  func lost() {
+    let world = World()
+    defer { world.finish() }
+    world.launch()
+    world.timers.advance(by: .seconds(5))
+    let late = world.forgetAnswer()
+    world.timers.advance(by: .seconds(30))
+    #expect(world.asked.count == 2 && world.dropped == 1 && world.ended == 1)
+    #expect(world.complaints == [] && world.monitor?.lastFailure == nil)
+    // It answers no question that is out now.
+    late?(.failure("late"))
+    world.timers.advance(by: .milliseconds(200))
+    #expect(world.monitor?.isAsking == true && world.monitor?.lastFailure == nil)
+  }
+
+  @Test("is asked for where the look at traffic before it, and the one after it, are lost")
+  func lostLooks() {
+    let world = World()
+    defer { world.finish() }
+    world.watchesTraffic = true
+    world.losesLooks = true
+    world.launch()
+    world.timers.advance(by: .seconds(5) + LivenessMonitor.patience)
+    #expect(world.asked.count == 1)
+    world.answer(.success)
+    world.timers.advance(by: LivenessMonitor.settling + LivenessMonitor.patience)
+    #expect(world.ended == 1 && world.monitor?.isAsking == false)
+  }
+
+  @Test("isn't asked for while something is being done to the worker")
+  func busy() {
+    let world = World()
+    defer { world.finish() }
+    world.mayBeAsked = false
+    world.launch()
+    world.timers.advance(by: .seconds(60))
+    #expect(world.asked == [])
+    // That it runs on then is no transition, of which the monitor would hear.
+    world.mayBeAsked = true
+    world.timers.advance(by: .seconds(10))
+    #expect(world.asked == [.seconds(65)])
+  }
+}

@@ -1,0 +1,167 @@
+import Glibc
+import Hibernation
+import Lifecycle
+import Linux
+import Policy
+import PolicyFile
+import Supervision
+import TestSupport
+import Testing
+
+@testable import Daemon
+
+@Suite("The supervisor of liveness probes") struct LivenessSupervisorTests {
+  private final class NoLooks: ActivityLooking {
+    func look(
+      at runtime: WorkerUnit, _ process: WorkerProcess,
+      then: @escaping (ActivityFindings?) -> Void
+    ) { then(nil) }
+    func collectLatches() {}
+  }
+
+  private final class NoSource: FootprintSource {
+    func measure(
+      _ process: WorkerProcess, of id: WorkerID, _ missing: MissingBytes?,
+      then: @escaping (Measurement?) -> Void
+    ) {}
+  }
+
+  private let world = SenseWorld()
+  private let watches = FakeWatches()
+  private let probes: ProbeAsker
+  private let supervisor: LivenessSupervisor
+  private let server: Descriptor
+
+  init() throws {
+    probes = ProbeAsker(world.timers, watches)
+    let meter = FootprintMeter(
+      clock: world.timers, driver: world.driver, workers: world.workers, source: NoSource(),
+      log: world.log)
+    let activity = ActivitySampler(
+      clock: world.timers, driver: world.driver, workers: world.workers, looks: NoLooks(),
+      meter: meter)
+    supervisor = LivenessSupervisor(
+      timers: world.timers, driver: world.driver, probes: probes, activity: activity,
+      launchedAt: { _ in .zero })
+    // It takes connections, and never answers.
+    server = Descriptor(
+      owning: Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0))
+    guard withLoopback(0, { bind(server.raw, $0, $1) }) == 0, listen(server.raw, 8) == 0 else {
+      throw TestFailure("no port: errno \(errno)")
+    }
+  }
+
+  private func probe(threshold: Int = 1) -> Probe {
+    Probe(
+      .http(Probe.HTTPRequest(port: localPort(of: server.raw))), period: .seconds(10),
+      timeout: .seconds(2), failureThreshold: threshold)
+  }
+
+  private func add(_ state: WorkerState = .background) throws -> WorkerUnit {
+    let probe = probe()
+    let runtime = try world.add("web", state) { $0.liveness = probe }
+    supervisor.followLiveness(of: runtime, nil)
+    return runtime
+  }
+
+  private func transit(_ runtime: WorkerUnit, _ from: WorkerState, _ to: WorkerState) {
+    supervisor.followLiveness(
+      of: runtime,
+      Transition(worker: runtime.id, from: from, to: to, cause: .graceOver(), at: world.timers.now))
+  }
+
+  /// Until a question is out.
+  private func ask(_ runtime: WorkerUnit) {
+    for _ in 0..<30 where !runtime.isAsked { world.timers.advance(by: .seconds(1)) }
+    #expect(runtime.isAsked)
+  }
+
+  @Test("A running worker is asked, and one that doesn't answer is reported with the reason")
+  func unhealthy() throws {
+    let runtime = try add()
+    ask(runtime)
+    world.timers.advance(by: .seconds(2))
+    world.timers.advance(by: LivenessMonitor.settling)
+    #expect(
+      world.takeEvents() == [
+        .unhealthy(runtime.id, "liveness probe failed: no answer within 2 s")
+      ])
+  }
+
+  @Test("A worker without `liveness:`, or that sleeps, or has no process, isn't asked")
+  func notAsked() throws {
+    let without = try world.add("plain")
+    supervisor.followLiveness(of: without, nil)
+    #expect(without.liveness == nil)
+    #expect(try add(.suspended).liveness == nil)
+    #expect(world.timers.pending.isEmpty)
+  }
+
+  @Test("What waits for a question is done at once where none is out")
+  func idle() throws {
+    let runtime = try add(.suspended)
+    var done = 0
+    supervisor.whenUnasked(runtime) { done += 1 }
+    #expect(done == 1)
+  }
+
+  @Test("What waits for a question isn't done where the worker isn't falling asleep any more")
+  func overtaken() throws {
+    let runtime = try add()
+    ask(runtime)
+    var done = 0
+    supervisor.whenUnasked(runtime) { done += 1 }
+    #expect(done == 0)
+    world.timers.advance(by: .seconds(2))
+    world.timers.advance(by: LivenessMonitor.settling)
+    #expect(!runtime.isAsked && done == 0 && runtime.whenUnasked == nil)
+  }
+
+  @Test("A worker falls asleep when the answer that it owes is there")
+  func suspends() throws {
+    let probe = probe(threshold: 3)
+    let runtime = try world.add("web") { $0.liveness = probe }
+    supervisor.followLiveness(of: runtime, nil)
+    ask(runtime)
+    world.driver.request(.suspend, runtime.id) { _ in }
+    world.driver.send(.fileLocks(runtime.id, held: 0))
+    guard world.driver.state.state(of: runtime.id) == .suspending else {
+      Issue.record("\(String(describing: world.driver.state.state(of: runtime.id)))")
+      return
+    }
+    transit(runtime, .background, .suspending)
+    var done = 0
+    supervisor.whenUnasked(runtime) { done += 1 }
+    #expect(done == 0)
+    // A second has passed since it was asked.
+    world.timers.advance(by: .seconds(1))
+    #expect(done == 0, "its connection isn't gone from the worker yet")
+    world.timers.advance(by: LivenessMonitor.settling)
+    #expect(done == 1 && runtime.whenUnasked == nil)
+  }
+
+  @Test("The end of a run drops the question and what waits for it")
+  func ended() throws {
+    let runtime = try add()
+    ask(runtime)
+    var done = 0
+    supervisor.whenUnasked(runtime) { done += 1 }
+    transit(runtime, .background, .terminating)
+    #expect(runtime.liveness == nil && runtime.whenUnasked == nil && !runtime.isAsked)
+    world.timers.advance(by: .seconds(100))
+    #expect(done == 0 && world.timers.pending.isEmpty && watches.active == 0)
+    #expect(world.takeEvents().isEmpty)
+  }
+
+  @Test("A probe that a reload has changed begins again, with its own questions")
+  func reloaded() throws {
+    let runtime = try add()
+    let before = runtime.liveness
+    supervisor.followLiveness(of: runtime, nil)
+    #expect(runtime.liveness === before)
+    runtime.configuration.liveness?.period = .seconds(20)
+    supervisor.followLiveness(of: runtime, nil)
+    #expect(runtime.liveness !== before && runtime.liveness?.probe.period == .seconds(20))
+    #expect(world.timers.pending.count == 1)
+  }
+}

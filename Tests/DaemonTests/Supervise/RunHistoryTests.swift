@@ -1,0 +1,107 @@
+import Lifecycle
+import Policy
+import Testing
+
+@testable import Daemon
+
+@Suite("What is known of the runs of workers") struct RunHistoryTests {
+  private let world = RestartWorld()
+  private var host: FakeRestartHost { world.host }
+  private var supervisor: RestartSupervisor { world.supervisor }
+  private let web = WorkerID("web")
+
+  @Test("The last five ends are kept over runs, each with what was measured of its own run")
+  func history() {
+    world.add()
+    let earlier = (1...4).map {
+      ExitRecord(
+        at: Int64($0), why: "exited with status \($0)", status: .unknown, footprint: .zero)
+    }
+    supervisor.add(web, exits: earlier)
+    world.launch()
+    supervisor.record(footprint: .megabytes(3), lastWords: "no route", of: web)
+    world.end()
+    world.run("web", .exited(.signaled(9)))
+    let exits = supervisor.exits(of: web) ?? []
+    #expect(exits.map(\.at) == [2, 3, 4, 1_795_341_600, 1_795_341_600])
+    #expect(exits.map(\.footprint) == [.zero, .zero, .zero, .megabytes(3), .zero])
+    #expect(exits.map(\.lastWords) == [nil, nil, nil, "no route", nil])
+  }
+
+  @Test("The next launch reads of the run before in its environment, and never of the daemon's own")
+  func environment() {
+    world.add()
+    let base = ["PATH": "/bin", "DORMOUSE_LAST_EXIT": "the daemon's", "DORMOUSE_RESTARTS": "7"]
+    #expect(supervisor.environment(of: web, over: base) == ["PATH": "/bin"])
+    world.launch()
+    supervisor.record(footprint: .kilobytes(4), lastWords: nil, of: web)
+    world.end("web", .exited(.signaled(9)))
+    host.timers.advance(by: .seconds(1))
+    #expect(
+      supervisor.environment(of: web, over: base) == [
+        "PATH": "/bin", "DORMOUSE_LAST_EXIT": "ended by SIGKILL",
+        "DORMOUSE_LAST_EXIT_TIME": "1795341600",
+        "DORMOUSE_LAST_EXIT_FOOTPRINT": "\(ByteCount.kilobytes(4).bytes)",
+        "DORMOUSE_RESTARTS": "1", "DORMOUSE_LAST_EXIT_STATUS": "137",
+      ])
+  }
+
+  @Test("Watchers of a start are answered once: when it stays, or when it has ended")
+  func watchers() {
+    world.add()
+    var ends: [Answer?] = []
+    world.launch()
+    #expect(supervisor.watch(web) { ends.append($0) })
+    #expect(!supervisor.watch(web) { ends.append($0) })
+    #expect(supervisor.isWatched(web))
+    supervisor.stays(web)
+    #expect(ends == [nil, nil] && !supervisor.isWatched(web))
+    world.end()
+    #expect(ends.count == 2)
+
+    world.launch("web", for: .milliseconds(300))
+    #expect(supervisor.watch(web) { ends.append($0) })
+    supervisor.record(leftBehind: 2, by: web)
+    supervisor.record(footprint: .zero, lastWords: "no such module", of: web)
+    world.end()
+    supervisor.stays(web)
+    #expect(ends.count == 3)
+    let end = ends.last.flatMap(\.self)
+    #expect(end?.code == .failed)
+    for part in [
+      "web ended 300 ms after its launch: exited with status 4",
+      "its other processes were ended with it",
+      "it restarts in 2 s", "last output: no such module",
+    ] { #expect(end?.text.contains(part) == true, "\(part)") }
+  }
+
+  @Test("A watched worker that ends with status 0 and leaves nothing behind has done its work")
+  func quickSuccess() {
+    world.add("web", RestartRules(.onFailure))
+    var ends: [Answer?] = []
+    world.launch()
+    _ = supervisor.watch(web) { ends.append($0) }
+    world.end("web", .exited(.exited(0)))
+    #expect(ends.map { $0?.code } == [.done])
+    // What the run before left behind isn't this one's.
+    world.launch()
+    supervisor.record(leftBehind: 1, by: web)
+    world.end("web", .exited(.exited(0)))
+    world.launch()
+    _ = supervisor.watch(web) { ends.append($0) }
+    world.end("web", .exited(.exited(0)))
+    #expect(ends.map { $0?.code } == [.done, .done])
+  }
+
+  @Test("Watchers of a worker that is removed, or that there isn't, aren't kept waiting")
+  func watchersOfRemoved() {
+    world.add()
+    var ends: [Answer?] = []
+    world.launch()
+    _ = supervisor.watch(web) { ends.append($0) }
+    supervisor.remove(web)
+    #expect(ends == [nil])
+    #expect(!supervisor.watch(web) { ends.append($0) })
+    #expect(ends == [nil, nil])
+  }
+}

@@ -1,0 +1,91 @@
+import Lifecycle
+import Linux
+import Policy
+import TestSupport
+import Testing
+import WorkerProtocol
+
+@testable import Daemon
+
+@Suite("Memory that a worker has offered") struct PurgeableOffersTests {
+  private let world: ConversationWorld
+  private let offers: PurgeableOffers
+  /// Stands for a connection's.
+  private let connection: Descriptor
+
+  init() throws {
+    world = try ConversationWorld()
+    offers = PurgeableOffers(world.id, timers: world.timers, host: world)
+    connection = try Descriptor.open("/dev/null", 0)
+  }
+
+  private func add(_ memory: OfferedMemory?, from number: UInt64 = 1) -> String? {
+    offers.add(memory?.descriptor, from: number, over: connection)
+  }
+
+  private func offered(_ bytes: Int64) -> Event { .purgeableOffered(world.id, ByteCount(bytes)) }
+
+  @Test("is known to the engine, saved for the next daemon, and one piece for each connection")
+  func add() throws {
+    let (first, second) = (try OfferedMemory(), try OfferedMemory(pages: 8))
+    #expect(offers.purge == nil)
+    #expect(add(first) == nil)
+    #expect(add(second) == "`purgeable`: one memfd for each connection")
+    #expect(add(second, from: 2) == nil)
+    #expect(world.events == [offered(first.bytes), offered(first.bytes + second.bytes)])
+    #expect(world.savedOffers == 2 && offers.inodes.count == 2)
+    offers.connectionHasEnded(1)
+    offers.connectionHasEnded(7)
+    #expect(world.events.count == 3 && world.events.last == offered(second.bytes))
+  }
+
+  @Test("must come with a descriptor the first time, of a sealed file")
+  func refused() throws {
+    #expect(add(nil) == "`purgeable`: the first message needs a descriptor")
+    #expect(add(try OfferedMemory(isSealed: false))?.hasPrefix("`purgeable`: ") == true)
+    #expect(world.events == [] && world.savedOffers == 0 && offers.inodes.isEmpty)
+  }
+
+  @Test("is counted once in a tenth of a second, however often the worker says that it changed")
+  func again() throws {
+    let memory = try OfferedMemory()
+    #expect(add(memory) == nil)
+    try memory.setState(.unused(generation: 2))
+    for _ in 0..<10 { #expect(add(nil) == nil) }
+    #expect(world.events.count == 1 && world.timers.pending.count == 1)
+    world.timers.advance(by: .milliseconds(100))
+    #expect(world.events.last == offered(0) && world.timers.pending == [])
+  }
+
+  @Test("is counted at a look where its file has changed its size, or memory is short")
+  func look() throws {
+    #expect(!offers.look())
+    let memory = try OfferedMemory(pages: 64)
+    #expect(add(memory) == nil)
+    #expect(offers.look(), "the footprint has moved by all of it")
+    #expect(!offers.look())
+    try memory.setState(PurgeableState(generation: 1, accesses: 1))
+    #expect(!offers.look() && world.events.count == 1)
+    world.pressure = .warning
+    #expect(!offers.look() && world.events.last == offered(0))
+  }
+
+  @Test("is taken as it was offered, also where the run ends meanwhile")
+  func purge() throws {
+    let memory = try OfferedMemory()
+    #expect(add(memory) == nil)
+    let purge = try #require(offers.purge)
+    offers.end()
+    #expect(offers.purge == nil && offers.inodes.isEmpty)
+    #expect(purge() == memory.bytes && purge() == 0)
+    offers.recount()
+    #expect(world.events == [offered(memory.bytes)], "the run is over")
+  }
+
+  @Test("over a connection stays when the worker is woken")
+  func dropFound() throws {
+    #expect(add(try OfferedMemory()) == nil)
+    offers.dropFound()
+    #expect(offers.inodes.count == 1 && world.events.count == 1)
+  }
+}

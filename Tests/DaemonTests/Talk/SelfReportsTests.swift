@@ -1,0 +1,167 @@
+import Glibc
+import Lifecycle
+import Linux
+import Policy
+import Supervision
+import TestSupport
+import Testing
+import WorkerProtocol
+
+@testable import Daemon
+
+@Suite("What a worker reports of itself") struct SelfReportsTests {
+  private let world: ConversationWorld
+  private let id: WorkerID
+
+  init() throws {
+    world = try ConversationWorld()
+    id = world.id
+  }
+
+  @Test("Readiness, tasks, holds and a status mean the same over both channels")
+  func sameOverBoth() throws {
+    let conversation = try world.begin()
+    defer { conversation.end() }
+    let worker = try world.connect(conversation)
+    try worker.say(
+      .hello(version: 1), .ready, .beginTask(name: "index", limitSeconds: 30),
+      .endTask(name: "index"), .hold(true), .hold(false), .status("reads"))
+    try world.watches.serve()
+    let expected: [Event] = [
+      .taskBegan(id, task: "index", limit: .seconds(30)), .taskEnded(id, task: "index"),
+      .hold(id, true), .hold(id, false),
+    ]
+    #expect(world.events == expected)
+    #expect(world.readies == 1 && conversation.statusText == "reads")
+    world.events = []
+    try world.notify(
+      "READY=1\nX_DORMOUSE_TASK=index\nX_DORMOUSE_TASK_END=index\nX_DORMOUSE_HOLD=1\n"
+        + "X_DORMOUSE_HOLD=0\nSTATUS=writes", conversation)
+    try world.watches.serve()
+    #expect(world.events == [.taskBegan(id, task: "index", limit: nil)] + expected.dropFirst())
+    #expect(world.readies == 2 && conversation.statusText == "writes")
+  }
+
+  @Test("What only NOTIFY_SOCKET knows goes to the engine, or to its host")
+  func notifications() throws {
+    let conversation = try world.begin()
+    defer { conversation.end() }
+    try world.notify(
+      "EXTEND_TIMEOUT_USEC=5000000\nRELOADING=1\nWATCHDOG=trigger\nWATCHDOG_USEC=2000000\n"
+        + "STOPPING=1\nMAINPID=7", conversation)
+    try world.watches.serve()
+    #expect(world.events == [.extendTimeout(id, .seconds(5)), .watchdogTriggered(id)])
+    #expect(world.reloads == 1 && world.intervals == [.seconds(2)])
+    world.events = []
+    #expect(!conversation.canAnswer)
+    try world.notify("X_DORMOUSE_DONE=1", conversation)
+    try world.notify("X_DORMOUSE_DONE=1", conversation)
+    try world.watches.serve()
+    #expect(world.events == [.shedAnswered(id), .shedAnswered(id)])
+    #expect(conversation.canAnswer && !conversation.canShed && world.channelChanges == 1)
+  }
+
+  @Test("A hold or a task that is heard when the worker falls asleep, or sleeps, wakes it")
+  func lateInhibit() throws {
+    let conversation = try world.begin()
+    defer { conversation.end() }
+    let worker = try world.connect(conversation)
+    world.state = .suspending
+    try worker.say(.hold(true))
+    try world.watches.serve()
+    #expect(
+      world.events == [
+        .hold(id, true),
+        .wakeNeeded(id, "its request not to be suspended, sent while it was being suspended"),
+      ])
+    world.events = []
+    world.state = .suspended
+    try worker.say(.beginTask(name: "a", limitSeconds: nil))
+    try worker.say(.beginTask(name: "b", limitSeconds: 0), .hold(false))
+    try world.watches.serve()
+    #expect(
+      world.events == [
+        .taskBegan(id, task: "a", limit: nil),
+        .wakeNeeded(id, "its background task a, sent while it was being suspended"),
+        .taskBegan(id, task: "b", limit: .zero), .hold(id, false),
+      ])
+  }
+
+  @Test(
+    "A worker that floods NOTIFY_SOCKET isn't listened to for a tenth of a second, and counts as alive"
+  )
+  func flood() throws {
+    let conversation = try world.begin(pressure: false, talk: false)
+    defer { conversation.end() }
+    let path = try #require(conversation.notifyPath)
+    let sender = try UnixSocket.connected(to: path, .datagram)
+    var sent = 0
+    /// As many as the kernel's queue takes.
+    func fill() {
+      while send(sender.raw, "X_DORMOUSE_HOLD=1", 17, Int32(MSG_DONTWAIT)) > 0 { sent += 1 }
+    }
+    while world.watches.active == 1, sent < 10_000 {
+      fill()
+      try world.watches.serve()
+    }
+    fill()
+    #expect(world.watches.active == 0)
+    let heard = world.events.count
+    #expect(heard < sent)
+    #expect(conversation.lastSign() == world.timers.now)
+    #expect(world.events.count == heard)
+    world.timers.advance(by: .milliseconds(100))
+    #expect(world.watches.active == 1)
+    try world.watches.serveOnce()
+    #expect(world.events.count == heard + 8, "a few at a time")
+  }
+
+  @Test("Its last sign of life is its last WATCHDOG=1, also one that wasn't read yet")
+  func watchdog() throws {
+    let conversation = try world.begin()
+    defer { conversation.end() }
+    #expect(conversation.lastSign() == nil)
+    world.timers.advance(by: .seconds(3))
+    try world.notify("WATCHDOG=1", conversation)
+    let said = world.timers.now
+    #expect(conversation.lastSign() == said)
+    world.timers.advance(by: .seconds(3))
+    #expect(conversation.lastSign() == said)
+    #expect(world.events == [])
+  }
+
+  @Test(
+    "Connecting to MEMORY_PRESSURE_WATCH makes a worker one that can be asked, for its whole run")
+  func pressureWatch() throws {
+    let conversation = try world.begin()
+    defer { conversation.end() }
+    #expect(conversation.pressureListeners == nil)
+    let path = try #require(conversation.pressurePath)
+    let listener = try UnixSocket.connected(to: path, .stream)
+    try world.watches.serve()
+    #expect(conversation.canShed && !conversation.canAnswer && world.channelChanges == 1)
+    #expect(conversation.pressureListeners != nil)
+    shutdown(listener.raw, Int32(SHUT_RDWR))
+    try world.watches.serve()
+    #expect(conversation.pressureListeners == nil && conversation.canShed)
+    #expect(world.channelChanges == 1)
+  }
+
+  @Test("What is said before the first process is known, or the daemon listens, waits")
+  func early() throws {
+    let conversation = try world.begin(listens: false)
+    defer { conversation.end() }
+    world.hasProcess = false
+    let worker = try WorkersEnd(try #require(conversation.workerSocketPath))
+    try worker.say(.hold(true))
+    try world.notify("READY=1", conversation)
+    try world.watches.serveOnce()
+    #expect(world.readies == 0)
+    world.hasProcess = true
+    try world.watches.serve()
+    #expect(world.readies == 1 && world.events == [])
+    try conversation.listenToConnections()
+    try world.watches.serve()
+    #expect(world.events == [.hold(id, true)])
+  }
+}

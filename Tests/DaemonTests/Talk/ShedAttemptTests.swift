@@ -1,0 +1,107 @@
+import Glibc
+import Policy
+import Supervision
+import Testing
+
+@testable import Daemon
+
+@Suite("A request for memory") struct ShedAttemptTests {
+  private let world = ShedWorld()
+
+  @Test("by signal is answered when the footprint has fallen and rests for three looks")
+  func signalFalls() {
+    let attempt = world.begin(.signal(SIGUSR1))
+    #expect(world.asked == [.signal(SIGUSR1)])
+    world.timers.advance(by: .milliseconds(100))
+    world.footprint = .megabytes(40)
+    // The first look sees it move, and the next three see it at rest.
+    world.timers.advance(by: .milliseconds(300))
+    #expect(world.events == [])
+    world.timers.advance(by: .milliseconds(100))
+    #expect(world.isAnswered)
+    world.timers.advance(by: .seconds(5))
+    #expect(world.isAnswered, "once")
+    attempt.finish()
+    #expect(
+      world.events.last
+        == .shedFinished(world.id, before: .megabytes(100), after: .megabytes(40)))
+    #expect(
+      world.logged == ["memory request: \(ByteCount.megabytes(100)) → \(ByteCount.megabytes(40))"])
+  }
+
+  @Test("by signal to a worker that gives nothing back is answered after a second")
+  func signalRests() {
+    let attempt = world.begin(.signal(SIGUSR1))
+    defer { attempt.end() }
+    world.timers.advance(by: .milliseconds(999))
+    #expect(world.events == [])
+    world.timers.advance(by: .milliseconds(1))
+    #expect(world.isAnswered)
+  }
+
+  @Test("is made when the footprint before it is known, and not at all where it has ended by then")
+  func measuredFirst() {
+    world.isSlow = true
+    let attempt = world.begin(.signal(SIGUSR1))
+    world.footprint = .megabytes(90)
+    #expect(world.asked == [])
+    world.measured()
+    #expect(world.asked.count == 1)
+    attempt.finish()
+    world.footprint = .megabytes(80)
+    world.measured()
+    #expect(
+      world.events == [
+        .shedFinished(world.id, before: .megabytes(90), after: .megabytes(80))
+      ])
+    let ended = world.begin(.signal(SIGUSR1))
+    ended.end()
+    world.measured()
+    world.timers.advance(by: .seconds(10))
+    #expect(world.asked.count == 1 && world.events.count == 1)
+  }
+
+  @Test("that can't be made on any channel counts as answered at once")
+  func noChannel() {
+    let unasked = world.begin(nil)
+    #expect(world.isAnswered && world.logged == [])
+    unasked.end()
+    world.refusal = .notCaught(signal: SIGUSR1)
+    let refused = world.begin(.signal(SIGUSR1))
+    #expect(
+      world.events.count == 2 && world.logged == ["\(ShedRefusal.notCaught(signal: SIGUSR1))"])
+    refused.end()
+    world.timers.advance(by: .seconds(10))
+    #expect(world.events.count == 2)
+  }
+
+  @Test("by a command is watched from the command's end on, which is logged where it failed")
+  func command() throws {
+    let attempt = world.begin(.command(["free"]))
+    let command = try #require(world.command)
+    #expect(attempt.commandPid == 4711)
+    world.timers.advance(by: .seconds(3))
+    #expect(world.events == [] && world.measurementCount == 1)
+    command.ended(.ended(.exited(1)))
+    #expect(attempt.commandPid == nil)
+    #expect(world.logged.count == 1 && world.logged[0].hasPrefix("its shed command failed: "))
+    world.timers.advance(by: .seconds(1))
+    #expect(world.isAnswered)
+    attempt.end()
+    #expect(!command.isCancelled, "it has ended")
+  }
+
+  @Test("ends its command with it, and says what held up the command's start")
+  func commandHangs() throws {
+    let attempt = world.begin(.command(["free"]))
+    let command = try #require(world.command)
+    command.hang = "its file system doesn't answer"
+    attempt.end()
+    attempt.end()
+    #expect(command.isCancelled)
+    #expect(world.logged == ["its shed command did not start: its file system doesn't answer"])
+    command.ended(.cancelled)
+    world.timers.advance(by: .seconds(5))
+    #expect(world.events == [])
+  }
+}

@@ -1,0 +1,288 @@
+import Glibc
+import Lifecycle
+import Linux
+import Policy
+import Supervision
+import TestSupport
+import Testing
+import WorkerProtocol
+
+@testable import Daemon
+
+@Suite("What a worker and the daemon say to each other") struct WorkerConversationTests {
+  private let world: ConversationWorld
+  private let id: WorkerID
+
+  init() throws {
+    world = try ConversationWorld()
+    id = world.id
+  }
+
+  /// What became of questions.
+  private final class Replies {
+    var all: [ConversationReply] = []
+  }
+
+  private func ask(
+    _ conversation: WorkerConversation, patience: Duration? = .seconds(1), _ replies: Replies
+  ) throws -> UInt64 {
+    try #require(
+      conversation.ask(.willSuspend, within: .seconds(2), patience: patience) {
+        replies.all.append($0)
+      })
+  }
+
+  @Test("A connection is greeted with the worker's state and the pressure, and can be asked")
+  func greeting() throws {
+    let conversation = try world.begin()
+    defer { conversation.end() }
+    #expect(conversation.connectionCount == nil && !conversation.canShed)
+    world.state = .launching
+    world.pressure = .urgent
+    let worker = try world.connect(conversation)
+    #expect(
+      try worker.hear() == [
+        .hello(version: 1, worker: "web", state: "launching", pressure: "urgent")
+      ])
+    #expect(conversation.connectionCount == 1)
+    #expect(conversation.canShed && conversation.canAnswer && world.channelChanges == 1)
+    _ = try world.connect(conversation)
+    // Whether it is connected is the same.
+    #expect(conversation.connectionCount == 2 && world.channelChanges == 1)
+  }
+
+  @Test("A question is called back once; what is said to it later is counted and has no effect")
+  func answers() throws {
+    let conversation = try world.begin()
+    defer { conversation.end() }
+    let worker = try world.connect(conversation)
+    let replies = Replies()
+    let first = try ask(conversation, replies)
+    let asked = try worker.hear().requests
+    #expect(asked.map(\.id) == [first] && asked.map(\.seconds) == [2])
+    try worker.say(.done(id: first), .done(id: first), .done(id: 999))
+    try world.watches.serve()
+    #expect(replies.all == [.answered])
+    let second = try ask(conversation, replies)
+    #expect(second > first)
+    world.timers.advance(by: .seconds(1))
+    #expect(replies.all == [.answered, .silent])
+    try worker.say(.done(id: second))
+    try world.watches.serve()
+    #expect(replies.all == [.answered, .silent])
+    #expect(
+      conversation.withoutEffect
+        == "answers without effect: 1 late, 1 repeated, 1 to unknown requests")
+    #expect(world.logged.contains("its answer to request \(second) came too late"))
+    #expect(world.timers.pending == [] && world.events == [])
+  }
+
+  @Test("A question waits for each connection that was asked, but for one that has ended")
+  func severalConnections() throws {
+    let conversation = try world.begin()
+    defer { conversation.end() }
+    let workers = try (0..<3).map { _ in try world.connect(conversation) }
+    let replies = Replies()
+    let number = try ask(conversation, replies)
+    try workers[0].say(.done(id: number))
+    try world.watches.serve()
+    workers[1].hangUp()
+    try world.watches.serve()
+    #expect(replies.all == [])
+    try workers[2].say(.done(id: number))
+    try world.watches.serve()
+    #expect(replies.all == [.answered])
+  }
+
+  @Test("A connection that ends with a question open leaves its answer to another one")
+  func leaves() throws {
+    let conversation = try world.begin()
+    defer { conversation.end() }
+    let replies = Replies()
+    let first = try world.connect(conversation)
+    let number = try ask(conversation, patience: nil, replies)
+    #expect(!conversation.isAbandoned(number))
+    first.hangUp()
+    try world.watches.serve()
+    #expect(conversation.isAbandoned(number) && replies.all == [])
+    #expect(conversation.connectionCount == nil && !conversation.canShed)
+    #expect(world.channelChanges == 2)
+    #expect(conversation.ask(.willSuspend, within: .seconds(1), patience: nil) { _ in } == nil)
+    let second = try world.connect(conversation)
+    try second.say(.done(id: number))
+    try world.watches.serve()
+    #expect(replies.all == [.answered])
+  }
+
+  @Test("A question that is withdrawn isn't called back")
+  func withdrawn() throws {
+    let conversation = try world.begin()
+    defer { conversation.end() }
+    let worker = try world.connect(conversation)
+    let replies = Replies()
+    let number = try ask(conversation, replies)
+    conversation.withdraw(number)
+    try worker.say(.done(id: number))
+    try world.watches.serve()
+    world.timers.advance(by: .seconds(10))
+    #expect(replies.all == [])
+  }
+
+  @Test(
+    "A late answer to the last request for memory is a sign of life, unless another is under way")
+  func lateShed() throws {
+    let conversation = try world.begin()
+    defer { conversation.end() }
+    let worker = try world.connect(conversation)
+    let numbers = try (0..<2).map { _ in
+      let number = try #require(
+        conversation.askForMemory(.didEnterBackground, within: .seconds(1)) { _ in })
+      conversation.withdraw(number)
+      return number
+    }
+    try worker.say(.done(id: numbers[0]))
+    world.isShedding = true
+    try worker.say(.done(id: numbers[1]))
+    try world.watches.serve()
+    #expect(world.events == [])
+    world.isShedding = false
+    let last = try #require(
+      conversation.askForMemory(.didEnterBackground, within: .seconds(1)) { _ in })
+    conversation.withdraw(last)
+    try worker.say(.done(id: last))
+    try world.watches.serve()
+    #expect(world.events == [.shedAnswered(id)])
+  }
+
+  @Test("Another process is turned away, which is logged at the first, second, fourth time")
+  func strangers() throws {
+    let conversation = try world.begin()
+    defer { conversation.end() }
+    world.ownsTest = false
+    for _ in 0..<4 {
+      let stranger = try world.connect(conversation)
+      #expect(try eventually { stranger.isClosed })
+    }
+    try world.notify("READY=1", conversation)
+    try world.watches.serve()
+    #expect(world.readies == 0 && world.channelChanges == 0)
+    #expect(world.logged.count == 3)
+    #expect(conversation.withoutEffect == "connections refused or closed by the daemon: 4")
+  }
+
+  @Test("What was wrong with a snapshot or an offer of memory is answered")
+  func refusals() throws {
+    let conversation = try world.begin()
+    defer { conversation.end() }
+    let worker = try world.connect(conversation)
+    _ = try worker.hear()
+    world.snapshotProblem = "`snapshot`: it is odd"
+    try worker.say(.snapshot(.text("x")), .purgeable)
+    try world.watches.serve()
+    #expect(world.snapshots == [.text("x")])
+    let errors = try worker.hear().map {
+      if case .error(let text) = $0 { text } else { "\($0)" }
+    }
+    #expect(errors.count == 2)
+    #expect(errors.first?.contains("it is odd") == true)
+    #expect(errors.last?.contains("the first message needs a descriptor") == true)
+    #expect(world.events == [])
+  }
+
+  @Test("Memory is on offer as long as the connection is there over which it came")
+  func offers() throws {
+    let conversation = try world.begin()
+    defer { conversation.end() }
+    let worker = try world.connect(conversation)
+    let memory = try OfferedMemory()
+    try worker.say(.purgeable, passing: memory.descriptor)
+    try world.watches.serve()
+    #expect(world.events == [.purgeableOffered(id, ByteCount(memory.bytes))])
+    #expect(world.savedOffers == 1 && conversation.offers.inodes.count == 1)
+    worker.hangUp()
+    try world.watches.serve()
+    #expect(world.events.last == .purgeableOffered(id, .zero))
+    #expect(conversation.offers.inodes.isEmpty)
+  }
+
+  @Test("A connection that doesn't read is closed by the daemon, with the reason in the log")
+  func deaf() throws {
+    let conversation = try world.begin()
+    defer { conversation.end() }
+    let worker = try world.connect(conversation)
+    let cause = String(repeating: "c", count: 4000)
+    for _ in 0..<10_000 where conversation.connectionCount != nil {
+      conversation.say { .didResume(id: $0, asleepSeconds: 1, cause: cause) }
+    }
+    #expect(conversation.connectionCount == nil && !conversation.canShed)
+    #expect(world.channelChanges == 2)
+    #expect(world.logged.last?.contains("it does not read its messages") == true)
+    #expect(try eventually { worker.isClosed })
+  }
+
+  @Test("The run's end closes all of it, and calls each open question back once")
+  func end() throws {
+    let conversation = try world.begin()
+    let worker = try world.connect(conversation)
+    let paths = conversation.paths
+    #expect(paths.count == 3 && world.watches.active == 3)
+    let replies = Replies()
+    _ = try ask(conversation, replies)
+    _ = try ask(conversation, patience: nil, replies)
+    var nested = false
+    _ = conversation.ask(.willSuspend, within: .seconds(1), patience: .seconds(9)) { reply in
+      replies.all.append(reply)
+      nested = conversation.ask(.willSuspend, within: .seconds(1), patience: nil) { _ in } == nil
+    }
+    let memory = try OfferedMemory()
+    try worker.say(.purgeable, passing: memory.descriptor)
+    try world.watches.serve()
+    world.events = []
+    try worker.say(.hold(true))
+
+    conversation.end()
+    #expect(replies.all == [.runEnded, .runEnded, .runEnded] && nested)
+    #expect(world.watches.active == 0 && world.timers.pending == [])
+    #expect(Set(world.removedFiles) == paths && conversation.paths == [])
+    #expect(conversation.connectionCount == nil && !conversation.canShed)
+    #expect(conversation.offers.inodes.isEmpty && conversation.offers.purge == nil)
+    #expect(try eventually { worker.isClosed })
+    conversation.end()
+    conversation.say { .didEnterForeground(id: $0) }
+    conversation.receiveNotifications()
+    try world.watches.serve()
+    world.timers.advance(by: .seconds(100))
+    #expect(replies.all.count == 3 && world.removedFiles.count == 3)
+    // What it said last wasn't heard: its run is over.
+    #expect(world.events == [])
+  }
+
+  @Test(
+    "The next run's numbers go on, so that an answer to the last run's question is none of its own")
+  func numbers() throws {
+    let replies = Replies()
+    let first = try world.begin()
+    _ = try world.connect(first)
+    let old = try ask(first, replies)
+    first.end()
+    let second = try world.begin()
+    defer { second.end() }
+    let worker = try world.connect(second)
+    #expect(try ask(second, replies) > old)
+    try worker.say(.done(id: old))
+    try world.watches.serve()
+    #expect(replies.all == [.runEnded])
+    #expect(second.withoutEffect == "answers without effect: 1 to unknown requests")
+  }
+
+  @Test("Without a channel nothing can be asked, and nothing is known")
+  func none() throws {
+    let conversation = try world.begin(notify: false, pressure: false, talk: false)
+    defer { conversation.end() }
+    #expect(conversation.paths == [] && world.watches.active == 0)
+    #expect(conversation.lastSign() == nil && conversation.withoutEffect == nil)
+    #expect(conversation.ask(.willSuspend, within: .seconds(1), patience: nil) { _ in } == nil)
+    conversation.sayPressure()
+    conversation.receiveNotifications()
+  }
+}

@@ -1,0 +1,201 @@
+import Glibc
+import Linux
+import Policy
+import TestSupport
+import Testing
+
+@testable import Daemon
+@testable import Supervision
+
+/// Real sockets: what counts is what the kernel shows of them. No process, and time passes when a test says so.
+@Suite("Health checks of a sleeping worker") struct AsleepAnswererTests {
+  private final class Wakes { var all: [String] = [] }
+
+  private let timers = FakeTimers()
+  private let watches = FakeWatches()
+  private let wakes = Wakes()
+  private let own: OwnListener
+  private let answerer: AsleepAnswerer
+
+  init() throws {
+    own = try OwnListener()
+    answerer = AsleepAnswerer(watches, timers) { _ in }
+  }
+
+  private func answer(_ path: String? = nil) {
+    answerer.answer(at: [own.asleep], [AsleepAnswer(port: own.port, path: path)]) {
+      [wakes] in wakes.all.append($0)
+    }
+  }
+
+  /// Until the daemon's end of the connection is closed.
+  private func serve(_ client: LoopbackClient) throws -> String {
+    let isAnswered = try eventually {
+      try watches.serve()
+      return client.readToEnd()
+    }
+    if !isAnswered { throw TestFailure("no end of the answer: \(client.received)") }
+    return client.received
+  }
+
+  // MARK: a port alone
+
+  @Test("A client that connects and leaves is answered, and wakes nothing")
+  func portCheck() throws {
+    answer()
+    #expect(answerer.count == 0)
+    for count in 1...3 {
+      try LoopbackClient(own.port).hangUp()
+      try own.wait(for: .onlyChecks(1))
+      try watches.serve()
+      #expect(answerer.count == count)
+    }
+    #expect(wakes.all.isEmpty && own.asleep.queued == 0)
+  }
+
+  @Test("A client that says something wakes the worker once, and stays in its queue")
+  func call() throws {
+    answer()
+    let client = try LoopbackClient(own.port)
+    try client.say("GET / HTTP/1.1\r\n\r\n")
+    try own.wait(for: .call)
+    try watches.serve()
+    #expect(wakes.all == ["a connection on port \(own.port)"])
+    try watches.serve()
+    timers.advance(by: .seconds(10))
+    #expect(wakes.all.count == 1 && own.asleep.queued == 1 && answerer.count == 0)
+    #expect(!client.readToEnd())
+  }
+
+  @Test("A client that connects and stays silent wakes the worker after 200 ms")
+  func silence() throws {
+    answer()
+    let client = try LoopbackClient(own.port)
+    try own.wait(for: .silent)
+    try watches.serve()
+    timers.advance(by: .milliseconds(199))
+    #expect(wakes.all.isEmpty)
+    timers.advance(by: .milliseconds(1))
+    #expect(wakes.all == ["a connection on port \(own.port)"])
+    #expect(timers.pending.isEmpty && !client.readToEnd())
+  }
+
+  @Test("A client that leaves before that was a check, and the port is watched again")
+  func shortSilence() throws {
+    answer()
+    let client = try LoopbackClient(own.port)
+    try own.wait(for: .silent)
+    try watches.serve()
+    #expect(watches.active == 0)
+    client.hangUp()
+    try own.wait(for: .onlyChecks(1))
+    timers.advance(by: .milliseconds(20))
+    #expect(answerer.count == 1 && wakes.all.isEmpty)
+    #expect(watches.active == 1 && timers.pending.isEmpty)
+  }
+
+  // MARK: a port and a path
+
+  @Test("A request for the path is answered with 200")
+  func pathCheck() throws {
+    answer("/healthz")
+    let client = try LoopbackClient(own.port)
+    try client.say("GET /healthz?full HTTP/1.1\r\n")
+    try client.say("Host: localhost\r\n\r\n")
+    let answer = try serve(client)
+    #expect(answer.hasPrefix("HTTP/1.1 200 OK\r\n") && answer.hasSuffix("\r\n\r\nasleep\n"))
+    let head = try LoopbackClient(own.port)
+    try head.say("HEAD /healthz HTTP/1.0\r\n\r\n")
+    #expect(try serve(head).hasSuffix("\r\n\r\n"))
+    #expect(answerer.count == 2 && wakes.all.isEmpty && timers.pending.isEmpty)
+  }
+
+  @Test("Another request is answered with 503, and wakes the worker")
+  func otherPath() throws {
+    answer("/healthz")
+    let client = try LoopbackClient(own.port)
+    try client.say("GET /orders HTTP/1.1\r\n\r\n")
+    let answer = try serve(client)
+    #expect(answer.hasPrefix("HTTP/1.1 503 ") && answer.contains("\r\nRetry-After: 1\r\n"))
+    #expect(wakes.all == ["a request on port \(own.port), not a health check"])
+    #expect(answerer.count == 0)
+  }
+
+  @Test("A request that isn't complete after a second is answered with 503, and wakes the worker")
+  func incomplete() throws {
+    answer("/healthz")
+    let client = try LoopbackClient(own.port)
+    try client.say("GET /hea")
+    // Accepted, and read.
+    #expect(try eventually { try watches.serveOnce() && watches.active == 2 })
+    try watches.serve()
+    timers.advance(by: .milliseconds(999))
+    #expect(wakes.all.isEmpty)
+    timers.advance(by: .milliseconds(1))
+    #expect(wakes.all.count == 1 && watches.active == 1)
+    #expect(try serve(client).hasPrefix("HTTP/1.1 503 "))
+  }
+
+  @Test("A client that connects and leaves without a word was a check of the port")
+  func wordless() throws {
+    answer("/healthz")
+    try LoopbackClient(own.port).hangUp()
+    #expect(
+      try eventually {
+        try watches.serve()
+        return answerer.count == 1
+      })
+    #expect(wakes.all.isEmpty && timers.pending.isEmpty && watches.active == 1)
+  }
+
+  @Test("Of more than 64 clients at once the next one is turned away")
+  func crowd() throws {
+    answer("/healthz")
+    let clients = try (0..<64).map { _ in try LoopbackClient(own.port) }
+    #expect(
+      try eventually {
+        try watches.serve()
+        return watches.active == 65
+      })
+    #expect(try serve(LoopbackClient(own.port)).hasPrefix("HTTP/1.1 503 "))
+    #expect(wakes.all.isEmpty && clients.allSatisfy { !$0.readToEnd() })
+  }
+
+  // MARK: its end
+
+  @Test("When the worker wakes, clients are asked to come again, and nothing is left")
+  func end() throws {
+    answer("/healthz")
+    let client = try LoopbackClient(own.port)
+    #expect(
+      try eventually {
+        try watches.serve()
+        return watches.active == 2
+      })
+    answerer.stop()
+    #expect(answerer.count == nil && watches.active == 0 && timers.pending.isEmpty)
+    #expect(try serve(client).hasPrefix("HTTP/1.1 503 "))
+    #expect(wakes.all.isEmpty)
+    // It can be served by the worker.
+    let later = try LoopbackClient(own.port)
+    try watches.serve()
+    #expect(!later.readToEnd())
+  }
+
+  @Test("A sleep without such ports answers nothing")
+  func none() {
+    answerer.answer(at: [], []) { _ in }
+    #expect(answerer.count == nil && watches.active == 0)
+  }
+
+  @Test("Each sleep counts by itself")
+  func again() throws {
+    answer()
+    try LoopbackClient(own.port).hangUp()
+    try own.wait(for: .onlyChecks(1))
+    try watches.serve()
+    #expect(answerer.count == 1)
+    answer()
+    #expect(answerer.count == 0 && watches.active == 1)
+  }
+}

@@ -1,0 +1,110 @@
+import Glibc
+import Linux
+import Supervision
+import TestSupport
+import Testing
+
+@testable import Daemon
+
+@Suite("A worker's stored descriptors") struct DescriptorStoringTests {
+  private final class World: StoringHost {
+    let timers = FakeTimers()
+    var limit = 3
+    var isDown = false
+    private(set) var lines: [String] = []
+    /// Calls on the loop what the store's thread has reported.
+    private(set) var hungUp: ((UInt64) -> Void)?
+    private(set) lazy var storing = DescriptorStoring(timers, self) { [unowned self] body in
+      hungUp = body
+      return { _ in }
+    }
+
+    func store(_ count: Int, _ name: String = "state") throws {
+      let all = try (0..<count).map { _ in try EventCounter().descriptor }
+      storing.keep(.store(all, name: name, isPolled: false))
+    }
+    /// What the next run gets.
+    var names: [String] { storing.entriesForLaunch().map(\.name) }
+    func log(_ priority: DaemonLog.Priority, _ text: String) { lines.append(text) }
+  }
+
+  private let world = World()
+
+  @Test("are handed to the next run, and to the one after it")
+  func kept() throws {
+    #expect(world.names.isEmpty)
+    try world.store(1, "a")
+    try world.store(1, "b")
+    #expect(world.names == ["a", "b"])
+    #expect(world.names == ["a", "b"])
+    world.storing.keep(.remove(name: "a"))
+    #expect(world.names == ["b"])
+  }
+
+  @Test("are closed where there is no room, and one warning a run says so")
+  func full() throws {
+    try world.store(5)
+    try world.store(1)
+    #expect(
+      world.lines.count == 1
+        && world.lines[0].contains("2 descriptors named state closed: the store is full"))
+    #expect(world.names.count == 3)
+    try world.store(1)
+    #expect(world.lines.count == 2, "another run")
+  }
+
+  @Test("can't be files, and one warning a run says so")
+  func unsafe() throws {
+    for _ in 0..<2 {
+      let directory = try Descriptor.open("/", O_RDONLY)
+      world.storing.keep(.store([directory], name: "dir", isPolled: false))
+    }
+    #expect(world.names.isEmpty && world.lines.count == 1)
+    #expect(world.lines[0].contains("1 descriptors named dir closed"))
+  }
+
+  @Test("are fewer at the next launch where the limit was lowered")
+  func lowered() throws {
+    try world.store(3)
+    world.limit = 1
+    #expect(world.names.count == 1)
+    #expect(world.lines == ["2 of its stored descriptors closed: fdstore was lowered"])
+  }
+
+  @Test("are closed when they are hung up")
+  func hungUp() throws {
+    try world.store(2)
+    world.hungUp?(1)
+    world.hungUp?(1)
+    #expect(world.names.count == 1)
+    #expect(world.lines == ["stored descriptor state closed: the other end hung up"])
+  }
+
+  @Test("are closed 10 s after the operator's stop, unless the worker is started again")
+  func stopped() throws {
+    try world.store(2)
+    world.storing.wasStopped()
+    world.timers.advance(by: DescriptorStoring.patience)
+    #expect(world.names.count == 2, "it runs again")
+    world.isDown = true
+    world.storing.wasStopped()
+    world.timers.advance(by: DescriptorStoring.patience - .milliseconds(1))
+    #expect(world.names.count == 2)
+    world.timers.advance(by: .milliseconds(1))
+    #expect(world.names.isEmpty)
+    #expect(world.lines == ["its stored descriptors closed: it was stopped"])
+  }
+
+  @Test("of a later store outlive the stop before it")
+  func laterStore() throws {
+    try world.store(1, "old")
+    world.isDown = true
+    world.storing.wasStopped()
+    world.storing.wasStopped()
+    world.timers.advance(by: DescriptorStoring.patience)
+    world.storing.wasStopped()
+    try world.store(1, "new")
+    world.timers.advance(by: DescriptorStoring.patience)
+    #expect(world.names == ["new"] && world.lines.count == 1)
+  }
+}

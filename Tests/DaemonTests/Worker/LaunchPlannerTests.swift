@@ -1,0 +1,161 @@
+import Glibc
+import Lifecycle
+import Linux
+import Policy
+import PolicyFile
+import Supervision
+import TestSupport
+import Testing
+
+@testable import Daemon
+
+@Suite("What a worker is launched with") struct LaunchPlannerTests {
+  private final class World {
+    let scratch: Scratch
+    let restarts = RestartWorld()
+    let planner: LaunchPlanner
+    private final class Notes { var lines: [String] = [] }
+    private let notes = Notes()
+
+    init(_ inheritance: Inheritance? = nil) throws {
+      scratch = try Scratch()
+      let records = try WorkerRecordStore(directory: "\(scratch.path)/workers")
+      let ground = LaunchGround(
+        records: records, logs: "/logs", socket: "/run/control.sock", inheritance: inheritance)
+      planner = LaunchPlanner(ground: ground, restarts: restarts.supervisor) { [notes] in
+        notes.lines.append($1)
+      } limit: { _, _, _, _ in
+      }
+      restarts.add()
+    }
+
+    var said: [String] { notes.lines }
+
+    func runtime(_ change: (inout WorkerConfiguration) -> Void = { _ in }) -> WorkerUnit {
+      var configuration = WorkerConfiguration(
+        name: "web", command: ["serve", "-v"], directory: "/srv", environment: ["MODE": "a"])
+      change(&configuration)
+      return WorkerUnit(
+        configuration: configuration,
+        environment: ["HOME": "/root", "MODE": "a", "XDG_DATA_HOME": "/root/.local"],
+        isDeclared: true)
+    }
+
+    func plan(
+      as account: Account? = nil, _ change: (inout WorkerConfiguration) -> Void = { _ in }
+    ) throws -> LaunchPlan {
+      try planner.plan(for: runtime(change), as: account, in: nil, listeners: [])
+    }
+  }
+
+  private let world: World
+
+  init() throws { world = try World() }
+
+  @Test("is its command in its directory, with its environment and the daemon's log")
+  func plain() throws {
+    let plan = try world.plan()
+    #expect(plan.command == ["serve", "-v"] && plan.directory == "/srv")
+    #expect(plan.environment["MODE"] == "a" && plan.environment["HOME"] == "/root")
+    #expect(plan.logPath == "/logs/web.log" && !plan.logIsElsewhere && plan.logKeep == 1)
+    #expect(plan.mark == "/run/control.sock.workers/web")
+    #expect(plan.stored.isEmpty && plan.readinessChannel == nil && plan.account == nil)
+  }
+
+  @Test("knows how its last run ended, also where it runs as another user")
+  func lastExit() throws {
+    world.restarts.run("web")
+    for account in [nil, try Account(user: "65534", group: "65534")] {
+      let plan = try world.plan(as: account)
+      #expect(plan.environment["DORMOUSE_LAST_EXIT_STATUS"] == "4", "\(plan.environment)")
+    }
+  }
+
+  @Test(
+    "is another user's home and none of the daemon's directories, unless the configuration names them"
+  )
+  func account() throws {
+    let account = try Account(user: "65534", group: "65534")
+    let plan = try world.plan(as: account)
+    #expect(plan.account == account && plan.environment["HOME"] == account.home)
+    #expect(plan.environment["SHELL"] == account.shell)
+    #expect(plan.environment["XDG_DATA_HOME"] == nil && plan.environment["MODE"] == "a")
+    let named = try world.plan(as: account) { $0.environment["HOME"] = "/srv/home" }
+    #expect(named.environment["HOME"] == "/srv/home")
+  }
+
+  @Test("writes where the configuration says")
+  func output() throws {
+    let elsewhere = try world.plan {
+      $0.output = WorkerOutput(file: "/var/log/web.log", maxSize: .megabytes(3), keep: 4)
+    }
+    #expect(elsewhere.logPath == "/var/log/web.log" && elsewhere.logIsElsewhere)
+    #expect(elsewhere.logLimit == 3 << 20 && elsewhere.logKeep == 4)
+    let unlimited = try world.plan { $0.output = WorkerOutput(file: "/var/log/web.log") }
+    #expect(unlimited.logLimit == .max)
+    #expect(
+      world.planner.logPath(of: world.runtime { $0.output = WorkerOutput(file: "/x.log") })
+        == "/x.log")
+    #expect(world.planner.logPath(of: world.runtime()) == "/logs/web.log")
+  }
+
+  @Test("has limits, a mask and a watchdog where they can work")
+  func limits() throws {
+    let plan = try world.plan {
+      $0.umask = 0o027
+      $0.limits.oomScore = 300
+      $0.watchdog = .seconds(5)
+      $0.readiness = .notificationDescriptor(5)
+    }
+    #expect(plan.umask == 0o027 && plan.oomScore == .value(300))
+    #expect(plan.watchdog == nil, "it has no NOTIFY_SOCKET to say WATCHDOG=1 to")
+    #expect(plan.readinessChannel?.number == 5)
+  }
+
+  @Test("of a wrapper is what the wrapper's caller gave it, and no user is looked up for it")
+  func wrapped() throws {
+    let world = try World(Inheritance(firstArgument: 0))
+    #expect(try world.plan().inheritance != nil)
+    let query = world.planner.query(of: world.runtime { $0.user = "no such user" })
+    guard case .success(let terms) = query.perform() else {
+      Issue.record("refused")
+      return
+    }
+    #expect(terms.account == nil && terms.cgroup == nil)
+  }
+
+  @Test("isn't there where its user doesn't exist")
+  func noUser() {
+    let query = world.planner.query(of: world.runtime { $0.user = "no such user" })
+    guard case .failure(let refusal) = query.perform() else {
+      Issue.record("it may be launched")
+      return
+    }
+    #expect(refusal.text.contains("no such user"))
+  }
+
+  @Test("isn't enforced without a cgroup of its own, and a warning says so")
+  func memoryLimit() throws {
+    let id = WorkerID("web")
+    world.planner.complainOfMemoryLimit(id, limit: .megabytes(5), cgroup: nil, error: nil)
+    #expect(world.said.count == 1)
+    #expect(world.said[0].contains("is not enforced: it has no cgroup of its own"))
+    var plan = try world.plan()
+    world.planner.complete(
+      adopted: &plan, of: world.runtime { $0.limits.memory = .megabytes(5) })
+    #expect(world.said.count == 2)
+  }
+
+  @Test("stays where it writes to when an earlier daemon has launched it")
+  func adopted() throws {
+    var plan = LaunchPlan(
+      name: "web", command: ["serve"], directory: "/", environment: [:], logPath: "/old/web.log")
+    world.planner.complete(
+      adopted: &plan,
+      of: world.runtime {
+        $0.output = WorkerOutput(file: "/new/web.log")
+        $0.umask = 0o077
+      })
+    #expect(plan.logPath == "/old/web.log" && plan.logIsElsewhere && plan.umask == 0o077)
+  }
+}

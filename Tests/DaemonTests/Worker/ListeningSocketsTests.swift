@@ -1,0 +1,219 @@
+import Glibc
+import Lifecycle
+import Linux
+import Policy
+import PolicyFile
+import Supervision
+import TestSupport
+import Testing
+
+@testable import Daemon
+
+@Suite("Sockets that the daemon opens for workers") struct ListeningSocketsTests {
+  private let world: ListeningWorld
+
+  init() throws { world = try ListeningWorld() }
+
+  private func tcp(_ port: UInt16, _ name: String = "http") -> ListenSocket {
+    ListenSocket(name: name, address: .tcp(host: "127.0.0.1", port: port))
+  }
+
+  private func isOpen(_ port: UInt16) -> Bool { (try? LoopbackClient(port)) != nil }
+  private func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
+
+  // MARK: a connection starts the worker
+
+  @Test("A connection starts a worker that never ran, once; the others wait in the queue")
+  func start() throws {
+    let port = try freePort()
+    world.add("web", tcp(port))
+    world.open()
+    #expect(world.logged.isEmpty && world.watches.active == 1)
+    let first = try world.connect(port)
+    let second = try LoopbackClient(port)
+    try world.watches.serve()
+    #expect(world.started == ["web"] && world.watches.active == 0)
+    #expect(!first.readToEnd() && !second.readToEnd())
+  }
+
+  @Test("A connection that still waits after five seconds is looked at again")
+  func again() throws {
+    let port = try freePort()
+    world.add("web", tcp(port))
+    world.open()
+    let client = try world.connect(port)
+    world.timers.advance(by: .seconds(5))
+    try world.watches.serveOnce()
+    #expect(world.started == ["web", "web"])
+    world.running = ["web"]
+    world.timers.advance(by: .seconds(5))
+    #expect(world.watches.active == 0)
+    withExtendedLifetime(client) {}
+  }
+
+  @Test("A worker that ends without taking its connection is started five times in ten seconds")
+  func hopeless() throws {
+    let port = try freePort()
+    let runtime = world.add("web", tcp(port))
+    world.open()
+    let client = try world.connect(port)
+    for _ in 0..<6 {
+      world.sockets.offer(runtime)
+      try world.watches.serveOnce()
+    }
+    #expect(world.started.count == 5 && world.watches.active == 0)
+    #expect(world.logged.last?.contains("ended 5 times without accepting its connection") == true)
+    world.timers.advance(by: .seconds(11))
+    world.sockets.offer(runtime)
+    try world.watches.serveOnce()
+    #expect(world.started.count == 6, "after that it has another chance")
+    withExtendedLifetime(client) {}
+  }
+
+  @Test("Nothing is offered while the worker runs, while the daemon ends, and after a failure")
+  func notOffered() throws {
+    let runtime = world.add("web", tcp(try freePort()))
+    world.running = ["web"]
+    world.open()
+    #expect(world.watches.active == 0)
+    world.running = []
+    world.isClosing = true
+    world.sockets.offer(runtime)
+    #expect(world.watches.active == 0)
+    world.isClosing = false
+    world.sockets.offer(runtime)
+    #expect(world.watches.active == 1)
+    world.driver.request(.start, runtime.id) { _ in }
+    world.driver.send(.launchFailed(runtime.id, "no such program"))
+    _ = try world.sockets.listeners(for: runtime, as: nil)
+    world.sockets.offer(runtime)
+    #expect(world.watches.active == 0)
+  }
+
+  // MARK: for a launch
+
+  @Test(
+    "A launch gets all of them in the order of the configuration, and nothing else watches them")
+  func launch() throws {
+    let runtime = world.add("web", tcp(try freePort(), "a"), tcp(try freePort(), "b"))
+    world.open()
+    #expect(world.watches.active == 2)
+    runtime.configuration.listen.reverse()
+    let third = tcp(try freePort(), "c")
+    runtime.configuration.listen.append(third)
+    let given = try world.sockets.listeners(for: runtime, as: nil)
+    #expect(given.map(\.socket.name) == ["b", "a", "c"] && world.watches.active == 0)
+    let later = try world.sockets.listeners(for: runtime, as: nil)
+    #expect(zip(given, later).allSatisfy { $0 === $1 }, "they outlive a launch")
+  }
+
+  // MARK: refusals
+
+  @Test("A port that another worker has is named with it, and fails a launch")
+  func takenByWorker() throws {
+    let port = try freePort()
+    let first = world.add("first", tcp(port))
+    let second = world.add(
+      "second", ListenSocket(name: "", address: .tcp(host: "0.0.0.0", port: port)))
+    world.sockets.openListeners(of: [first.configuration, second.configuration])
+    let refusal = "can't listen at 0.0.0.0:\(port): in use by worker `first`"
+    #expect(world.logged == ["second: \(refusal)"])
+    let error = #expect(throws: ListenError.self) {
+      try world.sockets.listeners(for: second, as: nil)
+    }
+    #expect(error?.description == refusal)
+    world.sockets.closeListeners(of: first)
+    #expect(try world.sockets.listeners(for: second, as: nil).count == 1)
+  }
+
+  @Test("A port that another program has keeps the worker's other sockets from nothing")
+  func takenByProgram() throws {
+    let own = try OwnListener()
+    let port = try freePort()
+    world.add("web", tcp(port, "a"), tcp(own.port, "b"))
+    world.open()
+    #expect(
+      world.logged == ["web: can't listen at 127.0.0.1:\(own.port): in use by another program"])
+    let client = try world.connect(port)
+    #expect(world.started == ["web"])
+    withExtendedLifetime(client) {}
+  }
+
+  @Test("A file that isn't a socket stays, and is named")
+  func takenByFile() throws {
+    let path = try world.scratch.write("web.sock", "precious")
+    let runtime = world.add("web", ListenSocket(name: "", address: .unix(path)))
+    try world.relisten(runtime) { !world.logged.isEmpty }
+    #expect(world.logged.first?.contains("is not a socket") == true)
+    #expect(try readText(path) == "precious")
+  }
+
+  // MARK: reloads
+
+  @Test("A worker that is introduced has its sockets at once, those with a file as well")
+  func introduced() throws {
+    let (port, path) = (try freePort(), world.scratch.uniquePath("sock"))
+    let runtime = world.add("web", tcp(port), ListenSocket(name: "u", address: .unix(path)))
+    try world.relisten(runtime) { world.watches.active == 2 }
+    #expect(isOpen(port) && exists(path) && world.logged.isEmpty)
+  }
+
+  @Test("A reload opens what is new, closes what is gone, and leaves the others as they are")
+  func reloaded() throws {
+    let (kept, dropped, added) = (try freePort(), try freePort(), try freePort())
+    let path = world.scratch.uniquePath("sock")
+    let runtime = world.add("web", tcp(kept, "kept"), tcp(dropped, "dropped"))
+    world.open()
+    let first = try world.sockets.listeners(for: runtime, as: nil)[0]
+    runtime.configuration.listen = [
+      ListenSocket(name: "file", address: .unix(path)), tcp(kept, "kept"), tcp(added, "added"),
+    ]
+    try world.relisten(runtime) { world.watches.active == 3 }
+    #expect(!isOpen(dropped) && isOpen(added) && exists(path))
+    let names = try world.sockets.listeners(for: runtime, as: nil).map(\.socket.name)
+    #expect(names == ["file", "kept", "added"])
+    #expect(try world.sockets.listeners(for: runtime, as: nil)[1] === first)
+    runtime.configuration.listen = []
+    try world.relisten(runtime) { !exists(path) }
+    #expect(world.watches.active == 0 && !isOpen(added))
+  }
+
+  @Test("A launch that has begun meanwhile opens the sockets itself")
+  func launchesMeanwhile() throws {
+    let port = try freePort()
+    let runtime = world.add("web", tcp(port))
+    world.launching = ["web"]
+    world.sockets.relisten(runtime)
+    #expect(!isOpen(port) && world.watches.active == 0)
+  }
+
+  // MARK: the end
+
+  @Test("Sockets of a worker that isn't wanted any more are closed, and their files removed")
+  func closed() throws {
+    let (port, path) = (try freePort(), world.scratch.uniquePath("sock"))
+    let runtime = world.add("web", tcp(port), ListenSocket(name: "u", address: .unix(path)))
+    try world.relisten(runtime) { world.watches.active == 2 }
+    world.sockets.closeListeners(of: runtime)
+    world.sockets.closeListeners(of: runtime)
+    #expect(world.watches.active == 0 && !isOpen(port))
+    #expect(try eventually { !exists(path) })
+    world.sockets.offer(runtime)
+    #expect(world.watches.active == 0)
+  }
+
+  @Test("A socket that is made while its worker is removed leaves no file")
+  func removedMeanwhile() throws {
+    let path = world.scratch.uniquePath("sock")
+    let runtime = world.add("web", ListenSocket(name: "u", address: .unix(path)))
+    var isMade = false
+    world.sockets.openFiles(of: runtime, as: nil) { _ in isMade = true }
+    // The file is there before the loop hears of it.
+    #expect(try eventually { exists(path) })
+    world.sockets.closeListeners(of: runtime)
+    world.workers[runtime.id] = nil
+    try world.turn { isMade }
+    #expect(try eventually { !exists(path) })
+    #expect(world.watches.active == 0)
+  }
+}

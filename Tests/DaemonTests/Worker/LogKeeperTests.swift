@@ -1,0 +1,89 @@
+import Lifecycle
+import Policy
+import TestSupport
+import Testing
+
+@testable import Daemon
+@testable import Supervision
+
+@Suite("The size of running workers' logs") struct LogKeeperTests {
+  private final class World {
+    let timers = FakeTimers()
+    private(set) var rotations: [(id: WorkerID, rotation: LogRotation)] = []
+    private(set) var lines: [String] = []
+    private var waiting: [(String?) -> Void] = []
+    private(set) lazy var keeper = LogKeeper(timers) { [unowned self] id, rotation, then in
+      rotations.append((id, rotation))
+      waiting.append(then)
+    } log: { [unowned self] in
+      lines.append($1)
+    }
+
+    func sample(
+      _ name: String = "web", _ output: WorkerOutput = WorkerOutput(maxSize: .megabytes(1))
+    ) {
+      keeper.keepSmall(LogPlace(path: "/logs/\(name).log"), of: WorkerID(name), output)
+    }
+    func answer(_ failure: String? = nil) {
+      let all = waiting
+      waiting = []
+      for then in all { then(failure) }
+    }
+  }
+
+  private let world = World()
+
+  @Test("is looked at on another thread, with the configuration's limit")
+  func rotates() {
+    world.sample("web", WorkerOutput(maxSize: .megabytes(2), keep: 7))
+    #expect(world.rotations.map(\.id) == [WorkerID("web")])
+    #expect(world.rotations.first?.rotation.limit == 2 << 20)
+    #expect(
+      world.rotations.first?.rotation.place == LogPlace(path: "/logs/web.log", keep: 7))
+  }
+
+  @Test("isn't looked at where the configuration has no limit")
+  func unlimited() {
+    world.sample("web", WorkerOutput())
+    #expect(world.rotations.isEmpty)
+  }
+
+  @Test("is looked at again when the look before has ended, and each worker's by itself")
+  func oneAtATime() {
+    world.sample()
+    world.sample()
+    world.sample("db")
+    #expect(world.rotations.map(\.id.name) == ["web", "db"])
+    world.answer()
+    world.sample()
+    #expect(world.rotations.map(\.id.name) == ["web", "db", "web"])
+    #expect(world.lines.isEmpty)
+  }
+
+  @Test("is looked at again a minute after a failure, which is logged")
+  func retry() {
+    world.sample()
+    world.answer("no space left")
+    #expect(
+      world.lines == ["web: its log is over output.max_size and can't be rotated: no space left"])
+    world.timers.advance(by: LogKeeper.pause)
+    world.sample()
+    world.sample("db")
+    #expect(world.rotations.map(\.id.name) == ["web", "db"], "a minute isn't over")
+    world.timers.advance(by: .milliseconds(1))
+    world.sample()
+    world.answer()
+    world.sample()
+    #expect(world.rotations.map(\.id.name) == ["web", "db", "web", "web"])
+    #expect(world.lines.count == 1)
+  }
+
+  @Test("has one outcome for each look")
+  func twice() {
+    world.sample()
+    let first = world.rotations.count
+    world.answer("no space left")
+    world.answer("no space left")
+    #expect(world.lines.count == 1 && first == 1)
+  }
+}

@@ -1,0 +1,143 @@
+import Hibernation
+import Lifecycle
+import Linux
+import Policy
+import PolicyFile
+import Supervision
+import TestSupport
+import Testing
+
+@testable import Daemon
+
+/// What surrounds one run of a worker; it notes what it is asked.
+private final class Surroundings: SleepSurroundings {
+  var calls: [String] = []
+
+  func whenReadyToSuspend(then: @escaping () -> Void) { calls.append("ask") }
+  func watchManager(_ watch: SleepWatch?) { calls.append("manager") }
+  func keeperStart() -> @Sendable () -> Void { {} }
+  func resumePreference(_ rules: HibernationRules) -> ResumePreference { .auto }
+  func hasHibernated(_ summary: HibernationSummary, took duration: Duration) {
+    calls.append("hibernated")
+  }
+  func sendAwake(why: String?) { calls.append(why ?? "awake") }
+  func wakeWhenReleased() { calls.append("released") }
+  func kill() { calls.append("kill") }
+  func rootHasEnded() { calls.append("root") }
+}
+
+@Suite("A sleep's hold on its worker") struct SleepOfWorkerTests {
+  private let scratch: Scratch
+  private let services: Services
+  private let driver: EngineDriver
+  private let world = WakeWorld()
+  private let surroundings = Surroundings()
+  private let looks = Looks()
+
+  private final class Looks { var count = 0 }
+
+  init() throws {
+    scratch = try Scratch()
+    services = try Services(
+      log: DaemonLog(), records: WorkerRecordKeeper(directory: scratch.path),
+      hibernation: HibernationService(lanes: 1))
+    driver = EngineDriver(
+      Engine(policy: LifecyclePolicy(name: "test")), clock: world.timers,
+      replies: RequestReplies(FakeSavedState(), timers: world.timers))
+  }
+
+  private func makeRuntime() -> WorkerUnit {
+    WorkerUnit(
+      configuration: WorkerConfiguration(name: "web", command: ["serve"]), environment: [:],
+      isDeclared: true)
+  }
+
+  private func makeSleep(of runtime: WorkerUnit, _ watch: WakeWatch) -> SleepOfWorker {
+    let disk = ImageDiskMonitor(
+      directory: scratch.path, ledger: WriteLedger(path: "\(scratch.path)/writes"),
+      ImageDiskMonitor.Needs(
+        look: { [looks] _ in looks.count += 1 }, send: { _ in }, save: { _ in }, time: { 0 },
+        log: { _, _ in }))
+    return SleepOfWorker(
+      runtime: runtime, services: services, driver: driver, imageDisk: disk,
+      image: "\(scratch.path)/web.image", wakeWatch: watch, surroundings: surroundings)
+  }
+
+  private func turn(until isDone: () -> Bool) throws {
+    let deadline = EventLoop.now + .seconds(60)
+    while !isDone(), EventLoop.now < deadline { try services.loop.turn(until: deadline) }
+  }
+
+  @Test("Without a process nothing is done, and the outcome is reported later")
+  func noProcess() throws {
+    let runtime = makeRuntime()
+    let sleep = makeSleep(of: runtime, world.makeWatch())
+    var outcomes: [String] = []
+    func note<Value, Problem>(_ outcome: Result<Value, Problem>) {
+      if case .failure(let error) = outcome { outcomes.append("\(error)") }
+    }
+    sleep.suspend(isRestoring: false) { note($0) }
+    sleep.hibernate { note($0) }
+    sleep.thaw(isStopped: true) { outcomes.append($0 ?? "it runs") }
+    sleep.restore(from: ImageOnDisk(path: "/none", length: 1)) {
+      note($0)
+    }
+    sleep.recover(expecting: .unknown) { note($0.result) }
+    sleep.look { rest, image in outcomes.append(rest == nil && image == nil ? "no rest" : "rests") }
+    #expect(outcomes.isEmpty && !sleep.isUnderWay)
+    try turn { outcomes.count == 6 }
+    #expect(outcomes.count == 6 && outcomes.last == "no rest" && outcomes[2] == "it has no process")
+    #expect(outcomes.filter { $0.contains("it has no process") }.count == 5)
+    #expect(!sleep.mayBegin && surroundings.calls.isEmpty)
+    sleep.whenReadyToSuspend {}
+    #expect(surroundings.calls.isEmpty, "it hears of no suspension that isn't begun")
+    withExtendedLifetime(runtime) {}
+  }
+
+  @Test("What wakes it ends before it hears that it is awake, and the disk is looked at again")
+  func awake() throws {
+    let runtime = makeRuntime()
+    let watch = world.makeWatch()
+    let sleep = makeSleep(of: runtime, watch)
+    watch.listen(at: .success(try FakeInputs()) as Result<FakeInputs, SystemCallError>)
+    sleep.isAwake(why: "it was not suspended", fromImage: false)
+    #expect(world.watches.active == 1 && looks.count == 0)
+    sleep.isAwake(why: nil, fromImage: true)
+    #expect(world.watches.active == 0 && looks.count == 1)
+    #expect(surroundings.calls == ["it was not suspended", "awake"])
+    withExtendedLifetime(runtime) {}
+  }
+
+  @Test("A wake that failed is repeated, and once more when its threads are released")
+  func staysAsleep() throws {
+    let runtime = makeRuntime()
+    let watch = world.makeWatch()
+    let sleep = makeSleep(of: runtime, watch)
+    let inputs = try FakeInputs()
+    inputs.waiting = "a request"
+    watch.listen(at: .success(inputs) as Result<FakeInputs, SystemCallError>)
+    sleep.isSuspended()
+    sleep.staysAsleep()
+    #expect(world.wakes == ["a request", "a request"] && surroundings.calls == ["released"])
+    withExtendedLifetime(runtime) {}
+  }
+
+  @Test("The end of an operation is no end of a worker that goes on")
+  func goesOn() {
+    let runtime = makeRuntime()
+    let sleep = makeSleep(of: runtime, world.makeWatch())
+    sleep.operationHasEnded()
+    #expect(surroundings.calls.isEmpty && !sleep.hasEnded)
+    withExtendedLifetime(runtime) {}
+  }
+
+  @Test("A worker that is gone is acted on no more")
+  func gone() {
+    let sleep = makeSleep(of: makeRuntime(), world.makeWatch())
+    #expect(sleep.hasEnded && !sleep.mayBegin)
+    sleep.isAwake(why: nil, fromImage: true)
+    sleep.staysAsleep()
+    sleep.operationHasEnded()
+    #expect(surroundings.calls.isEmpty && looks.count == 0)
+  }
+}

@@ -1,0 +1,66 @@
+import Glibc
+import Hibernation
+import Linux
+import Supervision
+import TestSupport
+import Testing
+
+@testable import Daemon
+
+@Suite("Stopping a worker that may turn out to be at work") struct SuspendJobTests {
+  /// A process that computes all the time.
+  private final class Computing {
+    let process: SpawnedProcess
+
+    init() throws {
+      let null = try Descriptor.open("/dev/null", O_RDWR)
+      process = try spawn(
+        SpawnRequest(
+          path: "/bin/sh", arguments: ["sh", "-c", "while :; do :; done"], environment: [:],
+          directory: "/", input: null.raw, output: null.raw, error: null.raw))
+      // The shell has been executed, and runs its loop.
+      guard try eventually({ try ProcessStat.read(process.pid).cpuTicks > 0 }) else {
+        throw TestFailure("process \(process.pid) doesn't run")
+      }
+    }
+
+    var isStopped: Bool {
+      get throws { try ProcessStat.read(process.pid).state == .stopped }
+    }
+
+    deinit {
+      kill(process.pid, SIGKILL)
+      while waitpid(process.pid, nil, 0) < 0, errno == EINTR {}
+    }
+  }
+
+  private let computing: Computing
+  private var job: SuspendJob
+
+  init() throws {
+    computing = try Computing()
+    job = SuspendJob(
+      identity: computing.process.identity, session: computing.process.pid, cgroup: nil,
+      ownChannels: [], leftUnread: LeftUnread(), waits: TimedWaits(), dependsOnInputs: false)
+    job.mustBeIdle = true
+  }
+
+  @Test("A worker that is at work runs again, and the error says so")
+  func runsAgain() throws {
+    let error = #expect(throws: (any Error).self) { try job.run() }
+    #expect(error.map { Refusal(suspending: $0) }?.stillStopped == nil)
+    #expect(error.map { "\($0)" }?.hasPrefix("not idle: its thread ") == true)
+    #expect(try eventually { try !computing.isStopped })
+  }
+
+  @Test("A worker that can't be woken again is reported as still stopped, with both reasons")
+  func stillStopped() throws {
+    var job = job
+    job.wake = { _, _ in throw TestFailure("not permitted") }
+    let error = #expect(throws: SuspendJob.StillStopped.self) { try job.run() }
+    let refusal = error.map { Refusal(suspending: $0) }
+    #expect(refusal?.stillStopped == "not permitted")
+    #expect(refusal?.text.hasPrefix("not idle: its thread ") == true)
+    #expect(try computing.isStopped)
+  }
+}

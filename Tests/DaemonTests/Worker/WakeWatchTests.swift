@@ -1,0 +1,206 @@
+import Glibc
+import Lifecycle
+import Linux
+import Policy
+import Testing
+
+@testable import Daemon
+@testable import Supervision
+
+@Suite("What wakes a sleeping worker") struct WakeWatchTests {
+  private let world = WakeWorld()
+  private let watch: WakeWatch
+  private let inputs: FakeInputs
+
+  init() throws {
+    watch = world.makeWatch()
+    inputs = try FakeInputs()
+  }
+
+  private func listen(at inputs: FakeInputs? = nil) {
+    watch.listen(at: .success(inputs ?? self.inputs) as Result<FakeInputs, SystemCallError>)
+  }
+
+  @Test("An arrival wakes the worker once, before what no client waits for")
+  func arrival() throws {
+    listen()
+    try world.watches.serve()
+    #expect(world.events.isEmpty)
+    inputs.arrive("data on its stdin")
+    try world.watches.serve()
+    try world.watches.serve()
+    #expect(world.events == [.wakeNeeded(world.id, "data on its stdin")])
+    #expect(world.prioritized == 1 && inputs.admissions == 1)
+  }
+
+  @Test("Two arrivals at once are one wake, and a later one is reported again")
+  func twoArrivals() throws {
+    listen()
+    inputs.arrive("a connection")
+    inputs.arrive("data")
+    try world.watches.serve()
+    #expect(world.wakes == ["a connection"])
+    inputs.arrive("another connection")
+    try world.watches.serve()
+    #expect(world.wakes == ["a connection", "another connection"])
+  }
+
+  @Test("What came before it slept is reported when the engine knows that it sleeps")
+  func waiting() throws {
+    inputs.waiting = "a request that it had not answered"
+    listen()
+    try world.watches.serve()
+    #expect(world.wakes.isEmpty)
+    watch.wakeForWhatWaits()
+    #expect(world.wakes == ["a request that it had not answered"])
+  }
+
+  @Test("What it was woken for is reported again while it can't be resumed, and not after it ran")
+  func repeated() throws {
+    listen()
+    watch.repeatCall()
+    #expect(world.wakes.isEmpty)
+    inputs.arrive("a connection")
+    try world.watches.serve()
+    watch.repeatCall()
+    #expect(world.wakes == ["a connection", "a connection"])
+    watch.stop()
+    watch.repeatCall()
+    #expect(world.wakes.count == 2)
+  }
+
+  @Test("Nothing is left of the watch when its worker ends")
+  func end() throws {
+    let own = try OwnListener()
+    world.healthChecksWhileAsleep = [AsleepAnswer(port: own.port)]
+    inputs.answered = [own.asleep]
+    listen()
+    watch.timer.set(at: world.timers.now + .seconds(5), "a timer that it has set")
+    #expect(world.watches.active == 2 && watch.answeredCount == 0)
+    #expect(world.timers.pending == [.seconds(5)])
+    let ends = world.ends
+    inputs.arrive("a connection")
+    watch.stop()
+    try world.watches.serve()
+    world.timers.advance(by: .seconds(60))
+    #expect(world.watches.active == 0 && world.timers.pending.isEmpty && world.events.isEmpty)
+    #expect(world.ends == ends + 1 && inputs.admissions == 1 && watch.answeredCount == nil)
+    watch.wakeForWhatWaits()
+    #expect(world.events.isEmpty)
+  }
+
+  @Test("A worker that ended while it was being suspended isn't watched")
+  func ended() throws {
+    let own = try OwnListener()
+    inputs.answered = [own.asleep]
+    watch.end()
+    listen()
+    #expect(world.watches.active == 0 && !watch.isActive && watch.isOver)
+    watch.wakeForWhatWaits()
+    #expect(world.events.isEmpty && world.logged.isEmpty)
+  }
+
+  @Test("A worker that falls asleep again is woken by its inputs of then")
+  func again() throws {
+    listen()
+    let later = try FakeInputs()
+    listen(at: later)
+    inputs.arrive("an arrival at what was watched before")
+    later.arrive("data")
+    try world.watches.serve()
+    #expect(world.wakes == ["data"] && world.watches.active == 1)
+  }
+
+  @Test("Inputs that can't be found are logged, and nothing is watched")
+  func noInputs() throws {
+    let error = SystemCallError("pidfd_getfd", on: "descriptor 3", code: EPERM)
+    watch.listen(at: .failure(error) as Result<FakeInputs, SystemCallError>)
+    #expect(world.logged == ["may miss a wake: \(error)"])
+    #expect(world.watches.active == 0)
+    watch.wakeForWhatWaits()
+    #expect(world.events.isEmpty)
+  }
+
+  @Test("One input that can't be watched is logged, and the others wake it all the same")
+  func oneRefusal() throws {
+    let error = SystemCallError("epoll_ctl", on: "descriptor 3", code: ENOSPC)
+    inputs.refusals = [error]
+    listen()
+    #expect(world.logged == ["may miss a wake: \(error)"])
+    inputs.arrive("data")
+    try world.watches.serve()
+    #expect(world.wakes == ["data"])
+  }
+
+  @Test("A loop that refuses the watch is logged, and no health check is answered either")
+  func refusedWatch() throws {
+    let own = try OwnListener()
+    inputs.answered = [own.asleep]
+    let watch = WakeWatch(world.id, watches: RefusingWatches(), timers: world.timers, host: world)
+    watch.listen(at: .success(inputs) as Result<FakeInputs, SystemCallError>)
+    #expect(world.logged.count == 1 && watch.answeredCount == nil)
+    watch.stop()
+  }
+
+  private final class RefusingWatches: DescriptorWatches {
+    func watch(
+      _ descriptor: Descriptor, _ interest: Epoll.Interest, file: StaticString, line: UInt,
+      _ handler: @escaping EventLoop.Handler
+    ) throws(SystemCallError) -> EventLoop.Token {
+      throw SystemCallError("epoll_ctl", on: "", code: ENOSPC)
+    }
+    func change(
+      _ descriptor: Descriptor, _ token: EventLoop.Token, to interest: Epoll.Interest
+    ) throws(SystemCallError) {}
+    func unwatch(_ descriptor: Descriptor, _ token: EventLoop.Token) {}
+  }
+
+  @Test("What nothing can watch in its place is logged when it changes")
+  func unwatched() throws {
+    inputs.unwatched = ["the release of a file lock"]
+    listen()
+    listen()
+    #expect(watch.unwatched == ["the release of a file lock"])
+    #expect(world.logged.count == 1)
+    inputs.unwatched = []
+    listen()
+    #expect(watch.unwatched.isEmpty && world.logged.count == 1)
+    inputs.unwatched = ["a message queue", "the release of a file lock"]
+    listen()
+    #expect(world.logged.last?.contains("a message queue, the release of a file lock") == true)
+  }
+
+  @Test("What it hadn't read when it fell asleep is remembered for the next time")
+  func leftUnread() throws {
+    var ends: [Int32] = [0, 0]
+    try #require(pipe(&ends) == 0)
+    let (reader, writer) = (Descriptor(owning: ends[0]), Descriptor(owning: ends[1]))
+    try writer.writeAll("unread")
+    let input = try WorkerInput.own(reader)
+    let unread: UnreadInput = try #require(UnreadInput(input))
+    inputs.leftUnread.unread[input.key] = unread
+    listen()
+    watch.stop()
+    #expect(watch.leftUnread.unread.count == 1)
+    let error = SystemCallError("pidfd_getfd", on: "descriptor 3", code: EPERM)
+    watch.listen(at: .failure(error) as Result<FakeInputs, SystemCallError>)
+    #expect(watch.leftUnread.unread.count == 1, "inputs that can't be found change nothing of it")
+    listen(at: try FakeInputs())
+    #expect(watch.leftUnread.unread.isEmpty)
+  }
+
+  @Test("A request at a port of health checks is prioritized, and repeated, like every other call")
+  func answeredPort() throws {
+    let own = try OwnListener()
+    world.healthChecksWhileAsleep = [AsleepAnswer(port: own.port)]
+    inputs.answered = [own.asleep]
+    listen()
+    let client = try LoopbackClient(own.port)
+    try client.say("hello")
+    try own.wait(for: .call)
+    try world.watches.serve()
+    watch.repeatCall()
+    let why = "a connection on port \(own.port)"
+    #expect(world.wakes == [why, why] && world.prioritized == 1)
+  }
+}

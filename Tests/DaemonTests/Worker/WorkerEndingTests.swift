@@ -1,0 +1,211 @@
+import Glibc
+import Lifecycle
+import Policy
+import Testing
+
+@testable import Daemon
+
+@Suite("A worker's end") struct WorkerEndingTests {
+  private let world = EndWorld()
+  private var ending: WorkerEnding { world.ending }
+  private var timers: FakeTimers { world.timers }
+
+  private static let inOrder = ["look", "clear", "reap", "remove group", "read log"]
+
+  @Test("takes one step after the other, and is reported once, with the status and the last words")
+  func whole() {
+    world.status = .exited(3)
+    ending.rootHasEnded()
+    #expect(ending.hasExited && !ending.isReaped)
+    world.succeed(lastWords: "no such port")
+    #expect(world.begun == Self.inOrder)
+    #expect(world.gone.map(\.status) == [.exited(3)])
+    #expect(world.gone.first?.lastWords == "no such port")
+    #expect(ending.isReaped && world.isAtRest)
+  }
+
+  // MARK: asked
+
+  @Test("is asked for by its stop signal, before the worker is woken for it")
+  func asked() {
+    world.stopSignal = SIGINT
+    ending.terminate()
+    #expect(world.begun == ["stop listening", "drop offers", "ask \(SIGINT) and wake"])
+    #expect(!ending.hasExited)
+  }
+
+  @Test("is announced over its socket first, and asked for when the worker has answered")
+  func announced() {
+    world.isConnected = true
+    ending.terminate()
+    #expect(world.begun.last == "wake")
+    world.announced.first?()
+    #expect(world.begun.last == "ask \(SIGTERM)")
+  }
+
+  @Test("by another signal isn't announced over its socket")
+  func aborted() {
+    world.isConnected = true
+    ending.terminate(by: SIGABRT)
+    #expect(world.announced.isEmpty && world.begun.last == "ask \(SIGABRT) and wake")
+  }
+
+  @Test("is a SIGKILL where the worker's memory can't be verified: it must not run to be asked")
+  func unverified() {
+    world.isMemoryUnverified = true
+    ending.terminate()
+    #expect(world.begun == ["stop listening", "kill"] && ending.isKilled)
+  }
+
+  @Test("goes on when the worker couldn't be woken for it")
+  func notWoken() {
+    ending.terminate()
+    world.woken.first?("a thread doesn't go on")
+    #expect(world.lines == ["can't be woken before its end: a thread doesn't go on"])
+    ending.rootHasEnded()
+    world.succeed()
+    #expect(world.gone.count == 1)
+  }
+
+  @Test("isn't asked for any more when the root process has ended")
+  func askedTooLate() {
+    ending.rootHasEnded()
+    ending.terminate()
+    #expect(world.begun == ["look"])
+  }
+
+  // MARK: what is left
+
+  @Test("waits for processes that may still save their work, until a SIGKILL or their own end")
+  func saving() {
+    world.isTerminating = true
+    world.endRoot(leaving: WhatIsLeft(isEmpty: false, others: 1))
+    #expect(world.begun == ["look"])
+    timers.advance(by: WorkerEnding.savingInterval)
+    #expect(world.begun == ["look", "look"], "they are looked for again")
+    ending.kill()
+    world.kills.last?(nil)
+    world.looked(WhatIsLeft(isEmpty: false, others: 1))
+    #expect(world.begun.last == "clear")
+  }
+
+  @Test("clears at once what an end that was not asked for leaves, and says so")
+  func unexpected() {
+    world.endRoot(leaving: WhatIsLeft(isEmpty: false, others: 2))
+    world.cleared(Clearing(strays: 1))
+    #expect(world.leftBehind == [3])
+    #expect(
+      world.lines.first?.hasPrefix(
+        "its first process has ended; its 3 other processes are ended with it") == true)
+  }
+
+  @Test("goes on when its processes aren't found within the patience")
+  func lookIsLost() {
+    ending.rootHasEnded()
+    timers.advance(by: WorkerEnding.patience)
+    #expect(world.begun == ["look", "clear"])
+    world.looked()
+    #expect(world.begun == ["look", "clear"], "the outcome is too late")
+    world.cleared()
+    #expect(world.leftBehind == [0])
+  }
+
+  // MARK: clearing
+
+  @Test(
+    "tries again what can't be cleared, after pauses that double, and goes on after the last try")
+  func tries() {
+    world.endRoot()
+    for pause in [1, 2, 4, 8, 16] {
+      world.cleared(Clearing(failure: "not permitted"))
+      #expect(timers.pending == [.seconds(pause)] && world.gone.isEmpty)
+      timers.advance(by: .seconds(pause))
+    }
+    #expect(world.clearings.count == WorkerEnding.maxTries)
+    world.cleared(Clearing(failure: "not permitted"))
+    #expect(world.begun.suffix(2) == ["reap", "remove group"])
+    #expect(world.lines.first == "can't kill all of its processes: not permitted")
+  }
+
+  @Test("doesn't count the processes that a failed try has ended")
+  func failedTryCountsNothing() {
+    world.endRoot(leaving: WhatIsLeft(isEmpty: false, others: 1))
+    world.cleared(Clearing(strays: 4, failure: "new ones come faster than they are ended"))
+    timers.advance(by: .seconds(1))
+    world.cleared(Clearing(strays: 2))
+    #expect(world.leftBehind == [3])
+  }
+
+  @Test("goes on without another try when clearing has no outcome within the patience")
+  func clearingIsLost() {
+    world.endRoot()
+    timers.advance(by: WorkerEnding.patience)
+    #expect(world.begun.suffix(2) == ["reap", "remove group"])
+    #expect(world.clearings.count == 1)
+    #expect(
+      world.lines == ["can't kill all of its processes: can't look for its remaining processes"])
+    world.cleared(Clearing(failure: "late"))
+    #expect(world.clearings.count == 1 && world.lines.count == 1)
+  }
+
+  @Test("takes an outcome once when it comes twice, also during the pause before the next try")
+  func repeated() {
+    world.endRoot()
+    let first = world.clearings.last
+    first?(Clearing(failure: "not permitted"))
+    first?(Clearing())
+    #expect(!world.begun.contains("reap"))
+    timers.advance(by: .seconds(1))
+    first?(Clearing())
+    #expect(!world.begun.contains("reap"), "it isn't the outcome of the second try")
+    world.cleared()
+    #expect(world.begun.contains("reap"))
+  }
+
+  // MARK: the group and the last words
+
+  @Test("is reported when the group can't be removed, with a line in the log")
+  func groupStays() {
+    world.endRoot()
+    world.cleared()
+    world.removals.last?("the group is busy")
+    world.readings.last?(nil)
+    #expect(world.lines == ["the group is busy"] && world.gone.count == 1)
+  }
+
+  @Test("is reported when neither the removal of the group nor the log has an outcome")
+  func tidyingIsLost() {
+    world.endRoot()
+    world.cleared()
+    timers.advance(by: WorkerEnding.patience)
+    #expect(world.begun.last == "read log")
+    #expect(world.lines == ["can't remove its cgroup within 15 s"])
+    timers.advance(by: WorkerEnding.patience)
+    #expect(world.gone.count == 1 && world.gone.first?.lastWords == nil)
+    #expect(world.isAtRest)
+  }
+
+  // MARK: other runs
+
+  @Test("of a worker that another program supervises ends nothing and waits for nothing")
+  func external() {
+    world.isExternal = true
+    world.endRoot(leaving: WhatIsLeft(isEmpty: false, others: 5))
+    #expect(world.externalEnds == 1 && world.begun == ["look"])
+    #expect(world.gone.isEmpty && world.isAtRest)
+  }
+
+  @Test("that the run was closed in has no effect on the next run", arguments: 0..<5)
+  func nextRun(step: Int) {
+    let steps: [() -> Void] = [
+      { ending.kill() }, { ending.rootHasEnded() }, { world.looked() }, { world.cleared() },
+      { world.removals.last?(nil) },
+    ]
+    for each in steps.dropFirst(step == 0 ? 0 : 1).prefix(max(1, step)) { each() }
+    ending.end()
+    let next = EndWorld(timers)
+    next.ending.terminate()
+    #expect(world.isAtRest && world.gone.isEmpty)
+    #expect(!next.ending.hasExited && next.gone.isEmpty)
+  }
+}

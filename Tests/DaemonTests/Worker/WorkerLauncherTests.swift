@@ -1,0 +1,220 @@
+import Lifecycle
+import Policy
+import Testing
+
+@testable import Daemon
+
+@Suite("Launching a worker") struct WorkerLauncherTests {
+  private let world = LaunchWorld()
+
+  /// Nothing is under way any more: no timer, no launch, no process.
+  private func expectNothingLeft(_ launch: FakeLaunch) {
+    #expect(launch.made.isEmpty && launch.pid == nil)
+    #expect(!world.launcher.isLaunching(world.id) && world.launcher.pids.isEmpty)
+    #expect(world.timers.pending.isEmpty)
+  }
+
+  @Test("A launch performs its steps one after the other, and the engine hears of it once")
+  func inOrder() throws {
+    let launch = try #require(world.start())
+    for (index, step) in LaunchStep.allCases.enumerated() {
+      #expect(launch.performed == Array(LaunchStep.allCases[...index]))
+      #expect(world.events.isEmpty && world.launcher.isLaunching(world.id))
+      launch.answer(step)
+    }
+    #expect(world.events == ["launched"] && world.calls == ["runs", "launched"])
+    #expect(world.state == .foreground && launch.undoCount == 0)
+    #expect(!world.launcher.isLaunching(world.id) && world.timers.pending.isEmpty)
+  }
+
+  @Test("Steps that end at once lead to the same")
+  func atOnce() throws {
+    world.next = {
+      let launch = FakeLaunch([.terms, .fork, .program])
+      launch.succeedsAtOnce = true
+      return launch
+    }
+    let launch = try #require(world.start())
+    #expect(launch.performed == [.terms, .fork, .program])
+    #expect(world.events == ["launched"] && world.timers.pending.isEmpty)
+  }
+
+  @Test(
+    "A step that fails ends the launch, and the engine hears why when nothing is left",
+    arguments: LaunchStep.allCases)
+  func failure(step: LaunchStep) throws {
+    let launch = try #require(world.start())
+    launch.succeed(until: step)
+    launch.answer(step, "no \(step)")
+    #expect(launch.performed.last == step && launch.undoCount == 1)
+    #expect(world.events.isEmpty && world.launcher.isLaunching(world.id), "something is left")
+    launch.finishUndoing()
+    #expect(world.events == ["failed: no \(step)"] && world.calls == ["failed"])
+    #expect(world.state == .terminated && world.answers.map(\.code) == [.failed])
+    expectNothingLeft(launch)
+  }
+
+  @Test(
+    "A step whose outcome is lost ends the launch at its deadline", arguments: LaunchStep.allCases)
+  func overdue(step: LaunchStep) throws {
+    let launch = try #require(world.start())
+    launch.succeed(until: step)
+    world.timers.advance(by: LaunchAttempt.patience)
+    #expect(launch.undoCount == 0, "the step itself reports what it waits for")
+    world.timers.advance(by: LaunchAttempt.lossPatience)
+    #expect(launch.undoCount == 1)
+    launch.finishUndoing()
+    #expect(world.events == ["failed: no outcome of its step `\(step)`"])
+    expectNothingLeft(launch)
+  }
+
+  @Test("Each step has its own deadline")
+  func deadlines() throws {
+    let launch = try #require(world.start())
+    for step in LaunchStep.allCases {
+      world.timers.advance(by: LaunchAttempt.patience)
+      launch.answer(step)
+    }
+    #expect(world.events == ["launched"])
+  }
+
+  @Test("An outcome that comes twice counts once", arguments: LaunchStep.allCases)
+  func twice(step: LaunchStep) throws {
+    let launch = try #require(world.start())
+    launch.succeed(until: step)
+    launch.answer(step)
+    let performed = launch.performed
+    launch.answer(step)
+    launch.answer(step, "no \(step)")
+    #expect(launch.performed == performed && launch.undoCount == 0)
+    for later in LaunchStep.allCases.drop(while: { $0 != step }).dropFirst() {
+      launch.answer(later)
+    }
+    #expect(world.events == ["launched"] && world.calls == ["runs", "launched"])
+  }
+
+  @Test(
+    "An outcome that comes after the launch was given up changes nothing",
+    arguments: LaunchStep.allCases, [nil, "too late"])
+  func late(step: LaunchStep, refusal: String?) throws {
+    let launch = try #require(world.start())
+    launch.succeed(until: step)
+    world.timers.advance(by: LaunchAttempt.lossPatience)
+    launch.answer(step, refusal)
+    #expect(launch.performed.last == step && launch.undoCount == 1 && world.events.isEmpty)
+    launch.finishUndoing()
+    launch.answer(step, refusal)
+    #expect(world.events.count == 1 && launch.undoCount == 1)
+    expectNothingLeft(launch)
+  }
+
+  @Test(
+    "An outcome of an earlier launch means nothing to the next one", arguments: LaunchStep.allCases)
+  func ofEarlier(step: LaunchStep) throws {
+    let first = try #require(world.start())
+    first.succeed(until: step)
+    world.timers.advance(by: LaunchAttempt.lossPatience)
+    first.finishUndoing()
+    let second = try #require(world.start())
+    second.succeed(until: step)
+    let performed = second.performed
+    first.answer(step)
+    first.finishUndoing()
+    #expect(second.performed == performed && second.undoCount == 0)
+    #expect(world.state == .launching && world.events.count == 1)
+  }
+
+  @Test(
+    "A worker that is removed between two steps leaves nothing, and the engine hears nothing of it",
+    arguments: LaunchStep.allCases)
+  func removed(step: LaunchStep) throws {
+    let launch = try #require(world.start())
+    launch.succeed(until: step)
+    launch.isWanted = false
+    launch.answer(step)
+    #expect(launch.performed.last == step && launch.undoCount == 1)
+    launch.finishUndoing()
+    #expect(world.events.isEmpty && world.calls.isEmpty)
+    expectNothingLeft(launch)
+  }
+
+  @Test(
+    "A worker that is stopped during its launch is ended as soon as it runs",
+    arguments: LaunchStep.allCases)
+  func stopped(step: LaunchStep) throws {
+    let launch = try #require(world.start())
+    launch.succeed(until: step)
+    world.request(.stop)
+    for later in LaunchStep.allCases.drop(while: { $0 != step }) { launch.answer(later) }
+    #expect(world.events == ["launched"] && world.state == .terminating)
+    #expect(world.directives.contains(.terminate(world.id)))
+  }
+
+  @Test("A worker that is stopped during a launch that fails has ended")
+  func stoppedAndFailed() throws {
+    let launch = try #require(world.start())
+    world.request(.stop)
+    launch.answer(.terms, "no such user")
+    launch.finishUndoing()
+    #expect(world.state == .terminated && world.answers.map(\.code).contains(.done))
+    expectNothingLeft(launch)
+  }
+
+  @Test("Where the way back is lost, the worker can be launched again later, and a warning says so")
+  func lostUndo() throws {
+    let launch = try #require(world.start())
+    launch.answer(.terms, "no such user")
+    #expect(world.start() == nil, "the first launch hasn't ended")
+    world.timers.advance(by: LaunchAttempt.undoPatience)
+    #expect(world.events == ["failed: no such user"])
+    #expect(world.lines == ["can't undo its launch within 30 s"])
+    let second = try #require(world.start())
+    launch.finishUndoing()
+    #expect(world.events.count == 1 && world.launcher.isLaunching(world.id))
+    for step in LaunchStep.allCases { second.answer(step) }
+    #expect(world.events.last == "launched")
+  }
+
+  @Test("A way back that ends twice is reported once")
+  func undoneTwice() throws {
+    let launch = try #require(world.start())
+    launch.answer(.terms, "no such user")
+    launch.finishUndoing()
+    launch.finishUndoing()
+    #expect(world.events.count == 1 && world.calls == ["failed"])
+  }
+
+  @Test("What can't begin fails without a step")
+  func obstacle() {
+    world.obstacle = "an earlier process is still there"
+    world.start()
+    #expect(world.events == ["failed: an earlier process is still there"])
+    #expect(world.launches.allSatisfy { $0.performed.isEmpty && $0.undoCount == 0 })
+    #expect(world.timers.pending.isEmpty)
+  }
+
+  @Test("A worker that doesn't exist isn't launched")
+  func unknown() {
+    world.launcher.launch(WorkerID("other"))
+    #expect(world.launches.isEmpty && world.events.isEmpty)
+  }
+
+  @Test("A second directive during a launch is answered by the first one's outcome")
+  func again() throws {
+    let launch = try #require(world.start())
+    world.launcher.launch(world.id)
+    #expect(world.launches.count == 1)
+    for step in LaunchStep.allCases { launch.answer(step) }
+    #expect(world.events == ["launched"])
+  }
+
+  @Test("The child of a launch under way is known, so that it isn't taken for an orphan")
+  func pids() throws {
+    let launch = try #require(world.start())
+    #expect(world.launcher.pids.isEmpty)
+    launch.succeed(until: .program)
+    #expect(world.launcher.pids == [4711])
+    launch.answer(.program)
+    #expect(world.launcher.pids.isEmpty)
+  }
+}

@@ -1,0 +1,236 @@
+import Glibc
+import Hibernation
+import Lifecycle
+import Linux
+import Policy
+import PolicyFile
+import Supervision
+import Testing
+
+@testable import Daemon
+
+@Suite("A run of a worker")
+struct WorkerRunTests {
+  private let timers = FakeTimers()
+  private let watches = FakeWatches()
+  private let host = Host()
+  private let wakes = WakeWorld()
+
+  private final class Host: RunClosingHost {
+    private(set) var calls: [String] = []
+    /// The run has a conversation no more when its files are removed: it can't bring new ones.
+    var conversationWasOver = false
+
+    func removeFiles(of runtime: WorkerUnit) {
+      calls.append("remove files")
+      conversationWasOver = runtime.conversation?.isOver ?? true
+    }
+  }
+
+  private final class Liveness: LivenessHost {
+    let mayBeAsked = true
+    let watchesTraffic = false
+    func ask(
+      _ probe: Policy.Probe, then answer: @escaping (ProbeRunner.Outcome) -> Void
+    ) -> () -> Void { {} }
+    func lookAtTraffic(then: @escaping (_ hasTraffic: Bool) -> Void) { then(false) }
+    func wasActive() {}
+    func isUnhealthy(_ why: String) {}
+    func questionHasEnded() {}
+  }
+
+  private func runtime() -> WorkerUnit {
+    WorkerUnit(
+      configuration: WorkerConfiguration(
+        name: "web", command: ["sleep", "1"], directory: "/", importance: 0,
+        policy: LifecyclePolicy()),
+      environment: [:], isDeclared: true)
+  }
+
+  /// Puts something into every property that a test can fill. The test's own process plays the worker's root.
+  private func fill(_ runtime: WorkerUnit, _ world: ConversationWorld) throws {
+    let process = try WorkerProcess.adopt(
+      ProcessStat.read(getpid()).identity,
+      plan: LaunchPlan(
+        name: "web", command: ["web"], directory: "/", environment: [:], logPath: "/dev/null"),
+      opensMemory: false)
+    let run = runtime.run
+    run.process = process
+    run.exitWatch = try watches.whenReadable(process.pidfd) {}
+    let end = EndWorld(timers)
+    end.isActedOn = true
+    run.ending = end.ending
+    run.conversation = try world.begin()
+    run.readiness = ReadinessWatch(
+      Readiness(.notify, worker: process), timers: timers, host: idleReadiness)
+    let monitor = LivenessMonitor(
+      Policy.Probe(.tcp(host: "127.0.0.1", port: 80)), timers: timers, host: Liveness())
+    monitor.runs(since: timers.now)
+    run.liveness = monitor
+    let shed = ShedWorld(timers)
+    run.shed = shed.begin(nil)
+    run.shedOverHTTP = shed.http
+    let driver = EngineDriver(
+      Engine(policy: LifecyclePolicy()), clock: timers,
+      replies: RequestReplies(FakeSavedState(), timers: timers))
+    let sleeper = IdleSleep()
+    run.sleep = WorkerSleep(
+      runtime.id, driver: driver, clock: timers, mechanics: sleeper, host: sleeper)
+    // The end waits for an operation, and for the outcome of a SIGKILL.
+    end.ending.kill()
+    end.ending.rootHasEnded()
+    run.launched = runtime.configuration
+    run.returnsToFront = true
+    run.lastHibernation = (1, 2, 3)
+    run.asleepSince = .zero
+    run.watchdogInterval = .seconds(1)
+    run.whenUnasked = {}
+    run.kernelKills.begin(onMachine: 1)
+    run.sample.cpu = 1
+    run.measuring.memoryMoves()
+    let wakeWatch = wakes.makeWatch()
+    wakeWatch.listen(at: .success(try FakeInputs()) as Result<FakeInputs, SystemCallError>)
+    wakeWatch.timer.set(at: .zero, "a timer that it has set")
+    run.wakeWatch = wakeWatch
+    withExtendedLifetime((end, shed, sleeper)) {}
+  }
+
+  private let idleReadiness = IdleReadiness()
+
+  private final class IdleReadiness: ReadinessHost {
+    let isLaunching = true
+    func search(
+      _ scan: LogScan, then: @escaping (JobOutcome<Result<Bool, SystemCallError>>) -> Void
+    ) {}
+    func ask(
+      _ probe: Policy.Probe, then answer: @escaping (ProbeRunner.Outcome) -> Void
+    ) -> () -> Void { {} }
+    func isReady() {}
+    func log(_ priority: DaemonLog.Priority, _ text: String) {}
+  }
+
+  private final class IdleSleep: SleepMechanics, SleepHost {
+    let isUnderWay = false
+    let mayBegin = true
+    let hasEnded = false
+    func suspend(isRestoring: Bool, then: @escaping (Result<Void, Refusal>) -> Void) {}
+    func hibernate(then: @escaping (Result<HibernationOutcome, HibernationError>) -> Void) {}
+    func thaw(isStopped: Bool, then: @escaping (_ failure: String?) -> Void) {}
+    func restore(
+      from image: ImageOnDisk, then: @escaping (Result<ResumeOutcome, HibernationError>) -> Void
+    ) {}
+    func recover(expecting: ImageExpectation, then: @escaping (RecoveryOutcome) -> Void) {}
+    func look(then: @escaping (_ rest: WorkerState?, _ image: ImageOnDisk?) -> Void) {}
+    func whenReadyToSuspend(then: @escaping () -> Void) {}
+    func isSuspended() {}
+    func isAwake(why: String?, fromImage: Bool) {}
+    func staysAsleep() {}
+    func kill() {}
+    func operationHasEnded() {}
+    func log(_ priority: DaemonLog.Priority, _ text: String) {}
+  }
+
+  /// Every stored property, and what is in it.
+  private func properties(_ subject: Any) -> [String: String] {
+    var all: [String: String] = [:]
+    for (label, value) in Mirror(reflecting: subject).children {
+      all[label ?? "?"] = String(describing: value)
+    }
+    return all
+  }
+
+  /// A new property of `WorkerRun` must be filled here, or be one whose component has its own suite.
+  private static let ofOthers: Set = [
+    "activityLook", "managerWatch", "traffic", "waits",
+  ]
+
+  @Test("leaves every property as in a new run, and no watch or timer")
+  func nothingIsLeft() throws {
+    let (runtime, world) = (runtime(), try ConversationWorld())
+    let new = properties(WorkerRun())
+    let profile = runtime.profile
+    try fill(runtime, world)
+    let filled = properties(runtime.run)
+    let untouched = Set(new.keys.filter { new[$0] == filled[$0] })
+      // Where the kernel doesn't count what it kills, there is nothing to be filled.
+      .subtracting(MemoryInfo.killedForMemory() == nil ? ["kernelKills"] : [])
+    #expect(
+      untouched == Self.ofOthers,
+      "a property of `WorkerRun` isn't filled by this test, or has become fillable")
+    #expect(wakes.watches.active == 1 && !wakes.timers.pending.isEmpty)
+    #expect(watches.active == 1 && world.watches.active > 0 && !timers.pending.isEmpty)
+    let run = runtime.run
+
+    RunClosing(watches, host).close(runtime)
+
+    #expect(runtime.run !== run)
+    #expect(properties(runtime.run) == new)
+    #expect(runtime.profile == profile)
+    #expect(watches.active == 0, "the watch for the root process's end")
+    #expect(world.watches.active == 0, "the conversation's")
+    #expect(world.removedFiles.count == 3)
+    #expect(timers.pending.isEmpty)
+    #expect(wakes.watches.active == 0 && wakes.timers.pending.isEmpty, "what wakes it")
+    #expect(host.calls == ["remove files"])
+    #expect(host.conversationWasOver)
+  }
+
+  @Test("hears of nothing any more after its end")
+  func deaf() throws {
+    let (runtime, world) = (runtime(), try ConversationWorld())
+    try fill(runtime, world)
+    let run = runtime.run
+    RunClosing(watches, host).close(runtime)
+    let next = properties(runtime.run)
+    run.ending?.rootHasEnded()
+    run.ending?.kill()
+    run.sleep?.suspend()
+    timers.advance(by: .seconds(600))
+    #expect(properties(runtime.run) == next)
+    #expect(!runtime.hasExited && !runtime.isKilled && !runtime.isReaped)
+    #expect(timers.pending.isEmpty)
+  }
+
+  @Test("has everything in its own value: what stays with the worker is named here")
+  func onlyTheWorkers() {
+    #expect(
+      Set(properties(runtime()).keys) == [
+        "id", "_configuration", "environment", "isDeclared", "external", "run",
+        // Stored descriptors are kept from one run to the next.
+        "stored",
+        // The next run waits for it before it writes an image.
+        "imageRemoval",
+      ])
+  }
+
+  @Test("names what the loop still holds for it")
+  func held() throws {
+    let run = WorkerRun()
+    #expect(run.heldOfLoop.isEmpty)
+    run.exitWatch = timers.after(.zero) {}
+    run.wakeWatch = wakes.makeWatch()
+    run.wakeWatch?.timer.set(at: .zero, "a timer that it has set")
+    #expect(run.heldOfLoop == ["exitWatch", "wakeWatch"])
+  }
+
+  @Test("shows which keys of its configuration it doesn't have yet")
+  func changed() {
+    let runtime = runtime()
+    #expect(runtime.keysChangedSinceLaunch.isEmpty, "it doesn't run")
+    runtime.launched = runtime.configuration
+    runtime.configuration.command = ["sleep", "2"]
+    runtime.configuration.importance = 5
+    #expect(runtime.keysChangedSinceLaunch == ["command"])
+    runtime.endRun()
+    #expect(runtime.keysChangedSinceLaunch.isEmpty)
+  }
+
+  @Test("hears nothing of an operation after another has begun")
+  func operations() {
+    var count = OperationCount()
+    let first = count.begin()
+    #expect(count.isLatest(first))
+    let second = count.begin()
+    #expect(!count.isLatest(first) && count.isLatest(second))
+  }
+}

@@ -1,0 +1,257 @@
+import Hibernation
+import Lifecycle
+import Policy
+import Testing
+
+@testable import Daemon
+
+/// Does nothing until the test says how it went.
+private final class Mechanics: SleepMechanics {
+  var isUnderWay = false
+  var asked: [String] = []
+  var suspended: ((Result<Void, Refusal>) -> Void)?
+  var hibernated: ((Result<HibernationOutcome, HibernationError>) -> Void)?
+  var thawed: ((String?) -> Void)?
+  var restored: ((Result<ResumeOutcome, HibernationError>) -> Void)?
+  var recovered: ((RecoveryOutcome) -> Void)?
+  var looked: ((WorkerState?, ImageOnDisk?) -> Void)?
+
+  private func begin(_ what: String) {
+    asked.append(what)
+    isUnderWay = true
+  }
+
+  func suspend(isRestoring: Bool, then: @escaping (Result<Void, Refusal>) -> Void) {
+    begin(isRestoring ? "settle and suspend" : "suspend")
+    suspended = then
+  }
+
+  func hibernate(then: @escaping (Result<HibernationOutcome, HibernationError>) -> Void) {
+    begin("hibernate")
+    hibernated = then
+  }
+
+  func thaw(isStopped: Bool, then: @escaping (String?) -> Void) {
+    begin(isStopped ? "thaw, stopped" : "thaw")
+    thawed = then
+  }
+
+  func restore(
+    from image: ImageOnDisk, then: @escaping (Result<ResumeOutcome, HibernationError>) -> Void
+  ) {
+    begin("restore \(image.path)")
+    restored = then
+  }
+
+  func recover(expecting: ImageExpectation, then: @escaping (RecoveryOutcome) -> Void) {
+    begin("recover")
+    recovered = then
+  }
+
+  func look(then: @escaping (WorkerState?, ImageOnDisk?) -> Void) {
+    begin("look")
+    looked = then
+  }
+}
+
+private final class Host: SleepHost {
+  var mayBegin = true
+  var hasEnded = false
+  var noted: [String] = []
+  var whenReady: (() -> Void)?
+
+  func whenReadyToSuspend(then: @escaping () -> Void) { whenReady = then }
+  func isSuspended() { noted.append("suspended") }
+  func isAwake(why: String?, fromImage: Bool) { noted.append(why ?? "awake") }
+  func staysAsleep() { noted.append("stays asleep") }
+  func kill() { noted.append("killed") }
+  func operationHasEnded() { noted.append("over") }
+  func log(_ priority: DaemonLog.Priority, _ text: String) {}
+}
+
+@Suite("A worker's sleep") struct WorkerSleepTests {
+  private let timers = FakeTimers()
+  private let mechanics = Mechanics()
+  private let host = Host()
+  private let notes = EventNotes()
+  private let driver: EngineDriver
+  private let sleep: WorkerSleep
+
+  init() {
+    driver = .forTest(timers, notes)
+    sleep = WorkerSleep(
+      WorkerID("web"), driver: driver, clock: timers, mechanics: mechanics, host: host)
+  }
+
+  private static let image = ImageOnDisk(path: "/web.image", length: 100)
+
+  private func putToSleep() {
+    sleep.suspend()
+    host.whenReady?()
+    mechanics.suspended?(.success(()))
+    sleep.hibernate()
+    mechanics.hibernated?(
+      .success(
+        HibernationOutcome(
+          image: Self.image,
+          result: HibernationResult(
+            footprintBefore: .zero, footprintAfter: .zero, imageSize: .zero, duration: .zero))))
+  }
+
+  @Test("is told to the engine step by step, and ends with the image that it began with")
+  func whole() {
+    putToSleep()
+    #expect(sleep.rest.image?.path == "/web.image")
+    sleep.resume()
+    #expect(mechanics.asked == ["suspend", "hibernate", "restore /web.image"])
+    #expect(sleep.isBusy)
+    mechanics.restored?(.success(ResumeOutcome()))
+    #expect(notes.events == ["suspended", "hibernated", "resumed"])
+    #expect(sleep.rest.image == nil && !sleep.isBusy)
+  }
+
+  @Test("begins when the worker has been told, and not at all when an inspection came first")
+  func told() {
+    sleep.suspend()
+    #expect(mechanics.asked.isEmpty)
+    sleep.inspect()
+    host.whenReady?()
+    #expect(mechanics.asked == ["look"])
+  }
+
+  @Test("takes an outcome once, and none after the end of the run")
+  func once() {
+    sleep.suspend()
+    host.whenReady?()
+    mechanics.suspended?(.success(()))
+    mechanics.suspended?(.success(()))
+    #expect(notes.events == ["suspended"])
+    sleep.resume()
+    sleep.end()
+    mechanics.thawed?(nil)
+    #expect(notes.events == ["suspended"])
+    #expect(host.noted == ["suspended", "over"])
+  }
+
+  @Test("of a worker whose memory can't be verified has no end but the worker's")
+  func unverified() {
+    putToSleep()
+    sleep.resume()
+    mechanics.restored?(.failure(HibernationError(.writingBack, "damaged", aftermath: .intact)))
+    #expect(host.noted.contains("stays asleep"))
+    sleep.killUnverified()
+    for act in [sleep.suspend, sleep.hibernate, sleep.resume] { act() }
+    #expect(mechanics.asked.count == 3, "nothing more was begun")
+    #expect(notes.events.suffix(3) == ["suspendFailed", "hibernateFailed", "resumeFailed"])
+  }
+
+  @Test("whose image is used up, and whose worker couldn't be woken, is ended by a recovery")
+  func waking() {
+    putToSleep()
+    sleep.resume()
+    mechanics.restored?(.failure(HibernationError(.waking, "a thread doesn't go on")))
+    sleep.resume()
+    #expect(mechanics.asked.last == "recover")
+    mechanics.recovered?(RecoveryOutcome(result: .success(ResumeOutcome())))
+    #expect(notes.events.suffix(2) == ["resumeFailed", "resumed"])
+  }
+
+  /// Stopped, not to be suspended, and not woken.
+  private func failToWake() {
+    sleep.suspend()
+    host.whenReady?()
+    mechanics.suspended?(.failure(Refusal(text: "it is at work", stillStopped: "EPERM")))
+    #expect(notes.events.isEmpty && mechanics.asked == ["suspend", "recover"] && sleep.isBusy)
+  }
+
+  @Test("that isn't to be is ended by a recovery where the worker couldn't be woken")
+  func stillStopped() {
+    failToWake()
+    mechanics.recovered?(RecoveryOutcome(result: .success(ResumeOutcome())))
+    #expect(notes.events == ["suspendFailed"])
+    #expect(host.noted == ["over", "can't be suspended: it is at work", "over"])
+    #expect(!sleep.isBusy)
+  }
+
+  @Test("that isn't to be goes on where the worker can't be woken at all, and it is woken later")
+  func cantBeWoken() {
+    failToWake()
+    let error = HibernationError(.waking, "EPERM", aftermath: .intact)
+    mechanics.recovered?(RecoveryOutcome(result: .failure(error)))
+    #expect(notes.events == ["found", "wakeNeeded"])
+    sleep.resume()
+    #expect(mechanics.asked.last == "recover")
+    mechanics.recovered?(RecoveryOutcome(result: .success(ResumeOutcome())))
+    #expect(notes.events.last == "resumed")
+  }
+
+  @Test("that isn't to be is inspected where the outcome of the recovery was lost")
+  func recoveryIsLost() {
+    failToWake()
+    mechanics.isUnderWay = false
+    sleep.inspect()
+    #expect(mechanics.asked.last == "look")
+    mechanics.recovered?(RecoveryOutcome(result: .success(ResumeOutcome())))
+    #expect(notes.events.isEmpty)
+    mechanics.looked?(.suspended, nil)
+    #expect(notes.events == ["found"])
+  }
+
+  @Test("is inspected when the outcome was lost, and not while the operation goes on")
+  func lost() {
+    sleep.suspend()
+    host.whenReady?()
+    sleep.inspect()
+    #expect(notes.events == ["found"] && mechanics.asked == ["suspend"])
+    mechanics.isUnderWay = false
+    sleep.inspect()
+    #expect(mechanics.asked == ["suspend", "look"])
+    mechanics.looked?(.suspended, nil)
+    // It comes after all.
+    mechanics.suspended?(.success(()))
+    #expect(notes.events == ["found", "found"])
+    sleep.resume()
+    #expect(mechanics.asked.last == "thaw, stopped")
+  }
+
+  @Test("that an earlier daemon began is ended by a recovery, which says what it found")
+  func adopted() {
+    sleep.adopt(asleepWith: Self.image)
+    #expect(sleep.rest.image?.length == 100)
+    sleep.resume()
+    mechanics.recovered?(
+      RecoveryOutcome(
+        result: .failure(HibernationError(.writingBack, "gone", aftermath: .vanished)), image: nil))
+    #expect(host.noted == ["killed", "over"])
+    #expect(notes.events == ["resumeFailed"])
+  }
+
+  @Test("doesn't let the worker's end pass while an earlier daemon's worker is being brought back")
+  func performing() {
+    var back: ((Int) -> Void)?
+    var outcomes: [Int] = []
+    sleep.perform {
+      back = $0
+    } then: {
+      outcomes.append($0)
+    }
+    #expect(sleep.isBusy && sleep.isActing, "its process may not be reaped")
+    back?(7)
+    back?(8)
+    #expect(outcomes == [7] && !sleep.isActing && host.noted == ["over"])
+  }
+
+  @Test("takes no outcome after the run's end, and then nothing is under way any more")
+  func performedTooLate() {
+    var back: ((Int) -> Void)?
+    var outcomes: [Int] = []
+    sleep.perform {
+      back = $0
+    } then: {
+      outcomes.append($0)
+    }
+    sleep.end()
+    back?(7)
+    #expect(outcomes.isEmpty && !sleep.isActing)
+  }
+}

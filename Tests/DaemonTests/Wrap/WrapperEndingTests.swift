@@ -1,0 +1,96 @@
+import Control
+import Lifecycle
+import Policy
+import Testing
+
+@testable import Daemon
+
+@Suite("Ending what a registered wrapper stands in for") struct WrapperEndingTests {
+  private let world = WrapperWorld()
+  private var wrappers: RegisteredWrappers { world.wrappers }
+  private let id = WorkerID("clangd")
+
+  private func report(_ state: String, megabytes: Int64 = 90) -> WrapperReport {
+    WrapperWorld.report("clangd", state, megabytes: megabytes)
+  }
+
+  // MARK: terminate and kill
+
+  private func pressEnding(_ mayBeTerminated: Bool? = true) {
+    world.register(WrapperWorld.report("clangd", "suspended", mayBeTerminated: mayBeTerminated))
+    world.press(.critical)
+  }
+
+  @Test("A worker that may be terminated is, through its wrapper, and is gone with the connection")
+  func terminates() {
+    pressEnding()
+    #expect(world.asked == ["terminate clangd"] && world.state("clangd") == .terminating)
+    world.leave()
+    #expect(world.state("clangd") == nil && world.killed.isEmpty)
+    world.answer(.done, "clangd has ended")
+    #expect(world.logged.count == 1)
+  }
+
+  @Test(
+    "A worker whose wrapper doesn't permit it is neither terminated nor killed, however short memory is",
+    arguments: [nil, false])
+  func protected(mayBeTerminated: Bool?) {
+    pressEnding(mayBeTerminated)
+    world.pass(.seconds(600))
+    #expect(!world.asked.contains("terminate clangd") && world.killed.isEmpty)
+    #expect(world.state("clangd")?.isAlive == true)
+  }
+
+  @Test("A refusal to terminate is logged, and after the grace the wrapper is killed")
+  func killed() throws {
+    pressEnding()
+    world.answer(.failed, "clangd can't be reached: its wrapper didn't answer")
+    #expect(world.logged.last == "clangd can't be reached: its wrapper didn't answer")
+    let reported = world.timers.now
+    world.pass(.seconds(60))
+    let kill = try #require(world.killed.first)
+    #expect(kill.pid == 77 && kill.before < reported)
+    #expect(world.logged.contains { $0.contains("killed with its wrapper, pid 77") })
+    world.leave()
+    #expect(world.state("clangd") == nil)
+  }
+
+  @Test(
+    "A wrapper is killed only if the kernel names the pid that it reports", arguments: [0, 1, 78])
+  func otherProcess(pid: Int32) {
+    pressEnding()
+    world.processes[ClientID(number: 1)] = pid
+    world.pass(.seconds(60))
+    #expect(world.state("clangd") == .terminating && world.killed.isEmpty)
+    #expect(world.logged.contains { $0.contains("is not killed") })
+  }
+
+  @Test("A wrapper that takes its permission back before the kill is not killed")
+  func permissionTakenBack() {
+    pressEnding()
+    world.register(WrapperWorld.report("clangd", "suspended", mayBeTerminated: false))
+    world.pass(.seconds(60))
+    #expect(world.killed.isEmpty)
+  }
+
+  @Test(
+    "What became of a kill is logged",
+    arguments: [(WrapperKill.hasEnded, "has ended"), (.failed("EPERM"), "can't be killed: EPERM")])
+  func killFails(outcome: WrapperKill, text: String) {
+    world.kill = outcome
+    pressEnding()
+    world.pass(.seconds(60))
+    #expect(world.logged.contains { $0.contains(text) })
+  }
+
+  @Test("Directives for the daemon's own workers aren't a wrapper's business")
+  func others() {
+    world.register(report("suspended"))
+    let web = WorkerID("web")
+    for directive: Directive in [
+      .hibernate(web), .terminate(web), .kill(web), .inspect(web), .launch(id), .suspend(id),
+      .resume(id), .measure(id),
+    ] { #expect(!wrappers.execute(directive)) }
+    #expect(world.asked.isEmpty)
+  }
+}

@@ -1,0 +1,199 @@
+import Control
+import Glibc
+import JSONLines
+import Linux
+import TestSupport
+import Testing
+
+/// Real output against docs/schemas: a key or a code that isn't described there fails.
+@Suite("JSON output and its schemas") struct SchemaUnderDaemonTests {
+  private static let workers = """
+    policy_overrides: { background: { suspend_after: 1h }, hibernate: { after: never } }
+    workers:
+      front: { command: "sh -c 'echo one; echo two; exec sleep 700'" }
+      asleep: { command: sleep 701 }
+      deep: { command: sleep 702 }
+      failed: { command: "sh -c 'echo no; exit 3'", restart: { when: always, backoff: { initial: 1h } } }
+      stopped: { command: sleep 703, autostart: false }
+
+    """
+
+  /// Each line that a verb prints.
+  private func documents(
+    _ words: [String], _ daemon: TestDaemon, code: Int32 = 0
+  ) throws -> [JSON] {
+    let outcome = try daemon.enter(words + ["--json"])
+    #expect(outcome.code == code, "\(words): \(outcome)")
+    return try Self.lines(of: outcome.output)
+  }
+
+  private static func lines(of output: String) throws -> [JSON] {
+    try output.split(separator: "\n").map {
+      try #require(JSON(Array($0.utf8)), "\($0)")
+    }
+  }
+
+  private func check(_ documents: [JSON], _ name: String, _ words: [String]) throws {
+    let schema = try DocumentSchema(name)
+    #expect(!documents.isEmpty, "\(words)")
+    for document in documents {
+      let problems = try schema.problems(of: document)
+      #expect(problems == [], "\(words)")
+    }
+  }
+
+  @Test("What verbs print of workers in every state is what the schemas say")
+  func looks() throws {
+    let daemon = try TestDaemon(Self.workers)
+    #expect(
+      try eventually {
+        try ["front", "asleep", "deep"].allSatisfy { try daemon.worker($0).pid != nil }
+          && daemon.worker("failed").restartsInSeconds != nil
+      })
+    try daemon.done("foreground", "front")
+    try daemon.done("suspend", "asleep")
+    try daemon.done("suspend", "deep")
+    try daemon.done("hibernate", "deep")
+    let host = try WrapHost(
+      options: ["--idle-after", "1h", "--hibernate-after", "1h", "--socket", daemon.socket])
+    _ = try host.ask("sum")
+    let wrapped = host.name()
+    #expect(try eventually { (try? daemon.worker(wrapped))?.wrapper != nil })
+    let names = ["front", "asleep", "deep", "failed", "stopped", wrapped]
+    let states = try names.map { try daemon.worker($0).state }
+    #expect(
+      states == [
+        "foreground", "suspended", "hibernated", "terminated", "terminated", "foreground",
+      ])
+    var looks: [(String, [String])] = [
+      ("ps", ["ps"]), ("status", ["status"]), ("explain-next", ["explain", "--next"]),
+      ("events", ["events", "-n", "all"]), ("report", ["report"]), ("jetsam", ["jetsam"]),
+      ("logs", ["logs", "front"]), ("top", ["top", "--count", "2", "--delay", "100ms"]),
+    ]
+    for name in names {
+      looks += [("status-worker", ["status", name]), ("explain", ["explain", name])]
+    }
+    for (schema, words) in looks {
+      try check(try documents(words, daemon), schema, words)
+    }
+    #expect(
+      try eventually {
+        try documents(["logs", "front"], daemon).map { $0["text"]?.text } == ["one", "two"]
+      })
+    #expect(try documents(["top", "--count", "2", "--delay", "100ms"], daemon).count == 2)
+  }
+
+  @Test("What verbs print that do something is what the schemas say")
+  func outcomes() throws {
+    let daemon = try TestDaemon(Self.workers)
+    #expect(try eventually { try daemon.worker("asleep").pid != nil })
+    for words in [
+      ["suspend", "asleep"], ["wake", "--all"], ["stop", "asleep", "--dry-run"], ["reload"],
+    ] {
+      try check(try documents(words, daemon), "outcome", words)
+    }
+    try check(
+      try documents(["wake", "ghost", "asleep"], daemon, code: 3), "outcome", ["wake", "ghost"])
+    let scratch = daemon.scratch
+    func run(_ words: [String], code: Int32 = 0) throws -> [JSON] {
+      let outcome = try Command(arguments: [Surroundings.executable] + words + ["--json"])
+        .run(in: scratch, limit: .seconds(120))
+      #expect(outcome.code == code, "\(words): \(outcome)")
+      return try Self.lines(of: outcome.output)
+    }
+    let recover = ["recover", "--state-directory", daemon.state]
+    try check(try run(recover), "outcome", recover)
+    let bad = try scratch.write("bad.yaml", "wokers: {}\n")
+    let broken = try run(["policy", "check", daemon.configuration, bad], code: 65)
+    try check(broken, "policy-check", ["policy", "check"])
+    #expect(broken.first?["code"]?.text == "invalid")
+    #expect(broken.first?["files"]?.elements?.map { $0["code"]?.text } == ["valid", "invalid"])
+    #expect((broken.first?["diagnostics"]?.elements?.count ?? 0) > 0)
+    let procfile = try scratch.write("Procfile", "web: sleep 700\n")
+    let imported = try run(["import", procfile])
+    try check(imported, "import", ["import"])
+    #expect(imported.first?["configuration"]?.text?.contains("sleep") == true)
+  }
+
+  @Test("What `bench` prints is what its schema says")
+  func bench() throws {
+    let scratch = try Scratch()
+    let outcome = try Command(arguments: [
+      Surroundings.executable, "bench", "--rounds", "1", "--json", "--state-directory",
+      "\(scratch.path)/state", "--", "sleep", "700",
+    ]).run(in: scratch, limit: .seconds(150))
+    // 69: this machine hibernates nothing, and the rest was measured.
+    #expect(outcome.code == 0 || outcome.code == 69, "\(outcome)")
+    try check(try Self.lines(of: outcome.output), "bench", ["bench"])
+  }
+
+  @Test(
+    "`doctor` says what the daemon can do, where the shell differs, and without a daemon what the shell can do"
+  )
+  func doctor() throws {
+    // The daemon has no cgroups here; the shell, whose environment doesn't say so, may have.
+    let daemon = try TestDaemon(Self.workers)
+    #expect(try eventually { try daemon.worker("deep").pid != nil })
+    try daemon.done("hibernate", "deep")
+    let own = ["doctor", "--state-directory", "\(daemon.scratch.path)/own"]
+    let asked = try #require(try documents(own, daemon).first)
+    try check([asked], "doctor", own)
+    #expect(asked["askedOf"]?.text == "daemon")
+    #expect(asked["daemon"]?["pid"]?.integer == Int64(daemon.pid))
+    #expect(asked["daemon"]?["freezer"]?["code"]?.text == "sigstop")
+    #expect(asked["daemon"]?["hibernated"]?.integer == 1)
+    func result(_ report: JSON?, _ id: String) -> String? {
+      report?["checks"]?.elements?.first { $0["id"]?.text == id }?["result"]?.text
+    }
+    #expect(result(asked, "cgroup") == "missing")
+    let differences = asked["differences"]?.elements?.compactMap(\.text) ?? []
+    #expect(differences.contains("cgroup") == (result(asked["shell"], "cgroup") != "missing"))
+    // It has the same name in both, and is the daemon's own directory here.
+    let place = asked["checks"]?.elements?.first { $0["id"]?.text == "state-directory" }
+    #expect(place?["found"]?.text?.contains(daemon.state) == true)
+    let text = try daemon.done("doctor")
+    let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+    #expect(
+      lines.count <= 26 && lines.first?.hasPrefix("Hibernation works here") == true, "\(text)")
+    #expect(text.contains("asked of the running daemon (pid \(daemon.pid))"))
+    // The daemon answered others meanwhile, and goes on.
+    #expect(try daemon.worker("deep").state == "hibernated")
+
+    let shell = try #require(try documents(own + ["--shell"], daemon).first)
+    try check([shell], "doctor", own)
+    #expect(shell["askedOf"]?.text == "shell" && shell["daemon"] == nil)
+    try daemon.done("shutdown")
+    _ = try daemon.waitForEnd()
+    let alone = try #require(try documents(own, daemon).first)
+    #expect(alone["askedOf"]?.text == "shell" && alone["shell"] == nil)
+  }
+
+  @Test("Every verb that prints a result has --json")
+  func everyVerb() throws {
+    let scratch = try Scratch()
+    let outcome = try Command(arguments: [Surroundings.executable, "--experimental-dump-help"])
+      .run(in: scratch)
+    let root = try #require(JSON(Array(outcome.output.utf8))?["command"])
+    // These run a program, or print what is meant for a program as it is: a schema, a script.
+    let others: Set = ["daemon", "wrap", "policy schema", "completions", "help"]
+    var count = 0
+    func look(_ command: JSON, _ path: String) {
+      for each in command["subcommands"]?.elements ?? [] where each["shouldDisplay"] != .bool(false)
+      {
+        let name = (path.isEmpty ? "" : path + " ") + (each["commandName"]?.text ?? "?")
+        if name == "help" { continue }
+        if each["subcommands"]?.elements?.isEmpty == false {
+          look(each, name)
+          continue
+        }
+        count += 1
+        let options = (each["arguments"]?.elements ?? []).flatMap {
+          ($0["names"]?.elements ?? []).compactMap { $0["name"]?.text }
+        }
+        #expect(options.contains("json") != others.contains(name), "\(name): \(options)")
+      }
+    }
+    look(root, "")
+    #expect(count > 30)
+  }
+}

@@ -1,0 +1,54 @@
+import Glibc
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import Linux
+
+@Suite struct `Threads of our own` {
+  private static func isMapped(_ address: UInt) -> Bool {
+    var resident: UInt8 = 0
+    let page = address & ~UInt(sysconf(Int32(_SC_PAGESIZE)) - 1)
+    return mincore(UnsafeMutableRawPointer(bitPattern: page), 1, &resident) == 0
+  }
+
+  @Test func `leave no stack behind when they have ended`() {
+    let hold = Signal()
+    let stacks = Mutex<[UInt]>([])
+    // Fewer than glibc would keep.
+    let count = 64
+    for _ in 0..<count {
+      let isStarted = Thread.start(name: "test") {
+        withUnsafeTemporaryAllocation(byteCount: 16, alignment: 16) { bytes in
+          stacks.withLock { $0.append(UInt(bitPattern: bytes.baseAddress)) }
+        }
+        hold.wait()
+      }
+      #expect(isStarted)
+    }
+    let deadline = Deadline(in: .seconds(20))
+    while stacks.withLock({ $0.count }) < count, !deadline.hasPassed { usleep(1000) }
+    let addresses = stacks.withLock { $0 }
+    #expect(addresses.count == count)
+    #expect(addresses.allSatisfy(Self.isMapped))
+    hold.raise()
+    // Threads of other tests may have got some of the places.
+    func isMostlyGone() -> Bool { addresses.count(where: Self.isMapped) < count / 2 }
+    while !isMostlyGone(), !deadline.hasPassed { usleep(1000) }
+    #expect(isMostlyGone())
+  }
+
+  @Test func `have all signals blocked`() {
+    let found = Mutex<Bool?>(nil)
+    let isStarted = Thread.start(name: "test") {
+      var mask = sigset_t()
+      pthread_sigmask(SIG_BLOCK, nil, &mask)
+      let blocked = [SIGTERM, SIGCHLD, SIGUSR1].allSatisfy { sigismember(&mask, $0) == 1 }
+      found.withLock { $0 = blocked }
+    }
+    #expect(isStarted)
+    let deadline = Deadline(in: .seconds(20))
+    while found.withLock({ $0 == nil }), !deadline.hasPassed { usleep(1000) }
+    #expect(found.withLock { $0 } == true)
+  }
+}

@@ -1,0 +1,137 @@
+import Glibc
+import Testing
+
+@testable import Wrap
+
+/// A program that notes what is done with it.
+private final class Target: SignalTarget {
+  var hasProcess = true
+  var isAsleep = false
+  var caught: Set<Int32> = []
+  var hasGroup = true
+  var canBeFound = true
+  private(set) var done: [String] = []
+
+  func catches(_ signal: Int32) -> Bool { caught.contains(signal) }
+  func wake(_ reason: String) { done.append("wake: \(reason)") }
+  func signal(_ signal: Int32) { done.append("signal \(signal)") }
+  func signalGroup(_ signal: Int32) -> Bool {
+    if hasGroup { done.append("group \(signal)") }
+    return hasGroup
+  }
+  func stopAll() -> Bool {
+    if canBeFound { done.append("stop all") }
+    return canBeFound
+  }
+  func continueAll() { done.append("continue all") }
+  func stopWrapper() { done.append("stop wrapper") }
+  func reap() { done.append("reap") }
+
+  func take() -> [String] {
+    defer { done = [] }
+    return done
+  }
+}
+
+@Suite("Signals that a wrapper passes to its program") struct PassedSignalsTests {
+  private let target = Target()
+  private let signals: PassedSignals
+
+  init() { signals = PassedSignals(target) }
+
+  @Test(
+    "A running program gets them at once",
+    arguments: [SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGTERM, SIGWINCH])
+  func running(signal: Int32) {
+    signals.receive(signal)
+    #expect(target.take() == ["signal \(signal)"])
+    signals.deliverWaiting()
+    #expect(target.take().isEmpty)
+  }
+
+  @Test("A sleeping program is woken for each, and gets them in their order when it runs")
+  func sleeping() {
+    target.isAsleep = true
+    signals.receive(SIGTERM)
+    signals.receive(SIGUSR1)
+    #expect(
+      target.take() == ["wake: the signal \(SIGTERM)", "wake: the signal \(SIGUSR1)"])
+    target.isAsleep = false
+    signals.deliverWaiting()
+    #expect(target.take() == ["signal \(SIGTERM)", "signal \(SIGUSR1)"])
+    signals.deliverWaiting()
+    #expect(target.take().isEmpty)
+  }
+
+  @Test("A sleeping program that ignores a terminal's new size isn't woken for it")
+  func newSize() {
+    target.isAsleep = true
+    signals.receive(SIGWINCH, isFromTerminal: true)
+    #expect(target.take().isEmpty)
+    target.caught = [SIGWINCH]
+    signals.receive(SIGWINCH, isFromTerminal: true)
+    #expect(target.take() == ["wake: the signal \(SIGWINCH)"])
+  }
+
+  @Test("What a terminal sends goes to the program's whole group, or to the program if it has none")
+  func fromTerminal() {
+    signals.receive(SIGINT, isFromTerminal: true)
+    #expect(target.take() == ["group \(SIGINT)"])
+    target.hasGroup = false
+    signals.receive(SIGINT, isFromTerminal: true)
+    #expect(target.take() == ["signal \(SIGINT)"])
+  }
+
+  @Test("Before the program is started, and after its end, signals are dropped")
+  func noProcess() {
+    target.hasProcess = false
+    for signal in [SIGTERM, SIGCONT, SIGWINCH] { signals.receive(signal) }
+    #expect(target.take().isEmpty)
+  }
+
+  @Test("Signals for a program that has ended in its sleep are never delivered to another process")
+  func endedAsleep() {
+    target.isAsleep = true
+    signals.receive(SIGTERM)
+    _ = target.take()
+    target.hasProcess = false
+    signals.deliverWaiting()
+    #expect(target.take().isEmpty)
+  }
+
+  @Test("Ctrl-Z stops all of the program and then the wrapper, and SIGCONT continues all of it")
+  func held() {
+    signals.receive(SIGTSTP, isFromTerminal: true)
+    #expect(target.take() == ["stop all", "stop wrapper"])
+    signals.receive(SIGCONT)
+    #expect(target.take() == ["continue all"])
+    // It isn't held any more.
+    signals.receive(SIGCONT)
+    #expect(target.take() == ["signal \(SIGCONT)"])
+  }
+
+  @Test("Ctrl-Z leaves a sleeping program where it is, and stops the wrapper")
+  func heldAsleep() {
+    target.isAsleep = true
+    signals.receive(SIGTSTP)
+    #expect(target.take() == ["stop wrapper"])
+    signals.receive(SIGCONT)
+    #expect(target.take().isEmpty)
+  }
+
+  @Test("A wrapper whose program can't be found, or isn't there, stops alone")
+  func heldAlone() {
+    target.canBeFound = false
+    signals.receive(SIGTSTP)
+    #expect(target.take() == ["stop wrapper"])
+    target.hasProcess = false
+    signals.receive(SIGTSTP)
+    #expect(target.take() == ["stop wrapper"])
+  }
+
+  @Test("The end of a child is the wrapper's own affair")
+  func child() {
+    signals.receive(SIGCHLD)
+    #expect(target.take() == ["reap"])
+  }
+}

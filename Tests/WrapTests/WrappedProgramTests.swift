@@ -1,0 +1,149 @@
+import Daemon
+import DaemonFakes
+import Lifecycle
+import Linux
+import Policy
+import Testing
+
+@testable import Wrap
+
+private final class Host: WrappedProgramHost {
+  var isRunning = false
+  private(set) var done: [String] = []
+
+  func sampleNow() { done.append("sample") }
+  func deliverWaitingSignals() { done.append("signals") }
+  func reportState() { done.append("report") }
+  func programHasEnded() { done.append("end") }
+
+  func take() -> [String] {
+    defer { done = [] }
+    return done
+  }
+}
+
+@Suite("The program that a wrapper stands for") struct WrappedProgramTests {
+  private let host = Host()
+  private let program: WrappedProgram
+  private let closed = Closed()
+
+  private final class Closed { var descriptors: [[Int32]] = [] }
+
+  init() {
+    program = WrappedProgram(
+      WorkerID("clangd-7"), Inheritance(firstArgument: 3, descriptors: [5, 9]), logPath: nil,
+      closeInherited: { [closed] in closed.descriptors.append($0) })
+    program.connect(host)
+  }
+
+  private func change(
+    _ from: WorkerState, _ to: WorkerState, _ cause: Cause = .requested(.start),
+    _ worker: String = "clangd-7"
+  ) {
+    program.hasChanged(
+      Transition(worker: WorkerID(worker), from: from, to: to, cause: cause, at: .zero))
+  }
+
+  @Test("Its caller's descriptors are closed here when it has them, and not before")
+  func inherits() {
+    change(.terminated, .launching)
+    #expect(closed.descriptors.isEmpty)
+    program.hasLaunched()
+    #expect(closed.descriptors == [[5, 9]])
+  }
+
+  @Test("Each state that lasts is reported, and those that pass aren't")
+  func reports() {
+    change(.foreground, .background)
+    #expect(host.take() == ["report"])
+    for state in [WorkerState.suspending, .hibernating, .resuming] {
+      change(.background, state)
+      #expect(host.take().isEmpty)
+    }
+  }
+
+  @Test("A wake is counted, its activity looked at from then on, and signals that waited delivered")
+  func wakes() {
+    host.isRunning = true
+    for count in 1...2 {
+      change(.resuming, .foreground)
+      #expect(host.take() == ["sample", "signals", "report"])
+      #expect(program.wakes == count)
+    }
+  }
+
+  @Test("A resume that failed is no wake")
+  func failedResume() {
+    change(.resuming, .hibernated)
+    #expect(program.wakes == 0 && host.take() == ["report"])
+  }
+
+  @Test(
+    "The wrapper ends as its program did",
+    arguments: [
+      (Lifecycle.ExitStatus.exited(0), WrapEnd.exited(0)), (.exited(4), .exited(4)),
+      (.signaled(15), .signaled(15)), (.outOfMemory, .signaled(9)),
+    ])
+  func ends(status: Lifecycle.ExitStatus, end: WrapEnd) {
+    program.hasEnded(status)
+    #expect(host.take().isEmpty && program.end == end)
+    change(.foreground, .terminated, .exited(status))
+    #expect(host.take() == ["report", "end"])
+    #expect(program.end == end)
+  }
+
+  @Test("A program that didn't start ends the wrapper with the reason")
+  func notStarted() {
+    change(.launching, .terminated, .failed("no such file"))
+    #expect(program.end == .notStarted("no such file"))
+    #expect(host.take().last == "end")
+  }
+
+  @Test("A program that ended unseen has an end without a code")
+  func unknownEnd() {
+    program.hasEnded(.unknown)
+    #expect(program.end == .notStarted("exit status unknown"))
+  }
+
+  @Test("Another worker's states don't concern it")
+  func anotherWorker() {
+    change(.launching, .terminated, .failed("no such file"), "web")
+    #expect(program.end == nil && host.take().isEmpty)
+  }
+}
+
+@Suite("The time between two looks at what runs") struct PaceOfWrapperTests {
+  @Test(
+    "A wrapper looks eight times within --idle-after, every 2 s at least and every 100 ms at most",
+    arguments: [
+      (Duration.seconds(8), Duration.seconds(1)), (.seconds(300), .seconds(2)),
+      (.milliseconds(500), .milliseconds(100)), (.seconds(16), .seconds(2)),
+    ])
+  func running(idleAfter: Duration, interval: Duration) {
+    let pace = DaemonRole.paceOfWrapper(idleAfter: idleAfter)
+    #expect(pace.running == interval && pace.resting == .seconds(5))
+  }
+}
+
+@Suite("A wrapper's own code in memory") struct IdleCodeReleaseTests {
+  @Test("It is let go once, when nothing has changed for a moment")
+  func released() {
+    let timers = FakeTimers()
+    var count = 0
+    let code = IdleCodeRelease(timers) { count += 1 }
+    timers.advance(by: .seconds(60))
+    #expect(count == 0)
+    code.postpone()
+    timers.advance(by: IdleCodeRelease.delay - .milliseconds(1))
+    code.postpone()
+    timers.advance(by: IdleCodeRelease.delay - .milliseconds(1))
+    #expect(count == 0)
+    timers.advance(by: .milliseconds(1))
+    #expect(count == 1)
+    timers.advance(by: .seconds(60))
+    #expect(count == 1)
+    code.postpone()
+    timers.advance(by: .seconds(60))
+    #expect(count == 2)
+  }
+}
