@@ -48,8 +48,8 @@ check "the user's unit starts" as_demo systemctl --user enable --now dormouse
 check "the user's daemon answers" eventually 60 as_demo dormouse ps
 check "the manual is there" test -s /usr/share/man/man1/dormouse.1.gz
 
-dormouse run --name web -- python3 -c "$server" 7801 >/dev/null
-as_demo dormouse run --name web -- python3 -c "$server" 7802 >/dev/null
+dormouse run web -- python3 -c "$server" 7801 >/dev/null
+as_demo dormouse run web -- python3 -c "$server" 7802 >/dev/null
 eventually 120 ask 7801; eventually 120 ask 7802
 before=$(ask 7801) before_demo=$(ask 7802)
 check "a worker of the system's daemon hibernates" hibernates
