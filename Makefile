@@ -18,7 +18,7 @@ endif
 # The layers of the design, enforced: a module imports only what its target names.
 CHECKED = --explicit-target-dependency-import-check error
 
-.PHONY: build debug demo test examples fuzz tsan order-code format lint install clean
+.PHONY: build debug demo test examples fuzz tsan order-code format lint install deb dist clean
 
 build:
 	scripts/bootstrap build
@@ -86,6 +86,17 @@ install: build
 	      > "$(DESTDIR)$(PREFIX)/lib/systemd/$$kind/$$(basename $$unit)"; \
 	  done; \
 	done
+
+# Packages of the release build, in .build/packages. The same source at the same path gives the same bytes.
+deb:
+	rm -rf .build/stage-deb
+	$(MAKE) --no-print-directory install DESTDIR=$(CURDIR)/.build/stage-deb PREFIX=/usr
+	scripts/package-deb .build/stage-deb .build/packages
+
+dist:
+	rm -rf .build/stage-dist
+	$(MAKE) --no-print-directory install DESTDIR=$(CURDIR)/.build/stage-dist PREFIX=/usr/local
+	scripts/package-tarball .build/stage-dist .build/packages
 
 clean:
 	$(SWIFT) package clean
