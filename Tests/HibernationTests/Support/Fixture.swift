@@ -49,12 +49,11 @@ enum Fixture {
     }
   }
 
-  /// A copy of an executable that everybody can reach.
+  /// A copy of an executable that every user can reach. Another process writes it: a child that another test
+  /// starts meanwhile would inherit our descriptor, and until its exec(2) the copy couldn't be started (ETXTBSY).
   static func copy(_ program: String) throws -> String {
     let target = imagePath()
-    let out = try Descriptor.open(target, O_WRONLY | O_CREAT, mode: 0o755)
-    let bytes = try readFile(program)
-    try bytes.withUnsafeBytes { try out.writeAll($0) }
+    try #require(try run(["install", "-m", "755", program, target]) == 0)
     return target
   }
 
