@@ -8,7 +8,7 @@ import Testing
     #expect(
       renderProcessTable(all, daemon: Sample.daemon) == """
         NAME    STATE       BAND  FOOTPRINT   IMAGE   PID      FOR  REASON
-        editor  foreground   100    64.2 MB       -  4211  4 m 5 s  somebody asked for it
+        editor  foreground   100    64.2 MB       -  4211  4 m 5 s  foreground on request
         cache   hibernated    75     4.0 KB  3.4 MB  4300     12 s  suspended for 30 s
         game    terminated     0        0 B       -     -  2 h 2 m  pressure critical
         3 workers: 1 foreground, 1 hibernated, 1 terminated; footprint 64.2 MB, images 3.4 MB
@@ -92,7 +92,7 @@ import Testing
     #expect(
       renderWorkerStatus(Sample.foreground) == """
         editor: foreground for 4 m 5 s
-          reason       somebody asked for it
+          reason       foreground on request
           band         100, importance 5
           last used    400 ms ago
           footprint    64.2 MB, peak 70.0 MB

@@ -23,7 +23,7 @@ enum Sample {
     worker.command = ["python3", "server.py", "--title", "it's me"]
     worker.policy = "ios-5"
     worker.log = "/var/lib/dormouse/logs/editor.log"
-    worker.reason = CodedText("requested_foreground", "somebody asked for it")
+    worker.reason = CodedText("requested_foreground", "foreground on request")
     worker.hibernation = CodedText("not_suspended", "it is in the foreground")
     worker.launchSeconds = 0.2212
     worker.resumeSeconds = 0.014

@@ -85,9 +85,9 @@ import Testing
   func overdue() throws {
     let loop = try EventLoop(check: nil)
     let jobs = try LoopJobs(loop, BlockingJobs(name: "test-doctor"))
-    let isOver = Atomic(false)
+    let gate = ThreadGate()
     let examination = SelfExamination(jobs, within: .milliseconds(300)) {
-      while !isOver.load(ordering: .relaxed) { usleep(1000) }
+      gate.pass()
       return .success(Self.report)
     }
     var ticks = 0
@@ -98,7 +98,7 @@ import Testing
     #expect(answer == nil)
     try turn(loop) { answer != nil }
     #expect(answer == .failure(.overdue))
-    isOver.store(true, ordering: .relaxed)
+    gate.open()
   }
 
   @Test("`doctor` is answered with the examination, or with why there is none")

@@ -64,7 +64,7 @@ static uint64_t hash(uint64_t h, const void *at, size_t bytes) {
 struct region {
   unsigned char *at;
   size_t bytes;
-  int rest;  // the protection that it has while nobody looks
+  int rest;  // the protection that it has while no command reads it
 };
 static struct region regions[MAX_REGIONS];
 static int region_count;

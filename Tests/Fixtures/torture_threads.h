@@ -268,7 +268,7 @@ static void serve(struct victim *v, struct frame *top) {
   for (;;) {
     if (!kinds[v->kind].block(v)) continue;
     if (v->requested == v->answered) {
-      unexpected(v, 0, 0);  // woken by nobody
+      unexpected(v, 0, 0);  // woken without a request
       continue;
     }
     if (v->request == SUM) v->sum = sum_thread(top);

@@ -12,7 +12,7 @@ import Testing
     return mincore(UnsafeMutableRawPointer(bitPattern: page), 1, &resident) == 0
   }
 
-  @Test func `leave no stack behind when they have ended`() {
+  @Test func `leave no stack behind when they have ended`() throws {
     let hold = Signal()
     let stacks = Mutex<[UInt]>([])
     // Fewer than glibc would keep.
@@ -26,19 +26,15 @@ import Testing
       }
       #expect(isStarted)
     }
-    let deadline = Deadline(in: .seconds(20))
-    while stacks.withLock({ $0.count }) < count, !deadline.hasPassed { usleep(1000) }
+    #expect(try eventually { stacks.withLock { $0.count } == count })
     let addresses = stacks.withLock { $0 }
-    #expect(addresses.count == count)
     #expect(addresses.allSatisfy(Self.isMapped))
     hold.raise()
     // Threads of other tests may have got some of the places.
-    func isMostlyGone() -> Bool { addresses.count(where: Self.isMapped) < count / 2 }
-    while !isMostlyGone(), !deadline.hasPassed { usleep(1000) }
-    #expect(isMostlyGone())
+    #expect(try eventually { addresses.count(where: Self.isMapped) < count / 2 })
   }
 
-  @Test func `have all signals blocked`() {
+  @Test func `have all signals blocked`() throws {
     let found = Mutex<Bool?>(nil)
     let isStarted = Thread.start(name: "test") {
       var mask = sigset_t()
@@ -47,8 +43,7 @@ import Testing
       found.withLock { $0 = blocked }
     }
     #expect(isStarted)
-    let deadline = Deadline(in: .seconds(20))
-    while found.withLock({ $0 == nil }), !deadline.hasPassed { usleep(1000) }
+    #expect(try eventually { found.withLock { $0 } != nil })
     #expect(found.withLock { $0 } == true)
   }
 }
