@@ -6,7 +6,7 @@ import Testing
 @testable import Linux
 
 @Suite struct BenchSwapTests {
-  @Test func `A child's memory is offered to swap, read again, and still right`() throws {
+  @Test func `A child's memory is intact after it was offered to swap and read again`() throws {
     let child = try ProbeChild(
       "x=dormouse; while [ ${#x} -lt 1000000 ]; do x=$x$x; done; echo ready; "
         + "read word; echo ${#x}")

@@ -18,7 +18,7 @@ import Testing
     return other
   }
 
-  @Test("comes to an end for every history and policy, with times that add up", arguments: 1...10)
+  @Test("A comparison ends for every history and policy, with times that add up", arguments: 1...10)
   func anyHistory(seed: Int) throws {
     let recording = try Recording(seed: UInt64(seed))
     var never = LifecyclePolicy()
@@ -35,7 +35,7 @@ import Testing
     }
   }
 
-  @Test("is that nobody sleeps, where it says that nobody shall")
+  @Test("A policy that forbids sleep is compared with histories in which workers slept")
   func neverSleeps() throws {
     var found = 0
     for seed in 1...10 {

@@ -22,7 +22,8 @@ struct LedTests {
     return world
   }
 
-  @Test("stay where their leader says, whatever the policy here would do")
+  @Test(
+    "A worker led by another engine stays where its leader says, whatever the policy here would do")
   func leftAlone() {
     var world = world()
     #expect(world.pass(.seconds(600)).deeds.isEmpty)
@@ -40,7 +41,7 @@ struct LedTests {
     #expect(world.answers[world.requests]?.first?.code == .refused)
   }
 
-  @Test("are hibernated under pressure while they sleep, and not while they run")
+  @Test("A worker led by another engine is hibernated under pressure only while it sleeps")
   func hibernated() {
     var world = world()
     #expect(world.read(available: 120).deeds.isEmpty)
@@ -55,7 +56,8 @@ struct LedTests {
     #expect(world.state(clangd) == .foreground)
   }
 
-  @Test("are terminated for memory only where they may be, and told of in the report")
+  @Test(
+    "A worker led by another engine is terminated for memory only if allowed, and is in the report")
   func terminated() {
     var spared = world(.suspended)
     #expect(spared.read(available: 10).victims.isEmpty)
@@ -73,7 +75,7 @@ struct LedTests {
     #expect(world.state(clangd) == nil)
   }
 
-  @Test("are gone with their leader, and nobody is asked for anything then")
+  @Test("A worker led by another engine is removed with its leader, without a directive for it")
   func gone() {
     var world = world(.suspended)
     world.send(.released(clangd))

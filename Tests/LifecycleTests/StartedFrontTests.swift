@@ -29,7 +29,7 @@ struct StartedFrontTests {
   ]
 
   @Test(
-    "leave the foreground to the one that was asked for last, in whatever order they are up",
+    "Of workers started at once, the one requested last gets the foreground, in any order of readiness",
     arguments: orders, [1, 2])
   func last(_ order: [Int], _ front: Int) {
     let world = world(order, front: front)
@@ -40,7 +40,7 @@ struct StartedFrontTests {
     }
   }
 
-  @Test("count from the moment at which they were asked for, where they waited for others")
+  @Test("A start that waited for other workers counts from the moment of its request")
   func asked() {
     var world = World()
     for name in names { world.add(name) }
@@ -57,7 +57,7 @@ struct StartedFrontTests {
     #expect(world.engine.snapshot(of: names[0], at: world.now)?.cause == .displaced(by: names[1]))
   }
 
-  @Test("leave the foreground to a worker that a person has chosen while they were launching")
+  @Test("A worker that the operator chose during another's launch keeps the foreground")
   func chosen() {
     var world = World()
     world.add(names[0])

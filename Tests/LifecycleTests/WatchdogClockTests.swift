@@ -74,7 +74,7 @@ struct WatchdogClockTests {
     #expect(world.state(web) == .background)
   }
 
-  @Test("An answer that was asked for before a sleep doesn't end the worker after it")
+  @Test("The outcome of a watchdog check from before a sleep doesn't end the worker after it")
   func lateAnswer() {
     var world = world()
     #expect(world.pass(.seconds(10)).deeds == ["check watchdog web"])
@@ -84,7 +84,7 @@ struct WatchdogClockTests {
     #expect(world.state(web) == .background)
   }
 
-  @Test("A lost look for WATCHDOG=1 is made again, and ends no worker")
+  @Test("A check for WATCHDOG=1 without an outcome is repeated, and ends no worker")
   func lost() {
     var world = world()
     let deeds = world.pass(.seconds(65)).deeds
@@ -129,7 +129,7 @@ struct WatchdogClockTests {
     #expect(world.state(web) == .foreground)
   }
 
-  @Test("explain says when a worker is ended unless WATCHDOG=1 comes")
+  @Test("An explanation says when a worker is ended unless WATCHDOG=1 comes")
   func explained() throws {
     var world = world()
     world.pass(.seconds(4))

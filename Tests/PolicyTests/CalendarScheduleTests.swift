@@ -44,12 +44,13 @@ import Testing
     ("0 0 1 1 *", utc(1969, 6, 1), utc(1970, 1, 1)),
   ]
 
-  @Test(arguments: cases) func `name the next instant`(text: String, from: Int64, to: Int64) throws
-  {
+  @Test(arguments: cases) func `A calendar schedule names the next instant`(
+    text: String, from: Int64, to: Int64
+  ) throws {
     #expect(try CalendarSchedule(parsing: text).next(after: from) == to)
   }
 
-  @Test func `go by the local time that they are told`() throws {
+  @Test func `A calendar schedule uses the local time that it is given`() throws {
     let daily = try CalendarSchedule(parsing: "0 3 * * *")
     let night = Self.utc(2026, 11, 21)
     #expect(daily.next(after: night, utcOffset: 3_600) == Self.utc(2026, 11, 21, 2))
@@ -60,7 +61,7 @@ import Testing
     #expect(daily.next(after: .min, utcOffset: -1) == nil)
   }
 
-  @Test func `agree with a search minute by minute`() throws {
+  @Test func `A calendar schedule agrees with a search minute by minute`() throws {
     let lines = ["7 */5 * * 1-5", "*/7 0 28-31 * *", "30 12 1,15 */3 tue", "0 0 31 * *"]
     for line in lines {
       let schedule = try CalendarSchedule(parsing: line)
@@ -98,7 +99,9 @@ import Testing
     ("0 0 L * *", 4, "wrong day of the month"), ("99999999999999999999 * * * *", 0, "wrong minute"),
   ]
 
-  @Test(arguments: wrong) func `that are wrong say where`(text: String, offset: Int, part: String) {
+  @Test(arguments: wrong) func `A wrong calendar schedule says where it is wrong`(
+    text: String, offset: Int, part: String
+  ) {
     do throws(ScheduleError) {
       let schedule = try CalendarSchedule(parsing: text)
       Issue.record("\(schedule)")
@@ -108,7 +111,7 @@ import Testing
     }
   }
 
-  @Test func `dates are those of the calendar`() {
+  @Test func `Days since 1970 convert to the dates of the calendar`() {
     #expect(CalendarDate(daysSince1970: 0) == CalendarDate(1970, 1, 1))
     #expect(CalendarDate(daysSince1970: -1) == CalendarDate(1969, 12, 31))
     #expect(CalendarDate(daysSince1970: 11_016) == CalendarDate(2000, 2, 29))

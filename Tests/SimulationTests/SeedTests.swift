@@ -4,7 +4,9 @@ import Testing
 
 @Suite("A simulated machine that does everything wrong")
 struct SeedTests {
-  @Test("keeps every invariant, over five thousand seeds")
+  @Test(
+    "A simulated machine that does everything wrong keeps every invariant, over five thousand seeds"
+  )
   func fiveThousandSeeds() async throws {
     // The one that failed, again.
     if let text = getenv("DORMOUSE_SEED"), let seed = UInt64(String(cString: text)) {
@@ -43,7 +45,7 @@ struct SeedTests {
     return seen
   }
 
-  @Test("does the same again for the same seed")
+  @Test("A simulated machine does the same again for the same seed")
   func sameSeedSameRun() throws {
     var first = SimulatedMachine(seed: 42)
     var second = SimulatedMachine(seed: 42)
