@@ -14,7 +14,7 @@ struct HibernationHistory: Codable, Sendable, Equatable {
   /// When it was hibernated, until its image is wanted.
   var at: Instant?
 
-  /// 30 s, doubling, at most an hour.
+  /// The delay after failures: 30 s, doubling, at most an hour.
   static func backOff(after failures: Int) -> Duration {
     .seconds(min(30 << min(max(failures - 1, 0), 7), 3600))
   }
