@@ -8,7 +8,7 @@ import Testing
 
 /// Whole runs, with programs that every machine has.
 @Suite(.serialized) struct BenchTests {
-  /// A program that says when it is ready and otherwise keeps a megabyte.
+  /// A program that reports when it is ready and then only keeps a megabyte.
   private static let quiet = [
     "/bin/sh", "-c",
     "x=dormouse; while [ ${#x} -lt 1000000 ]; do x=$x$x; done; echo ready now; read y < \"$FIFO\"",
@@ -107,7 +107,7 @@ import Testing
     throws
   {
     try withPlace { (place) throws in
-      // A process that never waits can't be borrowed for freeing its pages.
+      // A process that never waits has no thread that could free its pages.
       var options = place.options(["/bin/sh", "-c", "echo ready; while :; do :; done"])
       options.readiness = .line("ready")
       options.rounds = 1

@@ -37,7 +37,7 @@ import Testing
       let read = try json.decode(RandomValue.self, by: .document)
       let isSame = read == value
       try #require(isSame, "seed \(seed), round \(round)")
-      // As texts too: -0.0 equals 0.0.
+      // The texts are compared too: -0.0 equals 0.0.
       let again = try JSON(encoding: read, by: .document).line == bytes
       try #require(again, "seed \(seed), round \(round)")
     }
@@ -73,7 +73,7 @@ import Testing
     #expect(try Self.decode([Int64].self, "[-9223372036854775808]") == [.min])
     #expect(JSON(Array("9223372036854775807".utf8)) == .int(.max))
     #expect(JSON(Array("9223372036854775808".utf8)) == .unsigned(1 << 63))
-    // As Foundation has it.
+    // The same as in Foundation.
     #expect(try Self.decode([Int].self, "[1.0, 2e2, -0]") == [1, 200, 0])
   }
 
@@ -209,7 +209,7 @@ import Testing
     #expect(read.base == 3 && read.own == "o")
   }
 
-  /// Containers within containers by hand, and a second container for the same object.
+  /// Asks for containers within containers, and for a second container of the same object.
   private struct Handmade: Codable, Equatable {
     var numbers: [Int]
     private enum Keys: CodingKey { case outer, pairs, last, more }

@@ -5,7 +5,7 @@ import Testing
 @testable import Journal
 
 @Suite("Counts and stories from a journal") struct AccountTests {
-  /// An engine that is told events by the second.
+  /// An engine that gets events at whole seconds.
   private struct Told {
     var engine: Engine
     var ledger = Ledger()

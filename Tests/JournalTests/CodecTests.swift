@@ -21,7 +21,7 @@ import Testing
     return WorkerProfile(policy: policy, importance: 7, canShed: true)
   }
 
-  /// One of each kind at least; what the test below makes sure of.
+  /// At least one of each kind; the test below checks that.
   static var events: [Event] {
     [
       .added(worker, profile), .profileChanged(worker, profile), .removed(worker),
@@ -62,7 +62,7 @@ import Testing
       .watchdogInterval(worker, .milliseconds(1500)), .watchdogSeen(worker, at: nil),
       .watchdogSeen(worker, at: Instant(nanoseconds: 77)), .watchdogTriggered(worker),
       .moved(worker, .suspended), .channelsChanged(worker, canShed: true, canAnswer: false),
-      .found(worker, .underWay), .found(worker, .unverifiable("its image is gone")),
+      .found(worker, .underWay), .found(worker, .unverifiable("its image is missing")),
       .worked(worker), .timerDue(worker, "a time-out"), .exited(worker, .outOfMemory),
     ]
   }

@@ -47,6 +47,6 @@ import Testing
       found += other.recorded.tallies.values.reduce(0) { $0 + $1.suspensions }
       #expect(other.policy.background.suspendAfter == nil)
     }
-    #expect(found > 0, "nothing slept in any history, so that nothing is shown")
+    #expect(found > 0, "no worker slept in any history, so the test shows nothing")
   }
 }

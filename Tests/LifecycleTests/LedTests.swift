@@ -33,7 +33,7 @@ struct LedTests {
     #expect(world.pass(.seconds(600)).deeds.isEmpty)
     world.send(.moved(clangd, .foreground))
     #expect(world.state(clangd) == .foreground)
-    // And nobody makes room for whom.
+    // Neither worker makes room for the other.
     world.add(web)
     world.bring(web, to: .foreground)
     #expect(world.state(clangd) == .foreground && world.state(web) == .foreground)
@@ -47,7 +47,7 @@ struct LedTests {
     #expect(world.read(available: 120).deeds.isEmpty)
     world.send(.moved(clangd, .suspended))
     #expect(world.send(.footprint(clangd, .megabytes(90))).deeds == ["hibernate clangd-1"])
-    // What it says meanwhile doesn't count: the request has an outcome.
+    // A report from the leader meanwhile doesn't count: the request has an outcome.
     world.send(.moved(clangd, .foreground))
     #expect(world.state(clangd) == .hibernating)
     world.send(.hibernated(clangd, world.hibernation(clangd)))

@@ -33,7 +33,7 @@ struct ShadowSummaryTests {
       #expect(world.engine.snapshot(of: web)?.shadow?.wakes == call)
     }
     world.pass(.seconds(5))
-    #expect(!world.engine.imaginesSleep(of: web), "its grace began again with the call")
+    #expect(!world.engine.imaginesSleep(of: web), "its grace began again with the activity")
     world.pass(.seconds(5))
     let summary = try #require(world.engine.snapshot(of: web)?.shadow)
     #expect(summary.suspensions == 4 && summary.hibernations == 3)

@@ -6,7 +6,7 @@ import Testing
 struct StartedFrontTests {
   private let names = ["a", "b", "c"].map { WorkerID($0) }
 
-  /// All are asked for in the order of their names, and are up in `order`.
+  /// All are started in the order of their names, and are ready in `order`.
   private func world(_ order: [Int], front: Int) -> World {
     var policy = LifecyclePolicy()
     policy.foreground.max = front
@@ -72,7 +72,7 @@ struct StartedFrontTests {
     world.send(.launched(names[1]))
     world.obey(world.send(.ready(names[1])))
     #expect(world.state(names[0]) == .foreground && world.state(names[1]) == .background)
-    // But the same worker comes to the foreground when a person asks for it.
+    // But the same worker enters the foreground when a person asks for it.
     world.obey(world.ask(.foreground, names[1]))
     #expect(world.state(names[0]) == .background && world.state(names[1]) == .foreground)
   }

@@ -36,7 +36,7 @@ struct TransitTests {
     world.send(.found(web, condition))
     #expect(world.state(web) == next)
     #expect(world.answers[request]?.count == 1, "the request that began it is answered")
-    // The outcome comes after all.
+    // The outcome comes late.
     for late in [
       Event.suspended(web), .hibernated(web, world.hibernation(web)),
       .resumed(web, .milliseconds(9)), .suspendFailed(web, "late"),

@@ -2,8 +2,8 @@ import Lifecycle
 import Policy
 import Testing
 
-/// What a verb does at once in a state: deeds and answers, joined; in the transitions an earlier
-/// request is open, and it is the one that a `refused` there overtakes, unless both are.
+/// What a verb does at once in a state: deeds and answers, joined. In the transitions an earlier
+/// request is open; a `refused` there is its answer, unless both requests are refused.
 private let matrix: [WorkerState: [Request.Verb: String]] = [
   .terminated: [
     .start: "launch web", .restart: "launch web", .stop: "done", .foreground: "refused",
@@ -86,14 +86,14 @@ struct VerbTests {
     arguments: WorkerState.allCases, Request.Verb.allCases)
   func atLast(_ state: WorkerState, _ verb: Request.Verb) {
     var world = world(in: state)
-    // These say something of a worker in whatever state.
+    // These set the mode of a worker in any state.
     let isMode = verb == .shadow || verb == .enforce
     let isRefused =
       state == .terminated && ![.start, .restart, .stop, .terminate].contains(verb) && !isMode
       || verb == .warn && state != .foreground && state != .background
       || state == .terminating && ![.start, .restart, .stop, .terminate].contains(verb) && !isMode
     var todo = world.ask(verb, web)
-    // What was under way before comes to its end too.
+    // The operation that was under way before ends too.
     switch state {
     case .launching: todo += [.launch(web)]
     case .suspending: todo += [.suspend(web)]
@@ -162,7 +162,7 @@ struct VerbTests {
     world.add(web, size: size)
     world.bring(web, to: .foreground)
     world.obey(world.ask(.suspend, web))
-    #expect(world.state(web) == .suspended, "by itself")
+    #expect(world.state(web) == .suspended, "the policy alone doesn't hibernate it")
     world.obey(world.ask(.hibernate, web))
     #expect(world.state(web) == .hibernated)
   }

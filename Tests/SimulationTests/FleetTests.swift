@@ -93,7 +93,7 @@ struct FleetTests {
       pattern: .flapping, workers: 60, length: 3_600_000, seed: 5, usesPerHour: 30
     ).trace()
     let report = run(uses, policy { $0.hibernate.after = .seconds(20) }, memory: 500)
-    // The last ones may still be on their way.
+    // The last uses may still be waiting.
     #expect(report.uses <= uses.useCount && report.uses > uses.useCount - 20)
   }
 

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Small worlds")
 struct SmallWorldTests {
-  /// Whole: every order of so many events, but for those that lead through a state that was tried.
+  /// Complete: every order of `depth` events, except those that lead through a state that was tried.
   @Test(
     "Small worlds keep every invariant in every order of a given number of events",
     arguments: [(1, 6), (2, 4), (3, 3), (4, 3)])

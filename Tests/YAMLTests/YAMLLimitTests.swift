@@ -33,7 +33,7 @@ import Testing
     }
   }
 
-  /// Ten to the power of `depth` texts when written out.
+  /// Stands for ten to the power of `depth` texts.
   private static func bomb(depth: Int) -> String {
     (0..<depth).map { level in
       let item = level == 0 ? "x" : "*a\(level - 1)"
@@ -49,7 +49,7 @@ import Testing
     }
     #expect(limit == 10 << 20)
     #expect(mark.line == 7)
-    // One long text, many times; and as a key.
+    // One long text is used many times, and as a key.
     let long = "a: &a " + String(repeating: "x", count: 100_000) + "\n"
     #expect(Self.error(of: long + "b: [" + String(repeating: "*a,", count: 100) + "]\n") == nil)
     #expect(Self.error(of: long + "b: [" + String(repeating: "*a,", count: 110) + "]\n") != nil)
@@ -77,7 +77,7 @@ import Testing
     }
     let few = (0..<100).map { "%TAG !a\($0)! b\n" }.joined()
     #expect(try YAMLDocument(parsing: few + "--- !a7!x 1\n").root?.tag == "bx")
-    // Within a line it is nothing of the kind.
+    // Within a line `%TAG` isn't a directive.
     let inLines = String(repeating: "- a%TAG\n", count: 200)
     #expect(try YAMLDocument(parsing: inLines).root?.sequence?.count == 200)
   }

@@ -36,7 +36,7 @@ struct HeartbeatTests {
     world.obey(world.pass(.milliseconds(1)))
     #expect(world.state(web) == .suspended)
     world.obey(world.pass(.seconds(600)))
-    #expect(world.state(web) == .background, "and again")
+    #expect(world.state(web) == .background, "the next heartbeat")
   }
 
   @Test("A heartbeat doesn't count as a use")

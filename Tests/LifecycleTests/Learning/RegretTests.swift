@@ -41,7 +41,8 @@ struct RegretTests {
     world.pass(.seconds(3600))
     let later = try #require(terms(world, often))
     #expect(
-      later.chance == 600.0 / (600 + 2048), "unused for longer than ever, it has become rarer")
+      later.chance == 600.0 / (600 + 2048), "unused for longer than before: its uses count as rarer"
+    )
   }
 
   @Test("Regret is chance × cost / bytes; the worker with the least regret is terminated first")

@@ -28,7 +28,7 @@ struct LadderTests {
     world.read(available: 120)
     #expect(world.send(.hibernated(maps, world.hibernation(maps))).deeds.isEmpty)
     #expect(world.pass(.milliseconds(499)).deeds.isEmpty, "it settles first")
-    #expect(world.pass(.milliseconds(1)).deeds.isEmpty, "and then wants a new reading")
+    #expect(world.pass(.milliseconds(1)).deeds.isEmpty, "and then needs a new reading")
     #expect(world.read(available: 120).deeds == ["hibernate web"])
   }
 
@@ -43,7 +43,7 @@ struct LadderTests {
     #expect(world.send(.pressureSet(.warning, for: .seconds(1))).deeds == ["hibernate mail"])
     world.pass(.seconds(1))
     #expect(world.send(.hibernated(mail, world.hibernation(mail))).deeds.isEmpty)
-    #expect(world.pass(.seconds(20)).deeds.isEmpty, "the second one's turn came too late")
+    #expect(world.pass(.seconds(20)).deeds.isEmpty, "the set level ended before the second worker")
   }
 
   @Test("The ladder continues without a new reading if none comes")

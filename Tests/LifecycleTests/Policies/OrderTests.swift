@@ -3,7 +3,7 @@ import Policy
 import Testing
 
 extension LifecyclePolicy {
-  /// Three levels: all are warned; the background exits; the front one is terminated.
+  /// Three levels: all workers are warned; the background is terminated; the foreground is terminated.
   static var iphoneOS3: LifecyclePolicy {
     var policy = LifecyclePolicy(name: "iphone-os-3")
     policy.background.suspendAfter = nil
@@ -33,7 +33,7 @@ struct OrderTests {
     var policy = policy
     policy.foreground.max = nil
     policy.foreground.idleAfter = .seconds(9999)
-    // Only pressure moves anybody here.
+    // Only pressure changes a worker's state here.
     policy.background.suspendAfter = nil
     policy.hibernate.after = nil
     var world = World(policy)
@@ -54,7 +54,7 @@ struct OrderTests {
     return world
   }
 
-  /// Keeps the pressure up, whoever dies, until the ladder has nothing left.
+  /// Keeps the pressure up until the ladder has nothing left to terminate.
   private func victims(_ policy: LifecyclePolicy) -> [String] {
     var world = world(policy)
     var all: [String] = []

@@ -5,10 +5,10 @@ import Testing
 private let mail = WorkerID("mail")
 private let maps = WorkerID("maps")
 
-/// What the talks tell of the phones (WWDC 2009, 416; WWDC 2011, 318).
+/// The rules are those of the talks about the phones (WWDC 2009, 416; WWDC 2011, 318).
 @Suite("ios-5, as it is shipped")
 struct IOS5PolicyTests {
-  /// Somebody in front and in the background, who can be warned, and two who sleep.
+  /// A worker in the foreground and one in the background, which can be warned, and two that sleep.
   private func world() throws -> World {
     var world = World(try shipped("ios-5"))
     for (worker, state) in [
@@ -21,7 +21,7 @@ struct IOS5PolicyTests {
     return world
   }
 
-  /// Keeps the memory short until nobody can give any.
+  /// Keeps the memory short until no worker can free any.
   private func exhaust(_ world: inout World) -> [String] {
     var deeds: [String] = []
     for _ in 0..<12 {
@@ -55,7 +55,7 @@ struct IOS5PolicyTests {
     world.read(available: 900, some: 1, full: 0)
     world.send(.stalled(.critical))
     world.read(available: 900, some: 3, full: 2)
-    #expect(world.engine.pressure == .critical, "the averages may not have seen it yet")
+    #expect(world.engine.pressure == .critical, "the averages may not include it yet")
     #expect(world.state(maps) == .terminating)
     world.pass(.seconds(2))
     world.read(available: 900, some: 3, full: 2)
@@ -116,7 +116,8 @@ struct IPhoneOS3PolicyTests {
     world.pass(.milliseconds(500))
     #expect(world.obey(world.read(available: 99)).deeds == ["terminate mail"])
     world.pass(.milliseconds(500))
-    #expect(world.read(available: 60).deeds.isEmpty, "the front one stays at the second level")
+    #expect(
+      world.read(available: 60).deeds.isEmpty, "the foreground worker stays at the second level")
     world.pass(.milliseconds(500))
     #expect(world.read(available: 49).deeds == ["terminate web"])
   }
