@@ -4,7 +4,7 @@ import Testing
 
 @testable import Journal
 
-@Suite("Counts and stories from a journal") struct AccountTests {
+@Suite("Counts and sentences from a journal") struct AccountTests {
   /// An engine that gets events at whole seconds.
   private struct Told {
     var engine: Engine

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Journal
 
-@Suite("What is written down") struct CodecTests {
+@Suite("The journal's records") struct CodecTests {
   private static let worker = WorkerID("a \"name\"\n\u{1}\\ é漢")
 
   private static var profile: WorkerProfile {

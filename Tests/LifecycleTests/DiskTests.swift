@@ -4,7 +4,7 @@ import Testing
 
 private let old = WorkerID("old")
 
-@Suite("The disk's share in hibernation")
+@Suite("Disk limits of hibernation")
 struct DiskTests {
   private func reading(
     free: Int64 = 900, images: Int64 = 0, written: Int64 = 0

@@ -15,7 +15,7 @@ import Policy
 /// other fact has to mark the workers concerned when that fact changes.
 ///
 /// Two kinds of policy meet here. The engine's own gives the rules of the machine (pressure,
-/// ladder, order of termination, how many in front, budget, mode); each worker's profile gives
+/// ladder, order of termination, size of the foreground, budget, mode); each worker's profile gives
 /// the knobs of its life (background, hibernate, watchdog, grace, `foreground.mode`, mode).
 public struct Engine: Codable, Sendable, Equatable {
   /// Machine-wide rules: pressure, ladder, termination order, foreground.

@@ -25,8 +25,8 @@ public struct Explanation: Hashable, Sendable {
   public var fruitless: FruitlessWarnings?
 }
 
-/// The place in a policy file that decides something: `hibernate.max_footprint`. The daemon knows the
-/// files and can name the line.
+/// The place in a policy file that decides something: `hibernate.max_footprint`. A caller that has
+/// the files can find the line.
 public struct PolicyKey: Hashable, Sendable, CustomStringConvertible {
   public var path: String
   public init(_ path: String) { self.path = path }

@@ -52,7 +52,7 @@ extension Engine {
   }
 
   /// Ends the burst when the memory has recovered and settled, or when the ladder has nothing left to
-  /// free. It doesn't wait for `clear_after`: the reason is wanted right after the termination.
+  /// free. It doesn't wait for `clear_after`: the operator reads the reason soon after the termination.
   mutating func closeBurst(nothingLeft: Bool) {
     guard let burst = ladderState.burst else { return }
     let hasRecovered = actingLevel < burst.report.level && hasSettled

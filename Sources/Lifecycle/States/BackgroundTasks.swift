@@ -44,7 +44,7 @@ extension Engine {
     let isOver = { [now] (task: BackgroundTask) in
       task.expiredAt.map { now >= $0 + BackgroundTask.lastWords } ?? false
     }
-    // Not without a reason: a worker that is changed is examined again.
+    // Only if there is one to remove: a worker that is changed is examined again.
     guard worker.run.tasks.contains(where: isOver) else { return }
     workers[index].run.tasks.removeAll(where: isOver)
   }

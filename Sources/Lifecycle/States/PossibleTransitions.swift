@@ -84,7 +84,7 @@ extension Engine {
       let room = most == 1 ? "another worker comes" : "more than \(most) workers come"
       moves.append(
         Move(
-          to: .background, code: "displacement", sentence: "\(room) to the front",
+          to: .background, code: "displacement", sentence: "\(room) to the foreground",
           key: "foreground.max"))
     }
     return moves

@@ -19,8 +19,8 @@ extension Engine {
   /// finish anything.
   private mutating func considerSuspension(_ index: Int) {
     guard workers[index].suspensionObstacle(at: now) == nil else {
-      // The result of the lock check is outdated by then. The check avoids a change without a reason: a
-      // worker that is changed is examined again.
+      // The result of the lock check is outdated by then. It is cleared only if there is one: a worker
+      // that is changed is examined again.
       if workers[index].run.lockWatch != nil { workers[index].run.lockWatch = nil }
       return
     }

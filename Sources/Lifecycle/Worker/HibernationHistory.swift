@@ -11,7 +11,7 @@ struct HibernationHistory: Codable, Sendable, Equatable {
   var lastFailure: String?
   var retryAt: Instant?
   var lastResume: Instant?
-  /// When it was hibernated, until its image is wanted.
+  /// When the worker was hibernated; cleared when its image is needed.
   var at: Instant?
 
   /// The delay after failures: 30 s, doubling, at most an hour.

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Lifecycle
 
-@Suite("The idle time of a worker that is wanted too soon")
+@Suite("The idle time of a worker that is needed too soon")
 struct IdleBackOffTests {
   private static let rules = EarlyWakeRules(
     within: .seconds(20), halvesEvery: .seconds(3600), maxIdle: .seconds(300))
