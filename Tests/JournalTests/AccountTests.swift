@@ -4,8 +4,8 @@ import Testing
 
 @testable import Journal
 
-@Suite("Counts and stories from a journal") struct AccountTests {
-  /// An engine that is told events by the second.
+@Suite("Counts and sentences from a journal") struct AccountTests {
+  /// An engine that gets events at whole seconds.
   private struct Told {
     var engine: Engine
     var ledger = Ledger()
@@ -37,7 +37,7 @@ import Testing
     }
   }
 
-  @Test("A crash is counted, and an end that somebody asked for is none")
+  @Test("A crash is counted, and a requested end isn't counted as a crash")
   func crashes() {
     var told = Told()
     told.launch()
@@ -52,7 +52,7 @@ import Testing
     #expect(told.sentences.contains { $0.contains("ended by SIGSEGV") })
   }
 
-  @Test("A channel that opens is no change of the configuration")
+  @Test("A channel that opens isn't reported as a change of the configuration")
   func channels() {
     var told = Told()
     told.launch()
@@ -63,7 +63,7 @@ import Testing
     #expect(told.sentences == before)
   }
 
-  @Test("A hibernation and its resume are told with what they cost, and counted once")
+  @Test("A hibernation and its resume are reported with their costs, and counted once")
   func hibernation() {
     var policy = LifecyclePolicy()
     policy.background.suspendAfter = .seconds(1)
@@ -96,7 +96,7 @@ import Testing
     #expect(tally.seconds(in: .hibernated) == (.zero + .seconds(17) - since) / .seconds(1))
   }
 
-  @Test("A day's counts survive the disk, and a damaged day says so")
+  @Test("A day's counts survive the disk, and a damaged day is refused")
   func days() throws {
     var told = Told()
     told.launch()

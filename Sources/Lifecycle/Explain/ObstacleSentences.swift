@@ -1,6 +1,6 @@
 import Policy
 
-// Obstacles with the key that decides, and when time alone takes them away.
+// Obstacles with the key that decides, and the time after which they disappear by themselves.
 
 extension SuspensionObstacle {
   var told: Obstacle {
@@ -58,7 +58,7 @@ extension HibernationObstacle {
 }
 
 extension Cause {
-  /// The key that decided, where one did.
+  /// The key that decided, if one did.
   var key: String? {
     switch self {
     case .displaced: "foreground.max"
