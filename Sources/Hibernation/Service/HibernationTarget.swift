@@ -159,7 +159,7 @@ public struct HibernationTarget: Sendable {
       // Without the correction its calls wait too long, but they return.
       let identity = session.identity, let memory = try? memory(of: identity)
     else { return }
-    // The same.
+    // Without the correction its calls wait too long, but they return.
     try? session.correctTimeouts(waits, memory: memory)
   }
 

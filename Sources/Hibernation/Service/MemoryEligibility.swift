@@ -85,7 +85,7 @@ enum Eligibility {
 
   private static func checkDescriptors(_ process: ProcessStat) throws(HibernationError) {
     let directory = "/proc/\(process.pid)/fd"
-    // The same.
+    // A process that has ended has no descriptors.
     guard let names = try? listDirectory(directory) else { return }
     var ours: [FaultJournal.Header]?
     for name in names {

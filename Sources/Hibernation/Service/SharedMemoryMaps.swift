@@ -54,7 +54,7 @@ enum SharedMemoryMaps {
   private static let limit: UInt64 = 64 << 20
 
   private static func haveDifferentContents(_ one: Int32, _ other: Int32) -> Bool {
-    // The same.
+    // A process that has ended shares nothing.
     guard let mappings = try? MemoryMapping.all(of: one), let mine = try? ProcessMemory(pid: one),
       let theirs = try? ProcessMemory(pid: other)
     else { return false }
@@ -67,7 +67,7 @@ enum SharedMemoryMaps {
         // Memory that can't be read isn't compared.
         guard compared < limit, let first = try? mine.readBytes(at: start, count: count),
           let second = try? theirs.readBytes(at: start, count: count),
-          // The same.
+          // Memory that can't be read isn't compared.
           let again = try? mine.readBytes(at: start, count: count)
         else { break }
         if first == again, first != second { return true }

@@ -18,7 +18,7 @@ extension Hibernator {
       let tree = try? target.discover(), !tree.isEmpty
     else { return false }
     for process in tree.processes {
-      // The same.
+      // A thread that can't be examined isn't known to be at rest.
       guard let status = try? ProcessStatus.read(process.pid), status.tracer == 0 else {
         return false
       }

@@ -29,7 +29,7 @@ extension WorkerCgroup {
     // A kernel without pressure stall information (CONFIG_PSI) has no such files.
     account.memoryStall = try? PressureStall.read("\(path)/memory.pressure")
     account.cpuStall = try? PressureStall.read("\(path)/cpu.pressure")
-    // The same.
+    // As above.
     account.inputOutputStall = try? PressureStall.read("\(path)/io.pressure")
     return account
   }
