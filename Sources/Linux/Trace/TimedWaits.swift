@@ -21,7 +21,7 @@ public final class TimedWaits: Sendable {
     var isExact = false
     var whole: Duration?
     var end: WaitingCall.Limit?
-    /// The program has given an absolute end, not a duration.
+    /// True if the program has given an absolute end, not a duration.
     var isAbsolute = false
   }
 
@@ -316,7 +316,8 @@ struct WaitReader {
   private let pidfd: Descriptor?
 
   init(pid: Int32) {
-    memory = try? Descriptor.open("/proc/\(pid)/mem")  // nil: the process has ended, or may not be read.
+    // nil: the process has ended, or may not be read.
+    memory = try? Descriptor.open("/proc/\(pid)/mem")
     pidfd = try? Descriptor.pidfd(of: pid)
   }
 

@@ -238,8 +238,8 @@ public final class TraceSession {
 
   /// Puts registers and mask (back) into a stopped thread.
   public func restore(_ thread: TracedThread) throws(TraceError) {
-    // The mask first: with foreign registers a recovery knows the thread by its address, but it
-    // couldn't tell its own registers with a foreign mask from those of a thread that has run.
+    // The mask first: with foreign registers a recovery knows the thread by its address, but it couldn't
+    // distinguish its own registers with a foreign mask from those of a thread that has run.
     try setSignalMask(thread.tid, thread.signalMask)
     try writeRegisters(thread.tid, thread.registers)
   }
