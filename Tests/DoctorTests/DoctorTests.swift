@@ -8,7 +8,9 @@ import Testing
 /// Doctor's report about the machine that runs the tests. The machine's mechanisms aren't tested, only that
 /// the report is consistent.
 @Suite(.serialized) struct DoctorTests {
-  @Test func `Doctor tries a whole hibernation, with the numbers of a worker of 1 MB`() throws {
+  @Test func `Doctor tries a whole hibernation of at least 1 MB, and reports its sizes and times`()
+    throws
+  {
     try withDirectory { directory in
       let report = Doctor.examine(
         stateDirectory: "\(directory)/state", socket: "\(directory)/control.sock")
@@ -50,7 +52,7 @@ import Testing
     }
   }
 
-  @Test func `Doctor blocks interrupting signals during its checks, and unblocks them afterwards`()
+  @Test func `Doctor leaves the mask of interrupting signals as it was before its checks`()
     throws
   {
     try withDirectory { directory in
@@ -86,7 +88,7 @@ import Testing
     }
   }
 
-  /// Only shells with this test's marker: other tests have shells of their own.
+  /// Only children that run doctor's scripts: other tests have shells of their own.
   private func shellsOfOurs() throws -> [Int32] {
     let scripts = [ProbeChild.echo, HibernationTrial.script]
     return try listNumbers("/proc").filter { pid in

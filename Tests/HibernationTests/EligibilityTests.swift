@@ -124,7 +124,9 @@ struct EligibilityTests {
     #expect(try victim.ask("check") == "fine")
   }
 
-  @Test("Without kcmp, the mappings show which processes share their memory")
+  @Test(
+    "Without kcmp, processes with separate memory are accepted, and those that may share it are refused"
+  )
   func withoutKcmp() throws {
     let tree = try Victim([try Fixture.compile("forktree"), "4", "3", "9"])
     _ = try tree.line()

@@ -60,7 +60,7 @@ struct CgroupTests {
     try group.remove(until: Deadline(in: .seconds(5)))
   }
 
-  @Test func `Without cgroup-kill, all processes in a group are killed, and no others`() throws {
+  @Test func `Without cgroup.kill, all processes in a group are killed, and no others`() throws {
     try TestCgroups.with("each") { group in
       let inside = try (0..<3).map { _ in try TestChild("sleep", "1000", cgroup: group) }
       let outside = try TestChild("sleep", "1000")

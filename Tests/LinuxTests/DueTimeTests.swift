@@ -43,7 +43,7 @@ import Testing
 
   #if arch(x86_64)
     @Test(
-      "Time-outs are read in milliseconds, as relative and absolute times, and as calls without an end"
+      "Relative, absolute and missing time-outs of calls are read from their arguments"
     )
     func timeouts() {
       func due(

@@ -10,7 +10,7 @@ import Testing
     Descriptor(owning: Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0))
   }
 
-  @Test("A process doesn't wait if another process accepts an unaccepted connection first")
+  @Test("Accepting doesn't wait if another process has taken the connection first")
   func takenByAnother() throws {
     let listener = Self.socket()
     #expect(withLoopback(0) { bind(listener.raw, $0, $1) } == 0)

@@ -163,7 +163,7 @@ import Testing
   }
 
   @Test(
-    "An object at the partial file's path that can't be removed stays, and the old content stays")
+    "A directory at the partial file's path stays, and so does the file's old content")
   func blocked() throws {
     #expect(mkdir(partial, 0o700) == 0)
     #expect(throws: SystemCallError.self) {

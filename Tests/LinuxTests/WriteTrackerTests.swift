@@ -54,7 +54,7 @@ struct WriteTrackerTests {
     #expect(try unwritten() == Array(0..<Self.pages))
   }
 
-  @Test("Writes by any process or call are recorded, and reads aren't")
+  @Test("Writes by any kind of call are recorded, and reads aren't")
   func writes() throws {
     defer { munmap(area, 64 * Self.size) }
     #expect(try unwritten() == nil, "it isn't tracked yet")

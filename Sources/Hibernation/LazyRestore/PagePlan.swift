@@ -137,7 +137,7 @@ struct PagePlan: Sendable {
   /// A free place for the scratch area: below a mapping that has a wide gap under it, but not below the
   /// stack, which grows, or below the vsyscall page, which is beyond the addresses that can be mapped. In a
   /// program without libraries the widest gap is below the kernel's own [vvar]. No thread runs while the area
-  /// is mapped, so no other mapping can come into its way.
+  /// is mapped, so no other mapping is affected.
   static func scratchAddress(in mappings: [MemoryMapping]) -> UInt64? {
     let clearance: UInt64 = 512 * 1024
     for (lower, upper) in zip(mappings, mappings.dropFirst()).reversed() {

@@ -88,7 +88,7 @@ final class Pager {
     try tearDown()
   }
 
-  /// Starts to freeze the worker, until all pages are in place.
+  /// Records the beginning of a halt: the worker is being frozen until all pages are in place.
   func beginHalt() {
     let now = cgroup.cpuMicroseconds() ?? workAtStart
     halt = Halt(

@@ -69,7 +69,7 @@ extension Pager {
     beginHalt()
   }
 
-  /// Reads all messages and fills all pages.
+  /// Drains processes until no message is in flight. All pages are filled then.
   func drainEvents() throws {
     for process in processes where !process.isGone {
       while process.userfault.hasEventInFlight { try drain(process) }

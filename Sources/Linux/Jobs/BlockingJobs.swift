@@ -90,7 +90,7 @@ public final class LateResult<Value: Sendable>: Sendable {
 
   public init() {}
 
-  /// Stores the result. Returns false if no receiver waits for it.
+  /// Stores the result if a receiver still waits for it; otherwise returns false.
   public func set(_ value: Value) -> Bool {
     state.withLock { state in
       if !state.isAbandoned { state.value = value }

@@ -98,7 +98,9 @@ struct OverlayTests {
     }
   }
 
-  @Test("After an exec, the first image of the new program is complete", arguments: Way.available)
+  @Test(
+    "A program that executes itself again keeps its memory over overlays, and is tracked again",
+    arguments: Way.available)
   func exec(way: Way) throws {
     let service = way.service
     let victim = try Victim([try Fixture.compile("layers"), "512"], rest: .frozen)
@@ -164,7 +166,7 @@ struct OverlayTests {
     #expect(try victim.ask("verify") == "same")
   }
 
-  @Test("Without overlays, no base stays on disk and no writes are tracked")
+  @Test("A hibernation without overlays removes the base and stops tracking writes")
   func switchedOff() throws {
     let service = HibernationService()
     let victim = try Victim([try Fixture.compile("layers"), "256"], rest: .frozen)

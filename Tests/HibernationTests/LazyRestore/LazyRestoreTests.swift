@@ -172,7 +172,7 @@ struct LazyRestoreTests {
     #expect(abs(after - before) <= 1 << 20)
   }
 
-  @Test("The first restore is eager, unless it has to learn the working set")
+  @Test("The first restore is eager if the worker isn't resumed to learn its working set")
   func nothingKnown() throws {
     let victim = try Victim([try Fixture.compile("churn"), "2", "2", "64"], rest: .frozen)
     #expect(try victim.line().hasPrefix("ready"))
