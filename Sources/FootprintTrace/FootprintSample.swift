@@ -1,6 +1,6 @@
 import JSONLines
 
-/// What a worker holds at a moment, by kind; bytes.
+/// The memory of a worker at a moment, by kind, in bytes.
 public struct FootprintSample: Hashable, Sendable {
   /// Seconds since the recording began.
   public var at: Double

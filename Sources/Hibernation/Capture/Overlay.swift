@@ -6,7 +6,7 @@ import Synchronization
 struct Overlay: Sendable {
   let base: ImageReader
   let reference: BaseReference
-  /// What has changed.
+  /// The changed pages.
   let chunks: [PagePlan.PlannedChunk]
   /// Bytes that were compared because it wasn't known whether they had been written to.
   let compared: UInt64

@@ -164,11 +164,11 @@ extension ImageReader {
     for part in reference.parts {
       guard Int(part.process) < processes.count, Int(part.chunk) < base.chunks.count,
         !part.ranges.isEmpty
-      else { throw .damaged(path: path, part: "it takes what its base doesn't have") }
+      else { throw .damaged(path: path, part: "it refers to pages that its base doesn't have") }
       let chunk = base.chunks[Int(part.chunk)]
       guard processes[Int(part.process)].identity == base.processes[Int(chunk.process)].identity,
         chunk.offsets(of: part.ranges) != nil
-      else { throw .damaged(path: path, part: "it takes what its base doesn't have") }
+      else { throw .damaged(path: path, part: "it refers to pages that its base doesn't have") }
     }
   }
 }

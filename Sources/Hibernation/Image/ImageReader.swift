@@ -10,7 +10,7 @@ public struct ImageReader: Sendable {
   public let progress: ImageProgress
   public let processes: [ImageProcess]
   let chunks: [ImageChunk]
-  /// Empty where the image wasn't made for lazy restores.
+  /// Empty if the image wasn't made for lazy restores.
   let mappings: [ImageMapping]
   let file: Descriptor
   /// `nil`: the image can't be a base.

@@ -50,7 +50,7 @@ final class KeptMemories: Sendable {
     if !hasKeeper {
       return HibernationError(
         .checking,
-        "the process isn't there that would hand its memory to a later daemon "
+        "the descriptor keeper isn't running, and without it no later daemon could restore the worker "
           + "(kernel.yama.ptrace_scope)")
     }
     return nil

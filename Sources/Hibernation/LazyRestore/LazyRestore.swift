@@ -206,7 +206,7 @@ extension Hibernator {
       try? writeControl("\(cgroup.path)/cgroup.freeze", "1")
       let reason = HibernationError.from(error, in: .filling)
       if target.hasSurvivors() {
-        try? cgroup.kill()  // What survives this is reported as unverifiable.
+        try? cgroup.kill()  // A process that survives this is reported as unverifiable.
         outcome.failure = HibernationError(.filling, reason.reason, aftermath: .unverifiable)
       } else {
         discardFile(image.path)

@@ -219,7 +219,7 @@ public final class HibernationService: Sendable {
     }
   }
 
-  /// Performs the operation and waits for it. Only where workers aren't separated.
+  /// Performs the operation and waits for it. Only if workers aren't separated.
   public func wait<Value: Sendable>(
     _ operation: @escaping @Sendable (Hibernator) throws(HibernationError) -> Value
   ) throws(HibernationError) -> Value {

@@ -298,7 +298,7 @@ struct Operation {
     }
   }
 
-  /// The worker rests: frozen and untraced in a cgroup of ours, else stopped, traced and parked.
+  /// The worker rests: frozen and untraced in a cgroup made by Dormouse, else stopped, traced and parked.
   mutating func rest() throws(HibernationError) -> HibernationSummary {
     if let cgroup = freezer {
       try attempt(.resting) {

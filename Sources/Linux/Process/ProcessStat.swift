@@ -87,7 +87,7 @@ public struct ProcessStat: Hashable, Sendable {
     name = String(decoding: bytes[(open + 1)..<close], as: UTF8.self)
     state = State(letter: letter)
     self.parent = parent
-    // A process without a terminal session or outside our pid namespace shows 0 or −1.
+    // A process without a terminal session or outside this pid namespace shows 0 or −1.
     processGroup = field(5) ?? 0
     session = field(6) ?? 0
     terminal = field(7) ?? 0

@@ -21,7 +21,7 @@ public enum TraceError: Error, Sendable, CustomStringConvertible {
     case .unresponsive(let thread, let doing): "thread \(thread) did not stop in time (\(doing))"
     case .busy(let pid): "process \(pid) is busy: none of its threads waits in a system call"
     case .held(let thread):
-      "thread \(thread) still stands in a trace stop of an earlier hibernation; it is being released"
+      "thread \(thread) is still in a trace stop of an earlier hibernation; it is being released"
     case .call(let error): error.description
     case .injected(let call, let pid, let code):
       "\(call) inside process \(pid): \(String(cString: strerror(code)))"
