@@ -55,7 +55,7 @@ extension ProcessTree {
           let sent = try rethrowing { () throws(SystemCallError) in
             try signal(stat.identity, SIGSTOP)
           }
-          // A process that has ended doesn't appear again. It is recorded anyway, so that the loop ends.
+          // A process that has ended doesn't appear again, so only a process that got the signal is recorded.
           if sent { stopped.insert(stat.identity) }
         }
         if let held = try firstBlocked(
