@@ -38,9 +38,7 @@ import Testing
     return (ends[0], ends[1])
   }
 
-  @Test
-  func
-    `A new process's descriptors get their numbers, even exchanged ones, and no other stays open`()
+  @Test func `A new process has exactly the placed descriptors, even with exchanged numbers`()
     throws
   {
     let paths = ["/proc/self/status", "/proc/self/stat", "/proc/self/maps"]
