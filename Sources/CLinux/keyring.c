@@ -32,7 +32,7 @@ static void let_go(long key) { control(KEYCTL_UNLINK, key, KEY_SPEC_THREAD_KEYRI
 int64_t clinux_key_read(const char *description, void *buffer, int64_t capacity) {
   long key = take(description);
   if (key < 0) return key;
-  // Tells the whole length, also where it doesn't fit.
+  // Returns the whole length even if the buffer is smaller.
   long length = control(KEYCTL_READ, key, (long)buffer, (long)capacity, 0);
   let_go(key);
   return length > capacity ? -EMSGSIZE : length;

@@ -139,7 +139,7 @@ static void place(const struct clinux_terms *terms, int *report) {
       fail(*report, CLINUX_SPAWN_DESCRIPTORS);
 }
 
-// By system calls: glibc's wrappers tell all threads, and in the child there is only one.
+// Direct system calls: glibc's wrappers signal all threads, and the child has only one.
 static int take_identity(const struct clinux_terms *terms) {
   if (syscall(SYS_setgroups, (long)terms->group_count, terms->groups) < 0) return -1;
   if (syscall(SYS_setresgid, terms->group, terms->group, terms->group) < 0) return -1;
@@ -193,7 +193,7 @@ static void child(const struct clinux_spawn *what, const struct clinux_birth *bi
     fail(report, CLINUX_SPAWN_OOM_SCORE);
   }
 
-  // Before anything else can happen to it, somebody else knows of it.
+  // Announces the child's pid before anything else can happen to the child.
   if (what->announcement >= 0) {
     int32_t own = (int32_t)getpid();
     ssize_t ignored = write(what->announcement, &own, sizeof own);
@@ -207,7 +207,7 @@ static void child(const struct clinux_spawn *what, const struct clinux_birth *bi
   int error = above_standard(what->error);
   if (dup2(input, 0) < 0 || dup2(output, 1) < 0 || dup2(error, 2) < 0)
     fail(report, CLINUX_SPAWN_DESCRIPTORS);
-  // Every other descriptor goes at exec, whoever opened it and however.
+  // Every other descriptor is closed at exec, with whatever flags it was opened.
   if (syscall(SYS_close_range, 3, ~0U, 4 /* CLOSE_RANGE_CLOEXEC */) < 0)
     for (int fd = 3; fd < 1024; fd++) fcntl(fd, F_SETFD, FD_CLOEXEC);
   for (int index = 0; index < what->kept_count; index++) fcntl(what->kept[index], F_SETFD, 0);
@@ -218,7 +218,7 @@ static void child(const struct clinux_spawn *what, const struct clinux_birth *bi
   clinux_restore_core_files();
   if (what->terms) meet(what->terms, birth, report);
 
-  // As whom it will run: a directory that it may not enter would be of no use to it.
+  // After the change of user: the program's user must be able to enter the directory.
   begin(birth, CLINUX_SPAWN_DIRECTORY);
   if (chdir(what->directory) < 0) fail(report, CLINUX_SPAWN_DIRECTORY);
 

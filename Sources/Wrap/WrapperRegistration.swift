@@ -46,7 +46,7 @@ final class WrapperRegistration {
   /// A running worker's footprint is reported after this many looks if its state doesn't change. The kernel has
   /// to work for each measurement.
   static let looksPerReport = 6
-  /// A program grows after its start: so many first measurements are made once a second.
+  /// A program grows after its start: this number of measurements are made once a second.
   static let firstLooks = 20
 
   /// - Parameter path: the daemon's socket.

@@ -1,6 +1,6 @@
 /// Why a text is no YAML document, or is refused as one.
 public enum YAMLError: Error, Hashable, Sendable {
-  /// A character that YAML doesn't allow, so many bytes after the start of the text.
+  /// A character that YAML doesn't allow, and its offset in bytes from the start of the text.
   case character(problem: String, byteOffset: Int)
   case syntax(Syntax)
   /// A collection inside more than `limit` others.

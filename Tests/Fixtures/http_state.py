@@ -9,8 +9,8 @@ POST /put?k=v   keeps a pair; GET /get?k answers it
 GET  /grow?mb=N allocates N MB; GET /drop gives them back
 GET  /sheds     how often the cache was shed
 
-SIGUSR1 sheds the cache. READY=1 goes to NOTIFY_SOCKET where that is set; where
-MEMORY_PRESSURE_WATCH is, it is watched by systemd's protocol and each event sheds."""
+SIGUSR1 sheds the cache. READY=1 is sent to NOTIFY_SOCKET if that is set. If
+MEMORY_PRESSURE_WATCH is set, it is watched by systemd's protocol, and each event sheds."""
 import argparse
 import base64
 import ctypes

@@ -23,7 +23,7 @@
 
 static void protocol(struct frame *top, size_t megabytes);
 
-// Goes FRAMES deep, filling each frame, and runs the thread's life at the bottom.
+// Recurses to a depth of FRAMES, fills each frame, and runs the thread's work at the bottom.
 __attribute__((noinline)) static void dive(
     struct victim *v, struct frame *up, int depth, uint64_t seed, size_t megabytes) {
   struct frame here = {.up = up};

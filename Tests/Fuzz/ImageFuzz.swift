@@ -50,7 +50,7 @@ private func tryToRead(_ file: [UInt8]) {
   } catch { precondition(!error.description.isEmpty) }
 }
 
-/// What everybody who uses an image relies on.
+/// Checks the properties that all users of an image rely on.
 private func check(_ image: ImageReader) {
   for chunk in image.chunks {
     precondition(image.processes.indices.contains(Int(chunk.process)))

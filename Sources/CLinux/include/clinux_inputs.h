@@ -13,8 +13,8 @@ struct clinux_socket {
   uint32_t milliseconds_since_sent;
   uint32_t milliseconds_since_acknowledged;  // by the other end
   uint64_t bytes_received, bytes_sent;
-  int64_t unread;            // bytes, or connections that wait to be accepted; -1: can't be told
-  pid_t peer;                // Unix sockets: who made the other end (SO_PEERCRED), else 0
+  int64_t unread;            // bytes, or connections that wait to be accepted; -1: unknown
+  pid_t peer;                // Unix sockets: the process that made the other end (SO_PEERCRED), else 0
 };
 int clinux_socket_facts(int fd, struct clinux_socket *facts);
 // Bytes that can be read from a pipe.

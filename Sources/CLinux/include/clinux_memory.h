@@ -38,7 +38,7 @@ int64_t clinux_syscall_number(int which);
 // Calls process_madvise(PIDFD_SELF, ranges, 1, MADV_DONTNEED) on a page of our own: 1 where the
 // kernel does it, else -errno.
 int clinux_try_process_madvise_self(void);
-// 1: both processes run in one address space (kcmp(2)); 0: they don't; -errno: can't be told.
+// 1: both processes run in one address space (kcmp(2)); 0: they don't; -errno: the kernel can't compare them.
 int clinux_share_memory(pid_t one, pid_t other);
 // Gives freed memory of our own back to the kernel (malloc_trim(3); elsewhere nothing).
 void clinux_trim_own_memory(void);

@@ -100,9 +100,9 @@ int clinux_act_as(uid_t user, gid_t group, const gid_t *groups, int group_count)
 
 // fork(2), which Swift doesn't import. Only while there is one thread.
 pid_t clinux_fork(void);
-// Signals that are ignored: N in bit N-1. As we were started, if nobody has changed it.
+// Signals that are ignored: N in bit N-1. Unless this process has changed them, these are inherited.
 uint64_t clinux_ignored_signals(void);
-// Ends the process by the signal, without a core file: whoever waits for it sees what ended the
-// program that it stood in for. Returns only if that can't be.
+// Ends this process by the signal, without a core file, so that its parent sees the signal that ended the
+// wrapped program. Returns only if that is impossible.
 void clinux_end_by_signal(int signal);
 #endif

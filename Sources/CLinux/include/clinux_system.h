@@ -28,7 +28,7 @@ int clinux_unlock_memory(void);
 void clinux_keep_heap_small(void);
 // SO_PEERCRED.
 int clinux_peer_credentials(int fd, pid_t *pid, uid_t *uid, gid_t *gid);
-// Lets a datagram socket tell who sent (SO_PASSCRED); see clinux_receive.
+// Makes a datagram socket report the sender's credentials (SO_PASSCRED); see clinux_receive.
 int clinux_pass_credentials(int fd);
 // Starts writing a file's dirty pages to disk, without waiting (sync_file_range(2)). Length 0: to the end.
 int clinux_start_writeback(int fd, int64_t offset, int64_t length);

@@ -4,9 +4,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Starts a thread that can't be joined, with all signals blocked. Its stack's memory goes when it has ended (that of
-// the last one with the next start or end of a thread): glibc would keep up to 40 MB of mappings of ended threads, each
-// with 16 KB that were used.
+// Starts a thread that can't be joined, with all signals blocked. Its stack's memory is freed when it has ended
+// (that of the last one with the next start or end of a thread). glibc would keep up to 40 MB of mappings of ended
+// threads, each with 16 KB that were used.
 int clinux_start_thread(void (*body)(void *), void *argument, size_t stack_size);
 // Gives back what lies unused below the calling thread's part of its stack: how deep it was earlier doesn't matter.
 void clinux_release_unused_stack(void);

@@ -5,7 +5,7 @@
 #include "clinux_memory.h"
 
 // Which pages a process has written: userfaultfd's asynchronous write protection (Linux 6.7). The
-// kernel takes a protected page's mark away when it is written, by itself; nobody waits, no message is
+// kernel itself removes a protected page's mark when the page is written. No thread waits, no message is
 // sent, and any kind of private mapping can be registered. Spelled out here because Debian 12's
 // headers are older.
 
@@ -19,8 +19,8 @@ enum { CLINUX_UFFD_USER_MODE_ONLY = 1 };
 int clinux_track_open(void);
 // Asks for asynchronous write protection, once for each descriptor; -EINVAL where there is none.
 int clinux_track_negotiate(int fd);
-// Writes to the range can be watched from now on. -EBUSY: it is somebody else's; -ESRCH: the process
-// has no such memory any more (it has ended, or called exec).
+// Writes to the range can be watched from now on. -EBUSY: another userfaultfd has it; -ESRCH: the process
+// doesn't have that memory any more (it has ended, or called exec).
 int clinux_track_register(int fd, uint64_t start, uint64_t length);
 // Present private pages of the range, with CLINUX_PAGE_IS_WRITTEN where they aren't protected. -EPERM
 // where a mapping of the range isn't registered. With `protect`, those that are found are protected.

@@ -67,7 +67,7 @@ private struct ValueDecoder: Decoder {
 private struct KeyedMembers<Key: CodingKey>: KeyedDecodingContainerProtocol {
   private let decoder: ValueDecoder
   private let members: [JSON.Member]
-  /// Where there are so many members that looking at each would take long.
+  /// The members' places by name, only for objects with many members, where a linear search would be slow.
   private let places: [String: Int]?
 
   init(decoder: ValueDecoder, members: [JSON.Member]) {
