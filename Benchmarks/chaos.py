@@ -25,7 +25,7 @@ from talk import Redis, Web  # noqa: E402
 
 FIXTURES = os.path.join(ROOT, "Tests", "Fixtures")
 PATIENCE = 60
-# Sources/Hibernation/Service/FaultPoint.swift: where a daemon can be told to die by itself.
+# Sources/Hibernation/Service/FaultPoint.swift: the points at which a daemon can be made to end itself.
 POINTS = [
     "stopped", "seized", "scanned", "captured", "committed", "scratch-mapped", "evicting", "evicted",
     "restored", "frozen", "detached", "rested", "writing-back", "written-back", "unlinked",
@@ -132,7 +132,7 @@ class Store:
 
 
 class Notes:
-    """python or node over HTTP; /digest goes over every object."""
+    """python or node over HTTP; /digest reads every object."""
 
     def __init__(self, directory, *command):
         self.port = free_port()
@@ -306,7 +306,7 @@ class Keeper:
 class Worker:
     def __init__(self, name, make, directory):
         self.name = name
-        places = [os.path.join(directory, f"{name}-{who}") for who in ("worker", "twin")]
+        places = [os.path.join(directory, f"{name}-{role}") for role in ("worker", "twin")]
         for place in places:
             os.mkdir(place)
         self.program, self.reference = (make(place) for place in places)
@@ -357,7 +357,7 @@ class Worker:
                 keeper.daemon.ask(verb, self.name)
                 self.hibernated += verb == "hibernate"
                 return
-            except (OSError, ValueError):  # the daemon is gone, before or in the middle
+            except (OSError, ValueError):  # the daemon has ended, before the request or during it
                 self.interrupted += verb == "hibernate"
                 if not insist:
                     return
@@ -377,7 +377,7 @@ class Worker:
                 if file.read().rpartition(")")[2].split()[0] in "ZX":
                     raise Lost(f"process {self.pid} has ended")
         except FileNotFoundError:
-            raise Lost(f"process {self.pid} is gone") from None
+            raise Lost(f"process {self.pid} was removed") from None
 
     def run(self, keeper, seed, goes_on):
         chance = random.Random(seed)

@@ -46,7 +46,7 @@ class Subject:
 def one_round(daemon, subject, name, way, requests, counts):
     for _ in range(requests):
         subject.request(way)
-    # Within 10 ms of a request the daemon can't tell whether it was answered, and wakes the worker.
+    # Within 10 ms of a request the daemon can't know whether it was answered, and wakes the worker.
     time.sleep(0.03)
     daemon.ask("suspend", name)
     subject.anonymous = memory(daemon.worker(name)["pid"])[0]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Many workers are slept, hibernated, restarted, and woken by whoever connects, under load. Is a
+"""Many workers are suspended, hibernated, restarted, and woken by connections, under load. Is a
 request lost, a byte changed, a descriptor, process or zombie left, the daemon over its budget? Ends
 with 1 if so. See README.md here."""
 import argparse
@@ -106,7 +106,7 @@ class Soak:
             time.sleep(chance.expovariate(self.options.rate / self.options.clients))
 
     def people(self, chance):
-        """Somebody with a command line: sleeps workers at random, and restarts one now and then."""
+        """Acts as an operator: suspends or hibernates workers at random, and sometimes restarts one."""
         while time.monotonic() < self.end:
             worker = chance.choice(self.workers)
             verb = chance.choices(["suspend", "hibernate", "restart", "ps"], [4, 10, 1, 2])[0]
@@ -166,7 +166,7 @@ def processor_seconds(pid):
 
 
 def processes_of(program):
-    """pid and state of whoever runs the program, and of the zombies that have."""
+    """pid and state of the processes that run the program, and of its zombies."""
     found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -208,8 +208,8 @@ def descriptors(pid):
 
 
 def leaked(pid, before, workers, patience=20):
-    """Kinds of descriptors of which there are more than before, and more than three for each worker: so
-    many epolls a sleeper has, and other things come with its first sleep. A leak goes on."""
+    """Kinds of descriptors of which there are more than before, and more than three for each worker: a
+    sleeper has up to three epolls, and other descriptors come with its first sleep. A leak continues to grow."""
     end = time.monotonic() + patience
     while True:
         after = descriptors(pid)

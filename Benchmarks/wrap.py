@@ -114,7 +114,7 @@ class Host:
             time.sleep(0.02)
 
     def settle(self, line, column):
-        """Asks until the answers no longer change: the server goes on learning for a while."""
+        """Asks until the answers no longer change: the server continues to learn for a while."""
         same, last = 0, None
         while same < 3:
             labels, _ = self.complete(line, column)
@@ -340,7 +340,7 @@ def main():
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--rounds", type=int, default=10)
     options.add_argument("--cold", type=int, default=5, help="cold starts to compare with")
-    options.add_argument("--wrappers", type=int, default=30, help="so many at a time; 0: none")
+    options.add_argument("--wrappers", type=int, default=30, help="the number of wrappers at a time; 0: none")
     options.add_argument("--idle", default="1s", help="--idle-after")
     options.add_argument("--servers", nargs="+", default=["clangd", "sourcekit-lsp", "pylsp"])
     options = options.parse_args()
