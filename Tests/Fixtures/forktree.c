@@ -5,7 +5,7 @@
 //
 // On stdin, a line each:
 //   sum    sum HEX64         over the parent's memory and each child's, which it asks by a pipe
-//   touch  touched           every process rewrites a part of what it has
+//   touch  touched           every process rewrites a part of its memory
 //   pids   pids PARENT CHILD…
 //   quit   bye               end of input does the same; children end with their parent
 // The same arguments and commands give the same sums.

@@ -33,7 +33,7 @@ try:
         for device in ready:
             answer(device)
 finally:
-    # What waits fails with ENOTCONN from now on.
+    # From now on, waiting requests fail with ENOTCONN.
     for device, directory in devices.items():
         os.close(device)
         libc.umount2(directory.encode(), DETACH)
