@@ -48,7 +48,7 @@ def blob(directory, wanted, path, what):
 
 
 def redis(directory, wanted):
-    """With its data in a file, so that a relaunch brings it back too."""
+    """With its data in a file, so that a relaunch loads it."""
     for size in wanted:
         place = os.path.join(directory, f"redis-{size}")
         os.mkdir(place)

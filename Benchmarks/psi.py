@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How soon after the kernel's word does the ladder act? See README.md here."""
+"""How soon after the kernel's event does the ladder act? See README.md here."""
 import argparse
 import os
 import random
@@ -44,7 +44,7 @@ def group():
 
 
 def thrash(path):
-    """Two of them, in the group from their first instruction on."""
+    """Two processes, which are in the group from their first instruction on."""
     def enter():
         with open(f"{GROUP}/cgroup.procs", "w") as file:
             file.write("0")
@@ -121,7 +121,7 @@ def main():
             file.write(os.urandom(256 << 20))
             file.flush()
             os.fsync(file.fileno())
-            # What is in the page cache already belongs to us and not to the group.
+            # Pages that are in the page cache already are charged to this process and not to the group.
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
         found = []
         for number in range(options.rounds):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How fast is a worker back? See README.md here."""
+"""How fast does a worker resume? See README.md here."""
 import argparse
 import os
 import signal

@@ -14,6 +14,6 @@
 int64_t clinux_key_read(const char *description, void *buffer, int64_t capacity);
 // Makes a key that only its owner can find and read; one of that description is replaced.
 int clinux_key_add(const char *description, const void *payload, int64_t length);
-// Takes it away.
+// Removes the key.
 int clinux_key_remove(const char *description);
 #endif
