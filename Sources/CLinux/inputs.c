@@ -91,7 +91,7 @@ int clinux_is_terminal(int fd) { return isatty(fd); }
 int clinux_open_cached(const char *start, const char *path) {
   int directory = open(start, O_PATH | O_CLOEXEC);
   if (directory < 0) return -errno;
-  // Zeroed as a whole: openat2(2) refuses what it doesn't know in any field.
+  // Zeroed as a whole: openat2(2) refuses unknown values in every field.
   struct open_how how;
   memset(&how, 0, sizeof how);
   how.flags = O_PATH | O_CLOEXEC;

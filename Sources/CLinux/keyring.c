@@ -39,8 +39,8 @@ int64_t clinux_key_read(const char *description, void *buffer, int64_t capacity)
 }
 
 int clinux_key_add(const char *description, const void *payload, int64_t length) {
-  // Not to the user keyring at once: there it would be readable by its permissions, and by default
-  // they are wider.
+  // The key isn't added to the user keyring at once: there its default permissions would let more
+  // processes read it.
   long key = syscall(SYS_add_key, "user", description, payload, (size_t)length,
                      KEY_SPEC_THREAD_KEYRING);
   if (key < 0) return -errno;

@@ -16,7 +16,7 @@
 
 #include "clinux_more.h"
 
-// Its delivery interrupts a system call, and that is all that it is for.
+// The handler does nothing: the signal's delivery interrupts a system call.
 static void interrupt(int number) { (void)number; }
 
 int clinux_accept(int listener) {
