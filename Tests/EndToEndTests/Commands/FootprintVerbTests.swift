@@ -58,7 +58,7 @@ import Testing
 
   // MARK: the stair-step
 
-  @Test("A warning over the worker protocol brings the footprint back, and the recording shows it")
+  @Test("A protocol warning brings the footprint back, and the recording shows it")
   func warned() throws {
     let feeder = try Feeder()
     let daemon = try TestDaemon(
@@ -108,7 +108,7 @@ import Testing
       said.contains("memory warning sent") && said.contains("worker.footprint: "), "\(said)")
   }
 
-  /// The C library keeps what several threads have freed in each thread's heap; a warning must free that as well.
+  /// The C library keeps freed memory in each thread's heap; a warning must free that as well.
   @Test("Every one of five warnings brings the footprint back to within 1 MB of its start")
   func warnedAgain() throws {
     let feeder = try Feeder()
@@ -135,9 +135,7 @@ import Testing
     }
   }
 
-  @Test(
-    "Without a daemon, `--warn-at` warns a program by a signal each time, and its exit code is passed on"
-  )
+  @Test("Without a daemon `--warn-at` warns a program by a signal; its exit code is passed on")
   func command() throws {
     let scratch = try Scratch()
     let feeder = try Feeder()
@@ -178,8 +176,7 @@ import Testing
 
   // MARK: how it ends
 
-  @Test(
-    "A recording of a command includes its descendants and ends with its exit code or its signal")
+  @Test("A command's recording includes its descendants and ends with its exit code or signal")
   func ends() throws {
     let scratch = try Scratch()
     let failing = try footprint(
@@ -202,9 +199,7 @@ import Testing
     #expect(try listDirectory(scratch.path).filter { $0.hasPrefix("no-such") }.isEmpty)
   }
 
-  @Test(
-    "`footprint record --for` ends a command with exit code 0 and never overwrites an earlier recording"
-  )
+  @Test("`record --for` ends a command with exit code 0; no earlier recording is overwritten")
   func limit() throws {
     let scratch = try Scratch()
     for _ in 0..<2 {
@@ -260,7 +255,7 @@ import Testing
   }
 
   @Test(
-    "`footprint record` of a process that may not be measured prints an error and leaves no file",
+    "`footprint record` of a process that may not be measured fails and leaves no file",
     .enabled(if: Surroundings.canBecomeNobody, "only root can become another user"))
   func forbidden() throws {
     let scratch = try Scratch()
