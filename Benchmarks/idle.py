@@ -34,8 +34,8 @@ def processor(pid):
 
 
 def forget(path):
-    """Its pages leave the page cache, as after the machine's start. The kernel maps all of a cached block (a folio)
-    when one of its pages is used, and the blocks of a file that has just been written may have 2 MB."""
+    """Drops the file's pages from the page cache, as after the machine's start. The kernel maps all of a cached
+    block (a folio) when one of its pages is used, and the blocks of a file that has just been written may have 2 MB."""
     os.sync()
     file = os.open(path, os.O_RDONLY)
     os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)

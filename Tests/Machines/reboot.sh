@@ -3,7 +3,7 @@
 #
 # Runs inside a machine with systemd, as root: `reboot.sh EXECUTABLE sleep` adopts units, writes to them and
 # hibernates them. Then reboot the machine in the orderly way (`systemctl reboot`), and run
-# `reboot.sh EXECUTABLE check`: what was written is there, no unit was killed or crashed, and the shutdown took no longer
+# `reboot.sh EXECUTABLE check`: the written data exists, no unit was killed or crashed, and the shutdown took no longer
 # than without sleepers. Run manager.sh first, which makes the probe.
 DM=${1:?the executable}; CLIENT=${CLIENT:-$DM}; HOW=$2; shift 2; FAILED=0
 export PATH=/usr/local/bin:$PATH

@@ -1,7 +1,7 @@
 #!/bin/bash
 # yama.sh EXECUTABLE SCOPE
 #
-# Runs inside a machine with systemd, as an ordinary user who may use sudo and whose user units run. At
+# Runs inside a machine with systemd, as an ordinary user that may use sudo and has running user units. At
 # kernel.yama.ptrace_scope SCOPE: workers of the user's unit are hibernated and answer; `kill -9` of the
 # daemon, and an upgrade (`shutdown --keep-workers`), lose none of them, and each client gets its answer.
 DM=${1:?the executable}; CLIENT=${CLIENT:-$DM}; SCOPE=${2:-1}; FAILED=0

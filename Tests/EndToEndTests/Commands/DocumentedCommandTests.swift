@@ -3,9 +3,9 @@ import Linux
 import TestSupport
 import Testing
 
-/// The commands and the configurations of README and docs, as a reader would try them.
-@Suite("What a new user reads") struct DocumentedCommandTests {
-  @Test("README's commands do what it shows, in its order")
+/// Runs the commands and checks the configurations of README and docs.
+@Suite("Commands and configurations of the documentation") struct DocumentedCommandTests {
+  @Test("The README's commands, run in order, print what it shows")
   func readme() throws {
     let page = try Page("README.md")
     let commands = page.commands(
@@ -17,7 +17,7 @@ import Testing
     #expect(output.contains("bot is running"))
   }
 
-  @Test("the quick start's first worker is started, hibernated and woken as it shows")
+  @Test("The quick start's commands start, hibernate and wake its first worker")
   func quickStart() throws {
     let page = try Page("docs/quick-start.md")
     let commands = page.commands(after: "## One worker", before: "## A configuration")
@@ -28,7 +28,7 @@ import Testing
     #expect(output.contains("web is hibernated in "))
   }
 
-  @Test("every configuration in the documentation is one that the daemon takes")
+  @Test("`policy check` accepts every configuration in the documentation")
   func configurations() throws {
     var count = 0
     let docs = try listDirectory("\(Surroundings.root)/docs").filter { $0.hasSuffix(".md") }
@@ -62,7 +62,7 @@ import Testing
         .map { String(pieces[$0].dropFirst(kind.count + 1)) + "\n" }
     }
 
-    /// What stands behind `$ ` in the section's `console` blocks.
+    /// The text after `$ ` in the section's `console` blocks.
     func commands(after start: String, before end: String) -> [String] {
       guard let begins = text.range(of: start), let ends = text.range(of: end) else { return [] }
       let part = text[begins.upperBound..<ends.lowerBound]
@@ -71,7 +71,7 @@ import Testing
     }
   }
 
-  /// Each must succeed. What they print.
+  /// Runs the commands, each of which must succeed; their output.
   private static func run(_ commands: [String], in page: Page) throws -> String {
     let scratch = try Scratch()
     let port = try freePort()
@@ -84,7 +84,7 @@ import Testing
       "set -eu", "cd '\(scratch.path)'", "export DORMOUSE_CONTROL_SOCKET='\(scratch.path)/s'",
       "export XDG_STATE_HOME='\(scratch.path)/state' XDG_CONFIG_HOME='\(scratch.path)/config'",
       "trap 'dormouse shutdown >/dev/null 2>&1 || :' EXIT",
-      // The verbs find it there; root's own directories are left alone.
+      // The verbs find the daemon by the socket above; root's own directories stay untouched.
       "dormouse() { verb=$1; shift; case $verb in daemon) set -- --state-directory state \"$@\";;"
         + " bench) set -- --rounds 2 \"$@\";; esac; '\(Surroundings.executable)' $verb \"$@\"; }",
       "command -v curl >/dev/null || curl() {"

@@ -5,7 +5,7 @@ import Linux
 import TestSupport
 import Testing
 
-/// Real output against docs/schemas: a key or a code that isn't described there fails.
+/// Compares real output with docs/schemas: a key or a code that isn't described there fails the test.
 @Suite("JSON output and its schemas") struct SchemaUnderDaemonTests {
   private static let workers = """
     policy_overrides: { background: { suspend_after: 1h }, hibernate: { after: never } }
@@ -42,7 +42,7 @@ import Testing
     }
   }
 
-  @Test("What verbs print of workers in every state is what the schemas say")
+  @Test("The JSON of reading verbs matches the schemas for workers in every state")
   func looks() throws {
     let daemon = try TestDaemon(Self.workers)
     #expect(
@@ -83,7 +83,7 @@ import Testing
     #expect(try documents(["top", "--count", "2", "--delay", "100ms"], daemon).count == 2)
   }
 
-  @Test("What verbs print that do something is what the schemas say")
+  @Test("The JSON of acting verbs matches the schemas")
   func outcomes() throws {
     let daemon = try TestDaemon(Self.workers)
     #expect(try eventually { try daemon.worker("asleep").pid != nil })
@@ -115,23 +115,23 @@ import Testing
     #expect(imported.first?["configuration"]?.text?.contains("sleep") == true)
   }
 
-  @Test("What `bench` prints is what its schema says")
+  @Test("The JSON of `bench` matches its schema")
   func bench() throws {
     let scratch = try Scratch()
     let outcome = try Command(arguments: [
       Surroundings.executable, "bench", "--rounds", "1", "--json", "--state-directory",
       "\(scratch.path)/state", "--", "sleep", "700",
     ]).run(in: scratch, limit: .seconds(150))
-    // 69: this machine hibernates nothing, and the rest was measured.
+    // 69: hibernation is impossible on this machine; the rest was measured.
     #expect(outcome.code == 0 || outcome.code == 69, "\(outcome)")
     try check(try Self.lines(of: outcome.output), "bench", ["bench"])
   }
 
   @Test(
-    "`doctor` says what the daemon can do, where the shell differs, and without a daemon what the shell can do"
+    "`doctor` reports the daemon's abilities and the shell's differences; without a daemon, the shell's abilities"
   )
   func doctor() throws {
-    // The daemon has no cgroups here; the shell, whose environment doesn't say so, may have.
+    // The daemon has no cgroups here. The shell may have some: its environment has no DORMOUSE_CGROUP.
     let daemon = try TestDaemon(Self.workers)
     #expect(try eventually { try daemon.worker("deep").pid != nil })
     try daemon.done("hibernate", "deep")
@@ -148,7 +148,7 @@ import Testing
     #expect(result(asked, "cgroup") == "missing")
     let differences = asked["differences"]?.elements?.compactMap(\.text) ?? []
     #expect(differences.contains("cgroup") == (result(asked["shell"], "cgroup") != "missing"))
-    // It has the same name in both, and is the daemon's own directory here.
+    // The check has the same id in both reports; in the daemon's it names the daemon's own directory.
     let place = asked["checks"]?.elements?.first { $0["id"]?.text == "state-directory" }
     #expect(place?["found"]?.text?.contains(daemon.state) == true)
     let text = try daemon.done("doctor")
@@ -156,7 +156,7 @@ import Testing
     #expect(
       lines.count <= 26 && lines.first?.hasPrefix("Hibernation works here") == true, "\(text)")
     #expect(text.contains("asked of the running daemon (pid \(daemon.pid))"))
-    // The daemon answered others meanwhile, and goes on.
+    // The daemon still answers, and its workers are unchanged.
     #expect(try daemon.worker("deep").state == "hibernated")
 
     let shell = try #require(try documents(own + ["--shell"], daemon).first)

@@ -64,19 +64,19 @@ struct DaemonCommand: ParsableCommand {
   }
 }
 
-/// What `dormouse daemon` was asked for, defaults filled in.
+/// The options of `dormouse daemon`, with defaults filled in.
 struct DaemonOptions: Sendable {
   var configuration: String
-  /// Nobody named it: where it doesn't exist, an empty one stands in for it.
+  /// The path is the default one, not an option: if the file doesn't exist, the configuration is empty.
   var mayBeAbsent: Bool
-  /// nil: as the configuration says, or else the default.
+  /// nil: the configuration's, or else the default.
   var socket: String?
   var defaultSocket: String
   var stateDirectory: String?
   var defaultStateDirectory: String
-  /// Name or path; nil: as the configuration says.
+  /// A name or a path; nil: the configuration's.
   var policy: String?
-  /// Where a policy that is given by name is looked for, in this order.
+  /// The directories in which a policy is looked up by its name, in this order.
   var policyDirectories: [String]
 }
 
@@ -122,7 +122,7 @@ func runDaemon(options: DaemonOptions) -> Int32 {
   }
 }
 
-/// The daemon keeps its paths for long, and its workers have other directories.
+/// The daemon uses its paths later as well, and its workers have other working directories.
 private func absolute(_ path: String?) -> String? {
   guard let path, let here = try? currentDirectory() else { return path }
   return absolutePath(path, in: here)

@@ -40,7 +40,7 @@ struct DoctorCommand: ParsableCommand {
     if !document.report.hibernates { throw ExitCode(CommandExit.missingMechanism.rawValue) }
   }
 
-  /// nil: no daemon runs. One that runs and can't be asked is no reason to say nothing.
+  /// nil: no daemon runs, or it can't be asked. The second case is reported.
   private static func ask(_ path: String, isNamed: Bool) -> DaemonExamination? {
     do throws(ControlError) {
       var client = try ControlClient(connectingTo: path, isNamed: isNamed)

@@ -42,7 +42,7 @@ struct TerminalDrawing: ParsableArguments {
   }
 }
 
-/// What a footprint is measured against.
+/// The reference that a footprint is compared with.
 struct OverOption: ParsableArguments {
   @Option(
     help: ArgumentHelp(

@@ -96,7 +96,7 @@ struct FootprintRecordCommand: ParsableCommand {
       throw CommandFailure(
         exit: .daemonWentAway, text: "the daemon has ended; \(escaped(recorder.path)) is complete")
     }
-    // As it ended, not as we do; but who was stopped at the end of its time has done what it should.
+    // The exit code is the program's. A program that was ended at the end of --for counts as a success.
     guard recorder.recent.end?.reason == .exited, let end else { return }
     switch end {
     case .exited(let code): WrapEnd.exited(code).perform()

@@ -41,7 +41,7 @@ struct LogsCommand: ParsableCommand {
         reader.waitForChange()
         last = endOfWriting()
       } else {
-        // After the end was known it has been read once more: everything that was written is out.
+        // The file was read once more after the end was known, so all output has been printed.
         try printer.finish(isPast: isPast)
         if let last { Output.complain(last) }
         return
@@ -49,7 +49,7 @@ struct LogsCommand: ParsableCommand {
     }
   }
 
-  /// Why nothing more will be written, where that is known.
+  /// The reason why nothing more will be written, if there is one.
   private func endOfWriting() -> String? {
     for attempt in 0..<50 {
       do {
@@ -60,7 +60,7 @@ struct LogsCommand: ParsableCommand {
       } catch let failure as CommandFailure where failure.exit == .unknownWorker {
         return "\(escaped(name)) has been removed"
       } catch {
-        // The next daemon may be on its way (an upgrade).
+        // The next daemon may be starting, as at an upgrade.
         if attempt < 49 { pauseThread(for: .milliseconds(100)) }
       }
     }
@@ -90,7 +90,7 @@ private struct LogPrinter {
     filter = !json && Terminal.isOutput ? TerminalFilter() : nil
   }
 
-  /// - Parameter isPast: it was in the log before.
+  /// - Parameter isPast: the bytes were in the log before the verb started.
   mutating func print(_ bytes: [UInt8], isPast: Bool) throws {
     if let lines = cutter?.lines(in: bytes) { return try print(lines, isPast) }
     try Output.write(filter?.filter(bytes) ?? bytes)

@@ -33,7 +33,7 @@ struct ProcessesCommand: ParsableCommand {
   }
 }
 
-/// What `ps --json` and `status --json` print.
+/// The JSON of `ps` and `status`.
 private struct Listing: Encodable {
   var daemon: DaemonReport?
   var workers: [WorkerReport]?
@@ -81,7 +81,7 @@ extension StatusCommand {
       throw CommandFailure(exit: .notDone, text: "\(escaped(name)) has reported no snapshot")
     }
     if let text = snapshot.text {
-      // At a terminal nobody's text may move the cursor.
+      // At a terminal, text from a worker must not move the cursor.
       let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
       let safe = lines.map { escaped(String($0)) }.joined(separator: "\n")
       return try Output.line(Terminal.isOutput ? safe : text)

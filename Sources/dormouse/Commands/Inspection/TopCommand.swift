@@ -41,7 +41,7 @@ struct TopCommand: ParsableCommand {
       return try printLooks(&daemon)
     }
     let screen = try LiveScreen()
-    // The terminal is given back before anything is said about what went wrong.
+    // The terminal is restored before an error is printed.
     defer { screen.close() }
     var next = Happening.nothing
     var looks = 0
@@ -49,7 +49,7 @@ struct TopCommand: ParsableCommand {
       switch next {
       case .quit: return
       case .signal(let number):
-        // As the shell tells of a program that a signal has ended.
+        // The code with which a shell reports a program that a signal has ended.
         throw ExitCode(128 + number)
       case .nothing, .other: break
       }
@@ -62,9 +62,9 @@ struct TopCommand: ParsableCommand {
     }
   }
 
-  /// One after the other, for a file, a pipe or a program.
+  /// Prints the tables one after the other, for a file, a pipe or a program.
   private func printLooks(_ daemon: inout DaemonConnection) throws {
-    // Without a terminal text is printed once, and JSON until the daemon or the reader has gone.
+    // Without a terminal, text is printed once, and JSON until the daemon or the reader has ended.
     let most = count ?? (once || !json ? 1 : nil)
     var looks = 0
     while true {
@@ -79,14 +79,14 @@ struct TopCommand: ParsableCommand {
       }
       looks += 1
       if looks == most { return }
-      // A signal ends it, and us.
+      // A signal ends the pause and this process.
       pauseThread(for: delay)
     }
   }
 
   private typealias Happening = LiveScreen.Happening
 
-  /// nil: something else came first, and the daemon, who may be busy, isn't waited for any longer.
+  /// nil: a key or a signal came first. The daemon may be busy, and its answer isn't waited for.
   private func ask(
     _ daemon: inout DaemonConnection, while screen: LiveScreen, ended: inout Happening
   ) throws -> ControlResponse? {

@@ -46,7 +46,7 @@ struct EventsCommand: ParsableCommand {
       return try showPast(of: try JournalFiles.segments(at: journal), until: nil, clock)
     }
     if !follow, connection.socket == nil, !connection.hasDaemon {
-      // Its journal outlives it.
+      // The journal stays when the daemon ends.
       Output.complain("no daemon is running; showing the journal of the last one")
       let directory = "\(DefaultPaths.ofThisProcess().stateDirectory)/journal"
       return try showPast(of: try JournalFiles.segments(at: directory), until: nil, clock)
@@ -56,7 +56,7 @@ struct EventsCommand: ParsableCommand {
     let place = try daemon.journal(follow: follow, worker: worker)
     if let directory = place.directory {
       let end = place.run.map { ($0, place.at) }
-      // It may be that no segment could be written yet, and the daemon's log says why.
+      // Perhaps no segment could be written yet; the daemon's log says why.
       let segments = (try? JournalDirectory(path: directory).segments()) ?? []
       try showPast(of: segments, until: end, clock)
     } else if !follow || since != nil {

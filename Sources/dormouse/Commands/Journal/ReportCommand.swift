@@ -67,7 +67,7 @@ struct ReportCommand: ParsableCommand {
       var daemon = try connection.connect()
       return try daemon.journal().reports
     } catch let error as ControlError where error.exit == .noDaemon && connection.socket == nil {
-      // Its counts outlive it.
+      // The counts stay when the daemon ends.
       Output.complain("no daemon is running; showing the counts of the last one")
       return "\(DefaultPaths.ofThisProcess().stateDirectory)/reports"
     }

@@ -71,7 +71,7 @@ struct BenchCommand: ParsableCommand {
 
   func run() throws {
     let options = try options()
-    // Before the work: a picture that can't be written is known now.
+    // A picture that can't be written is reported before the work.
     let picture = try svg.map { try PictureFile($0) }
     let report: BenchReport
     do {
@@ -90,7 +90,7 @@ struct BenchCommand: ParsableCommand {
     }
     if report.isInterrupted == true {
       Output.complain("interrupted after \(report.rounds) of \(rounds) rounds")
-      // As the shell tells of a program that SIGINT has ended.
+      // The code with which a shell reports a program that SIGINT has ended.
       throw ExitCode(128 + SIGINT)
     }
     if !report.hibernates {
@@ -141,7 +141,7 @@ struct BenchCommand: ParsableCommand {
 extension BenchError {
   fileprivate var failure: CommandFailure {
     switch self {
-    // The signal itself has ended us, unless somebody handles it.
+    // The signal itself ends this process, unless it is handled.
     case .interrupted, .program, .failed: CommandFailure(exit: .notDone, text: description)
     case .place: CommandFailure(exit: .cannotCreate, text: description)
     }

@@ -69,7 +69,7 @@ struct SimulateCommand: ParsableCommand {
   func run() throws {
     if check { return try SeedCheck(first: source.seed, count: seeds).run() }
     let variants = convert == nil ? try policies() : []
-    // Before the work: a picture that can't be written is known now.
+    // A picture that can't be written is reported before the work.
     let trace = try source.load()
     if let convert, let output { return try TraceFiles.write(trace, convert, to: output) }
     let machine = try model(trace)

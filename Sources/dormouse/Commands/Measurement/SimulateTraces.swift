@@ -6,7 +6,7 @@ import func Linux.kernelResult
 import struct Linux.SystemCallError
 import Simulation
 
-/// Where a simulation's trace comes from.
+/// The source of a simulation's trace.
 struct TraceOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
@@ -68,7 +68,7 @@ extension TraceGenerator.Pattern: ExpressibleByArgument {}
 extension TraceLoader.Unit: ExpressibleByArgument {}
 
 enum TraceFiles {
-  /// Piece by piece: a day of the data set of 2019 is a gigabyte and a half.
+  /// Reads piece by piece: a day of the data set of 2019 has 1.5 GB.
   static func read(_ path: String, into loader: inout TraceLoader) throws {
     let file = try check(
       "reading", on: path, result: kernelResult(path) { open($0, O_RDONLY | O_CLOEXEC) })
@@ -95,7 +95,7 @@ enum TraceFiles {
     let writer = TraceWriter(trace)
     for file in writer.files(format) {
       let path = "\(directory)/\(file.name)"
-      // A million lines at once would be a hundred megabytes: they go out in pieces.
+      // A million lines have 100 MB, so they are written in pieces.
       let output = try PieceFile(path)
       var failure: FileError?
       writer.write(file) { text in

@@ -61,7 +61,7 @@ struct ImportCommand: ParsableCommand {
         exit: .badConfiguration, text: "\(escaped(file)) was not imported: fix the errors above")
     }
     if let output {
-      // Beside its name, and renamed: an earlier file stays whole if this fails.
+      // Written under another name and renamed: an earlier file stays whole if this fails.
       try PictureFile(output).write(imported.text)
     } else if !json {
       try Output.write(imported.text)
@@ -90,7 +90,7 @@ struct ImportCommand: ParsableCommand {
     case .processCompose: return ProcessComposeImport.convert(text: text, file: file)
     case .compose: return ComposeImport.convert(text: text, file: file)
     case .procfile:
-      // Absent or unreadable: foreman goes on without it, too.
+      // If the file is absent or unreadable, foreman continues without it, too.
       let environment = try? readText("\(directory)/.env")
       return ProcfileImport.convert(text: text, file: file, environmentFile: environment)
     }
@@ -107,7 +107,7 @@ struct ImportCommand: ParsableCommand {
     return slash == file.startIndex ? "/" : String(file[..<slash])
   }
 
-  /// What `policy check` will say: a variable that isn't set here, a file that isn't there.
+  /// The errors that `policy check` will report, such as an unset variable or a missing file.
   private func errors(of text: String) -> [Diagnostic] {
     let check = PolicyCheck.ofThisProcess()
     return ConfigurationFile.parse(

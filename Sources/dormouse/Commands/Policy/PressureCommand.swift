@@ -46,7 +46,7 @@ struct PressureSetCommand: ParsableCommand {
     try daemon.report(response, of: "pressure_set", json: json)
   }
 
-  /// Terminating is the one thing here that can't be undone.
+  /// Asks before a level that terminates workers: a termination can't be undone.
   private func confirm(_ daemon: inout DaemonConnection) throws {
     let response = try daemon.ask(.explain)
     guard let ranking = response.ranking else { throw CommandFailure.noReport(of: "the order") }
@@ -131,7 +131,7 @@ struct PressureSetCommand: ParsableCommand {
     affected(places, at: level).map { escaped($0.worker) }
   }
 
-  /// Nobody whom the ladder doesn't reach at that level, or whom something protects.
+  /// Leaves out workers that the ladder doesn't reach at that level, and protected ones.
   private static func order(
     _ what: String, _ places: [RankingReport.Place], at level: Level
   ) -> [String] {

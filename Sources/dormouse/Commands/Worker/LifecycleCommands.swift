@@ -1,7 +1,7 @@
 import ArgumentParser
 import Control
 
-/// A verb that is applied to chosen workers, each of which answers with a sentence.
+/// A verb that is applied to chosen workers, with one sentence about each.
 protocol WorkerCommand: ParsableCommand {
   static var verb: ControlRequest.Verb { get }
   static var intent: Intent { get }

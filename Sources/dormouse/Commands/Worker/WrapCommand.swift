@@ -94,8 +94,7 @@ struct WrapCommand: ParsableCommand {
     end.perform()
   }
 
-  /// What comes before the command and is no option that we know, ArgumentParser takes for the
-  /// command.
+  /// ArgumentParser takes an unknown option before the command for the command itself; this refuses it.
   private func checkOption() throws {
     guard let first = command.first, first.hasPrefix("-"), first != "--" else { return }
     if ["-h", "--help", "-help"].contains(first) { throw CleanExit.helpRequest(WrapCommand.self) }
@@ -121,12 +120,12 @@ struct WrapCommand: ParsableCommand {
       PolicyCheck.complain(loaded.diagnostics)
       guard let value = loaded.value else { throw ExitCode(CommandExit.badConfiguration.rawValue) }
       result = value
-      // Nobody else would bring it to the front.
+      // No verb or other worker would bring it to the foreground.
       result.foreground.mode = .activity
     }
     if let idleAfter {
       result.foreground.idleAfter = try duration(idleAfter, of: "--idle-after")
-      // A grace that is longer would be what decides.
+      // A longer grace would decide instead of --idle-after.
       result.background.suspendAfter = result.background.suspendAfter.map {
         min($0, result.foreground.idleAfter / 10)
       }
@@ -147,7 +146,7 @@ struct WrapCommand: ParsableCommand {
     }
   }
 
-  /// As if `dormouse wrap --` had not been there.
+  /// Executes the command as if `dormouse wrap --` had not been there.
   private func execute(_ path: String, _ inheritance: Inheritance, because why: String) -> Never {
     Output.complain("\(escaped(path)) runs without sleep: \(escaped(why))")
     let failure = inheritance.execute(path)
@@ -157,7 +156,7 @@ struct WrapCommand: ParsableCommand {
 }
 
 extension CommandLookupError {
-  /// As env(1) has it.
+  /// The exit codes of env(1).
   var exit: CommandExit {
     switch self {
     case .notFound, .notFoundInPath: .noCommand
