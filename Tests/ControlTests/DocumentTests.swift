@@ -10,7 +10,7 @@ import Testing
     return String(decoding: bytes, as: UTF8.self).split(separator: "\n")
   }
 
-  @Test func `each line of the protocol's transcript is what this version would send`() throws {
+  @Test func `Each line of the transcript in the protocol's page is what this version sends`() throws {
     var pending: Set<UInt64> = []
     var count = 0
     for line in try document("control-protocol.md") {
@@ -33,7 +33,7 @@ import Testing
     #expect(pending.isEmpty)
   }
 
-  @Test func `every verb is in the protocol's document, and every code in that of the codes`()
+  @Test func `The protocol's page has every verb, and the page of exit codes has every code`()
     throws
   {
     let verbs = try document("control-protocol.md").filter { $0.hasPrefix("|") }

@@ -13,7 +13,7 @@ import Testing
       environment: ["PATH": "/usr/bin:/bin"], logPath: "\(scratch.path)/log")
   }
 
-  @Test("One whose file system doesn't answer is waited for by nobody, and says where it hangs")
+  @Test("A program whose file system doesn't answer blocks no process, and the error says where it hangs")
   func hungPreparation() throws {
     let scratch = try Scratch()
     let (gate, jobs, plan) = (ThreadGate(), BlockingJobs(name: "test"), plan(scratch))
