@@ -32,7 +32,10 @@ private final class Tree {
         == "\(root)/other/tool")
   }
 
-  @Test func `Relative commands and relative entries of PATH are resolved from the worker's directory`() throws {
+  @Test
+  func `Relative commands and relative entries of PATH are resolved from the worker's directory`()
+    throws
+  {
     let tree = try Tree()
     let root = tree.root
     for (command, path) in [("./tool", "/bin"), ("../other/tool", "/bin"), ("tool", ":/bin")] {
@@ -58,7 +61,9 @@ private final class Tree {
     }
   }
 
-  @Test func `An environment block is read as getenv reads it, and names of broken values are reported`() {
+  @Test
+  func `An environment block is read as getenv reads it, and names of broken values are reported`()
+  {
     let block = Array("A=1\0EMPTY=\0A=2\0nonsense\0=C:\0X=a=b\0BAD=".utf8) + [0xFF, 0]
     let environment = ProcessEnvironment(block: block)
     #expect(environment.variables == ["A": "1", "EMPTY": "", "X": "a=b"])

@@ -54,7 +54,8 @@ import Testing
     #expect(try client.perform(.stop, worker: text).text == text)
   }
 
-  @Test func `A daemon that hangs up without an answer, or within a line, has closed early`() throws {
+  @Test func `A daemon that hangs up without an answer, or within a line, has closed early`() throws
+  {
     for script in ["", "{\"id\":1,"] {
       let daemon = try FakeDaemon { connection in
         _ = connection.requests(1)
@@ -153,7 +154,9 @@ import Testing
     #expect(try client.response(to: first, timeout: .seconds(60)).text == "late")
   }
 
-  @Test func `A client gets events in the order in which they come, also between answers and without waiting`()
+  @Test
+  func
+    `A client gets events in the order in which they come, also between answers and without waiting`()
     throws
   {
     let daemon = try FakeDaemon { connection in
@@ -217,7 +220,9 @@ import Testing
     }
   }
 
-  @Test func `A socket path of 107 bytes fits, and one of 108 bytes is an error with the limit`() throws {
+  @Test func `A socket path of 107 bytes fits, and one of 108 bytes is an error with the limit`()
+    throws
+  {
     let fits = "/tmp/" + String(repeating: "x", count: 102)
     #expect(throws: ControlError.noDaemon(path: fits)) {
       _ = try ControlClient(connectingTo: fits)

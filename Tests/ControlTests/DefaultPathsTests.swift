@@ -11,7 +11,8 @@ import Testing
       executableDirectory: executable, isDirectory: { directories.contains($0) })
   }
 
-  @Test func `The socket's path comes from the option, then from the variables, then from the user`() {
+  @Test
+  func `The socket's path comes from the option, then from the variables, then from the user`() {
     let all = ["DORMOUSE_CONTROL_SOCKET": "/s", "XDG_RUNTIME_DIR": "/run/user/1000"]
     #expect(paths(all).socket(option: "/o") == "/o")
     #expect(paths(all).socket() == "/s")
@@ -41,7 +42,10 @@ import Testing
       paths(["XDG_CONFIG_HOME": "/c"], user: 0).configuration == "/c/dormouse/dormouse.yaml")
   }
 
-  @Test func `Policies are searched for in the user's, the installation's and the source tree's directories`() {
+  @Test
+  func
+    `Policies are searched for in the user's, the installation's and the source tree's directories`()
+  {
     let built = paths(
       executable: "/src/.build/x86_64-unknown-linux-gnu/release",
       directories: ["/src/Policies", "/Policies"])

@@ -10,7 +10,9 @@ import Testing
     return String(decoding: bytes, as: UTF8.self).split(separator: "\n")
   }
 
-  @Test func `Each line of the transcript in the protocol's page is what this version sends`() throws {
+  @Test func `Each line of the transcript in the protocol's page is what this version sends`()
+    throws
+  {
     var pending: Set<UInt64> = []
     var count = 0
     for line in try document("control-protocol.md") {

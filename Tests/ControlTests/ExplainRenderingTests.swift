@@ -67,7 +67,8 @@ import Testing
       hibernationOrder: ["footprint"], hibernation: [])
   }
 
-  @Test func `Output of explain shows each place in the orders with its numbers and what decided it`() {
+  @Test
+  func `Output of explain shows each place in the orders with its numbers and what decided it`() {
     let text = renderRanking(ranking)
     #expect(text.hasPrefix("memory pressure: normal\n"))
     #expect(

@@ -39,8 +39,9 @@ private final class Log {
       ("a\nb\n", 0, ""), ("", 3, ""), ("\n\n\n", 2, "\n\n"), ("one", 1, "one"),
       ("a\nb\n", nil, "a\nb\n"),
     ] as [(String, Int?, String)])
-  func `Reading the last lines gives the requested number, and counts an unfinished line`(text: String, count: Int?, expected: String) throws
-  {
+  func `Reading the last lines gives the requested number, and counts an unfinished line`(
+    text: String, count: Int?, expected: String
+  ) throws {
     let log = try Log(text)
     var reader = try LogReader(path: log.path, lastLines: count)
     #expect(try rest(&reader) == expected)
@@ -70,7 +71,9 @@ private final class Log {
     #expect(try rest(&reader) == "second\n")
   }
 
-  @Test func `A new log under the same name is read when the old one has been read to its end`() throws {
+  @Test func `A new log under the same name is read when the old one has been read to its end`()
+    throws
+  {
     let log = try Log("old\n")
     var reader = try LogReader(path: log.path, lastLines: 0)
     log.append("end of old\n")

@@ -65,7 +65,8 @@ import Testing
       String(decoding: shown, as: UTF8.self) == #"a\x9b2J\xc3(\xe2\x82"# + "\n" + #"\xff\xf0\x9f"#)
   }
 
-  @Test func `JSON for terminals has no raw control character, and its values are the same`() throws {
+  @Test func `JSON for terminals has no raw control character, and its values are the same`() throws
+  {
     let text = "\u{1B}\u{7F}\u{9B}2J\u{202E}\u{2066}\u{61C}ü鼠é\u{2028}\"\\"
     let json = try WireCodec.json(for: [text: [text]])
     let shown = String(decoding: json, as: UTF8.self)

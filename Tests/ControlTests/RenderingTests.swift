@@ -28,7 +28,9 @@ import Testing
         """)
   }
 
-  @Test func `Output of ps drops columns to keep the reasons, and colours states without their padding`() {
+  @Test
+  func `Output of ps drops columns to keep the reasons, and colours states without their padding`()
+  {
     let text = renderProcessTable([Sample.hibernated], width: 64, color: true)
     let lines = text.split(separator: "\n")
     #expect(
@@ -53,7 +55,9 @@ import Testing
     #expect(renderProcessTable([worker]).contains(worker.reason.text + "\n"))
   }
 
-  @Test func `Tables of report and replay continue in a second block where the columns don't fit`() throws {
+  @Test func `Tables of report and replay continue in a second block where the columns don't fit`()
+    throws
+  {
     var week = WeekReport(week: "2026-11-16", worker: "a-worker")
     (week.averageFootprint, week.peakFootprint) = (1000 << 20, 1000 << 20)
     let text = renderWeeks([week], width: 80)
@@ -109,7 +113,8 @@ import Testing
         """)
   }
 
-  @Test func `A long name is shortened at a terminal so that no line wraps, and is whole elsewhere`() {
+  @Test
+  func `A long name is shortened at a terminal so that no line wraps, and is whole elsewhere`() {
     var long = Sample.foreground
     long.name = String(repeating: "a-long-name-", count: 5)
     long.reason.text = String(repeating: "a reason ", count: 9)
@@ -198,7 +203,8 @@ import Testing
     #expect(text.hasSuffix("\n\ngame: lowest band; freed 67.0 MB\n"), "\(text)")
   }
 
-  @Test func `An event is one line with its change, and a hostile worker name doesn't move the cursor`() {
+  @Test
+  func `An event is one line with its change, and a hostile worker name doesn't move the cursor`() {
     var event = EventRecord(
       time: "2026-11-21T08:46:07.104Z", kind: "state", text: "idle for 10 s\n; 9 ms")
     event.worker = "web\u{1B}[2J"

@@ -5,7 +5,9 @@ import Testing
 
 /// docs/schemas describes every key that the types have, and no other.
 @Suite("The JSON Schemas of docs/schemas") struct SchemaTests {
-  @Test("Each key of a JSON Schema has a description, and no keyword is used that the tests don't check")
+  @Test(
+    "Each key of a JSON Schema has a description, and no keyword is used that the tests don't check"
+  )
   func descriptions() throws {
     let names = try DocumentSchema.names()
     #expect(names.count >= 15)

@@ -23,7 +23,9 @@ import Testing
     #expect(try roundTrip(Sample.jetsam) == Sample.jetsam)
   }
 
-  @Test func `Every type is equal after encoding and decoding with only the required fields set`() throws {
+  @Test func `Every type is equal after encoding and decoding with only the required fields set`()
+    throws
+  {
     let request = ControlRequest(id: 0, verb: .ps)
     #expect(try roundTrip(request) == request)
     let response = ControlResponse(id: 0, result: .done, text: "")
@@ -63,7 +65,8 @@ import Testing
         + #""environment":{"A":"/","B":""}},"verb":"run","worker":"w"}"# + "\n")
   }
 
-  @Test func `Prose travels beside its code, and prose from an older peer gets the code other`() throws
+  @Test func `Prose travels beside its code, and prose from an older peer gets the code other`()
+    throws
   {
     let why = CodedText("too_big", "its footprint is over the limit")
     #expect(
@@ -101,7 +104,9 @@ import Testing
         "`launch.command.0` has the wrong type"
       ),
     ])
-  func `A line that isn't a request is refused with the place of the error`(line: String, why: String) {
+  func `A line that isn't a request is refused with the place of the error`(
+    line: String, why: String
+  ) {
     #expect(throws: WireError.malformed(why)) {
       try WireCodec.decode(ControlRequest.self, from: Array(line.utf8))
     }

@@ -14,7 +14,9 @@ import YAML
     try #require(try YAMLDocument(parsing: text).root)
   }
 
-  @Test(arguments: shipped) func `The JSON Schema of policies accepts the shipped policies`(name: String) throws {
+  @Test(arguments: shipped) func `The JSON Schema of policies accepts the shipped policies`(
+    name: String
+  ) throws {
     let text = try FileContents.read("\(shippedDirectory)/\(name).yaml").get()
     let validator = Validator(root: try Self.schema(.policy))
     #expect(validator.problems(try Self.document(text)) == [])
@@ -68,7 +70,9 @@ import YAML
   }
 
   @Test(arguments: [JSONSchema.Kind.policy, .configuration])
-  func `Each key of policies and workers has a description and a shape`(kind: JSONSchema.Kind) throws {
+  func `Each key of policies and workers has a description and a shape`(kind: JSONSchema.Kind)
+    throws
+  {
     let shape =
       kind == .policy ? KeyExplorer.policy(.policy) : KeyExplorer.worker()
     for path in shape.paths() {

@@ -190,7 +190,9 @@ import Testing
   ]
 
   @Test(arguments: worker)
-  func `A wrong value of a worker gives one error that says what is wrong`(body: String, message: String, suggestion: String?) {
+  func `A wrong value of a worker gives one error that says what is wrong`(
+    body: String, message: String, suggestion: String?
+  ) {
     let result = configuration("workers: { w: { \(body) } }")
     #expect(result.value == nil)
     #expect(result.diagnostics.map(\.message) == [message])

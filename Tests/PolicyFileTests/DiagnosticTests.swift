@@ -66,7 +66,8 @@ import Testing
         """)
   }
 
-  @Test func `An error about an unclosed mapping is shown at the text's end and says where it begins`() {
+  @Test
+  func `An error about an unclosed mapping is shown at the text's end and says where it begins`() {
     #expect(
       policy("name: x\nmemory: { budget: host\n").rendered == """
         p.yaml:2:23: error: syntax: while parsing a flow mapping, did not find expected ',' or '}'
@@ -76,7 +77,9 @@ import Testing
         """)
   }
 
-  @Test func `A duplicate key is reported at its second place, and the errors after it are still found`() {
+  @Test
+  func `A duplicate key is reported at its second place, and the errors after it are still found`()
+  {
     #expect(
       policy("name: a\nmode: shadow\n\"mode\": enforc\nnamed: b\n").rendered == """
         p.yaml:3:1: error: `mode` is given twice; the first is in line 2

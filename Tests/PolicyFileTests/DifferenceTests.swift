@@ -4,7 +4,9 @@ import Testing
 @testable import PolicyFile
 
 @Suite struct `Differences` {
-  @Test func `The differences of two policies are the values that differ, with their meaning`() throws {
+  @Test func `The differences of two policies are the values that differ, with their meaning`()
+    throws
+  {
     let old = LifecyclePolicy()
     var new = old
     #expect(PolicyFile.differences(from: old, to: new).isEmpty)

@@ -8,7 +8,9 @@ import Testing
     return try FileContents.read(path).get()
   }
 
-  @Test(arguments: `Bad values`.keys) func `The page about policy files lists every key`(key: String) throws {
+  @Test(arguments: `Bad values`.keys) func `The page about policy files lists every key`(
+    key: String
+  ) throws {
     let text = try Self.document("policy-files.md")
     let parts = key.split(separator: ".").map(String.init)
     let leaf = parts.last ?? key

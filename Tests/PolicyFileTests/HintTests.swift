@@ -40,7 +40,8 @@ import Testing
     #expect(result.errors.first?.position?.line == 1)
   }
 
-  @Test func `Options take the units of policies, days and weeks, and seconds without a unit`() throws
+  @Test func `Options take the units of policies, days and weeks, and seconds without a unit`()
+    throws
   {
     let times: [(String, Duration)] = [
       ("5", .seconds(5)), ("0.5", .milliseconds(500)), ("500ms", .milliseconds(500)),

@@ -86,7 +86,10 @@ import Testing
         disabled: true
     """
 
-  @Test func `An import of process-compose translates the keys that Dormouse has and notes the others`() throws {
+  @Test
+  func `An import of process-compose translates the keys that Dormouse has and notes the others`()
+    throws
+  {
     let result = ProcessComposeImport.convert(
       text: Self.compose, file: "process-compose.yaml")
     #expect(result.diagnostics.isEmpty, "\(result.rendered)")
@@ -125,7 +128,9 @@ import Testing
     }
   }
 
-  @Test func `An import of process-compose fills templates in and makes a worker of each replica`() throws {
+  @Test func `An import of process-compose fills templates in and makes a worker of each replica`()
+    throws
+  {
     let result = ProcessComposeImport.convert(
       text: """
         vars: { PORT: 8000, NAME: site }
@@ -155,7 +160,10 @@ import Testing
     for part in ["`{{ end }}`", "`- C`", "`schedule`"] { #expect(text.contains(part), "\(part)") }
   }
 
-  @Test func `An import of Docker's compose file keeps what a plain process can do, and starts nothing`() throws {
+  @Test
+  func `An import of Docker's compose file keeps what a plain process can do, and starts nothing`()
+    throws
+  {
     let result = ComposeImport.convert(
       text: """
         services:
@@ -213,7 +221,9 @@ import Testing
     }
   }
 
-  @Test func `Odd texts in an imported file can't add workers or change the meaning of values`() throws {
+  @Test func `Odd texts in an imported file can't add workers or change the meaning of values`()
+    throws
+  {
     let result = ProcessComposeImport.convert(
       text: """
         processes:

@@ -14,7 +14,10 @@ import Testing
       web: { command: sleep 1, policy: { hibernate: { max_footprint: 64MB } } }
     """
 
-  @Test func `The main file is read first, and then the files of conf.d in the order of their names`() throws {
+  @Test
+  func `The main file is read first, and then the files of conf.d in the order of their names`()
+    throws
+  {
     let directory = try Scratch([
       "dormouse.yaml": Self.main,
       "conf.d/20-b.yaml": "workers: { b: { command: run, directory: data } }",
@@ -45,7 +48,9 @@ import Testing
     #expect(try !ConfigurationFiles.isThere(Scratch().path))
   }
 
-  @Test func `The directory conf.d isn't read where the main file isn't called dormouse.yaml`() throws {
+  @Test func `The directory conf.d isn't read where the main file isn't called dormouse.yaml`()
+    throws
+  {
     let directory = try Scratch([
       "other.yaml": Self.main, "conf.d/a.yaml": "workers: { a: { command: run } }",
     ])
@@ -110,7 +115,8 @@ import Testing
     #expect(result.errors.count == 1, "\(result.rendered)")
   }
 
-  @Test func `The configuration knows for every value the file and line that it comes from`() throws {
+  @Test func `The configuration knows for every value the file and line that it comes from`() throws
+  {
     let directory = try Scratch([
       "dormouse.yaml": Self.main,
       "conf.d/b.yaml": "policy_overrides: { pressure: { warning: { available_below: 20% } } }",

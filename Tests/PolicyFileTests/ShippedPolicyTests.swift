@@ -4,7 +4,9 @@ import Testing
 @testable import PolicyFile
 
 @Suite struct `Shipped policies` {
-  @Test(arguments: shipped) func `Each shipped policy loads without a diagnostic`(name: String) throws {
+  @Test(arguments: shipped) func `Each shipped policy loads without a diagnostic`(name: String)
+    throws
+  {
     let result = library.load(name)
     #expect(result.diagnostics.isEmpty, "\(result.rendered)")
     #expect(try #require(result.value).name == name)
@@ -37,7 +39,9 @@ import Testing
     #expect(policy.hibernate.maxFootprint == .megabytes(256))
   }
 
-  @Test(arguments: shipped) func `Shipped policies that are rendered and read again are equal`(name: String) throws {
+  @Test(arguments: shipped) func `Shipped policies that are rendered and read again are equal`(
+    name: String
+  ) throws {
     let policy = try #require(library.load(name).value)
     let again = PolicyFile.parse(text: PolicyFile.render(policy), file: "again.yaml")
     #expect(again.diagnostics.isEmpty, "\(again.rendered)")
@@ -69,7 +73,9 @@ import Testing
   }
 
   @Test(arguments: shipped)
-  func `A configuration finds the shipped policies in an executable without files`(name: String) throws {
+  func `A configuration finds the shipped policies in an executable without files`(name: String)
+    throws
+  {
     let alone = PolicyLibrary(directories: ["/nonexistent"])
     let result = ConfigurationFile.parse(
       text: "policy: \(name)\n", file: "dormouse.yaml", library: alone, environment: [:])

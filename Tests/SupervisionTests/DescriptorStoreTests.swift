@@ -33,7 +33,9 @@ import Testing
     #expect(store.entries.map(\.name) == ["b"])
   }
 
-  @Test("Files of file systems aren't stored, because their close may wait, in each child of the daemon")
+  @Test(
+    "Files of file systems aren't stored, because their close may wait, in each child of the daemon"
+  )
   func unsafe() throws {
     let scratch = try Scratch()
     let store = DescriptorStore { _ in }
@@ -71,7 +73,7 @@ import Testing
   }
 
   @Test(
-    "Datagrams say what is to be stored, under which name",
+    "Datagrams say which descriptors are stored and removed, and under which name",
     arguments: [
       ("FDSTORE=1", "stored true"), ("FDSTORE=1\nFDNAME=web 1\nFDPOLL=0", "web 1 false"),
       ("FDNAME=a:b\nFDSTORE=1", "stored true"), ("FDNAME=\nFDSTORE=1", "stored true"),
@@ -89,7 +91,7 @@ import Testing
     #expect(said == meaning)
   }
 
-  @Test("A socket whose owner takes them receives all 253 descriptors of a message, and any other none")
+  @Test("A notification socket receives all 253 descriptors of a message, if it takes descriptors")
   func message() throws {
     let scratch = try Scratch()
     let notify = try NotifySocket(path: "\(scratch.path)/notify", takesDescriptors: true)

@@ -67,7 +67,11 @@ import Testing
     withExtendedLifetime(writer) {}
   }
 
-  @Test func `A worker reads what a writer left in a FIFO that it opened and closed while the worker slept`() throws {
+  @Test
+  func
+    `A worker reads what a writer left in a FIFO that it opened and closed while the worker slept`()
+    throws
+  {
     let worker = try Sleeper(Self.reader)
     for word in ["first", "second"] {
       #expect(try eventually { worker.isInCall(SYS.openat) })
@@ -85,7 +89,9 @@ import Testing
     }
   }
 
-  @Test func `A worker that sleeps while a writer already waits for its FIFO is woken at once`() throws {
+  @Test func `A worker that sleeps while a writer already waits for its FIFO is woken at once`()
+    throws
+  {
     let worker = try Sleeper(Self.reader)
     #expect(try eventually { worker.isInCall(SYS.openat) })
     try worker.stop()
@@ -100,7 +106,9 @@ import Testing
     #expect(try eventually { worker.log.contains("got early\n") }, "\(worker.log)")
   }
 
-  @Test func `A worker that is woken for another reason continues to wait for its FIFO's writer`() throws {
+  @Test func `A worker that is woken for another reason continues to wait for its FIFO's writer`()
+    throws
+  {
     let worker = try Sleeper(Self.reader)
     #expect(try eventually { worker.isInCall(SYS.openat) })
     var sources: WakeSources? = try worker.sleep()

@@ -93,7 +93,9 @@ import Testing
   }
 
   @Test(.enabled(if: geteuid() == 0, "only root can be two users"))
-  func `A socket belongs to its worker's user, also in a directory where only root may write`() throws {
+  func `A socket belongs to its worker's user, also in a directory where only root may write`()
+    throws
+  {
     let scratch = try Scratch()
     let nobody = try Account(user: "65534", group: "65534")
     // In /tmp everybody may write, but not below a directory of root's.
@@ -112,7 +114,10 @@ import Testing
       failure(ListenSocket(name: "s", address: .unix("\(open)/ours/s")), nobody)?.code == EACCES)
   }
 
-  @Test func `A descriptor number that the listening sockets take can't be that of the notification`() throws {
+  @Test
+  func `A descriptor number that the listening sockets take can't be that of the notification`()
+    throws
+  {
     var plan = LaunchPlan(
       name: "w", command: ["sh"], directory: "/", environment: [:], logPath: "/dev/null")
     plan.listeners = [

@@ -8,7 +8,9 @@ import Testing
 @Suite struct LogRotationTests {
   private func contents(_ path: String) -> String { (try? readText(path)) ?? "none" }
 
-  @Test func `After a rotation the old log and the new one together have all lines, in order`() throws {
+  @Test func `After a rotation the old log and the new one together have all lines, in order`()
+    throws
+  {
     let scratch = try Scratch()
     let place = LogPlace(path: "\(scratch.path)/log", keep: 2)
     let log = try WorkerLog.open(place, limit: .max)
@@ -30,7 +32,10 @@ import Testing
     #expect(access(place.path + ".1.partial", F_OK) != 0)
   }
 
-  @Test func `Rotation loses little of writers that never stop, and nothing where files can be cut`() throws {
+  @Test
+  func `Rotation loses little of writers that never stop, and nothing where files can be cut`()
+    throws
+  {
     let scratch = try Scratch()
     let place = LogPlace(path: "\(scratch.path)/log", keep: 100)
     let log = try WorkerLog.open(place, limit: .max)
@@ -109,7 +114,9 @@ import Testing
     #expect(text.hasSuffix(String(repeating: line, count: 1000)))
   }
 
-  @Test func `A log under its limit, a FIFO and a missing log are left unchanged by rotation`() throws {
+  @Test func `A log under its limit, a FIFO and a missing log are left unchanged by rotation`()
+    throws
+  {
     let scratch = try Scratch()
     let place = LogPlace(path: "\(scratch.path)/log", keep: 1)
     try LogRotation(place, limit: 0).rotateIfTooLarge()

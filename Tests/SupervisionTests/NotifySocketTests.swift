@@ -79,7 +79,11 @@ import Testing
     s.connect('\\0' + path[1:] if path[0] == '@' else path)
     """
 
-  @Test func `Notifications of a worker and its children are read, and those of other processes are refused`() throws {
+  @Test
+  func
+    `Notifications of a worker and its children are read, and those of other processes are refused`()
+    throws
+  {
     let worker = try TestWorker(
       "python3", "-c",
       Self.client + """
@@ -144,7 +148,9 @@ import Testing
     #expect(try listDirectory("/proc/self/fd").count < before + 40)
   }
 
-  @Test func `A notification socket whose path is too long for an address gets an abstract name`() throws {
+  @Test func `A notification socket whose path is too long for an address gets an abstract name`()
+    throws
+  {
     let long = "/tmp/" + String(repeating: "x", count: 120)
     let socket = try NotifySocket.create(in: long, name: "a")
     #expect(socket.path.hasPrefix("@"))
@@ -154,7 +160,9 @@ import Testing
     #expect(try socket.receive { _ in true }.isEmpty)
   }
 
-  @Test func `Only the socket's user may write to the notification file, and it can be bound again`() throws {
+  @Test func `Only the socket's user may write to the notification file, which can be bound again`()
+    throws
+  {
     let scratch = try Scratch()
     let first = try NotifySocket.create(in: scratch.path, name: "a/b")
     var status = stat()

@@ -76,7 +76,8 @@ import Testing
       named == .failure("`example.org` is not a numeric address; write one, such as 127.0.0.1"))
   }
 
-  @Test("A command's exit code answers a probe, and a command that hangs is ended with its children")
+  @Test(
+    "A command's exit code answers a probe, and a command that hangs is ended with its children")
   func exec() throws {
     let worker = try TestWorker("sleep", "60")
     #expect(try ask(.exec(["true"]), worker) == .success)

@@ -75,7 +75,8 @@ private let volatileState = PurgeableState(generation: 7, accesses: 0)
 @Suite struct PurgeableTests {
   let page = Int64(pageSize)
 
-  @Test func `A purge takes only content that is volatile and that the worker doesn't hold`() throws {
+  @Test func `A purge takes only content that is volatile and that the worker doesn't hold`() throws
+  {
     let memory = try WorkersMemory()
     memory.fill(0, page: 0, pages: 4, volatileState)
     memory.fill(1, page: 4, pages: 4, PurgeableState(generation: 1, accesses: 1))
@@ -169,7 +170,10 @@ private let volatileState = PurgeableState(generation: 7, accesses: 0)
     #expect(memory.word(3).state == volatileState)
   }
 
-  @Test func `A purge of a file that was sealed against writing later frees nothing and doesn't hang`() throws {
+  @Test
+  func `A purge of a file that was sealed against writing later frees nothing and doesn't hang`()
+    throws
+  {
     let memory = try WorkersMemory()
     memory.fill(0, page: 0, pages: 4, volatileState)
     let region = try PurgeableRegion(memory.descriptor)

@@ -74,7 +74,9 @@ import Testing
     #expect(try eventually { probe.attempt() })
   }
 
-  @Test func `A line in the log counts as readiness only if it was written after the launch`() throws {
+  @Test func `A line in the log counts as readiness only if it was written after the launch`()
+    throws
+  {
     let worker = try TestWorker("sh", "-c", "printf 'server is rea'; sleep 0.05; echo 'dy now'")
     let readiness = Readiness(.logLine("is ready"), worker: worker.process)
     #expect(try eventually { try readiness.check() })
@@ -93,7 +95,9 @@ import Testing
   }
 
   /// Opening a FIFO for reading waits for a writer, which a hostile worker never is.
-  @Test func `A FIFO or a device in the log's place is an error, and reading doesn't wait for it`() throws {
+  @Test func `A FIFO or a device in the log's place is an error, and reading doesn't wait for it`()
+    throws
+  {
     let scratch = try Scratch()
     let path = "\(scratch.path)/log"
     #expect(mkfifo(path, 0o600) == 0)

@@ -46,7 +46,11 @@ import Testing
       try !pollDescriptor(worker.watch.descriptor.raw, for: POLLIN, until: Deadline(in: .zero)))
   }
 
-  @Test func `A client of the pressure socket that never reads costs nothing, and one that floods is dropped`() throws {
+  @Test
+  func
+    `A client of the pressure socket that never reads costs nothing, and one that floods is dropped`()
+    throws
+  {
     let scratch = try Scratch()
     let watch = try PressureWatch(path: "\(scratch.path)/watch")
     let deaf = try UnixSocket.connected(to: watch.path, .stream)
@@ -93,7 +97,9 @@ import Testing
     #expect(worker.process.isAlive)
   }
 
-  @Test func `The topmost process that handles a shed signal gets it, and no process below it`() throws {
+  @Test func `The topmost process that handles a shed signal gets it, and no process below it`()
+    throws
+  {
     let inner = "trap 'echo inner' USR1; echo on; while :; do sleep 0.05; done"
     let worker = try TestWorker("sh", "-c", "sh -c \"\(inner)\" & wait; true")
     try worker.waitForOutput("on")
@@ -110,7 +116,9 @@ import Testing
       })
   }
 
-  @Test func `A shed request over the pressure socket is refused if no process listens there`() throws {
+  @Test func `A shed request over the pressure socket is refused if no process listens there`()
+    throws
+  {
     let worker = try TestWorker("sleep", "60")
     #expect(throws: ShedRefusal.nobodyListens) {
       try ShedRequestRun.start(.notify, worker: worker.process, watch: worker.watch)
@@ -120,7 +128,9 @@ import Testing
     }
   }
 
-  @Test func `A shed command runs with the worker's environment and directory, into its log`() throws {
+  @Test func `A shed command runs with the worker's environment and directory, into its log`()
+    throws
+  {
     let worker = try TestWorker("sleep", "60", environment: ["COLOUR": "red"])
     let run = try ShedRequestRun.start(
       .command(["sh", "-c", "echo $COLOUR $DORMOUSE_WORKER $DORMOUSE_WORKER_PID; pwd; exit 3"]),

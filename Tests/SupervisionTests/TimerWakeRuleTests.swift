@@ -20,7 +20,9 @@ import Testing
     #expect(TimerWake.first(of: [], shortest: .seconds(60)) == nil)
   }
 
-  @Test("A timer of which only the end is known wakes a worker, but not more often than the policy says")
+  @Test(
+    "A timer of which only the end is known wakes a worker, but not more often than the policy says"
+  )
   func ends() {
     let end = due(5, of: nil)
     #expect(TimerWake.first(of: [end], shortest: .seconds(60))?.delay == .seconds(5))

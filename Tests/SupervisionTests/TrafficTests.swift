@@ -53,7 +53,11 @@ import Testing
     for _ in 0..<20 { #expect(try !look(monitor, worker)) }
   }
 
-  @Test func `What a worker sends by itself counts as traffic, and so does a request until it is answered`() throws {
+  @Test
+  func
+    `What a worker sends by itself counts as traffic, and so does a request until it is answered`()
+    throws
+  {
     let worker = try Sleeper(
       """
       listener = socket.create_server(('127.0.0.1', 0))
@@ -108,7 +112,9 @@ import Testing
     }
   }
 
-  @Test func `A traffic monitor leaves no descriptor open, and keeps nothing of the worker's open`() throws {
+  @Test func `A traffic monitor leaves no descriptor open, and keeps nothing of the worker's open`()
+    throws
+  {
     let worker = try Sleeper(WakeSourcesTests.echo)
     let port = try worker.port()
     let monitor = try TrafficMonitor(latches: latches, ownChannels: [])

@@ -21,7 +21,9 @@ import Testing
     time.sleep(60)
     """
 
-  @Test func `A connection to a sleeping worker is reported with its port and isn't accepted`() throws {
+  @Test func `A connection to a sleeping worker is reported with its port and isn't accepted`()
+    throws
+  {
     let worker = try Sleeper(Self.echo)
     let port = try worker.port()
     let sources = try worker.sleep()
@@ -35,7 +37,9 @@ import Testing
     #expect(try client.read(upTo: 64) == Array("hello\n".utf8))
   }
 
-  @Test func `An open connection to a sleeping worker is quiet until data or a hang-up comes`() throws {
+  @Test func `An open connection to a sleeping worker is quiet until data or a hang-up comes`()
+    throws
+  {
     let worker = try Sleeper(Self.echo)
     let port = try worker.port()
     var client: Descriptor? = try Client.connect(port: port)
@@ -91,7 +95,10 @@ import Testing
     _ = client
   }
 
-  @Test func `Input that a worker leaves unread wakes it once, and then only further input wakes it`() throws {
+  @Test
+  func `Input that a worker leaves unread wakes it once, and then only further input wakes it`()
+    throws
+  {
     let worker = try Sleeper(
       """
       listener = socket.create_server(('127.0.0.1', 0))
@@ -123,7 +130,8 @@ import Testing
   }
 
   @Test(arguments: ["stdin", "connection", "listener"])
-  func `Input that comes between the look at a worker and the watch is found`(place: String) throws {
+  func `Input that comes between the look at a worker and the watch is found`(place: String) throws
+  {
     let worker = try Sleeper(
       """
       listener = socket.create_server(('127.0.0.1', 0))
@@ -159,7 +167,9 @@ import Testing
     _ = (second, third)
   }
 
-  @Test func `A request that was read and not answered is found when the worker falls asleep`() throws {
+  @Test func `A request that was read and not answered is found when the worker falls asleep`()
+    throws
+  {
     let worker = try Sleeper(
       """
       listener = socket.create_server(('127.0.0.1', 0))
@@ -209,7 +219,9 @@ import Testing
     )
   }
 
-  @Test func `Traffic whose order the kernel's clock can't distinguish counts as an unanswered request`() {
+  @Test
+  func `Traffic whose order the kernel's clock can't distinguish counts as an unanswered request`()
+  {
     func traffic(
       received: Int, sent: Int, acknowledged: Int
     ) -> SocketFacts.Traffic {
@@ -229,7 +241,9 @@ import Testing
     #expect(!traffic(received: 504, sent: 500, acknowledged: 500).isUnanswered(within: limit))
   }
 
-  @Test func `Wake sources keep nothing open, so that the connections of a dead worker close`() throws {
+  @Test func `Wake sources keep nothing open, so that the connections of a dead worker close`()
+    throws
+  {
     let worker = try Sleeper(Self.echo)
     let port = try worker.port()
     let client = try Client.connect(port: port)

@@ -37,7 +37,9 @@ import Testing
     #expect(throws: SystemCallError.self) { try killed.process.signal(SIGTERM) }
   }
 
-  @Test func `An error about a command that doesn't exist names it and where it was searched for`() throws {
+  @Test func `An error about a command that doesn't exist names it and where it was searched for`()
+    throws
+  {
     let scratch = try Scratch()
     func failure(_ command: [String], directory: String = "/", log: String? = nil) -> LaunchError? {
       do throws(LaunchError) {
@@ -62,7 +64,9 @@ import Testing
     #expect(failure(["sh"], log: link)?.description.contains("link") == true)
   }
 
-  @Test func `A worker's memory stays readable through its descriptor, also after the worker called exec`()
+  @Test
+  func
+    `A worker's memory stays readable through its descriptor, also after the worker called exec`()
     throws
   {
     let worker = try TestWorker("sh", "-c", "exec sleep 60")
@@ -80,7 +84,10 @@ import Testing
     #expect(worker.process.memoryRefusal == nil)
   }
 
-  @Test func `Killing a worker ends all of its processes, and each of them counts as the worker's own`() throws {
+  @Test
+  func `Killing a worker ends all of its processes, and each of them counts as the worker's own`()
+    throws
+  {
     let worker = try TestWorker(
       "sh", "-c", "(sleep 60 & sh -c 'sleep 61 & echo on' &) ; sleep 62")
     try worker.waitForOutput("on")
@@ -109,7 +116,9 @@ import Testing
     #expect(try strange.reap() == nil)
   }
 
-  @Test func `A worker whose cgroup can't be used runs without one, and the reason is reported`() throws {
+  @Test func `A worker whose cgroup can't be used runs without one, and the reason is reported`()
+    throws
+  {
     let scratch = try Scratch()
     // Not a cgroup, but it has the files.
     try Descriptor.open("\(scratch.path)/cgroup.events", O_WRONLY | O_CREAT, mode: 0o600)

@@ -67,7 +67,8 @@ import Testing
     Array((body + "crc32=\(CRC32.ieee.text(of: body.utf8))\n").utf8)
   }
 
-  @Test func `Newer versions, missing keys and malformed lines of a record have different errors`() {
+  @Test func `Newer versions, missing keys and malformed lines of a record have different errors`()
+  {
     #expect(throws: WorkerRecordError.Damage.version("2")) {
       try WorkerRecord.decode(sealed("dormouse-worker=2\n"))
     }

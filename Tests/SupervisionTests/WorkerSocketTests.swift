@@ -104,7 +104,8 @@ private final class Peer {
     #expect(!peers[7].isClosed)
   }
 
-  @Test("An unreadable line on the worker's socket is answered, and the sixteenth ends the connection")
+  @Test(
+    "An unreadable line on the worker's socket is answered, and the sixteenth ends the connection")
   func senseless() throws {
     let peer = try Peer(socket.path)
     try peer.say("[]\n")
@@ -137,7 +138,8 @@ private final class Peer {
     )
   }
 
-  @Test("A connection that sends too much is read slowly, loses nothing and doesn't delay the others")
+  @Test(
+    "A connection that sends too much is read slowly, loses nothing and doesn't delay the others")
   func chatty() throws {
     let chatterbox = try Peer(socket.path)
     let other = try Peer(socket.path)
