@@ -289,7 +289,7 @@ public final class Daemon {
   /// A worker's run holds components, and these the registry.
   deinit { workers.removeAll() }
 
-  /// Runs until it is told to end.
+  /// Runs until a signal or a request ends it.
   public func run() throws(StartError) {
     defer { services.log.drain() }
     // Refused where workers are in it.

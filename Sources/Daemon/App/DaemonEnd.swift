@@ -37,7 +37,7 @@ protocol DaemonEndHost: AnyObject {
   func log(_ priority: DaemonLog.Priority, _ text: String)
 }
 
-/// Whether the daemon goes on. `DaemonEnd` sets it.
+/// Whether the daemon continues. `DaemonEnd` sets it.
 final class DaemonPhase {
   /// It stops its workers.
   fileprivate(set) var isEnding = false
@@ -93,7 +93,7 @@ final class DaemonEnd {
 
   // MARK: with its workers
 
-  /// Stops every worker, those that others depend on after these, and ends when the last is gone.
+  /// Stops every worker, after those that depend on it, and ends when the last one has ended.
   func end() {
     phase.isEnding = true
     for worker in host.workers where worker.isAlive && worker.isExternal { release(worker.id) }

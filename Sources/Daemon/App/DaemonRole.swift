@@ -4,12 +4,12 @@ import Lifecycle
 import Linux
 import Policy
 
-/// In what a daemon and `dormouse wrap` differ, as values: `Daemon` goes by them, and doesn't ask which of
-/// the two it is.
+/// The differences between a daemon and `dormouse wrap`, as values: `Daemon` uses them, and doesn't ask which
+/// of the two it is.
 package struct DaemonRole {
   var log: DaemonLog
-  /// A later daemon goes on with this one's workers: what was learned of them is kept, and processes stand by
-  /// with what that daemon needs. Without one, no earlier daemon has left workers here either.
+  /// A later daemon takes over this one's workers: what was learned of them is kept, and helper processes hold
+  /// what that daemon needs. If false, no earlier daemon has left workers here either.
   var hasSuccessor: Bool
   /// Its own cgroup is left for one in which workers' memory can be limited.
   var leavesCgroup: Bool

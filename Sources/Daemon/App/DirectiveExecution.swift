@@ -2,7 +2,7 @@ import Glibc
 import Lifecycle
 import Policy
 
-/// Does what the engine wants. No decisions here: whatever goes wrong goes back as an event.
+/// Carries out the engine's directives. It makes no decisions: each failure is sent back as an event.
 final class DirectiveExecution: DirectiveExecutor {
   struct Parts {
     let services: Services

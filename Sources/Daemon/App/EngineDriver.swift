@@ -1,7 +1,7 @@
 import Lifecycle
 import Policy
 
-/// Carries out what the engine decides. No decisions are made there: whatever goes wrong comes back as an event.
+/// Carries out what the engine decides. It makes no decisions: each failure comes back as an event.
 protocol DirectiveExecutor: AnyObject {
   func execute(_ directive: Directive)
 
@@ -25,7 +25,7 @@ final class EngineDriver {
   private weak var executor: (any DirectiveExecutor)?
   private var observers: [any EngineObserver] = []
 
-  /// - Parameter replies: how answers get to those who asked.
+  /// - Parameter replies: how answers reach the clients that asked.
   init(_ engine: Engine, clock: any Timers, replies: RequestReplies) {
     self.engine = engine
     self.clock = clock

@@ -12,7 +12,7 @@ final class RequestReplies {
   private var waiting: [Request.ID: (Answer) -> Void] = [:]
   private var lastRequest: Request.ID = 0
   /// Given, in this order, when the records are on disk.
-  private var undelivered: [(number: UInt64, tell: () -> Void)] = []
+  private var undelivered: [(number: UInt64, send: () -> Void)] = []
   private var lastDelivery: UInt64 = 0
 
   static let maxWait = Duration.seconds(1)
@@ -22,7 +22,7 @@ final class RequestReplies {
     self.timers = timers
   }
 
-  /// The number of a new request, whose answer goes there.
+  /// The number of a new request, whose answer is passed to `answer`.
   func await(_ answer: @escaping (Answer) -> Void) -> Request.ID {
     lastRequest += 1
     waiting[lastRequest] = answer
@@ -43,7 +43,7 @@ final class RequestReplies {
   private func deliver(upTo number: UInt64) {
     while let first = undelivered.first, first.number <= number {
       undelivered.removeFirst()
-      first.tell()
+      first.send()
     }
   }
 }

@@ -16,7 +16,7 @@ final class StartupMemory {
   private var looks = 0
 
   private static let interval = Duration.seconds(5)
-  /// The start counts as over after so many looks, whatever workers do.
+  /// The start counts as over after this many looks, whatever workers do.
   static let mostLooks = 11
 
   /// - Parameters:

@@ -5,9 +5,8 @@ import Linux
 import Policy
 import PolicyFile
 
-/// All that is kept and told of what happens: the journal, the counts for `dormouse report`, and
-/// the clients that follow (`dormouse events -f`). It only listens; the engine and the daemon do
-/// the same with and without it.
+/// Keeps and reports all that happens: the journal, the counts for `dormouse report`, and the clients that
+/// follow (`dormouse events -f`). It only listens; the engine and the daemon do the same with and without it.
 final class Chronicle: EngineObserver {
   /// `nil`: the configuration says that there is to be none.
   private let journal: JournalWriter?
@@ -16,10 +15,10 @@ final class Chronicle: EngineObserver {
   private var followers: [Follower] = []
   private var narrator = Narrator()
 
-  /// Somebody who wants to hear of everything, or of one worker.
+  /// A client that follows all events, or those of one worker.
   private struct Follower {
     var worker: String?
-    /// `false`: it has gone.
+    /// `false`: the client has disconnected.
     var send: (EventRecord) -> Bool
   }
 

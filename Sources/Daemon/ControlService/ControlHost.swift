@@ -60,7 +60,7 @@ protocol ControlHost: ReportSource {
   func foreignRefusal(_ verb: Request.Verb, _ id: WorkerID) -> String?
   /// A person wants this: it changes what was planned.
   func personAsks(_ verb: Request.Verb, _ id: WorkerID)
-  /// A client waits for it: its work goes before that of others.
+  /// A client waits for it: its work is done before that of others.
   func prioritize(_ id: WorkerID)
   /// The engine then knows how much room the disk has.
   func sendDiskReading(then done: @escaping () -> Void)

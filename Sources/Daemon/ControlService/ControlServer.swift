@@ -24,7 +24,7 @@ final class ControlServer {
   /// Bytes of answers that may wait for a client that doesn't read, before it is dropped. Only
   /// answers to what it asked before it was full can still come.
   static let maxPending = 8 << 20
-  /// From so many bytes on nothing more is read from it.
+  /// With this many unread bytes nothing more is read from it.
   static let maxUnread = 256 << 10
   /// Requests of one client that are handled before it is the others' turn.
   static let maxAtOnce = 16
@@ -114,7 +114,7 @@ final class ControlServer {
       // No request comes with descriptors.
       guard reception.passed.isEmpty else { return drop(client) }
       guard reception.count > 0 else {
-        // What it has asked for goes on, though it won't get the answer.
+        // What it has requested is carried out, though it won't get the answer.
         handleLines(of: client, atMost: .max)
         return drop(client)
       }

@@ -205,9 +205,9 @@ final class ControlService: ControlRequestHandler {
     }
   }
 
-  /// A person who has made room on the disk needn't wait for the next regular look: before a suspended
-  /// worker is hibernated by request, the disk is looked at. What is asked of the worker meanwhile comes
-  /// after that, in its order.
+  /// If you have made room on the disk, you needn't wait for the next regular look: before a suspended worker
+  /// is hibernated by request, the disk is looked at. Further requests about the worker wait for that, and keep
+  /// their order.
   private func waitsForDisk(_ call: ControlCall, _ id: WorkerID) -> Bool {
     if awaitingDisk[id] != nil {
       awaitingDisk[id]?.append { [unowned self] in carryOut(call) }

@@ -50,8 +50,8 @@ struct Successor: Hashable {
   var cgroup: String
 }
 
-/// `adopt` and `release`: workers that another program has started and goes on to supervise. They are suspended,
-/// hibernated, woken and reported on. Nothing here starts them, stops them, kills what they leave behind, or removes
+/// `adopt` and `release`: workers that another program has started and still supervises. The daemon suspends,
+/// hibernates, wakes and reports them. It doesn't start them, stop them, kill what they leave behind, or remove
 /// their cgroup. Belongs to the loop's thread.
 final class ExternalAdoption {
   private let driver: EngineDriver

@@ -15,7 +15,7 @@ struct AdoptionRefusal: Error {
   }
 }
 
-/// What was found where somebody pointed.
+/// What was found at the pid or cgroup that the request names.
 struct ExternalProcess: Sendable {
   var root: ProcessStat
   var tree: ProcessTree
@@ -27,9 +27,9 @@ struct ExternalProcess: Sendable {
 }
 
 extension ExternalProcess {
-  /// Looks at what is to be adopted, and refuses what must not sleep: ourselves and whoever we live
-  /// in, the system's first process, kernel threads, what others have stopped or trace. Whether it is another
-  /// worker's, the loop knows.
+  /// Examines what is to be adopted, and refuses what must not sleep: the daemon and the processes that it
+  /// lives in, the system's first process, kernel threads, and processes that others have stopped or trace. The
+  /// loop checks whether it belongs to another worker.
   ///
   /// Not on the loop's thread: a process's command line and environment are read from its memory, which may
   /// be busy, or wait for a file system.

@@ -13,7 +13,7 @@ struct ActivityFindings: Sendable {
   var anonymous: UInt64
   /// nil: it wasn't asked for.
   var hasTraffic: Bool?
-  /// Of a wrapped program: whether it is at work, and what the next look goes by.
+  /// Of a wrapped program: whether it is at work, and the state that the next look compares with.
   var work: (isAtWork: Bool, meter: WorkMeter)?
 }
 
@@ -32,7 +32,7 @@ protocol ActivityLooking: AnyObject {
 /// socket that its program is writing to, and a file whose file system doesn't answer, may take any time.
 /// A few threads look at all workers. Belongs to the loop's thread.
 final class ActivityLooks: ActivityLooking {
-  /// A look that takes longer is given up: what waits for it goes on without.
+  /// A look that takes longer is given up: what waits for it continues without the outcome.
   private static let patience = Duration.seconds(3)
 
   private let jobs: LoopJobs

@@ -14,7 +14,7 @@ struct ActivitySample {
   /// Looks since then for which its processor time was enough.
   private var skipped = 0
 
-  /// A whole look at the worker, every so many looks, doesn't depend on its processor time.
+  /// After this many looks that only read the processor time, a worker is examined in full.
   static let mostSkipped = 29
 
   /// Whether the worker's processor time says that a whole look would find nothing new: it hasn't run since the
@@ -35,7 +35,7 @@ struct ActivitySample {
 /// Finds out what running workers do, reports to the engine what counts as activity, and has a worker measured
 /// when its memory has moved. Belongs to the loop's thread.
 final class ActivitySampler {
-  /// Bytes of anonymous memory that must have come or gone before a worker is measured again.
+  /// Bytes of anonymous memory that must be added or freed before a worker is measured again.
   private static let minMove: UInt64 = 128 * 1024
 
   private let clock: any Timers

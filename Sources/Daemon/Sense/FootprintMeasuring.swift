@@ -21,8 +21,8 @@ struct Measurement: Sendable {
   /// Why it isn't exact: what looking closely was refused with.
   var refusal: String?
 
-  /// On a measuring thread. Where looking closely isn't permitted (setuid, PR_SET_DUMPABLE), what everybody
-  /// may see: anonymous memory.
+  /// On a measuring thread. If the memory can't be examined closely (setuid, PR_SET_DUMPABLE), measures what
+  /// any user may see: anonymous memory.
   ///
   /// - Parameter missing: what is still to come of a worker that was resumed a moment ago. Read first: a page
   ///   that comes meanwhile is counted twice rather than not at all.
@@ -73,7 +73,7 @@ struct MeasuringState {
   private var waiting: [Completion] = []
   /// Regular looks come after this.
   private var nextLook = Instant.zero
-  /// Bumped when its memory goes or comes back: a look from before says nothing then.
+  /// Incremented when memory is moved out or in: the outcome of an earlier look is invalid then.
   private var epoch = 0
   private var lookEpoch = 0
   /// The log says that it can't be measured exactly.
@@ -119,7 +119,7 @@ struct MeasuringState {
     return (served, counts ? measurement : nil, !waiting.isEmpty)
   }
 
-  /// It has taken too long: the callers that wait do without. What is under way goes on.
+  /// The look has taken too long: waiting callers continue without a figure. The look itself continues.
   mutating func giveUp() -> [Completion] {
     defer {
       served = []
@@ -176,7 +176,7 @@ final class MeasuringThreads: FootprintSource {
 /// Has workers' memory measured, one look at each at a time, and reports it to the engine. All regular looks
 /// together take a share of one processor at most (`MeasuringState.budget`). Belongs to the loop's thread.
 final class FootprintMeter {
-  /// A look that takes longer is given up: what waits for it goes on without.
+  /// A look that takes longer is given up: what waits for it continues without the outcome.
   static let patience = Duration.seconds(3)
 
   private let clock: any Timers

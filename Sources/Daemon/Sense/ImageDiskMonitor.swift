@@ -1,9 +1,10 @@
 import Lifecycle
 import Policy
 
-/// Knows what images take of their disk, and tells the engine, which decides whether an image may be written.
+/// Measures the disk space that images take, and reports it to the engine, which decides whether an image may
+/// be written.
 ///
-/// The disk is looked at on another thread: one that doesn't answer counts as full, and everything here goes by
+/// The disk is looked at on another thread: a disk that doesn't answer counts as full, and everything here uses
 /// the last look. Belongs to the loop's thread.
 final class ImageDiskMonitor {
   /// What it needs of everything else.
@@ -27,7 +28,7 @@ final class ImageDiskMonitor {
   private var written = 0
   private var writtenAtLook = 0
 
-  /// So long the disk may take before it counts as full.
+  /// A disk that takes longer counts as full.
   static let patience = Duration.seconds(1)
 
   init(directory: String, ledger: WriteLedger, _ needs: Needs) {
@@ -47,8 +48,8 @@ final class ImageDiskMonitor {
   /// In the last 24 hours.
   var costs: WriteLedger.Costs { ledger.total(at: needs.time()) }
 
-  /// Whether an image of about this much memory, reckoned without compression, and as if nothing were unchanged,
-  /// finds room only when what workers that run have left there goes away.
+  /// Whether an image of about this much memory has room only if the bases of running workers are removed. The
+  /// size is an upper estimate: without compression, and as if all pages had changed.
   func isShort(of footprint: ByteCount, by rules: DiskRules) -> Bool {
     let (held, idle) = disk.bytes
     guard idle > 0 else { return false }
@@ -81,8 +82,8 @@ final class ImageDiskMonitor {
   /// A look begins, with the workers as they are now.
   func lookBegins() { writtenAtLook = written }
 
-  /// Tells the engine what images may take, and then calls back: after `patience` at the latest. What
-  /// workers that run have left on disk for their next image counts as free: it gives way where room is
+  /// Reports to the engine what images may take, and then calls back: after `patience` at the latest. The bases
+  /// that running workers have left on disk for their next image count as free: they are removed if room is
   /// short.
   func sendReading(then done: @escaping () -> Void = {}) {
     needs.look { [weak self] found in

@@ -103,8 +103,8 @@ final class KernelKillWatch {
     runtime.kernelKills.begin(onMachine: counts.onMachine())
   }
 
-  /// A run of an earlier daemon, or of another supervisor, goes on: what its group has counted so far happened
-  /// before.
+  /// A run that an earlier daemon or another supervisor started continues: its cgroup has counted earlier
+  /// kills.
   func adopt(_ runtime: WorkerUnit) {
     let inGroup = counts.inGroup(runtime.process?.cgroup)
     runtime.kernelKills.begin(inGroup: inGroup ?? 0, onMachine: counts.onMachine())

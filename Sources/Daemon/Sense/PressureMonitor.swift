@@ -2,7 +2,7 @@ import Lifecycle
 import Linux
 import Policy
 
-/// Tells the engine of the machine's memory: at each sample, and at once where the kernel calls because a stall
+/// Reports the machine's memory to the engine: at each sample, and at once if the kernel reports that a stall
 /// threshold is passed (PSI triggers). Belongs to the loop's thread.
 final class PressureMonitor {
   private let loop: EventLoop

@@ -2,8 +2,8 @@ import Control
 import Glibc
 import Linux
 
-/// The daemon's own words, on standard error: one line each, with the priority in front that
-/// systemd's journal understands (sd-daemon(3)) where standard error goes there.
+/// The daemon's log lines on standard error, each with a priority in front. systemd's journal understands the
+/// priority (sd-daemon(3)) if standard error is connected to it.
 ///
 /// Lines are written on a thread of their own (`LogWriter`): a journal that is stalled, or a terminal that
 /// is stopped, keeps the daemon from nothing.
@@ -17,7 +17,7 @@ struct DaemonLog: Sendable {
 
   private let toJournal: Bool
   private let writer: LogWriter
-  /// Nothing less important is told.
+  /// Lines of less importance aren't written.
   private let least: Priority
 
   init() {
@@ -26,7 +26,7 @@ struct DaemonLog: Sendable {
     least = .info
   }
 
-  /// A wrapper's standard error is its program's: into it goes only what went wrong.
+  /// A wrapper's standard error is its program's, so only failures are written to it.
   ///
   /// - Parameter path: of a file that gets all of it instead.
   init(ofWrapper path: String?) {

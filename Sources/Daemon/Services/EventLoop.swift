@@ -77,7 +77,7 @@ final class EventLoop {
 
   func cancel(_ token: Token) { timers.removeAll { $0.id == token.id } }
 
-  /// Waits once, and calls whoever is concerned. `deadline` ends the wait as well.
+  /// Waits once, and calls the handlers of what has happened. `deadline` ends the wait as well.
   func turn(until deadline: Instant?) throws(SystemCallError) {
     let next = [timers.first?.at, deadline].compactMap { $0 }.min()
     timer.set(next?.nanoseconds)

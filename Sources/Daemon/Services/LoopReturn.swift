@@ -27,7 +27,7 @@ final class LoopReturn {
     }
   }
 
-  /// The same for what is called any number of times: `body` is kept until what is returned here is gone.
+  /// The same for a body that may be called any number of times: it is kept until the returned value is freed.
   func relay<Value: Sendable>(
     _ body: @escaping (Value) -> Void
   ) -> @Sendable (Value) -> Void {

@@ -23,7 +23,7 @@ struct Memory: Codable, Hashable, Sendable {
   /// By worker, the latest last.
   var exits: [String: [ExitRecord]] = [:]
 
-  /// Workers of whom something is kept: `run` can make them up by the thousand.
+  /// Workers of which something is kept: `run` can create thousands of them.
   static let maxWorkers = 1000
   private static let title = "dormouse memory 1"
   private static let greatestLength = 16 << 20

@@ -1,4 +1,4 @@
-/// What is on disk, for those who may rely on it.
+/// The state on disk, for the parts that rely on it.
 protocol SavedState: AnyObject {
   /// Nothing that was saved is missing on disk.
   var isSaved: Bool { get }

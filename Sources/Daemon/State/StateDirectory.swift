@@ -2,11 +2,11 @@ import CLinux
 import Glibc
 import Linux
 
-/// Why the daemon can't start. Each case is one sentence for the person who started it.
+/// Why the daemon can't start. Each case is one sentence for the operator.
 public enum StartError: Error, Sendable, CustomStringConvertible {
   case directory(SystemCallError)
   case inUse(path: String)
-  /// Somebody else could exchange what is in it.
+  /// Another user could exchange what is in it.
   case unsafe(path: String, String)
   case socket(path: String, String)
   case system(SystemCallError)
@@ -68,9 +68,9 @@ package struct StateDirectory {
   func log(of worker: String) -> String { "\(logs)/\(worker).log" }
 }
 
-/// Opens a directory in which no other user could exchange what is ours: an image, a record, a socket.
-/// Directories under /tmp in particular can be made by anybody. For root that holds for each directory
-/// of the path; see `DirectoryTrust`.
+/// Opens a directory in which no other user could exchange the daemon's files: an image, a record, a socket.
+/// Any user can make directories under /tmp, for example. For root this holds for each directory of the path;
+/// see `DirectoryTrust`.
 ///
 /// - Parameter making: makes the directories that are missing, with mode 0700.
 package func openTrusted(

@@ -158,7 +158,7 @@ final class DependencyStarter {
   private func verdict(_ dependency: Dependency) -> Dependency.Verdict {
     let standing = host.standing(of: WorkerID(dependency.worker))
     let verdict = dependency.verdict(standing.progress(for: dependency.condition))
-    // Not for good: it will be started again.
+    // Not permanently: it will be started again.
     return verdict == .impossible && standing.willRestart ? .waiting : verdict
   }
 

@@ -5,9 +5,8 @@ import Policy
 
 /// `wake_at:`. A sleeping worker is woken at the instants that a line of cron names, in local time.
 ///
-/// The next instant of each worker is written down, so that one that passed while there was no daemon,
-/// or that the clock jumped over, is made good for: once, however many of them there were. Belongs to the
-/// loop's thread.
+/// The next instant of each worker is saved. If it passes while no daemon runs, or the clock jumps over it, the
+/// worker is woken once afterwards, however many instants were missed. Belongs to the loop's thread.
 final class ScheduleMonitor {
   typealias Schedules = [WorkerID: [CalendarSchedule]]
 
@@ -28,7 +27,7 @@ final class ScheduleMonitor {
   /// To be woken as soon as the plan is written.
   private var overdue: [WorkerID] = []
 
-  /// A clock that is set is noticed within so long.
+  /// A clock that is set is noticed within this time.
   private static let maxPause = Duration.seconds(60)
   /// A disk that doesn't answer is no reason to sleep on.
   private static let diskPatience = Duration.seconds(5)
@@ -56,7 +55,7 @@ final class ScheduleMonitor {
   }
 
   private static func read(_ path: String) -> [WorkerID: Int64] {
-    // Without the file, or with lines that aren't its own, nothing is made good for.
+    // Without the file, or with lines that it didn't write, no missed wake is repeated.
     let lines = ((try? readText(path)) ?? "").split(separator: "\n")
     return lines.reduce(into: [:]) { result, line in
       let words = line.split(separator: " ", maxSplits: 1)

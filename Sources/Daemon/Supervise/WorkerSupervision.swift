@@ -14,8 +14,8 @@ protocol SupervisionHost: AnyObject {
   func remove(_ id: WorkerID)
 }
 
-/// Tells what happens to workers to those that supervise them: restarts, dependencies, health. Belongs to the
-/// loop's thread.
+/// Reports what happens to workers to the parts that supervise them: restarts, dependencies, health. Belongs to
+/// the loop's thread.
 final class WorkerSupervision {
   private let restarts: RestartSupervisor
   private let starter: DependencyStarter

@@ -1,7 +1,7 @@
 import Hibernation
 
-/// Starts a process that goes on with the missing pages of workers if the daemon dies, when the first worker needs
-/// it. Without it, they would wait for the next daemon. Belongs to the loop's thread.
+/// Starts a process that brings the missing pages of workers if the daemon dies. It starts when the first
+/// worker needs it. Without it, workers would wait for the next daemon. Belongs to the loop's thread.
 final class StandbyStarter<Process: Sendable> {
   /// Starts it on another thread, because that waits until its program runs.
   typealias Start = (_ then: @escaping (JobOutcome<Result<Process, any Error>>) -> Void) -> Void

@@ -15,7 +15,7 @@ final class SurvivorAdoption {
   private let returning: ReturningWorkers
   private let host: any SurvivorHost
 
-  /// A longer adoption is logged, and goes on.
+  /// A longer adoption is logged, and continues.
   static let patience = Duration.seconds(60)
 
   init(

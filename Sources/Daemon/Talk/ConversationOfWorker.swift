@@ -151,8 +151,8 @@ final class WorkerConversations {
       return parts.driver.send(.purgeFailed(id, "it offers no purgeable memory"))
     }
     let done = services.loopReturn.callback { [unowned self] in purged(id, $0) }
-    // A worker whose daemon has gone takes slots that are being purged for its own as soon as it runs:
-    // what wakes it waits for this (`afterWhatIsUnderWay`).
+    // A worker whose daemon has ended counts slots that are being purged as its own as soon as it runs. So the
+    // wake waits for this (`afterWhatIsUnderWay`).
     services.mechanics.submit(about: id.name) { done(purge()) }
   }
 

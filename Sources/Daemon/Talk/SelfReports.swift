@@ -39,8 +39,8 @@ final class SelfReports {
     }
   }
 
-  /// It said so while it still ran, `willSuspend` having just come, and fell asleep before it was heard.
-  /// What must not be interrupted has been: it goes on now, and sleeps when it is done.
+  /// The worker sent it while it still ran, just after `willSuspend`, and fell asleep before it was read. Its
+  /// work was interrupted, so the worker continues now, and sleeps when the work is done.
   private func lateInhibit(_ what: String) {
     guard let state = host.state, state == .suspending || state.sleeps else { return }
     host.send(.wakeNeeded(id, "\(what), sent while it was being suspended"))

@@ -27,7 +27,7 @@ struct Leftovers {
 
   func processes(of name: String) -> [Int32] {
     for root in groups {
-      // One that doesn't exist, or can't be read, has nobody in it that we could name.
+      // A cgroup that doesn't exist, or can't be read, has no process to name.
       if let group = WorkerCgroup.find(in: root, name: name), (try? group.isPopulated) == true {
         return ((try? group.processes()) ?? []).sorted()
       }

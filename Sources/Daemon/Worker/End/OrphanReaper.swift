@@ -13,9 +13,9 @@ protocol ChildProcesses: AnyObject {
   func reap(_ pid: Int32)
 }
 
-/// Orphans of workers become our children (PR_SET_CHILD_SUBREAPER) and must be waited for. Never
-/// with waitpid(-1): that would take workers' and tracees' reports away from those who wait for
-/// them. Belongs to the loop's thread.
+/// Orphans of workers become the daemon's children (PR_SET_CHILD_SUBREAPER) and must be waited for. Never with
+/// waitpid(-1): that would take the reports of workers and tracees from the parts that wait for them. Belongs
+/// to the loop's thread.
 final class OrphanReaper {
   static let interval = Duration.milliseconds(50)
 

@@ -20,12 +20,12 @@ struct Strays: Sendable {
     self.entries = entries
   }
 
-  /// Ends them; how many there were. Not found is who has changed its environment as well. Not for the
-  /// event loop: what reads a process's environment waits for that process's memory.
+  /// Ends them, and returns how many there were. A process that has also changed its environment isn't found.
+  /// Not for the event loop: reading a process's environment waits for that process's memory.
   func kill(until deadline: Deadline) -> (killed: Int, failure: String?) {
     var killed: Set<ProcessIdentity> = []
     var failure: String?
-    // Whoever lost its parent to the last round is our child in this one.
+    // A process whose parent ended in the last round is the daemon's child in this one.
     while true {
       let new = children().filter {
         $0.startTime >= root.startTime && !killed.contains($0.identity) && $0.identity != root

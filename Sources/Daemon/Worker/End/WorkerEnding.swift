@@ -3,7 +3,7 @@ import Policy
 
 /// How one run of a worker ends, from the request, or the end of its root process, until nothing of it is left:
 ///
-///     asked ─▶ root ended ─▶ looked for what is left ─▶ cleared ─▶ reaped ─▶ group removed ─▶ last words ─▶ gone
+///     asked ─▶ root ended ─▶ looked for what is left ─▶ cleared ─▶ reaped ─▶ group removed ─▶ last words ─▶ ended
 ///                 ▲                    │ may still save   │ ▲
 ///                 └────────────────────┘                  └─┘ failed: again, after a growing pause
 ///
@@ -71,7 +71,7 @@ final class WorkerEnding {
     host.willBeAsked()
     let asked = signal ?? host.stopSignal
     let isAnnounced = signal == nil && host.announceEnd { [mechanics] in mechanics.ask(by: asked) }
-    // Pending while it is frozen or stopped; delivered when it goes on.
+    // The signal is pending while the worker is frozen or stopped, and delivered when it continues.
     mechanics.wake(askingBy: isAnnounced ? nil : asked) { [host] failure in
       if let failure { host.log(.warning, "can't be woken before its end: \(failure)") }
     }
@@ -194,7 +194,7 @@ final class WorkerEnding {
     removeGroup(status)
   }
 
-  /// The worker is gone when all of it is, and its group can be used again.
+  /// The worker has ended when all of it has ended, and its cgroup can be used again.
   private func removeGroup(_ status: ExitStatus) {
     let lost = "can't remove its cgroup within \(Self.patience.spoken)"
     begin(orElse: lost) {

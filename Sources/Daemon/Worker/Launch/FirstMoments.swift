@@ -29,11 +29,12 @@ protocol FirstMomentsHost: AnyObject {
 
 /// Holds back the answer to a start until it is known whether the worker stays.
 ///
-/// What doesn't find its port, its file or its module ends within the first moments of its run, and for the client
-/// that started it "is running" would be no answer. A worker that says when it is ready has done so by
-/// then. Any other is watched until it rests: nothing of it wants a processor or waits for a disk, as
-/// a server that waits for its first client. What goes on working counts as running after a second; what has
-/// hardly got a processor in that time, after five. Belongs to the loop's thread.
+/// A program that doesn't find its port, its file or its module ends within the first moments of its run, and
+/// "is running" would be a wrong answer for the client that started it. A worker that reports readiness has
+/// done so by then. Any other worker is watched until it rests: none of its threads wants a processor or waits
+/// for a disk, as in a server that waits for its first client. A worker that continues to work counts as
+/// running after a second; one that has hardly got a processor in that time, after five. Belongs to the loop's
+/// thread.
 final class FirstMoments {
   private static let least = Duration.milliseconds(100)
   private static let most = Duration.seconds(1)

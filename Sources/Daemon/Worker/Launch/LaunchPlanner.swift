@@ -73,7 +73,7 @@ final class LaunchPlanner {
   }
 
   /// - Parameters:
-  ///   - account: whom it runs as; nil: us.
+  ///   - account: the user that it runs as; nil: the daemon's.
   ///   - listeners: the sockets of its `listen`, in the configuration's order.
   func plan(
     for runtime: WorkerUnit, as account: Account?, in cgroup: WorkerCgroup?,
@@ -122,7 +122,7 @@ final class LaunchPlanner {
     }
     let path = plan.logPath
     planLog(&plan, runtime.configuration)
-    // Where it was told to write when it was started.
+    // The file that it was launched to write to.
     plan.logIsElsewhere = plan.logIsElsewhere || path != ownLog(of: runtime.id)
     plan.logPath = path
   }

@@ -12,8 +12,8 @@ enum TermsError: Error, CustomStringConvertible {
   var description: String {
     switch self {
     case .account(let error): "\(error)"
-    case .notRoot(let who):
-      "only root can start a worker as \(who): run `dormouse daemon` as root, "
+    case .notRoot(let account):
+      "only root can start a worker as \(account): run `dormouse daemon` as root, "
         + "or remove `user` and `group`"
     }
   }

@@ -8,7 +8,7 @@ import Supervision
 /// its data path while it runs.
 ///
 ///     a port alone        The queue is looked at, and nothing is taken from it but connections that have
-///                         gone again. So the port may be the worker's main one: a client that says something,
+///                         closed again. So the port may be the worker's main one: a client that sends data,
 ///                         or stays, wakes it, and is served by it.
 ///     a port and a path   What a connection asks can only be read by accepting it, and then it can't be
 ///                         handed on. So what isn't the check gets 503 with Retry-After, and wakes the
@@ -16,7 +16,7 @@ import Supervision
 ///
 /// Of one run of a worker. Belongs to the loop's thread.
 final class AsleepAnswerer {
-  /// A client has so long to say what it wants.
+  /// A client may take this long to send its request.
   private static let patience = Duration.seconds(1)
   /// A client that is still connected after this, without a word, waits for a greeting.
   private static let silence = Duration.milliseconds(200)
@@ -155,7 +155,7 @@ final class AsleepAnswerer {
 
   private func receive(at listener: AsleepListener, _ path: String, _ session: Session) {
     while self.session === session {
-      // Nothing is left in the queue, or what was there has gone.
+      // The queue is empty, or its connection has closed.
       guard let connection = try? acceptConnection(listener.descriptor) else { return }
       let visit = Visit(connection, path: path)
       if session.visits.count >= Self.maxVisits {
@@ -183,7 +183,7 @@ final class AsleepAnswerer {
       part = []
     }
     if part.isEmpty {
-      // Connected and gone: a check of the port.
+      // The client connected and closed: a check of the port.
       let isCheck = visit.request.isEmpty
       if isCheck { session.count += 1 }
       if !isCheck { wake(session, Self.reason(listener)) }

@@ -7,7 +7,7 @@ struct ImageOnDisk: Sendable {
   var length: Int64?
 
   var path: String { resting.path }
-  /// Tells it from others; nil where that isn't noted.
+  /// Distinguishes it from other images; nil where that isn't noted.
   var mark: ImageMark? { resting.expectation.mark }
 
   init(_ resting: RestingImage, length: Int64?) {
