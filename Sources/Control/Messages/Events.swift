@@ -1,9 +1,9 @@
-/// Something that happened, as `events` tells it. Sizes in bytes, times in seconds.
+/// Something that happened, as `events` reports it. Sizes in bytes, times in seconds.
 public struct EventRecord: Codable, Hashable, Sendable {
   /// Wall clock, ISO 8601, UTC, with milliseconds.
   public var time: String
   /// `state`, `failed`, `refused`, `memory`, `pressure`, `jetsam`, `policy`, `shadow`, `daemon`, or
-  /// `lost`: so many events are missing here, because the client didn't read.
+  /// `lost`: this many events are missing here, because the client didn't read.
   public var kind: String
   public var worker: String?
   /// `state`: the states at rest before and after.
@@ -36,7 +36,7 @@ public struct JournalPlace: Codable, Hashable, Sendable {
   public var reports: String
   /// The daemon's life, as segments name it.
   public var run: String?
-  /// Of the daemon's clock, in nanoseconds. What a follower is told happened after this.
+  /// Of the daemon's clock, in nanoseconds. Events that a follower gets happened after this.
   public var at: Int64
 
   public init(directory: String?, reports: String, run: String?, at: Int64) {

@@ -48,7 +48,7 @@ public struct ExplanationReport: Codable, Hashable, Sendable {
     public var text: String
     /// The policy's key that decides.
     public var key: String?
-    /// Time alone takes it away, after so long.
+    /// Time alone removes it, after this long.
     public var clearsInSeconds: Double?
     public var measured: Int64?
     public var limit: Int64?
@@ -72,7 +72,7 @@ public struct ExplanationReport: Codable, Hashable, Sendable {
     /// What kind of thing would move it; nil: of an earlier daemon.
     public var code: String?
     public var text: String
-    /// By time alone, after so long.
+    /// By time alone, after this long.
     public var afterSeconds: Double?
     public var key: String?
 
@@ -89,7 +89,7 @@ public struct ExplanationReport: Codable, Hashable, Sendable {
   }
 }
 
-/// `explain --next`: who is terminated and who is hibernated first, with the numbers behind it.
+/// `explain --next`: which workers are terminated and hibernated first, with the numbers behind it.
 public struct RankingReport: Codable, Hashable, Sendable {
   public var pressure: String
   /// `terminate.order` and `hibernate.order`, as they stand in the policy.
@@ -120,7 +120,7 @@ public struct RankingReport: Codable, Hashable, Sendable {
     public var bandOfImportance: Int
     /// For having been put away too early.
     public var bandBonus: Int
-    /// Hibernated, and not woken for so long that it counts as suspended.
+    /// Hibernated, and not woken for a time after which it counts as suspended.
     public var isDemoted: Bool
     public var footprint: Int64
     public var secondsSinceUse: Double

@@ -38,10 +38,10 @@ public final class PressureWatch {
     try startAccepting()
   }
 
-  /// Those who hear a `notifyAll`.
+  /// The number of clients that a `notifyAll` reaches.
   public var listenerCount: Int { connections.count }
 
-  /// Accepts who has come, drops who has gone, and throws away what was written.
+  /// Accepts new connections, drops closed ones, and throws away what was written.
   public func service() throws(SystemCallError) {
     var events = [clinux_event](repeating: clinux_event(), count: Self.maxConnections + 1)
     let capacity = Int32(events.count)
@@ -58,7 +58,7 @@ public final class PressureWatch {
   @discardableResult
   public func notifyAll() throws(SystemCallError) -> Int {
     if !accepts { try startAccepting() }
-    // Whoever connected a moment ago wants to hear this too.
+    // A client that connected a moment ago has to be notified too.
     try service()
     for raw in Array(connections.keys) {
       var byte: UInt8 = 1
@@ -91,7 +91,7 @@ public final class PressureWatch {
         case EAGAIN: return
         case ECONNABORTED: continue
         default:
-          // Out of descriptors, most likely. Those who wait stay in the queue until `notifyAll`.
+          // Out of descriptors, most likely. Waiting clients stay in the queue until `notifyAll`.
           clinux_epoll_remove(descriptor.raw, listener.raw)
           accepts = false
           throw error

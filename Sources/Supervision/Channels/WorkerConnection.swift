@@ -8,7 +8,7 @@ import WorkerProtocol
 /// Idle it holds no buffer at all: a hundred workers' would be more than the daemon may weigh.
 final class WorkerConnection {
   let descriptor: Descriptor
-  /// Who connected, as the kernel vouches.
+  /// The connected process, as the kernel reports it.
   let pid: Int32
   private var framer = LineFramer(maximumLength: WorkerProtocol.maxLine)
   private var waiting: [UInt8] = []
@@ -50,7 +50,7 @@ final class WorkerConnection {
     case shutOut(String)
   }
 
-  /// Reads what has come, a portion at most, and hands out whole lines as far as the allowance goes.
+  /// Reads what has come, a portion at most, and returns whole lines as far as the allowance permits.
   func read(
     at now: Int64, _ handle: (WorkerMessage, Descriptor?) -> Void
   ) -> Reading {
@@ -120,7 +120,7 @@ final class WorkerConnection {
     }
   }
 
-  /// Tells the worker what was wrong with a line. Returns why it is shut out, if this was one too many.
+  /// Reports to the worker what was wrong with a line. Returns why it is shut out, if this was one too many.
   func refuse(_ text: String) -> String? {
     senselessLines += 1
     let isRead = send(.error(message: text))

@@ -7,8 +7,8 @@ import WorkerProtocol
 /// socket, and the worker's connections. What the lines mean is the caller's business; what a worker
 /// may cost us is settled here.
 ///
-/// Like `PressureWatch` it has a set of its own, so that an event loop watches one descriptor. Slow
-/// reading needs a clock: a timer is in the set as long as somebody is slowed. Belongs to its thread.
+/// Like `PressureWatch` it has a set of its own, so that an event loop watches one descriptor. Slow reading
+/// needs a clock: a timer is in the set while a connection is slowed down. Belongs to its thread.
 public final class WorkerSocket {
   public let path: String
   /// Readable when `service` has something to do.
@@ -32,13 +32,14 @@ public final class WorkerSocket {
     case said(ConnectionID, WorkerMessage, passed: Descriptor?)
     /// `why`: we have closed it; a clause.
     case left(ConnectionID, why: String?)
-    /// Somebody was turned away; a clause.
+    /// A connection was refused; a clause.
     case refused(String)
   }
 
   /// Of one worker, all its processes together.
   public static let maxConnections = 8
-  /// Nanoseconds; so long that the daemon isn't woken for each line of one who talks too much.
+  /// Nanoseconds. The pause is long enough that the daemon isn't woken for each line of a worker that sends too
+  /// much.
   private static let pause: Int64 = 100_000_000
   private static let listenerMark = UInt64.max
   private static let timerMark = UInt64.max - 1
@@ -57,14 +58,14 @@ public final class WorkerSocket {
   public var connectionIDs: [ConnectionID] { connections.keys.sorted() }
   public var isConnected: Bool { !connections.isEmpty }
 
-  /// Whoever holds it keeps the connection from ending.
+  /// A caller that holds it keeps the connection open.
   public func descriptor(of id: ConnectionID) -> Descriptor? { connections[id]?.descriptor }
 
   /// Takes the name away; see `NotifySocket.remove`.
   public func remove() { discardFile(path) }
 
-  /// Accepts who has come, reads what was said, writes what waits. `isMember` says whether a pid is
-  /// one of the worker's.
+  /// Accepts connections, reads what was sent, writes what waits. `isMember` says whether a pid is one of the
+  /// worker's.
   public func service(isMember: (Int32) -> Bool) throws(SystemCallError) -> [News] {
     var events = [clinux_event](repeating: clinux_event(), count: Self.maxConnections + 2)
     let capacity = Int32(events.count)
@@ -84,7 +85,7 @@ public final class WorkerSocket {
 
   // MARK: to the worker
 
-  /// False: the connection is gone, or has just been closed, since the worker doesn't read; see
+  /// False: the connection has ended, or has just been closed, since the worker doesn't read; see
   /// `takeShutOut`.
   public func send(_ message: DaemonMessage, to id: ConnectionID) -> Bool {
     guard let connection = connections[id] else { return false }
@@ -181,7 +182,7 @@ public final class WorkerSocket {
     }
   }
 
-  /// Somebody was slowed, or couldn't be accepted.
+  /// A connection was slowed down, or couldn't be accepted.
   private func goOn(_ news: inout [News]) {
     timer?.clear()
     if !isAccepting {

@@ -21,7 +21,7 @@ public struct LastWords: Sendable {
   public func read() -> String? {
     // A log that can't be read has no last words that could be shown.
     let tail = try? place.reading { (file, size) throws(SystemCallError) in
-      // Rotated meanwhile, it begins anew.
+      // If the log was rotated meanwhile, it begins again.
       let start = max(logStart <= size ? logStart : 0, size - Self.maxTail)
       try file.seek(to: start, path: place.path)
       return try file.read(upTo: Int(size - start))

@@ -45,7 +45,7 @@ extension LogPlace {
     var position = offset
     defer { offset = position }
     return try reading { (file, size) throws(SystemCallError) in
-      // Somebody has emptied it.
+      // The log was emptied.
       if size < position { position = 0 }
       if size <= position { return nil }
       let bytes = try file.readBytes(

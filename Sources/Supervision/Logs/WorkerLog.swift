@@ -1,8 +1,8 @@
 import Glibc
 import Linux
 
-/// The file that a worker's output goes to. The worker writes it itself, so the daemon's death
-/// breaks no pipe.
+/// The file that a worker's output is written to. The worker writes it itself, so the daemon's death breaks no
+/// pipe.
 public struct WorkerLog: Sendable {
   public let descriptor: Descriptor
   /// Where this launch's output begins, in bytes.
@@ -59,14 +59,15 @@ public struct WorkerLog: Sendable {
   }
 }
 
-/// Where a worker's output goes, and what becomes of it.
+/// Where a worker's output is written, and how much of it is kept.
 public struct LogPlace: Hashable, Sendable {
   public var path: String
   /// Old files that are kept, `path.1` being the newest.
   public var keep: Int
-  /// Somebody named it: not in our own directory of logs, which nobody else can write to.
+  /// The configuration named it: it isn't in the daemon's own directory of logs, which no other user can write
+  /// to.
   public var isElsewhere: Bool
-  /// Whom the worker runs as, where that isn't us.
+  /// The user that the worker runs as, if that isn't the daemon's.
   public var account: Account?
 
   public init(
@@ -111,7 +112,7 @@ public struct LogPlace: Hashable, Sendable {
     return (file, status)
   }
 
-  /// Makes `path.1` free; the oldest goes.
+  /// Makes `path.1` free; the oldest log is removed.
   func shift() {
     var number = keep
     discardFile(aside(number))

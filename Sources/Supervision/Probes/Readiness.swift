@@ -48,8 +48,8 @@ public final class Readiness {
     return !isReady && rule != .notify
   }
 
-  /// It said `READY=1`. Whoever says so is ready, whatever the rule waits for. What looked for that is
-  /// given up: a connection that it had begun would stay until the daemon's end, and wake the worker then.
+  /// The worker sent `READY=1`. It is ready then, whatever the rule waits for. The look for that is given up: a
+  /// connection that it had begun would stay until the daemon's end, and wake the worker then.
   public func notified() {
     isReady = true
     tcp = nil
@@ -65,7 +65,7 @@ public final class Readiness {
     return isReady
   }
 
-  /// True the first time: what goes wrong at each look is worth one line in the daemon's log.
+  /// True the first time: a failure that occurs at each look is worth one line in the daemon's log.
   public func takeComplaint() -> Bool {
     defer { hasComplained = true }
     return !hasComplained

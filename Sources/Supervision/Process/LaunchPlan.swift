@@ -26,7 +26,7 @@ public struct LaunchPlan: Sendable {
   public var watchdog: Duration?
   /// It stands where we were started: it gets our own 0, 1 and 2 as well, and no log.
   public var inheritance: Inheritance?
-  /// Whom it runs as; nil: us.
+  /// The user that it runs as; nil: the daemon's.
   public var account: Account?
   public var limits: [SpawnTerms.Limit] = []
   /// nil: as ours.

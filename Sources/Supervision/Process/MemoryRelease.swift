@@ -30,9 +30,9 @@ public struct MemoryRelease: Sendable {
   private static let jobs = BlockingJobs(name: "dormouse-reap", threads: 16)
 
   /// Returns how many gave their memory back this way. EAGAIN (it hasn't taken its signal yet, or others
-  /// walk its memory) is tried again a few times; gone (ESRCH), sharing its memory with a process that
-  /// lives (EINVAL), an older kernel (ENOSYS) and a container's filter (EPERM) mean that there is nothing
-  /// to do.
+  /// walk its memory) is tried again a few times. An ended process (ESRCH), memory that is shared with a
+  /// process that lives (EINVAL), an older kernel (ENOSYS) and a container's filter (EPERM) mean that there is
+  /// nothing to do.
   func perform() -> Int {
     var released = 0
     for process in processes {

@@ -23,7 +23,7 @@ public struct PreparedLaunch: Sendable {
   /// thread that may wait, where the file may be in any.
   func dispose(_ jobs: BlockingJobs = .files) {
     guard plan.logIsElsewhere, !files.isEmpty else { return }
-    // Where an earlier close hangs, these are closed by whoever drops this.
+    // If an earlier close hangs, these are closed when this object is freed.
     _ = jobs.submit(about: "close \(plan.name)") { [files] in
       withExtendedLifetime(files) {}
       return {}
@@ -138,7 +138,7 @@ public final class WorkerStart {
 
   /// Polls readable when `look` can say more.
   public var report: Descriptor { start.report }
-  /// A child of this process that nobody else may reap.
+  /// A child of this process that no other part may reap.
   public var pid: Int32 { start.process.pid }
 
   public init(_ forked: ForkedWorker) {

@@ -26,7 +26,7 @@ public final class ProcessRemover: Sendable {
     queue.submit { [self] in
       // What may not be looked at can't be killed; SIGKILL for the program itself is on its way.
       try? ProcessTree.killAll(root: process.identity, session: process.pid)
-      // In this order: whoever looks for orphans in between reaps it, or SIGCHLD comes later.
+      // In this order: a look for orphans in between reaps it, or SIGCHLD comes later.
       pids.withLock { _ = $0.remove(process.pid) }
       process.reapIfEnded()
     }
