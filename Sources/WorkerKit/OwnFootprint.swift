@@ -20,7 +20,7 @@ public struct Footprint: Sendable, Hashable {
   public init() {}
 
   /// Measures this process (`/proc/self/smaps_rollup`): some hundred microseconds, longer with much memory.
-  /// All zero where the system doesn't tell. On macOS all of it is in `anonymous`.
+  /// All zero where the system doesn't report it. On macOS all of it is in `anonymous`.
   public static func current() -> Footprint {
     var footprint = Footprint()
     let physical = workerkit_physical_footprint()
@@ -34,7 +34,8 @@ public struct Footprint: Sendable, Hashable {
     }
     let dirty = fields["Private_Dirty"] ?? 0
     footprint.sharedMemory = min(fields["Pss_Shmem"] ?? 0, dirty)
-    // A program file that was written a moment ago counts as dirty for who maps it, until it is on disk.
+    // A program file that was written a moment ago counts as dirty for the processes that map it, until it is
+    // on disk.
     footprint.anonymous = min(dirty - footprint.sharedMemory, fields["Anonymous"] ?? dirty)
     footprint.swapped = fields["Swap"] ?? 0
     footprint.reclaimable = (fields["Private_Clean"] ?? 0) + (fields["Shared_Clean"] ?? 0)

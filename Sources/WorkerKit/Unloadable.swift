@@ -19,8 +19,8 @@ import Synchronization
 /// its owner *knows*, and only the latter must survive. So keep what can't be made again (an edit in progress,
 /// a scroll position, a selection) in the owner, not in the value, which would take it along.
 ///
-/// Reading the property hands out the value; who keeps a reference keeps the memory. For work that takes longer,
-/// `$photo.use { … }` keeps the value loaded for its duration, so that it isn't loaded twice.
+/// Reading the property returns the value; code that keeps a reference keeps the memory. For work that takes
+/// longer, `$photo.use { … }` keeps the value loaded for its duration, so that it isn't loaded twice.
 ///
 /// Thread-safe: two that need it at once load it once. `load` mustn't read the property that it loads. A class
 /// that is `Sendable` by itself can't have a `var`: there, `let photo = Unloadable { … }` and `photo.value` are the

@@ -1,7 +1,7 @@
 import JSONLines
 import WorkerProtocol
 
-// What a worker says of itself. A daemon that comes later is told again what still holds.
+// What a worker reports of itself. A daemon that comes later gets again what still holds.
 
 extension Worker {
   /// The worker has started, and can be used: as `READY=1` at `NOTIFY_SOCKET`.

@@ -1,8 +1,8 @@
 import CWorkerKit
 
 extension Worker {
-  /// Does to this process what a memory warning does, without a daemon: for tests, and for a menu item.
-  /// Returns when everybody has handled it.
+  /// Does to this process what a memory warning does, without a daemon: for tests, and for a menu item. Returns
+  /// when all handlers have returned.
   ///
   /// - Returns: what the process took before and afterwards.
   @discardableResult public func simulateMemoryWarning(

@@ -9,19 +9,19 @@ import WorkerProtocol
 /// ```
 ///
 /// Without a daemon (there is no `DORMOUSE_WORKER_SOCKET` in the environment) everything works, and nothing is
-/// told: the same program runs under Dormouse and without it. All methods may be called from any thread or
+/// sent: the same program runs under Dormouse and without it. All methods may be called from any thread or
 /// task, before `connect` as well, and never wait for the daemon.
 public final class Worker: Sendable {
   /// The worker that this process is.
   public static let shared = Worker(socketPath: environment(WorkerProtocol.socketVariable))
 
-  /// Until when the event that is being handled should have been: set while methods of the delegate, and
-  /// what was given to `onMemoryWarning` and `onEnterBackground`, run. `nil` where nobody waits.
+  /// The deadline for the event that is being handled: set while methods of the delegate, and closures that
+  /// were given to `onMemoryWarning` and `onEnterBackground`, run. `nil` if the daemon waits for no answer.
   ///
   /// While the worker is stopped its deadlines stand still, so it may really be later.
   @TaskLocal public static var deadline: ContinuousClock.Instant?
 
-  /// What the daemon has told of this worker.
+  /// The state that the daemon has reported to this worker.
   private struct Told {
     var pressure = PressureLevel.normal
     var isConnecting = false
@@ -34,8 +34,8 @@ public final class Worker: Sendable {
   let purgeable = LazyPurgeableHeap()
   private let told = Mutex(Told())
 
-  /// - Parameter socketPath: of the daemon; `nil`: there is none. For tests, and processes that are given
-  ///   the path in another way; everybody else uses `shared`.
+  /// - Parameter socketPath: of the daemon; `nil`: there is none. For tests, and processes that get the path in
+  ///   another way; all others use `shared`.
   public init(socketPath: String?) {
     let connection = socketPath.flatMap { Connection(path: $0) }
     self.connection = connection
@@ -47,8 +47,8 @@ public final class Worker: Sendable {
 
   /// Connects to the daemon, and stays connected: after the daemon's end to the next one.
   ///
-  /// - Parameter delegate: told of all events from now on, instead of the one before; kept alive. `nil`:
-  ///   whoever it is stays.
+  /// - Parameter delegate: gets all events from now on, instead of the one before; kept alive. `nil`: the
+  ///   delegate before stays.
   public func connect(delegate: (any WorkerDelegate)? = nil) {
     if let delegate { listeners.setDelegate(delegate) }
     let isFirst = told.withLock { told in
@@ -66,7 +66,7 @@ public final class Worker: Sendable {
   /// There is a daemon that listens.
   public var isConnected: Bool { connection?.isConnected ?? false }
 
-  /// The machine's pressure level, as far as it has been told.
+  /// The machine's pressure level, as last reported.
   public var pressure: PressureLevel { told.withLock { $0.pressure } }
 
   /// All events, for a `for await` loop.
@@ -162,7 +162,7 @@ extension Worker {
       defer { told.snapshotProvider = provider }
       return told.snapshotProvider
     }
-    // What it holds goes outside of the lock.
+    // Its captured objects are released outside of the lock.
     withExtendedLifetime(former) {}
   }
 

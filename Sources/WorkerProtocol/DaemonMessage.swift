@@ -6,7 +6,7 @@ public enum DaemonMessage: Hashable, Sendable {
   case hello(version: Int, worker: String, state: String, pressure: String)
   /// Answered with `WorkerMessage.done`.
   case request(id: UInt64, deadlineSeconds: Double, Request)
-  /// It runs again, after so long.
+  /// It runs again, after this sleep.
   case didResume(id: UInt64, asleepSeconds: Double, cause: String)
   case didEnterForeground(id: UInt64)
   case pressure(level: String)

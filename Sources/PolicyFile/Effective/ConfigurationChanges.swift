@@ -26,8 +26,8 @@ public struct WorkerChange: Hashable, Sendable {
 extension WorkerConfiguration {
   /// What is different from an older configuration of the same worker.
   ///
-  /// - Parameter machine: the policy for all, before and after: what changed there in the same way
-  ///   needn't be told of each worker.
+  /// - Parameter machine: the policy for all, before and after: a change that is the same there isn't listed
+  ///   for each worker.
   public func changes(
     from old: WorkerConfiguration, machine: (old: LifecyclePolicy, new: LifecyclePolicy)? = nil
   ) -> [WorkerChange] {

@@ -1,12 +1,12 @@
 /// How much a cache may keep, and when it lets go.
 public struct CacheOptions: Sendable, Hashable {
-  /// At most so many values; 0: any number.
+  /// At most this many values; 0: any number.
   public var countLimit = 0
   /// At most so much cost, in the unit in which costs are given (bytes, best); 0: any.
   public var costLimit = 0
   /// Empties itself on a memory warning.
   public var emptiesOnWarning = true
-  /// Empties itself when the worker enters the background: nobody can do that afterwards.
+  /// Empties itself when the worker enters the background: a suspended worker can't do it afterwards.
   public var emptiesInBackground = true
   /// Limits become smaller as the machine's memory becomes scarcer: three quarters at `warning`, a half at
   /// `urgent`, a quarter at `critical`; and grow again with it.

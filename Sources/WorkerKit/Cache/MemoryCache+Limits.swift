@@ -7,7 +7,7 @@ extension MemoryCache {
     set { change { $0.options = newValue } }
   }
 
-  /// At most so many values; 0: any number.
+  /// At most this many values; 0: any number.
   public var countLimit: Int {
     get { options.countLimit }
     set { change { $0.options.countLimit = newValue } }
@@ -128,8 +128,8 @@ extension MemoryCache.State {
   }
 }
 
-/// Values that have left, until nobody waits for their ends. The first takes no memory of its own: that is
-/// what a put into a full cache makes.
+/// Removed values, kept until they can be released outside of the lock. The first takes no memory of its own:
+/// that is what a put into a full cache makes.
 @usableFromInline struct Gone<Value: Sendable>: Sendable {
   @usableFromInline var first: Value?
   @usableFromInline var others: [Value] = []

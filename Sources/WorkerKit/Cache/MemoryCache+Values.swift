@@ -74,7 +74,7 @@ extension MemoryCache {
   /// `cost` is in the unit of the cost limit, 0 or more; bytes, best.
   @inlinable public func insert(_ value: Value, for key: Key, cost: Int = 0) {
     let cost = max(0, cost)
-    // All of these go when the lock is open again: their ends may run anybody's code.
+    // All of these are released when the lock is open again: their deinitializers may run your code.
     var replaced: Value?
     var gone = Gone<Value>()
     state.withLock { state in

@@ -5,10 +5,10 @@ import WorkerProtocol
 
 /// The connection to the daemon: a thread that waits for lines, and connects again when it has ended.
 ///
-/// Whoever says something writes it to the socket at once, as long as the socket takes it; the thread writes
-/// the rest. Nobody ever waits for the daemon.
+/// A caller writes its message to the socket at once, as far as the socket takes it; the thread writes the
+/// rest. No caller ever waits for the daemon.
 final class Connection: Sendable {
-  /// What the thread tells, in order.
+  /// What the thread reports, in order.
   enum Incoming: Sendable {
     case message(DaemonMessage, connection: Int)
     /// The end of a connection.

@@ -1,6 +1,6 @@
 import WorkerProtocol
 
-/// What has been said and still holds: a daemon that comes after the one that heard it is told again.
+/// What the worker has sent and what still holds: it is sent again to each later daemon.
 struct Said {
   var isReady = false
   var holds = false

@@ -28,7 +28,7 @@ final class Mailbox: Sendable {
     }
   }
 
-  /// The next one; whoever asks is done with the one before. `nil` when the loop is to end.
+  /// The next event; the caller has handled the one before. `nil` when the loop is to end.
   func next() async -> WorkerEvent? {
     takeCurrent()?.handled()
     return await withTaskCancellationHandler {
@@ -56,7 +56,7 @@ final class Mailbox: Sendable {
     if let event { reader.resume(returning: event) }
   }
 
-  /// Nobody reads it any more: nobody waits for it, either.
+  /// The loop doesn't read any more, so no answer waits for it.
   func close() {
     let (receipts, reader) = state.withLock { state in
       defer {

@@ -1,15 +1,15 @@
-/// Hears of a worker's life cycle, one event after another.
+/// Gets the events of a worker's life cycle, one after another.
 ///
 /// Each method is optional. The daemon waits for the method to return, as long as its deadline allows
-/// (`Worker.deadline`): return when the memory has been given back, the state been saved. A method that
-/// isn't done by the deadline isn't cut off, but the daemon goes on without the answer.
+/// (`Worker.deadline`): return when the memory has been freed and the state has been saved. A method that isn't
+/// done by the deadline isn't cut off, but the daemon continues without the answer.
 ///
 /// A delegate may be an actor, or bound to one (`@MainActor final class AppDelegate: WorkerDelegate`): its
 /// methods run there.
 public protocol WorkerDelegate: AnyObject, Sendable {
-  /// Nobody looks at this worker any more: see <doc:InTheBackground>.
+  /// The worker isn't in use any more: see <doc:InTheBackground>.
   func didEnterBackground() async
-  /// Somebody looks at it.
+  /// The worker is in use.
   func didEnterForeground() async
   /// Give back what can be made again. Caches and `@Unloadable` values see to themselves.
   func didReceiveMemoryWarning(_ warning: MemoryWarning) async

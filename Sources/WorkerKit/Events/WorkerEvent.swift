@@ -1,9 +1,8 @@
-/// What the daemon tells a worker.
+/// An event that the daemon sends to a worker.
 public enum WorkerEvent: Sendable, Hashable {
-  /// Nobody looks at this worker any more. Free what can be made again, save what can't; suspension
-  /// follows.
+  /// The worker isn't in use any more. Free what can be made again, save what can't; suspension follows.
   case didEnterBackground
-  /// Somebody looks at it.
+  /// The worker is in use.
   case didEnterForeground
   /// Give back what can be made again, now.
   case didReceiveMemoryWarning(MemoryWarning)
@@ -34,7 +33,7 @@ public struct Resumption: Sendable, Hashable {
   /// How long the worker didn't run. Its own clocks may have stood still, and what it knew of the world
   /// may be old.
   public var asleep: Duration
-  /// Why it runs: somebody's word, a connection, a timer; in the daemon's words.
+  /// The cause of the resume, such as a request, a connection or a timer; in the daemon's words.
   public var cause: String
 
   public init(asleep: Duration, cause: String) {

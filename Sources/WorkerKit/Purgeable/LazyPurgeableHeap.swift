@@ -4,7 +4,7 @@ import Synchronization
 final class LazyPurgeableHeap: Sendable {
   private let heap = Mutex<(isTried: Bool, heap: PurgeableHeap?)>((false, nil))
 
-  /// - Parameter connection: is told of it.
+  /// - Parameter connection: sends the offer of this memory.
   func make(_ connection: Connection?) -> PurgeableHeap? {
     let (made, isNew) = heap.withLock { state in
       if state.isTried { return (state.heap, false) }
