@@ -2,7 +2,7 @@ import Control
 import FoundationEssentials
 import Testing
 
-/// The documents are promises to people who write their own clients and scripts.
+/// The documents are promises to authors of clients and scripts.
 @Suite struct Documents {
   private func document(_ name: String) throws -> [Substring] {
     let root = #filePath.split(separator: "/").dropLast(3).joined(separator: "/")

@@ -63,7 +63,7 @@ import YAML
     #expect(validator.problems(try Self.document(text)) == [])
   }
 
-  /// The reader, the renderer and the schema know the same keys, whoever adds one to the reader.
+  /// A key that is added to the reader must be added to the renderer and the schema too.
   @Test func `The policy file's reader and its renderer know the same keys`() {
     let values = Set(KeyExplorer.policy(.policy).values())
     #expect(values == Set(PolicyFile.values(of: LifecyclePolicy()).map(\.path)))

@@ -31,7 +31,7 @@ import Testing
     #expect(back[1].meaning == "fewer workers are small enough to be hibernated")
   }
 
-  /// Whoever renames a key renames its sentence.
+  /// If you rename a key, rename its sentence too.
   @Test func `Each meaning of a difference belongs to a key that exists`() {
     let keys = PolicyFile.values(of: LifecyclePolicy()).map(\.path)
     #expect(Set(DifferenceMeaning.paths).subtracting(keys).isEmpty)

@@ -98,7 +98,7 @@ import Testing
   {
     let scratch = try Scratch()
     let nobody = try Account(user: "65534", group: "65534")
-    // In /tmp everybody may write, but not below a directory of root's.
+    // In /tmp any user may write, but not below a directory of root's.
     let inOurs = ListenSocket(name: "s", address: .unix("/run/dormouse-test-\(getpid()).sock"))
     let listener = try Listener.open(inOurs, for: nobody, isForGroup: true)
     defer { listener.removeFile() }

@@ -59,6 +59,6 @@ import Testing
     #expect(worker.process.isAlive)
     try worker.process.killAll()
     _ = try worker.waitForExit()
-    #expect(release.perform() == 0, "it is gone")
+    #expect(release.perform() == 0, "it has ended")
   }
 }

@@ -66,7 +66,7 @@ import Testing
       connection.recv(100)
       print('got', flush=True)
       sys.stdin.readline()
-      # More than a tick of the kernel's clock after the question: the kernel tells which was first.
+      # More than a tick of the kernel's clock after the question: the kernel shows which was first.
       time.sleep(0.02)
       connection.sendall(b'answer')
       sys.stdin.readline()

@@ -32,7 +32,7 @@ import Testing
     let client = try Client.connect(port: port)
     try client.writeAll("hello\n")
     #expect(try sources.next() == "a connection on port \(port)")
-    #expect(sources.nextReason() == nil, "told twice")
+    #expect(sources.nextReason() == nil, "reported twice")
     try worker.resume()
     #expect(try client.read(upTo: 64) == Array("hello\n".utf8))
   }
@@ -143,7 +143,7 @@ import Testing
     let port = try worker.port()
     let first = try Client.connect(port: port)
     #expect(try eventually { worker.log.contains("accepted") })
-    // Unread already, all of it: only that there is more can tell.
+    // All of it is unread already: only further input shows.
     let second = try Client.connect(port: port)
     try worker.stdin?.writeAll("x")
     try first.writeAll("x")

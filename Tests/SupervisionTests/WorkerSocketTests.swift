@@ -49,7 +49,7 @@ private final class Peer {
     socket = try WorkerSocket(path: "\(scratch.path)/worker")
   }
 
-  /// What comes of it when everybody is one of the worker's.
+  /// Services the socket, where each process counts as the worker's.
   private func service() throws -> [WorkerSocket.News] { try socket.service { _ in true } }
 
   private func messages(_ news: [WorkerSocket.News]) -> [WorkerMessage] {
@@ -195,7 +195,8 @@ private final class Peer {
     #expect(heard)
   }
 
-  /// One end of a socket pair whose other end has been passed; at its end when nobody has that any more.
+  /// One end of a socket pair whose other end has been passed; it reads the end when no process has the other
+  /// one any more.
   private func passed(_ text: String, by peer: Peer, times: Int = 1) throws -> Descriptor {
     var ends: [Int32] = [0, 0]
     let type = SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue
@@ -228,7 +229,7 @@ private final class Peer {
     guard case .said(_, _, .some)? = all.last else { throw TestFailure("no descriptor: \(all)") }
     all = []
     #expect(try eventually { try isAtEnd(last) })
-    // And with the connection goes what it has begun.
+    // The end of the connection drops the line that it has begun, with its descriptor.
     let unfinished = try passed("{\"type\":", by: peer)
     _ = try service()
     #expect(try !isAtEnd(unfinished))

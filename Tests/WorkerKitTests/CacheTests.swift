@@ -57,7 +57,7 @@ import Testing
     struct Failure: Error {}
     #expect(throws: Failure.self) { try cache.value(for: 3) { throw Failure() } }
     #expect(cache[3] == nil)
-    // Somebody else's, made meanwhile, stays.
+    // A value that was put there meanwhile stays.
     let value = cache.value(for: 4) {
       cache[4] = "theirs"
       return "mine"
@@ -146,7 +146,7 @@ import Testing
     #expect(cache.count == 1)
     #expect(used.isContentDiscarded)
     #expect(used.withContent { $0 } == nil)
-    // Taken by somebody else: it isn't found any more.
+    // It was discarded outside of the cache: it isn't found any more.
     more.endContentAccess()
     #expect(more.withContent { $0 } == "more")
     more.discardContentIfPossible()

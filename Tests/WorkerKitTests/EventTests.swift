@@ -59,7 +59,8 @@ import WorkerProtocol
     let peer = try await daemon.peer()
     peer.request(1, warning)
     await loopHas.wait()
-    // Whoever is done leaves the others to be waited for: an answer would come before the next message.
+    // A listener that has finished doesn't end the wait for the others: an answer would come before the next
+    // message.
     worker.setStatus("one")
     #expect(try await daemon.message() == .status("one"))
     gates.delegate.open()

@@ -110,7 +110,7 @@ private func region(of worker: Worker) throws -> PurgeableRegion {
     #expect(places.count == 64)
     for place in places { heap.word(place).release(generation: place.generation) }
     if isShared {
-      // The daemon takes them, and nobody notices but who needs room.
+      // The daemon takes them, and only an allocation that needs room notices it.
       let region = try PurgeableRegion(Descriptor(owning: dup(heap.file)))
       region.purge()
     } else {
@@ -136,7 +136,7 @@ private func region(of worker: Worker) throws -> PurgeableRegion {
     let interrupted = try #require(heap.word(places[0]).take())
     let orphan = try #require(heap.word(places[1]).take())
     let spared = try #require(heap.word(places[2]).take())
-    // An owner that goes while the daemon is at it leaves its place to be found later.
+    // An owner that is freed while the daemon takes its content leaves its place to be found later.
     heap.release(places[1])
     heap.release(places[2])
     #expect(heap.allocate(bytes: page) == nil)

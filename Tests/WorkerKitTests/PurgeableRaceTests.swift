@@ -21,7 +21,7 @@ private struct Pattern {
     }
   }
 
-  /// `nil`: gone. Looks at some words of each page, the last among them.
+  /// `nil`: it was discarded. Looks at some words of each page, the last among them.
   static func isWhole(_ data: PurgeableData, _ id: UInt64) -> Bool? {
     data.withContent { bytes in
       var place = 0

@@ -5,7 +5,7 @@ import Testing
 @testable import Daemon
 @testable import Linux
 
-/// What is written to images is counted over 24 hours, whoever the daemon is.
+/// What is written to images is counted over 24 hours, also across daemons.
 struct WriteLedgerTests {
   private let scratch: Scratch
   private var path: String { "\(scratch.path)/writes" }

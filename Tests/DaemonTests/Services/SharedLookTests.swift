@@ -68,7 +68,7 @@ import Testing
     look.ask { found.append($0) }
     try turn(loop) { found.count == 2 }
     #expect(found == [nil, nil])
-    // Its thread goes on to the first byte; a later look gets the next one, or is told that it must wait.
+    // Its thread continues to the first byte; a later look gets the next one, or an error that it must wait.
     try input.writeAll("ab")
     let end = EventLoop.now + .seconds(20)
     while found.last == .some(nil), EventLoop.now < end {

@@ -135,7 +135,7 @@ import Testing
     #expect(done == 0)
     // A second has passed since it was asked.
     world.timers.advance(by: .seconds(1))
-    #expect(done == 0, "its connection isn't gone from the worker yet")
+    #expect(done == 0, "the worker hasn't closed its connection yet")
     world.timers.advance(by: LivenessMonitor.settling)
     #expect(done == 1 && runtime.whenUnasked == nil)
   }

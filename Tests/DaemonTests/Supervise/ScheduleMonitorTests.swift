@@ -6,7 +6,7 @@ import Testing
 @testable import Daemon
 
 @Suite("Wakes at the instants of `wake_at`") struct ScheduleMonitorTests {
-  /// A machine at UTC, on 22 November 2026 at 10:00, whose disk answers when it is told to.
+  /// A machine at UTC, on 22 November 2026 at 10:00, whose disk answers when the test says so.
   private final class World {
     static let start: Int64 = 1_795_341_600
     let timers = FakeTimers()

@@ -124,9 +124,9 @@ import Testing
     world.declare(.forTest("web"))
     world.leave("web", "hibernated")
     world.leave("other")
-    world.host.refusals["web"] = "its cgroup is gone"
+    world.host.refusals["web"] = "its cgroup was removed"
     adopt()
-    #expect(world.host.lines == ["web: can't be adopted: its cgroup is gone"])
+    #expect(world.host.lines == ["web: can't be adopted: its cgroup was removed"])
     #expect(!world.returning.isAdopting(web) && world.state(of: "web") == .terminated)
     // The others are.
     #expect(

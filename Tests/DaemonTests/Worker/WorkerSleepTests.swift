@@ -221,7 +221,8 @@ private final class Host: SleepHost {
     sleep.resume()
     mechanics.recovered?(
       RecoveryOutcome(
-        result: .failure(HibernationError(.writingBack, "gone", aftermath: .vanished)), image: nil))
+        result: .failure(HibernationError(.writingBack, "it has ended", aftermath: .vanished)),
+        image: nil))
     #expect(host.noted == ["killed", "over"])
     #expect(notes.events == ["resumeFailed"])
   }
