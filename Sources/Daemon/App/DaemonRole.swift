@@ -22,12 +22,12 @@ package struct DaemonRole {
   var metersWork: Bool
   /// Bytes of all images on the disk that share the budget; nil: those of its own workers.
   var sharedImages: (@Sendable () -> Int64)?
-  /// nil: workers are what the configuration says.
+  /// nil: the configuration declares the workers.
   var program: (any CallersProgram)?
 
   /// `dormouse daemon`.
   static func daemon() -> DaemonRole {
-    // A group that was named is used as it is.
+    // A cgroup that was named is used as it is.
     DaemonRole(
       log: DaemonLog(), hasSuccessor: true, leavesCgroup: getenv("DORMOUSE_CGROUP") == nil,
       resumeOverride: ResumeChoice.fromEnvironment().override,
@@ -45,22 +45,22 @@ package struct DaemonRole {
   ) -> DaemonRole {
     DaemonRole(
       log: DaemonLog(ofWrapper: log), hasSuccessor: false,
-      // It shares its group with its caller.
+      // It shares its cgroup with its caller.
       leavesCgroup: false, looksAtDescendantsOnly: true, pace: pace, metersWork: true,
       sharedImages: sharedImages, program: program)
   }
 }
 
-/// The program that `dormouse wrap` stands for: its caller's, and the only worker.
+/// The program that `dormouse wrap` runs for its caller: the only worker.
 package protocol CallersProgram: AnyObject {
-  /// What it gets of its caller.
+  /// What it inherits from its caller.
   var inheritance: Inheritance { get }
   /// Where the wrapper's log is, for `status`.
   var logPath: String? { get }
-  /// Times that it has been woken.
+  /// How often it has been woken.
   var wakes: Int { get }
 
-  /// It has its caller's descriptors now.
+  /// The program has its caller's descriptors now.
   func hasLaunched()
   func hasEnded(_ status: ExitStatus)
   func hasChanged(_ transition: Transition)

@@ -21,7 +21,7 @@ final class DirectiveExecution: DirectiveExecutor {
     let jetsam: JetsamKeeper
     let pressure: PressureMonitor
     let ending: DaemonEnd
-    /// nil: workers are what the configuration says.
+    /// nil: the configuration declares the workers.
     let program: (any CallersProgram)?
   }
 

@@ -3,15 +3,14 @@ import Policy
 
 /// The requests that wait for the engine's answers. Each gets one answer.
 ///
-/// A client that has its answer may rely on it that a daemon that is started later knows what has happened: an
-/// answer waits until the workers' records are on disk. A disk that doesn't answer is waited for a second.
-/// Belongs to the loop's thread.
+/// A client that has its answer can rely on a later daemon to know what has happened: an answer waits until the
+/// workers' records are on disk, for at most a second if the disk doesn't answer. Belongs to the loop's thread.
 final class RequestReplies {
   private let saved: any SavedState
   private let timers: any Timers
   private var waiting: [Request.ID: (Answer) -> Void] = [:]
   private var lastRequest: Request.ID = 0
-  /// Given, in this order, when the records are on disk.
+  /// Sent, in this order, when the records are on disk.
   private var undelivered: [(number: UInt64, send: () -> Void)] = []
   private var lastDelivery: UInt64 = 0
 

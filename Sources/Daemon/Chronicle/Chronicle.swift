@@ -8,7 +8,7 @@ import PolicyFile
 /// Keeps and reports all that happens: the journal, the counts for `dormouse report`, and the clients that
 /// follow (`dormouse events -f`). It only listens; the engine and the daemon do the same with and without it.
 final class Chronicle: EngineObserver {
-  /// `nil`: the configuration says that there is to be none.
+  /// `nil`: the configuration wants none.
   private let journal: JournalWriter?
   private let days: DayKeeper
   private let queue = WorkQueue(name: "dormouse-jrnl")
@@ -83,7 +83,7 @@ final class Chronicle: EngineObserver {
 }
 
 extension EventRecord {
-  /// As clients get it, and as `dormouse events` makes it from the journal.
+  /// In the form that clients get, and that `dormouse events` makes from the journal.
   public init(_ notice: Notice, wall: WallTime) {
     self.init(time: wall.text, kind: notice.kind.rawValue, text: notice.text)
     worker = notice.worker?.name

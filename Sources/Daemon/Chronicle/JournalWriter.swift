@@ -114,7 +114,7 @@ final class JournalWriter {
     }
   }
 
-  /// A number is left out, so that a reader knows that something is missing.
+  /// A number is left out, which shows a reader that something is missing.
   private func giveUp(_ why: String, at now: Instant) {
     encoder = nil
     nextSegment += 1

@@ -5,7 +5,7 @@ import PolicyFile
 /// What a reload has changed, or why it changed nothing.
 typealias ReloadOutcome = (isDone: Bool, text: String)
 
-/// What a reload reads and changes of the daemon. Tests hand in their own.
+/// What a reload reads and changes of the daemon. Tests provide their own.
 protocol ConfigurationHost: AnyObject {
   var isEnding: Bool { get }
   var isLeaving: Bool { get }

@@ -4,7 +4,7 @@ import Linux
 import Policy
 import Supervision
 
-/// What `ExternalAdoption` gets of the daemon.
+/// The daemon's implementation for `ExternalAdoption`.
 final class ExternalsOfDaemon: ExternalHost {
   struct Parts {
     let services: Services

@@ -17,7 +17,7 @@ struct ActivityFindings: Sendable {
   var work: (isAtWork: Bool, meter: WorkMeter)?
 }
 
-/// Looks at what running workers do. Tests hand in their own.
+/// Looks at what running workers do. Tests provide their own.
 protocol ActivityLooking: AnyObject {
   /// Calls back once on the loop, perhaps at once; nil: it isn't known.
   func look(

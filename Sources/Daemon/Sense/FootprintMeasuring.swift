@@ -138,7 +138,7 @@ struct MeasuringState {
   }
 }
 
-/// Measures a worker's memory. Tests hand in their own.
+/// Measures a worker's memory. Tests provide their own.
 protocol FootprintSource: AnyObject {
   /// Calls back once on the loop, later; nil: the worker's processes have ended meanwhile. A measurement that
   /// hangs doesn't call back.

@@ -43,7 +43,7 @@ struct KernelKills {
   }
 }
 
-/// Where the kernel counts. Tests hand in their own.
+/// Where the kernel counts. Tests provide their own.
 struct KernelKillCounts {
   /// nil: there is no group, or it doesn't count.
   var inGroup: (WorkerCgroup?) -> Int?

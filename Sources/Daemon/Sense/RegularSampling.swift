@@ -2,7 +2,7 @@ import Hibernation
 import Lifecycle
 import Policy
 
-/// What is done at a sample. Tests hand in their own.
+/// What is done at a sample. Tests provide their own.
 protocol SamplingHost: AnyObject {
   /// The machine's memory, for the engine; and the sample of the workers begins.
   func beginSample()
@@ -94,7 +94,7 @@ final class RegularSampling {
   }
 }
 
-/// What `RegularSampling` gets of the daemon.
+/// The daemon's implementation for `RegularSampling`.
 final class SamplingOfDaemon: SamplingHost {
   struct Parts {
     let driver: EngineDriver

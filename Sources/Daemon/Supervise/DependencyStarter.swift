@@ -24,7 +24,7 @@ struct DependencyStanding: Hashable {
   var isAlive: Bool { isAdopting || state?.isAlive == true }
 }
 
-/// What `DependencyStarter` needs of the daemon. Tests hand in their own.
+/// The functions of the daemon that `DependencyStarter` uses. Tests provide their own.
 protocol DependencyHost: AnyObject {
   var now: Instant { get }
   /// `depends_on:` of a worker.

@@ -2,7 +2,7 @@ import Lifecycle
 import Policy
 import Supervision
 
-/// What is needed to ask in a worker's run without the question counting as activity. Tests hand in their own.
+/// What is needed to ask in a worker's run without the question counting as activity. Tests provide their own.
 protocol QuestionHost: AnyObject {
   /// Whether what comes in on its connections counts as activity.
   var watchesTraffic: Bool { get }

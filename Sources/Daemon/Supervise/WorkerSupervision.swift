@@ -1,6 +1,6 @@
 import Lifecycle
 
-/// What `WorkerSupervision` needs of everything else.
+/// The functions of the daemon that `WorkerSupervision` uses.
 protocol SupervisionHost: AnyObject {
   /// What its runs have stored.
   func dropStore(of id: WorkerID)

@@ -2,7 +2,7 @@ import Lifecycle
 import Policy
 import PolicyFile
 
-/// What `DeclaredWorkers` needs of the daemon. Tests hand in their own.
+/// The functions of the daemon that `DeclaredWorkers` uses. Tests provide their own.
 protocol DeclaredHost: AnyObject {
   /// The daemon ends, or leaves its workers: none is started any more.
   var isClosing: Bool { get }

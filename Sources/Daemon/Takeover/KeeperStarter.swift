@@ -2,7 +2,7 @@ import Hibernation
 import Linux
 import Supervision
 
-/// What `KeeperStarter` does with processes and descriptors, on any thread. Tests hand in their own.
+/// What `KeeperStarter` does with processes and descriptors, on any thread. Tests provide their own.
 protocol KeeperMeans: Sendable {
   /// The process that keeps descriptors for a later daemon.
   associatedtype Keeper: Sendable

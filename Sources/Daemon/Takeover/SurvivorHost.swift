@@ -27,7 +27,7 @@ struct SurvivorRecovery {
   var image: ImageOnDisk?
 }
 
-/// What `SurvivorAdoption` needs of the daemon. Tests hand in their own.
+/// The functions of the daemon that `SurvivorAdoption` uses. Tests provide their own.
 protocol SurvivorHost: AnyObject {
   /// This daemon may not open the sockets of workers that another one has started (Yama).
   var forbidsStrangers: Bool { get }

@@ -6,7 +6,7 @@ import Policy
 import PolicyFile
 import Supervision
 
-/// What `SurvivorAdoption` gets of the daemon.
+/// The daemon's implementation for `SurvivorAdoption`.
 final class SurvivorsOfDaemon: SurvivorHost {
   struct Parts {
     let services: Services

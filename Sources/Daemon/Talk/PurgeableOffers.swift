@@ -3,7 +3,7 @@ import Linux
 import Policy
 import Supervision
 
-/// What `PurgeableOffers` needs of the daemon. Tests hand in their own.
+/// The functions of the daemon that `PurgeableOffers` uses. Tests provide their own.
 protocol PurgeableOffersHost: AnyObject {
   var pressure: PressureLevel { get }
   /// What the engine takes to be on offer; nil: it doesn't know the worker.

@@ -5,7 +5,7 @@ import PolicyFile
 import Supervision
 import WorkerProtocol
 
-/// What a `ShedAttempt` needs of the daemon, about one run of one worker. Tests hand in their own.
+/// What a `ShedAttempt` needs of the daemon, about one run of one worker. Tests provide their own.
 protocol ShedHost: AnyObject {
   /// The engine's.
   var footprint: ByteCount { get }

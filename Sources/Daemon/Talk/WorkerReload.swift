@@ -3,7 +3,7 @@ import Linux
 import Policy
 import Supervision
 
-/// What a `WorkerReload` needs of the daemon. Tests hand in their own.
+/// The functions of the daemon that a `WorkerReload` uses. Tests provide their own.
 protocol WorkerReloadHost: AnyObject {
   /// How long a worker may take that has said `RELOADING=1`: its `watchdog.launch`.
   var limit: Duration { get }

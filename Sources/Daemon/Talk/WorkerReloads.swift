@@ -24,7 +24,7 @@ enum ReloadDelivery: Hashable {
   case failed(String)
 }
 
-/// What `WorkerReloads` needs of everything else.
+/// The functions of the daemon that `WorkerReloads` uses.
 protocol ReloadsHost: AnyObject {
   /// The daemon ends, or leaves its workers.
   var isClosing: Bool { get }

@@ -2,13 +2,13 @@ import Control
 import Lifecycle
 import Policy
 
-/// What `RegisteredWrappers` needs of the world outside. Tests hand in their own.
+/// The functions of the daemon that `RegisteredWrappers` uses. Tests provide their own.
 protocol WrapperHost: AnyObject {
   /// One request to a wrapper's own socket; answered once, within `patience`.
   func ask(
     _ request: ControlRequest, at socket: String, patience: Duration,
     then respond: @escaping (ControlResponse) -> Void)
-  /// The process that made this connection, by the kernel's word and not its own.
+  /// The process that made this connection, as the kernel reports it.
   func process(of client: ClientID) -> Int32?
   /// SIGKILL, if the process of that number started before `moment`.
   func kill(_ pid: Int32, startedBefore moment: Instant) -> WrapperKill

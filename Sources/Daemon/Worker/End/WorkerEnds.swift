@@ -61,7 +61,7 @@ final class WorkerEnds {
   }
 }
 
-/// What `RunClosing` gets of the daemon.
+/// The daemon's implementation for `RunClosing`.
 private final class RunClosingOfDaemon: RunClosingHost {
   private let snapshots: SnapshotKeeper
   private let images: ImageRemover

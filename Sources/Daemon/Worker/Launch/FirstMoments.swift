@@ -10,7 +10,7 @@ struct RestLook: Equatable {
   var rests: Bool
 }
 
-/// What `FirstMoments` needs of everything else.
+/// The functions of the daemon that `FirstMoments` uses.
 protocol FirstMomentsHost: AnyObject {
   /// It says when it is ready, and has done so by now.
   func saysWhenReady(_ id: WorkerID) -> Bool

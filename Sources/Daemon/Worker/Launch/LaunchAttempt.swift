@@ -15,7 +15,7 @@ enum LaunchStep: CaseIterable {
   case program
 }
 
-/// The steps of one launch of one worker, performed on other threads. Tests hand in their own.
+/// The steps of one launch of one worker, performed on other threads. Tests provide their own.
 protocol LaunchMechanics: AnyObject {
   /// What this launch consists of.
   var steps: [LaunchStep] { get }

@@ -3,7 +3,7 @@ import Linux
 import Policy
 import Supervision
 
-/// What `WorkerLauncher` gets of the daemon.
+/// The daemon's implementation for `WorkerLauncher`.
 final class LaunchesOfDaemon: LaunchHost {
   struct Parts {
     let services: Services
@@ -74,7 +74,7 @@ final class LaunchesOfDaemon: LaunchHost {
   }
 }
 
-/// What `ProcessHolder` gets of the daemon.
+/// The daemon's implementation for `ProcessHolder`.
 final class ProcessesOfDaemon: ProcessHost {
   private let services: Services
   private let driver: EngineDriver
@@ -167,7 +167,7 @@ private final class ReadinessOfWorker: ReadinessHost {
   func log(_ priority: DaemonLog.Priority, _ text: String) { worker.log(priority, text) }
 }
 
-/// What `FirstMoments` gets of the daemon.
+/// The daemon's implementation for `FirstMoments`.
 final class FirstMomentsOfDaemon: FirstMomentsHost {
   private let driver: EngineDriver
   private let workers: WorkerRegistry

@@ -1,7 +1,7 @@
 import Lifecycle
 import Linux
 
-/// What `ListeningSockets` gets of the daemon.
+/// The daemon's implementation for `ListeningSockets`.
 final class ListeningOfDaemon: ListeningHost {
   private let phase: DaemonPhase
   private let workers: WorkerRegistry

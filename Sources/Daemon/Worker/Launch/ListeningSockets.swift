@@ -5,7 +5,7 @@ import Policy
 import PolicyFile
 import Supervision
 
-/// What `ListeningSockets` needs of everything else. Tests hand in their own.
+/// The functions of the daemon that `ListeningSockets` uses. Tests provide their own.
 protocol ListeningHost: AnyObject {
   /// The daemon ends, or leaves its workers: none is started any more.
   var isClosing: Bool { get }

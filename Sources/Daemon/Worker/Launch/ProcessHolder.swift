@@ -3,7 +3,7 @@ import Linux
 import PolicyFile
 import Supervision
 
-/// What `ProcessHolder` needs of everything else.
+/// The functions of the daemon that `ProcessHolder` uses.
 protocol ProcessHost: AnyObject {
   func makeSleep(for runtime: WorkerUnit)
   /// - Parameter refreshMemory: opens the memory of all its processes again.

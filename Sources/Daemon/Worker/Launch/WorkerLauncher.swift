@@ -1,6 +1,6 @@
 import Lifecycle
 
-/// What `WorkerLauncher` needs of everything else.
+/// The functions of the daemon that `WorkerLauncher` uses.
 protocol LaunchHost: AnyObject {
   /// nil: there is no such worker.
   func mechanics(ofLaunching id: WorkerID) -> (any LaunchMechanics)?

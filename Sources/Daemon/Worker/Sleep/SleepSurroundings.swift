@@ -3,7 +3,7 @@ import Lifecycle
 import Policy
 import Supervision
 
-/// What `SleepOfWorker` needs beside services and components, for one run of a worker. Tests hand in their own.
+/// What `SleepOfWorker` needs beside services and components, for one run of a worker. Tests provide their own.
 protocol SleepSurroundings: AnyObject {
   /// Calls back when nothing is asked of the worker any more and it knows that it will be suspended.
   func whenReadyToSuspend(then: @escaping () -> Void)

@@ -31,7 +31,7 @@ struct SuspendJob: Sendable {
   var jobs: ManagerJobs?
   var isExternal = false
 
-  /// Lets it run. Tests hand in their own.
+  /// Lets it run. Tests provide their own.
   var wake: @Sendable (HibernationTarget, _ isStopped: Bool) throws -> Void = { target, isStopped in
     target.restartInterruptedSyscalls()
     try target.wake(isStopped: isStopped)

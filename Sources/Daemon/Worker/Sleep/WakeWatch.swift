@@ -3,7 +3,7 @@ import Linux
 import Policy
 import Supervision
 
-/// What `WakeWatch` needs of everything else, for one run of a worker. Tests hand in their own.
+/// What `WakeWatch` needs of everything else, for one run of a worker. Tests provide their own.
 protocol WakeHost: AnyObject {
   /// As the configuration has them now.
   var healthChecksWhileAsleep: [AsleepAnswer] { get }
