@@ -4,21 +4,21 @@ import Linux
 import Policy
 import Supervision
 
-// What workers take, from the kernel. To add up a process's mappings can take it seconds, and waits while
-// the process changes them: so that is done on threads of its own (`FootprintMeter`).
+// The footprints of workers, from the kernel. Adding up a process's mappings can take the kernel seconds, and
+// waits while the process changes them: so it is done on threads of its own (`FootprintMeter`).
 
-/// What was found, and what it cost.
+/// What was measured, and how long that took.
 struct Measurement: Sendable {
   /// As `Footprint.footprint`, or roughly; bytes.
   var footprint: ByteCount
   /// File pages that the kernel may drop; bytes.
   var reclaimable: Int64 = 0
-  /// What `sample` compares with: it measures again where this has changed since. Read before the
+  /// The value that `sample` compares with: it measures again where this has changed since. Read before the
   /// measurement, so that a page that comes meanwhile shows as a change. Bytes.
   var anonymous: UInt64 = 0
   var at: Instant
   var took: Duration
-  /// Why it isn't exact: what looking closely was refused with.
+  /// Why the figure isn't exact: the error that a close look failed with.
   var refusal: String?
 
   /// On a measuring thread. If the memory can't be examined closely (setuid, PR_SET_DUMPABLE), measures what
@@ -58,25 +58,25 @@ struct Measurement: Sendable {
   }
 }
 
-/// When one worker may be measured again, and which callers wait for that. One look at a time; a caller that
-/// asks while one is under way gets the next, because what it wants to know may have happened since that one
+/// When a worker may be measured again, and which callers wait for that. One look at a time: a caller that asks
+/// during a look gets the next one, because an event that it wants to measure may have happened since the look
 /// began.
 struct MeasuringState {
   typealias Completion = (Measurement?) -> Void
 
   private(set) var last: Measurement?
   var isUnderWay: Bool { look != nil }
-  /// Names the look that is under way. A new run begins with a new value of this type.
+  /// The number of the look that is under way. A new run begins with a new value of this type.
   private(set) var look: UInt64?
   private(set) var since = Instant.zero
   private var served: [Completion] = []
   private var waiting: [Completion] = []
-  /// Regular looks come after this.
+  /// Regular looks begin after this instant.
   private var nextLook = Instant.zero
   /// Incremented when memory is moved out or in: the outcome of an earlier look is invalid then.
   private var epoch = 0
   private var lookEpoch = 0
-  /// The log says that it can't be measured exactly.
+  /// The log already says that it can't be measured exactly.
   private var isLoggedAsRough = false
 
   /// Of one processor, for all workers' regular looks together, percent.
@@ -94,7 +94,7 @@ struct MeasuringState {
     return !isUnderWay
   }
 
-  /// - Parameter number: never given twice.
+  /// - Parameter number: never used twice.
   mutating func begin(_ number: UInt64, at now: Instant) {
     look = number
     since = now
@@ -166,7 +166,7 @@ final class MeasuringThreads: FootprintSource {
     let (root, session, cgroup) = (process.identity, process.session, process.cgroup)
     let done: @Sendable (Measurement?) -> Void = loop.callback(then)
     threads.submit(about: id.name) {
-      // Without a cgroup that is a look at all processes of the machine. nil: it has ended meanwhile.
+      // Without a cgroup this is a look at all processes of the machine. nil: it has ended meanwhile.
       let tree = try? ProcessTree.discover(root: root, session: session, cgroup: cgroup)
       done(tree.map { Measurement.measure($0.pids, missing) })
     }
@@ -198,7 +198,7 @@ final class FootprintMeter {
     self.log = log
   }
 
-  /// Measures it, and reports the figure to the engine.
+  /// Measures the footprint, and reports it to the engine.
   func measure(_ id: WorkerID) {
     guard let runtime = workers[id] else { return }
     measure(runtime) { [unowned self] measurement in
@@ -209,7 +209,7 @@ final class FootprintMeter {
     }
   }
 
-  /// At a sample: only as often as the budget allows.
+  /// At a sample: measures only as often as the budget allows.
   func measureWhenDue(_ runtime: WorkerUnit) {
     guard runtime.measuring.isDue(at: clock.now) else { return }
     measure(runtime.id)
@@ -237,7 +237,7 @@ final class FootprintMeter {
   }
 
   private func finish(_ runtime: WorkerUnit, number: UInt64, measurement: Measurement?) {
-    // Of an earlier run, or of a worker that was removed since.
+    // It belongs to an earlier run, or to a worker that was removed since.
     guard runtime.measuring.look == number else { return }
     if let refusal = measurement?.refusal, runtime.measuring.mustLogAsRough() {
       log(.warning, "\(runtime.id): footprint is an estimate: \(refusal)")
@@ -258,7 +258,7 @@ final class FootprintMeter {
         runtime.measuring.isAwaited
       else { return }
       let since = clock.now - runtime.measuring.since
-      // The look before has ended in time, and this one has its own.
+      // The look before has ended in time, and this look has its own time limit.
       if since < Self.patience { return giveUp(runtime, process, after: Self.patience - since) }
       for completion in runtime.measuring.giveUp() { completion(nil) }
     }

@@ -7,7 +7,7 @@ import Policy
 /// The disk is looked at on another thread: a disk that doesn't answer counts as full, and everything here uses
 /// the last look. Belongs to the loop's thread.
 final class ImageDiskMonitor {
-  /// What it needs of everything else.
+  /// The functions that it uses.
   struct Needs {
     /// Looks at the disk, and calls back once on the loop, later; nil: it didn't answer in time.
     var look: (@escaping (ImageDisk?) -> Void) -> Void
@@ -42,7 +42,7 @@ final class ImageDiskMonitor {
 
   // MARK: what others ask
 
-  /// Bytes that a worker that runs has left on disk for its next image.
+  /// Bytes of the base that a running worker has left on disk for its next image.
   func base(of worker: String) -> Int64 { disk.base(of: worker) }
 
   /// In the last 24 hours.
@@ -73,7 +73,7 @@ final class ImageDiskMonitor {
     needs.save(ledger)
   }
 
-  /// It became the next one's base, or was removed.
+  /// It became the next image's base, or was removed.
   func imageGone(of worker: String, keepsBase: Bool) {
     disk.images[worker] = nil
     if !keepsBase { disk.bases[worker] = nil }
@@ -88,7 +88,7 @@ final class ImageDiskMonitor {
   func sendReading(then done: @escaping () -> Void = {}) {
     needs.look { [weak self] found in
       guard let self else { return }
-      // It may lack an image that the engine has counted itself.
+      // The engine may have counted an image that this look lacks.
       if found != nil, writtenAtLook != written { return sendReading(then: done) }
       update(found)
       let (held, idle) = disk.bytes
@@ -106,7 +106,7 @@ final class ImageDiskMonitor {
       if !answers { needs.log(.notice, "the image disk responds again") }
       disk = found
     } else {
-      // Its size stays known: an image then finds no room on it.
+      // The disk's size stays known: an image then has no room on it.
       (disk.total, disk.free) = (max(disk.total, ByteCount(1)), .zero)
       if answers {
         needs.log(

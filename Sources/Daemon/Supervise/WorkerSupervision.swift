@@ -2,13 +2,13 @@ import Lifecycle
 
 /// The functions of the daemon that `WorkerSupervision` uses.
 protocol SupervisionHost: AnyObject {
-  /// What its runs have stored.
+  /// Closes the descriptors that its runs have stored.
   func dropStore(of id: WorkerID)
-  /// What waits for an answer of the worker.
+  /// Performs what waits for an answer of the worker.
   func hasEnded(_ id: WorkerID, _ cause: Cause)
   /// - Parameter transition: nil: the configuration has changed.
   func followLiveness(of id: WorkerID, _ transition: Transition?)
-  /// The next look begins with the ports of health checks as they are then.
+  /// The next look uses the ports of health checks as they are then.
   func forgetTraffic(of id: WorkerID)
   /// From the registry.
   func remove(_ id: WorkerID)

@@ -15,12 +15,12 @@ public struct Rescue {
   private let hibernator = Hibernator()
   private var handedOver: HandedOver?
 
-  /// What became of one worker.
+  /// The outcome for one worker.
   public struct Outcome: Sendable {
     /// One sentence.
     public var text: String
     public var isFailure: Bool
-    /// nil: it isn't known which.
+    /// nil: the worker isn't known.
     public var worker: String?
   }
 

@@ -9,7 +9,7 @@ final class StandbyStarter<Process: Sendable> {
   private let hasSuccessors: Bool
   private let start: Start
   private let hasEnded: (Process) -> Bool
-  /// The resumes from now on use it.
+  /// Resumes from now on use it.
   private let use: (Process) -> Void
   private let log: (DaemonLog.Priority, String) -> Void
   private var current: Process?
@@ -26,7 +26,7 @@ final class StandbyStarter<Process: Sendable> {
     self.log = log
   }
 
-  /// Where it isn't there, or has been killed.
+  /// If it isn't there, or has been killed.
   func startStandbyPager() {
     guard hasSuccessors else { return }
     if let current, !hasEnded(current) { return }

@@ -3,7 +3,7 @@ import Hibernation
 import Linux
 import Supervision
 
-/// Removes what is left of workers that ended while there was no daemon. While the daemon starts.
+/// Removes what is left of workers that ended while there was no daemon. Called while the daemon starts.
 struct SurvivorRemains {
   let state: StateDirectory
   let records: WorkerRecordKeeper
@@ -11,7 +11,7 @@ struct SurvivorRemains {
   let bootID: String
   let log: DaemonLog
 
-  /// Of one whose record is there, and whose process isn't.
+  /// Of a worker whose record exists, and whose process doesn't.
   func remove(_ record: WorkerRecord) {
     discardFile(state.image(of: record.name))
     discardFile(Hibernator.basePath(of: state.image(of: record.name)))
