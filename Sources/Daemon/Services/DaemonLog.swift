@@ -43,7 +43,7 @@ struct DaemonLog: Sendable {
     guard priority.rawValue <= least.rawValue else { return }
     let oneLine = text.split(separator: "\n", omittingEmptySubsequences: true)
       .joined(separator: " | ")
-    // A process chooses its own name, and others read this on a terminal.
+    // A process chooses its own name, and operators read this on a terminal.
     let safe = escaped(oneLine)
     writer.write(Array((prefix(priority) + safe + "\n").utf8)) { lost in
       let what = lost == 1 ? "1 line was" : "\(lost) lines were"
@@ -59,8 +59,8 @@ struct DaemonLog: Sendable {
   /// At the end: waits until all of it is written, a second at most.
   func drain() { writer.drain(within: .seconds(1)) }
 
-  /// JOURNAL_STREAM is inherited: a terminal that a unit started has it too. Only where it names
-  /// standard error itself, by device and inode, does the journal read along (systemd.exec(5)).
+  /// JOURNAL_STREAM is inherited: a terminal that a unit started has it too. Only if it names standard error
+  /// itself, by device and inode, does the journal read it (systemd.exec(5)).
   private static func standardErrorIsTheJournal() -> Bool {
     guard let stream = getenv("JOURNAL_STREAM").map({ String(cString: $0) }) else { return false }
     var status = stat()

@@ -89,7 +89,7 @@ struct TurnCheck {
     return text
   }
 
-  /// A part of the turn that is worth naming.
+  /// A part of the turn that is named in the message.
   mutating func step(from start: Int64, _ what: () -> String) {
     let nanoseconds = clinux_monotonic() - start
     if nanoseconds >= settings.limit / 10 { steps.append((what(), nanoseconds)) }
@@ -141,7 +141,7 @@ struct TurnCheck {
 }
 
 extension TurnCheck.Settings {
-  /// What the environment and the kind of build say.
+  /// The settings of the environment and of the kind of build.
   static func current(_ text: String? = getenv(TurnCheck.variable).map { String(cString: $0) })
     -> TurnCheck.Settings?
   {

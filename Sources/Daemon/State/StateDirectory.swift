@@ -24,11 +24,11 @@ public enum StartError: Error, Sendable, CustomStringConvertible {
   }
 }
 
-/// Where a daemon keeps what must outlive it. Private to its user (0700): images hold memory, and
-/// logs what workers say.
+/// Where a daemon keeps the files that must outlive it. Private to its user (0700): images hold memory, and
+/// logs hold workers' output.
 package struct StateDirectory {
   let path: String
-  /// Held for the daemon's life (flock(2)): two daemons must never rule the same workers.
+  /// Held for the daemon's life (flock(2)): two daemons must never manage the same workers.
   private let lock: Descriptor
 
   var images: String { path + "/images" }
@@ -42,7 +42,7 @@ package struct StateDirectory {
   /// See `WriteLedger`.
   var writes: String { path + "/writes" }
 
-  /// All that a daemon makes in it: directories without others in them, and files.
+  /// All that a daemon makes in it: directories that contain no other directories, and files.
   package static let parts = [
     "images", "logs", "workers", "jetsam", "journal", "reports", "snapshots",
   ]

@@ -52,7 +52,7 @@ final class WorkerRecordKeeper {
     queue.submit { [store] in store.remove(name) }
   }
 
-  /// Nothing that was saved is missing on disk.
+  /// All that was saved is on disk.
   var isSaved: Bool { pending.count.load(ordering: .acquiring) == 0 }
 
   /// Calls `body`, on another thread, when the disk has what was saved before this call.

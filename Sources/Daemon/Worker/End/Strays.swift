@@ -2,9 +2,9 @@ import Glibc
 import Linux
 import Supervision
 
-/// A process that starts a session of its own and loses its parent (a daemon of the old kind) leaves
-/// its worker's tree, where no cgroup holds it. It becomes our child, since we are its subreaper, and
-/// what the worker was launched with is still in its environment.
+/// A process that starts a session of its own and loses its parent (a classic daemon) leaves its worker's tree,
+/// if no cgroup holds it. It becomes the daemon's child, since the daemon is its subreaper, and the worker's
+/// variables are still in its environment.
 struct Strays: Sendable {
   /// Which has ended.
   let root: ProcessIdentity
@@ -59,7 +59,7 @@ struct Strays: Sendable {
   }
 
   private func holdsMark(_ pid: Int32) -> Bool {
-    // What can't be read carries no mark.
+    // A process that can't be read carries no mark.
     let text = (try? readText("/proc/\(pid)/environ")) ?? ""
     return text.split(separator: "\0").contains { entries.contains(String($0)) }
   }

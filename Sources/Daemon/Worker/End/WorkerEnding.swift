@@ -28,7 +28,7 @@ final class WorkerEnding {
   /// A process may keep others from reading what it is, and a thread may hang with it.
   static let patience = Duration.seconds(15)
   static let maxTries = 6
-  /// What is under way reports its end itself; where that is lost, this look finds it.
+  /// An operation reports its end itself; if the report is lost, this look finds it.
   static let interval = Duration.seconds(1)
   /// Between two looks at processes that may still save their work.
   static let savingInterval = Duration.milliseconds(10)
@@ -55,7 +55,7 @@ final class WorkerEnding {
     self.host = host
   }
 
-  /// The root process has ended. Nothing is begun with the worker any more: `isGone` follows, and answers it all.
+  /// The root process has ended. No further operation begins: `isGone` follows, and completes all of them.
   var hasExited: Bool { step != .runs }
 
   // MARK: what ends it
@@ -117,7 +117,7 @@ final class WorkerEnding {
   func rootHasEnded() {
     guard step == .runs || step == .waits else { return }
     host.rootHasEnded()
-    // What it has sent last may have led to its end by another way.
+    // Its last message may have led to its end by another way.
     guard step == .runs || step == .waits else { return }
     step = .waits
     look()

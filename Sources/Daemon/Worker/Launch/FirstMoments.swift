@@ -2,22 +2,22 @@ import Lifecycle
 import Linux
 import Policy
 
-/// What one look at a worker's processes has found.
+/// The result of one look at a worker's processes.
 struct RestLook: Equatable {
   /// Clock ticks of processor time.
   var timeUsed: UInt64
-  /// Nothing of it runs, or waits for a processor or a disk.
+  /// None of its threads runs, or waits for a processor or a disk.
   var rests: Bool
 }
 
 /// The functions of the daemon that `FirstMoments` uses.
 protocol FirstMomentsHost: AnyObject {
-  /// It says when it is ready, and has done so by now.
+  /// The worker reports its readiness, and has done so by now.
   func saysWhenReady(_ id: WorkerID) -> Bool
   func isAlive(_ id: WorkerID) -> Bool
   /// nil: there is no worker of this name; else the same for as long as it is the same.
   func instance(of id: WorkerID) -> AnyObject?
-  /// Its process has ended, and what is left of it is being dealt with.
+  /// Its process has ended, and its remains are being cleared.
   func hasExited(_ id: WorkerID) -> Bool
   /// The engine takes it for running.
   func runs(_ id: WorkerID) -> Bool
@@ -73,9 +73,9 @@ final class FirstMoments {
 
   /// - Parameter before: the processor time that it had used when it rested at the last look.
   private func look(at id: WorkerID, _ instance: AnyObject, restingSince before: UInt64?) {
-    // One of the same name may have been started since.
+    // Another worker of the same name may have been started since.
     guard host.instance(of: id) === instance, restarts.isWatched(id) else { return }
-    // One that has ended is only waited for: its end is reported in a moment.
+    // A worker that has ended is only waited for: its end is reported in a moment.
     if host.hasExited(id) { return lookAgain(at: id, instance, restingSince: nil) }
     // The outcome counts once; one that is lost counts as processes that can't be read.
     var deadline: EventLoop.Token?
