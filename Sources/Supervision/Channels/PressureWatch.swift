@@ -18,7 +18,7 @@ public final class PressureWatch {
   /// readable all the time.
   private var accepts = false
 
-  /// A worker may connect from each of its processes, but not eat up our descriptors.
+  /// A worker may connect from each of its processes, but must not use up the daemon's descriptors.
   static let maxConnections = 32
   /// Bytes that a connection may send in its life. A threshold is under 100.
   static let maxInput = 4096
@@ -54,7 +54,7 @@ public final class PressureWatch {
     }
   }
 
-  /// Asks every listener to give memory back. Returns how many there are.
+  /// Sends a request to free memory to every listener. Returns how many there are.
   @discardableResult
   public func notifyAll() throws(SystemCallError) -> Int {
     if !accepts { try startAccepting() }
@@ -69,7 +69,7 @@ public final class PressureWatch {
     return connections.count
   }
 
-  /// Takes the name away; see `NotifySocket.remove`.
+  /// Removes the name; see `NotifySocket.remove`.
   public func remove() { discardFile(path) }
 
   private func startAccepting() throws(SystemCallError) {

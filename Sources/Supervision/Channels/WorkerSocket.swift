@@ -23,14 +23,14 @@ public final class WorkerSocket {
   private var lastID: ConnectionID = 0
   private let bytes = ByteAllowance()
 
-  /// Never given out twice by one socket.
+  /// Never used twice by one socket.
   public typealias ConnectionID = UInt64
 
   public enum News {
     case connected(ConnectionID)
     /// `passed`: the descriptor that came with a `purgeable`.
     case said(ConnectionID, WorkerMessage, passed: Descriptor?)
-    /// `why`: we have closed it; a clause.
+    /// `why`: the daemon has closed it; a clause.
     case left(ConnectionID, why: String?)
     /// A connection was refused; a clause.
     case refused(String)
@@ -61,7 +61,7 @@ public final class WorkerSocket {
   /// A caller that holds it keeps the connection open.
   public func descriptor(of id: ConnectionID) -> Descriptor? { connections[id]?.descriptor }
 
-  /// Takes the name away; see `NotifySocket.remove`.
+  /// Removes the name; see `NotifySocket.remove`.
   public func remove() { discardFile(path) }
 
   /// Accepts connections, reads what was sent, writes what waits. `isMember` says whether a pid is one of the
@@ -114,7 +114,8 @@ public final class WorkerSocket {
     return false
   }
 
-  /// What the kernel didn't take is written when it does; to a slowed one, when it is its turn.
+  /// The kernel didn't take all of it. The rest is written when the kernel takes more; for a slowed connection,
+  /// when it is its turn.
   private func watchIfWaiting(_ id: ConnectionID, _ connection: WorkerConnection) {
     if connection.wantsToWrite, !slowed.contains(id) { watch(id, connection) }
   }
@@ -152,7 +153,7 @@ public final class WorkerSocket {
     var pid: pid_t = 0
     var user: uid_t = 0
     var group: gid_t = 0
-    // 0: from a pid namespace that we don't see into.
+    // 0: a process of a pid namespace that the daemon can't see.
     guard clinux_peer_credentials(descriptor.raw, &pid, &user, &group) == 0, pid > 0, isMember(pid)
     else { return news.append(.refused("pid \(pid) is not one of its processes")) }
     guard connections.count < Self.maxConnections else {

@@ -32,7 +32,7 @@ public struct LogRotation: Sendable {
   /// While it is being written.
   private var partial: String { place.path + ".1.partial" }
 
-  /// Rotates a regular file that is larger than the limit; anything else is left alone.
+  /// Rotates a regular file that is larger than the limit; anything else stays unchanged.
   public func rotateIfTooLarge() throws(SystemCallError) {
     let status: stat
     do throws(SystemCallError) {
@@ -88,7 +88,7 @@ public struct LogRotation: Sendable {
       if Self.cutBeginning(of: log, whole) { return }
     }
     var copied = max(whole, 0)
-    // A worker that writes as fast as we copy isn't followed for ever.
+    // A worker that writes as fast as the copy is made isn't followed for ever.
     for _ in 0..<Self.maxRounds {
       let size = Int64(try log.readStatus(place.path).st_size)
       if size <= copied { break }

@@ -32,7 +32,7 @@ public final class ProbeRunner {
   /// A child of this process that no other part may reap.
   public var commandPid: Int32? { command?.pid }
 
-  /// Asks. What can't even be asked has failed.
+  /// Sends the question. A question that can't be sent has failed.
   public static func start(_ probe: Probe, worker: WorkerProcess) -> ProbeRunner {
     let runner = ProbeRunner(probe)
     switch probe.action {
@@ -77,7 +77,7 @@ public final class ProbeRunner {
     end(.failure("no answer within \(probe.timeout.components.seconds) s\(hang)"))
   }
 
-  /// The answer isn't wanted any more.
+  /// The answer isn't needed any more.
   public func cancel() {
     if case .awaiting = progress { end(.failure("cancelled")) }
   }

@@ -2,17 +2,16 @@ import CLinux
 import Glibc
 import Linux
 
-/// Gives back the memory of processes that have got SIGKILL, although they may take their time to exit
-/// (process_mrelease(2), Linux 5.15): a process that hangs in the kernel, or in a tracer's stop, keeps its
-/// memory otherwise.
+/// Frees the memory of processes that have got SIGKILL and may take long to exit (process_mrelease(2), Linux
+/// 5.15): a process that hangs in the kernel, or in a tracer's stop, keeps its memory otherwise.
 public struct MemoryRelease: Sendable {
   private let subject: String
   private let processes: [Descriptor]
 
-  /// Before the signal: the number of what has exited may be another process's.
+  /// Before the signal: the number of a process that has exited may be another process's.
   public init(of tree: ProcessTree, about subject: String) {
     self.subject = subject
-    // One that has ended has no memory to give back.
+    // A process that has ended has no memory to free.
     processes = tree.processes.compactMap { try? $0.identity.openPidfd() }
   }
 

@@ -116,7 +116,7 @@ public final class SideProgram {
     phase = .failed(error)
   }
 
-  /// Why it isn't running although its time is over; nil where it runs, or is over.
+  /// Why it isn't running although its time is over; nil if it runs, or is over.
   public var hang: String? {
     let time = Duration.nanoseconds(Clocks.monotonic - began)
     switch phase {
@@ -128,7 +128,7 @@ public final class SideProgram {
     }
   }
 
-  /// Ends what still runs of it, without waiting for that.
+  /// Ends its processes that still run, without waiting for that.
   public func cancel() {
     guard !isOver else { return }
     preparation?.result.abandon()

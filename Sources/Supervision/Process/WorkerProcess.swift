@@ -19,15 +19,15 @@ func reapChild(_ pidfd: Descriptor, pid: Int32) throws(SystemCallError) -> Worke
   return kind == 0 ? .exited(status) : .signaled(status)
 }
 
-/// What it takes to end all of a worker.
+/// What is needed to end all of a worker.
 public struct WorkerKilling: Sendable {
   public let root: ProcessIdentity
   public let session: Int32
   public let cgroup: WorkerCgroup?
 
-  /// SIGKILL to all of it, and its memory back at once.
+  /// Sends SIGKILL to all of it, and frees its memory at once.
   public func perform(until deadline: Deadline) throws(CgroupError) {
-    // What can't be found now exits without help.
+    // A process that can't be found now exits by itself.
     let tree = try? ProcessTree.discover(root: root, session: session, cgroup: cgroup)
     let memory = tree.map { MemoryRelease(of: $0, about: "\(root.pid) \(root.startTime)") }
     defer { memory?.begin() }
