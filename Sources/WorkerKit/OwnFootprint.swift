@@ -7,14 +7,15 @@ import CWorkerKit
 public struct Footprint: Sendable, Hashable {
   /// Private memory that has been written to: heap, stacks, changed parts of files.
   public var anonymous: Int64 = 0
-  /// Shared memory, such as that of `PurgeableData`; what others map as well is counted by share.
+  /// Shared memory, such as that of `PurgeableData`; memory that other processes map as well is counted by
+  /// share.
   public var sharedMemory: Int64 = 0
-  /// What the kernel has moved to swap.
+  /// Memory that the kernel has moved to swap.
   public var swapped: Int64 = 0
-  /// Not part of `total`: the kernel can have it without asking.
+  /// Not part of `total`: the kernel can take it without asking.
   public var reclaimable: Int64 = 0
 
-  /// What the daemon counts, and policies limit.
+  /// The footprint as the daemon counts it, and as policies limit it.
   public var total: Int64 { anonymous + sharedMemory + swapped }
 
   public init() {}
@@ -42,7 +43,7 @@ public struct Footprint: Sendable, Hashable {
     return footprint
   }
 
-  /// What each named mapping takes (`/proc/self/smaps`), the largest first: `[heap]`, `[stack]`,
+  /// The memory of each named mapping (`/proc/self/smaps`), the largest first: `[heap]`, `[stack]`,
   /// `/memfd:purgeable (deleted)`, files, and `[anonymous]` for all without a name. Takes milliseconds.
   public static func byMapping() -> [(name: String, bytes: Int64)] {
     var sums: [String: Int64] = [:]

@@ -43,10 +43,10 @@ public struct Unloadable<Value: Sendable>: Sendable {
     self.init(load)
   }
 
-  /// The value, loaded if it must be.
+  /// The value, loaded if necessary.
   public var wrappedValue: Value { box.value() }
 
-  /// The same, where it isn't used as a wrapper.
+  /// The same, if it isn't used as a property wrapper.
   public var value: Value { box.value() }
 
   /// For `use`, `unload` and `isLoaded`.
@@ -74,9 +74,9 @@ public struct Unloadable<Value: Sendable>: Sendable {
   /// It takes memory now.
   public var isLoaded: Bool { box.isLoaded }
 
-  /// Lets go of the value, unless it is in use.
+  /// Unloads the value, unless it is in use.
   ///
-  /// - Returns: whether it did, or nothing was loaded.
+  /// - Returns: whether it was unloaded, or wasn't loaded before.
   @discardableResult public func unload() -> Bool { box.unload() }
 }
 
@@ -88,7 +88,7 @@ final class UnloadableBox<Value: Sendable>: Shedder {
 
   private let load: @Sendable () -> Value
   private let state = Mutex(State())
-  /// Held while the value is loaded, so that unloading and the other questions never wait for that.
+  /// Held while the value is loaded, so that unloading and the other calls never wait for that.
   private let loading = Mutex(())
 
   init(_ load: @escaping @Sendable () -> Value) { self.load = load }
@@ -118,7 +118,7 @@ final class UnloadableBox<Value: Sendable>: Shedder {
       guard state.uses == 0 else { return (nil, state.value == nil) }
       return (state.value.take(), true)
     }
-    // Here it ends, outside of the lock.
+    // The value is released here, outside of the lock.
     _ = consume value
     return isUnloaded
   }

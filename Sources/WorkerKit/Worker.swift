@@ -12,7 +12,7 @@ import WorkerProtocol
 /// sent: the same program runs under Dormouse and without it. All methods may be called from any thread or
 /// task, before `connect` as well, and never wait for the daemon.
 public final class Worker: Sendable {
-  /// The worker that this process is.
+  /// The worker of this process.
   public static let shared = Worker(socketPath: environment(WorkerProtocol.socketVariable))
 
   /// The deadline for the event that is being handled: set while methods of the delegate, and closures that
@@ -63,7 +63,7 @@ public final class Worker: Sendable {
     if !started { told.withLock { $0.isConnecting = false } }
   }
 
-  /// There is a daemon that listens.
+  /// The worker is connected to a daemon.
   public var isConnected: Bool { connection?.isConnected ?? false }
 
   /// The machine's pressure level, as last reported.
@@ -80,7 +80,7 @@ public final class Worker: Sendable {
   }
 }
 
-// MARK: - What the daemon says
+// MARK: - Messages of the daemon
 
 extension Worker {
   private func receive(_ incoming: Connection.Incoming) {
@@ -130,7 +130,7 @@ extension Worker {
       let warning = MemoryWarning(
         level: PressureLevel(rawValue: level) ?? .warning, footprintBytes: footprint)
       listeners.deliver(.didReceiveMemoryWarning(warning), deadline: deadline) {
-        // What has been freed, but is kept by the allocator, hasn't been given back.
+        // The allocator may keep memory that was freed, which then isn't free for the machine.
         workerkit_trim()
         answer()
       }
@@ -155,8 +155,8 @@ extension Worker {
     setSnapshot(snapshot)
   }
 
-  /// Asks for a snapshot whenever the worker has entered the background, before the daemon is answered.
-  /// One provider at a time; `nil` takes it away.
+  /// Sets a closure that makes a snapshot whenever the worker has entered the background, before the daemon
+  /// gets its answer. One provider at a time; `nil` removes it.
   public func setSnapshotProvider(_ provider: (@Sendable () async -> Snapshot?)?) {
     let former = told.withLock { told in
       defer { told.snapshotProvider = provider }

@@ -45,7 +45,7 @@ extension DaemonMessage {
     }
   }
 
-  /// `nil` for a type that isn't known here: a newer daemon says more.
+  /// `nil` for a type that isn't known here: a newer daemon may send it.
   public static func read(_ line: [UInt8]) throws(WorkerMessageError) -> DaemonMessage? {
     let fields = try MessageFields(line)
     switch fields.type {

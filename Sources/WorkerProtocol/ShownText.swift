@@ -1,5 +1,5 @@
 extension WorkerProtocol {
-  /// Bytes that are kept of a text for people: a status, a task's name.
+  /// Bytes that are kept of a text that is shown: a status, a task's name.
   public static let maxText = 512
 
   /// A text as it is shown, and a task's name as it is known by: without what could move a terminal's

@@ -16,7 +16,7 @@ public struct EventRecord: Codable, Hashable, Sendable {
   public var occasion: String?
   /// One sentence, without the worker's name.
   public var text: String
-  /// What it took, and what it gave back.
+  /// The footprint before, and the bytes that were freed.
   public var seconds: Double?
   public var freed: Int64?
   public var lost: Int?
@@ -28,7 +28,7 @@ public struct EventRecord: Codable, Hashable, Sendable {
   }
 }
 
-/// Where the daemon keeps what happened, all of it written until `at`.
+/// Where the daemon keeps past events, all of them written until `at`.
 public struct JournalPlace: Codable, Hashable, Sendable {
   /// The journal's segments; nil where the configuration has none.
   public var directory: String?

@@ -1,4 +1,4 @@
-// What `--json` prints of verbs that have no report of the daemon's.
+// The `--json` output of verbs for which the daemon has no report.
 
 /// `top --json`: one look.
 public struct TopFrame: Codable, Hashable, Sendable {

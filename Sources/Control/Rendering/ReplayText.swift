@@ -1,4 +1,4 @@
-/// `dormouse replay`: whether the same came of the same.
+/// `dormouse replay`: whether the same events led to the same decisions.
 public func renderReplay(
   _ report: ReplayReport, clock: (String) -> String, color: Bool = false
 ) -> String {

@@ -58,7 +58,7 @@ public struct Diagnostic: Hashable, Sendable {
   }
 }
 
-/// A value, where the text had no errors, and everything there is to say about the text.
+/// A value, if the text had no errors, and all diagnostics of the text.
 public struct ParseResult<Value: Sendable>: Sendable {
   /// `nil` exactly when there is an error among the diagnostics.
   public var value: Value?

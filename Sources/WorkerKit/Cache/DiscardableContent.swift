@@ -6,7 +6,7 @@
 public protocol DiscardableContent: AnyObject, Sendable {
   /// Keeps the content until `endContentAccess`. False: it was discarded; then there is nothing to end.
   func beginContentAccess() -> Bool
-  /// Ends one access. The content may go from then on, if it was the last.
+  /// Ends one access. If it was the last one, the content may be discarded from then on.
   func endContentAccess()
   /// Discards the content now, unless it is in use.
   func discardContentIfPossible()

@@ -3,12 +3,12 @@ import Synchronization
 /// Content that a cache empties under its lock, while the values in it are released outside: their
 /// deinitializers may be your code, and use the cache.
 protocol SurrenderingContent: DiscardableContent {
-  /// `discardContentIfPossible`, with the content in the caller's hands; `nil`: there was none to give up.
+  /// `discardContentIfPossible`, which returns the content to the caller; `nil`: there was none to discard.
   func surrenderContentIfPossible() -> (any Sendable)?
 }
 
-/// Any value as discardable content: for what takes memory in ways that `PurgeableData` can't hold, such as
-/// a tree of objects. Only this process can take it away: at a warning, by way of the cache that has it.
+/// Any value as discardable content: for memory that `PurgeableData` can't hold, such as a tree of objects.
+/// Only this process can discard it: at a warning, by the cache that has it.
 public final class DiscardableValue<Value: Sendable>: SurrenderingContent {
   private struct State {
     var value: Value?

@@ -1,7 +1,7 @@
 import Synchronization
 
 extension MemoryCache {
-  /// Smaller limits hold at once.
+  /// Smaller limits apply at once.
   public var options: CacheOptions {
     get { state.withLock { $0.options } }
     set { change { $0.options = newValue } }
@@ -13,7 +13,7 @@ extension MemoryCache {
     set { change { $0.options.countLimit = newValue } }
   }
 
-  /// At most so much cost; 0: any.
+  /// At most this much cost; 0: any.
   public var costLimit: Int {
     get { options.costLimit }
     set { change { $0.options.costLimit = newValue } }
@@ -55,7 +55,7 @@ extension MemoryCache: Shedder {
     }
   }
 
-  /// Lets go of everything but discardable content that is in use, as on a memory warning.
+  /// Removes everything but discardable content that is in use, as on a memory warning.
   public func shed() {
     guard let discardability else {
       let all = state.withLock { state in

@@ -32,7 +32,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
 
   /// For values that are discardable content.
   @usableFromInline struct Discardability: Sendable {
-    /// Returns what its content held, to be let go of outside of the lock.
+    /// Returns the values in its content, to be released outside of the lock.
     @usableFromInline let discard: @Sendable (Value) -> (any Sendable)?
     @usableFromInline let isDiscarded: @Sendable (Value) -> Bool
   }

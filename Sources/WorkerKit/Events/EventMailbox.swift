@@ -4,7 +4,7 @@ import Synchronization
 final class Mailbox: Sendable {
   private struct State {
     var waiting: [Receipt] = []
-    /// What the loop's body is at work on.
+    /// The event that the loop's body handles.
     var current: Receipt?
     var reader: CheckedContinuation<WorkerEvent?, Never>?
     var isClosed = false

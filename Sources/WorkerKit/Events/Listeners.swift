@@ -39,7 +39,7 @@ final class Listeners: Sendable {
     state.withLock { $0.mailboxes.removeAll { $0 === mailbox } }
   }
 
-  /// - Parameter whenHandled: called when all of them are done with it.
+  /// - Parameter whenHandled: called when all of them have handled it.
   func deliver(
     _ event: WorkerEvent, deadline: ContinuousClock.Instant? = nil,
     whenHandled: @escaping @Sendable () async -> Void = {}

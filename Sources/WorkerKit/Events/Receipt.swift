@@ -18,7 +18,7 @@ final class Receipt: Sendable {
     open = Atomic(listeners)
   }
 
-  /// One of the listeners is done with it.
+  /// One of the listeners has handled it.
   func handled() {
     guard open.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 else { return }
     Task { await whenHandled() }

@@ -5,10 +5,10 @@ protocol Shedder: AnyObject, Sendable {
   func shed(for event: WorkerEvent)
 }
 
-/// Objects that want to hear of events, held weakly.
+/// Objects that subscribe to events, held weakly.
 ///
-/// What is let go of here may be the last of an object, whose end may subscribe or cancel: so nothing ends
-/// while the lock is held.
+/// A released closure may hold the last reference to an object, whose deinitializer may subscribe or cancel: so
+/// nothing is released while the lock is held.
 final class Subscribers: Sendable {
   struct Entry: Sendable {
     let id: UInt64

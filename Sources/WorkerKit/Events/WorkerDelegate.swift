@@ -11,16 +11,17 @@ public protocol WorkerDelegate: AnyObject, Sendable {
   func didEnterBackground() async
   /// The worker is in use.
   func didEnterForeground() async
-  /// Give back what can be made again. Caches and `@Unloadable` values see to themselves.
+  /// Free what can be made again. Caches and `@Unloadable` values do this by themselves.
   func didReceiveMemoryWarning(_ warning: MemoryWarning) async
-  /// It is about to be stopped. There is only a moment: what takes time belongs in
+  /// The worker is about to be suspended. There is only a moment: do work that takes time in
   /// `didEnterBackground`.
   func willSuspend() async
   /// It runs again.
   func didResume(_ resumption: Resumption) async
-  /// It is about to be ended, by SIGTERM first. `reason` is in the daemon's words.
+  /// The worker is about to be ended, by SIGTERM first. `reason` is in the daemon's words.
   func willTerminate(reason: String) async
-  /// The machine's memory has become scarcer, or less scarce. No request: caches grow and shrink with it.
+  /// The machine's memory has become scarcer, or less scarce. This isn't a request: caches grow and shrink with
+  /// it.
   func pressureChanged(_ level: PressureLevel) async
 }
 

@@ -4,22 +4,22 @@ public enum WorkerEvent: Sendable, Hashable {
   case didEnterBackground
   /// The worker is in use.
   case didEnterForeground
-  /// Give back what can be made again, now.
+  /// Free what can be made again, now.
   case didReceiveMemoryWarning(MemoryWarning)
-  /// It is about to be stopped, in a moment.
+  /// The worker is about to be suspended, in a moment.
   case willSuspend
   /// It runs again.
   case didResume(Resumption)
-  /// It is about to be ended: SIGTERM follows the answer. Save what must be saved.
+  /// The worker is about to be ended: SIGTERM follows the answer. Save what must be saved.
   case willTerminate(reason: String)
   /// The machine's memory has become scarcer, or less scarce.
   case pressureChanged(PressureLevel)
 }
 
-/// A request to give memory back.
+/// A request to free memory.
 public struct MemoryWarning: Sendable, Hashable {
   public var level: PressureLevel
-  /// Bytes that the worker alone keeps in use, as the daemon has measured them.
+  /// The worker's footprint in bytes, as the daemon has measured it.
   public var footprintBytes: Int64
 
   public init(level: PressureLevel, footprintBytes: Int64) {
@@ -30,8 +30,7 @@ public struct MemoryWarning: Sendable, Hashable {
 
 /// The end of a sleep.
 public struct Resumption: Sendable, Hashable {
-  /// How long the worker didn't run. Its own clocks may have stood still, and what it knew of the world
-  /// may be old.
+  /// How long the worker didn't run. Its own clocks may have stood still, and its data may be old.
   public var asleep: Duration
   /// The cause of the resume, such as a request, a connection or a timer; in the daemon's words.
   public var cause: String

@@ -25,7 +25,7 @@ extension LazyPurgeableHeap: Shedder {
     guard let heap = existing else { return }
     switch event {
     case .didReceiveMemoryWarning: heap.discardAll()
-    // What the daemon can reach, it takes when it needs it, asleep or not.
+    // The daemon purges memory that it can reach when it needs it, whether the worker sleeps or not.
     case .didEnterBackground: if heap.file < 0 { heap.discardAll() }
     default: break
     }

@@ -7,7 +7,7 @@ import WorkerProtocol
 /// the lock: so code that holds it knows that a slot which is *purging* is being emptied by the daemon, and not
 /// by this process.
 final class PurgeableHeap: Sendable {
-  /// A content's place. It holds until `release`, or until the content has been lost and that was noticed.
+  /// A content's place. It is valid until `release`, or until the loss of the content was noticed.
   struct Place: Sendable {
     let slot: Int
     let generation: UInt32
@@ -20,7 +20,7 @@ final class PurgeableHeap: Sendable {
     /// By slot; `nil`: not given out. As long as the slots that were ever used.
     var given: [Place?] = []
     var freeSlots: [Int] = []
-    /// Slots whose owner went while the daemon was emptying them.
+    /// Slots whose owner was freed while the daemon was emptying them.
     var orphans: [Place] = []
   }
 
@@ -48,7 +48,7 @@ final class PurgeableHeap: Sendable {
     return state.withLock { state in
       collectOrphans(&state)
       if let place = give(pages, &state) { return place }
-      // What the daemon has taken, and its owner hasn't noticed.
+      // Contents that the daemon has taken, and whose owners haven't noticed.
       collectLost(&state)
       return give(pages, &state)
     }

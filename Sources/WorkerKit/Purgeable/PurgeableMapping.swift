@@ -19,7 +19,7 @@ final class PurgeableMapping: Sendable {
   /// As a number: everything that is read or written there is under a slot's state, an atomic.
   private let base: UInt
 
-  /// `nil`: there isn't even address space.
+  /// `nil`: there isn't enough address space.
   init?(sizes: [Int] = [1 << 30, 1 << 28, 1 << 26], slots: Int = 16_384, isShared: Bool = true) {
     let pageSize = Int(workerkit_page_size())
     for (file, size) in Self.attempts(sizes, isShared: isShared) {
