@@ -37,7 +37,7 @@ import Testing
     return world.why
   }
 
-  @Test("A manager's wish is looked for ten times a second, and wakes the worker with priority")
+  @Test("A manager's request is looked for ten times a second, and wakes its worker with priority")
   func wakes() {
     let runtime = sleeper()
     managers.watchManager(of: runtime, look)

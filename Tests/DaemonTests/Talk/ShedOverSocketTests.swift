@@ -103,7 +103,7 @@ import WorkerProtocol
   }
 
   @Test(
-    "Listeners at MEMORY_PRESSURE_WATCH are asked too, and a resting footprint answers for them unless the worker can"
+    "Listeners at MEMORY_PRESSURE_WATCH are asked, and a resting footprint answers unless the worker does"
   )
   func listeners() throws {
     try connected { talk, conversation, worker, world in
