@@ -22,7 +22,7 @@ public final class Worker: Sendable {
   @TaskLocal public static var deadline: ContinuousClock.Instant?
 
   /// The state that the daemon has reported to this worker.
-  private struct Told {
+  private struct Reported {
     var pressure = PressureLevel.normal
     var isConnecting = false
     var snapshotProvider: (@Sendable () async -> Snapshot?)?
@@ -32,7 +32,7 @@ public final class Worker: Sendable {
   let connection: Connection?
   let tasks: OpenTasks
   let purgeable = LazyPurgeableHeap()
-  private let told = Mutex(Told())
+  private let reported = Mutex(Reported())
 
   /// - Parameter socketPath: of the daemon; `nil`: there is none. For tests, and processes that get the path in
   ///   another way; all others use `shared`.
@@ -51,23 +51,23 @@ public final class Worker: Sendable {
   ///   delegate before stays.
   public func connect(delegate: (any WorkerDelegate)? = nil) {
     if let delegate { listeners.setDelegate(delegate) }
-    let isFirst = told.withLock { told in
-      defer { told.isConnecting = true }
-      return !told.isConnecting
+    let isFirst = reported.withLock { reported in
+      defer { reported.isConnecting = true }
+      return !reported.isConnecting
     }
     guard isFirst else { return }
     workerkit_keep_heap_small()
     if self === Worker.shared { workerkit_at_exit { Worker.shared.tasks.report("exit") } }
     guard let connection else { return }
     let started = connection.start { [weak self] incoming in self?.receive(incoming) }
-    if !started { told.withLock { $0.isConnecting = false } }
+    if !started { reported.withLock { $0.isConnecting = false } }
   }
 
   /// The worker is connected to a daemon.
   public var isConnected: Bool { connection?.isConnected ?? false }
 
   /// The machine's pressure level, as last reported.
-  public var pressure: PressureLevel { told.withLock { $0.pressure } }
+  public var pressure: PressureLevel { reported.withLock { $0.pressure } }
 
   /// All events, for a `for await` loop.
   public var events: WorkerEvents { WorkerEvents(listeners: listeners) }
@@ -108,9 +108,9 @@ extension Worker {
 
   private func changePressure(_ name: String) {
     guard let level = PressureLevel(rawValue: name) else { return }
-    let isNew = told.withLock { told in
-      defer { told.pressure = level }
-      return told.pressure != level
+    let isNew = reported.withLock { reported in
+      defer { reported.pressure = level }
+      return reported.pressure != level
     }
     if isNew { listeners.deliver(.pressureChanged(level)) }
   }
@@ -149,7 +149,7 @@ extension Worker {
   }
 
   private func takeSnapshot() async {
-    guard let provider = told.withLock({ $0.snapshotProvider }),
+    guard let provider = reported.withLock({ $0.snapshotProvider }),
       let snapshot = await provider()
     else { return }
     setSnapshot(snapshot)
@@ -158,9 +158,9 @@ extension Worker {
   /// Sets a closure that makes a snapshot whenever the worker has entered the background, before the daemon
   /// gets its answer. One provider at a time; `nil` removes it.
   public func setSnapshotProvider(_ provider: (@Sendable () async -> Snapshot?)?) {
-    let former = told.withLock { told in
-      defer { told.snapshotProvider = provider }
-      return told.snapshotProvider
+    let former = reported.withLock { reported in
+      defer { reported.snapshotProvider = provider }
+      return reported.snapshotProvider
     }
     // Its captured objects are released outside of the lock.
     withExtendedLifetime(former) {}

@@ -178,9 +178,9 @@ import Testing
     _ = try client.response(to: second, timeout: .seconds(60))
     _ = try client.response(to: first, timeout: .seconds(60))
     // They came before the answers: no time is needed to find them.
-    var told: [String] = []
-    while let event = try client.nextEvent(within: .zero) { told.append(event.text) }
-    #expect(told == ["1 one", "1 two", "2 one", "2 two"])
+    var texts: [String] = []
+    while let event = try client.nextEvent(within: .zero) { texts.append(event.text) }
+    #expect(texts == ["1 one", "1 two", "2 one", "2 two"])
     _ = try client.send(.ps)
   }
 }

@@ -82,7 +82,7 @@ import YAML
   }
 
   @Test(arguments: [
-    "\0", "name: a\0b", "name: \"a\\0b\"", "name: *nobody", "--- a\n--- b", "%YAML 9.9\n---\n",
+    "\0", "name: a\0b", "name: \"a\\0b\"", "name: *nothing", "--- a\n--- b", "%YAML 9.9\n---\n",
     "\u{FEFF}", "a: b: c", "name: |\n  text\n", "!!binary \"xx\"", "\u{E000}: x", ": x", "? ",
     "*a", "- a", "~", "--- |", "name: \"\\xff\"", "name: \"\\uD800\"", "name: \r\r\n x\u{85}y: z",
   ])

@@ -138,7 +138,7 @@ import Testing
     let values = try #require(read.effective(worker: "web"))
     #expect(values.map(\.path) == PolicyFile.values(of: LifecyclePolicy()).map(\.path))
     #expect(values.first { $0.path == "hibernate.max_footprint" }?.text == "64MB")
-    #expect(read.effective(worker: "nobody") == nil)
+    #expect(read.effective(worker: "unknown") == nil)
     #expect(configuration("").value?.effective()?.allSatisfy { $0.origin == .byDefault } == true)
   }
 }

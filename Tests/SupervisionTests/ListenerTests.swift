@@ -97,10 +97,10 @@ import Testing
     throws
   {
     let scratch = try Scratch()
-    let nobody = try Account(user: "65534", group: "65534")
+    let account = try Account(user: "65534", group: "65534")
     // In /tmp any user may write, but not below a directory of root's.
     let inOurs = ListenSocket(name: "s", address: .unix("/run/dormouse-test-\(getpid()).sock"))
-    let listener = try Listener.open(inOurs, for: nobody, isForGroup: true)
+    let listener = try Listener.open(inOurs, for: account, isForGroup: true)
     defer { listener.removeFile() }
     var status = stat()
     guard case .unix(let path) = inOurs.address else { return }
@@ -111,7 +111,7 @@ import Testing
     try #require(mkdir(open, 0o700) == 0 && chmod(open, 0o777) == 0)
     try #require(mkdir("\(open)/ours", 0o700) == 0)
     #expect(
-      failure(ListenSocket(name: "s", address: .unix("\(open)/ours/s")), nobody)?.code == EACCES)
+      failure(ListenSocket(name: "s", address: .unix("\(open)/ours/s")), account)?.code == EACCES)
   }
 
   @Test

@@ -159,9 +159,9 @@ import Testing
     try Descriptor.open(secret, O_WRONLY | O_CREAT, mode: 0o600).writeAll("root's")
     let home = "\(scratch.path)/home"
     #expect(mkdir(home, 0o755) == 0 && chown(home, 65534, 65534) == 0)
-    let nobody = try Account(user: "65534", group: "65534")
+    let other = try Account(user: "65534", group: "65534")
     #expect(symlink(secret, "\(home)/log") == 0)
-    let linked = LogPlace(path: "\(home)/log", isElsewhere: true, account: nobody)
+    let linked = LogPlace(path: "\(home)/log", isElsewhere: true, account: other)
     let error = #expect(throws: SystemCallError.self) {
       _ = try WorkerLog.open(linked, limit: .max)
     }

@@ -66,7 +66,7 @@ import Testing
   }
 
   @Test("A probe of a port without a listener, or of a host name, fails")
-  func nobody() throws {
+  func noListener() throws {
     let worker = try TestWorker("sleep", "60")
     #expect(
       try ask(.tcp(host: "127.0.0.1", port: 1), worker)

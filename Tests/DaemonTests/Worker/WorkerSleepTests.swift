@@ -111,7 +111,7 @@ private final class Host: SleepHost {
   }
 
   @Test("A sleep begins when the worker was notified, and not at all if an inspection came first")
-  func told() {
+  func notified() {
     sleep.suspend()
     #expect(mechanics.asked.isEmpty)
     sleep.inspect()
