@@ -34,7 +34,7 @@ final class JetsamKeeper {
   /// - Parameter stall: shares of the time, in percent.
   func recordVictim(_ engine: Engine, stall: (some: Double, full: Double)?) {
     // Without /proc the report has no such numbers.
-    // Without /proc/meminfo the report goes without the host's memory.
+    // Without /proc/meminfo the report lacks the host's memory.
     guard memoryAtBurst == nil, let memory = try? HostMemory.read() else { return }
     let workers = engine.workerIDs.reduce(ByteCount.zero) { sum, worker in
       engine.state(of: worker)?.isAlive == true ? sum + engine.footprint(of: worker) : sum

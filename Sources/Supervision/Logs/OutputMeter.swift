@@ -2,13 +2,13 @@ import CLinux
 import Glibc
 import Linux
 
-/// Tells whether a worker has something to say: the half of a conversation over pipes that
-/// `TrafficMonitor` can't see.
+/// Measures whether a worker writes output: the half of a conversation over pipes that `TrafficMonitor` can't
+/// see.
 ///
 /// What it has written is in the kernel's own count (`wchar` of proc_pid_io(5)), which includes log
 /// files and its wake-ups of its own threads; those are 8 bytes each, so small sums don't count.
-/// And while its standard output is full it waits with half an answer: that goes on when the
-/// reader reads, which nothing tells a sleeper.
+/// While its standard output is full, the worker waits with half an answer. It continues when the reader reads,
+/// which wakes no sleeping worker.
 public struct OutputMeter: Sendable {
   private var written: UInt64?
 

@@ -24,7 +24,7 @@ import Testing
   }
 
   @Test(
-    "An unknown worker has a result of its own, to which the client adds its suggestion"
+    "An unknown worker has its own result, to which the client adds a suggestion"
   )
   func unknown() throws {
     host.add("web")
@@ -125,7 +125,7 @@ import Testing
     #expect(try only(old).jetsam?.id == "old")
   }
 
-  @Test("`events` is answered when the journal is written, and followed from the request on")
+  @Test("The verb events is answered when the journal is written, and followed from the request on")
   func journal() throws {
     let heard = ask(.events, "web")
     #expect(heard.responses.isEmpty && world.events.workers.isEmpty)
