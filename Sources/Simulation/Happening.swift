@@ -19,7 +19,7 @@ extension SimulatedMachine {
     }
     apply(news.event, to: worker)
     switch news.fate {
-    case .told, .hasHappened: break
+    case .delivered, .hasHappened: break
     case .lost: return nil
     case .late:
       postpone(news)

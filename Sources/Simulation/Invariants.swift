@@ -169,14 +169,16 @@ struct Invariants {
   }
 
   private mutating func check(_ report: JetsamReport) -> String? {
-    let told = report.entries.filter { $0.victimBecause != nil }
+    let victimEntries = report.entries.filter { $0.victimBecause != nil }
     seen.insert("report")
     // A worker that restarted within the burst may have been a victim twice, and is in the report once.
-    guard Set(told.map(\.worker)) == Set(victims).intersection(report.entries.map(\.worker)) else {
-      return "the report names \(told.map(\.worker)), and \(victims) were terminated"
+    guard
+      Set(victimEntries.map(\.worker)) == Set(victims).intersection(report.entries.map(\.worker))
+    else {
+      return "the report names \(victimEntries.map(\.worker)), and \(victims) were terminated"
     }
     victims = []
-    return told.isEmpty ? "a report without a victim" : nil
+    return victimEntries.isEmpty ? "a report without a victim" : nil
   }
 
   private func checkStates(_ engine: Engine) -> String? {

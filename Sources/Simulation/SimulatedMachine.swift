@@ -99,18 +99,19 @@ public struct SimulatedMachine {
   private mutating func deliver(_ event: Event) throws(SimulationFailure) {
     events += 1
     // A clock that steps back is ignored: the engine keeps its time.
-    let told = random.chance(1) ? now + (.zero - random.duration(upTo: .seconds(9))) : now
+    let eventTime = random.chance(1) ? now + (.zero - random.duration(upTo: .seconds(9))) : now
     let pressure = engine.pressure
     // A copy that an observer keeps makes the engine's next change expensive.
     let before = observer.map { _ in engine }
-    let directives = engine.handle(event, at: told)
+    let directives = engine.handle(event, at: eventTime)
     if let before {
       observer?(
-        Observation(event: event, at: told, directives: directives, before: before, after: engine))
+        Observation(
+          event: event, at: eventTime, directives: directives, before: before, after: engine))
     }
-    recording.add(.event(event, told), engine)
-    clock = max(clock, told)
-    history.append((told, event, directives))
+    recording.add(.event(event, eventTime), engine)
+    clock = max(clock, eventTime)
+    history.append((eventTime, event, directives))
     if history.count > 100 { history.removeFirst(50) }
     var complaint = checker.check(event, directives, before: pressure, after: engine, at: clock)
     if complaint == nil, random.chance(10) {

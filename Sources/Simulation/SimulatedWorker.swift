@@ -39,7 +39,7 @@ struct Pending {
   /// The operation that this is the outcome of.
   var operation: Int?
   /// What happens to its message, when the outcome happens.
-  var fate = Fate.told
+  var fate = Fate.delivered
 
-  enum Fate { case told, lost, late, hasHappened }
+  enum Fate { case delivered, lost, late, hasHappened }
 }

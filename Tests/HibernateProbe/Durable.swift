@@ -42,12 +42,12 @@ func durable(_ arguments: ArraySlice<String>) throws {
       if round > 0 { note("resume", woken.duration) }
     }
   }
-  tell(sizes)
+  report(sizes)
   for (name, values) in times.sorted(by: { $0.key < $1.key }) {
     let sorted = values.sorted()
     func at(_ share: Double) -> Double {
       sorted[min(sorted.count - 1, Int(Double(sorted.count) * share))]
     }
-    tell("\(name): median \(at(0.5)) p95 \(at(0.95)) ms (\(values.count))")
+    report("\(name): median \(at(0.5)) p95 \(at(0.95)) ms (\(values.count))")
   }
 }

@@ -128,7 +128,7 @@ func bench(_ arguments: ArraySlice<String>) throws {
       let tenths = Int(sorted[min(sorted.count - 1, Int(Double(sorted.count) * share))] * 100)
       return "\(Double(tenths) / 100)"
     }
-    tell("\(name): min \(at(0)) median \(at(0.5)) p95 \(at(0.95)) ms (\(values.count))")
+    report("\(name): min \(at(0)) median \(at(0.5)) p95 \(at(0.95)) ms (\(values.count))")
   }
-  for (name, note) in notes.sorted(by: { $0.key < $1.key }) { tell("\(name): \(note)") }
+  for (name, note) in notes.sorted(by: { $0.key < $1.key }) { report("\(name): \(note)") }
 }

@@ -97,7 +97,7 @@ func second(_ arguments: ArraySlice<String>) throws {
   }
   for subject in subjects {
     guard let last = subject.last else { continue }
-    tell(
+    report(
       "\(subject.way): hibernate \(text(subject.times)), processor \(text(subject.busy)), resume \(text(subject.resumes)) "
         + "answer \(text(subject.answers)) ms, written "
         + "\(median(subject.written) >> 10) KiB of \(last.moved >> 10) KiB moved, "

@@ -30,13 +30,13 @@ import Hibernation
 import Linux
 import TestSupport
 
-func tell(_ line: String) {
+func report(_ line: String) {
   var line = line + "\n"
   line.withUTF8 { _ = write(2, $0.baseAddress, $0.count) }
 }
 
 func fail(_ line: String) -> Never {
-  tell("error: \(line)")
+  report("error: \(line)")
   exit(1)
 }
 
@@ -65,7 +65,7 @@ func serve(_ arguments: ArraySlice<String>) throws {
   let words = Array(arguments)
   let cgroup = try openGroup(words[1])
   let victim = try start(words[4...], input: 0, output: 1, cgroup: cgroup)
-  tell("victim \(victim.pid) \(victim.startTime)")
+  report("victim \(victim.pid) \(victim.startTime)")
   let target = HibernationTarget(
     name: "victim", root: victim.identity, session: victim.pid, cgroup: cgroup)
   let overlays = getenv("DORMOUSE_OVERLAY").map { String(cString: $0) }
@@ -93,19 +93,19 @@ func serve(_ arguments: ArraySlice<String>) throws {
               HibernationRequest(
                 target, to: words[2], restore: isLazy ? .lazy : .eager, overlay: overlays != nil))
           }
-          tell("done \(summary.moved)")
+          report("done \(summary.moved)")
         } else if order == "settle" {
           try service.awaitFill(of: "victim")
-          tell("done 0")
+          report("done 0")
         } else {
           let mode = isLazy ? RestoreMode.lazy(learns: true) : .eager
           let summary = try service.wait { (h) throws(HibernationError) in
             try h.resume(
               target, from: RestingImage(path: words[2], mode), keepsBase: overlays != nil)
           }
-          tell("done \(summary.restored)")
+          report("done \(summary.restored)")
         }
-      } catch { tell("error: \(error)") }
+      } catch { report("error: \(error)") }
     }
   }
 }
@@ -127,7 +127,7 @@ func recover(_ arguments: ArraySlice<String>) throws {
   let summary = try HibernationService().wait { (h) throws(HibernationError) in
     try h.recover(target, from: words[3])
   }
-  tell("done \(summary.restored)")
+  report("done \(summary.restored)")
 }
 
 /// Sends requests to the torture program over its pipes.
@@ -186,7 +186,7 @@ func selfcheck(_ arguments: ArraySlice<String>) throws {
   if try torture.ask("wake").hasPrefix("woke") == false { fail("its threads don't wake") }
   let errors = try torture.ask("errors")
   if errors != "errors 0 eintr 0" { fail(errors) }
-  tell("kept \(rounds) rounds as uid \(geteuid())")
+  report("kept \(rounds) rounds as uid \(geteuid())")
 }
 
 func mortal(_ arguments: ArraySlice<String>) throws {
@@ -211,7 +211,7 @@ func mortal(_ arguments: ArraySlice<String>) throws {
     usleep(1000)
   }
   if !(try listDirectory(words[1])).isEmpty { fail("left behind: \(try listDirectory(words[1]))") }
-  tell(
+  report(
     "outlived " + outcomes.sorted { $0.key < $1.key }.map { "\($0) \($1)" }.joined(separator: ", "))
 }
 
@@ -269,7 +269,7 @@ do {
   case "serve": try serve(arguments.dropFirst())
   case "recover": try recover(arguments.dropFirst())
   case "mortal": try mortal(arguments.dropFirst())
-  case "pager": for line in StandbyPager.run(input: Descriptor(owning: 0)) { tell(line) }
+  case "pager": for line in StandbyPager.run(input: Descriptor(owning: 0)) { report(line) }
   case "bench": try bench(arguments.dropFirst())
   case "durable": try durable(arguments.dropFirst())
   case "second": try second(arguments.dropFirst())

@@ -69,9 +69,9 @@ struct TortureTests {
       prefix = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
     }
     let uid = geteuid() == 0 ? 65534 : geteuid()
-    let told = try Probe.run(
+    let answer = try Probe.run(
       ["selfcheck", "20", directory, "--", torture, "8", "14", "3"], prefix: prefix,
       executable: probe)
-    #expect(told == "kept 20 rounds as uid \(uid)\n")
+    #expect(answer == "kept 20 rounds as uid \(uid)\n")
   }
 }

@@ -47,11 +47,11 @@ struct TreeTests {
     }
     #expect(hibernated >= 3, "only \(hibernated) of 20 rounds were possible")
     // The processes still fork and execute.
-    let goes = try eventually {
+    let forks = try eventually {
       let words = try victim.ask("sum").split(separator: " ")
       return words.count == 3 && (Int(words[2]) ?? 0) > births
     }
-    #expect(goes)
+    #expect(forks)
   }
 
   @Test(

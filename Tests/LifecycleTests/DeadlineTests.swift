@@ -119,10 +119,10 @@ struct DeadlineTests {
   func adopted(_ state: WorkerState) {
     var world = World()
     let profile = WorkerProfile(policy: LifecyclePolicy())
-    let told = world.send(.adopted(web, profile, state))
-    #expect(told.brief == ["web: terminated → \(state)", "measure web"])
+    let directives = world.send(.adopted(web, profile, state))
+    #expect(directives.brief == ["web: terminated → \(state)", "measure web"])
     world.sizes[web] = .megabytes(8)
-    world.obey(told)
+    world.obey(directives)
     world.obey(world.ask(.foreground, web))
     #expect(world.state(web) == .foreground)
   }

@@ -76,7 +76,7 @@ struct LedTests {
   }
 
   @Test("A worker led by another engine is removed with its leader, without a directive for it")
-  func gone() {
+  func removed() {
     var world = world(.suspended)
     world.send(.released(clangd))
     #expect(world.state(clangd) == nil)

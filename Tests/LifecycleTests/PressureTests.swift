@@ -56,9 +56,9 @@ struct PressureTests {
   @Test("A rise of the pressure level is reported with its reason")
   func reason() {
     var world = world()
-    let told = world.read(available: 40)
+    let directives = world.read(available: 40)
     #expect(
-      told == [
+      directives == [
         .pressureChanged(
           from: .normal, to: .critical, why: "40 MB of 1000 MB available, less than 5%")
       ])
@@ -147,9 +147,9 @@ struct PressureTests {
   func set() {
     var world = world { $0.pressure.sustainedFor = .seconds(3) }
     world.read(available: 900)
-    let told = world.send(.pressureSet(.critical, for: .seconds(30)))
+    let directives = world.send(.pressureSet(.critical, for: .seconds(30)))
     let why = "set by `dormouse pressure set critical`; 900 MB of 1000 MB available"
-    #expect(told == [.pressureChanged(from: .normal, to: .critical, why: why)])
+    #expect(directives == [.pressureChanged(from: .normal, to: .critical, why: why)])
     #expect(world.engine.setPressure?.until == Instant.zero + .seconds(30))
     world.pass(.milliseconds(34_999))
     #expect(world.engine.pressure == .critical)

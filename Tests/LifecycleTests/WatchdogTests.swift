@@ -30,8 +30,8 @@ struct WatchdogTests {
   func report() {
     var world = world { $0.watchdog.onTimeout = .report }
     world.ask(.background, web)
-    let told = world.pass(.seconds(10))
-    #expect(told.brief == ["finishShed web", "missed web"])
+    let directives = world.pass(.seconds(10))
+    #expect(directives.brief == ["finishShed web", "missed web"])
     #expect(world.state(web) == .background)
     #expect(world.engine.snapshot(of: web)?.lastMiss?.at == .zero + .seconds(10))
   }

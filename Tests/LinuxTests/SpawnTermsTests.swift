@@ -135,10 +135,10 @@ import Testing
 
   @Test(.enabled(if: geteuid() == 0, "only root can be two users"))
   func `Acting as another account ends with the operation`() throws {
-    let nobody = try Account(user: "65534", group: "65534")
+    let unprivileged = try Account(user: "65534", group: "65534")
     let before = getgroups(0, nil)
     let refused = #expect(throws: SystemCallError.self) {
-      try nobody.acting { () throws(SystemCallError) in _ = try readFile("/etc/shadow") }
+      try unprivileged.acting { () throws(SystemCallError) in _ = try readFile("/etc/shadow") }
     }
     #expect(refused?.code == EACCES)
     #expect(try !readFile("/etc/shadow").isEmpty)

@@ -102,8 +102,8 @@ extension Engine {
       switch worker.state {
       case .launching: worker.launchObstacles(at: now)
       case .foreground: worker.frontObstacles(at: now)
-      case .background: worker.suspensionObstacles(at: now).map(\.told)
-      case .suspended: self.obstacles(worker, to: .automatic, at: now).map(\.told)
+      case .background: worker.suspensionObstacles(at: now).map(\.described)
+      case .suspended: self.obstacles(worker, to: .automatic, at: now).map(\.described)
       default: [Obstacle]()
       }
     if isShadow(worker), worker.nextByItself != nil, worker.state != .launching {

@@ -100,7 +100,7 @@ extension Engine {
     var result = self.place(order, place)
     result.regret = resumeRegretTerms(of: worker)
     result.level = levels.first
-    result.obstacles = obstacles(worker, to: .pressure, at: now).map(\.told)
+    result.obstacles = obstacles(worker, to: .pressure, at: now).map(\.described)
     if place + 1 < order.count {
       result.before = hibernationGrounds(worker, before: workers[order[place + 1]])
     }

@@ -83,8 +83,8 @@ extension Engine {
       // A new episode: workers that were warned may be warned again.
       workers.markStale(.noted)
     }
-    let gone = policy.pressure.clearAfter.spoken
-    let fell = "no condition has held for \(gone); \(why)"
+    let clearAfter = policy.pressure.clearAfter.spoken
+    let fell = "no condition has held for \(clearAfter); \(why)"
     emit(
       .pressureChanged(
         from: change.from, to: change.to, why: change.to > change.from ? why : fell))

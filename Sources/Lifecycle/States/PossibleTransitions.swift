@@ -92,7 +92,7 @@ extension Engine {
 
   private func backgroundMoves(_ worker: WorkerRecord, at now: Instant) -> [Move] {
     var moves: [Move] = []
-    let times = worker.suspensionObstacles(at: now).map(\.told.clearsIn)
+    let times = worker.suspensionObstacles(at: now).map(\.described.clearsIn)
     let wait = times.compactMap { $0 }.max() ?? .zero
     if times.allSatisfy({ $0 != nil }), !isShadow(worker) {
       moves.append(
@@ -135,7 +135,7 @@ extension Engine {
   private func hibernationMoves(_ worker: WorkerRecord, at now: Instant) -> [Move] {
     guard !isShadow(worker) else { return [] }
     var moves: [Move] = []
-    let times = obstacles(worker, to: .automatic, at: now).map(\.told.clearsIn)
+    let times = obstacles(worker, to: .automatic, at: now).map(\.described.clearsIn)
     if times.allSatisfy({ $0 != nil }) {
       let wait = times.compactMap { $0 }.max() ?? .zero
       moves.append(

@@ -24,7 +24,7 @@ public struct FleetSimulation {
   var memoryTime = 0.0
   var countedUntil: Int64 = 0
   var peak: Int64 = 0
-  var told: MemoryReading?
+  var lastReading: MemoryReading?
   /// When the one thread for hibernating and resuming, as in the daemon, will be free.
   var mechanismFreeAt: Int64 = 0
   var imageBytes: Int64 = 0
@@ -130,8 +130,8 @@ public struct FleetSimulation {
     let reading = MemoryReading(
       total: machine.memory, available: ByteCount(max(0, available)), someStall: stalls,
       fullStall: stalls / 2)
-    guard reading != told || engine.pressure != .normal else { return }
-    told = reading
+    guard reading != lastReading || engine.pressure != .normal else { return }
+    lastReading = reading
     deliver(.memory(reading))
   }
 

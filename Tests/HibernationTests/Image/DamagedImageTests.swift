@@ -93,12 +93,12 @@ struct DamageTests {
     let directory = Fixture.imagePath()
     _ = try systemCall("mkdir", on: directory) { mkdir(directory, 0o700) }
     let group = try Victim.makeGroup(for: rest)
-    let told = try Probe.run([
+    let answer = try Probe.run([
       "mortal", "40", directory, group?.path ?? "-", "--", try Fixture.compile("torture"), "2",
       "14", "3",
     ])
     try group?.remove(until: Deadline(in: .seconds(5)))
-    #expect(told.hasPrefix("outlived"), "\(told)")
+    #expect(answer.hasPrefix("outlived"), "\(answer)")
   }
 
   @Test("A worker that dies in its sleep is reported as ended, and its image is removed")

@@ -29,7 +29,7 @@ struct RestoreModeTests {
     let victim = try Victim([try Fixture.compile("layers"), "1024"], rest: .frozen)
     try #require(try victim.line().hasPrefix("ready"))
     let path = Fixture.imagePath()
-    var told: [String] = []
+    var steps: [String] = []
     for round in 1...30 {
       let mode = try #require(Mode.available.randomElement(using: &random))
       // A later daemon knows no base, no history and no tracker of this worker.
@@ -39,9 +39,9 @@ struct RestoreModeTests {
         service = HibernationService()
         try Self.waitUntilUnwatched(victim.target.root.pid)
       }
-      told.append("\(mode)\(isNew ? " by the next daemon" : "")")
+      steps.append("\(mode)\(isNew ? " by the next daemon" : "")")
       try Self.cycle(victim, service, mode, at: path)
-      try #require(try victim.ask("verify") == "same", "seed \(seed), \(told)")
+      try #require(try victim.ask("verify") == "same", "seed \(seed), \(steps)")
       _ = try victim.ask("change \(round) \(round % 5 * 60)")
     }
     try service.awaitFill(of: victim.target.name)

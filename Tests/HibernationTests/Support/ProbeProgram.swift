@@ -106,20 +106,20 @@ final class Probe {
     _ arguments: [String], prefix: [String] = [], executable: String = Probe.executable
   ) throws -> String {
     let null = try Descriptor.open("/dev/null", O_RDWR)
-    let told = try makePipe()
+    let output = try makePipe()
     let command = prefix + [executable] + arguments
     let run = try spawn(
       SpawnRequest(
         path: try #require(Program.find(command[0])), arguments: command,
         environment: environment(nil), directory: "/tmp", input: null.raw, output: null.raw,
-        error: told.write.raw))
+        error: output.write.raw))
     defer {
       kill(run.pid, SIGKILL)
       reap(run.pid)
     }
     let ended = try pollDescriptor(run.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(100)))
     try #require(ended, "the probe doesn't end")
-    return try String(decoding: told.read.read(upTo: 65536), as: UTF8.self)
+    return try String(decoding: output.read.read(upTo: 65536), as: UTF8.self)
   }
 
   /// A second daemon recovers the worker, and dies at `fault`.

@@ -27,9 +27,9 @@ struct EarlyWakeTests {
     world.pass(.seconds(9))
     world.obey(world.send(.wakeNeeded(web, "data")))
     #expect(band(world) == 40)
-    let told = world.engine.snapshot(of: web, at: world.now)?.earlyWake
-    #expect(told?.count == 1 && told?.bonus == 10)
-    #expect(world.engine.explanation(of: web, at: world.now)?.earlyWake == told)
+    let earlyWake = world.engine.snapshot(of: web, at: world.now)?.earlyWake
+    #expect(earlyWake?.count == 1 && earlyWake?.bonus == 10)
+    #expect(world.engine.explanation(of: web, at: world.now)?.earlyWake == earlyWake)
     world.live(.seconds(10))
     #expect(band(world) == 10)
     world.pass(.seconds(600))

@@ -69,7 +69,7 @@ struct FruitlessWarningTests {
   }
 
   @Test("An explanation shows warnings that freed nothing, until a request frees something")
-  func told() {
+  func explained() {
     var world = world()
     world.send(.footprint(web, .megabytes(20)))
     for _ in 0..<2 {

@@ -92,7 +92,7 @@ struct OrderTests {
   }
 
   @Test("The order of termination lists every live worker, hibernated ones above the background")
-  func everybody() {
+  func everyLiveWorker() {
     let world = world(LifecyclePolicy())
     #expect(
       world.engine.terminationOrder().map(\.name) == [

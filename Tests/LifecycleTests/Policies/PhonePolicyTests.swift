@@ -183,12 +183,12 @@ struct AndroidPolicyTests {
     var world = World(try shipped("android"))
     world.add(web, size: .megabytes(20), canShed: true)
     world.bring(web, to: .foreground)
-    var told: [String] = []
+    var warnings: [String] = []
     for available in [Int64(140), 130, 90, 80, 45, 44] {
-      told += world.obey(world.read(available: available)).deeds.filter { $0.hasPrefix("shed") }
+      warnings += world.obey(world.read(available: available)).deeds.filter { $0.hasPrefix("shed") }
       world.live(.milliseconds(500))
     }
-    #expect(told.count == 3)
+    #expect(warnings.count == 3)
   }
 
   @Test(

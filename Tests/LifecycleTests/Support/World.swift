@@ -36,15 +36,15 @@ struct World {
       answers[request, default: []].append(answer)
     }
     // Checks for file locks are answered here, so that tests of other things needn't.
-    var told: [Directive] = []
+    var rest: [Directive] = []
     for directive in directives {
       if case .checkSafePoint(let worker) = directive {
-        told += send(.fileLocks(worker, held: locks[worker] ?? 0))
+        rest += send(.fileLocks(worker, held: locks[worker] ?? 0))
       } else {
-        told.append(directive)
+        rest.append(directive)
       }
     }
-    return told
+    return rest
   }
 
   @discardableResult
