@@ -83,6 +83,14 @@ import Testing
     let stall = try #require(PressureStall(parsing: Array(text.utf8)))
     #expect(stall.some == PressureStall.Line(average10: 1.25, totalMicroseconds: 1234))
     #expect(stall.full == PressureStall.Line(average10: 0.5, totalMicroseconds: 56))
+    for (text, value) in [
+      ("0.00", 0.0), ("12.34", 12.34), ("100", 100), ("7.5", 7.5), ("0.07", 0.07),
+    ] {
+      #expect(Array(text.utf8).decimal().map { abs($0 - value) < 1e-12 } == true, "\(text)")
+    }
+    for text in ["", ".", "1.", ".5", "-1", "1.2.3", "nan"] {
+      #expect(Array(text.utf8).decimal() == nil, "\(text)")
+    }
     #expect(PressureStall(parsing: Array("some nonsense\n".utf8)) == nil)
     #expect(PressureStall(parsing: []) == nil)
   }

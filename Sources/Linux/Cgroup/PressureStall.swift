@@ -43,7 +43,7 @@ extension PressureStall.Line {
     var total: UInt64?
     for word in text.words() {
       if word.starts(with: "avg10=".utf8) {
-        average = Double(String(decoding: word.dropFirst(6), as: UTF8.self))
+        average = word.dropFirst(6).decimal()
       } else if word.starts(with: "total=".utf8) {
         total = word.dropFirst(6).number()
       }

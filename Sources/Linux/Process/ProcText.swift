@@ -33,6 +33,17 @@ func malformed(_ path: String) -> SystemCallError {
 }
 
 extension Collection where Element == UInt8, SubSequence: Collection {
+  /// `12` or `12.34`; nil on anything else. Unlike `Double(String)` this needs none of the standard library's code
+  /// for strings, which an idle daemon would keep in memory for it.
+  func decimal() -> Double? {
+    let point = firstIndex(of: UInt8(ascii: "."))
+    guard let whole: UInt64 = self[startIndex..<(point ?? endIndex)].number() else { return nil }
+    guard let point else { return Double(whole) }
+    let digits = self[index(after: point)...]
+    guard let fraction: UInt64 = digits.number() else { return nil }
+    return Double(whole) + Double(fraction) / digits.reduce(1.0) { scale, _ in scale * 10 }
+  }
+
   /// Digits only; nil on anything else, and on overflow.
   func number<Number: FixedWidthInteger>(radix: Number = 10) -> Number? {
     guard !isEmpty else { return nil }

@@ -28,12 +28,8 @@ public struct OutputMeter: Sendable {
   }
 
   private static func written(by pid: Int32) -> UInt64 {
-    // It has ended, or can't be looked into.
-    guard let text = try? readText("/proc/\(pid)/io") else { return 0 }
-    for line in text.split(separator: "\n") where line.hasPrefix("wchar: ") {
-      return UInt64(line.dropFirst(7)) ?? 0
-    }
-    return 0
+    // The process has ended, or it may not be inspected.
+    (try? writtenBytes(of: pid)) ?? 0
   }
 
   /// Through a duplicate that is held for microseconds: a longer one would keep the reader from
