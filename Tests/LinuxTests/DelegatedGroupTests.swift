@@ -46,6 +46,21 @@ import Testing
     for path in controls { #expect(try readText(path).isEmpty) }
   }
 
+  @Test("memory and tasks are counted for workers, in the group above only on request")
+  func counting() throws {
+    let scratch = try Scratch()
+    let (above, root) = (scratch.path, CgroupRoot(path: "\(scratch.path)/dormouse-x"))
+    mkdir(root.path, 0o755)
+    let control = "cgroup.subtree_control"
+    for group in [above, root.path] { try write("\(group)/\(control)", "") }
+    // A file keeps what was written last at its start; a group takes both.
+    root.countMemoryAndTasks(includingAbove: false)
+    #expect(try readText("\(above)/\(control)").isEmpty)
+    #expect(try readText("\(root.path)/\(control)") == "+pidsry")
+    root.countMemoryAndTasks(includingAbove: true)
+    #expect(try readText("\(above)/\(control)") == "+pidsry")
+  }
+
   @Test("a group's count of processes that the kernel ended for memory is read")
   func kernelKills() {
     let text = "low 0\nhigh 0\nmax 12\noom 2\noom_kill 3\noom_group_kill 0\n"

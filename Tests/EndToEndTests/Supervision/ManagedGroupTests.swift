@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// A test that plays the service manager of an adopted group: it does with the group what systemd 252
-/// and 257 do with a unit's. Tests/Machines/manager.sh does the same with the real ones.
+/// and 257 do with a unit's. Tests/Machines/checks/adopt.sh does the same with the real ones.
 @Suite(
   "A worker in a cgroup that another program manages",
   .enabled(if: Surroundings.hasCgroups, "no cgroup for workers can be made here"))

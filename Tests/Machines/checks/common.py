@@ -172,7 +172,7 @@ def ready(*names, seconds=60):
 def processes(name):
     """The processes in a worker's cgroup."""
     return [int(p) for group in pathlib.Path("/sys/fs/cgroup").rglob(f"worker-{name}")
-            for file in [group / "cgroup.procs", *group.rglob("cgroup.procs")] for p in file.read_text().split()]
+            for file in group.rglob("cgroup.procs") for p in file.read_text().split()]
 
 
 def status(pid, key):

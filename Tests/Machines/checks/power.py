@@ -58,7 +58,7 @@ else:
     check("redis doesn't have what only its memory had", redis("get", "later") in ("", "(nil)"), redis("get", "later"))
 name = "python"
 answer = run("curl", "-s", "-m", "60", "http://127.0.0.1:8201/").text
-check("python was started anew and answers", answer.endswith(" 1 intact"), answer)
+check("python was started again and answers", answer.endswith(" 1 intact"), answer)
 done = hibernate(name)
 check("it hibernates again", done.code == 0, done.text)
 answer = run("curl", "-s", "-m", "60", "http://127.0.0.1:8201/").text

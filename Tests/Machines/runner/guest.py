@@ -11,6 +11,14 @@ class GuestError(Exception):
     pass
 
 
+running = set()
+
+
+def end_all():
+    for qemu in list(running):
+        qemu.kill()
+
+
 class Guest:
     """`overlay` and `swap` are made if they don't exist. `files` is read as a tar archive in the guest (/dev/vdc)."""
 
@@ -50,6 +58,7 @@ class Guest:
                  "-chardev", f"file,id=console,path={self._directory}/console.log,append=on", "-serial", "chardev:console",
                  "-qmp", f"unix:{paths['monitor']},server=on,wait=off", *options],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+        running.add(self._qemu)
         (self._directory / "qemu.pid").write_text(f"{self._qemu.pid}\n")
         self._agent, self._monitor = self._connect(paths["agent"]), self._connect(paths["monitor"])
         self._lines(self._monitor, 30)
@@ -164,6 +173,7 @@ class Guest:
         """What the guest hasn't written to its disk is lost."""
         self._qemu.kill()
         self._qemu.wait()
+        running.discard(self._qemu)
         for channel in (self._agent, self._monitor):
             channel[0].close()
         self._qemu = None

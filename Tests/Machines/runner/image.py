@@ -15,8 +15,8 @@ psmisc sudo login passwd e2fsprogs initramfs-tools zstd linux-image-amd64
 python3 nodejs redis-server redis-tools nginx-light postgresql logrotate tmux curl jq gdb-minimal
 libyaml-0-2 libzstd1 init-system-helpers""".split()
 
-# Their packages are kept in the image: the checks install them again, so that their postinst restarts units.
-REINSTALLED = ["redis-server", "nginx-common", "nginx-light"]
+# Those of these that are installed are kept in the image: checks install them again, and postinst restarts units.
+REINSTALLED = ["redis-server", "nginx", "nginx-common", "nginx-light"]
 
 
 def found(tool):

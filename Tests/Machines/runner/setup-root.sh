@@ -20,7 +20,10 @@ echo "deb $mirror $suite main" > "$root/etc/apt/sources.list"
 cp /etc/resolv.conf "$root/etc/resolv.conf" 2> /dev/null || true
 for file in /etc/apt/apt.conf.d/*proxy*; do [ ! -e "$file" ] || cp "$file" "$root/etc/apt/apt.conf.d/"; done
 inside apt-get update
-inside apt-get install -y --no-install-recommends --download-only --reinstall "$@"
+inside apt-get clean
+installed=()
+for name in "$@"; do ! inside dpkg-query -W -f '${db:Status-Status}' "$name" 2> /dev/null | grep -qx installed || installed+=("$name"); done
+inside apt-get install -y --no-install-recommends --download-only --reinstall "${installed[@]}"
 mkdir -p "$root/var/cache/machine-packages"
 mv "$root"/var/cache/apt/archives/*.deb "$root/var/cache/machine-packages/"
 echo "deb $mirror $suite-backports main" > "$root/etc/apt/sources.list.d/backports.list"
