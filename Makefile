@@ -18,7 +18,8 @@ endif
 # The layers of the design, enforced: a module imports only what its target names.
 CHECKED = --explicit-target-dependency-import-check error
 
-.PHONY: build debug demo test chaos soak examples fuzz tsan order-code format lint install deb dist clean
+.PHONY: build debug demo test chaos soak test-machines examples fuzz tsan order-code format lint install deb dist \
+  clean
 
 build:
 	scripts/bootstrap build
@@ -63,6 +64,12 @@ fuzz:
 # Minutes; not part of `test`.
 tsan:
 	scripts/tsan
+
+# Boots Debian machines in qemu, installs the package of `make deb` (or DEB=) and runs the checks of Tests/Machines
+# in them. Minutes with KVM, hours without; needs root for the first images; not part of `test`.
+# ARGUMENTS="--machine debian13 --only wake" chooses.
+test-machines:
+	DEB="$(DEB)" Tests/Machines/run $(ARGUMENTS)
 
 # Writes Packaging/code-order.txt again, from a run of the release build; not part of `test`.
 order-code:

@@ -73,8 +73,9 @@ extension Probe {
     lost: "`status` shows less. Processor time is read from /proc, in "
       + "steps of 10 ms and without children that have ended.",
     enable:
-      "a cgroup for each worker; for memory and tasks, `echo +memory +pids >` its "
-      + "parents' cgroup.subtree_control, which systemd does in a delegated unit."
+      "a cgroup for each worker; for memory and tasks, a unit as the shipped ones are, which "
+      + "leave no process beside the workers' groups (DelegateSubgroup= of systemd), and whose "
+      + "cgroup.controllers names memory and pids."
   ) { examination in
     let account = try usable(examination).account()
     let counted: [(String, Bool)] = [
@@ -118,6 +119,8 @@ final class ProbeGroup {
 
   init() throws {
     root = try CgroupRoot.detect(name: "dormouse-doctor-\(getpid())")
+    // As far as the daemon has turned them on above, or its manager has.
+    root.countMemoryAndTasks(includingAbove: false)
     do {
       group = try WorkerCgroup.create(in: root, name: "doctor")
     } catch {

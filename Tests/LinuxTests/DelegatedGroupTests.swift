@@ -47,6 +47,21 @@ import Testing
     for path in controls { #expect(try readText(path).isEmpty) }
   }
 
+  @Test("The kernel counts memory and tasks of workers, in the group above only on request")
+  func counting() throws {
+    let scratch = try Scratch()
+    let (above, root) = (scratch.path, CgroupRoot(path: "\(scratch.path)/dormouse-x"))
+    mkdir(root.path, 0o755)
+    let control = "cgroup.subtree_control"
+    for group in [above, root.path] { try write("\(group)/\(control)", "") }
+    // A file keeps what was written last at its start; a group takes both.
+    root.countMemoryAndTasks(includingAbove: false)
+    #expect(try readText("\(above)/\(control)").isEmpty)
+    #expect(try readText("\(root.path)/\(control)") == "+pidsry")
+    root.countMemoryAndTasks(includingAbove: true)
+    #expect(try readText("\(above)/\(control)") == "+pidsry")
+  }
+
   @Test("A group's count of processes that the kernel's OOM killer ended is read")
   func kernelKills() {
     let text = "low 0\nhigh 0\nmax 12\noom 2\noom_kill 3\noom_group_kill 0\n"

@@ -273,11 +273,11 @@ public final class Daemon {
 
     limitsObstacle = role.leavesCgroup ? DelegatedGroup.leave() : nil
     // Every daemon of this state directory uses the same cgroup, so that the next one finds it.
-    earlierCgroups = CgroupRoot.find(
-      name: CgroupRoot.oldName(forStateDirectory: settings.stateDirectory))
+    earlierCgroups = CgroupRoot.findEarlier(forStateDirectory: settings.stateDirectory)
     do throws(CgroupError) {
       cgroups = try CgroupRoot.detect(
-        name: CgroupRoot.name(forStateDirectory: settings.stateDirectory))
+        name: CgroupRoot.name(forStateDirectory: settings.stateDirectory),
+        isCounted: role.leavesCgroup && limitsObstacle == nil)
     } catch {
       cgroups = nil
       log(.notice, "no cgroup for the workers: \(error); they are suspended by signal (SIGSTOP)")

@@ -10,7 +10,17 @@ public struct CgroupRoot: Hashable, Sendable {
 
   /// Finds a place and makes `<place>/<name>` there. Places: `DORMOUSE_CGROUP` if it is set (and then no
   /// other), else this process's own group in each cgroup2 tree.
-  public static func detect(name: String? = nil) throws(CgroupError) -> CgroupRoot {
+  ///
+  /// - Parameter isCounted: see `countMemoryAndTasks`; `<place>` is changed for that.
+  public static func detect(
+    name: String? = nil, isCounted: Bool = false
+  ) throws(CgroupError) -> CgroupRoot {
+    let root = try place(name)
+    if isCounted { root.countMemoryAndTasks(includingAbove: true) }
+    return root
+  }
+
+  private static func place(_ name: String?) throws(CgroupError) -> CgroupRoot {
     let name = CgroupRoot.sanitised(name ?? "dormouse-\(getpid())")
     if let given = getenv("DORMOUSE_CGROUP").map({ String(cString: $0) }), !given.isEmpty {
       guard given.hasPrefix("/") else { throw .notAbsolute(given) }
@@ -47,6 +57,11 @@ public struct CgroupRoot: Hashable, Sendable {
     "dormouse-" + path.suffix(80)
   }
 
+  /// The group that an earlier version left, if there is one.
+  public static func findEarlier(forStateDirectory path: String) -> CgroupRoot? {
+    find(name: oldName(forStateDirectory: path))
+  }
+
   private static func make(in parent: String, name: String) throws(CgroupError) -> CgroupRoot {
     let path = parent.hasSuffix("/") ? parent + name : "\(parent)/\(name)"
     let result = kernelResult(path) { mkdir($0, 0o755) }
@@ -81,6 +96,19 @@ public struct CgroupRoot: Hashable, Sendable {
     if mount.root == "/" { return group == "/" ? mount.point : mount.point + group }
     guard group == mount.root || group.hasPrefix(mount.root + "/") else { return nil }
     return mount.point + group.dropFirst(mount.root.count)
+  }
+
+  /// Has the kernel count the memory and the tasks of each worker, which also shows which one its OOM
+  /// killer ended. The group above has to give these controllers on: `includingAbove` turns them on there,
+  /// which the kernel refuses where processes are in that group itself.
+  public func countMemoryAndTasks(includingAbove: Bool) {
+    let above = String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)])
+    for group in includingAbove ? [above, path] : [path] {
+      for controller in ["memory", "pids"] {
+        // What isn't counted is nil in `CgroupAccount`.
+        _ = try? writeControl("\(group)/cgroup.subtree_control", "+\(controller)")
+      }
+    }
   }
 
   /// Removes the group if no worker is left in it.

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// The tests act as the service manager of an adopted cgroup: they do with the group what systemd 252
-/// and 257 do with a unit's. Tests/Machines/manager.sh tests the same with real systemd.
+/// and 257 do with a unit's. Tests/Machines/checks/adopt.sh tests the same with real systemd.
 @Suite(
   "A worker in a cgroup that another program manages",
   .enabled(if: Surroundings.hasCgroups, "no cgroup for workers can be made here"))

@@ -1,5 +1,9 @@
 #!/bin/bash
-# manager.sh EXECUTABLE [suspend|hibernate|awake] [UNIT...]
+# check: what systemctl does to adopted units that sleep: probe, nginx, redis, PostgreSQL
+# each: HOW=suspend HOW=hibernate
+# seconds: 120
+# order: 34
+# HOW=suspend|hibernate|awake adopt.sh [UNIT...]
 #
 # Runs inside a machine with systemd, as root. Adopts units, puts them to sleep, and has the service
 # manager work on them: no unit may hang, crash or lose written data. Each line ends in ok or FAIL.
@@ -8,13 +12,13 @@
 #
 # While a command runs, the state of PID 1 is read 5 times a second: "PID 1 blocked" is its longest time
 # in uninterruptible sleep.
-DM=${1:?the executable}; CLIENT=${CLIENT:-$DM}; HOW=${2:-hibernate}; shift 2
+CLIENT=/usr/bin/dormouse; HOW=${HOW:-hibernate}
 UNITS=${*:-probe nginx redis-server postgresql}
 export PATH=/usr/local/bin:$PATH; FAILED=0
 # Seconds after which a command counts as hung, and the worker is woken by hand.
 LIMIT=${LIMIT:-40}
 
-mkdir -p /etc/dormouse /run/systemd/system/dormouse.service.d
+mkdir -p /etc/dormouse
 cat > /etc/dormouse/dormouse.yaml <<'P'
 policy: ios-5
 policy_overrides:
@@ -23,8 +27,6 @@ policy_overrides:
   pressure: { warning: never, urgent: never }
   hibernate: { after: never, cooldown: 0s, max_footprint: 128MB, min_footprint: 256KB, only_if_faster_than_relaunch: false }
 P
-printf '[Service]\nExecStart=\nExecStart=%s daemon\nExecReload=\nExecReload=%s reload\n' "$DM" "$DM" \
-  > /run/systemd/system/dormouse.service.d/machine.conf
 cat > /usr/local/bin/probe-server <<'P'
 #!/usr/bin/python3
 # Counts requests and reloads (SIGHUP); saves the number of requests when it is ended.
