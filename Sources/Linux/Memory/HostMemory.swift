@@ -1,4 +1,4 @@
-/// Where the machine's memory is, in bytes, as a low memory report tells it (proc_meminfo(5)).
+/// Where the machine's memory is, in bytes, as a jetsam report has it (proc_meminfo(5)).
 public struct HostMemory: Hashable, Sendable {
   public var total: Int64
   public var free: Int64

@@ -163,7 +163,7 @@ import Testing
     #expect(world.logged.count == before)
   }
 
-  @Test("A worker that the kernel has ended gets a low memory report that says so")
+  @Test("A worker that the kernel has ended gets a jetsam report that says so")
   func report() throws {
     let runtime = try world.add("web") { $0.limits.memory = .megabytes(64) }
     watch.keepReport(ofKernelKill: runtime)
