@@ -76,7 +76,10 @@ struct DormouseCommand: ParsableCommand {
     } catch let error as FileError {
       end(.notDone, error.description)
     } catch {
-      exit(withError: error)
+      guard let help = VerbHelp(for: error) else { exit(withError: error) }
+      // Nothing else can be done if standard output is closed.
+      try? Output.write(help.text(width: Terminal.width ?? 100))
+      Glibc.exit(EXIT_SUCCESS)
     }
   }
 

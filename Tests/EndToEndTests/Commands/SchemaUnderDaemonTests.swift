@@ -115,7 +115,7 @@ import Testing
     #expect(imported.first?["configuration"]?.text?.contains("sleep") == true)
   }
 
-  @Test("What verbs print of policies, journals, simulations and recordings is what the schemas say")
+  @Test("What verbs print of policies, journals and footprints is what the schemas say")
   func comparisons() throws {
     let daemon = try TestDaemon(Self.workers)
     #expect(try eventually { try daemon.worker("deep").pid != nil })

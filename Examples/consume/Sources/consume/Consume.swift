@@ -70,7 +70,7 @@ import WorkerKit
   /// What the daemon's warning does, without a daemon.
   private func warn() async {
     let (before, after) = await Worker.shared.simulateMemoryWarning()
-    tell("warned: \(megabytes(before.total - after.total)) given back")
+    tell("warned: \(megabytes(before.total - after.total)) freed")
   }
 
   private func tell(_ what: String) {
