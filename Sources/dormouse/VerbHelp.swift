@@ -55,14 +55,16 @@ struct VerbHelp {
 
   /// Broken between arguments, and never inside of `[--option <value>]`. Options stand before the other arguments.
   private static func wrapped(usage: String, lead: String, to width: Int) -> [String] {
-    let words = words(of: usage)
-    let name = words.prefix { $0.first?.isLetter == true }
-    let rest = words.dropFirst(name.count)
+    let all = Self.words(of: usage)
+    let name = all.prefix { $0.first?.isLetter == true }
+    let rest = all.dropFirst(name.count)
     let options = rest.filter { $0.hasPrefix("[--") }
+    let words = options + rest.filter { !$0.hasPrefix("[--") }
     var line = lead + name.joined(separator: " ")
-    let indent = String(repeating: " ", count: line.count)
+    let isNarrow = line.count + 1 + (words.map(\.count).max() ?? 0) > width
+    let indent = String(repeating: " ", count: isNarrow ? lead.count + 3 : line.count)
     var lines: [String] = []
-    for word in options + rest.filter({ !$0.hasPrefix("[--") }) {
+    for word in words {
       if line.count + 1 + word.count > width, line.count > indent.count {
         lines.append(line)
         line = indent

@@ -16,7 +16,7 @@ struct BenchCommand: ParsableCommand {
 
       Examples:
         dormouse bench --request http://127.0.0.1:8080/ -- python3 -m http.server 8080
-        dormouse bench --ready-line ready --request-command 'redis-cli ping' -- redis-server
+        dormouse bench --ready-tcp 8080 --rounds 20 -- ./server --port 8080
       """)
 
   @Option(

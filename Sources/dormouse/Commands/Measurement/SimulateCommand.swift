@@ -9,6 +9,7 @@ struct SimulateCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "simulate",
     abstract: "Compare policies on a simulated machine, over a day of traffic.",
+    usage: "dormouse simulate [<options>]",
     discussion: """
       The daemon's own engine manages thousands of simulated workers. A trace has the times at which \
       each worker is used. It is generated (--generate), or read from files (--trace): in the formats of \
@@ -42,14 +43,6 @@ struct SimulateCommand: ParsableCommand {
       valueName: "settings"), completion: .file())
   var machine: [String] = []
   @Option(
-    help: ArgumentHelp("Also draw the comparison into this SVG file.", valueName: "file"),
-    completion: .file())
-  var svg: String?
-  @Flag(help: "Print the table as Markdown.")
-  var markdown = false
-  @Flag(help: "Print JSON (docs/json.md).")
-  var json = false
-  @Option(
     help: ArgumentHelp(
       "Simulate nothing, and write the trace to --output in this format.",
       valueName: "format"))
@@ -62,6 +55,14 @@ struct SimulateCommand: ParsableCommand {
   var check = false
   @Option(help: ArgumentHelp("The number of seeds of --check.", valueName: "count"))
   var seeds: UInt64 = 1
+  @Option(
+    help: ArgumentHelp("Also draw the comparison into this SVG file.", valueName: "file"),
+    completion: .file())
+  var svg: String?
+  @Flag(help: "Print the table as Markdown.")
+  var markdown = false
+  @Flag(help: "Print JSON (docs/json.md).")
+  var json = false
 
   func validate() throws {
     try source.validate(isChecking: check)

@@ -13,7 +13,7 @@ struct RunCommand: ParsableCommand {
 
       Examples:
         dormouse run web -- python3 -m http.server 8080
-        dormouse run bot --env TOKEN=secret --directory /srv/bot -- node bot.js
+        dormouse run bot --env PORT=8081 --directory /srv/bot -- node bot.js
       """)
 
   @Option(

@@ -13,8 +13,8 @@ struct WrapCommand: ParsableCommand {
     abstract: "Run a language server, MCP server or other stdio helper that sleeps when idle.",
     usage: "dormouse wrap [<options>] -- <command> [<arguments> ...]",
     discussion: """
-      Write it into the configuration of the editor or agent host, before the helper's command. The \
-      helper gets the host's standard input, output and error, environment, directory and open \
+      Write `dormouse wrap --` before the helper's command, in the configuration of the editor or agent \
+      host. The helper gets the host's standard input, output and error, environment, directory and open \
       descriptors. It is suspended after --idle-after, and hibernated after --hibernate-after. The next \
       byte wakes it. Signals pass through, and the exit code is the helper's (126: it can't be \
       started; 127: there is no such command). If the wrapper is killed, its helper is ended.
