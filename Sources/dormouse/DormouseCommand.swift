@@ -8,7 +8,7 @@ struct DormouseCommand: ParsableCommand {
     commandName: "dormouse",
     abstract: "Puts idle processes to sleep on disk and wakes them on the next request.",
     discussion: """
-      First steps: `dormouse doctor`, `dormouse daemon --config dormouse.yaml` (in another \
+      First steps: `dormouse doctor`, `dormouse daemon` (in another \
       terminal), `dormouse run sleeper -- sleep 1000`, `dormouse ps`, `dormouse hibernate sleeper`, \
       `dormouse wake sleeper`.
 
