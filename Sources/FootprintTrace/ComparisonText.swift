@@ -76,7 +76,7 @@ extension WarningEffect {
     func time(_ effect: WarningEffect?) -> Table.Cell { .init(effect?.restWords ?? "-") }
     return [
       row("warning \(number): before", \.before), row("  after", \.after),
-      row("  given back", \.givenBack),
+      row("  freed", \.givenBack),
       [.init("  at rest after"), time(a), time(b), .init(""), .init("")],
     ]
   }

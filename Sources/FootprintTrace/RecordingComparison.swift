@@ -68,7 +68,7 @@ public struct RecordingComparison: Encodable, Sendable {
     ]
     if !a.warnings.isEmpty || !b.warnings.isEmpty {
       metrics.append(
-        metric("givenBack", title: "given back, all together", unit: .bytes) { side in
+        metric("givenBack", title: "freed by warnings, in all", unit: .bytes) { side in
           Double(side.warnings.reduce(0) { $0 + $1.givenBack })
         })
     }

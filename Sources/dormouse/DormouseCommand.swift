@@ -8,7 +8,7 @@ struct DormouseCommand: ParsableCommand {
     commandName: "dormouse",
     abstract: "Puts idle processes to sleep on disk and wakes them on the next request.",
     discussion: """
-      First steps: `dormouse doctor`, `dormouse daemon --config dormouse.yaml` (in another \
+      First steps: `dormouse doctor`, `dormouse daemon` (in another \
       terminal), `dormouse run sleeper -- sleep 1000`, `dormouse ps`, `dormouse hibernate sleeper`, \
       `dormouse wake sleeper`.
 
@@ -76,7 +76,10 @@ struct DormouseCommand: ParsableCommand {
     } catch let error as FileError {
       end(.notDone, error.description)
     } catch {
-      exit(withError: error)
+      guard let help = VerbHelp(for: error) else { exit(withError: error) }
+      // Nothing else can be done if standard output is closed.
+      try? Output.write(help.text(width: Terminal.width ?? 100))
+      Glibc.exit(EXIT_SUCCESS)
     }
   }
 

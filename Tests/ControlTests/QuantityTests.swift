@@ -25,6 +25,16 @@ import Testing
     #expect(durationText(seconds) == text)
   }
 
+  @Test(
+    "A share of more than 0 % is never shown as 0 %",
+    arguments: [
+      (0, "0 %"), (0.00004, "less than 0.1 %"), (0.049, "less than 0.1 %"), (0.06, "0.1 %"),
+      (5, "5.0 %"), (12.34, "12.3 %"), (100, "100.0 %"),
+    ] as [(Double, String)])
+  func shares(percent: Double, text: String) {
+    #expect(percentText(percent) == text)
+  }
+
   @Test(arguments: [
     ("plain-name_1", "plain-name_1"), ("zwölf 鼠", "zwölf 鼠"), ("a\nb\tc\r", "a\\nb\\tc\\r"),
     ("\u{1B}[2J", "\\u{1b}[2J"), ("\u{0}\u{7F}\u{9B}", "\\u{0}\\u{7f}\\u{9b}"),

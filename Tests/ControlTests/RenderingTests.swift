@@ -176,7 +176,7 @@ import Testing
   @Test func `Output of jetsam lists all workers and marks the victims`() {
     #expect(
       renderJetsam(Sample.jetsam) == """
-        low memory report 2026-11-21-1
+        jetsam report 2026-11-21-1
           time        2026-11-21T08:46:07Z
           pressure    critical
           why         4.8 MB available, under 5 %

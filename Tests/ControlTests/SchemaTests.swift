@@ -10,7 +10,7 @@ import Testing
   )
   func descriptions() throws {
     let names = try DocumentSchema.names()
-    #expect(names.count >= 15)
+    #expect(names.count >= 21)
     for name in names { #expect(try DocumentSchema(name).flaws() == [], "\(name)") }
   }
 
@@ -57,6 +57,13 @@ import Testing
     try same(OutcomeReport.self, "outcome")
     try same(PolicyCheckReport.self, "policy-check")
     try same(ImportReport.self, "import")
+  }
+
+  @Test("Values and differences of policies, and replays, have the keys of their schemas")
+  func policies() throws {
+    try same(PolicyValuesReport.self, "policy-show")
+    try same(PolicyDifferencesReport.self, "policy-diff")
+    try same(ReplayReport.self, "replay")
   }
 
   @Test("The JSON of doctor has both examinations and the keys of its schema")

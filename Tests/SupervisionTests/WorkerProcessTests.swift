@@ -55,6 +55,7 @@ import Testing
         == "can't start no-such-thing: not found in its PATH, /bin")
     #expect(
       failure(["/x/y"])?.description == "can't start /x/y: No such file or directory")
+    #expect(failure(["/x/y"])?.reason == "/x/y: No such file or directory")
     #expect(failure([])?.description == "its command is empty")
     #expect(failure(["sh"], directory: "/nowhere")?.description.contains("/nowhere") == true)
     #expect(failure(["sh"], log: "/nowhere/log")?.description.contains("/nowhere/log") == true)

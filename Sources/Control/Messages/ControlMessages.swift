@@ -363,7 +363,7 @@ public struct DaemonReport: Codable, Hashable, Sendable {
   }
 }
 
-/// A low memory report: one burst of terminations for memory.
+/// A jetsam report: one burst of terminations for memory.
 public struct JetsamRecord: Codable, Hashable, Sendable {
   public var id: String
   /// Wall clock, ISO 8601.

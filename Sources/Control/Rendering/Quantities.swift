@@ -33,6 +33,12 @@ func decimal(_ value: Double) -> String {
   return "\(value < 0 && tenths > 0 ? "-" : "")\(tenths / 10).\(tenths % 10)"
 }
 
+/// Percent for people: `0 %`, `12.3 %`. What is more than 0 is never shown as 0.
+func percentText(_ percent: Double) -> String {
+  if percent <= 0 { return "0 %" }
+  return percent < 0.05 ? "less than 0.1 %" : "\(decimal(percent)) %"
+}
+
 /// `1 worker`, `2 workers`.
 public func counted(_ count: Int, _ noun: String) -> String {
   "\(count) \(noun)\(count == 1 ? "" : "s")"

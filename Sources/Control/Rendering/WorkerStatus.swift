@@ -114,7 +114,7 @@ private func stallText(_ group: CgroupReport) -> String? {
   let parts = [
     ("memory", group.memoryStall), ("a processor", group.cpuStall), ("a disk", group.ioStall),
   ].compactMap { what, share in
-    share.flatMap { $0 > 0 ? "\(decimal($0)) % for \(what)" : nil }
+    share.flatMap { $0 > 0 ? "\(percentText($0)) for \(what)" : nil }
   }
   return parts.isEmpty ? nil : parts.joined(separator: ", ") + ", in the last 10 s"
 }

@@ -172,7 +172,7 @@ final class ControlService: ControlRequestHandler {
     }
     host.loadJetsam(wanted) { record in
       let text =
-        record == nil ? "there is no low memory report \(wanted)" : "low memory report \(wanted)"
+        record == nil ? "there is no jetsam report \(wanted)" : "jetsam report \(wanted)"
       call.respond(
         ControlResponse(
           id: call.request.id, result: record == nil ? .failed : .done, text: text, jetsam: record,

@@ -138,7 +138,7 @@ final class KernelKillWatch {
     return .outOfMemory
   }
 
-  /// A low memory report, as of a worker that the daemon itself ends.
+  /// A jetsam report, as of a worker that the daemon itself ends.
   func keepReport(ofKernelKill runtime: WorkerUnit) {
     let id = runtime.id
     let engine = driver.state

@@ -3,7 +3,7 @@ import Lifecycle
 import Linux
 import Policy
 
-/// Low memory reports: makes them when workers are terminated for memory, writes them, and finds them again.
+/// Jetsam reports: makes them when workers are terminated for memory, writes them, and finds them again.
 /// Belongs to the loop's thread.
 final class JetsamKeeper {
   private var reports: JetsamReports
@@ -65,8 +65,8 @@ final class JetsamKeeper {
     disk.submit { [log, store = reports.store] in
       do {
         try store.save(record)
-        log(.warning, "low memory report \(record.id) written (`dormouse jetsam` shows it)")
-      } catch { log(.error, "can't write the low memory report \(record.id): \(error)") }
+        log(.warning, "jetsam report \(record.id) written (`dormouse jetsam` shows it)")
+      } catch { log(.error, "can't write the jetsam report \(record.id): \(error)") }
     }
   }
 }

@@ -2,7 +2,7 @@ import Control
 import Glibc
 import Linux
 
-/// Low memory reports on disk: one JSON file each, the newest `maxKept` of them.
+/// Jetsam reports on disk: one JSON file each, the newest `maxKept` of them.
 struct JetsamStore: Sendable {
   let directory: String
   static let maxKept = 100

@@ -197,7 +197,7 @@ extension Hibernator {
     }
     throw HibernationError(
       .checking,
-      "thread \(one.tid) has run since its memory was evicted",
+      "thread \(one.tid) has run since its memory was freed",
       aftermath: .unverifiable)
   }
 

@@ -1,4 +1,4 @@
-/// How the machine's memory is used, in bytes, as a low memory report shows it (proc_meminfo(5)).
+/// How the machine's memory is used, in bytes, as a jetsam report shows it (proc_meminfo(5)).
 public struct HostMemory: Hashable, Sendable {
   public var total: Int64
   public var free: Int64

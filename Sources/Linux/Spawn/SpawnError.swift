@@ -62,7 +62,10 @@ public struct SpawnError: Error, Hashable, Sendable, CustomStringConvertible {
   /// No step failed, but the process hadn't executed the program at its deadline.
   public var isHang: Bool { hang != nil }
 
-  public var description: String { "can't start \(path): \(explanation)" }
+  public var description: String { "can't start \(reason)" }
+
+  /// For a sentence that says already that something didn't start: the program, and why.
+  public var reason: String { "\(path): \(explanation)" }
 
   /// What a process did when its deadline passed.
   private func explanation(of hang: Hang) -> String {

@@ -176,11 +176,18 @@ public enum LaunchError: Error, Hashable, Sendable, CustomStringConvertible {
 
   public var description: String {
     switch self {
+    case .notFound, .spawn: "can't start \(reason)"
+    case .noCommand, .log, .descriptors, .stuck: reason
+    }
+  }
+
+  /// For a sentence that says already that something didn't start.
+  public var reason: String {
+    switch self {
     case .noCommand: "its command is empty"
-    case .notFound(let program, let path):
-      "can't start \(program): not found in its PATH, \(path)"
+    case .notFound(let program, let path): "\(program): not found in its PATH, \(path)"
     case .log(let error): "can't open its log: \(error)"
-    case .spawn(let error): "\(error)"
+    case .spawn(let error): error.reason
     case .descriptors(let why), .stuck(let why): why
     }
   }

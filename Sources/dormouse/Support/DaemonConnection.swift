@@ -7,11 +7,8 @@ import PolicyFile
 struct ConnectionOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
-      "The daemon's control socket.",
-      discussion: """
-        Default: $DORMOUSE_CONTROL_SOCKET, or else $XDG_RUNTIME_DIR/dormouse/control.sock, for root \
-        /run/dormouse/control.sock, otherwise /tmp/dormouse-UID/control.sock.
-        """,
+      "The daemon's control socket. Default: $DORMOUSE_CONTROL_SOCKET, or else "
+        + "$XDG_RUNTIME_DIR/dormouse/control.sock (root: /run/dormouse/control.sock).",
       valueName: "path"), completion: .file())
   var socket: String?
 

@@ -5,11 +5,11 @@ import PolicyFile
 
 /// Workers by name, or all that a verb applies to.
 struct WorkerSelection: ParsableArguments {
-  @Flag(help: "All workers to which it can apply.") var all = false
-  @Flag(help: "Only show what would happen.") var dryRun = false
-  @Flag(help: "Print the outcome as JSON (docs/json.md).") var json = false
-  @Argument(help: "Names of workers, or patterns such as 'bot0*'.", completion: .workers) var names:
-    [String] = []
+  @Flag(help: "Apply it to all workers for which it makes sense.") var all = false
+  @Flag(help: "Show what would happen, and change nothing.") var dryRun = false
+  @Flag(help: "Print JSON (docs/json.md).") var json = false
+  @Argument(help: "The workers: names, or patterns such as 'bot0*'.", completion: .workers)
+  var names: [String] = []
 
   /// For the `validate` of a verb that needs a worker.
   func check() throws {

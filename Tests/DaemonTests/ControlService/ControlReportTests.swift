@@ -105,14 +105,14 @@ import Testing
     #expect(worker.policy?.contains { $0.key == "mode" && $0.value == "enforce" } == true)
   }
 
-  @Test("`jetsam` shows the newest low memory report or the named one, and lists all")
+  @Test("`jetsam` shows the newest jetsam report or the named one, and lists all")
   func jetsam() throws {
     #expect(try only(ask(.jetsam)).text == "no worker has been terminated for lack of memory")
     host.jetsamIDs = ["new", "old"]
     let newest = ask(.jetsam)
     host.load(nil as JetsamRecord?)
     let missing = try only(newest)
-    #expect(missing.result == .failed && missing.text == "there is no low memory report new")
+    #expect(missing.result == .failed && missing.text == "there is no jetsam report new")
     #expect(missing.reports == ["new", "old"])
     var request = ControlRequest(id: 7, verb: .jetsam)
     request.report = "old"

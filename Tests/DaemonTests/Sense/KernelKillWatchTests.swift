@@ -163,7 +163,7 @@ import Testing
     #expect(world.logged.count == before)
   }
 
-  @Test("A worker that the kernel has killed gets a low memory report with that cause")
+  @Test("A worker that the kernel has killed gets a jetsam report with that cause")
   func report() throws {
     let runtime = try world.add("web") { $0.limits.memory = .megabytes(64) }
     watch.keepReport(ofKernelKill: runtime)

@@ -7,7 +7,7 @@ import Testing
 @testable import Daemon
 @testable import Lifecycle
 
-@Suite("Low memory reports that are kept") struct JetsamKeeperTests {
+@Suite("Jetsam reports that are kept") struct JetsamKeeperTests {
   private let scratch: Scratch
   private let loop: EventLoop
   private let loopReturn: LoopReturn

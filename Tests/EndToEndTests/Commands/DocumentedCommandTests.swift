@@ -22,10 +22,19 @@ import Testing
     let page = try Page("docs/quick-start.md")
     let commands = page.commands(after: "## One worker", before: "## A configuration")
     #expect(commands.count == 5)
-    let output = try Self.run(
-      commands.map { $0 == "dormouse daemon" ? "dormouse daemon &" : $0 } + ["dormouse shutdown"],
-      in: page)
+    let output = try Self.run(commands + ["dormouse shutdown"], in: page)
     #expect(output.contains("web is hibernated in "))
+  }
+
+  @Test("The quick start's configuration runs as it is printed")
+  func quickStartConfiguration() throws {
+    let page = try Page("docs/quick-start.md")
+    let commands = page.commands(after: "## A configuration", before: "## Which policy?")
+    #expect(commands.count == 2)
+    let output = try Self.run(
+      commands + ["dormouse hibernate notes", "dormouse ps", "dormouse shutdown"], in: page,
+      workers: ["files", "notes"])
+    #expect(output.contains("notes is hibernated in "), "\(output)")
   }
 
   @Test("`policy check` accepts every configuration in the documentation")
@@ -72,10 +81,14 @@ import Testing
   }
 
   /// Runs the commands, each of which must succeed; their output.
-  private static func run(_ commands: [String], in page: Page) throws -> String {
+  private static func run(
+    _ commands: [String], in page: Page, workers: [String] = ["web"]
+  ) throws -> String {
     let scratch = try Scratch()
-    let port = try freePort()
-    func ported(_ text: String) -> String { text.replacing("8080", with: "\(port)") }
+    let (port, second) = (try freePort(), try freePort())
+    func ported(_ text: String) -> String {
+      text.replacing("8080", with: "\(port)").replacing("7000", with: "\(second)")
+    }
     for text in page.blocks("yaml").prefix(1) {
       try Descriptor.open("\(scratch.path)/dormouse.yaml", O_WRONLY | O_CREAT, mode: 0o600)
         .writeAll(ported(text))
@@ -91,11 +104,15 @@ import Testing
         + " python3 -c 'import sys, urllib.request as r; r.urlopen(sys.argv[1]).read()' \"$2\"; }",
     ]
     for command in commands {
-      lines.append(ported(command))
-      if command.hasSuffix("&") {
+      // A reader has another terminal for it.
+      let isDaemon = command.hasPrefix("dormouse daemon")
+      lines.append(ported(command) + (isDaemon ? " &" : ""))
+      if isDaemon {
         lines.append(
           "for i in $(seq 300); do dormouse ps >/dev/null 2>&1 && break; sleep 0.1; done")
-        if command.contains("--config") { lines.append("dormouse start web") }
+        if command.contains("--config") {
+          lines += workers.map { "dormouse start \($0)" }
+        }
       }
     }
     let outcome = try Command(arguments: ["bash", "-c", lines.joined(separator: "\n")])

@@ -115,7 +115,42 @@ import Testing
     #expect(imported.first?["configuration"]?.text?.contains("sleep") == true)
   }
 
-  @Test("The JSON of `bench` matches its schema")
+  @Test("The JSON of verbs print of policies, journals and footprints is what the schemas say")
+  func comparisons() throws {
+    let daemon = try TestDaemon(Self.workers)
+    #expect(try eventually { try daemon.worker("deep").pid != nil })
+    try daemon.done("hibernate", "deep")
+    try daemon.done("wake", "deep")
+    let recording = "\(daemon.scratch.path)/front.footprint"
+    let socket = ["--socket", daemon.socket]
+    let looks: [(String, [String], Int32)] = [
+      ("policy-show", ["policy", "show"] + socket, 0),
+      ("policy-show", ["policy", "show", "--worker", "deep"] + socket, 0),
+      ("policy-show", ["policy", "show", daemon.configuration], 0),
+      ("policy-diff", ["policy", "diff", "ios-5", "server"], 1),
+      ("policy-diff", ["policy", "diff", "server", "server"], 0),
+      ("replay", ["replay"] + socket, 0),
+      ("replay", ["replay", "--policy", "server"] + socket, 0),
+      ("simulate", ["simulate", "--workers", "20", "--hours", "1"], 0),
+      (
+        "footprint-show",
+        ["footprint", "record", "front", "--for", "300ms", "--warn-at", "100ms", "-o", recording]
+          + socket, 0
+      ),
+      ("footprint-show", ["footprint", "show", recording], 0),
+      ("footprint-compare", ["footprint", "compare", recording, recording], 0),
+    ]
+    for (schema, words, code) in looks {
+      let outcome = try Command(arguments: [Surroundings.executable] + words + ["--json"])
+        .run(in: daemon.scratch, limit: .seconds(120))
+      #expect(outcome.code == code, "\(words): \(outcome)")
+      let documents = try Self.lines(of: outcome.output)
+      #expect(documents.count == 1, "\(words)")
+      try check(documents, schema, words)
+    }
+  }
+
+  @Test("What `bench` matches its schema")
   func bench() throws {
     let scratch = try Scratch()
     let outcome = try Command(arguments: [
@@ -168,9 +203,12 @@ import Testing
     #expect(alone["askedOf"]?.text == "shell" && alone["shell"] == nil)
   }
 
-  @Test("Every verb that prints a result has --json")
+  @Test("Every verb that prints a result has --json, and docs/json.md names its schema")
   func everyVerb() throws {
     let scratch = try Scratch()
+    let rows = try readText("\(SourceTree.root)/docs/json.md").split(separator: "\n").filter {
+      $0.hasPrefix("| `") && $0.contains("(schemas/")
+    }
     let outcome = try Command(arguments: [Surroundings.executable, "--experimental-dump-help"])
       .run(in: scratch)
     let root = try #require(JSON(Array(outcome.output.utf8))?["command"])
@@ -191,6 +229,8 @@ import Testing
           ($0["names"]?.elements ?? []).compactMap { $0["name"]?.text }
         }
         #expect(options.contains("json") != others.contains(name), "\(name): \(options)")
+        let isListed = rows.contains { $0.contains("`\(name)`") || $0.contains("`\(name) ") }
+        #expect(isListed || others.contains(name), "\(name)")
       }
     }
     look(root, "")

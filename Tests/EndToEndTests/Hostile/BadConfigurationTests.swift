@@ -121,6 +121,7 @@ import Testing
       let outcome = try daemon.verb("start", name)
       #expect(outcome.code == 1)
       #expect(outcome.error.hasPrefix("dormouse: \(name) could not be launched: "), "\(outcome)")
+      #expect(!outcome.error.contains("can't start"), "it says twice that it failed: \(outcome)")
       #expect(outcome.error.split(separator: "\n").count == 1, "\(outcome)")
     }
     let status = try daemon.done("status", "lost")

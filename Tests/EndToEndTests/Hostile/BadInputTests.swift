@@ -76,7 +76,10 @@ import Testing
     for words in [["help", "hibernate"], ["help", "policy", "check"], ["help"], ["--help"], []] {
       let outcome = try Command(arguments: [Surroundings.executable] + words).run(
         in: daemon.scratch)
-      let beginning = words.count > 1 ? "OVERVIEW: " : "USAGE: dormouse <verb> "
+      let beginning =
+        words.count > 1
+        ? "USAGE: dormouse \(words.dropFirst().joined(separator: " ")) ["
+        : "USAGE: dormouse <verb> "
       #expect(outcome.code == 0 && outcome.output.hasPrefix(beginning), "\(outcome)")
     }
   }

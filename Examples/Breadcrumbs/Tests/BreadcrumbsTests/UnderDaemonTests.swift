@@ -159,7 +159,7 @@ struct UnderDaemonTests {
 
     """
 
-  @Test("Breadcrumbs with the leak is terminated for memory, and the low memory report says so")
+  @Test("Breadcrumbs with the leak is terminated for memory, and the jetsam report says so")
   func broken() throws {
     let crumbs = try JournalWorker(Self.device, options: ", --broken")
     let connection = try crumbs.connect()

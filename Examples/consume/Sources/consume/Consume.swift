@@ -70,7 +70,7 @@ import WorkerKit
   /// Does the same as a daemon's warning, without a daemon.
   private func warn() async {
     let (before, after) = await Worker.shared.simulateMemoryWarning()
-    report("warned: \(megabytes(before.total - after.total)) given back")
+    report("warned: \(megabytes(before.total - after.total)) freed")
   }
 
   private func report(_ what: String) {

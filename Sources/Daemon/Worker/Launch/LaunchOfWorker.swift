@@ -124,7 +124,7 @@ final class LaunchOfWorker: LaunchMechanics {
         // Dropped, it is killed.
         if !isUndone { self.forked = forked }
         then(nil)
-      case .done(.failure(let error)): then("\(error)")
+      case .done(.failure(let error)): then(error.reason)
       case .overdue:
         then(
           "can't open its program and log within \(limit.components.seconds) s: check their "
@@ -138,7 +138,10 @@ final class LaunchOfWorker: LaunchMechanics {
     guard let forked else { return then("can't fork its process") }
     self.forked = nil
     start.begin(forked, within: limit) { [self] outcome in
-      then(failureText { try hold(try outcome.get()) })
+      switch outcome {
+      case .success(let process): then(failureText { try hold(process) })
+      case .failure(let error): then(error.reason)
+      }
     }
   }
 

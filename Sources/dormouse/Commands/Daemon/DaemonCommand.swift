@@ -7,43 +7,45 @@ import PolicyFile
 
 struct DaemonCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "daemon", abstract: "Run the daemon in the foreground.")
+    commandName: "daemon", abstract: "Run the daemon in the foreground.",
+    discussion: """
+      The daemon starts the workers of the configuration and manages them until SIGTERM, SIGINT or \
+      `dormouse shutdown`. Without a configuration it starts with no workers; `dormouse run` adds them.
+
+      A file called dormouse.yaml, or a directory that holds one, is read with the conf.d/*.yaml beside \
+      it. SIGHUP and `dormouse reload` read all of them again.
+
+      Examples:
+        dormouse daemon
+        dormouse daemon --config dormouse.yaml --policy server
+      """)
 
   @Option(
     help: ArgumentHelp(
-      "The configuration.",
-      discussion: """
-        Default: $XDG_CONFIG_HOME/dormouse/dormouse.yaml, which is in ~/.config, or for root \
-        /etc/dormouse/dormouse.yaml. Where that doesn't exist the daemon starts without workers, for \
-        those of `dormouse run`, and `dormouse reload` reads the file once it is there. \
-        A file called dormouse.yaml, or a directory that holds one, is read with the conf.d/*.yaml \
-        beside it.
-        """, valueName: "file"), completion: .file())
+      "The configuration. Default: dormouse/dormouse.yaml in $XDG_CONFIG_HOME or ~/.config (root: "
+        + "in /etc), which may be missing.",
+      valueName: "file"), completion: .file())
   var config: String?
   @Option(
     help: ArgumentHelp(
-      "Where to listen for clients; they need the same option or DORMOUSE_CONTROL_SOCKET.",
+      "Listen here for clients. They need the same option, or DORMOUSE_CONTROL_SOCKET.",
       valueName: "path"), completion: .file())
   var socket: String?
   @Option(
     help: ArgumentHelp(
-      "For images, logs and records of workers.",
-      discussion: """
-        Default: $XDG_STATE_HOME/dormouse, which is in ~/.local/state, or for root /var/lib/dormouse.
-        """, valueName: "directory"), completion: .directory)
+      "Keep images, logs and records here. Default: dormouse in $XDG_STATE_HOME or ~/.local/state "
+        + "(root: in /var/lib).",
+      valueName: "directory"), completion: .directory)
   var stateDirectory: String?
   @Option(
     help: ArgumentHelp(
-      "The policy, instead of the configuration's: a name or a file.", valueName: "policy"),
+      "Use this policy instead of the configuration's: a name or a file.", valueName: "policy"),
     completion: .policies)
   var policy: String?
   @Flag(
     help: ArgumentHelp(
-      "Only prepare the unit's cgroup for a daemon, and exit.",
-      discussion: """
-        For ExecStartPre= and ExecStopPost= of a unit with Delegate=yes. systemd before version 254 needs it to start \
-        a daemon again beside living workers whose memory is limited (docs/systemd.md).
-        """))
+      "Prepare the unit's cgroup for a daemon, and exit: for ExecStartPre= and ExecStopPost= of a "
+        + "unit with Delegate=yes (docs/systemd.md)."))
   var beforeStart = false
 
   func run() throws {

@@ -7,23 +7,24 @@ struct LogsCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "logs", abstract: "Show a worker's output.",
     discussion: """
-      With --follow it ends when the worker has ended and isn't about to be started again, and when \
-      the daemon has ended and no other follows within 5 s.
+      With --follow it ends when the worker has ended and will not be started again, or when the daemon \
+      has ended and no other follows within 5 s.
 
-      At a terminal, control characters other than colours are shown escaped: what a worker writes can't \
-      move your cursor or change what you type. In a file or a pipe every byte is as it was written.
+      On a terminal, control characters other than colours are escaped: a worker can't move your cursor \
+      or change what you type. A file or a pipe gets the bytes as they were written.
 
-      With --json each line is an object. What a worker writes has no time of its own; with --follow a \
-      line has the time at which it was read.
+      With --json each line is an object. A line of the log has no time; with --follow a new line has \
+      the time at which it was read.
       """)
-  @OptionGroup var connection: ConnectionOptions
-  @Argument(help: "A worker.", completion: .workers) var name: String
-  @Flag(name: .shortAndLong, help: "Go on as it writes more.") var follow = false
-  @Flag(help: "As JSON, an object a line.") var json = false
+  @Flag(name: .shortAndLong, help: "Print new lines as they are written.") var follow = false
   @Option(
     name: [.customShort("n"), .long],
-    help: ArgumentHelp("So many lines from the end; `all` for the whole file.", valueName: "count"))
+    help: ArgumentHelp(
+      "Print this many lines from the end; `all` prints the whole file.", valueName: "count"))
   var lines = LineCount(limit: 50)
+  @Flag(help: "Print JSON, an object for each line (docs/json.md).") var json = false
+  @OptionGroup var connection: ConnectionOptions
+  @Argument(help: "The worker.", completion: .workers) var name: String
 
   func run() throws {
     let path = try logPath()

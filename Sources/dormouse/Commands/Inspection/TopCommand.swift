@@ -8,22 +8,23 @@ struct TopCommand: ParsableCommand {
     commandName: "top",
     abstract: "Watch the workers, the largest footprint first; q quits.",
     discussion: """
-      Looks once a second, and at once on any key but q. Where standard output is no terminal, or \
-      with --once, it prints one look and ends. With --json it prints an object for each look, until \
-      --count of them are printed or the daemon has ended.
+      The table is renewed each second, and at once on any key but q. If standard output is no terminal, \
+      or with --once, it is printed once. With --json an object is printed each time, until --count \
+      of them are printed or the daemon has ended.
       """)
-  @OptionGroup var connection: ConnectionOptions
-  @Flag(help: "Print one look, and end.") var once = false
+  @Flag(help: "Print the table once, and end.") var once = false
   @Option(
     name: [.customShort("n"), .long],
-    help: ArgumentHelp("End after so many looks.", valueName: "count"))
+    help: ArgumentHelp("End after the table was shown this often.", valueName: "count"))
   var count: Int?
-  @Flag(help: "As JSON, an object for each look.") var json = false
   @Option(
     name: [.customShort("d"), .long],
-    help: ArgumentHelp("The time between looks, from 100ms to 1h.", valueName: "duration"),
+    help: ArgumentHelp(
+      "Renew the table this often, 100ms to 1h. Default: 1s.", valueName: "duration"),
     transform: durationOption)
   var delay: Duration = .seconds(1)
+  @Flag(help: "Print JSON, an object each time (docs/json.md).") var json = false
+  @OptionGroup var connection: ConnectionOptions
 
   func validate() throws {
     guard (.milliseconds(100) ... .seconds(3600)).contains(delay) else {

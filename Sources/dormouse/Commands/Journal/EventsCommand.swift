@@ -9,23 +9,27 @@ struct EventsCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "events", abstract: "Show past events; -f follows new ones.",
     discussion: """
-      Each change of state with its cause and its cost, memory warnings and what they freed, \
-      changes of pressure, terminations for memory, reloads, refusals and failures. The past comes \
-      from the daemon's journal; with --follow the daemon sends new ones.
+      Events are changes of state with their cause and cost, requests to free memory and what they \
+      freed, changes of the pressure level, terminations for memory, reloads, refusals and failures. \
+      Past events are read from the daemon's journal; with --follow the daemon sends new ones.
+
+      Examples:
+        dormouse events --worker web --since 1h
+        dormouse events -f
       """)
-  @OptionGroup var connection: ConnectionOptions
-  @Flag(name: .shortAndLong, help: "Go on as things happen.") var follow = false
-  @Flag(help: "As JSON, an object a line.") var json = false
-  @Option(help: ArgumentHelp("Of this worker only.", valueName: "name"), completion: .workers)
+  @Flag(name: .shortAndLong, help: "Print new events as they happen.") var follow = false
+  @Option(
+    help: ArgumentHelp("Show only this worker's events.", valueName: "name"), completion: .workers)
   var worker: String?
   @Option(
     help: ArgumentHelp(
-      "So far back: 90s, 30m, 12h, 7d or 2w; a bare number is in seconds.", valueName: "time"))
+      "Begin this long ago, such as 90s, 30m, 12h, 7d or 2w. A bare number is in seconds.",
+      valueName: "time"))
   var since: Since?
   @Option(
     name: [.customShort("n"), .long],
     help: ArgumentHelp(
-      "So many from the end; `all` for everything. Default: 50, with --since all.",
+      "Show this many from the end, or `all`. Default: 50, with --since all.",
       valueName: "count"))
   var lines: LineCount?
   @Option(
@@ -33,6 +37,8 @@ struct EventsCommand: ParsableCommand {
       "Read this journal, a directory or a file, and ask no daemon.", valueName: "path"),
     completion: .file())
   var journal: String?
+  @Flag(help: "Print JSON, an object for each event (docs/json.md).") var json = false
+  @OptionGroup var connection: ConnectionOptions
 
   func validate() throws {
     if follow, journal != nil {

@@ -10,22 +10,30 @@ import Simulation
 struct TraceOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
-      "Make one up: zipf, daily, bursts, leaks or flapping.", valueName: "pattern"))
+      "Generate a trace of this pattern.", valueName: "pattern"))
   var generate: TraceGenerator.Pattern?
   @Option(
     help: ArgumentHelp(
-      "Read it; several files belong together (--trace a.csv --trace b.csv).", valueName: "file"),
+      "Read the trace from this file; repeatable, for files that belong together.",
+      valueName: "file"),
     completion: .file())
   var trace: [String] = []
-  @Option(help: "How many workers. Of a trace that is read: so many, at random.")
+  @Option(
+    help: ArgumentHelp(
+      "The number of workers. Default: 1000 of a generated trace, all of a file. Fewer of a file are "
+        + "chosen at random.", valueName: "count"))
   var workers: Int?
-  @Option(help: "How long, in hours, a generated trace is.")
+  @Option(
+    help: ArgumentHelp(
+      "The length of a generated trace, in hours, 0.01 to 1000.", valueName: "count"))
   var hours = 24.0
-  @Option(help: "How often an average worker is used in an hour, in a generated trace.")
+  @Option(
+    help: ArgumentHelp(
+      "Uses of an average worker in an hour, in a generated trace.", valueName: "count"))
   var usesPerHour = 2.0
-  @Option(help: "Random seed.")
+  @Option(help: ArgumentHelp("The random seed.", valueName: "number"))
   var seed: UInt64 = 1
-  @Option(help: "What is a worker in Azure's data: an app or a function.")
+  @Option(help: "What counts as a worker in Azure's data.")
   var unit = TraceLoader.Unit.app
 
   func validate(isChecking: Bool) throws {

@@ -9,9 +9,13 @@ struct ImportCommand: ParsableCommand {
     commandName: "import",
     abstract: "Convert a Procfile, process-compose.yaml or compose.yaml to dormouse.yaml.",
     discussion: """
-      What can't be taken over stands in comments. `dormouse import Procfile -o dormouse.yaml`, in \
-      the directory of the file, and then `dormouse policy check dormouse.yaml`. A file with errors \
-      is not imported, and -o writes nothing then.
+      What can't be converted is a comment in the output. Run it in the directory of the file, and then \
+      check the result with `dormouse policy check`. A file with errors isn't imported, and no file is \
+      written.
+
+      Examples:
+        dormouse import Procfile -o dormouse.yaml
+        dormouse policy check dormouse.yaml
       """)
 
   enum Format: String, ExpressibleByArgument, CaseIterable {
@@ -20,21 +24,21 @@ struct ImportCommand: ParsableCommand {
     case compose
   }
 
-  @Option(help: "procfile, process-compose, or compose (Docker's). Default: by the file's name.")
+  @Option(help: "The file's format; compose is Docker's. Default: by the file's name.")
   var format: Format?
   @Option(
     name: .shortAndLong,
-    help: ArgumentHelp("Write this file, and not standard output.", valueName: "file"),
+    help: ArgumentHelp("Write to this file instead of standard output.", valueName: "file"),
     completion: .file(extensions: ["yaml", "yml"]))
   var output: String?
-  @Flag(help: "Replace the file of --output where it exists.") var force = false
-  @Flag(help: "Print the outcome as JSON, with the text unless --output is given (docs/json.md).")
+  @Flag(help: "Replace the file of --output if it exists.") var force = false
+  @Flag(help: "Print JSON (docs/json.md). It has the text, unless --output is given.")
   var json = false
-  @Argument(help: ArgumentHelp("The file.", valueName: "file"), completion: .file())
+  @Argument(help: ArgumentHelp("The file to convert.", valueName: "file"), completion: .file())
   var file: String
 
   func validate() throws {
-    if force, output == nil { throw ValidationError("--force goes with --output.") }
+    if force, output == nil { throw ValidationError("--force needs --output.") }
   }
 
   func run() throws {

@@ -8,12 +8,15 @@ struct CompletionsCommand: ParsableCommand {
     commandName: "completions",
     abstract: "Print a shell's completions of verbs, options and workers' names.",
     discussion: """
-      For bash, in ~/.bashrc: `source <(dormouse completions bash)`. For zsh, as a file `_dormouse` \
-      in a directory of $fpath. For fish: `dormouse completions fish > \
-      ~/.config/fish/completions/dormouse.fish`. `make install` puts all three where the shells look.
+      `make install` and the package install them for all three shells. For zsh, the file is `_dormouse` \
+      in a directory of $fpath.
+
+      Examples:
+        source <(dormouse completions bash)
+        dormouse completions fish > ~/.config/fish/completions/dormouse.fish
       """)
 
-  @Argument(help: "Which shell: bash, zsh or fish.") var shell: Shell
+  @Argument(help: "The shell.") var shell: Shell
 
   func run() throws {
     try Output.line(DormouseCommand.completionScript(for: shell.kind))
