@@ -130,6 +130,8 @@ import Testing
     let text = "Who is told? Nobody, said the nobodyElse of who_knows, retold: whoever."
     let found = TidyRules.words(Self.file(text, "docs/a.md")).map(\.detail)
     #expect(found == ["who", "told", "nobody", "whoever"].map { "docs/a.md:1: \($0)" })
+    let phrase = TidyRules.words(Self.file("It sleeps for good, as everywhere.", "docs/a.md"))
+    #expect(phrase.map(\.detail) == ["docs/a.md:1:  for good"])
   }
 
   @Test("A file name that occurs twice counts")
