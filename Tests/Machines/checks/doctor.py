@@ -152,7 +152,12 @@ if not root:
         run("mkdir", "-p", place)
         (place / "check.conf").write_text("[Service]\nLimitMEMLOCK=infinity\n")
         systemctl("daemon-reload")
-        tried("mlockall", "missing", "LimitMEMLOCK=infinity in its unit")
+        above = pathlib.Path("/run/systemd/system/user@.service.d")
+        above.mkdir(exist_ok=True)
+        (above / "check.conf").write_text("[Service]\nLimitMEMLOCK=infinity\n")
+        run("systemctl", "daemon-reload", user="root")
+        run("systemctl", "restart", f"user@{uid}", user="root", seconds=90)
+        tried("mlockall", "missing", "LimitMEMLOCK=infinity in its unit and in user@.service")
 
     # In a unit of the system's manager with a capability.
     def with_capability(identifier, name, before):
