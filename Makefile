@@ -18,7 +18,8 @@ endif
 # The layers of the design, enforced: a module imports only what its target names.
 CHECKED = --explicit-target-dependency-import-check error
 
-.PHONY: build debug demo test test-machines examples fuzz tsan order-code format lint install deb dist clean
+.PHONY: build debug demo test chaos soak test-machines examples fuzz tsan order-code format lint install deb dist \
+  clean
 
 build:
 	scripts/bootstrap build
@@ -38,8 +39,12 @@ test:
 	$(MAKE) --no-print-directory lint
 	$(SWIFT) build --build-tests $(CHECKED)
 	scripts/run-tests
-	$(MAKE) --no-print-directory examples
+	$(MAKE) --no-print-directory --jobs=3 --output-sync=target examples chaos soak
+
+chaos:
 	scripts/chaos-minute "$$($(SWIFT) build --show-bin-path)/dormouse"
+
+soak:
 	DORMOUSE="$$($(SWIFT) build --show-bin-path)/dormouse" \
 	  python3 Benchmarks/soak.py --quiet --seconds 30 --workers 40 --rss-limit 0
 

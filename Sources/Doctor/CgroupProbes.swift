@@ -89,7 +89,7 @@ extension Probe {
       ? .works(found) : .limited(found + "; not " + missing.joined(separator: ", "))
   }
 
-  /// The one danger that has no mechanism of its own.
+  /// This danger has no separate mechanism.
   private static let rest = Probe(
     "rest-protection", "protection while hibernated",
     lost:
@@ -110,7 +110,7 @@ extension Probe {
   }
 }
 
-/// A cgroup as a worker would have it, and the place for it.
+/// A cgroup as a worker would have it, and its parent.
 final class ProbeGroup {
   private let root: CgroupRoot
   let group: WorkerCgroup
@@ -130,7 +130,7 @@ final class ProbeGroup {
   }
 
   func end() {
-    // What the trial leaves behind can't be helped.
+    // If this fails, nothing can be done about what the trial left.
     try? group.kill()
     try? group.remove(until: Deadline(in: .seconds(5)))
     root.remove()

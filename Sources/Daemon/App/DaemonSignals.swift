@@ -3,7 +3,7 @@ import Glibc
 import Hibernation
 import Linux
 
-/// What signals to the daemon mean. Belongs to the loop's thread.
+/// Handles signals to the daemon. Belongs to the loop's thread.
 final class DaemonSignals {
   private let loop: EventLoop
   private let hibernation: HibernationService
@@ -24,7 +24,7 @@ final class DaemonSignals {
     self.ending = ending
   }
 
-  /// From now on they come here.
+  /// From now on signals are delivered here.
   func follow() throws(SystemCallError) {
     _ = clinux_ignore_stops_of_children()
     let signals = try SignalQueue([SIGTERM, SIGINT, SIGHUP, SIGCHLD])
@@ -35,7 +35,7 @@ final class DaemonSignals {
 
   private func handle(_ signal: Int32) {
     if signal == SIGCHLD {
-      // A traced worker's end is hidden until its tracer looks; orphans must be reaped.
+      // The kernel hides a traced worker's end until its tracer looks, and orphans must be reaped.
       hibernation.reapChildren()
       orphans.reapOrphans()
     } else if signal == SIGHUP {

@@ -2,7 +2,7 @@ import Lifecycle
 import Policy
 import PolicyFile
 
-/// What `ConfigurationReloader` gets of the daemon.
+/// The daemon's implementation for `ConfigurationReloader`.
 final class ReloadOfDaemon: ConfigurationHost {
   struct Parts {
     let services: Services

@@ -6,7 +6,7 @@
 # HOW=suspend|hibernate|awake adopt.sh [UNIT...]
 #
 # Runs inside a machine with systemd, as root. Adopts units, puts them to sleep, and has the service
-# manager work on them: nothing may hang, crash or lose what was written. Each line ends in ok or FAIL.
+# manager work on them: no unit may hang, crash or lose written data. Each line ends in ok or FAIL.
 # `awake` adopts nothing and runs no daemon: it measures what the same commands take without Dormouse.
 # ONLY= is a regular expression: only commands that match it are run.
 #
@@ -100,7 +100,7 @@ prepare() { # UNIT: runs, answers, holds a fresh write, is adopted and sleeps
   for _ in 1 2 3; do timeout 100 "$CLIENT" "$HOW" w > /tmp/how.out 2>&1 && return; sleep 2; done
   echo "  $HOW: $(cat /tmp/how.out)"; return 1
 }
-exec {never}<> <(:)  # nothing ever comes from it: a sleep without a new process
+exec {never}<> <(:)  # it never gets data, and so is a sleep without a new process
 # The longest time that PID 1 was in uninterruptible sleep, in ms, until /tmp/try.done exists.
 watchPID1() {
   local state rest now since= longest=0
@@ -170,7 +170,7 @@ for name in $UNITS; do
     redis-server) try "$name" active "systemctl kill -s TERM $u; sleep 2";;  # Debian has Restart=always
   esac
   if [ "$HOW" != awake ]; then
-    # The daemon is dead when the manager wants something. The next one finds the worker, and wakes it.
+    # The daemon was killed before the manager's command. The next one finds the worker, and wakes it.
     try "$name" active "kill -9 \$(systemctl show -p MainPID --value dormouse); systemctl restart $u"
     try "$name" inactive "kill -9 \$(systemctl show -p MainPID --value dormouse); systemctl stop $u"
     timeout 60 "$CLIENT" release w > /dev/null 2>&1

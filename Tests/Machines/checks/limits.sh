@@ -49,7 +49,7 @@ check "a worker has OOM score 0" '[ "$(score plain)" = 0 ] && [ "$(score calm)" 
 check "a process that a worker has started has OOM score 0" '[ "$(cat /proc/$(value plain cgroup.procs | tail -1)/oom_score_adj)" = 0 ]'
 check "a worker has its own limits.oom_score_adj" '[ "$(score scored)" = 300 ]'
 eat "first daemon"
-check "a low memory report names it" "timeout 20 '$CLIENT' jetsam | grep -q eater"
+check "a jetsam report names it" "timeout 20 '$CLIENT' jetsam | grep -q eater"
 check "events name the kernel" "timeout 20 '$CLIENT' events --since 5m | grep eater | grep -q 'OOM killer'"
 calm=$(value calm cgroup.procs)
 kill -9 "$(systemctl show -p MainPID --value dormouse)"; sleep 3; ready

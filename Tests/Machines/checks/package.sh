@@ -69,7 +69,7 @@ check "the user's worker sleeps on" state_is hibernated as_demo
 check "it hibernates again" hibernates
 
 check "apt removes it" apt-get remove -y dormouse
-check "the executable is gone" test ! -e /usr/bin/dormouse
+check "the executable is removed" test ! -e /usr/bin/dormouse
 check "no daemon is left" test -z "$(pgrep -x dormouse)"
 check "the system's worker was woken, and has its state" same "$before" "$(ask 7801)"
 check "the user's worker was woken, and has its state" same "$before_demo" "$(ask 7802)"

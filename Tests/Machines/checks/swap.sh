@@ -20,7 +20,7 @@ policy: ios-5
 policy_overrides:
   watchdog: { launch: 5m }
   background: { suspend_after: 5s }
-  # Emulation stalls for other reasons: only what is available counts here.
+  # Emulation stalls for other reasons, so only available memory counts here.
   pressure: { $1 warning: { available_below: 15% }, urgent: { available_below: 10% }, critical: { available_below: 5% } }
   hibernate: { enabled: false }
 workers:
