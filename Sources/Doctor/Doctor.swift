@@ -62,7 +62,12 @@ public enum Doctor {
       absent.isEmpty
       ? "" : " The daemon doesn't start without \(absent.map(\.name).joined(separator: ", "))."
     guard let outcome else {
-      let rest = " Workers are still launched, suspended, woken and terminated."
+      // A worker that nothing would wake isn't suspended (`SuspendJob`).
+      let isWatched = checks.contains { $0.id == "wake" && $0.result != .missing }
+      let rest =
+        isWatched
+        ? " Workers are still launched, suspended, woken and terminated."
+        : " Workers are still launched and terminated; those with sockets or pipes may not be suspended."
       return CodedText(
         daemon.isEmpty ? "hibernation_missing" : "daemon_does_not_start",
         "Hibernation doesn't work here." + (daemon.isEmpty ? rest : daemon))

@@ -2,11 +2,12 @@
 # as: root demo
 # seconds: 60
 # order: 10
+import json
 import os
 import pathlib
 import re
 
-from common import (AS, STATE, check, configure, daemon, document, dormouse, finish, identity, note, run, status)
+from common import (AS, STATE, check, configure, daemon, document, dormouse, finish, note, run, status, systemctl)
 
 configure("policy: ios-5\nworkers: {}\n")
 text = dormouse("doctor", "-v").text
@@ -85,7 +86,9 @@ check("it counts memory where the unit has the controller", ("memory" in checks[
       == ("memory" in controllers), f"{checks['cgroup-account']['found']}; {controllers}")
 psi = os.path.exists("/proc/pressure/memory")
 says("psi", "works" if psi else "missing")
-says("psi-trigger", "works" if root or release >= (6, 5) else "missing")
+# As the same user, without the daemon's capabilities if it has none.
+fires = run("python3", "-c", "import os; f = os.open('/proc/pressure/memory', os.O_RDWR); os.write(f, b'some 200000 2000000\\0')").code == 0
+says("psi-trigger", "works" if fires else "missing")
 if result("psi-trigger") == "works":
     check("it says which windows work", ("any length" in checks["psi-trigger"]["found"]) == root, checks["psi-trigger"]["found"])
 swaps = len(read("/proc/swaps").splitlines()) - 1
@@ -119,7 +122,6 @@ check("nothing of doctor is left", not run("pgrep", "-f", "dormouse doctor", use
 # What it recommends, tried.
 def tried(identifier, before, what):
     """After a recommendation, a new daemon's doctor."""
-    from common import systemctl
     systemctl("restart", "dormouse")
     now = {c["id"]: c for c in document("doctor").get("checks", [])}
     check(f"as recommended, {what}: {identifier} was {before}, and works", now.get(identifier, {}).get("result") == "works",
@@ -146,7 +148,36 @@ if not root:
         run("sysctl", "-qw", "kernel.yama.ptrace_scope=0", user="root")
         tried("ptrace-after-restart", "limited", "kernel.yama.ptrace_scope=0")
     if result("mlockall") != "works":
-        os.makedirs("/run/systemd/system/user@.service.d", exist_ok=True)
-        note(f"mlockall: {checks['mlockall']['found']}; its recommendation (LimitMEMLOCK=infinity) needs the system's "
-             "manager for a user's unit: not tried")
+        place = pathlib.Path(f"/home/{AS}/.config/systemd/user/dormouse.service.d")
+        run("mkdir", "-p", place)
+        (place / "check.conf").write_text("[Service]\nLimitMEMLOCK=infinity\n")
+        systemctl("daemon-reload")
+        above = pathlib.Path("/run/systemd/system/user@.service.d")
+        above.mkdir(exist_ok=True)
+        (above / "check.conf").write_text("[Service]\nLimitMEMLOCK=infinity\n")
+        run("systemctl", "daemon-reload", user="root")
+        run("systemctl", "restart", f"user@{uid}", user="root", seconds=90)
+        tried("mlockall", "missing", "LimitMEMLOCK=infinity in its unit and in user@.service")
+
+    # In a unit of the system's manager with a capability.
+    def with_capability(identifier, name, before):
+        if before == "works":
+            return
+        done = run("systemd-run", "--pipe", "--wait", "-q", "--collect", "-p", f"User={AS}", "-p", "Delegate=yes", "-p",
+                   f"AmbientCapabilities={name}", f"--setenv=XDG_RUNTIME_DIR=/run/user/{uid}", "/usr/bin/dormouse", "doctor",
+                   "--shell", "--json", user="root")
+        try:
+            there = {c["id"]: c for c in json.loads(done.text.splitlines()[-1])["checks"]}.get(identifier, {})
+        except (ValueError, IndexError, KeyError):
+            there = {"found": done.text}
+        check(f"as recommended, with {name}: {identifier} was {before}, and works", there.get("result") == "works", there.get("found"))
+
+    with_capability("suspend-seccomp", "CAP_SYS_ADMIN", result("suspend-seccomp"))
+    with_capability("process-madvise-pageout", "CAP_SYS_NICE", result("process-madvise-pageout"))
+    with_capability("oom-score", "CAP_SYS_RESOURCE", result("oom-score"))
+    with_capability("mlockall", "CAP_IPC_LOCK", result("mlockall"))
+    run("sysctl", "-qw", "kernel.yama.ptrace_scope=1", user="root")
+    with_capability("ptrace-after-restart", "CAP_SYS_PTRACE", "limited")
+    refused = run("systemd-run", "--user", "--wait", "-q", "--collect", "-p", "AmbientCapabilities=CAP_SYS_PTRACE", "true")
+    check("as it says, a user's own manager can't give a capability: status 218", refused.code == 218, f"{refused.code}: {refused.text}")
 finish()

@@ -40,7 +40,7 @@ hibernates() { # COMMAND PREFIX…: hibernates `web`, once it is ready
   eventually 60 "$@" dormouse hibernate web
 }
 same() { [ "$1" = "$2" ]; }
-nothing_left() { ! find / -xdev \( -path /proc -o -path /sys -o -path /mnt -o -path /root -o -path /home -o -path /var/log -o -path '/var/cache/apt' -o -path '/var/lib/apt' -o -path /tmp \) -prune -o -iname '*dormouse*' -print | grep .; }
+nothing_left() { ! find / -xdev \( -path /proc -o -path /sys -o -path /mnt -o -path /opt/machine -o -path /root -o -path /home -o -path /var/log -o -path '/var/cache/apt' -o -path '/var/lib/apt' -o -path /tmp \) -prune -o -iname '*dormouse*' -print | grep .; }
 
 check "apt installs it" apt-get install -y "$deb"
 check "the system's service runs" eventually 60 systemctl is-active --quiet dormouse
@@ -78,5 +78,5 @@ kill "${before%% *}" "${before_demo%% *}"
 check "apt purges it" apt-get purge -y dormouse
 check "nothing is left" nothing_left
 nothing_left
-find / -xdev \( -path /proc -o -path /sys -o -path /mnt -o -path /root -o -path /home \) -prune -o -iname '*dormouse*' -print | head
+find / -xdev \( -path /proc -o -path /sys -o -path /mnt -o -path /opt/machine -o -path /root -o -path /home \) -prune -o -iname '*dormouse*' -print | head
 [ $failures = 0 ]

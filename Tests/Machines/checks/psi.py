@@ -38,8 +38,8 @@ def total():
 
 check("the pressure is normal before", "normal" in str(level()), level())
 found = {c["id"]: c for c in document("doctor").get("checks", [])}
-release = tuple(int(n) for n in re.match(r"(\d+)\.(\d+)", os.uname().release).groups())
-fires = AS == "root" or release >= (6, 5)
+fires = run("python3", "-c", "import os; f = os.open('/proc/pressure/memory', os.O_RDWR); os.write(f, b'some 200000 2000000\\0')").code == 0
+note(f"{AS} {'may' if fires else 'may not'} set a trigger")
 check("doctor says whether a trigger works", (found["psi-trigger"]["result"] == "works") == fires, found["psi-trigger"])
 # The daemon's own descriptors: a trigger is an open /proc/pressure/memory.
 pid = document("doctor")["daemon"]["pid"]

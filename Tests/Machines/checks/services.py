@@ -105,7 +105,7 @@ class Clients:
         return self._next(name, match[1], int(match[2]) - 1, text) if match else text
 
     def commit(self):
-        """What the transaction wrote is there for everybody: the number of rows, for this and another session."""
+        """What the transaction wrote is visible to all: the number of rows, for this and another session."""
         rows = str(self._seen["postgres"][1] + 1)
         hidden = self.sql_elsewhere("SELECT count(*) FROM t")
         self.sql("COMMIT")

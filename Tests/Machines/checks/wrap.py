@@ -1,4 +1,5 @@
 # check: dormouse wrap in a login session and in tmux, without a daemon and beside one
+# as: demo
 # each: PLACE=login PLACE=tmux PLACE=daemon
 # seconds: 90
 # order: 36

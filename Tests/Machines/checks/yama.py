@@ -43,10 +43,13 @@ if not traces:
     all_answer("after the refusals")
     for name in PORTS:
         done = dormouse("suspend", name)
-        check(f"{name} is suspended all the same", done.code == 0 and state(name) == "suspended", done.text)
-        done = dormouse("wake", name)
-        check(f"{name} is woken", done.code == 0, done.text)
-    all_answer("after a suspension")
+        check(f"{name} isn't suspended, because nothing could wake it", done.code == 1 and "nothing else would wake it" in done.text, done.text)
+    all_answer("after a refused suspension")
+    dormouse("run", "deaf", "--", "sleep", "100000")
+    check("a worker without inputs is suspended", dormouse("suspend", "deaf").code == 0 and state("deaf") == "suspended", dormouse("ps").text)
+    check("and woken", dormouse("wake", "deaf").code == 0 and state("deaf") in ("background", "foreground"), dormouse("ps").text)
+    verdict = document("doctor")["verdict"]
+    check("doctor's verdict says so", verdict["code"] == "hibernation_missing" and "may not be suspended" in verdict["text"], verdict)
     finish()
 
 for how in ("kill -9", "an upgrade"):

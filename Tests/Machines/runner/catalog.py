@@ -15,6 +15,7 @@ class Machine:
 
 MACHINES = [
     Machine("debian12", "bookworm", "stock", "Debian 12 with its own kernel (6.1), systemd 252"),
+    Machine("debian12-backports", "bookworm", "backports", "Debian 12 with the newest kernel of bookworm-backports"),
     Machine("debian13", "trixie", "stock", "Debian 13 with its own kernel (6.12), systemd 257"),
     Machine("debian13-backports", "trixie", "backports", "Debian 13 with the newest kernel of trixie-backports"),
 ]

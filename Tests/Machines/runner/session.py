@@ -78,7 +78,8 @@ def attempt(guest, cell, accel, directory, here):
                 boot = guest.run("cat /proc/sys/kernel/random/boot_id", 30)[1].strip()
                 variables = " ".join([f"AS={cell.user}", f"PATIENCE={accel.patience:g}", f"PHASE={phase}", *cell.variables])
                 interpreter = "python3 -B -u" if cell.path.suffix == ".py" else "bash"
-                code, _ = guest.run(f"cd {PLACE}; {variables} {interpreter} checks/{cell.path.name}",
+                # The agent's own protection from the OOM killer isn't the check's.
+                code, _ = guest.run(f"cd {PLACE}; echo 0 > /proc/$$/oom_score_adj; {variables} {interpreter} checks/{cell.path.name}",
                                     max(end - time.monotonic(), 1), write)
                 if code not in (REBOOT, POWER_CUT):
                     break

@@ -1,6 +1,6 @@
 #!/bin/bash
 # setup-root.sh ROOT SUITE MIRROR AGENT KERNELS PACKAGE…: makes a debootstrapped directory a machine for checks. It
-# gets an agent, the user demo (who has a service manager without a login), swap and zram on demand, and a second
+# gets an agent, the user demo with a service manager that runs without a login, and a second
 # kernel from backports if the mirror has one. KERNELS/stock and KERNELS/backports get the kernels to boot.
 set -euo pipefail
 root=$1 suite=$2 mirror=$3 agent=$4 kernels=$5
