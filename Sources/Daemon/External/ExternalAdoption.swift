@@ -57,6 +57,8 @@ final class ExternalAdoption {
   private let driver: EngineDriver
   private let workers: WorkerRegistry
   private let host: any ExternalHost
+  /// Those that are woken because they are being given back.
+  private var releasing: Set<WorkerID> = []
 
   static let patience = Duration.seconds(5)
 
@@ -201,16 +203,26 @@ final class ExternalAdoption {
       letGo(runtime)
       return done(nil)
     }
+    releasing.insert(id)
     host.wake(id) { [unowned self] answer in
-      guard answer.code == .done else { return done(answer.text) }
-      letGo(runtime)
-      done(nil)
+      guard answer.code == .done else {
+        releasing.remove(id)
+        return done(answer.text)
+      }
+      // It was released twice, or has ended since it was woken; another may have its name by now.
+      guard workers[id] === runtime else { return done(nil) }
+      // The answer may have waited for the disk, and a suspension may have been under way.
+      release(id, then: done)
     }
   }
 
+  /// Why it isn't suspended any more; nil: it may be.
+  func refusalToSuspend(_ id: WorkerID) -> String? {
+    releasing.contains(id) ? "it is being released" : nil
+  }
+
   private func letGo(_ runtime: WorkerUnit) {
-    // It was released twice, or has ended since it was woken; another may have its name by now.
-    guard workers[runtime.id] === runtime else { return }
+    releasing.remove(runtime.id)
     host.log(.notice, "\(runtime.id): released")
     host.letGo(of: runtime)
     driver.send(.released(runtime.id))
@@ -221,6 +233,7 @@ final class ExternalAdoption {
 
   /// What it leaves behind is its manager's.
   func externalRootHasEnded(_ runtime: WorkerUnit) {
+    releasing.remove(runtime.id)
     if !runtime.isKilled, followSuccessor(runtime) { return }
     let id = runtime.id
     host.letGo(of: runtime)

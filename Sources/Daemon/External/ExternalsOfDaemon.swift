@@ -15,7 +15,6 @@ final class ExternalsOfDaemon: ExternalHost {
     let wrappers: RegisteredWrappers
     let restarts: RestartSupervisor
     let processes: ProcessHolder
-    let kernelKills: KernelKillWatch
     let ends: WorkerEnds
     let supervision: WorkerSupervision
     let recordWriter: WorkerRecordWriter
@@ -54,8 +53,7 @@ final class ExternalsOfDaemon: ExternalHost {
       logPath: parts.state.log(of: configuration.name))
     let process = try WorkerProcess.adopt(found.root.identity, plan: plan, opensMemory: false)
     if let memories = found.memories { process.adopt(memories) }
-    try parts.processes.attach(process, to: runtime)
-    parts.kernelKills.adopt(runtime)
+    try parts.processes.adopt(process, as: runtime)
   }
 
   func wasAdded(_ id: WorkerID) { parts.restarts.add(id, exits: []) }
@@ -83,8 +81,7 @@ final class ExternalsOfDaemon: ExternalHost {
       runtime.external?.jobs = (try? process.tree()).flatMap {
         ManagerJobs(root: eldest.identity, tree: $0)
       }
-      try parts.processes.attach(process, to: runtime)
-      parts.kernelKills.adopt(runtime)
+      try parts.processes.adopt(process, as: runtime)
       parts.processes.refreshMemory(of: runtime)
       return Successor(pid: eldest.pid, cgroup: cgroup.path)
     } catch { return nil }

@@ -65,7 +65,7 @@ public struct Probe: Hashable, Sendable {
 /// What the answers to a probe add up to. Pure: results in, verdict out.
 ///
 /// A probe of readiness begins as failing, one of liveness as passing, as in Kubernetes. A worker that
-/// sleeps isn't asked, and what it missed before doesn't count against it afterwards.
+/// sleeps isn't asked, and its monitor begins with a new state when it runs again.
 public struct ProbeState: Hashable, Sendable {
   public enum Purpose: Hashable, Sendable { case readiness, liveness }
   public enum Verdict: Hashable, Sendable { case passing, failing }
@@ -93,9 +93,6 @@ public struct ProbeState: Hashable, Sendable {
     verdict = success ? .passing : .failing
     return verdict
   }
-
-  /// It was asleep: half a verdict from before is forgotten.
-  public mutating func resumed() { streak = 0 }
 
   /// When to ask first, after a launch or a resume.
   public func firstQuestion(after start: Instant) -> Instant { start + probe.initialDelay }

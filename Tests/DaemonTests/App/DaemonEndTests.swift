@@ -30,6 +30,9 @@ private final class World: DaemonEndHost, OrderlyStopHost {
     calls.append("release \(id)")
     releases[id.name] = then
   }
+  /// Workers in a cgroup that can be frozen.
+  var frozen: Set<String> = []
+  func freezes(_ id: WorkerID) -> Bool { frozen.contains(id.name) }
   func refuseWaitingStarts() {
     if calls.last != "refuse starts" { calls.append("refuse starts") }
   }
@@ -225,6 +228,21 @@ private final class World: DaemonEndHost, OrderlyStopHost {
     world.answer("web")
     #expect(end.hasEnded)
     #expect(world.lines.last == "the daemon ends; 1 worker remains")
+  }
+
+  @Test("While the daemon leaves, a worker that only a signal would hold isn't suspended again")
+  func noSuspension() {
+    world.add("web", .suspended)
+    world.add("slow", .resuming)
+    world.frozen = ["frozen"]
+    let (web, frozen) = (WorkerID("web"), WorkerID("frozen"))
+    #expect(end.refusalToSuspend(web) == nil)
+    end.leave()
+    world.set("web") { $0.state = .background }
+    world.answer("web")
+    #expect(!end.hasEnded, "another worker is still being resumed")
+    #expect(end.refusalToSuspend(web)?.hasPrefix("the daemon is ending") == true)
+    #expect(end.refusalToSuspend(frozen) == nil)
   }
 
   @Test(

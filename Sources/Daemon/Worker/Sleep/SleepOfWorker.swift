@@ -21,6 +21,8 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
   private let surroundings: any SleepSurroundings
   /// Cleared on the thread of the operation that is under way, when that has ended.
   private var current: Underway?
+  /// What the suspension that has just ended has found; nil: none has.
+  private var asleep: Asleep?
 
   private final class Underway: Sendable {
     private let state = Atomic(true)
@@ -76,8 +78,10 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
       }
       // It may be hibernated next.
       imageDisk.sendReading { [self] in
-        if case .success(let asleep) = outcome.result { fellAsleep(asleep) }
+        if case .success(let found) = outcome.result { asleep = found }
         then(outcome.result.map { _ in })
+        // Where the outcome came too late, nothing has used it, and the worker may run.
+        asleep = nil
       }
     }
     services.mechanics.submit(about: id.name) {
@@ -99,8 +103,8 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
     services.loop.after(.zero) { then(outcome) }
   }
 
-  private func fellAsleep(_ asleep: Asleep) {
-    guard let runtime, !wakeWatch.isOver else { return }
+  func fallsAsleep() {
+    guard let runtime, let asleep, !wakeWatch.isOver else { return }
     runtime.asleepSince = EventLoop.now
     wakeWatch.listen(at: asleep.sources)
     wakeWatch.timer.set(
@@ -270,6 +274,8 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
     guard runtime?.process != nil else { return }
     surroundings.whenReadyToSuspend(then: then)
   }
+
+  var isWatched: Bool { wakeWatch.isWatching }
 
   func isSuspended() { wakeWatch.wakeForWhatWaits() }
 

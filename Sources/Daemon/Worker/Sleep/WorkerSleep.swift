@@ -29,6 +29,7 @@ final class WorkerSleep {
   private var isOver = false
 
   private static let unverified = "its memory can't be verified"
+  private static let unwatched = "its inputs aren't watched: the outcome of its suspension was lost"
 
   init(
     _ id: WorkerID, driver: EngineDriver, clock: any Timers, mechanics: any SleepMechanics,
@@ -170,6 +171,7 @@ final class WorkerSleep {
     switch outcome {
     case .success:
       missing = nil
+      host.fallsAsleep()
       driver.send(.suspended(id))
       host.isSuspended()
     case .failure(let refusal):
@@ -201,9 +203,7 @@ final class WorkerSleep {
       rest = .thaw(mayBeStopped: false)
       return notSuspended(why)
     }
-    recoveredAfterLook(outcome)
-    // Nothing else would wake it: its inputs aren't watched.
-    driver.send(.wakeNeeded(id, "it was not suspended (\(why)), and is still stopped"))
+    recoveredAfterLook(outcome, call: "it was not suspended (\(why)), and is still stopped")
   }
 
   private func hibernationEnded(_ outcome: Result<HibernationOutcome, HibernationError>) {
@@ -266,20 +266,26 @@ final class WorkerSleep {
     switch found {
     case .hibernated:
       rest = .recover(image)
-      driver.send(.found(id, .hibernated))
+      isFoundAsleep(.hibernated, call: Self.unwatched)
     case .suspended:
       rest = rest.withoutImage
-      driver.send(.found(id, .suspended))
+      isFoundAsleep(.suspended, call: Self.unwatched)
     default:
       begin {
         $0.recover(expecting: .unknown, then: $1)
       } then: {
-        $0.recoveredAfterLook($1)
+        $0.recoveredAfterLook($1, call: Self.unwatched)
       }
     }
   }
 
-  private func recoveredAfterLook(_ outcome: RecoveryOutcome) {
+  /// - Parameter call: why it has to be woken, where nothing watches its inputs: no input would wake it.
+  private func isFoundAsleep(_ condition: WorkerCondition, call: String) {
+    driver.send(.found(id, condition))
+    if !isOver, !host.isWatched { driver.send(.wakeNeeded(id, call)) }
+  }
+
+  private func recoveredAfterLook(_ outcome: RecoveryOutcome, call: String) {
     guard !host.hasEnded else { return }
     switch outcome.result {
     case .success(let done):
@@ -288,7 +294,7 @@ final class WorkerSleep {
     case .failure(let error) where error.aftermath == .intact:
       host.log(.error, "can't be woken yet: \(error)")
       rest = .recover(outcome.image)
-      driver.send(.found(id, outcome.image == nil ? .suspended : .hibernated))
+      isFoundAsleep(outcome.image == nil ? .suspended : .hibernated, call: call)
     case .failure(let error):
       killUnverified()
       driver.send(.found(id, .unverifiable(error.description)))
