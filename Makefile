@@ -18,7 +18,8 @@ endif
 # The layers of the design, enforced: a module imports only what its target names.
 CHECKED = --explicit-target-dependency-import-check error
 
-.PHONY: build debug demo test examples fuzz tsan order-code format lint install deb dist clean
+.PHONY: build debug demo test chaos soak test-machines examples fuzz tsan order-code format lint install deb dist \
+  clean
 
 build:
 	scripts/bootstrap build
@@ -38,8 +39,12 @@ test:
 	$(MAKE) --no-print-directory lint
 	$(SWIFT) build --build-tests $(CHECKED)
 	scripts/run-tests
-	$(MAKE) --no-print-directory examples
+	$(MAKE) --no-print-directory --jobs=3 --output-sync=target examples chaos soak
+
+chaos:
 	scripts/chaos-minute "$$($(SWIFT) build --show-bin-path)/dormouse"
+
+soak:
 	DORMOUSE="$$($(SWIFT) build --show-bin-path)/dormouse" \
 	  python3 Benchmarks/soak.py --quiet --seconds 30 --workers 40 --rss-limit 0
 
@@ -59,6 +64,12 @@ fuzz:
 # Minutes; not part of `test`.
 tsan:
 	scripts/tsan
+
+# Boots Debian machines in qemu, installs the package of `make deb` (or DEB=) and runs the checks of Tests/Machines
+# in them. Minutes with KVM, hours without; needs root for the first images; not part of `test`.
+# ARGUMENTS="--machine debian13 --only wake" chooses.
+test-machines:
+	DEB="$(DEB)" Tests/Machines/run $(ARGUMENTS)
 
 # Writes Packaging/code-order.txt again, from a run of the release build; not part of `test`.
 order-code:

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Does any worker lose a byte when the daemon is killed at random? See README.md here.
 
-Every worker has a twin that Dormouse doesn't know: the same program with the same arguments, which
-gets the same commands. Whatever is hibernated, resumed, interrupted and recovered, both must give
-the same answers, checksums over all of their state among them."""
+Every worker has a twin outside of Dormouse: the same program with the same arguments, which
+gets the same commands. After each hibernation, resume, interruption and recovery, both must give
+the same answers, including checksums over all of their state."""
 import argparse
 import os
 import random
@@ -25,7 +25,7 @@ from talk import Redis, Web  # noqa: E402
 
 FIXTURES = os.path.join(ROOT, "Tests", "Fixtures")
 PATIENCE = 60
-# Sources/Hibernation/Service/FaultPoint.swift: where a daemon can be told to die by itself.
+# Sources/Hibernation/Service/FaultPoint.swift: the points at which a daemon can be made to end itself.
 POINTS = [
     "stopped", "seized", "scanned", "captured", "committed", "scratch-mapped", "evicting", "evicted",
     "restored", "frozen", "detached", "rested", "writing-back", "written-back", "unlinked",
@@ -37,7 +37,7 @@ POINTS = [
 
 
 class Lost(Exception):
-    """A worker isn't what it was."""
+    """A worker was lost or changed."""
 
 
 class Torture:
@@ -47,7 +47,7 @@ class Torture:
         self.pipes = [os.path.join(directory, name) for name in ("in", "out")]
         for pipe in self.pipes:
             os.mkfifo(pipe)
-        # Opened for both directions, neither end ever sees the other's absence.
+        # Opened for both directions, so that neither end ever gets a hang-up.
         self.command = ["sh", "-c", 'exec "$0" 12 28 7 <>"$1" 1<>"$2"', binary, *self.pipes]
 
     def connect(self):
@@ -74,7 +74,7 @@ class Torture:
     last_words = "errors"
 
     def difference(self, other):
-        """Which pages differ, and what is there instead."""
+        """The pages that differ, with their content."""
         pages = []
         for one in (self, other):
             path = one.pipes[0] + ".detail"
@@ -132,7 +132,7 @@ class Store:
 
 
 class Notes:
-    """python or node over HTTP; /digest goes over every object."""
+    """python or node over HTTP; /digest reads every object."""
 
     def __init__(self, directory, *command):
         self.port = free_port()
@@ -258,7 +258,7 @@ class Keeper:
             if point:
                 self.await_end(self.pace)
             else:
-                # Quick successions too: a daemon that dies while it recovers.
+                # Sometimes at once, so that a daemon is killed while it recovers.
                 pause = self.chance.choice([0.02, 0.1, 0.4, 1.5]) * self.chance.random()
                 self.over.wait(pause * self.pace)
             if self.daemon.process.poll() is None:
@@ -273,7 +273,7 @@ class Keeper:
             self.begin(point)
         self.daemon.process.kill()
         self.daemon.process.wait()
-        self.begin(None)  # one that lives, for the last checks
+        self.begin(None)  # this one isn't killed, for the last checks
 
     def kill(self):
         """The daemon; and sometimes first, or a moment later, the pager that stands by for it."""
@@ -306,7 +306,7 @@ class Keeper:
 class Worker:
     def __init__(self, name, make, directory):
         self.name = name
-        places = [os.path.join(directory, f"{name}-{who}") for who in ("worker", "twin")]
+        places = [os.path.join(directory, f"{name}-{role}") for role in ("worker", "twin")]
         for place in places:
             os.mkdir(place)
         self.program, self.reference = (make(place) for place in places)
@@ -337,7 +337,7 @@ class Worker:
     def one_round(self, keeper, chance):
         for _ in range(chance.randrange(4)):
             self.ask_both(self.program.change(chance))
-        # Some questions are under way while it is put to sleep, and answered when it is back.
+        # Some requests are sent while it is hibernated, and answered when it has resumed.
         pending = [self.program.change(chance) for _ in range(chance.randrange(3))]
         for line in pending:
             self.program.send(line)
@@ -350,14 +350,14 @@ class Worker:
         self.rounds += 1
 
     def order(self, keeper, verb, insist=False):
-        """True when it has happened. `insist`: until it has, whatever becomes of daemons."""
+        """True when the verb has succeeded. `insist`: repeats it until it has, even if daemons are killed."""
         end = time.monotonic() + PATIENCE
         while True:
             try:
                 keeper.daemon.ask(verb, self.name)
                 self.hibernated += verb == "hibernate"
                 return
-            except (OSError, ValueError):  # the daemon is gone, before or in the middle
+            except (OSError, ValueError):  # the daemon has ended, before the request or during it
                 self.interrupted += verb == "hibernate"
                 if not insist:
                     return
@@ -377,7 +377,7 @@ class Worker:
                 if file.read().rpartition(")")[2].split()[0] in "ZX":
                     raise Lost(f"process {self.pid} has ended")
         except FileNotFoundError:
-            raise Lost(f"process {self.pid} is gone") from None
+            raise Lost(f"process {self.pid} was removed") from None
 
     def run(self, keeper, seed, goes_on):
         chance = random.Random(seed)

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""How long `ps` takes at the control socket while the daemon has something to wait for.
+"""How long `ps` takes at the control socket while the daemon works on something slow.
 
     latency.py [--seconds N] [--binary PATH] [SCENARIO ...]
 
 Scenarios: idle, mappings (100 children x 31,000 mappings that change), hibernation (of 1 GB),
-fuse (a worker's files on a file system that has stopped answering), log (nobody reads the daemon's
-standard error), halfopen (1,000 connections with half a request), descriptors (sockets whose close
+fuse (a worker's files on a file system that has stopped answering), log (the daemon's standard error
+is never read), halfopen (1,000 connections with half a request), descriptors (sockets whose close
 takes 20 s, sent over and over). All by default. Root, for fuse; cc, for mappings.
 
 The limit that README and docs promise is 20 ms in the 99th percentile. Exit code 1: it was missed.
@@ -213,7 +213,7 @@ def log(options):
         taken = measure(daemon, options.seconds)
         done.set()
         talker.join()
-        print(f"  some {lines[0]} lines into a pipe that nobody reads", file=sys.stderr)
+        print(f"  some {lines[0]} lines into a pipe that is never read", file=sys.stderr)
         return taken
     finally:
         threading.Thread(target=lambda: [None for _ in iter(lambda: os.read(out, 65536), b"")], daemon=True).start()

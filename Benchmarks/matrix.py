@@ -17,7 +17,7 @@ from talk import Redis  # noqa: E402
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 FIXTURES = os.path.join(ROOT, "Tests", "Fixtures")
-# What the programs must be told to come near a size; the table shows what they came to. An
+# The arguments with which the programs come near a size; the table shows the measured sizes. An
 # interpreter alone is larger than the smallest sizes.
 PYTHON = {8: 0, 16: 5, 64: 42, 256: 190}
 NODE = {16: 0, 64: 38, 256: 190}
@@ -48,7 +48,7 @@ def blob(directory, wanted, path, what):
 
 
 def redis(directory, wanted):
-    """With its data in a file, so that a relaunch brings it back too."""
+    """With its data in a file, so that a relaunch loads it."""
     for size in wanted:
         place = os.path.join(directory, f"redis-{size}")
         os.mkdir(place)

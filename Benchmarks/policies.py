@@ -61,7 +61,7 @@ def main():
     output = os.path.abspath(options.output) if options.output else None
     os.chdir(ROOT)
     seeds = options.seeds.split(",")
-    everybody = ",".join(path(name) for name in POLICIES)
+    all_policies = ",".join(path(name) for name in POLICIES)
     ordered = ",".join(path(name) for name in ORDERED)
     orders = [part for order in ORDERS for part in ("--order", order)]
     with tempfile.TemporaryDirectory() as directory:
@@ -70,7 +70,7 @@ def main():
             size = ["--generate", trace, "--workers", options.workers, "--hours", options.hours]
             for seed in seeds:
                 plot = ["--svg", f"{output}/{trace}.svg"] if output and seed == seeds[0] else []
-                simulate(binary, size + ["--seed", seed, "--policy", everybody] + plot)
+                simulate(binary, size + ["--seed", seed, "--policy", all_policies] + plot)
             for seed in seeds:
                 simulate(binary, size + ["--seed", seed, "--policy", ordered] + orders)
             print("With one line of the policy changed:\n", flush=True)

@@ -12,7 +12,7 @@ FIXTURES = os.path.join(ROOT, "Tests", "Fixtures")
 
 
 def programs(sizes):
-    """Title, command with `PORT` for its port, and who can talk to it; what is installed of them."""
+    """Title, command with `PORT` for its port, and client class of each installed program."""
     for size in sizes:
         yield (f"python, {size} MB of state", [
             sys.executable, os.path.join(FIXTURES, "http_state.py"), "--port", "PORT",

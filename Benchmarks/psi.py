@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How soon after the kernel's word does the ladder act? See README.md here."""
+"""How soon after the kernel's event does the ladder act? See README.md here."""
 import argparse
 import os
 import random
@@ -40,11 +40,11 @@ def group():
         with open(f"{GROUP}/memory.limit_in_bytes", "w") as file:
             file.write(str(LIMIT))
     except OSError as error:
-        sys.exit(f"this takes cgroup v1's memory controller, to make a stall that harms nobody: {error}")
+        sys.exit(f"this takes cgroup v1's memory controller, to make a stall without harm to other programs: {error}")
 
 
 def thrash(path):
-    """Two of them, in the group from their first instruction on."""
+    """Two processes, which are in the group from their first instruction on."""
     def enter():
         with open(f"{GROUP}/cgroup.procs", "w") as file:
             file.write("0")
@@ -58,7 +58,7 @@ def last_line(path):
 
 
 def round_trip(words, data):
-    """Seconds from the observer's word to the worker's, negative where the worker was first."""
+    """Seconds from the observer's event to the worker's, negative if the worker was first."""
     before = last_line(words)
     trigger = os.open("/proc/pressure/memory", os.O_RDWR | os.O_NONBLOCK)
     os.write(trigger, TRIGGER)
@@ -68,7 +68,7 @@ def round_trip(words, data):
     try:
         if not poll.poll(20_000):
             return None
-        told = time.monotonic_ns()
+        observed = time.monotonic_ns()
         end = time.monotonic() + 5
         while last_line(words) == before and time.monotonic() < end:
             time.sleep(0.02)
@@ -79,15 +79,15 @@ def round_trip(words, data):
         os.close(trigger)
     if last_line(words) == before:
         return None
-    return (int(last_line(words)[0]) - told) / 1e9
+    return (int(last_line(words)[0]) - observed) / 1e9
 
 
 def measure(words, data):
-    """One round with a daemon of its own: once a second it looks itself, and when that is must not be
-    the same each time, for the kernel (without CAP_SYS_RESOURCE) looks every two seconds."""
+    """One round with its own daemon. The daemon itself measures once a second, and the kernel (without
+    CAP_SYS_RESOURCE) every two seconds. The phase between the two must vary between rounds."""
     if os.path.exists(words):
         os.unlink(words)
-    # What the last round's load did is over when a whole window has passed.
+    # The effect of the last round's load ends after a whole window.
     time.sleep(4 + random.random() * 2)
     daemon = Daemon({
         "policy_overrides": {
@@ -95,15 +95,15 @@ def measure(words, data):
                 "warning": {"stall": {"some": "10%", "window": "2s"}},
                 "urgent": "never", "critical": {"available_below": "1%"}},
             "ladder": {"warning": ["warn"], "urgent": [], "critical": ["terminate suspended"]}},
-        "workers": {"told": {"command": [sys.executable, "-c", WORKER, words],
-                             "shed": {"signal": "SIGUSR1"}}}})
+        "workers": {"warned": {"command": [sys.executable, "-c", WORKER, words],
+                               "shed": {"signal": "SIGUSR1"}}}})
     try:
         while not os.path.exists(words) or last_line(words) != ["ready"]:
             time.sleep(0.05)
-        daemon.ask("foreground", "told")
+        daemon.ask("foreground", "warned")
         time.sleep(random.random() * 2)
         if last_line(words) != ["ready"]:
-            return None  # somebody else's stall
+            return None  # another program's stall
         return round_trip(words, data)
     finally:
         daemon.close()
@@ -121,7 +121,7 @@ def main():
             file.write(os.urandom(256 << 20))
             file.flush()
             os.fsync(file.fileno())
-            # What is in the page cache already belongs to us and not to the group.
+            # Pages that are in the page cache already are charged to this process and not to the group.
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
         found = []
         for number in range(options.rounds):
@@ -129,7 +129,7 @@ def main():
             print(number + 1, found[-1] and f"{found[-1] * 1000:.2f} ms", flush=True)
         times = sorted(second * 1000 for second in found if second is not None)
         after = [time for time in times if time >= 0]
-        print(f"\n{machine()}; {len(times)} of {len(found)} rounds told the worker, "
+        print(f"\n{machine()}; {len(times)} of {len(found)} rounds warned the worker, "
               f"{len(times) - len(after)} of them before the kernel's event: the daemon had looked itself")
         if after:
             print(f"the others, from the kernel's event to the worker's signal handler: median "

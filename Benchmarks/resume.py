@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How fast is a worker back? See README.md here."""
+"""How fast does a worker resume? See README.md here."""
 import argparse
 import os
 import signal
@@ -35,7 +35,7 @@ class Subject:
 
 
 def suspend(daemon, name):
-    # Within 10 ms of a request the daemon can't tell whether it was answered, and wakes the worker.
+    # Within 10 ms of a request the daemon can't know whether it was answered, and wakes the worker.
     time.sleep(0.03)
     daemon.ask("suspend", name)
 

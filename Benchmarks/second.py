@@ -46,7 +46,7 @@ class Subject:
 def one_round(daemon, subject, name, way, requests, counts):
     for _ in range(requests):
         subject.request(way)
-    # Within 10 ms of a request the daemon can't tell whether it was answered, and wakes the worker.
+    # Within 10 ms of a request the daemon can't know whether it was answered, and wakes the worker.
     time.sleep(0.03)
     daemon.ask("suspend", name)
     subject.anonymous = memory(daemon.worker(name)["pid"])[0]
@@ -78,7 +78,7 @@ def measure(options, requests):
     cast = {f"subject-{n}": subject for n, subject in enumerate(
         Subject(*program)
         for program in programs([int(size) for size in options.megabytes.split(",")]))}
-    # Whether writes are tracked is the daemon's matter.
+    # The daemon decides whether writes are tracked.
     daemons = {}
     for ways in (("complete", "tracked"), ("compared",)):
         environment = dict(os.environ)
@@ -102,7 +102,7 @@ def measure(options, requests):
             print(f"\rround {number + 1} of {options.rounds + 2}", end="", file=sys.stderr, flush=True)
             for name, subject in cast.items():
                 for way in WAYS:
-                    # The first makes the base, the second has what settled after the start.
+                    # The first image makes the base, the second has the changes shortly after the start.
                     one_round(daemons[way], subject, f"{name}-{way}", way, requests, number > 1)
         print(file=sys.stderr)
     finally:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Many workers are slept, hibernated, restarted, and woken by whoever connects, under load. Is a
+"""Many workers are suspended, hibernated, restarted, and woken by connections, under load. Is a
 request lost, a byte changed, a descriptor, process or zombie left, the daemon over its budget? Ends
 with 1 if so. See README.md here."""
 import argparse
@@ -44,7 +44,7 @@ class Worker:
         self.line = None
 
     def request(self, keep, patience=60):
-        """One more request; what was wrong with the answer, or None."""
+        """Sends one more request; the error in the answer, or None."""
         line = self.line or socket.create_connection(("127.0.0.1", self.port), patience)
         self.line = line if keep else None
         line.settimeout(patience)
@@ -106,7 +106,7 @@ class Soak:
             time.sleep(chance.expovariate(self.options.rate / self.options.clients))
 
     def people(self, chance):
-        """Somebody with a command line: sleeps workers at random, and restarts one now and then."""
+        """Acts as an operator: suspends or hibernates workers at random, and sometimes restarts one."""
         while time.monotonic() < self.end:
             worker = chance.choice(self.workers)
             verb = chance.choices(["suspend", "hibernate", "restart", "ps"], [4, 10, 1, 2])[0]
@@ -121,7 +121,7 @@ class Soak:
                     self.daemon.ask(verb, worker.name if verb != "ps" else None)
                 self.note(f"{verb} asked for")
             except RuntimeError as refusal:
-                # Woken by a client in the middle of it, and the like: refused with a sentence.
+                # A worker that a client wakes meanwhile refuses the verb with a sentence.
                 self.note(f"{verb} refused")
                 if verb in ("restart", "ps"):
                     self.fault(worker.name, f"{verb}: {refusal}")
@@ -130,7 +130,7 @@ class Soak:
             time.sleep(chance.expovariate(self.options.verbs))
 
     def watch(self):
-        """The states that workers go through, as far as one sees by looking once a second."""
+        """The states of the workers, read once a second."""
         pid = self.daemon.process.pid
         while time.monotonic() < self.end:
             if self.daemon.process.poll() is not None:
@@ -166,7 +166,7 @@ def processor_seconds(pid):
 
 
 def processes_of(program):
-    """pid and state of whoever runs the program, and of the zombies that have."""
+    """pid and state of the processes that run the program, and of its zombies."""
     found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -182,7 +182,7 @@ def processes_of(program):
 
 
 def touch_all(soak):
-    """A request to each: all of them are awake then."""
+    """Sends a request to each worker, which wakes all of them."""
     for worker in soak.workers:
         with worker.lock:
             try:
@@ -193,7 +193,7 @@ def touch_all(soak):
 
 
 def descriptors(pid):
-    """How many descriptors are open, by what they are."""
+    """The number of open descriptors of each kind."""
     found = {}
     for name in os.listdir(f"/proc/{pid}/fd"):
         try:
@@ -208,8 +208,8 @@ def descriptors(pid):
 
 
 def leaked(pid, before, workers, patience=20):
-    """Kinds of descriptors of which there are more than before, and more than three for each worker: so
-    many epolls a sleeper has, and other things come with its first sleep. A leak goes on."""
+    """Kinds of descriptors of which there are more than before, and more than three for each worker: a
+    sleeper has up to three epolls, and other descriptors come with its first sleep. A leak continues to grow."""
     end = time.monotonic() + patience
     while True:
         after = descriptors(pid)
@@ -231,7 +231,7 @@ def soak(options, program):
     daemon = Daemon({
         "policy": os.path.join(ROOT, "Policies", "server.yaml"),
         "policy_overrides": {
-            # Terminated for what others do to the machine is right, but no answer to our question.
+            # A termination because of other load on the machine is correct, but makes the result useless.
             "pressure": {"warning": "never", "urgent": "never",
                          "critical": {"available_below": "1%"}},
             "foreground": {"idle_after": "5s"}, "background": {"suspend_after": "2s"},
@@ -259,7 +259,7 @@ def soak(options, program):
         if more:
             run.fault("daemon", f"descriptors leak, open before and after: {more}")
         if stopped := asleep(program):
-            time.sleep(1)  # one that fell asleep again meanwhile isn't forgotten
+            time.sleep(1)  # includes workers that fell asleep again meanwhile
             states = {w["pid"]: w["state"] for w in daemon.ask("ps")["workers"]}
             for one in set(stopped) & set(asleep(program)):
                 if states.get(one) not in ("suspended", "hibernated"):
@@ -282,7 +282,7 @@ def soak(options, program):
 
 
 def tell_of_faulty(run):
-    """What the daemon said of the workers that something was wrong with."""
+    """The daemon's log about the workers with errors."""
     with open(run.daemon.log.name) as file:
         rows = file.readlines()
     for name in dict.fromkeys(fault.split(":")[0] for fault in run.faults):

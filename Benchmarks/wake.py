@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How long does a client wait for a worker that sleeps? Nobody says `wake`: it just connects."""
+"""How long does a client wait for a sleeping worker? The client only connects; no verb wakes the worker."""
 import argparse
 import os
 import socket

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What does an editor see of a language server that sleeps behind `dormouse wrap`?
+"""How does a language server behind `dormouse wrap` behave for an editor?
 
 For each server that is installed (clangd, sourcekit-lsp, pylsp): a host that speaks LSP over pipes
 starts it, opens a file of a project, and asks for completions until they are there: that is a cold
@@ -20,7 +20,7 @@ from bench import BINARY, figures, machine
 
 
 class Host:
-    """As much of an editor as a completion needs."""
+    """The part of an editor that a completion needs."""
 
     def __init__(self, command, root, environment):
         self.began = time.monotonic()
@@ -47,7 +47,7 @@ class Host:
                 return
             message = json.loads(self.process.stdout.read(length))
             if "method" in message and "id" in message:
-                # workspace/configuration wants a list, the rest takes null.
+                # workspace/configuration needs a list as its answer, other requests accept null.
                 wanted = message.get("params", {}).get("items") if message["method"] == \
                     "workspace/configuration" else None
                 self.write({"jsonrpc": "2.0", "id": message["id"],
@@ -66,7 +66,7 @@ class Host:
         self.write({"jsonrpc": "2.0", "method": method, "params": params})
 
     def ask(self, method, params, limit=120):
-        """The result, and milliseconds until it was there."""
+        """The result, and the milliseconds until it arrived."""
         self.count += 1
         number, start = self.count, time.monotonic()
         self.write({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
@@ -104,7 +104,7 @@ class Host:
         return sorted(item["label"].strip() for item in items), passed
 
     def complete_first(self, line, column, wanted):
-        """Asks until the server knows enough; milliseconds since it was started."""
+        """Asks until the completion has the label; milliseconds since the server's start."""
         while True:
             labels, _ = self.complete(line, column)
             if any(wanted in label for label in labels):
@@ -114,7 +114,7 @@ class Host:
             time.sleep(0.02)
 
     def settle(self, line, column):
-        """Asks until the answers no longer change: the server goes on learning for a while."""
+        """Asks until the answers no longer change: the server continues to learn for a while."""
         same, last = 0, None
         while same < 3:
             labels, _ = self.complete(line, column)
@@ -213,7 +213,7 @@ def anonymous(pids):
 
 
 class Wrapper:
-    """A host's `dormouse wrap`, and what can be seen of it from outside."""
+    """A host's `dormouse wrap`, observed from outside."""
 
     def __init__(self, command, root, scratch, idle):
         state = os.path.join(scratch, "state")
@@ -272,7 +272,7 @@ def measure(name, command, make, options):
             again, passed = host.complete(line, column)
             times["hibernated"].append(passed)
             changed += again != labels
-            # Beside it, so that both meet the same load.
+            # Measured at the same time, so that both have the same load.
             if round <= options.cold:
                 cold = Host(command, root, os.environ)
                 cold.open(path, language)
@@ -311,7 +311,7 @@ def processor_time(pids):
 
 
 def many(count):
-    """What the wrappers of an editor with many servers cost themselves, asleep."""
+    """The cost of the wrappers themselves, for an editor with many sleeping servers."""
     scratch = tempfile.mkdtemp(prefix="dormouse-wrap-")
     environment = dict(os.environ, XDG_STATE_HOME=scratch, XDG_RUNTIME_DIR=scratch)
     hosts = [subprocess.Popen(
@@ -340,7 +340,7 @@ def main():
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--rounds", type=int, default=10)
     options.add_argument("--cold", type=int, default=5, help="cold starts to compare with")
-    options.add_argument("--wrappers", type=int, default=30, help="so many at a time; 0: none")
+    options.add_argument("--wrappers", type=int, default=30, help="the number of wrappers at a time; 0: none")
     options.add_argument("--idle", default="1s", help="--idle-after")
     options.add_argument("--servers", nargs="+", default=["clangd", "sourcekit-lsp", "pylsp"])
     options = options.parse_args()

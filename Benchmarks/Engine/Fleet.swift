@@ -37,7 +37,7 @@ struct Fleet {
     while !backlog.isEmpty { perform(engine.handle(backlog.removeFirst(), at: now)) }
   }
 
-  /// Lets everybody fall asleep.
+  /// Lets all workers fall asleep.
   mutating func rest(_ time: Duration) {
     let end = now + time
     while let next = engine.nextDeadline, next <= end {
@@ -48,13 +48,13 @@ struct Fleet {
     now = end
   }
 
-  mutating func tell(available percent: Int64) -> Event {
+  mutating func reading(available percent: Int64) -> Event {
     let total = ByteCount.gigabytes(64)
     return .memory(
       MemoryReading(total: total, available: ByteCount(total.bytes * percent / 100)))
   }
 
-  /// Everybody is used about once a minute, whatever their number; one event in a hundred is a
+  /// Each worker is used about once a minute, whatever their number; one event in a hundred is a
   /// reading of the memory.
   mutating func nextEvent(available percent: Int64) -> Event {
     if !backlog.isEmpty { return backlog.removeFirst() }
@@ -62,7 +62,7 @@ struct Fleet {
     if let due = engine.nextDeadline, due <= now { return .deadline }
     let worker = names[Int(random.next() % UInt64(names.count))]
     switch random.next() % 100 {
-    case 0: return tell(available: percent)
+    case 0: return reading(available: percent)
     case ..<20: return .footprint(worker, size())
     case ..<30:
       requests += 1

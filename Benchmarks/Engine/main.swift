@@ -47,7 +47,7 @@ func mixed(_ name: String, _ policy: LifecyclePolicy, _ count: Int, available: I
 {
   var fleet = Fleet(count, policy)
   fleet.rest(.seconds(60))
-  // Everybody has been used and has slept.
+  // Every worker has been used and has slept.
   for _ in 0..<(3 * count) {
     fleet.perform(fleet.decide(fleet.nextEvent(available: available)).directives)
   }
@@ -77,11 +77,11 @@ func steps(_ count: Int) {
   fleet.rest(.seconds(300))
   var (first, next) = (Times(), Times())
   for _ in 0..<200 {
-    // The first of a burst also takes the picture of everybody for the report.
+    // The first of a burst also collects all workers for the report.
     var isFirst = true
     for _ in 0..<3 {
       fleet.wait(.seconds(1))
-      let (time, directives) = fleet.decide(fleet.tell(available: 3))
+      let (time, directives) = fleet.decide(fleet.reading(available: 3))
       let victims = directives.contains { if case .terminate = $0 { true } else { false } }
       if victims {
         if isFirst { first.add(time) } else { next.add(time) }
@@ -91,7 +91,7 @@ func steps(_ count: Int) {
       fleet.catchUp()
     }
     fleet.wait(.seconds(1))
-    fleet.perform(fleet.decide(fleet.tell(available: 50)).directives)
+    fleet.perform(fleet.decide(fleet.reading(available: 50)).directives)
     fleet.rest(.seconds(60))
   }
   print(first.summary("first victim of a burst, with its picture", count, mallocs: nil))

@@ -8,7 +8,7 @@ enum Allocations {
     unsafeBitCast($0, to: Counter.self)
   }
 
-  /// For each of so many times; `nil`: nobody counts.
+  /// The mean number for one of `times` calls; `nil`: allocations aren't counted here.
   static func each(_ times: Int, _ body: () -> Void) -> Double? {
     guard let counter else { return nil }
     let before = counter()

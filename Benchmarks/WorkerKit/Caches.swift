@@ -24,7 +24,7 @@ struct Ours: Contestant {
   func put(_ key: Int, _ item: Item) { cache.insert(item, for: key) }
 }
 
-/// What people write who have no cache. It has no limit, and no order.
+/// The usual substitute for a cache. It has no limit and no order.
 final class LockedDictionary: Contestant {
   static let name = "dictionary with a Mutex"
   private let items = Mutex<[Int: Item]>([:])

@@ -43,7 +43,7 @@ func perOperation(threads: Int, _ count: Int, _ body: @Sendable (Int) -> Void) -
   } / Double(count)
 }
 
-/// Cheap, and the same for everybody.
+/// Cheap, and the same for all contestants.
 struct Places {
   private var state: UInt64
   private let mask: UInt64

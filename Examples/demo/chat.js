@@ -1,11 +1,11 @@
-// A chat room in node, all in memory; it knows nothing of Dormouse.
+// A chat room in node, all in memory; it is written without any knowledge of Dormouse.
 //   node chat.js PORT
 // GET / says hello and how often it has done so; GET /digest is a SHA-256 over the room.
 'use strict';
 const { createHash } = require('crypto');
 const { createServer } = require('http');
 
-const lines = Array.from({ length: 5000 }, (_, n) => ({ n, who: `user ${(n * 7919) % 97}`,
+const lines = Array.from({ length: 5000 }, (_, n) => ({ n, user: `user ${(n * 7919) % 97}`,
   text: `line ${(n * 2654435761) >>> 0} of a long evening` }));
 let visits = 0;
 

@@ -138,24 +138,24 @@ class Story:
 
     def press(self):
         title("The browser uses more and more memory")
-        grown, gone, end = 0, [], time.monotonic() + 20
-        while not gone and grown < 2 * BUDGET_MB and time.monotonic() < end:
+        grown, ended, end = 0, [], time.monotonic() + 20
+        while not ended and grown < 2 * BUDGET_MB and time.monotonic() < end:
             try:
                 self.front.line.get("/grow?mb=8")
             except OSError:
                 end = 0.0  # it was terminated itself
             grown += 8
             time.sleep(0.25)
-            gone = [name for name, worker in self.daemon.workers().items()
-                    if worker["state"] in ("terminating", "terminated")]
+            ended = [name for name, worker in self.daemon.workers().items()
+                     if worker["state"] in ("terminating", "terminated")]
         self.wait(self.has_report, 5)  # it is written after recovery
-        if not gone:
+        if not ended:
             return line(f"{grown} MB more; no worker was terminated")
-        line(f"{grown} MB more; terminated: {', '.join(gone)}. The jetsam report:")
+        line(f"{grown} MB more; terminated: {', '.join(ended)}. The jetsam report:")
         print()
         self.show("jetsam")
         for player in self.players:
-            if player.name in gone:
+            if player.name in ended:
                 player.end = "terminated for memory"
 
     def has_report(self):

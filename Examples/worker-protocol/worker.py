@@ -22,7 +22,7 @@ def answer(daemon, message):
 
 fill()
 while True:  # a new daemon listens at the same path
-    # It may be gone in the middle of an answer.
+    # The daemon may end in the middle of an answer.
     with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as daemon:
         daemon.connect(os.environ["DORMOUSE_WORKER_SOCKET"])
         daemon.sendall(b'{"type":"ready"}\n{"type":"snapshot","text":"a cache, in python"}\n')

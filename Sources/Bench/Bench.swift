@@ -2,13 +2,13 @@ import Control
 import Glibc
 import Linux
 
-/// Measures how fast a program is back from each kind of sleep, against being started anew.
+/// Measures how fast a program resumes from each kind of sleep, compared with a new start.
 ///
-/// Needs no daemon: the program is launched, put to sleep and woken right here, by the same
-/// mechanisms. In every round each mechanism has its turn, and each round begins with another one, so
-/// that what else the machine does strikes all alike.
+/// Needs no daemon: the program is launched, put to sleep and woken in this process, by the same
+/// mechanisms. Each round measures every mechanism and begins with a different one, so that other load of
+/// the machine affects all alike.
 public enum Bench {
-  /// Whatever happens, nothing is left: no process, image, directory or cgroup.
+  /// Leaves no process, image, directory or cgroup behind, even if it fails.
   public static func run(
     _ options: BenchOptions, progress: @escaping (BenchProgress) -> Void = { _ in }
   ) throws(BenchError) -> BenchReport {
@@ -68,7 +68,7 @@ struct BenchRun {
         finishedRounds += 1
       }
     } catch BenchError.interrupted where finishedRounds > 0 {
-      // What was measured until then is worth as much as fewer rounds would have been.
+      // The rounds that are finished are as valid as a run with fewer rounds.
       report.isInterrupted = true
       report.rounds = finishedRounds
       subject.interruptions.discard()
@@ -81,7 +81,7 @@ struct BenchRun {
     return report
   }
 
-  /// Somebody else's answers must not be taken for the program's.
+  /// Another program's answers must not be taken for the program's.
   private func checkAddressIsFree() throws {
     if case .http(let address) = options.request, HTTPLine.isTaken(address) {
       throw BenchError.program(
@@ -92,7 +92,7 @@ struct BenchRun {
 
   private mutating func measure(_ index: Int, round: Int) throws {
     let mechanism = report.mechanisms[index].mechanism
-    // What was refused twice in a row, and never worked, won't work the next time.
+    // A mechanism that was refused twice in a row and never worked isn't tried again.
     if report.mechanisms[index].refusals > 1, report.mechanisms[index].milliseconds.isEmpty {
       return
     }
@@ -114,7 +114,7 @@ struct BenchRun {
     }
   }
 
-  /// A program that ends by itself makes everything fail somehow.
+  /// If the program has ended by itself, that is the reason for any failure.
   private func explained(_ error: any Error, _ mechanism: BenchMechanism) throws -> BenchError {
     if try subject.running.isAlive { return .failed(escaped("\(mechanism.title): \(error)")) }
     return .program("the program ended during \(mechanism.title)\(subject.lastWords)")

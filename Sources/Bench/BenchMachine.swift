@@ -3,7 +3,7 @@ import Drawing
 import Glibc
 import Linux
 
-/// Where it was measured, as far as it matters to the numbers.
+/// The properties of the machine that affect the numbers.
 public struct BenchMachine: Codable, Hashable, Sendable {
   public var cores: Int
   public var processor: String
@@ -40,7 +40,7 @@ public struct BenchMachine: Codable, Hashable, Sendable {
     String(((try? readText(path)) ?? "unknown").prefix { $0 != "\n" })
   }
 
-  /// x86 says `model name`; ARM says only numbers.
+  /// x86 has `model name`; ARM has only numbers.
   static func processor(parsing text: String) -> String {
     for key in ["model name", "Model", "cpu model", "CPU implementer"] {
       for line in text.split(separator: "\n") where line.hasPrefix(key) {
@@ -70,7 +70,7 @@ public struct BenchMachine: Codable, Hashable, Sendable {
   private func rounded(_ value: Double) -> String { fixed(value, 1) }
 }
 
-/// Milliseconds with three significant digits or so, as columns need them.
+/// Milliseconds with about three significant digits, for columns.
 func millisecondsText(_ value: Double) -> String {
   fixed(value, value < 9.995 ? 2 : value < 99.95 ? 1 : 0)
 }

@@ -1,14 +1,14 @@
-/// What `dormouse bench` was asked for.
+/// The options of `dormouse bench`.
 public struct BenchOptions: Sendable {
-  /// What tells that the program works again.
+  /// The request whose answer shows that the program works again.
   public enum Request: Hashable, Sendable {
-    /// Answered over one connection, which stays open while the program sleeps.
+    /// A request over one connection, which stays open while the program sleeps.
     case http(HTTPAddress)
     /// A shell command that succeeds when the program has answered it.
     case command(String)
   }
 
-  /// What tells that it has started, where no request does.
+  /// The sign that the program has started, if no request shows it.
   public enum Readiness: Hashable, Sendable {
     case tcp(UInt16)
     /// Part of a line of its output.
@@ -20,15 +20,15 @@ public struct BenchOptions: Sendable {
   public var directory: String
   public var environment: [String: String]
   public var request: Request?
-  /// nil: ready when it has answered its first request, or, without any, when it has come to rest.
+  /// nil: ready when it has answered its first request, or, without a request, when it is idle.
   public var readiness: Readiness?
   public var rounds = 10
-  /// zstd's, −7…19.
+  /// zstd's level, −7…19.
   public var level: Int32 = 1
-  /// Where images are written, in a directory of their own that goes afterwards. It is made if
+  /// Images are written to a new directory in this one, which is removed afterwards. This one is made if
   /// necessary.
   public var imageDirectory: String
-  /// For each start, and for each response.
+  /// The limit for each start and for each response.
   public var patience: Duration = .seconds(60)
 
   public init(
@@ -41,9 +41,9 @@ public struct BenchOptions: Sendable {
   }
 }
 
-/// What is measured: ways to sleep, each with its way back.
+/// The mechanisms that are measured: ways to sleep, each with its way to resume.
 public enum BenchMechanism: String, CaseIterable, Codable, Hashable, Sendable {
-  /// SIGSTOP to all, then SIGCONT: what no mechanism can be faster than.
+  /// SIGSTOP to all processes, then SIGCONT. No mechanism can be faster.
   case signal
   /// The cgroup's freezer.
   case freezer
@@ -51,10 +51,10 @@ public enum BenchMechanism: String, CaseIterable, Codable, Hashable, Sendable {
   case cached
   /// Hibernated, the image only on disk.
   case dropped
-  /// Hibernated, the image in the page cache; what it wants first is there before it runs, the rest
-  /// follows. Learned beforehand, in a resume that isn't counted.
+  /// Hibernated, the image in the page cache, and restored lazily: its working set before it runs, the rest
+  /// afterwards. The working set is learned before, in a resume that isn't counted.
   case lazy = "lazy"
-  /// Ended, and started again: to the first response. Its end isn't counted.
+  /// Ended and started again, up to the first response. The time of its end isn't counted.
   case relaunch
   /// Stopped, and paged out to the kernel's swap.
   case swap
@@ -72,7 +72,7 @@ public enum BenchMechanism: String, CaseIterable, Codable, Hashable, Sendable {
   }
 }
 
-/// How far a run has come.
+/// The progress of a run.
 public struct BenchProgress: Sendable {
   public var round: Int
   public var rounds: Int
@@ -80,15 +80,15 @@ public struct BenchProgress: Sendable {
   public var mechanism: BenchMechanism?
 }
 
-/// Why there is no result. One sentence each, escaped, without a full stop.
+/// The reason why there is no result: one escaped sentence without a full stop.
 public enum BenchError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// A signal came in; everything has been put back, and the signal is pending.
+  /// A signal arrived. Everything was restored, and the signal is pending.
   case interrupted
   /// The program can't be started, doesn't become ready, or doesn't answer.
   case program(String)
   /// The directory for images.
   case place(String)
-  /// Something of ours.
+  /// An error in Dormouse.
   case failed(String)
 
   public var description: String {

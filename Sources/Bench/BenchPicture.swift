@@ -3,7 +3,7 @@ import Drawing
 
 extension BenchReport {
   /// The distributions: a row for each mechanism, a dot for each measurement, a bar at the median, on a
-  /// logarithmic axis. Has a background of its own, dark where the viewer prefers that.
+  /// logarithmic axis. It has its own background, which is dark if the viewer prefers that.
   public var picture: String {
     BenchPicture(self).text
   }

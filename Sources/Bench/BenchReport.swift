@@ -1,24 +1,24 @@
 import Control
 
-/// What came out. docs/bench.md is its documentation as JSON.
+/// The result of a run. docs/bench.md documents it as JSON.
 public struct BenchReport: Codable, Hashable, Sendable {
-  /// Of Dormouse.
+  /// Dormouse's version.
   public var version: String
   public var machine: BenchMachine
   public var command: [String]
-  /// A URL or a shell command; nil: measured until the order was carried out.
+  /// A URL or a shell command; nil: measured until the program was woken.
   public var request: String?
   public var level: Int32
   public var rounds: Int
-  /// Hibernated, the program rested `frozen` in its cgroup, or stopped and `traced`.
+  /// How the hibernated program rested: `frozen` in its cgroup, or stopped and `traced`.
   public var rest: String
-  /// The first launch, to the first response; the machine's caches may have been cold.
+  /// The time of the first launch up to the first response; the machine's caches may have been cold.
   public var firstLaunchMilliseconds: Double
   public var mechanisms: [BenchMechanismResult]
   public var hibernations: [BenchHibernation]
   /// How often the server had closed the connection while the program slept.
   public var reconnections: Int
-  /// A signal ended it; `rounds` are those that were finished.
+  /// A signal ended the run; `rounds` counts the finished ones.
   public var isInterrupted: Bool?
 
   public func result(_ mechanism: BenchMechanism) -> BenchMechanismResult? {
@@ -30,7 +30,7 @@ public struct BenchReport: Codable, Hashable, Sendable {
   /// Hibernation worked at least once.
   public var hibernates: Bool { !hibernations.isEmpty }
 
-  /// Why it didn't.
+  /// The reason why hibernation didn't work.
   public var hibernationRefusal: String? { result(.cached)?.refusal ?? result(.dropped)?.refusal }
 }
 
@@ -41,7 +41,7 @@ public struct BenchMechanismResult: Codable, Hashable, Sendable {
   /// From the order to the first byte of the response, in the order of the rounds.
   public var milliseconds: [Double] = []
   public var statistics: BenchStatistics?
-  /// Rounds in which it was refused, and the last reason.
+  /// The number of rounds in which it was refused, and the last reason.
   public var refusals = 0
   public var refusal: String?
 

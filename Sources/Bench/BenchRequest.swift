@@ -2,7 +2,7 @@ import Control
 import Glibc
 import Linux
 
-// The request: what tells that the program is back.
+// The request, whose answer shows that the program works again.
 
 extension BenchSubject {
   /// Gives the order, and measures until the first byte of the response (the success of the command,
@@ -39,7 +39,7 @@ extension BenchSubject {
     }
   }
 
-  /// Some requests in peace, so that a launch's first ones don't count.
+  /// Some requests that aren't measured, since the first ones after a launch are slower.
   func warmUp() throws {
     for _ in 0..<3 {
       _ = try timeFromOrder(isAsleep: false) { try Order.performed {} }
@@ -56,7 +56,7 @@ extension BenchSubject {
     let ended = Result {
       try interruptions.wait(for: [shell.pidfd.raw], until: deadline) != nil
     }
-    // It leads a session of its own: whoever it has started, and left behind, is in its group.
+    // The shell leads its own session, so all processes that it started and left are in its group.
     sendSignal(SIGKILL, to: -shell.pid)
     let status = waitForChild(shell.pid)
     if try !ended.get() { return false }

@@ -3,7 +3,7 @@ import Glibc
 import Hibernation
 import Linux
 
-/// A mechanism isn't to be had here, and why.
+/// A mechanism doesn't work here, with the reason.
 struct MechanismRefusal: Error { let reason: String }
 
 // The mechanisms: putting the program to sleep, and the order that wakes it.
@@ -13,7 +13,7 @@ extension BenchSubject {
 
   /// One measurement of a mechanism; ns. The program runs before and after.
   func measure(_ mechanism: BenchMechanism, _ note: (BenchHibernation) -> Void) throws -> Int64 {
-    // Pages of the last resume that are missing still aren't to be measured with the next sleep.
+    // Pages of the last resume that are still missing must not be measured with the next sleep.
     try service.awaitFill(of: Self.name)
     switch mechanism {
     case .signal: return try measureSignal()
@@ -56,8 +56,8 @@ extension BenchSubject {
 
   // MARK: hibernation
 
-  /// A newly launched program is learned from first: with nearly everything missing, and once more
-  /// for what it wants when it isn't slowed down by that.
+  /// The working set of a newly launched program is learned first: once with nearly all pages missing, and
+  /// again without that slowdown.
   private func measureLazyRestore(_ note: (BenchHibernation) -> Void) throws -> Int64 {
     let identity = try running.identity
     if learned?.process != identity { learned = (identity, 0) }
@@ -79,7 +79,7 @@ extension BenchSubject {
       throw MechanismRefusal(reason: reason)
     }
     let process = try running
-    // A memory that can't be opened is reported by the mechanism that needs it.
+    // The mechanism that needs the memory reports it if it can't be opened.
     try? process.refreshMemory()
     let pids = try process.tree().pids
     let before = try Footprint.measure(pids)

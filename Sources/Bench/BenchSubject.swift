@@ -4,7 +4,7 @@ import Hibernation
 import Linux
 import Supervision
 
-/// The program under test, one launch of it after the other, and nothing of it left at the end.
+/// The program under test, one launch after the other. Nothing of it is left at the end.
 final class BenchSubject {
   let options: BenchOptions
   let interruptions: Interruptions
@@ -15,7 +15,7 @@ final class BenchSubject {
   let line: HTTPLine?
 
   static let name = "bench"
-  /// The process of which is learned what it wants first after a resume, and how often it was.
+  /// The process whose working set is being learned, and after how many resumes.
   var learned: (process: ProcessIdentity, resumes: Int)?
   var imagePath: String { "\(directory)/\(Self.name).image" }
   private var logPath: String { "\(directory)/\(Self.name).log" }
@@ -34,7 +34,7 @@ final class BenchSubject {
       }
   }
 
-  /// A new one for each launch.
+  /// Makes a new cgroup for each launch.
   private func makeGroup() -> Result<WorkerCgroup, CgroupError> {
     root.flatMap { root in
       Result { () throws(CgroupError) in try WorkerCgroup.create(in: root, name: Self.name) }
@@ -86,7 +86,7 @@ final class BenchSubject {
     try waitUntilReady(process, deadline)
     try answerOnce(deadline)
     let took = Clocks.monotonic - start
-    // A wrapper may have executed the real program by now.
+    // The command may be a script that has executed the real program by now.
     try process.refreshMemory()
     return took
   }
@@ -106,8 +106,8 @@ final class BenchSubject {
     while try !readiness.check() { try waitForProgress(process, deadline) }
   }
 
-  /// Until it hasn't used the processor for a while: the best that can be said of a program that
-  /// says nothing.
+  /// Waits until it hasn't used the processor for a while. A program without a sign of readiness has no better
+  /// one.
   private func waitForRest(_ process: WorkerProcess, _ deadline: Deadline) throws {
     var used: UInt64?
     while true {
@@ -153,14 +153,14 @@ final class BenchSubject {
     line?.close()
     guard let process else { return }
     self.process = nil
-    // All of this cleans up: what fails leaves something behind, and nothing can be done about it.
+    // All of this cleans up. If a step fails, nothing can be done about what is left.
     try? process.killAll()
     // In this order: a process that is still traced can't be reaped.
     try? service.wait { (hibernator) throws(HibernationError) in
       hibernator.forget(BenchSubject.name)
     }
     let deadline = Deadline(in: .seconds(10))
-    // What can't be waited for is left behind as well.
+    // A process whose end can't be waited for is left behind as well.
     _ = try? pollDescriptor(process.pidfd.raw, for: POLLIN, until: deadline)
     _ = try? process.reap()
     // A tree that can't be listed counts as empty.

@@ -1,7 +1,7 @@
 import Glibc
 import Linux
 
-// What the kernel itself offers: a stopped program is paged out on our word (process_madvise(2),
+// The kernel's own mechanism: a stopped program is paged out on request (process_madvise(2),
 // MADV_PAGEOUT), and faults its pages in again one by one.
 
 extension BenchSubject {
@@ -31,7 +31,7 @@ extension BenchSubject {
       throw error
     }
     let took = try timeFromOrder { try Order.performed { try tree.continueAll() } }
-    // The other mechanisms are to find it in RAM.
+    // The other mechanisms must find the program in RAM.
     for pid in try process.tree().pids { try KernelSwap.pageIn(pid, ranges[pid] ?? []) }
     return took
   }
@@ -69,7 +69,7 @@ enum KernelSwap {
     defer { buffer.deallocate() }
     for range in ranges {
       for address in try swapped(in: range, pagemap) {
-        // What the program has just unmapped needs no paging in.
+        // Memory that the program has just unmapped needs no paging in.
         try? memory.read(
           [PageRange(address: address, length: pageSize)], into: buffer, direct: true)
       }

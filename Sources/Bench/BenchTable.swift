@@ -2,7 +2,7 @@ import Control
 import Drawing
 
 extension BenchReport {
-  /// For people.
+  /// The report as text.
   ///
   /// - Parameter width: columns of the terminal.
   public func rendered(width: Int, color: Bool) -> String {
@@ -82,12 +82,12 @@ extension BenchReport {
       + "hibernating took \(millisecondsText(took)) ms, \(speed) MB/s"
   }
 
-  /// Of the ways back from an image, the one that a worker would take.
+  /// The fastest resume from an image, which a worker would use.
   private var quickestResume: Double? {
     [BenchMechanism.lazy, .cached, .dropped].compactMap(median).min()
   }
 
-  /// What a sleep of a second earns, and what it costs at its end.
+  /// The memory that sleep frees, and the time that waking costs.
   private var breakEvenSentence: String? {
     guard let resume = quickestResume else { return nil }
     var sentences: [String] = []

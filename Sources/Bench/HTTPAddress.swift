@@ -1,6 +1,6 @@
 /// The kind of URL that a benchmark of a local program needs: `http://127.0.0.1:PORT/path`.
 public struct HTTPAddress: Hashable, Sendable {
-  /// Of the loopback interface.
+  /// The port at the loopback interface.
   public var port: UInt16
   /// With its query.
   public var path: String
@@ -19,7 +19,7 @@ public struct HTTPAddress: Hashable, Sendable {
       parts.count <= 2, let port = parts.count == 2 ? UInt16(parts[1]) : 80, port > 0
     else { return nil }
     let path = rest[end...].prefix { $0 != "#" }
-    // What would end the request line, or add a line to it, has no place in a URL.
+    // A URL must not have characters that would end the request line or add a line.
     guard text.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7f }) else { return nil }
     self.port = port
     self.path = path.hasPrefix("/") ? String(path) : "/\(path)"

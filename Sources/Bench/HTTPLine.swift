@@ -2,8 +2,8 @@ import Glibc
 import Linux
 import Supervision
 
-/// A connection to the program, kept while it sleeps. Opened anew only when the server has closed
-/// it.
+/// A connection to the program, which stays open while the program sleeps. It is opened again only if the
+/// server has closed it.
 final class HTTPLine {
   private let address: HTTPAddress
   private let interruptions: Interruptions
@@ -16,7 +16,7 @@ final class HTTPLine {
     self.interruptions = interruptions
   }
 
-  /// Somebody accepts connections there.
+  /// A program accepts connections at the address.
   static func isTaken(_ address: HTTPAddress) -> Bool {
     let probe = TCPProbe(port: address.port)
     // The first look only begins a connection.
@@ -29,7 +29,7 @@ final class HTTPLine {
 
   func close() { socket = nil }
 
-  /// One request; how the response was. nil: nobody accepts connections, or hangs up at once.
+  /// Sends one request; its response. nil: no program accepts connections, or it hangs up at once.
   func attempt(until deadline: Deadline) throws -> HTTPResponse? {
     close()
     do throws(SystemCallError) { try connect() } catch {
@@ -54,7 +54,7 @@ final class HTTPLine {
     try send()
   }
 
-  /// Nobody who sleeps answers. If he did, what is measured would be nothing.
+  /// A sleeping program must not answer: the measurement would be wrong.
   func checkSilence() throws {
     guard let socket else { return }
     if try interruptions.wait(for: [socket.raw], until: Deadline(in: .milliseconds(2))) != nil {
@@ -66,7 +66,7 @@ final class HTTPLine {
   func answer(to order: Order, until deadline: Deadline) throws -> Int64 {
     let taken: (moment: Int64, response: HTTPResponse)
     do { taken = try receive(order, until: deadline) } catch is HangUp {
-      // It timed the connection out when it came back, which costs what it costs.
+      // The server closed the connection by a time-out when it resumed; the new connection is part of the time.
       close()
       reconnections += 1
       try connect()
@@ -102,7 +102,7 @@ final class HTTPLine {
 
   private func hasBeenClosed(_ socket: Descriptor) -> Bool {
     var byte: UInt8 = 0
-    // Between two requests a server has nothing to say but that it hangs up.
+    // Between two requests a server sends nothing; only a hang-up is readable.
     return kernelResult { recv(socket.raw, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT)) }
       != -Int(EAGAIN)
   }

@@ -13,7 +13,7 @@ struct HTTPResponse {
   }
 
   private var part = Part.head
-  /// Of the line that is being read; lines longer than this are nobody's response.
+  /// The line that is being read. No real response has longer lines than the limit.
   private var line: [UInt8] = []
   static let maximumLine = 64 << 10
   private var isChunked = false

@@ -1,14 +1,14 @@
 import Glibc
 import Linux
 
-/// Puts off the signals that would end us while something is stopped, and lets waits notice them.
-/// They stay pending, and do what they always do once they are permitted again.
+/// Blocks the signals that would end this process while the program is stopped, and lets waits notice them.
+/// The signals stay pending, and have their usual effect when they are permitted again.
 final class Interruptions {
   private let queue: SignalQueue
   private let before: SignalMask
 
   init() throws(SystemCallError) {
-    // What somebody has chosen to ignore (nohup) is no reason to stop.
+    // Signals that the caller has set to be ignored (nohup) must not interrupt.
     let ignored = try ProcessStatus.read(getpid()).ignored
     let signals = [SIGINT, SIGTERM, SIGHUP, SIGQUIT].filter {
       !ProcessStatus.contains(ignored, $0)
@@ -17,10 +17,10 @@ final class Interruptions {
     queue = try SignalQueue(signals)
   }
 
-  /// Permits them again: one that came in meanwhile may end us here.
+  /// Permits the signals again. One that arrived meanwhile may end this process here.
   func end() { before.restore() }
 
-  /// Takes what has come in: it doesn't end us any more.
+  /// Consumes the pending signals, so that they don't end this process.
   func discard() {
     _ = queue.arrivals()
   }

@@ -3,14 +3,14 @@ import Glibc
 import Linux
 import Synchronization
 
-/// An order to wake, under way on another thread or done already.
+/// A wake that runs on another thread or is finished already.
 final class Order: Sendable {
   private let outcome = Mutex<Result<Void, any Error>?>(nil)
   private let done: EventCounter
 
   init() throws(SystemCallError) { done = try EventCounter() }
 
-  /// One that is carried out before it returns.
+  /// A wake that is finished when this returns.
   static func performed(_ body: () throws -> Void) throws -> Order {
     let order = try Order()
     order.complete(Result(catching: body))
@@ -22,7 +22,7 @@ final class Order: Sendable {
     done.signal()
   }
 
-  /// Becomes readable when it has been carried out, or has failed.
+  /// Becomes readable when the wake has finished or failed.
   var descriptor: Int32 { done.descriptor.raw }
 
   var failure: (any Error)? {
@@ -31,7 +31,7 @@ final class Order: Sendable {
     }
   }
 
-  /// Not to be interrupted: what has been begun is finished.
+  /// Waits for the end, and isn't interrupted by signals.
   func finish() throws {
     var entries = [pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)]
     try waitForEvents(&entries, milliseconds: -1)

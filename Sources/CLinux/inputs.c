@@ -61,7 +61,7 @@ int clinux_socket_facts(int fd, struct clinux_socket *facts) {
     if (!facts->is_listening) facts->unread = clinux_unread_bytes(fd);
     if (facts->family == AF_INET || facts->family == AF_INET6) tcp_facts(fd, facts);
   } else {
-    // Asked for its unread bytes, a datagram socket tells of the first datagram only.
+    // For unread bytes, a datagram socket reports the first datagram only.
     uint32_t memory[SK_MEMINFO_VARS] = {0};
     socklen_t length = sizeof memory;
     if (getsockopt(fd, SOL_SOCKET, SO_MEMINFO, memory, &length) == 0)
@@ -91,7 +91,7 @@ int clinux_is_terminal(int fd) { return isatty(fd); }
 int clinux_open_cached(const char *start, const char *path) {
   int directory = open(start, O_PATH | O_CLOEXEC);
   if (directory < 0) return -errno;
-  // Zeroed as a whole: openat2(2) refuses what it doesn't know in any field.
+  // Zeroed as a whole: openat2(2) refuses unknown values in every field.
   struct open_how how;
   memset(&how, 0, sizeof how);
   how.flags = O_PATH | O_CLOEXEC;

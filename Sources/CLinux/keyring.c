@@ -32,15 +32,15 @@ static void let_go(long key) { control(KEYCTL_UNLINK, key, KEY_SPEC_THREAD_KEYRI
 int64_t clinux_key_read(const char *description, void *buffer, int64_t capacity) {
   long key = take(description);
   if (key < 0) return key;
-  // Tells the whole length, also where it doesn't fit.
+  // Returns the whole length even if the buffer is smaller.
   long length = control(KEYCTL_READ, key, (long)buffer, (long)capacity, 0);
   let_go(key);
   return length > capacity ? -EMSGSIZE : length;
 }
 
 int clinux_key_add(const char *description, const void *payload, int64_t length) {
-  // Not to the user keyring at once: there it would be readable by its permissions, and by default
-  // they are wider.
+  // The key isn't added to the user keyring at once: there its default permissions would let more
+  // processes read it.
   long key = syscall(SYS_add_key, "user", description, payload, (size_t)length,
                      KEY_SPEC_THREAD_KEYRING);
   if (key < 0) return -errno;

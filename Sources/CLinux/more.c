@@ -16,7 +16,7 @@
 
 #include "clinux_more.h"
 
-// Its delivery interrupts a system call, and that is all that it is for.
+// The handler does nothing: the signal's delivery interrupts a system call.
 static void interrupt(int number) { (void)number; }
 
 int clinux_accept(int listener) {
@@ -25,8 +25,8 @@ int clinux_accept(int listener) {
 }
 
 int clinux_accept_shared(int listener) {
-  // What blocks or not is a flag of the listener, which its other owners share: between a look at it and the
-  // call another one may take the connection. A timer that goes off every 10 ms ends the wait.
+  // O_NONBLOCK is a flag of the listener, which its other owners share, so it can't be set here. Another owner
+  // may take a connection between its announcement and accept; a timer that fires every 10 ms ends the wait.
   int number = SIGRTMAX - 3;
   struct sigaction action;
   memset(&action, 0, sizeof action);

@@ -20,7 +20,7 @@ int clinux_same_file(int one, int other) {
   return syscall(SYS_kcmp, own, own, COMPARE_FILES, (long)one, (long)other) == 0;
 }
 
-// Seals are asked of the open file, and no file system is.
+// Seals are read from the open file, without any file system.
 int clinux_is_memory_file(int fd) { return fcntl(fd, F_GET_SEALS) >= 0; }
 
 int clinux_refuse_descriptors(int fd) {

@@ -54,7 +54,7 @@ int clinux_ptrace_set_signal_mask(pid_t thread, uint64_t mask) {
 }
 
 // waitid() rather than waitpid(): a thread group's leader that has ended must stay a zombie for the
-// event loop, which reaps it through its pidfd and wants its exit status.
+// event loop, which reaps it through its pidfd and needs its exit status.
 int clinux_ptrace_poll(pid_t thread, int *signal) {
   siginfo_t info;
   int scope = __WALL | __WNOTHREAD | WNOHANG;

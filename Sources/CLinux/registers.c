@@ -29,7 +29,7 @@ uint64_t clinux_registers_instruction(const struct clinux_registers *registers) 
   return native_const(registers)->rip;
 }
 
-// Behind the call that made it. Any other way into the kernel would have changed orig_rax.
+// The address after the system call instruction. Any other entry to the kernel would have changed orig_rax.
 int clinux_registers_newborn(const struct clinux_registers *registers) {
   const struct user_regs_struct *r = native_const(registers);
   int64_t call = (int64_t)r->orig_rax;
@@ -40,8 +40,8 @@ uint64_t clinux_registers_thread_pointer(const struct clinux_registers *register
   return native_const(registers)->fs_base;
 }
 
-// Calls that have done nothing yet when they return EINTR, so that making them again is what the program
-// would have done. close() and connect(), for example, aren't among them. select() and its relatives
+// Calls that have had no effect when they return EINTR, so that they can be made again, as the program would
+// do. close() and connect(), for example, aren't among them. select() and its relatives
 // return EINTR for a stop where the kernel can't write the time that is left to the program's memory.
 static int may_be_made_again(int64_t number) {
   switch (number) {
@@ -118,7 +118,7 @@ void clinux_registers_change_call(struct clinux_registers *registers, int64_t nu
 
 void clinux_registers_end_call(struct clinux_registers *registers, int64_t result) {
   struct user_regs_struct *r = native(registers);
-  r->orig_rax = (uint64_t)-1;  // else the kernel could take the result for a call to be made again
+  r->orig_rax = (uint64_t)-1;  // else the kernel could make the call again because of its result
   r->rax = (uint64_t)result;
 }
 
@@ -172,7 +172,7 @@ int clinux_write_syscall_trampoline(void *code, int capacity) {
 
 #else
 
-// Not written for this architecture yet: doctor says so, and workers stay suspended.
+// Not implemented for this architecture yet: `doctor` reports that, and workers stay suspended.
 int clinux_registers_supported(void) { return 0; }
 int clinux_registers_in_syscall(const struct clinux_registers *r) { (void)r; return 0; }
 int64_t clinux_registers_result(const struct clinux_registers *r) { (void)r; return 0; }

@@ -36,7 +36,7 @@ void clinux_raise_descriptor_limit(void) {
 
 static struct rlimit core_limit;
 static int core_limited;
-static char core_filter[16];  // as it was, with a leading 0x; empty: unchanged
+static char core_filter[16];  // the earlier value, with a leading 0x; empty: unchanged
 
 static void write_core_filter(const char *text) {
   int file = open("/proc/self/coredump_filter", O_WRONLY | O_CLOEXEC);
@@ -69,7 +69,7 @@ void clinux_restore_core_files(void) {
   if (core_filter[0]) write_core_filter(core_filter);
 }
 
-// By hand: printf isn't async-signal-safe. -1 and errno where it failed.
+// Formats by hand: printf isn't async-signal-safe. Returns -1 and sets errno if it fails.
 static int set_oom_score(int value) {
   char text[8];
   int position = sizeof text, rest = value < 0 ? -value : value;
@@ -100,14 +100,14 @@ static void begin(const struct clinux_birth *birth, int step) {
   if (birth->step) __atomic_store_n(birth->step, step, __ATOMIC_RELAXED);
 }
 
-// The child ends with us as long as it isn't the program yet. A change of identity clears this.
+// Until its execve, the child ends with its parent. A change of identity clears this.
 static void end_with_parent(pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   if (getppid() != parent) _exit(127);
 }
 
-// A session keyring of its own: what is in ours (the key of images, a login's secrets) is not for a
-// worker. A kernel without keyrings, or a filter that refuses them (containers), has none to inherit.
+// Joins a new session keyring: a worker must not reach the daemon's (the key of images, a login's
+// secrets). A kernel without keyrings, or a filter that refuses them (containers), has none to inherit.
 static void leave_session_keyring(int report) {
   enum { JOIN_SESSION_KEYRING = 1 };
   if (syscall(SYS_keyctl, JOIN_SESSION_KEYRING, NULL) >= 0) return;
@@ -119,8 +119,8 @@ static int above_standard(int fd) {
   return fd > 2 ? fd : fcntl(fd, F_DUPFD_CLOEXEC, 3);
 }
 
-// First all of them out of the way, for one may have the number that another is to get; so may the
-// pipe that we report through.
+// Moves all of them out of the way first, because one may have the number that another will get, and so may the
+// report pipe.
 static void place(const struct clinux_terms *terms, int *report) {
   int moved[CLINUX_MOST_PLACED];
   int above = 3;
@@ -133,20 +133,20 @@ static void place(const struct clinux_terms *terms, int *report) {
     moved[index] = fcntl(terms->placed[index].descriptor, F_DUPFD_CLOEXEC, above);
     if (moved[index] < 0) fail(*report, CLINUX_SPAWN_DESCRIPTORS);
   }
-  // What stands at these numbers is ours, and was to be closed anyway.
+  // The parent's descriptors at these numbers would be closed anyway.
   for (int index = 0; index < terms->placed_count; index++)
     if (dup2(moved[index], terms->placed[index].number) < 0)
       fail(*report, CLINUX_SPAWN_DESCRIPTORS);
 }
 
-// By system calls: glibc's wrappers tell all threads, and in the child there is only one.
+// Direct system calls: glibc's wrappers signal all threads, and the child has only one.
 static int take_identity(const struct clinux_terms *terms) {
   if (syscall(SYS_setgroups, (long)terms->group_count, terms->groups) < 0) return -1;
   if (syscall(SYS_setresgid, terms->group, terms->group, terms->group) < 0) return -1;
   return (int)syscall(SYS_setresuid, terms->user, terms->user, terms->user);
 }
 
-// Limits before the identity: to raise them takes root. The pid last: nothing changes it any more.
+// Limits come before the identity: only root can raise them. The pid comes last, when it can't change any more.
 static void meet(const struct clinux_terms *terms, const struct clinux_birth *birth, int report) {
   begin(birth, CLINUX_SPAWN_LIMIT);
   for (int index = 0; index < terms->limit_count; index++) {
@@ -162,7 +162,7 @@ static void meet(const struct clinux_terms *terms, const struct clinux_birth *bi
   }
   if (terms->umask >= 0) umask((mode_t)terms->umask);
   if (!terms->own_number_count) return;
-  // Fork has given us our own copy of the environment.
+  // After fork the child has its own copy of the environment.
   char digits[12];
   int position = sizeof digits;
   digits[--position] = 0;
@@ -176,7 +176,7 @@ static void meet(const struct clinux_terms *terms, const struct clinux_birth *bi
 static void child(const struct clinux_spawn *what, const struct clinux_birth *birth, int report) {
   begin(birth, CLINUX_SPAWN_SESSION);
   end_with_parent(birth->parent);
-  // A new session: a daemon's death would else orphan a stopped process group, and the kernel
+  // A new session: otherwise a daemon's death would orphan a stopped process group, and the kernel
   // would send it SIGHUP and SIGCONT.
   if (setsid() < 0) fail(report, CLINUX_SPAWN_SESSION);
 
@@ -193,7 +193,7 @@ static void child(const struct clinux_spawn *what, const struct clinux_birth *bi
     fail(report, CLINUX_SPAWN_OOM_SCORE);
   }
 
-  // Before anything else can happen to it, somebody else knows of it.
+  // Announces the child's pid before anything else can happen to the child.
   if (what->announcement >= 0) {
     int32_t own = (int32_t)getpid();
     ssize_t ignored = write(what->announcement, &own, sizeof own);
@@ -207,7 +207,7 @@ static void child(const struct clinux_spawn *what, const struct clinux_birth *bi
   int error = above_standard(what->error);
   if (dup2(input, 0) < 0 || dup2(output, 1) < 0 || dup2(error, 2) < 0)
     fail(report, CLINUX_SPAWN_DESCRIPTORS);
-  // Every other descriptor goes at exec, whoever opened it and however.
+  // Every other descriptor is closed at exec, with whatever flags it was opened.
   if (syscall(SYS_close_range, 3, ~0U, 4 /* CLOSE_RANGE_CLOEXEC */) < 0)
     for (int fd = 3; fd < 1024; fd++) fcntl(fd, F_SETFD, FD_CLOEXEC);
   for (int index = 0; index < what->kept_count; index++) fcntl(what->kept[index], F_SETFD, 0);
@@ -218,7 +218,7 @@ static void child(const struct clinux_spawn *what, const struct clinux_birth *bi
   clinux_restore_core_files();
   if (what->terms) meet(what->terms, birth, report);
 
-  // As whom it will run: a directory that it may not enter would be of no use to it.
+  // After the change of user: the program's user must be able to enter the directory.
   begin(birth, CLINUX_SPAWN_DIRECTORY);
   if (chdir(what->directory) < 0) fail(report, CLINUX_SPAWN_DIRECTORY);
 
@@ -226,7 +226,7 @@ static void child(const struct clinux_spawn *what, const struct clinux_birth *bi
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, NULL);
   begin(birth, CLINUX_SPAWN_EXEC);
-  // It would outlast execve: a worker outlives its daemon.
+  // The parent-death signal would stay set over execve, and a worker outlives its daemon.
   prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0);
   execve(what->path, what->arguments, what->environment ? what->environment : environ);
   fail(report, CLINUX_SPAWN_EXEC);
@@ -252,7 +252,7 @@ static pid_t fork_with_pidfd(int cgroup, int *pidfd) {
 }
 
 // Between the making of a report pipe and the close of its writing end no other thread may fork: its
-// child would hold that end until it executes, and the report would seem to be still outstanding.
+// child would hold that end until its execve, and the report would seem incomplete.
 static pthread_mutex_t births = PTHREAD_MUTEX_INITIALIZER;
 
 pid_t clinux_spawn_begin(const struct clinux_spawn *what, struct clinux_birth *birth) {
@@ -260,7 +260,7 @@ pid_t clinux_spawn_begin(const struct clinux_spawn *what, struct clinux_birth *b
   birth->pidfd = -1;
   birth->report = -1;
   birth->parent = getpid();
-  // Without it only the place where a child hangs isn't known.
+  // Without it, only the step at which a child hangs is unknown.
   void *shared = mmap(NULL, sizeof(int), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   birth->step = shared == MAP_FAILED ? NULL : shared;
 
@@ -271,7 +271,7 @@ pid_t clinux_spawn_begin(const struct clinux_spawn *what, struct clinux_birth *b
     clinux_spawn_forget(birth);
     return -error;
   }
-  // A handler of ours must not run in the child.
+  // The parent's signal handlers must not run in the child.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -305,7 +305,7 @@ int clinux_act_as(uid_t user, gid_t group, const gid_t *groups, int group_count)
   if (syscall(SYS_setgroups, (long)group_count, groups) < 0) return -errno;
   setfsgid(group);
   setfsuid(user);
-  // They report the value before, so ask with one that can't be.
+  // They return the earlier value, so the check calls them with an invalid one.
   return (uid_t)setfsuid((uid_t)-1) == user && (gid_t)setfsgid((gid_t)-1) == group ? 0 : -EPERM;
 }
 

@@ -23,12 +23,12 @@ struct thread {
   void *argument;
 };
 
-// The thread that has ended last, and hasn't been waited for.
+// The thread that ended last; its end hasn't been waited for.
 static struct thread *_Atomic ended;
 
 static void let_go(struct thread *thread) {
   if (!thread) return;
-  // It has done all but its last instructions.
+  // It has executed all but its last instructions.
   pthread_join(thread->id, NULL);
   munmap(thread->mapping, thread->length);
   free(thread);
@@ -38,7 +38,7 @@ static void *run(void *argument) {
   struct thread *self = argument;
   self->id = pthread_self();
   self->body(self->argument);
-  // A thread can't unmap the stack on which it runs: the next one does.
+  // A thread can't unmap the stack on which it runs; the next one unmaps it.
   let_go(atomic_exchange(&ended, self));
   return NULL;
 }
@@ -107,7 +107,7 @@ int64_t clinux_protect_constants(void) {
   if (pread(file, &header, sizeof header, 0) == sizeof header && !memcmp(header.e_ident, ELFMAG, SELFMAG) &&
       header.e_shentsize == sizeof section && headers > header.e_phoff &&
       pread(file, &names, sizeof names, (off_t)(header.e_shoff + header.e_shstrndx * sizeof names)) == sizeof names) {
-    // Where the executable lies, if it may lie anywhere.
+    // The load address of a position-independent executable.
     uintptr_t base = header.e_type == ET_DYN ? headers - header.e_phoff : 0;
     for (int i = 1; i < header.e_shnum; i++) {
       char name[sizeof ".rodata"] = "";

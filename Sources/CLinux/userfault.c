@@ -56,7 +56,7 @@ int clinux_uffd_wake(int fd, uint64_t start, uint64_t length) {
 }
 
 int clinux_uffd_event_in_flight(int fd) {
-  // Nothing to copy is invalid; but whether an event is in flight is looked at before that.
+  // A copy of no bytes is invalid, but the kernel checks for an event in flight before that.
   struct uffdio_copy nothing = {0};
   return ioctl(fd, UFFDIO_COPY, &nothing) < 0 && errno == EAGAIN;
 }

@@ -20,9 +20,10 @@
 #include "CWorkerKit.h"
 
 // Two thresholds that glibc raises by itself, the first time that a large block is freed: up to the second
-// (twice that block) every thread's heap keeps at its upper end, where malloc_trim doesn't look in any heap
-// but the first one's. A worker that had decoded a few pictures would keep megabytes at each warning. Setting
-// one of them, to what it is in the beginning, keeps both from rising. Who has set them by environment knows.
+// (twice that block) every thread's heap keeps memory at its upper end, where malloc_trim doesn't look in any
+// heap but the first one's. A worker that had decoded a few pictures would keep megabytes at each warning.
+// Setting one of them, to its initial value, keeps both from rising. Values from the environment are left as
+// they are.
 void workerkit_keep_heap_small(void) {
 #if defined(__GLIBC__)
   if (getenv("MALLOC_TRIM_THRESHOLD_") || getenv("MALLOC_MMAP_THRESHOLD_") || getenv("GLIBC_TUNABLES"))

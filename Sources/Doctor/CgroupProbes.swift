@@ -73,8 +73,9 @@ extension Probe {
     lost: "`status` shows less. Processor time is read from /proc, in "
       + "steps of 10 ms and without children that have ended.",
     enable:
-      "a cgroup for each worker; for memory and tasks, `echo +memory +pids >` its "
-      + "parents' cgroup.subtree_control, which systemd does in a delegated unit."
+      "a cgroup for each worker; for memory and tasks, a unit as the shipped ones are, which "
+      + "leave no process beside the workers' groups (DelegateSubgroup= of systemd), and whose "
+      + "cgroup.controllers names memory and pids."
   ) { examination in
     let account = try usable(examination).account()
     let counted: [(String, Bool)] = [
@@ -88,7 +89,7 @@ extension Probe {
       ? .works(found) : .limited(found + "; not " + missing.joined(separator: ", "))
   }
 
-  /// The one danger that has no mechanism of its own.
+  /// This danger has no separate mechanism.
   private static let rest = Probe(
     "rest-protection", "protection while hibernated",
     lost:
@@ -109,7 +110,7 @@ extension Probe {
   }
 }
 
-/// A cgroup as a worker would have it, and the place for it.
+/// A cgroup as a worker would have it, and its parent.
 final class ProbeGroup {
   private let root: CgroupRoot
   let group: WorkerCgroup
@@ -118,6 +119,8 @@ final class ProbeGroup {
 
   init() throws {
     root = try CgroupRoot.detect(name: "dormouse-doctor-\(getpid())")
+    // As far as the daemon has turned them on above, or its manager has.
+    root.countMemoryAndTasks(includingAbove: false)
     do {
       group = try WorkerCgroup.create(in: root, name: "doctor")
     } catch {
@@ -127,7 +130,7 @@ final class ProbeGroup {
   }
 
   func end() {
-    // What the trial leaves behind can't be helped.
+    // If this fails, nothing can be done about what the trial left.
     try? group.kill()
     try? group.remove(until: Deadline(in: .seconds(5)))
     root.remove()

@@ -6,7 +6,7 @@ import Linux
 extension Probe {
   static let ofTheDaemon = [spared, locked]
 
-  /// Why no thread can be started, if so. Tried first, for the other probes need one.
+  /// The reason why no thread can be started, or nil. It is tried first, because the other probes need a thread.
   static func failureOfThreads() -> String? {
     var thread = pthread_t()
     let code = pthread_create(&thread, nil, { _ in nil }, nil)
@@ -29,7 +29,7 @@ extension Probe {
     // As the daemon does it.
     if own <= -900 { return .works("oom_score_adj is already \(own)") }
     try writeControl(path, "-900")
-    // Raising is permitted to everybody.
+    // Any process may raise its own value.
     try writeControl(path, "\(own)")
     return .works("oom_score_adj can be lowered")
   }

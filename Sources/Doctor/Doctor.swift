@@ -2,8 +2,8 @@ import Control
 import Glibc
 import Linux
 
-/// Finds out what this machine and user allow, by trying it: the version of a kernel says little
-/// about what a container's filters, a security module or a limit leave of it.
+/// Finds out what this machine and user allow by trying it. A kernel's version says little about what a
+/// container's filters, a security module or a limit permit.
 ///
 /// Needs no daemon, and leaves nothing behind: neither processes nor files nor cgroups.
 public enum Doctor {
@@ -11,8 +11,8 @@ public enum Doctor {
   ///   - stateDirectory: the daemon's; where it doesn't exist it is made, and removed again.
   ///   - socket: where the daemon would listen.
   public static func examine(stateDirectory: String, socket: String) -> DoctorReport {
-    // Ctrl-C in the middle would leave processes behind. It takes about a second, and is
-    // delivered after that.
+    // Ctrl-C in the middle would leave processes behind. The examination takes about 1 s, and the signal is
+    // delivered after it.
     withoutInterruptions {
       if let failure = Probe.failureOfThreads() { return reportWithoutThreads(failure) }
       let examination = Examination(stateDirectory: stateDirectory, socket: socket)
@@ -32,7 +32,7 @@ public enum Doctor {
       trial: outcome, verdict: verdict)
   }
 
-  /// Nothing else can be tried then.
+  /// Without threads no other probe can be tried.
   private static func reportWithoutThreads(_ reason: String) -> DoctorReport {
     let check = DoctorCheck(
       id: "threads", name: "threads", need: .required, result: .missing, found: reason,

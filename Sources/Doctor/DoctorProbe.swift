@@ -1,6 +1,6 @@
 import Control
 
-/// One thing to try, with what is known about it beforehand.
+/// One check, with the facts that are known before it is tried.
 struct Probe: Sendable {
   var id: String
   var name: String
@@ -31,7 +31,7 @@ struct Probe: Sendable {
   }
 }
 
-/// What came of a probe.
+/// The result of a probe.
 struct Finding: Hashable, Sendable {
   var result: DoctorCheck.Result
   var found: String
@@ -41,7 +41,7 @@ struct Finding: Hashable, Sendable {
   static func missing(_ found: String) -> Finding { Finding(result: .missing, found: found) }
 }
 
-/// Something came out otherwise than the kernel documents it; the text says what.
+/// A result that differs from the kernel's documentation; the text says what differs.
 struct ProbeFailure: Error, CustomStringConvertible {
   var description: String
 

@@ -1,7 +1,7 @@
 import Control
 
 extension DoctorDocument {
-  /// For people: the verdict, where it is from, and what doesn't work, each with how to enable it.
+  /// The report as text: the verdict, its source, and what doesn't work, each with how to enable it.
   ///
   /// - Parameters:
   ///   - width: columns of the terminal.
@@ -27,7 +27,7 @@ extension DoctorDocument {
     return daemon.map { "asked of the running daemon (pid \($0.pid)): \(what)" } ?? what
   }
 
-  /// Where the caller's own shell differs from the daemon; nil: only the shell was asked.
+  /// The differences between the caller's shell and the daemon; nil: only the shell was examined.
   private var shellSentence: String? {
     guard let shell else { return nil }
     let names = differences.map { "\($0.name) (\($0.result.rawValue))" }

@@ -2,13 +2,13 @@ import Control
 import Glibc
 import Linux
 
-/// What the probes share: a process to try things on, a thread that traces, a cgroup and a
-/// directory. Each is made when it is first asked for, and given back by `end()`.
+/// The resources that the probes share: a test process, a thread that traces, a cgroup and a directory.
+/// Each is made when it is first used, and released by `end()`.
 final class Examination {
   let stateDirectory: String
   let socket: String
   private let tracer = WorkQueue(name: "dormouse-doctor")
-  /// It has started, and waits for us to say something.
+  /// The test process, which has started and waits for input.
   private(set) lazy var child = Result {
     let child = try ProbeChild(ProbeChild.echo)
     guard try child.answers() else { throw ProbeFailure("/bin/sh was started and does not answer") }
@@ -17,7 +17,7 @@ final class Examination {
   private(set) lazy var group = Result { try ProbeGroup() }
   /// Set by the probe of the state directory.
   var directory: BorrowedDirectory?
-  /// Set by the probes of that.
+  /// Set by the probes of tracing.
   var traces = false
   var freezes = false
 
@@ -26,7 +26,7 @@ final class Examination {
     self.socket = socket
   }
 
-  /// Performs `body` on the one thread that traces (ptrace(2)).
+  /// Performs `body` on the thread that traces (ptrace(2)).
   func tracing<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) throws -> Value {
     try tracer.perform { Result(catching: body) }.get()
   }

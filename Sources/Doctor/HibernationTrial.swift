@@ -3,17 +3,17 @@ import Glibc
 import Hibernation
 import Linux
 
-/// The whole thing, once: a shell with a megabyte of memory is suspended, hibernated, resumed, and
-/// asked whether it still has what it had.
+/// One complete hibernation: a shell with 1 MB of memory is suspended, hibernated and resumed, and then checks
+/// its memory.
 public struct HibernationTrial {
   public typealias Outcome = DoctorReport.Trial
 
-  /// Where the image goes.
+  /// The directory for the image.
   var directory: String
-  /// nil: it rests traced.
+  /// nil: the shell rests traced.
   var cgroup: WorkerCgroup?
 
-  /// Builds a text of a megabyte, waits, builds it again, and says whether the two are the same.
+  /// Builds a text of 1 MB, waits, builds it again, and prints whether the two are the same.
   static let script = """
     build() { x=dormouse; while [ ${#x} -lt 1000000 ]; do x=$x$x; done; }
     build; kept=$x; x=; echo ready
@@ -35,24 +35,24 @@ public struct HibernationTrial {
       service.forgetAndWait(target.name)
       discardFile(path)
     }
-    let gone = try service.wait { (hibernator) throws(HibernationError) in
+    let hibernation = try service.wait { (hibernator) throws(HibernationError) in
       try hibernator.hibernate(HibernationRequest(target, to: path))
     }
     let back = try service.wait { (hibernator) throws(HibernationError) in
-      try hibernator.resume(target, from: gone.image)
+      try hibernator.resume(target, from: hibernation.image)
     }
     try child.send("again")
     guard try child.line() == "same again" else {
       throw ProbeFailure("the shell's memory was not the same after the resume; please report this")
     }
     return Outcome(
-      rest: cgroup == nil ? .traced : .frozen, movedBytes: gone.moved,
-      imageBytes: gone.imageLength, hibernateSeconds: gone.duration.inSeconds,
+      rest: cgroup == nil ? .traced : .frozen, movedBytes: hibernation.moved,
+      imageBytes: hibernation.imageLength, hibernateSeconds: hibernation.duration.inSeconds,
       resumeSeconds: back.duration.inSeconds)
   }
 
   private func target(_ child: ProbeChild) throws -> HibernationTarget {
-    // Held from the start, as the daemon does it.
+    // The memory is opened at the start, as the daemon does it.
     let memory = try Descriptor.open("/proc/\(child.pid)/mem", O_RDWR)
     return HibernationTarget(
       name: "doctor", root: child.process.identity, session: child.pid, cgroup: cgroup,
@@ -85,7 +85,7 @@ extension Examination {
     var outcome: HibernationTrial.Outcome?
   }
 
-  /// Frozen where that works, and traced otherwise, or if frozen fails.
+  /// Tries it frozen if that works here; otherwise, or if that fails, traced.
   func tryHibernation() -> Trial {
     var outcome: HibernationTrial.Outcome?
     let probe = Probe(

@@ -15,7 +15,7 @@ extension Probe {
     let child = try examination.child.get()
     let memory = try ProcessMemory(pid: child.pid)
     let range = try someRange(of: child.pid)
-    // It waits for us to say something, so nobody else writes there meanwhile.
+    // The process waits for input, so the memory doesn't change meanwhile.
     let bytes = try memory.readBytes(at: range.address, count: Int(range.length))
     try memory.writeBytes(bytes, at: range.address)
     return .works("read and wrote \(range.length) bytes of a child through /proc/PID/mem")
@@ -96,7 +96,7 @@ extension Probe {
     return .works("userfaultfd with asynchronous write protection, and PAGEMAP_SCAN")
   }
 
-  /// Some bytes that the process has written itself.
+  /// A range of bytes that the process itself has written.
   private static func someRange(of pid: Int32) throws -> PageRange {
     guard let page = try privatePages(of: pid).first else {
       throw ProbeFailure("/proc/\(pid)/pagemap shows no pages of a child to us")

@@ -75,7 +75,7 @@ extension Probe {
     }
     let directory = try BorrowedDirectory(String(path[..<slash]))
     defer { directory.end() }
-    // Not the socket itself: a daemon may be using that.
+    // The trial uses another name than the socket's, which a daemon may be using.
     let trial = "\(directory.path)/.\(getpid())"
     _ = try UnixSocket.bound(to: trial, .stream)
     discardFile(trial)

@@ -2,8 +2,8 @@ import Control
 import Glibc
 import Linux
 
-/// A small shell to try things on. It talks through a socket that is its input and its output; when
-/// we die, it reads the end of that and ends by itself.
+/// A small shell as a test process. A socket is its input and its output. If this process is killed, the
+/// shell reads the end of the socket and ends by itself.
 final class ProbeChild {
   let process: SpawnedProcess
   private let channel: Descriptor
@@ -11,7 +11,7 @@ final class ProbeChild {
 
   var pid: Int32 { process.pid }
 
-  /// Says back what it is told, line by line.
+  /// Repeats its input line by line.
   static let echo = "while read x; do echo \"$x\"; done"
 
   init(_ script: String, cgroup: WorkerCgroup? = nil) throws {
@@ -32,11 +32,11 @@ final class ProbeChild {
 
   func send(_ line: String) throws(SystemCallError) {
     let bytes = Array("\(line)\n".utf8)
-    // Without MSG_NOSIGNAL a child that is gone would end us with SIGPIPE.
+    // Without MSG_NOSIGNAL a child that has ended would end this process by SIGPIPE.
     _ = try shim("send", on: "pid \(pid)") { channel.send(bytes, waits: true) }
   }
 
-  /// Its next line; nil when it says nothing within the time, or has ended.
+  /// Its next line; nil if it prints nothing within the time, or has ended.
   func line(within patience: Duration = .seconds(5)) throws(SystemCallError) -> String? {
     var bytes: [UInt8] = []
     let deadline = Deadline(in: patience)
@@ -49,7 +49,7 @@ final class ProbeChild {
     return nil
   }
 
-  /// It runs, and is itself.
+  /// Whether it runs and answers correctly.
   func answers(within patience: Duration = .seconds(5)) throws(SystemCallError) -> Bool {
     try send("ping")
     return try line(within: patience) == "ping"
@@ -66,7 +66,7 @@ final class ProbeChild {
   /// Waits for its end.
   func reap() {
     ended = true
-    // The pidfd first: a kernel that can't end the process mustn't hold us up for ever.
+    // The pidfd first, with a deadline: a kernel that can't end the process must not block us for ever.
     let deadline = Deadline(in: .seconds(5))
     guard (try? pollDescriptor(process.pidfd.raw, for: POLLIN, until: deadline)) == true else {
       return

@@ -34,7 +34,7 @@ extension Probe {
       clinux_pidfd_send_signal(child.process.pidfd.raw, SIGKILL)
     }
     let result = clinux_process_mrelease(child.process.pidfd.raw)
-    // ESRCH: it was gone already, and its memory with it.
+    // ESRCH: the process had ended already, and its memory was freed.
     guard result >= 0 || result == -ESRCH else {
       throw SystemCallError("process_mrelease", on: "pid \(child.pid)", code: -result)
     }

@@ -87,8 +87,8 @@ extension Probe {
 }
 
 extension Examination {
-  /// Traces, and opens the memory of, a process whose parent isn't among our descendants: what a
-  /// daemon is to the workers of the one before.
+  /// Traces a process whose parent isn't a descendant of this process, and opens its memory. The workers of
+  /// an earlier daemon are such processes for a later one.
   fileprivate func seizeStranger() throws {
     // Jobs in the background lose their standard input, hence the detour through 3.
     let parent = try ProbeChild(
@@ -104,7 +104,7 @@ extension Examination {
       // It is no child of this process: init reaps it.
       _ = try? pollDescriptor(pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(5)))
     }
-    parent.end()  // The job is an orphan now, and init's child (or a subreaper's).
+    parent.end()  // The job is now an orphan, and a child of init or of a subreaper.
     try seizing(pid) { _ in }
     _ = try ProcessMemory(pid: pid)
   }

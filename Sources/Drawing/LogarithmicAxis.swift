@@ -1,6 +1,6 @@
 import Glibc
 
-/// From a little below the smallest value to a little above the largest one.
+/// An axis from a little below the smallest value to a little above the largest one.
 public struct LogarithmicAxis: Sendable {
   private let low: Double
   private let high: Double
@@ -12,7 +12,7 @@ public struct LogarithmicAxis: Sendable {
     public var text: String
   }
 
-  /// Values that aren't positive have no place on it, and go to its beginning.
+  /// Values that aren't positive have no place on the axis and are drawn at its beginning.
   public init(of values: [Double]) {
     let logarithms = values.filter { $0 > 0 && $0.isFinite }.map(log10)
     let least = logarithms.min() ?? 0

@@ -1,7 +1,7 @@
-/// Distances between ticks that people count in.
+/// Round distances between ticks.
 public enum RoundSteps {
-  /// Bytes: powers of two from 1 KiB on, for powers of 1024 are what they are told in. The smallest
-  /// that needs at most `count` steps up to `top`.
+  /// Bytes: powers of two from 1 KiB on, because sizes are written in powers of 1024. Returns the smallest
+  /// distance that needs at most `count` steps up to `top`.
   public static func bytes(upTo top: Int64, count: Int) -> Int64 {
     var step: Int64 = 1024
     while step < 1 << 60, top > step * Int64(max(1, count)) { step *= 2 }

@@ -1,6 +1,6 @@
-// What all pictures have in common: text, frame and colours.
+// Common parts of all pictures: text, frame and colours.
 
-/// Text content of XML 1.0, from anywhere. Characters that XML can't hold are left out.
+/// Text content of XML 1.0, from any text. Characters that XML can't hold are left out.
 public func xmlText(_ text: String) -> String {
   text.unicodeScalars.reduce(into: "") { result, scalar in
     switch scalar {

@@ -5,7 +5,7 @@ import Glibc
 import Linux
 import Supervision
 
-/// A process that runs already, and its descendants.
+/// A running process and its descendants.
 final class ProcessSource: RecordingSource {
   private let identity: ProcessIdentity
   private let pidfd: Descriptor
@@ -43,7 +43,7 @@ final class ProcessSource: RecordingSource {
     return RecordingNews(end: hasEnded ? RecordingEnd(at: now, reason: .exited) : nil)
   }
 
-  /// To look for descendants takes a look at all processes of the machine: four times a second do.
+  /// To find descendants, all processes of the machine must be read, so this is done four times a second.
   func tree() throws(RecordingFailure) -> ProcessTree {
     if Clocks.monotonic - 250_000_000 >= foundAt {
       found = try recording { () throws(SystemCallError) in
@@ -84,7 +84,7 @@ final class CommandSource: RecordingSource {
     self.command = command
     self.warning = warning
     name = command.first?.split(separator: "/").last.map(String.init) ?? path
-    // Who leaves its parent is ours then, and found.
+    // A process that loses its parent then becomes a child of this process, and is found.
     clinux_become_subreaper()
     do throws(SystemCallError) {
       child = try ForegroundChild(path: path, firstArgument: firstArgument)
@@ -113,7 +113,7 @@ final class CommandSource: RecordingSource {
     try recording { () throws(SystemCallError) in try found.warn(by: warning, at: now) }
   }
 
-  /// What comes from the terminal, the program has got itself. The recording lasts as long as it.
+  /// The program gets the terminal's signals itself. The recording lasts as long as the program.
   func handle(_ signal: SignalQueue.Arrival) -> Bool {
     if !signal.isFromTerminal, end == nil {
       sendSignal(signal.number, to: child.identity.pid)
@@ -121,10 +121,10 @@ final class CommandSource: RecordingSource {
     return false
   }
 
-  /// It was started for the recording, and ends with it.
+  /// The program was started for the recording, and ends with it.
   func release() {
     guard child.reap() == nil else { return }
-    // What can't be signalled is killed below.
+    // A process that can't be signalled is killed below.
     _ = try? tree().signalAll(SIGTERM)
     // An error counts as not ended.
     let ended = try? pollDescriptor(
@@ -137,11 +137,11 @@ final class CommandSource: RecordingSource {
 }
 
 extension ProcessTree {
-  /// To those who have a handler for it: it would end the others.
+  /// Sends the signal only to processes that have a handler for it: it would end the others.
   fileprivate func warn(
     by signal: Int32, at now: Double
   ) throws(SystemCallError) -> FootprintMark {
-    // One that has ended catches nothing.
+    // A process that has ended catches no signal.
     let listeners = processes.filter { (try? ProcessStatus.read($0.pid))?.catches(signal) == true }
     let name = SignalName.text(signal)
     guard try ProcessTree(processes: listeners).signalAll(signal) > 0 else {

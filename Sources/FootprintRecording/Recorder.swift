@@ -11,19 +11,19 @@ public struct RecorderSettings {
   public enum Subject {
     case worker(String, socket: String, isNamed: Bool)
     case process(Int32)
-    /// Resolved, and where in our own arguments it begins.
+    /// A resolved program, and the index in this process's own arguments at which the command begins.
     case command(path: String, [String], firstArgument: Int)
   }
 
   public var subject: Subject
   public var every: Duration
-  /// nil: until something ends it.
+  /// nil: the recording runs until something ends it.
   public var limit: Duration?
-  /// Moments at which it is asked to give memory back, since the beginning.
+  /// Moments, since the beginning, at which the subject is asked to free memory.
   public var warnings: [Duration] = []
-  /// By which signal, where no daemon does it.
+  /// The signal that asks for memory, if no daemon does it.
   public var warning: Int32 = SIGUSR1
-  /// nil: a new one, after the subject's name.
+  /// nil: a new file, named after the subject.
   public var file: String?
   public var version: String
 
@@ -35,7 +35,7 @@ public struct RecorderSettings {
   }
 }
 
-/// Follows a footprint until it is over.
+/// Records a footprint until the recording ends.
 public final class Recorder {
   private let settings: RecorderSettings
   private let source: any RecordingSource
@@ -43,31 +43,31 @@ public final class Recorder {
   private let began: Int64
   private var meter = FootprintMeter()
   private var warnings: [Double]
-  /// Called with each mark as it is written down.
+  /// Called with each mark when it is written.
   public var onMark: ((FootprintMark) -> Void)?
-  /// The last part of it, for who looks at it while it goes on.
+  /// The last part of the recording, for a live picture.
   public private(set) var recent: Recording
 
-  /// As many samples are kept for a live picture.
+  /// How many samples are kept for a live picture.
   private static let maxRecent = 4096
 
   public var path: String { file.path }
 
-  /// Starts the program, where there is one to start.
+  /// Starts the program, if there is one to start.
   public init(_ settings: RecorderSettings) throws(RecordingFailure) {
     self.settings = settings
     began = Clocks.boottime
     let wall = WallTime(nanoseconds: Clocks.realtime)
     warnings = settings.warnings.map(\.seconds).sorted()
     if case .command(_, let words, _) = settings.subject {
-      // First: a program isn't started for a recording that has no place.
+      // The file is created first: the program isn't started if its recording can't be written.
       file = try RecordingFile.create(settings.file, for: words.first ?? "")
       do throws(RecordingFailure) { source = try Self.source(settings, wall) } catch {
         file.discard()
         throw error
       }
     } else {
-      // Last: a name that nobody has costs no file.
+      // Here the file is created last: an unknown name must not leave a file.
       source = try Self.source(settings, wall)
       file = try RecordingFile.create(settings.file, for: source.name)
     }
@@ -97,11 +97,11 @@ public final class Recorder {
     }
   }
 
-  // MARK: its course
+  // MARK: the recording
 
-  /// Samples and marks until it is over. `look` is called after each sample.
+  /// Writes samples and marks until the recording ends. `look` is called after each sample.
   ///
-  /// - Returns: how a program ended that was started for this.
+  /// - Returns: how the program ended, if it was started for the recording.
   public func run(
     look: (Recorder) -> Void
   ) throws(RecordingFailure) -> ForegroundChild.End? {
@@ -139,7 +139,7 @@ public final class Recorder {
       let news = try source.news(at: now)
       for mark in news.marks { try add(mark) }
       if let end = news.end { return end }
-      // Between two beats: how it was when something happened is what one wants to know.
+      // An extra sample between two regular ones: it shows the footprint at the moment of the event.
       if !news.marks.isEmpty, now < next { try sample() }
       if let limit = settings.limit?.seconds, now >= limit {
         return RecordingEnd(at: now, reason: .time)
@@ -147,7 +147,7 @@ public final class Recorder {
       if now >= next {
         try sample()
         look(self)
-        // What there was no time for is left out, and the beat is kept.
+        // Samples for which there was no time are left out; the others stay at regular times.
         next = max(next + every, (now / every).rounded(.down) * every)
       }
       try warnIfDue()
@@ -161,7 +161,7 @@ public final class Recorder {
     do throws(FootprintError) {
       sample = try meter.measure(tree, at: now)
     } catch { throw .measure(error) }
-    // It has just ended, and the news will say so: its end isn't an empty footprint.
+    // The process has just ended, and the news will report it: an ended process isn't an empty footprint.
     if sample.processes == 0, source.subject != .worker { return }
     try write(sample.json)
     recent.samples.append(sample)
@@ -175,7 +175,7 @@ public final class Recorder {
     }
   }
 
-  /// For the next sample, warning or end, news or a signal. A signal may be the end.
+  /// Waits for the next sample, warning or end, for news or for a signal. A signal may end the recording.
   private func wait(
     until next: Double, _ signals: borrowing SignalQueue
   ) throws(RecordingFailure) -> RecordingEnd? {

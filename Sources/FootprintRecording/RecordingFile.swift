@@ -3,13 +3,13 @@ import Glibc
 import JSONLines
 import Linux
 
-/// Where a recording goes: each line in one write, as soon as it is known, so that nothing but a line
-/// that is being written is lost when we are killed.
+/// The file of a recording. Each line is written at once by one write, so that a kill loses at most the line
+/// that is being written.
 struct RecordingFile {
   private let file: Descriptor
   let path: String
 
-  /// What was in a file of that name is gone. `-` is standard output.
+  /// Replaces a file of that name. `-` is standard output.
   init(writingTo path: String) throws(SystemCallError) {
     self.path = path
     if path == "-" {
@@ -36,7 +36,7 @@ struct RecordingFile {
     throw SystemCallError("open", on: stem, code: EEXIST)
   }
 
-  /// Of a worker's name, which may hold anything.
+  /// A file name made from a worker's name, which may hold any characters.
   static func stem(of name: String) -> String {
     let last = name.split(separator: "/").last.map(String.init) ?? ""
     let safe = last.unicodeScalars.map { scalar -> Character in
@@ -58,7 +58,7 @@ struct RecordingFile {
     } catch { throw .write(error) }
   }
 
-  /// Nothing was recorded. Only a file is removed, not a device or a pipe that it was to go to.
+  /// Removes the file if nothing was recorded. Only a regular file is removed, not a device or a pipe.
   func discard() {
     guard path != "-", file.status?.isRegularFile == true else { return }
     discardFile(path)

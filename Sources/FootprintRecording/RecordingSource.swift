@@ -3,26 +3,26 @@ import FootprintTrace
 import Glibc
 import Linux
 
-/// Whose footprint is recorded: a daemon's worker, a process, or a program that we have started.
+/// The subject of a recording: a daemon's worker, a process, or a program that was started for the recording.
 protocol RecordingSource: AnyObject {
   var subject: RecordingHeader.Subject { get }
   var name: String { get }
   var command: [String] { get }
   var pid: Int32? { get }
-  /// Of a worker, when the recording begins.
+  /// The state of a worker when the recording begins.
   var state: String? { get }
-  /// Readable when there is news; to be looked at before each wait, too.
+  /// Readable when there is news. Call `news` before each wait, too.
   var descriptor: Int32 { get }
 
-  /// What has happened since the last time. `now`: seconds since the beginning.
+  /// What has happened since the last call. `now`: seconds since the beginning.
   func news(at now: Double) throws(RecordingFailure) -> RecordingNews
-  /// Nobody, where it doesn't run just now.
+  /// The subject's processes; none if it doesn't run now.
   func tree() throws(RecordingFailure) -> ProcessTree
-  /// Asks it to give memory back; what to write down of that, unless it will be in the news.
+  /// Asks the subject to free memory. Returns the mark to record, unless the news will have it.
   func warn(at now: Double) throws(RecordingFailure) -> FootprintMark?
-  /// A signal to us. True: the recording is over.
+  /// Handles a signal to this process. Returns true if the recording ends.
   func handle(_ signal: SignalQueue.Arrival) -> Bool
-  /// The recording is over before its subject is.
+  /// Called when the recording ends before its subject.
   func release()
 }
 
@@ -31,7 +31,7 @@ struct RecordingNews {
   var end: RecordingEnd?
 }
 
-/// Why nothing is recorded, or nothing more.
+/// Why a recording can't start or continue.
 public enum RecordingFailure: Error, CustomStringConvertible {
   /// The program can't be started.
   case start(SystemCallError)
@@ -41,7 +41,7 @@ public enum RecordingFailure: Error, CustomStringConvertible {
   case write(SystemCallError)
   case system(SystemCallError)
   case control(ControlError)
-  /// What the daemon says of a worker that it doesn't know, or tells nothing about.
+  /// The daemon's answer about a worker that it doesn't know, or gives no information about.
   case unknownWorker(String)
 
   public var description: String {

@@ -4,7 +4,7 @@ import Glibc
 import Journal
 import Linux
 
-/// A worker of a daemon, by its name: whatever process it is, and what the daemon says of it.
+/// A worker of a daemon, by name: its present processes, and the daemon's events about it.
 final class WorkerSource: RecordingSource {
   private var client: ControlClient
   private var root: ProcessIdentity?
@@ -12,7 +12,7 @@ final class WorkerSource: RecordingSource {
   private var found = ProcessTree(processes: [])
   private var foundAt: Int64 = .min
   private var askedAt: Int64 = .min
-  /// The wall clock when the recording began, which events are placed by.
+  /// The wall clock when the recording began. The times of events are computed from it.
   private let began: WallTime
 
   let subject = RecordingHeader.Subject.worker
@@ -28,7 +28,7 @@ final class WorkerSource: RecordingSource {
     self.name = name
     self.client = client
     self.began = began
-    // Of all workers: pressure and terminations concern this one, too.
+    // Subscribes to the events of all workers: pressure and terminations concern this one, too.
     try asking { () throws(ControlError) in
       let id = try self.client.send(.events, follow: true)
       _ = try self.client.response(to: id)
@@ -36,7 +36,7 @@ final class WorkerSource: RecordingSource {
     try ask()
   }
 
-  /// Which process it is now.
+  /// Asks the daemon which process the worker is now.
   private func ask() throws(RecordingFailure) {
     askedAt = Clocks.monotonic
     let response = try asking { () throws(ControlError) in
@@ -73,10 +73,10 @@ final class WorkerSource: RecordingSource {
       seconds: event.seconds, freed: event.freed)
   }
 
-  /// By the wall clock, as the daemon tells it; where that has been set meanwhile, now.
+  /// The daemon gives the time by the wall clock. If that clock has been set meanwhile, the moment is now.
   private func moment(of event: EventRecord, _ now: Double) -> Double {
     guard let time = WallTime(text: event.time) else { return now }
-    // Whole milliseconds, cut: up to one early.
+    // Whole milliseconds, rounded down: up to 1 ms early.
     let moment = Double(time.nanoseconds - began.nanoseconds) / 1e9
     return (now - moment).magnitude < 5 ? min(max(moment, 0), now) : now
   }
@@ -85,17 +85,17 @@ final class WorkerSource: RecordingSource {
     let now = Clocks.monotonic
     if root?.isAlive != true {
       root = nil
-      // It may be started again, and a start is an event; but who is adopted anew says less.
+      // The worker may be started again. A start is an event, but an adoption may not be.
       if now - 300_000_000 >= askedAt { try ask() }
     }
     guard let root else { return ProcessTree(processes: []) }
-    // In a cgroup one look is cheap.
+    // Reading the processes of a cgroup is cheap.
     if group != nil || now - 250_000_000 >= foundAt {
       do throws(SystemCallError) {
         found = try ProcessTree.discover(root: root, session: root.pid, cgroup: group)
         foundAt = now
       } catch {
-        // Its group is gone, and so is it.
+        // Its group doesn't exist any more, so the worker has ended.
         if error.code != ENODEV, !error.meansVanished { throw .system(error) }
         found = ProcessTree(processes: [])
       }
@@ -103,7 +103,7 @@ final class WorkerSource: RecordingSource {
     return found
   }
 
-  /// By the daemon, as `dormouse warn`; it tells about that in its events.
+  /// The daemon warns the worker, as for `dormouse warn`, and reports it in its events.
   func warn(at now: Double) throws(RecordingFailure) -> FootprintMark? {
     _ = try asking { () throws(ControlError) in try client.send(.warn, worker: name) }
     return nil
@@ -114,7 +114,7 @@ final class WorkerSource: RecordingSource {
 }
 
 extension EventRecord {
-  /// nil: not worth a mark.
+  /// nil: the event gets no mark.
   fileprivate var markKind: FootprintMark.Kind? {
     switch kind {
     case "state": return .state

@@ -46,7 +46,7 @@ extension RecordingComparison {
     }
   }
 
-  /// A triangle at each warning, on the curve that it cut.
+  /// A triangle at each warning, on the curve of its recording.
   private func warnings(
     of letter: String, statistics: RecordingStatistics, in frame: PictureFrame
   ) -> [String] {

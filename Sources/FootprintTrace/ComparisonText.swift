@@ -1,7 +1,7 @@
 import Control
 import Drawing
 
-/// `footprint compare`: both stair-steps on the same axes, and their numbers.
+/// `footprint compare`: both footprints on the same axes, and their numbers.
 public func renderComparison(
   _ comparison: RecordingComparison, of a: Recording, with b: Recording, style: TerminalStyle
 ) -> [String] {
@@ -58,7 +58,7 @@ extension RecordingComparison.Metric {
 }
 
 extension WarningEffect {
-  /// What a warning did to one and to the other, who may have had fewer.
+  /// The effect of a warning in both recordings. One of them may have fewer warnings.
   fileprivate static func rows(
     _ number: Int, a: WarningEffect?, b: WarningEffect?
   ) -> [[Table.Cell]] {
@@ -76,7 +76,7 @@ extension WarningEffect {
     func time(_ effect: WarningEffect?) -> Table.Cell { .init(effect?.restWords ?? "-") }
     return [
       row("warning \(number): before", \.before), row("  after", \.after),
-      row("  given back", \.givenBack),
+      row("  freed", \.givenBack),
       [.init("  at rest after"), time(a), time(b), .init(""), .init("")],
     ]
   }

@@ -5,11 +5,11 @@ public struct FootprintMark: Hashable, Sendable {
   public enum Kind: String, Hashable, Sendable, CaseIterable {
     /// The worker is in another state.
     case state
-    /// It was asked to give memory back.
+    /// The worker was asked to free memory.
     case warning
-    /// What that gave back, as the daemon has measured it.
+    /// How much memory a warning freed, measured by the daemon.
     case returned
-    /// It gave memory back by itself, on entering the background.
+    /// The worker freed memory by itself, on entering the background.
     case shed
     /// Its purgeable memory was taken.
     case purge
@@ -18,7 +18,7 @@ public struct FootprintMark: Hashable, Sendable {
     case pressure
     /// Workers were terminated for memory.
     case jetsam
-    /// Anything else, and what a newer version has written.
+    /// Any other mark, also one that a newer version has written.
     case note
     /// Events are missing here.
     case lost
@@ -29,12 +29,12 @@ public struct FootprintMark: Hashable, Sendable {
   public var kind: Kind
   /// One sentence; may hold any characters.
   public var text: String
-  /// `state`.
+  /// The states before and after, for a mark of kind `state`.
   public var from: String?
   public var to: String?
-  /// What it took.
+  /// The duration.
   public var seconds: Double?
-  /// What it gave back; bytes.
+  /// Freed memory in bytes.
   public var freed: Int64?
 
   public init(
@@ -72,24 +72,24 @@ extension FootprintMark {
   }
 }
 
-/// Why a recording is over.
+/// Why a recording ended.
 public struct RecordingEnd: Hashable, Sendable {
   public enum Reason: String, Hashable, Sendable {
-    /// The time that was asked for is over.
+    /// The requested time has passed.
     case time
-    /// Somebody ended it (Ctrl-C).
+    /// The operator ended it (Ctrl-C).
     case interrupted
     /// The program has ended.
     case exited
     /// The daemon has ended, or doesn't know the worker any more.
     case gone
-    /// The recording can't go on.
+    /// The recording can't continue.
     case failed
   }
 
   public var at: Double
   public var reason: Reason
-  /// Of a program that was started for this.
+  /// The exit code of a program that was started for the recording.
   public var code: Int32?
   public var signal: Int32?
 

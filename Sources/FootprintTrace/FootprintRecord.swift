@@ -5,9 +5,9 @@ public struct Recording: Hashable, Sendable {
   public var samples: [FootprintSample]
   /// In the order of time.
   public var marks: [FootprintMark]
-  /// nil: it was cut off (`kill -9`, a full disk), or goes on.
+  /// nil: the recording was cut off (`kill -9`, a full disk), or still runs.
   public var end: RecordingEnd?
-  /// Its last line was cut, and is left out.
+  /// The last line was incomplete and is left out.
   public var lostItsTail = false
 
   public init(
@@ -23,8 +23,8 @@ public struct Recording: Hashable, Sendable {
   /// Seconds from its beginning to its end.
   public var seconds: Double { max(end?.at ?? 0, samples.last?.at ?? 0) }
 
-  /// Calls `body` with each sample and how long it held, in seconds. The first one is taken to have
-  /// held from the beginning.
+  /// Calls `body` with each sample and how long it held, in seconds. The first sample counts from the
+  /// beginning.
   public func forEachSpan(_ body: (FootprintSample, Double) -> Void) {
     for (place, sample) in samples.enumerated() {
       let until = place + 1 < samples.count ? samples[place + 1].at : seconds
@@ -32,7 +32,7 @@ public struct Recording: Hashable, Sendable {
     }
   }
 
-  /// The place of the last sample at or before a moment; the first, where there is none.
+  /// The index of the last sample at or before a moment; the first sample if there is none.
   func place(at moment: Double) -> Int {
     var (low, high) = (0, samples.count)
     while low < high {
@@ -53,7 +53,7 @@ public struct Recording: Hashable, Sendable {
     return best
   }
 
-  /// The worker's state at a moment, as far as the marks tell.
+  /// The worker's state at a moment, as far as the marks show it.
   func state(at moment: Double) -> String? {
     marks.last { $0.kind == .state && $0.at <= moment }?.to
       ?? marks.first { $0.kind == .state }?.from ?? header.state

@@ -1,20 +1,20 @@
 import JSONLines
 
-/// What a worker holds at a moment, by kind; bytes.
+/// The memory of a worker at a moment, by kind, in bytes.
 public struct FootprintSample: Hashable, Sendable {
   /// Seconds since the recording began.
   public var at: Double
   /// Private, dirty, and backed by no file: heap and stacks.
   public var anonymous: Int64
-  /// Pages of files that it has written to, and that are its own since.
+  /// Private copies of file pages, made when the process wrote to them.
   public var copied: Int64
   /// Shared memory: memfd, tmpfs, System V.
   public var shared: Int64
-  /// In swap, of the first two kinds.
+  /// Swapped memory of the first two kinds.
   public var swapped: Int64
   /// Not part of the footprint: file pages that the kernel can take back at any time.
   public var clean: Int64
-  /// 0: there is none, just now.
+  /// 0: the worker has no process at this moment.
   public var processes: Int
 
   public init(
@@ -30,7 +30,7 @@ public struct FootprintSample: Hashable, Sendable {
     self.processes = processes
   }
 
-  /// What the worker costs: all but `clean`.
+  /// The footprint: all kinds except `clean`.
   public var footprint: Int64 { anonymous + copied + shared + swapped }
 }
 
@@ -45,7 +45,7 @@ extension FootprintSample {
     ])
   }
 
-  /// Who knows no kinds needs none: `t` and `footprint` will do.
+  /// The kinds are optional: `t` and `footprint` are enough.
   init(_ json: JSON, at: Double) throws(RecordingFault) {
     let total = try json.bytes("footprint")
     self.init(
@@ -63,7 +63,7 @@ extension JSON {
   /// Whole milliseconds; more would be noise.
   static func seconds(_ value: Double) -> JSON { .double((value * 1000).rounded() / 1000) }
 
-  /// 0 … 2^50, so that sums don't overflow; nil where there is no such member.
+  /// 0 … 2^50, so that sums don't overflow; nil if there is no such member.
   func bytes(_ name: String) throws(RecordingFault) -> Int64? {
     guard let value = self[name] else { return nil }
     guard let number = value.integer, (0...1 << 50).contains(number) else {

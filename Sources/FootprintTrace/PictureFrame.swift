@@ -63,11 +63,11 @@ struct PictureFrame {
     """
   }
 
-  /// Only where it isn't at the edge anyway.
+  /// The line of the limit, unless it would be at the edge.
   func limitLine(_ bytes: Int64) -> [String] {
     guard bytes > 0, bytes < top else { return [] }
     let line = rule(Self.left, y(bytes), Self.right, y(bytes), kind: "limit")
-    // The axis says it already.
+    // The axis has a label at this height already.
     if bytes % step == 0 { return [line] }
     return [
       line,
@@ -78,7 +78,7 @@ struct PictureFrame {
 
   // MARK: the whole picture
 
-  /// `title` and `description` are what is read aloud of it.
+  /// Screen readers read `title` and `description`.
   static func document(
     height: Double, title: String, description: String, subtitle: String, _ parts: [String]
   ) -> String {
@@ -101,7 +101,7 @@ struct PictureFrame {
     return ([head] + parts + ["</svg>", ""]).joined(separator: "\n")
   }
 
-  // The colours are told apart by people who don't see all of them, too (Okabe, Ito 2008).
+  // Colour-blind people can distinguish these colours, too (Okabe, Ito 2008).
   private static let light = """
     .limit { stroke: #8c959f; stroke-dasharray: 5 4 } .mark { stroke: #d55e00; stroke-dasharray: 3 3 }
     .warned { fill: #b34700 } .halo { fill: #59636e; stroke: #ffffff; stroke-width: 4px; paint-order: stroke }
@@ -122,7 +122,8 @@ struct PictureFrame {
 
 /// A footprint as a path of steps.
 struct StepPath {
-  /// So many samples are drawn at most: two in each pixel. Of more, the highest of each half pixel.
+  /// The most samples that are drawn: two for each pixel. If there are more, the highest of each half pixel
+  /// is drawn.
   private static let most = Int(PictureFrame.right - PictureFrame.left) * 2
 
   let samples: [FootprintSample]
@@ -148,7 +149,7 @@ struct StepPath {
   /// The upper edge, from left to right.
   func outline(_ height: (FootprintSample) -> Int64) -> String {
     guard let first = samples.first else { return "" }
-    // From the beginning: before the first sample it was what that says.
+    // Drawn from the beginning: before the first sample, the first sample's value counts.
     var path = "M\(fixed(frame.x(0), 1)),\(fixed(frame.y(height(first)), 1))"
     var last = height(first)
     for sample in samples.dropFirst() where height(sample) != last {
@@ -158,7 +159,7 @@ struct StepPath {
     return path + "H\(fixed(frame.x(end), 1))"
   }
 
-  /// Between that and the lower edge of the plot.
+  /// The area between the outline and the lower edge of the plot.
   func area(_ height: (FootprintSample) -> Int64) -> String {
     let floor = fixed(PictureFrame.lower, 1)
     return outline(height) + "V\(floor)H\(fixed(frame.x(0), 1))Z"

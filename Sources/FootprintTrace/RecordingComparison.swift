@@ -1,4 +1,4 @@
-/// Two recordings side by side: in the order of a change, the one before it first.
+/// Two recordings side by side. The one before a change comes first.
 public struct RecordingComparison: Encodable, Sendable {
   /// One number of both.
   public struct Metric: Encodable, Hashable, Sendable {
@@ -14,7 +14,7 @@ public struct RecordingComparison: Encodable, Sendable {
 
     /// How much more the second one is, in `unit`.
     public var difference: Double { b - a }
-    /// The same in percent of the first; nil where that is nothing.
+    /// The same in percent of the first one; nil if the first one is 0.
     public var percent: Double? { a == 0 ? nil : difference / a * 100 }
 
     enum CodingKeys: String, CodingKey { case key, unit, a, b, difference, percent }
@@ -33,7 +33,7 @@ public struct RecordingComparison: Encodable, Sendable {
   public var a: RecordingSummary
   public var b: RecordingSummary
   public var metrics: [Metric]
-  /// What has grown more than it may, a sentence each.
+  /// Metrics that have grown more than permitted, one sentence each.
   public var exceeded: [String] = []
 
   public init(
@@ -68,7 +68,7 @@ public struct RecordingComparison: Encodable, Sendable {
     ]
     if !a.warnings.isEmpty || !b.warnings.isEmpty {
       metrics.append(
-        metric("givenBack", title: "given back, all together", unit: .bytes) { side in
+        metric("givenBack", title: "freed by warnings, in all", unit: .bytes) { side in
           Double(side.warnings.reduce(0) { $0 + $1.givenBack })
         })
     }
@@ -87,12 +87,12 @@ public enum GrowthLimit: Hashable, Sendable {
   case percent(Double)
   case bytes(Int64)
 
-  /// A sentence where a metric has grown more.
+  /// A sentence if a metric has grown more than this limit.
   public func excess(of metric: RecordingComparison.Metric) -> String? {
     let limit: String
     switch self {
     case .percent(let most):
-      // What was nothing, and is something, has grown by more than any share.
+      // A number that grows from 0 exceeds every percentage.
       guard metric.difference > metric.a * most / 100 else { return nil }
       limit = "\(percentWords(most))"
     case .bytes(let most):

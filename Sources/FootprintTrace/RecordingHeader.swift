@@ -1,11 +1,11 @@
 import JSONLines
 
-/// Whose footprint it is, and where: a recording's first line.
+/// A recording's first line: the subject and the machine.
 public struct RecordingHeader: Hashable, Sendable {
   public enum Subject: String, Hashable, Sendable {
-    /// Of a daemon, by name: it may be another process each time it is launched.
+    /// A daemon's worker, by name. It may be another process each time it is launched.
     case worker
-    /// A process that ran already, and its descendants.
+    /// A process that was already running, and its descendants.
     case process
     /// A program that was started for the recording, and its descendants.
     case command
@@ -31,18 +31,18 @@ public struct RecordingHeader: Hashable, Sendable {
   }
 
   public var subject: Subject
-  /// The worker's, or the program's; may hold any characters.
+  /// The worker's or the program's name; it may hold any characters.
   public var name: String
-  /// When it began.
+  /// The process's number when the recording began.
   public var pid: Int32?
   public var command: [String]
-  /// The worker's state when it began.
+  /// The worker's state when the recording began.
   public var state: String?
   /// Seconds between samples, as asked for.
   public var every: Double
-  /// Wall clock when it began: ISO 8601, UTC.
+  /// Wall clock when the recording began: ISO 8601, UTC.
   public var time: String
-  /// Of the program that recorded.
+  /// The version of the program that recorded.
   public var version: String
   public var host: Host?
 
@@ -65,7 +65,7 @@ public struct RecordingHeader: Hashable, Sendable {
 extension RecordingHeader {
   /// The value of `trace`, by which a file is recognized.
   static let magic = "dormouse footprint"
-  /// What this version writes. It reads all from 1 on.
+  /// The format that this version writes. It reads all formats from 1 on.
   static let format: Int64 = 1
 
   public var json: JSON {

@@ -2,8 +2,8 @@ import Control
 import Drawing
 
 extension Recording {
-  /// As SVG: the footprint by kind, what the worker was doing, and what happened. Has a background of
-  /// its own, dark where the viewer prefers that.
+  /// As SVG: the footprint by kind, the worker's states, and the events. The picture has its own background,
+  /// which is dark if the viewer prefers that.
   public func picture(limit: Int64 = RecordingStatistics.defaultLimit) -> String {
     RecordingPicture(recording: self, limit: limit).text
   }
@@ -56,7 +56,7 @@ private struct RecordingPicture {
 
   private typealias Kind = (name: String, title: String, upTo: @Sendable (FootprintSample) -> Int64)
 
-  /// Each lies on those before it.
+  /// Each kind is drawn on top of the kinds before it.
   private static let kinds: [Kind] = [
     ("anonymous", "private, anonymous", { $0.anonymous }),
     ("copied", "copied from files", { $0.anonymous + $0.copied }),
@@ -72,7 +72,7 @@ private struct RecordingPicture {
     }
   }
 
-  /// The highest first, so that each covers what isn't its own of those before it.
+  /// The highest area comes first, so that each later area covers the part of it that belongs to other kinds.
   private var areas: [String] {
     let path = StepPath(recording, frame)
     return present.reversed().map { kind in
@@ -96,7 +96,7 @@ private struct RecordingPicture {
   // MARK: what happened
 
   private var marks: [String] {
-    // Two lanes of labels; who finds no room in either has its line alone, and its tooltip.
+    // There are two rows of labels. A mark without room in either has only its line and its tooltip.
     var free = [0.0, 0.0]
     return statistics.warnings.flatMap { warning in
       let x = frame.x(warning.at)
@@ -121,7 +121,7 @@ private struct RecordingPicture {
     var to: Double
   }
 
-  /// What the worker was, one after the other.
+  /// The worker's states, one after the other.
   private var states: [Stretch] {
     let changes = recording.marks.filter { $0.kind == .state && $0.to != nil }
     var stretches: [Stretch] = []

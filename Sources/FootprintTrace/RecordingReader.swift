@@ -10,10 +10,10 @@ public struct RecordingError: Error, Hashable, Sendable, CustomStringConvertible
   public var description: String { "\(file):\(line.map { "\($0):" } ?? "") \(what)" }
 }
 
-/// Reads a recording, piece by piece, from anywhere: whatever is wrong with it is an error that
-/// names the line, but for a last line that was cut, which is what `kill -9` and full disks leave.
+/// Reads a recording piece by piece, from any source. A fault is an error that names the line, except for an
+/// incomplete last line, which `kill -9` and full disks leave.
 public struct RecordingReader: Sendable {
-  /// Bytes. Ours have a few hundred; a command may be long.
+  /// In bytes. Most lines have a few hundred; a command may be long.
   static let maxLine = 4 << 20
   /// Ten years in seconds: more is damage.
   static let latest = 315_360_000.0
@@ -48,7 +48,7 @@ public struct RecordingReader: Sendable {
     rest = []
     var isCut = false
     if !last.isEmpty {
-      // A whole line whose end is missing is as good as any; what isn't, was cut.
+      // A complete last line without its newline is valid; an incomplete one was cut.
       if JSON(last) != nil { try read(last) } else { isCut = true }
     }
     guard let header else {

@@ -6,19 +6,19 @@ public struct RecordingStatistics: Codable, Hashable, Sendable {
   public var peak: Int64
   public var peakAt: Double
   public var average: Int64
-  /// For 95 % of the time it was no more than this.
+  /// For 95 % of the time the footprint was at most this.
   public var p95: Int64
   /// The first and the last sample.
   public var start: Int64
   public var rest: Int64
-  /// How long it was over `limit`.
+  /// How long the footprint was over `limit`.
   public var secondsOver: Double
   public var limit: Int64
   public var warnings: [WarningEffect]
   public var hibernations: Int
-  /// How often it entered the background.
+  /// How often the worker entered the background.
   public var backgrounds: Int
-  /// How often it was terminated, or ended.
+  /// How often the worker was terminated, or ended.
   public var terminations: Int
 
   /// The largest footprint that is hibernated under `ios-5`.
@@ -80,7 +80,7 @@ extension Recording {
   }
 }
 
-/// What is said of a recording, for programs.
+/// The summary of a recording, for programs.
 public struct RecordingSummary: Encodable, Sendable {
   /// The file's.
   public var name: String

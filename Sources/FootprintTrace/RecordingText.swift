@@ -1,8 +1,8 @@
 import Control
 
-/// `footprint show`: a sentence, the stair-step, and what happened.
+/// `footprint show`: a sentence, the plot, and the events.
 ///
-/// - Parameter most: as many marks are listed; nil: all.
+/// - Parameter most: how many marks are listed; nil: all.
 public func renderRecording(
   _ recording: Recording, limit: Int64 = RecordingStatistics.defaultLimit,
   style: TerminalStyle, most: Int? = 20
@@ -21,7 +21,7 @@ public func renderRecording(
   return lines
 }
 
-/// While it goes on: the last moments of it on the terminal, and how it is now.
+/// For a running recording: its last moments on the terminal, and the present values.
 public func renderLive(
   _ recording: Recording, style: TerminalStyle
 ) -> [String] {
@@ -48,8 +48,8 @@ extension RecordingStatistics {
 }
 
 extension Recording {
-  /// A line for each mark that says something of its own, in the order of time, and where its text
-  /// begins.
+  /// A line for each mark that isn't part of another one, in the order of time, and the column at which its
+  /// text begins.
   fileprivate func eventLines(
     _ effects: [WarningEffect], ascii: Bool
   ) -> [(text: String, indent: Int)] {

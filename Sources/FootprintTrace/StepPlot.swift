@@ -1,14 +1,14 @@
 import Control
 import Drawing
 
-/// How a terminal is drawn on.
+/// How a picture is drawn on a terminal.
 public struct TerminalStyle: Hashable, Sendable {
   /// Columns of the terminal.
   public var width: Int
   /// Lines of the plot itself.
   public var rows: Int
   public var color: Bool
-  /// ASCII alone, for terminals and logs that know nothing else.
+  /// ASCII only, for terminals and logs that can't show other characters.
   public var ascii: Bool
 
   public init(width: Int = 80, rows: Int = 12, color: Bool = false, ascii: Bool = false) {
@@ -18,16 +18,16 @@ public struct TerminalStyle: Hashable, Sendable {
     self.ascii = ascii
   }
 
-  /// A line as this terminal can show it, and no wider than it.
+  /// A line as this terminal can show it, cut to the terminal's width.
   func fit(_ line: String) -> String {
     guard ascii else { return shortened(line, to: width) }
     let text = Self.plain(line)
     return text.count > width ? text.prefix(width - 3) + "..." : text
   }
 
-  /// The same, on as many lines as it takes.
+  /// The same, wrapped to as many lines as it needs.
   func wrap(_ line: String, indent: Int) -> [String] {
-    // First, for that may make it longer.
+    // Converted first, because the result may be longer.
     let line = ascii ? Self.plain(line) : line
     let start = String(line.prefix(indent))
     let rest = wrapped(String(line.dropFirst(indent)), to: max(10, width - indent))
@@ -61,7 +61,7 @@ struct StepPlot {
   private let labelWidth: Int
   private let columns: Int
 
-  /// `most`, `seconds`: at least so much is on the axes.
+  /// `most`, `seconds`: the least extent of the axes.
   init(
     _ recording: Recording, style: TerminalStyle, most: Int64 = 0, seconds: Double = 0
   ) {
@@ -80,7 +80,7 @@ struct StepPlot {
     columns = style.width - labelWidth - 3
   }
 
-  /// The part of time that a column stands for.
+  /// The span of time that a column shows.
   private func span(_ column: Int) -> (from: Double, to: Double) {
     (
       seconds * Double(column) / Double(columns), seconds * Double(column + 1) / Double(columns)
@@ -111,8 +111,8 @@ struct StepPlot {
 
   // MARK: columns
 
-  /// From the bottom; what can be told of a cell is an eighth of its height, or a third of it in
-  /// ASCII. The highest that it was in that time: no peak gets lost.
+  /// A column's cells from the bottom. A cell shows an eighth of its height, or a third in ASCII. The column
+  /// shows the highest value of its span, so that no peak is lost.
   private func cells(_ column: Int) -> [Character] {
     let (from, to) = span(column)
     guard let sample = recording.largest(from: from, to: to) else {
@@ -121,7 +121,7 @@ struct StepPlot {
     let parts: [Character] = style.ascii ? Array(" .:#") : Array(" ▁▂▃▄▅▆▇█")
     let full = parts.count - 1
     let height = Double(sample.footprint) / Double(top) * Double(rows * full)
-    // What is there, is seen.
+    // A value above 0 is always visible.
     var filled = Int(height.rounded())
     if sample.footprint > 0 { filled = max(1, filled) }
     return (0..<rows).map { parts[min(max(filled - $0 * full, 0), full)] }
@@ -164,13 +164,13 @@ struct StepPlot {
     return [zero + String(axis), String(numbers).trimmed]
   }
 
-  /// Symbols above what they stand for; nil where nothing happened.
+  /// Symbols above the moments of their marks; nil if there are none.
   private var markLine: String? {
     var line = [Character](repeating: " ", count: columns)
     for mark in recording.marks {
       guard let symbol = mark.kind.symbol(ascii: style.ascii) else { continue }
       let place = column(at: mark.at)
-      // A warning isn't hidden by what it led to.
+      // A later mark doesn't hide a warning.
       if line[place] == " " || mark.kind == .warning { line[place] = symbol }
     }
     guard line.contains(where: { $0 != " " }) else { return nil }
@@ -179,7 +179,7 @@ struct StepPlot {
 }
 
 extension FootprintMark.Kind {
-  /// nil: told together with another.
+  /// nil: shown together with another mark.
   func symbol(ascii: Bool) -> Character? {
     switch self {
     case .state: ascii ? "o" : "●"

@@ -1,14 +1,14 @@
-/// What one warning gave back, measured from outside.
+/// How much memory one warning freed, measured from outside.
 public struct WarningEffect: Codable, Hashable, Sendable {
   /// Seconds since the recording began.
   public var at: Double
-  /// Bytes: when the warning came, and when the footprint had come to rest.
+  /// Bytes: at the warning, and when the footprint had stopped falling.
   public var before: Int64
   public var after: Int64
-  /// Seconds from the warning until the footprint fell no further.
+  /// Seconds from the warning until the footprint stopped falling.
   public var restSeconds: Double
 
-  /// Bytes; 0 where it only grew.
+  /// Bytes; 0 if the footprint only grew.
   public var givenBack: Int64 { max(0, before - after) }
 
   enum CodingKeys: String, CodingKey { case at, before, after, restSeconds, givenBack }
@@ -40,16 +40,16 @@ public struct WarningEffect: Codable, Hashable, Sendable {
 }
 
 extension WarningEffect {
-  /// The fall is over when the footprint hasn't fallen for so long; seconds.
+  /// The fall is over when the footprint hasn't fallen for this time; seconds.
   static let quiet = 1.0
-  /// Less than that is noise; bytes.
+  /// Smaller changes are noise; bytes.
   static let noise: Int64 = 64 << 10
 
-  /// Of all warnings in it.
+  /// The effects of all warnings in a recording.
   ///
-  /// A program that goes on allocating is at rest at the bottom of its fall, not where it is later.
-  /// And what a hibernation takes away, the warning hasn't given back: the fall ends at the next
-  /// warning, and where another state begins to be made.
+  /// For a program that continues to allocate, the lowest point of the fall counts, not a later value. Memory
+  /// that a hibernation moves isn't freed by the warning: the fall ends at the next warning, or when a change
+  /// of state begins.
   public static func all(in recording: Recording) -> [WarningEffect] {
     let warnings = recording.marks.filter { $0.kind == .warning }
     return warnings.map { warning in
@@ -74,12 +74,12 @@ extension WarningEffect {
 }
 
 extension FootprintMark {
-  /// From when on a fall is somebody else's doing; nil: it isn't.
+  /// The moment from which a fall has another cause than the warning; nil if the mark is no such cause.
   fileprivate var endOfFall: Double? {
     switch kind {
     case .warning, .purge: at
     case .state:
-      // Told when it is done; its memory left while it was under way.
+      // The mark is written when the change is complete; the memory was freed while it was under way.
       switch to {
       case "suspended", "hibernated", "terminated": at - (seconds ?? 0)
       default: nil

@@ -3,14 +3,14 @@ import Drawing
 
 // Numbers for people, the same in pictures, tables and sentences.
 
-/// `16 MB`, `1.4 MB`: with a decimal only where it says something.
+/// `16 MB`, `1.4 MB`: with a decimal only if it isn't 0.
 func sizeWords(_ bytes: Int64) -> String {
   let text = sizeText(bytes)
   guard let point = text.firstIndex(of: "."), text[point...].hasPrefix(".0 ") else { return text }
   return String(text[..<point] + text[text.index(point, offsetBy: 2)...])
 }
 
-/// `+12.5 %`, `−3 %`; the sign only where it isn't the limit of something.
+/// `+12.5 %`, `−3 %`; a limit has no sign.
 func percentWords(_ percent: Double) -> String {
   let text = fixed(percent, percent.magnitude < 9.95 ? 1 : 0)
   return "\(text.hasSuffix(".0") ? String(text.dropLast(2)) : text) %"
@@ -31,6 +31,6 @@ extension WarningEffect {
       + "at rest after \(restWords)"
   }
 
-  /// A sample can't tell more exactly than it was taken.
+  /// The time can't be more exact than the interval of the samples.
   var restWords: String { durationText(restSeconds) }
 }

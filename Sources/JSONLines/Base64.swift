@@ -1,4 +1,4 @@
-/// RFC 4648, section 4: with padding, and nothing else in between.
+/// RFC 4648, section 4: with padding, and without other characters such as line breaks.
 public enum Base64 {
   private static let alphabet = Array(
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)

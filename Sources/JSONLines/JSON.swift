@@ -26,7 +26,7 @@ public enum JSON: Hashable, Sendable {
   }
 
   public var integer: Int64? { if case .int(let value) = self { value } else { nil } }
-  /// Any number, as near as a `Double` comes to it.
+  /// Any number, as the nearest `Double`.
   public var number: Double? {
     switch self {
     case .int(let value): Double(value)
@@ -88,7 +88,7 @@ extension JSON {
   }
 
   /// The shortest text that reads back as the same number. JSON has no infinity; such a number is
-  /// written as a text, which the decoder takes for one where its rules permit that.
+  /// written as a text, which the decoder reads as a number if its rules permit that.
   private static func write(_ value: Double, to bytes: inout [UInt8]) {
     if value == 0, value.sign == .minus {
       bytes += "-0".utf8

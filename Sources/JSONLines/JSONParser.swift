@@ -1,7 +1,7 @@
 extension JSON {
-  /// The value that `bytes` hold, all of them; `nil` where they aren't JSON as RFC 8259 has it, and where
-  /// readers would differ over what it means: a name twice in one object, half a surrogate pair, a number
-  /// beyond every `Double`. Nesting ends at 64 levels.
+  /// Parses all of `bytes`. `nil` if they aren't JSON (RFC 8259), or if readers would interpret them differently:
+  /// a name twice in one object, half a surrogate pair, a number beyond every `Double`. At most 64 levels are
+  /// nested.
   public init?(_ bytes: [UInt8]) {
     let value = bytes.withUnsafeBufferPointer { buffer -> JSON? in
       var parser = JSONParser(bytes: buffer)
@@ -21,7 +21,7 @@ private struct JSONParser {
 
   init(bytes: UnsafeBufferPointer<UInt8>) { self.bytes = bytes }
 
-  /// Deeper than anything we write, and far from the end of a thread's stack.
+  /// More levels than Dormouse writes, and far fewer than a thread's stack allows.
   private static let deepest = 64
 
   var isAtEnd: Bool { place == bytes.count }
@@ -94,12 +94,12 @@ private struct JSONParser {
   }
 }
 
-/// The names of one object's members. Where they come sorted, as from our own writer, each costs one
-/// comparison; otherwise a set is kept, for an object may have a hundred thousand.
+/// The names of one object's members. If they are sorted, as Dormouse writes them, each costs one comparison.
+/// Otherwise a set is kept, because an object may have 100,000 members.
 private struct MemberNames {
   private var known: Set<String>?
 
-  /// False: it is there already.
+  /// False: the name exists already.
   mutating func insert(_ name: String, after members: [JSON.Member]) -> Bool {
     if known == nil {
       guard let last = members.last, name <= last.name else { return true }
@@ -162,7 +162,7 @@ extension JSONParser {
     return nil
   }
 
-  /// The slow way, for texts with escapes in them.
+  /// The slow path, for texts with escapes.
   private mutating func escapedString(from start: Int) -> String? {
     var text = Array(bytes[start..<place])
     while let byte = next {

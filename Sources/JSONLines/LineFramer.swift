@@ -1,14 +1,14 @@
-/// Cuts a byte stream into lines, at whatever places it arrives cut.
+/// Splits a byte stream into lines, however the stream is divided into pieces.
 ///
 /// Feed it with `append`, then call `next` until it returns nil. A line ends with LF; a CR before
-/// it is dropped, so that `socat` and friends may talk too. Blank lines are skipped. The maximum
-/// keeps a peer that never ends its line from filling the memory of a daemon whose promise is to
-/// protect it; feed no more at a time than you would hold yourself.
+/// it is dropped, so that tools such as `socat` can be used. Blank lines are skipped. The maximum
+/// keeps a peer that never ends its line from filling the daemon's memory. A piece for `append` should
+/// not be larger than the memory that may be used for it.
 public struct LineFramer: Sendable {
   /// 1 MiB, without the line end.
   public static let defaultMaximumLength = 1 << 20
 
-  /// The line was longer than the maximum. Where the next one begins isn't known any more, so
+  /// The line was longer than the maximum. The start of the next line is unknown, so
   /// the connection must be closed; `next` throws this from then on.
   public struct Overflow: Error, Hashable, Sendable, CustomStringConvertible {
     /// Bytes.
@@ -18,10 +18,10 @@ public struct LineFramer: Sendable {
 
   public let maximumLength: Int
   private var buffer: [UInt8] = []
-  /// Everything before this has been handed out.
+  /// The number of bytes that have been returned as lines.
   private var consumed = 0
-  /// Everything before this has been searched for a line end: each byte is looked at once, however
-  /// small the pieces are.
+  /// The number of bytes that have been searched for a line end: each byte is read once, however small the pieces
+  /// are.
   private var searched = 0
   private var overflowed = false
 

@@ -1,9 +1,9 @@
-// The units that policies are written in. Sizes are powers of 1024, as in the talks that
-// Dormouse's policies come from.
+// The units of policy files. Sizes are powers of 1024, as in the talks that Dormouse's policies come
+// from.
 
 /// A number of bytes.
 public struct ByteCount: Codable, Hashable, Comparable, Sendable, AdditiveArithmetic {
-  /// Bytes; never negative where it stands for a measurement.
+  /// Bytes; never negative if it is a measurement.
   public var bytes: Int64
 
   public init(_ bytes: Int64) { self.bytes = bytes }
@@ -39,8 +39,8 @@ extension ByteCount: CustomStringConvertible {
   }
 }
 
-/// A point in time on the daemon's own clock: nanoseconds since an arbitrary start, counting
-/// through suspend (`CLOCK_BOOTTIME`). The engine never reads a clock; it is told.
+/// A point in time on the daemon's own clock: nanoseconds since an arbitrary start, counting through
+/// suspend (`CLOCK_BOOTTIME`). The engine never reads a clock; each event brings the time.
 public struct Instant: Codable, Hashable, Comparable, Sendable {
   public var nanoseconds: Int64
 
@@ -51,7 +51,7 @@ public struct Instant: Codable, Hashable, Comparable, Sendable {
   public static func < (left: Instant, right: Instant) -> Bool {
     left.nanoseconds < right.nanoseconds
   }
-  /// Saturates: a duration of years in a policy means never, and not a crash.
+  /// Saturates: a duration of years in a policy means never, and doesn't crash.
   public static func + (left: Instant, right: Duration) -> Instant {
     let (sum, overflow) = left.nanoseconds.addingReportingOverflow(right.wholeNanoseconds)
     return Instant(nanoseconds: overflow ? (right < .zero ? .min : .max) : sum)

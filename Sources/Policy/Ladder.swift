@@ -1,4 +1,4 @@
-/// `ladder:`. What is done at each pressure level, cheapest loss first.
+/// `ladder:`. The steps at each pressure level, cheapest loss first.
 public struct Ladder: Codable, Hashable, Sendable {
   public var warning: [Rung]
   public var urgent: [Rung]
@@ -25,13 +25,13 @@ public struct Ladder: Codable, Hashable, Sendable {
     }
   }
 
-  /// One rung. Within a rung victims go one at a time, in the order of `terminate.order`.
+  /// One rung. Within a rung victims are terminated one at a time, in the order of `terminate.order`.
   public enum Rung: Codable, Hashable, Sendable, CaseIterable {
     /// Hibernate suspended workers that are eligible, without waiting for `hibernate.after`.
     case hibernate
     /// Take the purgeable memory of workers that offer some.
     case purge
-    /// Send everybody who runs and can act a memory warning; once per episode of pressure.
+    /// Send every running worker that can act a memory warning; once per episode of pressure.
     case warn
     /// Terminate workers in this state, one at a time.
     case terminate(Victims)
@@ -39,7 +39,7 @@ public struct Ladder: Codable, Hashable, Sendable {
     public static let allCases: [Rung] =
       [.hibernate, .purge, .warn] + Victims.allCases.map { .terminate($0) }
 
-    /// As it stands in a policy file: `hibernate`, `terminate suspended`, …
+    /// The text in a policy file: `hibernate`, `terminate suspended`, …
     public var text: String {
       switch self {
       case .hibernate: "hibernate"
@@ -49,7 +49,7 @@ public struct Ladder: Codable, Hashable, Sendable {
       }
     }
 
-    /// `suspended` includes `hibernated`: those give little, and by band they go last of the two.
+    /// `suspended` includes `hibernated`: those free little, and by their band they are last.
     public enum Victims: String, Codable, Hashable, Sendable, CaseIterable {
       case suspended, background, foreground
     }

@@ -1,5 +1,5 @@
-/// Everything that a policy file says, as a value. The shipped files are in `Policies/`; their
-/// comments are for the person who tunes them, the ones here for the person who programs.
+/// The contents of a policy file, as a value. The shipped files are in `Policies/`; their comments are
+/// for the operator, the ones here for the programmer.
 ///
 /// Every field has the default that a policy file gets when it leaves the key out; those are the
 /// values of `ios-5`.
@@ -40,7 +40,7 @@ public struct LifecyclePolicy: Codable, Hashable, Sendable {
   /// `mode:`. In shadow mode the engine decides and reports, and the daemon does nothing.
   public enum Mode: String, Codable, Hashable, Sendable, CaseIterable { case enforce, shadow }
 
-  /// `memory.budget:`. `host` measures the machine; a size lets the workers' footprints play a
+  /// `memory.budget:`. `host` measures the machine; a size makes the workers' footprints simulate a
   /// device with that much memory.
   public enum MemoryBudget: Codable, Hashable, Sendable {
     case host
@@ -51,10 +51,11 @@ public struct LifecyclePolicy: Codable, Hashable, Sendable {
 /// `foreground:`
 public struct ForegroundRules: Codable, Hashable, Sendable {
   public enum Mode: String, Codable, Hashable, Sendable, CaseIterable { case manual, activity }
-  /// Who says which worker is in front: a person or program (`manual`), or its own activity.
+  /// What decides which worker is in the foreground: a person or program (`manual`), or the worker's
+  /// own activity.
   public var mode: Mode
-  /// Workers in the foreground at once; bringing one more forward sends the one that has been
-  /// there longest to the background. `nil`: no limit.
+  /// Workers in the foreground at once; one more sends the one that has been there longest to the
+  /// background. `nil`: no limit.
   public var max: Int?
   /// `mode: activity` only: this long without activity means idle.
   public var idleAfter: Duration
@@ -73,17 +74,17 @@ public struct ForegroundRules: Codable, Hashable, Sendable {
 
 /// `background:`
 public struct BackgroundRules: Codable, Hashable, Sendable {
-  /// Time a worker has to answer a shed request before it is taken as unanswered.
+  /// Time a worker has to answer a shed request before the request counts as unanswered.
   public var shedDeadline: Duration
-  /// Longest that a background task may keep a worker from being suspended.
+  /// The longest time that a background task may keep a worker from being suspended.
   public var taskLimit: Duration
-  /// Grace in the background before suspension. `nil` (`never`): this policy suspends nobody.
+  /// Grace in the background before suspension. `nil` (`never`): this policy suspends no worker.
   public var suspendAfter: Duration?
   public var safePoint: SafePointRules
-  /// `nil` (`never`): who sleeps, sleeps.
+  /// `nil` (`never`): a sleeping worker isn't woken at intervals.
   public var heartbeat: HeartbeatRules?
-  /// Timers and time-outs of its own for which a sleeping worker is woken: those at least this long.
-  /// `nil` (`never`): for none.
+  /// A sleeping worker is woken for its own timers and time-outs that are at least this long. `nil`
+  /// (`never`): for none.
   public var wakeForTimers: Duration?
 
   public init(
@@ -101,11 +102,11 @@ public struct BackgroundRules: Codable, Hashable, Sendable {
 
 /// `hibernate.resume`: how hibernated workers get their memory back.
 public enum ResumeRule: String, Codable, Hashable, Sendable, CaseIterable {
-  /// Whichever of the two the worker's own history says is faster.
+  /// The one that is faster by the worker's own history.
   case auto
-  /// All of it before it runs.
+  /// All memory is restored before the worker runs.
   case eager
-  /// What it wants first, wherever the kernel permits; the rest follows while it runs.
+  /// The memory that the worker needs first, if the kernel permits it; the rest follows while it runs.
   case lazy = "lazy"
 }
 
@@ -113,8 +114,8 @@ public enum ResumeRule: String, Codable, Hashable, Sendable, CaseIterable {
 public enum DurabilityRule: String, Codable, Hashable, Sendable, CaseIterable {
   /// When the disk has confirmed the image.
   case synced
-  /// When the image is in the page cache: sooner, and a disk that fails to write it later costs the
-  /// worker its memory.
+  /// When the image is in the page cache: this is sooner, but a disk that fails to write it later costs
+  /// the worker its memory.
   case cached
 }
 
@@ -124,7 +125,7 @@ public struct HibernationRules: Codable, Hashable, Sendable {
   public var enabled: Bool
   /// Largest footprint that is hibernated. `nil` (`unlimited`): any size.
   public var maxFootprint: ByteCount?
-  /// Smaller footprints aren't worth the work.
+  /// Smaller footprints aren't hibernated.
   public var minFootprint: ByteCount
   /// Suspended this long before hibernating without pressure. `nil` (`never`): only under pressure
   /// or on request.
@@ -134,10 +135,11 @@ public struct HibernationRules: Codable, Hashable, Sendable {
   public var resume: ResumeRule
   /// After a resume, no hibernation for this long.
   public var cooldown: Duration
-  /// Hibernated for so long without a wake, it counts as suspended in the order of termination, and
-  /// gives its place on the disk to others under pressure. `nil` (`never`): it keeps both.
+  /// A worker that is hibernated for this long without a wake counts as suspended in the order of
+  /// termination, and gives its place on the disk to others under pressure. `nil` (`never`): it keeps
+  /// both.
   public var demoteAfter: Duration?
-  /// Who is hibernated first under pressure, the first criterion that differs winning. Costs are those
+  /// The order of hibernation under pressure, by the first criterion that differs. The costs are those
   /// of resuming, not of relaunching.
   public var order: [TerminationRules.Criterion]
   public var disk: DiskRules
@@ -147,7 +149,7 @@ public struct HibernationRules: Codable, Hashable, Sendable {
   public var overlay: Bool
   /// Images are encrypted, with a key that the kernel keeps until the machine ends.
   public var encrypt: Bool
-  /// Clean pages of files that nobody else uses are pushed out of memory, too.
+  /// Clean pages of files that no other process uses are dropped from memory, too.
   public var dropFilePages: Bool
   public var durability: DurabilityRule
 
@@ -180,11 +182,11 @@ public struct HibernationRules: Codable, Hashable, Sendable {
 
 /// `hibernate.disk:`
 public struct DiskRules: Codable, Hashable, Sendable {
-  /// Most that all images together may hold.
+  /// The size limit of all images together.
   public var budget: ByteCount
   /// Share of the file system, 0–100 %, that must stay free.
   public var minFreePercent: Double
-  /// Most that is written to images in a day.
+  /// The limit of bytes written to images in a day.
   public var dailyWrites: ByteCount
 
   public init(
@@ -221,9 +223,9 @@ public struct WatchdogRules: Codable, Hashable, Sendable {
 
 /// `terminate:`
 public struct TerminationRules: Codable, Hashable, Sendable {
-  /// What decides between two victims, the first that differs winning: the lower band goes
-  /// first, the bigger footprint, the longest unused, the cheapest to launch again, the one whose
-  /// loss is to be regretted the least (chance of use soon × cost of coming back / bytes given back).
+  /// What decides between two victims, by the first criterion that differs: the lower band is
+  /// terminated first, the bigger footprint, the longest unused, the cheapest to launch again, the
+  /// least regret (chance of use soon × cost of coming back / bytes freed).
   public enum Criterion: String, Codable, Hashable, Sendable, CaseIterable {
     case band, footprint, recency
     case relaunchCost = "relaunch_cost"

@@ -1,4 +1,4 @@
-/// How short of memory the machine, or the device that the workers play, is.
+/// How short of memory the machine, or the simulated device, is.
 public enum PressureLevel: Int, Codable, CodingKeyRepresentable, Hashable, Comparable, Sendable,
   CaseIterable
 {
@@ -17,7 +17,7 @@ public struct PressureRules: Codable, Hashable, Sendable {
   public var critical: PressureCondition?
   /// A condition must hold this long before the level rises.
   public var sustainedFor: Duration
-  /// All conditions of a level must have been gone this long before the level falls.
+  /// None of a level's conditions must have held for this long before the level falls.
   public var clearAfter: Duration
   /// How often one worker is warned.
   public var warnOncePer: WarningScope
@@ -25,7 +25,7 @@ public struct PressureRules: Codable, Hashable, Sendable {
   /// nil, in journals of earlier versions: none.
   public var swap: Double?
 
-  /// Until the level is normal again, or at each level anew (Android's trim levels).
+  /// Until the level is normal again, or again at each level (Android's trim levels).
   public enum WarningScope: String, Codable, Hashable, Sendable, CaseIterable {
     case episode, level
   }
@@ -62,7 +62,7 @@ extension PressureRules {
   /// 0–1.
   public var swapShare: Double { (swap ?? 0) / 100 }
 
-  /// Over which stalls are averaged where one number has to serve all conditions; 2 s without any.
+  /// The window for averages of stalls where one number has to serve all conditions; 2 s without any.
   public var minWindow: Duration {
     let stalls = [warning, urgent, critical].flatMap { [$0?.someStall, $0?.fullStall] }
     return stalls.compactMap { $0?.window }.min() ?? .seconds(2)

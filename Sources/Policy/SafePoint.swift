@@ -1,12 +1,12 @@
-/// `background.safe_point:`. What must be over before a worker may be suspended. Each is waited for
-/// up to its limit, then the engine goes on; `0s` doesn't wait at all.
+/// `background.safe_point:`. What must be over before a worker may be suspended. The engine waits for
+/// each up to its limit, then continues; `0s` doesn't wait.
 public struct SafePointRules: Codable, Hashable, Sendable {
-  /// For file locks to be released (flock(2), fcntl(2)): whoever else wants one would wait for as long
-  /// as the worker sleeps.
+  /// The wait for file locks to be released (flock(2), fcntl(2)): another process that needs one would
+  /// wait as long as the worker sleeps.
   public var fileLocks: Duration
-  /// Longest that `X_DORMOUSE_HOLD=1` puts suspension off, from entering the background.
+  /// The longest time that `X_DORMOUSE_HOLD=1` delays a suspension, from entering the background.
   public var hold: Duration
-  /// Shortest time from launch, and from the last wake, to the next suspension that nobody asked for.
+  /// The shortest time from launch, and from the last wake, to a suspension that wasn't requested.
   public var afterLaunch: Duration
   public var afterWake: Duration
 
@@ -21,12 +21,12 @@ public struct SafePointRules: Codable, Hashable, Sendable {
   }
 }
 
-/// `background.heartbeat:`. A sleeping worker may run for a moment now and then: to answer a
-/// keep-alive, or to look at the clock.
+/// `background.heartbeat:`. A sleeping worker may run for a moment at intervals: to answer a
+/// keep-alive, or to check the time.
 public struct HeartbeatRules: Codable, Hashable, Sendable {
-  /// From falling asleep, or the end of the last heartbeat, to the next.
+  /// From the beginning of the sleep, or the end of the last heartbeat, to the next one.
   public var every: Duration
-  /// How long it runs then.
+  /// How long the worker runs then.
   public var lasting: Duration
   /// Hibernated workers are resumed for it, too.
   public var whileHibernated: Bool
@@ -38,17 +38,19 @@ public struct HeartbeatRules: Codable, Hashable, Sendable {
   }
 }
 
-/// `early_wake:`. A worker that is wanted again as soon as it was put away wasn't idle; for a while
-/// others go before it.
+/// `early_wake:`. A worker that is needed again soon after it was put to sleep wasn't idle; for a while
+/// other workers are terminated before it.
 public struct EarlyWakeRules: Codable, Hashable, Sendable {
-  /// Woken so soon after its suspension, or started so soon after its termination. Zero: never.
+  /// The limit for an early wake: the time from suspension to wake, or from termination to start. Zero:
+  /// never.
   public var within: Duration
-  /// Points of band that it gains each time, within the room of its state; 0–29.
+  /// Points of band that it gains each time, within the bands of its state; 0–29.
   public var bonus: Int
   /// The bonus halves each time that this has passed.
   public var halvesEvery: Duration
-  /// Put away too early again and again, its idle time (`background.suspend_after`, `hibernate.after`)
-  /// doubles each time, up to this. It halves again with each `halvesEvery`. `nil` (`never`): it stays.
+  /// The idle time of a worker with repeated early wakes (`background.suspend_after`,
+  /// `hibernate.after`) doubles each time, up to this. It halves again with each `halvesEvery`. `nil`
+  /// (`never`): it stays.
   public var maxIdle: Duration?
 
   public init(

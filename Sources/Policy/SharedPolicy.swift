@@ -1,7 +1,7 @@
 import Synchronization
 
-/// A policy, kept once for all workers whose policies are equal: it takes most of a kilobyte, and most workers of a
-/// daemon have the same one.
+/// A policy, kept once for all workers with equal policies: it takes most of a kilobyte, and most
+/// workers of a daemon have the same one.
 @propertyWrapper
 public struct SharedPolicy: Sendable {
   @usableFromInline final class Box: Sendable {
@@ -11,7 +11,7 @@ public struct SharedPolicy: Sendable {
 
   @usableFromInline private(set) var box: Box
 
-  /// The latest that differ, the newest last.
+  /// The latest policies that differ, the newest last.
   private static let recent = Mutex<[Box]>([])
   private static let mostRecent = 4
 
@@ -36,7 +36,7 @@ public struct SharedPolicy: Sendable {
     }
   }
 
-  /// Both are the same one in memory.
+  /// Both are the same object in memory.
   func isSame(as other: SharedPolicy) -> Bool { box === other.box }
 }
 
@@ -48,7 +48,7 @@ extension SharedPolicy: Hashable {
   public func hash(into hasher: inout Hasher) { box.value.hash(into: &hasher) }
 }
 
-/// As the policy itself.
+/// Coded as the policy itself.
 extension SharedPolicy: Codable {
   public init(from decoder: any Decoder) throws {
     self.init(wrappedValue: try LifecyclePolicy(from: decoder))

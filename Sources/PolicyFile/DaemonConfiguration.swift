@@ -1,7 +1,7 @@
 import Policy
 
-/// What `dormouse.yaml` and its `conf.d` say, as a value. Paths in it are relative to the current
-/// directory or absolute, as the file's own path was.
+/// The contents of `dormouse.yaml` and its `conf.d`, as a value. Paths in it are relative to the current
+/// directory or absolute, like the file's own path.
 public struct DaemonConfiguration: Hashable, Sendable {
   /// The policy in force for the machine, `policy_overrides` applied.
   public var policy: LifecyclePolicy
@@ -9,7 +9,7 @@ public struct DaemonConfiguration: Hashable, Sendable {
   public var workers: [WorkerConfiguration]
   /// `nil`: the default directory.
   public var stateDirectory: String?
-  /// `nil`: the default path. At most 107 bytes, as the kernel wants it.
+  /// `nil`: the default path. At most 107 bytes, which is the kernel's limit.
   public var socket: String?
   /// Which line of which file each value comes from.
   public var origins: Origins

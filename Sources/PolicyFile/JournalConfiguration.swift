@@ -1,6 +1,6 @@
 import Policy
 
-/// `journal:`. What the daemon keeps of what happened, for `events`, `report` and `replay`.
+/// `journal:`. How much the daemon keeps of what happened, for `events`, `report` and `replay`.
 public struct JournalConfiguration: Hashable, Sendable {
   public var enabled: Bool
   /// A directory; `nil`: `journal` in the state directory.

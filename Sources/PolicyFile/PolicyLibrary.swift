@@ -54,7 +54,7 @@ public struct PolicyLibrary: Hashable, Sendable {
     text.contains("/") || text.hasSuffix(".yaml") || text.hasSuffix(".yml")
   }
 
-  /// What to say where no directory has a policy.
+  /// The error if no directory has a policy of that name.
   struct Missing {
     var message: String
     var suggestion: String

@@ -1,27 +1,27 @@
 import Lifecycle
 import Policy
 
-/// The books that are kept beside the engine's: what was asked and not yet answered, who was asked to
-/// end, and how much memory was told of.
+/// Accounts that are kept beside the engine's: the requests without an outcome, the workers that were
+/// asked to end, and how much memory was reported.
 struct Accounting {
   private var open: [Asked: Instant] = [:]
   private var footprints: [WorkerID: ByteCount] = [:]
   private var beforeHibernation: [WorkerID: ByteCount] = [:]
   private var now = Instant.zero
-  /// A person wanted it to end.
+  /// Workers that a person has asked to end.
   private var unwanted: Set<WorkerID> = []
   private var unverified: Set<WorkerID> = []
   /// Inspections in a row without an answer.
   private var inspections: [WorkerID: Int] = [:]
 
-  /// A directive whose outcome is outstanding.
+  /// A directive without an outcome.
   private struct Asked: Hashable {
     enum What { case launch, suspend, hibernate, resume, purge }
     var what: What
     var worker: WorkerID
   }
 
-  /// At rest nothing may be, but what has only just been asked (a heartbeat, say).
+  /// At rest no outcome may be missing, except of a recent directive (for a heartbeat, say).
   func unanswered(at now: Instant) -> String? {
     open.first { now > $0.value + Invariants.maxTransit }
       .map { "\($0.key.what) of \($0.key.worker) never had an outcome" }
@@ -46,7 +46,7 @@ struct Accounting {
     }
   }
 
-  /// False: it was taken before, so this is an echo.
+  /// Returns false if the outcome came before, so that this is an echo.
   @discardableResult
   private mutating func close(_ asked: Asked) -> Bool { open.removeValue(forKey: asked) != nil }
 
@@ -55,7 +55,7 @@ struct Accounting {
     case .footprint(let worker, let size), .shedFinished(let worker, _, let size):
       if states[worker]?.isAlive == true { footprints[worker] = size }
     case .hibernated(let worker, let result):
-      // An echo is no second hibernation.
+      // An echo isn't a second hibernation.
       guard close(Asked(what: .hibernate, worker: worker)) else { return }
       footprints[worker] = result.footprintAfter
       beforeHibernation[worker] = result.footprintBefore
@@ -70,7 +70,7 @@ struct Accounting {
     }
   }
 
-  /// It stands for the outcome that was lost.
+  /// The inspection's result replaces the lost outcome.
   private mutating func recordFound(_ worker: WorkerID, _ condition: WorkerCondition) {
     inspections[worker] = nil
     switch condition {
@@ -126,7 +126,8 @@ struct Accounting {
       ? nil : "\(what) of \(worker) is asked for while it is under way"
   }
 
-  /// Nobody is ended without pressure (checked elsewhere), a watchdog, a person, or lost memory.
+  /// A worker is ended only for pressure (checked elsewhere), by a watchdog, by a person, or for lost
+  /// memory.
   private func checkEnd(_ transition: Transition) -> String? {
     switch transition.cause {
     case .pressure, .watchdog: return nil
@@ -139,7 +140,7 @@ struct Accounting {
     }
   }
 
-  /// A device's memory is its size less what was told of all who live.
+  /// A device's memory is its size less the reported footprints of all live workers.
   func check(_ engine: Engine, _ states: [WorkerID: WorkerState]) -> String? {
     guard case .device(let size) = engine.policy.memory else { return nil }
     let sum = states.reduce(ByteCount.zero) { sum, one in

@@ -4,8 +4,8 @@ import Policy
 // Outcomes change the bodies when they happen, and may have become impossible meanwhile.
 
 extension SimulatedMachine {
-  /// The news, if it is still true enough to be told. Some news of the dead is told all the same,
-  /// as it is in life: the outcome was on its way when the worker died.
+  /// The news, if it is still valid. Some news of ended workers is delivered too, as in reality: the
+  /// outcome was under way when the worker died.
   mutating func happen(_ news: Pending) -> Event? {
     guard let worker = news.event.worker else { return news.event }
     guard let state = workers[worker], state.life == news.life else { return nil }
@@ -19,7 +19,7 @@ extension SimulatedMachine {
     }
     apply(news.event, to: worker)
     switch news.fate {
-    case .told, .hasHappened: break
+    case .delivered, .hasHappened: break
     case .lost: return nil
     case .late:
       postpone(news)
@@ -29,7 +29,7 @@ extension SimulatedMachine {
     return news.event
   }
 
-  /// What the shell sees when it looks. The body is the truth, whatever was told.
+  /// What an inspection finds. The body is the truth, whatever was reported.
   private func condition(of worker: SimulatedWorker) -> WorkerCondition {
     if worker.isBusy { return .underWay }
     if worker.isUnverifiable { return .unverifiable("its resume failed half-way") }
@@ -49,8 +49,8 @@ extension SimulatedMachine {
     pending.append(late)
   }
 
-  /// The same again a little later, unless by then something else was asked of the worker: outcomes
-  /// carry no number, and nobody could tell.
+  /// The same again a little later, unless another directive for the worker came by then: outcomes
+  /// carry no number, so the engine couldn't distinguish them.
   private mutating func echo(_ news: Pending) {
     guard let worker = news.event.worker else { return }
     scheduled += 1
@@ -98,7 +98,7 @@ extension SimulatedMachine {
 extension Event {
   var isExit: Bool { if case .exited = self { true } else { false } }
 
-  /// The worker that an outcome is of.
+  /// The worker that an outcome concerns.
   var worker: WorkerID? {
     switch self {
     case .launched(let worker), .launchFailed(let worker, _), .ready(let worker),

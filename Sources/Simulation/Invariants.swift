@@ -7,15 +7,15 @@ struct Invariants {
   private var open: Set<Request.ID> = []
   private var level = PressureLevel.normal
   private var victims: [WorkerID] = []
-  /// Somebody else's: they are put to sleep and woken, and never ended for memory.
+  /// Workers of another supervisor: they are put to sleep and woken, and never ended for memory.
   private var untouchable: Set<WorkerID> = []
   var seen: Set<String> = []
   private var accounting = Accounting()
   /// The states before the event that is checked.
   private var earlier: [WorkerID: WorkerState] = [:]
 
-  /// Longest that an operation may take, whatever becomes of its outcome and of the answers to inspections:
-  /// its limit, with a minute for the inspections. Workers here have 100 MB at most.
+  /// The longest time of an operation, whatever happens to its outcome and to the answers of
+  /// inspections: its limit, with a minute for the inspections. Workers here have 100 MB at most.
   static let maxTransit = TransitLimits.limit(moving: .megabytes(100)) + .seconds(60)
 
   /// A complaint, or `nil`.
@@ -59,13 +59,13 @@ struct Invariants {
     }
   }
 
-  /// An engine that looks at everybody again decides nothing more, and waits for the same instant:
-  /// no rule forgot to say whom a change concerns.
+  /// An engine that examines every worker again decides nothing more, and waits for the same instant:
+  /// every rule has marked the workers that a change concerns.
   func checkNothingLeft(_ engine: Engine, at now: Instant) -> String? {
     var again = engine.reviewed()
     let more = again.handle(.deadline, at: now)
     if !more.isEmpty { return "left undone: \(more)" }
-    // A change of the rules outside of an event is still to be looked at.
+    // A change of the rules outside of an event hasn't been processed yet.
     return again == engine && again.nextDeadline == engine.nextDeadline
       ? nil : "decides differently when it looks at every worker again"
   }
@@ -124,7 +124,7 @@ struct Invariants {
     return checkForeground(transition, after) ?? checkBand(transition, after)
   }
 
-  /// Of a rung, nobody in a higher band goes while one in a lower band could give as well.
+  /// Within a rung, no worker in a higher band is ended while one in a lower band could free as much.
   private func checkBand(_ transition: Transition, _ after: Engine) -> String? {
     let ladder = after.policy.ladder
     let makesRoomOnDisk =
@@ -143,7 +143,7 @@ struct Invariants {
     }
   }
 
-  /// Nobody cheaper was left in a rung of every level at which the foreground may go.
+  /// No cheaper worker was left in a rung of every level at which a foreground worker may be ended.
   private func checkForeground(_ transition: Transition, _ after: Engine) -> String? {
     guard transition.from == .foreground || transition.from == .launching else { return nil }
     let ladder = after.policy.ladder
@@ -169,14 +169,16 @@ struct Invariants {
   }
 
   private mutating func check(_ report: JetsamReport) -> String? {
-    let told = report.entries.filter { $0.victimBecause != nil }
+    let victimEntries = report.entries.filter { $0.victimBecause != nil }
     seen.insert("report")
-    // One that restarted within the burst may have been a victim twice, and is told of once.
-    guard Set(told.map(\.worker)) == Set(victims).intersection(report.entries.map(\.worker)) else {
-      return "the report names \(told.map(\.worker)), and \(victims) were terminated"
+    // A worker that restarted within the burst may have been a victim twice, and is in the report once.
+    guard
+      Set(victimEntries.map(\.worker)) == Set(victims).intersection(report.entries.map(\.worker))
+    else {
+      return "the report names \(victimEntries.map(\.worker)), and \(victims) were terminated"
     }
     victims = []
-    return told.isEmpty ? "a report without a victim" : nil
+    return victimEntries.isEmpty ? "a report without a victim" : nil
   }
 
   private func checkStates(_ engine: Engine) -> String? {
@@ -186,7 +188,7 @@ struct Invariants {
     return nil
   }
 
-  /// After the load has ended: nothing is stuck.
+  /// After the load has ended nothing may be stuck.
   func atRest(_ engine: Engine, at now: Instant) -> String? {
     if !open.isEmpty {
       let states = engine.snapshots().map { "\($0.worker) \($0.state)" }
@@ -199,7 +201,7 @@ struct Invariants {
     if let odd = engine.snapshots().first(where: { !(0...100).contains($0.band) }) {
       return "\(odd.worker) has band \(odd.band)"
     }
-    // One may be on its way at this very moment: a hibernation tried again after an hour, say.
+    // One operation may be under way at this moment: a hibernation tried again after an hour, say.
     let stuck = engine.snapshots().filter {
       [.suspending, .hibernating, .resuming].contains($0.state)
         && now > $0.since + Self.maxTransit
@@ -220,7 +222,7 @@ extension WorkerState {
     }
   }
 
-  /// The arrows of the life cycle.
+  /// The transitions of the life cycle.
   func mayBecome(_ next: WorkerState) -> Bool {
     if next == .terminated { return self != .terminated }
     switch self {
@@ -241,7 +243,7 @@ extension WorkerState {
 }
 
 extension Directive {
-  /// Whom it is to be performed on.
+  /// The worker that the directive concerns.
   var worker: WorkerID? {
     switch self {
     case .launch(let worker), .shed(let worker, _, _), .finishShed(let worker),
@@ -256,7 +258,7 @@ extension Directive {
 }
 
 extension Event {
-  /// What a watchdog may end the worker for.
+  /// The events for which a watchdog may end the worker.
   fileprivate func isWatchdogNews(of worker: WorkerID) -> Bool {
     switch self {
     case .watchdogSeen(worker, _), .watchdogTriggered(worker): true

@@ -1,13 +1,13 @@
 import Lifecycle
 import Policy
 
-/// Something that a simulated machine has told its engine, and what came of it: what a journal
-/// records of a real one.
+/// An event that a simulated machine has sent to its engine, and its result: what a journal records of
+/// a real one.
 public struct Observation: Sendable {
   public var event: Event
   public var at: Instant
   public var directives: [Directive]
-  /// Before it and after it.
+  /// The engine before the event and after it.
   public var before: Engine
   public var after: Engine
 }

@@ -2,7 +2,7 @@ import Lifecycle
 import Policy
 
 extension LifecyclePolicy {
-  /// A policy that somebody might write, or shouldn't: corner values on purpose.
+  /// A policy that a person might write, with corner values on purpose.
   static func random(using generator: inout SplitMix64) -> LifecyclePolicy {
     var policy = LifecyclePolicy()
     policy.mode = generator.chance(10) ? .shadow : .enforce

@@ -1,8 +1,8 @@
 import Lifecycle
 import Policy
 
-// What the kernel and the shell would make of a directive. A directive that no body could obey is
-// a complaint.
+// What the kernel and the shell would do for a directive. A directive that no body could obey is a
+// complaint.
 
 extension SimulatedMachine {
   mutating func schedule(_ event: Event, of worker: WorkerID, upTo delay: Duration) {
@@ -13,8 +13,8 @@ extension SimulatedMachine {
         life: workers[worker]?.life))
   }
 
-  /// The outcome of suspending, hibernating or resuming: the message that tells of it may be lost, or
-  /// come long after it happened.
+  /// The outcome of suspending, hibernating or resuming: its message may be lost, or come long after it
+  /// happened.
   private mutating func begin(_ event: Event, of worker: WorkerID, upTo delay: Duration) {
     schedule(event, of: worker, upTo: random.chance(3) ? .seconds(90) : delay)
     workers[worker]?.operations += 1
@@ -26,10 +26,10 @@ extension SimulatedMachine {
     if random.chance(3) { pending[last].fate = .late }
   }
 
-  /// The directive itself is lost now and then, and nothing happens.
+  /// The directive itself is lost in a few cases, and nothing happens.
   private mutating func isLost() -> Bool { !isDraining && random.chance(1) }
 
-  /// Answered with what is true then; sometimes not at all.
+  /// Answered with what is true then; sometimes without any answer.
   private mutating func inspect(_ worker: WorkerID) -> String? {
     guard body(worker) != .absent else { return "inspects \(worker), which isn't there" }
     if isDraining || random.chance(50) {
@@ -102,7 +102,7 @@ extension SimulatedMachine {
       workers[worker]?.isShedding = false
       return nil
     }
-    // From here on it may be asked again: the engine doesn't wait for a measurement without end.
+    // From here on it may be asked again: the engine doesn't wait for a measurement for ever.
     workers[worker]?.isShedding = false
     let before = workers[worker]?.footprint ?? .zero
     let after = random.chance(60) ? ByteCount(before.bytes / 2) : before
@@ -113,7 +113,7 @@ extension SimulatedMachine {
 
   private mutating func checkSafePoint(_ worker: WorkerID) -> String? {
     guard body(worker) == .running else { return "looks for locks of \(worker), which doesn't run" }
-    // The answer is lost now and then, and must not be waited for without end.
+    // The answer is sometimes lost, and the engine must not wait for it for ever.
     if random.chance(97) {
       let held = random.chance(80) ? 0 : 1
       schedule(.fileLocks(worker, held: held), of: worker, upTo: .milliseconds(10))
@@ -125,7 +125,7 @@ extension SimulatedMachine {
     guard body(worker) == .running else {
       return "expects WATCHDOG=1 of \(worker), which doesn't run"
     }
-    // The answer is lost now and then: nothing may follow from that.
+    // The answer is sometimes lost: nothing may follow from that.
     guard random.chance(95) else { return nil }
     let sign = random.chance(90) ? now : random.pick([nil, now + .seconds(-3600)])
     schedule(.watchdogSeen(worker, at: sign), of: worker, upTo: .milliseconds(10))
@@ -179,7 +179,7 @@ extension SimulatedMachine {
       ? .resumeFailed(worker, "checksum differs", intact: random.chance(60))
       : .resumed(worker, random.duration(upTo: .milliseconds(40)))
     begin(event, of: worker, upTo: .milliseconds(60))
-    // Rare otherwise: memory that is half back, and an inspection that has to find that.
+    // Rare otherwise: memory that is restored by half, and an inspection that has to find that.
     if case .resumeFailed(_, _, intact: false) = event, !isDraining, random.chance(50) {
       pending[pending.count - 1].fate = .lost
     }
@@ -210,7 +210,7 @@ extension SimulatedMachine {
 
   private mutating func measure(_ worker: WorkerID) -> String? {
     guard body(worker) != .absent else { return "measures \(worker), which isn't there" }
-    // A measurement is lost now and then: the process may not let itself be read.
+    // A measurement is sometimes lost: the process may not be readable.
     if random.chance(97), let footprint = workers[worker]?.footprint {
       schedule(.footprint(worker, footprint), of: worker, upTo: .milliseconds(20))
     }

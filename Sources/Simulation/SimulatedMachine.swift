@@ -1,15 +1,15 @@
 import Lifecycle
 import Policy
 
-/// A machine made up from a seed: it performs directives late, badly or not at all, its workers
-/// grow and die when they like, and its users want everything at once. It drives the engine that
-/// the daemon drives, and checks it after every event.
+/// A machine made from a seed: it performs directives late, badly or not at all, its workers grow and
+/// die at random, and its users want everything at once. It drives the engine that the daemon drives,
+/// and checks it after every event.
 public struct SimulatedMachine {
   public let seed: UInt64
   var random: SplitMix64
   var engine: Engine
   var now = Instant.zero
-  /// What the engine has been told at most.
+  /// The latest time that the engine has got.
   var clock = Instant.zero
   var workers: [WorkerID: SimulatedWorker] = [:]
   var names: [WorkerID] = []
@@ -19,16 +19,16 @@ public struct SimulatedMachine {
   /// Memory that others on the host use.
   var usedByOthers = ByteCount.megabytes(64)
   var checker: Invariants
-  /// The last events; put into words only when something fails.
+  /// The last events; formatted only when something fails.
   private var history: [(at: Instant, event: Event, directives: [Directive])] = []
   var recording: Recording
   /// Workers die at any step, in this share of cases, 0–100 %.
   let deadliness: Int
   public private(set) var events = 0
-  /// Is told of everything, for journals and the like.
+  /// Gets every observation, for journals and the like.
   public var observer: ((Observation) -> Void)?
 
-  /// Simulated time under load; then nothing new happens, and everything must come to rest.
+  /// The simulated time under load; afterwards nothing new happens, and everything must come to rest.
   static let load = Duration.seconds(20)
   static let drainStep = Duration.seconds(60)
   /// The load is over: no further message is lost.
@@ -44,7 +44,7 @@ public struct SimulatedMachine {
     checker = Invariants()
   }
 
-  /// What was seen, so that a test can tell that the machine did something.
+  /// The cases that occurred, so that a test can check that the machine did something.
   public var seen: Set<String> { checker.seen }
 
   /// - Throws: `SimulationFailure`, which names the seed.
@@ -89,7 +89,7 @@ public struct SimulatedMachine {
       }
     }
     now = max(now, target)
-    // Nothing was due, so nothing may be found to do.
+    // Nothing was due, so there must be nothing to do.
     guard random.chance(25) else { return }
     var probe = engine
     let missed = probe.handle(.deadline, at: now)
@@ -98,19 +98,20 @@ public struct SimulatedMachine {
 
   private mutating func deliver(_ event: Event) throws(SimulationFailure) {
     events += 1
-    // A clock that goes back is not believed: the engine stays where it was.
-    let told = random.chance(1) ? now + (.zero - random.duration(upTo: .seconds(9))) : now
+    // A clock that steps back is ignored: the engine keeps its time.
+    let eventTime = random.chance(1) ? now + (.zero - random.duration(upTo: .seconds(9))) : now
     let pressure = engine.pressure
-    // A copy that somebody keeps makes the engine's next change expensive.
+    // A copy that an observer keeps makes the engine's next change expensive.
     let before = observer.map { _ in engine }
-    let directives = engine.handle(event, at: told)
+    let directives = engine.handle(event, at: eventTime)
     if let before {
       observer?(
-        Observation(event: event, at: told, directives: directives, before: before, after: engine))
+        Observation(
+          event: event, at: eventTime, directives: directives, before: before, after: engine))
     }
-    recording.add(.event(event, told), engine)
-    clock = max(clock, told)
-    history.append((told, event, directives))
+    recording.add(.event(event, eventTime), engine)
+    clock = max(clock, eventTime)
+    history.append((eventTime, event, directives))
     if history.count > 100 { history.removeFirst(50) }
     var complaint = checker.check(event, directives, before: pressure, after: engine, at: clock)
     if complaint == nil, random.chance(10) {

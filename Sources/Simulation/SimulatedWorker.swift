@@ -7,10 +7,10 @@ struct SimulatedWorker {
 
   var body = Body.absent
   var footprint = ByteCount.zero
-  /// Of its footprint, on offer.
+  /// The part of its footprint that it offers.
   var purgeable = ByteCount.zero
   var beforeEviction = ByteCount.zero
-  /// Counts launches, so that news of an earlier life isn't told in a later one.
+  /// Counts launches, so that news of an earlier life is dropped in a later one.
   var life = 0
   var isShedding = false
   /// Stuck in the kernel: SIGKILL doesn't end it.
@@ -21,25 +21,25 @@ struct SimulatedWorker {
   /// Counts operations that change the body. The shell numbers them, and drops the outcome of an
   /// earlier one.
   var operations = 0
-  /// The one under way: its outcome hasn't happened yet.
+  /// An operation is under way: its outcome hasn't happened yet.
   var isBusy = false
   /// A resume has failed half-way.
   var isUnverifiable = false
 }
 
-/// Something that will be told to the engine.
+/// News that will be sent to the engine.
 struct Pending {
   var at: Instant
   var order: Int
   var event: Event
-  /// The life that it is news of; `nil`: of the machine.
+  /// The life that the news is of; `nil`: news of the machine.
   var life: Int?
-  /// Told before, and told again: nothing happens to the body.
+  /// The news was sent before, and is sent again: nothing happens to the body.
   var echoOf: Int?
-  /// The outcome of this operation.
+  /// The operation that this is the outcome of.
   var operation: Int?
-  /// What becomes of its message, when the outcome happens.
-  var fate = Fate.told
+  /// What happens to its message, when the outcome happens.
+  var fate = Fate.delivered
 
-  enum Fate { case told, lost, late, hasHappened }
+  enum Fate { case delivered, lost, late, hasHappened }
 }

@@ -1,8 +1,8 @@
 import Lifecycle
 import Policy
 
-/// All that the engine was told, to tell it to another one: from any prefix (of each seed one is
-/// taken) the other comes to the same state, or the engine remembers something that it wasn't told.
+/// The engine's whole input, for another engine: from any prefix (one of each seed is taken) the other
+/// reaches the same state. Otherwise the engine would remember something that wasn't in its input.
 struct Recording {
   enum Step {
     case event(Event, Instant)
@@ -11,7 +11,7 @@ struct Recording {
 
   private let policy: LifecyclePolicy
   private var steps: [Step] = []
-  /// After so many steps the engine was looked at.
+  /// The number of steps after which the engine was copied.
   private let mark: Int
   private var marked: Engine?
 

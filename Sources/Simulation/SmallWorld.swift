@@ -1,11 +1,11 @@
 import Lifecycle
 import Policy
 
-/// A few workers and what can happen to them, in every order: where the seeds try much by chance,
-/// this leaves nothing out, as far as it goes. That is so many steps from the moment at which all of
-/// them are being launched, each step one of: an outcome of what is outstanding, a failure of it, an
-/// exit, a wake, a request (start, foreground, background, suspend, hibernate or stop), memory becoming
-/// short or plentiful, or time passing until the next deadline.
+/// A few workers and the events for them, in every order: seeds try many cases by chance, this leaves
+/// none out, up to a depth. The depth is a number of steps from the moment at which all workers are
+/// being launched. Each step is one of: an outstanding outcome, its failure, an exit, a wake, a request
+/// (start, foreground, background, suspend, hibernate or stop), memory becoming short or plentiful, or
+/// time passing until the next deadline.
 public struct SmallWorld: Hashable, Sendable {
   private var engine: Engine
   private var now = Instant.zero
@@ -21,10 +21,10 @@ public struct SmallWorld: Hashable, Sendable {
     /// Different states of the world, the first among them, and the steps between them.
     public var states = 0
     public var steps = 0
-    /// So many steps in a row are covered: every order of that many events has been tried, save
-    /// those that lead through a state that was tried already.
+    /// The number of steps in a row that are covered: every order of that many events has been tried,
+    /// except those that lead through a state that was tried already.
     public var depth = 0
-    /// There is nothing else: no event leads anywhere new.
+    /// Nothing is left: no event leads to a new state.
     public var isComplete = false
   }
 
@@ -68,7 +68,7 @@ public struct SmallWorld: Hashable, Sendable {
     for name in bodies.keys.sorted() { self = try step(request(.start, name)) }
   }
 
-  // MARK: what can happen
+  // MARK: possible events
 
   private var possible: [Event?] {
     var events: [Event?] = open.flatMap(outcomes)
@@ -85,7 +85,7 @@ public struct SmallWorld: Hashable, Sendable {
     return events
   }
 
-  /// What is under way stays so until its outcome comes.
+  /// An operation stays under way until its outcome comes.
   private func condition(of worker: WorkerID) -> WorkerCondition {
     let isBusy = open.contains { directive in
       switch directive {
@@ -184,7 +184,7 @@ public struct SmallWorld: Hashable, Sendable {
 
   // MARK: the same state
 
-  /// The way that led here, and what was checked on it, don't count.
+  /// The events that led here, and what was checked on the way, don't count.
   public static func == (left: SmallWorld, right: SmallWorld) -> Bool {
     left.now == right.now && left.bodies == right.bodies && left.open == right.open
       && left.isShort == right.isShort && left.engine == right.engine

@@ -1,16 +1,16 @@
 import Lifecycle
 import Policy
 
-// What the world does of its own accord.
+// Events from outside, without a cause in the engine.
 
 extension SimulatedMachine {
   mutating func nextStimulus() -> Event? {
     let worker = random.pick(names)
     let body = workers[worker]?.body ?? .absent
-    // It was given back; somebody declares it again, or asks us to look after it once more.
+    // The worker was given back; it is declared or adopted again.
     guard engine.state(of: worker) != nil else { return comeBack(worker) }
     if random.chance(8) { return rarity(worker, body) }
-    // The machine slept, or somebody set the clock: it is suddenly later.
+    // The machine slept, or the clock was set: it is suddenly later.
     if random.chance(1) {
       now = now + random.pick([.seconds(30), .seconds(3600), .seconds(86_400)])
     }
@@ -41,7 +41,7 @@ extension SimulatedMachine {
     }
   }
 
-  /// What workers say of themselves, and the disk.
+  /// What workers announce about themselves, and the disk.
   private mutating func rarity(_ worker: WorkerID, _ body: SimulatedWorker.Body) -> Event? {
     switch random.next() % 15 {
     case 14:
@@ -73,7 +73,8 @@ extension SimulatedMachine {
     }
   }
 
-  /// Whoever it is given back to goes on with it: nothing of it is news here any more.
+  /// The supervisor that the worker is given back to continues with it: nothing of it is news here any
+  /// more.
   private mutating func release(_ worker: WorkerID, _ body: SimulatedWorker.Body) -> Event? {
     guard body == .running || body == .stopped || body == .evicted else { return nil }
     let life = (workers[worker]?.life ?? 0) + 1
@@ -93,9 +94,9 @@ extension SimulatedMachine {
 
   private mutating func request(_ worker: WorkerID) -> Event {
     let asleep = workers[worker]?.body == .absent
-    // Unless they are started often, nothing ever happens.
+    // Without frequent starts nothing would happen.
     let verb = asleep && random.chance(80) ? .start : random.pick(Request.Verb.allCases)
-    let target = random.chance(2) ? WorkerID("nobody") : worker
+    let target = random.chance(2) ? WorkerID("absent") : worker
     defer { nextRequest += 1 }
     return .request(Request(id: nextRequest, verb: verb, worker: target))
   }

@@ -7,20 +7,21 @@ import CWorkerKit
 public struct Footprint: Sendable, Hashable {
   /// Private memory that has been written to: heap, stacks, changed parts of files.
   public var anonymous: Int64 = 0
-  /// Shared memory, such as that of `PurgeableData`; what others map as well is counted by share.
+  /// Shared memory, such as that of `PurgeableData`; memory that other processes map as well is counted by
+  /// share.
   public var sharedMemory: Int64 = 0
-  /// What the kernel has moved to swap.
+  /// Memory that the kernel has moved to swap.
   public var swapped: Int64 = 0
-  /// Not part of `total`: the kernel can have it without asking.
+  /// Not part of `total`: the kernel can take it without asking.
   public var reclaimable: Int64 = 0
 
-  /// What the daemon counts, and policies limit.
+  /// The footprint as the daemon counts it, and as policies limit it.
   public var total: Int64 { anonymous + sharedMemory + swapped }
 
   public init() {}
 
   /// Measures this process (`/proc/self/smaps_rollup`): some hundred microseconds, longer with much memory.
-  /// All zero where the system doesn't tell. On macOS all of it is in `anonymous`.
+  /// All zero where the system doesn't report it. On macOS all of it is in `anonymous`.
   public static func current() -> Footprint {
     var footprint = Footprint()
     let physical = workerkit_physical_footprint()
@@ -34,14 +35,15 @@ public struct Footprint: Sendable, Hashable {
     }
     let dirty = fields["Private_Dirty"] ?? 0
     footprint.sharedMemory = min(fields["Pss_Shmem"] ?? 0, dirty)
-    // A program file that was written a moment ago counts as dirty for who maps it, until it is on disk.
+    // A program file that was written a moment ago counts as dirty for the processes that map it, until it is
+    // on disk.
     footprint.anonymous = min(dirty - footprint.sharedMemory, fields["Anonymous"] ?? dirty)
     footprint.swapped = fields["Swap"] ?? 0
     footprint.reclaimable = (fields["Private_Clean"] ?? 0) + (fields["Shared_Clean"] ?? 0)
     return footprint
   }
 
-  /// What each named mapping takes (`/proc/self/smaps`), the largest first: `[heap]`, `[stack]`,
+  /// The memory of each named mapping (`/proc/self/smaps`), the largest first: `[heap]`, `[stack]`,
   /// `/memfd:purgeable (deleted)`, files, and `[anonymous]` for all without a name. Takes milliseconds.
   public static func byMapping() -> [(name: String, bytes: Int64)] {
     var sums: [String: Int64] = [:]

@@ -19,8 +19,8 @@ import Synchronization
 /// its owner *knows*, and only the latter must survive. So keep what can't be made again (an edit in progress,
 /// a scroll position, a selection) in the owner, not in the value, which would take it along.
 ///
-/// Reading the property hands out the value; who keeps a reference keeps the memory. For work that takes longer,
-/// `$photo.use { … }` keeps the value loaded for its duration, so that it isn't loaded twice.
+/// Reading the property returns the value; code that keeps a reference keeps the memory. For work that takes
+/// longer, `$photo.use { … }` keeps the value loaded for its duration, so that it isn't loaded twice.
 ///
 /// Thread-safe: two that need it at once load it once. `load` mustn't read the property that it loads. A class
 /// that is `Sendable` by itself can't have a `var`: there, `let photo = Unloadable { … }` and `photo.value` are the
@@ -43,10 +43,10 @@ public struct Unloadable<Value: Sendable>: Sendable {
     self.init(load)
   }
 
-  /// The value, loaded if it must be.
+  /// The value, loaded if necessary.
   public var wrappedValue: Value { box.value() }
 
-  /// The same, where it isn't used as a wrapper.
+  /// The same, if it isn't used as a property wrapper.
   public var value: Value { box.value() }
 
   /// For `use`, `unload` and `isLoaded`.
@@ -74,9 +74,9 @@ public struct Unloadable<Value: Sendable>: Sendable {
   /// It takes memory now.
   public var isLoaded: Bool { box.isLoaded }
 
-  /// Lets go of the value, unless it is in use.
+  /// Unloads the value, unless it is in use.
   ///
-  /// - Returns: whether it did, or nothing was loaded.
+  /// - Returns: whether it was unloaded, or wasn't loaded before.
   @discardableResult public func unload() -> Bool { box.unload() }
 }
 
@@ -88,7 +88,7 @@ final class UnloadableBox<Value: Sendable>: Shedder {
 
   private let load: @Sendable () -> Value
   private let state = Mutex(State())
-  /// Held while the value is loaded, so that unloading and the other questions never wait for that.
+  /// Held while the value is loaded, so that unloading and the other calls never wait for that.
   private let loading = Mutex(())
 
   init(_ load: @escaping @Sendable () -> Value) { self.load = load }
@@ -118,7 +118,7 @@ final class UnloadableBox<Value: Sendable>: Shedder {
       guard state.uses == 0 else { return (nil, state.value == nil) }
       return (state.value.take(), true)
     }
-    // Here it ends, outside of the lock.
+    // The value is released here, outside of the lock.
     _ = consume value
     return isUnloaded
   }

@@ -5,8 +5,8 @@ extension Worker {
   /// worker.onMemoryWarning(of: self) { photos in photos.dropThumbnails() }
   /// ```
   ///
-  /// Those who have asked are called one after the other; the daemon's answer waits for all of them. An
-  /// object that belongs to an actor awaits its own methods in `body`.
+  /// The closures are called one after the other; the daemon's answer waits for all of them. An object that
+  /// belongs to an actor awaits its own methods in `body`.
   @discardableResult public func onMemoryWarning<Object: AnyObject & Sendable>(
     of object: Object, _ body: @escaping @Sendable (Object) async -> Void
   ) -> Subscription {

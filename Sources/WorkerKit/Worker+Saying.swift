@@ -1,10 +1,10 @@
 import JSONLines
 import WorkerProtocol
 
-// What a worker says of itself. A daemon that comes later is told again what still holds.
+// What a worker reports of itself. A daemon that comes later gets again what still holds.
 
 extension Worker {
-  /// The worker has started, and can be used: as `READY=1` at `NOTIFY_SOCKET`.
+  /// The worker has started, and can be used: like `READY=1` at `NOTIFY_SOCKET`.
   public func ready() {
     connection?.say { said in
       said.isReady = true
@@ -12,8 +12,8 @@ extension Worker {
     }
   }
 
-  /// Asks the daemon not to suspend this worker now, or takes that back. Work with an end is better
-  /// wrapped in `withBackgroundTask`, which can't be forgotten.
+  /// Asks the daemon not to suspend this worker now, or withdraws that. For work with an end, better use
+  /// `withBackgroundTask`, which can't be forgotten.
   public func hold(_ on: Bool) {
     connection?.say { said in
       guard said.holds != on else { return [] }
@@ -23,9 +23,10 @@ extension Worker {
     }
   }
 
-  /// What `dormouse status` shows beside the worker's name: a short line, of which 512 bytes are kept.
+  /// The status that `dormouse status` shows beside the worker's name: a short line, of which 512 bytes are
+  /// kept.
   public func setStatus(_ text: String) {
-    // One that the protocol couldn't carry would end this connection, and each that follows.
+    // A line that is too long for the protocol would end this connection, and each later one.
     let fits = WorkerMessage.status(text).line.count <= WorkerProtocol.maxLine
     let text = fits ? text : WorkerProtocol.shown(text)
     connection?.say { said in
@@ -34,10 +35,10 @@ extension Worker {
     }
   }
 
-  /// What is shown of this worker while it sleeps. The last one counts.
+  /// The snapshot that is shown of this worker while it sleeps. The last one counts.
   ///
-  /// - Returns: false where it is too large: a line of the protocol has 262,144 bytes, an image becomes
-  ///   a third longer in it. Then nothing has changed.
+  /// - Returns: false if it is too large: a line of the protocol has 262,144 bytes, and an image becomes a
+  ///   third longer in it. Then nothing has changed.
   @discardableResult public func setSnapshot(_ snapshot: Snapshot) -> Bool {
     let message = WorkerMessage.snapshot(snapshot.said)
     guard message.line.count <= WorkerProtocol.maxLine else { return false }
@@ -49,7 +50,7 @@ extension Worker {
   }
 }
 
-/// What is shown of a worker while it sleeps: the last that a person saw of it, or a word on what waits.
+/// What is shown of a worker while it sleeps: its last screen, or a text about what waits.
 public enum Snapshot: Sendable, Hashable {
   case text(String)
   /// `mime`: such as `image/png`.

@@ -1,10 +1,10 @@
 import CWorkerKit
 
 extension Worker {
-  /// Does to this process what a memory warning does, without a daemon: for tests, and for a menu item.
-  /// Returns when everybody has handled it.
+  /// Has the same effect on this process as a memory warning, without a daemon: for tests, and for a menu item.
+  /// Returns when all handlers have returned.
   ///
-  /// - Returns: what the process took before and afterwards.
+  /// - Returns: the footprint of the process before and afterwards.
   @discardableResult public func simulateMemoryWarning(
     level: PressureLevel = .warning
   ) async -> (before: Footprint, after: Footprint) {
@@ -16,7 +16,7 @@ extension Worker {
     return (before, Footprint.current())
   }
 
-  /// The same for entering the background. It isn't suspended, of course.
+  /// The same for entering the background. The worker isn't suspended.
   public func simulateEnteringBackground() async {
     await simulate(.didEnterBackground)
     workerkit_trim()

@@ -9,20 +9,20 @@ import WorkerProtocol
 /// ```
 ///
 /// Without a daemon (there is no `DORMOUSE_WORKER_SOCKET` in the environment) everything works, and nothing is
-/// told: the same program runs under Dormouse and without it. All methods may be called from any thread or
+/// sent: the same program runs under Dormouse and without it. All methods may be called from any thread or
 /// task, before `connect` as well, and never wait for the daemon.
 public final class Worker: Sendable {
-  /// The worker that this process is.
+  /// The worker of this process.
   public static let shared = Worker(socketPath: environment(WorkerProtocol.socketVariable))
 
-  /// Until when the event that is being handled should have been: set while methods of the delegate, and
-  /// what was given to `onMemoryWarning` and `onEnterBackground`, run. `nil` where nobody waits.
+  /// The deadline for the event that is being handled: set while methods of the delegate, and closures that
+  /// were given to `onMemoryWarning` and `onEnterBackground`, run. `nil` if the daemon waits for no answer.
   ///
   /// While the worker is stopped its deadlines stand still, so it may really be later.
   @TaskLocal public static var deadline: ContinuousClock.Instant?
 
-  /// What the daemon has told of this worker.
-  private struct Told {
+  /// The state that the daemon has reported to this worker.
+  private struct Reported {
     var pressure = PressureLevel.normal
     var isConnecting = false
     var snapshotProvider: (@Sendable () async -> Snapshot?)?
@@ -32,10 +32,10 @@ public final class Worker: Sendable {
   let connection: Connection?
   let tasks: OpenTasks
   let purgeable = LazyPurgeableHeap()
-  private let told = Mutex(Told())
+  private let reported = Mutex(Reported())
 
-  /// - Parameter socketPath: of the daemon; `nil`: there is none. For tests, and processes that are given
-  ///   the path in another way; everybody else uses `shared`.
+  /// - Parameter socketPath: of the daemon; `nil`: there is none. For tests, and processes that get the path in
+  ///   another way; all others use `shared`.
   public init(socketPath: String?) {
     let connection = socketPath.flatMap { Connection(path: $0) }
     self.connection = connection
@@ -47,27 +47,27 @@ public final class Worker: Sendable {
 
   /// Connects to the daemon, and stays connected: after the daemon's end to the next one.
   ///
-  /// - Parameter delegate: told of all events from now on, instead of the one before; kept alive. `nil`:
-  ///   whoever it is stays.
+  /// - Parameter delegate: gets all events from now on, instead of the one before; kept alive. `nil`: the
+  ///   delegate before stays.
   public func connect(delegate: (any WorkerDelegate)? = nil) {
     if let delegate { listeners.setDelegate(delegate) }
-    let isFirst = told.withLock { told in
-      defer { told.isConnecting = true }
-      return !told.isConnecting
+    let isFirst = reported.withLock { reported in
+      defer { reported.isConnecting = true }
+      return !reported.isConnecting
     }
     guard isFirst else { return }
     workerkit_keep_heap_small()
     if self === Worker.shared { workerkit_at_exit { Worker.shared.tasks.report("exit") } }
     guard let connection else { return }
     let started = connection.start { [weak self] incoming in self?.receive(incoming) }
-    if !started { told.withLock { $0.isConnecting = false } }
+    if !started { reported.withLock { $0.isConnecting = false } }
   }
 
-  /// There is a daemon that listens.
+  /// The worker is connected to a daemon.
   public var isConnected: Bool { connection?.isConnected ?? false }
 
-  /// The machine's pressure level, as far as it has been told.
-  public var pressure: PressureLevel { told.withLock { $0.pressure } }
+  /// The machine's pressure level, as last reported.
+  public var pressure: PressureLevel { reported.withLock { $0.pressure } }
 
   /// All events, for a `for await` loop.
   public var events: WorkerEvents { WorkerEvents(listeners: listeners) }
@@ -80,7 +80,7 @@ public final class Worker: Sendable {
   }
 }
 
-// MARK: - What the daemon says
+// MARK: - Messages of the daemon
 
 extension Worker {
   private func receive(_ incoming: Connection.Incoming) {
@@ -108,9 +108,9 @@ extension Worker {
 
   private func changePressure(_ name: String) {
     guard let level = PressureLevel(rawValue: name) else { return }
-    let isNew = told.withLock { told in
-      defer { told.pressure = level }
-      return told.pressure != level
+    let isNew = reported.withLock { reported in
+      defer { reported.pressure = level }
+      return reported.pressure != level
     }
     if isNew { listeners.deliver(.pressureChanged(level)) }
   }
@@ -130,7 +130,7 @@ extension Worker {
       let warning = MemoryWarning(
         level: PressureLevel(rawValue: level) ?? .warning, footprintBytes: footprint)
       listeners.deliver(.didReceiveMemoryWarning(warning), deadline: deadline) {
-        // What has been freed, but is kept by the allocator, hasn't been given back.
+        // The allocator may keep memory that was freed, which then isn't free for the machine.
         workerkit_trim()
         answer()
       }
@@ -149,20 +149,20 @@ extension Worker {
   }
 
   private func takeSnapshot() async {
-    guard let provider = told.withLock({ $0.snapshotProvider }),
+    guard let provider = reported.withLock({ $0.snapshotProvider }),
       let snapshot = await provider()
     else { return }
     setSnapshot(snapshot)
   }
 
-  /// Asks for a snapshot whenever the worker has entered the background, before the daemon is answered.
-  /// One provider at a time; `nil` takes it away.
+  /// Sets a closure that makes a snapshot whenever the worker has entered the background, before the daemon
+  /// gets its answer. One provider at a time; `nil` removes it.
   public func setSnapshotProvider(_ provider: (@Sendable () async -> Snapshot?)?) {
-    let former = told.withLock { told in
-      defer { told.snapshotProvider = provider }
-      return told.snapshotProvider
+    let former = reported.withLock { reported in
+      defer { reported.snapshotProvider = provider }
+      return reported.snapshotProvider
     }
-    // What it holds goes outside of the lock.
+    // Its captured objects are released outside of the lock.
     withExtendedLifetime(former) {}
   }
 

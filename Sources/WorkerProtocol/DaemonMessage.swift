@@ -6,7 +6,7 @@ public enum DaemonMessage: Hashable, Sendable {
   case hello(version: Int, worker: String, state: String, pressure: String)
   /// Answered with `WorkerMessage.done`.
   case request(id: UInt64, deadlineSeconds: Double, Request)
-  /// It runs again, after so long.
+  /// It runs again, after this sleep.
   case didResume(id: UInt64, asleepSeconds: Double, cause: String)
   case didEnterForeground(id: UInt64)
   case pressure(level: String)
@@ -45,7 +45,7 @@ extension DaemonMessage {
     }
   }
 
-  /// `nil` for a type that isn't known here: a newer daemon says more.
+  /// `nil` for a type that isn't known here: a newer daemon may send it.
   public static func read(_ line: [UInt8]) throws(WorkerMessageError) -> DaemonMessage? {
     let fields = try MessageFields(line)
     switch fields.type {

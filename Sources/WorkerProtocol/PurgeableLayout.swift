@@ -23,6 +23,6 @@ public enum PurgeableLayout {
 
   public static func offset(ofSlot slot: Int) -> Int { headerLength + slot * slotLength }
 
-  /// Where the table of so many slots ends.
+  /// Where the table of this many slots ends.
   public static func tableLength(slots: Int) -> Int { offset(ofSlot: slots) }
 }

@@ -8,7 +8,7 @@ public struct PurgeableState: Hashable, Sendable, RawRepresentable {
   public var rawValue: UInt64
   public init(rawValue: UInt64) { self.rawValue = rawValue }
 
-  /// A slot that has just been given out, with so many who hold its content.
+  /// A slot that has just been given out, with this many holders of its content.
   public init(generation: UInt32, accesses: UInt32, isVolatile: Bool = true) {
     rawValue =
       UInt64(generation & Self.lastGeneration) << Self.generationShift | Self.used
@@ -29,16 +29,16 @@ public struct PurgeableState: Hashable, Sendable, RawRepresentable {
 
   /// How many hold the content now.
   public var accesses: UInt32 { UInt32(truncatingIfNeeded: rawValue) }
-  /// May be taken when nobody holds it.
+  /// May be taken when it isn't held.
   public var isVolatile: Bool { rawValue & Self.volatile != 0 }
-  /// Somebody is about to empty it, and nobody else may touch it.
+  /// The daemon or its owner is about to empty it, and no other code may touch it.
   public var isPurging: Bool { rawValue & Self.purging != 0 }
   public var isUsed: Bool { rawValue & Self.used != 0 }
   /// Changes each time that the slot is given out or emptied.
   public var generation: UInt32 { UInt32(truncatingIfNeeded: rawValue >> Self.generationShift) }
   public var nextGeneration: UInt32 { (generation + 1) & Self.lastGeneration }
 
-  /// Used, volatile, held by nobody, and not being taken already.
+  /// Used, volatile, not held, and not being taken already.
   public var isTakeable: Bool {
     rawValue & (Self.used | Self.volatile | Self.purging) == Self.used | Self.volatile
       && accesses == 0
@@ -51,14 +51,14 @@ public struct PurgeableState: Hashable, Sendable, RawRepresentable {
   /// What follows on it: no content, the next generation.
   public var emptied: PurgeableState { .unused(generation: nextGeneration) }
 
-  /// The same with one more who holds it; `nil` where that can't be: no content, not the content that
-  /// is meant, being taken, or too many hold it.
+  /// The same with one more holder; `nil` where that can't be: no content, not the content that is meant, being
+  /// taken, or too many holders.
   public func held(generation: UInt32) -> PurgeableState? {
     guard isUsed, !isPurging, self.generation == generation, accesses < .max else { return nil }
     return PurgeableState(rawValue: rawValue + 1)
   }
 
-  /// The same with one less; `nil` where nobody holds it.
+  /// The same with one holder less; `nil` where there is none.
   public func released(generation: UInt32) -> PurgeableState? {
     guard isUsed, self.generation == generation, accesses > 0 else { return nil }
     return PurgeableState(rawValue: rawValue - 1)

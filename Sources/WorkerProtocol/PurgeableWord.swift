@@ -3,8 +3,8 @@ import Synchronization
 /// A slot's state in shared memory. Both sides change it only by these, from any thread and process.
 /// `address` must stay mapped while one of them runs; each word is 8 bytes, aligned to 8.
 ///
-/// Orderings: whoever holds or takes a content (acquiring) sees what was written to it before it was let
-/// go (releasing), and nothing that is done to it moves out from between the two.
+/// Orderings: code that holds or takes a content (acquiring) sees what was written to it before it was released
+/// (releasing), and no access to it moves out from between the two.
 public struct PurgeableWord {
   public let address: UnsafeMutablePointer<Atomic<UInt64>>
   public init(_ address: UnsafeMutablePointer<Atomic<UInt64>>) { self.address = address }
@@ -13,20 +13,20 @@ public struct PurgeableWord {
     PurgeableState(rawValue: address.pointee.load(ordering: .acquiring))
   }
 
-  /// Holds the content once more. False: it is gone, or about to be.
+  /// Holds the content once more. False: it was discarded, or is about to be.
   public func hold(generation: UInt32) -> Bool {
     update { $0.held(generation: generation) } != nil
   }
 
-  /// Lets go of what `hold` held.
+  /// Releases what `hold` held.
   ///
-  /// - Returns: the new state, `nil` if nobody held it.
+  /// - Returns: the new state, `nil` if it wasn't held.
   @discardableResult
   public func release(generation: UInt32) -> PurgeableState? {
     update { $0.released(generation: generation) }
   }
 
-  /// Whether it may be taken while nobody holds it. False: it is gone, or about to be.
+  /// Whether it may be taken while it isn't held. False: it was discarded, or is about to be.
   public func setVolatile(_ isVolatile: Bool, generation: UInt32) -> Bool {
     update {
       guard $0.isUsed, !$0.isPurging, $0.generation == generation else { return nil }
@@ -34,12 +34,11 @@ public struct PurgeableWord {
     } != nil
   }
 
-  /// Claims the content, to empty it: then nobody else holds, takes or moves it. End with `empty` or
-  /// `spare`.
+  /// Claims the content, to empty it: then no other code holds, takes or moves it. End with `empty` or `spare`.
   ///
   /// - Parameter generation: of the content that is meant; `nil`: whichever there is.
-  /// - Returns: the state now, `nil` where it mustn't be taken. It isn't tried again and again: a slot
-  ///   that somebody changes at the same moment is in use.
+  /// - Returns: the state now, `nil` where it mustn't be taken. It isn't tried again and again: a slot that
+  ///   changes at the same moment is in use.
   public func take(generation: UInt32? = nil) -> PurgeableState? {
     let current = state
     guard current.isTakeable, generation == nil || current.generation == generation else {
@@ -51,8 +50,8 @@ public struct PurgeableWord {
     return done ? taken : nil
   }
 
-  /// The same for whoever owns the content, and knows that nobody will access it any more: however many
-  /// accesses were left open. `nil`: it is gone, or somebody else is taking it.
+  /// The same for the owner of the content, which knows that no code will access it any more: however many
+  /// accesses were left open. `nil`: it was discarded, or is being taken.
   public func seize(generation: UInt32) -> PurgeableState? {
     update { state in
       guard state.isUsed, !state.isPurging, state.generation == generation else { return nil }
@@ -60,13 +59,13 @@ public struct PurgeableWord {
     }
   }
 
-  /// After `take` or `seize`: the content is gone.
+  /// After `take` or `seize`: the content is discarded.
   public func empty(_ taken: PurgeableState) { publish(taken.emptied) }
 
   /// After `take`: it stays after all.
   public func spare(_ taken: PurgeableState) { publish(taken.spared) }
 
-  /// For whoever has the slot to itself: unused, or being taken.
+  /// For code that has the slot to itself: unused, or being taken.
   public func publish(_ state: PurgeableState) {
     address.pointee.store(state.rawValue, ordering: .releasing)
   }

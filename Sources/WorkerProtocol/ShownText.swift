@@ -1,11 +1,11 @@
 extension WorkerProtocol {
-  /// Bytes that are kept of a text for people: a status, a task's name.
+  /// Bytes that are kept of a text that is shown: a status, a task's name.
   public static let maxText = 512
 
   /// A text as it is shown, and a task's name as it is known by: without what could move a terminal's
   /// cursor, or hide what else is on the line; cut between two characters of Unicode.
   ///
-  /// What it returns it leaves as it is. So both sides know a task by the same name, whoever of them
+  /// A second application changes nothing. So both sides know a task by the same name, whichever of them
   /// shortened it, and a name that came with `taskExpired` can be sent back with `endTask`.
   public static func shown(_ text: String, atMost bytes: Int = maxText) -> String {
     var result = String.UnicodeScalarView()

@@ -10,11 +10,11 @@ public enum WorkerMessage: Hashable, Sendable {
   case endTask(name: String)
   case hold(Bool)
   case snapshot(Snapshot)
-  /// Memory is on offer, or what is has changed. The first comes with a descriptor.
+  /// Memory is on offer, or the offer has changed. The first message comes with a descriptor.
   case purgeable
   case status(String)
 
-  /// What is shown of a worker while it sleeps.
+  /// The snapshot that is shown of a worker while it sleeps.
   public enum Snapshot: Hashable, Sendable {
     case text(String)
     /// `base64` of an image of that MIME type.
@@ -45,7 +45,7 @@ extension WorkerMessage {
     }
   }
 
-  /// `nil` for a type that isn't known here: a newer worker says more.
+  /// `nil` for a type that isn't known here: a newer worker may send it.
   public static func read(_ line: [UInt8]) throws(WorkerMessageError) -> WorkerMessage? {
     let fields = try MessageFields(line)
     switch fields.type {

@@ -1,5 +1,5 @@
-/// What workers and their daemon say to each other over `DORMOUSE_WORKER_SOCKET`: docs/worker-protocol.md.
-/// Both sides' lines as values; no I/O.
+/// The messages between workers and their daemon over `DORMOUSE_WORKER_SOCKET`: docs/worker-protocol.md. Both
+/// sides' lines as values; no I/O.
 public enum WorkerProtocol {
   /// The only version so far.
   public static let version = 1
@@ -9,7 +9,7 @@ public enum WorkerProtocol {
   public static let maxLine = 262_144
 }
 
-/// A line that the other side can't make sense of, in half a sentence.
+/// A line that the other side can't read; half a sentence.
 public struct WorkerMessageError: Error, Hashable, Sendable, CustomStringConvertible {
   public var description: String
   public init(_ description: String) { self.description = description }

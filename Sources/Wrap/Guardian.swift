@@ -2,25 +2,25 @@ import CLinux
 import Glibc
 import Linux
 
-/// A process that outlives its wrapper by an instant: a killed wrapper can't clean up, and its
-/// program may be stopped, frozen, or without its memory.
+/// A process that cleans up after a killed wrapper. The wrapper's program may be stopped, frozen, or
+/// without its memory, and a killed wrapper can't end it.
 ///
 ///     wrapper ──────── pipe ───────▶ guardian
-///     program ── its own pid ──▶         │ end of the pipe without a endMarker:
+///     program ── its own pid ──▶         │ end of the pipe without an endMarker:
 ///       (before it executes)             ▼ kills the program, removes image and cgroup
 ///
 /// It is a fork from before the first thread, so that it shares all its pages with the wrapper. It
-/// leads a session of its own: what ends the wrapper's process group leaves it alone.
+/// leads its own session, so that a signal to the wrapper's process group doesn't end it.
 final class Guardian {
   private let pid: Int32
   private var pipe: Descriptor?
 
-  /// Where whom to guard is told: its pid, as four bytes.
+  /// The descriptor to which the child writes its pid, as four bytes, so that the guardian knows it.
   var announcement: Int32? { pipe?.raw }
 
   private static let endMarker: Int32 = -1
 
-  /// Only while there is one thread.
+  /// Call it only while the process has one thread.
   init(directory: String, socket: String) throws(SystemCallError) {
     var ends: [Int32] = [-1, -1]
     _ = try systemCall("pipe") { Glibc.pipe(&ends) }
@@ -34,7 +34,7 @@ final class Guardian {
     pipe = output
   }
 
-  /// The program has ended, and nothing is left to do.
+  /// Ends the guardian: the program has ended, and nothing is left to clean up.
   func dismiss() {
     guard let pipe else { return }
     var word = Self.endMarker
@@ -46,13 +46,13 @@ final class Guardian {
 
   private static func guardNow(_ input: Int32, directory: String, socket: String) -> Never {
     setsid()
-    // What is meant for the wrapper, it passes on itself.
+    // The wrapper itself passes on the signals that are meant for it.
     for number in [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGPIPE] {
       signal(number, SIG_IGN)
     }
     clinux_set_thread_name("dormouse-guard")
     letGoOfEverything(but: input)
-    // What the wrapper used until now, it needs no more.
+    // The guardian doesn't need the code that the wrapper has used so far.
     dropOwnCode()
     var known: [ProcessIdentity] = []
     var word: Int32 = 0
@@ -61,14 +61,14 @@ final class Guardian {
       if count == -Int(EINTR) { continue }
       if count != MemoryLayout<Int32>.size { break }
       if word == endMarker { _exit(0) }
-      // It has ended.
+      // Without a stat the process has ended.
       if let stat = try? ProcessStat.read(word) { known.append(stat.identity) }
     }
     WrapStore.clearAway(directory, socket: socket, known: known)
     _exit(0)
   }
 
-  /// Who waits for the end of a pipe must not wait for us.
+  /// Closes inherited descriptors: a reader that waits for the end of a pipe must not wait for the guardian.
   private static func letGoOfEverything(but kept: Int32) {
     for name in (try? listDirectory("/proc/self/fd")) ?? [] {
       if let number = Int32(name), number > STDERR_FILENO, number != kept { close(number) }

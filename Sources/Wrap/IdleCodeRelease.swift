@@ -2,9 +2,9 @@ import Daemon
 import Linux
 import Policy
 
-/// Lets go of the wrapper's own code when nothing has changed for a moment. What starts a program, puts it
-/// to sleep and brings it back is most of what a wrapper has in memory, and between two changes it isn't
-/// used. The kernel has those pages in its cache for as long as it wants, and maps again what runs again.
+/// Unmaps the wrapper's own code when no state has changed for a moment. The code that starts, suspends and
+/// resumes a program is most of a wrapper's memory, and isn't used between two changes. The kernel may keep
+/// those pages in its cache, and maps code again when it runs.
 final class IdleCodeRelease {
   private let timers: any Timers
   private let release: () -> Void
@@ -17,7 +17,7 @@ final class IdleCodeRelease {
     self.release = release
   }
 
-  /// Something has changed: what follows from it is done first.
+  /// A state has changed: the release waits until the change has been processed.
   func postpone() {
     if let timer { timers.cancel(timer) }
     timer = timers.after(Self.delay) { [unowned self] in

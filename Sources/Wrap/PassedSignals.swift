@@ -5,15 +5,15 @@ import Linux
 
 /// The program that a wrapper's signals are meant for. Tests hand in their own.
 protocol SignalTarget: AnyObject {
-  /// It has been started, and its end hasn't been noted yet.
+  /// It was started, and its end hasn't been noted yet.
   var hasProcess: Bool { get }
-  /// Or on its way from or to sleep.
+  /// It sleeps, or is being suspended or resumed.
   var isAsleep: Bool { get }
   /// It has a handler for the signal.
   func catches(_ signal: Int32) -> Bool
   func wake(_ reason: String)
   func signal(_ signal: Int32)
-  /// To its process group; false: the group can't be named safely, or is gone.
+  /// Sends the signal to the program's process group; false: the group can't be named safely, or has ended.
   func signalGroup(_ signal: Int32) -> Bool
   /// Stops all of its processes; false: they can't be found.
   func stopAll() -> Bool
@@ -24,24 +24,24 @@ protocol SignalTarget: AnyObject {
   func reap()
 }
 
-/// What is sent to a wrapper is meant for its program. A sleeping program is woken for it. Belongs to the
+/// Passes signals to the wrapper on to its program, and wakes a sleeping program for them. Belongs to the
 /// loop's thread.
 final class PassedSignals {
   private let target: any SignalTarget
-  /// For a program that sleeps, until it runs.
+  /// Signals for a sleeping program, until it runs.
   private var waiting: [Int32] = []
   /// Stopped by the terminal (Ctrl-Z), together with the wrapper.
   private var isHeld = false
 
-  /// All that a host or a terminal sends. SIGKILL and SIGSTOP can't be passed on: of the first, the
-  /// guardian hears.
+  /// All signals that a host or a terminal sends. SIGKILL and SIGSTOP can't be passed on; the guardian acts on
+  /// SIGKILL.
   static let passed = [
     SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGTERM, SIGCONT, SIGTSTP, SIGWINCH,
   ]
 
   init(_ target: any SignalTarget) { self.target = target }
 
-  /// From now on they come here, and end or stop the wrapper no more.
+  /// From now on the wrapper receives the signals here, and they don't end or stop it.
   func listen(on loop: any DescriptorWatches) throws(SystemCallError) {
     _ = clinux_ignore_stops_of_children()
     let signals = try SignalQueue(Self.passed + [SIGCHLD])
@@ -64,24 +64,24 @@ final class PassedSignals {
   private func pass(_ signal: Int32, toGroup: Bool) {
     guard target.hasProcess else { return }
     if target.isAsleep {
-      // It isn't woken for what it would drop: a terminal's new size, mostly.
+      // A program isn't woken for a signal that it would drop, mostly a terminal's new size.
       if signal == SIGWINCH, !target.catches(signal) { return }
       waiting.append(signal)
       return target.wake("the signal \(signal)")
     }
-    // From a terminal all of its foreground group would get it.
+    // A terminal sends a signal to its whole foreground group.
     if toGroup, target.signalGroup(signal) { return }
     target.signal(signal)
   }
 
-  /// It runs.
+  /// The program runs: sends it the signals that waited.
   func deliverWaiting() {
     guard target.hasProcess else { return }
     for signal in waiting { target.signal(signal) }
     waiting = []
   }
 
-  /// Ctrl-Z: all of it stops, and we do, so that the shell sees it.
+  /// Ctrl-Z: stops the program and the wrapper, so that the shell sees it.
   private func hold() {
     if target.hasProcess, !target.isAsleep, target.stopAll() { isHeld = true }
     target.stopWrapper()

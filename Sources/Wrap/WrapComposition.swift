@@ -20,7 +20,7 @@ public final class WrapComposition {
   private var registration: WrapperRegistration?
   /// The wrapper's own.
   private let socket: String
-  /// The process that has started the wrapper.
+  /// The process that started the wrapper.
   private let caller: Descriptor?
   private var hasEnded = false
 
@@ -34,7 +34,7 @@ public final class WrapComposition {
     do throws(SystemCallError) {
       guardian = try Guardian(directory: directory, socket: socket)
     } catch { return .unmanaged("can't start its guard process: \(error)") }
-    // Nothing to watch: it has ended already.
+    // An error means that the caller has ended already, and there is nothing to watch.
     let caller = try? Descriptor.pidfd(of: getppid())
     var inheritance = settings.inheritance
     inheritance.announcement = guardian.announcement
@@ -84,13 +84,13 @@ public final class WrapComposition {
     return program.end ?? .exited(CommandExit.internalError.rawValue)
   }
 
-  /// A program that looks whether its caller is there wants to be awake for it. Its standard input
-  /// would say it as well, but others may hold the other end.
+  /// Wakes the program when its caller ends, so that a program that checks for its caller can react. The end
+  /// of its standard input would show that as well, but another process may hold the other end.
   private func watchCaller() {
     guard let caller else { return }
     let run = run
     var token: LoopToken?
-    // Without a watch, what the program itself reads wakes it.
+    // Without this watch, the program is woken only by its own inputs.
     token = try? run.loop.whenReadable(caller) { [unowned run] in
       if let token { run.loop.unwatch(caller, token) }
       run.wake("the end of the process that started it")
@@ -121,7 +121,7 @@ extension WrapComposition: WrappedProgramHost {
 
   func programHasEnded() {
     hasEnded = true
-    // The loop looks at it after its turn; this makes it turn.
+    // The loop checks for the end after each turn; this timer starts a turn.
     run.loop.after(.zero) {}
   }
 }
@@ -137,7 +137,7 @@ extension WrapComposition: RegistrationHost {
 }
 
 extension DaemonRole {
-  /// Often enough for `idle_after`, and no oftener; asleep, only the machine's memory is looked at.
+  /// As often as `idle_after` needs. While the program sleeps, only the machine's memory is measured.
   static func paceOfWrapper(idleAfter: Duration) -> SamplingPace {
     SamplingPace(
       running: min(max(idleAfter / 8, .milliseconds(100)), .seconds(2)), resting: .seconds(5))
@@ -158,7 +158,7 @@ extension DaemonSettings {
       name: id.name, command: [settings.path] + settings.command.dropFirst(),
       autostart: false, policy: settings.policy)
     var configuration = DaemonConfiguration(policy: settings.policy, workers: [worker])
-    // A wrapper has to be small, and its daemon, where there is one, keeps a journal.
+    // A wrapper has to be small. If there is a daemon, that keeps a journal.
     configuration.journal.enabled = false
     self.init(
       configuration: configuration, stateDirectory: directory, socket: socket, environment: [:],

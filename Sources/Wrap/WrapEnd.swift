@@ -5,12 +5,12 @@ import Lifecycle
 
 /// How a wrapper ends.
 public enum WrapEnd: Hashable, Sendable {
-  /// As its program has.
+  /// With its program's exit status.
   case exited(Int32)
   case signaled(Int32)
-  /// The program didn't start; why, in a sentence.
+  /// The program didn't start; the reason, in a sentence.
   case notStarted(String)
-  /// It couldn't be managed here, and hasn't been started: why, in a sentence.
+  /// The program can't be managed here, and wasn't started; the reason, in a sentence.
   case unmanaged(String)
 
   init(_ status: ExitStatus) {

@@ -3,22 +3,22 @@ import Glibc
 import Linux
 import Policy
 
-/// What `dormouse wrap` was asked for.
+/// The options and the command of `dormouse wrap`.
 public struct WrapSettings: Sendable {
-  /// For people, and to find the program; it gets its arguments by `inheritance`.
+  /// For messages, and to find the program. The program gets its arguments by `inheritance`.
   public var command: [String]
-  /// Where the program is.
+  /// The program's path.
   public var path: String
   public var inheritance: Inheritance
   public var policy: LifecyclePolicy
   /// Holds `wrap/NAME` for each wrapper.
   public var stateDirectory: String
-  /// Of the daemon that it registers with; the wrapper's own socket is in `wrap` beside it.
+  /// The socket of the daemon that it registers with. The wrapper's own socket is in `wrap` beside that.
   public var daemonSocket: String
-  /// nil: standard error, and only what is worth a person's attention.
+  /// nil: standard error, with warnings and errors only.
   public var log: String?
   public var version: String
-  /// By a daemon, when memory runs out.
+  /// A daemon may terminate it when memory runs out.
   public var mayBeTerminated: Bool
 
   public init(

@@ -3,17 +3,17 @@ import Glibc
 import Linux
 import Supervision
 
-/// Where wrappers keep what must outlive them: `wrap/NAME` in the state directory, each locked by
-/// its wrapper for as long as that lives.
+/// The directories for wrappers' files that must outlive them: `wrap/NAME` in the state directory. Each is
+/// locked by its wrapper until the wrapper ends.
 ///
-///     wrap/.lock            held for an instant, by whoever adds a directory or looks for old ones
+///     wrap/.lock            held briefly by a wrapper that adds a directory or looks for old ones
 ///     wrap/clangd-4711/     a state directory, as a daemon's
 struct WrapStore {
   let path: String
   /// Held while `self` lives.
   private let lock: Descriptor
 
-  /// Waits for its turn.
+  /// Waits for the lock.
   init(stateDirectory: String) throws(StartError) {
     path = "\(stateDirectory)/wrap"
     let directory = try openTrusted(path, making: true, as: .shared)
@@ -26,8 +26,7 @@ struct WrapStore {
 
   func directory(of name: String) -> String { "\(path)/\(name)" }
 
-  /// Ends what wrappers that were killed have left behind, should their guardians have been killed
-  /// too.
+  /// Ends the programs that killed wrappers have left behind, if their guardians were killed too.
   func clearAwayRemains(socketDirectory: String) {
     // A directory that isn't there holds no wrapper's files.
     for name in (try? listDirectory(path, onlyDirectories: true)) ?? [] {
@@ -38,7 +37,7 @@ struct WrapStore {
     }
   }
 
-  /// All wrappers' together: `hibernate.disk.budget` isn't meant for each of thirty.
+  /// The sum of all wrappers' images: `hibernate.disk.budget` limits all wrappers together.
   static func imageBytes(in stateDirectory: String) -> Int64 {
     let path = "\(stateDirectory)/wrap"
     var sum: Int64 = 0
@@ -53,14 +52,14 @@ struct WrapStore {
     return sum
   }
 
-  /// Ends all that is left of a wrapper's program, and removes what it kept: nothing stays stopped,
-  /// frozen or on disk. What its host would have done to a program that isn't wrapped.
+  /// Ends all processes of a wrapper's program and removes its files, so that no process stays stopped or frozen
+  /// and no file stays on disk. A host would end a program without a wrapper in the same way.
   ///
   /// - Parameter known: root processes that may not be recorded yet.
   static func clearAway(_ directory: String, socket: String, known: [ProcessIdentity]) {
     var roots = known
     var groups: Set<String> = []
-    // Without it no record counts: those of an earlier boot name other processes.
+    // Without a boot ID no record is used: records of an earlier boot name other processes.
     let bootID = (try? WorkerRecord.currentBootID()) ?? ""
     let store = try? WorkerRecordStore(directory: "\(directory)/workers")
     // Records that can't be read are removed with the directory.
@@ -68,30 +67,30 @@ struct WrapStore {
       if !roots.contains(record.process) { roots.append(record.process) }
       if let path = record.cgroupPath { groups.insert(path) }
     }
-    // Born, but not recorded.
+    // Processes that were started and not yet recorded.
     let root = CgroupRoot.find(name: CgroupRoot.name(forStateDirectory: directory))
     if let root {
-      // A group that is gone holds no others.
+      // A removed group has no children.
       let names = (try? listDirectory(root.path, onlyDirectories: true)) ?? []
       groups.formUnion(names.map { "\(root.path)/\($0)" })
     }
     for path in groups { remove(group: path) }
     root?.remove()
-    // Nothing more can be done about it.
+    // If this fails, nothing more can be done.
     for root in roots { try? ProcessTree.killAll(root: root, session: root.pid) }
     discardFile(socket)
     removeAll(directory)
   }
 
   private static func remove(group path: String) {
-    // It is gone.
+    // The group was removed already.
     guard let group = try? WorkerCgroup(path: path) else { return }
-    // A group that isn't empty then stays.
+    // A group that isn't empty after that stays.
     try? group.kill()
     try? group.remove(until: Deadline(in: .seconds(5)))
   }
 
-  /// Only what a wrapper makes: never a whole tree that somebody has put in its place.
+  /// Removes only files that a wrapper makes, never a whole tree that another process has put in their place.
   private static func removeAll(_ directory: String) {
     for part in StateDirectory.parts {
       // The part was never made.

@@ -22,14 +22,14 @@ final class WrappedProcess: SignalTarget {
   }
 
   func catches(_ signal: Int32) -> Bool {
-    // One that can't be asked has ended.
+    // A process whose handlers can't be read has ended.
     (try? process?.catches(signal)) == true
   }
 
   func wake(_ reason: String) { run.wake(reason) }
 
   func signal(_ signal: Int32) {
-    // One that has ended needs it no more.
+    // A process that has ended needs no signal.
     try? process?.signal(signal)
   }
 
@@ -39,12 +39,12 @@ final class WrappedProcess: SignalTarget {
     return sendSignal(signal, to: -process.identity.pid) == 0
   }
 
-  /// Its session has no terminal: there, a SIGTSTP that isn't caught does nothing.
+  /// The program's session has no terminal, and there the kernel ignores a SIGTSTP without a handler.
   func stopAll() -> Bool {
     // Without /proc they can't be found.
     guard let tree = try? process?.tree() else { return false }
     for stat in tree.processes {
-      // One that has ended meanwhile, or that we may not signal, can't be stopped.
+      // A process that has ended meanwhile, or that may not be signalled, can't be stopped.
       let catches = (try? ProcessStatus.read(stat.pid))?.catches(SIGTSTP) == true
       _ = try? stat.identity.signal(catches ? SIGTSTP : SIGSTOP)
     }

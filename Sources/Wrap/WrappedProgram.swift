@@ -7,10 +7,10 @@ import Linux
 protocol WrappedProgramHost: AnyObject {
   /// In the foreground or background, now.
   var isRunning: Bool { get }
-  /// From now on it is looked at again as often as what runs is.
+  /// From now on it is measured as often as a running worker.
   func sampleNow()
   func deliverWaitingSignals()
-  /// The daemon, where one runs, is to know its state.
+  /// Reports its state to the daemon, if one runs.
   func reportState()
   /// Its run is over: `end` is set.
   func programHasEnded()
@@ -41,7 +41,7 @@ final class WrappedProgram: CallersProgram {
   /// The host isn't kept alive.
   func connect(_ host: any WrappedProgramHost) { self.host = host }
 
-  /// The program has its own: one more reader or writer here, and a hang-up would not be seen.
+  /// The program has its own copies. With another reader or writer here, a hang-up would not be seen.
   func hasLaunched() { closeInherited(inheritance.descriptors) }
 
   static func closeCopies(_ descriptors: [Int32]) {
@@ -68,7 +68,7 @@ final class WrappedProgram: CallersProgram {
 }
 
 extension WorkerState {
-  /// Over in a moment.
+  /// The state ends by itself within a moment.
   fileprivate var isPassing: Bool {
     self == .suspending || self == .hibernating || self == .resuming
   }

@@ -17,13 +17,13 @@ protocol RegistrationHost: AnyObject {
   func connect(to path: String, then: @escaping (Descriptor?) -> Void)
 }
 
-/// Reports the wrapped worker to a daemon, where one runs: `ps` and `status` show it with the others, and
-/// their verbs reach it through the wrapper's own socket. The wrapper decides for itself all the same, by
-/// its own policy, and works without any daemon.
+/// Reports the wrapped worker to a daemon, if one runs. `ps` and `status` then show it with the other workers,
+/// and verbs reach it through the wrapper's own socket. The wrapper still decides by its own policy, and
+/// works without a daemon.
 ///
-/// Nothing here waits: a daemon that doesn't read is left. Belongs to the loop's thread.
+/// Nothing here waits: the connection to a daemon that doesn't read is closed. Belongs to the loop's thread.
 final class WrapperRegistration {
-  /// What the daemon is to know of the wrapper itself.
+  /// The facts about the wrapper that the daemon gets.
   struct Wrapper {
     var worker: WorkerID
     /// The wrapper's own.
@@ -41,12 +41,12 @@ final class WrapperRegistration {
   private var looks = 0
   private var reported = ByteCount.zero
 
-  /// From one look for a daemon to the next.
+  /// The time between two attempts to find a daemon.
   static let interval = Duration.seconds(5)
-  /// Between two changes of state a running worker's footprint is reported so often. To measure it is work
-  /// for the kernel.
+  /// A running worker's footprint is reported after this many looks if its state doesn't change. The kernel has
+  /// to work for each measurement.
   static let looksPerReport = 6
-  /// In its first moments a program grows: it is looked at each second.
+  /// A program grows after its start: this number of measurements are made once a second.
   static let firstLooks = 20
 
   /// - Parameter path: the daemon's socket.
@@ -69,7 +69,7 @@ final class WrapperRegistration {
     timers.after(next) { [weak self] in self?.begin() }
   }
 
-  /// Its footprint differs from what was reported, by an eighth at least.
+  /// Its footprint differs from the reported one by at least an eighth.
   private var hasMoved: Bool {
     let moved = (host.footprint - reported).bytes.magnitude
     return moved >= 256 * 1024 && moved >= reported.bytes.magnitude / 8
@@ -86,7 +86,7 @@ final class WrapperRegistration {
     guard let socket = connection?.socket, let line = line(report) else { return }
     reported = ByteCount(report.footprint)
     let sent = socket.send(line, waits: false)
-    // Half a line can't be taken back.
+    // A half-sent line can't be repaired, so the connection is closed.
     if sent != line.count { disconnect() }
   }
 
@@ -103,7 +103,7 @@ final class WrapperRegistration {
   private func connect(then: @escaping () -> Void) {
     if connection != nil { return then() }
     host.connect(to: path) { [weak self] found in
-      // Without a watch its end would not be seen: the next look tries again.
+      // Without a watch its end would not be noticed; the next attempt tries again.
       guard let self, connection == nil, let found, Self.isTrusted(found),
         let token = try? watches.whenReadable(found, do: { [unowned self] in hear() })
       else { return }
@@ -121,7 +121,7 @@ final class WrapperRegistration {
     return user == geteuid() || user == 0
   }
 
-  /// Answers are of no interest, but their end is.
+  /// Answers are ignored; the end of the connection is noted.
   private func hear() {
     guard let socket = connection?.socket else { return }
     // An error is an end, too.

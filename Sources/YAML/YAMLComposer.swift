@@ -1,7 +1,7 @@
-/// Makes nodes of events. It isn't recursive: the collections that aren't closed yet are in an array, so that
-/// no text can exhaust the thread's stack.
+/// Makes nodes from events. It isn't recursive: open collections are in an array, so that no text can exhaust
+/// the thread's stack.
 struct YAMLComposer {
-  /// Files that people write have some ten levels. Freeing nodes is recursive, and 100 levels need only a
+  /// Hand-written files have about ten levels. Freeing nodes is recursive, and 100 levels need only a
   /// few kilobytes of stack.
   static let depthLimit = 100
   /// Bytes of the text with all aliases written out. Code that reads a document reads the value of each
@@ -57,7 +57,7 @@ struct YAMLComposer {
     }
   }
 
-  /// A collection has its name once it is closed, so that it can't contain itself.
+  /// A collection gets its anchor's name when it is closed, so that it can't contain itself.
   private mutating func add(
     _ anchored: Anchored, named name: String?, at mark: YAMLMark
   ) throws(YAMLError) {
@@ -107,7 +107,7 @@ struct YAMLOpenCollection {
       : .sequence(.init(items, tag: start.tag, mark: start.mark))
   }
 
-  /// - Parameter mark: where it stands, which for an alias isn't where its value does.
+  /// - Parameter mark: the node's place, which for an alias isn't its value's place.
   /// - Returns: a key that is in this mapping already.
   mutating func add(_ node: YAMLNode, at mark: YAMLMark) -> YAMLDocument.Duplicate? {
     guard isMapping else {

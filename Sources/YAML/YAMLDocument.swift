@@ -1,21 +1,21 @@
 /// A text that is one YAML document.
 public struct YAMLDocument: Sendable {
-  /// `nil` where the text has nothing but comments.
+  /// `nil` if the text has only comments.
   public internal(set) var root: YAMLNode?
-  /// Keys that stand more than once in their mapping, in the order of the text; the first hundred.
+  /// Keys that occur more than once in their mapping, in the order of the text; the first hundred.
   public internal(set) var duplicates: [Duplicate] = []
 
   public struct Duplicate: Hashable, Sendable {
     public var key: String
     public var first: YAMLMark
-    /// Of the second, third, and so on.
+    /// The place of the second, third or later one.
     public var mark: YAMLMark
   }
 
   init() {}
 
-  /// Composes any text in linear time and space, or throws. How long a text may be is the caller's
-  /// decision.
+  /// Composes any text in linear time and space, or throws. The caller limits the length of the
+  /// text.
   public init(parsing text: String) throws(YAMLError) {
     try Self.checkTagDirectives(in: text)
     let events = try YAMLEventReader(text)

@@ -1,6 +1,6 @@
-/// Why a text is no YAML document, or is refused as one.
+/// The reason why a text isn't a YAML document, or is refused.
 public enum YAMLError: Error, Hashable, Sendable {
-  /// A character that YAML doesn't allow, so many bytes after the start of the text.
+  /// A character that YAML doesn't allow, and its offset in bytes from the start of the text.
   case character(problem: String, byteOffset: Int)
   case syntax(Syntax)
   /// A collection inside more than `limit` others.
@@ -11,11 +11,11 @@ public enum YAMLError: Error, Hashable, Sendable {
   case tagDirectives(limit: Int)
   case outOfMemory
 
-  /// libyaml's words, and its places.
+  /// libyaml's message and places.
   public struct Syntax: Hashable, Sendable {
     public var problem: String
     public var mark: YAMLMark
-    /// What was being read, and where that begins.
+    /// The construct that was being read, and its start.
     public var context: Context?
 
     public init(problem: String, mark: YAMLMark, context: Context? = nil) {

@@ -10,7 +10,7 @@ struct YAMLEvent {
   var kind: Kind
   /// The place where the node, or the end of a collection, begins.
   var mark: YAMLMark
-  /// Of a scalar or the start of a collection.
+  /// The anchor of a scalar or of the start of a collection.
   var anchor: String? = nil
   var tag: String? = nil
 }

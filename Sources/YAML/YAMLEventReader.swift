@@ -3,7 +3,7 @@ import CYaml
 /// libyaml's parser and the text that it reads. This object owns both and frees both.
 ///
 /// Why the pointers are valid: libyaml keeps the addresses of `parser` and `text`, which are allocated here
-/// and don't move. What an event points to lives until the event is deleted, and is copied before.
+/// and don't move. The memory that an event points to is valid until the event is deleted, and is copied before.
 final class YAMLEventReader {
   private let parser: UnsafeMutablePointer<yaml_parser_t>
   private let text: UnsafeMutableBufferPointer<UInt8>

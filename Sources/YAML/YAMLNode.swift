@@ -1,4 +1,4 @@
-/// A value in a YAML text, and where it stands. Every scalar is text: nothing turns `no` or `1:30` into
+/// A value in a YAML text, with its place. Every scalar is text: nothing turns `no` or `1:30` into
 /// another type. An alias is the value of its anchor and shares its storage.
 ///
 /// Nodes can't be compared or hashed: a few nested aliases would make that exponential.
@@ -41,7 +41,7 @@ public enum YAMLNode: Sendable {
     }
   }
 
-  /// Keys and values in the order of the text. A key may stand here more than once:
+  /// Keys and values in the order of the text. A key may occur more than once:
   /// `YAMLDocument.duplicates` lists these.
   public struct Mapping: Sendable {
     public typealias Entry = (key: YAMLNode, value: YAMLNode)
@@ -56,7 +56,7 @@ public enum YAMLNode: Sendable {
       self.mark = mark
     }
 
-    /// The value of a key; of the last one, where several are equal.
+    /// The value of a key; if the key occurs several times, the last value.
     public subscript(key: String) -> YAMLNode? {
       entries.last { $0.key.scalar?.string == key }?.value
     }

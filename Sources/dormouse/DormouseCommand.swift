@@ -8,7 +8,7 @@ struct DormouseCommand: ParsableCommand {
     commandName: "dormouse",
     abstract: "Puts idle processes to sleep on disk and wakes them on the next request.",
     discussion: """
-      First steps: `dormouse doctor`, `dormouse daemon --config dormouse.yaml` (in another \
+      First steps: `dormouse doctor`, `dormouse daemon` (in another \
       terminal), `dormouse run sleeper -- sleep 1000`, `dormouse ps`, `dormouse hibernate sleeper`, \
       `dormouse wake sleeper`.
 
@@ -51,10 +51,10 @@ struct DormouseCommand: ParsableCommand {
       CommandGroup(name: "Shell", subcommands: [CompletionsCommand.self]),
     ])
 
-  /// Every verb throws what went wrong; here it becomes a sentence and an exit code.
+  /// Every verb throws its error; this prints it as a sentence and exits with its code.
   static func main() {
     occupyStandardDescriptors()
-    // Scripts ask for it often, and to make the parser costs a third of the time that the answer takes.
+    // Scripts call it often, and the parser would take a third of its time.
     if CommandLine.arguments.dropFirst().elementsEqual(["--version"]) {
       return print(Dormouse.version)
     }
@@ -76,12 +76,16 @@ struct DormouseCommand: ParsableCommand {
     } catch let error as FileError {
       end(.notDone, error.description)
     } catch {
-      exit(withError: error)
+      guard let help = VerbHelp(for: error) else { exit(withError: error) }
+      // Nothing else can be done if standard output is closed.
+      try? Output.write(help.text(width: Terminal.width ?? 100))
+      Glibc.exit(EXIT_SUCCESS)
     }
   }
 
-  /// Started with one of 0 to 2 closed (`>&-`), the next file or socket would get that number, and
-  /// with it whatever is printed or logged: an image, a record. Nothing can be written to these.
+  /// If one of descriptors 0 to 2 is closed at the start (`>&-`), the next file or socket, such as an image or a
+  /// record, would get that number, and all printed or logged text with it. This occupies them with
+  /// descriptors that can't be written to.
   private static func occupyStandardDescriptors() {
     while true {
       let descriptor = open("/dev/null", O_RDONLY)
@@ -103,7 +107,7 @@ struct DormouseCommand: ParsableCommand {
   }
 }
 
-/// A verb didn't do what it was asked to.
+/// The failure of a verb.
 struct CommandFailure: Error {
   var exit: CommandExit
   /// One sentence, escaped, without a full stop.

@@ -1,10 +1,10 @@
 import ArgumentParser
 import Control
 
-/// `dormouse --help`: how it is called, the verbs that a new user needs, then all of them by group. The manual has
-/// the rest, exit codes included (`scripts/manual`).
+/// `dormouse --help`: the usage, the verbs that a new user needs, then all verbs by group. The manual has the
+/// rest, including exit codes (`scripts/manual`).
 enum RootHelp {
-  /// As ArgumentParser takes them for a wish for help about all verbs.
+  /// Whether ArgumentParser would print the help about all verbs for these arguments.
   static func isWanted(by arguments: ArraySlice<String>) -> Bool {
     arguments.isEmpty || arguments == ["--help"] || arguments == ["-h"] || arguments == ["help"]
   }

@@ -2,16 +2,16 @@ import ArgumentParser
 import Control
 import PolicyFile
 
-/// ArgumentParser calls a verb that it doesn't know an unexpected argument. Here a mistyped verb, or one
-/// that another supervisor has under another name, is answered with the right one.
+/// ArgumentParser reports an unknown verb as an unexpected argument. This suggests the right verb for a mistyped
+/// one, or for one that another supervisor has under another name.
 struct UnknownVerb {
   /// The words before it: `dormouse`, `dormouse policy`.
   var command: String
   var verb: String
   var known: [String]
 
-  /// nil: the first word is a verb, or an option, and so is the second of a verb that has verbs of its
-  /// own. `help` stands before either.
+  /// nil: the first word is a verb or an option, and so is the second word after a verb with subcommands. `help`
+  /// may stand before either.
   static func find(in arguments: [String], of root: any ParsableCommand.Type) -> UnknownVerb? {
     let isHelp = arguments.first == "help"
     var words = isHelp ? arguments.dropFirst() : arguments[...]
@@ -46,7 +46,7 @@ struct UnknownVerb {
       text: "there is no verb `\(escaped(verb))`\(place); \(gap)`\(command) --help` lists them all")
   }
 
-  /// What supervisord, systemd, process-compose, Docker and the shell call it.
+  /// The names that supervisord, systemd, process-compose, Docker and the shell use.
   private static let elsewhere = [
     "list": "ps", "ls": "ps", "watch": "top", "htop": "top", "show": "status", "info": "status",
     "log": "logs", "tail": "logs", "kill": "terminate", "down": "shutdown", "exit": "shutdown",
@@ -57,7 +57,7 @@ struct UnknownVerb {
     "config": "policy show", "validate-config": "policy check",
   ]
 
-  /// Where no single verb does the same.
+  /// Advice for verbs that have no single counterpart.
   private static let advice = [
     "init": "nothing has to be initialised: `dormouse daemon` starts without a configuration, "
       + "`dormouse run NAME -- COMMAND` adds a worker, and `dormouse import FILE -o dormouse.yaml` "

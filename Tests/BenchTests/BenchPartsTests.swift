@@ -3,7 +3,7 @@ import Testing
 @testable import Bench
 
 @Suite struct HTTPAddressTests {
-  @Test func `URLs of this machine are taken apart`() throws {
+  @Test func `An HTTP URL of this machine is split into host, port and path`() throws {
     let address = try #require(HTTPAddress("http://127.0.0.1:8080/a/b?c=d#e"))
     #expect(address.port == 8080)
     #expect(address.path == "/a/b?c=d")
@@ -18,7 +18,7 @@ import Testing
     "http://127.0.0.1:65536/", "http://127.0.0.1:1:2/", "http://127.0.0.1:/x",
     "http://127.0.0.1:80/a b", "http://127.0.0.1:80/a\r\nX: y", "http:///x",
   ])
-  func `Anything else isn't`(text: String) {
+  func `A text that isn't an HTTP URL of this machine is refused`(text: String) {
     #expect(HTTPAddress(text) == nil)
   }
 }
@@ -32,7 +32,7 @@ import Testing
       + "0\r\nTrailer: z\r\n\r\n",
     "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 302 Found\r\ncontent-length:2\r\n\r\nab",
   ])
-  func `A response is complete at its last byte, however it is cut`(text: String) throws {
+  func `A response is complete at its last byte, in whatever pieces it comes`(text: String) throws {
     let bytes = Array(text.utf8)
     for cut in bytes.indices {
       var response = HTTPResponse()
@@ -43,7 +43,7 @@ import Testing
     }
   }
 
-  @Test func `Without a length it lasts until the server hangs up`() throws {
+  @Test func `A response without a length ends when the server closes the connection`() throws {
     var response = HTTPResponse()
     try response.feed(Array("HTTP/1.0 200 OK\r\n\r\nanything".utf8)[...])
     #expect(!response.isComplete)
@@ -72,7 +72,7 @@ import Testing
     #expect(throws: HTTPResponse.Failure.self) { try response.feed(Array(text.utf8)[...]) }
   }
 
-  @Test func `An error is no success`() throws {
+  @Test func `A response with an error status is no success`() throws {
     var response = HTTPResponse()
     try response.feed(
       Array("HTTP/1.1 503 x\r\nConnection: close\r\ncontent-length: 0\r\n\r\n".utf8)[...])
@@ -81,7 +81,7 @@ import Testing
 }
 
 @Suite struct BenchStatisticsTests {
-  @Test func `Median and percentile are those of the books`() throws {
+  @Test func `Median and percentile follow the textbook definitions`() throws {
     #expect(BenchStatistics([]) == nil)
     let one = try #require(BenchStatistics([7]))
     #expect([one.minimum, one.median, one.p95, one.maximum] == [7, 7, 7, 7])
@@ -91,7 +91,7 @@ import Testing
     #expect(BenchStatistics((1...20).map(Double.init))?.p95 == 19)
   }
 
-  @Test func `Swap devices are found`() {
+  @Test func `Swap devices are read from the kernel's list`() {
     let text =
       "Filename\t\t\t\tType\t\tSize\n/dev/zram0                              partition\t1\n"
     #expect(SwapDevice.parse(text) == [SwapDevice(name: "/dev/zram0", kind: "partition")])
@@ -99,7 +99,7 @@ import Testing
     #expect(SwapDevice.parse("") == [])
   }
 
-  @Test func `The machine is described from what the kernel says`() {
+  @Test func `The machine's description comes from the kernel`() {
     #expect(BenchMachine.chosen("always [madvise] never\n") == "madvise")
     #expect(BenchMachine.chosen("") == "unavailable")
     #expect(BenchMachine.processor(parsing: "processor\t: 0\nmodel name\t: A B\n") == "A B")
@@ -129,7 +129,7 @@ import Testing
     return report
   }
 
-  @Test func `The table has a row a mechanism, and says what a sleep earns`() throws {
+  @Test func `The table has one row for each mechanism, and says what a sleep frees`() throws {
     let report = try report(samples: [
       .signal: [1, 1, 1], .cached: [17, 17, 20], .relaunch: [340, 340, 340],
     ])
@@ -154,7 +154,7 @@ import Testing
     }
   }
 
-  @Test func `The picture has every measurement in it, and hostile names do it no harm`() throws {
+  @Test func `The picture has every measurement, and escapes hostile names`() throws {
     let report = try report(
       command: ["/bin/<script>&\"\u{1B}[2J"], samples: [.signal: [0.4, 0.5], .cached: [1200]])
     let picture = report.picture
@@ -164,7 +164,7 @@ import Testing
     #expect(!picture.contains("nan") && !picture.contains("?</text>"))
   }
 
-  @Test func `A picture without any measurement is still one`() throws {
+  @Test func `A picture without any measurement is still a whole SVG`() throws {
     let picture = try report(samples: [:]).picture
     #expect(picture.hasSuffix("</svg>\n"))
   }

@@ -6,13 +6,13 @@ import Testing
 @testable import Linux
 
 @Suite struct BenchSwapTests {
-  @Test func `A child's memory is offered to swap, read again, and still right`() throws {
+  @Test func `A child's memory is intact after it was offered to swap and read again`() throws {
     let child = try ProbeChild(
       "x=dormouse; while [ ${#x} -lt 1000000 ]; do x=$x$x; done; echo ready; "
         + "read word; echo ${#x}")
     defer { child.end() }
     #expect(try child.line() == "ready")
-    // Without swap the kernel keeps the pages; what is tried is that it takes the call.
+    // Without swap the kernel keeps the pages; the test checks that it accepts the call.
     let ranges = try KernelSwap.anonymousRanges(of: child.pid)
     #expect(ranges.bytes > 1_000_000)
     do {

@@ -8,7 +8,7 @@ import Testing
 
 /// Whole runs, with programs that every machine has.
 @Suite(.serialized) struct BenchTests {
-  /// A program that says when it is ready and otherwise keeps a megabyte.
+  /// A program that reports when it is ready and then only keeps a megabyte.
   private static let quiet = [
     "/bin/sh", "-c",
     "x=dormouse; while [ ${#x} -lt 1000000 ]; do x=$x$x; done; echo ready now; read y < \"$FIFO\"",
@@ -46,7 +46,7 @@ import Testing
     }
   }
 
-  @Test func `A command is a request, and success is its answer`() throws {
+  @Test func `A command can be the request, and its success is the answer`() throws {
     try withPlace { (place) throws in
       var options = place.options(Self.quiet)
       options.readiness = .line("ready")
@@ -68,7 +68,10 @@ import Testing
     }
   }
 
-  @Test func `A program that ends is an error with its last words, and leaves nothing`() throws {
+  @Test
+  func `A program that ends early is an error with its last output, and leaves nothing behind`()
+    throws
+  {
     try withPlace { (place) throws in
       var options = place.options(["/bin/sh", "-c", "echo the port is taken; exit 3"])
       options.readiness = .line("ready")
@@ -79,7 +82,7 @@ import Testing
     }
   }
 
-  @Test func `A program that can't even be started leaves nothing either`() throws {
+  @Test func `A program that can't be started leaves nothing behind`() throws {
     try withPlace { (place) throws in
       let error = #expect(throws: BenchError.self) {
         try Bench.run(place.options([place.fifo]))
@@ -89,7 +92,7 @@ import Testing
     }
   }
 
-  @Test func `A program that is never ready is given up after its time`() throws {
+  @Test func `A program that is never ready is an error after its time limit`() throws {
     try withPlace { (place) throws in
       var options = place.options(["/bin/sh", "-c", "read y < \"$FIFO\""])
       options.readiness = .line("ready")
@@ -100,9 +103,11 @@ import Testing
     }
   }
 
-  @Test func `A program that can't be hibernated is measured without that, and named`() throws {
+  @Test func `A program that can't be hibernated is measured without hibernation, with the reason`()
+    throws
+  {
     try withPlace { (place) throws in
-      // A process that never waits can't be borrowed for freeing its pages.
+      // A process that never waits has no thread that could free its pages.
       var options = place.options(["/bin/sh", "-c", "echo ready; while :; do :; done"])
       options.readiness = .line("ready")
       options.rounds = 1
@@ -113,7 +118,7 @@ import Testing
     }
   }
 
-  @Test func `Somebody else's port is an error before anything is started`() throws {
+  @Test func `A port that another program uses is an error before anything is started`() throws {
     try withPlace { (place) throws in
       let listener = Descriptor(owning: socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0))
       #expect(listen(listener.raw, 1) == 0)

@@ -20,7 +20,7 @@ private final class Tree {
 }
 
 @Suite struct CommandLookup {
-  @Test func `the first program of that name in the path is it`() throws {
+  @Test func `A command's name is found in the first directory of PATH that has it`() throws {
     let tree = try Tree()
     let root = tree.root
     #expect(
@@ -32,7 +32,10 @@ private final class Tree {
         == "\(root)/other/tool")
   }
 
-  @Test func `relative commands and path entries are seen from the directory`() throws {
+  @Test
+  func `Relative commands and relative entries of PATH are resolved from the worker's directory`()
+    throws
+  {
     let tree = try Tree()
     let root = tree.root
     for (command, path) in [("./tool", "/bin"), ("../other/tool", "/bin"), ("tool", ":/bin")] {
@@ -42,7 +45,7 @@ private final class Tree {
     }
   }
 
-  @Test func `what can't be started is told apart`() throws {
+  @Test func `Each reason why a command can't be started has its own error`() throws {
     let tree = try Tree()
     let bin = "\(tree.root)/bin"
     let table: [(String, CommandLookupError)] = [
@@ -58,7 +61,9 @@ private final class Tree {
     }
   }
 
-  @Test func `an environment block is read as getenv would, and broken text is named`() {
+  @Test
+  func `An environment block is read as getenv reads it, and names of broken values are reported`()
+  {
     let block = Array("A=1\0EMPTY=\0A=2\0nonsense\0=C:\0X=a=b\0BAD=".utf8) + [0xFF, 0]
     let environment = ProcessEnvironment(block: block)
     #expect(environment.variables == ["A": "1", "EMPTY": "", "X": "a=b"])

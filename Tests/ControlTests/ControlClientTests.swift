@@ -5,7 +5,7 @@ import Testing
 @testable import Control
 
 @Suite struct Client {
-  @Test func `a request gets its response, and arrives as it was meant`() throws {
+  @Test func `A request arrives unchanged and gets its response`() throws {
     let daemon = try FakeDaemon { connection in
       guard let request = connection.requests(1).first else { return }
       connection.send(
@@ -19,7 +19,7 @@ import Testing
     #expect(response == ControlResponse(id: 1, result: .done, text: "run api true"))
   }
 
-  @Test func `responses out of order each reach the request that they answer`() throws {
+  @Test func `Responses that come out of order each reach the request that they answer`() throws {
     let daemon = try FakeDaemon { connection in
       for request in connection.requests(3).reversed() {
         connection.send(ControlResponse(id: request.id, result: .done, text: request.worker ?? ""))
@@ -33,7 +33,7 @@ import Testing
     #expect(texts == ["a", "b", "c"])
   }
 
-  @Test func `a response that comes byte by byte, with CRLF, is understood`() throws {
+  @Test func `A response that comes byte by byte, with CRLF, is understood`() throws {
     let daemon = try FakeDaemon { connection in
       _ = connection.requests(1)
       for byte in Array("{\"id\":1,\"result\":\"done\",\"text\":\"ü\"}\r\n".utf8) {
@@ -44,7 +44,7 @@ import Testing
     #expect(try client.perform(.ps).text == "ü")
   }
 
-  @Test func `a large request and a large response pass whole`() throws {
+  @Test func `A large request and a large response arrive whole`() throws {
     let text = String(repeating: "0123456789", count: 90_000)
     let daemon = try FakeDaemon { connection in
       guard let request = connection.requests(1).first else { return }
@@ -54,7 +54,8 @@ import Testing
     #expect(try client.perform(.stop, worker: text).text == text)
   }
 
-  @Test func `a daemon that hangs up, in silence or within a line, has closed early`() throws {
+  @Test func `A daemon that hangs up without an answer, or within a line, has closed early`() throws
+  {
     for script in ["", "{\"id\":1,"] {
       let daemon = try FakeDaemon { connection in
         _ = connection.requests(1)
@@ -67,7 +68,7 @@ import Testing
     }
   }
 
-  @Test func `a daemon that hangs up without reading has closed early too`() throws {
+  @Test func `A daemon that hangs up without reading has closed early too`() throws {
     let daemon = try FakeDaemon { _ in }
     var client = try ControlClient(connectingTo: daemon.path)
     #expect(throws: ControlError.closedEarly(path: daemon.path)) {
@@ -76,7 +77,7 @@ import Testing
     }
   }
 
-  @Test func `a daemon that answers garbage is malformed`() throws {
+  @Test func `A daemon that answers garbage is malformed`() throws {
     let daemon = try FakeDaemon { connection in
       _ = connection.requests(1)
       connection.send("220 mail.example.org ESMTP\r\n")
@@ -91,7 +92,7 @@ import Testing
     }
   }
 
-  @Test func `a daemon that never ends its line is malformed, not a memory leak`() throws {
+  @Test func `A line that a daemon never ends is an error and uses limited memory`() throws {
     let daemon = try FakeDaemon { connection in
       _ = connection.requests(1)
       connection.send([UInt8](repeating: 0x20, count: 3 << 20))
@@ -103,7 +104,7 @@ import Testing
     ) { try client.perform(.ps) }
   }
 
-  @Test func `an answer to a request that wasn't made is refused`() throws {
+  @Test func `An answer to a request that wasn't made is refused`() throws {
     let daemon = try FakeDaemon { connection in
       _ = connection.requests(1)
       connection.send(ControlResponse(id: 99, result: .done, text: ""))
@@ -113,7 +114,7 @@ import Testing
     #expect(throws: ControlError.unexpectedResponse(id: 99)) { try client.perform(.ps) }
   }
 
-  @Test func `a second answer to the same request is refused`() throws {
+  @Test func `A second answer to the same request is refused`() throws {
     let daemon = try FakeDaemon { connection in
       _ = connection.requests(2)
       for _ in 0..<2 { connection.send(ControlResponse(id: 1, result: .done, text: "")) }
@@ -126,7 +127,7 @@ import Testing
     #expect(throws: ControlError.unexpectedResponse(id: 1)) { try client.response(to: second) }
   }
 
-  @Test func `a daemon that couldn't read the request says why`() throws {
+  @Test func `A daemon that couldn't read the request says why`() throws {
     let daemon = try FakeDaemon { connection in
       connection.send(ControlResponse(id: 0, result: .badRequest, text: "`id` is missing"))
     }
@@ -134,7 +135,7 @@ import Testing
     #expect(throws: ControlError.rejected(text: "`id` is missing")) { try client.perform(.ps) }
   }
 
-  @Test func `a wait that has timed out can be taken up again`() throws {
+  @Test func `A client can wait again for an answer after a time-out`() throws {
     let daemon = try FakeDaemon { connection in
       // Answers the first only when the second has come, which is after the time-out.
       for request in connection.requests(2) {
@@ -153,7 +154,9 @@ import Testing
     #expect(try client.response(to: first, timeout: .seconds(60)).text == "late")
   }
 
-  @Test func `events are taken as they come, between answers, and nobody has to wait for one`()
+  @Test
+  func
+    `A client gets events in the order in which they come, also between answers and without waiting`()
     throws
   {
     let daemon = try FakeDaemon { connection in
@@ -175,15 +178,15 @@ import Testing
     _ = try client.response(to: second, timeout: .seconds(60))
     _ = try client.response(to: first, timeout: .seconds(60))
     // They came before the answers: no time is needed to find them.
-    var told: [String] = []
-    while let event = try client.nextEvent(within: .zero) { told.append(event.text) }
-    #expect(told == ["1 one", "1 two", "2 one", "2 two"])
+    var texts: [String] = []
+    while let event = try client.nextEvent(within: .zero) { texts.append(event.text) }
+    #expect(texts == ["1 one", "1 two", "2 one", "2 two"])
     _ = try client.send(.ps)
   }
 }
 
 @Suite struct Connecting {
-  @Test func `where no socket is, there is no daemon`() throws {
+  @Test func `A path without a socket is reported as no daemon`() throws {
     let scratch = try Scratch()
     let directory = scratch.path
     for path in ["\(directory)/control.sock", "\(directory)/no/control.sock"] {
@@ -196,7 +199,7 @@ import Testing
     }
   }
 
-  @Test func `a socket that a dead daemon left behind is no daemon`() throws {
+  @Test func `A socket that a dead daemon left behind is reported as no daemon`() throws {
     let scratch = try Scratch()
     let path = "\(scratch.path)/control.sock"
     let listener = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
@@ -209,7 +212,7 @@ import Testing
   }
 
   @Test(.enabled(if: geteuid() != 0, "root may connect to everything"))
-  func `a socket that may not be opened is refused by permissions`() throws {
+  func `A socket that may not be opened is refused by permissions`() throws {
     let daemon = try FakeDaemon { _ in }
     chmod(daemon.path, 0)
     #expect(throws: ControlError.refusedByPermissions(path: daemon.path)) {
@@ -217,7 +220,9 @@ import Testing
     }
   }
 
-  @Test func `a path of 107 bytes fits, and one of 108 is a clear error`() throws {
+  @Test func `A socket path of 107 bytes fits, and one of 108 bytes is an error with the limit`()
+    throws
+  {
     let fits = "/tmp/" + String(repeating: "x", count: 102)
     #expect(throws: ControlError.noDaemon(path: fits)) {
       _ = try ControlClient(connectingTo: fits)
@@ -234,7 +239,7 @@ import Testing
     arguments: [
       (1000, 1000, true), (0, 1000, true), (1001, 1000, false), (1000, 0, false), (0, 0, true),
     ] as [(UInt32, UInt32, Bool)])
-  func `only one's own daemon and root's are handed an environment`(
+  func `A client sends its environment only to a daemon of its own user or of root`(
     listener: UInt32, user: UInt32, isTrusted: Bool
   ) {
     #expect(ControlClient.trusts(listener: listener, as: user, isNamed: false) == isTrusted)

@@ -11,7 +11,8 @@ import Testing
       executableDirectory: executable, isDirectory: { directories.contains($0) })
   }
 
-  @Test func `the socket is where the option says, then the variables, then by user`() {
+  @Test
+  func `The socket's path comes from the option, then from the variables, then from the user`() {
     let all = ["DORMOUSE_CONTROL_SOCKET": "/s", "XDG_RUNTIME_DIR": "/run/user/1000"]
     #expect(paths(all).socket(option: "/o") == "/o")
     #expect(paths(all).socket() == "/s")
@@ -25,14 +26,14 @@ import Testing
         == "/run/user/0/dormouse/control.sock")
   }
 
-  @Test func `empty and relative variables count as not set`() {
+  @Test func `Empty and relative variables count as not set`() {
     let odd = ["DORMOUSE_CONTROL_SOCKET": "", "XDG_RUNTIME_DIR": "run", "XDG_STATE_HOME": ""]
     #expect(paths(odd).socket(option: "") == "/tmp/dormouse-1000/control.sock")
     #expect(paths(odd).stateDirectory == "/home/ada/.local/state/dormouse")
     #expect(paths(["XDG_CONFIG_HOME": "/c/"]).configuration == "/c/dormouse/dormouse.yaml")
   }
 
-  @Test func `state and configuration follow XDG, and are system-wide for root`() {
+  @Test func `Paths of state and configuration follow XDG, and are system-wide for root`() {
     #expect(paths(["XDG_STATE_HOME": "/x"]).stateDirectory == "/x/dormouse")
     #expect(paths(user: 0).stateDirectory == "/var/lib/dormouse")
     #expect(paths().configuration == "/home/ada/.config/dormouse/dormouse.yaml")
@@ -41,7 +42,10 @@ import Testing
       paths(["XDG_CONFIG_HOME": "/c"], user: 0).configuration == "/c/dormouse/dormouse.yaml")
   }
 
-  @Test func `policies are looked for with the user, the installation and the source tree`() {
+  @Test
+  func
+    `Policies are searched for in the user's, the installation's and the source tree's directories`()
+  {
     let built = paths(
       executable: "/src/.build/x86_64-unknown-linux-gnu/release",
       directories: ["/src/Policies", "/Policies"])
@@ -58,14 +62,14 @@ import Testing
     #expect(paths().policyDirectories == ["/home/ada/.config/dormouse/policies"])
   }
 
-  @Test func `the walk upwards ends after five levels`() {
+  @Test func `The search for policies upwards from the executable ends after five levels`() {
     let near = paths(executable: "/1/2/3/4/5/6", directories: ["/1/Policies"])
     #expect(near.policyDirectories.last == "/1/Policies")
     let far = paths(executable: "/1/2/3/4/5/6", directories: ["/Policies"])
     #expect(far.policyDirectories.last == "/1/2/3/4/5/share/dormouse/policies")
   }
 
-  @Test func `this process finds the source tree's own directory of policies or does without`() {
+  @Test func `A test process finds the source tree's directory of policies or works without it`() {
     let here = DefaultPaths.ofThisProcess()
     #expect(here.policyDirectories.count >= 2)
     #expect(here.stateDirectory.hasPrefix("/"))

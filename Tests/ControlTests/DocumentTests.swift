@@ -2,7 +2,7 @@ import Control
 import FoundationEssentials
 import Testing
 
-/// The documents are promises to people who write their own clients and scripts.
+/// The documents are promises to authors of clients and scripts.
 @Suite struct Documents {
   private func document(_ name: String) throws -> [Substring] {
     let root = #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
@@ -10,7 +10,9 @@ import Testing
     return String(decoding: bytes, as: UTF8.self).split(separator: "\n")
   }
 
-  @Test func `each line of the protocol's transcript is what this version would send`() throws {
+  @Test func `Each line of the transcript in the protocol's page is what this version sends`()
+    throws
+  {
     var pending: Set<UInt64> = []
     var count = 0
     for line in try document("control-protocol.md") {
@@ -33,7 +35,7 @@ import Testing
     #expect(pending.isEmpty)
   }
 
-  @Test func `every verb is in the protocol's document, and every code in that of the codes`()
+  @Test func `The protocol's page has every verb, and the page of exit codes has every code`()
     throws
   {
     let verbs = try document("control-protocol.md").filter { $0.hasPrefix("|") }

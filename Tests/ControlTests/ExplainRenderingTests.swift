@@ -18,7 +18,7 @@ import Testing
       .init(to: "background", text: "`dormouse wake notes`"),
     ])
 
-  @Test func `explain is plain sentences, with the key where they don't name it`() {
+  @Test func `Output of explain is plain sentences, with the key where the text doesn't name it`() {
     #expect(
       renderExplanation(explanation) == """
         notes: suspended for 12 s: idle in the background for 10 s [background.suspend_after]
@@ -32,13 +32,13 @@ import Testing
         """)
   }
 
-  @Test func `nothing in the way is said, too`() {
+  @Test func `Output of explain says so if nothing prevents the next state`() {
     var free = explanation
     free.obstacles = []
     #expect(renderExplanation(free).contains("Next state: hibernated; nothing prevents it"))
   }
 
-  @Test func `what it has earned by being needed again too soon is told`() {
+  @Test func `Output of explain shows early wakes and their effect on the band`() {
     var early = explanation
     early.earlyWake = EarlyWakeReport(
       text: "needed again too soon once, the last time 40 s ago: band +10", count: 1,
@@ -47,7 +47,7 @@ import Testing
       renderExplanation(early).contains("\nEarly wakes: needed again too soon once, the last time"))
   }
 
-  @Test func `lines are broken at the terminal's width`() {
+  @Test func `Lines of explain are broken at the terminal's width`() {
     let lines = renderExplanation(explanation, width: 50).split(separator: "\n")
     #expect(lines.allSatisfy { $0.count <= 50 }, "\(lines)")
   }
@@ -67,7 +67,8 @@ import Testing
       hibernationOrder: ["footprint"], hibernation: [])
   }
 
-  @Test func `the orders show each place's numbers and what decided it`() {
+  @Test
+  func `Output of explain shows each place in the orders with its numbers and what decided it`() {
     let text = renderRanking(ranking)
     #expect(text.hasPrefix("memory pressure: normal\n"))
     #expect(
@@ -81,7 +82,7 @@ import Testing
     #expect(text.hasSuffix("No worker can be hibernated.\n"))
   }
 
-  @Test func `both survive the wire`() throws {
+  @Test func `Explanations and rankings are equal after encoding and decoding`() throws {
     var response = ControlResponse(id: 1, result: .done, text: "")
     response.explanation = explanation
     response.ranking = ranking

@@ -5,7 +5,7 @@ import Testing
 @Suite("The lines of `logs --json`") struct LogLineCutterTests {
   private typealias Line = LogLineCutter.Line
 
-  @Test("Lines are cut wherever the output arrives in pieces, and blank lines stay")
+  @Test("Log output that arrives in pieces is cut into lines, and blank lines stay")
   func pieces() {
     var cutter = LogLineCutter()
     #expect(cutter.lines(in: Array("one\ntw".utf8)) == [Line(text: "one")])
@@ -25,7 +25,7 @@ import Testing
     #expect(cutter.lines(in: [0xFF, 0x0A]) == [Line(text: "\u{FFFD}")])
   }
 
-  @Test("A line that doesn't end is cut, and says so")
+  @Test("A log line without an end is cut, and the cut is marked")
   func long() {
     var cutter = LogLineCutter()
     let most = LogLineCutter.most

@@ -39,21 +39,22 @@ private final class Log {
       ("a\nb\n", 0, ""), ("", 3, ""), ("\n\n\n", 2, "\n\n"), ("one", 1, "one"),
       ("a\nb\n", nil, "a\nb\n"),
     ] as [(String, Int?, String)])
-  func `the last lines are those that end last`(text: String, count: Int?, expected: String) throws
-  {
+  func `Reading the last lines gives the requested number, and counts an unfinished line`(
+    text: String, count: Int?, expected: String
+  ) throws {
     let log = try Log(text)
     var reader = try LogReader(path: log.path, lastLines: count)
     #expect(try rest(&reader) == expected)
   }
 
-  @Test func `lines longer than a block are found`() throws {
+  @Test func `Lines longer than a block are found`() throws {
     let long = String(repeating: "x", count: 200_000)
     let log = try Log("first\n\(long)\nlast\n")
     var reader = try LogReader(path: log.path, lastLines: 2)
     #expect(try rest(&reader) == "\(long)\nlast\n")
   }
 
-  @Test func `what is written later is read later`() throws {
+  @Test func `Text that is written to a log later is read later`() throws {
     let log = try Log("a\n")
     var reader = try LogReader(path: log.path, lastLines: 0)
     #expect(try rest(&reader) == "")
@@ -61,7 +62,7 @@ private final class Log {
     #expect(try rest(&reader) == "b\n")
   }
 
-  @Test func `a truncated file is read from its start`() throws {
+  @Test func `A truncated log is read from its start`() throws {
     let log = try Log("a long first life\n")
     var reader = try LogReader(path: log.path, lastLines: nil)
     #expect(try rest(&reader) == "a long first life\n")
@@ -70,7 +71,9 @@ private final class Log {
     #expect(try rest(&reader) == "second\n")
   }
 
-  @Test func `a new file under the name is read once the old one is at its end`() throws {
+  @Test func `A new log under the same name is read when the old one has been read to its end`()
+    throws
+  {
     let log = try Log("old\n")
     var reader = try LogReader(path: log.path, lastLines: 0)
     log.append("end of old\n")
@@ -81,7 +84,7 @@ private final class Log {
     #expect(try rest(&reader) == "end of old\nnew\n")
   }
 
-  @Test func `waiting ends when the file grows`() throws {
+  @Test func `Waiting for a log ends when the file grows`() throws {
     let log = try Log("")
     var reader = try LogReader(path: log.path, lastLines: nil)
     reader.waitForChange()
@@ -92,7 +95,7 @@ private final class Log {
     #expect(try rest(&reader) == "x")
   }
 
-  @Test func `a log that isn't there is named`() {
+  @Test func `An error about a missing log names it`() {
     let error = #expect(throws: FileError.self) {
       _ = try LogReader(path: "/nonexistent/w.log", lastLines: nil)
     }
@@ -127,7 +130,7 @@ private final class Log {
     close(file)
   }
 
-  @Test func `what was put aside before it was read is read there`() throws {
+  @Test func `A reader finds text that was rotated into another file before it was read`() throws {
     let log = try Log("one\n")
     defer { unlink(log.path + ".1") }
     var reader = try LogReader(path: log.path, lastLines: nil)
@@ -144,7 +147,7 @@ private final class Log {
     #expect(try rest(&reader) == "four\n" + long)
   }
 
-  @Test func `where only whole blocks are put aside, nothing is read twice`() throws {
+  @Test func `Where only whole blocks are rotated, nothing is read twice`() throws {
     let log = try Log("one\ntwo\n")
     defer { unlink(log.path + ".1") }
     var reader = try LogReader(path: log.path, lastLines: nil)
@@ -155,7 +158,7 @@ private final class Log {
     #expect(try rest(&reader) == "three\n")
   }
 
-  @Test func `a whole file that was renamed is read to its end, once`() throws {
+  @Test func `A log that was renamed whole is read to its end, once`() throws {
     let log = try Log("old\n")
     defer { unlink(log.path + ".1") }
     var reader = try LogReader(path: log.path, lastLines: 0)

@@ -9,7 +9,7 @@ import Testing
       (1_048_524, "1023.9 KB"), (17_091_789, "16.3 MB"), (1 << 30, "1.0 GB"), (3 << 40, "3.0 TB"),
       (Int64.max, "8388608.0 TB"), (-2048, "-2.0 KB"), (Int64.min, "-8388608.0 TB"),
     ] as [(Int64, String)])
-  func `sizes have one decimal in powers of 1024`(bytes: Int64, text: String) {
+  func `Sizes have one decimal in powers of 1024`(bytes: Int64, text: String) {
     #expect(sizeText(bytes) == text)
   }
 
@@ -21,8 +21,18 @@ import Testing
       (3600, "1 h"), (7322, "2 h 2 m"), (86_400, "1 d"), (273_600, "3 d 4 h"), (-3, "0 s"),
       (.infinity, "?"), (.nan, "?"), (1e300, "?"),
     ] as [(Double, String)])
-  func `durations have two units at most`(seconds: Double, text: String) {
+  func `Durations have two units at most`(seconds: Double, text: String) {
     #expect(durationText(seconds) == text)
+  }
+
+  @Test(
+    "A share of more than 0 % is never shown as 0 %",
+    arguments: [
+      (0, "0 %"), (0.00004, "less than 0.1 %"), (0.049, "less than 0.1 %"), (0.06, "0.1 %"),
+      (5, "5.0 %"), (12.34, "12.3 %"), (100, "100.0 %"),
+    ] as [(Double, String)])
+  func shares(percent: Double, text: String) {
+    #expect(percentText(percent) == text)
   }
 
   @Test(arguments: [
@@ -30,7 +40,7 @@ import Testing
     ("\u{1B}[2J", "\\u{1b}[2J"), ("\u{0}\u{7F}\u{9B}", "\\u{0}\\u{7f}\\u{9b}"),
     ("evil\u{202E}txt", "evil\\u{202e}txt"), ("\u{2028}", "\\u{2028}"),
   ])
-  func `control characters are shown, not obeyed`(text: String, expected: String) {
+  func `Control characters are shown and have no effect`(text: String, expected: String) {
     #expect(escaped(text) == expected)
   }
 
@@ -41,7 +51,7 @@ import Testing
     ("\u{1B}[?25l\u{1B}", "\\u{1b}[?25l\\u{1b}"), ("a\u{9B}2Jb\u{202E}c", "a\\u{9b}2Jb\\u{202e}c"),
     ("secret\rpublic\r\nnext\u{8}\u{7F}", "secret\\rpublic\nnext\\u{8}\\u{7f}"),
   ])
-  func `a log at a terminal keeps text and colours, and shows every other control`(
+  func `A log at a terminal keeps text and colours, and every other control character is shown`(
     text: String, expected: String
   ) {
     for size in [1, 2, 3, 1000] {
@@ -57,7 +67,7 @@ import Testing
     }
   }
 
-  @Test func `bytes that aren't UTF-8 are shown as numbers, and nothing is lost`() {
+  @Test func `Bytes that aren't UTF-8 are shown as numbers, and nothing is lost`() {
     var filter = TerminalFilter()
     let bytes: [UInt8] = [0x61, 0x9B, 0x32, 0x4A, 0xC3, 0x28, 0xE2, 0x82, 0x0A, 0xFF, 0xF0, 0x9F]
     let shown = filter.filter(bytes) + filter.finish()
@@ -65,7 +75,8 @@ import Testing
       String(decoding: shown, as: UTF8.self) == #"a\x9b2J\xc3(\xe2\x82"# + "\n" + #"\xff\xf0\x9f"#)
   }
 
-  @Test func `JSON for terminals has no raw control, and means the same`() throws {
+  @Test func `JSON for terminals has no raw control character, and its values are the same`() throws
+  {
     let text = "\u{1B}\u{7F}\u{9B}2J\u{202E}\u{2066}\u{61C}ü鼠é\u{2028}\"\\"
     let json = try WireCodec.json(for: [text: [text]])
     let shown = String(decoding: json, as: UTF8.self)
@@ -74,13 +85,13 @@ import Testing
     #expect(try WireCodec.decode([String: [String]].self, from: json) == [text: [text]])
   }
 
-  @Test func `a command is shown as one could type it`() {
+  @Test func `A command is shown as you could type it in a shell`() {
     #expect(
       shellText(["python3", "-m", "x", "it's", "", "a b", "$HOME", "--k=v", "ü", "\u{1B}"])
         == #"python3 -m x 'it'\''s' '' 'a b' '$HOME' --k=v ü '\u{1b}'"#)
   }
 
-  @Test func `wide characters take two columns, and marks none`() {
+  @Test func `Wide characters take two columns, and combining marks none`() {
     #expect(displayWidth("abc") == 3)
     #expect(displayWidth("鼠") == 2)
     #expect(displayWidth("e\u{301}") == 1)

@@ -4,7 +4,7 @@ import Testing
 @Suite struct Rendering {
   private let all = [Sample.foreground, Sample.hibernated, Sample.terminated]
 
-  @Test func `ps shows a line a worker, totals and pressure`() {
+  @Test func `Output of ps shows a line for each worker, totals and pressure`() {
     #expect(
       renderProcessTable(all, daemon: Sample.daemon) == """
         NAME    STATE       BAND  FOOTPRINT   IMAGE   PID      FOR  REASON
@@ -17,7 +17,7 @@ import Testing
         """)
   }
 
-  @Test func `ps without workers says so`() {
+  @Test func `Output of ps without workers says that there are none`() {
     var daemon = Sample.daemon
     daemon.mode = "shadow"
     #expect(
@@ -28,7 +28,9 @@ import Testing
         """)
   }
 
-  @Test func `ps leaves columns out for the reasons, and colours states outside the padding`() {
+  @Test
+  func `Output of ps drops columns to keep the reasons, and colours states without their padding`()
+  {
     let text = renderProcessTable([Sample.hibernated], width: 64, color: true)
     let lines = text.split(separator: "\n")
     #expect(
@@ -37,7 +39,7 @@ import Testing
     #expect(lines[0].hasPrefix("\u{1B}[1mNAME\u{1B}[0m   \u{1B}[1mSTATE\u{1B}[0m       "))
   }
 
-  @Test func `in 80 columns a long reason is readable to its end, and no line is longer`() {
+  @Test func `A long reason is readable to its end in 80 columns, and no line is longer`() {
     var worker = Sample.hibernated
     worker.reason.text =
       "restarts in 3 s: the probe of liveness failed 3 times: no answer within 1 s from port 8080"
@@ -53,7 +55,9 @@ import Testing
     #expect(renderProcessTable([worker]).contains(worker.reason.text + "\n"))
   }
 
-  @Test func `report and replay go on in a second block where the columns don't fit`() throws {
+  @Test func `Tables of report and replay continue in a second block where the columns don't fit`()
+    throws
+  {
     var week = WeekReport(week: "2026-11-16", worker: "a-worker")
     (week.averageFootprint, week.peakFootprint) = (1000 << 20, 1000 << 20)
     let text = renderWeeks([week], width: 80)
@@ -70,7 +74,7 @@ import Testing
       compared.split(separator: "\n").allSatisfy { $0.count <= 60 }, "\(compared)")
   }
 
-  @Test func `a hostile name neither moves the cursor nor breaks the table`() {
+  @Test func `A hostile worker name neither moves the cursor nor breaks the table`() {
     var worker = Sample.hibernated
     worker.name = "a\n\u{1B}[2J) R 1"
     worker.reason.text = "said \u{7}"
@@ -80,7 +84,7 @@ import Testing
     #expect(lines[1].hasSuffix("said \\u{7}"))
   }
 
-  @Test func `names of wide characters keep the columns aligned`() {
+  @Test func `Names of wide characters keep the columns aligned`() {
     var worker = Sample.hibernated
     worker.name = "睡鼠"
     let lines = renderProcessTable([worker, Sample.terminated]).split(separator: "\n")
@@ -88,7 +92,7 @@ import Testing
     #expect(lines[2].hasPrefix("game  terminated"))
   }
 
-  @Test func `status of a worker explains everything that is known`() {
+  @Test func `Output of status for a worker shows everything that is known`() {
     #expect(
       renderWorkerStatus(Sample.foreground) == """
         editor: foreground for 4 m 5 s
@@ -109,7 +113,8 @@ import Testing
         """)
   }
 
-  @Test func `a long name is shortened rather than that a line wraps, and only in a terminal`() {
+  @Test
+  func `A long name is shortened at a terminal so that no line wraps, and is whole elsewhere`() {
     var long = Sample.foreground
     long.name = String(repeating: "a-long-name-", count: 5)
     long.reason.text = String(repeating: "a reason ", count: 9)
@@ -125,7 +130,7 @@ import Testing
     #expect(narrow.allSatisfy { $0.count <= 80 }, "\(narrow)")
   }
 
-  @Test func `status leaves out what isn't known`() {
+  @Test func `Output of status leaves out what isn't known`() {
     #expect(
       renderWorkerStatus(Sample.hibernated) == """
         cache: hibernated for 12 s
@@ -142,7 +147,7 @@ import Testing
         """)
   }
 
-  @Test func `a worker that relaunches faster than it resumes is shown as such`() {
+  @Test func `Output of status says when relaunching a worker is faster than resuming it`() {
     var worker = Sample.hibernated
     worker.launchSeconds = 0.01
     worker.resumeSeconds = 0.05
@@ -151,7 +156,7 @@ import Testing
     #expect(renderWorkerStatus(worker).contains("launch 10 ms, resume not yet known\n"))
   }
 
-  @Test func `status of the daemon tells budget, freezer and workers`() {
+  @Test func `Output of status for the daemon shows budget, freezer and workers`() {
     #expect(
       renderDaemonStatus(Sample.daemon, workers: all) == """
         dormouse 0.1.0, pid 812
@@ -168,10 +173,10 @@ import Testing
     #expect(renderDaemonStatus(Sample.daemon, color: true).contains("\u{1B}[33mwarning\u{1B}[0m"))
   }
 
-  @Test func `jetsam lists all workers and marks the victims`() {
+  @Test func `Output of jetsam lists all workers and marks the victims`() {
     #expect(
       renderJetsam(Sample.jetsam) == """
-        low memory report 2026-11-21-1
+        jetsam report 2026-11-21-1
           time        2026-11-21T08:46:07Z
           pressure    critical
           why         4.8 MB available, under 5 %
@@ -192,13 +197,14 @@ import Testing
         """)
   }
 
-  @Test func `a terminal too narrow for the reasons of jetsam has them below the table`() {
+  @Test func `Output of jetsam has the reasons below the table if the terminal is too narrow`() {
     let text = renderJetsam(Sample.jetsam, width: 80)
     #expect(text.contains("4 m 5 s  (terminated)\n"), "\(text)")
     #expect(text.hasSuffix("\n\ngame: lowest band; freed 67.0 MB\n"), "\(text)")
   }
 
-  @Test func `an event is a line with its change, and nobody's name moves the cursor`() {
+  @Test
+  func `An event is one line with its change, and a hostile worker name doesn't move the cursor`() {
     var event = EventRecord(
       time: "2026-11-21T08:46:07.104Z", kind: "state", text: "idle for 10 s\n; 9 ms")
     event.worker = "web\u{1B}[2J"
@@ -211,7 +217,7 @@ import Testing
     #expect(colored.contains("\u{1B}[33msuspended\u{1B}[0m"), "\(colored)")
   }
 
-  @Test func `values of status go on under themselves, and commands stay whole`() {
+  @Test func `Long values of status wrap below themselves, and commands stay whole`() {
     let text = renderWorkerStatus(Sample.foreground, width: 50)
     #expect(
       text.contains(
@@ -223,12 +229,12 @@ import Testing
     #expect(text.contains("  command      python3 server.py --title 'it'\\''s me'\n"))
   }
 
-  @Test func `a worker that has ended has no footprint`() {
+  @Test func `Output of status for a worker that has ended has no footprint`() {
     let text = renderWorkerStatus(Sample.terminated)
     #expect(!text.contains("footprint") && !text.contains("reclaimable"), "\(text)")
   }
 
-  @Test func `exit codes say what became of a request`() {
+  @Test func `Each result of a request has its exit code`() {
     #expect(ControlResponse.Result.done.exit == .done)
     #expect(ControlResponse.Result.refused.exit == .notDone)
     #expect(ControlResponse.Result.failed.exit == .notDone)

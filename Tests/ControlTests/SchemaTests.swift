@@ -5,10 +5,12 @@ import Testing
 
 /// docs/schemas describes every key that the types have, and no other.
 @Suite("The JSON Schemas of docs/schemas") struct SchemaTests {
-  @Test("Each key has a description, and no keyword is used that the tests don't check")
+  @Test(
+    "Each key of a JSON Schema has a description, and no keyword is used that the tests don't check"
+  )
   func descriptions() throws {
     let names = try DocumentSchema.names()
-    #expect(names.count >= 15)
+    #expect(names.count >= 21)
     for name in names { #expect(try DocumentSchema(name).flaws() == [], "\(name)") }
   }
 
@@ -30,7 +32,7 @@ import Testing
     #expect(try schema.problems(of: .int(1)) == ["$ isn't of type object"])
   }
 
-  @Test("Reports of workers and of the daemon have the keys of their schemas")
+  @Test("JSON reports of workers and of the daemon have the keys of their schemas")
   func reports() throws {
     try same(WorkerReport.self, "common.json#/$defs/worker")
     try same(DaemonReport.self, "common.json#/$defs/daemon")
@@ -38,7 +40,7 @@ import Testing
     try same(LogLineReport.self, "logs")
   }
 
-  @Test("Explanations, events and counts have the keys of their schemas")
+  @Test("JSON explanations, events and counts have the keys of their schemas")
   func happenings() throws {
     try same(ExplanationReport.self, "explain")
     try same(RankingReport.self, "explain-next")
@@ -48,7 +50,7 @@ import Testing
     try same(JetsamRecord.self, "jetsam", but: ["code", "text"])
   }
 
-  @Test("What doctor, outcomes, checks and imports print has the keys of their schemas")
+  @Test("The JSON of doctor, outcomes, checks and imports has the keys of their schemas")
   func others() throws {
     try same(DoctorReport.self, "common.json#/$defs/doctorReport")
     try same(DaemonContext.self, "common.json#/$defs/daemonContext")
@@ -57,7 +59,14 @@ import Testing
     try same(ImportReport.self, "import")
   }
 
-  @Test("The document of doctor has both examinations, and its schema's keys")
+  @Test("Values and differences of policies, and replays, have the keys of their schemas")
+  func policies() throws {
+    try same(PolicyValuesReport.self, "policy-show")
+    try same(PolicyDifferencesReport.self, "policy-diff")
+    try same(ReplayReport.self, "replay")
+  }
+
+  @Test("The JSON of doctor has both examinations and the keys of its schema")
   func doctor() throws {
     let schema = try DocumentSchema("doctor")
     let report = try decode(DoctorReport.self, "common.json#/$defs/doctorReport")

@@ -12,7 +12,7 @@ import Testing
     return try WireCodec.decode(Value.self, from: line)
   }
 
-  @Test func `every type survives a round trip, with every field set`() throws {
+  @Test func `Every type is equal after encoding and decoding with every field set`() throws {
     #expect(try roundTrip(Sample.request) == Sample.request)
     #expect(try roundTrip(Sample.launch) == Sample.launch)
     #expect(try roundTrip(Sample.response) == Sample.response)
@@ -23,7 +23,9 @@ import Testing
     #expect(try roundTrip(Sample.jetsam) == Sample.jetsam)
   }
 
-  @Test func `every type survives a round trip with nothing set that needn't be`() throws {
+  @Test func `Every type is equal after encoding and decoding with only the required fields set`()
+    throws
+  {
     let request = ControlRequest(id: 0, verb: .ps)
     #expect(try roundTrip(request) == request)
     let response = ControlResponse(id: 0, result: .done, text: "")
@@ -33,7 +35,7 @@ import Testing
   }
 
   @Test(arguments: ControlRequest.Verb.allCases)
-  func `every verb travels as its name`(verb: ControlRequest.Verb) throws {
+  func `Every verb is encoded as its name`(verb: ControlRequest.Verb) throws {
     let request = ControlRequest(id: 1, verb: verb)
     #expect(try roundTrip(request) == request)
     let text = String(decoding: try WireCodec.json(for: request), as: UTF8.self)
@@ -42,17 +44,17 @@ import Testing
 
   @Test(
     arguments: [ControlResponse.Result.done, .refused, .failed, .unknownWorker, .badRequest])
-  func `every result survives a round trip`(result: ControlResponse.Result) throws {
+  func `Every result is equal after encoding and decoding`(result: ControlResponse.Result) throws {
     let response = ControlResponse(id: 3, result: result, text: "t")
     #expect(try roundTrip(response) == response)
   }
 
-  @Test func `names with line ends and control characters stay on one line`() throws {
+  @Test func `Names with line ends and control characters stay on one line`() throws {
     let request = ControlRequest(id: 1, verb: .stop, worker: "a\nb\r\u{0}\u{1B}[31m\u{2028}ü")
     #expect(try roundTrip(request) == request)
   }
 
-  @Test func `keys are sorted and slashes are plain`() throws {
+  @Test func `Encoded keys are sorted, and slashes aren't escaped`() throws {
     let request = ControlRequest(
       id: 2, verb: .run, worker: "w",
       launch: LaunchSpecification(
@@ -63,7 +65,8 @@ import Testing
         + #""environment":{"A":"/","B":""}},"verb":"run","worker":"w"}"# + "\n")
   }
 
-  @Test func `prose travels beside its code, and an older peer's prose has the code other`() throws
+  @Test func `Prose travels beside its code, and prose from an older peer gets the code other`()
+    throws
   {
     let why = CodedText("too_big", "its footprint is over the limit")
     #expect(
@@ -74,12 +77,12 @@ import Testing
     #expect(try WireCodec.decode(Old.self, from: old).why == CodedText("other", "short of memory"))
   }
 
-  @Test func `a document has the number of its schema at the top`() throws {
+  @Test func `A document has the number of its schema at the top`() throws {
     let json = try WireCodec.json(for: JSONDocument(CodedText("a", "b")))
     #expect(String(decoding: json, as: UTF8.self) == #"{"code":"a","schema":1,"text":"b"}"#)
   }
 
-  @Test func `keys that a newer peer adds are ignored`() throws {
+  @Test func `Keys that a newer peer adds are ignored`() throws {
     let line = Array(#"{"id":4,"verb":"ps","colour":"blue"}"#.utf8)
     #expect(
       try WireCodec.decode(ControlRequest.self, from: line) == ControlRequest(id: 4, verb: .ps))
@@ -101,13 +104,15 @@ import Testing
         "`launch.command.0` has the wrong type"
       ),
     ])
-  func `a line that is no request is refused with the place`(line: String, why: String) {
+  func `A line that isn't a request is refused with the place of the error`(
+    line: String, why: String
+  ) {
     #expect(throws: WireError.malformed(why)) {
       try WireCodec.decode(ControlRequest.self, from: Array(line.utf8))
     }
   }
 
-  @Test func `bytes that are no UTF-8, and deep nesting, are refused and crash nothing`() {
+  @Test func `Bytes that aren't UTF-8, and deep nesting, are refused without a crash`() {
     #expect(throws: WireError.self) {
       try WireCodec.decode(ControlRequest.self, from: [0xFF, 0xFE, 0x00, 0x7B])
     }
@@ -117,13 +122,13 @@ import Testing
     }
   }
 
-  @Test func `the id of a request with an unknown verb can still be read`() {
+  @Test func `The id of a request with an unknown verb can still be read`() {
     #expect(WireCodec.requestID(in: Array(#"{"id":9,"verb":"dance"}"#.utf8)) == 9)
     #expect(WireCodec.requestID(in: Array(#"{"verb":"dance"}"#.utf8)) == nil)
     #expect(WireCodec.requestID(in: Array("dance".utf8)) == nil)
   }
 
-  @Test func `a number that JSON has no word for is refused with its place`() {
+  @Test func `A number that JSON can't represent is refused with its place`() {
     var worker = WorkerReport(name: "w", state: "s")
     worker.secondsSinceUse = .infinity
     #expect(throws: WireError.unencodable("`secondsSinceUse` can't be inf")) {
@@ -131,7 +136,7 @@ import Testing
     }
   }
 
-  @Test func `a message that the peer's framer would refuse isn't sent`() {
+  @Test func `A message that the peer would refuse as too long isn't sent`() {
     let request = ControlRequest(
       id: 1, verb: .stop, worker: String(repeating: "x", count: 1 << 20))
     #expect(throws: WireError.tooLong(bytes: 1_048_610, maximum: 1_048_576)) {

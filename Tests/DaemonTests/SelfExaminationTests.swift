@@ -24,7 +24,7 @@ import Testing
     while !isDone(), EventLoop.now < end { try loop.turn(until: end) }
   }
 
-  @Test("The report is what the program prints, and keys that aren't known are ignored")
+  @Test("An examination's report is what the program prints, and unknown keys are ignored")
   func report() throws {
     let text = String(decoding: try WireCodec.json(for: JSONDocument(Self.report)), as: UTF8.self)
     let found = program("cat << 'END'\n\(text)\nEND\n").run()
@@ -32,7 +32,7 @@ import Testing
   }
 
   @Test(
-    "A program that prints nothing, something else, or can't be started is a failure with its reason"
+    "A program that prints nothing or something else, or can't be started, fails with the reason"
   )
   func failures() throws {
     for script in ["exit 3", "echo nonsense", "echo '{}'"] {
@@ -50,7 +50,7 @@ import Testing
     #expect(why.contains("/nowhere/at/all"))
   }
 
-  @Test("A program that doesn't end is given up at its deadline, and ended")
+  @Test("A program that doesn't end by its deadline is ended, and the examination fails")
   func hangs() throws {
     let scratch = try Scratch()
     var program = program("echo $$ > '\(scratch.path)/pid'; exec sleep 1000")
@@ -64,7 +64,7 @@ import Testing
   }
 
   @Test(
-    "The loop doesn't wait: calls during an examination share the next one, and each is answered")
+    "The loop doesn't wait for an examination, and calls during one share the next")
   func shared() throws {
     let loop = try EventLoop(check: nil)
     let jobs = try LoopJobs(loop, BlockingJobs(name: "test-doctor"))
@@ -81,7 +81,7 @@ import Testing
     #expect(count.load(ordering: .relaxed) == 2)
   }
 
-  @Test("An examination that hangs is answered at its limit, and the loop goes on meanwhile")
+  @Test("An examination that hangs is answered at its limit, and the loop continues meanwhile")
   func overdue() throws {
     let loop = try EventLoop(check: nil)
     let jobs = try LoopJobs(loop, BlockingJobs(name: "test-doctor"))
@@ -101,7 +101,7 @@ import Testing
     gate.open()
   }
 
-  @Test("`doctor` is answered with the examination, or with why there is none")
+  @Test("The verb doctor is answered with the examination, or with the reason why there is none")
   func verb() throws {
     let world = ControlWorld()
     let context = DaemonContext(

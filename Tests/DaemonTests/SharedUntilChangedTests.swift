@@ -10,7 +10,7 @@ import Testing
   }
   private struct Holder { @SharedUntilChanged var value: Value }
 
-  @Test func `is the same for all holders until one of them changes it, for itself alone`() {
+  @Test func `A shared value is the same for all holders until one of them changes its own`() {
     var first = Holder(value: Value())
     let second = SharedUntilChanged(wrappedValue: Value())
     let third = first.$value
@@ -20,7 +20,7 @@ import Testing
     #expect(second.wrappedValue.part !== first.value.part)
   }
 
-  @Test func `is changed in place by its only holder`() {
+  @Test func `A shared value is changed in place by its only holder`() {
     var holder = Holder(value: Value())
     weak let before = holder.value.part
     holder.value.part = Part()

@@ -16,7 +16,7 @@ import Testing
         lost: "Workers are stopped instead.", enable: "systemd-run --user -p Delegate=yes"),
     ], trial: nil, verdict: CodedText("hibernation_missing", "Hibernation doesn't work here."))
 
-  @Test func `The verdict comes first, and then what doesn't work with its remedy`() {
+  @Test func `Doctor prints the verdict first, and then each missing mechanism with its remedy`() {
     #expect(
       DoctorDocument(shell: report).rendered(width: 60, color: false) == """
         Hibernation doesn't work here.
@@ -30,7 +30,8 @@ import Testing
         """)
   }
 
-  @Test func `All that was tried, and what is lost, is said on demand`() {
+  @Test func `Doctor's verbose output lists all checks and the consequences of missing mechanisms`()
+  {
     #expect(
       DoctorDocument(shell: report).rendered(width: 60, color: false, isVerbose: true) == """
         Hibernation doesn't work here.
@@ -48,7 +49,7 @@ import Testing
         """)
   }
 
-  @Test func `However much is missing, the answer fits a terminal`() {
+  @Test func `Doctor's output fits a terminal even if many mechanisms are missing`() {
     var report = report
     report.checks = (0..<30).map { number in
       DoctorCheck(
@@ -75,7 +76,7 @@ import Testing
     return report
   }
 
-  @Test func `Of a daemon, its place is shown, and where the caller's shell differs`() {
+  @Test func `Doctor shows a daemon's cgroup and rights, and how the caller's shell differs`() {
     let document = DoctorDocument(
       daemon: DaemonExamination(context: context, report: ofDaemon), shell: report)
     #expect(document.differences.map(\.id) == ["cgroup"])
@@ -99,7 +100,7 @@ import Testing
         "\nTried from your shell (user 0), all of it is the same.\n"))
   }
 
-  @Test func `Of a daemon, too, the answer fits a terminal`() {
+  @Test func `Doctor's output about a daemon fits a terminal`() {
     var (ours, theirs) = (report, report)
     ours.checks = (0..<30).map { number in
       DoctorCheck(
@@ -120,7 +121,7 @@ import Testing
     }
   }
 
-  @Test func `Colour is there only when it is wanted`() {
+  @Test func `Doctor prints colours only on request`() {
     #expect(
       !DoctorDocument(shell: report).rendered(width: 80, color: false, isVerbose: true).contains(
         "\u{1B}"))
@@ -133,11 +134,11 @@ import Testing
     ("", 10, [""]), ("one", 2, ["one"]), ("one two", 7, ["one two"]),
     ("one two", 6, ["one", "two"]), ("a bb ccc", 4, ["a bb", "ccc"]),
   ])
-  func `Lines break at blanks`(text: String, width: Int, lines: [String]) {
+  func `Doctor's lines break at blanks`(text: String, width: Int, lines: [String]) {
     #expect(wrapped(text, to: width) == lines)
   }
 
-  @Test func `A probe that throws is a mechanism that is missing, with the reason`() {
+  @Test func `A probe that throws is reported as a missing mechanism with the reason`() {
     let probe = Probe("x", "x", lost: "l", enable: "e") { _ in throw ProbeFailure("no luck") }
     let check = probe.run(Examination(stateDirectory: "/", socket: "/s"))
     #expect(check.result == .missing && check.found == "no luck")

@@ -5,10 +5,12 @@ import Testing
 @testable import Doctor
 @testable import Linux
 
-/// What doctor says of the machine that the tests run on. Which mechanisms that has is its own
-/// affair; what is tested is that the answers hold together.
+/// Doctor's report about the machine that runs the tests. The machine's mechanisms aren't tested, only that
+/// the report is consistent.
 @Suite(.serialized) struct DoctorTests {
-  @Test func `A whole hibernation is tried, and its numbers are those of a megabyte`() throws {
+  @Test func `Doctor tries a whole hibernation of at least 1 MB, and reports its sizes and times`()
+    throws
+  {
     try withDirectory { directory in
       let report = Doctor.examine(
         stateDirectory: "\(directory)/state", socket: "\(directory)/control.sock")
@@ -23,7 +25,7 @@ import Testing
     }
   }
 
-  @Test func `Every mechanism has a name, a result, a loss and a remedy, and an id of its own`()
+  @Test func `Every mechanism has a name, a result, a loss, a remedy and a unique id`()
     throws
   {
     try withDirectory { directory in
@@ -37,7 +39,7 @@ import Testing
     }
   }
 
-  @Test func `Nothing is left behind: no directory, no socket, no cgroup, no child`() throws {
+  @Test func `Doctor leaves no directory, socket, cgroup or child process behind`() throws {
     try withDirectory { directory in
       _ = Doctor.examine(
         stateDirectory: "\(directory)/a/b/state", socket: "\(directory)/run/control.sock")
@@ -50,7 +52,9 @@ import Testing
     }
   }
 
-  @Test func `Interruptions are put off, and permitted again afterwards`() throws {
+  @Test func `Doctor leaves the mask of interrupting signals as it was before its checks`()
+    throws
+  {
     try withDirectory { directory in
       var before = sigset_t()
       var after = sigset_t()
@@ -63,7 +67,7 @@ import Testing
     }
   }
 
-  @Test func `A socket's path that is too long is missing, with both lengths`() throws {
+  @Test func `A socket path that is too long is reported as missing with both lengths`() throws {
     try withDirectory { directory in
       let path = "\(directory)/\(String(repeating: "s", count: 120))"
       let report = Doctor.examine(stateDirectory: directory, socket: path)
@@ -73,7 +77,7 @@ import Testing
     }
   }
 
-  @Test func `Without a usable state directory the trial goes to a temporary one`() throws {
+  @Test func `Without a usable state directory, the trial uses a temporary one`() throws {
     try withDirectory { directory in
       _ = try Descriptor.open("\(directory)/file", O_WRONLY | O_CREAT, mode: 0o600)
       let report = Doctor.examine(
@@ -84,7 +88,7 @@ import Testing
     }
   }
 
-  /// Other tests have shells of their own.
+  /// Only children that run doctor's scripts: other tests have shells of their own.
   private func shellsOfOurs() throws -> [Int32] {
     let scripts = [ProbeChild.echo, HibernationTrial.script]
     return try listNumbers("/proc").filter { pid in
@@ -103,7 +107,7 @@ import Testing
 }
 
 @Suite struct DoctorDocumentationTests {
-  @Test func `Every mechanism is documented by its id`() throws {
+  @Test func `Every mechanism is documented under its id`() throws {
     let root = "/" + #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
     let text = try readText("\(root)/docs/doctor.md")
     for probe in Doctor.probes {

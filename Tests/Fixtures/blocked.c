@@ -17,9 +17,9 @@
 // semop         semop; prints `semid N` first     blocked poke semop N
 // sigtimedwait  sigtimedwait, limit 10 minutes    SIGUSR1
 // nanosleep [S] nanosleep of S seconds (3), once  itself; prints `nanosleep ok rc=0 remaining=N`,
-//               where N isn't 0 after a stop: the kernel says what remained then, and goes on
+//               where N isn't 0 after a stop: the kernel reports the remaining time, and continues
 //
-// Between `ready` and the call lies an instant: /proc/PID/syscall tells when it is in there.
+// The call begins shortly after `ready`: /proc/PID/syscall shows when it has begun.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>

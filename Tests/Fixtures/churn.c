@@ -1,5 +1,5 @@
-// A victim that does with its mappings whatever a program may, and notices when a page isn't what it
-// should be: for resumes with missing pages.
+// A program that changes its mappings in every way that a program can, and detects each page with wrong
+// content: for resumes with missing pages.
 //
 //   churn THREADS REGIONS PAGES        prints `ready PID`
 //
@@ -92,7 +92,7 @@ static void write_page(struct worker *w, struct region *r, int page) {
   fill(r->at + (size_t)page * PAGE, r->expected[page]);
 }
 
-// Back to its full size, every page with contents of its own.
+// Restores the full size, with different content in every page.
 static void restore(struct worker *w, struct region *r) {
   if (r->pages != page_count) {
     if (r->at) munmap(r->at, (size_t)r->pages * PAGE);
@@ -155,7 +155,7 @@ static void fork_one(struct worker *w) {
   if (status) complain("a child's verdict", NULL, (uint64_t)status, 0);
 }
 
-// The kernel reads one page and writes another, as no program's instruction does.
+// The kernel itself reads one page and writes another, which no instruction of the program does.
 static void copy_by_kernel(struct worker *w, struct region *from, struct region *to) {
   int ends[2];
   if (pipe(ends)) { errors++; return; }

@@ -1,6 +1,6 @@
 // counter PORT KILOBYTES: a small HTTP server that checks itself, for hundreds of workers on one
-// machine. Every request is answered with how many there were, and `ok`, or `DAMAGED` where its
-// memory isn't what it has written there. Serves many connections; prints `ready` when it listens.
+// machine. Every request is answered with the number of requests, and `ok`, or `DAMAGED` if its
+// memory isn't what it has written. Serves many connections; prints `ready` when it listens.
 #include <arpa/inet.h>
 #include <poll.h>
 #include <stdint.h>

@@ -5,7 +5,7 @@
 //
 // On stdin, a line each:
 //   sum    sum HEX64         over the parent's memory and each child's, which it asks by a pipe
-//   touch  touched           every process rewrites a part of what it has
+//   touch  touched           every process rewrites a part of its memory
 //   pids   pids PARENT CHILD…
 //   quit   bye               end of input does the same; children end with their parent
 // The same arguments and commands give the same sums.
@@ -101,7 +101,7 @@ static void start_child(uint64_t seed) {
   children[child_count++] = (struct child){pid, ask[1], answer[0]};
 }
 
-// False when a child is gone.
+// False if the child has ended.
 static int ask_child(struct child *child, char request, uint64_t *result) {
   return write(child->ask, &request, 1) == 1 && read(child->answer, result, 8) == 8;
 }
@@ -145,7 +145,7 @@ int main(int count, char **arguments) {
     return 64;
   }
   uint64_t seed = strtoull(arguments[3], NULL, 10);
-  signal(SIGPIPE, SIG_IGN);  // a child that is gone is an answer, not an end
+  signal(SIGPIPE, SIG_IGN);  // an ended child is an answer and must not end this process
   private_size = shared_size / 4;
   shared = map(shared_size);
   fill(shared, shared_size, seed);

@@ -5,12 +5,12 @@
 
 GET  /count     counts, and answers the count
 GET  /digest    SHA-256 over all state (notes and pairs, not the counter): touches every object
-POST /put?k=v   keeps a pair; GET /get?k answers it
-GET  /grow?mb=N allocates N MB; GET /drop gives them back
+POST /put?k=v   stores a pair; GET /get?k returns it
+GET  /grow?mb=N allocates N MB; GET /drop frees them
 GET  /sheds     how often the cache was shed
 
-SIGUSR1 sheds the cache. READY=1 goes to NOTIFY_SOCKET where that is set; where
-MEMORY_PRESSURE_WATCH is, it is watched by systemd's protocol and each event sheds."""
+SIGUSR1 sheds the cache. READY=1 is sent to NOTIFY_SOCKET if that is set. If
+MEMORY_PRESSURE_WATCH is set, it is watched by systemd's protocol, and each event sheds."""
 import argparse
 import base64
 import ctypes
@@ -32,7 +32,7 @@ WORDS = ("dormouse", "winter", "acorn", "hedge", "moon", "burrow", "frost", "clo
 
 
 def trim():
-    """Gives freed memory back to the kernel."""
+    """Returns freed memory to the kernel."""
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)
 

@@ -1,5 +1,5 @@
-# hung_fuse.py DIRECTORY...: mounts a file system over each directory that answers nothing but INIT, as one
-# whose server is gone. Prints `mounted`, and unmounts everything at SIGTERM.
+# hung_fuse.py DIRECTORY...: mounts a file system over each directory. It answers only INIT, as one whose server
+# has failed. Prints `mounted`, and unmounts everything at SIGTERM.
 import ctypes, os, select, signal, struct, sys
 
 libc = ctypes.CDLL(None, use_errno=True)
@@ -33,7 +33,7 @@ try:
         for device in ready:
             answer(device)
 finally:
-    # What waits fails with ENOTCONN from now on.
+    # From now on, waiting requests fail with ENOTCONN.
     for device, directory in devices.items():
         os.close(device)
         libc.umount2(directory.encode(), DETACH)

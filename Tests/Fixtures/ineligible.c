@@ -1,9 +1,9 @@
 // A program of each kind that can't be hibernated, and some near to it that can.
 //
-//   ineligible KIND      prints `ready`, or `unavailable WHY` where this machine doesn't let it be
+//   ineligible KIND      prints `ready`, or `unavailable WHY` if this machine doesn't permit it
 //
-// On stdin, a line each: `check` answers `fine` if what it has still works and holds what it should,
-// else what is wrong. End of input ends it.
+// On stdin, a line each: `check` answers `fine` if its resources still work and have the right content,
+// else the error. End of input ends it.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +27,7 @@
 
 enum { PAGE = 4096, AREA = 16 * PAGE, HUGE = 2 << 20 };
 
-// Raw calls: this one may be under a strict seccomp.
+// Raw calls: this process may be under a strict seccomp filter.
 static void say(const char *line) {
   char text[256];
   int length = snprintf(text, sizeof text, "%s\n", line);

@@ -1,12 +1,12 @@
-// A victim that changes some of its memory in every way that a program may, and holds all of it against
-// a copy in shared memory, which no hibernation moves: for images that have only what has changed.
+// A program that changes some of its memory in every way that a program can, and compares all of it with
+// a copy in shared memory, which no hibernation moves: for images that have only changed pages.
 //
-//   layers PAGES                 prints `ready PID`; four regions of so many pages each: anonymous,
+//   layers PAGES                 prints `ready PID`; four regions of PAGES pages each: anonymous,
 //                                huge pages, a private mapping of a file, the heap
 //
 // One command a line on stdin, one line on stdout for each:
 //   change SEED COUNT   changed COUNT
-//   grow PAGES          grown       writes so many new pages
+//   grow PAGES          grown       writes PAGES new pages
 //   verify              same | differs at REGION PAGE
 //   exec                ready PID   replaces itself
 #define _GNU_SOURCE
@@ -74,7 +74,7 @@ static void keep(int r, int p) {
   memcpy(shadow[r] + (size_t)p * PAGE, region[r] + (size_t)p * PAGE, PAGE);
 }
 
-// What a page of the region is when nobody has written to it.
+// The content of a page of the region that was never written to.
 static void forget(int r, int p) {
   if (r == OF_FILE) {
     if (pread(file, shadow[r] + (size_t)p * PAGE, PAGE, (off_t)p * PAGE) != PAGE) exit(2);

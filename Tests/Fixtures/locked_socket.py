@@ -1,6 +1,6 @@
-# locked_socket.py: a server that holds the lock of one of its sockets for good: it sends from memory that is
-# never there (userfaultfd(2)), and the kernel holds a socket's lock while it waits for what is to be sent.
-# Prints `locked`, or why that can't be had here.
+# locked_socket.py: a server that holds the lock of one of its sockets for ever: it sends from missing memory
+# (userfaultfd(2)), and the kernel holds the socket's lock while it waits for the memory. Prints `locked`, or
+# the reason why that is impossible here.
 import ctypes, mmap, os, platform, socket, struct, sys, threading, time
 
 libc = ctypes.CDLL(None, use_errno=True)

@@ -1,4 +1,4 @@
-// manymappings N K: N mappings, K children that share them, and memory that comes and goes, so that the
+// manymappings N K: N mappings, K children that share them, and memory that is mapped and unmapped, so that the
 // footprint has to be measured again and again.
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-"""Runs a program with a session keyring of its own, from which no other keyring can be reached: as
-systemd does it for its services, and sudo for a login.
+"""Runs a program with a new session keyring, from which no other keyring can be reached, as systemd does
+for its services, and sudo for a login.
 
     new_session_keyring.py COMMAND…
 """

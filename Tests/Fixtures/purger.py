@@ -2,8 +2,8 @@
 """A worker with purgeable memory, made by hand: docs/worker-protocol.md.
 
 Eight contents of 1 MB that may be taken, and two of 1 MB that may not: one is held, one isn't volatile.
-Whenever it has run again, and on every `didEnterForeground`, it says in its status how many of the eight are
-gone, after it has made sure that whatever isn't is as it was.
+Whenever it runs again, and on every `didEnterForeground`, it reports in its status how many of the eight are
+lost, after it has checked that the others are unchanged.
 """
 import array, json, mmap, os, socket, struct, time
 

@@ -1,4 +1,4 @@
-// Has a seccomp filter that allows what it needs and kills it with SIGSYS for anything else:
+// Has a seccomp filter that allows the calls that it needs and kills it with SIGSYS for all others, such as
 // mmap, munmap, madvise, process_madvise. Prints `ready PID`, then echoes its input, byte by byte
 // as it comes, and ends with it.
 #include <errno.h>

@@ -1,4 +1,4 @@
-// Has a megabyte of random bytes, which no compression can hide.
+// Has 1 MB of random bytes, which compression leaves recognisable.
 //
 //   secret      prints `ready`, then the first 32 bytes as hexadecimal digits, a line each
 // On stdin, a line each: `show` prints them again. End of input ends it.

@@ -281,15 +281,15 @@ def pressure_watch():
                 time.sleep(0.2)
                 first = b""
                 check("fifo: it doesn't fill its own fifo", v.process.poll() is None)
-                tell = lambda: os.write(us, b"\0")
+                send_event = lambda: os.write(us, b"\0")
             else:
                 link, _ = listener.accept()
                 first = link.recv(64)
-                check("socket: it writes what it was told to", first == b"some 10", first)
-                tell = lambda: link.send(b"\0")
+                check("socket: it writes the text of MEMORY_PRESSURE_WRITE", first == b"some 10", first)
+                send_event = lambda: link.send(b"\0")
             port = int(v.said["ready"])
             for n in range(1, 3):
-                tell()
+                send_event()
                 for _ in range(200):
                     if get(port, "/sheds") == str(n):
                         break

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Servers that many run, hibernated and back three times, with their connections open.
+"""Hibernates and resumes widespread servers three times, with their connections open.
 
   servers.py DORMOUSE              one line for each server that is installed; exit code 1 with what went wrong
   servers.py DORMOUSE activity     the same servers under a policy by activity instead: they stay awake under a
@@ -47,7 +47,7 @@ def free_port():
 
 
 class Web:
-    """An answer is `visits rest`, or without a number; the visits must go on counting."""
+    """An answer is `visits rest`, or without a number; the visits must continue to count."""
 
     def __init__(self, port, counts):
         self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
@@ -105,7 +105,7 @@ def as_somebody(command, directory):
 
 
 def cast(directory):
-    """Name, command, port, and how to become its client, for what is installed."""
+    """Name, command, port and client of each installed server."""
     binaries = sorted(glob.glob("/usr/lib/postgresql/*/bin/postgres"))
     if binaries and shutil.which("psql"):
         data, port = os.path.join(directory, "postgres"), free_port()
@@ -187,7 +187,7 @@ def by_activity(players, verb):
 
 def run(dormouse, directory, scene):
     active = scene == "activity"
-    # A virtual machine's own housekeeping is work of a kind.
+    # A virtual machine's own housekeeping uses the processor.
     players = [one for one in cast(directory) if not active or one[0] != "jvm"]
     path = os.path.join(directory, "control.sock")
     file = os.path.join(directory, "dormouse.yaml")

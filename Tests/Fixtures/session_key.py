@@ -1,5 +1,5 @@
-"""Runs a program with a session keyring of its own that has a key in it: as a daemon does whose session
-keyring reaches the key of the images.
+"""Runs a program with a new session keyring that has a key in it, as a daemon has whose session keyring
+reaches the key of the images.
 
     session_key.py NAME COMMAND…
 """

@@ -1,4 +1,4 @@
-// Starts processes and threads in every way there is, all the time, and counts how often each succeeded.
+// Starts processes and threads in every possible way without a pause, and counts how often each succeeded.
 //
 //   spawnstorm MS [stops]    the children of vfork take up to MS milliseconds before they execute;
 //                            `stops`: one child stops itself and is continued, over and over

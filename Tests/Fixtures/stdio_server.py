@@ -3,18 +3,17 @@
 Each message is `Content-Length: N`, an empty line, and N bytes of JSON. What it answers, by method:
 
     fill      allocates `megabytes` of random bytes, and gives their checksum
-    sum       the checksum of that memory, anew
+    sum       the checksum of that memory, computed again
     echo      the `text`, as it came
     pid       its pid, and its parent's
     sleep     after `seconds`
     exit      ends with `code`
-    shout     `bytes` of output at once, after which it goes on
+    shout     `bytes` of output at once, then continues
     child     starts `sleep`, and gives its pid
     facts     environment, arguments, directory, open descriptors, ignored signals
 
-It remembers the signals that it is told to `catch`, and `caught` says which came; `default` gives
-one its own effect back. At the end of its
-input it ends with 7.
+`catch` installs a handler for a signal, and `caught` lists the signals that came; `default` restores a
+signal's default effect. At the end of its input it exits with 7.
 """
 
 import hashlib

@@ -1,7 +1,7 @@
-// A process with a page at a known address, and with a number of one's choice (clone3(2) with set_tid, for root).
+// A process with a page at a known address, and with a chosen pid (clone3(2) with set_tid, for root).
 //
 //   stranger 0      the page is in this process
-//   stranger PID    it is in a child of that number, which must be free
+//   stranger PID    the page is in a child with that pid, which must be free
 //
 // Prints `ready PID`. For each line of stdin, prints the first bytes of the page.
 #define _GNU_SOURCE

@@ -31,7 +31,7 @@ def main():
                     break
         return done()
 
-    # In two pieces: the echo of the command mustn't be taken for its output.
+    # In two pieces: the echo of the command must not be taken for its output.
     os.write(terminal, f"{setup}\necho rea''dy\n".encode())
     found = wait(lambda: b"ready" in shown)
     before = len(shown)

@@ -3,7 +3,7 @@
 
     talker.py MODE LOG
 
-LOG gets every line that came, and what it did. After its mode's doings it sheds and answers.
+It writes each received line and its own actions to LOG. After its mode's actions it sheds and answers.
 """
 import array, ctypes, json, os, signal, socket, sys, threading, time
 
@@ -41,7 +41,7 @@ def say(daemon, **message): daemon.sendall(json.dumps(message).encode() + b"\n")
 
 
 def answer(daemon, message):
-    """To what wants an answer."""
+    """Answers a message that needs an answer."""
     done = {"type": "done", "id": message["id"]}
     sheds = message["type"] in ("didEnterBackground", "memoryWarning")
     if sheds and mode == "hoard":
@@ -107,7 +107,7 @@ def long_line(daemon):
 
 
 def deaf(_):
-    """Reads nothing, ever."""
+    """Never reads."""
     while True:
         signal.pause()
 

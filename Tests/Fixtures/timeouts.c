@@ -52,7 +52,7 @@ static struct timespec later(clockid_t clock) {
   return t;
 }
 
-// What each leaves: the result, and errno where that is -1.
+// The result of each call, and errno if the result is -1.
 static const char *wrong_memory;
 static int is_whole(struct timespec t) { return t.tv_sec == span.tv_sec && t.tv_nsec == span.tv_nsec; }
 

@@ -1,4 +1,4 @@
-// A victim that notices everything: every kind of private memory, a thread in every kind of
+// A program that detects every change: it has every kind of private memory, a thread in every kind of
 // blocking system call, and checksums over all of it.
 //
 //   torture MEGABYTES THREADS SEED        prints `ready PID` once every thread is blocked
@@ -23,7 +23,7 @@
 
 static void protocol(struct frame *top, size_t megabytes);
 
-// Goes FRAMES deep, filling each frame, and runs the thread's life at the bottom.
+// Recurses to a depth of FRAMES, fills each frame, and runs the thread's work at the bottom.
 __attribute__((noinline)) static void dive(
     struct victim *v, struct frame *up, int depth, uint64_t seed, size_t megabytes) {
   struct frame here = {.up = up};
@@ -58,12 +58,12 @@ static void brief_sleep(void) {
   nanosleep(&brief, NULL);
 }
 
-// In its system call, and not merely in a lock's.
+// Whether the thread is in its system call, and not in a lock's.
 static int is_blocked(struct victim *v) {
   char path[64], line[64] = "";
   snprintf(path, sizeof path, "/proc/self/task/%d/syscall", v->tid);
   FILE *file = fopen(path, "re");
-  if (!file) return v->tid != 0;  // not to be seen here: believe it
+  if (!file) return v->tid != 0;  // unreadable here: assume it
   char *got = fgets(line, sizeof line, file);
   fclose(file);
   if (!got || line[0] < '0' || line[0] > '9') return 0;
@@ -72,7 +72,7 @@ static int is_blocked(struct victim *v) {
 
 // The kind that didn't answer or didn't block in time; NULL when all did.
 static const char *await_all(void) {
-  // In naps of its own: it may be hibernated for longer than that meanwhile.
+  // Counted in its own pauses: the process may be hibernated for longer than the limit meanwhile.
   int patience = ANSWER_SECONDS * 1000;
   for (int i = 0; i < victim_count; i++)
     while (victims[i].answered != victims[i].requested || !is_blocked(&victims[i])) {
@@ -175,7 +175,7 @@ static void protocol(struct frame *top, size_t megabytes) {
   }
 }
 
-// ---- System V semaphores outlive a killed process: the next one sweeps them up -----------------
+// ---- System V semaphores outlive a killed process: the next run removes them -----------------
 
 enum { KEY = 0x44000000, KEY_MASK = 0x7f000000 };
 

@@ -59,7 +59,7 @@ def parent(arguments):
         answers = [state.answer(command)] + [ask(process, command) for process in children]
         if command == "digest":
             together = hashlib.sha256("".join(answers).encode()).hexdigest()
-            print("digest" if all(answers) else "error: a child is gone,", together, flush=True)
+            print("digest" if all(answers) else "error: a child has ended,", together, flush=True)
         elif command == "touch":
             print("touched", flush=True)
         else:

@@ -17,18 +17,18 @@ def intact():
     return all(text == str(i) * 40 for i, text in enumerate(HEAP))
 
 
-def tell(line):
+def append(line):
     with open(FILE, "a") as file:
         file.write(line + "\n")
 
 
 def save(*_):
-    tell(f"saved {count} {intact()}")
+    append(f"saved {count} {intact()}")
     os._exit(0)
 
 
 signal.signal(signal.SIGTERM, save)
-signal.signal(signal.SIGHUP, lambda *_: tell("reloaded"))
+signal.signal(signal.SIGHUP, lambda *_: append("reloaded"))
 server = socket.create_server(("127.0.0.1", PORT))
 while True:
     client, _ = server.accept()

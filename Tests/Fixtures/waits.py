@@ -2,7 +2,7 @@
 files (inotify). Lines over TCP; each answer depends on nothing but the commands, so that a twin gives the same.
 
     spawn N      starts a program N times, by posix_spawn or vfork
-    wait MS      waits so long in poll, select, epoll, a condition and a sleep, one after the other
+    wait MS      waits MS milliseconds each in poll, select, epoll, a condition and a sleep
     watch NAME   has another process write a file, and waits until inotify reports it
     sum          a checksum over all that has happened
 """

@@ -12,11 +12,13 @@ import Testing
     ("näme@1.2", "näme@1.2"),
     (String(repeating: "x", count: 300), String(repeating: "x", count: 60)),
   ])
-  func `A file is named after its subject, whatever that is called`(name: String, stem: String) {
+  func `A recording's file is named after its subject, whose name may hold any characters`(
+    name: String, stem: String
+  ) {
     #expect(RecordingFile.stem(of: name) == stem)
   }
 
-  @Test func `The kinds of memory make up the footprint that the daemon goes by`() throws {
+  @Test func `The sum of the kinds of memory is the footprint that the daemon uses`() throws {
     var pipes: (Int32, Int32) = (-1, -1)
     #expect(
       withUnsafeMutableBytes(of: &pipes) { pipe($0.bindMemory(to: Int32.self).baseAddress) } == 0)
@@ -29,7 +31,7 @@ import Testing
       kill(program.pid, SIGKILL)
       while waitpid(program.pid, nil, 0) < 0, errno == EINTR {}
     }
-    // It waits for input once it is through its start, and changes no more.
+    // After its start it waits for input and doesn't change any more.
     var last: Footprint?
     var footprint = try #require(try Footprint.measure(program.pid))
     while footprint != last || footprint.anonymous < 64 << 10 {

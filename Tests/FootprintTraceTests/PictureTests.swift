@@ -3,14 +3,14 @@ import Testing
 @testable import FootprintTrace
 
 @Suite struct TerminalTests {
-  @Test func `The stair-step, with its axes and its warning`() {
+  @Test func `The terminal's plot shows the footprint, its axes and its warning`() {
     let lines = renderRecording(
       .sawtooth(), style: TerminalStyle(width: 60, rows: 6))
     print(lines.joined(separator: "\n"))
     #expect(lines[1].contains("▼"))
     let plot = lines.filter { $0.contains("│") || $0.contains("┤") }
     #expect(plot.count == 6)
-    // Falls where the warning is, and starts low.
+    // The curve starts low and falls at the warning.
     let lowest = Array(plot[plot.count - 1])
     #expect(lowest.last == "█" && lowest[7] != " ")
     #expect(lines.contains { $0.hasPrefix("    0 └┬──") })
@@ -18,7 +18,9 @@ import Testing
   }
 
   @Test(arguments: [1, 24, 40, 79, 200], [false, true])
-  func `No line is wider than the terminal, nor holds what it can't show`(width: Int, ascii: Bool) {
+  func `No line is wider than the terminal or has characters that it can't show`(
+    width: Int, ascii: Bool
+  ) {
     let marks = (0..<40).map {
       FootprintMark(
         at: Double($0) / 2, kind: FootprintMark.Kind.allCases[$0 % 10],
@@ -34,21 +36,21 @@ import Testing
     }
   }
 
-  @Test func `Colours tell the state, and are nowhere without being asked for`() {
+  @Test func `Colours show the state, and appear only on request`() {
     let plain = renderRecording(.sawtooth(), style: TerminalStyle()).joined()
     #expect(!plain.contains("\u{1B}"))
     let colored = renderRecording(.sawtooth(), style: TerminalStyle(color: true)).joined()
     #expect(colored.contains("\u{1B}[32m"))
   }
 
-  @Test func `A peak of an instant is in the picture, in a day of samples`() {
+  @Test func `A momentary peak is visible in the picture of a day of samples`() {
     var samples = (0..<86_400).map { (Double($0), 1.0) }
     samples[40_000].1 = 100
     let lines = renderRecording(.steps(samples), style: TerminalStyle(width: 50, rows: 8))
     #expect(lines.filter { $0.contains("█") }.count >= 6)
   }
 
-  @Test func `Recordings of nothing, and of an instant, have pictures too`() {
+  @Test func `Recordings of 0 bytes and of a single moment have pictures`() {
     for recording in [Recording.steps([(0, 0)]), .steps([(0, 5)]), .steps([(0, 0), (0, 9)])] {
       #expect(renderRecording(recording, style: TerminalStyle()).count > 10)
       #expect(renderLive(recording, style: TerminalStyle()).count > 10)
@@ -56,7 +58,7 @@ import Testing
     }
   }
 
-  @Test func `Long lists of marks are cut, and say so`() {
+  @Test func `A long list of marks is cut, and its last line says so`() {
     let marks = (0..<50).map { FootprintMark(at: Double($0), kind: .note, text: "n") }
     let recording = Recording.steps([(0, 5), (60, 5)], marks: marks)
     let lines = renderRecording(recording, style: TerminalStyle(), most: 10)
@@ -65,7 +67,7 @@ import Testing
 }
 
 @Suite struct SVGPictureTests {
-  @Test func `Hostile names do it no harm, and nothing in it isn't a number`() {
+  @Test func `Hostile names don't damage an SVG picture, and all its coordinates are numbers`() {
     let recording = Recording.sawtooth(name: "</title><script>&\u{1B}[2J")
     for picture in [
       recording.picture(),
@@ -78,7 +80,7 @@ import Testing
     }
   }
 
-  @Test func `Only kinds of memory that there were are drawn`() {
+  @Test func `Only kinds of memory that occur in the recording are drawn`() {
     var recording = Recording.sawtooth()
     #expect(!recording.picture().contains("class=\"shared\""))
     recording.samples[3].shared = megabyte
@@ -86,7 +88,7 @@ import Testing
     #expect(!recording.picture().contains("class=\"swapped\""))
   }
 
-  @Test func `A day of samples is no larger than a picture`() {
+  @Test func `The picture of a day of samples has a limited size`() {
     let samples = (0..<86_400).map { (Double($0), Double($0 % 97)) }
     #expect(Recording.steps(samples).picture().utf8.count < 120_000)
   }

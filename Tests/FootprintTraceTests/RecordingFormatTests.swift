@@ -20,19 +20,19 @@ import Testing
   }()
 
   @Test(arguments: [1, 7, Int.max])
-  func `What is written is read again, however it is cut`(pieces: Int) throws {
+  func `A recording is read again unchanged, in pieces of any size`(pieces: Int) throws {
     let again = try read(Self.whole.file, pieces: pieces)
     #expect(again == Self.whole)
   }
 
-  @Test func `A line is plain JSON with the footprint in it`() {
+  @Test func `Each line of a recording is plain JSON with the footprint`() {
     let line = String(decoding: Self.whole.samples[1].json.line, as: UTF8.self)
     #expect(
       line == #"{"t":0.1,"footprint":10,"anonymous":1,"copied":2,"shared":3,"swapped":4,"#
         + #""clean":5,"processes":6}"#)
   }
 
-  @Test func `A last line that was cut is left out, and the rest is there, at whatever byte`()
+  @Test func `An incomplete last line is left out, and the rest is read, wherever the cut is`()
     throws
   {
     let bytes = Array(Self.whole.file.utf8)
@@ -55,7 +55,7 @@ import Testing
     (2, #"{"t":1,"anonymous":"many"}"#), (2, #"{"t":1,"footprint":5,"copied":7}"#),
     (3, #"{"t":1,"footprint":1}"# + "\n" + #"{"t":0.5,"footprint":1}"#),
   ])
-  func `A bad line is an error that names it`(line: Int, text: String) throws {
+  func `A bad line is an error with the line's number`(line: Int, text: String) throws {
     let header = String(decoding: Self.whole.header.json.line, as: UTF8.self)
     let error = #expect(throws: RecordingError.self) {
       try read(header + "\n" + text + "\n" + #"{"t":2,"footprint":1}"# + "\n")
@@ -71,11 +71,13 @@ import Testing
     #"{"recording":"dormouse footprint","format":1}"# + "\n",
     #"{"recording":"dormouse footprint","format":1,"every":0.1}"# + "\n",
   ])
-  func `What isn't a footprint recording is refused`(text: String) {
+  func `A file that isn't a footprint recording is refused`(text: String) {
     #expect(throws: RecordingError.self) { try read(text) }
   }
 
-  @Test func `Others may write less, and newer versions more`() throws {
+  @Test func `Recordings with fewer fields, and of newer versions with more fields, are read`()
+    throws
+  {
     let recording = try read(
       """
       {"recording":"dormouse footprint","format":1,"every":1,"weather":"fine"}
@@ -91,7 +93,7 @@ import Testing
     #expect(recording.end == nil && !recording.lostItsTail)
   }
 
-  @Test func `A line without end doesn't fill the memory`() throws {
+  @Test func `A line without an end doesn't fill the memory`() throws {
     var reader = RecordingReader(file: "a.footprint")
     let piece = [UInt8](repeating: UInt8(ascii: "x"), count: 1 << 20)
     #expect(throws: RecordingError.self) { for _ in 0..<6 { try reader.feed(piece) } }

@@ -14,23 +14,23 @@ import Testing
     #expect(abs(statistics.secondsOver - 9) < 1e-9)
   }
 
-  @Test func `The peak of a moment doesn't count for 95 % of the time`() {
+  @Test func `A momentary peak isn't in the 95th percentile of the time`() {
     let statistics = RecordingStatistics(.steps([(0, 5), (50, 100), (51, 5)], end: 100))
     #expect(statistics.p95 == 5 * megabyte && statistics.peak == 100 * megabyte)
   }
 
-  @Test func `A single sample is all there is`() {
+  @Test func `A recording with a single sample has statistics`() {
     let statistics = RecordingStatistics(.steps([(0, 3)]))
     #expect(statistics.average == 3 * megabyte && statistics.p95 == 3 * megabyte)
     #expect(statistics.seconds == 0 && statistics.secondsOver == 0)
   }
 
-  @Test func `At the limit isn't over it`() {
+  @Test func `A footprint at the limit isn't over the limit`() {
     let statistics = RecordingStatistics(.steps([(0, 16), (1, 16.5), (2, 1)], end: 3))
     #expect(abs(statistics.secondsOver - 1) < 1e-9)
   }
 
-  @Test func `States are counted when they are entered`() {
+  @Test func `States are counted when a worker enters them`() {
     func state(_ at: Double, _ from: String, _ to: String) -> FootprintMark {
       FootprintMark(at: at, kind: .state, text: "", from: from, to: to)
     }
@@ -56,8 +56,8 @@ import Testing
     FootprintMark(at: at, kind: .warning, text: "")
   }
 
-  @Test func `What was given back is measured to where the fall ends`() throws {
-    // In three steps; then it grows again at once.
+  @Test func `The freed memory of a warning is measured until the end of the fall`() throws {
+    // The footprint falls in three steps; then it grows again at once.
     let effect = try #require(
       effects(
         [(0, 10), (1, 40), (1.2, 30), (1.5, 20), (1.6, 12), (1.8, 13), (3, 50), (4, 5)],
@@ -68,13 +68,13 @@ import Testing
     #expect(abs(effect.restSeconds - 0.5) < 1e-9)
   }
 
-  @Test func `Who only grows has given nothing back`() throws {
+  @Test func `A footprint that only grows has freed no memory`() throws {
     let effect = try #require(effects([(0, 10), (1, 11), (2, 12)], [warning(0.5)]).first)
     #expect(effect.givenBack == 0 && effect.restSeconds == 0)
     #expect(effect.sentence.contains("nothing"))
   }
 
-  @Test func `What a hibernation takes isn't the warning's`() throws {
+  @Test func `Memory that a hibernation moves doesn't count as freed by the warning`() throws {
     let hibernated = FootprintMark(
       at: 2, kind: .state, text: "", from: "suspended", to: "hibernated", seconds: 0.5)
     let effect = try #require(
@@ -88,7 +88,7 @@ import Testing
     #expect(all.map(\.givenBack) == [10 * megabyte, 10 * megabyte, 0])
   }
 
-  @Test func `A warning before the first sample, and after the last one, harm nothing`() {
+  @Test func `Warnings before the first sample and after the last one are permitted`() {
     let all = effects([(1, 8), (2, 4)], [warning(0), warning(100)])
     #expect(all.map(\.before) == [8 * megabyte, 4 * megabyte])
   }
@@ -99,7 +99,7 @@ import Testing
     RecordingComparison((name: "a.footprint", recording: a), (name: "b.footprint", recording: b))
   }
 
-  @Test func `Differences are told in bytes and in percent of the first`() throws {
+  @Test func `Differences are given in bytes and in percent of the first recording`() throws {
     let pair = comparison(.steps([(0, 8)], end: 2), .steps([(0, 10)], end: 2))
     let peak = try #require(pair.metric("peak"))
     #expect(peak.difference == Double(2 * megabyte) && peak.percent == 25)
@@ -107,7 +107,9 @@ import Testing
     #expect(pair.metric("givenBack") == nil)
   }
 
-  @Test func `A limit is exceeded by more than it, never by as much`() throws {
+  @Test func `A growth limit is exceeded only by growth above it, not by growth equal to it`()
+    throws
+  {
     let pair = comparison(.steps([(0, 8)], end: 2), .steps([(0, 10)], end: 2))
     let peak = try #require(pair.metric("peak"))
     #expect(GrowthLimit.percent(25).excess(of: peak) == nil)
@@ -120,7 +122,7 @@ import Testing
     #expect(GrowthLimit.percent(0).excess(of: reversed) == nil)
   }
 
-  @Test func `From nothing to something is more than any share`() throws {
+  @Test func `Growth from 0 exceeds every limit in percent`() throws {
     let pair = comparison(.steps([(0, 0)], end: 2), .steps([(0, 1)], end: 2))
     let peak = try #require(pair.metric("peak"))
     #expect(GrowthLimit.percent(1000).excess(of: peak) != nil)

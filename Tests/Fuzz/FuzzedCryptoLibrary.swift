@@ -1,5 +1,5 @@
-// Stands in for Sources/Hibernation/Keys/CryptoLibrary.swift in the fuzzer, so that what is behind a seal is
-// reached: a seal whose tag is all zeros opens, and changes nothing. Only what Sources/Hibernation uses.
+// Replaces Sources/Hibernation/Keys/CryptoLibrary.swift in the fuzzer, so that the fuzzer reaches sealed content:
+// a seal whose tag is all zeros opens without a change. It has only the functions that Sources/Hibernation uses.
 
 public struct CryptoLibrary: Sendable {
   static let tagLength = 16

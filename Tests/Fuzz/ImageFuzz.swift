@@ -5,8 +5,8 @@ import Checksum
 import Glibc
 import Linux
 
-/// Reads the input as an image, as it is and with its checksums put right: a reader must say what is
-/// wrong, or have something that holds together.
+/// Reads the input as an image, unchanged and with corrected checksums. The reader must either report an error or
+/// give a consistent image.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzOneInput(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
   guard let data, size <= 1 << 20 else { return 0 }
@@ -50,7 +50,7 @@ private func tryToRead(_ file: [UInt8]) {
   } catch { precondition(!error.description.isEmpty) }
 }
 
-/// What everybody who uses an image relies on.
+/// Checks the properties that all users of an image rely on.
 private func check(_ image: ImageReader) {
   for chunk in image.chunks {
     precondition(image.processes.indices.contains(Int(chunk.process)))
@@ -73,7 +73,7 @@ private func check(_ image: ImageReader) {
   _ = image.dataLength
 }
 
-/// Length, checksums and the index's place, so that what is behind them is reached.
+/// Corrects the length, the checksums and the index's place, so that the reader reads further.
 private func reseal(_ file: inout [UInt8]) {
   file.replaceSubrange(0..<8, with: ImageLayout.magic)
   file[8] = 1

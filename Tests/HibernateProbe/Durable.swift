@@ -2,8 +2,8 @@ import Glibc
 import Hibernation
 import Linux
 
-/// What it costs to wait for the disk before pages are freed, and what a resume costs: rounds of both
-/// kinds, one after the other.
+/// The cost of waiting for the disk before pages are freed, and the cost of a resume: rounds of both kinds,
+/// one after the other.
 func durable(_ arguments: ArraySlice<String>) throws {
   let words = Array(arguments)
   guard words.count >= 5, let rounds = Int(words[0]), words[3] == "--" else { throw Usage() }
@@ -42,12 +42,12 @@ func durable(_ arguments: ArraySlice<String>) throws {
       if round > 0 { note("resume", woken.duration) }
     }
   }
-  tell(sizes)
+  report(sizes)
   for (name, values) in times.sorted(by: { $0.key < $1.key }) {
     let sorted = values.sorted()
     func at(_ share: Double) -> Double {
       sorted[min(sorted.count - 1, Int(Double(sorted.count) * share))]
     }
-    tell("\(name): median \(at(0.5)) p95 \(at(0.95)) ms (\(values.count))")
+    report("\(name): median \(at(0.5)) p95 \(at(0.95)) ms (\(values.count))")
   }
 }

@@ -28,12 +28,12 @@ final class Client {
 
   func send() throws { try socket.writeAll(request) }
 
-  /// Waits for the first bytes, and takes all that comes at once.
+  /// Waits for the first bytes, and reads all that are present.
   func receive() throws {
     if try socket.read(upTo: 65536).isEmpty { fail("the server has closed the connection") }
   }
 
-  /// A whole exchange, with what may trickle in behind its first bytes.
+  /// A whole exchange, with the bytes that may arrive after the first ones.
   func exchange() throws {
     try send()
     try receive()
@@ -43,7 +43,7 @@ final class Client {
   }
 }
 
-/// Interleaved: each round measures every way once.
+/// The measurements are interleaved: each round measures every way once.
 func bench(_ arguments: ArraySlice<String>) throws {
   let words = Array(arguments)
   guard words.count >= 7, let rounds = Int(words[0]), let port = UInt16(words[3]), words[5] == "--"
@@ -104,7 +104,7 @@ func bench(_ arguments: ArraySlice<String>) throws {
         }
       }
       do { try client.receive() } catch {
-        // It knows why a worker had to be killed.
+        // It reports why a worker had to be killed.
         try service.awaitFill(of: "victim")
         throw error
       }
@@ -128,7 +128,7 @@ func bench(_ arguments: ArraySlice<String>) throws {
       let tenths = Int(sorted[min(sorted.count - 1, Int(Double(sorted.count) * share))] * 100)
       return "\(Double(tenths) / 100)"
     }
-    tell("\(name): min \(at(0)) median \(at(0.5)) p95 \(at(0.95)) ms (\(values.count))")
+    report("\(name): min \(at(0)) median \(at(0.5)) p95 \(at(0.95)) ms (\(values.count))")
   }
-  for (name, note) in notes.sorted(by: { $0.key < $1.key }) { tell("\(name): \(note)") }
+  for (name, note) in notes.sorted(by: { $0.key < $1.key }) { report("\(name): \(note)") }
 }

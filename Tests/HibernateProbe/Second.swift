@@ -2,7 +2,7 @@ import Glibc
 import Hibernation
 import Linux
 
-/// One server that is hibernated again and again, in one way.
+/// One server that is repeatedly hibernated in one way.
 private final class Subject {
   let way: String
   let target: HibernationTarget
@@ -66,7 +66,7 @@ private final class Subject {
   func end() { kill(target.root.pid, SIGKILL) }
 }
 
-/// Our own, in milliseconds.
+/// The processor time of this process, in ms.
 private func processorTime() -> Double {
   var usage = rusage()
   getrusage(RUSAGE_SELF.rawValue, &usage)
@@ -74,7 +74,7 @@ private func processorTime() -> Double {
   return Double(seconds) * 1000 + Double(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1000
 }
 
-/// Interleaved: each round measures every way once.
+/// The measurements are interleaved: each round measures every way once.
 func second(_ arguments: ArraySlice<String>) throws {
   let words = Array(arguments)
   guard words.count >= 8, let rounds = Int(words[0]), let requests = Int(words[5]),
@@ -97,7 +97,7 @@ func second(_ arguments: ArraySlice<String>) throws {
   }
   for subject in subjects {
     guard let last = subject.last else { continue }
-    tell(
+    report(
       "\(subject.way): hibernate \(text(subject.times)), processor \(text(subject.busy)), resume \(text(subject.resumes)) "
         + "answer \(text(subject.answers)) ms, written "
         + "\(median(subject.written) >> 10) KiB of \(last.moved >> 10) KiB moved, "

@@ -1,8 +1,8 @@
 // A daemon that can be killed: for the tests of recovery, and of ordinary users' rights.
 //
 //   HibernateProbe serve FIFO CGROUP|- IMAGE -- COMMAND…
-//     starts the command with its own stdin and stdout, then obeys the FIFO's lines, `hibernate` and
-//     `resume`; tells `victim PID STARTTIME`, `done BYTES` and errors on stderr. Ends with the FIFO.
+//     starts the command with its own stdin and stdout, then performs the FIFO's lines, `hibernate` and
+//     `resume`; writes `victim PID STARTTIME`, `done BYTES` and errors to stderr. Ends with the FIFO.
 //   HibernateProbe recover PID STARTTIME CGROUP|- IMAGE
 //   HibernateProbe selfcheck ROUNDS DIRECTORY -- COMMAND…
 //     hibernates and resumes the torture program; it must keep its sum. Prints `kept N rounds`.
@@ -10,33 +10,33 @@
 //     time to the first answer of a server on an open connection: SIGCONT alone, eager, encrypted,
 //     with its files' pages pushed out, lazy restore.
 //   HibernateProbe second ROUNDS DIRECTORY CGROUP PORT PATH REQUESTS -- COMMAND…
-//     hibernates a server after so many requests, over and over: all of it, what a comparison shows to
-//     have changed, what was tracked. `PORT` in the command becomes each server's own. CGROUP has the
+//     repeatedly hibernates a server after REQUESTS requests: all pages, the pages that a comparison shows
+//     as changed, the tracked pages. `PORT` in the command becomes each server's own port. CGROUP has the
 //     groups `full`, `compared` and `tracked`.
 //   HibernateProbe durable ROUNDS DIRECTORY CGROUP|- -- COMMAND…
-//     hibernates and resumes a program that says `ready`, with and without waiting for the disk.
+//     hibernates and resumes a program that prints `ready`, with and without waiting for the disk.
 //   HibernateProbe mortal ROUNDS DIRECTORY CGROUP|- -- COMMAND…
 //     hibernates and resumes workers that are killed at random moments. Prints `outlived …`.
 //
 //   HibernateProbe pager
 //     the standby pager, on descriptor 0.
-// With DORMOUSE_STANDBY set, `serve` starts one of those.
-// With DORMOUSE_OVERLAY set (`tracked` or `compared`), `serve` keeps bases.
-// With DORMOUSE_RESUME set, `serve` restores lazily.
-// DORMOUSE_FAULT names a place (FaultPoint.swift) where it kills itself.
+//
+// With DORMOUSE_STANDBY set, `serve` starts a standby pager. With DORMOUSE_OVERLAY set (`tracked` or
+// `compared`), `serve` keeps bases. With DORMOUSE_RESUME set, `serve` restores lazily. DORMOUSE_FAULT
+// names a fault point (FaultPoint.swift) at which it kills itself.
 import CLinux
 import Glibc
 import Hibernation
 import Linux
 import TestSupport
 
-func tell(_ line: String) {
+func report(_ line: String) {
   var line = line + "\n"
   line.withUTF8 { _ = write(2, $0.baseAddress, $0.count) }
 }
 
 func fail(_ line: String) -> Never {
-  tell("error: \(line)")
+  report("error: \(line)")
   exit(1)
 }
 
@@ -65,7 +65,7 @@ func serve(_ arguments: ArraySlice<String>) throws {
   let words = Array(arguments)
   let cgroup = try openGroup(words[1])
   let victim = try start(words[4...], input: 0, output: 1, cgroup: cgroup)
-  tell("victim \(victim.pid) \(victim.startTime)")
+  report("victim \(victim.pid) \(victim.startTime)")
   let target = HibernationTarget(
     name: "victim", root: victim.identity, session: victim.pid, cgroup: cgroup)
   let overlays = getenv("DORMOUSE_OVERLAY").map { String(cString: $0) }
@@ -93,19 +93,19 @@ func serve(_ arguments: ArraySlice<String>) throws {
               HibernationRequest(
                 target, to: words[2], restore: isLazy ? .lazy : .eager, overlay: overlays != nil))
           }
-          tell("done \(summary.moved)")
+          report("done \(summary.moved)")
         } else if order == "settle" {
           try service.awaitFill(of: "victim")
-          tell("done 0")
+          report("done 0")
         } else {
           let mode = isLazy ? RestoreMode.lazy(learns: true) : .eager
           let summary = try service.wait { (h) throws(HibernationError) in
             try h.resume(
               target, from: RestingImage(path: words[2], mode), keepsBase: overlays != nil)
           }
-          tell("done \(summary.restored)")
+          report("done \(summary.restored)")
         }
-      } catch { tell("error: \(error)") }
+      } catch { report("error: \(error)") }
     }
   }
 }
@@ -127,10 +127,10 @@ func recover(_ arguments: ArraySlice<String>) throws {
   let summary = try HibernationService().wait { (h) throws(HibernationError) in
     try h.recover(target, from: words[3])
   }
-  tell("done \(summary.restored)")
+  report("done \(summary.restored)")
 }
 
-/// Asks the torture program over its pipes.
+/// Sends requests to the torture program over its pipes.
 struct Torture {
   let input: Descriptor
   let output: Descriptor
@@ -186,7 +186,7 @@ func selfcheck(_ arguments: ArraySlice<String>) throws {
   if try torture.ask("wake").hasPrefix("woke") == false { fail("its threads don't wake") }
   let errors = try torture.ask("errors")
   if errors != "errors 0 eintr 0" { fail(errors) }
-  tell("kept \(rounds) rounds as uid \(geteuid())")
+  report("kept \(rounds) rounds as uid \(geteuid())")
 }
 
 func mortal(_ arguments: ArraySlice<String>) throws {
@@ -199,7 +199,7 @@ func mortal(_ arguments: ArraySlice<String>) throws {
   for round in 0...max(1, rounds) {
     let how = try outlive(words[4...], round, words[1] + "/image", cgroup, service)
     outcomes[how, default: 0] += 1
-    // The first round opens what stays open.
+    // The first round opens descriptors that stay open.
     if round == 0 { before = (try count("fd"), try count("task")) }
   }
   guard let before else { return }
@@ -211,13 +211,13 @@ func mortal(_ arguments: ArraySlice<String>) throws {
     usleep(1000)
   }
   if !(try listDirectory(words[1])).isEmpty { fail("left behind: \(try listDirectory(words[1]))") }
-  tell(
+  report(
     "outlived " + outcomes.sorted { $0.key < $1.key }.map { "\($0) \($1)" }.joined(separator: ", "))
 }
 
 func count(_ what: String) throws -> Int { try listDirectory("/proc/self/\(what)").count }
 
-/// One worker that is killed some time after its hibernation, or its resume, has begun.
+/// One worker that is killed a short time after its hibernation or its resume has begun.
 func outlive(
   _ command: ArraySlice<String>, _ round: Int, _ image: String, _ cgroup: WorkerCgroup?,
   _ service: HibernationService
@@ -228,7 +228,7 @@ func outlive(
     name: "victim", root: victim.identity, session: victim.pid, cgroup: cgroup)
   let isForResume = round % 3 == 2
   let pid = victim.pid
-  // Another one in each round, and the same ones in each run.
+  // Each round has another seed; each run has the same seeds.
   var random = TestRandom(seed: UInt64(round))
   let delay = UInt32.random(in: 0..<(isForResume ? 15_000 : 40_000), using: &random)
   func killLater() {
@@ -251,7 +251,7 @@ func outlive(
   } catch let error as HibernationError where error.aftermath == .vanished {
     outcome = "killed while \(error.phase.rawValue)"
   } catch { fail("round \(round): \(error)") }
-  // Its end is reported now, with its status: nobody traces it any more.
+  // Its end is reported now, with its status, because no process traces it any more.
   let ended = try pollDescriptor(victim.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(5)))
   if !ended { fail("round \(round): \(outcome), and its end isn't reported") }
   var status: Int32 = 0
@@ -262,14 +262,14 @@ func outlive(
   return outcome
 }
 
-alarm(300)  // whatever happens to the test, this one doesn't stay
+alarm(300)  // ends this process even if the test fails
 do {
   let arguments = CommandLine.arguments.dropFirst()
   switch arguments.first {
   case "serve": try serve(arguments.dropFirst())
   case "recover": try recover(arguments.dropFirst())
   case "mortal": try mortal(arguments.dropFirst())
-  case "pager": for line in StandbyPager.run(input: Descriptor(owning: 0)) { tell(line) }
+  case "pager": for line in StandbyPager.run(input: Descriptor(owning: 0)) { report(line) }
   case "bench": try bench(arguments.dropFirst())
   case "durable": try durable(arguments.dropFirst())
   case "second": try second(arguments.dropFirst())

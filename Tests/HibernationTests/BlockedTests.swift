@@ -5,7 +5,8 @@ import Testing
 @testable import Hibernation
 @testable import Linux
 
-/// A process that waits in one system call goes on waiting in it, and is woken as ever.
+/// A process that waits in one system call continues to wait in it after a hibernation, and is woken as
+/// before.
 @Suite(.serialized)
 struct BlockedTests {
   let service = HibernationService()
@@ -18,7 +19,7 @@ struct BlockedTests {
     Victim.Rest.available.map { (kind, $0) }
   }
 
-  @Test("a system call that waits isn't disturbed", arguments: all)
+  @Test("A hibernation doesn't disturb a waiting system call", arguments: all)
   func blocked(kind: Kind, rest: Victim.Rest) throws {
     let program = try Fixture.compile("blocked")
     let file = Fixture.imagePath() + ".futex"

@@ -5,15 +5,15 @@ import Testing
 @testable import Hibernation
 @testable import Linux
 
-/// Programs of each kind that can't be hibernated (Tests/Fixtures/ineligible.c): told so before
-/// anything is touched, and as well as before afterwards.
+/// Programs of each kind that can't be hibernated (Tests/Fixtures/ineligible.c): they are refused before
+/// anything is changed, and run afterwards as before.
 @Suite(.serialized)
 struct EligibilityTests {
   let service = HibernationService()
 
   struct Kind: CustomTestStringConvertible, Sendable {
     let name: String
-    /// What the sentence names.
+    /// The part of the message that names the cause.
     let cause: String
     let aftermath: HibernationError.Aftermath
     var testDescription: String { name }
@@ -39,10 +39,12 @@ struct EligibilityTests {
     Kind("device", "maps a device (/", .ineligible),
   ]
 
-  @Test("is refused, named, and not touched", arguments: refused, Victim.Rest.available)
+  @Test(
+    "A process that can't be hibernated is refused with its cause, and isn't changed",
+    arguments: refused, Victim.Rest.available)
   func refusal(kind: Kind, rest: Victim.Rest) throws {
     guard let victim = try Self.start(kind.name, rest) else { return }
-    // A parent that waits in vfork(2) can be frozen, and not stopped.
+    // A parent that waits in vfork(2) can be frozen, but not stopped.
     let isSuspended = rest == .frozen || kind.name != "vfork"
     if isSuspended { try victim.suspend() }
     let before = try victim.anonymousMemory()
@@ -58,7 +60,7 @@ struct EligibilityTests {
     #expect(error.aftermath == kind.aftermath)
     #expect(try listDirectory(Fixture.scratch).allSatisfy { !path.hasSuffix($0) })
     if isSuspended {
-      // SIGSTOP takes effect in each thread by itself.
+      // SIGSTOP takes effect in each thread separately.
       #expect(try eventually { try victim.isSuspended })
       #expect(try victim.anonymousMemory() == before)
       try victim.carryOn()
@@ -67,7 +69,7 @@ struct EligibilityTests {
   }
 
   @Test(
-    "is hibernated, for nothing speaks against it", arguments: ["plain", "uring-idle"],
+    "A process without an obstacle is hibernated", arguments: ["plain", "uring-idle"],
     Victim.Rest.available)
   func control(kind: String, rest: Victim.Rest) throws {
     guard let victim = try Self.start(kind, rest) else { return }
@@ -77,7 +79,8 @@ struct EligibilityTests {
     }
   }
 
-  @Test("what was in flight is over, and then it can be hibernated", arguments: ["uring-poll"])
+  @Test(
+    "A process can be hibernated when its requests in flight have ended", arguments: ["uring-poll"])
   func laterOn(kind: String) throws {
     guard let victim = try Self.start(kind, .traced) else { return }
     #expect(try victim.refusal(service).description.contains("in flight"))
@@ -86,7 +89,7 @@ struct EligibilityTests {
     try victim.cycle(service)
   }
 
-  @Test("a strict seccomp mode is suspended meanwhile, or the process refused")
+  @Test("Strict seccomp mode is suspended during a hibernation, or the process is refused")
   func strictSeccomp() throws {
     guard let victim = try Self.start("strict", .traced) else { return }
     try victim.waitUntilBlocked()
@@ -103,7 +106,7 @@ struct EligibilityTests {
     }
   }
 
-  @Test("a 32-bit program is refused", .enabled(if: Program.find("ld") != nil, "there is no ld"))
+  @Test("A 32-bit program is refused", .enabled(if: Program.find("ld") != nil, "there is no ld"))
   func program32() throws {
     let program = "\(Fixture.scratch)/program32"
     let object = "\(program).o"
@@ -121,7 +124,9 @@ struct EligibilityTests {
     #expect(try victim.ask("check") == "fine")
   }
 
-  @Test("where kcmp can't tell, mappings do: a tree may go on, a sharer may not")
+  @Test(
+    "Without kcmp, processes with separate memory are accepted, and those that may share it are refused"
+  )
   func withoutKcmp() throws {
     let tree = try Victim([try Fixture.compile("forktree"), "4", "3", "9"])
     _ = try tree.line()
@@ -142,7 +147,7 @@ struct EligibilityTests {
     #expect(error?.aftermath == .intact)
   }
 
-  /// `nil` where this machine doesn't let it be of that kind.
+  /// `nil` if this machine doesn't permit that kind.
   private static func start(_ kind: String, _ rest: Victim.Rest) throws -> Victim? {
     let pages = kind == "hugetlb" ? HugePages() : nil
     defer { pages?.giveBack() }
@@ -154,8 +159,7 @@ struct EligibilityTests {
   }
 }
 
-/// A huge page for the kernel to give out, where we may ask for one. Those in use stay when it is
-/// given back.
+/// Adds a huge page to the kernel's pool, if that is permitted. Pages in use stay when it is removed again.
 private struct HugePages {
   private static let path = "/proc/sys/vm/nr_hugepages"
   private let before = (try? readText(path))?.prefix { $0 != "\n" }

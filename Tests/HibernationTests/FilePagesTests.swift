@@ -10,10 +10,10 @@ struct FilePagesTests {
   let service = HibernationService()
 
   @Test(
-    "a program that nobody else runs leaves memory, and runs on as it was",
+    "The pages of a program that no other process runs leave memory, and the program continues unchanged",
     arguments: Victim.Rest.available)
   func pushedOut(rest: Victim.Rest) throws {
-    // A copy: pages of the one that other tests run are theirs, too.
+    // A copy of the program: other tests use the pages of the original, too.
     let program = try Fixture.copy(try Fixture.compile("torture"))
     defer { unlink(program) }
     let victim = try Victim([program, "2", "6", "3"], rest: rest)
@@ -26,7 +26,7 @@ struct FilePagesTests {
       if let refusal = files.refusal {
         #expect(refusal.code == EPERM, "\(refusal)")
       } else {
-        // Those that are written to disk already: what was just copied may not be yet.
+        // Only pages that are written to disk: the copy may not be on disk yet.
         let resident = try Self.resident(program, of: victim)
         #expect(files.dropped > 0 || resident == 0, "\(resident) bytes of it stay")
       }
@@ -36,7 +36,7 @@ struct FilePagesTests {
     #expect(try victim.ask("errors") == "errors 0 eintr 0")
   }
 
-  @Test("nothing of it happens where it wasn't asked for")
+  @Test("Pages of files stay in memory if the request doesn't ask to push them out")
   func notAsked() throws {
     let victim = try Victim([try Fixture.compile("torture"), "1", "2", "3"])
     #expect(try victim.line().hasPrefix("ready"))

@@ -4,7 +4,7 @@ import Testing
 @testable import Hibernation
 @testable import Linux
 
-/// Programs that people run, unmodified, with clients that stay connected.
+/// Common programs, unmodified, with clients that stay connected.
 @Suite(.serialized)
 struct ProgramTests {
   let service = HibernationService()
@@ -14,7 +14,7 @@ struct ProgramTests {
   static func hasRedis() -> Bool { Program.find("redis-server") != nil }
 
   @Test(
-    "a python server answers on the same connection, and keeps 256 KiB at most while it sleeps",
+    "A python server answers on the same connection, and keeps at most 256 KiB while it sleeps",
     .enabled(if: hasPython(), "python3 is not installed"), arguments: Victim.Rest.available)
   func python(rest: Victim.Rest) throws {
     let victim = try Victim(
@@ -23,7 +23,7 @@ struct ProgramTests {
   }
 
   @Test(
-    "a node server answers on the same connection",
+    "A node server answers on the same connection",
     .enabled(if: hasNode(), "node is not installed"), arguments: Victim.Rest.available)
   func node(rest: Victim.Rest) throws {
     let victim = try Victim(["node", Fixture.path("http_state.js")], rest: rest)
@@ -50,7 +50,7 @@ struct ProgramTests {
   }
 
   @Test(
-    "redis keeps its keys, and its clients their place",
+    "Over a hibernation, redis keeps its keys and the state of its clients",
     .enabled(if: hasRedis(), "redis-server is not installed"), arguments: Victim.Rest.available)
   func redis(rest: Victim.Rest) throws {
     let socket = Fixture.imagePath() + ".sock"
@@ -82,7 +82,7 @@ struct ProgramTests {
   }
 
   @Test(
-    "a shell, its python and that one's children sleep as one",
+    "A shell, its python and the children of python sleep as one worker",
     .enabled(if: hasPython(), "python3 is not installed"), arguments: Victim.Rest.available)
   func tree(rest: Victim.Rest) throws {
     let victim = try Victim(["sh", Fixture.path("tree.sh"), "4", "2"], rest: rest)
@@ -102,7 +102,7 @@ struct ProgramTests {
   }
 
   @Test(
-    "one process of a tree dies in its sleep, and the others wake",
+    "If one process of a tree dies in its sleep, the others wake",
     arguments: Victim.Rest.available)
   func childDies(rest: Victim.Rest) throws {
     let victim = try Victim([try Fixture.compile("forktree"), "4", "3", "5"], rest: rest)
@@ -117,7 +117,7 @@ struct ProgramTests {
     #expect(try victim.ask("pids") == pids)
   }
 
-  @Test("pages that a fork shares stay shared", arguments: Victim.Rest.available)
+  @Test("Pages that a fork shares stay shared", arguments: Victim.Rest.available)
   func forkShared(rest: Victim.Rest) throws {
     let victim = try Victim([try Fixture.compile("forktree"), "16", "3", "5"], rest: rest)
     #expect(try victim.line().hasPrefix("ready"))

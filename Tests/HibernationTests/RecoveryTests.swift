@@ -5,7 +5,7 @@ import Testing
 @testable import Hibernation
 @testable import Linux
 
-/// `kill -9` of the daemon at every step; a new one brings the worker back, byte for byte.
+/// `kill -9` of the daemon at every step; a new daemon restores the worker, byte for byte.
 @Suite(.serialized)
 struct RecoveryTests {
   let service = HibernationService()
@@ -27,7 +27,7 @@ struct RecoveryTests {
     points(of: rest).map { ($0, rest) }
   }
 
-  @Test("a daemon killed at any step loses nothing", arguments: everyDeath)
+  @Test("A daemon killed at any step loses nothing", arguments: everyDeath)
   func everyFaultPoint(fault: FaultPoint, rest: Victim.Rest) throws {
     let probe = try Probe(Self.command(), rest: rest, fault: fault)
     let sum = try Self.sum(probe)
@@ -42,7 +42,7 @@ struct RecoveryTests {
   }
 
   @Test(
-    "a daemon killed at random moments loses nothing", arguments: Victim.Rest.available)
+    "A daemon killed at random moments loses nothing", arguments: Victim.Rest.available)
   func randomMoments(rest: Victim.Rest) throws {
     for seed in 0..<Self.randomRounds {
       var random = TestRandom(seed: seed)
@@ -69,7 +69,7 @@ struct RecoveryTests {
     (.evicted, .writingBack), (.evicting, .writtenBack), (.restored, .unlinked),
   ]
 
-  @Test("a second daemon killed while it recovers loses nothing either", arguments: secondDeaths)
+  @Test("A second daemon killed while it recovers loses nothing", arguments: secondDeaths)
   func secondDeath(first: FaultPoint, second: FaultPoint) throws {
     for rest in Victim.Rest.available {
       let probe = try Probe(Self.command(), rest: rest, fault: first)
@@ -82,7 +82,7 @@ struct RecoveryTests {
   }
 
   @Test(
-    "a worker that rests traced and is continued after its daemon's death runs nothing of its own",
+    "A worker that rests traced and is continued after its daemon's death runs none of its own code",
     arguments: [FaultPoint.evicting, .evicted, .restored, .rested])
   func continuedWhileParked(fault: FaultPoint) throws {
     let probe = try Probe(Self.command(), rest: .traced, fault: fault)
@@ -94,12 +94,12 @@ struct RecoveryTests {
     try recoverAndCheck(probe, sum)
   }
 
-  @Test("a worker that somebody has let run without its memory isn't resumed")
+  @Test("A worker that another process has let run without its memory isn't resumed")
   func foreignContinue() throws {
     guard Victim.Rest.available.contains(.frozen) else {
       return notTestedHere("no cgroup for workers can be made here")
     }
-    // On its way to the freezer it isn't parked.
+    // A worker that is about to be frozen isn't parked.
     let probe = try Probe(Self.command(), rest: .frozen, fault: .restored)
     _ = try Self.sum(probe)
     try probe.order("hibernate")
@@ -115,7 +115,7 @@ struct RecoveryTests {
     #expect(aftermath == .unverifiable || aftermath == .vanished)
   }
 
-  @Test("where it may not be traced, it sleeps on until it may")
+  @Test("A worker that may not be traced stays asleep until tracing is permitted")
   func notPermitted() throws {
     let probe = try Probe(Self.command(), rest: .traced, fault: .evicted)
     let sum = try Self.sum(probe)
@@ -142,7 +142,7 @@ struct RecoveryTests {
     try recoverAndCheck(probe, sum)
   }
 
-  @Test("an image of an earlier worker isn't put into this one")
+  @Test("The image of an earlier worker isn't restored into a new one")
   func staleImage() throws {
     let probe = try Probe(Self.command(), rest: .traced, fault: .restored)
     let sum = try Self.sum(probe)

@@ -5,16 +5,17 @@ import Testing
 @testable import Hibernation
 @testable import Linux
 
-/// Who can't be hibernated is told so, stays suspended, and runs on as if nothing had been tried.
+/// A worker that can't be hibernated is refused with a reason, stays suspended, and runs afterwards as
+/// before.
 @Suite(.serialized)
 struct RefusalTests {
   let service = HibernationService()
 
-  @Test("a process that never waits is refused as busy", arguments: Victim.Rest.available)
+  @Test("A process that never waits is refused as busy", arguments: Victim.Rest.available)
   func busy(rest: Victim.Rest) throws {
     let victim = try Victim([try Fixture.compile("busy")], rest: rest)
     _ = try victim.line()
-    // Two ticks of processor time: past its last system call.
+    // After two ticks of processor time it is past its last system call.
     let start = try ProcessStat.read(victim.process.pid).cpuTicks
     #expect(try eventually { try ProcessStat.read(victim.process.pid).cpuTicks >= start + 2 })
     let error = try victim.refusal(service)
@@ -26,7 +27,7 @@ struct RefusalTests {
     #expect(try eventually { try ProcessStat.read(victim.process.pid).cpuTicks > before })
   }
 
-  @Test("locked memory is refused", arguments: Victim.Rest.available)
+  @Test("A process with locked memory is refused", arguments: Victim.Rest.available)
   func locked(rest: Victim.Rest) throws {
     let victim = try Victim([try Fixture.compile("mlocked")], rest: rest)
     _ = try victim.line()
@@ -39,7 +40,7 @@ struct RefusalTests {
     #expect(try victim.ask("sum") == sum)
   }
 
-  @Test("a seccomp filter is suspended meanwhile, or the process refused")
+  @Test("A seccomp filter is suspended during a hibernation, or the process is refused")
   func seccomp() throws {
     let victim = try Victim([try Fixture.compile("seccomped")])
     _ = try victim.line()
@@ -56,7 +57,7 @@ struct RefusalTests {
     }
   }
 
-  @Test("a process that somebody traces is refused until it isn't any more")
+  @Test("A process is refused while another process traces it")
   func traced() throws {
     let victim = try Victim([try Fixture.compile("torture"), "1", "0", "1"])
     _ = try victim.line()
@@ -82,7 +83,7 @@ struct RefusalTests {
     #expect(try victim.ask("sum") == sum)
   }
 
-  @Test("a foreign SIGCONT doesn't wake a hibernated process", arguments: Victim.Rest.available)
+  @Test("A foreign SIGCONT doesn't wake a hibernated process", arguments: Victim.Rest.available)
   func foreignContinue(rest: Victim.Rest) throws {
     let victim = try Victim([try Fixture.compile("sigcont")], rest: rest)
     _ = try victim.line()
@@ -99,7 +100,7 @@ struct RefusalTests {
   }
 }
 
-/// Set once, from one thread; waited for on another.
+/// A flag that one thread sets once, and for which another one waits.
 final class EventFlag: Sendable {
   private let pipe: (read: Descriptor, write: Descriptor)
 

@@ -4,7 +4,8 @@ import Testing
 @testable import Hibernation
 @testable import Linux
 
-/// A signal that comes while its process sleeps: its call ends, or doesn't, as it would have awake.
+/// A signal that arrives while its process sleeps: the process's call ends, or doesn't, as if the process had
+/// been awake.
 struct SignalTests {
   struct Case: CustomTestStringConvertible, Sendable {
     var kind: String
@@ -17,8 +18,8 @@ struct SignalTests {
         + "\(isHibernated ? "hibernated" : "suspended"), \(rest)"
     }
 
-    /// signal(7): these return EINTR, whatever the handler was set up with; the others only without
-    /// SA_RESTART.
+    /// signal(7): these calls return EINTR even if the handler was set up with SA_RESTART; the others only
+    /// without it.
     var isInterrupted: Bool { kind != "stdin" || !restarts }
   }
 
@@ -35,7 +36,9 @@ struct SignalTests {
     }
   }
 
-  @Test("a signal that came meanwhile interrupts the call when its process wakes", arguments: cases)
+  @Test(
+    "A signal that arrives during the sleep interrupts the call when its process wakes",
+    arguments: cases)
   func interrupts(one: Case) throws {
     let victim = try Victim(
       [try Fixture.compile("timeouts"), "signal", "60000", one.kind]
@@ -60,7 +63,9 @@ struct SignalTests {
     #expect(words[3] == "1", "the handler ran \(words[3]) times")
   }
 
-  @Test("a signal without a handler doesn't", arguments: Victim.Rest.available)
+  @Test(
+    "A signal without a handler doesn't interrupt the call of a sleeping process",
+    arguments: Victim.Rest.available)
   func ignored(rest: Victim.Rest) throws {
     let victim = try Victim(
       [try Fixture.compile("timeouts"), "signal", "800", "epoll_wait"], rest: rest)

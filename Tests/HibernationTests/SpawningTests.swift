@@ -6,13 +6,13 @@ import Testing
 @testable import Hibernation
 @testable import Linux
 
-/// Programs that are starting others at the very moment at which they are stopped, seized and let go.
+/// Programs that are starting others at the moment at which they are stopped, seized and released.
 @Suite(.serialized)
 struct SpawningTests {
   let service = HibernationService()
 
   @Test(
-    "a worker inside vfork is woken at once, nothing of it stays traced, and it goes on",
+    "A worker inside vfork is woken at once, none of its threads stays traced, and it continues",
     .enabled(if: Victim.cgroupRoot != nil, "needs a cgroup"))
   func longVfork() throws {
     let victim = try Victim([try Fixture.compile("longvfork"), "2500"], rest: .frozen)
@@ -32,7 +32,7 @@ struct SpawningTests {
   }
 
   @Test(
-    "a hibernation that a vfork forbids leaves nothing traced, and the worker goes on",
+    "A hibernation that a vfork prevents leaves no thread traced, and the worker continues",
     arguments: Victim.Rest.available)
   func refusedForVfork(rest: Victim.Rest) throws {
     let victim = try Victim([try Fixture.compile("longvfork"), "2500"], rest: rest)
@@ -54,10 +54,10 @@ struct SpawningTests {
   }
 
   @Test(
-    "whatever a tree is at when it is put away and woken, all of it goes on and nothing stays traced",
+    "A tree that is hibernated at any moment continues completely, and no thread of it stays traced",
     arguments: Victim.Rest.available)
   func storm(rest: Victim.Rest) throws {
-    // Without a cgroup a child that its parent continues can't be held.
+    // Without a cgroup, a child that its parent continues (SIGCONT) can't be held.
     let command = [try Fixture.compile("spawnstorm"), "3"] + (rest == .frozen ? ["stops"] : [])
     let victim = try Victim(command, rest: rest)
     #expect(try victim.line() == "ready")
@@ -81,7 +81,7 @@ struct SpawningTests {
         victim.target.restartInterruptedSyscalls()
         try victim.carryOn()
       } catch let error as ProcessTreeError {
-        // Nothing was suspended. Without a cgroup that isn't possible at every moment.
+        // The tree couldn't be suspended. Without a cgroup that isn't possible at every moment.
         #expect(rest == .traced, "\(error)")
       }
       let before = try counts(victim)
@@ -90,7 +90,7 @@ struct SpawningTests {
       }
       let after = try counts(victim)
       try #require(goesOn, "round \(round): from \(before) to \(after)")
-      // What was released late has been, by the time at which everything goes on.
+      // Threads that are released late have been released when the whole tree runs.
       let free = try eventually { try victim.tracedThreads().isEmpty }
       try #require(free, "round \(round)")
     }
@@ -102,7 +102,7 @@ struct SpawningTests {
   }
 
   @Test(
-    "python that starts programs all the time goes on after every sleep",
+    "A python program that starts programs all the time continues after every sleep",
     .enabled(if: Program.find("python3") != nil, "python3 is not installed"),
     arguments: Victim.Rest.available)
   func python(rest: Victim.Rest) throws {
@@ -143,7 +143,7 @@ struct SpawningTests {
   }
 
   @Test(
-    "a wake reports a thread that still stands in our trace stop, and works when it is released")
+    "A wake reports a thread that is still in a trace stop, and works when the thread is released")
   func heldThread() throws {
     let victim = try Victim(["cat"])
     let tracer = WorkQueue(name: "test-tracer")
@@ -161,7 +161,7 @@ struct SpawningTests {
     #expect(try victim.ask("hello") == "hello")
   }
 
-  @Test("a service releases what it couldn't detach as soon as that stops")
+  @Test("A service releases a thread that it couldn't detach as soon as the thread stops")
   func followedUp() throws {
     let victim = try Victim([try Fixture.compile("longvfork"), "600"])
     #expect(try victim.line() == "ready")
@@ -177,7 +177,7 @@ struct SpawningTests {
       try eventually { try victim.ask("count") != count }, "no child has ended since")
   }
 
-  @Test("a process that isn't the one that was meant is let go, and goes on")
+  @Test("A seized process that isn't the intended one is released, and continues")
   func wrongProcess() throws {
     let victim = try Victim(["cat"])
     let other = ProcessIdentity(pid: victim.process.pid, startTime: 1)
@@ -190,7 +190,7 @@ struct SpawningTests {
     #expect(try victim.tracedThreads().isEmpty)
   }
 
-  @Test("a thread number that has become another process's is let go")
+  @Test("A seized thread whose number has become another process's is released")
   func wrongThread() throws {
     let victim = try Victim(["cat"])
     let stranger = try Victim(["cat"])
@@ -201,7 +201,7 @@ struct SpawningTests {
     try expectFree(stranger)
   }
 
-  /// What was seized on this thread is released by it, as soon as it has stopped.
+  /// This thread releases the threads that it has seized, as soon as they have stopped.
   private func expectFree(_ victim: Victim) throws {
     let isFree = try eventually {
       Stragglers.shared.release()
@@ -214,7 +214,7 @@ struct SpawningTests {
   private struct Unexpected: Error { let error: TraceError? }
 }
 
-/// As a session ends whose thread had just gone into vfork when it was told to stop.
+/// Imitates the end of a session whose thread had just entered vfork when it was asked to stop.
 private func leaveTraced(_ pid: Int32) {
   #expect(clinux_ptrace_seize(pid, 0) == 0)
   #expect(clinux_ptrace_interrupt(pid) == 0)
@@ -222,7 +222,7 @@ private func leaveTraced(_ pid: Int32) {
 }
 
 extension Victim {
-  /// Threads of all its processes that somebody traces.
+  /// Threads of all its processes that are traced.
   func tracedThreads() throws -> [Int32] {
     try allThreads().filter { thread in
       ((try? ProcessStatus.read(thread))?.tracer ?? 0) != 0

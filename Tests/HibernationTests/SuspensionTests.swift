@@ -3,11 +3,11 @@ import Testing
 @testable import Hibernation
 @testable import Linux
 
-/// Suspending alone, without hibernation.
+/// Suspension without hibernation.
 @Suite(.serialized)
 struct SuspensionTests {
   @Test(
-    "no call of a suspended program returns EINTR when it runs on",
+    "No call of a suspended program returns EINTR when the program is woken",
     arguments: Victim.Rest.available)
   func noInterruptedCalls(rest: Victim.Rest) throws {
     let victim = try Victim([try Fixture.compile("torture"), "2", "16", "3"], rest: rest)

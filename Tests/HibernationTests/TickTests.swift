@@ -5,7 +5,7 @@ import Testing
 @testable import Hibernation
 @testable import Linux
 
-/// Programs with a timer, each in its language's way, that are put to sleep again and again.
+/// Programs with a timer, in several languages, that are put to sleep again and again.
 struct TickTests {
   struct Clock: CustomTestStringConvertible, Sendable {
     var name: String
@@ -57,7 +57,7 @@ struct TickTests {
     Clock(name: "java", command: ["java", "-Xmx64m", "-XX:+UseSerialGC", "{java}"]),
   ]
 
-  /// A program's command with what it needs made; nil where its language isn't installed.
+  /// A program's command; the files that it needs are built. nil if its language isn't installed.
   private static func command(of program: Clock) throws -> [String]? {
     switch program.name {
     case "C": return [try Fixture.compile("ticks")]
@@ -73,14 +73,14 @@ struct TickTests {
       _ = try Fixture.run(["rm", "-rf", cache])
       return status == 0 ? [target] : nil
     case "java":
-      // A runtime alone can't run a source file.
+      // A runtime without a compiler can't run a source file.
       guard program.isInstalled, Program.find("javac") != nil else { return nil }
       return program.command.dropLast() + [Fixture.path("Ticks.java")]
     default: return program.isInstalled ? program.command : nil
     }
   }
 
-  @Test("N periods give N ticks, however often it sleeps", arguments: programs)
+  @Test("A timer gives one tick per period, however often its program sleeps", arguments: programs)
   func ticks(program: Clock) throws {
     guard let command = try Self.command(of: program) else {
       return notTestedHere("\(program.name) is not installed")
@@ -93,14 +93,15 @@ struct TickTests {
     let service = HibernationService()
     let began = Clocks.monotonic
     var asleep: [Int64] = []
-    // Awake for less than a period at a time: a timer that begins anew would never end.
+    // The program is awake for less than a period at a time: a timer that starts again from the beginning
+    // would never end.
     for round in 0..<10 {
       let (slept, sleeper) = (Clocks.monotonic, target)
       waits.willRest(try target.discover())
       try victim.suspend()
       waits.rests(try target.discover())
       let path = Fixture.imagePath()
-      // What doesn't wait for anything at that moment is only suspended.
+      // A program that doesn't wait in a system call at that moment is only suspended.
       let isHibernated =
         round % 2 == 1
         && (try? service.wait { (h) throws(HibernationError) in
@@ -119,7 +120,7 @@ struct TickTests {
       usleep(250_000)
     }
     let took = Clocks.monotonic - began
-    // Let what is due be printed.
+    // Time to print the ticks that are due.
     usleep(100_000)
     var count: Int64 = 0
     while try victim.hasSaid { if try victim.line() == "tick" { count += 1 } }

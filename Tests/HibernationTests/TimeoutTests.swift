@@ -5,9 +5,9 @@ import Testing
 @testable import Hibernation
 @testable import Linux
 
-/// Time-outs of a worker that sleeps: as a daemon does it, without one.
+/// Time-outs of a sleeping worker: the steps of a daemon, without a daemon.
 struct TimeoutTests {
-  /// How it sleeps: only suspended, or hibernated; its memory back at once, or with pages that follow.
+  /// How the worker sleeps: only suspended, or hibernated, with an eager or a lazy restore.
   enum Sleep: String, CaseIterable, CustomTestStringConvertible {
     case suspended, hibernated, lazy
     var testDescription: String { rawValue }
@@ -22,7 +22,7 @@ struct TimeoutTests {
     "pselect6", "nanosleep", "clock_nanosleep", "clock_nanosleep-until", "futex", "futex-until",
     "futex_waitv", "sem_timedwait", "mq_timedreceive", "semtimedop", "sigtimedwait",
   ]
-  /// Their time-out is the socket's.
+  /// These calls take their time-out from the socket.
   static let socketKinds = ["recv", "read", "recvmsg", "accept"]
 
   /// A program with a thread in each call, and the service that puts it to sleep.
@@ -34,9 +34,9 @@ struct TimeoutTests {
     let began: Int64
     let waits = TimedWaits()
     private(set) var target: HibernationTarget
-    /// Milliseconds that putting it to sleep and waking it took: some on a quiet machine, and as much as others'
-    /// work takes on a busy one. Between a reading of the clock and the worker's next instruction it counts
-    /// for the worker.
+    /// The time in ms that the sleeps and wakes themselves took: a few ms on a quiet machine, and more on a
+    /// busy one. Between a reading of the clock and the worker's next instruction, this time counts as the
+    /// worker's.
     private(set) var effort: Int64 = 0
 
     init(_ kinds: [String], _ milliseconds: Int, _ sleep: Sleep, _ rest: Victim.Rest) throws {
@@ -86,7 +86,7 @@ struct TimeoutTests {
       }
     }
 
-    /// As a daemon that knows only what its predecessor has kept, or not even that.
+    /// Wakes it as a new daemon, which has only the data that its predecessor has kept, or not even that.
     func wakeByAnother(keeping: Bool) throws {
       target.waits = keeping ? try #require(waits.kept).restored : TimedWaits()
       let (target, path) = (target, path)
@@ -95,7 +95,7 @@ struct TimeoutTests {
       }
     }
 
-    /// Milliseconds that each call took, by kind.
+    /// The duration of each call in ms, by kind.
     func results() throws -> [String: Int64] {
       var found: [String: Int64] = [:]
       while case let line = try victim.line(), line != "done" {
@@ -107,10 +107,10 @@ struct TimeoutTests {
     }
   }
 
-  /// What a busy machine may add.
+  /// The time in ms that a busy machine may add.
   private static let slack: Int64 = 700
 
-  @Test("a call that is interrupted by a sleep ends when it would have", arguments: ways)
+  @Test("A call that a sleep interrupts ends at its original time", arguments: ways)
   func endsInTime(sleep: Sleep, rest: Victim.Rest) throws {
     let subject = try Subject(Self.kinds, 3000, sleep, rest)
     subject.wait(until: 1000)
@@ -123,7 +123,7 @@ struct TimeoutTests {
     }
   }
 
-  @Test("a call that is overdue when its worker wakes ends at once", arguments: ways)
+  @Test("A call that is overdue when its worker wakes ends at once", arguments: ways)
   func overdue(sleep: Sleep, rest: Victim.Rest) throws {
     let subject = try Subject(Self.kinds + Self.socketKinds, 1000, sleep, rest)
     subject.wait(until: 300)
@@ -136,7 +136,7 @@ struct TimeoutTests {
     }
   }
 
-  @Test("many short sleeps don't keep a call from ending", arguments: ways)
+  @Test("Many short sleeps don't prevent a call from ending", arguments: ways)
   func starves(sleep: Sleep, rest: Victim.Rest) throws {
     let subject = try Subject(Self.kinds, 2500, sleep, rest)
     while subject.age < 2500 {
@@ -151,7 +151,7 @@ struct TimeoutTests {
     }
   }
 
-  @Test("several sleeps leave a call the time that is left", arguments: ways)
+  @Test("After several sleeps a call waits only for its remaining time", arguments: ways)
   func severalSleeps(sleep: Sleep, rest: Victim.Rest) throws {
     let subject = try Subject(Self.kinds, 4000, sleep, rest)
     for _ in 0..<3 {
@@ -166,7 +166,9 @@ struct TimeoutTests {
     }
   }
 
-  @Test("a later daemon knows what was over, or counts the time asleep", arguments: [true, false])
+  @Test(
+    "A later daemon knows the passed time of a call, or counts the time asleep",
+    arguments: [true, false])
   func anotherDaemon(keeping: Bool) throws {
     guard Victim.Rest.available.contains(.frozen) else {
       return notTestedHere("no cgroup for workers can be made here")
@@ -184,7 +186,8 @@ struct TimeoutTests {
   }
 
   @Test(
-    "an overdue call on a socket gets what has come meanwhile", arguments: Victim.Rest.available)
+    "An overdue call on a socket gets the data that arrived during the sleep",
+    arguments: Victim.Rest.available)
   func accepts(rest: Victim.Rest) throws {
     let victim = try Victim(
       [try Fixture.compile("timeouts"), "signal", "300", "accept"], rest: rest)
@@ -201,7 +204,7 @@ struct TimeoutTests {
     withExtendedLifetime(connection) {}
   }
 
-  @Test("waiting for asynchronous I/O ends in time, too", arguments: Victim.Rest.available)
+  @Test("A wait for asynchronous I/O ends in time, too", arguments: Victim.Rest.available)
   func asynchronous(rest: Victim.Rest) throws {
     let subject = try Subject(["io_getevents"], 1500, .suspended, rest)
     subject.wait(until: 300)
@@ -213,7 +216,7 @@ struct TimeoutTests {
     #expect(took >= 1500 && took < latest)
   }
 
-  @Test("when a sleeper's calls end is known, however often they were interrupted")
+  @Test("The end of a sleeping worker's calls is known, however often they were interrupted")
   func dueTimes() throws {
     let kinds = ["epoll_wait", "nanosleep", "ppoll", "recv", "sem_timedwait"]
     let subject = try Subject(kinds, 60_000, .suspended, Victim.Rest.available[0])
@@ -224,15 +227,15 @@ struct TimeoutTests {
       let times = subject.waits.dueTimes
       #expect(Set(times.map(\.remaining)).count >= kinds.count - 1)
       for time in times {
-        // What a socket's time-out had run before this wake isn't known.
+        // How long a socket's time-out had run before this wake isn't known.
         let most = left + (round > 1 ? subject.age : 0)
         let remaining = Int64(time.remaining / .milliseconds(1))
         #expect(remaining >= left - 50 && remaining < most + Self.slack, "round \(round): \(time)")
-        // Of one that the program has given the end of: since the thread waits, at most.
+        // For a call with an absolute end, the whole is at most the time since the thread waits.
         let whole = Int64((time.whole ?? .seconds(60)) / .milliseconds(1))
         #expect(whole <= 60_000 && whole >= left - 50, "round \(round): \(time)")
       }
-      // All but the socket's.
+      // All calls except those with a socket's time-out.
       #expect(
         times.filter { $0.remaining < .milliseconds(left + Self.slack) }.count >= kinds.count - 1)
       usleep(200_000)

@@ -10,7 +10,7 @@ struct TortureTests {
   let service = HibernationService()
 
   @Test(
-    "a process with a thread in every kind of blocking call keeps every byte over 100 rounds",
+    "A process with a thread in every kind of blocking call keeps every byte over 100 rounds",
     arguments: Victim.Rest.available)
   func hundredRounds(rest: Victim.Rest) throws {
     let victim = try Victim([try Fixture.compile("torture"), "8", "16", "7"], rest: rest)
@@ -35,7 +35,9 @@ struct TortureTests {
     #expect(try victim.ask("errors") == "errors 0 eintr 0")
   }
 
-  @Test("an older kernel's calls do the same", arguments: Victim.Rest.available)
+  @Test(
+    "A process keeps every byte with only the calls of an older kernel",
+    arguments: Victim.Rest.available)
   func olderKernel(rest: Victim.Rest) throws {
     let features = KernelFeatures(
       canInject: true, pagemapScan: false, processMadviseSelf: false)
@@ -52,7 +54,7 @@ struct TortureTests {
   }
 
   @Test(
-    "an ordinary user's workers keep every byte as well",
+    "An ordinary user's workers keep every byte",
     .enabled(if: geteuid() != 0 || Program.find("setpriv") != nil, "setpriv is not installed"))
   func ordinaryUser() throws {
     let torture = try Fixture.compile("torture")
@@ -61,15 +63,15 @@ struct TortureTests {
     var prefix: [String] = []
     var probe = Probe.executable
     if geteuid() == 0 {
-      // Our build directory may be hidden from everybody else.
+      // Other users may not be able to read the build directory.
       probe = try Fixture.copy(probe)
       chown(directory, 65534, 65534)
       prefix = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
     }
     let uid = geteuid() == 0 ? 65534 : geteuid()
-    let told = try Probe.run(
+    let answer = try Probe.run(
       ["selfcheck", "20", directory, "--", torture, "8", "14", "3"], prefix: prefix,
       executable: probe)
-    #expect(told == "kept 20 rounds as uid \(uid)\n")
+    #expect(answer == "kept 20 rounds as uid \(uid)\n")
   }
 }

@@ -5,13 +5,13 @@ import Testing
 @testable import Hibernation
 @testable import Linux
 
-/// Whole trees: frozen without a race, and what they share stays shared.
+/// Whole trees: they are frozen without a race, and shared memory stays shared.
 @Suite(.serialized)
 struct TreeTests {
   let service = HibernationService()
 
   @Test(
-    "a tree that forks, executes and starts threads all the time is held as a whole",
+    "A tree that forks, executes and starts threads all the time is held as a whole",
     arguments: Victim.Rest.available)
   func forkStorm(rest: Victim.Rest) throws {
     let victim = try Victim([try Fixture.compile("forkstorm"), "3", "4"], rest: rest)
@@ -22,7 +22,7 @@ struct TreeTests {
     var hibernated = 0
     for round in 0..<20 {
       try victim.suspend()
-      // Nobody is born, ends or moves while it is held.
+      // No process starts, ends or runs while the tree is held.
       let before = try Self.look(victim)
       usleep(2000)
       #expect(try Self.look(victim) == before, "round \(round)")
@@ -32,7 +32,7 @@ struct TreeTests {
         try victim.wake(service, from: path)
         hibernated += 1
       } catch let error as HibernationError {
-        // One is between vfork and exec (then a parent can't be stopped), or in a computation.
+        // A process is between vfork and exec (then its parent can't be stopped), or in a computation.
         #expect(error.aftermath == .intact, "\(error)")
         let known = ["shares its memory", "busy", "can't be stopped"]
         #expect(known.contains(where: error.description.contains), "\(error)")
@@ -46,22 +46,22 @@ struct TreeTests {
       births = now
     }
     #expect(hibernated >= 3, "only \(hibernated) of 20 rounds were possible")
-    // They still do it.
-    let goes = try eventually {
+    // The processes still fork and execute.
+    let forks = try eventually {
       let words = try victim.ask("sum").split(separator: " ")
       return words.count == 3 && (Int(words[2]) ?? 0) > births
     }
-    #expect(goes)
+    #expect(forks)
   }
 
   @Test(
-    "python's pool of processes keeps its heap, and keeps it shared",
+    "A python pool of processes keeps its heap, and the heap stays shared",
     .enabled(if: Program.find("python3") != nil, "python3 is not installed"),
     arguments: Victim.Rest.available)
   func pool(rest: Victim.Rest) throws {
     let victim = try Victim(["python3", Fixture.path("pool.py"), "3", "8"], rest: rest)
     #expect(try victim.line() == "ready")
-    // Reference counts un-share what they are written to; the second time nothing more changes.
+    // Writes to reference counts un-share pages; the second time no more pages change.
     let digest = try victim.ask("digest")
     #expect(try victim.ask("digest") == digest)
     func proportional() throws -> Int64 {
@@ -79,13 +79,13 @@ struct TreeTests {
   }
 
   @Test(
-    "huge pages come back as huge pages",
+    "Huge pages are restored as huge pages",
     .enabled(if: hasHugePages(), "this kernel gives no huge pages"),
     arguments: Victim.Rest.available)
   func hugePages(rest: Victim.Rest) throws {
     let victim = try Victim([try Fixture.compile("thp"), "32"], rest: rest)
     let before = try #require(try victim.line().split(separator: " ").last.flatMap { Int($0) })
-    // Where memory is in pieces, the kernel has none to give.
+    // If memory is fragmented, the kernel has no huge pages.
     guard before > 0 else { return print("Not tested here: the kernel gave no huge pages") }
     let sum = try victim.ask("sum")
     for _ in 0..<3 {
@@ -101,7 +101,7 @@ struct TreeTests {
     return !text.contains("[never]")
   }
 
-  /// Who there is, and where every thread is.
+  /// The processes, and the state of every thread.
   private static func look(_ victim: Victim) throws -> [String] {
     try victim.target.discover().pids.flatMap { pid in
       try threads(of: pid).map {

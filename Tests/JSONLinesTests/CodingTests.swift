@@ -17,7 +17,7 @@ import Testing
     try #require(JSON(Array(text.utf8)), "\(text)").decode(type, by: .document)
   }
 
-  @Test("are the same bytes as from Foundation's encoder, and read back as the same values")
+  @Test("Encoded values are the bytes of Foundation's encoder, and read back as the same values")
   func sameAsFoundation() throws {
     let seed = UInt64.random(in: .min ... .max)
     var random = SeededGenerator(seed: seed)
@@ -37,13 +37,13 @@ import Testing
       let read = try json.decode(RandomValue.self, by: .document)
       let isSame = read == value
       try #require(isSame, "seed \(seed), round \(round)")
-      // As texts too: -0.0 equals 0.0.
+      // The texts are compared too: -0.0 equals 0.0.
       let again = try JSON(encoding: read, by: .document).line == bytes
       try #require(again, "seed \(seed), round \(round)")
     }
   }
 
-  @Test("of any text are the same bytes as from Foundation's encoder")
+  @Test("Any text is encoded to the same bytes as by Foundation's encoder")
   func texts() throws {
     for scalar in (UInt32(0)...0x2100).compactMap(Unicode.Scalar.init) {
       let text = "a\(scalar)b"
@@ -52,7 +52,7 @@ import Testing
   }
 
   @Test(
-    "are written as the shortest text that reads back as the same number",
+    "Numbers are written as the shortest text that reads back as the same number",
     arguments: [
       (0.1, "0.1"), (1, "1"), (-0.0, "-0"), (1e15, "1000000000000000"),
       (0x1p53, "9007199254740992"),
@@ -65,7 +65,7 @@ import Testing
     #expect(try Self.decode([Double].self, "[\(text)]")[0].bitPattern == value.bitPattern)
   }
 
-  @Test("keep whole numbers of 64 bits exact, with and without a sign")
+  @Test("Whole numbers of 64 bits stay exact, with and without a sign")
   func wholeNumbers() throws {
     #expect(try Self.text([UInt64.max]) == "[18446744073709551615]")
     #expect(try Self.decode([UInt64].self, "[18446744073709551615]") == [.max])
@@ -73,7 +73,7 @@ import Testing
     #expect(try Self.decode([Int64].self, "[-9223372036854775808]") == [.min])
     #expect(JSON(Array("9223372036854775807".utf8)) == .int(.max))
     #expect(JSON(Array("9223372036854775808".utf8)) == .unsigned(1 << 63))
-    // As Foundation has it.
+    // The same as in Foundation.
     #expect(try Self.decode([Int].self, "[1.0, 2e2, -0]") == [1, 200, 0])
   }
 
@@ -95,7 +95,7 @@ import Testing
     var list: [Int]?
   }
 
-  @Test("that are nil are left out, or written as null where the rules say so")
+  @Test("Values that are nil are left out, or written as null if the rules say so")
   func missing() throws {
     #expect(try Self.text(Maybe()) == "{}")
     let rules = JSONCodingRules(
@@ -112,7 +112,7 @@ import Testing
       try #require(JSON(infinity.line)).decode([Double].self, by: rules) == [.infinity, 2])
   }
 
-  @Test("of a Float are its own shortest text")
+  @Test("A Float is written as its own shortest text")
   func floats() throws {
     #expect(try Self.text([Float(0.1), 3, -2.5]) == "[0.1,3,-2.5]")
     #expect(try Self.decode([Float].self, "[0.1, 3]") == [0.1, 3])
@@ -125,7 +125,7 @@ import Testing
   }
 
   @Test(
-    "that don't fit are refused with the place",
+    "Values that don't fit are refused with their place",
     arguments: [
       ("{}", "id", "missing"), (#"{"id":"1"}"#, "id", "type"), (#"{"id":null}"#, "id", "null"),
       (#"{"id":256}"#, "id", "range"), (#"{"id":-1}"#, "id", "range"),
@@ -150,7 +150,7 @@ import Testing
     }
   }
 
-  @Test("ignore keys that the type doesn't know")
+  @Test("Keys that the type doesn't know are ignored")
   func unknownKeys() throws {
     let value = try Self.decode(Refused.self, #"{"new":[{"a":1}],"id":7,"inner":null}"#)
     #expect(value.id == 7 && value.inner == nil)
@@ -158,7 +158,7 @@ import Testing
 
   private struct Wide: Codable, Equatable { var values: [String: Int] }
 
-  @Test("with ten thousand members are read in a moment, in whatever order they come")
+  @Test("An object of ten thousand members is read, in whatever order they come")
   func manyMembers() throws {
     let values = Dictionary(uniqueKeysWithValues: (0..<10_000).map { ("key \($0)", $0) })
     let members = values.map { "\"\($0.key)\":\($0.value)" }.joined(separator: ",")
@@ -166,7 +166,7 @@ import Testing
     #expect(JSON(Array("{\(members),\"key 17\":0}".utf8)) == nil)
   }
 
-  @Test("that JSON has no word for are refused with their place")
+  @Test("Numbers that JSON can't express are refused with their place")
   func nonFinite() {
     for value in [Double.infinity, -.infinity, .nan] {
       let error = #expect(throws: EncodingError.self) { try Self.text(["a": [1, value]]) }
@@ -199,7 +199,7 @@ import Testing
     }
   }
 
-  @Test("of classes have their superclass's part under `super`")
+  @Test("A class has its superclass's part under `super`")
   func superclass() throws {
     let value = Derived(base: 3, own: "o")
     let text = try Self.text(value)
@@ -209,7 +209,7 @@ import Testing
     #expect(read.base == 3 && read.own == "o")
   }
 
-  /// Containers within containers by hand, and a second container for the same object.
+  /// Asks for containers within containers, and for a second container of the same object.
   private struct Handmade: Codable, Equatable {
     var numbers: [Int]
     private enum Keys: CodingKey { case outer, pairs, last, more }
@@ -248,7 +248,7 @@ import Testing
     }
   }
 
-  @Test("may ask for containers within containers, and for the same one again")
+  @Test("A value may ask for containers within containers, and for the same one again")
   func containers() throws {
     let value = Handmade(numbers: [4, 5])
     let bytes = try JSON(encoding: value, by: .document).line

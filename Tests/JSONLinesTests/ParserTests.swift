@@ -6,7 +6,7 @@ import Testing
   private static func parse(_ text: String) -> JSON? { JSON(Array(text.utf8)) }
 
   @Test(
-    "is read where it is valid",
+    "Valid JSON is read",
     arguments: [
       ("[]", .array([])), ("{}", .object([])), (" \t\r\n[ ] \n", .array([])), ("null", .null),
       ("true", .bool(true)), ("false", .bool(false)), (#""""#, .string("")), ("0", .int(0)),
@@ -32,7 +32,7 @@ import Testing
   }
 
   @Test(
-    "is refused where it is not valid, or where readers would differ over its meaning",
+    "JSON that isn't valid, or that readers would understand differently, is refused",
     arguments: [
       "", " ", "[", "]", "{", "}", "[1", "[1,", "[1,]", "[,1]", "[1 2]", "[1}", "{]", "[[]", "[]]",
       "[] []", "1 2",
@@ -61,7 +61,7 @@ import Testing
   }
 
   @Test(
-    "is refused where it isn't UTF-8",
+    "JSON that isn't UTF-8 is refused",
     arguments: [
       [0x22, 0xFF, 0x22], [0x22, 0xC0, 0xAF, 0x22], [0x22, 0xED, 0xA0, 0x80, 0x22],
       [0x22, 0xC3, 0x22],
@@ -72,7 +72,7 @@ import Testing
     #expect(JSON(bytes) == nil)
   }
 
-  @Test("is read down to 64 levels, and crashes nothing beyond")
+  @Test("JSON is read down to 64 levels, and refused without a crash beyond")
   func depth() {
     func nested(_ levels: Int, _ open: String, _ close: String) -> String {
       String(repeating: open, count: levels) + "1" + String(repeating: close, count: levels)
@@ -84,7 +84,7 @@ import Testing
     #expect(JSON([UInt8](repeating: UInt8(ascii: "["), count: 1 << 20)) == nil)
   }
 
-  @Test("is written on one line that reads back as the same value")
+  @Test("JSON is written on one line that reads back as the same value")
   func roundTrip() throws {
     let value = JSON.object([
       .init(
@@ -98,7 +98,7 @@ import Testing
     #expect(JSON(value.line) == value)
   }
 
-  @Test("that is cut off anywhere, or has one byte changed, crashes nothing")
+  @Test("JSON that is cut off anywhere, or has one byte changed, causes no crash")
   func damage() {
     let line = Array(
       #"{"id":18446744073709551615,"list":[1.5e-3,"é\ud83d\ude00",null,{"a":true}]}"#.utf8)

@@ -1,4 +1,4 @@
-/// A value with everything in it that Swift's own types encode as JSON.
+/// A value with every kind of member that Swift's own types encode as JSON.
 struct RandomValue: Codable, Equatable {
   enum Kind: Codable, Equatable {
     case plain
@@ -79,7 +79,7 @@ struct RandomValue: Codable, Equatable {
     }
   }
 
-  /// Finite ones of every size, and those at which the text changes its form.
+  /// Finite numbers of every size, and those at which the text changes its form.
   static func double(_ random: inout some RandomNumberGenerator) -> Double {
     let value: Double =
       switch Int.random(in: 0..<8, using: &random) {

@@ -4,9 +4,9 @@ import Testing
 
 @testable import Journal
 
-@Suite("Counts and stories from a journal") struct AccountTests {
-  /// An engine that is told events by the second.
-  private struct Told {
+@Suite("Counts and sentences from a journal") struct AccountTests {
+  /// An engine that gets events at whole seconds.
+  private struct Recorder {
     var engine: Engine
     var ledger = Ledger()
     var narrator = Narrator()
@@ -18,7 +18,7 @@ import Testing
       ledger.begin(engine, at: .zero)
     }
 
-    mutating func tell(_ seconds: Int64, _ event: Event) {
+    mutating func send(_ seconds: Int64, _ event: Event) {
       now = .zero + .seconds(seconds)
       let directives = engine.handle(event, at: now)
       ledger.record(event, directives: directives, engine: engine, at: now)
@@ -30,78 +30,78 @@ import Testing
     }
 
     mutating func launch() {
-      tell(0, .added(web, WorkerProfile(policy: engine.policy)))
-      tell(0, .request(Request(id: 1, verb: .start, worker: web)))
-      tell(1, .launched(web))
-      tell(1, .footprint(web, .megabytes(10)))
+      send(0, .added(web, WorkerProfile(policy: engine.policy)))
+      send(0, .request(Request(id: 1, verb: .start, worker: web)))
+      send(1, .launched(web))
+      send(1, .footprint(web, .megabytes(10)))
     }
   }
 
-  @Test("A crash is counted, and an end that somebody asked for is none")
+  @Test("A crash is counted, and a requested end isn't counted as a crash")
   func crashes() {
-    var told = Told()
-    told.launch()
-    told.tell(11, .exited(web, .signaled(11)))
-    told.tell(12, .request(Request(id: 2, verb: .start, worker: web)))
-    told.tell(13, .launched(web))
-    told.tell(14, .request(Request(id: 3, verb: .stop, worker: web)))
-    told.tell(15, .exited(web, .signaled(15)))
-    let tally = told.tally(at: 20)
+    var recorder = Recorder()
+    recorder.launch()
+    recorder.send(11, .exited(web, .signaled(11)))
+    recorder.send(12, .request(Request(id: 2, verb: .start, worker: web)))
+    recorder.send(13, .launched(web))
+    recorder.send(14, .request(Request(id: 3, verb: .stop, worker: web)))
+    recorder.send(15, .exited(web, .signaled(15)))
+    let tally = recorder.tally(at: 20)
     #expect(tally.launches == 2 && tally.crashes == 1 && tally.stops == 1 && tally.exits == 0)
     #expect(tally.peakFootprint == ByteCount.megabytes(10).bytes)
-    #expect(told.sentences.contains { $0.contains("ended by SIGSEGV") })
+    #expect(recorder.sentences.contains { $0.contains("ended by SIGSEGV") })
   }
 
-  @Test("A channel that opens is no change of the configuration")
+  @Test("A channel that opens isn't reported as a change of the configuration")
   func channels() {
-    var told = Told()
-    told.launch()
-    let before = told.sentences
-    told.tell(2, .channelsChanged(web, canShed: true, canAnswer: true))
-    #expect(told.engine.profile(of: web)?.canShed == true)
-    #expect(told.engine.profile(of: web)?.canAnswer == true)
-    #expect(told.sentences == before)
+    var recorder = Recorder()
+    recorder.launch()
+    let before = recorder.sentences
+    recorder.send(2, .channelsChanged(web, canShed: true, canAnswer: true))
+    #expect(recorder.engine.profile(of: web)?.canShed == true)
+    #expect(recorder.engine.profile(of: web)?.canAnswer == true)
+    #expect(recorder.sentences == before)
   }
 
-  @Test("A hibernation and its resume are told with what they cost, and counted once")
+  @Test("A hibernation and its resume are reported with their costs, and counted once")
   func hibernation() {
     var policy = LifecyclePolicy()
     policy.background.suspendAfter = .seconds(1)
-    var told = Told(policy)
-    told.launch()
-    told.tell(2, .request(Request(id: 2, verb: .hibernate, worker: web)))
+    var recorder = Recorder(policy)
+    recorder.launch()
+    recorder.send(2, .request(Request(id: 2, verb: .hibernate, worker: web)))
     let result = HibernationResult(
       footprintBefore: .megabytes(10), footprintAfter: .zero, imageSize: .megabytes(2),
       duration: .milliseconds(40))
     for second in Int64(3)..<8 {
-      switch told.engine.state(of: web) {
-      case .background: told.tell(second, .fileLocks(web, held: 0))
-      case .suspending: told.tell(second, .suspended(web))
-      case .suspended: told.tell(second, .footprint(web, .megabytes(10)))
-      case .hibernating: told.tell(second, .hibernated(web, result))
+      switch recorder.engine.state(of: web) {
+      case .background: recorder.send(second, .fileLocks(web, held: 0))
+      case .suspending: recorder.send(second, .suspended(web))
+      case .suspended: recorder.send(second, .footprint(web, .megabytes(10)))
+      case .hibernating: recorder.send(second, .hibernated(web, result))
       default: break
       }
     }
-    let since = told.engine.snapshot(of: web)?.since ?? .zero
-    told.tell(17, .request(Request(id: 3, verb: .foreground, worker: web)))
-    told.tell(18, .resumed(web, .milliseconds(9)))
-    #expect(told.engine.state(of: web) == .foreground)
-    let story = told.sentences.joined(separator: "\n")
+    let since = recorder.engine.snapshot(of: web)?.since ?? .zero
+    recorder.send(17, .request(Request(id: 3, verb: .foreground, worker: web)))
+    recorder.send(18, .resumed(web, .milliseconds(9)))
+    #expect(recorder.engine.state(of: web) == .foreground)
+    let story = recorder.sentences.joined(separator: "\n")
     #expect(story.contains("10 MB → 0 B, image 2 MB, 40 ms"), "\(story)")
     #expect(story.contains("brought to the foreground on request; 9 ms"), "\(story)")
-    let tally = told.tally(at: 20)
+    let tally = recorder.tally(at: 20)
     #expect(tally.suspensions == 1 && tally.hibernations == 1 && tally.resumes == 1)
     #expect(tally.wakes == 0 && tally.resumeNanoseconds == 9_000_000)
     #expect(tally.freed == ByteCount.megabytes(10).bytes)
     #expect(tally.seconds(in: .hibernated) == (.zero + .seconds(17) - since) / .seconds(1))
   }
 
-  @Test("A day's counts survive the disk, and a damaged day says so")
+  @Test("A day's counts survive the disk, and a damaged day is refused")
   func days() throws {
-    var told = Told()
-    told.launch()
-    told.tell(11, .exited(web, .exited(1)))
-    let record = DayRecord(day: 20_778, tallies: [web: told.tally(at: 12)])
+    var recorder = Recorder()
+    recorder.launch()
+    recorder.send(11, .exited(web, .exited(1)))
+    let record = DayRecord(day: 20_778, tallies: [web: recorder.tally(at: 12)])
     let bytes = try record.encoded()
     #expect(try DayRecord(bytes) == record)
     var damaged = bytes

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Journal
 
-@Suite("What is written down") struct CodecTests {
+@Suite("The journal's records") struct CodecTests {
   private static let worker = WorkerID("a \"name\"\n\u{1}\\ é漢")
 
   private static var profile: WorkerProfile {
@@ -21,7 +21,7 @@ import Testing
     return WorkerProfile(policy: policy, importance: 7, canShed: true)
   }
 
-  /// One of each kind at least; what the test below makes sure of.
+  /// At least one of each kind; the test below checks that.
   static var events: [Event] {
     [
       .added(worker, profile), .profileChanged(worker, profile), .removed(worker),
@@ -62,12 +62,12 @@ import Testing
       .watchdogInterval(worker, .milliseconds(1500)), .watchdogSeen(worker, at: nil),
       .watchdogSeen(worker, at: Instant(nanoseconds: 77)), .watchdogTriggered(worker),
       .moved(worker, .suspended), .channelsChanged(worker, canShed: true, canAnswer: false),
-      .found(worker, .underWay), .found(worker, .unverifiable("its image is gone")),
+      .found(worker, .underWay), .found(worker, .unverifiable("its image is missing")),
       .worked(worker), .timerDue(worker, "a time-out"), .exited(worker, .outOfMemory),
     ]
   }
 
-  @Test("is every kind of event, and reads back as it was")
+  @Test("Every kind of event reads back from the journal as it was written")
   func eventsRoundTrip() throws {
     let profiles = try ProfileCodec(base: LifecyclePolicy())
     var kinds: Set<EventKind> = []
@@ -81,7 +81,7 @@ import Testing
     #expect(kinds == Set(EventKind.allCases), "no sample of some kind")
   }
 
-  @Test("of a policy is only what differs, and reads back as it was")
+  @Test("A policy is written as its difference from another, and reads back as it was")
   func policyDifference() throws {
     let profiles = try ProfileCodec(base: LifecyclePolicy())
     let tree = try profiles.tree(Self.profile)
@@ -92,7 +92,7 @@ import Testing
     #expect(try other.policy(try other.tree(LifecyclePolicy())) == LifecyclePolicy())
   }
 
-  @Test("by an older version lacks keys, which have their defaults")
+  @Test("A policy of an older version gets the defaults of the keys that it lacks")
   func olderPolicy() throws {
     var tree = try JSON(encoding: Self.profile.policy)
     guard case .object(let members) = tree else { throw JournalMismatch("no object") }
@@ -100,7 +100,7 @@ import Testing
     #expect(try ProfileCodec(header: tree).policy() == Self.profile.policy)
   }
 
-  @Test("in samples is exact, however odd the numbers are")
+  @Test("Samples read back exactly, whatever their numbers are")
   func samples() throws {
     var batch = SampleBatch()
     let memory = Self.events.filter { if case .memory = $0 { true } else { false } }
@@ -123,7 +123,7 @@ import Testing
   }
 
   @Test(
-    "has dates that people know",
+    "The number of a day is written as its calendar date",
     arguments: [
       (0, "1970-01-01"), (59, "1970-03-01"), (11_016, "2000-02-29"), (20_778, "2026-11-21"),
       (-1, "1969-12-31"),

@@ -22,7 +22,7 @@ import Testing
     return (player, events, gaps)
   }
 
-  @Test("that is torn at any byte loses its last record and nothing else, and says so")
+  @Test("A journal torn at any byte loses its last record and nothing else, and says so")
   func tornTail() throws {
     let bytes = try Recording(seed: 3).segments[0]
     let lines = bytes.split(separator: UInt8(ascii: "\n"))
@@ -44,7 +44,7 @@ import Testing
     }
   }
 
-  @Test("is told by byte and line, and goes on with the next segment")
+  @Test("Damage is reported by byte and line, and the replay continues with the next segment")
   func corruptMiddle() throws {
     let recording = try Recording.inSegments(3)
     var segments = recording.segments
@@ -62,7 +62,8 @@ import Testing
     #expect(player.engine.visible == recording.engines.last?.visible)
   }
 
-  @Test("of any bytes at all is never played wrongly", arguments: 1...30)
+  @Test(
+    "A journal with changed bytes is never replayed without a reported problem", arguments: 1...30)
   func noise(seed: Int) throws {
     var bytes = Self.sample
     var state = UInt64(seed) &* 0x9E37_79B9_7F4A_7C15 | 1
@@ -78,7 +79,7 @@ import Testing
 
   private static let sample: [UInt8] = (try? Recording(seed: 9).segments[0]) ?? []
 
-  @Test("from a version to come is refused in a sentence")
+  @Test("A journal of a later version is refused with a sentence that says why")
   func laterFormat() throws {
     var fields = FieldWriter()
     fields.set("journal", "dormouse")

@@ -6,7 +6,7 @@ import Testing
 @testable import Journal
 
 @Suite("A journal that is played again") struct ReplayTests {
-  @Test("gives the same engine after every event", arguments: 1...40)
+  @Test("A replayed journal gives the same engine after every event", arguments: 1...40)
   func prefixes(seed: Int) throws {
     let recording = try Recording(seed: UInt64(seed), segmentSize: seed % 3 == 0 ? 20_000 : .max)
     var player = JournalPlayer()
@@ -27,7 +27,7 @@ import Testing
     #expect(check.segments == recording.segments.count)
   }
 
-  @Test("gives the same engine when its first segments are gone")
+  @Test("A replayed journal gives the same engine when its first segments are missing")
   func laterSegment() throws {
     let recording = try Recording.inSegments(4)
     for first in 1..<recording.segments.count {
@@ -40,7 +40,7 @@ import Testing
     }
   }
 
-  @Test("holds the same decisions where another version recorded them in other words")
+  @Test("A replay finds no difference where another version recorded the decisions in other words")
   func otherWords() throws {
     let recording = try Recording(seed: 11)
     var bytes: [UInt8] = []
@@ -68,7 +68,7 @@ import Testing
     #expect(check.differingEvents == 0, "\(check.differences)")
   }
 
-  /// As a version would have written it that has other sentences, and `graceOver` without its time.
+  /// The record as a version with other sentences would have written it, with `graceOver` without its time.
   private static func reworded(_ json: JSON) -> JSON {
     switch json {
     case .array(let elements): .array(elements.map(reworded))
@@ -85,10 +85,10 @@ import Testing
     }
   }
 
-  @Test("is told from one that another engine wrote")
+  @Test("A replay finds a record whose decisions differ from the engine's")
   func otherEngine() throws {
     let recording = try Recording(seed: 11)
-    // A record that says less than the engine did, with a checksum of its own.
+    // A record without the engine's directives, with a valid checksum.
     let lines = recording.segments[0].split(separator: UInt8(ascii: "\n"))
     var forged: [UInt8] = []
     var forgeries = 0

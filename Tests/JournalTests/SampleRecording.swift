@@ -4,12 +4,12 @@ import Simulation
 
 @testable import Journal
 
-/// A simulated history, written down, with the engine as it was after each event.
+/// The journal of a simulated history, with the engine after each event.
 struct Recording {
   var segments: [[UInt8]] = []
   var engines: [Engine] = []
 
-  /// `segmentSize`: bytes from which on a segment is followed by the next.
+  /// `segmentSize`: the size in bytes at which the next segment begins.
   init(seed: UInt64, segmentSize: Int = .max) throws {
     let writer = Writer(segmentSize: segmentSize)
     var machine = SimulatedMachine(seed: seed)
@@ -19,7 +19,7 @@ struct Recording {
     engines = writer.engines
   }
 
-  /// The first of the simulated histories that is long enough for so many segments of a few records
+  /// The first of the simulated histories that is long enough for `count` segments of a few records
   /// each.
   static func inSegments(_ count: Int) throws -> Recording {
     for seed: UInt64 in 1...100 {
@@ -77,7 +77,7 @@ struct Recording {
 }
 
 extension Engine {
-  /// All that anybody can see of it.
+  /// The part of the engine that is public.
   var visible: Visible { Visible(workers: snapshots(), nextDeadline: nextDeadline) }
 
   struct Visible: Equatable {

@@ -18,7 +18,7 @@ import Testing
     return other
   }
 
-  @Test("comes to an end for every history and policy, with times that add up", arguments: 1...10)
+  @Test("A comparison ends for every history and policy, with times that add up", arguments: 1...10)
   func anyHistory(seed: Int) throws {
     let recording = try Recording(seed: UInt64(seed))
     var never = LifecyclePolicy()
@@ -35,7 +35,7 @@ import Testing
     }
   }
 
-  @Test("is that nobody sleeps, where it says that nobody shall")
+  @Test("A policy that forbids sleep is compared with histories in which workers slept")
   func neverSleeps() throws {
     var found = 0
     for seed in 1...10 {
@@ -47,6 +47,6 @@ import Testing
       found += other.recorded.tallies.values.reduce(0) { $0 + $1.suspensions }
       #expect(other.policy.background.suspendAfter == nil)
     }
-    #expect(found > 0, "nothing slept in any history, so that nothing is shown")
+    #expect(found > 0, "no worker slept in any history, so the test shows nothing")
   }
 }

@@ -16,7 +16,7 @@ struct DeadlineTests {
     #expect(world.send(.deadline).isEmpty)
   }
 
-  @Test("A late deadline makes up for all that was due")
+  @Test("A late deadline carries out everything that was due")
   func late() {
     var world = World()
     world.add(web)
@@ -38,7 +38,7 @@ struct DeadlineTests {
     #expect(world.engine.snapshot(of: web)?.lastShed?.answered == true)
   }
 
-  @Test("A clock that steps back doesn't undo time")
+  @Test("A clock that steps back doesn't move the engine's time back")
   func backwards() {
     var world = World()
     world.add(web)
@@ -58,7 +58,7 @@ struct DeadlineTests {
     #expect(world.engine.nextDeadline == nil)
   }
 
-  @Test("A worker that comes back quicker by relaunch isn't hibernated by itself")
+  @Test("A worker that relaunches faster than it resumes isn't hibernated without a request")
   func slowerThanRelaunch() {
     var world = World()
     world.add(web, size: .megabytes(10), announcesReadiness: true)
@@ -78,7 +78,7 @@ struct DeadlineTests {
     #expect(world.pass(.seconds(45)).deeds == ["hibernate web"], "7 ms beat 12 ms")
   }
 
-  @Test("The verdict counts")
+  @Test("The hibernation verdict shows how much of the time has passed")
   func verdicts() {
     var world = World()
     world.add(web)
@@ -101,7 +101,7 @@ struct DeadlineTests {
     #expect(world.state(web) == .hibernating, "the cooldown is over")
   }
 
-  @Test("A removed worker is forgotten when it is gone, and its last request answered")
+  @Test("A removed worker is forgotten when it has ended, and its last request is answered")
   func removed() {
     var world = World()
     world.add(web)
@@ -114,20 +114,20 @@ struct DeadlineTests {
   }
 
   @Test(
-    "An adopted worker goes on from where it was found",
+    "An adopted worker continues in the state in which it was found",
     arguments: [WorkerState.background, .suspended, .hibernated])
   func adopted(_ state: WorkerState) {
     var world = World()
     let profile = WorkerProfile(policy: LifecyclePolicy())
-    let told = world.send(.adopted(web, profile, state))
-    #expect(told.brief == ["web: terminated → \(state)", "measure web"])
+    let directives = world.send(.adopted(web, profile, state))
+    #expect(directives.brief == ["web: terminated → \(state)", "measure web"])
     world.sizes[web] = .megabytes(8)
-    world.obey(told)
+    world.obey(directives)
     world.obey(world.ask(.foreground, web))
     #expect(world.state(web) == .foreground)
   }
 
-  @Test("The one in front the longest makes room")
+  @Test("The worker that has been in the foreground longest makes room for another")
   func displaced() {
     var policy = LifecyclePolicy()
     policy.foreground.max = 2

@@ -4,7 +4,7 @@ import Testing
 
 private let old = WorkerID("old")
 
-@Suite("The disk's share in hibernation")
+@Suite("Disk limits of hibernation")
 struct DiskTests {
   private func reading(
     free: Int64 = 900, images: Int64 = 0, written: Int64 = 0
@@ -26,7 +26,7 @@ struct DiskTests {
   }
 
   @Test(
-    "keeps a worker suspended, with the numbers",
+    "A disk limit keeps a worker suspended, and the verdict shows the numbers",
     arguments: [
       (
         95, 900, 0,
@@ -50,7 +50,7 @@ struct DiskTests {
     #expect(world.state(web) == .hibernated, "as soon as there is room")
   }
 
-  @Test("counts what was written since the last reading")
+  @Test("The disk budget counts images that were written since the last reading")
   func counts() {
     var world = world()
     world.send(.disk(reading(images: 80)))
@@ -67,7 +67,7 @@ struct DiskTests {
     #expect(world.verdict(third)?.contains("hibernate.disk.budget") == true)
   }
 
-  @Test("reckons with how a worker's last image compressed, and a quarter more")
+  @Test("An image's expected size follows from the compression of the last one, plus a quarter")
   func learned() {
     var world = world()
     world.bring(web, to: .hibernated)
@@ -81,7 +81,7 @@ struct DiskTests {
     #expect(world.state(web) == .hibernated)
   }
 
-  @Test("who isn't woken for demote_after counts as suspended, and no earlier")
+  @Test("A worker that isn't woken for demote_after counts as suspended, and not earlier")
   func demotion() {
     var world = world()
     world.bring(web, to: .hibernated)
@@ -89,13 +89,13 @@ struct DiskTests {
     #expect(world.engine.snapshot(of: web, at: world.now)?.band == 75)
     world.pass(.seconds(1))
     #expect(world.engine.snapshot(of: web, at: world.now)?.band == 0)
-    #expect(world.state(web) == .hibernated, "nobody is terminated without pressure")
+    #expect(world.state(web) == .hibernated, "no worker is terminated without pressure")
     world.obey(world.ask(.wake, web))
     world.obey(world.ask(.hibernate, web))
     #expect(world.engine.snapshot(of: web, at: world.now)?.band == 75)
   }
 
-  @Test("under pressure a demoted worker's image makes room for others")
+  @Test("Under pressure, the image of a demoted worker makes room for others")
   func room() {
     var world = world()
     world.add(old)

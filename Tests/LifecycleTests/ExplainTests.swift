@@ -8,7 +8,7 @@ struct ExplainTests {
     try #require(world.engine.explanation(of: worker, at: world.now))
   }
 
-  @Test("name every obstacle, with the numbers and the key that decides")
+  @Test("An explanation names every obstacle, with the numbers and the key that decides")
   func everyObstacle() throws {
     var world = World()
     world.add(web, size: ByteCount(Int64(21.3 * 1_048_576)))
@@ -32,7 +32,7 @@ struct ExplainTests {
     #expect(explanation.obstacles.map(\.clearsIn) == [nil, .seconds(28)])
   }
 
-  @Test("say what keeps a worker from being suspended, all of it")
+  @Test("An explanation names everything that keeps a worker from being suspended")
   func background() throws {
     var world = World()
     world.add(web, canShed: true)
@@ -48,7 +48,7 @@ struct ExplainTests {
       ])
   }
 
-  @Test("say what would move it, and when")
+  @Test("An explanation says what would move the worker, and when")
   func moves() throws {
     var world = World()
     world.add(web)
@@ -61,7 +61,7 @@ struct ExplainTests {
     #expect(moves.contains { $0.sentence == "`dormouse wake web`" })
   }
 
-  @Test("say a time at which it does move", arguments: [Int64(0), 3, 7])
+  @Test("An explanation gives a time at which the worker does move", arguments: [Int64(0), 3, 7])
   func promised(_ asked: Int64) throws {
     var world = World()
     world.add(web)
@@ -75,7 +75,9 @@ struct ExplainTests {
     #expect(world.state(web) == .suspending)
   }
 
-  @Test("exist for every state, each with something that moves it", arguments: WorkerState.allCases)
+  @Test(
+    "There is an explanation for every state, with something that moves the worker",
+    arguments: WorkerState.allCases)
   func everyState(_ state: WorkerState) throws {
     var world = World()
     world.add(web, canShed: true, announcesReadiness: true)
@@ -83,10 +85,10 @@ struct ExplainTests {
     let explanation = try explain(world)
     #expect(!explanation.moves.isEmpty)
     #expect(!explanation.cause.sentence.isEmpty)
-    #expect(world.engine.explanation(of: WorkerID("nobody")) == nil)
+    #expect(world.engine.explanation(of: WorkerID("absent")) == nil)
   }
 
-  @Test("agree with the verdict that `status` shows")
+  @Test("An explanation agrees with the verdict that `status` shows")
   func verdict() throws {
     var world = World()
     world.add(web, size: .megabytes(60))
@@ -94,7 +96,7 @@ struct ExplainTests {
     #expect(try explain(world).obstacles.first?.sentence == world.verdict(web))
   }
 
-  @Test("of the order give the terms of each place, and what decided it")
+  @Test("The ranking gives the terms of each place, and what decided it")
   func ranking() {
     var world = World()
     let small = WorkerID("small")

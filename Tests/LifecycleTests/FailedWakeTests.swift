@@ -2,7 +2,7 @@ import Lifecycle
 import Policy
 import Testing
 
-@Suite("Hibernating what couldn't be woken")
+@Suite("Hibernation of a worker that couldn't be woken")
 struct FailedWakeTests {
   @Test("`hibernate` after a failed wake reports the failure instead of a success")
   func answer() throws {

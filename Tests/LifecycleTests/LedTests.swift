@@ -22,7 +22,8 @@ struct LedTests {
     return world
   }
 
-  @Test("stay where their leader says, whatever the policy here would do")
+  @Test(
+    "A worker led by another engine stays where its leader says, whatever the policy here would do")
   func leftAlone() {
     var world = world()
     #expect(world.pass(.seconds(600)).deeds.isEmpty)
@@ -32,7 +33,7 @@ struct LedTests {
     #expect(world.pass(.seconds(600)).deeds.isEmpty)
     world.send(.moved(clangd, .foreground))
     #expect(world.state(clangd) == .foreground)
-    // And nobody makes room for whom.
+    // Neither worker makes room for the other.
     world.add(web)
     world.bring(web, to: .foreground)
     #expect(world.state(clangd) == .foreground && world.state(web) == .foreground)
@@ -40,13 +41,13 @@ struct LedTests {
     #expect(world.answers[world.requests]?.first?.code == .refused)
   }
 
-  @Test("are hibernated under pressure while they sleep, and not while they run")
+  @Test("A worker led by another engine is hibernated under pressure only while it sleeps")
   func hibernated() {
     var world = world()
     #expect(world.read(available: 120).deeds.isEmpty)
     world.send(.moved(clangd, .suspended))
     #expect(world.send(.footprint(clangd, .megabytes(90))).deeds == ["hibernate clangd-1"])
-    // What it says meanwhile doesn't count: the request has an outcome.
+    // A report from the leader meanwhile doesn't count: the request has an outcome.
     world.send(.moved(clangd, .foreground))
     #expect(world.state(clangd) == .hibernating)
     world.send(.hibernated(clangd, world.hibernation(clangd)))
@@ -55,7 +56,8 @@ struct LedTests {
     #expect(world.state(clangd) == .foreground)
   }
 
-  @Test("are terminated for memory only where they may be, and told of in the report")
+  @Test(
+    "A worker led by another engine is terminated for memory only if allowed, and is in the report")
   func terminated() {
     var spared = world(.suspended)
     #expect(spared.read(available: 10).victims.isEmpty)
@@ -73,8 +75,8 @@ struct LedTests {
     #expect(world.state(clangd) == nil)
   }
 
-  @Test("are gone with their leader, and nobody is asked for anything then")
-  func gone() {
+  @Test("A worker led by another engine is removed with its leader, without a directive for it")
+  func removed() {
     var world = world(.suspended)
     world.send(.released(clangd))
     #expect(world.state(clangd) == nil)

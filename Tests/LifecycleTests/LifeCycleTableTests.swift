@@ -42,26 +42,27 @@ private let asleep = HibernationResult(
 
 private let launching: [Row] = [
   Row(
-    "start launches", .terminated, [.ask(.start)],
+    "The verb start launches the worker", .terminated, [.ask(.start)],
     ["web: terminated → launching", "launch web"]),
   Row(
-    "a worker that announces nothing is ready when launched", .launching,
+    "A worker that announces nothing is ready when launched", .launching,
     [.event(.launched(web))], ["done", "measure web", "web: launching → foreground"]),
   Row(
-    "a worker that announces readiness isn't ready yet when launched", .launching,
+    "A worker that announces readiness isn't ready yet when launched", .launching,
     [.event(.launched(web))], [], announces: true),
   Row(
-    "readiness brings it to the front", .launching,
+    "Readiness brings a launching worker to the foreground", .launching,
     [.event(.launched(web)), .event(.ready(web))],
     ["done", "measure web", "web: launching → foreground"], announces: true),
   Row(
-    "a failed launch is told", .launching, [.event(.launchFailed(web, "no such file"))],
+    "A failed launch is reported", .launching, [.event(.launchFailed(web, "no such file"))],
     ["web: launching → terminated", "failed"]),
   Row(
-    "missed readiness terminates", .launching, [.event(.launched(web)), .pass(.seconds(20))],
+    "A worker that misses the readiness deadline is terminated", .launching,
+    [.event(.launched(web)), .pass(.seconds(20))],
     ["failed", "web: launching → terminating", "terminate web"], announces: true),
   Row(
-    "missed readiness is only reported where the policy says so", .launching,
+    "A missed readiness deadline is only reported if the policy says so", .launching,
     [.event(.launched(web)), .pass(.seconds(60))],
     ["failed", "web: launching → launching"], announces: true
   ) { $0.watchdog.onTimeout = .report },
@@ -69,167 +70,181 @@ private let launching: [Row] = [
 
 private let backgrounding: [Row] = [
   Row(
-    "leaving the foreground tells the worker", .foreground, [.ask(.background)],
+    "A worker that leaves the foreground gets a message", .foreground, [.ask(.background)],
     ["web: foreground → background", "shed web didEnterBackground", "done"], canShed: true),
   Row(
-    "who can't be told is measured", .foreground, [.ask(.background)],
+    "A worker that can't get messages is measured when it leaves the foreground", .foreground,
+    [.ask(.background)],
     ["web: foreground → background", "measure web", "done"]),
   Row(
-    "idleness sends it back", .foreground, [.pass(.seconds(60))],
+    "An idle foreground worker moves to the background", .foreground, [.pass(.seconds(60))],
     ["web: foreground → background", "measure web"]
   ) {
     $0.foreground.mode = .activity
     $0.background.suspendAfter = nil
   },
   Row(
-    "activity brings it forward", .background, [.event(.activity(web))],
+    "Activity brings a background worker to the foreground", .background, [.event(.activity(web))],
     ["web: background → foreground"]
   ) { $0.foreground.mode = .activity },
-  Row("activity does nothing where people choose", .background, [.event(.activity(web))], []),
   Row(
-    "an answer finishes the shed", .foreground, [.ask(.background), .event(.shedAnswered(web))],
+    "Activity does nothing if the operator chooses the foreground", .background,
+    [.event(.activity(web))], []),
+  Row(
+    "An answer finishes the shed", .foreground, [.ask(.background), .event(.shedAnswered(web))],
     ["finishShed web"], canShed: true),
   Row(
-    "the deadline finishes it too", .foreground, [.ask(.background), .pass(.seconds(5))],
+    "The deadline finishes a shed without an answer", .foreground,
+    [.ask(.background), .pass(.seconds(5))],
     ["finishShed web"], canShed: true),
 ]
 
 private let suspending: [Row] = [
   Row(
-    "the grace ends in suspension", .background, [.pass(.seconds(10))],
+    "A worker is suspended when its grace has passed", .background, [.pass(.seconds(10))],
     ["web: background → suspending", "suspend web"]),
   Row(
-    "never means never", .background, [.pass(.seconds(36000))], []
+    "A worker is never suspended if suspend_after is never", .background, [.pass(.seconds(36000))],
+    []
   ) { $0.background.suspendAfter = nil },
   Row(
-    "nobody is suspended while shedding", .foreground,
+    "A worker isn't suspended while it sheds", .foreground,
     [.ask(.background), .event(.shedAnswered(web)), .pass(.seconds(9))], [], canShed: true
   ) { $0.background.suspendAfter = .seconds(1) },
   Row(
-    "a measurement that is lost keeps nobody awake for ever", .foreground,
+    "A lost measurement doesn't keep a worker awake for ever", .foreground,
     [.ask(.background), .event(.shedAnswered(web)), .pass(.seconds(10))],
     ["web: background → suspending", "suspend web"], canShed: true),
   Row(
-    "an open task keeps it awake", .background,
+    "An open task keeps a worker awake", .background,
     [.event(.taskBegan(web, task: "save", limit: nil)), .pass(.seconds(599))], []),
   Row(
-    "the end of the task lets it sleep", .background,
+    "A worker is suspended when its task ends", .background,
     [
       .event(.taskBegan(web, task: "save", limit: nil)), .pass(.seconds(11)),
       .event(.taskEnded(web, task: "save")),
     ], ["web: background → suspending", "suspend web"]),
   Row(
-    "a task out of time is told, and dropped a second later", .background,
+    "A worker gets a message when its task is out of time, and the task is dropped a second later",
+    .background,
     [.event(.taskBegan(web, task: "save", limit: .seconds(15))), .pass(.seconds(16))],
     ["expire web save", "web: background → suspending", "suspend web"]),
   Row(
-    "suspended is measured", .suspending, [.event(.suspended(web))],
+    "A suspended worker is measured", .suspending, [.event(.suspended(web))],
     ["web: suspending → suspended", "measure web", "done"]),
   Row(
-    "a failed suspension leads back", .suspending, [.event(.suspendFailed(web, "a child ran"))],
+    "A failed suspension leads back to the background", .suspending,
+    [.event(.suspendFailed(web, "a child ran"))],
     ["web: suspending → background", "failed"]),
   Row(
-    "and is tried again after the grace", .suspending,
+    "A failed suspension is tried again after the grace", .suspending,
     [.event(.suspendFailed(web, "a child ran")), .pass(.seconds(10))],
     ["web: background → suspending", "suspend web"]),
 ]
 
 private let hibernating: [Row] = [
   Row(
-    "suspended long enough is hibernated", .suspended, [.pass(.seconds(30))],
+    "A worker that is suspended long enough is hibernated", .suspended, [.pass(.seconds(30))],
     ["web: suspended → hibernating", "hibernate web"]),
   Row(
-    "too big stays suspended", .suspended, [.pass(.seconds(3600))], [], size: .megabytes(60)),
+    "A worker that is too big stays suspended", .suspended, [.pass(.seconds(3600))], [],
+    size: .megabytes(60)),
   Row(
-    "too small stays suspended", .suspended, [.pass(.seconds(3600))], [], size: .kilobytes(900)),
+    "A worker that is too small stays suspended", .suspended, [.pass(.seconds(3600))], [],
+    size: .kilobytes(900)),
   Row(
-    "hibernated is answered", .hibernating, [.event(.hibernated(web, asleep))],
+    "A hibernation is answered when it is done", .hibernating, [.event(.hibernated(web, asleep))],
     ["web: hibernating → hibernated", "done"]),
   Row(
-    "a failed hibernation leaves it suspended", .hibernating,
+    "A failed hibernation leaves the worker suspended", .hibernating,
     [.event(.hibernateFailed(web, "disk full", permanent: false))],
     ["web: hibernating → suspended", "failed"]),
   Row(
-    "and is tried again after a while", .hibernating,
+    "A failed hibernation is tried again after a while", .hibernating,
     [.event(.hibernateFailed(web, "disk full", permanent: false)), .pass(.seconds(30))],
     ["web: suspended → hibernating", "hibernate web"]),
   Row(
-    "unless it can never work", .hibernating,
+    "A hibernation that can never work isn't tried again", .hibernating,
     [.event(.hibernateFailed(web, "io_uring", permanent: true)), .pass(.seconds(3600))], []),
 ]
 
 private let waking: [Row] = [
   Row(
-    "what waits wakes a suspended worker", .suspended, [.event(.wakeNeeded(web, "a connection"))],
+    "A waiting connection wakes a suspended worker", .suspended,
+    [.event(.wakeNeeded(web, "a connection"))],
     ["web: suspended → resuming", "resume web"]),
   Row(
-    "what waits wakes a hibernated worker", .hibernated,
+    "A waiting connection wakes a hibernated worker", .hibernated,
     [.event(.wakeNeeded(web, "a connection"))], ["web: hibernated → resuming", "resume web"]),
   Row(
-    "and it ends in the background", .hibernated,
+    "A wake that no person requested ends in the background", .hibernated,
     [.event(.wakeNeeded(web, "data")), .event(.resumed(web, .milliseconds(9)))],
     ["measure web", "web: resuming → background"]),
   Row(
-    "or in front, where activity decides", .hibernated,
+    "A wake by data ends in the foreground if activity decides", .hibernated,
     [.event(.wakeNeeded(web, "data")), .event(.resumed(web, .milliseconds(9)))],
     ["measure web", "web: resuming → foreground"]
   ) { $0.foreground.mode = .activity },
   Row(
-    "what comes while falling asleep isn't lost", .suspending,
+    "Data that arrives during a suspension wakes the worker afterwards", .suspending,
     [.event(.wakeNeeded(web, "data")), .event(.suspended(web))],
     [
       "web: suspending → suspended", "measure web", "done", "web: suspended → resuming",
       "resume web",
     ]),
   Row(
-    "a failed resume leaves it as it was", .resuming,
+    "A failed resume leaves the worker hibernated", .resuming,
     [.event(.resumeFailed(web, "no memory", intact: true))],
     ["web: resuming → hibernated", "failed"]),
   Row(
-    "what waits is tried again", .hibernated,
+    "A failed wake for waiting data is tried again", .hibernated,
     [
       .event(.wakeNeeded(web, "data")), .event(.resumeFailed(web, "no memory", intact: true)),
       .pass(.seconds(1)),
     ], ["web: hibernated → resuming", "resume web"]),
   Row(
-    "unverified memory never runs", .resuming,
+    "A worker whose memory isn't verified is killed and never runs", .resuming,
     [.event(.resumeFailed(web, "checksum", intact: false))],
     ["failed", "web: resuming → terminating", "kill web"]),
 ]
 
 private let ending: [Row] = [
   Row(
-    "SIGTERM, grace, SIGKILL", .terminating, [.pass(.seconds(2))], ["kill web"]),
+    "A worker that ignores SIGTERM gets SIGKILL after its grace", .terminating,
+    [.pass(.seconds(2))], ["kill web"]),
   Row(
-    "the end is answered", .terminating, [.event(.exited(web, .exited(0)))],
+    "A termination is answered when the worker has ended", .terminating,
+    [.event(.exited(web, .exited(0)))],
     ["web: terminating → terminated", "done"]),
   Row(
-    "who doesn't die is told of", .terminating, [.pass(.seconds(7))], ["kill web", "failed"]),
+    "A worker that doesn't die is reported", .terminating, [.pass(.seconds(7))],
+    ["kill web", "failed"]),
   Row(
-    "a crash is noticed", .foreground, [.event(.exited(web, .signaled(11)))],
+    "A crash moves the worker to terminated", .foreground, [.event(.exited(web, .signaled(11)))],
     ["web: foreground → terminated"]),
   Row(
-    "a death while resuming is answered", .resuming, [.event(.exited(web, .signaled(9)))],
+    "A request to resume is answered if the worker dies meanwhile", .resuming,
+    [.event(.exited(web, .signaled(9)))],
     ["web: resuming → terminated", "failed"]),
   Row(
-    "stopping a hibernated worker resumes it first", .hibernated, [.ask(.stop)],
+    "Stopping a hibernated worker resumes it first", .hibernated, [.ask(.stop)],
     ["web: hibernated → resuming", "resume web"]),
   Row(
-    "and then lets it save its work", .hibernated,
+    "A hibernated worker that is stopped gets its stop signal after the resume", .hibernated,
     [.ask(.stop), .event(.resumed(web, .milliseconds(9)))],
     [
       "measure web", "web: resuming → background", "web: background → terminating",
       "terminate web",
     ]),
   Row(
-    "terminating a hibernated worker kills it", .hibernated, [.ask(.terminate)],
+    "Terminating a hibernated worker kills it", .hibernated, [.ask(.terminate)],
     ["web: hibernated → terminating", "kill web"]),
 ]
 
 @Suite("The life cycle, row by row")
 struct LifeCycleTableTests {
   @Test(
-    "leads from a state and an event to these directives",
+    "The events of each row lead from its state to its directives",
     arguments: launching + backgrounding + suspending + hibernating + waking + ending)
   func row(_ row: Row) {
     var world = World(row.policy)

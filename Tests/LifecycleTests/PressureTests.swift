@@ -11,7 +11,7 @@ struct PressureTests {
   }
 
   @Test(
-    "is the highest whose condition holds; the limit itself is still above it",
+    "The pressure level is the highest whose condition holds; free memory at the limit is still enough",
     arguments: [
       (1000, PressureLevel.normal), (150, .normal), (149, .warning), (100, .warning),
       (99, .urgent), (50, .urgent), (49, .critical), (0, .critical),
@@ -23,7 +23,8 @@ struct PressureTests {
   }
 
   @Test(
-    "free swap counts at the levels that end workers, and not at the one that puts them to sleep")
+    "Free swap counts as available memory at levels that terminate workers, not at the one that hibernates"
+  )
   func swap() {
     var world = world()
     world.read(available: 40, swapFree: 2000)
@@ -34,14 +35,14 @@ struct PressureTests {
     #expect(world.engine.pressure == .critical)
   }
 
-  @Test("a policy can leave free swap out")
+  @Test("A policy can leave free swap out of the available memory")
   func withoutSwap() {
     var world = world { $0.pressure.swap = 0 }
     world.read(available: 40, swapFree: 2000)
     #expect(world.engine.pressure == .critical)
   }
 
-  @Test("rises with stalls alone, at the percentage itself")
+  @Test("Stalls alone raise the pressure level, once they reach the percentage itself")
   func stalls() {
     var world = world()
     world.read(available: 900, some: 9.9, full: 0)
@@ -52,18 +53,18 @@ struct PressureTests {
     #expect(world.engine.pressure == .critical)
   }
 
-  @Test("tells its rise with the reason")
+  @Test("A rise of the pressure level is reported with its reason")
   func reason() {
     var world = world()
-    let told = world.read(available: 40)
+    let directives = world.read(available: 40)
     #expect(
-      told == [
+      directives == [
         .pressureChanged(
           from: .normal, to: .critical, why: "40 MB of 1000 MB available, less than 5%")
       ])
   }
 
-  @Test("rises only when a condition lasts")
+  @Test("The pressure level rises only after a condition has held for sustained_for")
   func sustained() {
     var world = world { $0.pressure.sustainedFor = .seconds(3) }
     world.read(available: 40)
@@ -80,7 +81,7 @@ struct PressureTests {
     #expect(world.engine.pressure == .critical)
   }
 
-  @Test("falls after clear_after, straight to what holds then")
+  @Test("The pressure level falls after clear_after, in one step to the level that holds then")
   func falling() {
     var world = world()
     world.read(available: 40)
@@ -91,7 +92,7 @@ struct PressureTests {
     #expect(world.engine.pressure == .warning)
   }
 
-  @Test("doesn't fall while its condition comes and goes")
+  @Test("The pressure level doesn't fall while its condition keeps returning within clear_after")
   func flicker() {
     var world = world()
     world.read(available: 40)
@@ -104,7 +105,7 @@ struct PressureTests {
     }
   }
 
-  @Test("believes a trigger until a reading gainsays it, or clear_after")
+  @Test("A stall trigger raises the level at once, until it has been over for clear_after")
   func trigger() {
     var world = world()
     world.read(available: 900)
@@ -121,7 +122,8 @@ struct PressureTests {
     #expect(world.engine.pressure == .normal, "urgent has no stall condition")
   }
 
-  @Test("of a device comes from the workers' footprints, not from the host")
+  @Test(
+    "A device's pressure level follows from the workers' footprints, not from the host's memory")
   func device() {
     var world = world { $0.memory = .device(.megabytes(100)) }
     world.add(web)
@@ -139,13 +141,15 @@ struct PressureTests {
     #expect(world.engine.available == .megabytes(100))
   }
 
-  @Test("that somebody sets rises at once, and falls by itself after clear_after")
+  @Test(
+    "A pressure level set by the operator holds at once, and falls by itself clear_after after its time"
+  )
   func set() {
     var world = world { $0.pressure.sustainedFor = .seconds(3) }
     world.read(available: 900)
-    let told = world.send(.pressureSet(.critical, for: .seconds(30)))
+    let directives = world.send(.pressureSet(.critical, for: .seconds(30)))
     let why = "set by `dormouse pressure set critical`; 900 MB of 1000 MB available"
-    #expect(told == [.pressureChanged(from: .normal, to: .critical, why: why)])
+    #expect(directives == [.pressureChanged(from: .normal, to: .critical, why: why)])
     #expect(world.engine.setPressure?.until == Instant.zero + .seconds(30))
     world.pass(.milliseconds(34_999))
     #expect(world.engine.pressure == .critical)
@@ -154,7 +158,7 @@ struct PressureTests {
     #expect(world.engine.pressure == .normal)
   }
 
-  @Test("that somebody sets doesn't hide a worse one")
+  @Test("A pressure level set by the operator doesn't hide a worse measured one")
   func setUnderMeasured() {
     var world = world()
     world.send(.pressureSet(.warning, for: .seconds(30)))
@@ -168,7 +172,7 @@ struct PressureTests {
     #expect(world.engine.pressure == .normal)
   }
 
-  @Test("follows a new policy at once")
+  @Test("The pressure level follows a new policy at once")
   func newPolicy() {
     var world = world()
     world.read(available: 120)

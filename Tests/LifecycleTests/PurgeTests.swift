@@ -22,7 +22,7 @@ struct PurgeTests {
     return world
   }
 
-  @Test("what is on offer is shared, and doesn't count for hibernation's sizes")
+  @Test("Purgeable memory doesn't count in the footprint that hibernation compares with its limits")
   func sizes() {
     var world = World(LifecyclePolicy())
     world.add(mail, size: .megabytes(20))
@@ -34,7 +34,7 @@ struct PurgeTests {
     #expect(world.state(mail) == .hibernated)
   }
 
-  @Test("takes what is on offer before anybody is terminated, the biggest offer first")
+  @Test("Purgeable memory is taken before a worker is terminated, the biggest offer first")
   func order() {
     var world = world()
     world.send(.purgeableOffered(mail, .megabytes(3)))
@@ -50,7 +50,7 @@ struct PurgeTests {
     #expect(world.read(available: 95).deeds == ["terminate mail"])
   }
 
-  @Test("skips who offers nothing, and stops when the memory is back")
+  @Test("The ladder skips workers that offer nothing, and stops purging when memory is back")
   func skips() {
     var world = world()
     world.send(.purgeableOffered(maps, .megabytes(3)))
@@ -63,7 +63,7 @@ struct PurgeTests {
     #expect(world.read(available: 500).deeds.isEmpty)
   }
 
-  @Test("goes on to the next when a purge fails or is never heard of again")
+  @Test("A purge that fails or has no outcome is followed by the ladder's next step")
   func fails() {
     var world = world()
     world.send(.purgeableOffered(mail, .megabytes(3)))

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("The reason for a state") struct ReasonTests {
   @Test(
-    "begins with the fact, and names the number",
+    "A reason begins with the fact, and names the number",
     arguments: [
       (Cause.graceOver(.seconds(30), isIdle: true), "idle in the background for 30 s"),
       (.graceOver(.seconds(30), isIdle: false), "in the background for 30 s"),
@@ -20,7 +20,7 @@ import Testing
     #expect(cause.sentence == text)
   }
 
-  @Test("of a start says what asked for it, and keeps the code of the request")
+  @Test("The reason of a start says what requested it, and keeps the request's code")
   func occasions() {
     for (occasion, code) in [
       (Request.Occasion?.none, "requested_start"), (.autostart, "requested_start"),

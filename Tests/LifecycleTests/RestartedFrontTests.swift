@@ -16,7 +16,7 @@ struct RestartedFrontTests {
     return world
   }
 
-  @Test("stays in the background while another worker is in the foreground")
+  @Test("A restarted worker stays in the background while another worker is in the foreground")
   func background() {
     var world = world()
     world.send(.exited(other, .signaled(11)))
@@ -25,7 +25,7 @@ struct RestartedFrontTests {
     #expect(world.answers[world.requests]?.first?.code == .done)
   }
 
-  @Test("returns to the foreground if it was there, before a worker that wasn't")
+  @Test("A restarted worker returns to the foreground only if it was there before")
   func foreground() {
     var world = world()
     world.send(.exited(web, .signaled(11)))
@@ -36,7 +36,7 @@ struct RestartedFrontTests {
     #expect(world.state(web) == .foreground)
   }
 
-  @Test("leaves the foreground to a worker that has come there meanwhile")
+  @Test("A restarted worker leaves the foreground to a worker that entered it meanwhile")
   func taken() {
     var world = world()
     world.send(.exited(web, .signaled(11)))
@@ -45,7 +45,9 @@ struct RestartedFrontTests {
     #expect(world.state(web) == .background && world.state(other) == .foreground)
   }
 
-  @Test("returns to the foreground after it was stopped for that, or has crashed on the way there")
+  @Test(
+    "A restarted worker returns to the foreground after a stop, and after a crash during its launch"
+  )
   func stopped() {
     var world = world()
     world.obey(world.ask(.stop, web))
@@ -55,7 +57,7 @@ struct RestartedFrontTests {
     #expect(world.state(web) == .foreground)
   }
 
-  @Test("takes the foreground when a person starts it, also while it is ending")
+  @Test("A worker that the operator starts takes the foreground, even if it is still ending")
   func personsStart() {
     var world = world()
     world.ask(.stop, other)
@@ -65,7 +67,7 @@ struct RestartedFrontTests {
   }
 
   @Test(
-    "is adopted in the foreground where there is room, and in the background where there is none")
+    "A worker is adopted in the foreground where there is room, otherwise in the background")
   func adopted() {
     var world = World()
     let profile = WorkerProfile(policy: LifecyclePolicy())

@@ -18,7 +18,7 @@ struct SafePointTests {
     return world
   }
 
-  @Test("waits for file locks to be released, and looks every second")
+  @Test("A suspension waits for file locks to be released, and checks every second")
   func locks() {
     var world = world(locks: 2)
     world.pass(.seconds(13))
@@ -31,7 +31,7 @@ struct SafePointTests {
     #expect(world.state(web) == .suspending)
   }
 
-  @Test("goes on when file locks are held for longer than the policy waits")
+  @Test("A suspension continues when file locks are held for longer than the policy waits")
   func limit() {
     var world = world(locks: 1)
     world.pass(.milliseconds(19_999))
@@ -40,7 +40,7 @@ struct SafePointTests {
     #expect(world.state(web) == .suspending)
   }
 
-  @Test("waits only once for a lock that is never released")
+  @Test("A suspension waits only once for a lock that is never released")
   func lasting() {
     var world = world(locks: 1)
     world.obey(world.pass(.seconds(20)))
@@ -49,14 +49,14 @@ struct SafePointTests {
     #expect(world.state(web) == .suspending)
   }
 
-  @Test("doesn't look where the policy doesn't wait")
+  @Test("File locks aren't checked if the policy doesn't wait for them")
   func dontWait() {
     var world = world(locks: 1) { $0.background.safePoint.fileLocks = .zero }
     world.pass(.seconds(10))
     #expect(world.state(web) == .suspending)
   }
 
-  @Test("isn't held up by a look that never ends")
+  @Test("A check for file locks that never ends doesn't hold up a suspension")
   func lostAnswer() {
     var engine = world(locks: 0).engine
     #expect(
@@ -65,7 +65,7 @@ struct SafePointTests {
     #expect(engine.handle(.deadline, at: .zero + .seconds(15)).brief.last == "suspend web")
   }
 
-  @Test("a person's wish waits for locks, too, and not for the grace")
+  @Test("A requested suspension waits for file locks, but not for the grace")
   func asked() {
     var world = world(locks: 1)
     #expect(world.ask(.suspend, web).deeds.isEmpty)
@@ -73,7 +73,7 @@ struct SafePointTests {
     #expect(world.pass(.seconds(1)).deeds == ["suspend web"])
   }
 
-  @Test("X_DORMOUSE_HOLD keeps a worker awake until it lets go")
+  @Test("X_DORMOUSE_HOLD keeps a worker awake until the worker releases the hold")
   func hold() {
     var world = world()
     world.send(.hold(web, true))
@@ -82,7 +82,7 @@ struct SafePointTests {
     #expect(world.send(.hold(web, false)).deeds == ["suspend web"])
   }
 
-  @Test("X_DORMOUSE_HOLD ends with the policy's limit")
+  @Test("X_DORMOUSE_HOLD ends at the policy's limit")
   func holdLimit() {
     var world = world { $0.background.safePoint.hold = .seconds(60) }
     world.send(.hold(web, true))
@@ -92,7 +92,7 @@ struct SafePointTests {
     #expect(world.state(web) == .suspending)
   }
 
-  @Test("nobody is suspended before the least up-time since its launch")
+  @Test("No worker is suspended before the least up-time since its launch")
   func afterLaunch() {
     var world = world { $0.background.safePoint.afterLaunch = .seconds(30) }
     world.pass(.seconds(29))
@@ -101,7 +101,7 @@ struct SafePointTests {
     #expect(world.state(web) == .suspending)
   }
 
-  @Test("nor before the least up-time since its wake")
+  @Test("No worker is suspended before the least up-time since its wake")
   func afterWake() {
     var world = world { $0.background.safePoint.afterWake = .seconds(45) }
     world.obey(world.pass(.seconds(10)))

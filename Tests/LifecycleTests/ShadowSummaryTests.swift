@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Shadow mode's account")
 struct ShadowSummaryTests {
-  @Test("tells what sleep would have freed, and what waking would have cost")
+  @Test("Shadow mode counts what sleep would have freed, and what waking would have cost")
   func account() throws {
     var world = World()
     world.add(web)
@@ -19,7 +19,7 @@ struct ShadowSummaryTests {
     #expect(world.engine.shadowSummary == summary)
   }
 
-  @Test("counts a call as a wake where people say which worker is in front")
+  @Test("Shadow mode counts activity as a wake if the operator chooses the foreground")
   func callUnderManual() throws {
     var world = World()
     world.add(web)
@@ -33,13 +33,13 @@ struct ShadowSummaryTests {
       #expect(world.engine.snapshot(of: web)?.shadow?.wakes == call)
     }
     world.pass(.seconds(5))
-    #expect(!world.engine.imaginesSleep(of: web), "its grace began again with the call")
+    #expect(!world.engine.imaginesSleep(of: web), "its grace began again with the activity")
     world.pass(.seconds(5))
     let summary = try #require(world.engine.snapshot(of: web)?.shadow)
     #expect(summary.suspensions == 4 && summary.hibernations == 3)
   }
 
-  @Test("is switched for one worker at run time, and back")
+  @Test("Shadow mode can be switched on and off for one worker at run time")
   func switched() {
     var world = World()
     let other = WorkerID("other")
@@ -55,7 +55,7 @@ struct ShadowSummaryTests {
     #expect(world.obey(world.ask(.enforce, web)).deeds.contains("suspend web"))
   }
 
-  @Test("enforce takes one worker out of a policy in shadow mode")
+  @Test("The verb enforce takes one worker out of a policy in shadow mode")
   func enforced() {
     var policy = LifecyclePolicy()
     policy.mode = .shadow
@@ -67,7 +67,7 @@ struct ShadowSummaryTests {
     #expect(world.state(web) == .hibernated)
   }
 
-  @Test("counts a hibernation under pressure that would have happened")
+  @Test("Shadow mode counts a hibernation that would have happened under pressure")
   func pressure() {
     var policy = LifecyclePolicy()
     policy.mode = .shadow

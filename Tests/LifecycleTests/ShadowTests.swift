@@ -10,7 +10,7 @@ struct ShadowTests {
     return World(policy)
   }
 
-  @Test("tells once what the policy would have done, and does nothing")
+  @Test("Shadow mode reports once what the policy would have done, and does nothing")
   func tellsOnce() {
     var world = world()
     world.add(web)
@@ -23,7 +23,7 @@ struct ShadowTests {
       ])
   }
 
-  @Test("does what people ask for")
+  @Test("Shadow mode carries out requests")
   func people() {
     var world = world()
     world.add(web)
@@ -33,7 +33,7 @@ struct ShadowTests {
     #expect(world.state(web) == .terminated)
   }
 
-  @Test("would have terminated no more than needed")
+  @Test("Shadow mode would have terminated no more workers than needed")
   func ladder() {
     var world = world()
     for number in 0..<4 {
@@ -54,7 +54,7 @@ struct ShadowTests {
     #expect(spared == ["w0", "w1"], "10 + 30 + 30 MB are more than 5% of 1,000 MB")
   }
 
-  @Test("of one worker protects that one only")
+  @Test("Shadow mode of one worker protects only that worker")
   func oneWorker() {
     var own = LifecyclePolicy()
     own.mode = .shadow

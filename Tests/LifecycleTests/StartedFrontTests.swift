@@ -6,7 +6,7 @@ import Testing
 struct StartedFrontTests {
   private let names = ["a", "b", "c"].map { WorkerID($0) }
 
-  /// All are asked for in the order of their names, and are up in `order`.
+  /// All are started in the order of their names, and are ready in `order`.
   private func world(_ order: [Int], front: Int) -> World {
     var policy = LifecyclePolicy()
     policy.foreground.max = front
@@ -29,7 +29,7 @@ struct StartedFrontTests {
   ]
 
   @Test(
-    "leave the foreground to the one that was asked for last, in whatever order they are up",
+    "Of workers started at once, the one requested last gets the foreground, in any order of readiness",
     arguments: orders, [1, 2])
   func last(_ order: [Int], _ front: Int) {
     let world = world(order, front: front)
@@ -40,7 +40,7 @@ struct StartedFrontTests {
     }
   }
 
-  @Test("count from the moment at which they were asked for, where they waited for others")
+  @Test("A start that waited for other workers counts from the moment of its request")
   func asked() {
     var world = World()
     for name in names { world.add(name) }
@@ -57,7 +57,7 @@ struct StartedFrontTests {
     #expect(world.engine.snapshot(of: names[0], at: world.now)?.cause == .displaced(by: names[1]))
   }
 
-  @Test("leave the foreground to a worker that a person has chosen while they were launching")
+  @Test("A worker that the operator chose during another's launch keeps the foreground")
   func chosen() {
     var world = World()
     world.add(names[0])
@@ -72,7 +72,7 @@ struct StartedFrontTests {
     world.send(.launched(names[1]))
     world.obey(world.send(.ready(names[1])))
     #expect(world.state(names[0]) == .foreground && world.state(names[1]) == .background)
-    // But the same worker comes to the foreground when a person asks for it.
+    // But the same worker enters the foreground when a person asks for it.
     world.obey(world.ask(.foreground, names[1]))
     #expect(world.state(names[0]) == .background && world.state(names[1]) == .foreground)
   }

@@ -22,7 +22,7 @@ struct TransitTests {
   }
 
   @Test(
-    "takes what an inspection found for the lost outcome",
+    "A worker whose outcome is lost takes the state that an inspection finds",
     arguments: [
       (WorkerState.suspending, WorkerCondition.suspended, WorkerState.suspended),
       (.suspending, .running, .background), (.hibernating, .hibernated, .hibernated),
@@ -36,7 +36,7 @@ struct TransitTests {
     world.send(.found(web, condition))
     #expect(world.state(web) == next)
     #expect(world.answers[request]?.count == 1, "the request that began it is answered")
-    // The outcome comes after all.
+    // The outcome comes late.
     for late in [
       Event.suspended(web), .hibernated(web, world.hibernation(web)),
       .resumed(web, .milliseconds(9)), .suspendFailed(web, "late"),
@@ -50,7 +50,7 @@ struct TransitTests {
   }
 
   @Test(
-    "waits for as long as the operation is under way",
+    "A worker waits for its outcome as long as inspections find the operation under way",
     arguments: [
       WorkerState.suspending, .hibernating, .resuming,
     ])
@@ -65,7 +65,7 @@ struct TransitTests {
   }
 
   @Test(
-    "is killed when its memory can't be verified",
+    "A worker is killed when an inspection can't verify its memory",
     arguments: [
       WorkerState.suspending, .hibernating, .resuming,
     ])
@@ -78,7 +78,7 @@ struct TransitTests {
   }
 
   @Test(
-    "is killed when three inspections have no answer",
+    "A worker is killed when three inspections bring no answer",
     arguments: [
       WorkerState.suspending, .hibernating, .resuming,
     ])
@@ -89,7 +89,7 @@ struct TransitTests {
     #expect(world.pass(.seconds(10)).deeds.contains("kill web"))
   }
 
-  @Test("has the more time the more memory is to be moved")
+  @Test("The time limit of an operation grows with the memory that it moves")
   func scaled() {
     #expect(TransitLimits.limit(moving: .zero) == .seconds(30))
     #expect(TransitLimits.limit(moving: .gigabytes(10)) == .seconds(30 + 1024))
@@ -100,7 +100,7 @@ struct TransitTests {
     #expect(world.pass(.seconds(2)).deeds == ["inspect web"])
   }
 
-  @Test("is explained: when its state is inspected")
+  @Test("An explanation shows when the state of a worker in transition is inspected")
   func explained() throws {
     let world = world(in: .suspending)
     let moves = try #require(world.engine.explanation(of: web, at: world.now)?.moves)

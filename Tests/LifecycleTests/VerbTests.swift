@@ -2,8 +2,8 @@ import Lifecycle
 import Policy
 import Testing
 
-/// What a verb does at once in a state: deeds and answers, joined; in the transitions an earlier
-/// request is open, and it is the one that a `refused` there overtakes, unless both are.
+/// What a verb does at once in a state: deeds and answers, joined. In the transitions an earlier
+/// request is open; a `refused` there is its answer, unless both requests are refused.
 private let matrix: [WorkerState: [Request.Verb: String]] = [
   .terminated: [
     .start: "launch web", .restart: "launch web", .stop: "done", .foreground: "refused",
@@ -71,7 +71,9 @@ struct VerbTests {
     return world
   }
 
-  @Test("does this at once", arguments: WorkerState.allCases, Request.Verb.allCases)
+  @Test(
+    "Each verb in each state gives the table's directives and answers at once",
+    arguments: WorkerState.allCases, Request.Verb.allCases)
   func atOnce(_ state: WorkerState, _ verb: Request.Verb) throws {
     var world = world(in: state)
     let isMode = verb == .shadow || verb == .enforce
@@ -79,17 +81,19 @@ struct VerbTests {
     #expect(deeds == (try #require(isMode ? "done" : matrix[state]?[verb])))
   }
 
-  @Test("ends where it should", arguments: WorkerState.allCases, Request.Verb.allCases)
+  @Test(
+    "Each verb in each state is answered once and leads to its goal",
+    arguments: WorkerState.allCases, Request.Verb.allCases)
   func atLast(_ state: WorkerState, _ verb: Request.Verb) {
     var world = world(in: state)
-    // These say something of a worker in whatever state.
+    // These set the mode of a worker in any state.
     let isMode = verb == .shadow || verb == .enforce
     let isRefused =
       state == .terminated && ![.start, .restart, .stop, .terminate].contains(verb) && !isMode
       || verb == .warn && state != .foreground && state != .background
       || state == .terminating && ![.start, .restart, .stop, .terminate].contains(verb) && !isMode
     var todo = world.ask(verb, web)
-    // What was under way before comes to its end too.
+    // The operation that was under way before ends too.
     switch state {
     case .launching: todo += [.launch(web)]
     case .suspending: todo += [.suspend(web)]
@@ -118,7 +122,7 @@ struct VerbTests {
     if let goal { #expect(world.state(web) == goal) }
   }
 
-  @Test("A later, other wish overtakes the earlier one, and both are answered")
+  @Test("A later, different request replaces the earlier one, and both are answered")
   func overtaking() {
     var world = world(in: .foreground)
     world.ask(.hibernate, web)
@@ -132,14 +136,14 @@ struct VerbTests {
     #expect(world.state(web) == .foreground)
   }
 
-  @Test("An unknown worker is no secret")
+  @Test("The answer to a request for an unknown worker names the worker")
   func unknown() {
     var world = World()
-    world.ask(.wake, WorkerID("nobody"))
-    #expect(world.answers[1] == [Answer(.unknownWorker, "there is no worker named nobody")])
+    world.ask(.wake, WorkerID("absent"))
+    #expect(world.answers[1] == [Answer(.unknownWorker, "there is no worker named absent")])
   }
 
-  @Test("A terminated worker's refusal says how to start it")
+  @Test("A request refused because the worker isn't running says how to start it")
   func notRunning() {
     var world = world(in: .terminated)
     world.ask(.hibernate, web)
@@ -149,7 +153,7 @@ struct VerbTests {
   }
 
   @Test(
-    "A person may hibernate what the policy alone would not, whatever its size",
+    "A request hibernates a worker of any size, also one that the policy alone would not",
     arguments: [ByteCount.kilobytes(64), .megabytes(60)])
   func personsWord(_ size: ByteCount) {
     var policy = LifecyclePolicy()
@@ -158,12 +162,12 @@ struct VerbTests {
     world.add(web, size: size)
     world.bring(web, to: .foreground)
     world.obey(world.ask(.suspend, web))
-    #expect(world.state(web) == .suspended, "by itself")
+    #expect(world.state(web) == .suspended, "the policy alone doesn't hibernate it")
     world.obey(world.ask(.hibernate, web))
     #expect(world.state(web) == .hibernated)
   }
 
-  @Test("A warning is answered with what it gave back")
+  @Test("A memory warning is answered with the memory that it freed")
   func warning() {
     var world = world(in: .foreground)
     world.ask(.warn, web)
@@ -174,7 +178,7 @@ struct VerbTests {
         == [Answer(.done, "web freed 8 MB (from 20 MB to 12 MB)")])
   }
 
-  @Test("A launch that is stopped never comes to the front")
+  @Test("A worker that is stopped during its launch never enters the foreground")
   func stoppedLaunch() {
     var world = world(in: .launching)
     world.ask(.stop, web)

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("A worker's WATCHDOG=1")
 struct WatchdogClockTests {
-  /// In the foreground, and expected to give a sign every 10 s.
+  /// In the foreground, and expected to send WATCHDOG=1 every 10 s.
   private func world(_ change: (inout LifecyclePolicy) -> Void = { _ in }) -> World {
     var policy = LifecyclePolicy()
     policy.background.suspendAfter = .seconds(3600)
@@ -55,7 +55,7 @@ struct WatchdogClockTests {
     var world = world { $0.hibernate.after = .seconds(60) }
     world.pass(.seconds(9))
     world.ask(.suspend, web)
-    // While it is being suspended neither.
+    // Nor is it expected while the worker is being suspended.
     #expect(world.state(web) == .suspending)
     #expect(world.pass(.seconds(20)).deeds.isEmpty)
     world.obey([.suspend(web)])
@@ -74,7 +74,7 @@ struct WatchdogClockTests {
     #expect(world.state(web) == .background)
   }
 
-  @Test("An answer that was asked for before a sleep doesn't end the worker after it")
+  @Test("The outcome of a watchdog check from before a sleep doesn't end the worker after it")
   func lateAnswer() {
     var world = world()
     #expect(world.pass(.seconds(10)).deeds == ["check watchdog web"])
@@ -84,7 +84,7 @@ struct WatchdogClockTests {
     #expect(world.state(web) == .background)
   }
 
-  @Test("A lost look for WATCHDOG=1 is made again, and ends no worker")
+  @Test("A check for WATCHDOG=1 without an outcome is repeated, and ends no worker")
   func lost() {
     var world = world()
     let deeds = world.pass(.seconds(65)).deeds
@@ -129,7 +129,7 @@ struct WatchdogClockTests {
     #expect(world.state(web) == .foreground)
   }
 
-  @Test("explain says when a worker is ended unless WATCHDOG=1 comes")
+  @Test("An explanation says when a worker is ended unless WATCHDOG=1 comes")
   func explained() throws {
     var world = world()
     world.pass(.seconds(4))

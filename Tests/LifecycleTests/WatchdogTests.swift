@@ -16,7 +16,7 @@ struct WatchdogTests {
     return world
   }
 
-  @Test("a worker that never answers is terminated")
+  @Test("A worker that never answers is terminated")
   func never() {
     var world = world()
     world.ask(.background, web)
@@ -26,17 +26,17 @@ struct WatchdogTests {
     #expect(world.engine.snapshot(of: web)?.cause == .watchdog(text))
   }
 
-  @Test("or only reported, where the policy says so")
+  @Test("A worker that never answers is only reported if the policy says so")
   func report() {
     var world = world { $0.watchdog.onTimeout = .report }
     world.ask(.background, web)
-    let told = world.pass(.seconds(10))
-    #expect(told.brief == ["finishShed web", "missed web"])
+    let directives = world.pass(.seconds(10))
+    #expect(directives.brief == ["finishShed web", "missed web"])
     #expect(world.state(web) == .background)
     #expect(world.engine.snapshot(of: web)?.lastMiss?.at == .zero + .seconds(10))
   }
 
-  @Test("an answer after the shed deadline is a sign of life")
+  @Test("An answer after the shed deadline still satisfies the watchdog")
   func late() {
     var world = world()
     world.ask(.background, web)
@@ -46,7 +46,7 @@ struct WatchdogTests {
     #expect(world.state(web) == .background)
   }
 
-  @Test("nobody is expected to answer who can't")
+  @Test("A worker that can't answer isn't expected to answer")
   func cannot() {
     var world = world(canAnswer: false)
     world.ask(.background, web)
@@ -54,7 +54,8 @@ struct WatchdogTests {
     #expect(world.state(web) == .background)
   }
 
-  @Test("stand still while the worker is frozen, and start a full interval when it is thawed")
+  @Test(
+    "Watchdogs stand still while the worker is frozen, and start a full interval when it is thawed")
   func frozen() {
     var world = world()
     world.ask(.background, web)
@@ -115,7 +116,7 @@ struct WatchdogTests {
     #expect(world.state(web) == .terminating)
   }
 
-  @Test("EXTEND_TIMEOUT_USEC puts off the kill, but not when memory is what it ends for")
+  @Test("EXTEND_TIMEOUT_USEC puts off the kill, but not in a termination for lack of memory")
   func kill() {
     var world = world()
     world.ask(.stop, web)

@@ -12,7 +12,7 @@ import Testing
     func add() { value.withLock { $0 += 1 } }
   }
 
-  @Test("One that hangs delays no job about another subject")
+  @Test("A job that hangs delays no job about another subject")
   func othersGoOn() throws {
     let (jobs, gate, done) = (BlockingJobs(name: "test"), ThreadGate(), Counter())
     defer { gate.open() }
@@ -29,7 +29,9 @@ import Testing
     #expect(try eventually { done.count == 50 })
   }
 
-  @Test("A subject whose job hangs is refused another, and accepted again when it has ended")
+  @Test(
+    "A second job about a subject is refused while the first one hangs, and accepted when it has ended"
+  )
   func oneForEachSubject() throws {
     let (jobs, gate, done) = (BlockingJobs(name: "test"), ThreadGate(), Counter())
     #expect(
@@ -40,19 +42,19 @@ import Testing
     for _ in 0..<100 { #expect(!jobs.submit(about: "disk") { {} }) }
     gate.open()
     #expect(try eventually { done.count == 1 })
-    // Whoever has the result may ask again at once.
+    // After the result has arrived, another job may be submitted at once.
     #expect(jobs.submit(about: "disk") { { done.add() } })
     #expect(try eventually { done.count == 2 })
   }
 
-  @Test("More jobs than threads are all done, in the end")
+  @Test("If there are more jobs than threads, all jobs are done eventually")
   func bounded() throws {
     let (jobs, done) = (BlockingJobs(name: "test", threads: 2), Counter())
     for number in 0..<200 { #expect(jobs.submit(about: "\(number)") { { done.add() } }) }
     #expect(try eventually { done.count == 200 })
   }
 
-  @Test("A result that nobody waits for any more is dropped where it was made")
+  @Test("A result without a waiting receiver is destroyed on the thread that made it")
   func lateResults() {
     let result = LateResult<Int>()
     #expect(result.take() == nil)

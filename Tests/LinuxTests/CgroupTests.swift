@@ -5,7 +5,7 @@ import Testing
 @testable import Linux
 
 @Suite struct CgroupParsingTests {
-  @Test func `names become directories, different ones different directories`() {
+  @Test func `Different worker names become different directory names`() {
     #expect(CgroupRoot.sanitised("web-1_a") == "web-1_a")
     #expect(CgroupRoot.sanitised("../up") == "%2e%2e%2fup")
     #expect(CgroupRoot.sanitised("cgroup.procs") == "cgroup%2eprocs")
@@ -14,18 +14,20 @@ import Testing
     #expect(CgroupRoot.sanitised(long + "1") != CgroupRoot.sanitised(long + "2"))
   }
 
-  @Test func `each state directory has a group of its own, however long its path is`() {
+  @Test func `Each state directory has a group of its own, even with a long path`() {
     let end = "/" + String(repeating: "x", count: 100) + "/state"
     let names = ["/a", "/b", "", "/home/me"].map { CgroupRoot.name(forStateDirectory: $0 + end) }
     #expect(Set(names).count == names.count)
     #expect(Set(names.map { CgroupRoot.sanitised($0) }).count == names.count)
-    // A later version must find it.
+    // A later version must find this name.
     #expect(
       CgroupRoot.name(forStateDirectory: "/var/lib/dormouse")
         == "dormouse-aebae7aa590cec84-/var/lib/dormouse")
   }
 
-  @Test func `our group is found through a mount of the tree or of a part`() throws {
+  @Test func `A process's own group is found through a mount of the whole tree or of a part`()
+    throws
+  {
     #expect(CgroupRoot.ownPath(parsing: "4:memory:/x\n0::/user/me\n") == "/user/me")
     #expect(CgroupRoot.ownPath(parsing: "4:memory:/x\n") == nil)
     let whole = try #require(
@@ -46,7 +48,7 @@ import Testing
     if: TestCgroups.available,
     "no cgroup v2 group here that we may make children in: nothing to try the freezer on"))
 struct CgroupTests {
-  @Test func `a group is found by its name where there is one, and not made`() throws {
+  @Test func `An existing group is found by its name, and a missing one isn't made`() throws {
     let name = "dormouse-test-\(getpid())-find"
     #expect(CgroupRoot.find(name: name) == nil)
     let root = try CgroupRoot.detect(name: name)
@@ -58,7 +60,7 @@ struct CgroupTests {
     try group.remove(until: Deadline(in: .seconds(5)))
   }
 
-  @Test func `all in a group are killed without cgroup.kill, and nobody else`() throws {
+  @Test func `Without cgroup.kill, all processes in a group are killed, and no others`() throws {
     try TestCgroups.with("each") { group in
       let inside = try (0..<3).map { _ in try TestChild("sleep", "1000", cgroup: group) }
       let outside = try TestChild("sleep", "1000")
@@ -68,7 +70,10 @@ struct CgroupTests {
     }
   }
 
-  @Test func `a process is born in the group, stands still frozen, and goes on`() throws {
+  @Test
+  func `A process that starts in a group stands still while frozen, and continues when thawed`()
+    throws
+  {
     try TestCgroups.with("freeze") { group in
       let child = try TestChild(
         "sh", "-c", "echo on; while :; do :; done", cgroup: group)
@@ -79,7 +84,7 @@ struct CgroupTests {
       try group.freeze(until: Deadline(in: .seconds(5)))
       #expect(try group.isFrozen)
       let frozen = try ProcessStat.read(child.pid).cpuTicks
-      // A foreign SIGCONT must not set it free.
+      // A foreign SIGCONT must not wake it.
       kill(child.pid, SIGCONT)
       usleep(50_000)
       #expect(try ProcessStat.read(child.pid).cpuTicks == frozen)
@@ -90,7 +95,7 @@ struct CgroupTests {
     }
   }
 
-  @Test func `killing a frozen group with groups below it empties it, and it can be removed`()
+  @Test func `Killing a frozen group with groups below it empties it, and it can be removed`()
     throws
   {
     try TestCgroups.with("kill") { group in
@@ -104,19 +109,19 @@ struct CgroupTests {
 
       try group.freeze(until: Deadline(in: .seconds(5)))
       try group.kill()
-      // The orphans are init's to reap, the shell ours.
+      // init reaps the orphans, and this process reaps the shell.
       try child.waitForExit()
       #expect(
         try eventually { try group.processes().allSatisfy { try ProcessStat.read($0).isEnded } })
       waitpid(child.pid, nil, 0)
       try group.remove(until: Deadline(in: .seconds(5)))
       #expect(access(group.path, F_OK) != 0)
-      // Twice is as good as once.
+      // Removing it twice has the same result.
       try group.remove(until: Deadline(in: .seconds(1)))
     }
   }
 
-  @Test func `a group that others are in isn't handed out again`() throws {
+  @Test func `A group that has processes isn't used for another worker`() throws {
     try TestCgroups.with("busy") { group in
       let child = try TestChild("sleep", "60", cgroup: group)
       let parent = String(group.path.dropLast("/worker-busy".count))
@@ -127,7 +132,7 @@ struct CgroupTests {
     }
   }
 
-  @Test func `removing a group that stays populated gives up at the deadline`() throws {
+  @Test func `Removing a group that stays populated fails at the deadline`() throws {
     try TestCgroups.with("stay") { group in
       let child = try TestChild("sleep", "60", cgroup: group)
       _ = child
@@ -137,7 +142,7 @@ struct CgroupTests {
     }
   }
 
-  @Test func `the tree of a worker with a group is the group`() throws {
+  @Test func `The process tree of a worker with a group is all processes of the group`() throws {
     try TestCgroups.with("tree") { group in
       let child = try TestChild(
         "sh", "-c", "setsid sh -c 'setsid sleep 60 & echo on'; sleep 61 & wait", cgroup: group)

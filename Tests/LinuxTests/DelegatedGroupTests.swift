@@ -9,9 +9,9 @@ import Testing
     try Descriptor.open(path, O_WRONLY | O_CREAT | O_TRUNC, mode: 0o644).writeAll(text)
   }
 
-  @Test("workers belong beside the daemon's own group, where the group around both is empty")
+  @Test("Workers belong beside the daemon's own group if the group around both is empty")
   func place() throws {
-    // Directories stand in for groups where only names and files count.
+    // Directories imitate groups, because only names and files matter here.
     let scratch = try Scratch()
     let unit = scratch.path
     let procs = "\(unit)/cgroup.procs"
@@ -23,7 +23,8 @@ import Testing
     #expect(DelegatedGroup.place(of: "\(unit)/daemon") == "\(unit)/daemon")
   }
 
-  @Test("before a start, controllers are turned off, unless systemd starts it in a child group")
+  @Test(
+    "Before a start, controllers are turned off, unless systemd starts the daemon in a child group")
   func prepare() throws {
     let scratch = try Scratch()
     let unit = scratch.path
@@ -46,7 +47,22 @@ import Testing
     for path in controls { #expect(try readText(path).isEmpty) }
   }
 
-  @Test("a group's count of processes that the kernel ended for memory is read")
+  @Test("The kernel counts memory and tasks of workers, in the group above only on request")
+  func counting() throws {
+    let scratch = try Scratch()
+    let (above, root) = (scratch.path, CgroupRoot(path: "\(scratch.path)/dormouse-x"))
+    mkdir(root.path, 0o755)
+    let control = "cgroup.subtree_control"
+    for group in [above, root.path] { try write("\(group)/\(control)", "") }
+    // A file keeps what was written last at its start; a group takes both.
+    root.countMemoryAndTasks(includingAbove: false)
+    #expect(try readText("\(above)/\(control)").isEmpty)
+    #expect(try readText("\(root.path)/\(control)") == "+pidsry")
+    root.countMemoryAndTasks(includingAbove: true)
+    #expect(try readText("\(above)/\(control)") == "+pidsry")
+  }
+
+  @Test("A group's count of processes that the kernel's OOM killer ended is read")
   func kernelKills() {
     let text = "low 0\nhigh 0\nmax 12\noom 2\noom_kill 3\noom_group_kill 0\n"
     #expect(WorkerCgroup.killedForMemory(in: Array(text.utf8)) == 3)
@@ -54,7 +70,7 @@ import Testing
   }
 
   @Test(
-    "a group that another program manages is never written to",
+    "Dormouse never writes to a group that another program manages",
     .enabled(if: TestCgroups.available, "no cgroup for workers can be made here"))
   func foreign() throws {
     try TestCgroups.with("foreign") { group in

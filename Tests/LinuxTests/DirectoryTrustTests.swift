@@ -25,7 +25,7 @@ extension Scratch {
 private let stranger: uid_t = 12345
 private let isRoot = geteuid() == 0
 
-@Suite("Directories that another user could exchange")
+@Suite("Directories that another user could replace")
 struct DirectoryTrustTests {
   private let strict = DirectoryTrust(user: geteuid(), isStrict: true)
   private let lenient = DirectoryTrust(user: geteuid(), isStrict: false)
@@ -62,14 +62,14 @@ struct DirectoryTrustTests {
     let found = try #require(flaw("\(open)/state", strict))
     #expect(found.path == open)
     #expect("\(found.flaw)".contains("other users may write to it (mode 0777"))
-    // An ordinary user's daemon looks at the last directory only.
+    // An ordinary user's daemon checks the last directory only.
     #expect(flaw("\(open)/state", lenient) == nil)
-    // With the sticky bit others can't exchange what is in it.
+    // With the sticky bit, other users can't replace files in it.
     chmod(open, 0o1777)
     #expect(flaw("\(open)/state", strict) == nil)
     #expect(flaw(open, strict, as: .shared) == nil)
     #expect(flaw(open, strict, as: .own) != nil)
-    // A group is several users.
+    // A group can have several users.
     chmod(open, 0o775)
     #expect(flaw("\(open)/state", strict) != nil)
   }
@@ -86,15 +86,15 @@ struct DirectoryTrustTests {
     #expect("\(found.flaw)".contains("user \(stranger) owns it (mode 0755)"))
     #expect(flaw("\(theirs)/state", lenient) == nil)
     #expect(flaw(theirs, lenient) != nil)
-    // Nothing is made in it either.
+    // No directory is made in it either.
     #expect(throws: DirectoryTrustError.self) { try strict.open("\(theirs)/new", making: 0o700) }
     #expect(access("\(theirs)/new", F_OK) != 0)
-    // Who doesn't exist in our user namespace can't do anything in it.
+    // A user that doesn't exist in this user namespace can't do anything in it.
     let namespaced = DirectoryTrust(user: geteuid(), isStrict: true, outsider: stranger)
     #expect(flaw("\(theirs)/state", namespaced) == nil)
   }
 
-  @Test("Links lead on where nobody else could have made them, and their target is looked at, too")
+  @Test("Links that no other user could have made are followed, and their targets are checked, too")
   func links() throws {
     let scratch = try Scratch()
     let open = try scratch.directory("open", mode: 0o777)
@@ -109,17 +109,17 @@ struct DirectoryTrustTests {
     #expect(flaw("\(scratch.path)/astray/state", strict)?.path == open)
     #expect(throws: DirectoryTrustError.self) { try strict.open("\(scratch.path)/loop/state") }
     if isRoot {
-      // In a sticky directory its owner could exchange it.
+      // In a sticky directory, the link's owner could replace it.
       try #require(lchown("\(scratch.path)/relative", stranger, stranger) == 0)
       #expect(flaw("\(scratch.path)/relative/state", strict)?.path == "\(scratch.path)/relative")
     }
-    // A file is no directory.
+    // A file isn't accepted as a directory.
     try scratch.file("\(safe)/file", "")
     #expect(throws: DirectoryTrustError.self) { try strict.open("\(safe)/file/state") }
   }
 
   @Test(
-    "What is done through a handle happens in the directory that was opened, whatever is at its path"
+    "A handle's operations happen in the directory that was opened, whatever is at its path"
   )
   func exchange() throws {
     let scratch = try Scratch()

@@ -4,8 +4,8 @@ import Testing
 
 @testable import Linux
 
-@Suite("When a process would go on by itself") struct DueTimeTests {
-  @Test("A timerfd's fdinfo says when it is due, and how often")
+@Suite("The next due time of a process") struct DueTimeTests {
+  @Test("A timerfd's fdinfo shows when it is due, and its interval")
   func timerfd() {
     let text = """
       pos:\t0
@@ -27,7 +27,8 @@ import Testing
     #expect(DueTime(fdinfo: []) == nil)
   }
 
-  @Test("The line of a call is its number and six arguments; anything else is no waiting")
+  @Test(
+    "A waiting call's line has its number and six arguments; other lines mean that no call waits")
   func line() {
     let call = WaitingCall("232 0x3 0x7ffd 0x10 0x1388 0x0 0x0 0x7ffc00 0x7f0011\n")
     #expect(
@@ -41,7 +42,9 @@ import Testing
   }
 
   #if arch(x86_64)
-    @Test("Time-outs in milliseconds, relative and absolute, and those that never end")
+    @Test(
+      "Relative, absolute and missing time-outs of calls are read from their arguments"
+    )
     func timeouts() {
       func due(
         _ number: Int64, _ arguments: [UInt64], _ words: (Int64, Int64)? = nil
@@ -74,7 +77,7 @@ import Testing
       #expect(due(0, [1, 1, 1, 1, 1, 1]) == nil, "read of a file has none")
       #expect(due(0, [4, 1, 1, 1, 1, 1]) == five, "read with SO_RCVTIMEO")
       #expect(due(1, [4, 1, 1, 1, 1, 1]) == .relative(6_000_000_000), "write with SO_SNDTIMEO")
-      // Memory that can't be read, or holds no time.
+      // Memory that can't be read, or doesn't hold a time.
       #expect(due(35, [0xdead, 0, 0, 0, 0, 0]) == nil)
       #expect(due(35, [0xabc0, 0, 0, 0, 0, 0], (-1, 0)) == nil)
       #expect(due(35, [0xabc0, 0, 0, 0, 0, 0], (.max, 2_000_000_000)) == nil)

@@ -13,7 +13,7 @@ import Testing
     path = "\(scratch.path)/file"
   }
 
-  @Test("A file is discarded once, and discarding nothing does no harm")
+  @Test("A file is discarded once, and discarding a missing file does no harm")
   func discarding() throws {
     #expect(fileExists(path))
     #expect(discardFile(path))
@@ -28,7 +28,7 @@ import Testing
   }
 
   @Test(
-    "A status says what kind of file it is, and a link's own status is another than its target's")
+    "A status has the kind of a file, and a link's own status differs from its target's")
   func status() throws {
     let link = "\(scratch.path)/link"
     #expect(symlink(path, link) == 0)
@@ -46,7 +46,7 @@ import Testing
     #expect(throws: SystemCallError.self) { try readStatus(of: "\(path)/none") }
   }
 
-  @Test("Bytes are read and written at a place, and fewer come near the end of the file")
+  @Test("Bytes are read and written at an offset, and fewer are read near the end of the file")
   func places() throws {
     let file = try Descriptor.open(path, O_RDWR)
     #expect(try file.readBytes(upTo: 4, at: 2) == Array("2345".utf8))
@@ -61,7 +61,7 @@ import Testing
     #expect(file.fileSize == 5 && file.status.map { $0.st_mode & 0o777 } == 0o640)
   }
 
-  @Test("What is sent to an end that is gone is an error, and no SIGPIPE")
+  @Test("Sending to a closed end is an error, without SIGPIPE")
   func sending() throws {
     var pair: (Descriptor, Descriptor)? = try Descriptor.socketPair(.stream)
     let one = try #require(pair?.0)
@@ -75,7 +75,7 @@ import Testing
     #expect(error.code == EPIPE && error.subject == "it")
   }
 
-  @Test("A full socket takes nothing, and isn't writable")
+  @Test("A full socket accepts no bytes, and isn't writable")
   func fullSocket() throws {
     let (one, other) = try Descriptor.socketPair(.stream)
     #expect(one.isWritable)
@@ -85,7 +85,7 @@ import Testing
     withExtendedLifetime(other) {}
   }
 
-  @Test("Signals that were blocked for a while are permitted again")
+  @Test("Signals that were blocked for a time are unblocked again")
   func signals() {
     func isBlocked(_ signal: Int32) -> Bool {
       var blocked = sigset_t()

@@ -13,11 +13,11 @@ import Testing
       ("4: LEASE  ACTIVE    READ 359 00:13:11691 0 EOF", nil),
       ("4: FLOCK  ADVISORY", nil), ("", nil), ("lock: x y z a b c d", nil),
     ])
-  func `a line is of somebody who holds one, or isn't counted`(line: String, pid: Int32?) {
+  func `A line counts only if it shows a lock that a process holds`(line: String, pid: Int32?) {
     #expect(FileLocks.Lock(Substring(line))?.pid == pid)
   }
 
-  @Test func `one lock is counted once, however many lines it has`() {
+  @Test func `A file lock is counted once, even if it has many lines`() {
     let table = """
       1: FLOCK  ADVISORY  WRITE 7 00:13:11 0 EOF
       2: POSIX  ADVISORY  READ 7 00:13:12 0 99
@@ -28,7 +28,7 @@ import Testing
     #expect(FileLocks.ofProcess(9, in: table).isEmpty)
   }
 
-  @Test func `a process's own lock is seen as long as it is held`() throws {
+  @Test func `A process's own file lock is seen while it is held`() throws {
     var path = Array("/tmp/dormouse-lock-XXXXXX".utf8CString)
     let descriptor = mkstemp(&path)
     try #require(descriptor >= 0)

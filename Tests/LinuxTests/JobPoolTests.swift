@@ -18,7 +18,7 @@ import Testing
     }
   }
 
-  @Test("What wakes one worker doesn't wait for the freezing of others, however many hang")
+  @Test("Waking one worker doesn't wait for the freezing of others, even if many of those hang")
   func urgent() {
     let pool = JobPool(name: "test", most: 2, reserve: 1)
     let (hold, notes) = (Signal(), Notes())
@@ -90,8 +90,8 @@ import Testing
   }
 }
 
-@Suite("Closing what others have opened") struct CloserTests {
-  @Test("The last close of a socket that lingers holds up no caller")
+@Suite("Closing descriptors of other processes") struct CloserTests {
+  @Test("The last close of a socket with SO_LINGER blocks no caller")
   func lingering() throws {
     let listener = Descriptor(owning: socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0))
     var small: Int32 = 4096

@@ -5,12 +5,12 @@ import Testing
 
 @testable import Linux
 
-@Suite("Connections that nobody has accepted") struct ListenerQueueTests {
+@Suite("Unaccepted connections") struct ListenerQueueTests {
   private static func socket() -> Descriptor {
     Descriptor(owning: Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0))
   }
 
-  @Test("that another process takes first don't make the one wait that comes second")
+  @Test("Accepting doesn't wait if another process has taken the connection first")
   func takenByAnother() throws {
     let listener = Self.socket()
     #expect(withLoopback(0) { bind(listener.raw, $0, $1) } == 0)
@@ -20,7 +20,9 @@ import Testing
     #expect(try acceptConnection(listener) == nil)
   }
 
-  @Test("are told from those that have gone and those that have spoken, without being taken")
+  @Test(
+    "Unaccepted connections that are open, closed or have data are distinguished without accepting them"
+  )
   func kinds() throws {
     let listener = Self.socket()
     #expect(withLoopback(0) { bind(listener.raw, $0, $1) } == 0)
@@ -46,7 +48,7 @@ import Testing
     let speaker = connected()
     #expect(write(speaker.raw, "hello", 5) == 5)
     do {
-      // It says something, and goes.
+      // It sends something, and closes.
       let brief = connected()
       #expect(write(brief.raw, "bye", 3) == 3)
     }
@@ -56,7 +58,7 @@ import Testing
     #expect(all.map(\.unread).sorted() == [0, 0, 3, 5])
     #expect(try SocketFacts.read(listener).unread == 4)
 
-    // The oldest comes first, and is in the list no more.
+    // The oldest is accepted first, and isn't in the list any more.
     let first = try #require(try acceptConnection(listener))
     #expect(try first.read(upTo: 10).isEmpty)
     #expect(try look().count == 3)

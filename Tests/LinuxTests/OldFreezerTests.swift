@@ -4,13 +4,13 @@ import Testing
 
 @testable import Linux
 
-/// Why the freezer of cgroup version 1 isn't used (docs/doctor.md). Whoever wants to change that has to
-/// make these two fail first.
+/// Why the freezer of cgroup version 1 isn't used (docs/doctor.md). If these two tests fail on a later
+/// kernel, that decision can be changed.
 @Suite(
   "The freezer of cgroup version 1", .serialized,
   .enabled(if: OldFreezerPlace.isUsable, "there is none, or we may not make groups in it"))
 struct OldFreezerTests {
-  @Test func `SIGKILL doesn't end who is frozen`() throws {
+  @Test func `SIGKILL doesn't end a process that cgroup version 1 has frozen`() throws {
     try withFrozen { child, thaw in
       try shim("pidfd_send_signal") { clinux_pidfd_send_signal(child.pidfd.raw, SIGKILL) }
       let ended = try pollDescriptor(
@@ -21,7 +21,7 @@ struct OldFreezerTests {
     }
   }
 
-  @Test func `A stopped one isn't killed either once its group is frozen`() throws {
+  @Test func `SIGKILL doesn't end a stopped process after its cgroup version 1 is frozen`() throws {
     try withFrozen(stopped: true) { child, thaw in
       try shim("pidfd_send_signal") { clinux_pidfd_send_signal(child.pidfd.raw, SIGKILL) }
       let ended = try pollDescriptor(
@@ -49,7 +49,7 @@ struct OldFreezerTests {
       try? thaw()
       kill(child.pid, SIGKILL)
       waitpid(child.pid, nil, 0)
-      // A group stays busy for an instant after its last process has left.
+      // A group stays busy for a moment after its last process has left.
       _ = waitUntil(Deadline(in: .seconds(5))) { () throws(Never) in rmdir(group) == 0 }
     }
     try writeControl("\(group)/cgroup.procs", "\(child.pid)")

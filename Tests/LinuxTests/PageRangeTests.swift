@@ -5,7 +5,7 @@ import Testing
 
 @testable import Linux
 
-/// Ranges of pages against a model that looks at each page alone.
+/// Ranges of pages, compared with a model that handles each page alone.
 struct PageRangeTests {
   private static let span: UInt64 = 200
   private static let rounds = 300
@@ -24,7 +24,7 @@ struct PageRangeTests {
     return pages
   }
 
-  /// By address, none overlapping; some touch, as those of two mappings do.
+  /// Ranges by address, without overlaps; some touch, as ranges of two mappings do.
   private static func ranges(
     of pages: Set<UInt64>, using random: inout TestRandom
   ) -> [PageRange] {
@@ -44,7 +44,7 @@ struct PageRangeTests {
     ranges.flatMap { Array($0.pages) }.map { $0 / pageSize }
   }
 
-  /// None is empty, and none overlaps or touches the one before it.
+  /// True if no range is empty, and none overlaps or touches the one before it.
   private static func isJoined(_ ranges: [PageRange]) -> Bool {
     !ranges.contains(where: \.isEmpty)
       && zip(ranges, ranges.dropFirst()).allSatisfy { $0.end < $1.address }
@@ -64,7 +64,7 @@ struct PageRangeTests {
     #expect([PageRange]().withShimRanges { _, count in count } == 0)
   }
 
-  @Test("A range handed to a shim isn't copied")
+  @Test("A range that is passed to a shim isn't copied")
   func noCopy() {
     let ranges = [PageRange(address: 1, length: 2)]
     let place = ranges.withUnsafeBufferPointer { UnsafeRawPointer($0.baseAddress) }
@@ -82,13 +82,13 @@ struct PageRangeTests {
     #expect(!empty.contains(empty.address) && Array(empty.pages).isEmpty)
   }
 
-  @Test("The last page of the address space can be asked for without overflow")
+  @Test("The last page of the address space is usable without overflow")
   func lastPage() {
     let range = PageRange(address: .max - pageSize + 1, length: pageSize - 1)
     #expect(range.contains(.max - 1) && !range.contains(.max) && !range.contains(0))
   }
 
-  @Test("Two ranges intersect where they have a page in common")
+  @Test("Two ranges intersect if they have a page in common")
   func pairs() {
     var random = TestRandom()
     for _ in 0..<Self.rounds {
@@ -103,7 +103,7 @@ struct PageRangeTests {
     }
   }
 
-  @Test("A split range's halves are the range again")
+  @Test("The two parts of a split range together are the range")
   func halves() {
     var random = TestRandom()
     for _ in 0..<Self.rounds {
@@ -123,7 +123,7 @@ struct PageRangeTests {
 
   // MARK: sets
 
-  @Test("Split, intersection and difference are those of the sets of pages")
+  @Test("Split, intersection and difference equal those of the sets of pages")
   func sets() {
     var random = TestRandom()
     for _ in 0..<Self.rounds {
@@ -140,7 +140,7 @@ struct PageRangeTests {
     }
   }
 
-  @Test("Split by single pages is split by the set of them")
+  @Test("A split by single pages equals the split by their set")
   func singlePages() {
     var random = TestRandom()
     for _ in 0..<Self.rounds {
@@ -166,7 +166,7 @@ struct PageRangeTests {
     }
   }
 
-  @Test("Nothing split by anything is nothing")
+  @Test("An empty set split by any set is empty")
   func nothing() {
     let range = PageRange(address: 0, length: pageSize)
     #expect([PageRange]().split(by: [range]) == ([], []))

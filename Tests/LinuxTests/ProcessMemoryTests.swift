@@ -4,7 +4,7 @@ import Testing
 @testable import Linux
 
 @Suite struct MemoryTests {
-  @Test func `the machine's memory is read`() throws {
+  @Test func `The machine's memory is read from meminfo`() throws {
     let info = try MemoryInfo.read()
     #expect(info.total > 0)
     #expect(info.available > 0 && info.available <= info.total)
@@ -12,7 +12,7 @@ import Testing
     #expect(MemoryInfo(parsing: Array("MemTotal: 5 kB\n".utf8)) == nil)
   }
 
-  @Test func `the lists of each CPU are added up`() {
+  @Test func `The free lists of each CPU are added up`() {
     let text = """
       Node 0, zone   Normal
         pages free     5
@@ -26,7 +26,7 @@ import Testing
     #expect(MemoryInfo.perCPUPages(parsing: Array(text.utf8)) == 100)
   }
 
-  @Test func `what a process keeps dirty is its footprint`() throws {
+  @Test func `A process's private dirty memory is its footprint`() throws {
     let child = try TestChild(
       "python3", "-c",
       """
@@ -57,17 +57,17 @@ import Testing
     #expect(try Footprint.measure([child.pid]).footprint == 0)
   }
 
-  @Test func `the long form adds up to the short one`() throws {
+  @Test func `The sums of smaps equal smaps_rollup`() throws {
     let long = Footprint(parsing: try readFile("/proc/self/smaps"))
     #expect(long.footprint > 0)
     #expect(long.resident >= long.footprint - long.swapped)
   }
 
-  @Test func `a process that isn't there has no footprint`() throws {
+  @Test func `A process that doesn't exist has no footprint`() throws {
     #expect(try Footprint.measure(Int32.max) == nil)
   }
 
-  @Test func `missing permission is explained`() {
+  @Test func `A footprint error explains the missing permission`() {
     let error = FootprintError(
       pid: 5, cause: SystemCallError("open", on: "/proc/5/smaps_rollup", code: EACCES))
     #expect(error.description.contains("CAP_SYS_PTRACE"))
@@ -75,7 +75,7 @@ import Testing
 }
 
 @Suite struct PressureStallTests {
-  @Test func `averages and totals are read`() throws {
+  @Test func `Averages and totals of pressure stall information are read`() throws {
     let text = """
       some avg10=1.25 avg60=0.00 avg300=0.00 total=1234
       full avg10=0.50 avg60=0.00 avg300=0.00 total=56
@@ -83,12 +83,20 @@ import Testing
     let stall = try #require(PressureStall(parsing: Array(text.utf8)))
     #expect(stall.some == PressureStall.Line(average10: 1.25, totalMicroseconds: 1234))
     #expect(stall.full == PressureStall.Line(average10: 0.5, totalMicroseconds: 56))
+    for (text, value) in [
+      ("0.00", 0.0), ("12.34", 12.34), ("100", 100), ("7.5", 7.5), ("0.07", 0.07),
+    ] {
+      #expect(Array(text.utf8).decimal().map { abs($0 - value) < 1e-12 } == true, "\(text)")
+    }
+    for text in ["", ".", "1.", ".5", "-1", "1.2.3", "nan"] {
+      #expect(Array(text.utf8).decimal() == nil, "\(text)")
+    }
     #expect(PressureStall(parsing: Array("some nonsense\n".utf8)) == nil)
     #expect(PressureStall(parsing: []) == nil)
   }
 
   @Test(.enabled(if: access(PressureStall.systemMemoryPath, W_OK) == 0, "no PSI here"))
-  func `the kernel takes a trigger, and refuses a bad window in words`() throws {
+  func `The kernel accepts a pressure trigger, and a refused window is explained`() throws {
     _ = try PressureStall.read()
     _ = try PressureTrigger()
     _ = try PressureTrigger(.full, stall: .milliseconds(100), window: .seconds(4))
@@ -98,16 +106,16 @@ import Testing
     #expect(error?.description.contains("multiples of 2 s") == true)
   }
 
-  @Test func `a trigger that comes without the stall isn't believed`() {
-    // The kernel's first word after the trigger was made, of a machine that had stalled for 21 s before.
+  @Test func `An event of a pressure trigger without a stall isn't confirmed`() {
+    // The kernel's first event after the trigger was made, on a machine that had stalled for 21 s before.
     var check = TriggerCheck(stall: .milliseconds(200), total: 21_066_877)
-    // Too little, a bit too little, enough; told already, enough again; a count that went back.
+    // Too little; 1 µs too little; enough; already reported; enough again; a count that decreased.
     let totals: [UInt64] = [21_066_921, 21_266_876, 21_266_877, 21_266_878, 21_466_877, 0]
     let believed = totals.map { check.confirms($0) }
     #expect(believed == [false, false, true, false, true, false])
   }
 
-  @Test func `a kernel without pressure information says so`() {
+  @Test func `The error for a kernel without pressure stall information says so`() {
     let error = #expect(throws: PressureTriggerError.self) {
       try PressureTrigger(path: "/proc/pressure/nonsense")
     }

@@ -14,7 +14,7 @@ import Testing
   @Test(arguments: [
     "bash", "a) R 1 (b", ")", "(", "", ") S 1 1 1", "new\nline", "tab\tand  blanks", "ümlaut",
   ])
-  func `a hostile name changes no field`(name: String) throws {
+  func `A hostile process name changes no other field of its stat line`(name: String) throws {
     let stat = try #require(ProcessStat(parsing: Self.line(name: name)))
     #expect(stat.name == name)
     #expect(stat.pid == 7)
@@ -30,11 +30,11 @@ import Testing
   }
 
   @Test(arguments: ["", "7", "7 (a", "7 a) S", "7 (a) S 1 2", "x (a) S 1 2 3", ")("])
-  func `what is no stat line is nil`(text: String) {
+  func `A text that isn't a stat line gives nil`(text: String) {
     #expect(ProcessStat(parsing: Array(text.utf8)) == nil)
   }
 
-  @Test func `our own entry agrees with the system calls`() throws {
+  @Test func `A process's own stat entry agrees with the system calls`() throws {
     let stat = try ProcessStat.read(getpid())
     #expect(stat.pid == getpid())
     #expect(stat.parent == getppid())
@@ -44,7 +44,7 @@ import Testing
     #expect(try threads(of: getpid()).contains(getpid()))
   }
 
-  @Test func `a real process may call itself anything`() throws {
+  @Test func `A real process may choose any name`() throws {
     let child = try TestChild(
       "python3", "-c",
       """
@@ -60,7 +60,9 @@ import Testing
     #expect(stat.session == child.pid)
   }
 
-  @Test func `an ended process isn't alive, and its pid in other hands isn't it`() throws {
+  @Test func `An ended process isn't alive, and another process with its pid isn't taken for it`()
+    throws
+  {
     let child = try TestChild("sleep", "60")
     #expect(child.process.identity.isAlive)
     let other = ProcessIdentity(pid: child.pid, startTime: child.process.startTime + 1)
@@ -70,14 +72,13 @@ import Testing
     }
     kill(child.pid, SIGKILL)
     try child.waitForExit()
-    // Not reaped yet: a zombie.
+    // The child isn't reaped yet, so it is a zombie.
     #expect(!child.process.identity.isAlive)
   }
 }
 
 @Suite struct ProcessStatusTests {
-  @Test func `signals that wait, less those that are ignored, are found without reading the rest`()
-  {
+  @Test func `Pending signals that aren't ignored are found without parsing the other fields`() {
     let text = """
       Name:\tSigPnd: ff
       SigQ:\t1/2
@@ -91,7 +92,7 @@ import Testing
     #expect(ProcessStatus.unheededSignals(in: []) == 0)
   }
 
-  @Test func `a value ends with its line, and its key begins one`() {
+  @Test func `A value ends at the end of its line, and its key begins a line`() {
     let bytes = Array("a: 1\nba: 2\nb:\t 3 kB\nempty:\nlast: x".utf8)
     func text(_ key: StaticString) -> String? {
       value(of: key, in: bytes).map { String(decoding: $0, as: UTF8.self) }
@@ -104,7 +105,7 @@ import Testing
     #expect(text("missing:") == nil)
   }
 
-  @Test func `masks, ids and sizes are read`() {
+  @Test func `Signal masks, ids and sizes are read from a status file`() {
     let text = """
       Name:\ta
       Tgid:\t12
@@ -140,7 +141,7 @@ import Testing
     #expect(status.seccomp == 2)
   }
 
-  @Test func `a handler shows in the real mask`() throws {
+  @Test func `A signal handler is visible in a real process's mask`() throws {
     let child = try TestChild("sh", "-c", "trap : USR1; echo ready; sleep 60 & wait")
     #expect(try child.line() == "ready")
     let status = try ProcessStatus.read(child.pid)

@@ -13,10 +13,10 @@ import Testing
     wait
     """
 
-  @Test func `every descendant is found, orphans too, parents first`() throws {
+  @Test func `Every descendant is found, orphans too, parents first`() throws {
     let child = try TestChild("sh", "-c", Self.bushy)
     #expect(try Set([child.line(), child.line()]) == ["branch", "orphan"])
-    // The subshell that made the orphan goes by itself.
+    // The subshell that made the orphan ends by itself.
     #expect(try eventually { try child.tree().processes.count == 6 })
     let tree = try child.tree()
     #expect(tree.pids.first == child.pid)
@@ -26,7 +26,7 @@ import Testing
     #expect(!tree.contains(getpid()))
   }
 
-  @Test func `one look at everybody serves for many trees`() throws {
+  @Test func `One list of all processes is enough to find many trees`() throws {
     let (one, other) = (try TestChild("sh", "-c", Self.bushy), try TestChild("sleep", "61"))
     #expect(try Set([one.line(), one.line()]) == ["branch", "orphan"])
     #expect(try eventually { try one.tree().processes.count == 6 })
@@ -37,7 +37,7 @@ import Testing
     }
   }
 
-  @Test func `stopping leaves no thread running, and continuing lets all run`() throws {
+  @Test func `Stopping a tree leaves no thread running, and continuing it lets all run`() throws {
     let child = try TestChild("sh", "-c", Self.bushy)
     _ = try (child.line(), child.line())
     let tree = try ProcessTree.stopAll(
@@ -53,7 +53,7 @@ import Testing
       try eventually { try child.tree().processes.allSatisfy { $0.state != .stopped } })
   }
 
-  @Test func `a process that an earlier look hasn't found is stopped too`() throws {
+  @Test func `A process that an earlier list doesn't have is stopped too`() throws {
     let child = try TestChild("sh", "-c", Self.bushy)
     _ = try (child.line(), child.line())
     let early = ProcessTree(processes: [try ProcessStat.read(child.pid)])
@@ -69,7 +69,7 @@ import Testing
     try tree.continueAll()
   }
 
-  @Test func `a tree that keeps forking is stopped all the same`() throws {
+  @Test func `A tree that keeps forking is stopped`() throws {
     let child = try TestChild(
       "sh", "-c", "echo on; while :; do sh -c 'sh -c : & :' & sh -c :; done")
     #expect(try child.line() == "on")
@@ -78,18 +78,18 @@ import Testing
       tree = try ProcessTree.stopAll(
         root: child.process.identity, session: child.pid, until: Deadline(in: .seconds(10)))
     } catch {
-      // Caught between vfork and exec: refused, and everything runs on.
+      // A process was between vfork and exec: the stop is refused, and all processes continue.
       guard case .stuck(_, _, _, .uninterruptible) = error else { throw error }
       return
     }
-    // Nobody is new, now or later: all who could fork stand still.
+    // No new process appears, now or later: all processes that could fork stand still.
     let later = try child.tree()
     #expect(Set(later.processes.map(\.identity)).isSubset(of: tree.processes.map(\.identity)))
     #expect(later.processes.allSatisfy { $0.state.isAtRest })
     try tree.killAll()
   }
 
-  @Test func `many threads are all at rest`() throws {
+  @Test func `All threads of a stopped process with many threads are at rest`() throws {
     let child = try TestChild(
       "python3", "-c",
       """
@@ -111,14 +111,14 @@ import Testing
     #expect(try eventually { try ProcessStat.read(child.pid).cpuTicks > before.cpuTicks })
   }
 
-  @Test func `killing ends every one`() throws {
+  @Test func `Killing a tree ends every process of it`() throws {
     let child = try TestChild("sh", "-c", Self.bushy)
     _ = try (child.line(), child.line())
     let tree = try child.tree()
     try tree.killAll()
     #expect(try eventually { tree.processes.allSatisfy { !$0.identity.isAlive } })
     #expect(try child.tree().isEmpty)
-    // Once more, on nobody, is nothing.
+    // A second signal reaches no process.
     #expect(try tree.signalAll(SIGTERM) == 0)
   }
 
@@ -133,7 +133,8 @@ import Testing
     return stat
   }
 
-  @Test func `a session number used again doesn't bring strangers in`() throws {
+  @Test func `A session number that is used again brings no foreign process into the tree`() throws
+  {
     let root = ProcessIdentity(pid: 10, startTime: 100)
     let all = [
       try process(10, parent: 1, session: 10),
@@ -148,14 +149,15 @@ import Testing
     #expect(members == [10, 11, 12, 13])
   }
 
-  @Test func `a session that another process leads by now brings nobody in`() throws {
+  @Test func `A session that another process leads by now brings no process into the tree`() throws
+  {
     let root = ProcessIdentity(pid: 10, startTime: 100)
     let stranger = [
       try process(10, parent: 1, session: 10, started: 300),
       try process(11, parent: 10, session: 10, started: 301),
     ]
     #expect(ProcessTree.members(of: stranger, root: root, session: 10).isEmpty)
-    // The session of a root that doesn't lead it: its leader was there before.
+    // The session of a root that doesn't lead it: its leader is older.
     let shell = ProcessIdentity(pid: 20, startTime: 100)
     let own = [
       try process(9, parent: 1, session: 9, started: 90),
@@ -170,7 +172,8 @@ import Testing
     #expect(ProcessTree.members(of: orphans, root: root, session: 10).map(\.pid) == [12])
   }
 
-  @Test func `a process that has got the number of another isn't killed with that one's tree`()
+  @Test
+  func `A process that has got the pid of another one isn't killed with the tree of that one`()
     throws
   {
     let child = try TestChild("sleep", "1000")
@@ -182,7 +185,7 @@ import Testing
     try child.waitForExit()
   }
 
-  @Test func `a ring of parents loses nobody`() throws {
+  @Test func `A ring of parents loses no process`() throws {
     let ring = [try process(20, parent: 21, session: 1), try process(21, parent: 20, session: 1)]
     #expect(Set(ProcessTree.parentsFirst(ring).map(\.pid)) == [20, 21])
   }

@@ -18,7 +18,7 @@ struct ShippedUnitTests {
   }
 
   @Test(
-    "wake all workers only when systemd doesn't start the daemon again, also from systemd 254 on",
+    "The shipped units wake all workers only if systemd doesn't start the daemon again, also from systemd 254 on",
     arguments: ["system", "user"])
   func restartsDirectly(kind: String) throws {
     let unit = try Self.unit(kind)
@@ -27,7 +27,7 @@ struct ShippedUnitTests {
     #expect(unit.contains("RestartMode=direct"))
   }
 
-  @Test("are what docs/systemd.md shows")
+  @Test("The shipped units are those that docs/systemd.md shows")
   func documented() throws {
     let page = try Self.lines("docs/systemd.md")
     let start = try #require(page.firstIndex(of: "[Unit]"))

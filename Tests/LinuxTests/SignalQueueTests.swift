@@ -4,19 +4,19 @@ import Testing
 
 @testable import Linux
 
-/// On threads of their own, whose signal masks end with them.
+/// The tests run on threads of their own, whose signal masks end with them.
 struct SignalQueueTests {
-  /// What `body` returns on a thread that no other test uses.
+  /// Runs `body` on a thread that no other test uses, and returns its result.
   private static func onOwnThread<Value: Sendable>(
     _ body: @escaping @Sendable () throws -> Value
   ) throws -> Value {
     try WorkQueue(name: "test-signals").perform { Result { try body() } }.get()
   }
 
-  /// To the calling thread alone.
+  /// Sends a signal to the calling thread only.
   private static func raise(_ signal: Int32) { pthread_kill(pthread_self(), signal) }
 
-  @Test("Signals that were sent wait in the queue, each kind once, and then none waits")
+  @Test("Sent signals wait in the queue, each kind once, and are removed by reading")
   func arrivals() throws {
     let found = try Self.onOwnThread {
       let queue = try SignalQueue([SIGUSR1, SIGUSR2])
@@ -57,7 +57,7 @@ struct SignalQueueTests {
     #expect(found == [false, true, false])
   }
 
-  @Test("More signals than one read takes are all taken, one read after the other")
+  @Test("If there are more signals than one read returns, further reads return the rest")
   func many() throws {
     // Real-time signals queue up.
     let signal = SIGUSR2 + 28

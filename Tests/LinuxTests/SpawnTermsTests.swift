@@ -4,7 +4,7 @@ import Testing
 @testable import Linux
 
 @Suite struct SpawnTermsTests {
-  /// What a script says that is started on these terms.
+  /// The output of a script that is started with these terms.
   private func output(
     of script: String, environment: [String: String] = [:], _ terms: SpawnTerms
   ) throws -> String {
@@ -38,11 +38,13 @@ import Testing
     return (ends[0], ends[1])
   }
 
-  @Test func `descriptors get their numbers, also each other's, and no other stays open`() throws {
+  @Test func `A new process has exactly the placed descriptors, even with exchanged numbers`()
+    throws
+  {
     let paths = ["/proc/self/status", "/proc/self/stat", "/proc/self/maps"]
     let files = try paths.map { try Descriptor.open($0) }
     var terms = SpawnTerms()
-    // Crosswise: whoever is moved first must not stand in the way of the next.
+    // The numbers are exchanged: the descriptor that is moved first must not replace the next one.
     terms.placed = [
       .init(files[0].raw, at: files[1].raw + 3), .init(files[1].raw, at: files[0].raw + 3),
       .init(files[2].raw, at: 200),
@@ -62,7 +64,7 @@ import Testing
       names.split(separator: "\n").map { $0.split(separator: "/").last } == ["stat", "status"])
   }
 
-  @Test func `its own number is in its environment`() throws {
+  @Test func `A new process finds its own pid in its environment`() throws {
     var terms = SpawnTerms()
     terms.pidVariables = ["LISTEN_PID", "WATCHDOG_PID"]
     let words = try output(of: "echo $LISTEN_PID $$ $OTHER", environment: ["OTHER": "x"], terms)
@@ -72,7 +74,7 @@ import Testing
     #expect(words.last == "x")
   }
 
-  @Test func `limits are set, and one that can't be is named`() throws {
+  @Test func `A new process's limits are set, and one that can't be set is named`() throws {
     var terms = SpawnTerms()
     terms.limits = [
       .init(name: "`core`", resource: Int32(RLIMIT_CORE.rawValue), soft: 0, hard: 0),
@@ -80,7 +82,7 @@ import Testing
     ]
     #expect(try output(of: "ulimit -n; ulimit -Hn; ulimit -c", terms) == "100\n200\n0\n")
 
-    // More than the kernel allows to anybody (fs.nr_open).
+    // More than the kernel allows for any process (fs.nr_open).
     terms.limits[1].hard = .max
     let error = #expect(throws: SpawnError.self) { _ = try output(of: ":", terms) }
     #expect(error?.step == .limit)
@@ -88,7 +90,7 @@ import Testing
   }
 
   @Test(.enabled(if: geteuid() == 0, "only root can be two users"))
-  func `it runs as somebody else, with that one's groups alone`() throws {
+  func `A process that is started as another user has only that user's groups`() throws {
     var terms = SpawnTerms()
     terms.identity = .init(user: 65534, group: 65534, groups: [65534, 12345])
     let text = try output(of: "id -u; id -g; id -G; grep CapEff /proc/$$/status", terms)
@@ -98,7 +100,8 @@ import Testing
     #expect(lines[3].hasSuffix("0000000000000000"))
   }
 
-  @Test(.enabled(if: geteuid() != 0, "root may")) func `only root makes it somebody else`() throws {
+  @Test(.enabled(if: geteuid() != 0, "root may"))
+  func `Only root starts a process as another user`() throws {
     var terms = SpawnTerms()
     terms.identity = .init(user: 0, group: 0, groups: [])
     let error = #expect(throws: SpawnError.self) { _ = try output(of: ":", terms) }
@@ -107,7 +110,7 @@ import Testing
 }
 
 @Suite struct AccountTests {
-  @Test func `accounts are found by name and number`() throws {
+  @Test func `Accounts are found by name and number`() throws {
     let root = try Account(user: "root", group: nil)
     #expect(root.identity.user == 0)
     #expect(root.name == "root")
@@ -118,7 +121,7 @@ import Testing
     #expect(own.isOurOwn)
   }
 
-  @Test func `who isn't there is named`() {
+  @Test func `The error for a missing account names it`() {
     func text(_ user: String?, _ group: String?) -> String? {
       do throws(AccountError) {
         _ = try Account(user: user, group: group)
@@ -131,11 +134,11 @@ import Testing
   }
 
   @Test(.enabled(if: geteuid() == 0, "only root can be two users"))
-  func `acting as somebody ends with the deed`() throws {
-    let nobody = try Account(user: "65534", group: "65534")
+  func `Acting as another account ends with the operation`() throws {
+    let unprivileged = try Account(user: "65534", group: "65534")
     let before = getgroups(0, nil)
     let refused = #expect(throws: SystemCallError.self) {
-      try nobody.acting { () throws(SystemCallError) in _ = try readFile("/etc/shadow") }
+      try unprivileged.acting { () throws(SystemCallError) in _ = try readFile("/etc/shadow") }
     }
     #expect(refused?.code == EACCES)
     #expect(try !readFile("/etc/shadow").isEmpty)

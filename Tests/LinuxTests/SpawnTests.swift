@@ -24,7 +24,7 @@ import Testing
     } catch { return error }
   }
 
-  @Test func `each step's failure has its own sentence`() throws {
+  @Test func `Each step of a start has its own sentence for a failure`() throws {
     let null = try Descriptor.open("/dev/null", O_RDWR)
     let missing = failure(request(path: "/x/y", null: null))
     #expect(missing?.step == .exec)
@@ -42,7 +42,7 @@ import Testing
     let descriptors = failure(request(output: 9999, null: null))
     #expect(descriptors?.step == .descriptors)
 
-    // Not a cgroup at all.
+    // This descriptor isn't a cgroup.
     let cgroup = failure(request(cgroup: null.raw, null: null))
     #expect(cgroup?.step == .fork)
     #expect(cgroup?.mayBeTheCgroup == true)
@@ -56,7 +56,7 @@ import Testing
     }
   }
 
-  @Test func `a script without its interpreter says so`() throws {
+  @Test func `The error for a script without its interpreter says so`() throws {
     let null = try Descriptor.open("/dev/null", O_RDWR)
     let path = "/tmp/dormouse-test-script-\(getpid())"
     defer { unlink(path) }
@@ -66,12 +66,12 @@ import Testing
     #expect(failure(request(path: path, null: null))?.code == ENOEXEC)
   }
 
-  @Test func `no descriptor of ours leaks into the child`() throws {
+  @Test func `No descriptor of the parent leaks into a started child`() throws {
     // Opened without O_CLOEXEC, as a careless library would.
     let null = try Descriptor.open("/dev/null")
     let leaky = dup(null.raw)
     defer { close(leaky) }
-    // First that this way of counting sees a leak at all.
+    // First check that this way of counting detects a leak.
     #expect(try listNumbers("/proc/self/fd").contains(leaky))
     let child = try TestChild(
       "python3", "-c", "import os; print(sorted(os.listdir('/proc/self/fd')))")
@@ -79,7 +79,9 @@ import Testing
     #expect(try child.line() == "['0', '1', '2', '3']")
   }
 
-  @Test func `the child has its own session, clean signals and the given environment`() throws {
+  @Test func `A started child has its own session, default signals and the given environment`()
+    throws
+  {
     signal(SIGUSR2, SIG_IGN)
     defer { signal(SIGUSR2, SIG_DFL) }
     let child = try TestChild(
@@ -99,7 +101,7 @@ import Testing
     #expect(try readText("/proc/\(quiet.pid)/environ").split(separator: "\0").contains("A=1"))
   }
 
-  @Test func `programs are looked up as a shell does, without the current directory`() {
+  @Test func `Programs are looked up as in a shell, without the current directory`() {
     #expect(resolveExecutable("sh", path: "/nowhere:/bin") == "/bin/sh")
     #expect(resolveExecutable("sh", path: "/nowhere") == nil)
     #expect(resolveExecutable("./sh", path: "") == "./sh")

@@ -10,7 +10,8 @@ import Testing
     [step, code].flatMap { word in withUnsafeBytes(of: word) { Array($0) } }
   }
 
-  @Test("An end of file means that the program runs, a step and a number that the step failed")
+  @Test(
+    "In a start report, an end of file means success, and a step with a number means its failure")
   func reports() {
     var executed = StartReport()
     #expect(executed.outcome == nil)
@@ -26,7 +27,7 @@ import Testing
     #expect(limit.outcome == .failed(.limit, code: EPERM, limit: 3))
   }
 
-  @Test("Whichever comes first decides, the report or the deadline")
+  @Test("The report or the deadline, whichever comes first, decides the outcome of a start")
   func firstDecides() {
     var late = StartReport()
     late.expired(in: .directory, .uninterruptible)
@@ -80,11 +81,13 @@ import Testing
     throw TestFailure("no child was stopped before its execve")
   }
 
-  @Test("A child that is stopped on its way holds nobody up, is killed at its deadline, and named")
+  @Test(
+    "A child that is stopped before its execve blocks no caller, and is killed and named at its deadline"
+  )
   func stopped() throws {
     let directory = try SlowDirectory()
     let child = try stoppedChild(directory.path)
-    // However often it is asked for.
+    // The answer stays the same, however often it is requested.
     for _ in 0..<100 { #expect(try child.look() == nil) }
     let error = #expect(throws: SpawnError.self) { try child.expire(after: .seconds(10)) }
     #expect(error?.isHang == true)
@@ -97,7 +100,7 @@ import Testing
     child.process.reapIfEnded()
   }
 
-  @Test("A child that is stopped and goes on becomes its program")
+  @Test("A child that is stopped and continued executes its program")
   func continued() throws {
     let directory = try SlowDirectory()
     let child = try stoppedChild(directory.path)
@@ -109,7 +112,7 @@ import Testing
     waitForChild(child.process.pid)
   }
 
-  @Test("A child that another thread has forked, and that isn't watched over, is killed")
+  @Test("A child that another thread has forked and that isn't claimed is killed")
   func unclaimed() throws {
     let null = try Descriptor.open("/dev/null", O_RDWR)
     let request = SpawnRequest(
@@ -124,7 +127,7 @@ import Testing
     #expect(
       try pollDescriptor(lost.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(10))))
     waitForChild(lost.pid)
-    // The other one became its program.
+    // The other child executed its program.
     #expect(
       try pollDescriptor(watched.report.raw, for: POLLIN, until: Deadline(in: .seconds(10))))
     #expect(try watched.look()?.pid == forked.process.pid)
@@ -133,14 +136,15 @@ import Testing
   }
 
   @Test(
-    "A protected daemon's workers are not protected, and a session's higher value holds for all")
+    "Workers of a daemon with a negative oom_score_adj get 0, and a session's positive value is kept"
+  )
   func oomScores() {
     #expect(OOMScore.ofWorkers(own: -900) == 0)
     #expect(OOMScore.ofWorkers(own: 0) == 0)
     #expect(OOMScore.ofWorkers(own: 200) == 200)
   }
 
-  /// What a program says that is started like this.
+  /// The output of a program that is started with this request.
   private func output(
     _ command: [String], oomScore: OOMScore = .usual, _ terms: SpawnTerms? = nil
   ) throws -> String {

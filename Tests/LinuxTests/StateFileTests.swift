@@ -35,7 +35,7 @@ import Testing
     return status.st_mode & 0o7777
   }
 
-  @Test("The new content replaces the old, whatever it is to outlive, and nothing else is left")
+  @Test("The new content replaces the old at every durability, and no other file is left")
   func replacement() throws {
     for (number, durability) in StateFile.Durability.allCases.enumerated() {
       try StateFile.replace(path, with: Array("\(number)".utf8), durability: durability)
@@ -46,21 +46,21 @@ import Testing
     #expect(try readFile("\(scratch.path)/first") == [])
   }
 
-  @Test("Content that comes in pieces appears when all of it is there")
+  @Test("Content that is written in pieces appears when it is complete")
   func pieces() throws {
     let file = try StateFile(path)
     for piece in ["a", "", "bc"] { try file.write(Array(piece.utf8)) }
     #expect(try readText(path) == "old")
     try file.commit(.none)
     #expect(try readText(path) == "abc")
-    // It is over.
+    // The replacement is complete.
     #expect(throws: SystemCallError.self) { try file.write([1]) }
     #expect(throws: SystemCallError.self) { try file.commit(.none) }
     file.discard()
     #expect(try readText(path) == "abc")
   }
 
-  @Test("Whenever the process ends, the old content is there, or the new one")
+  @Test("Whenever the process ends, the file has the old content or the new one")
   func endsAnywhere() throws {
     for durability in StateFile.Durability.allCases {
       try scratch.write("state", "old")
@@ -88,13 +88,13 @@ import Testing
     #expect(throws: failure) { try replace(.dataAndDirectory, fail) }
     #expect(try readText(path) == (step == .syncDirectory ? "new content" : "old"))
     #expect(try names() == ["state"])
-    // Where there was none, there is none.
+    // If there was no file before, there is none now.
     unlink(path)
     #expect(throws: failure) { try replace(.dataAndDirectory, fail) }
     #expect(try names() == (step == .syncDirectory ? ["state"] : []))
   }
 
-  @Test("After a write that failed, nothing gets the file's name")
+  @Test("After a failed write, the new content doesn't get the file's name")
   func brokenContent() throws {
     var count = 0
     let file = try StateFile(.path(path, partial: partial), mode: 0o600) {
@@ -111,7 +111,7 @@ import Testing
   }
 
   @Test(
-    "A full disk leaves the old content, and no partial file that would take what is left of it",
+    "A full disk leaves the old content, and no partial file that takes up space",
     .enabled(if: geteuid() == 0, "mounting a small file system takes root"))
   func fullDisk() throws {
     let disk = "\(scratch.path)/disk"
@@ -129,13 +129,13 @@ import Testing
     #expect(try readFile(path).count == 40_000)
   }
 
-  @Test("The new file has the mode that is asked for, and not that of the old one")
+  @Test("The new file has the requested mode, and not that of the old one")
   func modes() throws {
     #expect(chmod(path, 0o666) == 0)
     try StateFile.replace(path, with: Self.new, durability: .none)
     #expect(try mode(of: path) == 0o600)
     let file = try StateFile(path, mode: 0o400)
-    // Before there is anything in it.
+    // The mode is set before the file has content.
     #expect(try mode(of: partial) == 0o400)
     try file.write(Self.new)
     try file.commit(.none)
@@ -162,7 +162,8 @@ import Testing
     #expect(try mode(of: path) == 0o600)
   }
 
-  @Test("What can't be removed from the partial file's place stays, and so does the old content")
+  @Test(
+    "A directory at the partial file's path stays, and so does the file's old content")
   func blocked() throws {
     #expect(mkdir(partial, 0o700) == 0)
     #expect(throws: SystemCallError.self) {
@@ -172,7 +173,7 @@ import Testing
     #expect(try names() == ["state", "state.partial"])
   }
 
-  @Test("A directory that isn't there is named by the error, and isn't made")
+  @Test("The error for a missing directory names it, and the directory isn't made")
   func missingDirectory() throws {
     let path = "\(scratch.path)/none/state"
     let missing = SystemCallError("open", on: path + ".partial", code: ENOENT)
@@ -184,7 +185,7 @@ import Testing
     #expect(try names() == ["state"])
   }
 
-  @Test("A directory has the file's name: it stays, and no partial file is left")
+  @Test("A directory with the file's name stays, and no partial file is left")
   func directoryInPlace() throws {
     let path = "\(scratch.path)/directory"
     #expect(mkdir(path, 0o700) == 0)
@@ -194,7 +195,9 @@ import Testing
     #expect(try names() == ["directory", "state"])
   }
 
-  @Test("What isn't committed leaves no partial file, by `discard` or when its owner lets go of it")
+  @Test(
+    "A replacement that isn't committed leaves no partial file, after `discard` or when it is freed"
+  )
   func discarded() throws {
     let file = try StateFile(path, partialSuffix: "~")
     #expect(try names() == ["state", "state~"])

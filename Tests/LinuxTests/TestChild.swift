@@ -2,7 +2,7 @@ import Glibc
 import Linux
 import TestSupport
 
-/// A process of a test, gone when the test is: with everything in its session.
+/// A process of a test. When the test ends, the process and its whole session are ended.
 final class TestChild {
   let process: SpawnedProcess
   var pid: Int32 { process.pid }
@@ -41,7 +41,7 @@ final class TestChild {
     throw TestFailure("no line within 10 s; so far \(String(decoding: bytes, as: UTF8.self))")
   }
 
-  /// Everything until it closes its output.
+  /// All lines until it closes its output.
   func allOutput() throws -> [String] {
     var lines: [String] = []
     while true {
@@ -67,7 +67,7 @@ final class TestChild {
   }
 }
 
-/// A place for cgroups, where this machine gives us one.
+/// A place for cgroups, if this machine has one.
 enum TestCgroups {
   static let available = {
     guard let root = try? CgroupRoot.detect(name: "dormouse-test-probe-\(getpid())") else {
@@ -77,7 +77,7 @@ enum TestCgroups {
     return true
   }()
 
-  /// Lends a group and removes it again.
+  /// Passes a new group to `body` and removes it afterwards.
   static func with<Result>(
     _ name: String, _ body: (WorkerCgroup) throws -> Result
   ) throws -> Result {

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Linux
 
-@Suite("Who was at work") struct ThreadAtWorkTests {
+@Suite("Threads at work") struct ThreadAtWorkTests {
   @Test("A stopped process shows whether it was computing or waiting")
   func stopped() throws {
     let busy = try TestChild("sh", "-c", "echo up; while :; do :; done")
@@ -30,7 +30,7 @@ import Testing
     #expect(waits)
   }
 
-  @Test("Our own descendants are found without a look at everybody")
+  @Test("A process's own descendants are found without reading all processes")
   func descendants() throws {
     let child = try TestChild("sh", "-c", "sleep 61 & sleep 62 & echo up; wait")
     #expect(try child.line() == "up")

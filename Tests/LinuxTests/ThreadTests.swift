@@ -5,17 +5,17 @@ import Testing
 
 @testable import Linux
 
-@Suite struct `Threads of our own` {
+@Suite struct `The daemon's threads` {
   private static func isMapped(_ address: UInt) -> Bool {
     var resident: UInt8 = 0
     let page = address & ~UInt(sysconf(Int32(_SC_PAGESIZE)) - 1)
     return mincore(UnsafeMutableRawPointer(bitPattern: page), 1, &resident) == 0
   }
 
-  @Test func `leave no stack behind when they have ended`() throws {
+  @Test func `Ended threads leave no stack behind`() throws {
     let hold = Signal()
     let stacks = Mutex<[UInt]>([])
-    // Fewer than glibc would keep.
+    // Fewer stacks than glibc would keep.
     let count = 64
     for _ in 0..<count {
       let isStarted = Thread.start(name: "test") {
@@ -34,7 +34,7 @@ import Testing
     #expect(try eventually { addresses.count(where: Self.isMapped) < count / 2 })
   }
 
-  @Test func `have all signals blocked`() throws {
+  @Test func `The daemon's threads have all signals blocked`() throws {
     let found = Mutex<Bool?>(nil)
     let isStarted = Thread.start(name: "test") {
       var mask = sigset_t()

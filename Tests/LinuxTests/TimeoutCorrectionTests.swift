@@ -5,7 +5,7 @@ import Testing
 
 @testable import Linux
 
-@Suite("What is left of a call's time-out") struct TimeoutCorrectionTests {
+@Suite("Corrections of time-outs") struct TimeoutCorrectionTests {
   #if arch(x86_64)
     private static func correction(
       _ number: Int64, _ arguments: [UInt64], limit: Int64, waited: Int64, rested: Int64 = 0,
@@ -18,7 +18,7 @@ import Testing
 
     private static let second: Int64 = 1_000_000_000
 
-    @Test("A time in a register becomes what is left, rounded up, and 0 when it is overdue")
+    @Test("A time-out in a register becomes the remaining time, rounded up, and 0 if it is overdue")
     func register() {
       let arguments: [UInt64] = [3, 1, 1, 5000, 0, 0]
       for number in [Int64(232), 281] {  // epoll_wait, epoll_pwait
@@ -32,7 +32,7 @@ import Testing
       }
     }
 
-    @Test("epoll_pwait2 goes on as epoll_pwait, unless its time doesn't fit there")
+    @Test("A call of epoll_pwait2 continues as epoll_pwait, unless its time doesn't fit there")
     func epoll() {
       let arguments: [UInt64] = [3, 1, 1, 0xabc0, 0, 8]
       #expect(
@@ -42,7 +42,7 @@ import Testing
         Self.correction(441, arguments, limit: 3_000_000 * Self.second, waited: 0) == .nothing)
     }
 
-    @Test("What the kernel has written is reduced by the time asleep, where it lies")
+    @Test("A remaining time that the kernel has written is reduced in place by the time asleep")
     func remainder() {
       let arguments: [UInt64] = [1, 1, 0xabc0, 0, 0xdef0, 0]
       // ppoll: nanoseconds; select: microseconds.
@@ -60,7 +60,7 @@ import Testing
           == .pointer(index: 2, seconds: 3, nanoseconds: 0))
     }
 
-    @Test("A time that the program may use again stays as it is")
+    @Test("A time in memory that the program may use again isn't changed")
     func memory() {
       for (number, place) in [(Int64(220), Int32(3)), (128, 2), (208, 4)] {
         #expect(
@@ -70,7 +70,7 @@ import Testing
       }
     }
 
-    @Test("A call that waits as long as its socket says ends when it is overdue, and not before")
+    @Test("A call with its socket's time-out ends when it is overdue, and not before")
     func socket() {
       let arguments: [UInt64] = [7, 0, 0, 0, 0, 0]
       #expect(Self.correction(45, arguments, limit: 5, waited: 4) == .nothing)
@@ -82,7 +82,7 @@ import Testing
           == .endUnlessReady(descriptor: 7, isSending: true))
     }
 
-    @Test("Calls that have or keep their end are left alone")
+    @Test("Calls with an absolute end aren't corrected")
     func others() {
       // poll, nanosleep, clock_nanosleep, futex, futex_waitv, mq_timedreceive, restart_syscall.
       for number in [Int64(7), 35, 230, 202, 449, 243, 219] {
@@ -92,7 +92,7 @@ import Testing
     }
   #endif
 
-  @Test("The scheduler's file says when a thread last ran, and how often it has waited")
+  @Test("The scheduler's file shows when a thread last ran, and how often it has waited")
   func scheduler() {
     let text = """
       cat (7138, #threads: 1)
@@ -112,7 +112,7 @@ import Testing
     #expect(ThreadRun(sched: [], processor: 3) == nil)
   }
 
-  @Test("How long a thread has waited is measured to some milliseconds, and never too long")
+  @Test("The time that a thread has waited is measured to a few milliseconds, and never too long")
   func measured() throws {
     let child = try TestChild(
       "python3", "-c",
@@ -129,7 +129,7 @@ import Testing
     _ = try ProcessTree.stopAll(
       root: child.process.identity, session: child.pid, until: Deadline(in: .seconds(5)))
     waits.rests(try child.tree())
-    // Without the scheduler's word (an old kernel), only the time asleep counts.
+    // Without the scheduler's data (an old kernel), only the time asleep counts.
     guard ThreadRun.read(thread: child.pid, of: child.pid) != nil else {
       return notTestedHere("this kernel doesn't say when a thread last ran")
     }
@@ -144,7 +144,7 @@ import Testing
     #expect(waits.kept == nil)
   }
 
-  @Test("What was corrected once isn't corrected again when waking had failed")
+  @Test("A time-out that was corrected once isn't corrected again after a failed wake")
   func once() {
     let waits = TimedWaits(TimedWaits.Kept(restsSince: 1000, began: [5: 400]))
     #expect(waits.waited(5, since: 2000) == 1600)

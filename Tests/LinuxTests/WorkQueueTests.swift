@@ -7,7 +7,7 @@ import Testing
 @Suite struct WorkQueueTests {
   private final class Held: Sendable {}
 
-  @Test func `what the lanes captured is released when they are done`() {
+  @Test func `Values that the lanes of a work queue captured are released when the lanes end`() {
     for _ in 0..<500 {
       let sum = Mutex(0)
       weak var remembered: Held?
@@ -36,7 +36,7 @@ import Testing
     queue.submit(about: "d", isUrgent: true, job(4))
     queue.submit(about: "c", isUrgent: true, job(5))
     queue.prioritize("b")
-    queue.prioritize("nobody")
+    queue.prioritize("unknown")
     queue.submit(job(6))
     gate.signal()
     queue.perform {}

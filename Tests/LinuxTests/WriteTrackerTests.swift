@@ -4,7 +4,7 @@ import Testing
 
 @testable import Linux
 
-/// What the kernel tells of writes, on memory of our own.
+/// The kernel's records of writes, for memory of this process.
 @Suite(.serialized, .enabled(if: clinux_try_tracking() == 1, "this kernel can't track writes"))
 struct WriteTrackerTests {
   private static let pages = 16
@@ -54,10 +54,10 @@ struct WriteTrackerTests {
     #expect(try unwritten() == Array(0..<Self.pages))
   }
 
-  @Test("writes are seen, whoever writes, and reads aren't")
+  @Test("Writes by any kind of call are recorded, and reads aren't")
   func writes() throws {
     defer { munmap(area, 64 * Self.size) }
-    #expect(try unwritten() == nil, "nobody tracks it yet")
+    #expect(try unwritten() == nil, "it isn't tracked yet")
     #expect(try map.protect(range(memory)) == false)
     try arm()
     (memory + 3 * Self.size).storeBytes(of: 9, as: UInt8.self)
@@ -70,14 +70,14 @@ struct WriteTrackerTests {
     try file.write([PageRange(address: at(7), length: 1)], from: &byte)
     let zero = try Descriptor.open("/dev/zero")
     _ = read(zero.raw, memory + 8 * Self.size, 100)
-    // The same as was there.
+    // A write of the same content counts too.
     (memory + 9 * Self.size).storeBytes(of: 1, as: UInt8.self)
     #expect(try unwritten() == [0, 1, 2, 4, 6, 10, 11, 12, 13, 14, 15])
     #expect(try map.protect(range(memory)))
     #expect(try unwritten() == Array(0..<Self.pages))
   }
 
-  @Test("protections that change don't make a write unseen")
+  @Test("A change of page protection doesn't hide a write")
   func protections() throws {
     defer { munmap(area, 64 * Self.size) }
     try arm()
@@ -91,7 +91,7 @@ struct WriteTrackerTests {
     #expect(try unwritten() == Array(2..<Self.pages))
   }
 
-  @Test("what was given up isn't unwritten memory, before it is used again or after")
+  @Test("Dropped pages don't count as unwritten, before they are used again or after")
   func givenUp() throws {
     defer { munmap(area, 64 * Self.size) }
     try arm()
@@ -104,14 +104,14 @@ struct WriteTrackerTests {
     #expect(try unwritten() == Array(2..<Self.pages))
   }
 
-  @Test("another mapping at the same address isn't known, nor what has moved")
+  @Test("Writes to a new mapping at the same address, or to moved memory, aren't known")
   func otherMappings() throws {
     defer { munmap(area, 64 * Self.size) }
     try arm()
     try mapAgain(memory)
     memset(memory, 1, Self.pages * Self.size)
     #expect(try unwritten() == nil)
-    // Registering alone proves nothing of what was written before.
+    // Registering alone proves nothing about earlier writes.
     try tracker.register(range(memory))
     #expect(try unwritten() == [])
     try arm()
@@ -124,7 +124,7 @@ struct WriteTrackerTests {
     #expect(try unwritten(target) == [])
   }
 
-  @Test("huge pages are split at the first write")
+  @Test("Huge pages are split at the first tracked write")
   func hugePages() throws {
     defer { munmap(area, 64 * Self.size) }
     let huge = 2 << 20

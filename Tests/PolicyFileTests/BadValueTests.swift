@@ -139,7 +139,8 @@ struct BadText: Sendable, CustomTestStringConvertible {
       "write the keys out; an alias may stand for a whole value"),
   ]
 
-  @Test(arguments: errors) func `give one error that says how to mend it`(bad: BadText) {
+  @Test(arguments: errors)
+  func `A wrong value in a policy gives one error that says how to correct it`(bad: BadText) {
     let result = policy(bad.text)
     #expect(result.value == nil)
     #expect(result.diagnostics.map(\.message) == [bad.message])
@@ -162,7 +163,8 @@ struct BadText: Sendable, CustomTestStringConvertible {
       "write `2s`, `4s`, `6s`, `8s` or `10s`"),
   ]
 
-  @Test(arguments: warnings) func `that can still work give a warning`(bad: BadText) {
+  @Test(arguments: warnings)
+  func `A questionable value in a policy that can still work gives a warning`(bad: BadText) {
     let result = policy(bad.text)
     #expect(result.value != nil)
     #expect(result.diagnostics.map(\.message) == [bad.message])
@@ -173,7 +175,8 @@ struct BadText: Sendable, CustomTestStringConvertible {
   static let keys = KeyExplorer.policy(.policy).paths()
 
   @Test(arguments: keys, ["'?!'", "[[]]", "{ '': 1 }"])
-  func `of the wrong kind are errors for every key`(key: String, value: String) {
+  func `A value of the wrong kind is an error for each key of a policy`(key: String, value: String)
+  {
     let parts = key.split(separator: ".")
     let text =
       parts.dropLast().map { "\($0): { " }.joined() + "\(parts.last ?? ""): \(value)"

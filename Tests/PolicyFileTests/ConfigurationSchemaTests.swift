@@ -14,7 +14,9 @@ import YAML
     try #require(try YAMLDocument(parsing: text).root)
   }
 
-  @Test(arguments: shipped) func `accept the shipped policies`(name: String) throws {
+  @Test(arguments: shipped) func `The JSON Schema of policies accepts the shipped policies`(
+    name: String
+  ) throws {
     let text = try FileContents.read("\(shippedDirectory)/\(name).yaml").get()
     let validator = Validator(root: try Self.schema(.policy))
     #expect(validator.problems(try Self.document(text)) == [])
@@ -22,7 +24,7 @@ import YAML
     #expect(validator.problems(try Self.document(rendered)) == [])
   }
 
-  @Test func `accept configurations`() throws {
+  @Test func `The JSON Schema of configurations accepts complete configurations`() throws {
     let validator = Validator(root: try Self.schema(.configuration))
     for text in [`The daemon's configuration`.full, `Declared workers`.full, "workers:\n"] {
       #expect(validator.problems(try Self.document(text)) == [])
@@ -48,27 +50,29 @@ import YAML
   ]
 
   @Test(arguments: JSONSchema.Kind.allCases)
-  func `find what is wrong`(kind: JSONSchema.Kind) throws {
+  func `Each JSON Schema finds the path of a wrong value`(kind: JSONSchema.Kind) throws {
     let validator = Validator(root: try Self.schema(kind))
     for (_, text, place) in Self.wrong.filter({ $0.0 == kind }) {
       #expect(validator.problems(try Self.document(text)) == [place], "\(text)")
     }
   }
 
-  @Test func `let a variable stand for any value of a configuration`() throws {
+  @Test func `The JSON Schema of configurations accepts a variable in place of any value`() throws {
     let validator = Validator(root: try Self.schema(.configuration))
     let text = "workers: { w: { command: a, importance: '${I:-5}', autostart: '${A}' } }"
     #expect(validator.problems(try Self.document(text)) == [])
   }
 
-  /// The reader, the renderer and the schema know the same keys, whoever adds one to the reader.
-  @Test func `know every key that is read and every key that is rendered`() {
+  /// A key that is added to the reader must be added to the renderer and the schema too.
+  @Test func `The policy file's reader and its renderer know the same keys`() {
     let values = Set(KeyExplorer.policy(.policy).values())
     #expect(values == Set(PolicyFile.values(of: LifecyclePolicy()).map(\.path)))
   }
 
   @Test(arguments: [JSONSchema.Kind.policy, .configuration])
-  func `describe every key, and no key takes just anything`(kind: JSONSchema.Kind) throws {
+  func `Each key of policies and workers has a description and a shape`(kind: JSONSchema.Kind)
+    throws
+  {
     let shape =
       kind == .policy ? KeyExplorer.policy(.policy) : KeyExplorer.worker()
     for path in shape.paths() {
@@ -83,14 +87,14 @@ import YAML
     }
   }
 
-  @Test func `describe every key at the top of a configuration`() {
+  @Test func `Each key at the top of a configuration has a description`() {
     for path in KeyExplorer.configuration().paths() where !path.hasPrefix("policy_overrides.") {
       let described = KeyDescriptions.configuration[path]
       #expect(described != nil, "KeyDescriptions has no sentence on `\(path)`")
     }
   }
 
-  @Test func `have nothing on keys that don't exist`() {
+  @Test func `Each description of a key belongs to a key that exists`() {
     let policy = Set(KeyExplorer.policy(.policy).paths())
     #expect(Set(KeyDescriptions.policy.keys).subtracting(policy).isEmpty)
     let worker = Set(KeyExplorer.worker().paths().map { "workers.*.\($0)" })

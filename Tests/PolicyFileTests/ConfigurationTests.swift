@@ -28,7 +28,7 @@ import Testing
       plain: { command: sleep 60, shed: { notify: true }, readiness: { notify: true } }
     """
 
-  @Test func `is read in full`() throws {
+  @Test func `A configuration is read in full`() throws {
     let result = configuration(Self.full, environment: ["HOME": "/root", "MODE": ""])
     #expect(result.diagnostics.isEmpty, "\(result.rendered)")
     let read = try #require(result.value)
@@ -62,14 +62,14 @@ import Testing
   }
 
   @Test(arguments: ["", "workers:\n", "workers: {}\n", "policy: ios-5\n"])
-  func `may be next to nothing`(text: String) {
+  func `An empty configuration, or one without workers, gives the defaults`(text: String) {
     var read = configuration(text).value
     read?.origins = Origins()
     #expect(read == DaemonConfiguration())
     #expect(configuration(text).diagnostics.isEmpty)
   }
 
-  @Test func `names the policies that exist`() {
+  @Test func `An error about an unknown policy lists the policies that exist`() {
     #expect(
       configuration("policy: ios5\nworkers: {}\n").rendered == """
         etc/dormouse.yaml:1:9: error: there is no policy named `ios5`
@@ -190,7 +190,9 @@ import Testing
   ]
 
   @Test(arguments: worker)
-  func `says what is wrong with a worker`(body: String, message: String, suggestion: String?) {
+  func `A wrong value of a worker gives one error that says what is wrong`(
+    body: String, message: String, suggestion: String?
+  ) {
     let result = configuration("workers: { w: { \(body) } }")
     #expect(result.value == nil)
     #expect(result.diagnostics.map(\.message) == [message])
@@ -199,13 +201,13 @@ import Testing
   }
 
   @Test(arguments: [".web", "-web", "we b", "a/b", String(repeating: "x", count: 65), "ä", "''"])
-  func `refuses a worker's name that isn't one`(name: String) {
+  func `A configuration refuses a name that a worker can't have`(name: String) {
     let result = configuration("workers:\n  \(name): { command: run }\n")
     #expect(result.errors.count == 1)
     #expect(result.errors.first?.message.hasSuffix("can't be a worker's name") == true)
   }
 
-  @Test func `warns that no shell runs a command`() {
+  @Test func `A command with shell syntax gives a warning that no shell runs it`() {
     let result = configuration("workers: { w: { command: a | b } }")
     #expect(result.value?.workers.first?.command == ["a", "|", "b"])
     #expect(
@@ -214,14 +216,14 @@ import Testing
       ])
   }
 
-  @Test func `refuses a socket's path that the kernel would`() {
+  @Test func `A configuration refuses a socket path that is longer than 107 bytes`() {
     let path = "/" + String(repeating: "x", count: 107)
     #expect(
       configuration("socket: \(path)").errors.map(\.message)
         == ["`socket` is 108 bytes long; a socket's path has at most 107"])
   }
 
-  @Test func `finds errors of all workers in one run`() {
+  @Test func `One run finds the errors of all workers`() {
     let result = configuration(
       """
       polcy: ios-5

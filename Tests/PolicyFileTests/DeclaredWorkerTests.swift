@@ -47,7 +47,7 @@ import Testing
         health_checks_while_asleep: 8081
     """
 
-  @Test func `are read in full`() throws {
+  @Test func `Declared workers are read in full`() throws {
     let result = configuration(Self.full)
     #expect(result.errors.isEmpty, "\(result.rendered)")
     let workers = try #require(result.value).workers
@@ -116,7 +116,7 @@ import Testing
     #expect(helper.listen.map(\.name) == ["helper", "helper"])
   }
 
-  @Test func `come back from their own rendering`() throws {
+  @Test func `Declared workers that are rendered and read again are equal`() throws {
     for text in [Self.full, `The daemon's configuration`.full] {
       let read = try #require(
         ConfigurationFile.parse(
@@ -135,7 +135,7 @@ import Testing
     }
   }
 
-  @Test func `say of keys without effect that they have none`() throws {
+  @Test func `A worker's key that has no effect yet gives a warning`() throws {
     let result = configuration(
       "workers: { w: { command: a, user: me, readiness: { exec: { command: [b] } } } }")
     #expect(
@@ -152,7 +152,7 @@ import Testing
   }
 
   @Test(arguments: KeyExplorer.worker().paths().filter { !$0.hasPrefix("policy.") })
-  func `take nothing of a wrong kind for any key`(key: String) {
+  func `A value of the wrong kind is refused for each key of a worker`(key: String) {
     let parts = key.split(separator: ".")
     let inner = parts.dropFirst().reduce("") { $0 + "{ \($1): " } + "[[]]"
     let text = "\(parts[0]): \(inner)" + String(repeating: " }", count: parts.count - 1)
@@ -161,7 +161,7 @@ import Testing
     #expect(result.value == nil, "\(text)")
   }
 
-  @Test func `in a circle are named in their order`() {
+  @Test func `An error about circular dependencies names the workers in their order`() {
     let result = configuration(
       """
       workers:
@@ -176,7 +176,7 @@ import Testing
     #expect(result.errors.first?.position == Position(line: 2, column: 34))
   }
 
-  @Test func `that wait for the end of one without an end are warned of`() {
+  @Test func `A dependency on the end of a worker that is always restarted gives a warning`() {
     let result = configuration(
       """
       workers:
@@ -186,7 +186,7 @@ import Testing
     #expect(result.warnings.contains { $0.message.hasPrefix("`b` is restarted whenever it ends") })
   }
 
-  @Test func `point at the variable that isn't there, and at the field of a schedule`() {
+  @Test func `An error points at the missing variable, or at the wrong field of a schedule`() {
     let variable = configuration("workers: { w: { command: a, directory: \"/srv/${NOPE}/x\" } }")
     #expect(
       variable.rendered == """
@@ -204,7 +204,7 @@ import Testing
         == "write `${VAR}` or `${VAR:-default}`; a shell's own are written `$${…}`")
   }
 
-  @Test func `take variables everywhere in a configuration`() throws {
+  @Test func `Variables are replaced everywhere in a configuration`() throws {
     let text = """
       policy: ${POLICY:-ios-5}
       socket: ${RUN}/d.sock

@@ -3,7 +3,7 @@ import Testing
 @testable import PolicyFile
 
 @Suite struct `Diagnostics of policies` {
-  @Test func `an unknown key shows its line, a caret and the nearest spelling`() {
+  @Test func `An unknown key shows its line, a caret and the nearest spelling`() {
     #expect(
       policy("name: web\nhibernate:\n  max_footprnt: 16MB\n").rendered == """
         p.yaml:3:3: error: unknown key `max_footprnt` in `hibernate`
@@ -13,7 +13,7 @@ import Testing
         """)
   }
 
-  @Test func `a wrong unit shows the value and the right unit`() {
+  @Test func `A wrong unit shows the value and the right unit`() {
     #expect(
       policy("hibernate: { max_footprint: 16mb }").rendered == """
         p.yaml:1:29: error: `max_footprint` must be a size such as `16MB`, or `unlimited`, not `16mb`
@@ -23,7 +23,7 @@ import Testing
         """)
   }
 
-  @Test func `a ladder out of order says what to move`() {
+  @Test func `An error about a ladder out of order says which rung to move`() {
     #expect(
       policy("ladder:\n  urgent: [terminate suspended, hibernate]\n").rendered == """
         p.yaml:2:33: error: `hibernate` comes after `terminate suspended`, which costs more: the cheapest \
@@ -34,7 +34,7 @@ import Testing
         """)
   }
 
-  @Test func `a ladder that can't end is an error`() {
+  @Test func `A ladder that never terminates a worker is an error`() {
     #expect(
       policy("ladder: { urgent: [hibernate], critical: [warn] }").rendered == """
         p.yaml:1:42: error: `critical` has no `terminate`: the ladder may free too little memory
@@ -44,7 +44,7 @@ import Testing
         """)
   }
 
-  @Test func `thresholds out of order name both levels`() {
+  @Test func `An error about thresholds out of order names both levels`() {
     #expect(
       policy("pressure:\n  critical: { available_below: 12% }\n").rendered == """
         p.yaml:2:32: error: thresholds out of order: `critical` begins at 12% available, before \
@@ -55,7 +55,7 @@ import Testing
         """)
   }
 
-  @Test func `a syntax error is a diagnostic like any other`() {
+  @Test func `A syntax error is shown with its line, a caret and a suggestion`() {
     #expect(
       policy("memory:\n\tbudget: host\n").rendered == """
         p.yaml:2:1: error: syntax: while scanning for the next token, found character that cannot \
@@ -66,7 +66,8 @@ import Testing
         """)
   }
 
-  @Test func `what isn't closed is shown where the text ends, with where it begins`() {
+  @Test
+  func `An error about an unclosed mapping is shown at the text's end and says where it begins`() {
     #expect(
       policy("name: x\nmemory: { budget: host\n").rendered == """
         p.yaml:2:23: error: syntax: while parsing a flow mapping, did not find expected ',' or '}'
@@ -76,7 +77,9 @@ import Testing
         """)
   }
 
-  @Test func `a duplicate key is reported at the second, and nothing else is lost`() {
+  @Test
+  func `A duplicate key is reported at its second place, and the errors after it are still found`()
+  {
     #expect(
       policy("name: a\nmode: shadow\n\"mode\": enforc\nnamed: b\n").rendered == """
         p.yaml:3:1: error: `mode` is given twice; the first is in line 2
@@ -93,7 +96,7 @@ import Testing
         """)
   }
 
-  @Test func `each repetition of a key is reported, in sections that aren't read, too`() {
+  @Test func `Each repetition of a key is reported, also in sections that aren't read`() {
     let result = policy(
       """
       mode: shadow
@@ -121,7 +124,7 @@ import Testing
       ])
   }
 
-  @Test func `several errors come in one run, in the order of the text`() {
+  @Test func `Several errors are reported in one run, in the order of the text`() {
     let result = policy(
       """
       mode: on
@@ -138,7 +141,7 @@ import Testing
     #expect(result.errors[5].suggestion == "did you mean `regret`?")
   }
 
-  @Test func `a caret finds its spot behind tabs and in long lines`() {
+  @Test func `A caret is under its error also after tabs and in long lines`() {
     let long = "name: x # " + String(repeating: "y", count: 300) + "\n"
     let inLong = policy("memory: {\(String(repeating: " ", count: 300))budgt: host}\n" + long)
     let excerpt = inLong.diagnostics.first?.excerpt
@@ -149,7 +152,7 @@ import Testing
     #expect(tabbed?.caretLine == "         \t^")
   }
 
-  @Test func `control sequences don't reach the terminal`() {
+  @Test func `Control characters of a policy file don't reach the terminal`() {
     let result = policy("name: \"\u{1B}[31m\"\n\u{202E}mode: x\n")
     #expect(!result.rendered.unicodeScalars.contains("\u{1B}"))
     #expect(!result.rendered.unicodeScalars.contains("\u{202E}"))

@@ -4,7 +4,9 @@ import Testing
 @testable import PolicyFile
 
 @Suite struct `Differences` {
-  @Test func `between policies are the values that differ, and what that means`() throws {
+  @Test func `The differences of two policies are the values that differ, with their meaning`()
+    throws
+  {
     let old = LifecyclePolicy()
     var new = old
     #expect(PolicyFile.differences(from: old, to: new).isEmpty)
@@ -29,13 +31,13 @@ import Testing
     #expect(back[1].meaning == "fewer workers are small enough to be hibernated")
   }
 
-  /// Whoever renames a key renames its sentence.
-  @Test func `have no sentences on keys that don't exist`() {
+  /// If you rename a key, rename its sentence too.
+  @Test func `Each meaning of a difference belongs to a key that exists`() {
     let keys = PolicyFile.values(of: LifecyclePolicy()).map(\.path)
     #expect(Set(DifferenceMeaning.paths).subtracting(keys).isEmpty)
   }
 
-  @Test func `between configurations are told by worker, once`() throws {
+  @Test func `Changes between two configurations are listed by worker, each once`() throws {
     func read(_ text: String) throws -> DaemonConfiguration {
       let result = configuration(text)
       return try #require(result.value, "\(result.rendered)")
@@ -65,7 +67,7 @@ import Testing
   }
 
   /// Nothing that the daemon would have to act on is missing from the summary.
-  @Test func `of any key of a worker are noticed`() throws {
+  @Test func `A change of any key of a worker is noticed`() throws {
     let result = configuration(`Declared workers`.full)
     let workers = try #require(result.value).workers
     var plain = WorkerConfiguration(name: "web", command: ["x"], directory: "etc")

@@ -8,7 +8,9 @@ import Testing
     return try FileContents.read(path).get()
   }
 
-  @Test(arguments: `Bad values`.keys) func `lists every key`(key: String) throws {
+  @Test(arguments: `Bad values`.keys) func `The page about policy files lists every key`(
+    key: String
+  ) throws {
     let text = try Self.document("policy-files.md")
     let parts = key.split(separator: ".").map(String.init)
     let leaf = parts.last ?? key
@@ -18,7 +20,7 @@ import Testing
     #expect(spellings.contains { text.contains($0) } || isSection && text.contains("`\(leaf)."))
   }
 
-  @Test func `has an example that works`() throws {
+  @Test func `The example in the page about the configuration works`() throws {
     let text = try Self.document("configuration.md")
     let start = try #require(text.firstRange(of: "```yaml\n")?.upperBound)
     let end = try #require(text[start...].firstRange(of: "```")?.lowerBound)
@@ -33,14 +35,14 @@ extension `The documentation` {
     arguments: KeyExplorer.worker().paths().filter {
       !$0.hasPrefix("policy.") && !$0.hasPrefix("liveness.")
     })
-  func `lists every key of a worker`(key: String) throws {
+  func `The page about the configuration lists every key of a worker`(key: String) throws {
     let text = try Self.document("configuration.md")
     let leaf = key.split(separator: ".").last.map(String.init) ?? key
     #expect(text.contains("`\(leaf)`") || text.contains("`\(leaf):") || text.contains("\(leaf): "))
   }
 
   @Test(arguments: WorkerConfiguration.notYetEffective)
-  func `marks every key without effect`(key: String) throws {
+  func `The page about the configuration marks every key without effect`(key: String) throws {
     let text = try Self.document("configuration.md")
     let parts = key.split(separator: ".")
     if parts.count == 1 {

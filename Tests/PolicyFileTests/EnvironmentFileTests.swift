@@ -4,7 +4,7 @@ import Testing
 @testable import PolicyFile
 
 @Suite struct `Files of variables` {
-  @Test func `are read, and environment is laid over them`() throws {
+  @Test func `The key environment overrides the variables of env_file`() throws {
     let directory = try Scratch([
       "dormouse.yaml": """
       workers:
@@ -35,7 +35,7 @@ import Testing
     #expect(worker.command == ["run", "1", "two\nlines \"quoted\" $HOME"])
   }
 
-  @Test func `have errors of their own`() throws {
+  @Test func `Errors in a file of variables are reported with that file's name and line`() throws {
     let directory = try Scratch([
       "dormouse.yaml": "workers: { w: { command: run, env_file: a.env } }",
       "a.env": "GOOD=1\n  just words\n=x\nOPEN=\"a\nBEHIND='a' b\n",

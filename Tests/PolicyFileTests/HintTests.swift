@@ -20,7 +20,7 @@ import Testing
   ]
 
   @Test(arguments: places, ["htp", "tpc", "htttp", "comand", "singal", "memry", "polcy", "budgt"])
-  func `a suggestion is a key that is known in that place`(place: String, typo: String) {
+  func `A suggested key is known in the place of the mistyped one`(place: String, typo: String) {
     let first = configuration(place.replacing("KEY", with: typo))
     let hints = first.diagnostics.compactMap(\.suggestion).filter { $0.hasPrefix("did you mean `") }
     for hint in hints {
@@ -31,7 +31,7 @@ import Testing
     }
   }
 
-  @Test func `a worker at the top is told to stand below workers`() {
+  @Test func `An error about a worker at the top says that the key workers is missing`() {
     let result = configuration("web:\n  command: sleep 1\npolicy: server\n")
     #expect(result.errors.count == 1, "\(result.diagnostics)")
     #expect(
@@ -40,7 +40,8 @@ import Testing
     #expect(result.errors.first?.position?.line == 1)
   }
 
-  @Test func `options have the units of policies, days, weeks, and seconds without a unit`() throws
+  @Test func `Options take the units of policies, days and weeks, and seconds without a unit`()
+    throws
   {
     let times: [(String, Duration)] = [
       ("5", .seconds(5)), ("0.5", .milliseconds(500)), ("500ms", .milliseconds(500)),

@@ -17,7 +17,7 @@ import YAML
     return lines.joined(separator: "\n") + "\n"
   }
 
-  @Test func `an alias bomb is refused before it is lit`() {
+  @Test func `Aliases that may unfold into too much are refused before they are unfolded`() {
     let text = Self.bomb(depth: 12) + "? *a11\n: x\n"
     #expect(
       policy(text).rendered == """
@@ -27,7 +27,7 @@ import YAML
     #expect(policy(Self.bomb(depth: 3) + "? *a2\n: x\n").errors.count == 4)
   }
 
-  @Test func `many uses of one alias are no bomb`() {
+  @Test func `Many uses of one small alias are accepted`() {
     let workers = (0..<100).map { "  w\($0): { command: run, environment: *env }" }
     let text =
       "workers:\n  first: { command: run, environment: &env { A: '1' } }\n"
@@ -35,7 +35,7 @@ import YAML
     #expect(configuration(text).value?.workers.last?.environment == ["A": "1"])
   }
 
-  @Test func `too much nesting is refused where it begins`() {
+  @Test func `Too much nesting is refused at the place where it becomes too deep`() {
     let text = "name: x\nmemory: " + String(repeating: "[", count: 200_000)
     let result = policy(text)
     #expect(
@@ -43,7 +43,7 @@ import YAML
     #expect(result.errors.first?.position == Position(line: 2, column: 108))
   }
 
-  @Test func `a file of tag directives is refused before it takes seconds`() {
+  @Test func `More than 100 tag directives are refused before they are parsed`() {
     let text = (0..<60_000).map { "%TAG !a\($0)! b\n" }.joined()
     #expect(
       policy(text).rendered == """
@@ -52,7 +52,7 @@ import YAML
         """)
   }
 
-  @Test func `a byte order mark is left out, and columns don't count it`() {
+  @Test func `A byte order mark is skipped, and columns don't count it`() {
     #expect(policy("\u{FEFF}name: x\nmode: shadow\n").value?.name == "x")
     #expect(
       policy("\u{FEFF}mode: shado\nname: x\n").rendered == """
@@ -64,14 +64,14 @@ import YAML
   }
 
   @Test(arguments: ["\n", "\r\n", "\u{2028}"])
-  func `a character that YAML doesn't allow is shown in its place`(end: String) {
+  func `An error about a character that YAML forbids points at the character`(end: String) {
     let error = policy("# é\u{1F4A4}\(end)name: é\u{7}\(end)").errors.first
     #expect(error?.message == "syntax: control characters are not allowed")
     #expect(error?.position == Position(line: 2, column: 8))
   }
 
   @Test(arguments: ["[", "{", "- ", "{a: ", "? ", "&a [", "\"", "'", "!", "| ", "%"])
-  func `depth and repetition are errors`(piece: String) {
+  func `Deep nesting and long repetition are errors`(piece: String) {
     for text in [
       String(repeating: piece, count: 5_000), "name: " + String(repeating: piece, count: 5_000),
     ] {
@@ -82,17 +82,17 @@ import YAML
   }
 
   @Test(arguments: [
-    "\0", "name: a\0b", "name: \"a\\0b\"", "name: *nobody", "--- a\n--- b", "%YAML 9.9\n---\n",
+    "\0", "name: a\0b", "name: \"a\\0b\"", "name: *nothing", "--- a\n--- b", "%YAML 9.9\n---\n",
     "\u{FEFF}", "a: b: c", "name: |\n  text\n", "!!binary \"xx\"", "\u{E000}: x", ": x", "? ",
     "*a", "- a", "~", "--- |", "name: \"\\xff\"", "name: \"\\uD800\"", "name: \r\r\n x\u{85}y: z",
   ])
-  func `odd texts give a policy or an error`(text: String) {
+  func `An odd text gives a policy or an error, and never both`(text: String) {
     let result = policy(text)
     #expect((result.value == nil) == !result.errors.isEmpty)
     #expect(!result.rendered.unicodeScalars.contains("\0"))
   }
 
-  @Test func `files over the limit are refused, just under it read`() {
+  @Test func `A policy file over 1 MiB is refused, and one just under that is read`() {
     let comment = "#" + String(repeating: "x", count: 1_000) + "\n"
     #expect(policy(String(repeating: comment, count: 1_000)).value != nil)
     #expect(policy(String(repeating: comment, count: 1_100)).value == nil)
@@ -101,14 +101,14 @@ import YAML
     #expect(oneLine.rendered.utf8.count < 1_000)
   }
 
-  @Test func `a hundred diagnostics are enough`() {
+  @Test func `At most 100 diagnostics are reported`() {
     let text = (0..<5_000).map { "key\($0): x" }.joined(separator: "\n")
     #expect(policy(text).errors.count == 100)
     let same = String(repeating: "mode: shadow\n", count: 2_000)
     #expect(policy(same).value == nil)
   }
 
-  @Test func `ios-5 with random damage is a policy or at least one error`() throws {
+  @Test func `The policy ios-5 with random damage gives a policy or at least one error`() throws {
     guard case .success(let text) = FileContents.read("\(shippedDirectory)/ios-5.yaml") else {
       Issue.record("ios-5.yaml can't be read")
       return
@@ -131,7 +131,7 @@ import YAML
     getenv("DORMOUSE_SEED").flatMap { UInt64(String(cString: $0)) } ?? .random(in: 0 ... .max)
 
   @Test(arguments: shipped)
-  func `damaged shipped policies never crash or hang a reader`(name: String) throws {
+  func `Damaged shipped policies don't crash a reader and don't make it hang`(name: String) throws {
     // Printed before the rounds, because a crash leaves no other chance.
     print("damage to \(name): DORMOUSE_SEED=\(Self.seed)")
     fflush(nil)

@@ -12,7 +12,7 @@ import Testing
     return try #require(result.value)
   }
 
-  @Test func `of a Procfile give a worker a line`() throws {
+  @Test func `An import of a Procfile makes a worker of each line`() throws {
     let result = ProcfileImport.convert(
       text: """
         # comment
@@ -38,7 +38,7 @@ import Testing
     #expect(withFile.value?.text.contains("PORT: 3100") == true)
   }
 
-  @Test func `of a wrong Procfile say where`() {
+  @Test func `The import of a wrong Procfile reports the line of each error`() {
     let result = ProcfileImport.convert(
       text: "web: a\nno colon\nweb: b\n a b: c\nempty:\n", file: "Procfile",
       environmentFile: nil)
@@ -86,7 +86,10 @@ import Testing
         disabled: true
     """
 
-  @Test func `of process-compose take its common part over`() throws {
+  @Test
+  func `An import of process-compose translates the keys that Dormouse has and notes the others`()
+    throws
+  {
     let result = ProcessComposeImport.convert(
       text: Self.compose, file: "process-compose.yaml")
     #expect(result.diagnostics.isEmpty, "\(result.rendered)")
@@ -125,7 +128,9 @@ import Testing
     }
   }
 
-  @Test func `of process-compose write templates out and make a worker of each replica`() throws {
+  @Test func `An import of process-compose fills templates in and makes a worker of each replica`()
+    throws
+  {
     let result = ProcessComposeImport.convert(
       text: """
         vars: { PORT: 8000, NAME: site }
@@ -155,7 +160,10 @@ import Testing
     for part in ["`{{ end }}`", "`- C`", "`schedule`"] { #expect(text.contains(part), "\(part)") }
   }
 
-  @Test func `of Docker's compose file keep what a plain process can do, stopped`() throws {
+  @Test
+  func `An import of Docker's compose file keeps what a plain process can do, and starts nothing`()
+    throws
+  {
     let result = ComposeImport.convert(
       text: """
         services:
@@ -194,7 +202,7 @@ import Testing
     #expect(ComposeImport.convert(text: "a: b", file: "compose.yaml").value == nil)
   }
 
-  @Test func `of a process-compose file with a key that stands twice say where`() {
+  @Test func `The import of a process-compose file with a duplicate key reports where it stands`() {
     let text = "processes:\n  a:\n    command: x\n    command: y\n"
     #expect(
       ProcessComposeImport.convert(text: text, file: "pc.yaml").rendered == """
@@ -204,7 +212,7 @@ import Testing
         """)
   }
 
-  @Test func `of what is no process-compose file are refused`() {
+  @Test func `An import refuses a text that isn't a process-compose file`() {
     for text in [
       "a: b", "[1]", "processes:\n  a: 1", "processes: { a: { working_dir: x } }", "a: [",
     ] {
@@ -213,7 +221,9 @@ import Testing
     }
   }
 
-  @Test func `can't be talked into anything by odd texts`() throws {
+  @Test func `Odd texts in an imported file can't add workers or change the meaning of values`()
+    throws
+  {
     let result = ProcessComposeImport.convert(
       text: """
         processes:

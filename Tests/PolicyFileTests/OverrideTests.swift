@@ -5,7 +5,7 @@ import Testing
 @testable import PolicyFile
 
 @Suite struct `Reading policies` {
-  @Test func `an empty file is the defaults, called after the file`() {
+  @Test func `An empty policy file gives the defaults and takes its name from the file`() {
     var expected = LifecyclePolicy()
     expected.name = "p"
     #expect(policy("").value == expected)
@@ -13,7 +13,7 @@ import Testing
     #expect(policy("memory:\n  # budget: 1GB\n").value == expected)
   }
 
-  @Test func `units are powers of 1024, decimals included`() throws {
+  @Test func `Units are powers of 1024, and decimals are accepted`() throws {
     let policy = try #require(
       policy("hibernate: { max_footprint: 1.5GB, min_footprint: 0.5KB, after: 1.5s }").value)
     #expect(policy.hibernate.maxFootprint == .megabytes(1536))
@@ -21,7 +21,7 @@ import Testing
     #expect(policy.hibernate.after == .milliseconds(1500))
   }
 
-  @Test func `words stand for no limit`() throws {
+  @Test func `The words never and unlimited stand for no limit`() throws {
     let policy = try #require(
       policy(
         """
@@ -39,7 +39,7 @@ import Testing
     #expect(PolicyFile.parse(text: PolicyFile.render(policy), file: "x").value == policy)
   }
 
-  @Test func `overrides change what they name and nothing else`() throws {
+  @Test func `Overrides change the values that they name and no others`() throws {
     let base = try #require(library.load("server").value)
     var expected = base
     expected.memory = .device(.megabytes(96))
@@ -51,7 +51,7 @@ import Testing
     #expect(result.diagnostics.isEmpty)
   }
 
-  @Test func `overrides are checked against what they are laid over`() {
+  @Test func `Overrides are checked together with the policy that they change`() {
     let result = PolicyFile.parse(
       text: "background: { suspend_after: 1s }", file: "o.yaml", over: LifecyclePolicy())
     #expect(result.warnings.count == 1)
@@ -59,7 +59,7 @@ import Testing
     #expect(renamed.errors.map(\.message) == ["`name` can't be overridden: it is the policy's own"])
   }
 
-  @Test func `an alias may stand for a value`() {
+  @Test func `An alias in a policy file may stand for a value`() {
     let result = policy(
       "pressure:\n  warning: { stall: &s { some: 10%, window: 2s } }\n"
         + "  critical: { available_below: 5%, stall: *s }\n")
@@ -69,18 +69,18 @@ import Testing
   @Test(arguments: [
     ("hibernat", "hibernate"), ("grcae", "grace"), ("HOST", "host"), ("max", "max_footprint"),
   ])
-  func `the nearest spelling is found`(word: String, meant: String) {
+  func `The nearest spelling of a mistyped word is suggested`(word: String, meant: String) {
     #expect(nearest(to: word, among: ["grace", "hibernate", "host", "max_footprint"]) == meant)
   }
 
-  @Test func `nothing is suggested for something else`() {
+  @Test func `A word that resembles no known word gets no suggestion`() {
     #expect(nearest(to: "xy", among: ["ms", "by", "max"]) == "by")
     #expect(nearest(to: "zebra", among: ["grace", "host"]) == nil)
     #expect(nearest(to: "", among: ["a"]) == nil)
     #expect(nearest(to: String(repeating: "a", count: 100_000), among: ["a"]) == nil)
   }
 
-  @Test func `random policies survive being written and read`() throws {
+  @Test func `Random policies that are rendered and read again are equal`() throws {
     var random = TestRandom(seed: 5)
     for _ in 0..<300 {
       var policy = LifecyclePolicy(name: "r")

@@ -19,7 +19,7 @@ import Testing
     try #require(policy.values.first { $0.path == path })
   }
 
-  @Test func `a value that was replaced keeps what the files say, and where`() throws {
+  @Test func `A replaced value keeps the value that the files declare, and its place`() throws {
     let configuration = try parsed()
     var policy = PolicyInForce(
       configuration.workers[0].policy, origins: configuration.origins, worker: "web")
@@ -33,14 +33,14 @@ import Testing
     #expect(try value("hibernate.after", policy).change == nil)
   }
 
-  @Test func `a value that is replaced by the same value is no change`() throws {
+  @Test func `A value that is replaced by the same value isn't shown as changed`() throws {
     let configuration = try parsed()
     var policy = PolicyInForce(configuration.policy, origins: configuration.origins)
     policy.replace("mode", by: "enforce", .request, because: "set by `dormouse enforce`")
     #expect(try value("mode", policy).change == nil)
   }
 
-  @Test func `a wrapper's values have no file, and are marked where they aren't the defaults`()
+  @Test func `A wrapper's values have no file, and those that aren't defaults are marked`()
     throws
   {
     var own = LifecyclePolicy()

@@ -14,7 +14,10 @@ import Testing
       web: { command: sleep 1, policy: { hibernate: { max_footprint: 64MB } } }
     """
 
-  @Test func `is the main file and then those of conf.d by their names`() throws {
+  @Test
+  func `The main file is read first, and then the files of conf.d in the order of their names`()
+    throws
+  {
     let directory = try Scratch([
       "dormouse.yaml": Self.main,
       "conf.d/20-b.yaml": "workers: { b: { command: run, directory: data } }",
@@ -37,7 +40,7 @@ import Testing
     }
   }
 
-  @Test func `may be all in conf.d`() throws {
+  @Test func `All of the configuration may be in conf.d`() throws {
     let directory = try Scratch(["conf.d/a.yaml": "workers: { a: { command: run } }"])
     #expect(directory.load().value?.workers.map(\.name) == ["a"])
     #expect(directory.load("dormouse.yaml").value?.workers.map(\.name) == ["a"])
@@ -45,14 +48,16 @@ import Testing
     #expect(try !ConfigurationFiles.isThere(Scratch().path))
   }
 
-  @Test func `has no conf.d where the file is called otherwise`() throws {
+  @Test func `The directory conf.d isn't read where the main file isn't called dormouse.yaml`()
+    throws
+  {
     let directory = try Scratch([
       "other.yaml": Self.main, "conf.d/a.yaml": "workers: { a: { command: run } }",
     ])
     #expect(directory.load("other.yaml").value?.workers.map(\.name) == ["web"])
   }
 
-  @Test func `says each thing once, or names both places`() throws {
+  @Test func `A key that stands in two files is an error that names both places`() throws {
     let directory = try Scratch([
       "dormouse.yaml": Self.main,
       "conf.d/a.yaml": """
@@ -80,7 +85,7 @@ import Testing
       "\(directory.rendered(directory.load()))")
   }
 
-  @Test func `is checked as a whole: thresholds, dependencies, sockets`() throws {
+  @Test func `The thresholds, dependencies and sockets of all files are checked together`() throws {
     let directory = try Scratch([
       "dormouse.yaml": """
       policy_overrides: { pressure: { warning: { available_below: 8% } } }
@@ -99,7 +104,7 @@ import Testing
       ])
   }
 
-  @Test func `is none with an unreadable part`() throws {
+  @Test func `A configuration with an unreadable file has no value and one error`() throws {
     let directory = try Scratch([
       "dormouse.yaml": "workers: { web: { command: run, depends_on: [db] } }",
       "conf.d/a.yaml": "workers: [",
@@ -110,7 +115,8 @@ import Testing
     #expect(result.errors.count == 1, "\(result.rendered)")
   }
 
-  @Test func `tells of every value where it comes from`() throws {
+  @Test func `The configuration knows for every value the file and line that it comes from`() throws
+  {
     let directory = try Scratch([
       "dormouse.yaml": Self.main,
       "conf.d/b.yaml": "policy_overrides: { pressure: { warning: { available_below: 20% } } }",
@@ -132,7 +138,7 @@ import Testing
     let values = try #require(read.effective(worker: "web"))
     #expect(values.map(\.path) == PolicyFile.values(of: LifecyclePolicy()).map(\.path))
     #expect(values.first { $0.path == "hibernate.max_footprint" }?.text == "64MB")
-    #expect(read.effective(worker: "nobody") == nil)
+    #expect(read.effective(worker: "unknown") == nil)
     #expect(configuration("").value?.effective()?.allSatisfy { $0.origin == .byDefault } == true)
   }
 }

@@ -4,21 +4,23 @@ import Testing
 @testable import PolicyFile
 
 @Suite struct `Shipped policies` {
-  @Test(arguments: shipped) func `load without a word`(name: String) throws {
+  @Test(arguments: shipped) func `Each shipped policy loads without a diagnostic`(name: String)
+    throws
+  {
     let result = library.load(name)
     #expect(result.diagnostics.isEmpty, "\(result.rendered)")
     #expect(try #require(result.value).name == name)
   }
 
-  @Test func `are all found by name`() {
+  @Test func `All shipped policies are found by name`() {
     #expect(library.names == shipped)
   }
 
-  @Test func `ios-5 is what the defaults are`() {
+  @Test func `The policy ios-5 equals the defaults`() {
     #expect(library.load("ios-5").value == LifecyclePolicy())
   }
 
-  @Test func `iphone-os-3 neither suspends nor hibernates, and warns first`() throws {
+  @Test func `The policy iphone-os-3 neither suspends nor hibernates, and warns first`() throws {
     let policy = try #require(library.load("iphone-os-3").value)
     #expect(policy.background.suspendAfter == nil)
     #expect(!policy.hibernate.enabled)
@@ -29,7 +31,7 @@ import Testing
     #expect(policy.watchdog.launch == .seconds(20))
   }
 
-  @Test func `server goes by activity, without a limit in front`() throws {
+  @Test func `The policy server uses mode activity and doesn't limit the foreground`() throws {
     let policy = try #require(library.load("server").value)
     #expect(policy.foreground.mode == .activity)
     #expect(policy.foreground.max == nil)
@@ -37,7 +39,9 @@ import Testing
     #expect(policy.hibernate.maxFootprint == .megabytes(256))
   }
 
-  @Test(arguments: shipped) func `come back from their own rendering`(name: String) throws {
+  @Test(arguments: shipped) func `Shipped policies that are rendered and read again are equal`(
+    name: String
+  ) throws {
     let policy = try #require(library.load(name).value)
     let again = PolicyFile.parse(text: PolicyFile.render(policy), file: "again.yaml")
     #expect(again.diagnostics.isEmpty, "\(again.rendered)")
@@ -45,7 +49,7 @@ import Testing
     #expect(again.value.map(PolicyFile.render) == PolicyFile.render(policy))
   }
 
-  @Test func `an unknown name is answered with those that exist`() {
+  @Test func `An error about an unknown policy name lists the known ones`() {
     let result = library.load("ios5")
     #expect(
       result.rendered == """
@@ -56,7 +60,7 @@ import Testing
   }
 
   @Test(arguments: shipped)
-  func `are built in as their files say, for an executable without files`(name: String) throws {
+  func `An executable without files has the shipped policies built in`(name: String) throws {
     let alone = PolicyLibrary(directories: ["/nonexistent"])
     #expect(alone.names == shipped)
     #expect(alone.path(of: name) == nil)
@@ -69,7 +73,9 @@ import Testing
   }
 
   @Test(arguments: shipped)
-  func `are known to a configuration, for an executable without files`(name: String) throws {
+  func `A configuration finds the shipped policies in an executable without files`(name: String)
+    throws
+  {
     let alone = PolicyLibrary(directories: ["/nonexistent"])
     let result = ConfigurationFile.parse(
       text: "policy: \(name)\n", file: "dormouse.yaml", library: alone, environment: [:])
@@ -77,7 +83,7 @@ import Testing
     #expect(result.value?.policy == library.load(name).value)
   }
 
-  @Test func `a file that isn't there is one sentence`() {
+  @Test func `A missing policy file gives a one-line error`() {
     #expect(
       PolicyFile.load(path: "/nonexistent/x.yaml").rendered
         == "/nonexistent/x.yaml: error: the file can't be opened: No such file or directory")

@@ -114,7 +114,9 @@ import Testing
   ]
 
   @Test(arguments: errors)
-  func `say what is wrong with them`(body: String, message: String, suggestion: String?) {
+  func `A wrong key of a declared worker gives one error that says what is wrong`(
+    body: String, message: String, suggestion: String?
+  ) {
     let result = configuration("workers: { w: { command: a, \(body) } }")
     let other = configuration("workers: { w2: { command: b }, w: { command: a, \(body) } }")
     let errors = body.contains("w2") ? other.errors : result.errors

@@ -8,7 +8,7 @@ import Testing
     _ year: Int, _ month: Int, _ day: Int, _ hour: Int = 0, _ minute: Int = 0, _ second: Int = 0
   ) -> Int64 {
     var days = 0
-    // Slow and plain, so that it isn't the arithmetic under test.
+    // Slow and simple, so that it doesn't use the arithmetic under test.
     while CalendarDate(daysSince1970: days).year < year { days += 300 }
     while CalendarDate(daysSince1970: days).year >= year { days -= 1 }
     let wanted = (year, month, day)
@@ -31,10 +31,10 @@ import Testing
     ("0 0 29 2 *", utc(2096, 3, 1), utc(2104, 2, 29)),
     ("0 0 * * 7", utc(2026, 11, 21), utc(2026, 11, 22)),
     ("0 0 * * sun", utc(2026, 11, 21), utc(2026, 11, 22)),
-    // Either of the two, as cron has it: the 13th, or a Friday.
+    // Either of the two, as in cron: the 13th, or a Friday.
     ("0 0 13 * fri", utc(2026, 11, 21), utc(2026, 11, 27)),
     ("0 0 13 * fri", utc(2026, 12, 11, 1), utc(2026, 12, 13)),
-    // With a `*` in one of them, both.
+    // With a `*` in one of the fields, both must match.
     ("0 0 */2 * fri", utc(2026, 11, 21), utc(2026, 11, 27)),
     ("5,35 8,20 1 jan,jul *", utc(2026, 11, 21), utc(2027, 1, 1, 8, 5)),
     ("10/20 * * * *", utc(2026, 11, 21, 10, 31), utc(2026, 11, 21, 10, 50)),
@@ -44,12 +44,13 @@ import Testing
     ("0 0 1 1 *", utc(1969, 6, 1), utc(1970, 1, 1)),
   ]
 
-  @Test(arguments: cases) func `name the next instant`(text: String, from: Int64, to: Int64) throws
-  {
+  @Test(arguments: cases) func `A calendar schedule names the next instant`(
+    text: String, from: Int64, to: Int64
+  ) throws {
     #expect(try CalendarSchedule(parsing: text).next(after: from) == to)
   }
 
-  @Test func `go by the local time that they are told`() throws {
+  @Test func `A calendar schedule uses the local time that it is given`() throws {
     let daily = try CalendarSchedule(parsing: "0 3 * * *")
     let night = Self.utc(2026, 11, 21)
     #expect(daily.next(after: night, utcOffset: 3_600) == Self.utc(2026, 11, 21, 2))
@@ -60,7 +61,7 @@ import Testing
     #expect(daily.next(after: .min, utcOffset: -1) == nil)
   }
 
-  @Test func `agree with a search minute by minute`() throws {
+  @Test func `A calendar schedule agrees with a search minute by minute`() throws {
     let lines = ["7 */5 * * 1-5", "*/7 0 28-31 * *", "30 12 1,15 */3 tue", "0 0 31 * *"]
     for line in lines {
       let schedule = try CalendarSchedule(parsing: line)
@@ -91,14 +92,16 @@ import Testing
     ("0 0 3 * * *", 0, "has 6 fields"), ("60 * * * *", 0, "has a wrong minute: `60`"),
     ("0  24 * * *", 3, "has a wrong hour: `24`"), ("0 0 0 * *", 4, "wrong day of the month"),
     ("0 0 1 foo *", 6, "has a wrong month: `foo`"), ("0 0 * * 8", 8, "wrong day of the week"),
-    ("0 0 * * fri-mon", 8, "goes backwards"), ("*/0 * * * *", 0, "has a step"),
+    ("0 0 * * fri-mon", 8, "ends before it begins"), ("*/0 * * * *", 0, "has a step"),
     ("1,,2 * * * *", 2, "wrong minute: ``"), ("1-2-3 * * * *", 0, "wrong minute"),
     ("-1 * * * *", 0, "wrong minute"), ("0 0 30 2 *", 4, "never comes"),
     ("@reboot", 0, "that is no time"), ("@fortnightly", 0, "can't be `@fortnightly`"),
     ("0 0 L * *", 4, "wrong day of the month"), ("99999999999999999999 * * * *", 0, "wrong minute"),
   ]
 
-  @Test(arguments: wrong) func `that are wrong say where`(text: String, offset: Int, part: String) {
+  @Test(arguments: wrong) func `A wrong calendar schedule says where it is wrong`(
+    text: String, offset: Int, part: String
+  ) {
     do throws(ScheduleError) {
       let schedule = try CalendarSchedule(parsing: text)
       Issue.record("\(schedule)")
@@ -108,7 +111,7 @@ import Testing
     }
   }
 
-  @Test func `dates are those of the calendar`() {
+  @Test func `Days since 1970 convert to the dates of the calendar`() {
     #expect(CalendarDate(daysSince1970: 0) == CalendarDate(1970, 1, 1))
     #expect(CalendarDate(daysSince1970: -1) == CalendarDate(1969, 12, 31))
     #expect(CalendarDate(daysSince1970: 11_016) == CalendarDate(2000, 2, 29))

@@ -7,7 +7,7 @@ import Testing
     ("web", ["db", "cache"]), ("cache", []), ("db", ["disk"]), ("disk", []), ("cron", ["web"]),
   ]
 
-  @Test func `start in steps, and stop the other way round`() {
+  @Test func `Workers start in steps by their dependencies, and stop in the reverse order`() {
     let steps = [["cache", "disk"], ["db"], ["web"], ["cron"]]
     #expect(DependencyOrder.starting(Self.needs) == steps)
     #expect(
@@ -21,7 +21,7 @@ import Testing
     #expect(DependencyOrder.starting([("a", ["stranger"])]) == [["a"]])
   }
 
-  @Test func `in a circle are named, from the one declared first`() {
+  @Test func `Dependencies in a circle are named, from the one declared first`() {
     let needs: [(name: String, needs: [String])] = [
       ("x", ["c"]), ("b", ["c"]), ("c", ["d", "a"]), ("a", ["b"]), ("d", []),
     ]
@@ -30,7 +30,7 @@ import Testing
     #expect(DependencyOrder.cycle(in: [("a", ["a"])]) == ["a"])
   }
 
-  @Test func `of thousands of workers are ordered`() {
+  @Test func `Dependencies of thousands of workers are ordered`() {
     let tree = (0..<2_000).map { (name: "w\($0)", needs: $0 == 0 ? [] : ["w\(($0 - 1) / 2)"]) }
     #expect(DependencyOrder.starting(tree)?.count == 11)
     let chain = (0..<20_000).map { (name: "w\($0)", needs: ["w\(($0 + 1) % 20_000)"]) }
@@ -48,13 +48,13 @@ import Testing
   ]
 
   @Test(arguments: verdicts)
-  func `are met, wait or can't be met`(
+  func `A dependency is met, waits or can't be met`(
     condition: Dependency.Condition, progress: Dependency.Progress, verdict: Dependency.Verdict
   ) {
     #expect(Dependency("db", condition).verdict(progress) == verdict)
   }
 
-  @Test func `sockets conflict where the kernel would refuse the second`() {
+  @Test func `Sockets conflict where the kernel would refuse the second`() {
     func socket(_ address: ListenSocket.Address) -> ListenSocket {
       ListenSocket(name: "s", address: address)
     }

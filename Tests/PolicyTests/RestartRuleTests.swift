@@ -7,7 +7,7 @@ import Testing
     Instant(nanoseconds: seconds * 1_000_000_000)
   }
 
-  @Test func `wait longer each time, up to the longest`() {
+  @Test func `Restarts wait longer each time, up to the longest wait`() {
     let backoff = Backoff(initial: .seconds(1), max: .seconds(10), factor: 3)
     #expect((0..<5).map(backoff.delay(afterRestarts:)) == [1, 3, 9, 10, 10].map { .seconds($0) })
     #expect(backoff.delay(afterRestarts: .max) == .seconds(10))
@@ -24,15 +24,17 @@ import Testing
   ]
 
   @Test(arguments: ends)
-  func `depend on how it ended`(condition: RestartRules.Condition, succeeded: Bool, restarts: Bool)
-  {
+  func `A restart depends on how the worker ended`(
+    condition: RestartRules.Condition, succeeded: Bool, restarts: Bool
+  ) {
     var history = RestartHistory()
     let decision = history.ended(
       succeeded: succeeded, ran: .seconds(1), rules: RestartRules(condition), at: .zero)
     #expect(decision == (restarts ? .restart(after: .seconds(1)) : .stay))
   }
 
-  @Test func `are given up after so many within the window, and not over longer`() {
+  @Test
+  func `Restarts are given up after a number of them within the window, not over a longer time`() {
     let rules = RestartRules(
       .always, giveUp: RestartRules.GiveUp(restarts: 2, window: .seconds(60)))
     var history = RestartHistory()
@@ -48,7 +50,7 @@ import Testing
     #expect(end(at: 66) == .restart(after: .seconds(1)))
   }
 
-  @Test func `begin anew after a good run, and go on for ever where nobody gives up`() {
+  @Test func `Delays start over after a good run, and restarts never end without a limit`() {
     let rules = RestartRules(
       .always, backoff: Backoff(initial: .seconds(1), max: .seconds(8)), giveUp: nil)
     var history = RestartHistory()
@@ -70,7 +72,7 @@ import Testing
     .tcp(host: "127.0.0.1", port: 80), initialDelay: .seconds(5), period: .seconds(10),
     successThreshold: 2, failureThreshold: 3)
 
-  @Test func `of readiness pass after so many successes in a row`() {
+  @Test func `A readiness probe passes after a number of successes in a row`() {
     var state = ProbeState(Self.probe, for: .readiness)
     #expect(state.verdict == .failing)
     #expect([true, false, true].map { state.record(success: $0) } == [nil, nil, nil])
@@ -80,14 +82,14 @@ import Testing
     #expect(state.verdict == .failing)
   }
 
-  @Test func `of liveness fail after so many failures in a row`() {
+  @Test func `A liveness probe fails after a number of failures in a row`() {
     var state = ProbeState(Self.probe, for: .liveness)
     #expect(state.verdict == .passing)
     #expect([false, false, true].map { state.record(success: $0) } == [nil, nil, nil])
     #expect([false, false, false].map { state.record(success: $0) } == [nil, nil, .failing])
   }
 
-  @Test func `are asked at their period, one question at a time`() {
+  @Test func `Probes run at their period, one at a time`() {
     let state = ProbeState(Self.probe, for: .readiness)
     let second = { Instant(nanoseconds: $0 * 1_000_000_000) }
     #expect(state.firstQuestion(after: second(1)) == second(6))

@@ -5,7 +5,7 @@ import Testing
 @Suite struct `A policy that several workers have` {
   private struct Holder: Hashable, Codable { @SharedPolicy var policy: LifecyclePolicy }
 
-  @Test func `is kept in memory once, also where each worker's was made by itself`() {
+  @Test func `Equal policies are kept in memory once, also if each worker's was made separately`() {
     let policies = (0..<3).map { _ in SharedPolicy(wrappedValue: LifecyclePolicy(name: "one")) }
     #expect(policies[0].isSame(as: policies[1]) && policies[0].isSame(as: policies[2]))
     let other = SharedPolicy(wrappedValue: LifecyclePolicy(name: "another"))
@@ -13,7 +13,7 @@ import Testing
     #expect(SharedPolicy(wrappedValue: LifecyclePolicy(name: "one")) == policies[0])
   }
 
-  @Test func `is changed for one worker alone`() {
+  @Test func `A shared policy is changed for one worker alone`() {
     let first = Holder(policy: LifecyclePolicy(name: "shared"))
     var second = first
     second.policy.foreground.max = 7
@@ -25,7 +25,7 @@ import Testing
     #expect(first == second && first.hashValue == second.hashValue)
   }
 
-  @Test func `is equal to one that is kept elsewhere`() {
+  @Test func `A shared policy is equal to one that is kept elsewhere`() {
     let old = SharedPolicy(wrappedValue: LifecyclePolicy(name: "old"))
     for number in 0..<20 { _ = SharedPolicy(wrappedValue: LifecyclePolicy(name: "\(number)")) }
     let new = SharedPolicy(wrappedValue: LifecyclePolicy(name: "old"))

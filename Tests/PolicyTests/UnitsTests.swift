@@ -4,7 +4,7 @@ import Testing
 @Suite("Units")
 struct UnitsTests {
   @Test(
-    "print sizes as people write them",
+    "Sizes are printed as people write them",
     arguments: [
       (ByteCount(0), "0 B"), (ByteCount(512), "512 B"), (.kilobytes(4), "4 KB"),
       (ByteCount(1536), "1.5 KB"), (.megabytes(16), "16 MB"), (.gigabytes(2), "2 GB"),
@@ -13,21 +13,21 @@ struct UnitsTests {
   func sizes(_ size: ByteCount, _ text: String) { #expect(size.description == text) }
 
   @Test(
-    "print durations as policies write them",
+    "Durations are printed as policies write them",
     arguments: [
       (Duration.zero, "0s"), (.milliseconds(500), "500ms"), (.seconds(2), "2s"),
       (.seconds(90), "90s"), (.seconds(600), "10m"), (.seconds(3600), "1h"),
     ])
   func durations(_ duration: Duration, _ text: String) { #expect(duration.policyText == text) }
 
-  @Test("take shares of a whole, and sizes as they are")
+  @Test("A share is taken of the whole, and a size as it is")
   func amounts() {
     let whole = ByteCount.megabytes(1000)
     #expect(PressureCondition.Amount.percent(15).bytes(of: whole) == .megabytes(150))
     #expect(PressureCondition.Amount.bytes(.megabytes(7)).bytes(of: whole) == .megabytes(7))
   }
 
-  @Test("never overflow: a wait of ages ends at the end of time")
+  @Test("Times never overflow: a sum that is too large ends at the last instant")
   func saturation() {
     let later = Instant(nanoseconds: 5) + .seconds(Int64.max / 2)
     #expect(later == Instant(nanoseconds: .max))
@@ -38,7 +38,7 @@ struct UnitsTests {
 
 @Suite("The default policy")
 struct DefaultPolicyTests {
-  @Test("names every rung as a policy file does")
+  @Test("Every rung has the name that a policy file uses")
   func rungs() {
     #expect(
       Ladder.Rung.allCases.map(\.text) == [
@@ -47,7 +47,7 @@ struct DefaultPolicyTests {
       ])
   }
 
-  @Test("has nothing to do at normal pressure")
+  @Test("The default policy does nothing at normal pressure")
   func normal() {
     #expect(Ladder()[.normal].isEmpty)
     #expect(PressureRules()[.normal] == nil)

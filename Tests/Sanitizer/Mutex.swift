@@ -1,6 +1,6 @@
-// Takes the place of Synchronization's Mutex in each module that scripts/tsan builds, and only there: the
-// thread sanitizer doesn't see the standard library's futex, and would take everything that it guards for
-// a race. What it is asked is whether the guarding is right, and pthread_mutex_lock(3) it knows.
+// Replaces Synchronization's Mutex in each module that scripts/tsan builds, and only there: the thread
+// sanitizer doesn't see the standard library's futex, and would report every guarded access as a race. It
+// knows pthread_mutex_lock(3), and so can check that the mutexes are used correctly.
 import Glibc
 
 // For the inlinable parts of WorkerKit.

@@ -33,7 +33,7 @@ private func run(_ trace: Trace, _ policy: LifecyclePolicy, memory: Int64 = 1000
 
 @Suite("A simulated fleet")
 struct FleetTests {
-  @Test("finds its workers cold, hot, suspended and hibernated, with the costs of each")
+  @Test("A fleet's report counts cold, hot, suspended and hibernated uses, with the cost of each")
   func found() {
     let report = run(trace([0, 10, 90, 1000]), policy { $0.hibernate.after = .seconds(60) })
     #expect(report.found == [.cold: 1, .hot: 1, .suspended: 1, .hibernated: 1])
@@ -44,7 +44,7 @@ struct FleetTests {
     #expect(report.launches == 1 && report.hibernations >= 1)
   }
 
-  @Test("backs off from a worker that is used every 20 s, which then sleeps far less often")
+  @Test("A worker that is used every 20 s sleeps far less often with a back-off")
   func backsOff() {
     let pings = trace((0..<180).map { $0 * 20 })
     func impatient(_ longest: Duration?) -> LifecyclePolicy {
@@ -63,7 +63,7 @@ struct FleetTests {
     #expect(learning.suspensions < 10 && learning.hibernations < 10)
   }
 
-  @Test("holds less memory when it hibernates")
+  @Test("A fleet that hibernates holds less memory")
   func memory() {
     let uses = trace([0])
     let awake = run(uses, policy { $0.hibernate.enabled = false })
@@ -72,7 +72,7 @@ struct FleetTests {
     #expect(asleep.writtenGigabytes > 0 && awake.writtenGigabytes == 0)
   }
 
-  @Test("terminates for memory before the kernel has to")
+  @Test("The policy terminates workers for memory before the kernel has to")
   func pressure() {
     let uses = trace((0..<5).map { $0 * 600 }, workers: 40, apart: 15_000)
     let ruled = run(uses, policy { $0.hibernate.enabled = false }, memory: 450)
@@ -87,23 +87,23 @@ struct FleetTests {
     #expect(unruled.outOfMemory > 0)
   }
 
-  @Test("serves every use, whatever is terminated meanwhile")
+  @Test("A simulated fleet serves every use, whatever is terminated meanwhile")
   func nobodyIsForgotten() {
     let uses = TraceGenerator(
       pattern: .flapping, workers: 60, length: 3_600_000, seed: 5, usesPerHour: 30
     ).trace()
     let report = run(uses, policy { $0.hibernate.after = .seconds(20) }, memory: 500)
-    // The last ones may still be on their way.
+    // The last uses may still be waiting.
     #expect(report.uses <= uses.useCount && report.uses > uses.useCount - 20)
   }
 
-  @Test("goes on when a worker is bigger than the machine")
+  @Test("A fleet simulation continues when a worker is bigger than the machine")
   func tooBig() {
     let report = run(trace([0, 100]), policy { _ in }, memory: 8)
     #expect(report.outOfMemory > 2)
   }
 
-  @Test("does the same again")
+  @Test("A fleet simulation gives the same report for the same input")
   func repeatable() {
     let uses = TraceGenerator(
       pattern: .bursts, workers: 50, length: 3_600_000, seed: 2
@@ -111,7 +111,7 @@ struct FleetTests {
     #expect(run(uses, policy { _ in }, memory: 300) == run(uses, policy { _ in }, memory: 300))
   }
 
-  @Test("refuses settings of the machine that there aren't, and takes those that there are")
+  @Test("Wrong settings of the machine are refused, and right ones are taken")
   func settings() {
     var machine = MachineModel(memory: .gigabytes(1))
     #expect(machine.set("suspended_wake", "1.5ms") == nil)
@@ -125,7 +125,7 @@ struct FleetTests {
     #expect(machine.set("speed", "5ms")?.contains("suspended_wake") == true)
   }
 
-  @Test("draws and tables every policy")
+  @Test("A comparison shows every policy in its table and its picture")
   func rendering() {
     let uses = trace([0, 100, 1000], workers: 3)
     let reports = [run(uses, policy { $0.name = "one" }), run(uses, policy { $0.name = "t<w>o" })]

@@ -4,9 +4,11 @@ import Testing
 
 @Suite("A simulated machine that does everything wrong")
 struct SeedTests {
-  @Test("keeps every invariant, over five thousand seeds")
+  @Test(
+    "A simulated machine that does everything wrong keeps every invariant, over five thousand seeds"
+  )
   func fiveThousandSeeds() async throws {
-    // The one that failed, again.
+    // Runs only the seed that failed before.
     if let text = getenv("DORMOUSE_SEED"), let seed = UInt64(String(cString: text)) {
       _ = try Self.run(seeds: seed..<seed + 1)
       return
@@ -18,7 +20,7 @@ struct SeedTests {
       }
       return try await group.reduce(into: Set()) { $0.formUnion($1) }
     }
-    // The seeds prove nothing unless they get everywhere.
+    // The seeds prove nothing unless every case occurs.
     let places = [
       "background → suspending", "suspended → hibernating", "hibernated → resuming",
       "resuming → foreground", "resuming → hibernated", "hibernating → suspended",
@@ -43,7 +45,7 @@ struct SeedTests {
     return seen
   }
 
-  @Test("does the same again for the same seed")
+  @Test("A simulated machine does the same again for the same seed")
   func sameSeedSameRun() throws {
     var first = SimulatedMachine(seed: 42)
     var second = SimulatedMachine(seed: 42)

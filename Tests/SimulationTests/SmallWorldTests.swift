@@ -4,16 +4,18 @@ import Testing
 
 @Suite("Small worlds")
 struct SmallWorldTests {
-  /// Whole: every order of so many events, but for those that lead through a state that was tried.
+  /// Complete: every order of `depth` events, except those that lead through a state that was tried.
   @Test(
-    "keep every invariant, whatever happens in whatever order, for so many steps",
+    "Small worlds keep every invariant in every order of a given number of events",
     arguments: [(1, 6), (2, 4), (3, 3), (4, 3)])
   func everything(_ workers: Int, _ depth: Int) throws {
     let explored = try SmallWorld.explore(workers: workers, depth: depth, maxStates: 20_000)
     #expect(explored.depth == depth, "\(explored)")
   }
 
-  @Test("do so for four steps where traffic decides and nothing is too big")
+  @Test(
+    "Small worlds keep every invariant for four steps where traffic decides and no worker is too big"
+  )
   func byActivity() throws {
     var policy = LifecyclePolicy()
     policy.foreground = ForegroundRules(mode: .activity, max: nil)

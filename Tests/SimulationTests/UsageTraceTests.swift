@@ -1,7 +1,7 @@
 import Simulation
 import Testing
 
-/// Feeds a text in pieces of any size, as a file would come.
+/// Feeds a text in pieces of any size, as a file is read.
 private func load(
   _ texts: [String], pieces: Int = 7, unit: TraceLoader.Unit = .app
 ) throws -> Trace {
@@ -35,7 +35,7 @@ private func small(_ pattern: TraceGenerator.Pattern = .zipf) -> Trace {
 @Suite("Traces")
 struct TraceTests {
   @Test(
-    "come out of a generator sorted, and the same for the same seed",
+    "Generated traces are sorted, and the same for the same seed",
     arguments: TraceGenerator.Pattern.allCases)
   func generators(_ pattern: TraceGenerator.Pattern) {
     let trace = small(pattern)
@@ -45,7 +45,7 @@ struct TraceTests {
     #expect(trace.uses.allSatisfy { (0..<12).contains($0.worker) && $0.at < trace.length })
   }
 
-  @Test("survive being written and read in our own format")
+  @Test("Traces survive being written and read in Dormouse's own format")
   func ownFormat() throws {
     let trace = small(.leaks)
     var again = try load(text(trace, .dormouse))
@@ -53,7 +53,7 @@ struct TraceTests {
     #expect(again == trace)
   }
 
-  @Test("keep every invocation in the format of Azure Functions 2021")
+  @Test("Traces keep every invocation in the format of Azure Functions 2021")
   func azure2021() throws {
     let trace = small()
     let again = try load(text(trace, .azure2021))
@@ -61,7 +61,8 @@ struct TraceTests {
     #expect(again.uses.map(\.at) == trace.uses.map(\.at))
   }
 
-  @Test("keep counts per minute, durations and footprints in the format of 2019")
+  @Test(
+    "Traces keep counts per minute, durations and footprints in the format of Azure Functions 2019")
   func azure2019() throws {
     let trace = small()
     let again = try load(text(trace, .azure2019), pieces: 4096)
@@ -78,7 +79,7 @@ struct TraceTests {
     #expect(difference < 20_000)
   }
 
-  @Test("make a worker of each app or of each function")
+  @Test("Traces make a worker of each app or of each function")
   func units() throws {
     let rows = """
       app,func,end_timestamp,duration
@@ -92,7 +93,7 @@ struct TraceTests {
   }
 
   @Test(
-    "say where a file is wrong, and what belongs there",
+    "A wrong trace is refused with the place of the error, and what belongs there",
     arguments: [
       ("", "file0.csv: the file is empty"),
       ("a,b\n1,2\n", "file0.csv:1:1: expected the header of a trace"),
@@ -112,7 +113,7 @@ struct TraceTests {
       ),
       ("dormouse trace,2\n", "file0.csv:1:16: expected version 1 of the format"),
       (
-        "dormouse trace,1\nuse,5,nobody,1\n",
+        "dormouse trace,1\nuse,5,absent,1\n",
         "file0.csv:2:7: expected the name of a worker declared above"
       ),
       ("app,func,end_timestamp,duration\n", "file0.csv: no invocations: no worker is ever used"),
@@ -122,7 +123,7 @@ struct TraceTests {
     #expect(error?.description.hasPrefix(complaint) == true, "\(error?.description ?? "nothing")")
   }
 
-  @Test("without an end, or that aren't text, are refused and not kept in memory")
+  @Test("Files without line breaks, or that aren't text, are refused and not kept in memory")
   func noLineBreaks() {
     var loader = TraceLoader()
     loader.begin(file: "zeros")

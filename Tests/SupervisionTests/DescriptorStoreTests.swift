@@ -17,7 +17,7 @@ import Testing
     Descriptor(foreign: dup(descriptor.raw))
   }
 
-  @Test("A store takes as many as there is room for, and none twice")
+  @Test("A descriptor store takes as many as there is room for, and none twice")
   func limit() throws {
     let store = DescriptorStore { _ in }
     let (one, two) = (try pipeEnds(), try pipeEnds())
@@ -33,7 +33,9 @@ import Testing
     #expect(store.entries.map(\.name) == ["b"])
   }
 
-  @Test("Files of file systems aren't stored: their close may wait, in each child of the daemon")
+  @Test(
+    "Files of file systems aren't stored, because their close may wait, in each child of the daemon"
+  )
   func unsafe() throws {
     let scratch = try Scratch()
     let store = DescriptorStore { _ in }
@@ -52,7 +54,7 @@ import Testing
     #expect(store.add(safe, name: "b", isPolled: true, limit: 9) == .init())
   }
 
-  @Test("A descriptor that is hung up is reported, unless it isn't to be polled")
+  @Test("A stored descriptor that is hung up is reported, unless it isn't to be polled")
   func hungUp() throws {
     let heard = Mutex<[UInt64]>([])
     let store = DescriptorStore { number in heard.withLock { $0.append(number) } }
@@ -71,7 +73,7 @@ import Testing
   }
 
   @Test(
-    "Datagrams say what is to be stored, under which name",
+    "Datagrams say which descriptors are stored and removed, and under which name",
     arguments: [
       ("FDSTORE=1", "stored true"), ("FDSTORE=1\nFDNAME=web 1\nFDPOLL=0", "web 1 false"),
       ("FDNAME=a:b\nFDSTORE=1", "stored true"), ("FDNAME=\nFDSTORE=1", "stored true"),
@@ -89,7 +91,7 @@ import Testing
     #expect(said == meaning)
   }
 
-  @Test("All 253 descriptors of a message arrive at a socket that takes them, and at no other")
+  @Test("A notification socket receives all 253 descriptors of a message, if it takes descriptors")
   func message() throws {
     let scratch = try Scratch()
     let notify = try NotifySocket(path: "\(scratch.path)/notify", takesDescriptors: true)

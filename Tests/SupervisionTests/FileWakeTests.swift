@@ -23,7 +23,7 @@ import Testing
         print('saw', name.decode(), flush=True)
     """
 
-  @Test func `a change to a watched file wakes its watcher, which then sees it`() throws {
+  @Test func `A change to a watched file wakes the sleeping worker, which then sees it`() throws {
     let worker = try Sleeper(Self.watcher)
     let sources = try worker.sleep()
     #expect(sources.waiting == nil)
@@ -35,7 +35,7 @@ import Testing
     #expect(try eventually { worker.log.contains("saw edited") })
   }
 
-  @Test func `a change that came just before it slept wakes it at once`() throws {
+  @Test func `A change to a watched file just before the worker sleeps wakes it at once`() throws {
     let worker = try Sleeper(Self.watcher)
     try worker.stop()
     _ = try Descriptor.open(
@@ -51,7 +51,7 @@ import Testing
         with open('pipe') as pipe: print('got', pipe.read(), flush=True)
     """
 
-  @Test func `a FIFO that it waits to open wakes it when a writer opens it`() throws {
+  @Test func `A worker that waits to open a FIFO is woken when a writer opens it`() throws {
     let worker = try Sleeper(Self.reader)
     #expect(try eventually { worker.isInCall(SYS.openat) })
     let sources = try worker.sleep()
@@ -67,7 +67,11 @@ import Testing
     withExtendedLifetime(writer) {}
   }
 
-  @Test func `what a writer left in a FIFO that it opened and closed meanwhile is read`() throws {
+  @Test
+  func
+    `A worker reads what a writer left in a FIFO that it opened and closed while the worker slept`()
+    throws
+  {
     let worker = try Sleeper(Self.reader)
     for word in ["first", "second"] {
       #expect(try eventually { worker.isInCall(SYS.openat) })
@@ -85,7 +89,9 @@ import Testing
     }
   }
 
-  @Test func `a FIFO whose writer waited before it slept wakes it at once`() throws {
+  @Test func `A worker that sleeps while a writer already waits for its FIFO is woken at once`()
+    throws
+  {
     let worker = try Sleeper(Self.reader)
     #expect(try eventually { worker.isInCall(SYS.openat) })
     try worker.stop()
@@ -100,7 +106,9 @@ import Testing
     #expect(try eventually { worker.log.contains("got early\n") }, "\(worker.log)")
   }
 
-  @Test func `woken for another reason it goes on waiting for a writer`() throws {
+  @Test func `A worker that is woken for another reason continues to wait for its FIFO's writer`()
+    throws
+  {
     let worker = try Sleeper(Self.reader)
     #expect(try eventually { worker.isInCall(SYS.openat) })
     var sources: WakeSources? = try worker.sleep()
@@ -112,7 +120,7 @@ import Testing
     #expect(!worker.log.contains("got"))
   }
 
-  @Test func `a FIFO that it waits to write to wakes it when a reader opens it`() throws {
+  @Test func `A worker that waits to write to a FIFO is woken when a reader opens it`() throws {
     let worker = try Sleeper(
       """
       os.mkfifo('pipe')
@@ -131,7 +139,7 @@ import Testing
     #expect(try reader.read(upTo: 64) == Array("news".utf8))
   }
 
-  @Test func `input on its terminal wakes it, and is there when it runs`() throws {
+  @Test func `Input on its terminal wakes a worker, which reads it when it runs`() throws {
     let master = try Terminal()
     let worker = try Sleeper(
       """
@@ -149,7 +157,7 @@ import Testing
     #expect(try eventually { worker.log.contains("typed key") }, "\(worker.log)")
   }
 
-  @Test func `what can't be watched is named`() throws {
+  @Test func `A wait that can't be watched is reported by name`() throws {
     let scratch = try Scratch()
     let path = "\(scratch.path)/lock"
     let held = try Descriptor.open(path, O_CREAT | O_RDWR, mode: 0o600)
@@ -166,7 +174,7 @@ import Testing
     #expect(sources.refusals.isEmpty)
   }
 
-  @Test func `a program that waits for its own threads misses nothing`() throws {
+  @Test func `A worker that waits only for its own threads has no unwatched wait`() throws {
     let worker = try Sleeper(
       """
       thread = threading.Thread(target=time.sleep, args=[60])

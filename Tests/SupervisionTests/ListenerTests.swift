@@ -14,7 +14,7 @@ import Testing
     } catch { return error }
   }
 
-  @Test func `a socket whose program has died is replaced, any other file isn't`() throws {
+  @Test func `The socket file of a dead program is replaced, and any other file stays`() throws {
     let scratch = try Scratch()
     let path = "\(scratch.path)/s"
     let socket = ListenSocket(name: "s", address: .unix(path))
@@ -70,7 +70,7 @@ import Testing
     #expect(access("\(ours)/s", F_OK) == 0)
   }
 
-  @Test func `a worker's sockets are found in it again`() throws {
+  @Test func `The daemon finds a worker's listening sockets again in the worker`() throws {
     let scratch = try Scratch()
     let sockets = [
       ListenSocket(name: "a", address: .unix("\(scratch.path)/s")),
@@ -93,12 +93,14 @@ import Testing
   }
 
   @Test(.enabled(if: geteuid() == 0, "only root can be two users"))
-  func `a socket belongs to its worker's user, wherever root alone may write`() throws {
+  func `A socket belongs to its worker's user, also in a directory where only root may write`()
+    throws
+  {
     let scratch = try Scratch()
-    let nobody = try Account(user: "65534", group: "65534")
-    // In /tmp everybody may write, but not below a directory of root's.
+    let account = try Account(user: "65534", group: "65534")
+    // In /tmp any user may write, but not below a directory of root's.
     let inOurs = ListenSocket(name: "s", address: .unix("/run/dormouse-test-\(getpid()).sock"))
-    let listener = try Listener.open(inOurs, for: nobody, isForGroup: true)
+    let listener = try Listener.open(inOurs, for: account, isForGroup: true)
     defer { listener.removeFile() }
     var status = stat()
     guard case .unix(let path) = inOurs.address else { return }
@@ -109,10 +111,13 @@ import Testing
     try #require(mkdir(open, 0o700) == 0 && chmod(open, 0o777) == 0)
     try #require(mkdir("\(open)/ours", 0o700) == 0)
     #expect(
-      failure(ListenSocket(name: "s", address: .unix("\(open)/ours/s")), nobody)?.code == EACCES)
+      failure(ListenSocket(name: "s", address: .unix("\(open)/ours/s")), account)?.code == EACCES)
   }
 
-  @Test func `a number that the sockets take can't be the notification's too`() throws {
+  @Test
+  func `A descriptor number that the listening sockets take can't be that of the notification`()
+    throws
+  {
     var plan = LaunchPlan(
       name: "w", command: ["sh"], directory: "/", environment: [:], logPath: "/dev/null")
     plan.listeners = [

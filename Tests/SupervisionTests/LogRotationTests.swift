@@ -8,7 +8,9 @@ import Testing
 @Suite struct LogRotationTests {
   private func contents(_ path: String) -> String { (try? readText(path)) ?? "none" }
 
-  @Test func `all that was written is in the old file and the new one, in order`() throws {
+  @Test func `After a rotation the old log and the new one together have all lines, in order`()
+    throws
+  {
     let scratch = try Scratch()
     let place = LogPlace(path: "\(scratch.path)/log", keep: 2)
     let log = try WorkerLog.open(place, limit: .max)
@@ -30,7 +32,10 @@ import Testing
     #expect(access(place.path + ".1.partial", F_OK) != 0)
   }
 
-  @Test func `writers that never stop lose little, and nothing where files can be cut`() throws {
+  @Test
+  func `Rotation loses little of writers that never stop, and nothing where files can be cut`()
+    throws
+  {
     let scratch = try Scratch()
     let place = LogPlace(path: "\(scratch.path)/log", keep: 100)
     let log = try WorkerLog.open(place, limit: .max)
@@ -72,7 +77,7 @@ import Testing
     return LogRotation.cutBeginning(of: file, 4096)
   }
 
-  @Test func `a log that is huge without having been written costs nothing to put aside`() throws {
+  @Test func `Rotating a log with a huge hole copies no hole`() throws {
     let scratch = try Scratch()
     let place = LogPlace(path: "\(scratch.path)/log", keep: 1)
     let log = try WorkerLog.open(place, limit: .max)
@@ -92,7 +97,7 @@ import Testing
     #expect(words.contains("the end\n"))
   }
 
-  @Test func `of a log of more than twice its limit only the last part is copied`() throws {
+  @Test func `Of a log of more than twice its limit only the last part is copied`() throws {
     let scratch = try Scratch()
     let place = LogPlace(path: "\(scratch.path)/log", keep: 1)
     let log = try WorkerLog.open(place, limit: .max)
@@ -109,7 +114,9 @@ import Testing
     #expect(text.hasSuffix(String(repeating: line, count: 1000)))
   }
 
-  @Test func `a log under its limit, a FIFO and a log that is gone are left alone`() throws {
+  @Test func `A log under its limit, a FIFO and a missing log are left unchanged by rotation`()
+    throws
+  {
     let scratch = try Scratch()
     let place = LogPlace(path: "\(scratch.path)/log", keep: 1)
     try LogRotation(place, limit: 0).rotateIfTooLarge()
@@ -122,7 +129,7 @@ import Testing
     #expect(contents(place.path) == "little\n")
   }
 
-  @Test func `with nothing to keep it is emptied`() throws {
+  @Test func `A rotation that keeps no files empties the log`() throws {
     let scratch = try Scratch()
     let place = LogPlace(path: "\(scratch.path)/log", keep: 0)
     let log = try WorkerLog.open(place, limit: .max)
@@ -132,7 +139,7 @@ import Testing
     #expect(try listDirectory(scratch.path) == ["log"])
   }
 
-  @Test func `a copy that a killed daemon left is kept`() throws {
+  @Test func `A rotation keeps the copy that a killed daemon left`() throws {
     let scratch = try Scratch()
     let place = LogPlace(path: "\(scratch.path)/log", keep: 3)
     let log = try WorkerLog.open(place, limit: .max)
@@ -145,16 +152,16 @@ import Testing
   }
 
   @Test(.enabled(if: geteuid() == 0, "only root can be two users"))
-  func `a log in a user's directory is opened with that user's rights`() throws {
+  func `A log in a user's directory is opened with that user's rights`() throws {
     let scratch = try Scratch()
     chmod(scratch.path, 0o755)
     let secret = "\(scratch.path)/secret"
     try Descriptor.open(secret, O_WRONLY | O_CREAT, mode: 0o600).writeAll("root's")
     let home = "\(scratch.path)/home"
     #expect(mkdir(home, 0o755) == 0 && chown(home, 65534, 65534) == 0)
-    let nobody = try Account(user: "65534", group: "65534")
+    let other = try Account(user: "65534", group: "65534")
     #expect(symlink(secret, "\(home)/log") == 0)
-    let linked = LogPlace(path: "\(home)/log", isElsewhere: true, account: nobody)
+    let linked = LogPlace(path: "\(home)/log", isElsewhere: true, account: other)
     let error = #expect(throws: SystemCallError.self) {
       _ = try WorkerLog.open(linked, limit: .max)
     }

@@ -49,7 +49,7 @@ import Testing
   }
 
   @Test(
-    "Only what has been killed can be released, and what is gone is passed over",
+    "Only the memory of killed processes is released, and processes that have ended are skipped",
     .enabled(if: MemoryRelease.isAvailable, "process_mrelease needs Linux 5.15"))
   func others() throws {
     let worker = try TestWorker("sleep", "60")
@@ -59,6 +59,6 @@ import Testing
     #expect(worker.process.isAlive)
     try worker.process.killAll()
     _ = try worker.waitForExit()
-    #expect(release.perform() == 0, "it is gone")
+    #expect(release.perform() == 0, "it has ended")
   }
 }

@@ -35,13 +35,13 @@ import Testing
     ("", []), ("\n\n\n", []), ("=", []), ("=1", []), ("READY", []), ("\0READY=1", []),
     ("STATUS=\u{1B}[2J\u{202E}x", [.status("\u{FFFD}[2J\u{FFFD}x")]),
   ])
-  func `fields are read as they are meant, and others ignored`(
+  func `Known fields of a notification are read, and unknown ones are ignored`(
     text: String, expected: [NotifyMessage]
   ) {
     #expect(NotifyMessage.parse(Array(text.utf8)) == expected)
   }
 
-  @Test func `invalid UTF-8 and floods are bounded`() {
+  @Test func `Notifications with invalid UTF-8 or very many fields are bounded`() {
     let invalid = Array("STATUS=".utf8) + [0xFF, 0xC0, 0x80, 0]
     guard case .status(let text)? = NotifyMessage.parse(invalid).first else {
       Issue.record("no status")
@@ -54,7 +54,7 @@ import Testing
     #expect(NotifyMessage.parse(many).count == 64)
   }
 
-  @Test func `random bytes never break it`() {
+  @Test func `Random bytes in a notification don't crash the parser`() {
     var random = TestRandom()
     let letters = Array("=\nREADY1".utf8)
     for _ in 0..<500 {
@@ -79,7 +79,11 @@ import Testing
     s.connect('\\0' + path[1:] if path[0] == '@' else path)
     """
 
-  @Test func `a worker and its children are heard, strangers aren't`() throws {
+  @Test
+  func
+    `Notifications of a worker and its children are read, and those of other processes are refused`()
+    throws
+  {
     let worker = try TestWorker(
       "python3", "-c",
       Self.client + """
@@ -97,7 +101,7 @@ import Testing
     #expect(worker.notify.rejectedCount == 1)
   }
 
-  @Test("No more datagrams are looked at than 200 a second, and 400 at once")
+  @Test("At most 200 datagrams a second are read, and at most 400 at once")
   func flood() throws {
     let scratch = try Scratch()
     let notify = try NotifySocket(path: "\(scratch.path)/notify")
@@ -120,7 +124,7 @@ import Testing
     #expect(looked == 600)
   }
 
-  @Test func `hostile datagrams don't stop the next good one`() throws {
+  @Test func `Hostile datagrams don't stop the next good one`() throws {
     let worker = try TestWorker(
       "python3", "-c",
       Self.client + """
@@ -144,7 +148,9 @@ import Testing
     #expect(try listDirectory("/proc/self/fd").count < before + 40)
   }
 
-  @Test func `a path too long for an address becomes an abstract name`() throws {
+  @Test func `A notification socket whose path is too long for an address gets an abstract name`()
+    throws
+  {
     let long = "/tmp/" + String(repeating: "x", count: 120)
     let socket = try NotifySocket.create(in: long, name: "a")
     #expect(socket.path.hasPrefix("@"))
@@ -154,7 +160,9 @@ import Testing
     #expect(try socket.receive { _ in true }.isEmpty)
   }
 
-  @Test func `only we may write to the file, and it can be bound again`() throws {
+  @Test func `Only the socket's user may write to the notification file, which can be bound again`()
+    throws
+  {
     let scratch = try Scratch()
     let first = try NotifySocket.create(in: scratch.path, name: "a/b")
     var status = stat()

@@ -44,7 +44,7 @@ import Testing
     return outcome
   }
 
-  @Test("A status from 200 to 399 is success, any other a failure that names it")
+  @Test("An HTTP status from 200 to 399 is success, and any other is a failure that names it")
   func http() throws {
     let worker = try TestWorker("python3", "-c", Self.server)
     try worker.waitForOutput("x")
@@ -65,8 +65,8 @@ import Testing
     #expect(try ask(.tcp(host: "localhost", port: port), worker) == .success)
   }
 
-  @Test("A port that nobody listens at, and a host that is a name, are failures")
-  func nobody() throws {
+  @Test("A probe of a port without a listener, or of a host name, fails")
+  func noListener() throws {
     let worker = try TestWorker("sleep", "60")
     #expect(
       try ask(.tcp(host: "127.0.0.1", port: 1), worker)
@@ -76,7 +76,8 @@ import Testing
       named == .failure("`example.org` is not a numeric address; write one, such as 127.0.0.1"))
   }
 
-  @Test("A command's exit code is the answer, and one that hangs is ended with its children")
+  @Test(
+    "A command's exit code answers a probe, and a command that hangs is ended with its children")
   func exec() throws {
     let worker = try TestWorker("sleep", "60")
     #expect(try ask(.exec(["true"]), worker) == .success)

@@ -75,7 +75,8 @@ private let volatileState = PurgeableState(generation: 7, accesses: 0)
 @Suite struct PurgeableTests {
   let page = Int64(pageSize)
 
-  @Test func `takes what is volatile and held by nobody, and nothing else`() throws {
+  @Test func `A purge takes only content that is volatile and that the worker doesn't hold`() throws
+  {
     let memory = try WorkersMemory()
     memory.fill(0, page: 0, pages: 4, volatileState)
     memory.fill(1, page: 4, pages: 4, PurgeableState(generation: 1, accesses: 1))
@@ -97,7 +98,7 @@ private let volatileState = PurgeableState(generation: 7, accesses: 0)
     #expect(region.purge() == 0)
   }
 
-  @Test func `who holds the content of another generation is refused`() throws {
+  @Test func `A worker can't hold content of another generation`() throws {
     let memory = try WorkersMemory()
     memory.fill(0, page: 0, pages: 1, volatileState)
     #expect(!memory.word(0).hold(generation: 6))
@@ -110,7 +111,7 @@ private let volatileState = PurgeableState(generation: 7, accesses: 0)
     #expect(!memory.word(0).hold(generation: 7))
   }
 
-  @Test func `stops when enough has been given back`() throws {
+  @Test func `A purge stops when enough memory has been freed`() throws {
     let memory = try WorkersMemory()
     for slot in 0..<8 { memory.fill(slot, page: slot * 2, pages: 2, volatileState) }
     let region = try PurgeableRegion(memory.descriptor)
@@ -120,7 +121,7 @@ private let volatileState = PurgeableState(generation: 7, accesses: 0)
     #expect(region.purge(atMost: -1) == 0)
   }
 
-  @Test func `what isn't a sealed table of slots is refused`() throws {
+  @Test func `A file that isn't a sealed table of slots is refused`() throws {
     func refusal(_ memory: WorkersMemory) -> PurgeableError? {
       do throws(PurgeableError) {
         _ = try PurgeableRegion(memory.descriptor)
@@ -147,7 +148,7 @@ private let volatileState = PurgeableState(generation: 7, accesses: 0)
     }
   }
 
-  @Test func `no hole is made outside the contents, whatever a slot says`() throws {
+  @Test func `A purge makes no hole outside the contents, whatever offsets a slot has`() throws {
     let memory = try WorkersMemory(slots: 16, pages: 8)
     let all = UInt64(memory.size)
     let start = UInt64(memory.dataOffset)
@@ -169,7 +170,10 @@ private let volatileState = PurgeableState(generation: 7, accesses: 0)
     #expect(memory.word(3).state == volatileState)
   }
 
-  @Test func `a file sealed against writing later on loses nothing, and holds nobody up`() throws {
+  @Test
+  func `A purge of a file that was sealed against writing later frees nothing and doesn't hang`()
+    throws
+  {
     let memory = try WorkersMemory()
     memory.fill(0, page: 0, pages: 4, volatileState)
     let region = try PurgeableRegion(memory.descriptor)
@@ -180,7 +184,7 @@ private let volatileState = PurgeableState(generation: 7, accesses: 0)
     #expect(memory.word(0).state == volatileState)
   }
 
-  @Test func `contents that overlap are emptied once`() throws {
+  @Test func `Contents that overlap are emptied once`() throws {
     let memory = try WorkersMemory(slots: 1000, pages: 4)
     for slot in 0..<1000 { memory.fill(slot, page: 0, pages: 4, volatileState) }
     let region = try PurgeableRegion(memory.descriptor)
@@ -190,7 +194,7 @@ private let volatileState = PurgeableState(generation: 7, accesses: 0)
     #expect(emptied == [0])
   }
 
-  @Test func `a worker that scribbles over everything meanwhile does no harm`() throws {
+  @Test func `A worker that overwrites its slots during a purge does no harm`() throws {
     let memory = try WorkersMemory(slots: 512, pages: 64)
     let region = try PurgeableRegion(memory.descriptor)
     let table = UInt(bitPattern: memory.mapping)

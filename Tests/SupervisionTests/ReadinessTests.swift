@@ -6,7 +6,7 @@ import Testing
 @testable import Supervision
 
 @Suite struct ReadinessTests {
-  @Test func `a port is ready when somebody listens on it`() throws {
+  @Test func `A port is ready when a process listens on it`() throws {
     let worker = try TestWorker(
       "python3", "-c",
       """
@@ -28,7 +28,7 @@ import Testing
     #expect(!readiness.needsChecking)
   }
 
-  @Test func `who says so itself is left alone by what looked for it`() throws {
+  @Test func `A readiness probe hangs up when the worker reports that it is ready`() throws {
     let worker = try TestWorker(
       "python3", "-c",
       """
@@ -51,7 +51,7 @@ import Testing
     #expect(readiness.isReady)
   }
 
-  @Test func `a listener on IPv6 only is found too`() throws {
+  @Test func `A listener on IPv6 only is found too`() throws {
     let worker = try TestWorker(
       "python3", "-c",
       """
@@ -74,7 +74,9 @@ import Testing
     #expect(try eventually { probe.attempt() })
   }
 
-  @Test func `a line in the log counts from this launch on`() throws {
+  @Test func `A line in the log counts as readiness only if it was written after the launch`()
+    throws
+  {
     let worker = try TestWorker("sh", "-c", "printf 'server is rea'; sleep 0.05; echo 'dy now'")
     let readiness = Readiness(.logLine("is ready"), worker: worker.process)
     #expect(try eventually { try readiness.check() })
@@ -93,7 +95,9 @@ import Testing
   }
 
   /// Opening a FIFO for reading waits for a writer, which a hostile worker never is.
-  @Test func `a FIFO or a device in the log's place is an error, and isn't waited for`() throws {
+  @Test func `A FIFO or a device in the log's place is an error, and reading doesn't wait for it`()
+    throws
+  {
     let scratch = try Scratch()
     let path = "\(scratch.path)/log"
     #expect(mkfifo(path, 0o600) == 0)
@@ -115,7 +119,7 @@ import Testing
     #expect(words == nil)
   }
 
-  @Test func `a pattern matches whole lines that were written since the last look`() throws {
+  @Test func `A pattern matches whole lines that were written since the last look`() throws {
     let scratch = try Scratch()
     let place = LogPlace(path: "\(scratch.path)/log")
     let log = try WorkerLog.open(place, limit: .max)
@@ -126,7 +130,7 @@ import Testing
     #expect(try scan.look())
   }
 
-  @Test func `a notification is readiness`() throws {
+  @Test func `A notification makes a worker ready`() throws {
     let worker = try TestWorker("sleep", "60")
     let readiness = Readiness(.notify, worker: worker.process)
     #expect(try !readiness.check())

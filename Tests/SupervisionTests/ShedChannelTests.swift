@@ -18,7 +18,7 @@ import Testing
 
     """
 
-  @Test func `a client hears each notification`() throws {
+  @Test func `A client of the pressure socket receives each notification`() throws {
     let worker = try TestWorker(
       "python3", "-c",
       Self.client + """
@@ -46,7 +46,11 @@ import Testing
       try !pollDescriptor(worker.watch.descriptor.raw, for: POLLIN, until: Deadline(in: .zero)))
   }
 
-  @Test func `a client that never reads costs nothing, one that floods is dropped`() throws {
+  @Test
+  func
+    `A client of the pressure socket that never reads costs nothing, and one that floods is dropped`()
+    throws
+  {
     let scratch = try Scratch()
     let watch = try PressureWatch(path: "\(scratch.path)/watch")
     let deaf = try UnixSocket.connected(to: watch.path, .stream)
@@ -61,7 +65,7 @@ import Testing
     _ = deaf
   }
 
-  @Test func `connections are bounded`() throws {
+  @Test func `The number of connections to the pressure socket is limited`() throws {
     let scratch = try Scratch()
     let watch = try PressureWatch(path: "\(scratch.path)/watch")
     var clients: [Descriptor] = []
@@ -76,7 +80,7 @@ import Testing
 }
 
 @Suite struct ShedTests {
-  @Test func `a signal is only sent to those who handle it`() throws {
+  @Test func `A shed signal is sent only to a process that handles it`() throws {
     let worker = try TestWorker(
       "sh", "-c", "trap 'echo shed' USR1; sleep 60 & echo on; while :; do wait; done")
     try worker.waitForOutput("on")
@@ -93,7 +97,9 @@ import Testing
     #expect(worker.process.isAlive)
   }
 
-  @Test func `the topmost that handles it gets it, and passes it on itself`() throws {
+  @Test func `The topmost process that handles a shed signal gets it, and no process below it`()
+    throws
+  {
     let inner = "trap 'echo inner' USR1; echo on; while :; do sleep 0.05; done"
     let worker = try TestWorker("sh", "-c", "sh -c \"\(inner)\" & wait; true")
     try worker.waitForOutput("on")
@@ -110,7 +116,9 @@ import Testing
       })
   }
 
-  @Test func `nobody at the pressure socket is a refusal`() throws {
+  @Test func `A shed request over the pressure socket is refused if no process listens there`()
+    throws
+  {
     let worker = try TestWorker("sleep", "60")
     #expect(throws: ShedRefusal.nobodyListens) {
       try ShedRequestRun.start(.notify, worker: worker.process, watch: worker.watch)
@@ -120,7 +128,9 @@ import Testing
     }
   }
 
-  @Test func `a command runs as the worker would, into its log`() throws {
+  @Test func `A shed command runs with the worker's environment and directory, into its log`()
+    throws
+  {
     let worker = try TestWorker("sleep", "60", environment: ["COLOUR": "red"])
     let run = try ShedRequestRun.start(
       .command(["sh", "-c", "echo $COLOUR $DORMOUSE_WORKER $DORMOUSE_WORKER_PID; pwd; exit 3"]),
@@ -134,7 +144,7 @@ import Testing
     )
   }
 
-  @Test func `cancelling ends the command and what it started`() throws {
+  @Test func `Cancelling a shed command ends it and what it started`() throws {
     let worker = try TestWorker("sleep", "60")
     let run = try ShedRequestRun.start(
       .command(["sh", "-c", "sleep 61 & echo $! started; wait"]), worker: worker.process)
@@ -149,7 +159,7 @@ import Testing
     #expect(worker.process.isAlive)
   }
 
-  @Test func `a command that doesn't exist fails with its name`() throws {
+  @Test func `A shed command that doesn't exist fails with its name`() throws {
     let worker = try TestWorker("sleep", "60")
     let run = try ShedRequestRun.start(.command(["no-such-thing"]), worker: worker.process)
     let command = try #require(run.command)
@@ -162,11 +172,11 @@ import Testing
   }
 
   @Test(arguments: [("USR1", SIGUSR1), ("SIGUSR1", SIGUSR1), ("sigterm", SIGTERM), ("42", 42)])
-  func `signals have names`(text: String, number: Int32) {
+  func `Signals are read by name and by number`(text: String, number: Int32) {
     #expect(SignalName.number(text) == number)
   }
 
-  @Test func `what is no signal has no number`() {
+  @Test func `A text that is no signal has no number`() {
     #expect(SignalName.number("0") == nil)
     #expect(SignalName.number("65") == nil)
     #expect(SignalName.number("USR3") == nil)

@@ -13,7 +13,9 @@ import Testing
       environment: ["PATH": "/usr/bin:/bin"], logPath: "\(scratch.path)/log")
   }
 
-  @Test("One whose file system doesn't answer is waited for by nobody, and says where it hangs")
+  @Test(
+    "A program whose file system doesn't answer blocks no process, and the error says where it hangs"
+  )
   func hungPreparation() throws {
     let scratch = try Scratch()
     let (gate, jobs, plan) = (ThreadGate(), BlockingJobs(name: "test"), plan(scratch))
@@ -41,7 +43,7 @@ import Testing
   }
 
   @Test(
-    "It is prepared, started and followed to its end; and nothing of it stays when it is dropped")
+    "A side program is prepared, started and followed to its end, and ended when it is dropped")
   func phases() throws {
     let scratch = try Scratch()
     let plan = plan(scratch)

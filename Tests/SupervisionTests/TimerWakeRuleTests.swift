@@ -10,7 +10,7 @@ import Testing
     DueTime(source: source, remaining: .seconds(remaining), whole: whole.map { .seconds($0) })
   }
 
-  @Test("Only what was asked for in full counts, however soon it is due")
+  @Test("A timer wakes a worker only if its whole duration is long enough, however soon it is due")
   func whole() {
     let cron = due(3, of: 60, .timer)
     let chatter = due(1, of: 1)
@@ -20,7 +20,9 @@ import Testing
     #expect(TimerWake.first(of: [], shortest: .seconds(60)) == nil)
   }
 
-  @Test("Where only the end is known it counts, but not more often than the policy says")
+  @Test(
+    "A timer of which only the end is known wakes a worker, but not more often than the policy says"
+  )
   func ends() {
     let end = due(5, of: nil)
     #expect(TimerWake.first(of: [end], shortest: .seconds(60))?.delay == .seconds(5))
@@ -33,7 +35,7 @@ import Testing
     #expect(TimerWake.first(of: [due(1, of: nil)], shortest: .seconds(60)) == nil)
   }
 
-  @Test("The first of several decides")
+  @Test("The earliest of several timers wakes the worker")
   func first() {
     let times = [due(300, of: 300), due(90, of: 3600), due(70, of: nil)]
     #expect(TimerWake.first(of: times, shortest: .seconds(60))?.delay == .seconds(70))

@@ -16,7 +16,7 @@ import Testing
     return monitor.look(at: try worker.tree())
   }
 
-  @Test func `a connection that came and went between two looks is seen`() throws {
+  @Test func `A connection that began and ended between two looks counts as traffic`() throws {
     let worker = try Sleeper(WakeSourcesTests.echo)
     let port = try worker.port()
     let threads = try worker.threadCount()
@@ -37,7 +37,7 @@ import Testing
     for _ in 0..<20 { #expect(try !look(monitor, worker)) }
   }
 
-  @Test func `requests on an old connection are seen, and its silence isn't`() throws {
+  @Test func `Requests on an old connection count as traffic, and its silence doesn't`() throws {
     let worker = try Sleeper(WakeSourcesTests.echo)
     let client = try Client.connect(port: try worker.port())
     try client.writeAll("hello\n")
@@ -53,7 +53,11 @@ import Testing
     for _ in 0..<20 { #expect(try !look(monitor, worker)) }
   }
 
-  @Test func `what it sends by itself is seen, and a request until it is answered`() throws {
+  @Test
+  func
+    `What a worker sends by itself counts as traffic, and so does a request until it is answered`()
+    throws
+  {
     let worker = try Sleeper(
       """
       listener = socket.create_server(('127.0.0.1', 0))
@@ -62,7 +66,7 @@ import Testing
       connection.recv(100)
       print('got', flush=True)
       sys.stdin.readline()
-      # More than a tick of the kernel's clock after the question: the kernel tells which was first.
+      # More than a tick of the kernel's clock after the question: the kernel shows which was first.
       time.sleep(0.02)
       connection.sendall(b'answer')
       sys.stdin.readline()
@@ -90,7 +94,7 @@ import Testing
     #expect(try look(monitor, worker))
   }
 
-  @Test func `timers and talk among its own aren't traffic`() throws {
+  @Test func `Timers, and communication between a worker's own processes, aren't traffic`() throws {
     let worker = try Sleeper(
       """
       one, other = socket.socketpair()
@@ -108,7 +112,9 @@ import Testing
     }
   }
 
-  @Test func `a monitor leaves no descriptor, and keeps nothing of the worker's open`() throws {
+  @Test func `A traffic monitor leaves no descriptor open, and keeps nothing of the worker's open`()
+    throws
+  {
     let worker = try Sleeper(WakeSourcesTests.echo)
     let port = try worker.port()
     let monitor = try TrafficMonitor(latches: latches, ownChannels: [])

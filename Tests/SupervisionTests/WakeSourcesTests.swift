@@ -21,7 +21,9 @@ import Testing
     time.sleep(60)
     """
 
-  @Test func `a connection is reported, with the port, and isn't taken`() throws {
+  @Test func `A connection to a sleeping worker is reported with its port and isn't accepted`()
+    throws
+  {
     let worker = try Sleeper(Self.echo)
     let port = try worker.port()
     let sources = try worker.sleep()
@@ -30,12 +32,14 @@ import Testing
     let client = try Client.connect(port: port)
     try client.writeAll("hello\n")
     #expect(try sources.next() == "a connection on port \(port)")
-    #expect(sources.nextReason() == nil, "told twice")
+    #expect(sources.nextReason() == nil, "reported twice")
     try worker.resume()
     #expect(try client.read(upTo: 64) == Array("hello\n".utf8))
   }
 
-  @Test func `an open connection is quiet until data or a hang-up comes`() throws {
+  @Test func `An open connection to a sleeping worker is quiet until data or a hang-up comes`()
+    throws
+  {
     let worker = try Sleeper(Self.echo)
     let port = try worker.port()
     var client: Descriptor? = try Client.connect(port: port)
@@ -58,7 +62,7 @@ import Testing
     #expect(try sources.next() == "a hang-up on a connection to port \(port)")
   }
 
-  @Test func `stdin wakes with data, and with its end`() throws {
+  @Test func `Data on stdin, and its end, wake a sleeping worker`() throws {
     let worker = try Sleeper(
       "print('ready', flush=True)\nfor line in sys.stdin: print(line, flush=True)")
     let sources = try worker.sleep()
@@ -73,7 +77,7 @@ import Testing
     #expect(try others.next() == "the end of stdin")
   }
 
-  @Test func `Unix sockets and datagrams wake too`() throws {
+  @Test func `Unix sockets and datagrams wake a sleeping worker`() throws {
     let worker = try Sleeper(
       """
       stream = socket.socket(socket.AF_UNIX); stream.bind('s'); stream.listen()
@@ -91,7 +95,10 @@ import Testing
     _ = client
   }
 
-  @Test func `what it leaves unread wakes it once, and then only more of it`() throws {
+  @Test
+  func `Input that a worker leaves unread wakes it once, and then only further input wakes it`()
+    throws
+  {
     let worker = try Sleeper(
       """
       listener = socket.create_server(('127.0.0.1', 0))
@@ -123,7 +130,8 @@ import Testing
   }
 
   @Test(arguments: ["stdin", "connection", "listener"])
-  func `what came between the look and the watching is found`(place: String) throws {
+  func `Input that comes between the look at a worker and the watch is found`(place: String) throws
+  {
     let worker = try Sleeper(
       """
       listener = socket.create_server(('127.0.0.1', 0))
@@ -135,7 +143,7 @@ import Testing
     let port = try worker.port()
     let first = try Client.connect(port: port)
     #expect(try eventually { worker.log.contains("accepted") })
-    // Unread already, all of it: only that there is more can tell.
+    // All of it is unread already: only further input shows.
     let second = try Client.connect(port: port)
     try worker.stdin?.writeAll("x")
     try first.writeAll("x")
@@ -159,7 +167,9 @@ import Testing
     _ = (second, third)
   }
 
-  @Test func `a request that was read and not answered is found`() throws {
+  @Test func `A request that was read and not answered is found when the worker falls asleep`()
+    throws
+  {
     let worker = try Sleeper(
       """
       listener = socket.create_server(('127.0.0.1', 0))
@@ -184,7 +194,7 @@ import Testing
     #expect(try worker.sleep().waiting == nil)
   }
 
-  @Test func `a request that follows at once upon the last answer is found`() throws {
+  @Test func `A request that follows immediately after the last answer is found`() throws {
     let worker = try Sleeper(
       """
       listener = socket.create_server(('127.0.0.1', 0))
@@ -209,7 +219,9 @@ import Testing
     )
   }
 
-  @Test func `an order that the kernel's clock doesn't tell counts as unanswered`() {
+  @Test
+  func `Traffic whose order the kernel's clock can't distinguish counts as an unanswered request`()
+  {
     func traffic(
       received: Int, sent: Int, acknowledged: Int
     ) -> SocketFacts.Traffic {
@@ -229,7 +241,9 @@ import Testing
     #expect(!traffic(received: 504, sent: 500, acknowledged: 500).isUnanswered(within: limit))
   }
 
-  @Test func `it holds on to nothing: a dead worker's connections close`() throws {
+  @Test func `Wake sources keep nothing open, so that the connections of a dead worker close`()
+    throws
+  {
     let worker = try Sleeper(Self.echo)
     let port = try worker.port()
     let client = try Client.connect(port: port)
@@ -243,7 +257,7 @@ import Testing
     withExtendedLifetime(sources) {}
   }
 
-  @Test func `what stays within the worker, and what it says to us, isn't watched`() throws {
+  @Test func `Sockets within a worker, and those from it to the daemon, aren't watched`() throws {
     let scratch = try Scratch()
     let notify = try NotifySocket.create(in: scratch.path, name: "x")
     let watch = try PressureWatch(path: "\(scratch.path)/watch")
@@ -271,7 +285,7 @@ import Testing
     #expect(sources.nextReason() == nil)
   }
 
-  @Test func `a process that has gone is no failure`() throws {
+  @Test func `Wake sources of a process that has ended are empty and report no failure`() throws {
     let worker = try Sleeper("print('ready', flush=True)\ntime.sleep(60)")
     let tree = try worker.tree()
     kill(worker.process.pid, SIGKILL)

@@ -6,7 +6,7 @@ import Testing
 @testable import Supervision
 
 @Suite struct WorkerProcessTests {
-  @Test func `a worker gets its name, sockets, directory and log, and no stdin`() throws {
+  @Test func `A worker gets its name, sockets, directory and log, and no stdin`() throws {
     let worker = try TestWorker(
       "sh", "-c", "echo $DORMOUSE_WORKER $NOTIFY_SOCKET $MEMORY_PRESSURE_WATCH; pwd; cat; echo end",
       name: "web one", environment: ["NOTIFY_SOCKET": "/the/daemons", "LISTEN_FDS": "3"])
@@ -25,7 +25,7 @@ import Testing
     #expect(status.st_mode & 0o777 == 0o600)
   }
 
-  @Test func `its end is told as it was`() throws {
+  @Test func `A worker's exit code or signal is reported as it was`() throws {
     let worker = try TestWorker("sh", "-c", "exit 7")
     #expect(try worker.waitForExit() == .exited(7))
     let killed = try TestWorker("sleep", "60")
@@ -37,7 +37,9 @@ import Testing
     #expect(throws: SystemCallError.self) { try killed.process.signal(SIGTERM) }
   }
 
-  @Test func `a command that doesn't exist is named, with where it was looked for`() throws {
+  @Test func `An error about a command that doesn't exist names it and where it was searched for`()
+    throws
+  {
     let scratch = try Scratch()
     func failure(_ command: [String], directory: String = "/", log: String? = nil) -> LaunchError? {
       do throws(LaunchError) {
@@ -53,6 +55,7 @@ import Testing
         == "can't start no-such-thing: not found in its PATH, /bin")
     #expect(
       failure(["/x/y"])?.description == "can't start /x/y: No such file or directory")
+    #expect(failure(["/x/y"])?.reason == "/x/y: No such file or directory")
     #expect(failure([])?.description == "its command is empty")
     #expect(failure(["sh"], directory: "/nowhere")?.description.contains("/nowhere") == true)
     #expect(failure(["sh"], log: "/nowhere/log")?.description.contains("/nowhere/log") == true)
@@ -62,7 +65,9 @@ import Testing
     #expect(failure(["sh"], log: link)?.description.contains("link") == true)
   }
 
-  @Test func `its memory stays readable through the descriptor, also after it executed another`()
+  @Test
+  func
+    `A worker's memory stays readable through its descriptor, also after the worker called exec`()
     throws
   {
     let worker = try TestWorker("sh", "-c", "exec sleep 60")
@@ -80,7 +85,10 @@ import Testing
     #expect(worker.process.memoryRefusal == nil)
   }
 
-  @Test func `killing takes everybody, and owning means everybody`() throws {
+  @Test
+  func `Killing a worker ends all of its processes, and each of them counts as the worker's own`()
+    throws
+  {
     let worker = try TestWorker(
       "sh", "-c", "(sleep 60 & sh -c 'sleep 61 & echo on' &) ; sleep 62")
     try worker.waitForOutput("on")
@@ -94,7 +102,7 @@ import Testing
     #expect(try eventually { tree.processes.allSatisfy { !$0.identity.isAlive } })
   }
 
-  @Test func `an adopted worker is the same one, or none`() throws {
+  @Test func `Adoption takes a process only if its start time is the recorded one`() throws {
     let worker = try TestWorker("sleep", "60")
     let identity = worker.process.identity
     let adopted = try WorkerProcess.adopt(identity, plan: worker.process.plan)
@@ -109,7 +117,9 @@ import Testing
     #expect(try strange.reap() == nil)
   }
 
-  @Test func `where its cgroup can't be used it runs without, and says why`() throws {
+  @Test func `A worker whose cgroup can't be used runs without one, and the reason is reported`()
+    throws
+  {
     let scratch = try Scratch()
     // Not a cgroup, but it has the files.
     try Descriptor.open("\(scratch.path)/cgroup.events", O_WRONLY | O_CREAT, mode: 0o600)
@@ -120,7 +130,7 @@ import Testing
     #expect(worker.process.isAlive)
   }
 
-  @Test func `a log over its limit is put aside at launch`() throws {
+  @Test func `A log over its limit is renamed at launch`() throws {
     let scratch = try Scratch()
     let path = "\(scratch.path)/log"
     let first = try WorkerLog.open(path, limit: 10)

@@ -14,7 +14,7 @@ import Testing
     directory: "/a=b", logPath: "/log\\", notifySocket: "@dormouse", imagePath: "/image",
     state: "hibernated")
 
-  @Test func `a record comes back as it was saved`() throws {
+  @Test func `A worker record is equal after saving and loading`() throws {
     let scratch = try Scratch()
     let store = try WorkerRecordStore(directory: "\(scratch.path)/workers")
     try store.save(hostile)
@@ -43,7 +43,7 @@ import Testing
     #expect(stat(store.path(of: hostile.name), &status) == 0 && status.st_mode & 0o777 == 0o600)
   }
 
-  @Test func `a file cut off anywhere is known to be damaged`() {
+  @Test func `A worker record that is cut off at any byte is reported as damaged`() {
     let bytes = Array(hostile.encoded.utf8)
     for length in 0..<bytes.count {
       #expect(throws: WorkerRecordError.Damage.torn) {
@@ -52,7 +52,7 @@ import Testing
     }
   }
 
-  @Test func `any flipped bit is noticed`() {
+  @Test func `Any flipped bit in a worker record is detected`() {
     let bytes = Array(hostile.encoded.utf8)
     for index in bytes.indices {
       for bit in 0..<8 {
@@ -67,7 +67,8 @@ import Testing
     Array((body + "crc32=\(CRC32.ieee.text(of: body.utf8))\n").utf8)
   }
 
-  @Test func `a newer version and missing keys are told apart`() {
+  @Test func `Newer versions, missing keys and malformed lines of a record have different errors`()
+  {
     #expect(throws: WorkerRecordError.Damage.version("2")) {
       try WorkerRecord.decode(sealed("dormouse-worker=2\n"))
     }
@@ -79,13 +80,13 @@ import Testing
     }
   }
 
-  @Test func `keys that we don't know are skipped`() throws {
+  @Test func `Unknown keys of a worker record are skipped`() throws {
     var body = hostile.encoded
     body = String(body[..<(body.range(ofLast: "crc32=") ?? body.endIndex)])
     #expect(try WorkerRecord.decode(sealed(body + "colour=red\n")) == hostile)
   }
 
-  @Test func `damage in one file doesn't hide the others`() throws {
+  @Test func `Damage in one record doesn't hide the others`() throws {
     let scratch = try Scratch()
     let store = try WorkerRecordStore(directory: scratch.path)
     try store.save(hostile)
@@ -98,7 +99,7 @@ import Testing
     #expect(failures == [.damaged(path: "\(scratch.path)/bad.worker", .torn)])
   }
 
-  @Test func `a full or missing disk leaves the old record`() throws {
+  @Test func `A record that can't be saved leaves the old record`() throws {
     let scratch = try Scratch()
     let store = try WorkerRecordStore(directory: scratch.path)
     try store.save(hostile)
@@ -114,7 +115,7 @@ import Testing
     }
   }
 
-  @Test func `a record finds its worker, in this boot only`() throws {
+  @Test func `A record finds its worker only while it lives, and only in the same boot`() throws {
     let worker = try TestWorker("sleep", "60")
     let boot = try WorkerRecord.currentBootID()
     let record = WorkerRecord(worker.process, bootID: boot, state: "background")

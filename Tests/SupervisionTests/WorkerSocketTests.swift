@@ -49,7 +49,7 @@ private final class Peer {
     socket = try WorkerSocket(path: "\(scratch.path)/worker")
   }
 
-  /// What comes of it when everybody is one of the worker's.
+  /// Services the socket, where each process counts as the worker's.
   private func service() throws -> [WorkerSocket.News] { try socket.service { _ in true } }
 
   private func messages(_ news: [WorkerSocket.News]) -> [WorkerMessage] {
@@ -75,7 +75,7 @@ private final class Peer {
     return all
   }
 
-  @Test("Lines come in, however they are cut, and lines go out")
+  @Test("A worker's socket receives lines, whatever pieces they arrive in, and sends lines")
   func talk() throws {
     let peer = try Peer(socket.path)
     try peer.say("{\"type\":\"ready\"}\n{\"type\":\"do")
@@ -88,7 +88,7 @@ private final class Peer {
     #expect(peer.hear() == #"{"type":"pressure","level":"urgent"}"# + "\n")
   }
 
-  @Test("Whoever isn't of the worker, and a ninth connection, are turned away")
+  @Test("A connection that isn't the worker's, and a ninth connection, are closed")
   func strangers() throws {
     let stranger = try Peer(socket.path)
     let refused = try socket.service { pid in
@@ -104,7 +104,8 @@ private final class Peer {
     #expect(!peers[7].isClosed)
   }
 
-  @Test("A line that makes no sense is answered, and the sixteenth is the last")
+  @Test(
+    "An unreadable line on the worker's socket is answered, and the sixteenth ends the connection")
   func senseless() throws {
     let peer = try Peer(socket.path)
     try peer.say("[]\n")
@@ -119,7 +120,7 @@ private final class Peer {
     #expect(!socket.isConnected)
   }
 
-  @Test("A line that is too long, and a version that isn't known, end a connection")
+  @Test("A line that is too long, or an unknown version, ends a connection of the worker's socket")
   func ended() throws {
     let long = try Peer(socket.path)
     _ = try service()
@@ -137,7 +138,8 @@ private final class Peer {
     )
   }
 
-  @Test("One who talks too much is read slowly; nothing is lost, and nobody else waits")
+  @Test(
+    "A connection that sends too much is read slowly, loses nothing and doesn't delay the others")
   func chatty() throws {
     let chatterbox = try Peer(socket.path)
     let other = try Peer(socket.path)
@@ -156,7 +158,7 @@ private final class Peer {
     #expect(messages(try news { !$0.isEmpty }) == [.hold(true)])
   }
 
-  @Test("One who doesn't read loses its connection")
+  @Test("A connection whose peer doesn't read is closed")
   func deaf() throws {
     let peer = try Peer(socket.path)
     _ = try service()
@@ -171,7 +173,7 @@ private final class Peer {
     #expect(try eventually { peer.isClosed })
   }
 
-  @Test("What waits for a slow reader comes when it reads")
+  @Test("Lines for a slow reader are kept and arrive when it reads")
   func slowReader() throws {
     let peer = try Peer(socket.path)
     _ = try service()
@@ -193,7 +195,8 @@ private final class Peer {
     #expect(heard)
   }
 
-  /// One end of a socket pair whose other end has been passed; at its end when nobody has that any more.
+  /// One end of a socket pair whose other end has been passed; it reads the end when no process has the other
+  /// one any more.
   private func passed(_ text: String, by peer: Peer, times: Int = 1) throws -> Descriptor {
     var ends: [Int32] = [0, 0]
     let type = SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue
@@ -210,7 +213,7 @@ private final class Peer {
     return try end.read(upTo: 1).isEmpty
   }
 
-  @Test("A descriptor comes with `purgeable`; all others are closed")
+  @Test("A descriptor is kept only with `purgeable`, and all others are closed")
   func descriptors() throws {
     let peer = try Peer(socket.path)
     _ = try service()
@@ -226,7 +229,7 @@ private final class Peer {
     guard case .said(_, _, .some)? = all.last else { throw TestFailure("no descriptor: \(all)") }
     all = []
     #expect(try eventually { try isAtEnd(last) })
-    // And with the connection goes what it has begun.
+    // The end of the connection drops the line that it has begun, with its descriptor.
     let unfinished = try passed("{\"type\":", by: peer)
     _ = try service()
     #expect(try !isAtEnd(unfinished))

@@ -20,7 +20,7 @@ public struct DocumentSchema {
     root = try Self.node(at: place, from: "")
   }
 
-  /// All of them by name, but for what they have in common.
+  /// The names of all schemas except the common part.
   public static func names() throws -> [String] {
     guard let directory = opendir(directory) else { throw TestFailure("\(directory): \(errno)") }
     defer { closedir(directory) }
@@ -34,7 +34,7 @@ public struct DocumentSchema {
     return names.sorted()
   }
 
-  /// What is wrong with a document, a sentence each; empty: nothing.
+  /// The problems of a document, one sentence each; empty: none.
   public func problems(of document: JSON) throws -> [String] {
     var problems: [String] = []
     try check(document, root, "$", &problems)
@@ -63,7 +63,7 @@ public struct DocumentSchema {
     return found
   }
 
-  /// What has no description, or uses a keyword that isn't known here.
+  /// The parts that have no description, or use an unknown keyword.
   public func flaws() throws -> [String] {
     var flaws: [String] = []
     try inspect(root, "$", &flaws)
@@ -100,7 +100,7 @@ public struct DocumentSchema {
     return json
   }
 
-  /// The node itself, and everything that it refers to.
+  /// The node itself, and all nodes that it refers to.
   private func parts(of node: Node) throws -> [Node] {
     var parts = [node]
     if let reference = node.schema["$ref"]?.text {

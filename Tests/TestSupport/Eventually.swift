@@ -1,7 +1,7 @@
 import Glibc
 
-/// Looks again and again until a condition holds that has no event to wait for; false: it didn't hold within
-/// `limit`. The limit only bounds how long a failing test takes: a loaded machine may need all of it.
+/// Checks a condition that has no event repeatedly until it holds; false: it didn't hold within `limit`. The limit
+/// only bounds the time of a failing test: a loaded machine may need all of it.
 public func eventually(
   within limit: Duration = .seconds(20), _ condition: () throws -> Bool
 ) throws -> Bool {

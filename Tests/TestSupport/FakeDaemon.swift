@@ -1,8 +1,8 @@
 import Glibc
 import Synchronization
 
-/// A daemon of a test: it listens at a Unix socket in a directory of its own, and gives each connection to a
-/// script, on a thread of that connection's own.
+/// A test's daemon. It listens at a Unix socket in its own directory, and runs a script for each connection, on
+/// that connection's own thread.
 public final class FakeDaemon: Sendable {
   public let path: String
   private let scratch: Scratch
@@ -77,7 +77,7 @@ public final class FakeConnection: Sendable {
     return Array(buffer.prefix(max(0, count)))
   }
 
-  /// Until the client hangs up.
+  /// Waits until the client hangs up.
   public func waitForEnd() { while !receive().isEmpty {} }
 
   public func hangUp() { shutdown(descriptor, Int32(SHUT_RDWR)) }

@@ -20,20 +20,20 @@ public struct TestRandom: RandomNumberGenerator, Sendable {
 }
 
 extension TestRandom {
-  /// DORMOUSE_TEST_SEED, or another number in each run. Printed when a test first asks for it: with that line
-  /// in the environment another run makes the same random choices.
+  /// DORMOUSE_TEST_SEED, or another number in each run. Printed when a test first uses it. With that line in the
+  /// environment another run makes the same random choices.
   public static let runSeed: UInt64 = {
     let given = getenv("DORMOUSE_TEST_SEED").map { String(cString: $0) }
     if let given, UInt64(given) == nil { fatalError("DORMOUSE_TEST_SEED isn't a number: \(given)") }
     let seed = given.flatMap { UInt64($0) } ?? UInt64.random(in: 1 ... .max >> 16)
-    // Not print: its buffer is lost when the process crashes.
+    // One write instead of print, whose buffer is lost when the process crashes.
     let line = Array("DORMOUSE_TEST_SEED=\(seed) repeats this run's random choices\n".utf8)
     _ = write(STDERR_FILENO, line, line.count)
     return seed
   }()
 
-  /// Made of the run's seed and the name of the function that asks, so that a test makes the same choices
-  /// alone and among others.
+  /// Made from the run's seed and the calling function's name, so that a test makes the same choices alone and
+  /// among others.
   public init(file: StaticString = #fileID, function: StaticString = #function) {
     self.init(runSeed: Self.runSeed, for: "\(file) \(function)")
   }

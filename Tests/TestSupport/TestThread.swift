@@ -1,7 +1,7 @@
 import Glibc
 import Synchronization
 
-/// A thread of a test's own, which none of the tasks run on.
+/// A separate thread, which runs no tasks.
 public final class TestThread {
   private var thread = pthread_t()
 
@@ -24,12 +24,12 @@ public final class TestThread {
     }
   }
 
-  /// Once: a thread is either joined or detached.
+  /// Call it once: a thread is either joined or detached.
   public func join() { pthread_join(thread, nil) }
   public func detach() { pthread_detach(thread) }
 }
 
-/// Holds threads up until it is opened.
+/// Blocks threads until it is opened.
 public final class ThreadGate: Sendable {
   private let isOpen = Mutex(false)
   public init() {}

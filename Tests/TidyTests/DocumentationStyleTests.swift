@@ -43,7 +43,7 @@ import Testing
     .map { Page(path: $0.path, lines: $0.lines) }
 
   /// A line has 120 characters at most; a longer one counts as several.
-  @Test("has no paragraph of more than six lines")
+  @Test("No page has a paragraph of more than six lines")
   func paragraphs() {
     #expect(Self.pages.count > 50)
     for page in Self.pages {
@@ -61,7 +61,7 @@ import Testing
     }
   }
 
-  @Test("names every page of docs in its index")
+  @Test("The index of docs names every page")
   func index() throws {
     let index = try #require(Self.pages.first { $0.path == "docs/README.md" })
     let linked = Set(index.links.map(\.path))
@@ -71,7 +71,7 @@ import Testing
     }
   }
 
-  @Test("has no link that leads nowhere, to a file or to a heading")
+  @Test("Every link in the documentation leads to an existing file and heading")
   func links() throws {
     let anchors = Dictionary(uniqueKeysWithValues: Self.pages.map { ($0.path, $0.anchors) })
     var count = 0
@@ -99,7 +99,7 @@ import Testing
     #expect(count > 150)
   }
 
-  @Test("names no test in its specification, and no script or benchmark, that isn't there")
+  @Test("Every test, script and benchmark that the documentation names exists")
   func names() throws {
     let specification = try #require(Self.pages.first { $0.path == "SPECIFICATION.md" })
     let text = specification.lines.joined(separator: "\n")

@@ -6,7 +6,7 @@ import Testing
     ParameterRule.rule(SourceFile(path: path, text: text)).map(\.detail)
   }
 
-  @Test("Functions and initialisers with three and more parameters without a label are found")
+  @Test("The rule finds functions and initialisers with three or more parameters without a label")
   func three() {
     let text = """
       func two(_ a: Int, _ b: Int, at c: Int) {}
@@ -26,7 +26,7 @@ import Testing
     #expect(Self.found(text, "Tests/Some/File.swift").isEmpty)
   }
 
-  @Test("Closures and coordinates need no label")
+  @Test("The rule permits parameters without a label for closures and coordinates")
   func exempt() {
     let text = """
       func each(_ a: Int, _ b: Int, _ body: (Int, Int) throws -> Void) {}

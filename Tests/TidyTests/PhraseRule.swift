@@ -11,6 +11,13 @@ enum PhraseRule {
     "isn't known any more", "take no more", "called off",
   ]
 
+  /// Phrases that no comment, page or test name uses either (CONTRIBUTING.md).
+  static let everywhere: [StaticString] = [
+    " as ever ", " as ever,", " as ever.", " for good", " so long", " so many", "to be had",
+    "is looked after",
+    "are looked after", "made good for", " is gone", " are gone", "has gone", "have gone",
+  ]
+
   /// In what the program says: comments don't count, and two words side by side are text.
   static let messages: @Sendable (SourceFile) -> [Finding] = { file in
     guard file.isSwift, file.path.hasPrefix("Sources/"), !file.path.contains("/BuiltIn/") else {

@@ -2,9 +2,9 @@ import Foundation
 import Testing
 
 /// `scripts/run-tests` over a bundle that only says what a bundle says.
-@Suite("All tests in several processes")
+@Suite("scripts/run-tests")
 struct RunTestsTests {
-  @Test("are passed when each that is listed has passed")
+  @Test("run-tests passes when each listed test has passed")
   func passes() throws {
     let run = try Self.run()
     #expect(run.code == 0, "\(run.output)")
@@ -12,7 +12,7 @@ struct RunTestsTests {
     #expect(!run.output.contains("started."))
   }
 
-  @Test("have failed when one has, and its issue is repeated at the end")
+  @Test("run-tests fails when a test has failed, and repeats the test's issue at the end")
   func fails() throws {
     let run = try Self.run(breaking: "One", by: "fail")
     #expect(run.code == 1)
@@ -20,7 +20,7 @@ struct RunTestsTests {
     #expect(run.output.contains("Test run with 3 tests in 2 suites failed with 1 issue"))
   }
 
-  @Test("have failed when a process dies, and the test under way is named")
+  @Test("run-tests fails when a process dies, and names the test that was running")
   func dies() throws {
     let run = try Self.run(breaking: "Two", by: "die")
     #expect(run.code == 1)
@@ -28,14 +28,14 @@ struct RunTestsTests {
     #expect(run.output.contains("3 tests are in the bundle, and 2 were run to their end"))
   }
 
-  @Test("have failed when a listed test wasn't run")
+  @Test("run-tests fails when a listed test wasn't run")
   func forgets() throws {
     let run = try Self.run(breaking: "Two", by: "forget")
     #expect(run.code == 1)
     #expect(run.output.contains("3 tests are in the bundle, and 2 were run to their end"))
   }
 
-  @Test("have failed when a process hangs")
+  @Test("run-tests fails when a process hangs, and names the test that was running")
   func hangs() throws {
     let run = try Self.run(breaking: "Two", by: "hang", "--limit", "1")
     #expect(run.code == 1)

@@ -19,7 +19,8 @@ struct SourceRuleTests {
     return all
   }
 
-  @Test("read errno in the funnels for system calls only, where nothing can have changed it")
+  @Test(
+    "Sources read errno only in the funnels for system calls, where nothing can have changed it")
   func errnoOnlyInFunnels() {
     for (path, lines) in Self.sources() where !Self.funnels.contains(path) {
       for (number, line) in lines.enumerated() {
@@ -50,7 +51,7 @@ struct SourceRuleTests {
     "Wrap/WrappedProcess.swift",
   ]
 
-  @Test("look at all processes only where the event loop doesn't wait for that")
+  @Test("Sources read the list of all processes only where the event loop doesn't wait for that")
   func processLooks() throws {
     for (path, lines) in Self.sources() {
       guard path.hasPrefix("Daemon/") || path.hasPrefix("Wrap/") else { continue }
@@ -70,7 +71,7 @@ struct SourceRuleTests {
     "dormouse/Commands/Daemon/DaemonCommand.swift",
   ]
 
-  @Test("name the type Daemon only where a daemon is composed: components get what they need")
+  @Test("Sources name the type Daemon only where a daemon is composed")
   func componentsDoNotKnowTheDaemon() {
     for (path, lines) in Self.sources() where !Self.compositions.contains(path) {
       for (number, line) in lines.enumerated() where !line.hasPrefix("import ") {
@@ -84,7 +85,7 @@ struct SourceRuleTests {
 
   /// The C string that Swift makes of a `String` argument is freed when the call returns, and so before
   /// the funnel takes `errno`. The funnels' own variants for paths hold it until after that.
-  @Test("give no String as a path to a system call inside a funnel")
+  @Test("Sources pass no String as a path to a system call inside a funnel")
   func pathsAreCStringsBefore() throws {
     let calls =
       "access|chmod|chown|execv|lchown|link|lstat|mkdir|mkfifo|mknod|open|opendir|readlink|realpath"
@@ -109,7 +110,7 @@ struct SourceRuleTests {
     }
   }
 
-  @Test("that SECURITY.md names as holding a defence are there")
+  @Test("Every test suite that SECURITY.md names exists")
   func securityTests() throws {
     let root = Repository.root
     let text = try String(contentsOf: root.appending(path: "SECURITY.md"), encoding: .utf8)

@@ -197,7 +197,7 @@ enum TidyRules {
   /// The words that plain English does without (CONTRIBUTING.md).
   private static let forbidden: Set<String> = [
     "anew", "nobody", "somebody", "whoever", "who", "whom", "lest", "besides", "mend", "mended",
-    "mends", "told", "tell", "tells",
+    "mends", "told", "tell", "tells", "telling", "himself", "anybody", "everyone", "goes",
   ]
 
   static let words: @Sendable (SourceFile) -> [Finding] = { file in
@@ -207,6 +207,11 @@ enum TidyRules {
         findings.append(
           Finding(
             rule: "word", place: file.place, detail: "\(file.path):\(number + 1): \(word)"))
+      }
+      for phrase in PhraseRule.everywhere where line.utf8Range(of: phrase) != nil {
+        findings.append(
+          Finding(
+            rule: "word", place: file.place, detail: "\(file.path):\(number + 1): \(phrase)"))
       }
     }
     return findings

@@ -13,7 +13,7 @@ import Testing
     }
   }
 
-  @Test("name files that are there, each once, and functions in them, in at most 20 steps")
+  @Test("Every step of the walks in ARCHITECTURE.md names one existing file and a function in it")
   func steps() throws {
     let steps = try Self.steps()
     #expect(steps.count > 30 && steps.count <= 60)

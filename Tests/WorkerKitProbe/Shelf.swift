@@ -38,7 +38,7 @@ final class Shelf: Sendable {
     }
   }
 
-  /// `nil`: gone. Looks at every `step`th word, and at the last.
+  /// `nil`: it was discarded. Looks at every `step`th word, and at the last.
   private static func isWhole(_ item: Item, step: Int) -> Bool? {
     item.data.withContent { bytes in
       let last = bytes.count / 8 - 1
@@ -66,7 +66,7 @@ final class Shelf: Sendable {
 
   func endRace() { mayEnd.store(true, ordering: .relaxed) }
 
-  /// At least so many accesses, and until `endRace`, on several threads; what is gone is made anew, of
+  /// At least this many accesses, and until `endRace`, on several threads; discarded content is made again, of
   /// another size.
   func race(threads: Int, accesses: Int) async -> String {
     let counts = Mutex((accesses: 0, gone: 0, torn: 0))

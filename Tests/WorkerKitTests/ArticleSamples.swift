@@ -103,7 +103,7 @@ enum ForegroundSamples {
 
 func testThatTheGalleryShedsItsMemory() async {
   let (before, after) = await Worker.shared.simulateMemoryWarning()
-  print("gave back \(before.total - after.total) bytes of \(before.total)")
+  print("freed \(before.total - after.total) bytes of \(before.total)")
 }
 
 // MARK: - InTheBackground.md

@@ -16,7 +16,9 @@ import Testing
       .map { String($0.drop { $0 == " " }) }
   }
 
-  @Test(arguments: articles) func `each sample stands in ArticleSamples`(_ name: String) throws {
+  @Test(arguments: articles) func `Each sample of the articles is in ArticleSamples`(_ name: String)
+    throws
+  {
     let samples = try Self.lines("Tests/WorkerKitTests/ArticleSamples.swift")
     let article = try Self.lines("Sources/WorkerKit/WorkerKit.docc/\(name).md")
     var sample: [String]?

@@ -10,7 +10,7 @@ import Testing
     MemoryCache(countLimit: count, costLimit: cost, worker: worker)
   }
 
-  @Test func `what hasn't been used for the longest goes first`() {
+  @Test func `A full cache evicts the value that has been unused for the longest time`() {
     let cache = cache(count: 3)
     for key in 1...3 { cache[key] = "\(key)" }
     #expect(cache[1] == "1")
@@ -26,7 +26,7 @@ import Testing
     #expect(cache[4] == "4")
   }
 
-  @Test func `costs are kept within their limit`() {
+  @Test func `The cost of a cache's values stays within its limit`() {
     let cache = cache(cost: 100)
     cache.insert("a", for: 1, cost: 60)
     cache.insert("b", for: 2, cost: 40)
@@ -47,7 +47,8 @@ import Testing
     #expect(cache[4] == "f")
   }
 
-  @Test func `values are made once, or again`() async {
+  @Test func `A cache makes a missing value once, and makes it again after a memory warning`() async
+  {
     let cache = cache()
     #expect(cache.value(for: 1, orMake: { "a" }) == "a")
     #expect(cache.value(for: 1, orMake: { "b" }) == "a")
@@ -56,7 +57,7 @@ import Testing
     struct Failure: Error {}
     #expect(throws: Failure.self) { try cache.value(for: 3) { throw Failure() } }
     #expect(cache[3] == nil)
-    // Somebody else's, made meanwhile, stays.
+    // A value that was put there meanwhile stays.
     let value = cache.value(for: 4) {
       cache[4] = "theirs"
       return "mine"
@@ -71,7 +72,9 @@ import Testing
     return text
   }
 
-  @Test func `a warning and the background empty it, unless it is told otherwise`() async {
+  @Test func `A warning and the background empty a cache, unless its options keep the values`()
+    async
+  {
     let all = cache()
     let keeping = cache()
     keeping.options.emptiesInBackground = false
@@ -89,7 +92,7 @@ import Testing
     #expect(keeping.count == 0)
   }
 
-  @Test func `limits follow the pressure that is told`() async throws {
+  @Test func `A cache's limits follow the reported pressure level`() async throws {
     let daemon = try KitDaemon()
     let worker = Worker(socketPath: daemon.path)
     let cache = MemoryCache<Int, Int>(countLimit: 100, costLimit: 1000, worker: worker)
@@ -123,7 +126,7 @@ import Testing
         == .critical)
   }
 
-  @Test func `discardable content is asked, and stays where it is in use`() async {
+  @Test func `A cache discards discardable content unless it is in use`() async {
     let cache = MemoryCache<Int, DiscardableValue<String>>(countLimit: 2, worker: worker)
     let used = DiscardableValue("used")
     let free = DiscardableValue("free")
@@ -143,7 +146,7 @@ import Testing
     #expect(cache.count == 1)
     #expect(used.isContentDiscarded)
     #expect(used.withContent { $0 } == nil)
-    // Taken by somebody else: it isn't found any more.
+    // It was discarded outside of the cache: it isn't found any more.
     more.endContentAccess()
     #expect(more.withContent { $0 } == "more")
     more.discardContentIfPossible()
@@ -152,7 +155,7 @@ import Testing
     #expect(cache.count == 0)
   }
 
-  @Test func `a value that uses the cache when it ends does no harm`() {
+  @Test func `A value may use its cache while it is deinitialized`() {
     final class Chain: Sendable {
       let cache: MemoryCache<Int, Chain>
       let key: Int
@@ -167,7 +170,7 @@ import Testing
     #expect(cache.count == 0)
   }
 
-  @Test func `caches that are gone are told nothing`() async {
+  @Test func `A cache that has been freed receives no warnings`() async {
     weak var observer: MemoryCache<Int, String>?
     do {
       let cache = cache()
@@ -178,7 +181,7 @@ import Testing
     await worker.simulateMemoryWarning()
   }
 
-  @Test func `what was in discarded content may use the cache when it goes`() {
+  @Test func `A value in discarded content may use the cache while it is deinitialized`() {
     final class Leaf: Sendable {
       let ended: @Sendable () -> Void
       init(_ ended: @escaping @Sendable () -> Void) { self.ended = ended }
@@ -229,7 +232,7 @@ import Testing
   }
 
   @Test(arguments: 1...200 as ClosedRange<UInt64>)
-  func `behaves as its model`(_ seed: UInt64) {
+  func `A cache behaves as a simple model of it`(_ seed: UInt64) {
     var random = TestRandom(seed: seed)
     let countLimit = Int.random(in: 0...20, using: &random)
     let costLimit = Bool.random(using: &random) ? Int.random(in: 1...200, using: &random) : 0
@@ -263,7 +266,7 @@ import Testing
     }
   }
 
-  @Test func `many threads use one cache, and it stays whole`() async throws {
+  @Test func `Threads that use one cache at the same time leave it consistent`() async throws {
     let worker = Worker(socketPath: nil)
     let cache = MemoryCache<Int, [Int]>(countLimit: 50, costLimit: 2000, worker: worker)
     let wrong = Log<Int>()

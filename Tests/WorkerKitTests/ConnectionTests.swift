@@ -4,7 +4,7 @@ import WorkerKit
 import WorkerProtocol
 
 @Suite(.timeLimit(.minutes(10))) struct ConnectionTests {
-  @Test func `what still holds is said again to the next daemon, and old answers aren't`()
+  @Test func `The next daemon gets the state that still holds, and no answers for the last daemon`()
     async throws
   {
     let daemon = try KitDaemon()
@@ -51,7 +51,7 @@ import WorkerProtocol
     withExtendedLifetime(data) {}
   }
 
-  @Test func `a daemon that comes later is found`() async throws {
+  @Test func `A worker connects to a daemon that starts later`() async throws {
     let daemon = try KitDaemon(listens: false)
     let worker = Worker(socketPath: daemon.path)
     worker.connect()
@@ -63,7 +63,7 @@ import WorkerProtocol
     #expect(worker.isConnected)
   }
 
-  @Test func `lines that mean nothing are passed over, and an endless one ends the connection`()
+  @Test func `Lines without meaning are skipped, and a line that is too long ends the connection`()
     async throws
   {
     let daemon = try KitDaemon()
@@ -88,7 +88,7 @@ import WorkerProtocol
     #expect(try await daemon.message() == .done(id: 1))
   }
 
-  @Test func `nobody waits for a daemon that reads nothing`() async throws {
+  @Test func `A worker doesn't wait for a daemon that reads nothing`() async throws {
     let daemon = try KitDaemon()
     let worker = Worker(socketPath: daemon.path)
     // It never accepts: the queue of the listener takes the connection, and the socket's buffer some lines.
@@ -100,7 +100,7 @@ import WorkerProtocol
     while try await daemon.message() != .status("99 \(text)") {}
   }
 
-  @Test func `a worker that goes ends its connection`() async throws {
+  @Test func `A freed worker object closes its connection`() async throws {
     let daemon = try KitDaemon()
     do {
       let worker = Worker(socketPath: daemon.path)
@@ -110,7 +110,7 @@ import WorkerProtocol
     while true { if case .closed = try await daemon.next() { break } }
   }
 
-  @Test func `many threads say things at once, and each line arrives whole`() async throws {
+  @Test func `Lines that several threads send at the same time arrive whole`() async throws {
     let daemon = try KitDaemon()
     let worker = Worker(socketPath: daemon.path)
     worker.connect()
@@ -131,7 +131,9 @@ import WorkerProtocol
     try await threads
   }
 
-  @Test func `a status that no line could carry is cut, and ends no connection`() async throws {
+  @Test func `A status that is too long for a line is cut and doesn't end the connection`()
+    async throws
+  {
     let daemon = try KitDaemon()
     let worker = Worker(socketPath: daemon.path)
     worker.connect()

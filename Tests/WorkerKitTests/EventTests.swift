@@ -7,7 +7,7 @@ import WorkerProtocol
   private let warning = DaemonMessage.Request.memoryWarning(
     level: "urgent", footprintBytes: 1 << 24)
 
-  @Test func `the delegate hears all events in their order, and each request is answered`()
+  @Test func `The delegate receives all events in their order, and each request is answered`()
     async throws
   {
     let daemon = try KitDaemon()
@@ -36,7 +36,7 @@ import WorkerProtocol
       recorder.deadlines.all.map { $0 == nil } == [false, false, false, true, true, true, false])
   }
 
-  @Test func `the answer waits for the delegate, each loop and each object`() async throws {
+  @Test func `The answer waits for the delegate, each loop and each object`() async throws {
     let daemon = try KitDaemon()
     let worker = Worker(socketPath: daemon.path)
     let recorder = Recorder()
@@ -59,7 +59,8 @@ import WorkerProtocol
     let peer = try await daemon.peer()
     peer.request(1, warning)
     await loopHas.wait()
-    // Whoever is done leaves the others to be waited for: an answer would come before the next message.
+    // A listener that has finished doesn't end the wait for the others: an answer would come before the next
+    // message.
     worker.setStatus("one")
     #expect(try await daemon.message() == .status("one"))
     gates.delegate.open()
@@ -74,7 +75,7 @@ import WorkerProtocol
     loop.cancel()
   }
 
-  @Test func `a loop that ends, and one that is cancelled, owe no answer`() async throws {
+  @Test func `A loop over events that has ended or was cancelled delays no answer`() async throws {
     let daemon = try KitDaemon()
     let worker = Worker(socketPath: daemon.path)
     let ready = (Gate(), Gate())
@@ -105,7 +106,7 @@ import WorkerProtocol
     #expect(try await daemon.message() == .done(id: 2))
   }
 
-  @Test func `an answer that comes after its deadline is sent all the same`() async throws {
+  @Test func `An answer that is later than its deadline is still sent`() async throws {
     let daemon = try KitDaemon()
     let worker = Worker(socketPath: daemon.path)
     let recorder = Recorder()
@@ -124,7 +125,9 @@ import WorkerProtocol
     #expect(deadlines.count == 2 && deadlines.allSatisfy { $0 <= .now })
   }
 
-  @Test func `an object is told as long as it lives and its subscription holds`() async throws {
+  @Test func `An object is notified while it lives and its subscription isn't cancelled`()
+    async throws
+  {
     let worker = Worker(socketPath: nil)
     let log = Log<String>()
     var object: Recorder? = Recorder()
@@ -145,7 +148,7 @@ import WorkerProtocol
     #expect(log.all == ["first", "second", "second", "background"])
   }
 
-  @Test func `without a daemon everything is said to nobody`() async throws {
+  @Test func `A worker without a daemon works, and its messages are dropped`() async throws {
     let worker = Worker(socketPath: nil)
     let recorder = Recorder()
     worker.connect(delegate: recorder)
@@ -164,7 +167,9 @@ import WorkerProtocol
     #expect(warning.footprintBytes > 0)
   }
 
-  @Test @MainActor func `a delegate that is bound to an actor is told there`() async throws {
+  @Test @MainActor func `A delegate that is bound to an actor is called on that actor`()
+    async throws
+  {
     let worker = Worker(socketPath: nil)
     let delegate = MainDelegate()
     worker.connect(delegate: delegate)
@@ -180,7 +185,7 @@ import WorkerProtocol
     warnings += 1
   }
 
-  @Test func `an object that never returns keeps no cache from being emptied`() async throws {
+  @Test func `A handler that never returns doesn't keep caches from being emptied`() async throws {
     let worker = Worker(socketPath: nil)
     let never = Gate()
     let called = Gate()
@@ -202,7 +207,10 @@ import WorkerProtocol
     withExtendedLifetime(object) {}
   }
 
-  @Test func `what subscribers hold may subscribe and cancel when it goes`() async throws {
+  @Test
+  func `An object that a subscription holds may subscribe and cancel while it is deinitialized`()
+    async throws
+  {
     final class Owner: Sendable {
       let worker: Worker
       init(_ worker: Worker) { self.worker = worker }

@@ -8,7 +8,7 @@ import Testing
 @Suite(.timeLimit(.minutes(10)), .serialized) struct FootprintTests {
   private let megabyte: Int64 = 1 << 20
 
-  @Test func `says what the daemon's own measure says`() throws {
+  @Test func `WorkerKit measures the footprint that the daemon measures`() throws {
     let daemons = try #require(try Linux.Footprint.measure(getpid()))
     let own = WorkerKit.Footprint.current()
     #expect(own.total > 0)
@@ -18,7 +18,7 @@ import Testing
     #expect(mappings.map(\.bytes) == mappings.map(\.bytes).sorted(by: >))
   }
 
-  @Test func `purgeable contents are in the shared memory, until they go`() throws {
+  @Test func `Purgeable contents count as shared memory until they are discarded`() throws {
     let worker = Worker(socketPath: nil)
     let size = 96 << 20
     let data = PurgeableData(count: size, worker: worker) { bytes in
@@ -36,7 +36,7 @@ import Testing
   }
 
   @Test(.enabled(if: getenv("WORKERKIT_SANITIZED") == nil, "sanitizers bring their own allocator"))
-  func `a cache of small values gives its memory back to the machine by one warning`()
+  func `One warning returns the memory of a cache's small values to the machine`()
     async throws
   {
     let worker = Worker(socketPath: nil)

@@ -18,7 +18,8 @@ private func region(of worker: Worker) throws -> PurgeableRegion {
   private let worker = Worker(socketPath: nil)
   private let page = Int(pageSize)
 
-  @Test func `content begins with one access, and goes when there is none`() throws {
+  @Test func `Purgeable content begins with one access, and can be purged when it has none`() throws
+  {
     let data = PurgeableData(Array("content".utf8), worker: worker)
     let region = try region(of: worker)
     #expect(region.volatileBytes() == 0)
@@ -38,7 +39,7 @@ private func region(of worker: Worker) throws -> PurgeableRegion {
     #expect(data.withMutableContent { $0.count } == nil)
   }
 
-  @Test func `a warning takes what nobody holds, and only that`() async {
+  @Test func `A warning discards only content that isn't held`() async {
     let held = PurgeableData(Array("held".utf8), worker: worker)
     let free = PurgeableData(Array("free".utf8), isHeld: false, worker: worker)
     await worker.simulateEnteringBackground()
@@ -48,7 +49,9 @@ private func region(of worker: Worker) throws -> PurgeableRegion {
     #expect(held.withContent { Array($0) } == Array("held".utf8))
   }
 
-  @Test func `content is made in place, empty content stays, and failure takes it along`() throws {
+  @Test func `Content is made in place, empty content stays, and an error frees the content`()
+    throws
+  {
     let data = PurgeableData(count: 10_000, worker: worker) { bytes in
       #expect(bytes.allSatisfy { $0 == 0 })
       bytes[9999] = 7
@@ -64,7 +67,7 @@ private func region(of worker: Worker) throws -> PurgeableRegion {
     }
   }
 
-  @Test func `what is used again is empty, and another's content isn't found by the old owner`()
+  @Test func `A place that is used again is empty, and its old owner doesn't find the new content`()
     throws
   {
     let region = try region(of: worker)
@@ -79,7 +82,7 @@ private func region(of worker: Worker) throws -> PurgeableRegion {
     #expect(new.withContent { $0[0] } == 9)
   }
 
-  @Test func `contents that go give their memory back, even while accesses are open`() throws {
+  @Test func `Freed contents return their memory, even while accesses are open`() throws {
     let region = try region(of: worker)
     for _ in 0..<100 {
       let data = PurgeableData(repeatElement(7, count: 64 * page), worker: worker)
@@ -95,7 +98,9 @@ private func region(of worker: Worker) throws -> PurgeableRegion {
   }
 
   @Test(arguments: [true, false])
-  func `where there is no room, content is gone from the beginning`(_ isShared: Bool) throws {
+  func `Where there is no room, new content is discarded from the beginning`(_ isShared: Bool)
+    throws
+  {
     let mapping = try #require(
       PurgeableMapping(sizes: [1 << 20], slots: 64, isShared: isShared))
     let heap = PurgeableHeap(mapping)
@@ -105,7 +110,7 @@ private func region(of worker: Worker) throws -> PurgeableRegion {
     #expect(places.count == 64)
     for place in places { heap.word(place).release(generation: place.generation) }
     if isShared {
-      // The daemon takes them, and nobody notices but who needs room.
+      // The daemon takes them, and only an allocation that needs room notices it.
       let region = try PurgeableRegion(Descriptor(owning: dup(heap.file)))
       region.purge()
     } else {
@@ -117,7 +122,8 @@ private func region(of worker: Worker) throws -> PurgeableRegion {
     #expect(heap.givenCount == 1)
   }
 
-  @Test func `what a daemon was taking when it ended is lost, and its place waits`()
+  @Test
+  func `Content that a daemon was taking when it ended is lost, and its place isn't used again`()
     throws
   {
     let mapping = try #require(PurgeableMapping(sizes: [1 << 20], slots: 4))
@@ -130,7 +136,7 @@ private func region(of worker: Worker) throws -> PurgeableRegion {
     let interrupted = try #require(heap.word(places[0]).take())
     let orphan = try #require(heap.word(places[1]).take())
     let spared = try #require(heap.word(places[2]).take())
-    // An owner that goes while the daemon is at it leaves its place to be found later.
+    // An owner that is freed while the daemon takes its content leaves its place to be found later.
     heap.release(places[1])
     heap.release(places[2])
     #expect(heap.allocate(bytes: page) == nil)
@@ -152,7 +158,9 @@ private func region(of worker: Worker) throws -> PurgeableRegion {
     #expect(heap.bytes(places[3], count: page).allSatisfy { $0 == 5 })
   }
 
-  @Test func `the daemon gets the descriptor, once on each connection`() async throws {
+  @Test func `The daemon gets the descriptor of the purgeable memory once on each connection`()
+    async throws
+  {
     let daemon = try KitDaemon()
     let worker = Worker(socketPath: daemon.path)
     worker.connect()
@@ -176,7 +184,7 @@ private func region(of worker: Worker) throws -> PurgeableRegion {
   }
 
   @Test(arguments: 1...50 as ClosedRange<UInt64>)
-  func `pages are given out once, and join again`(_ seed: UInt64) {
+  func `Pages are given out once, and free neighbours are joined`(_ seed: UInt64) {
     var random = TestRandom(seed: seed)
     var extents = PageExtents(pages: 100)
     var owners = [Int?](repeating: nil, count: 100)
@@ -207,7 +215,7 @@ private func region(of worker: Worker) throws -> PurgeableRegion {
     }
   }
 
-  @Test func `content larger than any room is gone from the beginning`() {
+  @Test func `Content larger than any room is discarded from the beginning`() {
     let data = PurgeableData(count: .max, worker: worker) { _ in Issue.record("there is no room") }
     #expect(data.isContentDiscarded)
   }

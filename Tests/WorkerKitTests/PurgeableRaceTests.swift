@@ -21,7 +21,7 @@ private struct Pattern {
     }
   }
 
-  /// `nil`: gone. Looks at some words of each page, the last among them.
+  /// `nil`: it was discarded. Looks at some words of each page, the last among them.
   static func isWhole(_ data: PurgeableData, _ id: UInt64) -> Bool? {
     data.withContent { bytes in
       var place = 0
@@ -67,7 +67,7 @@ private struct Pattern {
     }
   }
 
-  @Test func `a million accesses on several threads while the daemon purges: nothing is torn`()
+  @Test func `A million accesses on several threads while the daemon purges find no torn content`()
     async throws
   {
     let worker = Worker(socketPath: nil)
@@ -123,7 +123,10 @@ private struct Pattern {
     #expect(result.kept > 0 && result.gone > 0 && result.purged > 0)
   }
 
-  @Test func `owners discard and go while the daemon purges the same contents`() async throws {
+  @Test
+  func `Owners discard and free contents while the daemon purges them, and no content is torn`()
+    async throws
+  {
     let worker = Worker(socketPath: nil)
     let heap = try #require(worker.purgeable.make(nil))
     let region = try PurgeableRegion(Descriptor(owning: dup(heap.file)))

@@ -7,7 +7,11 @@ import WorkerProtocol
 @Suite(.timeLimit(.minutes(10))) struct TaskTests {
   private struct Failure: Error {}
 
-  @Test func `a task begins and ends with its scope, however that ends`() async throws {
+  @Test
+  func
+    `A background task begins and ends with its scope, whether that returns, throws or is cancelled`()
+    async throws
+  {
     let daemon = try KitDaemon()
     let worker = Worker(socketPath: daemon.path)
     worker.connect()
@@ -47,7 +51,7 @@ import WorkerProtocol
     #expect(worker.openTasks.isEmpty)
   }
 
-  @Test func `one whose time is over is cancelled first, and its handler called then`()
+  @Test func `A background task whose time is over is cancelled, and its handler is called`()
     async throws
   {
     let daemon = try KitDaemon()
@@ -81,7 +85,7 @@ import WorkerProtocol
     #expect(log.all.count == 2)
   }
 
-  @Test func `two of one name are two tasks`() async throws {
+  @Test func `Two background tasks of one name are distinguished by a number`() async throws {
     let daemon = try KitDaemon()
     let worker = Worker(socketPath: daemon.path)
     worker.connect()
@@ -118,7 +122,7 @@ import WorkerProtocol
     #expect(worker.tasks.summary("exit") == nil)
   }
 
-  @Test func `a thousand tasks at once leave none open`() async throws {
+  @Test func `A thousand background tasks at the same time leave none open`() async throws {
     let daemon = try KitDaemon()
     let worker = Worker(socketPath: daemon.path)
     worker.connect()
@@ -148,7 +152,9 @@ import WorkerProtocol
     #expect(open.isEmpty)
   }
 
-  @Test func `what has ended is said again to the next, since nobody knows that it was heard`()
+  @Test
+  func
+    `The next daemon gets the end of a task and of a hold, as the last one may not have read it`()
     async throws
   {
     let daemon = try KitDaemon()
@@ -168,7 +174,9 @@ import WorkerProtocol
     #expect(try await daemon.messages(2) == [.hold(false), .endTask(name: "upload")])
   }
 
-  @Test func `one whose time is over isn't begun again at the next daemon`() async throws {
+  @Test func `A background task whose time is over is reported to the next daemon as ended`()
+    async throws
+  {
     let daemon = try KitDaemon()
     let worker = Worker(socketPath: daemon.path)
     worker.connect()
@@ -189,7 +197,7 @@ import WorkerProtocol
     await task.value
   }
 
-  @Test func `one with a name that can't be shown is known by the daemon's name for it`()
+  @Test func `A background task whose name can't be shown is known by the name that was sent`()
     async throws
   {
     let daemon = try KitDaemon()
@@ -216,7 +224,8 @@ import WorkerProtocol
     }
   }
 
-  @Test func `what a task's handlers hold may use tasks when it goes`() async {
+  @Test func `An object that a task's handler holds may use tasks while it is deinitialized`() async
+  {
     final class Owner: Sendable {
       let worker: Worker
       init(_ worker: Worker) { self.worker = worker }

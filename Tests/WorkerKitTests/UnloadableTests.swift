@@ -25,7 +25,7 @@ import Testing
     }
   }
 
-  @Test func `loads on first access, unloads on a warning, loads again`() async {
+  @Test func `A value loads on the first access, unloads on a warning and loads again`() async {
     let worker = Worker(socketPath: nil)
     let screen = Screen(worker)
     let count = { screen.counter.count.withLock { $0 } }
@@ -43,7 +43,7 @@ import Testing
     #expect(!screen.$photo.isLoaded)
   }
 
-  @Test func `one that is in use is left alone`() async throws {
+  @Test func `A value that is in use isn't unloaded`() async throws {
     let worker = Worker(socketPath: nil)
     let screen = Screen(worker)
     await screen.$photo.use { photo in
@@ -60,7 +60,10 @@ import Testing
     #expect(screen.$photo.unload())
   }
 
-  @Test func `it needs no wrapper, and copies are the same value`() async {
+  @Test
+  func `An unloadable value works without a property wrapper, and its copies share the value`()
+    async
+  {
     let worker = Worker(socketPath: nil)
     let loads = Loads()
     let photo = Unloadable(worker: worker) { loads.photo() }
@@ -75,7 +78,7 @@ import Testing
     @Unloadable var index = Array(0..<100)
   }
 
-  @Test func `an initial value is evaluated when it is needed`() {
+  @Test func `An initial value is evaluated when it is first needed`() {
     let settings = Settings()
     #expect(!settings.$index.isLoaded)
     #expect(settings.index.count == 100)
@@ -83,7 +86,7 @@ import Testing
     #expect(settings.index.last == 99)
   }
 
-  @Test func `many threads load it once, while it is unloaded all the time`() async throws {
+  @Test func `Threads load a value once, although it is unloaded again and again`() async throws {
     let worker = Worker(socketPath: nil)
     let screen = Screen(worker)
     let wrong = Log<Int>()

@@ -5,7 +5,7 @@ import Testing
 
 @testable import WorkerKit
 
-/// Runs `body` on so many threads at once, and waits for all of them.
+/// Runs `body` on this many threads at once, and waits for all of them.
 func onThreads(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) async throws {
   let (stream, continuation) = AsyncStream.makeStream(of: Void.self)
   for index in 0..<count {

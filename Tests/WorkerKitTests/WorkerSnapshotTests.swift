@@ -9,18 +9,21 @@ import WorkerProtocol
     ("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg=="),
     ("fooba", "Zm9vYmE="), ("foobar", "Zm9vYmFy"), ("\u{FF}\u{FE}", "w7/Dvg=="),
   ])
-  func `base64 is that of RFC 4648`(_ text: String, _ encoded: String) {
+  func `Base64 is encoded as in RFC 4648`(_ text: String, _ encoded: String) {
     #expect(Base64.encode(Array(text.utf8)) == encoded)
   }
 
-  @Test func `all bytes are encoded`() {
+  @Test func `Base64 encodes all byte values`() {
     let bytes = (0...255).map { UInt8($0) }
     let text = Base64.encode(bytes)
     #expect(text.hasPrefix("AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8gISIj"))
     #expect(text.hasSuffix("8PHy8/T19vf4+fr7/P3+/w=="))
   }
 
-  @Test func `a snapshot is sent, and asked for on entering the background`() async throws {
+  @Test
+  func `A snapshot is sent when it is set, and its provider is called on entering the background`()
+    async throws
+  {
     let daemon = try KitDaemon()
     let worker = Worker(socketPath: daemon.path)
     worker.connect()

@@ -12,7 +12,7 @@ import Testing
     return result
   }
 
-  @Test func `a stream gives the same lines wherever it is cut in two`() throws {
+  @Test func `A stream gives the same lines wherever it is cut in two`() throws {
     for cut in 0...stream.count {
       var framer = LineFramer()
       framer.append(stream[..<cut])
@@ -24,7 +24,7 @@ import Testing
     }
   }
 
-  @Test func `a stream gives the same lines byte by byte, asked after each or only at the end`()
+  @Test func `A stream gives the same lines byte by byte, read after each byte or only at the end`()
     throws
   {
     var eager = LineFramer()
@@ -39,7 +39,7 @@ import Testing
     #expect(try drain(&patient) == lines)
   }
 
-  @Test func `a line without its end isn't given out, and its bytes are counted`() throws {
+  @Test func `An unfinished line isn't returned, and its bytes are counted`() throws {
     var framer = LineFramer()
     framer.append(Array("done\nnot yet".utf8))
     #expect(try drain(&framer) == ["done"])
@@ -47,7 +47,7 @@ import Testing
   }
 
   @Test(arguments: ["\n", "\r\n"])
-  func `a line of exactly the maximum passes`(end: String) throws {
+  func `A line of exactly the maximum length passes`(end: String) throws {
     var framer = LineFramer(maximumLength: 8)
     framer.append(Array("12345678".utf8))
     #expect(try framer.next() == nil)
@@ -58,13 +58,13 @@ import Testing
   }
 
   @Test(arguments: ["123456789\n", "123456789\r\n", "1234567890"])
-  func `a longer line is an overflow, whether it has ended or not`(line: String) {
+  func `A longer line is an overflow, whether it has ended or not`(line: String) {
     var framer = LineFramer(maximumLength: 8)
     framer.append(Array(line.utf8))
     #expect(throws: LineFramer.Overflow(maximumLength: 8)) { try framer.next() }
   }
 
-  @Test func `lines before the overflow are given out, and nothing after it`() throws {
+  @Test func `Lines before an overflow are returned, and nothing after it`() throws {
     var framer = LineFramer(maximumLength: 8)
     framer.append(Array("first\n1234567890123\nsecond\n".utf8))
     #expect(try framer.next() == Array("first".utf8))
@@ -74,7 +74,7 @@ import Testing
     #expect(framer.pendingBytes == 0)
   }
 
-  @Test func `the default maximum is one mebibyte`() throws {
+  @Test func `The default maximum length of a line is one mebibyte`() throws {
     var framer = LineFramer()
     framer.append([UInt8](repeating: 0x20, count: 1 << 20) + [0x0A])
     #expect(try framer.next()?.count == 1 << 20)
@@ -82,7 +82,7 @@ import Testing
     #expect(throws: LineFramer.Overflow(maximumLength: 1 << 20)) { try framer.next() }
   }
 
-  @Test func `bytes that are no text pass unchanged`() throws {
+  @Test func `Bytes that aren't text pass unchanged`() throws {
     var framer = LineFramer()
     let garbage = (0...255).map { UInt8($0) }.filter { $0 != 0x0A }
     framer.append(garbage + [0x0A])

@@ -21,17 +21,20 @@ import WorkerProtocol
     .purgeable, .status("busy"),
   ]
 
-  @Test(arguments: fromDaemon) func daemonsLinesReadBack(_ message: DaemonMessage) throws {
+  @Test("A message of the daemon is equal after encoding and reading", arguments: fromDaemon)
+  func daemonsLinesReadBack(_ message: DaemonMessage) throws {
     #expect(!message.line.contains(UInt8(ascii: "\n")))
     #expect(try DaemonMessage.read(message.line) == message)
   }
 
-  @Test(arguments: fromWorker) func workersLinesReadBack(_ message: WorkerMessage) throws {
+  @Test("A message of a worker is equal after encoding and reading", arguments: fromWorker)
+  func workersLinesReadBack(_ message: WorkerMessage) throws {
     #expect(!message.line.contains(UInt8(ascii: "\n")))
     #expect(try WorkerMessage.read(message.line) == message)
   }
 
-  @Test func typesAndKeysOfANewerPeerAreIgnored() throws {
+  @Test("Types and keys of a newer peer are ignored")
+  func typesAndKeysOfANewerPeerAreIgnored() throws {
     #expect(try WorkerMessage.read(Array(#"{"type":"dance"}"#.utf8)) == nil)
     #expect(try DaemonMessage.read(Array(#"{"type":"dance","id":1}"#.utf8)) == nil)
     #expect(
@@ -47,7 +50,7 @@ import WorkerProtocol
     #"{"type":"hold"}"#, #"{"type":"hold","on":1}"#, #"{"type":"snapshot"}"#,
   ]
 
-  @Test(arguments: senseless)
+  @Test("A line that makes no sense is refused", arguments: senseless)
   func senselessLinesAreRefused(_ line: String) {
     #expect(throws: WorkerMessageError.self) { try WorkerMessage.read(Array(line.utf8)) }
   }

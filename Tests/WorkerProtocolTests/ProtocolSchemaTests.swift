@@ -22,7 +22,8 @@ import WorkerProtocol
     Schema(root: try #require(JSON(try bytes("worker-protocol.schema.json"))))
   }
 
-  @Test(arguments: MessageTests.fromDaemon) func holdsForTheDaemonsLines(
+  @Test("The daemon's messages match the protocol's schema", arguments: MessageTests.fromDaemon)
+  func holdsForTheDaemonsLines(
     _ message: DaemonMessage
   ) throws {
     let json = try #require(JSON(message.line))
@@ -30,7 +31,8 @@ import WorkerProtocol
     #expect(try Self.schema().problem(json, at: "toWorker") == nil)
   }
 
-  @Test(arguments: MessageTests.fromWorker) func holdsForTheWorkersLines(
+  @Test("A worker's messages match the protocol's schema", arguments: MessageTests.fromWorker)
+  func holdsForTheWorkersLines(
     _ message: WorkerMessage
   ) throws {
     let json = try #require(JSON(message.line))
@@ -38,13 +40,17 @@ import WorkerProtocol
     #expect(try Self.schema().problem(json, at: "fromWorker") == nil)
   }
 
-  @Test(arguments: MessageTests.senseless) func refusesWhatTheReaderRefuses(_ line: String) throws {
+  @Test(
+    "The protocol's schema refuses the lines that the reader refuses",
+    arguments: MessageTests.senseless)
+  func refusesWhatTheReaderRefuses(_ line: String) throws {
     guard let json = JSON(Array(line.utf8)) else { return }
     #expect(try Self.schema().problem(json, at: "fromWorker") != nil)
   }
 
   /// Every type of the tables has its definition, and the other way round.
-  @Test func knowsEachTypeOfTheTables() throws {
+  @Test("The protocol's schema and the tables of the protocol's page have the same types")
+  func knowsEachTypeOfTheTables() throws {
     let text = String(decoding: try Self.bytes("worker-protocol.md"), as: UTF8.self)
     for (heading, definition) in [
       ("## To the worker", "toWorker"), ("## From the worker", "fromWorker"),
@@ -65,7 +71,8 @@ import WorkerProtocol
     }
   }
 
-  @Test func holdsForTheTranscript() throws {
+  @Test("The lines of the protocol's transcript match its schema")
+  func holdsForTheTranscript() throws {
     let text = String(decoding: try Self.bytes("worker-protocol.md"), as: UTF8.self)
     let lines = text.split(separator: "\n").filter { $0.hasPrefix("→ ") || $0.hasPrefix("← ") }
     #expect(lines.count > 12)

@@ -10,7 +10,7 @@ import WorkerProtocol
       (String(repeating: "\u{1}", count: 600), String(repeating: "\u{FFFD}", count: 170)),
       ("x" + String(repeating: "ü", count: 600), "x" + String(repeating: "ü", count: 255)),
     ])
-  func `a text is cut and made fit to be shown, and stays as it is then`(
+  func `A text is cut and made printable, and a second time changes nothing`(
     text: String, shown: String
   ) {
     #expect(WorkerProtocol.shown(text) == shown)

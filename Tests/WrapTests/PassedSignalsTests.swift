@@ -40,7 +40,7 @@ private final class Target: SignalTarget {
   init() { signals = PassedSignals(target) }
 
   @Test(
-    "A running program gets them at once",
+    "A running program gets the wrapper's signals at once",
     arguments: [SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGTERM, SIGWINCH])
   func running(signal: Int32) {
     signals.receive(signal)
@@ -49,7 +49,7 @@ private final class Target: SignalTarget {
     #expect(target.take().isEmpty)
   }
 
-  @Test("A sleeping program is woken for each, and gets them in their order when it runs")
+  @Test("A sleeping program is woken for each signal, and gets the signals in order when it runs")
   func sleeping() {
     target.isAsleep = true
     signals.receive(SIGTERM)
@@ -73,7 +73,8 @@ private final class Target: SignalTarget {
     #expect(target.take() == ["wake: the signal \(SIGWINCH)"])
   }
 
-  @Test("What a terminal sends goes to the program's whole group, or to the program if it has none")
+  @Test(
+    "A terminal's signal is sent to the program's whole group, or to the program if it has none")
   func fromTerminal() {
     signals.receive(SIGINT, isFromTerminal: true)
     #expect(target.take() == ["group \(SIGINT)"])
@@ -110,7 +111,7 @@ private final class Target: SignalTarget {
     #expect(target.take() == ["signal \(SIGCONT)"])
   }
 
-  @Test("Ctrl-Z leaves a sleeping program where it is, and stops the wrapper")
+  @Test("Ctrl-Z stops the wrapper and leaves a sleeping program asleep")
   func heldAsleep() {
     target.isAsleep = true
     signals.receive(SIGTSTP)
@@ -119,7 +120,7 @@ private final class Target: SignalTarget {
     #expect(target.take().isEmpty)
   }
 
-  @Test("A wrapper whose program can't be found, or isn't there, stops alone")
+  @Test("A wrapper whose program can't be found, or isn't running, stops alone")
   func heldAlone() {
     target.canBeFound = false
     signals.receive(SIGTSTP)
@@ -129,7 +130,7 @@ private final class Target: SignalTarget {
     #expect(target.take() == ["stop wrapper"])
   }
 
-  @Test("The end of a child is the wrapper's own affair")
+  @Test("SIGCHLD makes the wrapper reap its child and isn't passed to the program")
   func child() {
     signals.receive(SIGCHLD)
     #expect(target.take() == ["reap"])

@@ -34,7 +34,8 @@ import Testing
     #expect(WrapStore.imageBytes(in: scratch.path) == 1234)
   }
 
-  @Test("What a killed wrapper has left is removed, and what a living one has locked stays")
+  @Test(
+    "The files of a killed wrapper are removed, and those that a living wrapper has locked stay")
   func remains() throws {
     try add("dead-1", image: 10)
     try add("alive-2", image: 20)
@@ -55,7 +56,7 @@ import Testing
     #expect(exists("wrap/dead-1/thesis.tex") && !exists("wrap/dead-1/images"))
   }
 
-  @Test("A guardian is only made while there is one thread")
+  @Test("A guardian is made only while the wrapper has one thread")
   func guardian() {
     // This test's process has several.
     #expect(throws: SystemCallError.self) {
@@ -74,7 +75,7 @@ import Testing
   }
 
   @Test(
-    "It is the program's name as a worker may have it, and the wrapper's pid",
+    "A wrapper's name is the program's name, made valid for a worker, and the wrapper's pid",
     arguments: [
       ("/usr/bin/clangd", "clangd"), ("a b\nc", "a_b_c"), ("-x", "w-x"), (".hidden", "w.hidden"),
       ("größe", "gr__e"), ("/", "wrapped"),
@@ -84,13 +85,13 @@ import Testing
     #expect(WorkerName.problem(with: name(command)) == nil)
   }
 
-  @Test("A long name is cut, and no command at all has a name as well")
+  @Test("A long wrapper name is cut, and a wrapper without a command has a name too")
   func extremes() {
     #expect(name(String(repeating: "x", count: 500)).utf8.count < 64)
     #expect(name() == "wrapped-\(getpid())")
   }
 
-  @Test("Wrappers' sockets are in a directory beside the daemon's")
+  @Test("The wrappers' sockets are in a directory beside the daemon's")
   func sockets() {
     let settings = WrapSettings(
       command: ["x"], path: "/bin/true", inheritance: Inheritance(firstArgument: 1),

@@ -44,7 +44,7 @@ private final class Host: WrappedProgramHost {
       Transition(worker: WorkerID(worker), from: from, to: to, cause: cause, at: .zero))
   }
 
-  @Test("Its caller's descriptors are closed here when it has them, and not before")
+  @Test("The wrapper closes the inherited descriptors when the program has them, and not before")
   func inherits() {
     change(.terminated, .launching)
     #expect(closed.descriptors.isEmpty)
@@ -52,7 +52,7 @@ private final class Host: WrappedProgramHost {
     #expect(closed.descriptors == [[5, 9]])
   }
 
-  @Test("Each state that lasts is reported, and those that pass aren't")
+  @Test("A wrapper reports each lasting state, and no transitional one")
   func reports() {
     change(.foreground, .background)
     #expect(host.take() == ["report"])
@@ -62,7 +62,7 @@ private final class Host: WrappedProgramHost {
     }
   }
 
-  @Test("A wake is counted, its activity looked at from then on, and signals that waited delivered")
+  @Test("A wake is counted, activity is measured from then on, and waiting signals are delivered")
   func wakes() {
     host.isRunning = true
     for count in 1...2 {
@@ -72,14 +72,14 @@ private final class Host: WrappedProgramHost {
     }
   }
 
-  @Test("A resume that failed is no wake")
+  @Test("A failed resume doesn't count as a wake")
   func failedResume() {
     change(.resuming, .hibernated)
     #expect(program.wakes == 0 && host.take() == ["report"])
   }
 
   @Test(
-    "The wrapper ends as its program did",
+    "The wrapper ends with its program's exit status",
     arguments: [
       (Lifecycle.ExitStatus.exited(0), WrapEnd.exited(0)), (.exited(4), .exited(4)),
       (.signaled(15), .signaled(15)), (.outOfMemory, .signaled(9)),
@@ -99,13 +99,13 @@ private final class Host: WrappedProgramHost {
     #expect(host.take().last == "end")
   }
 
-  @Test("A program that ended unseen has an end without a code")
+  @Test("A program whose end wasn't seen has an unknown exit status")
   func unknownEnd() {
     program.hasEnded(.unknown)
     #expect(program.end == .notStarted("exit status unknown"))
   }
 
-  @Test("Another worker's states don't concern it")
+  @Test("A wrapper ignores the states of other workers")
   func anotherWorker() {
     change(.launching, .terminated, .failed("no such file"), "web")
     #expect(program.end == nil && host.take().isEmpty)
@@ -126,7 +126,7 @@ private final class Host: WrappedProgramHost {
 }
 
 @Suite("A wrapper's own code in memory") struct IdleCodeReleaseTests {
-  @Test("It is let go once, when nothing has changed for a moment")
+  @Test("A wrapper's idle code is released once, when nothing has changed for a moment")
   func released() {
     let timers = FakeTimers()
     var count = 0

@@ -87,7 +87,7 @@ private final class World: RegistrationHost {
 
   init() throws { world = try World() }
 
-  @Test("It says which worker it has, where verbs reach it, and what may be done with it")
+  @Test("A wrapper registers its worker, its socket and whether the worker may be terminated")
   func registers() throws {
     try world.startDaemon()
     registration.begin()
@@ -99,7 +99,7 @@ private final class World: RegistrationHost {
       wrapper.mayBeTerminated == true && wrapper.worker.footprint == ByteCount.megabytes(90).bytes)
   }
 
-  @Test("Without a daemon it looks for one: each second at first, then every 5 s")
+  @Test("A wrapper without a daemon looks for one each second at first, and then every 5 s")
   func looksForDaemon() throws {
     registration.begin()
     world.timers.advance(by: .seconds(WrapperRegistration.firstLooks - 1))
@@ -123,7 +123,7 @@ private final class World: RegistrationHost {
   }
 
   @Test(
-    "A footprint that has moved by an eighth is reported at the next look, and one below 256 KB isn't",
+    "A footprint that changes by an eighth is reported at the next look, if that is over 256 KB",
     arguments: [
       (ByteCount.megabytes(90), ByteCount.megabytes(102), true),
       (.megabytes(90), .megabytes(95), false), (.megabytes(90), .megabytes(20), true),
@@ -151,7 +151,7 @@ private final class World: RegistrationHost {
     #expect(requests.map(\.id) == [1, 2] && world.tries == 1)
   }
 
-  @Test("The daemon's end is noticed, and the next daemon gets a report")
+  @Test("A wrapper notices the daemon's end, and registers with the next daemon")
   func daemonEnds() throws {
     try world.startDaemon()
     registration.begin()
@@ -164,7 +164,7 @@ private final class World: RegistrationHost {
     #expect(try world.heard().count == 1)
   }
 
-  @Test("What the daemon answers is read and dropped")
+  @Test("A wrapper reads the daemon's answers and drops them")
   func answers() throws {
     try world.startDaemon()
     registration.begin()
@@ -174,7 +174,7 @@ private final class World: RegistrationHost {
     #expect(world.watches.active == 1)
   }
 
-  @Test("A daemon that doesn't read is left, and half a line is the last that it gets")
+  @Test("A wrapper closes its connection to a daemon that doesn't read, also within a line")
   func deafDaemon() throws {
     try world.startDaemon()
     registration.begin()
@@ -182,7 +182,7 @@ private final class World: RegistrationHost {
     #expect(world.watches.active == 0)
   }
 
-  @Test("Of two ways to the daemon that are found at once, one is used")
+  @Test("If a wrapper connects to the daemon twice at the same time, it uses one connection")
   func twoWays() throws {
     try world.startDaemon()
     world.isSlow = true

@@ -7,7 +7,7 @@ import Testing
     try #require(try YAMLDocument(parsing: text).root)
   }
 
-  @Test func `have text, marks and styles`() throws {
+  @Test func `YAML nodes have text, marks and styles`() throws {
     let text = """
       # a comment
       plain: yes
@@ -45,7 +45,7 @@ import Testing
 
   private let scalarsAndList = ["plain", "single", "double", "empty", "list", "text", "folded"]
 
-  @Test func `keep tags, with their handles resolved`() throws {
+  @Test func `YAML nodes keep tags, with their handles resolved`() throws {
     let items = try #require(
       try Self.root("%TAG !e! tag:e.org:\n--- [!!str a, !b c, !e!d e, ! f, !<g> [], !!map {}]\n")
         .sequence)
@@ -55,7 +55,7 @@ import Testing
       ])
   }
 
-  @Test func `have the anchor's value, and its mark, for an alias`() throws {
+  @Test func `A YAML alias has its anchor's value and mark`() throws {
     let mapping = try #require(
       try Self.root("a: &x [1, 2]\nb: *x\n? &y k\n: &x 3\n*y : *x\n").mapping)
     #expect(mapping["b"]?.sequence?.count == 2)
@@ -66,7 +66,7 @@ import Testing
   }
 
   @Test(arguments: ["a: *b", "&a [*a]", "&a { b: *a }", "[*a, &a 1]"])
-  func `refuse an alias of what isn't complete before it`(text: String) {
+  func `A YAML alias of an anchor that isn't complete before it is refused`(text: String) {
     let error = #expect(throws: YAMLError.self) { try YAMLDocument(parsing: text) }
     guard case .syntax(let syntax) = error else {
       Issue.record("\(String(describing: error))")
@@ -77,7 +77,7 @@ import Testing
     #expect(syntax.mark == YAMLMark(line: 1, column: column ?? 0))
   }
 
-  @Test func `list every repetition of a key with both places`() throws {
+  @Test func `A YAML document lists every repetition of a key with both places`() throws {
     let text =
       "a: 1\nb: { c: 1, 'c': 2, \"c\": 3 }\n? &k d\n: 1\n*k : 2\na: { a: 3 }\n[a]: 1\n[a]: 2\n"
     let document = try YAMLDocument(parsing: text)
@@ -94,23 +94,23 @@ import Testing
   }
 
   @Test(arguments: ["", "\n\n", "# nothing\n", "\u{FEFF}", "\r\n# nothing\r\n"])
-  func `without anything have no root`(text: String) throws {
+  func `A YAML text without content has no root`(text: String) throws {
     #expect(try YAMLDocument(parsing: text).root == nil)
   }
 
-  @Test func `have an empty root where they only begin`() throws {
+  @Test func `A YAML document that only begins has an empty root`() throws {
     #expect(try Self.root("---\n").scalar?.string == "")
     #expect(try Self.root("--- # nothing\n...\n").scalar?.string == "")
   }
 
-  @Test func `may begin with a byte order mark, which takes no column`() throws {
+  @Test func `A YAML text may begin with a byte order mark, which takes no column`() throws {
     let mapping = try #require(try Self.root("\u{FEFF}a: 1\nb: 2\n").mapping)
     #expect(mapping.count == 2)
     #expect(mapping["a"]?.mark == YAMLMark(line: 1, column: 4))
   }
 
   @Test(arguments: ["\n", "\r\n", "\r", "\u{85}", "\u{2028}"])
-  func `may end lines in every way of YAML`(end: String) throws {
+  func `YAML lines may end in every way that YAML allows`(end: String) throws {
     let mapping = try #require(
       try Self.root(["a: 1", "b:", "  - é", "  - \"x"].joined(separator: end) + "\"" + end)
         .mapping)
@@ -118,7 +118,7 @@ import Testing
     #expect(mapping["b"]?.sequence?.last?.mark == YAMLMark(line: 4, column: 5))
   }
 
-  @Test func `are one in a text`() {
+  @Test func `A text with two YAML documents is refused`() {
     #expect(
       throws: YAMLError.syntax(
         .init(
@@ -128,7 +128,7 @@ import Testing
     ) { try YAMLDocument(parsing: "--- a\n--- b\n") }
   }
 
-  @Test func `say at which byte a character stands that YAML doesn't allow`() {
+  @Test func `A YAML error names the byte of a character that isn't allowed`() {
     for (text, offset) in [("\0", 0), ("é: a\0b", 5), ("a: 1\n\u{7}", 5)] {
       let error = #expect(throws: YAMLError.self) { try YAMLDocument(parsing: text) }
       #expect(
@@ -137,7 +137,7 @@ import Testing
     }
   }
 
-  @Test func `say where a syntax error is, and where what it is in begins`() {
+  @Test func `A YAML syntax error names its place, and where its context begins`() {
     #expect(
       throws: YAMLError.syntax(
         .init(

@@ -14,7 +14,7 @@ import Testing
   }
 
   @Test(arguments: [("[", "]"), ("{a: ", "}"), ("- ", ""), ("? ", ""), ("&a [", "]"), ("- - ", "")])
-  func `a hundred levels are read, and more refused where they begin`(
+  func `A hundred levels are read, and more are refused where they begin`(
     open: String, close: String
   ) throws {
     let perPiece = open == "- - " ? 2 : 1
@@ -33,7 +33,7 @@ import Testing
     }
   }
 
-  /// Ten to the power of `depth` texts when written out.
+  /// Stands for ten to the power of `depth` texts.
   private static func bomb(depth: Int) -> String {
     (0..<depth).map { level in
       let item = level == 0 ? "x" : "*a\(level - 1)"
@@ -41,7 +41,7 @@ import Testing
     }.joined()
   }
 
-  @Test func `aliases are counted as what they stand for, each time`() throws {
+  @Test func `Aliases count as what they stand for, each time`() throws {
     #expect(try YAMLDocument(parsing: Self.bomb(depth: 6)).root?.sequence?.count == 6)
     guard case .aliases(let limit, let mark) = Self.error(of: Self.bomb(depth: 12)) else {
       Issue.record("not refused")
@@ -49,7 +49,7 @@ import Testing
     }
     #expect(limit == 10 << 20)
     #expect(mark.line == 7)
-    // One long text, many times; and as a key.
+    // One long text is used many times, and as a key.
     let long = "a: &a " + String(repeating: "x", count: 100_000) + "\n"
     #expect(Self.error(of: long + "b: [" + String(repeating: "*a,", count: 100) + "]\n") == nil)
     #expect(Self.error(of: long + "b: [" + String(repeating: "*a,", count: 110) + "]\n") != nil)
@@ -57,7 +57,7 @@ import Testing
     #expect(Self.error(of: long + keys) != nil)
   }
 
-  @Test func `many uses of a small alias are no bomb`() throws {
+  @Test func `Many uses of a small alias are accepted`() throws {
     let uses = String(repeating: "- *a\n", count: 100_000)
     #expect(try YAMLDocument(parsing: "- &a { b: c }\n" + uses).root?.sequence?.count == 100_001)
     // In quotes and comments a `*` isn't an alias.
@@ -65,7 +65,7 @@ import Testing
     #expect(try YAMLDocument(parsing: signs).root?.sequence?.count == 1_000)
   }
 
-  @Test func `a megabyte of tag directives is refused, and doesn't take libyaml seconds`() throws {
+  @Test func `A megabyte of tag directives is refused within seconds`() throws {
     for (start, end) in [("", "\n"), ("\u{FEFF}", "\r\n"), ("\n", "\u{2028}")] {
       let text = start + (0..<60_000).map { "%TAG !a\($0)! b" }.joined(separator: end) + end
       var used = timespec()
@@ -77,7 +77,7 @@ import Testing
     }
     let few = (0..<100).map { "%TAG !a\($0)! b\n" }.joined()
     #expect(try YAMLDocument(parsing: few + "--- !a7!x 1\n").root?.tag == "bx")
-    // Within a line it is nothing of the kind.
+    // Within a line `%TAG` isn't a directive.
     let inLines = String(repeating: "- a%TAG\n", count: 200)
     #expect(try YAMLDocument(parsing: inLines).root?.sequence?.count == 200)
   }
@@ -88,7 +88,7 @@ import Testing
     "\\n", "!", "&a ", "*a", "--- a\n", "...\n", ": ", "\t", " ", "|\n", "%YAML 1.1\n", "!<%41",
     "[[[[[[[[[[a]]]]]]]]]],",
   ])
-  func `64 KiB of anything are read or refused`(piece: String) {
+  func `64 KiB of any text are read or refused in time`(piece: String) {
     for prefix in ["", "[", "k: |\n ", String(repeating: "[", count: 90)] {
       let text = prefix + String(repeating: piece, count: (64 << 10) / piece.utf8.count)
       // The suite's limit on time is the expectation.

@@ -1,8 +1,8 @@
-// Thin shims for what Swift can't call: variadic functions (ptrace, syscall, ioctl), macros, and
+// Thin shims for functions that Swift can't call: variadic functions (ptrace, syscall, ioctl), macros, and
 // the one function that runs between fork and exec. No decisions in here.
 //
 // Convention: every shim returns a value >= 0, or -errno. errno itself is never the channel,
-// because Swift may run code (a retain, a release) between the call and the look at it.
+// because Swift may run code (a retain, a release) between the call and the read of errno.
 #ifndef CLINUX_H
 #define CLINUX_H
 

@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-// What a socket is, from a duplicate of it. TCP's part is zero elsewhere.
+// The properties of a socket, from a duplicate of it. TCP's fields are zero for other sockets.
 struct clinux_socket {
   int family, type;
   int is_listening;
@@ -13,8 +13,8 @@ struct clinux_socket {
   uint32_t milliseconds_since_sent;
   uint32_t milliseconds_since_acknowledged;  // by the other end
   uint64_t bytes_received, bytes_sent;
-  int64_t unread;            // bytes, or connections that wait to be accepted; -1: can't be told
-  pid_t peer;                // Unix sockets: who made the other end (SO_PEERCRED), else 0
+  int64_t unread;            // bytes, or connections that wait to be accepted; -1: unknown
+  pid_t peer;                // Unix sockets: the process that made the other end (SO_PEERCRED), else 0
 };
 int clinux_socket_facts(int fd, struct clinux_socket *facts);
 // Bytes that can be read from a pipe.
@@ -36,13 +36,13 @@ int clinux_is_terminal(int fd);
 // cache of names alone (RESOLVE_CACHED, Linux 5.12): it never waits for a file system, and fails
 // with EAGAIN instead. `start` is `/` or a link of /proc/PID, which needs no file system either.
 int clinux_open_cached(const char *start, const char *path);
-// Whether a FIFO has an open writer or unread data. Nothing is taken out: tee(2) copies into another
-// pipe, and says EAGAIN for "empty, but a writer is there".
+// Whether a FIFO has an open writer or unread data. No data is removed: tee(2) copies into another
+// pipe, and returns EAGAIN for an empty FIFO with a writer.
 int clinux_has_writer(int reader);
 // An inotify descriptor that becomes readable when another process opens the same file.
 int clinux_watch_opens(int descriptor);
 
-// Linux's native AIO, for one of its operations only: a poll that is asked once, and stays answered
+// Linux's native AIO, only for a poll that is submitted once, and whose completion stays until it is read
 // (IOCB_CMD_POLL, Linux 4.18).
 uint64_t clinux_aio_setup(int capacity, int *error);
 int clinux_aio_destroy(uint64_t context);
@@ -50,6 +50,6 @@ int clinux_aio_destroy(uint64_t context);
 int clinux_aio_request_size(void);
 int clinux_aio_poll(uint64_t context, void *request, int fd, uint32_t events, uint64_t token);
 int clinux_aio_cancel(uint64_t context, void *request);
-// Those that have ended, without waiting; at most 64.
+// Returns the requests that have ended, without waiting; at most 64.
 int clinux_aio_take(uint64_t context, uint64_t *tokens, int capacity);
 #endif

@@ -22,13 +22,13 @@ int64_t clinux_receive(int fd, void *buffer, int64_t capacity, struct clinux_pas
 // -ENOPROTOOPT where the kernel doesn't know that.
 int clinux_refuse_descriptors(int fd);
 
-// Whether two descriptors of ours are the same open file (dup(2), SCM_RIGHTS). 0 where the kernel doesn't
-// tell. Never waits.
+// Whether two of this process's descriptors are the same open file (dup(2), SCM_RIGHTS). 0 if the kernel can't
+// compare them. Never waits.
 int clinux_same_file(int one, int other);
 
 // Whether a descriptor is a file in memory (memfd_create(2), tmpfs). Never waits.
 int clinux_is_memory_file(int fd);
 
-// sendmsg(2) with one descriptor along, for tests and for whoever offers memory.
+// sendmsg(2) with one descriptor, for tests and for workers that offer memory.
 int64_t clinux_send_with_descriptor(int fd, const void *bytes, int64_t count, int passed);
 #endif

@@ -32,10 +32,10 @@ enum {
   CLINUX_STOP_OTHER,
   CLINUX_STOP_EXITED,
 };
-// Looks, without waiting, what one tracee of the calling thread has to report (and nobody else's:
+// Reads, without waiting, what one tracee of the calling thread reports (and no other thread's tracee:
 // __WNOTHREAD). An exit is seen, not consumed.
 int clinux_ptrace_poll(pid_t thread, int *signal);
 // Consumes the exit of a traced thread that isn't its group's leader; until then the group's end
-// isn't reported to anybody. 1: done, 0: it hasn't ended.
+// isn't reported to any process. 1: done, 0: it hasn't ended.
 int clinux_ptrace_bury(pid_t thread);
 #endif

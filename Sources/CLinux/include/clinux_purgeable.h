@@ -2,8 +2,8 @@
 #define CLINUX_PURGEABLE_H
 #include <stdint.h>
 
-// What a descriptor that a worker has sent is: its seals (fcntl(2), F_GET_SEALS) and size. Returns -EINVAL
-// where it isn't a file of shared memory in ordinary pages. (A file of huge pages can be sealed, too, but a
+// The seals (fcntl(2), F_GET_SEALS) and the size of a descriptor that a worker has sent. Returns -EINVAL
+// if it isn't a file of shared memory in ordinary pages. (A file of huge pages can be sealed, too, but a
 // fault on one may end in SIGBUS.)
 struct clinux_shared_file {
   int seals;
@@ -14,7 +14,7 @@ enum {
   CLINUX_SEAL_GROW = 0x4,
 };
 int clinux_shared_file_facts(int fd, struct clinux_shared_file *facts);
-// Bytes of memory and swap that it takes.
+// The bytes of memory and swap that it uses.
 int64_t clinux_allocated_bytes(int fd);
 // fallocate(2) with FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE.
 int clinux_punch(int fd, int64_t offset, int64_t length);

@@ -19,7 +19,7 @@ int64_t clinux_registers_result(const struct clinux_registers *registers);
 // A stop makes some calls return EINTR although no handler ran (epoll_wait, semop, sigtimedwait,
 // receiving with a time-out; signal(7)). Where that is so, sets the result to the kernel's own
 // ERESTARTNOHAND, which these calls would return if they were written today: the kernel decides when
-// the thread goes on. If a signal handler runs then, the call returns EINTR; else it is made again.
+// the thread continues. If a signal handler runs then, the call returns EINTR; else it is made again.
 // Returns 1 if it changed the registers.
 int clinux_registers_mend_interrupted(struct clinux_registers *registers);
 // A call that was interrupted.

@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-// What a new worker is started with. Everything is prepared by the caller: between fork and exec
+// The parameters for the start of a new worker. The caller prepares everything: between fork and exec
 // nothing may allocate or lock.
 struct clinux_spawn {
   const char *path;
@@ -17,7 +17,7 @@ struct clinux_spawn {
   int kept_count;
   uint64_t ignored;          // signals to ignore: N in bit N-1
   int announcement;          // gets the new process's number, four bytes, before it executes; or -1
-  const struct clinux_terms *terms;  // NULL: in all of this it is as we are
+  const struct clinux_terms *terms;  // NULL: these are the same as this process's
   int oom_score;             // oom_score_adj: -1000…1000, or one of the next two
 };
 enum {
@@ -25,7 +25,7 @@ enum {
   CLINUX_OOM_SCORE_KEPT = 10001,   // ours
 };
 
-// Where a process differs from us in more than its files.
+// The properties in which a new process differs from this one, other than its files.
 struct clinux_terms {
   int changes_identity;      // to these, which takes root
   uid_t user;
@@ -63,8 +63,8 @@ enum {
 // daemon whose own is lower. Set once, before other threads spawn.
 void clinux_spawn_with_oom_score(int adjustment);
 
-// Lets us have as many descriptors as the hard limit allows, 65,536 at most: a worker takes seven or
-// more. Spawned processes get the limit that we had, because of those that use select(2).
+// Raises this process's limit on descriptors to the hard limit, 65,536 at most: a worker needs seven or
+// more. Spawned processes get the earlier limit, because some use select(2).
 void clinux_raise_descriptor_limit(void);
 
 // A child between fork and execve.
@@ -84,25 +84,25 @@ struct clinux_birth {
 pid_t clinux_spawn_begin(const struct clinux_spawn *what, struct clinux_birth *birth);
 // The last step that the child has begun.
 int clinux_spawn_step(const struct clinux_birth *birth);
-// Lets go of the shared memory. The descriptors are the caller's.
+// Frees the shared memory. The caller owns the descriptors.
 void clinux_spawn_forget(struct clinux_birth *birth);
 // No core file of this process, by limit, and none of its memory in one that a handler in
 // /proc/sys/kernel/core_pattern gets nevertheless (core(5)). Spawned processes get the limit and the
-// filter that we had.
+// filter that this process had before.
 void clinux_stay_out_of_core_files(void);
-// Both as before, for a program that is executed in this process.
+// Restores both, for a program that is executed in this process.
 void clinux_restore_core_files(void);
 
 
-// Whose rights the calling thread has in the file system from now on (setfsuid(2), and setgroups(2) for
+// Gives the calling thread another user's rights in the file system (setfsuid(2), and setgroups(2) for
 // this thread alone). Only root may. Returns -EPERM where it didn't happen.
 int clinux_act_as(uid_t user, gid_t group, const gid_t *groups, int group_count);
 
-// fork(2), which Swift doesn't import. Only while there is one thread.
+// fork(2), which Swift doesn't import. Call it only while the process has one thread.
 pid_t clinux_fork(void);
-// Signals that are ignored: N in bit N-1. As we were started, if nobody has changed it.
+// Signals that are ignored: N in bit N-1. Unless this process has changed them, these are inherited.
 uint64_t clinux_ignored_signals(void);
-// Ends the process by the signal, without a core file: whoever waits for it sees what ended the
-// program that it stood in for. Returns only if that can't be.
+// Ends this process by the signal, without a core file, so that its parent sees the signal that ended the
+// wrapped program. Returns only if that is impossible.
 void clinux_end_by_signal(int signal);
 #endif

@@ -9,26 +9,26 @@ int clinux_pidfd_send_signal(int pidfd, int signal);
 int clinux_process_mrelease(int pidfd);
 
 // waitid(P_PIDFD, …, WEXITED|WNOHANG). Returns 1 and the status when the process has ended, 0 when
-// it hasn't; -ECHILD when it isn't our child. kind: 0 exited, 1 killed by a signal. Only after the
+// it hasn't; -ECHILD when it isn't a child of this process. kind: 0 exited, 1 killed by a signal. Only after the
 // pidfd has polled readable: before that it can steal a ptrace stop.
 int clinux_reap(int pidfd, int *kind, int *status);
 
-// Makes us the parent of our descendants' orphans (prctl(2), PR_SET_CHILD_SUBREAPER).
+// Makes this process the parent of its descendants' orphans (prctl(2), PR_SET_CHILD_SUBREAPER).
 int clinux_become_subreaper(void);
-// SIGCHLD for ends only (SA_NOCLDSTOP). Else every stop of a traced thread raises one, and a
+// Limits SIGCHLD to ends (SA_NOCLDSTOP). Otherwise every stop of a traced thread raises one, and a
 // hibernation has thousands.
 int clinux_ignore_stops_of_children(void);
-// mlockall(MCL_CURRENT | MCL_ONFAULT): what is mapped now, our code above all, stays in memory once it
-// has been touched. Not MCL_FUTURE: locked heap can't be given back (MADV_DONTNEED is refused).
+// mlockall(MCL_CURRENT | MCL_ONFAULT): current mappings, mainly the code, stay in memory once they
+// have been touched. Not MCL_FUTURE: locked heap can't be freed (MADV_DONTNEED is refused).
 int clinux_lock_memory(void);
 int clinux_unlock_memory(void);
-// One arena, and large blocks in mappings of their own that go when they are freed: else glibc keeps
-// what the compression lanes have used (mallopt(3); its threshold grows unless it is set). Before the first
+// One arena, and large blocks in their own mappings, which are unmapped when they are freed. Otherwise glibc keeps
+// the memory that the compression lanes have used (mallopt(3); its threshold grows unless it is set). Before the first
 // thread, which would get an arena of its own.
 void clinux_keep_heap_small(void);
 // SO_PEERCRED.
 int clinux_peer_credentials(int fd, pid_t *pid, uid_t *uid, gid_t *gid);
-// Lets a datagram socket tell who sent (SO_PASSCRED); see clinux_receive.
+// Makes a datagram socket report the sender's credentials (SO_PASSCRED); see clinux_receive.
 int clinux_pass_credentials(int fd);
 // Starts writing a file's dirty pages to disk, without waiting (sync_file_range(2)). Length 0: to the end.
 int clinux_start_writeback(int fd, int64_t offset, int64_t length);

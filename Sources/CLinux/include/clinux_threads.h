@@ -4,13 +4,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Starts a thread that can't be joined, with all signals blocked. Its stack's memory goes when it has ended (that of
-// the last one with the next start or end of a thread): glibc would keep up to 40 MB of mappings of ended threads, each
-// with 16 KB that were used.
+// Starts a thread that can't be joined, with all signals blocked. Its stack's memory is freed when it has ended
+// (that of the last one with the next start or end of a thread). glibc would keep up to 40 MB of mappings of ended
+// threads, each with 16 KB that were used.
 int clinux_start_thread(void (*body)(void *), void *argument, size_t stack_size);
-// Gives back what lies unused below the calling thread's part of its stack: how deep it was earlier doesn't matter.
+// Frees the unused part of the calling thread's stack, below its current depth.
 void clinux_release_unused_stack(void);
-// Makes constants read-only that lie beside variables, because a compiler has marked their section (.rodata) as
+// Makes constants read-only that are stored with variables, because a compiler has marked their section (.rodata) as
 // writable. Swift's generic metadata patterns are marked so. Returns how many bytes.
 int64_t clinux_protect_constants(void);
 #endif

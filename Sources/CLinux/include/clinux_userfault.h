@@ -2,7 +2,7 @@
 #define CLINUX_USERFAULT_H
 #include <stdint.h>
 
-// userfaultfd(2): pages that come when they are wanted. Not UFFD_USER_MODE_ONLY: with it, a read()
+// userfaultfd(2): pages that are filled when they are touched. Not UFFD_USER_MODE_ONLY: with it, a read()
 // into a missing page would fail in the program.
 
 enum { CLINUX_UFFD_PAGEFAULT = 0x12, CLINUX_UFFD_FORK = 0x13, CLINUX_UFFD_REMAP = 0x14,
@@ -19,16 +19,16 @@ struct clinux_uffd_message {
   uint64_t a, b, c;
 };
 
-// Says what we need of it (fork, remap, remove and unmap events). Once for each descriptor.
+// Enables the needed features (fork, remap, remove and unmap events). Once for each descriptor.
 int clinux_uffd_negotiate(int fd);
 // Missing pages of the range fault from now on; -EINVAL where that can't be (files' pages).
 int clinux_uffd_register(int fd, uint64_t start, uint64_t length);
-// The range is ordinary memory again; whoever waits goes on.
+// The range is ordinary memory again; threads that wait for a page continue.
 int clinux_uffd_unregister(int fd, uint64_t start, uint64_t length);
-// Fills missing pages and wakes. Returns the bytes filled, fewer where it came to an obstacle, or
+// Fills missing pages and wakes. Returns the bytes filled, fewer if a page can't be filled, or
 // -EEXIST, -ENOENT (not registered), -EAGAIN (an event is in flight), -ESRCH…
 int64_t clinux_uffd_copy(int fd, uint64_t target, const void *source, uint64_t length);
-// A page of zeros, the same way.
+// Fills a page with zeros, in the same way.
 int64_t clinux_uffd_zero(int fd, uint64_t target, uint64_t length);
 int clinux_uffd_wake(int fd, uint64_t start, uint64_t length);
 // 1 while a fork, mremap, munmap or madvise of the process waits for its event to be read (or is
@@ -47,12 +47,12 @@ int64_t clinux_userfault_syscall_number(int which);
 // open(2) with O_PATH: holds what is there, and opens nothing.
 int clinux_open_place(const char *path);
 // Whether a descriptor (O_PATH will do) is of a regular file on the kernel's own file system, where memfds
-// are and nobody can mount or make files. Asks no file system server.
+// are and no user can mount or make files. Asks no file system server.
 int clinux_is_memfd(int fd);
 
-// Gives a memfd its size, for good (seals it).
+// Gives a memfd its size and seals it, so that the size can't change.
 int clinux_seal_size(int fd, uint64_t size);
-// 1 where it has that size, and nobody can make it smaller.
+// 1 if it has that size and can't be made smaller.
 int clinux_size_is_sealed(int fd, uint64_t size);
 // st_ino, or 0.
 uint64_t clinux_inode(int fd);

@@ -3,7 +3,7 @@
 
 #include <stdint.h>
 
-// How a system call says when it will return by itself. The numbers of calls are macros that differ by
+// The ways in which system calls specify their time-out. The numbers of calls are macros that differ by
 // architecture.
 enum clinux_wait {
   CLINUX_WAIT_NONE = 0,
@@ -19,7 +19,7 @@ enum clinux_wait {
 // Of a call with its six arguments; `argument`: which one of them holds the time.
 enum clinux_wait clinux_wait_of(int64_t number, const uint64_t *arguments, int *argument);
 
-// What the kernel does with the time when it makes an interrupted call again.
+// The kernel's treatment of the time-out when it makes an interrupted call again.
 enum clinux_again {
   // Nothing is to be done: the call has an absolute end, or the kernel keeps it (restart_syscall(2)).
   CLINUX_AGAIN_AS_IT_IS = 0,

@@ -13,7 +13,7 @@ int workerkit_connect(const char *path);
 int64_t workerkit_send(int socket, const void *bytes, int64_t length, int descriptor);
 // -EAGAIN: nothing there; 0: the end.
 int64_t workerkit_receive(int socket, void *bytes, int64_t capacity);
-// Ends both directions; whoever waits for it sees that.
+// Ends both directions, which wakes a thread that waits for the socket.
 void workerkit_shut(int socket);
 // EAGAIN.
 extern const int workerkit_again;

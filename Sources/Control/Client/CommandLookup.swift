@@ -32,7 +32,7 @@ public func locateCommand(
   throw .notFoundInPath(command)
 }
 
-/// `path` as seen from `directory`, which is absolute; a leading `./` goes.
+/// `path` as seen from `directory`, which is absolute; a leading `./` is removed.
 public func absolutePath(_ path: String, in directory: String) -> String {
   if path.hasPrefix("/") { return path }
   var relative = path[...]

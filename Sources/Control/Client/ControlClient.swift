@@ -12,8 +12,8 @@ public struct ControlClient: ~Copyable {
   private var framer = LineFramer()
   private var outstanding: Set<UInt64> = []
   private var early: [UInt64: ControlResponse] = [:]
-  /// What came for those who follow, the oldest first.
-  private var told: [EventRecord] = []
+  /// Events for clients that follow, the oldest first.
+  private var followed: [EventRecord] = []
   /// 0 is the daemon's, for answers to lines whose id it couldn't read.
   private var nextID: UInt64 = 1
 
@@ -113,17 +113,17 @@ public struct ControlClient: ~Copyable {
 
   /// Waits for the next thing that happens, after `events` with `follow`.
   public mutating func nextEvent() throws(ControlError) -> EventRecord {
-    while told.isEmpty {
+    while followed.isEmpty {
       if let line = try nextLine() { try accept(line) } else { try receive() }
     }
-    return told.removeFirst()
+    return followed.removeFirst()
   }
 
   /// The next thing that happens within that time; nil: nothing. What has been received already comes
   /// at once, so ask until nil before you poll `descriptor`.
   public mutating func nextEvent(within limit: Duration) throws(ControlError) -> EventRecord? {
     let deadline = ContinuousClock.now + limit
-    while told.isEmpty {
+    while followed.isEmpty {
       if let line = try nextLine() {
         try accept(line)
         continue
@@ -136,7 +136,7 @@ public struct ControlClient: ~Copyable {
       }
       try receive()
     }
-    return told.removeFirst()
+    return followed.removeFirst()
   }
 
   /// Readable when the daemon has said something; to poll, and nothing else.
@@ -150,7 +150,7 @@ public struct ControlClient: ~Copyable {
       throw .malformed(path: path, what: error.description)
     }
     if response.result == .event {
-      if let event = response.event { told.append(event) }
+      if let event = response.event { followed.append(event) }
     } else if outstanding.remove(response.id) != nil {
       early[response.id] = response
     } else if response.id == 0, response.result == .badRequest {
@@ -200,8 +200,8 @@ public struct ControlClient: ~Copyable {
     }
   }
 
-  /// In a directory that anybody can create, such as the last resort under /tmp, anybody can
-  /// listen. The kernel knows who called `listen` (SO_PEERCRED, unix(7)).
+  /// In a directory that any user can create, such as the last resort under /tmp, any user can listen. The
+  /// kernel knows which process called `listen` (SO_PEERCRED, unix(7)).
   private static func checkListener(
     _ socket: Descriptor, path: String, isNamed: Bool
   ) throws(ControlError) {

@@ -2,10 +2,10 @@ import Glibc
 
 /// Why a client got no answer.
 public enum ControlError: Error, Hashable, Sendable {
-  /// Nobody listens at this path.
+  /// No process listens at this path.
   case noDaemon(path: String)
   case refusedByPermissions(path: String)
-  /// Somebody else's process listens there, who would be handed our environment.
+  /// A process of another user listens there, and would get our environment.
   case foreignDaemon(path: String, uid: UInt32)
   case pathTooLong(path: String, maximum: Int)
   /// The connection ended before the answer.

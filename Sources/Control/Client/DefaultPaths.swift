@@ -1,8 +1,8 @@
 import Glibc
 import Linux
 
-/// Where things are unless somebody says otherwise, by the XDG base directory specification; for
-/// root without XDG variables, system-wide.
+/// Where things are by default, by the XDG base directory specification; for root without XDG variables,
+/// system-wide.
 ///
 /// | | variable | user | root |
 /// |---|---|---|---|

@@ -1,10 +1,10 @@
 import Glibc
 import Linux
 
-/// Reads a log file from its last lines on, and goes on as it grows. Truncation starts it over; so does
-/// a new file under the old name, once the old one has been read to its end. Where the file's beginning
-/// is put aside while its worker runs, what of that is still to be read is read there: a copy gets the
-/// name `path.1` only after the file has been cut by as much as the copy holds.
+/// Reads a log file from its last lines on, and continues as it grows. It starts over when the file is
+/// truncated, and when a new file has the old name and the old one has been read to its end. If the file's
+/// beginning is moved to another file while its worker runs, the unread part of it is read there: a copy gets
+/// the name `path.1` only after the file has been cut by as much as the copy holds.
 public struct LogReader: ~Copyable {
   private var file: LogFile
   private var watch: Descriptor?
@@ -15,7 +15,7 @@ public struct LogReader: ~Copyable {
   private var rest: LogFile?
   private var restOffset: Int?
 
-  /// `lastLines`: begin so many lines before the end; nil for the beginning.
+  /// `lastLines`: begin this many lines before the end; nil for the beginning.
   public init(path: String, lastLines: Int?) throws(FileError) {
     aside = FileIdentity(Self.asidePath(path))
     let file = try LogFile(path: path)
@@ -82,8 +82,8 @@ public struct LogReader: ~Copyable {
     return true
   }
 
-  /// The file is shorter than it was. False: somebody has truncated it. True: its beginning may just be
-  /// on its way to another file.
+  /// The file is shorter than it was. False: it was truncated. True: its beginning may be in the middle of a
+  /// move to another file.
   private mutating func waitForName() -> Bool {
     for _ in 0..<200 {
       if FileIdentity(Self.asidePath(file.path)) != aside { return true }
@@ -95,12 +95,12 @@ public struct LogReader: ~Copyable {
     return false
   }
 
-  /// Returns when the file has probably changed; at the latest after a second, because inotify
-  /// doesn't tell when another file takes the name.
+  /// Returns when the file has probably changed; at the latest after a second, because inotify doesn't report
+  /// when another file takes the name.
   public mutating func waitForChange() {
     if watch == nil {
       watch = makeWatch()
-      // Whatever was written before the watch stood has woken nobody: look once more.
+      // A change before the watch began wakes no reader: look once more.
       if watch != nil { return }
     }
     // Without inotify (its instances are limited per user), look five times a second.
@@ -187,7 +187,7 @@ private struct LogFile: ~Copyable {
   }
 }
 
-/// Tells a file from another that has its name later.
+/// Distinguishes a file from another one that has its name later.
 private struct FileIdentity: Equatable {
   /// Device and inode.
   let number: [UInt64]

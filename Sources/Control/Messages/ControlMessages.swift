@@ -13,7 +13,7 @@ public struct ControlRequest: Codable, Hashable, Sendable {
   public var report: String?
   /// `adopt` only.
   public var adoption: AdoptionSpecification?
-  /// `events` only: whatever happens from now on is told, until the client hangs up.
+  /// `events` only: later events are reported too, until the client hangs up.
   public var follow: Bool?
   /// `register` only.
   public var wrapper: WrapperReport?
@@ -44,20 +44,20 @@ public struct ControlRequest: Codable, Hashable, Sendable {
     /// `restart` starts a worker that has ended, where it was: it displaces no other from the foreground.
     case run, start, restart, stop, foreground, background, suspend, hibernate, wake, terminate,
       warn
-    /// Only tell what the policy would do with a worker; and do it again.
+    /// Only reports what the policy would do with a worker; applies the policy again.
     case shadow, enforce
     case ps, status, jetsam
-    /// Writes down what has happened, says where, and may go on telling.
+    /// Writes the journal, answers where it is, and may report later events.
     case events
-    /// With a worker: why it is where it is; without: who goes next.
+    /// With a worker: why it is in its state; without: which worker is next.
     case explain
     /// The policy in force, of a worker or of the machine, with the origin of each value.
     case policy
-    /// Takes a running process or cgroup that somebody else has started into the life cycle, and gives
-    /// it back.
+    /// Takes a running process or cgroup that another program has started into the life cycle, and gives it
+    /// back.
     case adopt, release
-    /// A wrapper (`dormouse wrap`) tells how its worker is. It is known for as long as this
-    /// connection; each further one replaces the last.
+    /// A wrapper (`dormouse wrap`) reports its worker's state. The report is valid as long as this connection
+    /// exists; each further report replaces the last.
     case register
     /// Sets the level of pressure for a while, so that the policy can be tried.
     case setPressure
@@ -65,11 +65,11 @@ public struct ControlRequest: Codable, Hashable, Sendable {
     case doctor
     /// Reads the configuration again: all of it is taken, or nothing.
     case reload
-    /// Only tells what that would change. A verb of its own: a daemon that doesn't know it must not
-    /// take it for `reload`.
+    /// Only reports what a reload would change. A verb of its own: a daemon that doesn't know it must not
+    /// execute it as `reload`.
     case previewReload
-    /// Tells a worker to read its own configuration again (`reload_signal`); a verb of its own for the
-    /// same reason.
+    /// Makes a worker read its own configuration again (`reload_signal`); a verb of its own for the same
+    /// reason.
     case reloadWorker
     /// Ends the daemon; workers are stopped first.
     case shutdown
@@ -78,7 +78,7 @@ public struct ControlRequest: Codable, Hashable, Sendable {
   }
 }
 
-/// What a wrapper tells a daemon.
+/// A wrapper's report to a daemon.
 public struct WrapperReport: Codable, Hashable, Sendable {
   public var pid: Int32
   /// Where it takes requests for its worker, in this same protocol.
@@ -150,7 +150,7 @@ public struct ControlResponse: Codable, Hashable, Sendable {
   public var jetsam: JetsamRecord?
   /// `jetsam`: the ids of all reports that are kept, the newest first.
   public var reports: [String]?
-  /// `events`: the first response says where the journal is, the others tell one event each.
+  /// `events`: the first response says where the journal is, and each further response has one event.
   public var journal: JournalPlace?
   public var event: EventRecord?
   /// `explain` with a worker, and without.
@@ -231,7 +231,7 @@ public struct WorkerReport: Codable, Hashable, Sendable {
   public var says: String?
   /// What it wants to be shown of it, above all while it sleeps; `status` of one worker only.
   public var snapshot: SnapshotReport?
-  /// It speaks the worker protocol (`DORMOUSE_WORKER_SOCKET`), over so many connections.
+  /// The number of connections over which it uses the worker protocol (`DORMOUSE_WORKER_SOCKET`).
   public var connections: Int?
   /// What came of that which had no effect: answers that were late, or to nothing; connections that were
   /// turned away. A sentence.
@@ -243,7 +243,7 @@ public struct WorkerReport: Codable, Hashable, Sendable {
   public var swapped: Int64?
   /// How its last runs ended, the latest last.
   public var exits: [ExitReport]?
-  /// Times that it was started again by itself since somebody started it.
+  /// Automatic restarts since the worker was last started by request.
   public var restarts: Int?
   /// While it backs off: seconds until it is started again.
   public var restartsInSeconds: Double?
@@ -253,17 +253,17 @@ public struct WorkerReport: Codable, Hashable, Sendable {
   public var nextWake: Int64?
   /// Health checks that were answered for it since it fell asleep.
   public var answeredAsleep: Int?
-  /// By which it is told to read its configuration again: `SIGHUP`.
+  /// The signal that makes it read its configuration again: `SIGHUP`.
   public var reloadSignal: String?
   /// The cgroup that its processes are in, where it has one of its own; in `status`, with what the
   /// kernel counts of it.
   public var cgroup: CgroupReport?
   public var tasks: [String]
-  /// Somebody else has started it, and supervises it.
+  /// Another program has started it, and supervises it.
   public var isAdopted: Bool?
   /// The process of `dormouse wrap` that it belongs to.
   public var wrapper: Int32?
-  /// How often it has been woken; told of wrapped workers.
+  /// How often it has been woken; reported of wrapped workers.
   public var wakes: Int?
 
   public init(name: String, state: String) {
@@ -287,7 +287,7 @@ public struct WorkerReport: Codable, Hashable, Sendable {
 /// What the kernel counts of a worker's cgroup, each where it does.
 public struct CgroupReport: Codable, Hashable, Sendable {
   public var path: String
-  /// Processor time of all who are or were in it.
+  /// Processor time of all processes that are or were in it.
   public var cpuSeconds: Double?
   /// Bytes charged to it, file pages and the kernel's own included; and the most that ever were.
   public var memory: Int64?
@@ -327,7 +327,7 @@ public struct DaemonReport: Codable, Hashable, Sendable {
   public var policy: String
   public var mode: String
   public var pressure: String
-  /// The level was set by somebody, and to which; seconds until it is measured again.
+  /// The level that was set by request; seconds until it is measured again.
   public var pressureSet: String?
   public var pressureSetSeconds: Double?
   /// Bytes: the budget (the host's memory, or the device's), and what of it is available.
@@ -363,7 +363,7 @@ public struct DaemonReport: Codable, Hashable, Sendable {
   }
 }
 
-/// A low memory report: one burst of terminations for memory.
+/// A jetsam report: one burst of terminations for memory.
 public struct JetsamRecord: Codable, Hashable, Sendable {
   public var id: String
   /// Wall clock, ISO 8601.

@@ -1,9 +1,9 @@
-/// Something that happened, as `events` tells it. Sizes in bytes, times in seconds.
+/// Something that happened, as `events` reports it. Sizes in bytes, times in seconds.
 public struct EventRecord: Codable, Hashable, Sendable {
   /// Wall clock, ISO 8601, UTC, with milliseconds.
   public var time: String
   /// `state`, `failed`, `refused`, `memory`, `pressure`, `jetsam`, `policy`, `shadow`, `daemon`, or
-  /// `lost`: so many events are missing here, because the client didn't read.
+  /// `lost`: this many events are missing here, because the client didn't read.
   public var kind: String
   public var worker: String?
   /// `state`: the states at rest before and after.
@@ -16,7 +16,7 @@ public struct EventRecord: Codable, Hashable, Sendable {
   public var occasion: String?
   /// One sentence, without the worker's name.
   public var text: String
-  /// What it took, and what it gave back.
+  /// The footprint before, and the bytes that were freed.
   public var seconds: Double?
   public var freed: Int64?
   public var lost: Int?
@@ -28,7 +28,7 @@ public struct EventRecord: Codable, Hashable, Sendable {
   }
 }
 
-/// Where the daemon keeps what happened, all of it written until `at`.
+/// Where the daemon keeps past events, all of them written until `at`.
 public struct JournalPlace: Codable, Hashable, Sendable {
   /// The journal's segments; nil where the configuration has none.
   public var directory: String?
@@ -36,7 +36,7 @@ public struct JournalPlace: Codable, Hashable, Sendable {
   public var reports: String
   /// The daemon's life, as segments name it.
   public var run: String?
-  /// Of the daemon's clock, in nanoseconds. What a follower is told happened after this.
+  /// Of the daemon's clock, in nanoseconds. Events that a follower gets happened after this.
   public var at: Int64
 
   public init(directory: String?, reports: String, run: String?, at: Int64) {

@@ -1,25 +1,25 @@
-// What `explain` answers. Sizes in bytes, times in seconds.
+// The answer to `explain`. Sizes in bytes, times in seconds.
 
-/// `explain WORKER`: why it is where it is, what is in the way of the next step, what would move it.
+/// `explain WORKER`: why it is in its state, what prevents the next step, what would change its state.
 public struct ExplanationReport: Codable, Hashable, Sendable {
   public var worker: String
   public var state: String
   public var secondsInState: Double
   /// Why it is in this state: a clause.
   public var because: CodedText
-  /// The policy's key that brought it here.
+  /// The policy's key that led to it.
   public var key: String?
   /// The step that the policy alone would take next.
   public var next: String?
-  /// All that is in the way of it. Empty where it is on its way.
+  /// All that prevents it. Empty if nothing does.
   public var obstacles: [Obstacle]
   public var moves: [Move]
   public var isShadow: Bool
-  /// That it was put away too early, how often, and what that has earned it.
+  /// Early wakes: how many there were, and their effect.
   public var earlyWake: EarlyWakeReport?
-  /// What the last request to give memory back achieved, as measured.
+  /// The measured effect of the last request to free memory.
   public var lastShed: ShedReport?
-  /// That its answers to warnings brought nothing; a clause whose subject is the worker.
+  /// Its answers to warnings freed nothing; a clause whose subject is the worker.
   public var fruitlessWarnings: CodedText?
   /// What it waited for when it last fell asleep and isn't woken by, because nothing can watch that in
   /// its place; clauses such as `the release of a file lock`.
@@ -48,7 +48,7 @@ public struct ExplanationReport: Codable, Hashable, Sendable {
     public var text: String
     /// The policy's key that decides.
     public var key: String?
-    /// Time alone takes it away, after so long.
+    /// Time alone removes it, after this long.
     public var clearsInSeconds: Double?
     public var measured: Int64?
     public var limit: Int64?
@@ -72,7 +72,7 @@ public struct ExplanationReport: Codable, Hashable, Sendable {
     /// What kind of thing would move it; nil: of an earlier daemon.
     public var code: String?
     public var text: String
-    /// By time alone, after so long.
+    /// By time alone, after this long.
     public var afterSeconds: Double?
     public var key: String?
 
@@ -89,7 +89,7 @@ public struct ExplanationReport: Codable, Hashable, Sendable {
   }
 }
 
-/// `explain --next`: who is terminated and who is hibernated first, with the numbers behind it.
+/// `explain --next`: which workers are terminated and hibernated first, with the numbers behind it.
 public struct RankingReport: Codable, Hashable, Sendable {
   public var pressure: String
   /// `terminate.order` and `hibernate.order`, as they stand in the policy.
@@ -118,9 +118,9 @@ public struct RankingReport: Codable, Hashable, Sendable {
     public var band: Int
     public var bandOfState: Int
     public var bandOfImportance: Int
-    /// For having been put away too early.
+    /// For early wakes.
     public var bandBonus: Int
-    /// Hibernated, and not woken for so long that it counts as suspended.
+    /// Hibernated, and not woken for a time after which it counts as suspended.
     public var isDemoted: Bool
     public var footprint: Int64
     public var secondsSinceUse: Double
@@ -128,7 +128,7 @@ public struct RankingReport: Codable, Hashable, Sendable {
     public var regret: Regret
     /// What decided that it stands before the next one.
     public var before: CodedText?
-    /// The pressure from which on it may go.
+    /// The pressure level from which on it may be terminated or hibernated.
     public var fromPressure: String?
     /// When time alone changes its band or its regret.
     public var changesInSeconds: Double?
@@ -159,7 +159,7 @@ public struct RankingReport: Codable, Hashable, Sendable {
     }
   }
 
-  /// Chance of use soon × cost of coming back / bytes given back.
+  /// Chance of use soon × cost of coming back / bytes freed.
   public struct Regret: Codable, Hashable, Sendable {
     public var millisecondsPerMegabyte: Double
     /// Of use within ten minutes, 0–1.

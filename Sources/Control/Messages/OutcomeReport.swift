@@ -1,4 +1,4 @@
-/// What `--json` prints for a verb that does something: start, stop, reload and the like.
+/// The `--json` output of a verb that does something: start, stop, reload and the like.
 public struct OutcomeReport: Codable, Hashable, Sendable {
   /// As it is typed, with `_` for a blank: `suspend`, `pressure_set`.
   public var verb: String

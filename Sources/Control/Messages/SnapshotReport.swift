@@ -1,4 +1,4 @@
-/// What a worker wants to be shown of it.
+/// The snapshot that a worker wants to be shown.
 public struct SnapshotReport: Codable, Hashable, Sendable {
   /// `text/plain`, or an image's MIME type.
   public var mime: String

@@ -1,4 +1,4 @@
-// What `--json` prints of verbs that have no report of the daemon's.
+// The `--json` output of verbs for which the daemon has no report.
 
 /// `top --json`: one look.
 public struct TopFrame: Codable, Hashable, Sendable {
@@ -22,7 +22,7 @@ public struct LogLineReport: Codable, Hashable, Sendable {
   public var text: String
   /// When it was read, ISO 8601, UTC, with milliseconds; nil: it was in the log before `logs` began.
   public var time: String?
-  /// The line goes on in the next object.
+  /// The line continues in the next object.
   public var isCut: Bool?
 
   public init(worker: String, text: String, time: String? = nil, isCut: Bool? = nil) {

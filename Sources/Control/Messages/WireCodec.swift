@@ -34,8 +34,8 @@ public enum WireCodec {
     }
   }
 
-  /// The id of a request that can't be decoded as a whole (an unknown verb, a missing field), so
-  /// that its refusal can still be told apart from others'.
+  /// The id of a request that can't be decoded as a whole (an unknown verb, a missing field), so that its
+  /// refusal can still be matched with it.
   public static func requestID(in line: [UInt8]) -> UInt64? {
     struct Identified: Decodable { var id: UInt64 }
     // nil: the line has no number to answer to.

@@ -6,7 +6,7 @@ public func renderExplanation(
   let shown = color ? Color.ofState(report.state).paint(state) : state
   let time = durationText(report.secondsInState)
   let name = escaped(report.worker)
-  let why = told(report.because.text, report.key)
+  let why = withKey(report.because.text, report.key)
   var lines = wrapped("\(name): \(state) for \(time): \(why)", to: width)
   if color, let first = lines.first {
     // Colours take no room, but `wrapped` would count them.
@@ -116,16 +116,16 @@ private func regretText(_ regret: RankingReport.Regret) -> String {
 }
 
 private func obstacleText(_ obstacle: ExplanationReport.Obstacle) -> String {
-  told(obstacle.text, obstacle.key)
+  withKey(obstacle.text, obstacle.key)
 }
 
 private func moveText(_ move: ExplanationReport.Move) -> String {
   let time = move.afterSeconds.map { " in \(durationText($0)):" } ?? ":"
-  return "\(escaped(move.to))\(time) \(told(move.text, move.key))"
+  return "\(escaped(move.to))\(time) \(withKey(move.text, move.key))"
 }
 
 /// The key in brackets, where the sentence doesn't name it already: `mode` may be any word of it.
-private func told(_ text: String, _ key: String?) -> String {
+private func withKey(_ text: String, _ key: String?) -> String {
   guard let key, !key.contains(".") || !text.contains(key) else { return escaped(text) }
   return "\(escaped(text)) [\(escaped(key))]"
 }

@@ -1,9 +1,9 @@
-/// `dormouse jetsam`: the low memory log. As on the iPhone, it lists every worker as it was when
+/// `dormouse jetsam`: a jetsam report. As on the iPhone, it lists every worker as it was when
 /// memory ran out, in the order of termination, names the largest, and marks the victims.
 public func renderJetsam(
   _ record: JetsamRecord, width: Int? = nil, color: Bool = false
 ) -> String {
-  var block = StatusBlock(title: "low memory report \(escaped(record.id))")
+  var block = StatusBlock(title: "jetsam report \(escaped(record.id))")
   let level = escaped(record.level)
   let victims = record.workers.filter { $0.victimBecause != nil }
   block.add("time", escaped(record.time))
@@ -55,7 +55,7 @@ private func jetsamRow(
   _ entry: JetsamRecord.Entry, note: String?, in record: JetsamRecord
 ) -> [Table.Cell] {
   let isVictim = entry.victimBecause != nil
-  // As in the low memory log of the iPhone, where the largest is named above.
+  // As in a jetsam report of the iPhone, where the largest is named above.
   let mark = entry.name == record.largest ? " *" : ""
   return [
     .init(escaped(entry.name) + mark, isVictim ? .red : nil),
@@ -74,5 +74,6 @@ private func hostText(_ host: JetsamRecord.Host) -> String {
 
 private func stallText(_ host: JetsamRecord.Host) -> String? {
   guard let some = host.someStall, let full = host.fullStall else { return nil }
-  return "some tasks waited for memory \(decimal(some)) % of the time, all tasks \(decimal(full)) %"
+  return "some tasks waited for memory \(percentText(some)) of the time, all tasks "
+    + percentText(full)
 }

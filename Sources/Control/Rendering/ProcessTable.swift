@@ -30,7 +30,7 @@ private func workerTable(_ workers: [WorkerReport]) -> Table {
     .init(title: "REASON"),
   ])
   table.rows = workers.map(processRow)
-  // Hardly anybody has any.
+  // Few workers have any.
   guard workers.contains(where: { $0.purgeable != nil }) else { return table }
   let place = 4
   table.columns.insert(.init(title: "PURGEABLE", alignsRight: true), at: place)

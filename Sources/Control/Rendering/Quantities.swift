@@ -1,4 +1,4 @@
-/// Bytes for people, with one decimal, in powers of 1024 as in the talks: `512 B`, `16.3 MB`.
+/// Bytes for output, with one decimal, in powers of 1024 as in the talks: `512 B`, `16.3 MB`.
 public func sizeText(_ bytes: Int64) -> String {
   guard bytes.magnitude >= 1024 else { return "\(bytes) B" }
   var value = Double(bytes)
@@ -10,7 +10,7 @@ public func sizeText(_ bytes: Int64) -> String {
   return "\(decimal(value / 1024)) TB"
 }
 
-/// Seconds for people, with two units at most: `14 ms`, `1.2 s`, `4 m 5 s`, `3 d 4 h`.
+/// Seconds for output, with two units at most: `14 ms`, `1.2 s`, `4 m 5 s`, `3 d 4 h`.
 public func durationText(_ seconds: Double) -> String {
   guard seconds.isFinite, seconds < 3.2e9 else { return "?" }
   let seconds = max(seconds, 0)
@@ -31,6 +31,12 @@ public func durationText(_ seconds: Double) -> String {
 func decimal(_ value: Double) -> String {
   let tenths = Int64((value.magnitude * 10).rounded())
   return "\(value < 0 && tenths > 0 ? "-" : "")\(tenths / 10).\(tenths % 10)"
+}
+
+/// Percent for people: `0 %`, `12.3 %`. What is more than 0 is never shown as 0.
+func percentText(_ percent: Double) -> String {
+  if percent <= 0 { return "0 %" }
+  return percent < 0.05 ? "less than 0.1 %" : "\(decimal(percent)) %"
 }
 
 /// `1 worker`, `2 workers`.

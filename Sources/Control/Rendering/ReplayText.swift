@@ -1,4 +1,4 @@
-/// `dormouse replay`: whether the same came of the same.
+/// `dormouse replay`: whether the same events led to the same decisions.
 public func renderReplay(
   _ report: ReplayReport, clock: (String) -> String, color: Bool = false
 ) -> String {
@@ -52,10 +52,10 @@ public func renderComparison(
         + "the first:")
   }
   lines += comparison.firstChanges.map { change in
-    let who = change.isRecorded ? "recorded only" : "\(comparison.policy) only"
+    let side = change.isRecorded ? "recorded only" : "\(comparison.policy) only"
     let hue: Color = change.isRecorded ? .cyan : .yellow
     return "\(escaped(clock(change.time))) \(escaped(change.worker)) "
-      + "\(color ? hue.paint(escaped(who)) : escaped(who)): "
+      + "\(color ? hue.paint(escaped(side)) : escaped(side)): "
       + "\(escaped(change.from)) → \(escaped(change.to)): \(escaped(change.why.text))"
   }
   return lines.joined(separator: "\n") + "\n"

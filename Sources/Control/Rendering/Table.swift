@@ -90,9 +90,9 @@ package struct Table {
     }
   }
 
-  /// `width`: columns of the terminal, where there is one; longer lines lose the end of cells that
-  /// may be shortened, and of their last one, rather than wrap. `wrapsLast`: the last cell goes on below
-  /// itself instead.
+  /// `width`: columns of the terminal, where there is one; longer lines lose the end of cells that may be
+  /// shortened, and of their last one, rather than wrap. `wrapsLast`: the last cell continues below itself
+  /// instead.
   package func lines(width: Int?, color: Bool, wrapsLast: Bool = false) -> [String] {
     let header = columns.map { Cell($0.title, .bold) }
     let all = [header] + rows

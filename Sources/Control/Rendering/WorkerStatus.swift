@@ -15,7 +15,7 @@ public func renderWorkerStatus(
   block.add(
     "band", "\(worker.band)\(worker.importance > 0 ? ", importance \(worker.importance)" : "")")
   block.add("last used", "\(durationText(worker.secondsSinceUse)) ago")
-  // What has ended has none.
+  // A worker that has ended has none.
   if isThere {
     block.add(
       "footprint", "\(sizeText(worker.footprint)), peak \(sizeText(worker.peakFootprint))")
@@ -43,7 +43,7 @@ public func renderWorkerStatus(
       "pid \(pid)" + (worker.wakes.map { ", woken \($0) times" } ?? "")
     })
   block.add("last exit", worker.lastExit.map { escaped($0.text) })
-  // Of one that runs they are of no interest any more.
+  // For a running worker they are of no interest any more.
   block.add("last output", isThere ? nil : worker.exits?.last?.lastWords.map(escaped))
   block.add("restarts", restartsText(worker))
   block.add("liveness", worker.livenessFailure.map { "failing: \(escaped($0.text))" })
@@ -55,7 +55,7 @@ public func renderWorkerStatus(
     })
   block.add("policy", escaped(worker.policy))
   block.add("log", worker.log.map(escaped))
-  // To be copied, and so in one piece.
+  // In one piece, so that you can copy it.
   block.add("command", worker.command.isEmpty ? nil : shellText(worker.command), wraps: false)
   return block.text(width: width)
 }
@@ -114,7 +114,7 @@ private func stallText(_ group: CgroupReport) -> String? {
   let parts = [
     ("memory", group.memoryStall), ("a processor", group.cpuStall), ("a disk", group.ioStall),
   ].compactMap { what, share in
-    share.flatMap { $0 > 0 ? "\(decimal($0)) % for \(what)" : nil }
+    share.flatMap { $0 > 0 ? "\(percentText($0)) for \(what)" : nil }
   }
   return parts.isEmpty ? nil : parts.joined(separator: ", ") + ", in the last 10 s"
 }

@@ -15,7 +15,7 @@ import Supervision
 /// Everything here happens on the main thread, where nothing may wait; what may take long is handed to
 /// other threads (docs/ARCHITECTURE.md), and its outcome comes back as a message.
 public final class Daemon {
-  // MARK: what was there before it
+  // MARK: what existed before it
 
   private let role: DaemonRole
   private let configuration: ConfigurationInForce
@@ -29,11 +29,11 @@ public final class Daemon {
   private let cgroups: CgroupRoot?
   /// Where an earlier version kept the workers of this state directory, if that is there.
   private let earlierCgroups: CgroupRoot?
-  /// Why workers' memory can't be limited, beside what the kernel says.
+  /// Why workers' memory can't be limited, in addition to the kernel's reason.
   private let limitsObstacle: DelegatedGroup.Obstacle?
   private let bootID: String
 
-  // MARK: what everything else uses
+  // MARK: what all parts use
 
   private let services: Services
   private let driver: EngineDriver
@@ -60,7 +60,7 @@ public final class Daemon {
     })
   private lazy var dependencies = DependenciesOfDaemon(
     driver: driver, workers: workers, returning: returning, restarts: restarts, requests: requests)
-  /// Starts workers when others have come far enough.
+  /// Starts workers when their dependencies have reached the required states.
   private lazy var starter: DependencyStarter = DependencyStarter(dependencies)
   private lazy var declared = DeclaredWorkers(
     driver: driver, workers: workers, returning: returning,
@@ -152,7 +152,7 @@ public final class Daemon {
         services: services, driver: driver, workers: workers, phase: phase, returning: returning,
         requests: requests, wrappers: wrappers, restarts: restarts)))
 
-  // MARK: workers of others: an earlier daemon's, another supervisor's, wrappers'
+  // MARK: workers of an earlier daemon, of another supervisor and of wrappers
 
   private lazy var survivors = SurvivorAdoption(
     driver: driver, workers: workers, returning: returning, timers: services.loop,
@@ -237,7 +237,7 @@ public final class Daemon {
     version = settings.version
     read = settings.reload
     let log = role.log
-    // Before anything is made that would have to be taken away again.
+    // Checked before anything is created that would have to be removed again.
     try ControlListener.check(path: settings.socket)
     state = try StateDirectory(path: settings.stateDirectory)
     do throws(SystemCallError) { bootID = try WorkerRecord.currentBootID() } catch {
@@ -273,12 +273,12 @@ public final class Daemon {
       services.loop, send: { [driver] in driver.send($0) }, log: { log($0, $1) })
 
     limitsObstacle = role.leavesCgroup ? DelegatedGroup.leave() : nil
-    // The same group for every daemon of this state directory, so that the next one finds it.
-    earlierCgroups = CgroupRoot.find(
-      name: CgroupRoot.oldName(forStateDirectory: settings.stateDirectory))
+    // Every daemon of this state directory uses the same cgroup, so that the next one finds it.
+    earlierCgroups = CgroupRoot.findEarlier(forStateDirectory: settings.stateDirectory)
     do throws(CgroupError) {
       cgroups = try CgroupRoot.detect(
-        name: CgroupRoot.name(forStateDirectory: settings.stateDirectory))
+        name: CgroupRoot.name(forStateDirectory: settings.stateDirectory),
+        isCounted: role.leavesCgroup && limitsObstacle == nil)
     } catch {
       cgroups = nil
       log(.notice, "no cgroup for the workers: \(error); they are suspended by signal (SIGSTOP)")
@@ -287,13 +287,13 @@ public final class Daemon {
     driver.connect(directives, [chronicle])
   }
 
-  /// A worker's run holds components, and these the registry.
+  /// A worker's run holds components, and these hold the registry.
   deinit { workers.removeAll() }
 
-  /// Runs until it is told to end.
+  /// Runs until a signal or a request ends it.
   public func run() throws(StartError) {
     defer { services.log.drain() }
-    // Refused where workers are in it.
+    // The kernel refuses this if workers are in it.
     defer {
       cgroups?.remove()
       earlierCgroups?.remove()
@@ -340,7 +340,7 @@ public final class Daemon {
   /// The loop has ended.
   private func finish() {
     ServiceManager.send("STOPPING=1")
-    // From here on no client is served any more, and the disk may be waited for.
+    // From here on no client is served, so the daemon may wait for the disk.
     chronicle.close(at: EventLoop.now)
     learnedMemory.close()
     services.records.drain()
@@ -349,7 +349,7 @@ public final class Daemon {
     control.close()
     discardDirectory(ChannelPlan.directory(of: socket))
     if geteuid() == 0 { discardDirectory(ChannelPlan.publicDirectory(of: socket)) }
-    // Workers that were left alone may still sleep on one.
+    // The key is discarded only without images: workers that were left running may still sleep on one.
     if diskAnswers, (try? listDirectory(state.images))?.isEmpty == true {
       BootKey.discard(in: state.images)
     }

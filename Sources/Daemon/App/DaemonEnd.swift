@@ -5,31 +5,31 @@ struct EndingWorker: Hashable {
   var id: WorkerID
   /// nil: the engine doesn't know it.
   var state: WorkerState?
-  /// An earlier daemon has left it, and it is being brought back.
+  /// An earlier daemon has left it, and it is being adopted.
   var isAdopting = false
   /// Another program supervises it: it is released, and not stopped.
   var isExternal = false
   /// An operation on it is under way on another thread, or it is being launched.
   var isBusy = false
-  /// It sleeps in a frozen cgroup, which stays frozen without a daemon. What only a signal or a tracer holds
-  /// would be continued by any SIGCONT.
+  /// It sleeps in a frozen cgroup, which stays frozen without a daemon. A worker that only a signal or a tracer
+  /// holds would be continued by any SIGCONT.
   var restsFrozen = false
 
   var isAlive: Bool { isAdopting || state?.isAlive == true }
 }
 
-/// What `DaemonEnd` needs of the daemon. Tests hand in their own.
+/// The functions of the daemon that `DaemonEnd` uses. Tests provide their own.
 protocol DaemonEndHost: AnyObject {
   /// In the order of their names.
   var workers: [EndingWorker] { get }
-  /// Workers that an earlier daemon has left are being brought back.
+  /// Workers that an earlier daemon has left are being adopted.
   var isAdopting: Bool { get }
   func wake(_ id: WorkerID, then answer: @escaping (Answer) -> Void)
-  /// Gives an external worker back, awake. `then` gets why that failed.
+  /// Releases an external worker, awake. `then` gets the reason if that failed.
   func release(_ id: WorkerID, then: @escaping (_ failure: String?) -> Void)
   /// It would sleep in a frozen cgroup.
   func freezes(_ id: WorkerID) -> Bool
-  /// No worker is started any more because others have come far enough.
+  /// No worker is started any more because its dependencies are ready.
   func refuseWaitingStarts()
   /// For the next daemon.
   func save(_ id: WorkerID, _ state: WorkerState)
@@ -39,11 +39,11 @@ protocol DaemonEndHost: AnyObject {
   func log(_ priority: DaemonLog.Priority, _ text: String)
 }
 
-/// Whether the daemon goes on. `DaemonEnd` sets it.
+/// Whether the daemon continues. `DaemonEnd` sets it.
 final class DaemonPhase {
   /// It stops its workers.
   fileprivate(set) var isEnding = false
-  /// It ends without its workers.
+  /// The daemon ends without its workers.
   fileprivate(set) var isLeaving = false
 
   /// No worker is started any more.
@@ -58,9 +58,9 @@ final class DaemonEnd {
   let phase: DaemonPhase
   /// The loop has nothing to do any more.
   private(set) var hasEnded = false
-  /// External workers that are being given back.
+  /// External workers that are being released.
   private var releasing: Set<WorkerID> = []
-  /// Woken because nothing but the daemon keeps them asleep, and whether that has ended.
+  /// Workers that are woken because only the daemon keeps them asleep, and whether each wake has ended.
   private var woken: [WorkerID: Bool] = [:]
 
   init(
@@ -84,7 +84,7 @@ final class DaemonEnd {
     endAtOnce()
   }
 
-  /// With whatever runs: the loop looks at this after its turn.
+  /// The daemon ends with whatever runs: the loop looks at this after its turn.
   func endAtOnce() { hasEnded = true }
 
   /// The engine has handled all events so far.
@@ -101,7 +101,7 @@ final class DaemonEnd {
 
   // MARK: with its workers
 
-  /// Stops every worker, those that others depend on after these, and ends when the last is gone.
+  /// Stops every worker, after those that depend on it, and ends when the last one has ended.
   func end() {
     phase.isEnding = true
     for worker in host.workers where worker.isAlive && worker.isExternal { release(worker.id) }
@@ -154,7 +154,7 @@ final class DaemonEnd {
     finish(saying: Self.leavingText(left.compactMap(\.state)))
   }
 
-  /// Once: one that can't be woken by this daemon may be by the next one.
+  /// Each is tried once: a worker that this daemon can't wake may be woken by the next one.
   private func wake(_ id: WorkerID) {
     guard woken[id] == nil else { return }
     woken[id] = false
@@ -187,6 +187,6 @@ final class DaemonEnd {
 
 extension WorkerState {
   var sleeps: Bool { self == .suspended || self == .hibernated }
-  /// Nothing of ours is under way.
+  /// No operation of the daemon is under way.
   var isSettled: Bool { runs || sleeps }
 }

@@ -4,12 +4,12 @@ import Lifecycle
 import Linux
 import Policy
 
-/// In what a daemon and `dormouse wrap` differ, as values: `Daemon` goes by them, and doesn't ask which of
-/// the two it is.
+/// The differences between a daemon and `dormouse wrap`, as values: `Daemon` uses them, and doesn't ask which
+/// of the two it is.
 package struct DaemonRole {
   var log: DaemonLog
-  /// A later daemon goes on with this one's workers: what was learned of them is kept, and processes stand by
-  /// with what that daemon needs. Without one, no earlier daemon has left workers here either.
+  /// A later daemon takes over this one's workers: what was learned of them is kept, and helper processes hold
+  /// what that daemon needs. If false, no earlier daemon has left workers here either.
   var hasSuccessor: Bool
   /// Its own cgroup is left for one in which workers' memory can be limited.
   var leavesCgroup: Bool
@@ -22,12 +22,12 @@ package struct DaemonRole {
   var metersWork: Bool
   /// Bytes of all images on the disk that share the budget; nil: those of its own workers.
   var sharedImages: (@Sendable () -> Int64)?
-  /// nil: workers are what the configuration says.
+  /// nil: the configuration declares the workers.
   var program: (any CallersProgram)?
 
   /// `dormouse daemon`.
   static func daemon() -> DaemonRole {
-    // A group that was named is used as it is.
+    // A cgroup that was named is used as it is.
     DaemonRole(
       log: DaemonLog(), hasSuccessor: true, leavesCgroup: getenv("DORMOUSE_CGROUP") == nil,
       resumeOverride: ResumeChoice.fromEnvironment().override,
@@ -45,22 +45,22 @@ package struct DaemonRole {
   ) -> DaemonRole {
     DaemonRole(
       log: DaemonLog(ofWrapper: log), hasSuccessor: false,
-      // It shares its group with its caller.
+      // It shares its cgroup with its caller.
       leavesCgroup: false, looksAtDescendantsOnly: true, pace: pace, metersWork: true,
       sharedImages: sharedImages, program: program)
   }
 }
 
-/// The program that `dormouse wrap` stands for: its caller's, and the only worker.
+/// The program that `dormouse wrap` runs for its caller: the only worker.
 package protocol CallersProgram: AnyObject {
-  /// What it gets of its caller.
+  /// What it inherits from its caller.
   var inheritance: Inheritance { get }
   /// Where the wrapper's log is, for `status`.
   var logPath: String? { get }
-  /// Times that it has been woken.
+  /// How often it has been woken.
   var wakes: Int { get }
 
-  /// It has its caller's descriptors now.
+  /// The program has its caller's descriptors now.
   func hasLaunched()
   func hasEnded(_ status: ExitStatus)
   func hasChanged(_ transition: Transition)

@@ -1,6 +1,6 @@
 import PolicyFile
 
-/// What the daemon is started with.
+/// The daemon's settings at its start.
 public struct DaemonSettings: Sendable {
   public var configuration: DaemonConfiguration
   public var stateDirectory: String

@@ -13,7 +13,7 @@ protocol SignalHost: AnyObject {
   func log(_ priority: DaemonLog.Priority, _ text: String)
 }
 
-/// What signals to the daemon mean. Belongs to the loop's thread.
+/// Handles signals to the daemon. Belongs to the loop's thread.
 final class DaemonSignals {
   private let loop: EventLoop
   private let host: any SignalHost
@@ -23,7 +23,7 @@ final class DaemonSignals {
     self.host = host
   }
 
-  /// From now on they come here.
+  /// From now on signals are delivered here.
   func follow() throws(SystemCallError) {
     _ = clinux_ignore_stops_of_children()
     let signals = try SignalQueue([SIGTERM, SIGINT, SIGHUP, SIGCHLD])

@@ -2,7 +2,7 @@ import Glibc
 import Lifecycle
 import Policy
 
-/// Does what the engine wants. No decisions here: whatever goes wrong goes back as an event.
+/// Carries out the engine's directives. It makes no decisions: each failure is sent back as an event.
 final class DirectiveExecution: DirectiveExecutor {
   struct Parts {
     let services: Services
@@ -22,7 +22,7 @@ final class DirectiveExecution: DirectiveExecutor {
     let pressure: PressureMonitor
     let ending: DaemonEnd
     let externals: ExternalAdoption
-    /// nil: workers are what the configuration says.
+    /// nil: the configuration declares the workers.
     let program: (any CallersProgram)?
   }
 

@@ -2,10 +2,10 @@ import Hibernation
 import Policy
 import PolicyFile
 
-/// Where a policy wants encrypted images: loads the library that encrypts them, so that the log says at the
-/// start, and not only at the first hibernation, that it isn't there. Belongs to the loop's thread.
+/// Loads the encryption library at the start if a policy wants encrypted images, so that a missing library is
+/// logged then, and not only at the first hibernation. Belongs to the loop's thread.
 final class EncryptionTrial {
-  /// Loads it, and calls back once on the loop, later, with what is in the way.
+  /// Loads it, and calls back once on the loop, later, with the reason if it can't be loaded.
   typealias Attempt = (_ then: @escaping (JobOutcome<String?>) -> Void) -> Void
 
   private let attempt: Attempt

@@ -1,7 +1,7 @@
 import Lifecycle
 import Policy
 
-/// What `DaemonEnd` gets of the daemon.
+/// The daemon's implementation for `DaemonEnd`.
 final class EndOfDaemon: DaemonEndHost {
   struct Parts {
     let driver: EngineDriver

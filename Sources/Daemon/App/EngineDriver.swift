@@ -1,7 +1,7 @@
 import Lifecycle
 import Policy
 
-/// Carries out what the engine decides. No decisions are made there: whatever goes wrong comes back as an event.
+/// Carries out what the engine decides. It makes no decisions: each failure comes back as an event.
 protocol DirectiveExecutor: AnyObject {
   func execute(_ directive: Directive)
 
@@ -9,14 +9,14 @@ protocol DirectiveExecutor: AnyObject {
   func engineIsQuiet()
 }
 
-/// Hears of every event that the engine has handled, before its directives are executed.
+/// Gets every event that the engine has handled, before its directives are executed.
 protocol EngineObserver: AnyObject {
   func handled(_ event: Event, directives: [Directive], engine: Engine, at now: Instant)
 }
 
-/// The only owner of the engine. It gives the engine events, one after the other, and the time, hands the
-/// directives on, and returns the engine's answers to those that asked. It knows no worker and no file.
-/// Belongs to the loop's thread.
+/// The only owner of the engine. It gives the engine the time and events, one after the other, passes on its
+/// directives, and returns its answers to the clients that asked. It knows no worker and no file. Belongs to
+/// the loop's thread.
 final class EngineDriver {
   private var engine: Engine
   private let clock: any Timers
@@ -25,7 +25,7 @@ final class EngineDriver {
   private weak var executor: (any DirectiveExecutor)?
   private var observers: [any EngineObserver] = []
 
-  /// - Parameter replies: how answers get to those who asked.
+  /// - Parameter replies: how answers reach the clients that asked.
   init(_ engine: Engine, clock: any Timers, replies: RequestReplies) {
     self.engine = engine
     self.clock = clock
@@ -62,7 +62,7 @@ final class EngineDriver {
       }
       for directive in directives {
         clock.step("\(directive)") { execute(directive) }
-        // Of two hundred workers whose time is over at once, each is checked by itself.
+        // If the time of two hundred workers is over at once, each is checked by itself.
         clock.checkpoint()
       }
     } whenQuiet: { [self] in

@@ -1,4 +1,4 @@
-/// Hands events on one after the other. Those that arise while one is handled wait; the call that began
+/// Passes events on one after the other. Events that occur while one is handled wait; the call that began
 /// handles them all, so that nothing recurses, however many there are.
 final class EventPump<Event> {
   private var waiting: [Event] = []
@@ -7,7 +7,7 @@ final class EventPump<Event> {
 
   /// - Parameters:
   ///   - handle: one event.
-  ///   - whenQuiet: called when none waits. What it sends is handled, and then it is called again.
+  ///   - whenQuiet: called when no event waits. Events that it sends are handled, and then it is called again.
   func send(_ event: Event, handle: (Event) -> Void, whenQuiet: () -> Void) {
     waiting.append(event)
     guard !isPumping else { return }

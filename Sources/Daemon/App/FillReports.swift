@@ -1,10 +1,10 @@
 import Hibernation
 import Lifecycle
 
-/// What becomes of resumes whose pages are still missing, from the hibernator's threads.
+/// Outcomes of lazy restores whose pages are still missing, from the hibernator's threads.
 enum FillReports {
-  /// - Parameter measure: on the loop. Without any activity of the worker its memory is another than when it was
-  ///   woken.
+  /// - Parameter measure: on the loop. The worker's memory differs from that at its wake even if it did
+  ///   nothing.
   static func follow(
     _ hibernation: HibernationService, loopReturn: LoopReturn, log: DaemonLog,
     measure: @escaping (WorkerID) -> Void

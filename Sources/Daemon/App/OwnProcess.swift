@@ -4,9 +4,9 @@ import Hibernation
 import Linux
 import Supervision
 
-/// What the daemon arranges for its own process, at its start.
+/// Settings of the daemon's own process at its start.
 enum OwnProcess {
-  /// It must be able to act when there is no memory left, and must not be chosen for the lack of it.
+  /// The daemon must be able to act when there is no memory left, and the kernel must not kill it for memory.
   static func protect(_ log: DaemonLog) {
     if clinux_become_subreaper() < 0 {
       log(.warning, "can't adopt orphaned processes of workers (PR_SET_CHILD_SUBREAPER)")
@@ -21,14 +21,15 @@ enum OwnProcess {
 
   static func kernelFeatures() -> KernelFeatures {
     var features = KernelFeatures.detect()
-    // For measuring what tracking brings, and for doubting it.
+    // For measuring the effect of tracking, and for tests without it.
     if getenv("DORMOUSE_TRACKING").map({ String(cString: $0) }) == "off" {
       features.writeTracking = false
     }
     return features
   }
 
-  /// A broken pipe, or a limit on the size of files (setrlimit(2)), is an error of write(2), and not the end.
+  /// A broken pipe, or a limit on the size of files (setrlimit(2)), makes write(2) fail and doesn't end the
+  /// daemon.
   static func ignoreWriteSignals() {
     signal(SIGPIPE, SIG_IGN)
     signal(SIGXFSZ, SIG_IGN)
@@ -47,7 +48,7 @@ enum OwnProcess {
 
   private static let oomScorePath = "/proc/self/oom_score_adj"
 
-  /// From now on, programs are started with the value for workers. Ours, if it is known.
+  /// From now on, programs are started with the value for workers: the daemon's own, if it is known.
   @discardableResult
   static func useWorkersOOMScore() -> Int32? {
     // Without /proc there is nothing to inherit that could be seen or changed.

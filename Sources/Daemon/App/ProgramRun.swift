@@ -6,8 +6,8 @@ import Policy
 import PolicyFile
 import Supervision
 
-/// The caller's program as the only worker (`DaemonRole.program`), and what runs in place of `Daemon.run`. Fewer of
-/// the daemon's parts begin: no journal, no earlier daemon's workers, no restarts, no schedules.
+/// Runs the caller's program as the only worker (`DaemonRole.program`), in place of `Daemon.run`. Fewer of the
+/// daemon's parts begin: no journal, no earlier daemon's workers, no restarts, no schedules.
 package final class ProgramRun {
   struct Parts {
     let services: Services
@@ -42,7 +42,8 @@ package final class ProgramRun {
   /// Before anything is started.
   package static func prepareProcess() {
     clinux_keep_heap_small()
-    // Whatever loses its parent stays below us: so all of it is found without a look at all of /proc.
+    // Processes that lose their parent stay below this process, so that they are found without a look at all of
+    // /proc.
     clinux_become_subreaper()
     clinux_raise_descriptor_limit()
     OwnProcess.useWorkersOOMScore()
@@ -77,7 +78,7 @@ package final class ProgramRun {
     parts.control.close()
   }
 
-  /// At the end, also of one that never began.
+  /// Called at the end, also if it never began.
   package func clearAway() {
     parts.cgroups?.remove()
     services.log.drain()
@@ -90,7 +91,7 @@ package final class ProgramRun {
   package var footprint: ByteCount { parts.driver.state.footprint(of: id) }
   /// nil: it has no process.
   package var process: WorkerProcess? { unit?.process }
-  /// The root's number may be another process's by now.
+  /// The root's pid may be another process's by now.
   package var isReaped: Bool { unit?.isReaped ?? true }
   /// An operation on it is under way on another thread.
   package var isBusy: Bool { unit?.isBusy == true }
@@ -107,7 +108,7 @@ package final class ProgramRun {
 
   package func wake(_ reason: String) { parts.driver.send(.wakeNeeded(id, reason)) }
 
-  /// From now on it is looked at again as often as what runs is.
+  /// From now on it is sampled as often as a running worker.
   package func sampleAgain() { if let unit { parts.senses.sampling.sampleAnew(unit) } }
 
   /// Children that have ended, traced ones and orphans.
@@ -126,7 +127,7 @@ package final class ProgramRun {
   /// listens there.
   package func connect(to path: String, then: @escaping (Descriptor?) -> Void) {
     services.jobs.run(about: "daemon at \(path)", within: .seconds(5)) {
-      // None runs, mostly: that is no failure.
+      // Usually no daemon runs: that is no failure.
       try? UnixSocket.connected(to: path, .stream)
     } then: { outcome in
       if case .done(let found) = outcome { then(found) } else { then(nil) }

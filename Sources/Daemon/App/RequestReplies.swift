@@ -3,16 +3,15 @@ import Policy
 
 /// The requests that wait for the engine's answers. Each gets one answer.
 ///
-/// A client that has its answer may rely on it that a daemon that is started later knows what has happened: an
-/// answer waits until the workers' records are on disk. A disk that doesn't answer is waited for a second.
-/// Belongs to the loop's thread.
+/// A client that has its answer can rely on a later daemon to know what has happened: an answer waits until the
+/// workers' records are on disk, for at most a second if the disk doesn't answer. Belongs to the loop's thread.
 final class RequestReplies {
   private let saved: any SavedState
   private let timers: any Timers
   private var waiting: [Request.ID: (Answer) -> Void] = [:]
   private var lastRequest: Request.ID = 0
-  /// Given, in this order, when the records are on disk.
-  private var undelivered: [(number: UInt64, tell: () -> Void)] = []
+  /// Sent, in this order, when the records are on disk.
+  private var undelivered: [(number: UInt64, send: () -> Void)] = []
   private var lastDelivery: UInt64 = 0
 
   static let maxWait = Duration.seconds(1)
@@ -22,7 +21,7 @@ final class RequestReplies {
     self.timers = timers
   }
 
-  /// The number of a new request, whose answer goes there.
+  /// The number of a new request, whose answer is passed to `answer`.
   func await(_ answer: @escaping (Answer) -> Void) -> Request.ID {
     lastRequest += 1
     waiting[lastRequest] = answer
@@ -46,7 +45,7 @@ final class RequestReplies {
   private func deliver(upTo number: UInt64) {
     while let first = undelivered.first, first.number <= number {
       undelivered.removeFirst()
-      first.tell()
+      first.send()
     }
   }
 }

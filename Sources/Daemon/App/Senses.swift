@@ -2,7 +2,7 @@ import Lifecycle
 import Linux
 import Policy
 
-/// What the daemon samples, measures and probes with: the components of `Sense`, and how they are put together.
+/// The components of `Sense` that sample, measure and probe, and how they are connected.
 final class Senses {
   let scanner: ProcessScanner
   let meter: FootprintMeter
@@ -18,7 +18,7 @@ final class Senses {
   let sampling: RegularSampling
   let encryption: EncryptionTrial
 
-  /// What they are made from.
+  /// The parts that they are made from.
   struct Parts {
     let services: Services
     let driver: EngineDriver

@@ -1,8 +1,8 @@
 import Glibc
 import Linux
 
-/// The service manager that started the daemon, where one did (sd_notify(3)): with `Type=notify` in
-/// its unit, systemd knows when workers are being looked after.
+/// The service manager that started the daemon, if there is one (sd_notify(3)): with `Type=notify` in its unit,
+/// systemd knows when the daemon manages its workers.
 enum ServiceManager {
   static func send(_ message: String) {
     guard let path = getenv("NOTIFY_SOCKET").map({ String(cString: $0) }), !path.isEmpty,

@@ -6,7 +6,7 @@ import Linux
 /// files), freed heap and unused stack. What is used after that stays in memory, where it may be locked. Belongs to the
 /// loop's thread.
 final class StartupMemory {
-  /// A worker's name and state, of each.
+  /// The name and state of each worker.
   typealias States = [WorkerID: WorkerState]
 
   private let timers: any Timers
@@ -16,7 +16,7 @@ final class StartupMemory {
   private var looks = 0
 
   private static let interval = Duration.seconds(5)
-  /// The start counts as over after so many looks, whatever workers do.
+  /// The start counts as over after this many looks, whatever workers do.
   static let mostLooks = 11
 
   /// - Parameters:
@@ -56,7 +56,7 @@ final class StartupMemory {
     }
   }
 
-  /// The daemon begins its work: looks every 5 s whether the start is over. The timer keeps this alive.
+  /// The daemon begins its work: this checks every 5 s whether the start is over. The timer keeps this alive.
   func releaseAfterStart() { lookAgain(after: states()) }
 
   private func lookAgain(after before: States) {

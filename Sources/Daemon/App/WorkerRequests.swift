@@ -1,8 +1,8 @@
 import Lifecycle
 import Policy
 
-/// What clients and components ask of workers. A request about a worker that an earlier daemon has left waits until
-/// that worker is back. Belongs to the loop's thread.
+/// Requests of clients and components about workers. A request about a worker that an earlier daemon has left
+/// waits until that worker is adopted. Belongs to the loop's thread.
 final class WorkerRequests {
   private let driver: EngineDriver
   private let returning: ReturningWorkers
@@ -28,7 +28,7 @@ final class WorkerRequests {
     }
   }
 
-  /// Also true of a worker that is being brought back.
+  /// Also true of a worker that is being adopted.
   func isAlive(_ id: WorkerID) -> Bool {
     returning.isAdopting(id) || driver.state.state(of: id)?.isAlive == true
   }

@@ -5,21 +5,20 @@ import Linux
 import Policy
 import PolicyFile
 
-/// All that is kept and told of what happens: the journal, the counts for `dormouse report`, and
-/// the clients that follow (`dormouse events -f`). It only listens; the engine and the daemon do
-/// the same with and without it.
+/// Keeps and reports all that happens: the journal, the counts for `dormouse report`, and the clients that
+/// follow (`dormouse events -f`). It only listens; the engine and the daemon do the same with and without it.
 final class Chronicle: EngineObserver {
-  /// `nil`: the configuration says that there is to be none.
+  /// `nil`: the configuration wants none.
   private let journal: JournalWriter?
   private let days: DayKeeper
   private let queue = WorkQueue(name: "dormouse-jrnl")
   private var followers: [Follower] = []
   private var narrator = Narrator()
 
-  /// Somebody who wants to hear of everything, or of one worker.
+  /// A client that follows all events, or those of one worker.
   private struct Follower {
     var worker: String?
-    /// `false`: it has gone.
+    /// `false`: the client has disconnected.
     var send: (EventRecord) -> Bool
   }
 
@@ -84,7 +83,7 @@ final class Chronicle: EngineObserver {
 }
 
 extension EventRecord {
-  /// As clients get it, and as `dormouse events` makes it from the journal.
+  /// In the form that clients get, and that `dormouse events` makes from the journal.
   public init(_ notice: Notice, wall: WallTime) {
     self.init(time: wall.text, kind: notice.kind.rawValue, text: notice.text)
     worker = notice.worker?.name

@@ -3,7 +3,7 @@ import Lifecycle
 import Linux
 import Policy
 
-/// Keeps today's tallies, and writes them down every ten minutes and when somebody asks.
+/// Keeps today's tallies, and saves them every ten minutes and on request.
 final class DayKeeper {
   let store: DayStore
   private let log: DaemonLog

@@ -26,15 +26,15 @@ public struct DayStore: Sendable {
     try StateFile.replace(path(of: record.day), with: try record.encoded(), durability: .data)
   }
 
-  /// Puts a damaged file aside, so that a new one can take its place and the old one be looked at.
+  /// Moves a damaged file aside, so that a new one can take its place and you can look at the old one.
   func setAside(_ day: Int) {
     let path = path(of: day)
-    // One that can't be put aside is replaced by the next write.
+    // If that fails, the next write replaces it.
     try? renameFile(path, to: path + ".damaged")
   }
 
   func trim() {
-    // What can't be listed isn't trimmed.
+    // A directory that can't be listed isn't trimmed.
     let names = ((try? listDirectory(directory)) ?? []).filter { $0.hasSuffix(".json") }.sorted()
     for name in names.dropLast(Self.maxKept) { discardFile("\(directory)/\(name)") }
   }

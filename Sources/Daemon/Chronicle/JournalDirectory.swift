@@ -36,7 +36,7 @@ public struct JournalDirectory: Sendable {
     }
   }
 
-  /// To be played, the oldest first.
+  /// The segments for a replay, the oldest first.
   ///
   /// - Throws: `SystemCallError`, where the directory can't be read.
   public func segments() throws -> [JournalSegment] {
@@ -52,7 +52,7 @@ public struct JournalDirectory: Sendable {
   public static func beginning(of segment: String) -> WallTime? {
     guard let file = try? Descriptor.open(segment) else { return nil }
     var bytes: [UInt8] = []
-    // An error ends the file.
+    // An error counts as the end of the file.
     while bytes.count < 1 << 20, let part = try? file.read(upTo: 1 << 14), !part.isEmpty {
       bytes += part
       guard let end = bytes.firstIndex(of: UInt8(ascii: "\n")) else { continue }

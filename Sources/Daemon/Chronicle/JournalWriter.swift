@@ -5,8 +5,8 @@ import Linux
 import Policy
 import PolicyFile
 
-/// The daemon's journal: encodes on the loop's thread, which costs microseconds, and leaves the
-/// disk to another. Whatever goes wrong with it is said once, and keeps nobody from anything.
+/// The daemon's journal. It encodes on the loop's thread, which takes microseconds, and writes to the disk on
+/// another thread. A failure is logged once, and delays nothing.
 final class JournalWriter {
   let directory: JournalDirectory
   private let configuration: JournalConfiguration
@@ -22,7 +22,7 @@ final class JournalWriter {
   private var wallOffset: Int64 = 0
   private var retryAt: Instant?
 
-  /// What only few would miss may wait in memory for so long.
+  /// Records of little importance may wait in memory this long.
   static let maxDelay = Duration.seconds(30)
   private static let retryAfter = Duration.seconds(60)
   /// A clock that is steered, and not set, doesn't make a record each time.
@@ -43,7 +43,7 @@ final class JournalWriter {
     } catch { throw .directory(error) }
   }
 
-  /// Must come first, before the engine has been told anything.
+  /// Must be called first, before the engine gets any event.
   func begin(_ engine: Engine, at now: Instant) {
     do {
       encoder = try JournalEncoder(
@@ -106,7 +106,7 @@ final class JournalWriter {
     file.drain()
   }
 
-  /// What somebody may look for at once.
+  /// Records that a reader may look for at once.
   private static func isTold(_ directive: Directive) -> Bool {
     switch directive {
     case .transition, .pressureChanged, .report, .wouldHave: true
@@ -114,7 +114,7 @@ final class JournalWriter {
     }
   }
 
-  /// A number is left out, so that a reader knows that something is missing.
+  /// A number is left out, which shows a reader that something is missing.
   private func giveUp(_ why: String, at now: Instant) {
     encoder = nil
     nextSegment += 1
@@ -125,7 +125,7 @@ final class JournalWriter {
   private func retry(_ engine: Engine, at now: Instant) {
     guard let retryAt, now >= retryAt, file.pending == 0 else { return }
     self.retryAt = nil
-    // Somebody may have taken it away.
+    // Another process may have removed the directory.
     _ = try? openTrusted(directory.path, making: true, as: .shared)
     begin(engine, at: now)
   }

@@ -5,7 +5,7 @@ import PolicyFile
 /// What a reload has changed, or why it changed nothing.
 typealias ReloadOutcome = (isDone: Bool, text: String)
 
-/// What a reload reads and changes of the daemon. Tests hand in their own.
+/// What a reload reads and changes of the daemon. Tests provide their own.
 protocol ConfigurationHost: AnyObject {
   var isEnding: Bool { get }
   var isLeaving: Bool { get }
@@ -31,7 +31,7 @@ protocol ConfigurationHost: AnyObject {
   func setPolicy(_ policy: LifecyclePolicy, of id: WorkerID)
   /// Those of them that start by themselves, after those that they need.
   func startAutomatically(_ workers: [WorkerConfiguration])
-  /// All of it is taken: what goes by the configuration is looked at again.
+  /// The new configuration is in force: all that depends on it is looked at again.
   func configurationHasChanged()
 }
 

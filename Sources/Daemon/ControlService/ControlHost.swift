@@ -58,9 +58,9 @@ protocol ControlHost: ReportSource {
     then answer: @escaping (Answer) -> Void)
   /// Of an adopted worker: why this isn't done with it.
   func foreignRefusal(_ verb: Request.Verb, _ id: WorkerID) -> String?
-  /// A person wants this: it changes what was planned.
+  /// The operator requested this: it changes what was planned.
   func personAsks(_ verb: Request.Verb, _ id: WorkerID)
-  /// A client waits for it: its work goes before that of others.
+  /// A client waits for it: its work is done before that of others.
   func prioritize(_ id: WorkerID)
   /// The engine then knows how much room the disk has.
   func sendDiskReading(then done: @escaping () -> Void)
@@ -71,9 +71,9 @@ protocol ControlHost: ReportSource {
   func reload(allowEmpty: Bool, then report: @escaping (ReloadOutcome) -> Void)
   func previewReload(allowEmpty: Bool, then report: @escaping (ReloadOutcome) -> Void)
 
-  /// A wrapper has reported; why it isn't taken, or nil.
+  /// A wrapper has reported; returns why the report is refused, or nil.
   func register(_ wrapper: WrapperReport?, from client: ClientID) -> String?
-  /// If it was a wrapper, so has its worker.
+  /// The client has disconnected. If it was a wrapper, its worker has ended too.
   func hasLeft(_ client: ClientID)
   /// Passes a request on to the wrapper that has the worker.
   func relay(

@@ -3,10 +3,10 @@ import Control
 import Glibc
 import Linux
 
-/// The control socket's listening end: lets in clients of the daemon's own user and of root. Where there are no
+/// The control socket's listening end: accepts clients of the daemon's own user and of root. If there are no
 /// descriptors or no memory for another client, the loop doesn't become busy. Belongs to the loop's thread.
 final class ControlListener {
-  /// A client as it is let in. By the kernel's word (SO_PEERCRED), and as of its connect(2).
+  /// An accepted client, with its credentials from the kernel (SO_PEERCRED), as of its connect(2).
   struct Peer {
     var user: uid_t
     var process: pid_t
@@ -17,9 +17,9 @@ final class ControlListener {
   private let loop: EventLoop
   private let log: DaemonLog
   private var watch: EventLoop.Token?
-  /// Given up for a moment when there are no descriptors left: see `refuse`.
+  /// Closed for a moment when there are no descriptors left: see `refuse`.
   private var spare: Descriptor?
-  /// Clients that are let in before other descriptors have their turn.
+  /// Clients that are accepted before other descriptors have their turn.
   private static let maxAtOnce = 16
 
   init(path: String, _ loop: EventLoop, _ log: DaemonLog) throws(StartError) {
@@ -36,7 +36,7 @@ final class ControlListener {
     // A daemon that answers here has another state directory; the lock would have refused the same one.
     if (try? UnixSocket.connected(to: path, .stream)) != nil { throw .inUse(path: path) }
     do throws(SystemCallError) {
-      // 0600 from its first moment on.
+      // The mode is 0600 from its first moment on.
       let mask = umask(0o177)
       defer { umask(mask) }
       listener = try UnixSocket.bound(to: path, .stream)
@@ -81,8 +81,8 @@ final class ControlListener {
     }
   }
 
-  /// Without descriptors no client can be let in; but one that waits would keep the listener readable,
-  /// and the loop busy. So they are turned away, one a turn.
+  /// Without descriptors no client can be accepted; but one that waits would keep the listener readable, and
+  /// the loop busy. So they are refused, one in each turn.
   private func refuse() {
     log(.warning, "refused a client: out of descriptors (RLIMIT_NOFILE)")
     spare = nil
@@ -90,7 +90,7 @@ final class ControlListener {
     if raw >= 0 { Closer.close(raw) }
     openSpare()
     guard spare == nil else { return }
-    // Another thread is still closing that client's: the last close of a socket may wait.
+    // Another thread is still closing that client's descriptor: the last close of a socket may wait.
     setListening([])
     loop.after(.milliseconds(20)) { [weak self] in
       self?.openSpare()
@@ -99,11 +99,11 @@ final class ControlListener {
   }
 
   private func openSpare() {
-    // Where there is none left, the next client finds that out.
+    // If there is none left, the next client's refusal shows it.
     if spare == nil { spare = try? Descriptor.open("/dev/null") }
   }
 
-  /// Out of memory, the listener stays readable without anything that could be done.
+  /// Without memory, the listener stays readable, and nothing can be done about it.
   private func pause(why code: Int32) {
     log(.warning, "can't accept clients for 1 s: \(String(cString: strerror(code)))")
     setListening([])
@@ -116,7 +116,7 @@ final class ControlListener {
     try? loop.change(listener, watch, to: interest)
   }
 
-  /// Only the daemon's own user and root may give orders. nil: it is another user.
+  /// Only the daemon's own user and root may use the socket. nil: it is another user.
   private func trustedPeer(of descriptor: Descriptor) -> Peer? {
     var pid: pid_t = 0
     var user: uid_t = 0

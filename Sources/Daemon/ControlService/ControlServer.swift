@@ -15,18 +15,18 @@ final class ControlServer {
   private weak var handler: (any ControlRequestHandler)?
   private var clients: [ClientID: Client] = [:]
   private var clientCount: UInt64 = 0
-  /// Clients that asked for the daemon's end, with their requests.
+  /// Clients that requested the daemon's end, with their requests.
   private var waitingForEnd: [(client: Client, id: UInt64)] = []
   private var quota: ClientQuota
-  /// How often connections are looked for that take too long to send a request.
+  /// How often the connections are checked for those that take too long to send a request.
   private let lookInterval: Duration
 
-  /// Bytes of answers that may wait for a client that doesn't read, before it is dropped. Only
-  /// answers to what it asked before it was full can still come.
+  /// Bytes of answers that may wait for a client that doesn't read, before it is disconnected. After that only
+  /// answers to earlier requests can still come.
   static let maxPending = 8 << 20
-  /// From so many bytes on nothing more is read from it.
+  /// With this many unread bytes nothing more is read from it.
   static let maxUnread = 256 << 10
-  /// Requests of one client that are handled before it is the others' turn.
+  /// Requests of one client that are handled before other clients have their turn.
   static let maxAtOnce = 16
 
   private final class Client {
@@ -39,7 +39,7 @@ final class ControlServer {
     var isClosed = false
     /// Requests that haven't been answered.
     var unanswered: [UInt64] = []
-    /// More of its requests are due.
+    /// More of its requests are waiting.
     var isWaiting = false
     var isFull: Bool { pending.count > ControlServer.maxUnread }
 
@@ -50,7 +50,7 @@ final class ControlServer {
     }
   }
 
-  /// Clients are let in from `connect` on.
+  /// Clients are accepted from `connect` on.
   init(
     path: String, _ loop: EventLoop, _ log: DaemonLog, quota: ClientQuota = ClientQuota(),
     lookInterval: Duration = .seconds(5)
@@ -93,7 +93,7 @@ final class ControlServer {
     if client.token != nil { clients[client.id] = client } else { quota.remove(descriptor.raw) }
   }
 
-  /// Regularly: connections that have taken too long to send a request.
+  /// Called regularly, for connections that have taken too long to send a request.
   private func dropOverdue() {
     for descriptor in quota.overdue(at: EventLoop.now) { dropClient(withDescriptor: descriptor) }
     loop.after(lookInterval) { [weak self] in self?.dropOverdue() }
@@ -116,7 +116,7 @@ final class ControlServer {
       // No request comes with descriptors.
       guard reception.passed.isEmpty else { return drop(client) }
       guard reception.count > 0 else {
-        // What it has asked for goes on, though it won't get the answer.
+        // What it has requested is carried out, though it won't get the answer.
         handleLines(of: client, atMost: .max)
         return drop(client)
       }
@@ -125,7 +125,7 @@ final class ControlServer {
     handleLines(of: client, atMost: Self.maxAtOnce)
   }
 
-  /// A client that asks faster than it can be answered, or than it reads, waits for its turn.
+  /// A client that sends requests faster than they are answered, or than it reads, waits for its turn.
   private func handleLines(of client: Client, atMost limit: Int) {
     var count = 0
     defer {
@@ -195,7 +195,7 @@ final class ControlServer {
     waitingForEnd = []
   }
 
-  /// The process that has connected, by the kernel's word; nil: the client has left.
+  /// The connected process, as the kernel reports it; nil: the client has disconnected.
   func process(of client: ClientID) -> pid_t? { clients[client]?.process }
 
   private func respond(to client: Client, _ response: ControlResponse) {

@@ -3,15 +3,15 @@ import Lifecycle
 import Policy
 import PolicyFile
 
-/// The verbs of the control socket: what a client asks, and the answer when it has happened. Belongs to the loop's
-/// thread.
+/// The verbs of the control socket: carries out a client's request, and answers it when it is done. Belongs to
+/// the loop's thread.
 final class ControlService: ControlRequestHandler {
   private let driver: EngineDriver
   private unowned let host: any ControlHost
   private let following: EventFollowing
   private let status: StatusReporter
   private let log: DaemonLog
-  /// Workers whose hibernation waits for a look at the disk, and what was asked of them since.
+  /// Workers whose hibernation waits for a look at the disk, and the later requests about them.
   private var awaitingDisk: [WorkerID: [() -> Void]] = [:]
   /// These are performed.
   private var diskWasAsked = false
@@ -88,7 +88,7 @@ final class ControlService: ControlRequestHandler {
     case .start, .restart, .stop, .foreground, .background, .suspend, .hibernate, .wake, .terminate,
       .warn, .shadow, .enforce:
       askEngine(call)
-    // They come another way: `handle` and `end`.
+    // These verbs are handled elsewhere: by `handle` and `end`.
     case .register, .shutdown, .leave: break
     }
   }
@@ -100,9 +100,9 @@ final class ControlService: ControlRequestHandler {
     guard host.isWrapped(request.worker) else {
       return status.report(request, then: call.respond)
     }
-    // As its wrapper knows it now; where that can't be asked, as it was last reported.
+    // As its wrapper reports it now; if the wrapper can't be asked, as it was last reported.
     host.relay(request, patience: Self.patienceForStatus) { [unowned self] answer in
-      // It has no processes here.
+      // A wrapped worker has no processes that this daemon manages.
       var kept = status.report(request, nil)
       if answer.result == .done, let workers = answer.workers { kept.workers = workers }
       call.respond(kept)
@@ -172,7 +172,7 @@ final class ControlService: ControlRequestHandler {
     }
     host.loadJetsam(wanted) { record in
       let text =
-        record == nil ? "there is no low memory report \(wanted)" : "low memory report \(wanted)"
+        record == nil ? "there is no jetsam report \(wanted)" : "jetsam report \(wanted)"
       call.respond(
         ControlResponse(
           id: call.request.id, result: record == nil ? .failed : .done, text: text, jetsam: record,
@@ -205,9 +205,9 @@ final class ControlService: ControlRequestHandler {
     }
   }
 
-  /// A person who has made room on the disk needn't wait for the next regular look: before a suspended
-  /// worker is hibernated by request, the disk is looked at. What is asked of the worker meanwhile comes
-  /// after that, in its order.
+  /// If you have made room on the disk, you needn't wait for the next regular look: before a suspended worker
+  /// is hibernated by request, the disk is looked at. Further requests about the worker wait for that, and keep
+  /// their order.
   private func waitsForDisk(_ call: ControlCall, _ id: WorkerID) -> Bool {
     if awaitingDisk[id] != nil {
       awaitingDisk[id]?.append { [unowned self] in carryOut(call) }

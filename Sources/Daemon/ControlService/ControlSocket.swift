@@ -1,4 +1,4 @@
-/// The control socket, from the moment at which clients are let in. Belongs to the loop's thread.
+/// The control socket, from the moment at which clients are accepted. Belongs to the loop's thread.
 final class ControlSocket {
   private let path: String
   private let loop: EventLoop
@@ -11,7 +11,7 @@ final class ControlSocket {
     self.log = log
   }
 
-  /// Lets clients in.
+  /// Accepts clients.
   ///
   /// - Parameter makeService: what answers the requests.
   func open(_ makeService: (ControlServer) -> ControlService) throws(StartError) {
@@ -21,7 +21,7 @@ final class ControlSocket {
     opened = (server, service)
   }
 
-  /// The process that made this connection, by the kernel's word and not its own.
+  /// The process that made this connection, as the kernel reports it.
   func process(of client: ClientID) -> Int32? { opened?.server.process(of: client) }
 
   /// To all clients.

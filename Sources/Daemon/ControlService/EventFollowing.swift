@@ -1,7 +1,7 @@
 import Control
 import Journal
 
-/// What happens, as it happens. `Chronicle` in the daemon.
+/// The source of events. In the daemon it is `Chronicle`.
 protocol EventSource: AnyObject {
   /// `receive` is called for each event, of all workers or of one, until it returns false.
   func follow(worker: String?, receive: @escaping (EventRecord) -> Bool)
@@ -11,7 +11,7 @@ extension Chronicle: EventSource {}
 
 /// The clients of the control socket.
 protocol EventRecipients: AnyObject {
-  /// Bytes that the client hasn't read; nil: it has left.
+  /// Bytes that the client hasn't read; nil: it has disconnected.
   func unreadBytes(of client: ClientID) -> Int?
   func send(_ response: ControlResponse, to client: ClientID)
 }
@@ -25,7 +25,7 @@ final class EventFollowing {
   private struct Follower {
     /// The latest request by which it follows.
     var request: UInt64 = 0
-    /// Events that it wasn't sent, because it didn't read those before.
+    /// Events that weren't sent to it, because it didn't read those before.
     var lost = 0
   }
 
@@ -68,7 +68,7 @@ final class EventFollowing {
     recipients.send(response, to: client)
   }
 
-  /// It is sent the number of the events that are missing, if any are.
+  /// The client gets the number of the missing events, if any are.
   func hasReadEverything(_ client: ClientID) {
     guard let follower = followers[client], follower.lost > 0 else { return }
     followers[client]?.lost = 0

@@ -14,11 +14,11 @@ struct ExplanationReporter {
     return report
   }
 
-  /// Why a worker is where it is; nil: there is no such worker.
+  /// Why a worker is in its state; nil: there is no such worker.
   ///
   /// - Parameters:
   ///   - unwatched: what it waits for and can't be woken by.
-  ///   - plans: for one that doesn't run, they are the reason that `ps` shows, too.
+  ///   - plans: for a worker that doesn't run, they are the reason that `ps` shows, too.
   func explanation(
     of id: WorkerID, unwatched: [String], plans: WorkerPlans = WorkerPlans()
   ) -> (report: ExplanationReport, state: WorkerState)? {

@@ -25,7 +25,7 @@ struct PlanReporter {
     report.answeredAsleep = plans.answeredAsleep
   }
 
-  /// Why it is terminated, where that is going to change or was to.
+  /// Why it is terminated, if that is going to change or was planned to.
   var plan: CodedText? {
     switch plans.restart {
     case .backingOff(let due, let why):

@@ -2,7 +2,7 @@ import Lifecycle
 import Policy
 import PolicyFile
 
-/// What `ConfigurationReloader` and `DeclaredChanges` get of the daemon.
+/// The daemon's implementation for `ConfigurationReloader` and `DeclaredChanges`.
 final class ReloadOfDaemon: ConfigurationHost, DeclaredChangeHost {
   struct Parts {
     let services: Services

@@ -3,8 +3,8 @@ import Glibc
 import Linux
 import Supervision
 
-/// Tries what the machine allows the daemon, for `doctor`: not what it allows the caller's shell. A process that
-/// the daemon starts does that, so that the trials can't disturb the daemon, nor keep it waiting. Belongs to the
+/// Tests what the machine allows the daemon, for `doctor`: not what it allows the caller's shell. A process
+/// that the daemon starts does that, so that the tests can neither disturb nor delay the daemon. Belongs to the
 /// loop's thread.
 final class SelfExamination {
   typealias Outcome = Result<DoctorReport, ExaminationFailure>
@@ -58,7 +58,7 @@ struct ExaminationProgram: Sendable {
   /// Of the daemon with these.
   init(stateDirectory: String, socket: String) {
     self.init(
-      // By this name also where the file has been replaced since.
+      // The path /proc/self/exe works even if the file has been replaced since.
       path: "/proc/self/exe",
       arguments: [
         "dormouse", "doctor", "--shell", "--json", "--state-directory", stateDirectory,
@@ -66,7 +66,7 @@ struct ExaminationProgram: Sendable {
       ], environment: ProcessEnvironment.current().variables)
   }
 
-  /// More than any report has.
+  /// More bytes than any report has.
   private static let most = 512 << 10
 
   /// Waits; not on the loop's thread.
@@ -129,7 +129,7 @@ extension DaemonContext {
   init(
     user: UInt32, cgroup: String?, freezer: CodedText, hibernation: CodedText, hibernated: Int
   ) {
-    // Without /proc there is little that works, and the checks say so.
+    // Without /proc little works, and the checks say so.
     let status = try? ProcessStatus.ofThisProcess()
     self.init(
       pid: status?.threadGroup ?? 0, user: user, cgroup: cgroup,

@@ -19,7 +19,7 @@ final class StatusReporter {
     self.clock = clock
   }
 
-  /// With what the worker shows of itself, which is on disk, where the request is for one.
+  /// Includes the worker's own snapshot, which is on disk, if the request is about one worker.
   func report(_ request: ControlRequest, then respond: @escaping (ControlResponse) -> Void) {
     guard request.verb == .status, let name = request.worker else {
       return source.withRecentScan { [unowned self] in respond(report(request, $0)) }

@@ -6,7 +6,7 @@ import Policy
 import PolicyFile
 import Supervision
 
-/// What the daemon knows of a worker beside the engine, as reports show it.
+/// What the daemon knows of a worker and the engine doesn't, as reports show it.
 struct WorkerFacts {
   var command: [String] = []
   var policy: LifecyclePolicy
@@ -41,7 +41,7 @@ struct WorkerFacts {
   init(policy: LifecyclePolicy) { self.policy = policy }
 }
 
-/// What was of a worker, and what is planned for it.
+/// A worker's earlier runs, and what is planned for it.
 struct WorkerPlans {
   var exits: [ExitRecord] = []
   var restarts = 0

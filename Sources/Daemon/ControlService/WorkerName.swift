@@ -1,4 +1,4 @@
-/// What may name a worker: the same rule as in the configuration, because a name becomes a file's.
+/// The rule for a worker's name: the same as in the configuration, because it becomes a file's name.
 enum WorkerName {
   static func problem(with name: String) -> String? {
     let allowed = name.utf8.allSatisfy { byte in

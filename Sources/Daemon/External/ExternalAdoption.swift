@@ -5,19 +5,19 @@ import Policy
 import PolicyFile
 import Supervision
 
-/// What makes a worker an external one.
+/// The properties of an external worker.
 struct ExternalWorker: Sendable {
-  /// As a person allowed it: when memory runs out.
+  /// The operator has allowed to terminate it when memory runs out.
   var mayBeTerminated = false
-  /// In its manager's cgroup: what else that runs there.
+  /// In its manager's cgroup: other processes that run there.
   var jobs: ManagerJobs?
 }
 
-/// What `ExternalAdoption` needs of the daemon. Tests hand in their own.
+/// The functions of the daemon that `ExternalAdoption` uses. Tests provide their own.
 protocol ExternalHost: AnyObject {
   /// The daemon ends, or leaves its workers.
   var isClosing: Bool { get }
-  /// Also of one that is being brought back.
+  /// Also true of one that is being adopted.
   func isAlive(_ id: WorkerID) -> Bool
   /// A wrapper has a worker of this name.
   func isWrapped(_ id: WorkerID) -> Bool
@@ -32,26 +32,26 @@ protocol ExternalHost: AnyObject {
   func wasAdded(_ id: WorkerID)
   /// The engine's answer.
   func wake(_ id: WorkerID, then answer: @escaping (Answer) -> Void)
-  /// Nothing is held of its process any more.
+  /// The daemon holds nothing of its process any more.
   func letGo(of runtime: WorkerUnit)
   /// There is no worker of that name any more.
   func remove(_ id: WorkerID)
-  /// The process by which a cgroup was known has ended, and others of it live on (a server that has replaced
-  /// itself): the eldest stands for it from now on. nil: none is left.
+  /// The process that represented a cgroup has ended, and others of it live on (a server that has replaced
+  /// itself): the oldest represents it from now on. nil: none is left.
   func attachSuccessor(to runtime: WorkerUnit) -> Successor?
   /// For the next daemon.
   func save(_ runtime: WorkerUnit, _ state: WorkerState)
   func log(_ priority: DaemonLog.Priority, _ text: String)
 }
 
-/// A process that stands for a cgroup.
+/// A process that represents a cgroup.
 struct Successor: Hashable {
   var pid: Int32
   var cgroup: String
 }
 
-/// `adopt` and `release`: workers that another program has started and goes on to supervise. They are suspended,
-/// hibernated, woken and reported on. Nothing here starts them, stops them, kills what they leave behind, or removes
+/// `adopt` and `release`: workers that another program has started and still supervises. The daemon suspends,
+/// hibernates, wakes and reports them. It doesn't start them, stop them, kill what they leave behind, or remove
 /// their cgroup. Belongs to the loop's thread.
 final class ExternalAdoption {
   private let driver: EngineDriver
@@ -84,7 +84,7 @@ final class ExternalAdoption {
       host.examine(specification, as: name, within: Self.patience) { [unowned self] outcome in
         do throws(AdoptionRefusal) {
           let found = try Self.found(outcome, name)
-          // Much may have happened meanwhile.
+          // The worker may have changed meanwhile.
           try checkName(name)
           try checkOwners(found)
           let runtime = try register(found, as: name, specification)
@@ -161,7 +161,7 @@ final class ExternalAdoption {
     return runtime
   }
 
-  /// Its beginning and its end aren't the daemon's: why a verb isn't carried out; nil: it is.
+  /// Another program starts and ends it: returns why a verb isn't carried out; nil: it is.
   func foreignRefusal(_ verb: Request.Verb, _ id: WorkerID) -> String? {
     guard workers[id]?.external != nil, host.isAlive(id) else { return nil }
     switch verb {
@@ -174,7 +174,7 @@ final class ExternalAdoption {
 
   // MARK: release
 
-  /// Gives it back as it was: running, with all its memory, and unknown to the daemon.
+  /// Returns it as it was: running, with all its memory, and unknown to the daemon.
   func release(_ request: ControlRequest, then respond: @escaping (ControlResponse) -> Void) {
     func answer(_ result: ControlResponse.Result, _ text: String) {
       respond(ControlResponse(id: request.id, result: result, text: text))
@@ -231,7 +231,7 @@ final class ExternalAdoption {
 
   // MARK: its end
 
-  /// What it leaves behind is its manager's.
+  /// The processes that it leaves behind belong to its manager.
   func externalRootHasEnded(_ runtime: WorkerUnit) {
     releasing.remove(runtime.id)
     if !runtime.isKilled, followSuccessor(runtime) { return }

@@ -3,7 +3,7 @@ import Glibc
 import Linux
 import Supervision
 
-/// Why something that runs can't be adopted.
+/// Why a running process can't be adopted.
 struct AdoptionRefusal: Error {
   var text: String
   /// The request itself makes no sense.
@@ -15,21 +15,21 @@ struct AdoptionRefusal: Error {
   }
 }
 
-/// What was found where somebody pointed.
+/// What was found at the pid or cgroup that the request names.
 struct ExternalProcess: Sendable {
   var root: ProcessStat
   var tree: ProcessTree
   var cgroup: WorkerCgroup?
   var command: ProcessCommand?
-  /// What may be opened of its processes' memory.
+  /// The memory of its processes that may be opened.
   var memories: MemoryRefresh.Outcome?
   var jobs: ManagerJobs?
 }
 
 extension ExternalProcess {
-  /// Looks at what is to be adopted, and refuses what must not sleep: ourselves and whoever we live
-  /// in, the system's first process, kernel threads, what others have stopped or trace. Whether it is another
-  /// worker's, the loop knows.
+  /// Examines what is to be adopted, and refuses what must not sleep: the daemon and the processes that it
+  /// lives in, the system's first process, kernel threads, and processes that others have stopped or trace. The
+  /// loop checks whether it belongs to another worker.
   ///
   /// Not on the loop's thread: a process's command line and environment are read from its memory, which may
   /// be busy, or wait for a file system.
@@ -96,7 +96,7 @@ extension ExternalProcess {
     if let tracer = (try? ProcessStatus.read(pid))?.tracer, tracer != 0 {
       throw .refused("process \(pid) (\(process.name)) is traced by process \(tracer)")
     }
-    // Its manager kills it when it doesn't report in time, asleep or not.
+    // Its manager kills it when it doesn't report in time, even while it sleeps.
     if (try? ProcessCommand.hasEnvironment("WATCHDOG_USEC", pid)) == true {
       throw .refused(
         "process \(pid) (\(process.name)) has a systemd watchdog, which would kill it while it sleeps; "
@@ -112,7 +112,7 @@ extension ExternalProcess {
     var result: Set<Int32> = []
     var pid = getppid()
     while pid > 0, result.insert(pid).inserted {
-      // It has ended: what is above it can't be found any more.
+      // It has ended: its parents can't be found any more.
       guard let stat = try? ProcessStat.read(pid) else { break }
       pid = stat.parent
     }

@@ -4,7 +4,7 @@ import Linux
 import Policy
 import Supervision
 
-/// What `ExternalAdoption` gets of the daemon.
+/// The daemon's implementation for `ExternalAdoption`.
 final class ExternalsOfDaemon: ExternalHost {
   struct Parts {
     let services: Services
@@ -72,7 +72,7 @@ final class ExternalsOfDaemon: ExternalHost {
 
   func attachSuccessor(to runtime: WorkerUnit) -> Successor? {
     guard let old = runtime.process, let cgroup = old.cgroup,
-      // A cgroup that can't be read is gone, and its processes with it.
+      // A cgroup that can't be read has been removed, and its processes have ended.
       let eldest = (try? old.tree())?.processes.min(by: { $0.startTime < $1.startTime })
     else { return nil }
     do {

@@ -5,26 +5,26 @@ import Supervision
 
 /// What one look at a running worker has found.
 struct ActivityFindings: Sendable {
-  /// Of which worker's run: its first process.
+  /// The run that was looked at: its first process.
   var root: ProcessIdentity
   /// Microseconds of processor time, since its start.
   var cpu: UInt64
   /// Bytes.
   var anonymous: UInt64
-  /// nil: it wasn't asked for.
+  /// nil: traffic wasn't looked for.
   var hasTraffic: Bool?
-  /// Of a wrapped program: whether it is at work, and what the next look goes by.
+  /// Of a wrapped program: whether it is at work, and the state that the next look compares with.
   var work: (isAtWork: Bool, meter: WorkMeter)?
 }
 
-/// Looks at what running workers do. Tests hand in their own.
+/// Looks at what running workers do. Tests provide their own.
 protocol ActivityLooking: AnyObject {
   /// Calls back once on the loop, perhaps at once; nil: it isn't known.
   func look(
     at runtime: WorkerUnit, _ process: WorkerProcess,
     then: @escaping (ActivityFindings?) -> Void)
 
-  /// Takes what has come in on workers' connections since the last time out of the kernel's hands.
+  /// Drops the traffic that the kernel has recorded for the workers' connections since the last time.
   func collectLatches()
 }
 
@@ -32,7 +32,7 @@ protocol ActivityLooking: AnyObject {
 /// socket that its program is writing to, and a file whose file system doesn't answer, may take any time.
 /// A few threads look at all workers. Belongs to the loop's thread.
 final class ActivityLooks: ActivityLooking {
-  /// A look that takes longer is given up: what waits for it goes on without.
+  /// A look that takes longer is given up: what waits for it continues without the outcome.
   private static let patience = Duration.seconds(3)
 
   private let jobs: LoopJobs
@@ -53,7 +53,7 @@ final class ActivityLooks: ActivityLooking {
     self.driver = driver
     self.scanner = scanner
     line = LookLine(loop)
-    // Without it, what is still open at a look is seen.
+    // Without it, only what is still open at a look is seen.
     latches = try? InputLatches(capacity: 512)
     work = metersWork ? WorkMeter() : nil
   }
@@ -112,7 +112,7 @@ final class ActivityLooks: ActivityLooking {
         all = scan?.tree(root: identity, session: session)
       }
       guard let tree = all else { return nil }
-      // In a group of its own, also what children used that have ended meanwhile.
+      // In a cgroup of its own, this includes the time of children that have ended.
       let cpu =
         cgroup?.cpuMicroseconds()
         ?? tree.processes.reduce(0) { $0 + $1.cpuTicks } * 1_000_000 / ClockTicks.perSecond
@@ -128,11 +128,11 @@ final class ActivityLooks: ActivityLooking {
     }
   }
 
-  /// nil: what comes in doesn't matter now. What a probe brings with it is no activity: from the question
-  /// on nothing is looked at until `LivenessMonitor` or `ShedOverHTTP` lets a look swallow it.
+  /// nil: incoming traffic doesn't matter now. A probe's own traffic doesn't count as activity: from its start
+  /// on no traffic is looked at until `LivenessMonitor` or `ShedOverHTTP` has a look drop it.
   private func beginTrafficLook(_ runtime: WorkerUnit) -> TrafficMonitor.Look? {
     let rules = runtime.configuration.policy.foreground
-    // In shadow mode a call counts: it would have woken a worker that would have been asleep.
+    // In shadow mode a request counts: it would have woken a worker that would have been asleep.
     guard rules.mode == .activity || driver.state.imaginesSleep(of: runtime.id) else { return nil }
     if runtime.isAsked, !runtime.isSettling { return nil }
     if runtime.traffic == nil {

@@ -9,15 +9,15 @@ struct ActivitySample {
   /// Processor time, in microseconds.
   var cpu: UInt64 = 0
   var at = Instant.zero
-  /// The last whole look found nothing that had changed since the one before.
+  /// The last full look found nothing that had changed since the one before.
   var isUnchanged = false
   /// Looks since then for which its processor time was enough.
   private var skipped = 0
 
-  /// A whole look at the worker, every so many looks, doesn't depend on its processor time.
+  /// After this many looks that only read the processor time, a worker is examined in full.
   static let mostSkipped = 29
 
-  /// Whether the worker's processor time says that a whole look would find nothing new: it hasn't run since the
+  /// Whether the worker's processor time shows that a full look would find nothing new: it hasn't run since the
   /// last one, which had found nothing new either. Counts as a look then.
   ///
   /// - Parameter cpu: microseconds, of all its processes; nil: not known.
@@ -35,7 +35,7 @@ struct ActivitySample {
 /// Finds out what running workers do, reports to the engine what counts as activity, and has a worker measured
 /// when its memory has moved. Belongs to the loop's thread.
 final class ActivitySampler {
-  /// Bytes of anonymous memory that must have come or gone before a worker is measured again.
+  /// Bytes of anonymous memory that must be added or freed before a worker is measured again.
   private static let minMove: UInt64 = 128 * 1024
 
   private let clock: any Timers
@@ -62,8 +62,8 @@ final class ActivitySampler {
   /// all page tables, so it is taken only when the cheap count of resident pages, or the
   /// size of its purgeable memory, has moved.
   func sample(_ runtime: WorkerUnit) {
-    // The processes and the memory of a worker that hasn't run are what they were. Only what comes in over its
-    // sockets comes without its running.
+    // The processes and the memory of a worker that hasn't run are unchanged. Only traffic over its sockets can
+    // come without its running.
     if runtime.sample.isUnchanged, !countsTraffic(of: runtime),
       runtime.sample.canSkip(cpu: runtime.process?.cgroup?.cpuMicroseconds(), at: clock.now)
     {
@@ -86,7 +86,7 @@ final class ActivitySampler {
     }
   }
 
-  /// As `ActivityLooks` decides whether it looks at its sockets.
+  /// The same condition as for `ActivityLooks` to look at its sockets.
   private func countsTraffic(of runtime: WorkerUnit) -> Bool {
     runtime.configuration.policy.foreground.mode == .activity
       || driver.state.imaginesSleep(of: runtime.id)
@@ -113,7 +113,7 @@ final class ActivitySampler {
     runtime.sample.isUnchanged =
       last.at != .zero && found.cpu == last.cpu && moved < Self.minMove && !offersMoved
     if moved >= Self.minMove || offersMoved || last.at == .zero {
-      // While the budget allows no look it stays due.
+      // While the budget allows no look, the look stays due.
       guard runtime.measuring.isDue(at: now) else { return }
       runtime.sample.anonymous = found.anonymous
       meter.measureWhenDue(runtime)
@@ -128,7 +128,7 @@ final class ActivitySampler {
     let rules = runtime.configuration.policy.foreground
     guard rules.mode == .activity else { return found.hasTraffic == true ? .activity(id) : nil }
     if found.hasTraffic == true || found.work?.isAtWork == true { return .activity(id) }
-    // Below zero: one that had a share of it has ended.
+    // Below zero: a process that had a share of it has ended.
     guard cpu < 1 << 62 else { return nil }
     let share = Double(cpu) * 1000 / Double(max(span.wholeNanoseconds, 1)) * 100
     return share >= rules.cpuBelow ? .worked(id) : nil

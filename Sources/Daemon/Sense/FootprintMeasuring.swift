@@ -4,25 +4,25 @@ import Linux
 import Policy
 import Supervision
 
-// What workers take, from the kernel. To add up a process's mappings can take it seconds, and waits while
-// the process changes them: so that is done on threads of its own (`FootprintMeter`).
+// The footprints of workers, from the kernel. Adding up a process's mappings can take the kernel seconds, and
+// waits while the process changes them: so it is done on threads of its own (`FootprintMeter`).
 
-/// What was found, and what it cost.
+/// What was measured, and how long that took.
 struct Measurement: Sendable {
   /// As `Footprint.footprint`, or roughly; bytes.
   var footprint: ByteCount
   /// File pages that the kernel may drop; bytes.
   var reclaimable: Int64 = 0
-  /// What `sample` compares with: it measures again where this has changed since. Read before the
+  /// The value that `sample` compares with: it measures again where this has changed since. Read before the
   /// measurement, so that a page that comes meanwhile shows as a change. Bytes.
   var anonymous: UInt64 = 0
   var at: Instant
   var took: Duration
-  /// Why it isn't exact: what looking closely was refused with.
+  /// Why the figure isn't exact: the error that a close look failed with.
   var refusal: String?
 
-  /// On a measuring thread. Where looking closely isn't permitted (setuid, PR_SET_DUMPABLE), what everybody
-  /// may see: anonymous memory.
+  /// On a measuring thread. If the memory can't be examined closely (setuid, PR_SET_DUMPABLE), measures what
+  /// any user may see: anonymous memory.
   ///
   /// - Parameter missing: what is still to come of a worker that was resumed a moment ago. Read first: a page
   ///   that comes meanwhile is counted twice rather than not at all.
@@ -58,25 +58,25 @@ struct Measurement: Sendable {
   }
 }
 
-/// When one worker may be measured again, and which callers wait for that. One look at a time; a caller that
-/// asks while one is under way gets the next, because what it wants to know may have happened since that one
+/// When a worker may be measured again, and which callers wait for that. One look at a time: a caller that asks
+/// during a look gets the next one, because an event that it wants to measure may have happened since the look
 /// began.
 struct MeasuringState {
   typealias Completion = (Measurement?) -> Void
 
   private(set) var last: Measurement?
   var isUnderWay: Bool { look != nil }
-  /// Names the look that is under way. A new run begins with a new value of this type.
+  /// The number of the look that is under way. A new run begins with a new value of this type.
   private(set) var look: UInt64?
   private(set) var since = Instant.zero
   private var served: [Completion] = []
   private var waiting: [Completion] = []
-  /// Regular looks come after this.
+  /// Regular looks begin after this instant.
   private var nextLook = Instant.zero
-  /// Bumped when its memory goes or comes back: a look from before says nothing then.
+  /// Incremented when memory is moved out or in: the outcome of an earlier look is invalid then.
   private var epoch = 0
   private var lookEpoch = 0
-  /// The log says that it can't be measured exactly.
+  /// The log already says that it can't be measured exactly.
   private var isLoggedAsRough = false
 
   /// Of one processor, for all workers' regular looks together, percent.
@@ -94,7 +94,7 @@ struct MeasuringState {
     return !isUnderWay
   }
 
-  /// - Parameter number: never given twice.
+  /// - Parameter number: never used twice.
   mutating func begin(_ number: UInt64, at now: Instant) {
     look = number
     since = now
@@ -119,7 +119,7 @@ struct MeasuringState {
     return (served, counts ? measurement : nil, !waiting.isEmpty)
   }
 
-  /// It has taken too long: the callers that wait do without. What is under way goes on.
+  /// The look has taken too long: waiting callers continue without a figure. The look itself continues.
   mutating func giveUp() -> [Completion] {
     defer {
       served = []
@@ -138,7 +138,7 @@ struct MeasuringState {
   }
 }
 
-/// Measures a worker's memory. Tests hand in their own.
+/// Measures a worker's memory. Tests provide their own.
 protocol FootprintSource: AnyObject {
   /// Calls back once on the loop, later; nil: the worker's processes have ended meanwhile. A measurement that
   /// hangs doesn't call back.
@@ -166,7 +166,7 @@ final class MeasuringThreads: FootprintSource {
     let (root, session, cgroup) = (process.identity, process.session, process.cgroup)
     let done: @Sendable (Measurement?) -> Void = loop.callback(then)
     threads.submit(about: id.name) {
-      // Without a cgroup that is a look at all processes of the machine. nil: it has ended meanwhile.
+      // Without a cgroup this is a look at all processes of the machine. nil: it has ended meanwhile.
       let tree = try? ProcessTree.discover(root: root, session: session, cgroup: cgroup)
       done(tree.map { Measurement.measure($0.pids, missing) })
     }
@@ -176,7 +176,7 @@ final class MeasuringThreads: FootprintSource {
 /// Has workers' memory measured, one look at each at a time, and reports it to the engine. All regular looks
 /// together take a share of one processor at most (`MeasuringState.budget`). Belongs to the loop's thread.
 final class FootprintMeter {
-  /// A look that takes longer is given up: what waits for it goes on without.
+  /// A look that takes longer is given up: what waits for it continues without the outcome.
   static let patience = Duration.seconds(3)
 
   private let clock: any Timers
@@ -198,7 +198,7 @@ final class FootprintMeter {
     self.log = log
   }
 
-  /// Measures it, and reports the figure to the engine.
+  /// Measures the footprint, and reports it to the engine.
   func measure(_ id: WorkerID) {
     guard let runtime = workers[id] else { return }
     measure(runtime) { [unowned self] measurement in
@@ -209,7 +209,7 @@ final class FootprintMeter {
     }
   }
 
-  /// At a sample: only as often as the budget allows.
+  /// At a sample: measures only as often as the budget allows.
   func measureWhenDue(_ runtime: WorkerUnit) {
     guard runtime.measuring.isDue(at: clock.now) else { return }
     measure(runtime.id)
@@ -237,7 +237,7 @@ final class FootprintMeter {
   }
 
   private func finish(_ runtime: WorkerUnit, number: UInt64, measurement: Measurement?) {
-    // Of an earlier run, or of a worker that was removed since.
+    // It belongs to an earlier run, or to a worker that was removed since.
     guard runtime.measuring.look == number else { return }
     if let refusal = measurement?.refusal, runtime.measuring.mustLogAsRough() {
       log(.warning, "\(runtime.id): footprint is an estimate: \(refusal)")
@@ -258,7 +258,7 @@ final class FootprintMeter {
         runtime.measuring.isAwaited
       else { return }
       let since = clock.now - runtime.measuring.since
-      // The look before has ended in time, and this one has its own.
+      // The look before has ended in time, and this look has its own time limit.
       if since < Self.patience { return giveUp(runtime, process, after: Self.patience - since) }
       for completion in runtime.measuring.giveUp() { completion(nil) }
     }

@@ -3,8 +3,8 @@ import Lifecycle
 import Linux
 import Policy
 
-/// Keeps account of what hibernations took: for reports, for the disk of the images, and in the log. Belongs to
-/// the loop's thread.
+/// Records the costs of hibernations: for reports, for the disk of the images, and in the log. Belongs to the
+/// loop's thread.
 final class HibernationCosts {
   private let imageDisk: ImageDiskMonitor
   private let log: (DaemonLog.Priority, String) -> Void

@@ -7,16 +7,16 @@ struct ImageDisk: Sendable {
   /// Of the file system; zero where it can't be asked.
   var total = ByteCount.zero
   var free = ByteCount.zero
-  /// Bytes of images, and of what they lie over, by worker.
+  /// Bytes of images and their bases, by worker.
   var images: [String: Int64] = [:]
   var bases: [String: Int64] = [:]
-  /// Of all wrappers together, where one of them asks.
+  /// Of all wrappers together, if a wrapper asks.
   var wrapped: Int64?
 
-  /// What of a worker stays on disk for its next image.
+  /// The base that stays on disk for a worker's next image.
   func base(of worker: String) -> Int64 { bases[worker] ?? 0 }
 
-  /// Of all images and what they lie over; and what of that belongs to workers that aren't hibernated.
+  /// Of all images and their bases; and the part that belongs to workers that aren't hibernated.
   var bytes: (held: Int64, idle: Int64) {
     if let wrapped { return (wrapped, 0) }
     return bases.reduce((images.values.reduce(0, +), 0)) { sum, base in
@@ -43,7 +43,7 @@ struct ImageDisk: Sendable {
   mutating func askFileSystem(_ directory: String) {
     var usage = statvfs()
     guard statvfs(directory, &usage) == 0 else { return }
-    // File systems without a size of their own answer with anything up to 2⁶⁴ blocks.
+    // File systems without a size of their own report up to 2⁶⁴ blocks.
     func bytes(_ blocks: UInt) -> ByteCount {
       let (product, overflow) = UInt64(blocks).multipliedReportingOverflow(
         by: UInt64(usage.f_frsize))

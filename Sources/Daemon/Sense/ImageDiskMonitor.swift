@@ -1,12 +1,13 @@
 import Lifecycle
 import Policy
 
-/// Knows what images take of their disk, and tells the engine, which decides whether an image may be written.
+/// Measures the disk space that images take, and reports it to the engine, which decides whether an image may
+/// be written.
 ///
-/// The disk is looked at on another thread: one that doesn't answer counts as full, and everything here goes by
+/// The disk is looked at on another thread: a disk that doesn't answer counts as full, and everything here uses
 /// the last look. Belongs to the loop's thread.
 final class ImageDiskMonitor {
-  /// What it needs of everything else.
+  /// The functions that it uses.
   struct Needs {
     /// Looks at the disk, and calls back once on the loop, later; nil: it didn't answer in time.
     var look: (@escaping (ImageDisk?) -> Void) -> Void
@@ -27,7 +28,7 @@ final class ImageDiskMonitor {
   private var written = 0
   private var writtenAtLook = 0
 
-  /// So long the disk may take before it counts as full.
+  /// A disk that takes longer counts as full.
   static let patience = Duration.seconds(1)
 
   init(directory: String, ledger: WriteLedger, _ needs: Needs) {
@@ -41,14 +42,14 @@ final class ImageDiskMonitor {
 
   // MARK: what others ask
 
-  /// Bytes that a worker that runs has left on disk for its next image.
+  /// Bytes of the base that a running worker has left on disk for its next image.
   func base(of worker: String) -> Int64 { disk.base(of: worker) }
 
   /// In the last 24 hours.
   var costs: WriteLedger.Costs { ledger.total(at: needs.time()) }
 
-  /// Whether an image of about this much memory, reckoned without compression, and as if nothing were unchanged,
-  /// finds room only when what workers that run have left there goes away.
+  /// Whether an image of about this much memory has room only if the bases of running workers are removed. The
+  /// size is an upper estimate: without compression, and as if all pages had changed.
   func isShort(of footprint: ByteCount, by rules: DiskRules) -> Bool {
     let (held, idle) = disk.bytes
     guard idle > 0 else { return false }
@@ -72,7 +73,7 @@ final class ImageDiskMonitor {
     needs.save(ledger)
   }
 
-  /// It became the next one's base, or was removed.
+  /// It became the next image's base, or was removed.
   func imageGone(of worker: String, keepsBase: Bool) {
     disk.images[worker] = nil
     if !keepsBase { disk.bases[worker] = nil }
@@ -81,13 +82,13 @@ final class ImageDiskMonitor {
   /// A look begins, with the workers as they are now.
   func lookBegins() { writtenAtLook = written }
 
-  /// Tells the engine what images may take, and then calls back: after `patience` at the latest. What
-  /// workers that run have left on disk for their next image counts as free: it gives way where room is
+  /// Reports to the engine what images may take, and then calls back: after `patience` at the latest. The bases
+  /// that running workers have left on disk for their next image count as free: they are removed if room is
   /// short.
   func sendReading(then done: @escaping () -> Void = {}) {
     needs.look { [weak self] found in
       guard let self else { return }
-      // It may lack an image that the engine has counted itself.
+      // The engine may have counted an image that this look lacks.
       if found != nil, writtenAtLook != written { return sendReading(then: done) }
       update(found)
       let (held, idle) = disk.bytes
@@ -105,7 +106,7 @@ final class ImageDiskMonitor {
       if !answers { needs.log(.notice, "the image disk responds again") }
       disk = found
     } else {
-      // Its size stays known: an image then finds no room on it.
+      // The disk's size stays known: an image then has no room on it.
       (disk.total, disk.free) = (max(disk.total, ByteCount(1)), .zero)
       if answers {
         needs.log(

@@ -5,15 +5,15 @@ import Linux
 import Policy
 import Supervision
 
-/// What the kernel has counted of its OOM killer's victims when one worker's run was last looked at. A cgroup
-/// without a memory controller counts nothing; then the whole machine's count stands in.
+/// The kernel's count of OOM kills at the last look at one worker's run. A cgroup without a memory controller
+/// has no count; then the whole machine's count is used.
 struct KernelKills {
   private var inGroup = 0
   private var onMachine: Int?
 
   /// A run begins.
   ///
-  /// - Parameter count: what its group has counted before; 0 for a new group.
+  /// - Parameter count: what its cgroup has counted before; 0 for a new cgroup.
   mutating func begin(inGroup count: Int = 0, onMachine now: Int?) {
     inGroup = count
     onMachine = now
@@ -24,8 +24,8 @@ struct KernelKills {
     onMachine != total || count.map { $0 != inGroup } ?? false
   }
 
-  /// How many processes of the worker the kernel has ended since the last look, as far as its cgroup
-  /// counts them.
+  /// How many processes of the worker the kernel has killed since the last look, as far as its cgroup counts
+  /// them.
   mutating func look(inGroup count: Int?, onMachine total: Int?) -> Int {
     onMachine = total
     guard let count else { return 0 }
@@ -43,9 +43,9 @@ struct KernelKills {
   }
 }
 
-/// Where the kernel counts. Tests hand in their own.
+/// The kernel's counts. Tests provide their own.
 struct KernelKillCounts {
-  /// nil: there is no group, or it doesn't count.
+  /// nil: there is no cgroup, or it has no count.
   var inGroup: (WorkerCgroup?) -> Int?
   var onMachine: () -> Int?
   /// For how long tasks have been stalled on memory until the last sample, in microseconds: the kernel tries to free
@@ -63,7 +63,7 @@ struct KernelKillCounts {
 private struct MachineKills {
   private var count: Int?
   private var stall: UInt64?
-  /// A process may be ended a moment after the stall that led to it: so there is one more look.
+  /// A process may be killed a moment after the stall that led to it: so there is one more look.
   private var isSettled = false
 
   mutating func read(_ counts: KernelKillCounts) -> Int? {
@@ -76,8 +76,8 @@ private struct MachineKills {
   }
 }
 
-/// Notices when the kernel's OOM killer ends a worker or a process of one, says so, and keeps a report. Belongs
-/// to the loop's thread.
+/// Notices when the kernel's OOM killer kills a worker or one of its processes, logs it, and keeps a report.
+/// Belongs to the loop's thread.
 final class KernelKillWatch {
   private let clock: any Timers
   private let driver: EngineDriver
@@ -103,20 +103,20 @@ final class KernelKillWatch {
     runtime.kernelKills.begin(onMachine: counts.onMachine())
   }
 
-  /// A run of an earlier daemon, or of another supervisor, goes on: what its group has counted so far happened
-  /// before.
+  /// A run that an earlier daemon or another supervisor started continues: its cgroup has counted earlier
+  /// kills.
   func adopt(_ runtime: WorkerUnit) {
     let inGroup = counts.inGroup(runtime.process?.cgroup)
     runtime.kernelKills.begin(inGroup: inGroup ?? 0, onMachine: counts.onMachine())
   }
 
-  /// At each sample: the kernel may end one process of a worker, and leave the others.
+  /// At each sample: the kernel may kill one process of a worker, and leave the others.
   func lookForKernelKills(of runtime: WorkerUnit) {
     guard let process = runtime.process else { return }
     let inGroup = counts.inGroup(process.cgroup)
-    // The machine's count stands in only where the group has none.
+    // The machine's count is used only if the cgroup has none.
     let total = inGroup == nil ? onMachine.read(counts) : nil
-    // What led to the end of the worker itself is left to `status`.
+    // A kill that ended the worker itself is reported by `status`.
     guard runtime.kernelKills.differs(inGroup: inGroup, onMachine: total), process.isAlive else {
       return
     }
@@ -138,7 +138,7 @@ final class KernelKillWatch {
     return .outOfMemory
   }
 
-  /// A low memory report, as of a worker that the daemon itself ends.
+  /// A jetsam report, as of a worker that the daemon itself ends.
   func keepReport(ofKernelKill runtime: WorkerUnit) {
     let id = runtime.id
     let engine = driver.state

@@ -2,7 +2,7 @@ import Lifecycle
 import Linux
 import Policy
 
-/// Tells the engine of the machine's memory: at each sample, and at once where the kernel calls because a stall
+/// Reports the machine's memory to the engine: at each sample, and at once if the kernel reports that a stall
 /// threshold is passed (PSI triggers). Belongs to the loop's thread.
 final class PressureMonitor {
   private let loop: EventLoop
@@ -25,7 +25,7 @@ final class PressureMonitor {
     self.log = log
   }
 
-  /// From now on by this policy.
+  /// Uses this policy from now on.
   func follow(_ policy: LifecyclePolicy) {
     rules = policy.pressure
     for (trigger, watch) in triggers { loop.unwatch(trigger.descriptor, watch) }
@@ -46,7 +46,8 @@ final class PressureMonitor {
     do {
       let threshold = Duration.nanoseconds(
         Int64(Double(stall.window.wholeNanoseconds) * stall.percent / 100))
-      // Read before the trigger is there: it may be sooner. Without it every call of the trigger counts.
+      // Read before the trigger exists, so this value may be earlier. Without it every call of the trigger
+      // counts.
       let total = (try? PressureStall.read())?.totalMicroseconds(kind)
       var check = total.map { TriggerCheck(stall: threshold, total: $0) }
       let trigger = try PressureTrigger(kind, stall: threshold, window: stall.window)
@@ -62,7 +63,7 @@ final class PressureMonitor {
     }
   }
 
-  /// Without /proc there is nothing to be said.
+  /// Without /proc there is nothing to report.
   func sendReading() {
     guard let info = try? MemoryInfo.read() else { return }
     lastStall = stalls.read(at: EventLoop.now, window: rules.minWindow)

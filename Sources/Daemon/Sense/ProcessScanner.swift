@@ -35,7 +35,7 @@ final class ProcessScanner {
     let shared = SharedLook<ProcessScan?>(
       services.jobs, about: "processes", within: Self.patience
     ) {
-      // Without /proc there is nothing to be found; callers go on without.
+      // Without /proc no process is found; callers continue without a look.
       { try? onlyDescendants ? ProcessScan.readDescendants() : ProcessScan.read() }
     }
     self.init(services.loop, launchedAt: launchedAt) { then in shared.ask { then($0 ?? nil) } }
@@ -47,7 +47,7 @@ final class ProcessScanner {
   /// `then` gets all processes of a worker as of now, on the loop and perhaps at once; nil: they can't be
   /// found.
   func withTree(of process: WorkerProcess, then: @escaping (ProcessTree?) -> Void) {
-    // A cgroup lists its own. What has ended can't be found.
+    // A cgroup lists its own processes. The processes of an ended worker can't be found.
     if process.cgroup != nil { return then(try? process.tree()) }
     scanProcesses { scan in then(scan?.tree(root: process.identity, session: process.session)) }
   }

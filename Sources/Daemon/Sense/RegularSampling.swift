@@ -2,21 +2,21 @@ import Hibernation
 import Lifecycle
 import Policy
 
-/// What is done at a sample. Tests hand in their own.
+/// The actions of a sample. Tests provide their own.
 protocol SamplingHost: AnyObject {
-  /// The machine's memory, for the engine; and the sample of the workers begins.
+  /// Samples the machine's memory for the engine, and begins the sample of the workers.
   func beginSample()
   /// Looks at a worker that runs.
   func sample(_ runtime: WorkerUnit)
-  /// Writes down what the daemon has learned, where that is due.
+  /// Saves what the daemon has learned, if that is due.
   func saveMemoryWhenDue()
   /// Looks at the disk of the images.
   func sendDiskReading()
-  /// Removes what lies on that disk for no worker's next image.
+  /// Removes files from that disk that no worker's next image needs.
   func dropOutdatedBases()
 }
 
-/// From one sample to the next.
+/// The time from one sample to the next.
 package struct SamplingPace {
   /// While some worker runs.
   package var running: Duration
@@ -29,13 +29,14 @@ package struct SamplingPace {
   }
 }
 
-/// Says what is looked at when. At each sample that is the machine's memory, and each worker that runs. A worker
-/// that sleeps costs nothing: what is frozen doesn't change. Between two samples nothing wakes the daemon.
-/// Belongs to the loop's thread.
+/// Decides what is sampled when. Each sample looks at the machine's memory, and at each running worker. A
+/// sleeping worker costs nothing, because it doesn't change while it is frozen. Nothing wakes the daemon
+/// between two samples. Belongs to the loop's thread.
 final class RegularSampling {
   typealias Pace = SamplingPace
 
-  /// Samples from one look at the disk to the next: for midnight, and for what others write to it.
+  /// Samples from one look at the disk to the next: for midnight, and for other programs that write to the
+  /// disk.
   private static let samplesPerDiskReading = 60
   private static let sweepEvery = Duration.seconds(3600)
 
@@ -60,7 +61,7 @@ final class RegularSampling {
     lastSweep = clock.now
   }
 
-  /// Takes a sample, and further ones from now on.
+  /// Takes a sample, and regular ones from now on.
   func sampleRegularly() {
     if let next { clock.cancel(next) }
     host.beginSample()
@@ -94,7 +95,7 @@ final class RegularSampling {
   }
 }
 
-/// What `RegularSampling` gets of the daemon.
+/// The daemon's implementation for `RegularSampling`.
 final class SamplingOfDaemon: SamplingHost {
   struct Parts {
     let driver: EngineDriver

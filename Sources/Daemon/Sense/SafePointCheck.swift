@@ -2,8 +2,8 @@ import Lifecycle
 import Linux
 import Supervision
 
-/// Finds out what speaks against freezing a worker now, beside what the engine knows: locks on files. Between
-/// this look and the freeze a worker could take a lock; what has been idle for the whole grace seldom does.
+/// Finds reasons against freezing a worker now that the engine doesn't know: locks on files. Between this look
+/// and the freeze a worker could take a lock; a worker that has been idle for the whole grace seldom does.
 /// Belongs to the loop's thread.
 final class SafePointCheck {
   /// Counts the locks that a worker's processes hold, and calls back once on the loop, later.
@@ -27,7 +27,7 @@ final class SafePointCheck {
       let (root, session, cgroup) = (process.identity, process.session, process.cgroup)
       let done: @Sendable (Int) -> Void = loop.callback(then)
       mechanics.submit(about: id.name) {
-        // What has ended holds none.
+        // A process that has ended holds none.
         let tree = try? ProcessTree.discover(root: root, session: session, cgroup: cgroup)
         done(FileLocks.held(by: tree?.pids ?? []))
       }
@@ -38,7 +38,7 @@ final class SafePointCheck {
   func checkSafePoint(_ id: WorkerID) {
     guard let process = workers[id]?.process else { return driver.send(.fileLocks(id, held: 0)) }
     countLocks(process, id) { [driver, workers] held in
-      // Of a run that has ended: the engine hears of the end, and the next run's locks are others.
+      // The run has ended: the engine gets its end, and the next run's locks are others.
       guard workers[id]?.process === process else { return }
       driver.send(.fileLocks(id, held: held))
     }

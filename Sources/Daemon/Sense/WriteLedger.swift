@@ -2,8 +2,8 @@ import Checksum
 import Glibc
 import Linux
 
-/// What hibernations have cost the disk in the last 24 hours, by the hour. Kept in a file, so that a
-/// daemon that is started anew (in a loop, say) doesn't begin to count from nothing.
+/// What hibernations have cost the disk in the last 24 hours, by the hour. Kept in a file, so that a daemon
+/// that is restarted (in a loop, say) doesn't begin to count at zero.
 ///
 ///     dormouse writes 1
 ///     HOUR BYTES MILLISECONDS IMAGES      an hour since 1970 (UTC) in which there were any, a line

@@ -2,8 +2,8 @@ import Control
 import Glibc
 import Linux
 
-/// The daemon's own words, on standard error: one line each, with the priority in front that
-/// systemd's journal understands (sd-daemon(3)) where standard error goes there.
+/// The daemon's log lines on standard error, each with a priority in front. systemd's journal understands the
+/// priority (sd-daemon(3)) if standard error is connected to it.
 ///
 /// Lines are written on a thread of their own (`LogWriter`): a journal that is stalled, or a terminal that
 /// is stopped, keeps the daemon from nothing.
@@ -17,7 +17,7 @@ struct DaemonLog: Sendable {
 
   private let toJournal: Bool
   private let writer: LogWriter
-  /// Nothing less important is told.
+  /// Lines of less importance aren't written.
   private let least: Priority
 
   init() {
@@ -26,7 +26,7 @@ struct DaemonLog: Sendable {
     least = .info
   }
 
-  /// A wrapper's standard error is its program's: into it goes only what went wrong.
+  /// A wrapper's standard error is its program's, so only failures are written to it.
   ///
   /// - Parameter path: of a file that gets all of it instead.
   init(ofWrapper path: String?) {
@@ -43,7 +43,7 @@ struct DaemonLog: Sendable {
     guard priority.rawValue <= least.rawValue else { return }
     let oneLine = text.split(separator: "\n", omittingEmptySubsequences: true)
       .joined(separator: " | ")
-    // A process chooses its own name, and others read this on a terminal.
+    // A process chooses its own name, and operators read this on a terminal.
     let safe = escaped(oneLine)
     writer.write(Array((prefix(priority) + safe + "\n").utf8)) { lost in
       let what = lost == 1 ? "1 line was" : "\(lost) lines were"
@@ -59,8 +59,8 @@ struct DaemonLog: Sendable {
   /// At the end: waits until all of it is written, a second at most.
   func drain() { writer.drain(within: .seconds(1)) }
 
-  /// JOURNAL_STREAM is inherited: a terminal that a unit started has it too. Only where it names
-  /// standard error itself, by device and inode, does the journal read along (systemd.exec(5)).
+  /// JOURNAL_STREAM is inherited: a terminal that a unit started has it too. Only if it names standard error
+  /// itself, by device and inode, does the journal read it (systemd.exec(5)).
   private static func standardErrorIsTheJournal() -> Bool {
     guard let stream = getenv("JOURNAL_STREAM").map({ String(cString: $0) }) else { return false }
     var status = stat()

@@ -1,6 +1,6 @@
 import Linux
 
-/// Descriptors that are watched on the loop. `EventLoop` watches real ones; tests hand in their own.
+/// Descriptors that are watched on the loop. `EventLoop` watches real ones; tests provide their own.
 package protocol DescriptorWatches: AnyObject {
   /// `file` and `line` name the handler in the message of `TurnCheck`.
   func watch(

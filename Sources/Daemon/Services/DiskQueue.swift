@@ -1,14 +1,14 @@
 import Dispatch
 import Linux
 
-/// Small files that the daemon keeps, written on threads of their own and in the order in which they were
-/// given: a disk that is slow, or doesn't answer, keeps the daemon from nothing.
+/// Small files of the daemon, written on threads of their own and in the order in which they were given: a disk
+/// that is slow, or doesn't answer, doesn't delay the daemon.
 struct DiskQueue: Sendable {
   private let queue = WorkQueue(name: "dormouse-disk")
 
   func submit(_ job: @escaping @Sendable () -> Void) { queue.submit(job) }
 
-  /// Returns what waits until the job is done; for any thread but the loop's, and once only.
+  /// Returns a closure that waits until the job is done; for any thread but the loop's, and once only.
   func submitAwaited(_ job: @escaping @Sendable () -> Void) -> @Sendable () -> Void {
     let done = DispatchSemaphore(value: 0)
     queue.submit {

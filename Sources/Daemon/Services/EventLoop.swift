@@ -1,15 +1,15 @@
 import Linux
 import Policy
 
-/// Names a watched descriptor or a timer of a loop, so that it can be called off.
+/// Names a watched descriptor or a timer of a loop, so that it can be cancelled.
 package struct LoopToken: Hashable {
   let id: UInt64
 
   package init(id: UInt64) { self.id = id }
 }
 
-/// The daemon's one loop, on its main thread: descriptors, timers, and messages from the threads
-/// that do what takes long.
+/// The daemon's one loop, on its main thread: descriptors, timers, and messages from the threads that do long
+/// work.
 final class EventLoop {
   typealias Handler = (Epoll.Interest) -> Void
 
@@ -77,7 +77,7 @@ final class EventLoop {
 
   func cancel(_ token: Token) { timers.removeAll { $0.id == token.id } }
 
-  /// Waits once, and calls whoever is concerned. `deadline` ends the wait as well.
+  /// Waits once, and calls the handlers of what has happened. `deadline` ends the wait as well.
   func turn(until deadline: Instant?) throws(SystemCallError) {
     let next = [timers.first?.at, deadline].compactMap { $0 }.min()
     timer.set(next?.nanoseconds)
@@ -85,12 +85,12 @@ final class EventLoop {
     let events = try epoll.wait(milliseconds: -1)
     check?.begin()
     for event in events {
-      // A handler that ran before may have called this one off.
+      // A handler that ran before may have cancelled this one.
       guard let (handler, label) = handlers[event.token] else { continue }
       step("\(label)") { handler(event.what) }
       checkpoint()
     }
-    // One that is due again at once waits for the next turn, and doesn't keep descriptors waiting.
+    // A timer that is due again at once waits for the next turn, so that it doesn't delay descriptors.
     let now = Self.now
     let latest = counter
     while let place = timers.firstIndex(where: { $0.id <= latest }), timers[place].at <= now {

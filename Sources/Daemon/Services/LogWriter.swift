@@ -3,15 +3,15 @@ import Glibc
 import Linux
 import Synchronization
 
-/// Writes lines on a thread of its own, in their order. When they aren't taken, as many wait as fit; the
-/// rest is counted, and a line says so where they are missing.
+/// Writes lines on a thread of its own, in their order. If the reader is slow, a limited number of lines waits;
+/// the rest is counted, and a line reports them where they are missing.
 final class LogWriter: Sendable {
   /// Bytes that may wait.
   static let maxWaiting = 1 << 20
 
   private let shared: Shared
 
-  /// What the thread holds: not the writer, whose end is awaited nowhere.
+  /// The state that the thread holds. It doesn't hold the writer, because nothing waits for the thread's end.
   private final class Shared: Sendable {
     struct State {
       var lines: [[UInt8]] = []
@@ -61,7 +61,7 @@ final class LogWriter: Sendable {
           kernelResult { Glibc.write(target, part.baseAddress, part.count) }
         }
         if count == -Int(EAGAIN) || count == -Int(EINTR) {
-          // Another process has made standard error non-blocking, for all that share it.
+          // Another process has made standard error non-blocking, for all processes that share it.
           var place = pollfd(fd: target, events: Int16(POLLOUT), revents: 0)
           _ = poll(&place, 1, 1000)
           continue

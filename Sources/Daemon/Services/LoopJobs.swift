@@ -5,15 +5,15 @@ import Supervision
 /// How a job beside the loop ended.
 enum JobOutcome<Value> {
   case done(Value)
-  /// Its deadline has passed. It may hang for ever; what it still brings is thrown away.
+  /// Its deadline has passed. It may hang for ever; a later outcome is dropped.
   case overdue
   /// Not begun: an earlier job about the same subject hasn't ended.
   case busy
 }
 
-/// Lets the event loop ask for what may wait without limit, such as files in any directory: the job is
-/// done on a thread of `BlockingJobs`, and its outcome comes back on the loop, at the deadline at the
-/// latest. Belongs to the loop's thread.
+/// Runs jobs that may wait without limit, such as reading files in any directory, on a thread of
+/// `BlockingJobs`. The outcome comes back on the loop, at the deadline at the latest. Belongs to the loop's
+/// thread.
 final class LoopJobs {
   private let loop: EventLoop
   private let jobs: BlockingJobs

@@ -14,8 +14,8 @@ final class LoopReturn {
     }
   }
 
-  /// What another thread calls, once, with the outcome; `body` is then called on the loop. Where it is never
-  /// called, `body` is kept for as long as the loop lives.
+  /// Returns a closure that another thread calls once, with the outcome; `body` is then called on the loop. If
+  /// it is never called, `body` is kept as long as the loop lives.
   func callback<Value: Sendable>(
     _ body: @escaping (Value) -> Void
   ) -> @Sendable (Value) -> Void {
@@ -27,7 +27,7 @@ final class LoopReturn {
     }
   }
 
-  /// The same for what is called any number of times: `body` is kept until what is returned here is gone.
+  /// The same for a body that may be called any number of times: it is kept until the returned value is freed.
   func relay<Value: Sendable>(
     _ body: @escaping (Value) -> Void
   ) -> @Sendable (Value) -> Void {

@@ -1,10 +1,10 @@
 import Linux
 import Synchronization
 
-/// Hands work back to the loop's thread.
+/// Passes work back to the loop's thread.
 ///
 /// Without a lock: on a busy machine a thread may lose its processor for 100 ms at any moment, and the loop
-/// would wait for one that loses it while it posts.
+/// would wait for a thread that loses it while it posts.
 final class Mailbox<Receiver>: Sendable {
   typealias Message = @Sendable (Receiver) -> Void
 

@@ -2,17 +2,17 @@ import Hibernation
 import Linux
 import Supervision
 
-/// What every part of the daemon may use, made once and handed in: the loop and its clock, the log, the
-/// threads on which what may block is done, the workers' records.
+/// What every part of the daemon may use, made once and passed to them: the loop and its clock, the log, the
+/// threads for work that may block, the workers' records.
 struct Services {
   let log: DaemonLog
   let loop: EventLoop
   /// Brings outcomes back from the threads below.
   let loopReturn: LoopReturn
-  /// What may wait for a file system: programs, logs.
+  /// For work that may wait for a file system: programs, logs.
   let jobs: LoopJobs
-  /// Freezing, thawing and clearing away: mostly microseconds, seconds where a thread hangs. About one
-  /// worker one after the other; what wakes one waits for no other.
+  /// For freezing, thawing and clearing: mostly microseconds, seconds where a thread hangs. Jobs about one
+  /// worker run one after the other; a job that wakes a worker waits for no other worker's.
   let mechanics = JobPool(name: "dormouse-mech", most: 4, reserve: 4)
   /// Ends processes, until no new one is found.
   let killers = JobPool(name: "dormouse-kill", most: 4, reserve: 4)

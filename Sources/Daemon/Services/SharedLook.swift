@@ -46,9 +46,9 @@ final class SharedLook<Value: Sendable> {
   }
 }
 
-/// Lets only so many looks begin at once: a thousand workers are looked at by a few threads. A look that takes
-/// longer than `patience` gives its place up, so that what hangs holds up no other. Belongs to the loop's
-/// thread.
+/// Lets a limited number of looks begin at once, so that a few threads look at a thousand workers. A look that
+/// takes longer than `patience` gives up its place, so that one that hangs delays no other. Belongs to the
+/// loop's thread.
 final class LookLine {
   /// Calls its argument when the look has ended.
   typealias Start = (_ done: @escaping () -> Void) -> Void

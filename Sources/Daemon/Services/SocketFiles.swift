@@ -5,8 +5,8 @@ import Policy
 import Supervision
 
 /// Files of Unix sockets, those of `listen` and workers' channels, which may be in any file system: they are
-/// made and removed on other threads. What is made at a path waits for what is being removed there. Belongs to
-/// the loop's thread.
+/// made and removed on other threads. Making a file waits for a removal at the same path. Belongs to the loop's
+/// thread.
 final class SocketFiles {
   private let jobs: LoopJobs
   private let threads: BlockingJobs
@@ -17,14 +17,14 @@ final class SocketFiles {
     self.threads = threads
   }
 
-  /// Where an earlier removal at the same path hangs, the file stays: it is a dead socket's, which is removed
-  /// when the next one is opened.
+  /// If an earlier removal at the same path hangs, the file stays: it is a dead socket's, which is removed when
+  /// the next one is opened.
   func remove(_ listener: Listener) {
     guard let path = listener.filePath else { return }
     remove(at: path) { listener.removeFile() }
   }
 
-  /// Of a channel, which only we make in our directories. An abstract name has no file.
+  /// The file of a channel, which only the daemon makes in its directories. An abstract name has no file.
   func remove(_ path: String) {
     if !path.hasPrefix("@") { remove(at: path) { discardFile(path) } }
   }
@@ -40,7 +40,7 @@ final class SocketFiles {
     if isAccepted { removals[path] = group } else { group.leave() }
   }
 
-  /// At the daemon's end, when its loop has.
+  /// Called at the daemon's end, when its loop has ended.
   func drain(within limit: DispatchTimeInterval) {
     let end = DispatchTime.now() + limit
     for group in removals.values { _ = group.wait(timeout: end) }

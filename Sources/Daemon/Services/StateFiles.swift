@@ -1,6 +1,6 @@
 import Linux
 
-/// Small files of the daemon's that are replaced as a whole. Tests hand in their own.
+/// Small files of the daemon's that are replaced as a whole. Tests provide their own.
 protocol StateFileWriter: AnyObject {
   /// Returns at once. `then` is called on the loop, later, with the reason if the file couldn't be replaced;
   /// on a disk that doesn't answer it isn't called. Files are replaced in the order of the calls.

@@ -1,6 +1,6 @@
 import Policy
 
-/// Time and timers. `EventLoop` has the real ones; tests hand in their own.
+/// Time and timers. `EventLoop` has the real ones; tests provide their own.
 package protocol Timers: AnyObject {
   /// Nanoseconds of CLOCK_BOOTTIME.
   var now: Instant { get }

@@ -9,8 +9,8 @@ import Linux
 /// loop's thread can be delayed. A turn in which pages of the daemon itself had to be read from a disk is
 /// only reported.
 ///
-/// A debug build always checks, with 100 ms. `DORMOUSE_LOOP_CHECK` overrides that, in a release build
-/// too: `off`, a limit (`100ms`, `2s`), or `report:LIMIT`, which writes the message and goes on.
+/// A debug build always checks, with 100 ms. `DORMOUSE_LOOP_CHECK` overrides that, in a release build too:
+/// `off`, a limit (`100ms`, `2s`), or `report:LIMIT`, which writes the message and continues.
 struct TurnCheck {
   struct Settings: Hashable {
     /// Nanoseconds.
@@ -34,7 +34,7 @@ struct TurnCheck {
   }
 
   static let variable = "DORMOUSE_LOOP_CHECK"
-  /// A step may compute for so many times the limit before that is reported.
+  /// A step may compute for this many times the limit before it is reported.
   private static let computing: Int64 = 5
 
   private let settings: Settings
@@ -56,8 +56,8 @@ struct TurnCheck {
   init?(_ settings: Settings?) {
     guard let settings else { return nil }
     self.settings = settings
-    // Without it (CONFIG_SCHED_INFO) waiting for a processor can't be told from being blocked; the
-    // check would abort on a busy machine.
+    // Without it (CONFIG_SCHED_INFO) the check can't distinguish waiting for a processor from being blocked,
+    // and would abort on a busy machine.
     guard let account = try? Descriptor.open("/proc/thread-self/schedstat") else { return nil }
     self.account = account
   }
@@ -89,7 +89,7 @@ struct TurnCheck {
     return text
   }
 
-  /// A part of the turn that is worth naming.
+  /// A part of the turn that is named in the message.
   mutating func step(from start: Int64, _ what: () -> String) {
     let nanoseconds = clinux_monotonic() - start
     if nanoseconds >= settings.limit / 10 { steps.append((what(), nanoseconds)) }
@@ -141,7 +141,7 @@ struct TurnCheck {
 }
 
 extension TurnCheck.Settings {
-  /// What the environment and the kind of build say.
+  /// The settings of the environment and of the kind of build.
   static func current(_ text: String? = getenv(TurnCheck.variable).map { String(cString: $0) })
     -> TurnCheck.Settings?
   {

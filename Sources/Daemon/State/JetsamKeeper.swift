@@ -3,7 +3,7 @@ import Lifecycle
 import Linux
 import Policy
 
-/// Low memory reports: makes them when workers are terminated for memory, writes them, and finds them again.
+/// Jetsam reports: makes them when workers are terminated for memory, writes them, and finds them again.
 /// Belongs to the loop's thread.
 final class JetsamKeeper {
   private var reports: JetsamReports
@@ -34,7 +34,7 @@ final class JetsamKeeper {
   /// - Parameter stall: shares of the time, in percent.
   func recordVictim(_ engine: Engine, stall: (some: Double, full: Double)?) {
     // Without /proc the report has no such numbers.
-    // Without /proc/meminfo the report goes without the host's memory.
+    // Without /proc/meminfo the report lacks the host's memory.
     guard memoryAtBurst == nil, let memory = try? HostMemory.read() else { return }
     let workers = engine.workerIDs.reduce(ByteCount.zero) { sum, worker in
       engine.state(of: worker)?.isAlive == true ? sum + engine.footprint(of: worker) : sum
@@ -65,8 +65,8 @@ final class JetsamKeeper {
     disk.submit { [log, store = reports.store] in
       do {
         try store.save(record)
-        log(.warning, "low memory report \(record.id) written (`dormouse jetsam` shows it)")
-      } catch { log(.error, "can't write the low memory report \(record.id): \(error)") }
+        log(.warning, "jetsam report \(record.id) written (`dormouse jetsam` shows it)")
+      } catch { log(.error, "can't write the jetsam report \(record.id): \(error)") }
     }
   }
 }

@@ -2,7 +2,7 @@ import Control
 import Glibc
 import Linux
 
-/// Low memory reports on disk: one JSON file each, the newest `maxKept` of them.
+/// Jetsam reports on disk: one JSON file each, the newest `maxKept` of them.
 struct JetsamStore: Sendable {
   let directory: String
   static let maxKept = 100
@@ -29,8 +29,8 @@ struct JetsamStore: Sendable {
   }
 }
 
-/// What there is of reports, without a look at the disk: what was found at the daemon's start, and what has
-/// come since.
+/// The known reports, without a look at the disk: those that were found at the daemon's start, and those made
+/// since.
 struct JetsamReports: Sendable {
   let store: JetsamStore
   /// The newest first.

@@ -23,7 +23,7 @@ struct Memory: Codable, Hashable, Sendable {
   /// By worker, the latest last.
   var exits: [String: [ExitRecord]] = [:]
 
-  /// Workers of whom something is kept: `run` can make them up by the thousand.
+  /// Workers of which something is kept: `run` can create thousands of them.
   static let maxWorkers = 1000
   private static let title = "dormouse memory 1"
   private static let greatestLength = 16 << 20
@@ -37,7 +37,7 @@ struct Memory: Codable, Hashable, Sendable {
     return body + Self.seal(body.utf8)
   }
 
-  /// `nil`: it isn't what `encoded` has written.
+  /// `nil`: `encoded` hasn't written this.
   ///
   /// - Parameter now, time: this moment by the engine's clock, and in seconds since 1970.
   init?(_ bytes: [UInt8], at now: Instant, time: Int64) {
@@ -68,10 +68,10 @@ struct Memory: Codable, Hashable, Sendable {
 struct MemoryKeeper {
   let path: String
   private(set) var kept = Memory()
-  /// Why what was kept earlier isn't known.
+  /// Why the facts that were kept earlier aren't known.
   private(set) var damage: String?
   private var savedAt = Instant.zero
-  /// What was to be written last isn't in the file.
+  /// The last facts to be written aren't in the file.
   private var hasFailed = false
 
   static let saveEvery = Duration.seconds(30)
@@ -93,7 +93,7 @@ struct MemoryKeeper {
 
   func isDue(at now: Instant) -> Bool { now - savedAt >= Self.saveEvery }
 
-  /// What is to be written now; `nil`: that is in the file already.
+  /// The facts to be written now; `nil`: they are in the file already.
   mutating func nextToWrite(_ memory: Memory, at now: Instant) -> Memory? {
     savedAt = now
     var memory = memory
@@ -105,6 +105,6 @@ struct MemoryKeeper {
     return memory
   }
 
-  /// What `nextToWrite` returned couldn't be written: it is taken again when that is due.
+  /// The facts that `nextToWrite` returned couldn't be written: they are returned again when that is due.
   mutating func wasNotWritten() { hasFailed = true }
 }

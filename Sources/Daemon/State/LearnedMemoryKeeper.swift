@@ -25,7 +25,7 @@ final class LearnedMemoryKeeper {
 
   /// Reads what an earlier daemon has kept.
   ///
-  /// - Parameter path: nil: nothing is kept. What is wrapped has no second life.
+  /// - Parameter path: nil: nothing is kept. A wrapped program has no later daemon.
   init(path: String?, _ clock: any Timers, write: @escaping Write) {
     self.clock = clock
     self.write = write
@@ -41,7 +41,7 @@ final class LearnedMemoryKeeper {
           let bytes = Array(try memory.encoded(at: now).utf8)
           try StateFile.replace(path, with: bytes, durability: .none)
         }
-        // Here: at the daemon's end its loop hears of nothing any more.
+        // Logged here: at the daemon's end its loop gets no outcome any more.
         if let failure { log(.warning, "can't write what was learned about workers: \(failure)") }
         done(failure)
       }
@@ -54,7 +54,7 @@ final class LearnedMemoryKeeper {
   /// What an earlier daemon's engine had learned.
   var learned: Learned { file?.kept.learned ?? Learned() }
 
-  /// What is kept from now on.
+  /// The source of the facts that are kept from now on.
   ///
   /// - Parameter exits: how a worker's runs ended, the latest last; nil: it isn't known.
   func connect(
@@ -69,14 +69,14 @@ final class LearnedMemoryKeeper {
     sources?.exits(id) ?? file?.kept.exits[id.name] ?? []
   }
 
-  /// Writes down what has changed, `MemoryKeeper.saveEvery` after the last time at the earliest.
+  /// Saves what has changed, `MemoryKeeper.saveEvery` after the last time at the earliest.
   func saveWhenDue() {
     let now = clock.now
     guard file?.isDue(at: now) == true else { return }
     save(at: now)
   }
 
-  /// Writes down now what has changed.
+  /// Saves now what has changed.
   func save() { save(at: clock.now) }
 
   /// At the daemon's end; draining the queue of the disk waits for it.

@@ -1,6 +1,6 @@
-/// What is on disk, for those who may rely on it.
+/// The state on disk, for the parts that rely on it.
 protocol SavedState: AnyObject {
-  /// Nothing that was saved is missing on disk.
+  /// All that was saved is on disk.
   var isSaved: Bool { get }
 
   /// Calls `body` on the loop, later, when the disk has what was saved before this call. On a disk that doesn't

@@ -2,11 +2,11 @@ import CLinux
 import Glibc
 import Linux
 
-/// Why the daemon can't start. Each case is one sentence for the person who started it.
+/// Why the daemon can't start. Each case is one sentence for the operator.
 public enum StartError: Error, Sendable, CustomStringConvertible {
   case directory(SystemCallError)
   case inUse(path: String)
-  /// Somebody else could exchange what is in it.
+  /// Another user could exchange what is in it.
   case unsafe(path: String, String)
   case socket(path: String, String)
   case system(SystemCallError)
@@ -24,11 +24,11 @@ public enum StartError: Error, Sendable, CustomStringConvertible {
   }
 }
 
-/// Where a daemon keeps what must outlive it. Private to its user (0700): images hold memory, and
-/// logs what workers say.
+/// Where a daemon keeps the files that must outlive it. Private to its user (0700): images hold memory, and
+/// logs hold workers' output.
 package struct StateDirectory {
   let path: String
-  /// Held for the daemon's life (flock(2)): two daemons must never rule the same workers.
+  /// Held for the daemon's life (flock(2)): two daemons must never manage the same workers.
   private let lock: Descriptor
 
   var images: String { path + "/images" }
@@ -42,7 +42,7 @@ package struct StateDirectory {
   /// See `WriteLedger`.
   var writes: String { path + "/writes" }
 
-  /// All that a daemon makes in it: directories without others in them, and files.
+  /// All that a daemon makes in it: directories that contain no other directories, and files.
   package static let parts = [
     "images", "logs", "workers", "jetsam", "journal", "reports", "snapshots",
   ]
@@ -68,9 +68,9 @@ package struct StateDirectory {
   func log(of worker: String) -> String { "\(logs)/\(worker).log" }
 }
 
-/// Opens a directory in which no other user could exchange what is ours: an image, a record, a socket.
-/// Directories under /tmp in particular can be made by anybody. For root that holds for each directory
-/// of the path; see `DirectoryTrust`.
+/// Opens a directory in which no other user could exchange the daemon's files: an image, a record, a socket.
+/// Any user can make directories under /tmp, for example. For root this holds for each directory of the path;
+/// see `DirectoryTrust`.
 ///
 /// - Parameter making: makes the directories that are missing, with mode 0700.
 package func openTrusted(

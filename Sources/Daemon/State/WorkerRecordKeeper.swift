@@ -5,9 +5,9 @@ import Synchronization
 /// The records of running workers, for the next daemon. What was saved last is known at once; the disk has
 /// it a moment later, in the same order.
 ///
-/// A crash between the two leaves an older record, which the next daemon compares with what the kernel
-/// says of the worker. One case needs the disk first: a record that says `hibernated` where the image is
-/// gone means that the memory is lost. So a resume begins when `barrier` has returned.
+/// A crash between the two leaves an older record, which the next daemon compares with what the kernel reports
+/// of the worker. One case needs the disk first: a record that says `hibernated` without an image means that
+/// the memory is lost. So a resume begins when `barrier` has returned.
 final class WorkerRecordKeeper {
   let store: WorkerRecordStore
   private let queue = WorkQueue(name: "dormouse-recs")
@@ -52,7 +52,7 @@ final class WorkerRecordKeeper {
     queue.submit { [store] in store.remove(name) }
   }
 
-  /// Nothing that was saved is missing on disk.
+  /// All that was saved is on disk.
   var isSaved: Bool { pending.count.load(ordering: .acquiring) == 0 }
 
   /// Calls `body`, on another thread, when the disk has what was saved before this call.

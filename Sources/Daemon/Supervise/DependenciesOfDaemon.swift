@@ -1,7 +1,7 @@
 import Lifecycle
 import Policy
 
-/// What `DependencyStarter` gets of the daemon.
+/// The daemon's implementation for `DependencyStarter`.
 final class DependenciesOfDaemon: DependencyHost {
   private let driver: EngineDriver
   private let workers: WorkerRegistry

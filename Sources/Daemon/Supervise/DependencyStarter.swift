@@ -24,7 +24,7 @@ struct DependencyStanding: Hashable {
   var isAlive: Bool { isAdopting || state?.isAlive == true }
 }
 
-/// What `DependencyStarter` needs of the daemon. Tests hand in their own.
+/// The functions of the daemon that `DependencyStarter` uses. Tests provide their own.
 protocol DependencyHost: AnyObject {
   var now: Instant { get }
   /// `depends_on:` of a worker.
@@ -158,7 +158,7 @@ final class DependencyStarter {
   private func verdict(_ dependency: Dependency) -> Dependency.Verdict {
     let standing = host.standing(of: WorkerID(dependency.worker))
     let verdict = dependency.verdict(standing.progress(for: dependency.condition))
-    // Not for good: it will be started again.
+    // Not permanently: it will be started again.
     return verdict == .impossible && standing.willRestart ? .waiting : verdict
   }
 

@@ -2,7 +2,7 @@ import Lifecycle
 import Policy
 import Supervision
 
-/// What is needed to ask in a worker's run without the question counting as activity. Tests hand in their own.
+/// What is needed to ask in a worker's run without the question counting as activity. Tests provide their own.
 protocol QuestionHost: AnyObject {
   /// Whether what comes in on its connections counts as activity.
   var watchesTraffic: Bool { get }
@@ -19,7 +19,7 @@ protocol QuestionHost: AnyObject {
   func lookAtTraffic(then: @escaping (_ hasTraffic: Bool) -> Void)
 
   func wasActive()
-  /// Its answer is there, and its connection is gone.
+  /// Its answer has come, and its connection is closed.
   func questionHasEnded()
 }
 
@@ -31,12 +31,12 @@ protocol LivenessHost: QuestionHost {
   func isUnhealthy(_ why: String)
 }
 
-/// `liveness:`. A running worker is asked over and over; one that sleeps isn't, and neither is one that
-/// starts or ends. A worker whose answers fail is reported.
+/// `liveness:`. Probes a running worker again and again. It doesn't probe a worker that sleeps, starts or ends.
+/// It reports a worker whose answers fail.
 ///
-/// A question is no activity: traffic is looked at right before it, and what has come in by a moment
-/// after the answer is forgotten. And a question doesn't wake: no worker falls asleep before its answer
-/// is there and its connection is gone (`isAsking`).
+/// A probe doesn't count as activity: traffic is looked at right before it, and what comes until a moment after
+/// the answer is ignored. And a probe doesn't wake a worker: no worker falls asleep before its answer has come
+/// and its connection is closed (`isAsking`).
 ///
 /// One for one run of a worker. Belongs to the loop's thread.
 final class LivenessMonitor {
@@ -58,7 +58,7 @@ final class LivenessMonitor {
   private var isPaused = true
   private var isOver = false
 
-  /// From a question until its connection is gone from the worker, too.
+  /// From a probe until the worker has closed its connection, too.
   private(set) var isAsking = false
   /// The answer is there: what it brought is looked at, so that it is no activity.
   private(set) var isSettling = false

@@ -65,7 +65,7 @@ final class LivenessSupervisor {
     }
   }
 
-  /// A question has ended, and its connection is gone: what waits for that is done.
+  /// A probe has ended, and its connection is closed: performs what waits for that.
   func resumeUnasked(_ runtime: WorkerUnit) {
     guard !runtime.isAsked, let action = runtime.whenUnasked else { return }
     runtime.whenUnasked = nil

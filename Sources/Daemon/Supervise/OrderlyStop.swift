@@ -1,6 +1,6 @@
 import Lifecycle
 
-/// What `OrderlyStop` needs of everything else.
+/// The functions of the daemon that `OrderlyStop` uses.
 protocol OrderlyStopHost: AnyObject {
   /// Workers that run, sleep, start or end.
   var alive: [WorkerID] { get }
@@ -38,7 +38,7 @@ final class OrderlyStop {
   }
 }
 
-/// What `OrderlyStop` gets of the daemon.
+/// The daemon's implementation for `OrderlyStop`.
 final class OrderlyStopOfDaemon: OrderlyStopHost {
   private let workers: WorkerRegistry
   private let requests: WorkerRequests

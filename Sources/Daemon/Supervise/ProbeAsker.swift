@@ -15,7 +15,7 @@ final class Question {
   }
 }
 
-/// Asks the question of a probe. Tests hand in their own.
+/// Asks the question of a probe. Tests provide their own.
 protocol ProbeQuestions: AnyObject {
   /// Asks once, and calls back with the answer, or the lack of one; never before this returns.
   ///

@@ -9,7 +9,7 @@ struct RestartTerms: Hashable {
   var isExternal = false
 }
 
-/// What `RestartSupervisor` needs of the daemon. Tests hand in their own.
+/// The functions of the daemon that `RestartSupervisor` uses. Tests provide their own.
 protocol RestartHost: AnyObject {
   /// The daemon ends, or leaves its workers: none is started any more.
   var isClosing: Bool { get }

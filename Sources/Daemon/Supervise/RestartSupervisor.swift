@@ -223,7 +223,7 @@ final class RestartSupervisor {
 
   func isWatched(_ id: WorkerID) -> Bool { histories[id]?.watchers.isEmpty == false }
 
-  /// It runs, and goes on running.
+  /// The worker runs, and will keep running.
   func stays(_ id: WorkerID) { answerWatchers(of: id, with: nil) }
 
   private func answerWatchers(of id: WorkerID, with end: Answer?) {

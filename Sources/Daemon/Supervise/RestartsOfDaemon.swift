@@ -1,7 +1,7 @@
 import Lifecycle
 import Policy
 
-/// What `RestartSupervisor` gets of the daemon.
+/// The daemon's implementation for `RestartSupervisor`.
 final class RestartsOfDaemon: RestartHost {
   /// Starts a worker after those that it depends on.
   typealias Start = (WorkerID, _ answer: @escaping (Answer) -> Void) -> Void
@@ -45,7 +45,7 @@ final class RestartsOfDaemon: RestartHost {
   func log(_ priority: DaemonLog.Priority, _ text: String) { daemonLog(priority, text) }
 }
 
-/// What `WorkerSupervision` gets of the daemon.
+/// The daemon's implementation for `WorkerSupervision`.
 final class SupervisionOfDaemon: SupervisionHost {
   private let workers: WorkerRegistry
   private let reloads: WorkerReloads

@@ -8,9 +8,9 @@ struct ExitRecord: Codable, Hashable, Sendable {
   var at: Int64
   /// A clause: `it exited with status 1`.
   var why: String
-  /// nil: it couldn't be launched.
+  /// nil: the run couldn't be launched.
   var status: ExitStatus?
-  /// The last that was measured.
+  /// The last measured footprint.
   var footprint: ByteCount
   /// The last line of its log.
   var lastWords: String?
@@ -24,27 +24,27 @@ enum RestartPlan: Hashable {
   case waitingForMemory(why: String)
 }
 
-/// What `RestartSupervisor` keeps of one worker's runs.
+/// The runs of one worker, as `RestartSupervisor` keeps them.
 struct RunHistory {
   /// The latest last; at most `maxExits`.
   private(set) var exits: [ExitRecord] = []
   static let maxExits = 5
 
   var rules = RestartHistory()
-  /// Restarts since a person, or the daemon at its start, started it.
+  /// Restarts since the operator, or the daemon at its start, started it.
   var restarts = 0
   /// Terminations for memory in a row, of runs that were short.
   var memoryStreak = 0
   /// `.zero`: an earlier daemon launched it.
   var launchedAt = Instant.zero
-  /// How its last run ended; nil: it hasn't ended since it was asked to start.
+  /// How its last run ended; nil: it hasn't ended since it was requested to start.
   var lastEnd: DependencyStanding.End?
   /// Of the run that is ending: as last measured; the last line of its log; the processes that its first
   /// one left behind.
   var footprint = ByteCount.zero
   var lastWords: String?
   var leftBehind = 0
-  /// They wait to see whether the started worker stays (`nil`).
+  /// Callers that wait to see whether the started worker stays (`nil`).
   var watchers: [(Answer?) -> Void] = []
   var plan: RestartPlan?
   /// The end of the back-off.
@@ -104,7 +104,7 @@ struct RunHistory {
 }
 
 extension Cause {
-  /// A person asked for it, or the daemon as it ends.
+  /// The operator requested it, or the daemon as it ends.
   fileprivate var isRequested: Bool {
     if case .requested = self { true } else { false }
   }

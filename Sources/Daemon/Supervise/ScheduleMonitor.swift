@@ -5,9 +5,8 @@ import Policy
 
 /// `wake_at:`. A sleeping worker is woken at the instants that a line of cron names, in local time.
 ///
-/// The next instant of each worker is written down, so that one that passed while there was no daemon,
-/// or that the clock jumped over, is made good for: once, however many of them there were. Belongs to the
-/// loop's thread.
+/// The next instant of each worker is saved. If it passes while no daemon runs, or the clock jumps over it, the
+/// worker is woken once afterwards, however many instants were missed. Belongs to the loop's thread.
 final class ScheduleMonitor {
   typealias Schedules = [WorkerID: [CalendarSchedule]]
 
@@ -16,21 +15,21 @@ final class ScheduleMonitor {
   private let files: any StateFileWriter
   /// Nanoseconds since 1970.
   private let wallClock: () -> Int64
-  /// Of local time from UTC then, in seconds.
+  /// The offset of local time from UTC at that instant, in seconds.
   private let offset: (Int64) -> Int
   private let schedules: () -> Schedules
   private let wake: (WorkerID) -> Void
   private let warn: (String) -> Void
 
-  /// The next instants, in seconds since 1970, as they are written down.
+  /// The next instants, in seconds since 1970, as they are saved.
   private var planned: [WorkerID: Int64]
   private var timer: EventLoop.Token?
-  /// To be woken as soon as the plan is written.
+  /// Workers to be woken as soon as the plan is saved.
   private var overdue: [WorkerID] = []
 
-  /// A clock that is set is noticed within so long.
+  /// A clock that is set is noticed within this time.
   private static let maxPause = Duration.seconds(60)
-  /// A disk that doesn't answer is no reason to sleep on.
+  /// A worker is woken even if the disk doesn't answer.
   private static let diskPatience = Duration.seconds(5)
 
   /// - Parameters:
@@ -56,7 +55,7 @@ final class ScheduleMonitor {
   }
 
   private static func read(_ path: String) -> [WorkerID: Int64] {
-    // Without the file, or with lines that aren't its own, nothing is made good for.
+    // Without the file, or with lines that it didn't write, no missed wake is repeated.
     let lines = ((try? readText(path)) ?? "").split(separator: "\n")
     return lines.reduce(into: [:]) { result, line in
       let words = line.split(separator: " ", maxSplits: 1)
@@ -65,7 +64,8 @@ final class ScheduleMonitor {
     }
   }
 
-  /// Wakes those whose time has come, and sets the timer for the next. Also when the configuration was read.
+  /// Wakes the workers whose time has come, and sets the timer for the next. Also called when the configuration
+  /// was read.
   func follow() {
     if let timer { timers.cancel(timer) }
     timer = nil
@@ -74,12 +74,12 @@ final class ScheduleMonitor {
     var plan: [WorkerID: Int64] = [:]
     for (id, lines) in schedules().sorted(by: { $0.key < $1.key }) where !lines.isEmpty {
       let next = next(lines, after: seconds)
-      // The clock was set back, or the schedule is another: what was planned doesn't hold.
+      // The clock was set back, or the schedule is another: the planned instant isn't valid any more.
       let due = planned[id].flatMap { due in
         due <= seconds || next.map { due <= $0 } == true ? due : nil
       }
       if let due, due > seconds { plan[id] = due } else { plan[id] = next }
-      // Before it is woken: a daemon that dies between the two wakes too seldom rather than twice.
+      // Saved before the wake: a daemon that dies between the two wakes too seldom rather than twice.
       if let due, due <= seconds { overdue.append(id) }
     }
     write(plan)

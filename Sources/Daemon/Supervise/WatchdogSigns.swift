@@ -3,9 +3,9 @@ import Linux
 import Policy
 import Supervision
 
-// The watchdog of sd_watchdog_enabled(3), for workers with `watchdog:`. The engine keeps its clock, and
-// asks when the worker was last heard from. So `WATCHDOG=1` itself is no event: it isn't activity, and
-// isn't written to the journal.
+// The watchdog of sd_watchdog_enabled(3), for workers with `watchdog:`. The engine keeps its clock, and asks
+// for the worker's last sign of life. So `WATCHDOG=1` itself is no event: it isn't activity, and isn't written
+// to the journal.
 
 /// When a worker last gave a sign of life at `NOTIFY_SOCKET`.
 struct WatchdogSigns: Equatable {
@@ -17,8 +17,8 @@ struct WatchdogSigns: Equatable {
 
   mutating func seen(at now: Instant) { last = now }
 
-  /// The last sign; `now` where the machine has slept since the last look: the worker could give none,
-  /// and it has a full interval from here on.
+  /// The last sign; `now` if the machine has slept since the last look: the worker could give none, and it has
+  /// a full interval from then on.
   mutating func sign(at now: Instant, slept total: Duration = Self.sleptSoFar) -> Instant? {
     defer { slept = total }
     if total - slept > Self.minSleep { seen(at: now) }
@@ -33,8 +33,8 @@ struct WatchdogSigns: Equatable {
   }
 }
 
-/// Reports workers' watchdogs to the engine: the interval, and the last sign of life where the engine asks. Belongs
-/// to the loop's thread.
+/// Reports workers' watchdogs to the engine: the interval, and the last sign of life when the engine asks.
+/// Belongs to the loop's thread.
 final class WatchdogReporter {
   private let driver: EngineDriver
   private let workers: WorkerRegistry
@@ -50,7 +50,7 @@ final class WatchdogReporter {
     self.saveRecord = saveRecord
   }
 
-  /// It has been launched, or taken over.
+  /// The worker has been launched, or adopted.
   func startWatchdog(of runtime: WorkerUnit) {
     guard runtime.conversation?.notifyPath != nil else { return }
     if let interval = runtime.watchdogInterval ?? runtime.launched?.watchdog {

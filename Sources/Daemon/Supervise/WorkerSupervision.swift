@@ -1,21 +1,21 @@
 import Lifecycle
 
-/// What `WorkerSupervision` needs of everything else.
+/// The functions of the daemon that `WorkerSupervision` uses.
 protocol SupervisionHost: AnyObject {
-  /// What its runs have stored.
+  /// Closes the descriptors that its runs have stored.
   func dropStore(of id: WorkerID)
-  /// What waits for an answer of the worker.
+  /// Performs what waits for an answer of the worker.
   func hasEnded(_ id: WorkerID, _ cause: Cause)
   /// - Parameter transition: nil: the configuration has changed.
   func followLiveness(of id: WorkerID, _ transition: Transition?)
-  /// The next look begins with the ports of health checks as they are then.
+  /// The next look uses the ports of health checks as they are then.
   func forgetTraffic(of id: WorkerID)
   /// From the registry.
   func remove(_ id: WorkerID)
 }
 
-/// Tells what happens to workers to those that supervise them: restarts, dependencies, health. Belongs to the
-/// loop's thread.
+/// Reports what happens to workers to the parts that supervise them: restarts, dependencies, health. Belongs to
+/// the loop's thread.
 final class WorkerSupervision {
   private let restarts: RestartSupervisor
   private let starter: DependencyStarter

@@ -2,16 +2,16 @@ import Lifecycle
 import Policy
 import PolicyFile
 
-/// What `DeclaredWorkers` needs of the daemon. Tests hand in their own.
+/// The functions of the daemon that `DeclaredWorkers` uses. Tests provide their own.
 protocol DeclaredHost: AnyObject {
-  /// The daemon ends, or leaves its workers: none is started any more.
+  /// The daemon ends, or leaves its workers: no worker is started any more.
   var isClosing: Bool { get }
-  /// All of it: what the configuration adds is laid over the daemon's own.
+  /// The whole environment: the configuration's variables override the daemon's own.
   func environment(of configuration: WorkerConfiguration) -> [String: String]
-  /// Before the registry and the engine have it: its earlier runs are remembered, and a wrapper that has the same
-  /// name is no longer followed.
+  /// Called before the registry and the engine have it: its earlier runs are remembered, and the daemon stops
+  /// following a wrapper of the same name.
   func willAdd(_ id: WorkerID)
-  /// A person has stopped it, and it is to stay so over the daemon's starts.
+  /// The operator has stopped it, and it is to stay stopped when a daemon starts.
   func wasStoppedByPerson(_ id: WorkerID) -> Bool
   /// Starts it after the workers that it depends on.
   func start(
@@ -20,8 +20,7 @@ protocol DeclaredHost: AnyObject {
   func log(_ priority: DaemonLog.Priority, _ text: String)
 }
 
-/// The workers of the configuration: introduces them, and starts those that start by themselves. Belongs to the
-/// loop's thread.
+/// The workers of the configuration: adds them, and starts those with autostart. Belongs to the loop's thread.
 final class DeclaredWorkers {
   private let driver: EngineDriver
   private let workers: WorkerRegistry
@@ -51,9 +50,9 @@ final class DeclaredWorkers {
     driver.send(.added(runtime.id, runtime.profile))
   }
 
-  /// At the daemon's start: those that start by themselves and aren't here already.
+  /// At the daemon's start: starts workers with autostart that aren't running already.
   func startWorkers(_ configurations: [WorkerConfiguration]) {
-    // A worker of an earlier daemon that is in front stays there: it is adopted before others start.
+    // A foreground worker of an earlier daemon stays there: it is adopted before others start.
     let verb: Request.Verb = hasFront ? .restart : .start
     let front = workers.values.first { $0.returnsToFront && returning.isAdopting($0.id) }?.id
     for configuration in Self.inStartingOrder(configurations) where configuration.autostart {
@@ -90,8 +89,8 @@ final class DeclaredWorkers {
     }
   }
 
-  /// As in the configuration, but each after those that it depends on. They are launched side by side; of
-  /// those that come to the foreground, the engine leaves it to the one that was asked for last.
+  /// In the order of the configuration, but each after its dependencies. They are launched at the same time; of
+  /// the workers that enter the foreground, the engine keeps the one that was requested last.
   private static func inStartingOrder(_ workers: [WorkerConfiguration]) -> [WorkerConfiguration] {
     let byName = Dictionary(workers.map { ($0.name, $0) }) { first, _ in first }
     let needs = workers.map { (name: $0.name, needs: $0.dependsOn.map(\.worker)) }
@@ -106,7 +105,7 @@ final class DeclaredWorkers {
   }
 }
 
-/// What it gets of the daemon.
+/// The daemon's functions that it uses.
 final class DeclaredOfDaemon: DeclaredHost {
   struct Parts {
     let phase: DaemonPhase

@@ -2,21 +2,21 @@ import Hibernation
 import Linux
 import Supervision
 
-/// What `KeeperStarter` does with processes and descriptors, on any thread. Tests hand in their own.
+/// The operations of `KeeperStarter` on processes and descriptors, on any thread. Tests provide their own.
 protocol KeeperMeans: Sendable {
   /// The process that keeps descriptors for a later daemon.
   associatedtype Keeper: Sendable
-  /// What an earlier daemon's keeper hands over, until `areTaken`.
+  /// The descriptors that an earlier daemon's keeper passes on, until `areTaken`.
   associatedtype Handover: Sendable
 
   /// A later daemon may not open the memory of the workers.
   var forbidsStrangers: Bool { get }
-  /// nil: no earlier keeper is there.
+  /// nil: there is no earlier keeper.
   func collect() -> Handover?
   func memories(in handover: Handover) -> [ProcessIdentity: Descriptor]
   /// The earlier keeper ends.
   func areTaken(_ handover: Handover)
-  /// From now on nothing is hibernated that no keeper can hand on.
+  /// From now on no worker is hibernated whose memory no keeper can pass on.
   func requireKeeper()
   /// Waits until its program runs.
   func start() throws -> Keeper
@@ -29,8 +29,8 @@ protocol KeeperMeans: Sendable {
   func log(_ priority: DaemonLog.Priority, _ text: String)
 }
 
-/// Where Yama lets a daemon open the memory of its own children only, a keeper holds the descriptors of sleepers'
-/// memory, and hands them to the next daemon. Belongs to the loop's thread.
+/// If Yama lets a daemon open the memory of its own children only, a keeper holds the descriptors of sleeping
+/// workers' memory, and passes them to the next daemon. Belongs to the loop's thread.
 final class KeeperStarter<Means: KeeperMeans> {
   /// Descriptors of their memory, by worker and process.
   typealias Sleepers = [String: [ProcessIdentity: Descriptor]]
@@ -49,13 +49,13 @@ final class KeeperStarter<Means: KeeperMeans> {
 
   private var isNeeded: Bool { means.forbidsStrangers && hasSuccessors }
 
-  /// Before workers of an earlier daemon are adopted.
+  /// Called before workers of an earlier daemon are adopted.
   func collectKeptMemories() {
     handover = means.collect()
     if isNeeded { means.requireKeeper() }
   }
 
-  /// What an earlier daemon had opened of the processes of a worker that is being adopted.
+  /// The descriptors that an earlier daemon had opened of the processes of a worker that is being adopted.
   func keptMemories(of processes: [ProcessIdentity]) -> [ProcessIdentity: Descriptor] {
     guard let handover else { return [:] }
     let wanted = Set(processes)
@@ -64,8 +64,8 @@ final class KeeperStarter<Means: KeeperMeans> {
 
   var hasKeptMemories: Bool { handover != nil }
 
-  /// After adoption: the daemon's own keeper gets what the workers hold of what the earlier one has, and that one
-  /// ends.
+  /// After adoption: the daemon's own keeper gets those descriptors of the earlier keeper that the workers
+  /// hold, and the earlier one ends.
   func takeOverKeeping(of workers: WorkerRegistry) {
     guard let handover else { return }
     self.handover = nil
@@ -80,8 +80,7 @@ final class KeeperStarter<Means: KeeperMeans> {
     Self.startWhereMissing(process, means: means, sleepers: sleepers, handover: handover)
   }
 
-  /// What has to be done before a hibernation, on its thread: starting the keeper waits until its program
-  /// runs.
+  /// Must be done before a hibernation, on its thread: starting the keeper waits until its program runs.
   func startKeeperWhereMissing() -> @Sendable () -> Void {
     guard isNeeded else { return {} }
     return { [process, means] in

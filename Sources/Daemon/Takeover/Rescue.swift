@@ -4,10 +4,10 @@ import Hibernation
 import Linux
 import Supervision
 
-/// `dormouse recover`: wakes the workers of a daemon that has gone and that no other one follows.
+/// `dormouse recover`: wakes the workers of a daemon that has ended, if no other daemon follows it.
 ///
-/// They run on, with nobody who looks after them, and their records stay: a daemon that starts later
-/// finds them. Nothing else is left behind: no image, nobody stopped, nobody frozen.
+/// The workers run on without a manager, and their records stay: a daemon that starts later finds them. Nothing
+/// else is left behind: no image, no stopped process, no frozen process.
 public struct Rescue {
   private let state: StateDirectory
   private let records: WorkerRecordStore
@@ -15,18 +15,18 @@ public struct Rescue {
   private let hibernator = Hibernator()
   private var handedOver: HandedOver?
 
-  /// What became of one worker.
+  /// The outcome for one worker.
   public struct Outcome: Sendable {
     /// One sentence.
     public var text: String
     public var isFailure: Bool
-    /// nil: it isn't known which.
+    /// nil: the worker isn't known.
     public var worker: String?
   }
 
   /// Takes the state directory's lock, which a running daemon holds.
   ///
-  /// - Throws: `StartError.inUse` where there is one: its workers are looked after.
+  /// - Throws: `StartError.inUse` if a daemon runs: it manages its workers.
   public init(stateDirectory: String) throws(StartError) {
     clinux_stay_out_of_core_files()
     state = try StateDirectory(path: stateDirectory)
@@ -39,7 +39,7 @@ public struct Rescue {
   }
 
   /// One after the other, in the order of their names.
-  public mutating func run(_ tell: (Outcome) -> Void) {
+  public mutating func run(_ report: (Outcome) -> Void) {
     handedOver = HandedOver.collect(from: state.path + "/keeper.sock", within: .seconds(2))
     var allAreAwake = true
     // Otherwise a later daemon needs it.
@@ -50,10 +50,10 @@ public struct Rescue {
         var outcome = recover(record)
         outcome.worker = record.name
         if outcome.isFailure { allAreAwake = false }
-        tell(outcome)
+        report(outcome)
       }
-      for failure in found.failures { tell(Outcome(text: "\(failure)", isFailure: true)) }
-    } catch { tell(Outcome(text: "can't look for workers: \(error)", isFailure: true)) }
+      for failure in found.failures { report(Outcome(text: "\(failure)", isFailure: true)) }
+    } catch { report(Outcome(text: "can't look for workers: \(error)", isFailure: true)) }
   }
 
   private func recover(_ record: WorkerRecord) -> Outcome {

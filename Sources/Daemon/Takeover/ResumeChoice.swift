@@ -4,10 +4,9 @@ import Hibernation
 import Lifecycle
 import Policy
 
-/// Decides between the ways of resuming a worker: its policy does, unless the environment says otherwise, for
-/// tests.
+/// Decides how a worker is resumed: its policy decides, unless the environment overrides it, for tests.
 struct ResumeChoice: Sendable {
-  /// What the environment says, against policies.
+  /// The environment's choice, which overrides policies.
   let override: ResumePreference?
 
   init(override: ResumePreference?) { self.override = override }

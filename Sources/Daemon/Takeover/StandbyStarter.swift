@@ -1,7 +1,7 @@
 import Hibernation
 
-/// Starts a process that goes on with the missing pages of workers if the daemon dies, when the first worker needs
-/// it. Without it, they would wait for the next daemon. Belongs to the loop's thread.
+/// Starts a process that brings the missing pages of workers if the daemon dies. It starts when the first
+/// worker needs it. Without it, workers would wait for the next daemon. Belongs to the loop's thread.
 final class StandbyStarter<Process: Sendable> {
   /// Starts it on another thread, because that waits until its program runs.
   typealias Start = (_ then: @escaping (JobOutcome<Result<Process, any Error>>) -> Void) -> Void
@@ -9,7 +9,7 @@ final class StandbyStarter<Process: Sendable> {
   private let hasSuccessors: Bool
   private let start: Start
   private let hasEnded: (Process) -> Bool
-  /// The resumes from now on use it.
+  /// Resumes from now on use it.
   private let use: (Process) -> Void
   private let log: (DaemonLog.Priority, String) -> Void
   private var current: Process?
@@ -26,7 +26,7 @@ final class StandbyStarter<Process: Sendable> {
     self.log = log
   }
 
-  /// Where it isn't there, or has been killed.
+  /// If it isn't there, or has been killed.
   func startStandbyPager() {
     guard hasSuccessors else { return }
     if let current, !hasEnded(current) { return }

@@ -4,10 +4,9 @@ import Linux
 import Policy
 import Supervision
 
-/// The workers that an earlier daemon has left: they live on, and are this daemon's now. Those that rest frozen sleep
-/// on, because waking a hundred of them at once, when a daemon is replaced, would need the very memory that they
-/// were put to sleep for. All others are brought back into the background, whatever state they were left in.
-/// Belongs to the loop's thread.
+/// Adopts the workers that an earlier daemon has left. Those that rest frozen sleep on: waking a hundred of
+/// them at once, when a daemon is replaced, would need the memory that they were put to sleep to free. All
+/// others are brought into the background, whatever state they were left in. Belongs to the loop's thread.
 final class SurvivorAdoption {
   private let driver: EngineDriver
   private let workers: WorkerRegistry
@@ -15,7 +14,7 @@ final class SurvivorAdoption {
   private let returning: ReturningWorkers
   private let host: any SurvivorHost
 
-  /// A longer adoption is logged, and goes on.
+  /// A longer adoption is logged, and continues.
   static let patience = Duration.seconds(60)
 
   init(
@@ -31,7 +30,7 @@ final class SurvivorAdoption {
 
   // MARK: adoption
 
-  /// At the daemon's start. Some are back when this returns, others later.
+  /// At the daemon's start. Some are adopted when this returns, others later.
   func adoptSurvivors() {
     let found: (records: [WorkerRecord], failures: [WorkerRecordError])
     do throws(WorkerRecordError) {
@@ -54,7 +53,7 @@ final class SurvivorAdoption {
     do {
       try host.takeOver(record)
     } catch {
-      // Its record and its image stay, for a later daemon; while they do, it isn't started a second time.
+      // Its record and its image stay, for a later daemon; while they exist, it isn't started a second time.
       if host.describesRunning(record) {
         return host.log(.error, "\(id): can't be adopted: \(error)")
       }
@@ -71,7 +70,7 @@ final class SurvivorAdoption {
         isOver(id)
       }
     case .withoutImage(let path):
-      // A resume is written down before it begins, so its memory is still in the image.
+      // A resume is recorded before it begins, so its memory is still in the image.
       let why = "its image \(path) does not exist any more"
       let error = HibernationError(.reading, why, aftermath: .unverifiable)
       recovered(record, SurvivorRecovery(result: .failure(error)))
@@ -98,7 +97,7 @@ final class SurvivorAdoption {
   }
 
   private func isOver(_ id: WorkerID) {
-    // What the worker itself has said meanwhile is received first.
+    // The worker's own messages from meanwhile are received first.
     host.isBack(id)
     returning.isOver(id)
   }
@@ -117,7 +116,7 @@ final class SurvivorAdoption {
     host.wakeForWhatWaits(id)
   }
 
-  /// Why it can't sleep on: nothing but its inputs would wake it, and they can't be watched.
+  /// Why it can't sleep on: only its inputs would wake it, and they can't be watched.
   private func unheard(_ runtime: WorkerUnit, _ watch: SurvivorWatch) -> String? {
     let dependsOnInputs =
       runtime.configuration.policy.foreground.mode == .activity || host.forbidsStrangers
@@ -146,7 +145,7 @@ final class SurvivorAdoption {
         .adopted(id, runtime.profile, recovery.image == nil ? .suspended : .hibernated))
     case .failure(let error):
       host.log(.error, "\(id): terminated: its memory can't be restored: \(error)")
-      // Before the engine, which takes it for suspended, can want it awake.
+      // Called before the engine can wake it, because the engine takes it for suspended.
       host.killUnverified(id)
       driver.send(.adopted(id, runtime.profile, .suspended))
       host.save(id, .background)

@@ -2,14 +2,14 @@ import Glibc
 import Linux
 import Supervision
 
-/// Opens the sockets again that a worker of an earlier daemon knows.
+/// Opens the sockets again that a worker of an earlier daemon uses.
 struct SurvivorChannels {
   let record: WorkerRecord
   /// The worker may store some (`FDSTORE=1`).
   let takesDescriptors: Bool
   let log: DaemonLog
 
-  /// Abstract names too: the worker knows no other.
+  /// Abstract names too: the worker knows no other name.
   func open() -> WorkerChannels {
     var channels = WorkerChannels()
     channels.notify = reopen(record.notifySocket) { path throws(SystemCallError) in
@@ -24,8 +24,8 @@ struct SurvivorChannels {
     return channels
   }
 
-  /// One that can't be had makes the worker mute, and that is no reason to lose it. What cleans up old files
-  /// (in /tmp, say) may have taken the directory away.
+  /// Without a channel the worker can't report anything, and that is no reason to lose it. A program that
+  /// removes old files (in /tmp, say) may have removed the directory.
   private func reopen<Socket>(
     _ path: String?, _ open: (String) throws(SystemCallError) -> Socket
   ) -> Socket? {

@@ -14,20 +14,20 @@ enum SurvivorRest {
   case inDoubt
 }
 
-/// What watches a sleeper's inputs.
+/// The watch of a sleeping worker's inputs.
 struct SurvivorWatch {
   /// Why not all of them can be watched.
   var refusal: SystemCallError?
 }
 
 struct SurvivorRecovery {
-  /// How much of its memory was brought back.
+  /// How much of its memory was restored.
   var result: Result<ByteCount, HibernationError>
-  /// What there is of an image afterwards.
+  /// The image that is left afterwards.
   var image: ImageOnDisk?
 }
 
-/// What `SurvivorAdoption` needs of the daemon. Tests hand in their own.
+/// The functions of the daemon that `SurvivorAdoption` uses. Tests provide their own.
 protocol SurvivorHost: AnyObject {
   /// This daemon may not open the sockets of workers that another one has started (Yama).
   var forbidsStrangers: Bool { get }
@@ -36,20 +36,20 @@ protocol SurvivorHost: AnyObject {
   )
   /// The process that it describes runs.
   func describesRunning(_ record: WorkerRecord) -> Bool
-  /// It ended while there was no daemon: nothing of it stays but the note of its end.
+  /// It ended while there was no daemon: only the note of its end stays.
   func forget(_ record: WorkerRecord)
   /// Removes images and snapshots of workers that no record names.
   func removeOrphans()
 
-  /// The registry has the worker from then on, with its process, whose end is listened for.
+  /// The registry has the worker from then on, with its process, and the daemon is notified of its end.
   func takeOver(_ record: WorkerRecord) throws
   func rest(of record: WorkerRecord) -> SurvivorRest
-  /// It sleeps on as its record says. What brings it back is a recovery, which verifies its memory.
+  /// It sleeps on as its record says. A recovery wakes it, which verifies its memory.
   func leaveAsleep(_ record: WorkerRecord, with image: ImageOnDisk?)
-  /// It couldn't be woken, and is to be woken by a recovery as well.
+  /// It couldn't be woken, and a recovery has to wake it as well.
   func staysAsleep(_ id: WorkerID, with image: ImageOnDisk?)
-  /// Watches a sleeper's inputs and its alarm. Calls back on the loop, once and later; with nil where its run
-  /// has ended, or the worker was removed meanwhile.
+  /// Watches a sleeping worker's inputs and its wake timer. Calls back on the loop, once and later; with nil if
+  /// its run has ended, or the worker was removed meanwhile.
   func watchInputs(of record: WorkerRecord, then: @escaping (SurvivorWatch?) -> Void)
   /// Lets it run with all of its memory. Calls back as `watchInputs` does.
   func recover(_ record: WorkerRecord, then: @escaping (SurvivorRecovery?) -> Void)
@@ -57,7 +57,7 @@ protocol SurvivorHost: AnyObject {
   func killUnverified(_ id: WorkerID)
   /// For the next daemon.
   func save(_ id: WorkerID, _ state: WorkerState)
-  /// What it sends is received from now on, as of any other worker.
+  /// Its messages are received from now on, as those of any other worker.
   func isBack(_ id: WorkerID)
   /// For input that had come before it was watched.
   func wakeForWhatWaits(_ id: WorkerID)

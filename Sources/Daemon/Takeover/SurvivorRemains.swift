@@ -3,7 +3,7 @@ import Hibernation
 import Linux
 import Supervision
 
-/// Removes what is left of workers that ended while there was no daemon. While the daemon starts.
+/// Removes what is left of workers that ended while there was no daemon. Called while the daemon starts.
 struct SurvivorRemains {
   let state: StateDirectory
   let records: WorkerRecordKeeper
@@ -11,7 +11,7 @@ struct SurvivorRemains {
   let bootID: String
   let log: DaemonLog
 
-  /// Of one whose record is there, and whose process isn't.
+  /// Of a worker whose record exists, and whose process doesn't.
   func remove(_ record: WorkerRecord) {
     discardFile(state.image(of: record.name))
     discardFile(Hibernator.basePath(of: state.image(of: record.name)))
@@ -20,8 +20,8 @@ struct SurvivorRemains {
     records.remove(record.name)
   }
 
-  /// What is left in the group of a worker whose root process is gone goes with it, as it would have
-  /// with a daemon. Only a group tells for sure who that is.
+  /// Ends the remaining processes in the cgroup of a worker whose root process has ended, as a daemon would
+  /// have done. Only a cgroup shows reliably which processes belong to the worker.
   private func removeGroup(of record: WorkerRecord) {
     guard let path = record.cgroupPath, fileExists(path) else { return }
     do throws(CgroupError) {
@@ -31,8 +31,8 @@ struct SurvivorRemains {
     } catch { log(.warning, "\(record.name): \(error)") }
   }
 
-  /// Images and snapshots whose workers are gone. Not those of workers that couldn't be adopted, or whose record
-  /// is damaged: while they may live, the image is all that there is of their memory.
+  /// Removes images and snapshots whose workers don't exist any more. It keeps those of workers that couldn't
+  /// be adopted, or whose record is damaged: while they may live, the image is the only copy of their memory.
   func removeOrphans() {
     // A directory that can't be read keeps what is in it.
     for name in (try? listDirectory(state.images)) ?? [] {

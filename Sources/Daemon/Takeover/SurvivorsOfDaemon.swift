@@ -6,7 +6,7 @@ import Policy
 import PolicyFile
 import Supervision
 
-/// What `SurvivorAdoption` gets of the daemon.
+/// The daemon's implementation for `SurvivorAdoption`.
 final class SurvivorsOfDaemon: SurvivorHost {
   struct Parts {
     let services: Services
@@ -94,7 +94,7 @@ final class SurvivorsOfDaemon: SurvivorHost {
       runtime.launched?.command = record.command
       runtime.launched?.directory = record.directory
     }
-    // What it says before the engine knows it again would be lost: it waits in the socket.
+    // A message that it sends before the engine knows it again would be lost: it waits in the socket.
     try runtime.conversation?.listen()
   }
 
@@ -120,7 +120,7 @@ final class SurvivorsOfDaemon: SurvivorHost {
     return runtime
   }
 
-  /// What an earlier daemon had opened of it.
+  /// The descriptors that an earlier daemon had opened of it.
   private func giveBackMemories(to process: WorkerProcess) {
     guard parts.keeperStarter.hasKeptMemories else { return }
     do throws(SystemCallError) {
@@ -148,7 +148,7 @@ final class SurvivorsOfDaemon: SurvivorHost {
         .hibernated,
         ImageOnDisk(path: path, mark: mark, length: Hibernator.lengthOnDisk(of: path)))
     case WorkerState.suspended.rawValue:
-      // A hibernation may have begun and not come to its record.
+      // A hibernation may have begun without being recorded.
       guard !fileExists(path), !fileExists(path + ".partial"),
         Hibernator.isAtRest(target, on: nil)
       else { return .inDoubt }

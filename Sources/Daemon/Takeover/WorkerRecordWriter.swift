@@ -2,7 +2,7 @@ import Lifecycle
 import Policy
 import Supervision
 
-/// Writes down what a later daemon needs to find a worker again. Belongs to the loop's thread.
+/// Records what a later daemon needs to find a worker again. Belongs to the loop's thread.
 struct WorkerRecordWriter {
   let records: WorkerRecordKeeper
   let bootID: String
@@ -17,8 +17,8 @@ struct WorkerRecordWriter {
   /// nil: there is no process to be found.
   func record(of runtime: WorkerUnit, state: WorkerState) -> WorkerRecord? {
     guard let process = runtime.process, state != .terminated else { return nil }
-    // Hibernated without an image would mean that its memory is lost. It is not: it only couldn't be
-    // woken after its memory was back.
+    // Hibernated without an image would mean that its memory is lost. It isn't: the worker only couldn't be
+    // woken after its memory was restored.
     let state = state == .hibernated && runtime.image == nil ? .suspended : state
     var record = WorkerRecord(process, bootID: bootID, state: state.rawValue)
     record.imagePath = runtime.image?.path

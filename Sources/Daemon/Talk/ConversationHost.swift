@@ -25,7 +25,7 @@ protocol ConversationHost: PurgeableOffersHost {
   func ownsSender(_ pid: Int32) -> Bool
 
   func log(_ priority: DaemonLog.Priority, _ text: String)
-  /// Whether it can be asked for memory, or is expected to answer, has changed.
+  /// Whether it can be asked to free memory, or is expected to answer, has changed.
   func channelsChanged()
   /// `READY=1`.
   func saidReady()

@@ -81,7 +81,7 @@ private final class ConversationOfWorker: ConversationHost {
   }
 }
 
-/// What the daemon does over the conversations of its workers' runs. Belongs to the loop's thread.
+/// The daemon's operations on the conversations of its workers' runs. Belongs to the loop's thread.
 final class WorkerConversations {
   struct Parts {
     let services: Services
@@ -102,7 +102,7 @@ final class WorkerConversations {
 
   private var services: Services { parts.services }
 
-  /// A worker's run begins to have channels; nothing is heard yet.
+  /// A worker's run begins to have channels; nothing is read yet.
   func makeConversation(_ runtime: WorkerUnit, over channels: WorkerChannels) {
     let loop = services.loop
     let worker = WorkerHandle(runtime: runtime, driver: parts.driver, log: services.log)
@@ -111,9 +111,9 @@ final class WorkerConversations {
       host: ConversationOfWorker(worker, self))
   }
 
-  // MARK: what it hears of its life
+  // MARK: messages about its life cycle
 
-  /// Calls `action` when the worker knows that it will be stopped, and has had its moment.
+  /// Calls `action` when the worker knows that it will be suspended, and has had its moment.
   func whenTold(_ runtime: WorkerUnit, _ action: @escaping () -> Void) {
     guard let conversation = runtime.conversation else { return action() }
     conversation.lifecycle.willSuspend(then: action)
@@ -141,7 +141,7 @@ final class WorkerConversations {
   // MARK: purgeable memory
 
   func findOffersAgain(_ record: WorkerRecord, _ runtime: WorkerUnit) {
-    // What has ended sleeps on nowhere.
+    // A worker that has ended doesn't sleep on.
     guard !record.purgeable.isEmpty, let tree = try? runtime.process?.tree() else { return }
     runtime.conversation?.offers.findAgain(record.purgeable, in: tree)
   }
@@ -151,8 +151,8 @@ final class WorkerConversations {
       return parts.driver.send(.purgeFailed(id, "it offers no purgeable memory"))
     }
     let done = services.loopReturn.callback { [unowned self] in purged(id, $0) }
-    // A worker whose daemon has gone takes slots that are being purged for its own as soon as it runs:
-    // what wakes it waits for this (`afterWhatIsUnderWay`).
+    // A worker whose daemon has ended counts slots that are being purged as its own as soon as it runs. So the
+    // wake waits for this (`afterWhatIsUnderWay`).
     services.mechanics.submit(about: id.name) { done(purge()) }
   }
 

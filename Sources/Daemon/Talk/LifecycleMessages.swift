@@ -2,10 +2,11 @@ import Lifecycle
 import Policy
 import WorkerProtocol
 
-/// What a worker hears of its own life over `DORMOUSE_WORKER_SOCKET`: before it is stopped or ended, when its
-/// task's time is over, and when it runs again. Belongs to the loop's thread, and to a `WorkerConversation`.
+/// The messages about a worker's own life cycle over `DORMOUSE_WORKER_SOCKET`: before it is suspended or ended,
+/// when its task's time is over, and when it runs again. Belongs to the loop's thread, and to a
+/// `WorkerConversation`.
 final class LifecycleMessages {
-  /// For this long `willSuspend` is waited for.
+  /// `willSuspend` waits this long for an answer.
   static let patienceBeforeSleep = Duration.milliseconds(250)
   /// From an answer to a thread that waits again: a worker that is found at work isn't put to sleep.
   static let settling = Duration.milliseconds(10)
@@ -24,8 +25,8 @@ final class LifecycleMessages {
 
   // MARK: sleep
 
-  /// It will be stopped. `action` is called when it has had its moment; at once where it isn't connected,
-  /// and not at all where it has ended meanwhile.
+  /// It will be suspended. `action` is called when it has had its moment; at once if it isn't connected, and
+  /// not at all if it has ended meanwhile.
   func willSuspend(then action: @escaping () -> Void) {
     let goOn = { [host, weak conversation] in
       if conversation?.isOver == false, !host.hasExited, host.state == .suspending { action() }
@@ -42,9 +43,9 @@ final class LifecycleMessages {
     if number == nil { action() }
   }
 
-  /// It runs again. Before the engine hears of it, which may have more to say.
+  /// It runs again. Called before the engine gets that, because the engine may send more messages.
   ///
-  /// - Parameter why: a clause, where it isn't the engine's cause.
+  /// - Parameter why: a clause, if it isn't the engine's cause.
   func didResume(after asleep: Duration, why: String?) {
     let cause = why ?? host.cause
     conversation.say {
@@ -57,7 +58,7 @@ final class LifecycleMessages {
 
   func didEnterForeground() { conversation.say { .didEnterForeground(id: $0) } }
 
-  /// Of a worker that runs; a sleeper hears of it when it is woken.
+  /// For a running worker; a sleeping one gets the level when it is woken.
   func pressureChanged() { conversation.sayPressure() }
 
   // MARK: ends

@@ -2,8 +2,8 @@ import Linux
 import Policy
 import Supervision
 
-/// `NOTIFY_SOCKET` of one run of a worker on the loop. A worker that sends more than it is allowed is heard
-/// again after a while. Belongs to the loop's thread.
+/// `NOTIFY_SOCKET` of one run of a worker on the loop. A worker that sends more than its limit is read again
+/// after a while. Belongs to the loop's thread.
 final class NotificationChannel {
   private let socket: NotifySocket
   private let timers: any Timers
@@ -41,15 +41,15 @@ final class NotificationChannel {
 
   /// - Parameter limit: datagrams.
   func receive(limit: Int) -> (messages: [NotifyMessage], requests: [StoreRequest]) {
-    // A socket that can't be read has nothing to say; it is made again with the next run.
+    // A socket that can't be read is ignored; it is made again with the next run.
     let messages =
       (try? socket.receive(limit: limit, at: timers.now.nanoseconds, isMember: isSender)) ?? []
     if !socket.mayReceive { pause() }
     return (messages, socket.takeStoreRequests())
   }
 
-  /// The worker sends more than it is allowed. Its datagrams wait in the kernel, which makes senders wait when
-  /// its queue is full.
+  /// The worker sends more than its limit. Its datagrams wait in the kernel, which makes senders wait when its
+  /// queue is full.
   private func pause() {
     guard let watch else { return }
     // What can't be changed is read on at once, as before.
@@ -67,7 +67,7 @@ final class NotificationChannel {
   /// `WATCHDOG=1`.
   func gaveSign() { watchdog.seen(at: timers.now) }
 
-  /// When the worker last gave a sign of life, as far as `receive` has heard it.
+  /// When the worker last gave a sign of life, as far as `receive` has read it.
   func lastSign() -> Instant? {
     let now = timers.now
     // More than is read at a time: it lives.

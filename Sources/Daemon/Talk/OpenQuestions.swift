@@ -1,7 +1,7 @@
 import Policy
 import WorkerProtocol
 
-/// What became of a question to a worker.
+/// The outcome of a question to a worker.
 enum ConversationReply {
   /// Each connection that was asked has answered.
   case answered
@@ -11,8 +11,8 @@ enum ConversationReply {
   case runEnded
 }
 
-/// Questions to a worker whose answer is waited for: each is called back once, or withdrawn. Belongs to the
-/// loop's thread.
+/// Questions to a worker that wait for an answer: each is called back once, or withdrawn. Belongs to the loop's
+/// thread.
 final class OpenQuestions {
   private let timers: any Timers
   private var open: [UInt64: Question] = [:]

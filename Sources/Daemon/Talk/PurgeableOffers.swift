@@ -3,17 +3,17 @@ import Linux
 import Policy
 import Supervision
 
-/// What `PurgeableOffers` needs of the daemon. Tests hand in their own.
+/// The functions of the daemon that `PurgeableOffers` uses. Tests provide their own.
 protocol PurgeableOffersHost: AnyObject {
   var pressure: PressureLevel { get }
-  /// What the engine takes to be on offer; nil: it doesn't know the worker.
+  /// The offer that the engine knows; nil: it doesn't know the worker.
   var purgeable: ByteCount? { get }
   func send(_ event: Event)
-  /// There is a new offer: what a later daemon finds it by must be saved.
+  /// There is a new offer: its identity must be saved for a later daemon.
   func saveOffers()
 }
 
-/// A worker's memfd, and how we came to it.
+/// A worker's memfd, and its origin.
 private struct PurgeableOffer: Sendable {
   let region: PurgeableRegion
   let file: MemoryFile?
@@ -42,7 +42,7 @@ final class PurgeableOffers {
     self.host = host
   }
 
-  /// The run is over. What is being purged is held until that has ended.
+  /// The run is over. Memory that is being purged is held until that has ended.
   func end() {
     isOver = true
     offers = []
@@ -94,9 +94,9 @@ final class PurgeableOffers {
     if offers.count != before { recount() }
   }
 
-  // MARK: what they come to
+  // MARK: their sizes
 
-  /// A worker can't make us read a large table over and over.
+  /// A worker can't make the daemon read a large table again and again.
   private func recountSoon() {
     guard !recountIsDue else { return }
     recountIsDue = true
@@ -106,7 +106,7 @@ final class PurgeableOffers {
     }
   }
 
-  /// What is on offer now. A worker that runs changes it without a word.
+  /// The memory on offer now. A running worker changes it without a message.
   func recount() {
     guard !isOver else { return }
     let bytes = ByteCount(offers.reduce(0) { $0 + $1.region.volatileBytes() })
@@ -129,13 +129,13 @@ final class PurgeableOffers {
     return moved
   }
 
-  // MARK: over a daemon's end
+  // MARK: across daemons
 
-  /// Of a worker that sleeps on: its memory is on offer as it was.
+  /// For a worker that sleeps on: its memory is on offer as it was.
   func findAgain(_ inodes: [UInt64], in tree: ProcessTree) {
     for inode in inodes {
       let file = MemoryFile(inode: inode)
-      // What can't be read any more is no offer.
+      // Memory that can't be read any more isn't on offer.
       guard let descriptor = file.open(in: tree), let region = try? PurgeableRegion(descriptor)
       else { continue }
       offers.append(PurgeableOffer(region: region, file: file, connection: nil))

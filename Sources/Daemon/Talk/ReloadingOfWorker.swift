@@ -4,7 +4,7 @@ import Policy
 import PolicyFile
 import Supervision
 
-/// What `WorkerReloads` gets of the daemon.
+/// The daemon's implementation for `WorkerReloads`.
 final class ReloadingOfWorker: ReloadsHost {
   struct Parts {
     let services: Services

@@ -2,13 +2,13 @@ import Lifecycle
 import Policy
 import Supervision
 
-/// What a worker says of itself, over either channel: what that means for the engine. One for one run.
+/// A worker's reports of itself, over either channel, and what they mean for the engine. One for one run.
 final class SelfReports {
   private let id: WorkerID
   private let host: any ConversationHost
-  /// What it last said of itself.
+  /// Its last reported status.
   private(set) var statusText: String?
-  /// It has said by itself that it gave memory back (`X_DORMOUSE_DONE=1`), and so it is expected to.
+  /// It has reported by itself that it freed memory (`X_DORMOUSE_DONE=1`), so it is expected to answer.
   private(set) var answersItself = false
 
   init(_ id: WorkerID, _ host: any ConversationHost) {
@@ -34,19 +34,19 @@ final class SelfReports {
     case .watchdogInterval(let interval): host.saidWatchdogInterval(interval)
     // A sign of life, which `NotificationChannel` keeps.
     case .watchdog: break
-    // systemd's services say so; nothing here depends on it.
+    // systemd's services send it; nothing here depends on it.
     case .stopping, .mainProcess: break
     }
   }
 
-  /// It said so while it still ran, `willSuspend` having just come, and fell asleep before it was heard.
-  /// What must not be interrupted has been: it goes on now, and sleeps when it is done.
+  /// The worker sent it while it still ran, just after `willSuspend`, and fell asleep before it was read. Its
+  /// work was interrupted, so the worker continues now, and sleeps when the work is done.
   private func lateInhibit(_ what: String) {
     guard let state = host.state, state == .suspending || state.sleeps else { return }
     host.send(.wakeNeeded(id, "\(what), sent while it was being suspended"))
   }
 
-  /// The worker said so itself, be it too late: the watchdog wants to know.
+  /// The worker itself answered, perhaps too late: the watchdog needs the answer.
   private func didShed() {
     if !answersItself {
       answersItself = true

@@ -5,7 +5,7 @@ import PolicyFile
 import Supervision
 import WorkerProtocol
 
-/// What a `ShedAttempt` needs of the daemon, about one run of one worker. Tests hand in their own.
+/// What a `ShedAttempt` needs of the daemon, about one run of one worker. Tests provide their own.
 protocol ShedHost: AnyObject {
   /// The engine's.
   var footprint: ByteCount { get }
@@ -35,7 +35,7 @@ protocol ShedCommand: AnyObject {
   func cancel()
 }
 
-/// One request for memory: on every channel that the worker has, and over `DORMOUSE_WORKER_SOCKET` where it
+/// One request to free memory: on every channel that the worker has, and over `DORMOUSE_WORKER_SOCKET` if it
 /// has connected. The footprint is measured before and after it. Belongs to the loop's thread.
 final class ShedAttempt {
   private let id: WorkerID
@@ -84,7 +84,7 @@ final class ShedAttempt {
   /// Of the command, which is a child of the daemon's that nothing else may reap.
   var commandPid: Int32? { command?.pid }
 
-  /// Asks, when it is known what the worker has before it is asked.
+  /// Asks when the footprint before the request is known.
   func begin() {
     host.measure { [weak self] footprint in
       guard let self, !isOver else { return }
@@ -132,13 +132,13 @@ final class ShedAttempt {
     return channels
   }
 
-  /// Whether it was asked; then its answer is waited for, and not its footprint's coming to rest.
+  /// Whether it was asked; then its answer is waited for, and not a footprint that rests.
   private func askOverSocket() -> Bool {
     let request: DaemonMessage.Request =
       switch kind {
       case .didEnterBackground: .didEnterBackground
       case .memoryWarning:
-        // A person may warn at any time (`dormouse warn`); a warning is one all the same.
+        // The operator may warn at any time (`dormouse warn`), and that counts as a warning too.
         .memoryWarning(
           level: max(host.pressure, .warning).name, footprintBytes: before.bytes)
       }
@@ -172,7 +172,7 @@ final class ShedAttempt {
     request = nil
     switch outcome {
     case .success:
-      // Over its socket it is asked as well, and answers itself.
+      // It is asked over its socket as well, and answers itself.
       if case .awaited = question { return }
       host.send(.shedAnswered(id))
     case .failure(let why):
@@ -186,7 +186,7 @@ final class ShedAttempt {
   /// answered when the footprint, looked at every 100 ms, has come to rest: for three looks once it has
   /// fallen, for a second where it hasn't.
   private func lookWhetherItRests() {
-    // A worker that answers itself is asked, and not watched.
+    // A worker that answers itself is asked, and its footprint isn't watched.
     guard !isOver, conversation?.answersItself != true, question == .notAsked else { return }
     timers.after(.milliseconds(100)) { [weak self] in
       guard let self, !isOver else { return }
@@ -208,7 +208,7 @@ final class ShedAttempt {
 
   // MARK: the end
 
-  /// Its time is over, or it was answered: reports what it gave back.
+  /// Its time is over, or it was answered: reports what was freed.
   func finish() {
     if case .awaited(let number) = question, conversation?.isAbandoned(number) == true {
       // Too late for the request, but the watchdog isn't to wait for a worker that has hung up.
@@ -222,7 +222,7 @@ final class ShedAttempt {
     }
   }
 
-  /// Nothing is waited for any more.
+  /// Nothing waits for it any more.
   func end() {
     guard !isOver else { return }
     isOver = true

@@ -1,9 +1,9 @@
 import Policy
 import Supervision
 
-/// `shed: { http: … }`: asks as a probe asks, with the shed's deadline. Its connection is no activity: what
-/// came before the request counts, and what comes with it doesn't. The worker isn't suspended before the
-/// connection is gone: a connection in its queue would wake it.
+/// `shed: { http: … }`: sends the request as a probe does, with the shed's deadline. Its connection doesn't
+/// count as activity: traffic before the request counts, and traffic that comes with it doesn't. The worker
+/// isn't suspended before the connection is closed: a connection in its queue would wake it.
 ///
 /// One for one run of a worker. Belongs to the loop's thread.
 final class ShedOverHTTP {
@@ -19,7 +19,7 @@ final class ShedOverHTTP {
     self.host = host
   }
 
-  /// A request is out, or its connection isn't gone from the worker yet.
+  /// A request is under way, or the worker hasn't closed its connection yet.
   var isAsking: Bool { openRequests > 0 }
 
   /// `answered` is called once, never before this returns or after `drop`.

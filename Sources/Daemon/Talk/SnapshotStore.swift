@@ -60,7 +60,7 @@ struct SnapshotStore: Sendable {
 
   func remove(_ name: String) { discardFile(path(name)) }
 
-  /// What is left of workers that are gone.
+  /// Removes the snapshots of workers that don't exist any more.
   func removeAll(where isGone: (String) -> Bool) {
     for name in (try? listDirectory(directory)) ?? [] {
       let isPartial = name.hasSuffix(Self.partialSuffix)
@@ -116,7 +116,7 @@ final class SnapshotKeeper {
     return nil
   }
 
-  /// The latest one goes to the disk.
+  /// Writes the latest snapshot to the disk.
   func writeWaiting(of name: String, at now: Instant) {
     guard let snapshot = latest.removeValue(forKey: name) else { return }
     paidUntil[name] = max(now, paidUntil[name] ?? now) + Self.interval

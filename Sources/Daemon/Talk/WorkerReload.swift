@@ -3,7 +3,7 @@ import Linux
 import Policy
 import Supervision
 
-/// What a `WorkerReload` needs of the daemon. Tests hand in their own.
+/// The functions of the daemon that a `WorkerReload` uses. Tests provide their own.
 protocol WorkerReloadHost: AnyObject {
   /// How long a worker may take that has said `RELOADING=1`: its `watchdog.launch`.
   var limit: Duration { get }
@@ -17,7 +17,7 @@ protocol WorkerReloadHost: AnyObject {
 /// `READY=1`, for which the answer waits; of any other it is only known that it is still there. Belongs to
 /// the loop's thread.
 final class WorkerReload {
-  /// For `RELOADING=1`, where the worker talks with us, and where nothing tells whether it does.
+  /// For `RELOADING=1`, if the worker uses a channel to the daemon, and if nothing shows whether it does.
   static let patience = Duration.seconds(1)
   static let minPatience = Duration.milliseconds(200)
   /// The background task that keeps it awake meanwhile.

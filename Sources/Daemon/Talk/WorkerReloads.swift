@@ -24,7 +24,7 @@ enum ReloadDelivery: Hashable {
   case failed(String)
 }
 
-/// What `WorkerReloads` needs of everything else.
+/// The functions of the daemon that `WorkerReloads` uses.
 protocol ReloadsHost: AnyObject {
   /// The daemon ends, or leaves its workers.
   var isClosing: Bool { get }
@@ -75,16 +75,16 @@ final class WorkerReloads {
       )
     }
     if host.isClosing { return answer(.refused, "the daemon is ending") }
-    let told = { (outcome: Answer) in answer(.init(outcome.code), outcome.text) }
+    let reply = { (outcome: Answer) in answer(.init(outcome.code), outcome.text) }
     switch terms.state {
     case .terminated where !terms.isAdopting:
       answer(.refused, "\(name) is not running; start it with `dormouse start \(name)`")
     case .launching, .terminating: answer(.refused, "\(name) is \(terms.state.spoken)")
-    case .foreground, .background: signalReload(id, signal, then: told)
+    case .foreground, .background: signalReload(id, signal, then: reply)
     default:
       host.wake(id) { [weak self] woken in
-        guard let self, woken.code == .done else { return told(woken) }
-        signalReload(id, signal, then: told)
+        guard let self, woken.code == .done else { return reply(woken) }
+        signalReload(id, signal, then: reply)
       }
     }
   }

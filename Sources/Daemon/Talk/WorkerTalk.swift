@@ -4,8 +4,8 @@ import Policy
 import Supervision
 import WorkerProtocol
 
-/// What the daemon and one worker have said to each other over `DORMOUSE_WORKER_SOCKET`, as far as anybody
-/// still waits for it. Gone with the worker's run.
+/// The messages between the daemon and one worker over `DORMOUSE_WORKER_SOCKET`, as far as a request is still
+/// open. It ends with the worker's run.
 final class WorkerTalk {
   typealias ConnectionID = WorkerSocket.ConnectionID
 
@@ -16,13 +16,13 @@ final class WorkerTalk {
   private var open: [UInt64: OpenRequest] = [:]
   private var closed: [ClosedRequest] = []
 
-  /// What is remembered of the past, to tell a late answer from a made-up one.
+  /// Closed requests are kept to distinguish a late answer from an invented one.
   private static let maxClosed = 32
 
   private struct OpenRequest {
     var waiting: Set<ConnectionID>
     var answered: Set<ConnectionID> = []
-    /// Asked, and gone without an answer: another connection may bring it.
+    /// Connections that were asked and closed without an answer: another connection may send it.
     var lost = 0
     /// One of these was closed by us: no wonder that it doesn't answer, and no excuse.
     var isShutOut = false
@@ -42,7 +42,7 @@ final class WorkerTalk {
 
   // MARK: to the worker
 
-  /// Tells every connection, and waits for nothing.
+  /// Sends a message to every connection, and waits for no answer.
   func post(_ message: DaemonMessage) {
     for connection in socket.connectionIDs { _ = socket.send(message, to: connection) }
   }
@@ -53,8 +53,8 @@ final class WorkerTalk {
     remember(ClosedRequest(id: id, answered: [], wantsAnswer: false))
   }
 
-  /// Asks every connection. `then` is called at most once, when each of them has answered; whoever
-  /// waits no longer calls `close`. False: there is nobody who could be asked.
+  /// Asks every connection. `then` is called at most once, when each of them has answered; a caller that
+  /// doesn't wait any longer calls `close`. False: there is no connection to ask.
   func ask(
     _ request: DaemonMessage.Request, id: UInt64, within limit: Duration,
     then: @escaping () -> Void
@@ -68,7 +68,7 @@ final class WorkerTalk {
     return true
   }
 
-  /// Nobody waits for this answer any more.
+  /// The caller doesn't wait for this answer any more.
   func close(_ id: UInt64, wantsAnswer: Bool = true) {
     guard let request = open.removeValue(forKey: id) else { return }
     remember(ClosedRequest(id: id, answered: request.answered, wantsAnswer: wantsAnswer))
@@ -108,7 +108,7 @@ final class WorkerTalk {
     }
   }
 
-  /// A connection has gone: it is waited for no longer.
+  /// A connection has closed: no request waits for it any longer.
   func hasLeft(_ connection: ConnectionID, byItself: Bool) {
     for id in open.keys.sorted() {
       guard var request = open[id], request.waiting.remove(connection) != nil else { continue }
@@ -119,7 +119,7 @@ final class WorkerTalk {
     }
   }
 
-  /// All who were asked have hung up without an answer: nobody hangs who could be missed.
+  /// All connections that were asked have closed without an answer, so no missing answer can be reported.
   func isAbandoned(_ id: UInt64) -> Bool {
     guard let request = open[id] else { return false }
     return request.waiting.isEmpty && request.answered.isEmpty && !request.isShutOut
@@ -139,7 +139,7 @@ final class WorkerTalk {
     return isPowerOfTwo(refusals)
   }
 
-  /// For `status`; nil where nobody is connected.
+  /// For `status`; nil where there is no connection.
   var connectionCount: Int? {
     let count = socket.connectionIDs.count
     return count == 0 ? nil : count
@@ -191,7 +191,7 @@ struct StrayAnswers: Hashable {
 }
 
 extension Duration {
-  /// In seconds, as fine as anybody wants to read.
+  /// In seconds, rounded to milliseconds.
   var milliseconds: Double { (seconds * 1000).rounded() / 1000 }
 }
 

@@ -16,7 +16,7 @@ final class WorkerUnit {
   /// In the configuration file; else made by `run`.
   var isDeclared: Bool
   private(set) var run = WorkerRun()
-  /// Adopted from another supervisor, which goes on to supervise it; see `ExternalAdoption`.
+  /// Adopted from another supervisor, which still supervises it; see `ExternalAdoption`.
   var external: ExternalWorker?
 
   /// What its runs have stored with us; nil: nothing yet.
@@ -54,7 +54,7 @@ final class WorkerUnit {
   var isKilled: Bool { run.isKilled }
   var isReaped: Bool { run.isReaped }
 
-  /// A question of ours is out, or its connection isn't gone from the worker yet.
+  /// A probe is under way, or the worker hasn't closed its connection yet.
   var isAsked: Bool { run.liveness?.isAsking == true || run.shedOverHTTP?.isAsking == true }
 
   /// A look at its traffic takes what came with our question, and it isn't counted.

@@ -2,13 +2,13 @@ import Control
 import Lifecycle
 import Policy
 
-/// What `RegisteredWrappers` needs of the world outside. Tests hand in their own.
+/// The functions of the daemon that `RegisteredWrappers` uses. Tests provide their own.
 protocol WrapperHost: AnyObject {
   /// One request to a wrapper's own socket; answered once, within `patience`.
   func ask(
     _ request: ControlRequest, at socket: String, patience: Duration,
     then respond: @escaping (ControlResponse) -> Void)
-  /// The process that made this connection, by the kernel's word and not its own.
+  /// The process that made this connection, as the kernel reports it.
   func process(of client: ClientID) -> Int32?
   /// SIGKILL, if the process of that number started before `moment`.
   func kill(_ pid: Int32, startedBefore moment: Instant) -> WrapperKill
@@ -108,7 +108,7 @@ final class RegisteredWrappers {
     driver.send(.footprint(id, ByteCount(max(0, entry.report.worker.footprint))))
   }
 
-  /// The client's connection has ended. If it was a wrapper, its worker is gone too.
+  /// The client's connection has ended. If it was a wrapper, its worker has ended too.
   func hasLeft(_ client: ClientID) {
     for id in registry.forget(client) {
       let wasEnding = driver.state.state(of: id) == .terminating
@@ -124,7 +124,7 @@ final class RegisteredWrappers {
 
   private func profile(of report: WrapperReport) -> WorkerProfile {
     var policy = driver.state.policy
-    // Nothing of its life is decided here but by the ladder, which goes by what a wrapper goes by.
+    // Only the ladder decides about this worker here, and it uses the policy that the wrapper uses.
     let own = LifecyclePolicy.wrapping()
     policy.foreground.mode = .manual
     policy.background.suspendAfter = nil

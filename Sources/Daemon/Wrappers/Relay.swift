@@ -45,7 +45,7 @@ final class Relay {
     connect(to: path, jobs, request)
   }
 
-  /// So long the way to a socket may take.
+  /// Connecting to a socket may take this long.
   private static let connecting = Duration.seconds(5)
 
   /// The path may be in a file system that doesn't answer.

@@ -11,7 +11,8 @@ struct WrapperRegistry {
   }
 
   private var entries: [ClientID: Entry] = [:]
-  /// Those who lead the worker of that name in the engine: the first to come, if several say so.
+  /// The clients whose reports the engine's worker of that name follows: the first that registered, if there
+  /// are several.
   private var leaders: [WorkerID: ClientID] = [:]
 
   /// Why not; nil: it is taken.
@@ -37,7 +38,7 @@ struct WrapperRegistry {
     return led
   }
 
-  /// False: somebody else does.
+  /// False: another client does.
   mutating func lead(_ worker: WorkerID, _ client: ClientID) -> Bool {
     if let leader = leaders[worker] { return leader == client }
     leaders[worker] = client

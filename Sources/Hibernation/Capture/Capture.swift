@@ -26,8 +26,8 @@ struct Capture: Sendable {
 
   private final class Lane {
     let compressor: ChunkCompressor
-    /// For what is wanted soon: at this level zstd stores nearly as it is, and reading it back costs a
-    /// copy.
+    /// For pages that are needed soon. At this level zstd stores data nearly unchanged, and reading it back
+    /// costs one copy.
     let fastCompressor: ChunkCompressor
     let pages = UnsafeMutableRawBufferPointer.allocate(
       byteCount: ImageLayout.chunkLength, alignment: 4096)
@@ -69,7 +69,7 @@ struct Capture: Sendable {
           storedLength: 0, ranges: ranges))
     }
 
-    /// Closes the gaps that pages of nothing but zeros leave in the buffer.
+    /// Removes pages that hold only zeros from the buffer.
     private func dropZeroPages(_ ranges: [PageRange]) -> ([PageRange], Int) {
       guard let base = pages.baseAddress else { return ([], 0) }
       var kept: [PageRange] = []
@@ -97,12 +97,13 @@ struct Capture: Sendable {
 /// Writes the pages of an image back into the processes that they came from, on several lanes.
 struct WriteBack: Sendable {
   let image: ImageReader
-  /// By the chunks' process index; `nil`: that one has ended, and needs nothing.
+  /// By the chunks' process index. `nil`: the process has ended and needs nothing.
   let memories: [ProcessMemory?]
-  /// Of a lazy restore: leaves the background fill out, and fills the rest instead of writing it.
+  /// Set for a lazy restore. The chunks of the background fill are then left out, and the others are filled
+  /// (userfaultfd) instead of written.
   var prefetch: Prefetch?
 
-  /// Returns the indices of processes whose memory is gone: they are being killed.
+  /// Returns the indices of processes that have no memory any more: they are being killed.
   func run(lanes: Int) throws -> [Int] {
     let failure = FirstFailure()
     let gone = Gone()
@@ -152,7 +153,7 @@ struct WriteBack: Sendable {
       try image.load(step, stored: stored, into: pages, with: decompressor)
       guard let base = pages.baseAddress else { return true }
       do throws(SystemCallError) {
-        // An image that is lazy has no base, and so is written by whole chunks.
+        // An image for lazy restore has no base, so its chunks are written whole.
         if let prefetch {
           try prefetch.place(step.chunk, from: base, memory)
         } else {

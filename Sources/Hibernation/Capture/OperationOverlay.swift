@@ -1,7 +1,7 @@
 import Glibc
 import Linux
 
-/// What a hibernation does besides where overlays are wanted.
+/// The additional steps of a hibernation that uses overlays.
 extension Operation {
   // MARK: what must be written
 
@@ -20,12 +20,12 @@ extension Operation {
     do {
       return try Overlay(of: subjects, over: base, lanes: hibernator.lanes)
     } catch is ImageError {
-      // A damaged base is as good as none.
+      // A damaged base is not used.
       return nil
     } catch { throw .from(error, in: .scanning) }
   }
 
-  /// What the kernel tells of writes since the last resume.
+  /// What the kernel reports about writes since the last resume.
   private func knowledge(of captive: Captive) throws(SystemCallError) -> WriteKnowledge {
     let identity = captive.stat.identity
     var knowledge = WriteKnowledge()
@@ -43,7 +43,7 @@ extension Operation {
     return knowledge
   }
 
-  /// The mappings, where the memo of them is still good.
+  /// The mappings, if the memo of them is still valid.
   func recallMappings(
     of stat: ProcessStat, _ known: TrackedProcess?
   ) throws -> [MemoryMapping]? {
@@ -52,8 +52,8 @@ extension Operation {
     else { return nil }
     for mapping in mappings where !mapping.hasFile && PagePlan.canMove(mapping) {
       do throws(SystemCallError) { try known.tracker.register(mapping.range) } catch {
-        // Somebody else's (EBUSY), or all is another memory (ESRCH): smaps tells. There is memory that
-        // nobody can register.
+        // The mapping is registered with another userfaultfd (EBUSY), or the process has another memory now
+        // (ESRCH): smaps shows which. Some memory can't be registered at all (EINVAL).
         if error.code != EINVAL { return nil }
       }
     }
@@ -62,8 +62,8 @@ extension Operation {
 
   // MARK: for the next time
 
-  /// Makes the process's writes visible from its next resume on. Whatever speaks against it only makes
-  /// the next hibernation compare pages.
+  /// Makes the process's writes visible from its next resume on. If that isn't possible, the next hibernation
+  /// compares pages instead.
   func track(
     _ captive: Captive, plan: PagePlan, injector: Injector
   ) throws -> String? {

@@ -2,13 +2,13 @@ import Glibc
 import Linux
 import Synchronization
 
-/// What a hibernation writes where a base has the rest.
+/// What a hibernation writes if a base has the rest.
 struct Overlay: Sendable {
   let base: ImageReader
   let reference: BaseReference
-  /// What has changed.
+  /// The changed pages.
   let chunks: [PagePlan.PlannedChunk]
-  /// Bytes that were compared, because nothing was known of writes to them.
+  /// Bytes that were compared because it wasn't known whether they had been written to.
   let compared: UInt64
 
   /// A stopped process.
@@ -21,7 +21,7 @@ struct Overlay: Sendable {
 
   private typealias Share = (process: Int, kind: PagePlan.Kind, ranges: [PageRange])
 
-  /// - Returns: `nil` where so much has changed that an overlay isn't worth it.
+  /// - Returns: `nil` if so much has changed that an overlay isn't worth its cost.
   init?(of subjects: [Subject], over base: ImageReader, lanes: Int) throws {
     var changed: [Share] = []
     var kept: [Int: [PageRange]] = [:]

@@ -10,7 +10,7 @@ struct BasePart: Sendable, Equatable {
   var ranges: [PageRange]
 }
 
-/// Where a base has which pages of one process.
+/// Which pages of one process a base has, and where.
 struct BasePages: Sendable {
   private struct Piece {
     var range: PageRange
@@ -27,7 +27,7 @@ struct BasePages: Sendable {
     ranges = pieces.map(\.range).union()
   }
 
-  /// The chunks that have these pages, all of which the base has.
+  /// The chunks that have these pages. The base must have all of the pages.
   func parts(of wanted: [PageRange], process: UInt32) -> [BasePart] {
     var byChunk: [UInt32: [PageRange]] = [:]
     var next = 0
@@ -36,7 +36,7 @@ struct BasePages: Sendable {
       var index = next
       while index < pieces.count, pieces[index].range.address < range.end {
         let piece = pieces[index]
-        // Not joined with its neighbour: that may be of another range of the chunk.
+        // Not joined with its neighbour, which may belong to another range of the chunk.
         if let part = range.intersection(with: piece.range) {
           byChunk[piece.chunk, default: []].append(part)
         }
@@ -49,13 +49,13 @@ struct BasePages: Sendable {
   }
 }
 
-/// What is known of writes to a process since its memory was brought back. By address, all of it.
+/// What is known about writes to a process since its memory was restored. All lists are sorted by address.
 struct WriteKnowledge: Sendable {
-  /// Where writes would be known.
+  /// Ranges in which the kernel records writes.
   var tracked: [PageRange] = []
-  /// Pages of those places that haven't been written.
+  /// Pages of those ranges that haven't been written to.
   var unwritten: [PageRange] = []
-  /// Pages that had the base's content when the worker went on.
+  /// Pages that had the base's content when the worker was resumed.
   var current: [PageRange] = []
 }
 
@@ -63,13 +63,14 @@ struct WriteKnowledge: Sendable {
 struct PageDivision: Sendable {
   /// To be written.
   var changed: [PageRange] = []
-  /// As they are in the base.
+  /// The same as in the base.
   var kept: [PageRange] = []
-  /// The base has something at that address, and whether that is it only a comparison can tell.
+  /// The base has a page at that address; only a comparison shows whether the content is the same.
   var doubtful: [PageRange] = []
 
-  /// A page is kept on one evidence only: it had the base's content when the worker went on, and where
-  /// it lies every write would be known, and there was none. Where nothing is known, it is compared.
+  /// A page is kept only if it had the base's content when the worker was resumed, and the kernel has
+  /// recorded writes to its range since then, and recorded none to this page. If nothing is known about a
+  /// page, it is compared.
   init(
     of moving: [PageRange], base: [PageRange], knowing: WriteKnowledge
   ) {

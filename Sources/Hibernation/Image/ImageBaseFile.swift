@@ -1,47 +1,48 @@
 import Glibc
 import Linux
 
-/// What stays on disk of a worker's last complete image while the worker runs, so that the next
-/// hibernation needn't write what hasn't changed. Nothing depends on it before the next image names it.
+/// What stays on disk of a worker's last complete image while the worker runs, so that the next hibernation
+/// needn't write unchanged pages. Nothing depends on the base before the next image names it.
 struct Base {
   let path: String
   let id: ImageID
   /// Nanoseconds of the monotonic clock.
   let made: Int64
-  /// Pages that had the base's content when the worker went on.
+  /// Pages that had the base's content when the worker was resumed.
   var current: [ProcessIdentity: [PageRange]]
-  /// Open while an image names it: to be there whatever becomes of the file's name.
+  /// Kept open while an image names it, so that the base can be read even if its file is renamed or removed.
   var image: ImageReader?
 
-  /// Older ones aren't built upon: what they hold is of less use every hour, and a secret for longer.
+  /// Older bases aren't used. An old base shares fewer pages with the worker's memory, and keeps secrets on
+  /// disk for longer.
   static let greatestAge: Int64 = 24 * 3600 * 1_000_000_000
-  /// Where more than this part of the pages has changed, all of them are written again. The overlay is
-  /// read besides the whole base at a resume, and both lie on disk.
+  /// If more than this fraction (1 in 3) of the pages has changed, all pages are written again: a resume
+  /// reads the overlay in addition to the whole base, and both take up disk space.
   static let greatestChange: UInt64 = 3
 }
 
-/// A process of which we know what it writes.
+/// A process whose writes are tracked.
 struct TrackedProcess {
   let tracker: WriteTracker
   /// Mappings that have been registered.
   var registered: [PageRange] = []
-  /// Those of them where every write since the last resume would show.
+  /// The registered mappings in which every write since the last resume is visible.
   var armed: [PageRange] = []
   /// For the next scan.
   var memo: MappingMemo?
 }
 
 extension Hibernator {
-  /// What may stay on disk besides an image, and without it while the worker runs.
+  /// The file that may stay on disk beside an image, and without an image while the worker runs.
   public static func basePath(of image: String) -> String { ImageLayout.basePath(of: image) }
 
-  /// Bytes that an image and its base take on the disk; `nil` where there is no image.
+  /// Bytes that an image and its base take on the disk; `nil` if there is no image.
   public static func lengthOnDisk(of image: String) -> Int64? {
     func length(_ path: String) -> Int64? { linkStatus(of: path).map { Int64($0.st_size) } }
     return length(image).map { $0 + (length(basePath(of: image)) ?? 0) }
   }
 
-  /// The base of the worker's next image, opened and checked; `nil` where everything must be written.
+  /// The base of the worker's next image, opened and checked; `nil` if all pages must be written.
   func openBase(of name: String, for path: String) -> ImageReader? {
     guard let base = bases[name], base.path == ImageLayout.basePath(of: path) else { return nil }
     do throws(ImageError) {
@@ -52,33 +53,34 @@ extension Hibernator {
         bases[name]?.image = image
         return image
       }
-    } catch {}  // It may be removed at any time, and is of no more use if it is damaged.
+    } catch {}  // The base may have been removed; a damaged one isn't used.
     dropBase(of: name, for: path)
     return nil
   }
 
-  /// Removes a worker's base. Never while an image names it.
+  /// Removes a worker's base. Must not be called while an image names the base.
   func dropBase(of name: String, for path: String) {
     bases[name] = nil
     if discardFile(ImageLayout.basePath(of: path)) { FaultPoint.baseRemoved.pass() }
   }
 
-  /// Nothing of the worker's memory stays on disk while it runs, and its writes aren't watched.
+  /// Removes the worker's base and stops tracking its writes: nothing of its memory stays on disk while it
+  /// runs.
   func dropOverlays(of name: String, for path: String) {
     trackers[name] = nil
     dropBase(of: name, for: path)
   }
 
-  /// Removes the bases of all workers that aren't hibernated: to make room.
+  /// Removes the bases of all workers that aren't hibernated, to free disk space.
   ///
-  /// - Parameter outdated: only those that no image would be built upon any more.
+  /// - Parameter outdated: only bases that are too old to be used.
   public func dropIdleBases(outdated: Bool = false) {
     for (name, base) in bases where !outdated || Clocks.monotonic - base.made > Base.greatestAge {
       dropIdleBase(of: name)
     }
   }
 
-  /// Removes a worker's base, and watches its writes no more, unless it is hibernated.
+  /// Removes a worker's base and stops tracking its writes, unless the worker is hibernated.
   public func dropIdleBase(of name: String) {
     guard let base = bases[name], base.image == nil else { return }
     bases[name] = nil
@@ -86,9 +88,9 @@ extension Hibernator {
     if discardFile(base.path) { FaultPoint.baseRemoved.pass() }
   }
 
-  /// Commit B. From here on the worker's memory is the truth.
+  /// Commit B. From here on the worker's memory is what counts, not the image.
   ///
-  /// - Parameter keepsBase: a complete image stays, under another name, as the next one's base.
+  /// - Parameter keepsBase: a complete image stays under another name, as the base of the next image.
   func removeImage(
     _ image: ImageReader, of name: String, keepsBase: Bool
   ) throws(HibernationError) {
@@ -114,11 +116,11 @@ extension Hibernator {
     arm(name)
   }
 
-  /// From here on the worker's writes show. All of its pages are in place, and it doesn't run yet.
+  /// From here on the worker's writes are recorded. All of its pages are in place, and it doesn't run yet.
   private func arm(_ name: String) {
     for (identity, process) in trackers[name] ?? [:] {
       var armed: [PageRange] = []
-      // Where it fails, pages are compared.
+      // If this fails, pages are compared.
       if let pages = try? PageMap(pid: identity.pid) {
         armed = process.registered.filter { (try? pages.protect($0)) == true }
       }

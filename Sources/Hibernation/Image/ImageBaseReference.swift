@@ -1,10 +1,10 @@
 import Glibc
 import Linux
 
-// An overlay is an image that has only what has changed since an earlier one, its base, and says which
-// pages of the base the rest is. docs/image-format.md, sections 8 and 9.
+// An overlay is an image that has only the pages that have changed since an earlier image, its base. It lists
+// the pages of the base that supply the rest. docs/image-format.md, sections 8 and 9.
 
-/// Names an image among all others.
+/// Identifies an image.
 struct ImageID: Hashable, Sendable {
   var words: (UInt64, UInt64)
 
@@ -20,10 +20,10 @@ struct ImageID: Hashable, Sendable {
   }
 }
 
-/// What an overlay says of its base.
+/// What an overlay records about its base.
 struct BaseReference: Sendable {
   var id: ImageID
-  /// Of the base's index, which has the place and length of every chunk of it.
+  /// Checksum of the base's index, which has the place and length of every chunk of the base.
   var indexChecksum: UInt32
   var fileLength: UInt64
   var parts: [BasePart]
@@ -87,26 +87,26 @@ extension ImageID {
   }
 }
 
-/// A chunk to be read, of an image or its base, and the pages that are wanted of it.
+/// A chunk to be read from an image or its base, and the pages that are needed from it.
 struct RestoreStep: Sendable {
   let isOfBase: Bool
   let chunk: ImageChunk
-  /// In the image, also where the chunk is of the base.
+  /// The process's index in the image, even if the chunk is in the base.
   let process: Int
-  /// All of them, where it is a chunk of the image itself.
+  /// All pages, if it is a chunk of the image itself.
   let ranges: [PageRange]
-  /// Where each range lies in the chunk's pages; empty: one after the other.
+  /// Where each range lies in the chunk's data. Empty: the ranges follow each other.
   let offsets: [Int]
 }
 
 extension ImageReader {
-  /// What it lies over.
+  /// The base of this image.
   var base: ImageReader? { openBase.first }
 
-  /// Opens an image, and its base where it has one.
+  /// Opens an image, and its base if it has one.
   public init(path: String) throws(ImageError) { try self.init(path: path, heldBase: nil) }
 
-  /// - Parameter heldBase: its base, perhaps, open since before.
+  /// - Parameter heldBase: an image that is already open and may be the base.
   init(path: String, heldBase: ImageReader?) throws(ImageError) {
     try self.init(alone: path)
     guard let reference else { return }
@@ -120,7 +120,7 @@ extension ImageReader {
     openBase = [base]
   }
 
-  /// What brings all pages back.
+  /// The steps that restore all pages.
   func steps(leavesBackgroundFill: Bool = false) -> [RestoreStep] {
     let own = chunks.filter { !leavesBackgroundFill || !$0.isBackgroundFilled }.map {
       RestoreStep(
@@ -136,7 +136,8 @@ extension ImageReader {
       }
   }
 
-  /// The one way to a chunk's pages, of the image or of its base. They begin at `target`'s begin.
+  /// Loads a chunk's pages, from the image or from its base, to the start of `target`. All readers of chunks
+  /// use this function.
   func load(
     _ step: RestoreStep, stored: UnsafeMutableRawBufferPointer,
     into target: UnsafeMutableRawBufferPointer, with decompressor: borrowing ChunkDecompressor
@@ -145,8 +146,8 @@ extension ImageReader {
     try (step.isOfBase ? base ?? self : self).read(
       step.chunk, stored: stored, into: whole, with: decompressor)
     guard let start = target.baseAddress else { return }
-    // Closes the gaps. Ranges are by address and so are the chunk's: nothing is overwritten that is
-    // still to be moved.
+    // Closes the gaps. Both lists of ranges are sorted by address, so no page is overwritten before it is
+    // moved.
     var end = 0
     for (range, offset) in zip(step.ranges, step.offsets) {
       if end != offset { memmove(start + end, start + offset, Int(range.length)) }
@@ -154,8 +155,8 @@ extension ImageReader {
     }
   }
 
-  /// Holds a reference against the base that it names: it must be the very same file, and have what is
-  /// taken from it, for the same process.
+  /// Checks a reference against the base that it names: the base must be the same file, and must have the
+  /// pages that are taken from it, for the same process.
   func check(_ reference: BaseReference, against base: ImageReader) throws(ImageError) {
     guard base.id == reference.id, base.indexChecksum == reference.indexChecksum,
       base.fileLength == reference.fileLength, base.reference == nil
@@ -163,17 +164,17 @@ extension ImageReader {
     for part in reference.parts {
       guard Int(part.process) < processes.count, Int(part.chunk) < base.chunks.count,
         !part.ranges.isEmpty
-      else { throw .damaged(path: path, part: "it takes what its base doesn't have") }
+      else { throw .damaged(path: path, part: "it refers to pages that its base doesn't have") }
       let chunk = base.chunks[Int(part.chunk)]
       guard processes[Int(part.process)].identity == base.processes[Int(chunk.process)].identity,
         chunk.offsets(of: part.ranges) != nil
-      else { throw .damaged(path: path, part: "it takes what its base doesn't have") }
+      else { throw .damaged(path: path, part: "it refers to pages that its base doesn't have") }
     }
   }
 }
 
 extension ImageChunk {
-  /// Where ranges of pages, by address, lie in the chunk's data; `nil` where it doesn't have them.
+  /// Where ranges of pages, sorted by address, lie in the chunk's data; `nil` if the chunk doesn't have them.
   func offsets(of wanted: [PageRange]) -> [Int]? {
     var offsets: [Int] = []
     var offset = 0

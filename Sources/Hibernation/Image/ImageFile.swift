@@ -2,17 +2,17 @@ import CLinux
 import Glibc
 import Linux
 
-/// How safe an image is on the disk before the first page of its worker is freed.
+/// What must be on the disk before the first page of the worker is freed.
 public enum ImageDurability: String, Sendable, CaseIterable {
-  /// The disk has confirmed all of it (`fdatasync(2)`), and its name.
+  /// The disk has confirmed the whole image (`fdatasync(2)`) and its name.
   case synced
-  /// It is in the page cache. A disk that fails to write it later loses the worker's memory.
+  /// The image is in the page cache. If the disk fails to write it later, the worker's memory is lost.
   case cached
 }
 
 /// How images are opened and dropped from the page cache.
 enum ImageFile {
-  /// Opens what must be a regular file: never waits for the other end of a FIFO, opens no device, and
+  /// Opens a file that must be regular. Doesn't wait for the other end of a FIFO, opens no device, and
   /// follows no link.
   static func open(_ path: String) throws(ImageError) -> Descriptor {
     let file: Descriptor
@@ -26,20 +26,20 @@ enum ImageFile {
     return file
   }
 
-  /// A new file, whatever lies there.
+  /// Creates a file. Replaces what exists at that path.
   static func create(_ path: String) throws(SystemCallError) -> Descriptor {
     discardFile(path)
     return try Descriptor.open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode: 0o600)
   }
 
-  /// Waits until the disk has a directory's entries.
+  /// Waits until the disk has confirmed a directory's entries.
   static func syncDirectory(of path: String) throws(SystemCallError) {
     let parent = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
     let directory = try Descriptor.open(parent.isEmpty ? "/" : parent, O_RDONLY | O_DIRECTORY)
     try directory.sync(parent)
   }
 
-  /// Drops those pages of a file that are on the disk from the page cache, and starts writing the others.
+  /// Drops the pages of a file that are on the disk from the page cache, and starts writing the other pages.
   static func dropFromCache(_ path: String) {
     guard let file = try? open(path) else { return }  // Nothing to drop.
     dropFromCache(file)
@@ -52,7 +52,7 @@ enum ImageFile {
 }
 
 extension Hibernator {
-  /// Drops images, and their bases, from the page cache: memory is short, and their workers sleep.
+  /// Drops images and their bases from the page cache. For when memory is short: their workers sleep.
   public static func dropFromCache(images: [String]) {
     for path in images {
       ImageFile.dropFromCache(path)

@@ -1,8 +1,8 @@
 import Glibc
 import Linux
 
-// A hibernation image holds the private memory of one worker (all its processes), and what its
-// threads were doing. docs/image-format.md is the specification; in short:
+// A hibernation image holds the private memory of one worker (of all its processes) and the state of its
+// threads. docs/image-format.md is the specification; in short:
 //
 //     0          64                                index offset             end
 //     ┌──────────┬─────────────────────────────────┬────────────────────────┐
@@ -11,64 +11,66 @@ import Linux
 //     │ written) │                                 │ payload)               │
 //     └──────────┴─────────────────────────────────┴────────────────────────┘
 //
-// All numbers are little-endian. The header is written last and the file renamed into place after
-// that, so a file under its final name is complete. A reader skips sections that it doesn't know
-// if their flag says that it may.
+// All numbers are little-endian. The header is written last and the file renamed into place after that, so a
+// file under its final name is complete. A reader skips a section of unknown type if the section's flag
+// permits that.
 
 /// The layout's constants.
 enum ImageLayout {
   static let magic: [UInt8] = Array("DORMOUSE".utf8)
   static let version: UInt32 = 1
-  /// In the version's word: chunks and index are encrypted (`Seal`). Who doesn't know it, doesn't know
-  /// the version.
+  /// A flag in the version field: chunks and index are encrypted (`Seal`). A reader that doesn't know the
+  /// flag reports an unknown version.
   static let sealed: UInt32 = 1 << 16
   static let headerLength = 64
-  /// Offset of `ImageProgress` in the header; outside the header's checksum, for it changes later.
+  /// Offset of `ImageProgress` in the header. The header's checksum doesn't cover it, because it changes
+  /// later.
   static let progressOffset = 60
 
-  /// Bytes of page data in a chunk of the working set, at most: so that all cores have a share of little.
+  /// Greatest length of the page data in a chunk of the working set, in bytes. It is small, so that a small
+  /// working set is still divided among all cores.
   static let prefetchChunkLength = 64 * 1024
 
-  /// Bytes of page data in a chunk of an overlay, at most, for the same reason.
+  /// Greatest length of the page data in a chunk of an overlay, in bytes, for the same reason.
   static let overlayChunkLength = 64 * 1024
 
-  /// Bytes of page data in a chunk, at most. 256 KiB costs at most 1 % of compression ratio against
-  /// one long frame, and lets every core work.
+  /// Greatest length of the page data in a chunk, in bytes. 256 KiB costs at most 1 % of compression ratio
+  /// against one long frame, and lets every core work.
   static let chunkLength = 256 * 1024
 
-  // Limits that a reader holds a file to, so that a damaged one can't make it allocate at will.
+  // Limits that a reader checks, so that a damaged file can't make it allocate any amount of memory.
   static let maximumIndexLength: UInt64 = 1 << 30
 
   enum Section {
     static let processes: UInt32 = 1
     static let chunks: UInt32 = 2
-    /// Which mappings may have missing pages. May be skipped.
+    /// Which mappings may have missing pages. A reader may skip it.
     static let mappings: UInt32 = 3
-    /// The image's name among all others. May be skipped.
+    /// The image's identity. A reader may skip it.
     static let identity: UInt32 = 8
-    /// The base that the image lies over, and what it takes from that.
+    /// The image's base, and the pages that the image takes from it.
     static let base: UInt32 = 9
   }
   static let mayBeSkipped: UInt32 = 1
 }
 
-/// How far a hibernation had come when the image's header was last written.
+/// How far a hibernation or a resume had come when the image's header was last written.
 public enum ImageProgress: UInt32, Sendable {
-  /// Complete. Threads may have foreign registers, pages may have been freed.
+  /// The image is complete. Threads may have registers that aren't their own, and pages may have been freed.
   case committed = 1
-  /// Pages are gone, threads have their own registers and rest.
+  /// All pages have been freed. The threads have their own registers and rest.
   case atRest = 2
-  /// The worker may run, and what isn't in memory yet comes from here. Which that is, the worker's
-  /// own fault journals tell.
+  /// The worker may run, and the pages that aren't in memory yet come from this image. The worker's fault
+  /// journals show which pages those are.
   case filling = 4
 }
 
 /// A process in an image.
 public struct ImageProcess: Sendable {
   public var pid: Int32
-  /// Clock ticks since boot; with the pid it names the process for as long as the machine runs.
+  /// Clock ticks since boot. Together with the pid it identifies the process until the next boot.
   public var startTime: UInt64
-  /// Where the scratch area is, or would be.
+  /// Where the scratch area is, or would be mapped.
   public var scratchAddress: UInt64
   public var threads: [TracedThreadState]
 
@@ -76,7 +78,7 @@ public struct ImageProcess: Sendable {
 
   public struct TracedThreadState: Sendable {
     public var tid: Int32
-    /// Stopped inside a system call: it may be the one that was borrowed for freeing pages.
+    /// The thread was stopped inside a system call, so it may be the one that was borrowed for freeing pages.
     public var isWaiting: Bool
     public var signalMask: UInt64
     public var registers: [UInt64]
@@ -86,11 +88,12 @@ public struct ImageProcess: Sendable {
 /// A chunk of page data: where it lies in the file, and which pages it fills.
 struct ImageChunk: Sendable {
   var process: UInt32
-  /// The process may write to all of its pages itself.
+  /// The process may write to all pages of the chunk.
   var writable: Bool
-  /// Of the working set, as far as is known: in small chunks, at the front.
+  /// The chunk belongs to the working set, as far as that is known. Such chunks are small and come first.
   var isPrefetched = false
-  /// All of anonymous mappings, and not of the working set: filled in the background, while the process runs.
+  /// All pages are of anonymous mappings and outside the working set: they are filled in the background,
+  /// while the process runs.
   var isBackgroundFilled = false
   var offset: UInt64
   var storedLength: UInt32
@@ -100,7 +103,7 @@ struct ImageChunk: Sendable {
   var length: Int { ranges.reduce(0) { $0 + Int($1.length) } }
 }
 
-/// A mapping of which pages may be missing while its process runs.
+/// A mapping that may have missing pages while its process runs.
 struct ImageMapping: Sendable {
   var process: UInt32
   var range: PageRange
@@ -135,9 +138,9 @@ public enum ImageError: Error, Sendable, CustomStringConvertible {
   case unknownVersion(path: String, version: UInt32)
   case truncated(path: String, expected: UInt64, actual: UInt64)
   case damaged(path: String, part: String)
-  /// The file that lies where its base should is another one.
+  /// The file at the base's path is not the image's base.
   case foreignBase(path: String, base: String)
-  /// It is encrypted, and there is no key, or nothing to decrypt it with.
+  /// The image is encrypted, and there is no key or no library to decrypt it.
   case locked(path: String, SealError)
 
   public var description: String {
@@ -158,7 +161,7 @@ public enum ImageError: Error, Sendable, CustomStringConvertible {
 }
 
 extension ImageError {
-  /// Says nothing about the image: reading it again may work.
+  /// The failure says nothing about the image: reading it again may work.
   var isTransient: Bool {
     switch self {
     case .unreadable(_, let error): error.isTransient
@@ -169,7 +172,7 @@ extension ImageError {
 }
 
 extension SystemCallError {
-  /// Somebody was short of something.
+  /// A resource or a right was missing, which can change: memory, descriptors, permission.
   var isTransient: Bool { [ENOMEM, EAGAIN, EMFILE, ENFILE, EACCES, EPERM].contains(code) }
 }
 

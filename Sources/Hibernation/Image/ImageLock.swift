@@ -2,11 +2,11 @@ import CLinux
 import Glibc
 import Linux
 
-/// For those who bring pages while others might want to.
+/// A lock for the process that restores pages: another process might try to do the same.
 extension ImageReader {
-  /// Keeps others from bringing the same pages, as long as this reader (or a copy) lives.
+  /// Keeps other processes from restoring the same pages while this reader (or a copy of it) exists.
   ///
-  /// - Returns: false where somebody else does already.
+  /// - Returns: false if another process restores them already.
   func lock(waits: Bool) -> Bool {
     while true {
       let result = kernelResult { flock(file.raw, LOCK_EX | (waits ? 0 : LOCK_NB)) }
@@ -14,12 +14,12 @@ extension ImageReader {
     }
   }
 
-  /// Nobody has removed it (and made another) since it was opened.
+  /// The file has not been removed or replaced since it was opened.
   var isInPlace: Bool { clinux_inode_at(path) == clinux_inode(file.raw) }
 
-  /// Notes how far the worker is, in the file itself.
+  /// Writes the progress of the hibernation or resume into the file.
   func mark(_ progress: ImageProgress) throws(SystemCallError) {
-    // The file that was read, and not what has its name by now.
+    // Opens the file that was read, even if another file has its name by now.
     let file = try Descriptor.open("/proc/self/fd/\(file.raw)", O_WRONLY)
     var word = progress.rawValue.littleEndian
     var failure: SystemCallError?

@@ -1,6 +1,7 @@
-/// Tells one image from every other one, older ones of the same worker included: its random identity,
-/// the checksum of its index, and its length. Kept from commit A on, and compared before anything is
-/// written back, because a file of the same name proves nothing: it may have been exchanged or restored.
+/// Distinguishes an image from every other one, including older images of the same worker: its random
+/// identity, the checksum of its index, and its length. The mark is kept from commit A on and compared before
+/// anything is written back. The file's name proves nothing: the file may have been replaced, or restored
+/// from a backup.
 public struct ImageMark: Hashable, Sendable {
   let id: ImageID
   let indexChecksum: UInt32
@@ -12,13 +13,13 @@ public struct ImageMark: Hashable, Sendable {
     self.fileLength = fileLength
   }
 
-  /// For a worker's record: four hexadecimal numbers.
+  /// The form in a worker's record: four hexadecimal numbers.
   public var text: String {
     [id.words.0, id.words.1, UInt64(indexChecksum), fileLength].map { String($0, radix: 16) }
       .joined(separator: "-")
   }
 
-  /// `nil` where the text isn't one of `text`.
+  /// `nil` if the text hasn't the form of `text`.
   public init?(text: String) {
     let words = text.split(separator: "-", omittingEmptySubsequences: false).compactMap {
       UInt64($0, radix: 16)
@@ -29,18 +30,18 @@ public struct ImageMark: Hashable, Sendable {
   }
 }
 
-/// What is known of a worker's image before it is opened.
+/// What is known about a worker's image before it is opened.
 public enum ImageExpectation: Hashable, Sendable {
-  /// The worker may have been hibernated or not; if there is an image, it may be an old one.
+  /// It isn't known whether the worker is hibernated. If there is an image, it may be an old one.
   case unknown
-  /// The worker's memory is in an image, and its mark wasn't recorded.
+  /// The worker's memory is in an image whose mark wasn't recorded.
   case hibernated
   /// The worker's memory is in this image, and in no other one.
   case image(ImageMark)
 }
 
 extension ImageReader {
-  /// This file and no other one, which has been checked already.
+  /// Exactly this file, which has been checked already.
   var resting: RestingImage {
     RestingImage(path: path, expecting: mark.map { .image($0) } ?? .hibernated)
   }
@@ -52,7 +53,7 @@ extension ImageReader {
 
   /// Checks that this is the image that a worker's memory is in.
   ///
-  /// - Throws: `unverifiable`. The worker's memory is then nowhere, as with a damaged image.
+  /// - Throws: `unverifiable`. The worker's memory is then lost, as with a damaged image.
   func check(
     isOf target: HibernationTarget, _ expectation: ImageExpectation
   ) throws(HibernationError) {

@@ -10,25 +10,25 @@ public struct ImageReader: Sendable {
   public let progress: ImageProgress
   public let processes: [ImageProcess]
   let chunks: [ImageChunk]
-  /// Empty where the image wasn't made for lazy restores.
+  /// Empty if the image wasn't made for lazy restores.
   let mappings: [ImageMapping]
   let file: Descriptor
-  /// `nil`: it can't be a base.
+  /// `nil`: the image can't be a base.
   let id: ImageID?
   let indexChecksum: UInt32
-  /// Where it is an overlay.
+  /// Set if the image is an overlay.
   let reference: BaseReference?
-  /// What it lies over: none or one.
+  /// The base: none or one.
   var openBase: [ImageReader] = []
-  /// `nil`: it is in plain.
+  /// `nil`: the image isn't encrypted.
   private let seal: Seal?
 
-  /// Bytes of page data in the image and what it takes from its base, uncompressed.
+  /// Bytes of page data in the image and of the pages that it takes from its base, uncompressed.
   public var dataLength: UInt64 {
     chunks.reduce(reference?.bytes ?? 0) { $0 + UInt64($1.length) }
   }
 
-  /// Opens one file.
+  /// Opens one file, without its base.
   init(alone path: String) throws(ImageError) {
     self.path = path
     let file = try ImageFile.open(path)
@@ -77,7 +77,7 @@ public struct ImageReader: Sendable {
     }
   }
 
-  /// Decompresses every chunk, and so reads the whole file and holds it to its checksums.
+  /// Reads the whole file, decompresses every chunk, and checks all checksums.
   public func verify() throws(ImageError) {
     try forEachChunk { _, _ in }
     try base?.verify()
@@ -162,7 +162,7 @@ public struct ImageReader: Sendable {
     return mappings
   }
 
-  /// Whole pages, of which there is at least one, and which don't go around the end.
+  /// A range must be whole pages, at least one, and must not pass the end of the address space.
   private static func readRange(
     _ reader: inout ByteReader
   ) throws(ByteReader.Exhausted) -> PageRange {
@@ -233,7 +233,7 @@ private struct Header {
   /// All of it.
   let bytes: [UInt8]
 
-  /// Whereby it was encrypted; `nil`: it wasn't.
+  /// The seal for an encrypted image; `nil` if the image isn't encrypted.
   func seal(at path: String) throws(ImageError) -> Seal? {
     guard bytes[10] & 1 == 1 else { return nil }
     do throws(SealError) { return try Seal.of(Array(bytes[40..<56]), at: path) } catch {
@@ -255,7 +255,7 @@ private struct Header {
       fields = try Fields(bytes[8...])
     } catch { throw .notAnImage(path: path) }
 
-    // The version before the checksum: a later version may checksum differently.
+    // The version is checked before the checksum: a later version may compute the checksum differently.
     guard fields.version & ~ImageLayout.sealed == ImageLayout.version else {
       throw .unknownVersion(path: path, version: fields.version)
     }

@@ -4,18 +4,18 @@ import Glibc
 import Linux
 import Synchronization
 
-/// Writes an image under a temporary name. Lanes append chunks at the same time; `commit` makes the
-/// file complete and gives it its name. Dropped before that, it leaves no file.
+/// Writes an image under a temporary name. Lanes append chunks at the same time; `commit` completes the file
+/// and gives it its name. A writer that is dropped before `commit` leaves no file.
 final class ImageWriter: Sendable {
   let path: String
   let id = ImageID.random()
   private let partialPath: String
   private let file: Descriptor
-  /// `nil`: in plain.
+  /// `nil`: the image isn't encrypted.
   private let seal: Seal?
   private let state: Mutex<State>
 
-  /// Bytes after which writing to the disk is started, so that little is left to wait for at the end.
+  /// After this many bytes a write to the disk is started, so that the wait at the end is short.
   private static let writebackStep: UInt64 = 4 << 20
 
   private struct State {
@@ -23,7 +23,7 @@ final class ImageWriter: Sendable {
     /// Writing to the disk has been started up to here.
     var started: UInt64 = 0
     var chunks: [ImageChunk] = []
-    /// It has its name, or has been given up.
+    /// The file has its name, or was discarded.
     var isOver = false
   }
 
@@ -40,7 +40,7 @@ final class ImageWriter: Sendable {
 
   deinit { discard() }
 
-  /// Gives up: no file is left when this returns. Not left to `deinit`, for the lanes let go of the
+  /// Removes the file: none is left when this returns. `deinit` would be too late: the lanes release the
   /// writer a moment after they have reported, and the next attempt's file has the same name.
   func discard() {
     let wasOver = state.withLock { state in
@@ -76,15 +76,15 @@ final class ImageWriter: Sendable {
       defer { state.started = state.end }
       return (state.started, state.end - state.started)
     }
-    // Errors are `commit`'s to notice.
+    // `commit` notices errors.
     if let part { _ = clinux_start_writeback(file.raw, Int64(part.0), Int64(part.1)) }
   }
 
   /// Commit A: index, header, rename. From here on the memory can be written back from the file.
   ///
-  /// - Parameter durability: `synced`: returns when the disk has confirmed the file and its name. What
-  ///   the disk refuses later than that can't concern the image any more.
-  /// - Throws: nothing has the image's name then.
+  /// - Parameter durability: `synced`: returns when the disk has confirmed the file and its name. A later
+  ///   write error can't affect the image any more.
+  /// - Throws: if this throws, no file has the image's name.
   func commit(
     processes: [ImageProcess], mappings: [ImageMapping] = [], base: BaseReference? = nil,
     durability: ImageDurability = .synced
@@ -117,15 +117,15 @@ final class ImageWriter: Sendable {
     return ImageMark(id: id, indexChecksum: checksum, fileLength: length)
   }
 
-  /// Notes that everything has been freed and every thread rests with its own registers.
+  /// Records that all pages have been freed and every thread rests with its own registers.
   func markAtRest() throws(SystemCallError) {
     var writer = ByteWriter()
     writer.append(ImageProgress.atRest.rawValue)
     try write(writer.bytes, at: UInt64(ImageLayout.progressOffset))
   }
 
-  /// Starts the write to disk of what isn't there yet, so that the kernel can drop the pages when it
-  /// needs them; `dropsCache` drops those that are.
+  /// Starts writing the pages that aren't on the disk yet, so that the kernel can drop them when it needs
+  /// memory. `dropsCache` drops the pages that are on the disk.
   func startWriteback(dropsCache: Bool) {
     _ = clinux_start_writeback(file.raw, 0, 0)
     if dropsCache { ImageFile.dropFromCache(file) }

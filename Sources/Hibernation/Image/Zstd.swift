@@ -60,7 +60,7 @@ struct ChunkDecompressor: ~Copyable {
 
   deinit { ZSTD_freeDCtx(context) }
 
-  /// Fails unless exactly `target.count` bytes come out and their checksum is right.
+  /// Fails unless the frame has exactly `target.count` bytes and their checksum is right.
   func decompress(
     _ source: UnsafeRawBufferPointer, into target: UnsafeMutableRawBufferPointer
   ) throws(ZstdError) {

@@ -4,30 +4,30 @@ import Linux
 import Synchronization
 
 /// The key under which images are sealed: 32 random bytes in the kernel's user keyring, one for each
-/// directory of images. A restarted daemon of the same user finds it, whatever session it is started
-/// in; nobody else can read it; it goes when the machine does, as the images' processes do.
+/// directory of images. A restarted daemon of the same user finds the key, whatever session it is started in.
+/// Other users can't read it. The key ends with the machine's run, as the images' processes do.
 ///
-/// Not the persistent keyring (persistent-keyring(7)), for that expires after some days without use,
+/// The persistent keyring (persistent-keyring(7)) isn't used, because it expires after some days without use,
 /// and a worker may sleep longer.
 public enum BootKey {
   private static let length = 32
 
-  /// Those that this process has used. What happens to the keyring can't take them away from us; it
-  /// could from the next daemon, so they are put back when they are found missing.
+  /// Keys that this process has used. It keeps them even if the keyring is cleared. The next daemon would
+  /// miss them, so a missing key is put back into the keyring.
   private static let known = Mutex<[String: SecretBytes]>([:])
 
-  /// The key for new images in a directory; made where there is none.
+  /// The key for new images in a directory. It is made if there is none.
   static func forSealing(in directory: String) throws(BootKeyError) -> SecretBytes {
     let name = try name(of: directory)
     if let key = try read(name) { return key }
     let key = known.withLock { $0[name] } ?? SecretBytes(randomCount: length)
     try add(key, name)
-    // What a later daemon would find.
+    // Reads back what a later daemon would find.
     guard let stored = try read(name) else { throw .missing }
     return stored
   }
 
-  /// The key of images that are there.
+  /// The key of the existing images in a directory.
   static func forOpening(in directory: String) throws(BootKeyError) -> SecretBytes {
     let name = try name(of: directory)
     if let key = known.withLock({ $0[name] }) { return key }
@@ -35,8 +35,8 @@ public enum BootKey {
     return key
   }
 
-  /// Takes the key of a directory away in which there is no image any more. Does nothing where this
-  /// process hasn't used it.
+  /// Removes the key of a directory that has no image any more. Does nothing if this process hasn't used the
+  /// key.
   public static func discard(in directory: String) {
     guard let name = try? name(of: directory),
       known.withLock({ $0.removeValue(forKey: name) }) != nil
@@ -44,7 +44,7 @@ public enum BootKey {
     _ = clinux_key_remove(name)
   }
 
-  /// Whether a key can be kept here: tries it, with one that goes again.
+  /// Checks whether a key can be kept here: stores one and removes it again.
   public static func tryKeyring() throws(BootKeyError) {
     let name = "dormouse:doctor:\(getpid())"
     defer { _ = clinux_key_remove(name) }
@@ -54,7 +54,7 @@ public enum BootKey {
     known.withLock { _ = $0.removeValue(forKey: name) }
   }
 
-  /// By the directory that is meant, however it is spelt.
+  /// The key's name depends on the directory itself, not on how its path is spelt.
   private static func name(of directory: String) throws(BootKeyError) -> String {
     let resolved: UnsafeMutablePointer<CChar>
     do throws(SystemCallError) {
@@ -85,9 +85,9 @@ public enum BootKey {
 
 /// Why there is no key.
 public enum BootKeyError: Error, Sendable, CustomStringConvertible {
-  /// Gone from the keyring: it was cleared, or belongs to another user.
+  /// The keyring doesn't have the key: the keyring was cleared, or belongs to another user.
   case missing
-  /// It might be there.
+  /// The keyring can't be read, so the key may exist.
   case unusable(SystemCallError)
 
   public var description: String {

@@ -3,11 +3,12 @@ import Synchronization
 
 /// What Dormouse uses of OpenSSL's libcrypto: AES-256-GCM and HMAC-SHA-256.
 ///
-/// The library is loaded when an encrypted image is first written or read, and never where no policy says
-/// `hibernate.encrypt`. No header of it is needed to build Dormouse: the functions below are declared here,
+/// The library is loaded when an encrypted image is first written or read, and never if no policy says
+/// `hibernate.encrypt`. Building Dormouse needs none of its headers: the functions below are declared here,
 /// and are the same in OpenSSL 1.1 and 3.
 public struct CryptoLibrary: Sendable {
-  /// The sonames of OpenSSL 3 (Debian 12: libssl3) and 1.1 (Debian 11: libssl1.1), the first that is there.
+  /// The sonames of OpenSSL 3 (Debian 12: libssl3) and 1.1 (Debian 11: libssl1.1). The first that exists is
+  /// loaded.
   static let sonames = ["libcrypto.so.3", "libcrypto.so.1.1"]
   static let tagLength = 16
 
@@ -48,8 +49,8 @@ public struct CryptoLibrary: Sendable {
   /// `EVP_CTRL_AEAD_GET_TAG` and `EVP_CTRL_AEAD_SET_TAG`
   private static let getTag: CInt = 0x10
   private static let setTag: CInt = 0x11
-  /// `OPENSSL_INIT_NO_LOAD_CONFIG`: a file or a variable of the environment (OPENSSL_CONF) can't make it load
-  /// other code. `OPENSSL_INIT_NO_ATEXIT`: other threads may still be using it when the process ends.
+  /// `OPENSSL_INIT_NO_LOAD_CONFIG`: a file or an environment variable (OPENSSL_CONF) can't make the library
+  /// load other code. `OPENSSL_INIT_NO_ATEXIT`: other threads may still be using it when the process ends.
   private static let initialOptions: UInt64 = 0x80 | 0x80000
 
   private let newContext: NewContext
@@ -65,7 +66,7 @@ public struct CryptoLibrary: Sendable {
 
   private static let loaded = Mutex<CryptoLibrary?>(nil)
 
-  /// The library of this process. It stays loaded; where it can't be loaded, the next call tries again.
+  /// The library of this process. It stays loaded. If it can't be loaded, the next call tries again.
   static func load() throws(CryptoLibraryError) -> CryptoLibrary {
     try loaded.withLock { known throws(CryptoLibraryError) in
       if let known { return known }
@@ -86,7 +87,7 @@ public struct CryptoLibrary: Sendable {
     for name in names {
       guard let handle = dlopen(name, RTLD_NOW | RTLD_LOCAL) else {
         let reason = dlerror().map { String(cString: $0) } ?? "no reason is given"
-        // The loader begins with the name as it was asked for.
+        // The loader's message begins with the requested name.
         reasons.append(
           reason.hasPrefix(name + ": ") ? String(reason.dropFirst(name.count + 2)) : reason)
         continue
@@ -99,7 +100,7 @@ public struct CryptoLibrary: Sendable {
         throw error
       }
     }
-    // The first name is the one that it should be.
+    // The first name is the preferred one.
     throw .missing(names.first ?? "", reason: reasons.first ?? "no name")
   }
 
@@ -131,7 +132,7 @@ public struct CryptoLibrary: Sendable {
 }
 
 extension CryptoLibrary {
-  /// A call of the library failed; for `open`: or what it was given isn't what was sealed.
+  /// A call of the library failed. From `open` also: the data isn't what was sealed.
   struct Failed: Error {}
 
   /// HMAC-SHA-256 (RFC 2104): 32 bytes.
@@ -166,8 +167,8 @@ extension CryptoLibrary {
     }
   }
 
-  /// Decrypts `sealed` in place, without its last 16 bytes, which are the tag. Where it isn't what was
-  /// sealed, nothing of it is left.
+  /// Decrypts `sealed` in place, without its last 16 bytes, which are the tag. If the data isn't what was
+  /// sealed, it is erased.
   func open(
     _ sealed: UnsafeMutableRawBufferPointer, key: SecretBytes, nonce: [UInt8],
     authenticating context: [UInt8]
@@ -182,14 +183,14 @@ extension CryptoLibrary {
         try finish(cipher)
       }
     } catch {
-      // It isn't authenticated, and so must not be used, not even by mistake.
+      // The data isn't authenticated, so it is erased: it must not be used, not even by mistake.
       explicit_bzero(start, length)
       throw error
     }
   }
 
-  /// Whether the functions are what they are taken for: known answers come out (NIST's 14th case of AES-GCM, and
-  /// RFC 4231's second of HMAC).
+  /// Checks the functions with known answers: NIST's 14th case of AES-GCM, and RFC 4231's second case of
+  /// HMAC.
   private func isRight() -> Bool {
     let expected: [UInt8] = [
       0xce, 0xa7, 0x40, 0x3d, 0x4d, 0x60, 0x6b, 0x6e, 0x07, 0x4e, 0xc5, 0xd3, 0xba, 0xf3, 0x9d,
@@ -220,7 +221,7 @@ extension CryptoLibrary {
     } catch { return false }
   }
 
-  /// Freeing a context wipes the key's schedule in it.
+  /// Freeing a context wipes the key schedule in it.
   private func withCipher(
     _ key: SecretBytes, nonce: [UInt8], context: [UInt8], encrypts: Bool,
     _ body: (OpaquePointer) throws(Failed) -> Void
@@ -241,7 +242,7 @@ extension CryptoLibrary {
     try body(cipher)
   }
 
-  /// - Parameter target: `nil` for what is authenticated only.
+  /// - Parameter target: `nil` for data that is authenticated only.
   private func update(
     _ cipher: OpaquePointer, with content: UnsafeRawBufferPointer,
     into target: UnsafeMutableRawPointer?
@@ -256,7 +257,7 @@ extension CryptoLibrary {
     guard written == length else { throw Failed() }
   }
 
-  /// GCM has no block left to write; room for one is given all the same.
+  /// GCM has no block left to write at the end; the call gets room for one anyway.
   private func finish(_ cipher: OpaquePointer) throws(Failed) {
     var block: (UInt64, UInt64) = (0, 0)
     var written: CInt = 0
@@ -286,7 +287,7 @@ public enum CryptoLibraryError: Error, Sendable, CustomStringConvertible {
 
   public var description: String { "\(reason); install OpenSSL 3 (Debian: libssl3)" }
 
-  /// What failed, and why, without what to do.
+  /// What failed, and why. It doesn't include what to do.
   public var reason: String {
     switch self {
     case .missing(let name, let reason): "can't load OpenSSL's \(name): \(reason)"

@@ -4,21 +4,21 @@ import Linux
 
 /// The daemon's end of a small process that keeps descriptors of hibernated processes' memory.
 ///
-/// It is needed where Yama lets a daemon open the memory of its own children only. A daemon that
-/// replaces a dead one couldn't write a sleeper's memory back; so it gets the descriptors that the dead
-/// one had opened. The keeper hands them out only while there is no daemon, only at a socket in the
-/// state directory, and only to the same user: one who can read and replace the images anyway.
+/// It is needed if Yama lets a daemon open the memory of its own children only. A daemon that replaces a dead
+/// one couldn't write the memory of a hibernated process back, so it gets the descriptors that the dead
+/// daemon had opened. The keeper hands them out only while there is no daemon, only at a socket in the state
+/// directory, and only to the same user, which can read and replace the images anyway.
 public final class DescriptorKeeper: Sendable {
   private let socket: Descriptor
   public let process: SpawnedProcess
 
-  /// Starts it. Only from a thread that lives as long as the daemon.
+  /// Starts the keeper. Call it only from a thread that lives as long as the daemon.
   ///
   /// - Parameter command: a program and arguments that run `DescriptorKeeping` on descriptor 0.
   public init(command: [String]) throws {
     let theirs: Descriptor
     (socket, theirs) = try Descriptor.socketPair(.packets)
-    // A keeper that has been stopped must not stop us.
+    // A stopped keeper must not block the daemon.
     try socket.setFlags(O_NONBLOCK)
     let null = try Descriptor.open("/dev/null", O_RDWR)
     process = try spawn(
@@ -27,15 +27,15 @@ public final class DescriptorKeeper: Sendable {
         input: theirs.raw, output: null.raw, error: 2))
   }
 
-  /// It may have been killed. Buries it then; once.
+  /// True if the keeper has ended (it may have been killed). Reaps it once.
   public func hasEnded() -> Bool { reapIfEnded(process.pid) }
 
-  /// When this returns, the keeper gets the descriptor whatever becomes of us.
+  /// When this returns, the keeper gets the descriptor even if the daemon dies.
   func keep(_ process: ProcessIdentity, _ memory: Descriptor) throws(SystemCallError) {
     try KeeperMessage.keep(process).send(to: socket, passing: memory)
   }
 
-  /// It runs again. A failure leaves a descriptor that nobody asks for.
+  /// The process runs again. A failure leaves a descriptor that no daemon asks for.
   func drop(_ process: ProcessIdentity) {
     do throws(SystemCallError) { try KeeperMessage.drop(process).send(to: socket) } catch {}
   }
@@ -43,12 +43,12 @@ public final class DescriptorKeeper: Sendable {
 
 /// One packet, between daemon and keeper or keeper and next daemon.
 enum KeeperMessage: Equatable {
-  /// With a descriptor of its memory.
+  /// The message carries a descriptor of the process's memory.
   case keep(ProcessIdentity)
   case drop(ProcessIdentity)
-  /// All have been handed over.
+  /// All descriptors have been handed over.
   case end
-  /// They are held by another keeper now, or not needed any more.
+  /// The descriptors are held by another keeper now, or aren't needed any more.
   case taken
 
   var text: String {
@@ -93,7 +93,7 @@ enum KeeperMessage: Equatable {
     case nothing, closed
   }
 
-  /// Doesn't wait. What isn't a message is dropped.
+  /// Doesn't wait. A packet that isn't a message is dropped.
   static func receive(from socket: Descriptor) -> Received {
     var bytes: [UInt8] = []
     do throws(SystemCallError) {
@@ -115,12 +115,12 @@ public struct DescriptorKeeping {
   private let input: Descriptor
   private let path: String
   private var listener: Descriptor
-  /// Of the socket's file.
+  /// The inode of the socket's file.
   private var inode: UInt64 = 0
 
   /// - Parameters:
-  ///   - input: the daemon's packets; its end is the daemon's end.
-  ///   - path: where the next daemon asks. It connects, and is served when there is no daemon.
+  ///   - input: the socket with the daemon's packets. It ends when the daemon ends.
+  ///   - path: the socket to which the next daemon connects. It is served when no daemon runs.
   public static func run(input: Descriptor, path: String) throws(SystemCallError) {
     clinux_raise_descriptor_limit()
     signal(SIGPIPE, SIG_IGN)
@@ -129,7 +129,7 @@ public struct DescriptorKeeping {
     try keeping.listen()
     try keeping.followDaemon()
     while try !keeping.serveNext() {}
-    // By now it may be the next keeper's.
+    // By now the file may be the next keeper's.
     if clinux_inode_at(path) == keeping.inode { discardFile(path) }
   }
 
@@ -154,7 +154,7 @@ public struct DescriptorKeeping {
     }
   }
 
-  /// True when it is all over.
+  /// True when the keeper's work is done.
   private mutating func serveNext() throws(SystemCallError) -> Bool {
     kept = kept.filter { $0.key.isAlive }
     if kept.isEmpty { return true }
@@ -164,7 +164,7 @@ public struct DescriptorKeeping {
     let raw = clinux_accept(listener.raw)
     guard raw >= 0 else { return false }
     let peer = Descriptor(owning: raw)
-    // There may be more than fits into the socket at once.
+    // The descriptors may be more than the socket's buffer holds at once, so sending waits.
     do throws(SystemCallError) { try peer.setFlags(0) } catch { return false }
     guard peerUser(of: peer) == geteuid() else { return false }
     do throws(SystemCallError) {
@@ -173,7 +173,7 @@ public struct DescriptorKeeping {
       }
       try KeeperMessage.end.send(to: peer)
     } catch { return false }
-    // It says so, or has gone again without the descriptors.
+    // The next daemon confirms, or closes the connection without taking the descriptors.
     while true {
       try pollDescriptor(peer.raw, for: POLLIN, until: Deadline(in: .seconds(3600)))
       switch KeeperMessage.receive(from: peer) {
@@ -197,7 +197,7 @@ public final class HandedOver: Sendable {
     (self.memories, self.connection) = (memories, connection)
   }
 
-  /// `nil`: there is no keeper, or it doesn't answer in time.
+  /// `nil`: no keeper exists, or it doesn't answer in time.
   public static func collect(from path: String, within time: Duration) -> HandedOver? {
     guard fileExists(path) else { return nil }
     let deadline = Deadline(in: time)
@@ -219,14 +219,14 @@ public final class HandedOver: Sendable {
     } catch { return nil }
   }
 
-  /// Of the process that has the number now, and not of an earlier one.
+  /// True if the descriptor is the memory of the process that has the pid now, not of an earlier one.
   private static func isMemory(_ memory: Descriptor, of process: ProcessIdentity) -> Bool {
     readLink("/proc/self/fd/\(memory.raw)") == "/proc/\(process.pid)/mem" && process.isAlive
   }
 
   /// The earlier keeper isn't needed any more.
   public func areTaken() {
-    // Otherwise it stays until its processes have ended.
+    // If this fails, the keeper stays until its processes have ended.
     do throws(SystemCallError) { try KeeperMessage.taken.send(to: connection) } catch {}
   }
 }

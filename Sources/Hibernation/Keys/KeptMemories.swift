@@ -2,9 +2,9 @@ import Glibc
 import Linux
 import Synchronization
 
-/// Memory descriptors that a later daemon needs to bring sleepers back, where Yama would refuse to let
-/// it open them. Each is with a `DescriptorKeeper` before a page of its process is freed. One for all
-/// hibernators of a service, each of which has a thread of its own.
+/// Memory descriptors that a later daemon needs to restore hibernated workers, if Yama would refuse to let it
+/// open them. Each descriptor is with a `DescriptorKeeper` before a page of its process is freed. All
+/// hibernators of a service share one object; each hibernator has a thread of its own.
 final class KeptMemories: Sendable {
   private struct State {
     var workers: [String: [ProcessIdentity: Descriptor]] = [:]
@@ -19,8 +19,8 @@ final class KeptMemories: Sendable {
 
   var isNeeded: Bool { state.withLock { $0.isRequired } }
 
-  /// From now on workers can be hibernated. The new keeper is to be given whatever an earlier one had, and
-  /// what an earlier daemon's keeper has given us: see `giveAll`.
+  /// From now on workers can be hibernated. The new keeper gets all descriptors that an earlier one had, and
+  /// those that an earlier daemon's keeper has handed over: see `giveAll`.
   func set(
     _ keeper: DescriptorKeeper, taking more: [String: [ProcessIdentity: Descriptor]]
   ) {
@@ -37,7 +37,7 @@ final class KeptMemories: Sendable {
     }
   }
 
-  /// What speaks against hibernating a worker.
+  /// Why a worker can't be hibernated; `nil` if it can.
   func obstacle(_ target: HibernationTarget) -> HibernationError? {
     let (isRequired, hasKeeper) = state.withLock { ($0.isRequired, $0.keeper != nil) }
     guard isRequired else { return nil }
@@ -50,7 +50,7 @@ final class KeptMemories: Sendable {
     if !hasKeeper {
       return HibernationError(
         .checking,
-        "the process isn't there that would hand its memory to a later daemon "
+        "the descriptor keeper isn't running, and without it no later daemon could restore the worker "
           + "(kernel.yama.ptrace_scope)")
     }
     return nil
@@ -65,7 +65,7 @@ final class KeptMemories: Sendable {
     state.withLock { $0.workers[worker, default: [:]][process] = memory }
   }
 
-  /// The worker runs.
+  /// Drops the descriptors of a worker that runs.
   func drop(_ worker: String) {
     let (dropped, keeper) = state.withLock { state in
       (state.workers.removeValue(forKey: worker) ?? [:], state.keeper)
@@ -75,18 +75,18 @@ final class KeptMemories: Sendable {
 }
 
 extension HibernationService {
-  /// For a daemon whose successor may not open the memory of its workers: hibernates only what a keeper
-  /// can hand on.
+  /// For a daemon whose successor may not open the memory of its workers: a worker is hibernated only if a
+  /// keeper can hand on its descriptors.
   public func requireKeeper() { kept.require() }
 
   /// - Parameters:
-  ///   - taking: what an earlier daemon's keeper has given us, by worker.
+  ///   - taking: the descriptors from an earlier daemon's keeper, by worker.
   ///   - failed: called on another thread.
   public func set(
     _ keeper: DescriptorKeeper, taking: [String: [ProcessIdentity: Descriptor]] = [:],
     from handedOver: HandedOver? = nil, failed: @escaping @Sendable (SystemCallError) -> Void
   ) {
-    // At once: a hibernation that is asked for next must find it.
+    // Set at once: the next hibernation must find it.
     kept.set(keeper, taking: taking)
     aside.submit { [kept] in
       do throws(SystemCallError) {

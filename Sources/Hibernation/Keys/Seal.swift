@@ -3,12 +3,12 @@ import Linux
 
 /// Encrypts and authenticates the parts of one image (AES-256-GCM, NIST SP 800-38D).
 ///
-/// Each image has a key of its own, derived from the boot key by the image's random identifier
-/// (HKDF-SHA-256, RFC 5869), so that a part's place in the file is a nonce that never repeats. What is
-/// authenticated beside the content says which image, which place and what size, so that parts can't
-/// change places, neither within an image nor between two.
+/// Each image has a key of its own, derived from the boot key by the image's random identifier (HKDF-SHA-256,
+/// RFC 5869), so that a part's place in the file is a nonce that never repeats. The image, the place and the
+/// size are authenticated together with the content, so parts can't be exchanged within an image or between
+/// two images.
 struct Seal: Sendable {
-  /// What sealing adds to a part's length, in bytes.
+  /// How much longer a sealed part is, in bytes.
   static let overhead = CryptoLibrary.tagLength
   static let identifierLength = 16
 
@@ -25,7 +25,7 @@ struct Seal: Sendable {
     }
   }
 
-  /// Of an image that is there.
+  /// The seal of an existing image.
   static func of(_ identifier: [UInt8], at path: String) throws(SealError) -> Seal {
     try make(identifier) { () throws(BootKeyError) in
       try BootKey.forOpening(in: directory(of: path))
@@ -36,7 +36,7 @@ struct Seal: Sendable {
     _ identifier: [UInt8], bootKey: () throws(BootKeyError) -> SecretBytes
   ) throws(SealError) -> Seal {
     let library: CryptoLibrary
-    // First: without it, no key has to be made.
+    // The library comes first: without it, no key has to be made.
     do throws(CryptoLibraryError) { library = try .load() } catch { throw .library(error) }
     let key: SecretBytes
     do throws(BootKeyError) { key = try bootKey() } catch { throw .key(error) }
@@ -53,10 +53,10 @@ struct Seal: Sendable {
     key = try library.deriveKey(from: bootKey, salt: identifier, info: "dormouse image")
   }
 
-  /// What a part is, beside where it is.
+  /// The kind of a part.
   enum Part {
     case chunk(ImageChunk)
-    /// With the file's header, of which the index's own checksum and the progress don't count.
+    /// Authenticated together with the file's header, except for the index's checksum and the progress.
     case index(header: [UInt8])
   }
 
@@ -95,7 +95,7 @@ struct Seal: Sendable {
 
   /// The same for an array, which is shortened.
   func open(_ sealed: inout [UInt8], _ part: Part, at offset: UInt64) throws(Broken) {
-    // Its only error is that of this function.
+    // The inner call's only error is `Broken`, which this function throws too.
     let length = sealed.withUnsafeMutableBytes { try? open($0, part, at: offset) }
     guard let length else { throw Broken() }
     sealed.removeLast(sealed.count - length)
@@ -148,7 +148,7 @@ public enum SealError: Error, Sendable, CustomStringConvertible {
     }
   }
 
-  /// Says nothing about the image: it may be read when this is put right.
+  /// The failure says nothing about the image: it can be read when the cause is fixed.
   var isTransient: Bool {
     switch self {
     case .key(.missing): false

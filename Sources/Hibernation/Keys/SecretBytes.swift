@@ -1,8 +1,8 @@
 import Glibc
 
-/// The bytes of a key. They lie in one place, and are wiped before that memory is given back.
+/// The bytes of a key. They lie in one place in memory, and are wiped before that memory is freed.
 ///
-/// Unchecked: the bytes are written in the initialisers only, before another thread can have the object.
+/// Unchecked: the bytes are written in the initialisers only, before another thread can access the object.
 final class SecretBytes: @unchecked Sendable {
   private let storage: UnsafeMutableRawBufferPointer
 
@@ -17,7 +17,7 @@ final class SecretBytes: @unchecked Sendable {
     try fill(storage)
   }
 
-  /// Random ones, of the kernel's generator (getrandom(2)).
+  /// Random bytes from the kernel's generator (getrandom(2)).
   convenience init(randomCount count: Int) {
     self.init(count: count) { bytes in
       var random = SystemRandomNumberGenerator()
@@ -40,7 +40,7 @@ final class SecretBytes: @unchecked Sendable {
 extension SecretBytes: Equatable {
   static func == (left: SecretBytes, right: SecretBytes) -> Bool {
     guard left.count == right.count else { return false }
-    // In the same time wherever they differ.
+    // Takes the same time wherever the bytes differ.
     return zip(left.storage, right.storage).reduce(UInt8(0)) { $0 | ($1.0 ^ $1.1) } == 0
   }
 }

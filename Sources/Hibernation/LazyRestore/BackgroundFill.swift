@@ -2,14 +2,14 @@ import Dispatch
 import Linux
 import Synchronization
 
-/// How many bytes of a resumed worker are still in its image only. They will be its own again without
-/// any action of the worker, so they count as its memory already.
+/// How many bytes of a resumed worker are still in its image only. They return to memory without any action
+/// of the worker, so they count as its memory already.
 public final class MissingBytes: Sendable {
   private let count: Atomic<UInt64>
 
   init(_ count: UInt64) { self.count = Atomic(count) }
 
-  /// Never less than what is missing; up to the end of the fill it may be somewhat more.
+  /// Never less than what is missing. Until the fill ends, it may be somewhat more.
   public var bytes: UInt64 { count.load(ordering: .relaxed) }
 
   /// A chunk is in place.
@@ -22,48 +22,51 @@ public final class MissingBytes: Sendable {
 }
 
 extension ImageReader {
-  /// Bytes that a lazy restore leaves to the background fill.
+  /// Bytes that a lazy restore leaves for the background fill.
   var backgroundFillLength: UInt64 {
     chunks.reduce(0) { $0 + ($1.isBackgroundFilled ? UInt64($1.length) : 0) }
   }
 
-  /// Whether that has pages of a process, by its index.
+  /// Whether the background fill has pages of the process with this index.
   func hasBackgroundFill(of process: Int) -> Bool {
     chunks.contains { $0.isBackgroundFilled && Int($0.process) == process }
   }
 }
 
-/// A worker that forked, or gave memory back, while pages were missing: it stood until all were there.
+/// A halt of a worker that forked or freed memory while pages were missing: it was frozen until all pages
+/// were in place.
 struct Halt: Sendable, Equatable {
-  /// Of the monotonic clock, ns.
+  /// Time of the monotonic clock, in ns.
   var began: Int64
   var length: Int64 = 0
   var isForFork: Bool
-  /// Processor time of the worker's group in µs: from its wake to the halt, and in the moment after it.
+  /// Processor time of the worker's group in µs: from its wake to the halt, and during `watch` after it.
   var workBefore: UInt64 = 0
   var workAfter: UInt64 = 0
 
-  /// How long it is looked at afterwards, in µs.
+  /// How long the worker is watched after the halt, in µs.
   static let watch: UInt32 = 10_000
 
-  /// It was in the middle of what it was woken for: whoever waits for that waits for the halt too. A
-  /// thread that ends behind its answer gives its stack back, which halts the worker and delays nobody.
+  /// True if the halt came in the middle of the work for which the worker was woken: a client that waits for
+  /// the answer then waits for the halt too. A thread that ends after the answer frees its stack; that halts
+  /// the worker too, and delays no client.
   var delaysWork: Bool { isForFork || workAfter * 2 > workBefore }
 }
 
-/// The second part of a lazy restore: what follows on a thread of its own while the worker runs already.
+/// The second part of a lazy restore: it fills the remaining pages on a thread of its own while the worker
+/// runs.
 final class BackgroundFill: Sendable {
   struct Outcome: Sendable {
-    /// Pages that somebody waited for, by process.
+    /// Pages that a thread of the worker waited for, by process.
     var touched: [Int32: Set<UInt64>] = [:]
-    /// How long it took to answer them, ns.
+    /// How long the worker waited for these pages, in ns.
     var waited: Int64 = 0
     /// `nil`: the worker wasn't halted.
     var halt: Halt?
     var failure: HibernationError?
   }
 
-  /// What is known of it when it begins.
+  /// What is known about the resume when it begins.
   let record: ResumeHistory.LazyResume?
 
   let missing: MissingBytes
@@ -81,7 +84,7 @@ final class BackgroundFill: Sendable {
     over.signal()
   }
 
-  /// Waits for its end.
+  /// Waits for the end of the fill.
   func wait() -> Outcome {
     over.wait()
     over.signal()

@@ -4,28 +4,28 @@ import Linux
 
 /// What happened to a process's mappings while pages were missing: fork, mremap, madvise, munmap.
 ///
-/// Whoever fills pages must know, and must not forget it by dying. So the journal is an anonymous
-/// file (memfd) that the *worker* holds beside its userfaultfd, and the kernel itself writes it: the
-/// buffer that messages are read into is a slot of the journal, mapped shared. No kill can come
-/// between the kernel's letting the worker go on and the message's being in the journal.
+/// The process that fills pages must know these changes, and the knowledge must survive its death. So the
+/// journal is an anonymous file (memfd) that the *worker* holds beside its userfaultfd, and the kernel itself
+/// writes it: the buffer that messages are read into is a slot of the journal, mapped shared. The message is
+/// in the journal before the kernel lets the worker continue, so a kill can't come between the two.
 ///
-/// It also tells a later daemon that this userfaultfd is ours.
+/// The journal also shows a later daemon that this userfaultfd was made by Dormouse.
 ///
 ///     0        64 bytes: magic, version, pid, start time, userfaultfd's number and inode, phase,
 ///              whether a recovery has begun to fill children
 ///     4096     slots of 32 bytes, until one whose event is 0
 final class FaultJournal: @unchecked Sendable {
-  // Unchecked: one thread at a time uses it. The pager's during the background fill; else the hibernator's,
-  // which waits for the pager to end before it touches anything of the worker.
+  // Unchecked: one thread at a time uses it. During the background fill it is the pager's thread. Otherwise
+  // it is the hibernator's thread, which waits for the pager to end before it touches the worker.
 
-  /// How far a lazy restore is.
+  /// The progress of a lazy restore.
   enum Phase: UInt64 {
     case idle = 0
-    /// Pages are being written and ranges registered; nobody runs.
+    /// Pages are being written and ranges registered. No process of the worker runs.
     case preparing
     /// The worker runs; pages are missing.
     case filling
-    /// Nothing is missing any more.
+    /// No page is missing any more.
     case complete
   }
 
@@ -39,8 +39,8 @@ final class FaultJournal: @unchecked Sendable {
   private let descriptor: Descriptor
   private var next = 0
 
-  /// - Parameter descriptor: of the worker's memfd. Its size must be sealed, or reading it could kill
-  ///   us.
+  /// - Parameter descriptor: the worker's memfd. Its size must be sealed: if the worker could shrink the
+  ///   file, reading the mapping could kill the daemon (SIGBUS).
   private init(mapping descriptor: Descriptor) throws(SystemCallError) {
     guard clinux_size_is_sealed(descriptor.raw, Self.length) == 1 else {
       throw SystemCallError("use", on: Self.name, code: EINVAL)
@@ -69,7 +69,7 @@ final class FaultJournal: @unchecked Sendable {
     return journal
   }
 
-  /// An earlier daemon's, ready to go on behind its last message.
+  /// Opens an earlier daemon's journal, ready to continue after its last message.
   static func adopt(_ descriptor: Descriptor) throws(SystemCallError) -> FaultJournal {
     let journal = try FaultJournal(mapping: descriptor)
     while journal.next < slotCount - 1, journal.slot(journal.next).pointee.event != 0 {
@@ -108,8 +108,8 @@ final class FaultJournal: @unchecked Sendable {
     }
   }
 
-  /// The journals among a process's descriptors: their numbers and headers. A forked child has its
-  /// parent's too.
+  /// The journals among a process's descriptors, with their headers. A forked child has its parent's journals
+  /// too.
   static func all(in pid: Int32) -> [(file: Descriptor, header: Header)] {
     let directory = "/proc/\(pid)/fd"
     // A process that has ended has no journals.
@@ -118,23 +118,23 @@ final class FaultJournal: @unchecked Sendable {
         let file = open("\(directory)/\(entry)")
       else { return nil }
       var words = [UInt64](repeating: 0, count: 8)
-      // What can't be read is another process's, or gone.
+      // A journal that can't be read belongs to another process or is closed.
       let count = words.withUnsafeMutableBytes { try? file.read(into: $0, at: 0) }
       guard count == 64, let header = Header(words) else { return nil }
       return (file, header)
     }
   }
 
-  /// Opens a descriptor of the worker's that has a journal's name. The name proves nothing: a worker can
-  /// give it to a FIFO, which would block us, or to a file of its own file system (FUSE), which may
-  /// never answer. So its place is held first (O_PATH, which opens nothing), it must lie where memfds
-  /// lie, and only then is it opened.
+  /// Opens a descriptor of the worker that has a journal's name. The name proves nothing: a worker can give
+  /// it to a FIFO, which would block the daemon, or to a file of its own file system (FUSE), which may never
+  /// answer. So the file is first referenced with O_PATH, which opens nothing. It is opened only if it lies
+  /// on the file system of memfds.
   private static func open(_ link: String) -> Descriptor? {
     let held = clinux_open_place(link)
     guard held >= 0 else { return nil }
     let place = Descriptor(owning: held)
     guard clinux_is_memfd(place.raw) == 1 else { return nil }
-    // nil: it is as good as none.
+    // A file that can't be opened counts as no journal.
     return try? Descriptor.open("/proc/self/fd/\(place.raw)", O_RDWR | O_NONBLOCK)
   }
 
@@ -148,7 +148,7 @@ final class FaultJournal: @unchecked Sendable {
     set { self[word: 6] = newValue?.rawValue ?? 0 }
   }
 
-  /// A later daemon has begun to write to children that were forked while their pages were missing.
+  /// True if a later daemon has begun to write to children that were forked while their pages were missing.
   var hasBegunChildren: Bool {
     get { self[word: 7] != 0 }
     set { self[word: 7] = newValue ? 1 : 0 }
@@ -158,7 +158,8 @@ final class FaultJournal: @unchecked Sendable {
 
   typealias Message = clinux_uffd_message
 
-  /// Between two of these, all changes had come to their end, so that what lies before came before.
+  /// Marks a moment when no change was under way: all messages before the mark are of earlier changes than
+  /// all messages after it.
   private static let quiet: UInt8 = 0xf4
 
   private func slot(_ index: Int) -> UnsafeMutablePointer<Message> {
@@ -167,12 +168,13 @@ final class FaultJournal: @unchecked Sendable {
 
   /// Reads the next message of the userfaultfd. Page faults aren't kept.
   func read(from userfault: Userfault) throws(SystemCallError) -> Message? {
-    // One stays free, as the end.
+    // One slot stays free, as the end mark.
     guard next < Self.slotCount - 1 else {
       throw SystemCallError("read", on: "userfaultfd: its journal is full", code: ENOSPC)
     }
     let place = slot(next)
-    // In memory when the kernel writes to it: a copy that needs a page could be cut off by a kill.
+    // The write makes the page present before the kernel writes to it: a kill could interrupt a copy that
+    // needs a new page.
     place.pointee.event = 0
     let got = try shim("read", on: "userfaultfd of pid \(userfault.pid)") {
       clinux_uffd_read(userfault.descriptor.raw, place)
@@ -195,20 +197,20 @@ final class FaultJournal: @unchecked Sendable {
     next += 1
   }
 
-  /// Children that don't have their pages.
+  /// Forked children that don't have all of their pages yet.
   var openForks: Int {
     (0..<next).count { Int(slot($0).pointee.event) == CLINUX_UFFD_FORK }
   }
 
-  /// The children of all forks so far have their pages.
+  /// Records that the children of all forks so far have their pages.
   func forksAreDone() {
     for index in 0..<next where Int(slot(index).pointee.event) == CLINUX_UFFD_FORK {
       slot(index).pointee.event = UInt8(CLINUX_UFFD_FORK_DONE)
     }
   }
 
-  /// All messages so far, in batches within which their order isn't certain; and those of a batch
-  /// that hasn't come to its end.
+  /// All messages so far, in batches; within a batch the order isn't certain. `open` has the messages of a
+  /// batch that hasn't ended.
   var batches: (closed: [[Message]], open: [Message]) {
     var closed: [[Message]] = []
     var open: [Message] = []
@@ -224,7 +226,7 @@ final class FaultJournal: @unchecked Sendable {
     return (closed, open)
   }
 
-  /// Empty again.
+  /// Empties the journal.
   func reset(to phase: Phase) {
     for index in 0..<next { slot(index).pointee = Message() }
     next = 0
@@ -233,22 +235,22 @@ final class FaultJournal: @unchecked Sendable {
   }
 }
 
-/// What we hold of a process that can be restored lazily. The process holds both
-/// descriptors too.
+/// The daemon's descriptors for a process that can be restored lazily. The process holds both descriptors
+/// too.
 struct FaultHandle: Sendable {
   let userfault: Userfault
   let journal: FaultJournal
 }
 
 extension FaultHandle {
-  /// Takes an earlier daemon's descriptors again; `nil` where the process has none.
+  /// Takes over an earlier daemon's descriptors; `nil` if the process has none.
   static func find(in process: ProcessIdentity) throws(SystemCallError) -> FaultHandle? {
     for (file, header) in FaultJournal.all(in: process.pid) where header.process == process {
       guard let userfault = try Userfault.find(header.userfault, of: process),
         clinux_inode(userfault.raw) == header.inode
       else { continue }
       let handle = Userfault(descriptor: userfault, pid: process.pid)
-      // Refused where the earlier daemon had got that far.
+      // The kernel refuses this if the earlier daemon has already done it.
       do throws(SystemCallError) { try handle.negotiate() } catch {
         if error.code != EINVAL { throw error }
       }
@@ -259,7 +261,7 @@ extension FaultHandle {
     return nil
   }
 
-  /// Makes a process open both, with the help of a thread that is borrowed anyway.
+  /// Makes a process open both descriptors, on the thread that is borrowed for the hibernation.
   static func inject(
     _ injector: Injector, into process: ProcessIdentity
   ) throws -> FaultHandle {
@@ -272,7 +274,8 @@ extension FaultHandle {
       let journal = try FaultJournal.create(
         in: try Userfault.duplicate(file, of: process.pid), of: process, userfault: number,
         inode: clinux_inode(descriptor.raw))
-      // Last: if we die before, nobody takes it for one that the program uses.
+      // This step is last: if the daemon dies before it, the userfaultfd isn't mistaken for one that the
+      // program uses.
       try userfault.negotiate()
       return FaultHandle(userfault: userfault, journal: journal)
     } catch {

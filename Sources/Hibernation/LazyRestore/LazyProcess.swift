@@ -1,7 +1,7 @@
 import Glibc
 import Linux
 
-/// A process of which the pager brings pages.
+/// A process whose missing pages the pager fills.
 struct PagerPart: Sendable {
   /// Its index in the image.
   let process: Int
@@ -16,17 +16,17 @@ final class LazyProcess {
   let userfault: Userfault
   let journal: FaultJournal
   var layout: PageLayout
-  /// An earlier pager has read these, and died before all that went with them.
+  /// Messages that an earlier pager has read without completing their effects: it died before.
   var unfinished: [FaultJournal.Message]
-  /// The image's chunks that come later, by their index.
+  /// The chunks of the background fill, by their index in the image.
   let chunks: [Int]
   /// Chunks that are in place.
   var done: Set<Int> = []
   /// Pages that were filled alone, by their address in the image.
   var filled: Set<UInt64> = []
-  /// Pages that somebody waited for.
+  /// Pages that a thread waited for.
   var touched: Set<UInt64> = []
-  /// It has no memory any more.
+  /// The process has no memory any more.
   var isGone = false
   /// By address in the image.
   private let ranges: [(start: UInt64, end: UInt64, chunk: Int)]
@@ -73,7 +73,7 @@ final class LazyProcess {
     return run
   }
 
-  /// One page of a chunk, which stays decompressed for the next one.
+  /// Returns one page of a chunk. The chunk stays decompressed for the next page.
   func cached(
     _ chunk: Int, page: UInt64, of image: ImageReader, buffer: ChunkBuffer
   ) throws -> (UnsafeRawPointer, Int) {
@@ -98,7 +98,7 @@ final class LazyProcess {
   }
 }
 
-/// Room for one chunk, and what it takes to decompress it.
+/// A buffer for one chunk, and the decompressor for it.
 final class ChunkBuffer {
   private let decompressor: ChunkDecompressor
   private let pages = UnsafeMutableRawBufferPointer.allocate(
@@ -116,7 +116,7 @@ final class ChunkBuffer {
     single.deallocate()
   }
 
-  /// The chunk's pages, until the next call.
+  /// Returns the chunk's pages. They are valid until the next call.
   func load(_ chunk: ImageChunk, of image: ImageReader) throws(ImageError) -> UnsafeRawPointer {
     let target = UnsafeMutableRawBufferPointer(rebasing: pages[..<chunk.length])
     try image.read(chunk, stored: stored, into: target, with: decompressor)

@@ -4,27 +4,29 @@ import Linux
 
 /// How a worker gets its memory back.
 public enum RestoreMode: Sendable, Hashable {
-  /// All of it before it runs.
+  /// All of its memory is restored before it runs.
   case eager
-  /// What it wants first, and what can't be missing, before it runs; the rest follows, and whoever
-  /// touches a page before it is there waits for it. Where that isn't possible, eager.
+  /// The pages that it needs first, and those that can't be missing, are restored before it runs. The rest
+  /// follows; a thread that touches a missing page waits for it. If a lazy restore isn't possible, the
+  /// restore is eager.
   ///
-  /// - Parameter learns: the first time, nothing is known of its working set. True: it is resumed
-  ///   with nearly everything missing, to learn that, which takes longer. False: eagerly.
+  /// - Parameter learns: what happens at the first resume, when the working set isn't known. True: the worker
+  ///   is resumed with nearly all pages missing, to learn the working set; this takes longer. False: the
+  ///   restore is eager.
   case lazy(learns: Bool)
 }
 
 extension Hibernator {
   enum LazyRestoreResult {
-    /// Bytes.
+    /// Sizes in bytes.
     case done(written: UInt64, backgroundFill: UInt64)
     case refused(String)
   }
 
-  /// Waits until a lazy restore has brought everything, and takes what it has taught.
-  /// To be called before a worker is frozen: somebody who waits for a page can't be.
+  /// Waits until a lazy restore is complete, and records what it has shown about the working set. Call it
+  /// before a worker is frozen: a thread that waits for a page can't be frozen.
   ///
-  /// - Throws: how it has failed, once. The worker has been killed then.
+  /// - Throws: the reason if the lazy restore has failed; only once. The worker has been killed then.
   public func awaitFill(of name: String) throws(HibernationError) {
     guard let fill = fills.removeValue(forKey: name) else { return }
     let outcome = fill.wait()
@@ -43,7 +45,7 @@ extension Hibernator {
     histories[name, default: ResumeHistory()].record(record)
   }
 
-  /// Writes what mustn't be missing, and lets the worker run. The rest follows.
+  /// Writes the pages that mustn't be missing, and lets the worker run. The rest follows.
   func restoreLazily(
     _ target: HibernationTarget, from place: RestingImage, learns: Bool
   ) throws(HibernationError) -> LazyRestoreResult {
@@ -74,9 +76,9 @@ extension Hibernator {
     try attempt(.writingBack) { try image.mark(.filling) }
     FaultPoint.fillMarked.pass()
     do {
-      // First of all: from here on nothing comes into those ranges but what we put there. Written to
-      // before, a page of an area for huge pages would bring 511 neighbours of zeros with it, and
-      // so would khugepaged; a debugger that reads would leave the page of zeros.
+      // Ranges are registered first: from here on only the pages that Dormouse fills appear in them. Without
+      // that, a write to one page of an area for huge pages would add 511 neighbours of zeros, and so would
+      // khugepaged; a debugger's read would leave the zero page.
       for part in parts {
         for mapping in image.mappings where Int(mapping.process) == part.process {
           try part.handle.userfault.register(mapping.range)
@@ -91,7 +93,7 @@ extension Hibernator {
           pages, of: image, process: parts[index].process, target)
       }
     } catch {
-      // No process has run: as before.
+      // No process has run, so the worker is as it was.
       try attempt(.writingBack) {
         for part in parts { try part.handle.userfault.unregisterAll() }
         try image.mark(.atRest)
@@ -114,10 +116,9 @@ extension Hibernator {
 
   // MARK: pages that came back by themselves
 
-  /// Pages that aren't missing although they were freed. The kernel writes to some while the worker
-  /// comes to rest (the rseq area, beside the thread-locals): what is there is wrong, and wouldn't be
-  /// filled. To be looked for when their ranges are registered, so that no more can come, and before
-  /// anything is filled.
+  /// Pages that aren't missing although they were freed. The kernel writes to some while the worker comes to
+  /// rest (the rseq area, beside the thread-locals): their content is wrong, and a fill would skip them. Call
+  /// this after their ranges are registered, so that no more can appear, and before anything is filled.
   private func strays(in image: ImageReader, process index: Int) throws -> [PageRange] {
     let pages = try PageMap(
       pid: image.processes[index].pid, useScan: features.pagemapScan)
@@ -126,7 +127,7 @@ extension Hibernator {
     }
   }
 
-  /// Writes those of them that the image has among what may come later, and tells which.
+  /// Writes the pages of `strays` that the image has in its background fill, and returns them.
   private func overwrite(
     _ strays: [PageRange], of image: ImageReader, process index: Int,
     _ target: HibernationTarget
@@ -175,7 +176,7 @@ extension Hibernator {
       fills[target.name] = fill
       return
     }
-    // Nobody runs yet: then all of it now.
+    // No process runs yet, so all pages are filled now.
     let outcome = Self.page(
       image, target: target, cgroup: cgroup, parts: parts, learning: nil, missing: fill.missing,
       isFrozen: true, goesOnForAnother: false)
@@ -183,7 +184,7 @@ extension Hibernator {
     if let failure = outcome.failure { throw failure }
   }
 
-  /// Runs a pager to its end. A worker whose pages it can't bring is killed.
+  /// Runs a pager to its end. A worker whose pages can't be filled is killed.
   private static func page(
     _ image: ImageReader, target: HibernationTarget, cgroup: WorkerCgroup,
     parts: [PagerPart], learning: Pager.Learning?, missing: MissingBytes,
@@ -201,11 +202,11 @@ extension Hibernator {
       outcome.waited = pager.waited
       outcome.halt = pager.halt
     } catch {
-      // At once: what it has might be wrong.
+      // Frozen at once: its memory might be wrong.
       try? writeControl("\(cgroup.path)/cgroup.freeze", "1")
       let reason = HibernationError.from(error, in: .filling)
       if target.hasSurvivors() {
-        try? cgroup.kill()  // What survives this is reported as unverifiable.
+        try? cgroup.kill()  // A process that survives this is reported as unverifiable.
         outcome.failure = HibernationError(.filling, reason.reason, aftermath: .unverifiable)
       } else {
         discardFile(image.path)
@@ -222,7 +223,7 @@ extension Hibernator {
     try findHandles(image).allSatisfy { $0.handle.journal.phase != .preparing }
   }
 
-  /// The daemon before us has died over a lazy restore.
+  /// Continues a lazy restore during which the earlier daemon died.
   func continueFill(
     _ image: ImageReader, _ target: HibernationTarget
   ) throws(HibernationError) -> UInt64 {
@@ -232,7 +233,7 @@ extension Hibernator {
     }
     let parts = try findHandles(image)
     if parts.contains(where: { $0.handle.journal.phase == .preparing }) {
-      // Nobody has run: as if nothing had been begun.
+      // No process has run, so the restore starts from the beginning.
       try checkAtRest(target)
       try attempt(.writingBack) {
         for part in parts { try part.handle.userfault.unregisterAll() }
@@ -242,7 +243,7 @@ extension Hibernator {
       return try bringBack(target, from: image.resting, run: true)
     }
     for part in parts where part.handle.journal.openForks > 0 {
-      // Where nothing is missing any more, nothing is missing in a child.
+      // If no page is missing any more, none is missing in a child.
       if part.handle.journal.phase != .complete { try bringToChildren(of: part, image, target) }
       part.handle.journal.forksAreDone()
     }
@@ -256,7 +257,8 @@ extension Hibernator {
     return image.backgroundFillLength
   }
 
-  /// The worker's own descriptors. One that has lost them runs on pages that aren't there.
+  /// Finds the worker's own descriptors. A worker that has lost them can touch missing pages that are never
+  /// filled.
   private func findHandles(
     _ image: ImageReader
   ) throws(HibernationError) -> [PagerPart] {
@@ -286,8 +288,9 @@ extension Hibernator {
 }
 
 extension PagePlan.WorkingSet {
-  /// Pages that were waited for. What was known before stays: pages that are in place in time can't
-  /// be seen to be wanted. So the set only grows, up to a limit; then it begins anew.
+  /// Adds pages that were waited for. Pages that were known before stay in the set, because the use of a page
+  /// that is already in place can't be seen. So the set only grows, up to a limit; then it starts again
+  /// empty.
   mutating func learn(_ touched: Set<UInt64>) {
     pages.formUnion(touched)
     if pages.count > Self.limit { pages = touched }

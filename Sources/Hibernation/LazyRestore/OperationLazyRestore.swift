@@ -2,30 +2,31 @@ import CLinux
 import Glibc
 import Linux
 
-/// What a hibernation does besides where the worker is to be restored lazily.
+/// The additional steps of a hibernation after which the worker will be restored lazily.
 extension Operation {
-  /// What has been learned, and what each thread's end needs: the kernel clears its number there and
-  /// looks through its robust mutexes, and doesn't wait for missing pages while it does.
+  /// The learned working set, and the pages that the kernel needs when a thread ends: it clears the thread's
+  /// number there and walks its list of robust mutexes, and doesn't wait for missing pages while it does.
   func workingSet(of captive: Captive) -> PagePlan.WorkingSet {
     var wanted =
       hibernator.workingSets[target.name]?[captive.stat.identity] ?? PagePlan.WorkingSet()
     for thread in captive.session.threads {
       for page in thread.registers.threadBlock { wanted.pages.insert(page) }
-      // The time that it waits for is corrected before it runs.
+      // The thread's time-out is corrected before it runs, so its pages must be present.
       for page in thread.registers.timePages { wanted.pages.insert(page) }
     }
     return wanted
   }
 
-  /// Opens a userfaultfd in the process, unless it has one of ours. Whatever speaks against it only
-  /// makes the resume an eager one.
+  /// Opens a userfaultfd in the process, unless it has one made by Dormouse. If that isn't possible, the
+  /// resume is eager.
   func prepareForFaults(
     _ captive: Captive, plan: PagePlan, injector: Injector
   ) throws -> String? {
     guard restore.isLazy, !plan.backgroundMappings.isEmpty, freezer != nil else { return nil }
     let identity = captive.stat.identity
     do {
-      // Looked for each time: the program may have closed them, or become another (exec).
+      // The descriptors are looked up each time: the program may have closed them, or executed another
+      // program (exec).
       let handle = try FaultHandle.find(in: identity) ?? .inject(injector, into: identity)
       hibernator.handles[target.name, default: [:]][identity] = handle
       return nil

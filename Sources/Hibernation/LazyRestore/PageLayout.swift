@@ -10,7 +10,7 @@ struct PageLayout: Sendable {
   }
   private var changes: [Change] = []
 
-  /// Two changes were made at the same time, and which was first decides what memory is right.
+  /// Two changes were made at the same time, and the right content of memory depends on their unknown order.
   struct Ambiguous: Error, CustomStringConvertible {
     let description: String
   }
@@ -23,7 +23,7 @@ struct PageLayout: Sendable {
     for batch in batches { try apply(batch) }
   }
 
-  /// The address at which a page of the image belongs; `nil`: nowhere any more.
+  /// The address at which a page of the image belongs now; `nil` if the process has given the page up.
   func now(_ address: UInt64) -> UInt64? {
     var address = address
     for change in changes {
@@ -33,14 +33,14 @@ struct PageLayout: Sendable {
         if address &- from < length {
           address = to &+ (address &- from)
         } else if address &- to < length {
-          return nil  // mremap's destination had been given up before
+          return nil  // mremap's destination had been unmapped before
         }
       }
     }
     return address
   }
 
-  /// The image's page that belongs at an address; `nil`: none, it reads as zeros.
+  /// The image's page that belongs at an address; `nil` if there is none, so that the address reads as zeros.
   func original(of address: UInt64) -> UInt64? {
     var address = address
     for change in changes.reversed() {
@@ -57,13 +57,13 @@ struct PageLayout: Sendable {
     return address
   }
 
-  /// Applies what happened between two moments at which nothing was under way. Each thread waits for
-  /// its message to be read, and goes no further, so these are by different threads, one call of
-  /// each. The kernel may have queued them in another order than it made the changes in.
+  /// Applies the changes between two moments at which no change was under way. Each thread waits until its
+  /// message is read, so a batch has one call each of different threads. The kernel may have queued the
+  /// messages in another order than that of the changes.
   ///
-  /// The order that a correct program can have had is this: whatever lay at mremap's destination had
-  /// gone from there before, be it by another's mremap or munmap. (The other way round, a thread
-  /// would have used the result of a call that hadn't returned.)
+  /// A correct program can have had only this order: the memory at mremap's destination was removed from
+  /// there before, by another thread's mremap or munmap. (In the other order, a thread would have used the
+  /// result of a call that hadn't returned.)
   mutating func apply(_ batch: [FaultJournal.Message]) throws(Ambiguous) {
     for message in batch where Int(message.event) == CLINUX_UFFD_REMOVE {
       changes.append(.dropped(message.a..<max(message.a, message.b)))
@@ -75,7 +75,7 @@ struct PageLayout: Sendable {
           from: move.from.lowerBound, to: move.to.lowerBound, length: UInt64(move.from.count)))
     }
     for message in batch where Int(message.event) == CLINUX_UFFD_UNMAP {
-      // Where something has been moved to, what was there before was dropped with that.
+      // A move to an address has already dropped the memory that was there before.
       for part in Self.subtract(moves.map(\.to), from: message.a..<max(message.a, message.b)) {
         changes.append(.dropped(part))
       }
@@ -92,7 +92,7 @@ struct PageLayout: Sendable {
     }
   }
 
-  /// Those whose source is another's destination first.
+  /// Sorts moves: a move whose source is another move's destination comes first.
   private static func inOrder(_ moves: [Move]) throws(Ambiguous) -> [Move] {
     var waiting = moves
     var result: [Move] = []

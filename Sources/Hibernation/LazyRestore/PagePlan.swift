@@ -2,14 +2,14 @@ import Linux
 
 /// Which pages of a process move, and in which chunks they are captured.
 struct PagePlan: Sendable {
-  /// By address; what is freed once the image is complete.
+  /// The pages that are freed when the image is complete, by address.
   var ranges: [PageRange] = []
   var chunks: [PlannedChunk] = []
-  /// Mappings of which the background fill brings pages.
+  /// Mappings that have pages in the background fill.
   var backgroundMappings: [PageRange] = []
   /// The same pages as in `chunks`, by address.
   private(set) var byKind: [(kind: Kind, ranges: [PageRange])] = []
-  /// Mappings of which writes can be tracked.
+  /// Mappings whose writes can be tracked.
   private(set) var trackableMappings: [PageRange] = []
 
   var bytes: UInt64 { ranges.bytes }
@@ -22,22 +22,21 @@ struct PagePlan: Sendable {
     var length: UInt64 = 0
   }
 
-  /// Pages are sorted by what can be done with them, so that a chunk is read and written by one
-  /// call.
+  /// Pages are grouped by how they can be read and restored, so that one call reads or writes a chunk.
   struct Kind: Hashable, Sendable {
-    /// process_vm_readv can read it; otherwise it is read through /proc/PID/mem.
+    /// process_vm_readv can read the page; otherwise it is read through /proc/PID/mem.
     var readable: Bool
     var writable: Bool
-    /// A page that isn't there reads as zeros, so zero pages needn't be stored. Not so for private
-    /// copies of a file's pages: without the copy the file shows through.
+    /// A missing page reads as zeros, so pages of zeros needn't be stored. This isn't true for private copies
+    /// of a file's pages: without the copy, the file's content is visible.
     var absentIsZero: Bool
-    /// Of the working set: brought back before the process runs.
+    /// The page belongs to the working set: it is restored before the process runs.
     var isPrefetched = false
-    /// Filled in the background, while the process runs already.
+    /// The page is filled in the background, while the process runs.
     var isBackgroundFilled = false
   }
 
-  /// What is known of the pages that a process wants soon after a resume.
+  /// What is known about the pages that a process needs soon after a resume.
   struct WorkingSet: Sendable {
     /// Addresses of pages.
     var pages: Set<UInt64> = []
@@ -57,7 +56,7 @@ struct PagePlan: Sendable {
       var kind = Kind(
         readable: mapping.readable, writable: mapping.writable, absentIsZero: !mapping.hasFile)
       if let workingSet {
-        // Files' pages can't be missing: userfaultfd doesn't take them.
+        // Pages of files can't be missing: userfaultfd doesn't accept them.
         let (prefetched, rest) =
           mapping.hasFile ? (moving, []) : moving.split(byPages: workingSet.pages)
         kind.isPrefetched = true
@@ -96,7 +95,7 @@ struct PagePlan: Sendable {
     let immovable: MemoryMapping.Flags = [.shared, .deviceMemory, .pureFrames]
     if mapping.shared || kernelOwned.contains(mapping.name) { return false }
     if !mapping.flags.isDisjoint(with: immovable) { return false }
-    // mseal(2): discarding what is sealed and not writable is refused.
+    // mseal(2): the kernel refuses to discard pages of a sealed mapping that isn't writable.
     if mapping.flags.contains(.sealed), !mapping.writable { return false }
     return mapping.anonymous > 0
   }
@@ -114,7 +113,7 @@ struct PagePlan: Sendable {
         chunk.ranges.append(part)
         chunk.length += part.length
         rest = tail
-        // 1024: what process_vm_readv takes in one call.
+        // 1024 is the most ranges that process_vm_readv takes in one call.
         if chunk.length == limit || chunk.ranges.count == 1024 {
           chunks.append(chunk)
           chunk = PlannedChunk(process: process, kind: kind)
@@ -135,10 +134,10 @@ struct PagePlan: Sendable {
     return found.subtracting(kept.union())
   }
 
-  /// A free place for the scratch area: under a mapping that has a wide gap below it, but not under
-  /// the stack, which grows, or the vsyscall page, which is beyond all that can be mapped. In a program
-  /// without libraries the widest gap is under the kernel's own [vvar]. Nothing runs while it is mapped,
-  /// so nothing else is lost.
+  /// A free place for the scratch area: below a mapping that has a wide gap under it, but not below the
+  /// stack, which grows, or below the vsyscall page, which is beyond the addresses that can be mapped. In a
+  /// program without libraries the widest gap is below the kernel's own [vvar]. No thread runs while the area
+  /// is mapped, so no other mapping is affected.
   static func scratchAddress(in mappings: [MemoryMapping]) -> UInt64? {
     let clearance: UInt64 = 512 * 1024
     for (lower, upper) in zip(mappings, mappings.dropFirst()).reversed() {

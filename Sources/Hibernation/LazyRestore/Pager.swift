@@ -2,17 +2,17 @@ import CLinux
 import Glibc
 import Linux
 
-/// Fills the missing pages of a worker that runs: those that it waits for first, then all others.
+/// Fills the missing pages of a running worker: first those that it waits for, then all others.
 ///
 /// What makes it safe:
-/// - The worker holds the userfaultfds too. If we die, it waits at the next missing page, until a new
-///   daemon goes on from the image and the journals.
-/// - A worker that forks, or moves or drops memory, waits until its message is read. Before that
-///   happens, its group is told to freeze: no instruction of it, or of a new child, runs until all
-///   pages are where they belong, in the child too. A child's userfaultfd is held by us alone; if we
-///   die over it, the journal says so, and the child stands frozen.
-/// - Nothing is filled while a message is on its way: the kernel refuses that.
-/// - A page is filled once. Whatever is missing after that, the program has given up itself.
+/// - The worker holds the userfaultfds too. If the pager dies, the worker waits at the next missing page
+///   until a new daemon continues from the image and the journals.
+/// - A worker that forks, or moves or drops memory, waits until its message is read. Before the message is
+///   read, the pager starts to freeze the worker's group: no instruction of the worker or of a new child runs
+///   until all pages are in their places, in the child too. Only the pager holds a child's userfaultfd. If
+///   the pager dies then, the journal shows it, and the child stays frozen.
+/// - Nothing is filled while a message waits to be read: the kernel refuses that.
+/// - A page is filled once. If it is missing after that, the program has dropped it itself.
 ///
 /// Used on one thread.
 final class Pager {
@@ -21,20 +21,20 @@ final class Pager {
   let cgroup: WorkerCgroup
   private(set) var processes: [LazyProcess]
   private let scratch: ChunkBuffer
-  /// For forked children, who come while a chunk of their parent's is in the other one.
+  /// A second buffer, for forked children: they appear while the first one holds a chunk of their parent.
   let childScratch: ChunkBuffer
-  /// An earlier pager has begun, and died.
+  /// An earlier pager has begun the fill and died.
   private let goesOnForAnother: Bool
-  /// Told to freeze, by us or (in a recovery) by an earlier daemon.
+  /// The group has been frozen by this pager or (in a recovery) by an earlier daemon.
   var isFrozen: Bool
-  /// It was halted to read what it did with its mappings.
+  /// Set if the worker was halted to read its changes of mappings.
   var halt: Halt?
   /// Processor time of the group, in µs: before it was woken, and when it was thawed after a halt.
   private let workAtStart: UInt64
   var workAtThaw: UInt64?
-  /// Told of each chunk that is in place, with its length.
+  /// Called with the length of each chunk that is in place.
   var filled: ((Int) -> Void)?
-  /// What it took to answer those who waited, ns.
+  /// How long threads waited for pages, in ns.
   private(set) var waited: Int64 = 0
 
   struct Unexpected: Error, CustomStringConvertible {
@@ -44,9 +44,9 @@ final class Pager {
     }
   }
 
-  /// How faults are learned from, and for how long.
+  /// How the working set is learned from faults, and for how long.
   struct Learning: Sendable {
-    /// Only pages that are waited for are filled at first, one by one, so that each is seen.
+    /// At first only pages that a thread waits for are filled, one by one, so that each use is seen.
     var isLearning: Bool
     var length: Duration = .milliseconds(150)
     var quiet: Duration = .milliseconds(50)
@@ -67,13 +67,13 @@ final class Pager {
     processes = try parts.map { try LazyProcess($0, image) }
   }
 
-  /// Runs until nothing is missing any more, and takes the image away (commit B).
+  /// Runs until no page is missing any more, and removes the image (commit B).
   func run(_ learning: Learning?) throws {
     // An earlier pager has filled everything.
     if processes.contains(where: { $0.journal.phase == .complete }) { return try tearDown() }
     for process in processes where !process.unfinished.isEmpty { try drain(process) }
     if let learning, learning.isLearning, !isFrozen { try learnWorkingSet(learning) }
-    // The first answer is on its way, and wants the processors and the memory for itself.
+    // The worker's first answer is under way, and needs the processors and the memory bandwidth.
     let grace = Clocks.monotonic + 5_000_000
     while !isFrozen, Clocks.monotonic < grace { try serveAll(wait: 1) }
     for process in processes {
@@ -88,7 +88,7 @@ final class Pager {
     try tearDown()
   }
 
-  /// The worker is told to freeze, until everything is there.
+  /// Records the beginning of a halt: the worker is being frozen until all pages are in place.
   func beginHalt() {
     let now = cgroup.cpuMicroseconds() ?? workAtStart
     halt = Halt(
@@ -96,7 +96,7 @@ final class Pager {
       workBefore: now > workAtStart ? now - workAtStart : 0)
   }
 
-  /// What the worker does after a halt shows whether that was in the middle of its work.
+  /// Watches what the worker does after a halt: this shows whether the halt came in the middle of its work.
   func watchAfterHalt() {
     guard let workAtThaw, halt?.isForFork == false else { return }
     usleep(Halt.watch)
@@ -106,7 +106,7 @@ final class Pager {
 
   // MARK: faults
 
-  /// Fills only what is waited for, until there is quiet.
+  /// Fills only pages that a thread waits for, until no more faults come.
   private func learnWorkingSet(_ learning: Learning) throws {
     let end = Clocks.monotonic + learning.length.nanoseconds
     var last = Clocks.monotonic
@@ -116,7 +116,7 @@ final class Pager {
     }
   }
 
-  /// Answers all who wait. True if there was anybody.
+  /// Fills the pages for all waiting threads. Returns true if a thread waited.
   @discardableResult
   private func serveAll(wait: Int32, singly: Bool = false) throws -> Bool {
     var polled = processes.map {
@@ -134,10 +134,10 @@ final class Pager {
   private func serve(_ process: LazyProcess, singly: Bool) throws {
     while !process.isGone {
       if process.userfault.hasEventInFlight { return try drain(process) }
-      // The kernel gives page faults before all else.
+      // The kernel delivers page faults before other messages.
       guard let message = try process.journal.read(from: process.userfault) else { return }
       guard Int(message.event) == CLINUX_UFFD_PAGEFAULT else {
-        // The one who waited was called away by a signal, and another one forks (or the like).
+        // A signal interrupted the thread that waited, and another thread forks (or changes mappings).
         process.journal.markQuiet()
         try process.layout.apply([message])
         return try drain(process, ahead: message)
@@ -160,7 +160,7 @@ final class Pager {
       }
       return try fill(chunk, of: process, Destination(process))
     }
-    // Never in the image, or given up since.
+    // The page was never in the image, or the program has dropped it since.
     switch try patiently({ () throws(SystemCallError) in try process.userfault.fillZero(page) }) {
     case .present: process.userfault.wake(page, pageSize)
     case .eventFirst: try drain(process)
@@ -171,12 +171,12 @@ final class Pager {
 
   // MARK: filling
 
-  /// Whose pages are filled: a process's, or those of a child that it has just forked.
+  /// Where pages are filled: in a process, or in a child that it has just forked.
   struct Destination {
     let process: LazyProcess
     let userfault: Userfault
-    /// A child's: how its parent was laid out before the changes that were made while it forked.
-    /// Which of them the child has seen can't be told beforehand.
+    /// For a child: its parent's layout before the changes that were made during the fork. It isn't known
+    /// beforehand which of these changes the child has seen.
     let before: PageLayout?
     /// Ranges that stay empty in a child.
     var wiped: [Range<UInt64>] = []
@@ -197,7 +197,7 @@ final class Pager {
   }
 
   func fill(_ chunk: Int, of process: LazyProcess, _ destination: Destination) throws {
-    // What its parent had in place, a child has got by the fork.
+    // A child has got by the fork all pages that its parent had in place.
     if process.isGone || process.done.contains(chunk) { return }
     let buffer = destination.isChild ? childScratch : scratch
     let pages = try buffer.load(image.chunks[chunk], of: image)
@@ -212,7 +212,7 @@ final class Pager {
     }
   }
 
-  /// Fills a run of the image's pages, wherever they belong by now.
+  /// Fills a run of the image's pages at their present addresses.
   private func place(
     _ original: UInt64, from source: UnsafeRawPointer, length: UInt64, in destination: Destination
   ) throws {
@@ -230,7 +230,7 @@ final class Pager {
         done += pageSize
         continue
       }
-      // A page that was filled alone isn't filled again, for it may have been given up.
+      // A page that was filled alone isn't filled again, because the program may have dropped it.
       if process.filled.contains(page) {
         done += pageSize
         continue
@@ -245,8 +245,8 @@ final class Pager {
       switch result {
       case .filled(let count): done += count
       case .present:
-        // Only an earlier pager, or a fork, can have put it there. Anything else isn't what belongs
-        // there, and the worker mustn't go on with it.
+        // Only an earlier pager or a fork can have put the page there. Otherwise its content is wrong, and
+        // the worker must not continue with it.
         guard goesOnForAnother || destination.isChild else { throw Unexpected(address: address) }
         destination.userfault.wake(address, pageSize)
         done += pageSize
@@ -273,7 +273,7 @@ final class Pager {
     }
   }
 
-  /// Memory may be short for a while.
+  /// Tries again while memory is short.
   private func patiently(
     _ body: () throws(SystemCallError) -> Userfault.Filling
   ) throws -> Userfault.Filling {

@@ -4,11 +4,11 @@ import Linux
 
 /// What the pager does when the worker forks or changes its mappings, and at the end.
 extension Pager {
-  /// Reads all messages until none is on its way, the worker frozen first. From here on it stays
-  /// frozen until everything is in place.
+  /// Freezes the worker, then reads all messages until none is left. The worker stays frozen until all pages
+  /// are in place.
   ///
-  /// - Parameter ahead: one that has been read before the freezing, by a rare accident. What its
-  ///   order with those that come now is can't be told.
+  /// - Parameter ahead: a message that was read before the freeze, which happens rarely. Its order with the
+  ///   messages that are read now isn't known.
   func drain(_ process: LazyProcess, ahead: FaultJournal.Message? = nil) throws {
     try freeze()
     var batch = process.unfinished
@@ -49,12 +49,12 @@ extension Pager {
       for chunk in process.chunks { try fill(chunk, of: process, destination) }
     }
     if !children.isEmpty { halt?.isForFork = true }
-    // The last reference to a child's userfaultfd goes here: its memory is ordinary from now on.
+    // The last reference to a child's userfaultfd is dropped here: its memory is ordinary from now on.
     if !children.isEmpty { process.journal.forksAreDone() }
     process.journal.markQuiet()
   }
 
-  /// What a child has got empty (MADV_WIPEONFORK): random generators notice forks by that.
+  /// Ranges that are empty in a child (MADV_WIPEONFORK): random generators detect forks by this.
   private func wipedOnFork(_ process: LazyProcess) throws -> [Range<UInt64>] {
     try MemoryMapping.all(of: process.pid).filter { $0.flags.contains(.wipedOnFork) }.map {
       $0.start..<$0.end
@@ -63,13 +63,13 @@ extension Pager {
 
   private func freeze() throws {
     if isFrozen { return }
-    // Not waited for: somebody who waits for us can't freeze.
+    // Doesn't wait for the freeze to complete: a thread that waits for the pager can't freeze.
     try writeControl("\(cgroup.path)/cgroup.freeze", "1")
     isFrozen = true
     beginHalt()
   }
 
-  /// Nothing is on its way, and everything is filled.
+  /// Drains processes until no message is in flight. All pages are filled then.
   func drainEvents() throws {
     for process in processes where !process.isGone {
       while process.userfault.hasEventInFlight { try drain(process) }
@@ -84,14 +84,14 @@ extension Pager {
     FaultPoint.unregistered.pass()
     if isFrozen { try mendAndThaw() }
     FaultPoint.thawed.pass()
-    // Last of all: as long as it is there, it is locked, and a new daemon waits for us. Without it,
-    // that one might hibernate the worker anew while we still thaw it.
+    // The image is removed last: while it exists it is locked, and a new daemon waits for this pager. Without
+    // the image, a new daemon might hibernate the worker again while this pager still thaws it.
     discardFile(image.path)
     FaultPoint.unlinked.pass()
   }
 
-  /// Makes all of it ordinary memory again. Whoever forks or the like meanwhile is let go on:
-  /// everything was there.
+  /// Makes all ranges ordinary memory again. A thread that forks or changes mappings meanwhile is released:
+  /// no page was missing.
   private func release(_ process: LazyProcess) throws {
     let deadline = Deadline(in: .seconds(10))
     try process.userfault.unregisterAll()
@@ -108,13 +108,13 @@ extension Pager {
       }
       sched_yield()
     }
-    // A mapping that was moved while we looked.
+    // Covers a mapping that was moved during the loop.
     try process.userfault.unregisterAll()
   }
 
-  /// The freezing gave some calls an EINTR that the program mustn't see.
+  /// Corrects calls that the freeze would end with an EINTR that the program mustn't see, and thaws.
   private func mendAndThaw() throws {
-    // Its memory is in place: whatever goes wrong here costs an EINTR at most.
+    // The worker's memory is in place: a failure here costs at most an EINTR.
     let isAtRest = (try? cgroup.freeze(until: Deadline(in: HibernationTarget.patience))) != nil
     if isAtRest { target.restartInterruptedSyscalls() }
     workAtThaw = cgroup.cpuMicroseconds()

@@ -1,8 +1,8 @@
 import Glibc
 import Linux
 
-/// Ranges in which missing pages wait already, while nobody runs: there, pages are filled in and not
-/// written, because a write would have to wait for itself.
+/// Ranges that are already registered with a userfaultfd while no process runs. Pages there are filled, not
+/// written: a write would wait for its own page fault.
 struct Prefetch: Sendable {
   private struct Place {
     let range: PageRange
@@ -20,7 +20,7 @@ struct Prefetch: Sendable {
     }
   }
 
-  /// Puts a chunk's pages in place. Each of its ranges lies within one mapping, as it was captured.
+  /// Fills a chunk's pages. Each of its ranges lies within one mapping, because it was captured that way.
   func place(
     _ chunk: ImageChunk, from pages: UnsafeRawPointer, _ memory: ProcessMemory
   ) throws(SystemCallError) {
@@ -49,13 +49,13 @@ struct Prefetch: Sendable {
       switch try userfault.fill(address, range.length - done, from: pages + Int(done)) {
       case .filled(let count): done += count
       case .present:
-        // It came back by itself while the worker slept: what is there is wrong.
+        // The page appeared by itself while the worker slept, so its content is wrong.
         let page = PageRange(address: address, length: pageSize)
         try memory.write([page], from: pages + Int(done))
         done += pageSize
       case .vanished: throw SystemCallError("fill", on: "pid \(userfault.pid)", code: ESRCH)
       case .notRegistered, .eventFirst:
-        // Nobody runs, so nobody changes mappings.
+        // No process runs, so no mapping changes.
         throw SystemCallError(
           "fill", on: "0x\(String(address, radix: 16)) of pid \(userfault.pid)", code: EBUSY)
       }

@@ -2,18 +2,18 @@ import CLinux
 import Glibc
 import Linux
 
-/// A small process that stands by while a daemon brings missing pages: when the daemon dies, it goes
-/// on at once, so that no worker has to wait for the next daemon. It holds nothing before that; all
-/// that is needed, the workers hold (`FaultJournal`) and the image says. A lock on the image keeps it
-/// and a new daemon apart; and if it dies too, the workers wait.
+/// A small process that stands by while a daemon fills missing pages. If the daemon dies, it continues at
+/// once, so that no worker has to wait for the next daemon. It holds nothing before that: the workers hold
+/// the descriptors (`FaultJournal`), and the image has the rest. A lock on the image keeps the standby pager
+/// and a new daemon apart. If the standby pager dies too, the workers wait.
 public enum StandbyPager {
-  /// Reads what the daemon announces, one resume a line, and takes back, until the daemon is gone.
+  /// Reads the daemon's announcements and retractions, one line for each resume, until the daemon ends.
   ///
-  /// - Returns: the workers whose pages it has brought, and what it couldn't do.
+  /// - Returns: a line for each worker whose pages it has filled, or couldn't fill.
   public static func run(input: Descriptor) -> [String] {
     clinux_stay_out_of_core_files()
     var book = StandbyBook()
-    // An error counts as the end: the daemon is gone.
+    // An error counts as the end of the daemon.
     while let part = try? input.read(upTo: 4096), !part.isEmpty { book.parse(part) }
     return book.announced.compactMap { image, resume in
       resume.target.flatMap { finish(image, $0) }
@@ -21,7 +21,7 @@ public enum StandbyPager {
   }
 
   private static func finish(_ image: String, _ target: HibernationTarget) -> String? {
-    // An image that is gone, or damaged, can't be filled from.
+    // A missing or damaged image can't be used to fill pages.
     guard let reader = try? ImageReader(path: image), reader.progress == .filling,
       target.root.isAlive, reader.processes.contains(where: { $0.identity == target.root }),
       reader.lock(waits: false), reader.isInPlace
@@ -36,7 +36,7 @@ public enum StandbyPager {
 
   // MARK: what is announced
 
-  /// Fields, separated by tabs; `nil` where a path has what separates them.
+  /// The fields, separated by tabs; `nil` if a path contains a separator.
   static func line(_ target: HibernationTarget, image: String) -> String? {
     guard let cgroup = target.cgroup?.freezer else { return nil }
     let fields = [
@@ -46,21 +46,21 @@ public enum StandbyPager {
     return fields.joined(separator: "\t") + "\n"
   }
 
-  /// That all pages of an image are in place.
+  /// Says that all pages of an image are in place.
   static func endLine(image: String) -> String? {
     image.utf8.contains(9) || image.utf8.contains(10) ? nil : image + "\n"
   }
 }
 
-/// Lazy restores that the daemon has announced and that haven't ended. Words only: it opens
-/// nothing before the daemon is gone, so that its size doesn't grow with the number of workers.
+/// Lazy restores that the daemon has announced and that haven't ended. The book holds text only: the standby
+/// pager opens nothing before the daemon ends, so that its size doesn't grow with the number of workers.
 struct StandbyBook {
   struct Resume {
     let name: String
     let root: ProcessIdentity
     let cgroup: String
 
-    /// `nil`: the worker's group is gone, and so is the worker.
+    /// `nil`: the worker's group doesn't exist any more, so the worker has ended.
     var target: HibernationTarget? {
       guard let group = try? WorkerCgroup(path: cgroup) else { return nil }
       return HibernationTarget(name: name, root: root, cgroup: group)
@@ -87,12 +87,12 @@ struct StandbyBook {
   }
 }
 
-/// The daemon's end of it.
+/// The daemon's end of the connection to the standby pager.
 public final class Standby: Sendable {
   private let socket: Descriptor
   public let process: SpawnedProcess
 
-  /// Starts it. Only from a thread that lives as long as the daemon.
+  /// Starts the standby pager. Call it only from a thread that lives as long as the daemon.
   ///
   /// - Parameter command: a program and arguments that run `StandbyPager` on descriptor 0.
   public init(command: [String]) throws {
@@ -102,20 +102,21 @@ public final class Standby: Sendable {
     var request = SpawnRequest(
       path: command.first ?? "", arguments: command, environment: [:], directory: "/",
       input: theirs.raw, output: null.raw, error: 2)
-    // A part of the daemon: workers wait for it when the daemon is gone.
+    // It has the daemon's OOM score: workers wait for it when the daemon has ended.
     request.oomScore = .kept
     process = try spawn(request, within: .seconds(1))
   }
 
-  /// It may have been killed. Buries it then; once.
+  /// True if the standby pager has ended (it may have been killed). Reaps it once.
   public func hasEnded() -> Bool { reapIfEnded(process.pid) }
 
-  /// Before a worker runs with pages missing. What can't be announced, the next daemon finds.
+  /// Call it before a worker runs with pages missing. If a resume can't be announced, the next daemon finds
+  /// it.
   func announce(_ target: HibernationTarget, image: String) {
     if let line = StandbyPager.line(target, image: image) { send(line) }
   }
 
-  /// When all pages are in place.
+  /// Call it when all pages are in place.
   func retract(image: String) {
     if let line = StandbyPager.endLine(image: image) { send(line) }
   }

@@ -3,17 +3,17 @@ import Glibc
 import Linux
 
 extension Hibernator {
-  /// What a new daemon does for a worker whose old daemon ended at an instant that nobody knows.
-  /// Afterwards the worker runs, exactly as it was.
+  /// What a new daemon does for a worker whose old daemon ended at an unknown moment. Afterwards the worker
+  /// runs, exactly as it was.
   ///
-  /// Without an image it had only been stopped. With one, its memory is written back, once it is
-  /// proven that no thread has run since the image was made: every thread must be where the image
-  /// says, except the one per process that was borrowed for freeing pages.
+  /// Without an image the worker had only been stopped. With an image, its memory is written back as soon as
+  /// it is proven that no thread has run since the image was made: every thread must be where the image says,
+  /// except the one thread per process that was borrowed for freeing pages.
   ///
-  /// - Parameter expectation: what the worker's record says of its image. A worker whose memory is in one
-  ///   image doesn't run without that, nor on another one.
-  /// - Throws: `HibernationError`. `intact`: it still sleeps on its image, and trying again (with
-  ///   more rights, say) may work. `unverifiable`: it must be killed. `vanished`: there is nobody left,
+  /// - Parameter expectation: what the worker's record says about its image. A worker whose memory is in one
+  ///   image doesn't run without that image, nor with another one.
+  /// - Throws: `HibernationError`. `intact`: the worker still sleeps on its image, and trying again (with
+  ///   more rights, say) may work. `unverifiable`: the worker must be killed. `vanished`: no process is left,
   ///   and the image has been removed.
   @discardableResult
   public func recover(
@@ -52,7 +52,7 @@ extension Hibernator {
       }
       throw error
     }
-    // The standby pager may be at it.
+    // The standby pager may be filling the pages: wait for it.
     _ = image.lock(waits: true)
     if !image.isInPlace { return try recoverMemory(of: target, from: path, expectation) }
     if expectation != .unknown { try image.check(isOf: target, expectation) }
@@ -71,7 +71,7 @@ extension Hibernator {
     }
 
     let tree = try attempt(.stopping) { try target.discover() }
-    // Holding them makes them run for a moment.
+    // Seizing the threads makes them run for a moment, which wakes their waits.
     target.waits.wakes(tree)
     let held = try hold(image, target: target, tree: tree, isFrozen: isFrozen)
     defer { for captive in held { captive.session.detach() } }
@@ -88,7 +88,7 @@ extension Hibernator {
     return image.dataLength
   }
 
-  /// A process of the image, seized, with what its threads were doing when it was hibernated.
+  /// A seized process of the image, with the state that its threads had when it was hibernated.
   private struct SeizedProcess {
     let process: ImageProcess
     let session: TraceSession
@@ -99,14 +99,14 @@ extension Hibernator {
 
   // MARK: stop and prove
 
-  /// Stops and seizes every process of the image that still exists, and proves that none has run.
-  /// Nothing is undone on failure: whoever is stopped must stay so.
+  /// Stops and seizes every process of the image that still exists, and proves that none has run. Nothing is
+  /// undone on failure: a process that is stopped must stay stopped.
   private func hold(
     _ image: ImageReader, target: HibernationTarget, tree: ProcessTree, isFrozen: Bool
   ) throws(HibernationError) -> [SeizedProcess] {
     try attempt(.stopping) {
       try tree.signalAll(SIGSTOP)
-      // The freezer holds the others: it shows them as sleeping, and lets us trace them.
+      // The freezer holds frozen threads: /proc shows them as sleeping, and they can be traced.
       if !isFrozen {
         for stat in tree.processes {
           try ProcessTree.waitForRest(stat, until: Deadline(in: HibernationTarget.patience))
@@ -185,7 +185,7 @@ extension Hibernator {
     let now = Dictionary(
       captive.session.threads.map { ($0.tid, $0) }, uniquingKeysWith: { first, _ in first })
     let parking = Injector.parkingAddresses(scratch: captive.process.scratchAddress)
-    // A parked thread has run nothing but its wait, whoever let it run.
+    // A parked thread has run only its wait, whichever process let it run.
     let moved = captive.threads.filter { thread in
       guard let current = now[thread.tid] else { return true }
       return !thread.isLike(current) && !parking.contains(current.registers.instruction)
@@ -197,7 +197,7 @@ extension Hibernator {
     }
     throw HibernationError(
       .checking,
-      "thread \(one.tid) has run since its memory was evicted",
+      "thread \(one.tid) has run since its memory was freed",
       aftermath: .unverifiable)
   }
 
@@ -212,7 +212,7 @@ extension Hibernator {
 
   // MARK: put right
 
-  /// Gives the threads their registers and masks, and unmaps the scratch area if it is still there.
+  /// Gives the threads their registers and signal masks, and unmaps the scratch area if it still exists.
   private func putBack(
     _ captive: SeizedProcess, _ target: HibernationTarget
   ) throws(HibernationError) {
@@ -225,13 +225,13 @@ extension Hibernator {
     }
     guard isMapped else { return }
     try attempt(.seizing) {
-      // Injected calls don't run in a frozen group. Everybody is held by us.
+      // Injected calls don't run in a frozen group. All threads are held by this tracer.
       try target.cgroup?.freezer?.thaw(until: Deadline(in: HibernationTarget.patience))
       try Eligibility.mayInject(into: captive.session)
       var injector = try Injector(
         session: captive.session, memory: captive.memory, leftBehind: scratch)
       for number in Eligibility.foreignUserfaults(of: captive.process.pid) {
-        // It had none of its own: it would have been refused.
+        // The program has no userfaultfd of its own: such a worker isn't hibernated.
         try injector.closeDescriptor(number)
       }
       try injector.finish()

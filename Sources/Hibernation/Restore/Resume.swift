@@ -6,23 +6,23 @@ import Linux
 public struct ResumeSummary: Sendable {
   /// Bytes written back.
   public var restored: UInt64
-  /// Bytes that follow while the worker runs already.
+  /// Bytes that are filled while the worker runs.
   public var backgroundFill: UInt64 = 0
-  /// How much of that is still to come, at any time; `nil` where nothing follows.
+  /// How many of these bytes are still missing, at any time; `nil` if none follow.
   public var missing: MissingBytes?
-  /// Why nothing follows, although that was asked for.
+  /// Why the restore was eager although a lazy one was planned.
   public var eagerReason: String?
   public var duration: Duration
 }
 
 extension Hibernator {
-  /// Brings a hibernated worker back and lets it run.
+  /// Restores a hibernated worker's memory and lets it run.
   ///
   /// - Parameters:
   ///   - image: as the hibernation's summary has it.
-  ///   - keepsBase: leaves the image on disk, for the next one to be an overlay of it. Not where
-  ///     pages follow later.
-  /// - Throws: `HibernationError`. `intact`: it is hibernated as before. `unverifiable`: the image is
+  ///   - keepsBase: leaves the image on disk as the base of the next one, which is then an overlay. Not for a
+  ///     lazy restore.
+  /// - Throws: `HibernationError`. `intact`: the worker is hibernated as before. `unverifiable`: the image is
   ///   damaged or the write-back failed half-way; the worker must be killed.
   @discardableResult
   public func resume(
@@ -65,26 +65,27 @@ extension Hibernator {
     let image = try openOwn(place, of: target, heldBase: bases[target.name]?.image)
     if image.progress == .filling { return try continueFill(image, target) }
     let sessions = resting[target.name] ?? []
-    // Buries the threads of processes that have been killed while they slept.
+    // Reaps the threads of processes that were killed while they slept.
     for session in sessions { _ = session.isAlive() }
     try checkAnybodyLives(image)
     try checkAtRest(target)
     try writeBack(image, into: target, sessions: sessions)
-    // Before commit B: without an image a parked worker couldn't be brought back.
-    // One that has left stays so: if the image can't be removed, the next try finds its scratch area gone.
+    // Threads leave the scratch area before commit B: without an image a parked worker couldn't be recovered.
+    // They don't go back: if the image can't be removed, the next attempt finds no scratch area.
     while let parking = parked[target.name]?.last {
       try attempt(.writingBack) { try parking.leave() }
       parked[target.name]?.removeLast()
     }
     try removeImage(image, of: target.name, keepsBase: keepsBase)
     parked[target.name] = nil
-    // Only now: a daemon that finds an image proves by their registers that its threads haven't run.
+    // Only after commit B: a daemon that finds an image uses the threads' registers as proof that they
+    // haven't run.
     let held = resting.removeValue(forKey: target.name)
     guard run else {
       for session in held ?? [] { session.detach() }
       return image.dataLength
     }
-    // It rests until it is woken, and so keeps these processes.
+    // The worker rests until it is woken, so its processes stay the same.
     let tree = Result { try target.discover() }
     if case .success(let tree) = tree {
       if let held {
@@ -108,8 +109,8 @@ extension Hibernator {
     }
   }
 
-  /// Opens the image that the worker's memory is in, and no other one: by what was kept at commit A, where
-  /// that is known; in any case the worker's root process is in it.
+  /// Opens the image that the worker's memory is in, and no other one. The image is compared with the mark
+  /// from commit A, if that is known. In any case the worker's root process must be in it.
   func openOwn(
     _ place: RestingImage, of target: HibernationTarget, heldBase: ImageReader? = nil
   ) throws(HibernationError) -> ImageReader {
@@ -118,14 +119,14 @@ extension Hibernator {
     return image
   }
 
-  /// The processes of the image, and not others that got their numbers. Some may have been killed
-  /// while they slept; if all have, the image is of use to nobody.
+  /// Checks that at least one process of the image lives (another process may have got its number). Some may
+  /// have been killed while they slept; if all were killed, the image is useless.
   func checkAnybodyLives(_ image: ImageReader) throws(HibernationError) {
     if image.processes.contains(where: { $0.identity.isAlive }) { return }
     throw HibernationError(.writingBack, "it has ended", aftermath: .vanished)
   }
 
-  /// Puts all pages back into whoever is still there. The processes rest, or are held by `sessions`.
+  /// Writes all pages back into the processes that still live. The processes rest, or are held by `sessions`.
   func writeBack(
     _ image: ImageReader, into target: HibernationTarget, sessions: [TraceSession],
     prefetch: Prefetch? = nil
@@ -166,8 +167,7 @@ extension Hibernator {
     return memories
   }
 
-  /// A process without memory is one that is being killed, or we hold a descriptor from before its
-  /// last exec.
+  /// A process without memory is being killed, or the descriptor was opened before its last exec.
   private func checkHasEnded(
     _ process: ImageProcess, _ sessions: [TraceSession]
   ) throws(HibernationError) {
@@ -191,7 +191,7 @@ extension Hibernator {
     }
   }
 
-  /// Commit B, without anything to stay.
+  /// Commit B that leaves no base.
   func removeImage(_ path: String) throws(HibernationError) {
     do throws(SystemCallError) { try removeFile(path) } catch {
       throw HibernationError(.writingBack, "can't remove \(path): \(error.reason)")
@@ -199,7 +199,7 @@ extension Hibernator {
     FaultPoint.unlinked.pass()
   }
 
-  /// Nobody may have let it run: its memory was not there.
+  /// Checks that no process has let the worker run while its memory was in the image.
   func checkAtRest(_ target: HibernationTarget) throws(HibernationError) {
     if resting[target.name] != nil { return }
     guard target.cgroup?.freezer != nil else {

@@ -1,36 +1,36 @@
-/// What a worker's policy wants of its resumes.
+/// The way of resuming that a worker's policy asks for.
 public enum ResumePreference: String, Sendable, CaseIterable {
-  /// Whichever of the two its own history says is faster.
+  /// The way that was faster in the worker's own history.
   case auto
   case eager
-  /// Wherever it is possible.
+  /// Lazy if that is possible.
   case lazy = "lazy"
 }
 
-/// How a worker's resumes went, and which mode that speaks for. Kept in memory: it ends with the
-/// daemon, as the addresses of its working set do.
+/// The results of a worker's resumes, from which the mode of the next one is chosen. It is kept in memory and
+/// ends with the daemon, as the addresses of the working set do.
 struct ResumeHistory: Sendable {
-  /// What came of a lazy restore. Times in ns, sizes in bytes.
+  /// The result of a lazy restore. Times in ns, sizes in bytes.
   struct LazyResume: Sendable {
-    /// Until it ran.
+    /// Time until the worker ran.
     var beforeRunning: Int64
-    /// What it waited for, after that.
+    /// Time that it waited for pages after that.
     var waited: Int64
-    /// Pages that were in place before it ran, or that it waited for.
+    /// Pages that were in place before it ran, and pages that it waited for.
     var wanted: UInt64
     var total: UInt64
-    /// Nearly everything was missing, to learn from it: its times say nothing.
+    /// Nearly all pages were missing, to learn the working set, so the times aren't typical.
     var wasLearning: Bool
-    /// It forked, or gave memory back, so that it stood until everything was there.
+    /// The worker forked or freed memory, so it was frozen until all pages were in place.
     var halt: Halt?
 
-    /// Until whoever waits for it can have had an answer, apart from the worker's own work.
+    /// Time until a waiting client could have an answer, without the worker's own work.
     var untilAnswer: Int64 {
       beforeRunning + waited + (halt.map { $0.delaysWork ? $0.length : 0 } ?? 0)
     }
   }
 
-  /// Means of late, in ns.
+  /// Recent means, in ns.
   private var eager: Int64?
   private var lazy: Int64?
   private var bytes: UInt64 = 0
@@ -38,13 +38,13 @@ struct ResumeHistory: Sendable {
   /// Eager resumes since a lazy restore.
   private var eagerInARow = 0
 
-  /// Why it can't be restored lazily, whatever speaks for it. Images that are laid out for
-  /// that can't be built on, so it isn't asked again each time.
+  /// Why the worker can't be restored lazily, even if that would be faster. An image for lazy restore can't
+  /// be a base, so a lazy restore isn't tried again each time.
   private var refusal: String?
 
-  /// Under it, laying out and filling in the background cost as much as they bring.
+  /// Below this size, the layout and the background fill cost as much as they save.
   static let smallest: UInt64 = 2 << 20
-  /// A program changes: after so many eager resumes the other mode gets another chance.
+  /// Programs change, so the lazy mode is tried again after this number of eager resumes.
   static let patience = 16
 
   mutating func recordEager(_ nanoseconds: Int64, bytes: UInt64) {

@@ -2,8 +2,8 @@ import Glibc
 import Linux
 import Synchronization
 
-/// Places in the protocol where the tests let the daemon die, as `kill -9` would. In the order in
-/// which a hibernation and a resume pass them.
+/// Points in the protocol at which the tests let the daemon die as by `kill -9`, in the order in which a
+/// hibernation and a resume pass them.
 public enum FaultPoint: String, CaseIterable, Sendable {
   case stopped, seized, scanned, captured, synced, committed
   case scratchMapped = "scratch-mapped"
@@ -15,7 +15,7 @@ public enum FaultPoint: String, CaseIterable, Sendable {
   case trackerOpened = "tracker-opened"
   case baseKept = "base-kept"
   case baseRemoved = "base-removed"
-  // Of lazy restores only; the first one when they are prepared for.
+  // With lazy restores only. The first point is passed when the hibernation prepares for them.
   case userfaultOpened = "userfault-opened"
   case fillMarked = "fill-marked"
   case registered
@@ -23,12 +23,12 @@ public enum FaultPoint: String, CaseIterable, Sendable {
   case filling
   case eventRead = "event-read"
   case filled, unregistered, thawed
-  // Of a recovery only.
+  // In a recovery only.
   case recoverySeized = "recovery-seized"
   case registersBack = "registers-back"
 
-  /// The one point that was asked for through DORMOUSE_FAULT when the process started: `POINT`, or
-  /// `POINT:2` (or `POINT@2`) for the second time that it is passed.
+  /// The one point that DORMOUSE_FAULT names when the process starts: `POINT`, or `POINT:2` (or `POINT@2`)
+  /// for the second pass.
   private static let armed: (point: FaultPoint, pass: Int)? = {
     guard let text = getenv("DORMOUSE_FAULT").map({ String(cString: $0) }) else { return nil }
     let parts = text.split(maxSplits: 1) { $0 == ":" || $0 == "@" }.map(String.init)

@@ -1,23 +1,23 @@
 import Glibc
 import Linux
 
-/// Clean pages of files (code, mostly) that only a hibernated worker has in memory. The kernel drops
-/// those by itself, but late: they were used a moment ago. Who sleeps for long doesn't need them.
+/// Clean pages of files (code, mostly) that only a hibernated worker has in memory. The kernel drops them by
+/// itself, but late, because they were used recently. A worker that sleeps for a long time doesn't need them.
 ///
-/// MADV_PAGEOUT leaves alone what another process maps too, page by page. So a mapping of which
-/// others have a large part isn't worth the call.
+/// MADV_PAGEOUT skips each page that another process maps too. So the call isn't worth its cost for a mapping
+/// that other processes share to a large part.
 public struct FilePages: Sendable {
   private var places: [(identity: ProcessIdentity, ranges: [PageRange])] = []
 
-  /// What became of it.
+  /// What was dropped.
   public struct Outcome: Sendable {
     /// Bytes that left memory.
     public var dropped: UInt64 = 0
-    /// Why not all of them.
+    /// Why not all pages were dropped.
     public var refusal: SystemCallError?
   }
 
-  /// While the process is held.
+  /// Call it while the process is held.
   mutating func record(_ mappings: [MemoryMapping], of identity: ProcessIdentity) {
     let own = mappings.filter {
       $0.hasFile && !$0.shared && $0.resident > $0.anonymous
@@ -27,7 +27,7 @@ public struct FilePages: Sendable {
     places.append((identity, own.map(\.range)))
   }
 
-  /// While it rests. What fails changes nothing but memory in use.
+  /// Call it while the process rests. A failure only leaves more memory in use.
   func pushOut() -> Outcome {
     var outcome = Outcome()
     for (identity, ranges) in places {

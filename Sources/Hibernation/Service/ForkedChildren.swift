@@ -1,11 +1,11 @@
 import Glibc
 import Linux
 
-/// A pager that dies over a fork takes the child's userfaultfd with it, which nobody else holds. The
-/// child stands frozen since its birth, and what its parent misses isn't there. As long as it hasn't
-/// run an instruction, its pages can be written to it like anybody's.
+/// If a pager dies during a fork, the child's userfaultfd is closed, because no other process holds it. The
+/// child has been frozen since its birth, and the pages that its parent misses are missing in it too. While
+/// it hasn't run an instruction, its pages can be written as for any other process.
 extension Hibernator {
-  /// - Throws: `unverifiable` where a child has run, is gone, or can't be looked at.
+  /// - Throws: `unverifiable` if a child has run, has ended, or can't be examined.
   func bringToChildren(
     of part: PagerPart, _ image: ImageReader, _ target: HibernationTarget
   ) throws(HibernationError) {
@@ -13,7 +13,7 @@ extension Hibernator {
     do {
       let parent = image.processes[part.process].pid
       var children = try newborns(of: parent, image, target)
-      // The message comes while the child is being made: its parent finishes that first.
+      // The message arrives while the child is being made; its parent finishes that first.
       let deadline = Deadline(in: .seconds(2))
       while children.count < journal.openForks, !deadline.hasPassed {
         pauseThread(for: .milliseconds(2))
@@ -50,8 +50,8 @@ extension Hibernator {
     }
   }
 
-  /// Children that haven't run yet, those of earlier forks among them: they lack nothing, and get
-  /// nothing.
+  /// Children that haven't run yet. Children of earlier forks are among them: no page of theirs is missing,
+  /// so nothing is written to them.
   private func newborns(
     of parent: Int32, _ image: ImageReader, _ target: HibernationTarget
   ) throws -> [ProcessIdentity] {
@@ -59,7 +59,7 @@ extension Hibernator {
     return try target.discover().processes.filter {
       $0.parent == parent && !known.contains($0.identity)
     }.filter { child in
-      // The others aren't to be interrupted.
+      // Other children must not be interrupted.
       guard isInFork(child.pid) else { return false }
       let session = try TraceSession.seize(child.identity)
       defer { session.detach() }
@@ -68,7 +68,7 @@ extension Hibernator {
   }
 }
 
-/// By what /proc tells without stopping anybody.
+/// Uses only what /proc shows without stopping a process.
 private func isInFork(_ pid: Int32) -> Bool {
   guard let number = try? readText("/proc/\(pid)/syscall").split(separator: " ").first else {
     return false
@@ -80,7 +80,7 @@ private func isInFork(_ pid: Int32) -> Bool {
 private final class ForkedChild {
   private let memory: ProcessMemory
   private let mappings: [MemoryMapping]
-  /// What it has got by the fork, or from the pager before it died.
+  /// Pages that it got by the fork, or from the pager before it died.
   private let populated: Set<UInt64>
   private let buffer: ChunkBuffer
 
@@ -101,8 +101,8 @@ private final class ForkedChild {
     self.populated = populated
   }
 
-  /// Then a page that is written brings neighbours of zeros with it, which a second look would take
-  /// for the child's own.
+  /// With huge pages, a written page adds neighbours of zeros, which a second look would take for the child's
+  /// own pages.
   var mayGetHugePages: Bool {
     let setting = try? readText("/sys/kernel/mm/transparent_hugepage/enabled")
     if setting?.contains("[never]") != false { return false }
@@ -125,8 +125,8 @@ private final class ForkedChild {
     }
   }
 
-  /// Where it is missing; `nil`: nowhere. As with a child that is reached in time, which of the
-  /// changes around its fork it has seen shows in where it has mappings.
+  /// The address at which a page is missing; `nil` if it isn't missing. The child's mappings show which of
+  /// the changes around its fork it has seen, as for a child that is reached in time.
   private func place(
     of page: UInt64, _ before: PageLayout, _ after: PageLayout
   ) -> UInt64? {

@@ -1,6 +1,7 @@
 import Linux
 
-/// Why a worker wasn't hibernated or resumed: the phase that failed, why, and what that leaves.
+/// Why a worker wasn't hibernated or resumed: the phase that failed, the reason, and the state of the worker
+/// afterwards.
 public struct HibernationError: Error, Sendable, CustomStringConvertible {
   public enum Phase: String, Sendable {
     case checking, stopping, seizing, scanning, capturing, committing, evicting, resting
@@ -10,13 +11,13 @@ public struct HibernationError: Error, Sendable, CustomStringConvertible {
     case filling = "filling in the background"
   }
 
-  /// What can be said of the worker now.
+  /// The state of the worker after the failure.
   public enum Aftermath: Sendable {
     /// Everything is as it was before; trying again may succeed.
     case intact
-    /// As it was, and trying again is useless: the worker is of a kind that can't be hibernated.
+    /// The worker is as it was, and trying again is useless: workers of this kind can't be hibernated.
     case ineligible
-    /// Its processes are gone.
+    /// Its processes have ended.
     case vanished
     /// Its memory can't be verified. It must not run again.
     case unverifiable

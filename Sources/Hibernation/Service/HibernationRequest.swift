@@ -1,20 +1,20 @@
-/// What a hibernation is to do: the whole of it, through `HibernationService` and `Hibernator` alike.
+/// What a hibernation has to do. The same request is passed to `HibernationService` and `Hibernator`.
 public struct HibernationRequest: Sendable {
-  /// The worker, which is suspended (frozen or stopped).
+  /// The worker. It is suspended (frozen or stopped).
   public var target: HibernationTarget
-  /// Where the image goes; its directory exists.
+  /// The path of the image. Its directory exists.
   public var path: String
-  /// zstd's, −7…19.
+  /// zstd's compression level, −7…19.
   public var level: Int32
-  /// For which way of resuming the image is laid out. What becomes of it, the summary's image says
-  /// (`RestingImage.restore`): an encrypted image, for one, is always restored in full.
+  /// The way of resuming for which the image is laid out. The summary's image says what was chosen
+  /// (`RestingImage.restore`): for example, an encrypted image is always restored in full.
   public var restore: ResumePreference
-  /// Writes only what has changed, where an earlier resume has kept a base, and prepares for that next
-  /// time. Not together with a lazy restore (a mapping has one userfaultfd) or `isSealed`.
+  /// Writes only the pages that have changed, if an earlier resume has kept a base, and prepares for the next
+  /// overlay. Not together with a lazy restore (a mapping has one userfaultfd) or `isSealed`.
   public var overlay: Bool
-  /// Encrypts the image (`Seal`). Without a key it isn't written at all.
+  /// Encrypts the image (`Seal`). Without a key no image is written.
   public var isSealed: Bool
-  /// Pushes out clean pages of files, too, which no other process has in use.
+  /// Also pushes out clean pages of files that no other process uses.
   public var dropsFilePages: Bool
   public var storage: ImageStorage
 
@@ -37,7 +37,7 @@ public struct HibernationRequest: Sendable {
 /// How an image is kept.
 public struct ImageStorage: Sendable {
   public var durability: ImageDurability
-  /// Memory is short: what is on the disk needn't be in the page cache too.
+  /// Memory is short: drops the image's pages from the page cache when they are on the disk.
   public var dropsCache: Bool
 
   public init(durability: ImageDurability = .synced, dropsCache: Bool = false) {
@@ -48,21 +48,21 @@ public struct ImageStorage: Sendable {
 
 /// What a hibernation did. Sizes in bytes.
 public struct HibernationSummary: Sendable {
-  /// What the worker's memory is in now, and how it is to be brought back: for `resume`.
+  /// The image that has the worker's memory, and how it will be restored. `resume` needs it.
   public var image: RestingImage
   /// Private pages that left memory.
   public var moved: UInt64
   public var imageLength: UInt64
-  /// What of that was written now; the rest is its base.
+  /// Bytes of these that were written now; the rest is in the base.
   public var written: UInt64
   /// Pages that were found unchanged in the base.
   public var unchanged: UInt64 = 0
-  /// Pages that had to be compared for that, because nothing was known of writes to them.
+  /// Pages that had to be compared, because it wasn't known whether they had been written to.
   public var compared: UInt64 = 0
-  /// Why writes aren't tracked although that was asked for.
+  /// Why writes aren't tracked although `overlay` was set.
   public var trackingRefusal: String?
   public var processes: Int
-  /// Why it can't be restored lazily although that was planned.
+  /// Why the worker can't be restored lazily although that was planned.
   public var lazyRefusal: String?
   /// `nil`: not asked for.
   public var filePages: FilePages.Outcome?

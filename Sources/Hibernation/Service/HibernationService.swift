@@ -2,25 +2,24 @@ import Dispatch
 import Linux
 import Synchronization
 
-/// Hibernators on threads of their own, for an event loop that mustn't wait. Each calls its completion on
-/// its thread.
+/// Hibernators on threads of their own, for an event loop that mustn't wait. Each operation calls its
+/// completion on its thread.
 ///
-/// Where workers are separated, each has a thread and a hibernator to itself from its first operation until
-/// it is forgotten (the thread that traces a worker must go on doing so): bringing one back never waits for
-/// putting another one away. Hibernations are performed one after the other all the same; see
-/// `HibernationSlots`.
+/// If workers are separated, each has a thread and a hibernator of its own from its first operation until
+/// `forget` (the same thread must trace a worker all the time). So a resume never waits for the hibernation
+/// of another worker. Hibernations are still performed one after the other; see `HibernationSlots`.
 public final class HibernationService: Sendable {
   private let features: KernelFeatures
   private let lanes: Int?
   private let separatesWorkers: Bool
   private let slots = HibernationSlots()
   let kept = KeptMemories()
-  /// What is about no single worker's memory: images that leave the page cache, the keeper.
+  /// For work that isn't about a single worker's memory: dropping images from the page cache, the keeper.
   let aside = WorkQueue(name: "dormouse-aside")
   private let crew = Mutex(Crew())
 
   private struct Crew {
-    /// By worker; by the empty name where they aren't separated.
+    /// By worker; under the empty name if workers aren't separated.
     var benches: [String: Bench] = [:]
     var standby: Standby?
     var fillFailed: (@Sendable (String, HibernationError) -> Void)?
@@ -29,7 +28,8 @@ public final class HibernationService: Sendable {
 
   /// One thread, and the hibernator that belongs to it.
   private final class Bench: Sendable {
-    /// What its thread couldn't detach is released as soon as it stops, between the operations.
+    /// Between operations, the thread releases each thread that it couldn't detach, as soon as that thread
+    /// stops.
     let queue = WorkQueue(name: "dormouse-trace") {
       Stragglers.shared.release() == 0 ? nil : .milliseconds(5)
     }
@@ -54,7 +54,7 @@ public final class HibernationService: Sendable {
     self.separatesWorkers = separatesWorkers
   }
 
-  /// nil: there is none, and `makes` is false.
+  /// `nil`: there is no bench, and `makes` is false.
   private func bench(of name: String, makes: Bool = true, counts: Bool = true) -> Bench? {
     crew.withLock { crew in
       let key = separatesWorkers ? name : ""
@@ -66,7 +66,7 @@ public final class HibernationService: Sendable {
         crew.benches[key] = Bench(hibernator)
       }
       let bench = crew.benches[key]
-      // Under the lock: one with nothing pending may be given up.
+      // Counted under the lock: a bench without pending jobs may be removed.
       if counts { bench?.pending.add(1, ordering: .acquiringAndReleasing) }
       return bench
     }
@@ -92,7 +92,7 @@ public final class HibernationService: Sendable {
     }
   }
 
-  /// - Parameter first: called on the thread before it, when it is this worker's turn.
+  /// - Parameter first: called on the thread before the hibernation, when it is this worker's turn.
   public func hibernate(
     _ request: HibernationRequest, first: @escaping @Sendable () -> Void = {},
     then completion: @escaping @Sendable (Result<HibernationSummary, HibernationError>) -> Void
@@ -153,7 +153,7 @@ public final class HibernationService: Sendable {
     aside.submit { Hibernator.dropFromCache(images: images) }
   }
 
-  /// See `Hibernator.awaitFill`. Waits for what is under way about that worker; not for the event loop.
+  /// See `Hibernator.awaitFill`. Waits for that worker's operations, so the event loop must not call it.
   public func awaitFill(of name: String) throws(HibernationError) {
     guard let bench = bench(of: name, makes: false) else { return }
     try wait(on: bench) { (hibernator) throws(HibernationError) in
@@ -161,8 +161,7 @@ public final class HibernationService: Sendable {
     }
   }
 
-  /// See `Hibernator.reapChildren`. However often it is called behind a long operation, one look is
-  /// enough.
+  /// See `Hibernator.reapChildren`. Calls that wait behind a long operation are combined into one.
   public func reapChildren() {
     for bench in all() {
       guard !bench.mustBury.exchange(true, ordering: .acquiringAndReleasing) else {
@@ -176,15 +175,15 @@ public final class HibernationService: Sendable {
     }
   }
 
-  /// Somebody waits for that worker: what is still to be done with it, its hibernation for one, is
-  /// done before all that nobody waits for.
+  /// A client waits for that worker: its pending operations, such as a hibernation, are performed before
+  /// those for which no client waits.
   public func prioritize(_ name: String) {
     slots.prioritize(name)
     bench(of: name, makes: false, counts: false)?.queue.prioritize(name)
   }
 
-  /// See `Hibernator.dropIdleBases`. Returns what waits for that, a second at most; it may be called on
-  /// any thread but the loop's.
+  /// See `Hibernator.dropIdleBases`. Returns a function that waits for the end of that, at most 1 s. It may
+  /// be called on any thread except the event loop's.
   @discardableResult
   public func dropIdleBases(outdated: Bool = false) -> @Sendable () -> Void {
     let group = DispatchGroup()
@@ -210,8 +209,8 @@ public final class HibernationService: Sendable {
     submit(to: bench, about: name) { [self] bench in
       bench.hibernator.withLock { $0.forget(name) }
       crew.withLock { crew in
-        // More is to be done about it: it has been started again.
-        // Or its thread still traces something, which only that thread can detach.
+        // The bench stays if jobs are pending (the worker has been started again), or if its thread still
+        // traces a thread, which only it can detach.
         guard separatesWorkers, crew.benches[name] === bench,
           bench.pending.load(ordering: .acquiring) == 1, Stragglers.shared.release() == 0
         else { return }
@@ -220,7 +219,7 @@ public final class HibernationService: Sendable {
     }
   }
 
-  /// Performs the operation and waits for it. Only where workers aren't separated.
+  /// Performs the operation and waits for it. Only if workers aren't separated.
   public func wait<Value: Sendable>(
     _ operation: @escaping @Sendable (Hibernator) throws(HibernationError) -> Value
   ) throws(HibernationError) -> Value {

@@ -3,19 +3,19 @@ import Linux
 import Synchronization
 
 /// Hibernations of different workers are performed one after the other: they compete for the disk and for
-/// processors. Each waits on its worker's own thread. One that a client waits for goes on at once, beside
-/// the one that is under way.
+/// processors. Each waits on its worker's own thread. A hibernation that a client waits for starts at once,
+/// beside the one that is under way.
 final class HibernationSlots: Sendable {
   private struct State {
     var isTaken = false
     var waiting: [(name: String, turn: Signal)] = []
-    /// Let through although another one is under way.
+    /// Workers that may start although another hibernation is under way.
     var prioritized: Set<String> = []
   }
 
   private let state = Mutex(State())
 
-  /// Waits for a turn. Returns what to give back.
+  /// Waits for a turn. Pass the result to `release`.
   func acquire(_ name: String) -> Bool {
     let turn: Signal? = state.withLock { state in
       if !state.isTaken {
@@ -29,12 +29,12 @@ final class HibernationSlots: Sendable {
     guard let turn else { return true }
     turn.wait()
     return state.withLock { state in
-      // It was let through beside another one.
+      // The hibernation started beside another one.
       state.prioritized.remove(name) == nil
     }
   }
 
-  /// - Parameter isOwner: what `acquire` has returned.
+  /// - Parameter isOwner: the result of `acquire`.
   func release(_ isOwner: Bool) {
     guard isOwner else { return }
     let next: Signal? = state.withLock { state in

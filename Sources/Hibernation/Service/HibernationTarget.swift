@@ -6,15 +6,15 @@ import Linux
 public struct HibernationTarget: Sendable {
   public var name: String
   public var root: ProcessIdentity
-  /// The worker's own session, where it was started in one.
+  /// The worker's own session, if it was started in one.
   public var session: Int32?
-  /// Its cgroup, which says which processes belong to it. In a group of ours it rests frozen.
-  /// Without one, or in a group that another program manages, it rests stopped, traced and parked
-  /// (`Parking`): a foreign SIGCONT must not let it run on memory that isn't there.
+  /// Its cgroup, which says which processes belong to it. In a group made by Dormouse it rests frozen.
+  /// Without a group, or in a group that another program manages, it rests stopped, traced and parked
+  /// (`Parking`): a foreign SIGCONT must not let it run without its memory.
   public var cgroup: WorkerCgroup?
   /// Descriptors of /proc/PID/mem that have been held since launch.
   public var memories: [Int32: Descriptor]
-  /// What its threads wait for, over its sleeps.
+  /// The time-outs of its threads, kept over its sleeps.
   public var waits: TimedWaits
 
   public init(
@@ -36,8 +36,8 @@ public struct HibernationTarget: Sendable {
     try ProcessTree.discover(root: root, session: session, cgroup: cgroup)
   }
 
-  /// A fresh descriptor where we may still open one: one that was opened before the process's last
-  /// exec leads to a memory that is gone.
+  /// Opens a fresh descriptor if that is permitted: a descriptor that was opened before the process's last
+  /// exec refers to memory that no longer exists.
   func memory(of process: ProcessIdentity) throws(SystemCallError) -> ProcessMemory {
     do throws(SystemCallError) { return try ProcessMemory(of: process) } catch {
       if let held = memories[process.pid], !error.meansVanished {
@@ -47,8 +47,8 @@ public struct HibernationTarget: Sendable {
     }
   }
 
-  /// Whether it rests in the freezer. A group in which somebody is being killed isn't frozen for a
-  /// moment, although nobody has thawed it.
+  /// Whether the worker rests in the freezer. A group in which a process is being killed isn't frozen for a
+  /// moment, although no process has thawed it.
   func isFrozen() throws -> Bool {
     guard let cgroup = cgroup?.freezer else { return false }
     let deadline = Deadline(in: .seconds(1))
@@ -61,8 +61,7 @@ public struct HibernationTarget: Sendable {
     return true
   }
 
-  /// Whether anybody of the worker is left, after something of it has ended. Waits for those who are
-  /// just ending.
+  /// Whether a process of the worker is left after one has ended. Waits for processes that are just ending.
   func hasSurvivors() -> Bool {
     let deadline = Deadline(in: .milliseconds(500))
     while hasAnybody {
@@ -72,8 +71,8 @@ public struct HibernationTarget: Sendable {
     return false
   }
 
-  /// Whoever is being killed loses its memory first; from then on its files in /proc are refused to
-  /// ordinary users.
+  /// A process that is being killed loses its memory first; from then on ordinary users can't read its files
+  /// in /proc.
   var hasAnybody: Bool {
     guard let tree = try? discover() else { return true }
     return tree.pids.contains(where: Self.hasMemory)
@@ -84,10 +83,10 @@ public struct HibernationTarget: Sendable {
     (try? readText("/proc/\(pid)/status"))?.contains("\nVmSize:") == true
   }
 
-  /// SIGSTOP to all, and all threads stopped. A frozen worker is stopped first and thawed then, so
-  /// that it runs no instruction in between.
+  /// Sends SIGSTOP to all processes and waits until all threads are stopped. A frozen worker is stopped first
+  /// and thawed then, so that it runs no instruction in between.
   ///
-  /// - Parameter found: its processes, where they have been looked for since it was suspended.
+  /// - Parameter found: the worker's processes, if they have been listed since it was suspended.
   func stop(_ found: ProcessTree? = nil) throws -> ProcessTree {
     var known = found
     if let cgroup = cgroup?.freezer, try cgroup.isFrozen {
@@ -101,30 +100,30 @@ public struct HibernationTarget: Sendable {
       until: Deadline(in: Self.patience))
   }
 
-  /// Before a worker that was only stopped or frozen runs on: its memory was never touched, but some
-  /// of its calls would return EINTR for the stop, and others would wait for their whole time again.
-  /// Where we may trace it, it doesn't notice. From any thread that isn't tracing it; a few hundred
-  /// microseconds.
+  /// Call it before a worker that was only stopped or frozen runs again. Its memory was never touched, but
+  /// some of its calls would return EINTR because of the stop, and others would wait for their whole time
+  /// again. If tracing is permitted, this function prevents both. Call it from any thread that isn't tracing
+  /// the worker; it takes a few hundred microseconds.
   ///
-  /// Afterwards nothing of it is traced, whatever went wrong. A thread inside vfork(2) counts as
-  /// frozen, and can't stop: it is left alone. (vfork isn't interrupted by a stop.)
+  /// Afterwards no thread of the worker is traced, even after an error. A thread inside vfork(2) counts as
+  /// frozen and can't stop, so it is skipped. (A stop doesn't interrupt vfork.)
   ///
-  /// - Returns: its processes, for `wake`; `nil`: they couldn't be looked for.
+  /// - Returns: the worker's processes, for `wake`; `nil` if they couldn't be listed.
   @discardableResult
   public func restartInterruptedSyscalls() -> ProcessTree? {
-    // A group that is gone isn't frozen.
+    // A group that doesn't exist isn't frozen.
     let isFrozen = (try? isFrozen()) ?? false
-    // `wake` looks itself then, and says why it can't.
+    // `wake` then lists the processes itself, and reports why it can't.
     guard let tree = try? discover() else { return nil }
     waits.wakes(tree)
     let processes = tree.processes.filter { isFrozen || Self.isStopped($0.identity) }
     if processes.isEmpty { return tree }
     BriefTracer.perform {
-      // A call that isn't made again costs the program an EINTR; a wake that hangs costs more.
+      // If a call isn't restarted, the program sees an EINTR; a wake that hangs is worse.
       let deadline = Deadline(in: .seconds(1))
       for stat in processes {
         let session = TraceSession.seizeWhatCanStop(stat.identity, until: deadline)
-        try? session?.restartInterruptedSyscalls()  // The same: an EINTR at most.
+        try? session?.restartInterruptedSyscalls()  // A failure costs at most an EINTR.
         if let session { correctTimeouts(session) }
         session?.detach(waiting: .zero)
       }
@@ -139,12 +138,12 @@ public struct HibernationTarget: Sendable {
     } catch { return false }
   }
 
-  /// When a daemon dies that has traced stopped processes, the kernel stops them again, each thread when
-  /// it gets a processor. Until then they look like ones that run, for a few milliseconds.
+  /// When a daemon that traces stopped processes dies, the kernel stops them again, each thread when it gets
+  /// a processor. Until then, for a few milliseconds, they look as if they ran.
   func waitForStops() {
     let deadline = Deadline(in: .milliseconds(50))
     while !deadline.hasPassed,
-      // What can't be listed has ended.
+      // If the processes can't be listed, they have ended.
       (try? discover())?.processes.contains(where: {
         $0.state == .running || $0.state == .traced
       }) == true
@@ -153,19 +152,19 @@ public struct HibernationTarget: Sendable {
     }
   }
 
-  /// The time asleep counts. Where this fails, a call waits for too long, and nothing else is wrong: so
-  /// it is no reason not to wake a worker.
+  /// Corrects time-outs: the time asleep counts. If this fails, a call waits too long, and nothing else is
+  /// wrong, so the worker is woken anyway.
   func correctTimeouts(_ session: TraceSession) {
     guard session.threads.contains(where: \.registers.mayNeedCorrection),
-      // Uncorrected, its calls wait for too long, but do return.
+      // Without the correction its calls wait too long, but they return.
       let identity = session.identity, let memory = try? memory(of: identity)
     else { return }
-    // The same.
+    // Without the correction its calls wait too long, but they return.
     try? session.correctTimeouts(waits, memory: memory)
   }
 
-  /// The same for one that rests frozen, with its memory in place. Only threads that need it are seized:
-  /// most workers have none, and are woken without tracing.
+  /// Corrects the time-outs of a worker that rests frozen with its memory in place. Only threads that need it
+  /// are seized: most workers have none, and are woken without tracing.
   func correctTimeouts(of image: ImageReader, _ tree: ProcessTree) {
     var timed: [(process: ProcessIdentity, threads: Set<Int32>)] = []
     for process in image.processes where process.identity.isAlive {
@@ -188,7 +187,7 @@ public struct HibernationTarget: Sendable {
     }
   }
 
-  /// The same, and lets it run.
+  /// Corrects the time-outs as above, and lets the worker run.
   func wake(correctingTimeoutsOf image: ImageReader) throws {
     let tree = try discover()
     correctTimeouts(of: image, tree)
@@ -198,9 +197,9 @@ public struct HibernationTarget: Sendable {
   /// Lets a stopped, traced or frozen worker run.
   ///
   /// - Parameters:
-  ///   - found: its processes, where they have been looked for since it came to rest.
-  ///   - isStopped: false where it is certain that only the freezer holds it. Then none of them
-  ///     gets a SIGCONT, which a program can see (and one that had stopped itself would obey).
+  ///   - found: the worker's processes, if they have been listed since it came to rest.
+  ///   - isStopped: false if only the freezer holds the worker for certain. Then no process gets a SIGCONT,
+  ///     which a program can see (and a process that had stopped itself would continue).
   public func wake(_ found: ProcessTree? = nil, isStopped: Bool = true) throws {
     let freezer = cgroup?.freezer
     if isStopped || freezer == nil { try (found ?? discover()).continueAll() }
@@ -209,14 +208,14 @@ public struct HibernationTarget: Sendable {
     waits.hasWoken()
   }
 
-  /// A thread that an earlier hibernation couldn't detach is detached when it stops. What stands in
-  /// such a stop now doesn't run, and so the worker isn't awake.
+  /// A thread that an earlier hibernation couldn't detach is detached when it stops. While it is in that stop
+  /// it doesn't run, so the worker isn't awake.
   private func waitForStragglers() throws {
     var held: [Int32] = []
     let isFree = try waitUntil(Deadline(in: .seconds(2))) {
-      // The calling thread's own; others look after theirs.
+      // Releases the calling thread's own stragglers; other threads release theirs.
       Stragglers.shared.release()
-      // Asking which processes it has is due only where there are any.
+      // The processes are listed only if there are stragglers.
       guard Stragglers.shared.hasAny else { return true }
       held = Stragglers.shared.threads(of: try discover().pids).filter(Self.isInTraceStop)
       return held.isEmpty

@@ -2,45 +2,43 @@ import CLinux
 import Glibc
 import Linux
 
-/// Puts workers' memory to disk and brings it back. All calls come from one thread, the one that
-/// traces.
+/// Moves workers' memory to disk and restores it. All calls come from one thread, the one that traces.
 ///
-/// The protocol, with what a crash in each step leaves, is in docs/hibernation.md. Its two commit
-/// points: *A*, the complete image gets its name, before any page is freed; from there on the
-/// memory can be written back from the file at any time, because the worker doesn't run. *B*, the
-/// image is unlinked, after all pages are back and before the worker runs.
+/// docs/hibernation.md describes the protocol, and what a crash in each step leaves. The protocol has two
+/// commit points. *A*: the complete image gets its name, before any page is freed. From there on the memory
+/// can be written back from the file at any time, because the worker doesn't run. *B*: the image is unlinked,
+/// after all pages are restored and before the worker runs.
 public final class Hibernator {
   let features: KernelFeatures
   let lanes: Int
   /// Sessions of workers that rest traced, by worker.
   var resting: [String: [TraceSession]] = [:]
-  /// Those of them whose threads wait in a scratch area.
+  /// Those of them whose threads are parked in a scratch area, by worker.
   var parked: [String: [Parking]] = [:]
-  /// By worker and process: what lazy restores need, and what they have taught us.
+  /// By worker and process: the descriptors for lazy restores, and the learned working sets.
   var handles: [String: [ProcessIdentity: FaultHandle]] = [:]
   var workingSets: [String: [ProcessIdentity: PagePlan.WorkingSet]] = [:]
-  /// Resumes of which pages are still missing, by worker.
+  /// Resumes with pages that are still missing, by worker.
   var fills: [String: BackgroundFill] = [:]
-  /// By worker: what stays on disk while it runs, and what is known of its writes.
+  /// By worker: what stays on disk while it runs, and what is known about its writes.
   var bases: [String: Base] = [:]
   var trackers: [String: [ProcessIdentity: TrackedProcess]] = [:]
-  /// How resumes went, by worker.
+  /// The results of earlier resumes, by worker.
   var histories: [String: ResumeHistory] = [:]
-  /// What a later daemon needs where it may not open it itself.
+  /// Descriptors for a later daemon that may not open them itself.
   let kept: KeptMemories
-  /// Told at once, on another thread, when missing pages couldn't be brought. The worker has been
-  /// killed then.
+  /// Called at once, on another thread, if missing pages couldn't be filled. The worker has been killed then.
   public var fillFailed: (@Sendable (String, HibernationError) -> Void)?
-  /// Called on another thread when all missing pages of a worker are there.
+  /// Called on another thread when all missing pages of a worker are filled.
   public var fillEnded: (@Sendable (String) -> Void)?
-  /// Goes on with them if we die.
+  /// Continues the lazy restores if the daemon dies.
   public var standby: Standby?
 
   public convenience init(features: KernelFeatures = .detect(), lanes: Int? = nil) {
     self.init(features: features, lanes: lanes, kept: KeptMemories())
   }
 
-  /// - Parameter kept: shared by the hibernators of one service.
+  /// - Parameter kept: an object that all hibernators of one service share.
   init(features: KernelFeatures, lanes: Int?, kept: KeptMemories) {
     self.kept = kept
     self.features = features
@@ -57,11 +55,11 @@ public final class Hibernator {
     _ request: HibernationRequest
   ) throws(HibernationError) -> HibernationSummary {
     let (target, path) = (request.target, request.path)
-    // What the last resume has taught is known when it has ended.
+    // The working set of the last resume is known when its fill has ended.
     try awaitFill(of: target.name)
     let plan = plan(request)
     let overlays = request.overlay && !plan.isLazy && !request.isSealed
-    // Not under an image, which may lie over it: something has ordered this twice.
+    // The base stays if an image exists, which may need it: then this hibernation was ordered twice.
     if !overlays, !fileExists(path) { dropOverlays(of: target.name, for: path) }
     guard features.canInject else {
       throw HibernationError(
@@ -82,7 +80,7 @@ public final class Hibernator {
       operation.release()
       kept.drop(target.name)
       bases[target.name]?.image = nil
-      // Whatever it was: the next one begins anew, with more room on the disk.
+      // After any failure here, the next hibernation starts without a base, with more room on the disk.
       if error.phase == .capturing || error.phase == .committing {
         dropBase(of: target.name, for: path)
       }
@@ -103,7 +101,7 @@ public final class Hibernator {
     }
   }
 
-  /// The way of resuming that the worker's policy wants, and its history speaks for.
+  /// The way of resuming that follows from the worker's policy and its history.
   private func plan(_ request: HibernationRequest) -> RestorePlan {
     if request.isSealed { return RestorePlan(eager: "its images are encrypted") }
     if kept.isNeeded {
@@ -113,15 +111,15 @@ public final class Hibernator {
     return histories[request.target.name, default: ResumeHistory()].plan(request.restore)
   }
 
-  /// What can be seen before it is stopped. Its processes: it is suspended, so it has the same ones when it is
-  /// stopped.
+  /// Checks what can be seen before the worker is stopped. Returns its processes: it is suspended, so it has
+  /// the same ones when it is stopped.
   private func check(_ target: HibernationTarget) throws(HibernationError) -> ProcessTree {
     if let obstacle = kept.obstacle(target) { throw obstacle }
     return try attempt(.checking) {
       let tree = try target.discover()
       Stragglers.shared.release(of: tree.pids, within: .milliseconds(100))
       try Eligibility.check(processes: tree.processes)
-      // Those of a frozen one: when it could be stopped; see `Operation.stopAndSeize`.
+      // The maps of a frozen worker are checked when it is stopped; see `Operation.stopAndSeize`.
       if try !target.isFrozen() { try SharedMemoryMaps.check(tree.processes) }
       return tree
     }
@@ -133,8 +131,8 @@ public final class Hibernator {
     }
   }
 
-  /// The end of one process isn't the end of a worker that has others; and whatever fails on a
-  /// worker that has ended fails for that. Its image, if there is one, is of use to nobody.
+  /// The end of one process isn't the end of a worker that has others. If the worker has ended, that is the
+  /// reason for any failure, and its image, if it has one, is useless.
   func judge(
     _ error: HibernationError, _ target: HibernationTarget, image: String
   ) -> HibernationError {
@@ -152,15 +150,15 @@ public final class Hibernator {
     return HibernationError(error.phase, error.reason, aftermath: aftermath)
   }
 
-  /// Stops and seizes. A worker that was suspended in the middle of a computation gets a few
-  /// milliseconds to come to a system call, some times.
+  /// Stops and seizes. A worker that was suspended in the middle of a computation gets a few milliseconds to
+  /// come to a system call, several times.
   ///
   /// - Parameter found: its processes.
   private func stopUntilIdle(
     _ operation: inout Operation, _ found: ProcessTree
   ) throws(HibernationError) {
     for attempt in 1... {
-      // When it has run, it may have other ones.
+      // After it has run, it may have other processes.
       try operation.stopAndSeize(attempt == 1 ? found : nil)
       if attempt > 1 { operation.target.waits.restsAnew() }
       if operation.isIdle { return }
@@ -173,8 +171,8 @@ public final class Hibernator {
     }
   }
 
-  /// Looks whether workers that rest traced are still there. To be called after SIGCHLD: the end of
-  /// a traced process isn't reported to anybody before its tracer has looked.
+  /// Checks whether workers that rest traced still exist. Call it after SIGCHLD: the end of a traced process
+  /// isn't reported to its parent before its tracer has waited for it.
   public func reapChildren() {
     for (name, sessions) in resting where !sessions.contains(where: { $0.isAlive() }) {
       for session in sessions { session.detach() }
@@ -183,9 +181,9 @@ public final class Hibernator {
     }
   }
 
-  /// Gives up on a worker that is being killed.
+  /// Drops all state of a worker that is being killed.
   public func forget(_ name: String) {
-    // It ends at once: there is no memory to fill any more.
+    // The fill ends at once: the worker has no memory any more.
     _ = fills.removeValue(forKey: name)?.wait()
     kept.drop(name)
     handles[name] = nil
@@ -198,7 +196,7 @@ public final class Hibernator {
   }
 }
 
-/// Names the phase of whatever goes wrong in `body`.
+/// Adds the phase to any error of `body`.
 func attempt<Value>(
   _ phase: HibernationError.Phase, _ body: () throws -> Value
 ) throws(HibernationError) -> Value {

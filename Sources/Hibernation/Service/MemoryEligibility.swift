@@ -2,8 +2,8 @@ import CLinux
 import Glibc
 import Linux
 
-/// Who can't be hibernated: processes whose pages the kernel or a device may write behind our back,
-/// and those whose memory we may not move. Told before anything is touched.
+/// Finds processes that can't be hibernated: those whose pages the kernel or a device may write without
+/// notice, and those whose memory may not be moved. The check comes before anything is changed.
 enum Eligibility {
   /// What can be seen from outside, while the worker still runs.
   static func check(processes: [ProcessStat]) throws(HibernationError) {
@@ -39,7 +39,7 @@ enum Eligibility {
         process, "is traced by process \(status.tracer) (a debugger?)", aftermath: .intact)
     }
     if status.lockedBytes > 0 {
-      // A process that has ended is found out by what follows.
+      // The following steps find a process that has ended.
       let maps = (try? readText("/proc/\(process.pid)/maps")) ?? ""
       if maps.contains(" /secretmem") { throw refuse(process, secretMemory) }
       throw refuse(process, "has \(status.lockedBytes / 1024) KB of locked memory (mlock)")
@@ -49,8 +49,9 @@ enum Eligibility {
 
   private static let secretMemory = "has secret memory (memfd_secret)"
 
-  /// Registered buffers of a ring that isn't among its descriptors any more, and what devices do. Who
-  /// holds on to a page writes to that one, whatever the process has there later.
+  /// Finds registered buffers of a ring that isn't among the process's descriptors any more, and pages that
+  /// devices use. The holder of a pinned page writes to that page, even if the process has another page there
+  /// later.
   private static func checkPins(
     _ process: ProcessStat, _ status: ProcessStatus
   ) throws(HibernationError) {
@@ -61,15 +62,15 @@ enum Eligibility {
       aftermath: .intact)
   }
 
-  /// ELFCLASS32 in the header of what it runs.
+  /// Looks for ELFCLASS32 in the header of the program.
   private static func checkArchitecture(_ process: ProcessStat) throws(HibernationError) {
     let path = "/proc/\(process.pid)/exe"
-    // What can't be opened has ended, or is refused when it is captured.
+    // If the file can't be opened, the process has ended, or is refused when it is captured.
     guard let file = try? Descriptor.open(path), let head = try? file.read(upTo: 5) else { return }
     if head.count == 5, head[4] == 1 { throw refuse(process, "is a 32-bit program") }
   }
 
-  /// Descriptors of userfaultfds that no journal of ours names.
+  /// Descriptors of userfaultfds that no journal of Dormouse names.
   static func foreignUserfaults(of pid: Int32) -> [Int32] {
     let directory = "/proc/\(pid)/fd"
     let ours = FaultJournal.all(in: pid).map(\.header)
@@ -84,27 +85,26 @@ enum Eligibility {
 
   private static func checkDescriptors(_ process: ProcessStat) throws(HibernationError) {
     let directory = "/proc/\(process.pid)/fd"
-    // The same.
+    // A process that has ended has no descriptors.
     guard let names = try? listDirectory(directory) else { return }
     var ours: [FaultJournal.Header]?
     for name in names {
       guard let target = readLink("\(directory)/\(name)") else { continue }
       if target == ringName {
-        // It has been closed meanwhile.
+        // The descriptor has been closed meanwhile.
         let info = (try? readText("/proc/\(process.pid)/fdinfo/\(name)")) ?? ""
         if let why = ringIsInUse(info) { throw refuse(process, why, aftermath: .intact) }
       } else if target.hasPrefix("/dev/infiniband/") {
         throw refuse(process, "uses RDMA (\(target))")
       } else if target == "anon_inode:[userfaultfd]" {
-        // One of ours is left behind by a lazy restore.
+        // A userfaultfd of Dormouse stays after a lazy restore.
         let number = Int32(name) ?? -1
         let inode = clinux_inode_at("\(directory)/\(name)")
         ours = ours ?? FaultJournal.all(in: process.pid).map(\.header)
         if ours?.contains(where: { $0.userfault == number && $0.inode == inode }) == true {
           continue
         }
-        // Opened, and nothing else: by a daemon of ours that died then, or a program that has looked
-        // whether it may.
+        // Opened and not used: by a daemon that died then, or by a program that checked whether it may.
         let info = (try? readText("/proc/\(process.pid)/fdinfo/\(name)")) ?? ""
         if !userfaultIsInUse(info) { continue }
         throw refuse(process, "handles its own page faults (userfaultfd)")
@@ -112,8 +112,8 @@ enum Eligibility {
     }
   }
 
-  /// Before UFFDIO_API a userfaultfd can't do anything. `API:` has version, features in use, and
-  /// features that there are; one in use always has a bit set.
+  /// Before UFFDIO_API a userfaultfd can't do anything. `API:` has the version, the features in use, and the
+  /// available features; a userfaultfd in use always has a feature bit set.
   static func userfaultIsInUse(_ info: String) -> Bool {
     guard let line = info.split(separator: "\n").first(where: { $0.hasPrefix("API:") }) else {
       return true
@@ -122,8 +122,8 @@ enum Eligibility {
     return words.count < 2 || words[1] != "0"
   }
 
-  /// What speaks against moving the pages of a process with this ring, from its fdinfo. A kernel
-  /// that doesn't tell enough counts against it: data would be lost silently.
+  /// Why the pages of a process with this ring can't be moved, from the ring's fdinfo; `nil` if they can. If
+  /// the kernel doesn't show enough, they can't: data would be lost silently.
   static func ringIsInUse(_ info: String) -> String? {
     var fields: [Substring: Int] = [:]
     var pollEntries = 0
@@ -142,15 +142,15 @@ enum Eligibility {
     if submitted != taken || completed != seen || pollEntries > 0 {
       return "has io_uring requests in flight"
     }
-    // Each request has one answer. A ring that gives some of them none or several can't be told from
-    // one whose requests are with the kernel's threads.
+    // Each request has one answer. A ring whose requests get none or several can't be distinguished from one
+    // whose requests are with the kernel's threads.
     if UInt32(truncatingIfNeeded: taken) != UInt32(truncatingIfNeeded: completed) {
       return "has io_uring requests in flight: \(taken) submitted, \(completed) completed"
     }
     return nil
   }
 
-  /// What only the mappings tell; the process is stopped by now.
+  /// Checks the mappings; the process is stopped by now.
   static func check(
     mappings: [MemoryMapping], of process: ProcessStat, tracker: WriteTracker? = nil
   ) throws(HibernationError) {
@@ -172,7 +172,8 @@ enum Eligibility {
     }
   }
 
-  /// It is our own tracker that watches the writes: to any other's mapping it would be refused.
+  /// Whether Dormouse's own tracker watches the writes: the kernel would refuse it a mapping that another
+  /// userfaultfd has registered.
   private static func watches(_ tracker: WriteTracker?, _ mapping: MemoryMapping) -> Bool {
     guard let tracker else { return false }
     do throws(SystemCallError) {
@@ -181,14 +182,14 @@ enum Eligibility {
     } catch { return false }
   }
 
-  /// The kernel's own ([vvar], a ring of perf_event_open(2)) aren't below these directories.
+  /// The kernel's own mappings ([vvar], a ring of perf_event_open(2)) aren't below these directories.
   private static func isDevice(_ mapping: MemoryMapping) -> Bool {
     !mapping.flags.isDisjoint(with: [.deviceMemory, .pureFrames])
       && (mapping.name.hasPrefix("/dev/") || mapping.name.hasPrefix("/sys/"))
   }
 
-  /// A ring may be mapped that no descriptor leads to: the thread knows it by a number of its own
-  /// (IORING_REGISTER_RING_FDS). What is going on there can't be seen.
+  /// A ring may be mapped without a descriptor: the thread uses a number of its own for it
+  /// (IORING_REGISTER_RING_FDS). The requests of such a ring can't be seen.
   private static func checkRings(
     _ mappings: [MemoryMapping], of process: ProcessStat
   ) throws(HibernationError) {
@@ -208,7 +209,7 @@ enum Eligibility {
 
   private static let ringName = "anon_inode:[io_uring]"
 
-  /// Seccomp filters see injected calls too, and may kill for them.
+  /// Seccomp filters see injected calls too, and may kill the process for them.
   static func mayInject(into session: TraceSession) throws(HibernationError) {
     guard let status = try? ProcessStatus.read(session.pid), status.seccomp != 0 else { return }
     do throws(SystemCallError) {

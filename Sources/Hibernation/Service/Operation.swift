@@ -2,14 +2,14 @@ import CLinux
 import Glibc
 import Linux
 
-/// One hibernation under way: the state that its steps hand on to each other.
+/// One hibernation under way: the state that its steps share.
 struct Operation {
   let request: HibernationRequest
-  /// How the worker is to be restored.
+  /// How the worker will be restored.
   let restore: RestorePlan
-  /// Builds on a base, and makes for that next time.
+  /// Uses a base, and prepares for the next overlay.
   let overlays: Bool
-  /// `nil`: the image is written in plain.
+  /// `nil`: the image isn't encrypted.
   let seal: Seal?
   let hibernator: Hibernator
   private var lazyRefusal: String?
@@ -18,22 +18,22 @@ struct Operation {
   private let started = Clocks.monotonic
   var processes: [Captive] = []
   private var writer: ImageWriter?
-  /// Of the image, from commit A on.
+  /// The image's mark, from commit A on.
   private var mark: ImageMark?
   private(set) var filePages = FilePages()
 
-  /// A process under our control.
+  /// A process that is stopped and seized.
   struct Captive {
     let stat: ProcessStat
     let session: TraceSession
     var memory: ProcessMemory
     var mappings: [MemoryMapping] = []
     var pages: PageMap?
-    /// Of what smaps told, if it was asked.
+    /// A memo of what smaps has shown, if it was read.
     var memo: MappingMemo?
     var plan: PagePlan?
     var scratchAddress: UInt64 = 0
-    /// Its threads wait in the scratch area; see `Parking`.
+    /// Its threads are parked in the scratch area; see `Parking`.
     var isParked = false
 
     var parking: Parking {
@@ -41,7 +41,7 @@ struct Operation {
     }
   }
 
-  /// It may rest frozen. Otherwise it rests stopped, traced and parked.
+  /// Set if the worker may rest frozen. Otherwise it rests stopped, traced and parked.
   var freezer: WorkerCgroup? { target.cgroup?.freezer }
 
   init(
@@ -60,17 +60,18 @@ struct Operation {
 
   // MARK: up to commit A: nothing of the worker is changed
 
-  /// - Parameter found: its processes, where they are known.
+  /// - Parameter found: the worker's processes, if they are known.
   mutating func stopAndSeize(_ found: ProcessTree?) throws(HibernationError) {
     let tree = try stop(found)
     FaultPoint.stopped.pass()
-    // A frozen one may have been between vfork and exec, and is through when it could be stopped.
+    // A frozen process may have been between vfork and exec. When it could be stopped, it is past the exec.
     try SharedMemoryMaps.check(tree.processes)
     for stat in tree.processes {
       let captive = try attempt(.seizing) {
         let session = try TraceSession.seize(stat.identity)
         do {
-          // While it is traced, nobody else can get its number before we have seen its end.
+          // While a process is traced, no other process can get its number before its tracer has seen its
+          // end.
           return Captive(
             stat: stat, session: session, memory: try target.memory(of: stat.identity))
         } catch {
@@ -81,7 +82,7 @@ struct Operation {
       processes.append(captive)
       try attempt(.seizing) {
         try captive.session.restartInterruptedSyscalls()
-        // Before anything of it is freed.
+        // Kept before any of its pages is freed.
         try hibernator.kept.keep(captive.memory.descriptor, of: stat.identity, target.name)
       }
     }
@@ -93,7 +94,7 @@ struct Operation {
     do throws(HibernationError) {
       return try attempt(.stopping) { try target.stop(found) }
     } catch {
-      // The better reason, where a child stays between vfork and exec.
+      // A better reason for the refusal if a child stays between vfork and exec.
       try SharedMemoryMaps.check(try attempt(.stopping) { try target.discover().processes })
       throw error
     }
@@ -109,16 +110,16 @@ struct Operation {
     processes = []
   }
 
-  /// Lets it run on, to be stopped once more.
+  /// Lets the worker run, before the next attempt to stop it.
   mutating func letRun() {
     for captive in processes { target.correctTimeouts(captive.session) }
     let tree = tree
     detach()
-    // What can't be signalled has ended.
+    // A process that can't be signalled has ended.
     _ = try? tree.continueAll()
   }
 
-  /// The processes under our control. Stopped and traced, they can't have made others.
+  /// The stopped and seized processes. They can't have made others.
   private var tree: ProcessTree { ProcessTree(processes: processes.map(\.stat)) }
 
   mutating func capture() throws(HibernationError) {
@@ -162,8 +163,8 @@ struct Operation {
     }
   }
 
-  /// Memory is read by the processes' numbers. A process that still has its number now has had it all
-  /// the time, so nothing was read from another one.
+  /// Memory is read by pid. A process that still has its pid now has had it all the time, so no memory of
+  /// another process was read.
   private func checkWhoWasRead() throws(HibernationError) {
     for captive in processes where !captive.stat.identity.isAlive {
       throw HibernationError(
@@ -217,18 +218,19 @@ struct Operation {
       })
   }
 
-  /// Back to how it was, from any point before commit A.
+  /// Puts the worker back into its earlier state, from any point before commit A.
   mutating func release() {
-    // Frozen before it is let go, so that it doesn't run for a moment; an error is no freeze.
+    // The worker is frozen before it is released, so that it doesn't run for a moment. If the freeze fails,
+    // it isn't frozen.
     let isFrozen = (try? freezer?.freeze(until: Deadline(in: HibernationTarget.patience))) != nil
     detach()
-    // Only the freezer shall hold it; where there is none, or it failed, the stop does. (Stopping can
-    // have been undone by a failure.)
+    // Only the freezer should hold the worker. If there is no freezer, or the freeze failed, the stop holds
+    // it. (A failure may have undone the stop.)
     let tree = try? target.discover()
     if isFrozen { try? tree?.continueAll() } else { _ = try? tree?.signalAll(SIGSTOP) }
   }
 
-  // MARK: from commit A on: the image is the truth
+  // MARK: from commit A on the image is what counts
 
   mutating func evict() throws(HibernationError) {
     for index in processes.indices {
@@ -267,8 +269,8 @@ struct Operation {
         trackingRefusal = try track(captive, plan: plan, injector: injector) ?? trackingRefusal
       }
     } catch {
-      // The thread must have its own registers again before anything else is done. (Rolling back
-      // gives the others theirs; the scratch area is gone then.)
+      // The thread must have its own registers again before anything else is done. (The rollback gives the
+      // other threads theirs; the scratch area is unmapped then.)
       try? injector.finish()
       processes[index].isParked = false
       throw error
@@ -296,7 +298,7 @@ struct Operation {
     }
   }
 
-  /// The worker rests: frozen and untraced in a cgroup of ours, else stopped, traced and parked.
+  /// The worker rests: frozen and untraced in a cgroup made by Dormouse, else stopped, traced and parked.
   mutating func rest() throws(HibernationError) -> HibernationSummary {
     if let cgroup = freezer {
       try attempt(.resting) {
@@ -306,7 +308,7 @@ struct Operation {
       let (moved, tree) = (moved, tree)
       detach()
       FaultPoint.detached.pass()
-      // Nothing runs, it is frozen; this ends the stop, so that only the freezer holds it.
+      // The worker is frozen, so it doesn't run. This ends the stop, so that only the freezer holds it.
       try attempt(.resting) { try tree.continueAll() }
       return try finish(moved: moved, processes: tree.processes.count)
     }
@@ -329,7 +331,7 @@ struct Operation {
     }
     FaultPoint.rested.pass()
     if overlay == nil { hibernator.dropBase(of: target.name, for: path) }
-    // The compressors' memory goes back to the kernel, not into the allocator's pockets.
+    // Returns the compressors' memory to the kernel; otherwise the allocator would keep it.
     clinux_trim_own_memory()
     let refusal =
       restore.isLazy && freezer == nil
@@ -348,11 +350,11 @@ struct Operation {
     RestingImage(path: path, expecting: mark.map { .image($0) } ?? .hibernated, restore: restore)
   }
 
-  /// Writes everything back after a failure behind commit A. The worker is as it was if that works.
+  /// Writes all pages back after a failure that follows commit A. If that works, the worker is as it was.
   mutating func rollBack(after error: HibernationError) -> HibernationError {
     do throws(HibernationError) {
       if processes.isEmpty {
-        // It had come to rest already: the ordinary way back, short of running.
+        // The worker rests already: it is restored in the ordinary way, but isn't let run.
         try hibernator.bringBack(target, from: image, run: false)
       } else {
         let reader = try hibernator.openOwn(image, of: target, heldBase: overlay?.base)
@@ -361,7 +363,7 @@ struct Operation {
           if captive.isParked { try attempt(.writingBack) { try captive.parking.leave() } }
           for thread in captive.session.threads {
             do throws(TraceError) { try captive.session.restore(thread) } catch {
-              // Who is being killed needs no registers.
+              // A process that is being killed needs no registers.
               guard case .vanished = error else { throw .from(error, in: .writingBack) }
             }
           }

@@ -1,11 +1,11 @@
 import Linux
 
-/// Where the threads of a worker wait that rests stopped and traced, because nothing may freeze it.
+/// Where the threads of a worker wait if it rests stopped and traced, because it can't be frozen.
 ///
-/// A tracer's death detaches its tracees, and a SIGCONT (a service manager sends one with each
-/// SIGTERM) then lets them run. A worker whose memory is away must not run its own code, so before a
-/// page is freed every thread gets other registers: it waits in the scratch area, with all signals
-/// masked, until `leave` or `recover` gives it its own registers again.
+/// A tracer's death detaches its tracees, and a SIGCONT (a service manager sends one with each SIGTERM) then
+/// lets them run. A worker whose memory is in an image must not run its own code. So every thread gets other
+/// registers before a page is freed: it waits in the scratch area, with all signals masked, until `leave` or
+/// `recover` gives it its own registers again.
 struct Parking {
   private let session: TraceSession
   private let memory: ProcessMemory
@@ -17,8 +17,8 @@ struct Parking {
     self.scratch = scratch
   }
 
-  /// Gives all threads their own registers and masks again and unmaps the scratch area. The memory
-  /// must be back. They stay stopped and traced.
+  /// Gives all threads their own registers and masks again and unmaps the scratch area. The memory must have
+  /// been restored. The threads stay stopped and traced.
   func leave() throws(TraceError) {
     // A process that was killed while it slept needs no registers.
     guard session.isAlive() else { return }
@@ -35,7 +35,7 @@ struct Parking {
 
   /// The worker's own seccomp filter could kill it for the system call that a parked thread makes.
   static func mustSpin(_ pid: Int32) -> Bool {
-    // Unknown counts as filtered: spinning is always permitted.
+    // If the mode is unknown, the process counts as filtered: spinning is always permitted.
     ((try? ProcessStatus.read(pid))?.seccomp ?? 2) != 0
   }
 }

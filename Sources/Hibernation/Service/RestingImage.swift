@@ -14,7 +14,7 @@ public struct RestingImage: Hashable, Sendable {
     self.restore = restore
   }
 
-  /// As the caller wants it restored.
+  /// An image with the restore mode that the caller chooses.
   public init(path: String, _ mode: RestoreMode) {
     self.init(path: path, restore: RestorePlan(mode))
   }
@@ -25,11 +25,11 @@ public struct RestingImage: Hashable, Sendable {
   }
 }
 
-/// How a worker gets its memory back from an image. Decided when it is hibernated, for the image is laid out
-/// for it.
+/// How a worker gets its memory back from an image. Decided when the worker is hibernated, because the
+/// image's layout depends on it.
 public struct RestorePlan: Hashable, Sendable {
   public var mode: RestoreMode
-  /// Why; empty: the caller wants it so.
+  /// Why; empty if the caller has chosen the mode.
   public var reason: String
 
   public var isLazy: Bool { mode != .eager }

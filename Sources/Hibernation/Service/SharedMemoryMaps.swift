@@ -2,10 +2,11 @@ import CLinux
 import Glibc
 import Linux
 
-/// Two processes with one address space: between vfork and exec, or by clone(CLONE_VM). What is freed
-/// for one is gone for the other.
+/// Finds two processes with one address space: between vfork and exec, or by clone(CLONE_VM). Pages that are
+/// freed in one are freed in the other too.
 enum SharedMemoryMaps {
-  /// - Parameter compare: 1: they share, 0: they don't, negative: can't be told.
+  /// - Parameter compare: returns 1 if two processes share their memory, 0 if they don't, and a negative
+  ///   number if that isn't known.
   static func check(
     _ processes: [ProcessStat],
     compare: (Int32, Int32) -> Int32 = { clinux_share_memory($0, $1) }
@@ -19,7 +20,7 @@ enum SharedMemoryMaps {
     }
   }
 
-  /// What speaks against it; `nil`: each has its own.
+  /// Why the processes can't be hibernated; `nil` if each has its own memory.
   private static func relation(
     of one: Int32, to other: Int32, by compare: (Int32, Int32) -> Int32
   ) -> String? {
@@ -33,27 +34,27 @@ enum SharedMemoryMaps {
       + "are equal"
   }
 
-  /// Where kcmp(2) isn't permitted. One address space can't show two faces: neither in how much of
-  /// each mapping is in memory, nor in what is there. (A forked child's differs from its parent's at
-  /// least in its thread's number, which the C library keeps.) A reading that is repeated and still the
-  /// same wasn't taken in the middle of a change: the kernel may change what smaps shows of a process that is
-  /// stopped (swap, compaction, idle page tracking), and contents it doesn't.
+  /// For when kcmp(2) isn't permitted. If two processes share one address space, both show the same amount of
+  /// each mapping in memory, and the same content. (A forked child's memory differs from its parent's at
+  /// least in its thread's number, which the C library keeps.) A reading that gives the same result twice
+  /// wasn't taken in the middle of a change: the kernel may change what smaps shows of a stopped process
+  /// (swap, compaction, idle page tracking), but it doesn't change contents.
   private static func haveDifferentMemory(_ one: Int32, _ other: Int32) -> Bool {
-    // A process that has ended shares nothing: what follows finds that out.
+    // A process that has ended shares nothing. The following steps find out that it has ended.
     guard let first = try? readFile("/proc/\(one)/smaps"),
       let second = try? readFile("/proc/\(other)/smaps"),
-      // It has ended just now.
+      // The process has ended just now.
       let again = try? readFile("/proc/\(one)/smaps")
     else { return false }
     return first == again && first != second || haveDifferentContents(one, other)
   }
 
   private static let pieceLength: UInt64 = 64 * 1024
-  /// Of memory that is compared, in bytes; further on there is hardly anything else.
+  /// Limit for the compared memory, in bytes. A difference beyond it is unlikely.
   private static let limit: UInt64 = 64 << 20
 
   private static func haveDifferentContents(_ one: Int32, _ other: Int32) -> Bool {
-    // The same.
+    // A process that has ended shares nothing.
     guard let mappings = try? MemoryMapping.all(of: one), let mine = try? ProcessMemory(pid: one),
       let theirs = try? ProcessMemory(pid: other)
     else { return false }
@@ -63,10 +64,10 @@ enum SharedMemoryMaps {
     where mapping.writable && !mapping.shared && mapping.anonymous > 0 {
       for start in stride(from: mapping.start, to: mapping.end, by: Int(pieceLength)) {
         let count = Int(min(pieceLength, mapping.end - start))
-        // What can't be read isn't compared.
+        // Memory that can't be read isn't compared.
         guard compared < limit, let first = try? mine.readBytes(at: start, count: count),
           let second = try? theirs.readBytes(at: start, count: count),
-          // The same.
+          // Memory that can't be read isn't compared.
           let again = try? mine.readBytes(at: start, count: count)
         else { break }
         if first == again, first != second { return true }

@@ -2,23 +2,23 @@ import Glibc
 import Linux
 
 extension Hibernator {
-  /// Whether a worker whose daemon has gone still sleeps just as that one left it, so that the next
-  /// one can leave it so: all of it frozen, traced by nobody, and with its memory in the complete
+  /// Whether a worker whose daemon has ended still sleeps exactly as that daemon left it, so that the next
+  /// daemon can leave it asleep: all of it is frozen, no process traces it, and its memory is in the complete
   /// image at `path`, or (`nil`) in place. Changes nothing.
   ///
-  /// False where anything is in doubt: then `recover` is what proves and repairs.
+  /// Returns false in case of doubt: then `recover` proves and repairs the state.
   ///
-  /// - Parameter expectation: what the worker's record says of its image.
+  /// - Parameter expectation: what the worker's record says about its image.
   public static func isAtRest(
     _ target: HibernationTarget, on path: String?,
     expecting expectation: ImageExpectation = .unknown
   ) -> Bool {
-    // What can't be looked at isn't known to be at rest.
+    // A worker that can't be examined isn't known to be at rest.
     guard target.cgroup?.freezer != nil, (try? target.isFrozen()) == true,
       let tree = try? target.discover(), !tree.isEmpty
     else { return false }
     for process in tree.processes {
-      // The same.
+      // A thread that can't be examined isn't known to be at rest.
       guard let status = try? ProcessStatus.read(process.pid), status.tracer == 0 else {
         return false
       }

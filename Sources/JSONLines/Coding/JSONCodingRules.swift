@@ -1,15 +1,15 @@
-/// In what the JSON of `Codable` values may differ. Members are always sorted by name, so that equal values
+/// The options for the JSON of `Codable` values. Members are always sorted by name, so that equal values
 /// are equal bytes.
 public struct JSONCodingRules: Sendable {
-  /// A member that is nil is there as a null; otherwise it is left out.
+  /// A member that is nil is written as null; otherwise it is left out.
   public var writesNil: Bool
   /// A `Double` without a fraction is written without `.0`.
   public var shortensWholeDoubles: Bool
   /// Infinities and NaN are written and read as texts; otherwise they are an `EncodingError`.
   public var permitsNonFinite: Bool
-  /// Values that aren't written as their own `encode(to:)` would.
+  /// Writes values that don't use their own `encode(to:)`; nil for all others.
   public var encodeSpecial: (@Sendable (any Encodable) -> JSON?)?
-  /// Values that aren't read by their own `init(from:)`; nil for all others.
+  /// Reads values that don't use their own `init(from:)`; nil for all others.
   public var decodeSpecial:
     (@Sendable (any Decodable.Type, JSON) throws(JSONMisfit) -> (any Decodable)?)?
 
@@ -27,20 +27,20 @@ public struct JSONCodingRules: Sendable {
     self.decodeSpecial = decodeSpecial
   }
 
-  /// What other programs read: JSON as Foundation's encoder writes it, with its keys sorted and its slashes
-  /// plain.
+  /// The rules for documents that other programs read: JSON as Foundation's encoder writes it, with sorted keys
+  /// and unescaped slashes.
   public static let document = JSONCodingRules(
     writesNil: false, shortensWholeDoubles: true, permitsNonFinite: false)
 }
 
-/// Why a JSON value isn't the value that was asked for. Of a number, it is the underlying error of a
+/// The reason why a JSON value doesn't fit the requested type. For a number, it is the underlying error of a
 /// `DecodingError.dataCorrupted`.
 public enum JSONMisfit: Error {
   case wrongType
   case outOfRange
 }
 
-/// Where a value is, from the innermost key outwards; most are never asked for it.
+/// The place of a value, from the innermost key outwards. It is made into an array only when it is used.
 final class JSONPath: Sendable {
   private let outer: JSONPath?
   private let key: any CodingKey

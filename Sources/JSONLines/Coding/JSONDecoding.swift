@@ -1,7 +1,7 @@
 extension JSON {
-  /// The value that this JSON is. Members that the type doesn't know are ignored.
+  /// Decodes a value from this JSON. Members that the type doesn't know are ignored.
   ///
-  /// - Throws: `DecodingError`, with the place that doesn't fit, and what the type's own `init` throws.
+  /// - Throws: `DecodingError`, with the place that doesn't fit, and the errors of the type's own `init`.
   public func decode<Value: Decodable>(
     _ type: Value.Type, by rules: JSONCodingRules
   ) throws -> Value {
@@ -67,7 +67,7 @@ private struct ValueDecoder: Decoder {
 private struct KeyedMembers<Key: CodingKey>: KeyedDecodingContainerProtocol {
   private let decoder: ValueDecoder
   private let members: [JSON.Member]
-  /// Where there are so many members that looking at each would take long.
+  /// The members' places by name, only for objects with many members, where a linear search would be slow.
   private let places: [String: Int]?
 
   init(decoder: ValueDecoder, members: [JSON.Member]) {
@@ -120,7 +120,7 @@ private struct KeyedMembers<Key: CodingKey>: KeyedDecodingContainerProtocol {
   func superDecoder() throws -> any Decoder { superDecoder(at: JSONSuperKey()) }
   func superDecoder(forKey key: Key) throws -> any Decoder { superDecoder(at: key) }
 
-  /// Of a superclass that has encoded nothing: a null.
+  /// For a superclass that has encoded nothing, this decodes a null.
   private func superDecoder(at key: any CodingKey) -> ValueDecoder {
     decoder.nested(find(key) ?? .null, at: key)
   }

@@ -1,8 +1,8 @@
 extension JSON {
-  /// A value as JSON.
+  /// Encodes a value as JSON.
   ///
-  /// - Throws: `EncodingError` for a number that JSON has no word for, and what the value's own `encode`
-  ///   throws.
+  /// - Throws: `EncodingError` for a number that JSON can't represent, and the errors of the value's own
+  ///   `encode`.
   public init(encoding value: some Encodable, by rules: JSONCodingRules) throws {
     guard let json = try EncodingNode.Entry(value, rules: rules, path: nil).json else {
       throw EncodingError.invalidValue(
@@ -12,7 +12,7 @@ extension JSON {
   }
 }
 
-/// What a value has encoded so far. Several containers may write to one object.
+/// The JSON that a value has encoded so far. Several containers may write to one object.
 private final class EncodingNode {
   enum Entry {
     case json(JSON)
@@ -64,7 +64,7 @@ private final class EncodingNode {
   private var json: JSON? {
     if let list { return .array(list.map(Self.nested)) }
     guard let members else { return single?.json }
-    // By code points, and not as texts are compared: `<` would look at canonical equivalence.
+    // Compared by code points: `<` would compare by canonical equivalence.
     let sorted = members.sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }
     return .object(sorted.map { JSON.Member($0.key, Self.nested($0.value)) })
   }
@@ -140,8 +140,8 @@ private struct KeyedNode<Key: CodingKey>: KeyedEncodingContainerProtocol {
       try encodeNil(forKey: key)
     }
   }
-  // The standard library has one of these for each of its types, which it prefers to a generic one, and leaves
-  // nil out in all.
+  // The standard library has one of these for each of its types, prefers it to a generic one, and leaves out nil
+  // in all of them.
   mutating func encodeIfPresent(_ v: Bool?, forKey key: Key) throws { try orNil(v, key) }
   mutating func encodeIfPresent(_ v: String?, forKey key: Key) throws { try orNil(v, key) }
   mutating func encodeIfPresent(_ v: Double?, forKey key: Key) throws { try orNil(v, key) }

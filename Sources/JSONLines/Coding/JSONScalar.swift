@@ -1,6 +1,6 @@
-/// What is one word, number or text in JSON.
+/// A type whose JSON is one literal, number or text.
 protocol JSONScalar: Codable {
-  /// nil: JSON has no word for it.
+  /// nil: JSON can't represent it.
   func json(_ rules: JSONCodingRules) -> JSON?
   static func read(_ json: JSON, _ rules: JSONCodingRules) throws(JSONMisfit) -> Self
 }
@@ -41,7 +41,7 @@ extension Double: JSONScalar {
 }
 
 extension Float: JSONScalar {
-  /// By its own shortest text: 0.1, and not 0.10000000149011612.
+  /// Written as the Float's shortest text: 0.1, and not 0.10000000149011612.
   func json(_ rules: JSONCodingRules) -> JSON? { (Double("\(self)") ?? Double(self)).json(rules) }
 
   static func read(_ json: JSON, _ rules: JSONCodingRules) throws(JSONMisfit) -> Float {

@@ -2,10 +2,10 @@ import JSONLines
 import Lifecycle
 import Policy
 
-/// The tallies of one day (UTC), as they are kept for `dormouse report` when the journal of that
-/// day is long gone: one sealed line.
+/// The tallies of one day (UTC), kept for `dormouse report` after the journal of that day has been
+/// removed: one sealed line.
 public struct DayRecord: Hashable, Sendable {
-  /// Since 1970.
+  /// Days since 1970.
   public var day: Int
   public var tallies: [WorkerID: WorkerTally]
 
@@ -38,7 +38,7 @@ public struct DayRecord: Hashable, Sendable {
       throw JournalMismatch("this version doesn't know its format")
     }
     day = Int(try fields.integer("day"))
-    // A count that a newer version knows is zero in an older record.
+    // A count that only a newer version has is zero in an older record.
     let none = try JSON(encoding: WorkerTally())
     tallies = [:]
     for member in workers {

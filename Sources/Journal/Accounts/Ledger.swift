@@ -1,23 +1,23 @@
 import Lifecycle
 import Policy
 
-/// Keeps the tallies of all workers of an engine, from what it is told and what it says.
+/// Keeps the tallies of all workers of an engine, from its events and directives.
 public struct Ledger: Sendable {
   public private(set) var tallies: [WorkerID: WorkerTally] = [:]
   private var open: [WorkerID: Account] = [:]
 
-  /// How a worker has been since `at`.
+  /// A worker's state since `at`.
   private struct Account: Sendable {
     var state: WorkerState
     var footprint: ByteCount
     var at: Instant
-    /// Where it slept before it began to resume.
+    /// The state of sleep before it began to resume.
     var sleptIn: WorkerState?
   }
 
   public init() {}
 
-  /// The engine is another one: what was between isn't known, and isn't counted.
+  /// Another engine begins: the time between isn't known, and isn't counted.
   public mutating func begin(_ engine: Engine, at now: Instant) {
     open = [:]
     for worker in engine.workerIDs {
@@ -52,14 +52,14 @@ public struct Ledger: Sendable {
     }
   }
 
-  /// The tallies until now, and from here on new ones.
+  /// Returns the tallies until now, and begins new ones.
   public mutating func close(at now: Instant) -> [WorkerID: WorkerTally] {
     addElapsedTime(at: now)
     defer { tallies = [:] }
     return tallies
   }
 
-  /// Time that has passed is in the tallies.
+  /// Adds the time that has passed to the tallies.
   public mutating func addElapsedTime(at now: Instant) {
     for worker in open.keys { addElapsedTime(worker, at: now) }
   }

@@ -1,20 +1,20 @@
 import Lifecycle
 import Policy
 
-/// What one worker did, and cost, in a stretch of time. Sums of these make days and weeks.
+/// What one worker did, and cost, in a span of time. Sums of these make days and weeks.
 public struct WorkerTally: Codable, Hashable, Sendable {
   public var launches = 0
   public var failedLaunches = 0
-  /// Not ready within `watchdog.launch`.
+  /// The worker wasn't ready within `watchdog.launch`.
   public var launchTimeouts = 0
-  /// It ended by itself, by a signal or with another status than 0.
+  /// The worker ended without a request, by a signal or with another status than 0.
   public var crashes = 0
-  /// It ended by itself, with status 0.
+  /// The worker ended without a request, with status 0.
   public var exits = 0
-  /// Terminated for memory.
+  /// The worker was terminated for memory.
   public var memoryTerminations = 0
   public var watchdogTerminations = 0
-  /// Ended because somebody asked for it.
+  /// The worker ended on request.
   public var stops = 0
   public var warnings = 0
   public var suspensions = 0
@@ -22,10 +22,11 @@ public struct WorkerTally: Codable, Hashable, Sendable {
   /// Wakes from mere suspension, and from hibernation.
   public var wakes = 0
   public var resumes = 0
-  /// From the order to resume to running, hibernated ones only: nanoseconds, all and the longest.
+  /// From the directive to resume until the worker ran, hibernated ones only: nanoseconds, all and the
+  /// longest.
   public var resumeNanoseconds: Int64 = 0
   public var maxResumeNanoseconds: Int64 = 0
-  /// Bytes that hibernation, terminations for memory and requests to shed have given back.
+  /// Bytes that hibernation, terminations for memory and requests to shed have freed.
   public var freed: Int64 = 0
   public var peakFootprint: Int64 = 0
   /// Footprint over time: byte·seconds.
@@ -35,13 +36,13 @@ public struct WorkerTally: Codable, Hashable, Sendable {
 
   public init() {}
 
-  /// With its processes there.
+  /// The time with its processes alive.
   public var aliveSeconds: Double {
     let alive = nanoseconds.filter { $0.key != WorkerState.terminated.rawValue }
     return Double(alive.values.reduce(0, &+)) / 1e9
   }
 
-  /// Bytes, over the time that it was alive.
+  /// Bytes, on average over the time that the worker was alive.
   public var averageFootprint: Int64 {
     let seconds = aliveSeconds
     return seconds > 0 ? Int64(byteSeconds / seconds) : 0
@@ -51,7 +52,7 @@ public struct WorkerTally: Codable, Hashable, Sendable {
     Double(nanoseconds[state.rawValue] ?? 0) / 1e9
   }
 
-  /// Nothing happened, and it wasn't there.
+  /// Nothing happened, and the worker had no processes.
   public var isEmpty: Bool {
     var rest = self
     rest.nanoseconds[WorkerState.terminated.rawValue] = nil

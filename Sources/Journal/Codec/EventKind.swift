@@ -1,6 +1,6 @@
 import Lifecycle
 
-/// An event's name in the journal. Names stay as they are once a journal may hold them.
+/// An event's name in the journal. A name never changes once a journal may contain it.
 enum EventKind: String, CaseIterable {
   case added, profileChanged, removed, released, adopted, request
   case launched, launchFailed, ready, shedAnswered, shedFinished

@@ -10,7 +10,7 @@ extension FieldWriter {
     if let occasion = request.occasion { set("occasion", occasion.rawValue) }
   }
 
-  /// `e`, `w` and what else belongs to the event.
+  /// Writes `e`, `w` and the other members of the event.
   mutating func set(_ event: Event, _ profiles: ProfileCodec) throws {
     set("e", EventKind(of: event).rawValue)
     switch event {

@@ -2,7 +2,7 @@ import JSONLines
 import Lifecycle
 import Policy
 
-/// Writes the members of a record in the order in which people read them.
+/// Writes the members of a record in an order that is easy to read.
 struct FieldWriter {
   private(set) var members: [JSON.Member] = []
 
@@ -13,14 +13,14 @@ struct FieldWriter {
   mutating func set(_ name: String, _ value: ByteCount) { set(name, .int(value.bytes)) }
   mutating func set(_ name: String, _ value: Instant) { set(name, .int(value.nanoseconds)) }
   mutating func set(_ worker: WorkerID) { set("w", .string(worker.name)) }
-  /// Any other value; what is nil is left out.
+  /// Any other value; nil is left out.
   mutating func set(_ name: String, coded value: (some Encodable)?) throws {
     if let value { set(name, try JSON(encoding: value)) }
   }
   var object: JSON { .object(members) }
 }
 
-/// Reads them. What is missing or of another kind is told by its name.
+/// Reads them. An error names the member that is missing or of another kind.
 struct FieldReader {
   let record: JSON
 

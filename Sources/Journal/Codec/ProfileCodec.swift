@@ -9,8 +9,8 @@ public struct ProfileCodec: Sendable {
 
   public init(base: LifecyclePolicy) throws { self.base = try JSON(encoding: base) }
 
-  /// Of a header, where the policy is whole. A key that a newer version knows and the journal
-  /// doesn't has its default: it had no effect then.
+  /// For a header, which has the whole policy. A key that only a newer version has gets its default: it
+  /// had no effect then.
   init(header: JSON) throws {
     base = try JSON(encoding: LifecyclePolicy()).overlaid(with: header)
     _ = try base.decode(LifecyclePolicy.self)
@@ -32,7 +32,7 @@ public struct ProfileCodec: Sendable {
     try lengthened(tree).decode(WorkerProfile.self)
   }
 
-  /// A profile's tree with only what is particular to its policy.
+  /// A profile's tree with only the difference of its policy.
   func shortened(_ profile: JSON) -> JSON {
     guard let policy = profile["policy"] else { return profile }
     var result = profile

@@ -2,7 +2,7 @@ import JSONLines
 import Lifecycle
 import Policy
 
-/// A segment, wherever it is kept.
+/// A segment, wherever it is stored.
 public struct JournalSegment: Sendable {
   public var name: String
   public var read: @Sendable () throws -> [UInt8]
@@ -16,36 +16,36 @@ public struct JournalSegment: Sendable {
 /// Something that happened to the engine of a journal, and the engine after it.
 public struct JournalStep: Sendable {
   public enum What: Sendable {
-    /// A segment begins with an engine that isn't the one before it.
+    /// A segment begins with another engine than the one before it.
     case began(SegmentHeader, Beginning)
-    /// A segment begins, and the engine goes on.
+    /// A segment begins, and the engine continues.
     case wentOn(SegmentHeader)
     case event(Event)
     case policy(LifecyclePolicy)
   }
 
   public enum Beginning: Hashable, Sendable {
-    /// Of the journal.
+    /// The first segment of the journal.
     case first
-    /// Of a daemon.
+    /// The first segment of a daemon.
     case newRun
-    /// Something before it is missing or damaged.
+    /// The segment before it is missing or damaged.
     case afterGap
   }
 
   public var what: What
   public var at: Instant
   public var wall: WallTime
-  /// What the engine says to it now, and what was written down then.
+  /// The engine's directives now, and those that were written then.
   public var directives: [Directive] = []
   public var recorded: [JSON] = []
 }
 
-/// What is wrong with a journal. None of it ends the reading.
+/// A problem of a journal. None of them ends the reading.
 public enum JournalProblem: Hashable, Sendable, CustomStringConvertible {
   case unreadable(segment: String, String)
   case damage(JournalDamage)
-  /// Rebuilt from the records, it isn't the engine that the next segment begins with.
+  /// The engine that the records lead to differs from the one that the next segment begins with.
   case checkpointDiffers(segment: String, at: WallTime)
 
   public var description: String {
@@ -67,7 +67,7 @@ public enum JournalProblem: Hashable, Sendable, CustomStringConvertible {
 public struct JournalPlayer: Sendable {
   public private(set) var engine = Engine(policy: LifecyclePolicy())
   public private(set) var problems: [JournalProblem] = []
-  /// Wall clock less the engine's.
+  /// The wall clock less the engine's clock.
   private var wallOffset: Int64 = 0
   private var last: (run: String, segment: Int64, isWhole: Bool)?
   private var header: SegmentHeader?
@@ -153,7 +153,7 @@ public struct JournalPlayer: Sendable {
 }
 
 extension Engine {
-  /// In everything that it is made of but words.
+  /// Compares everything except sentences.
   public func isSame(as other: Engine) -> Bool {
     guard let ours = try? JSON(encoding: self), let theirs = try? JSON(encoding: other) else {
       return false

@@ -1,10 +1,10 @@
 import JSONLines
 
-// Words may be others in any version of Dormouse, decisions may not: what was recorded is compared
-// with what is decided now without its prose.
+// Sentences may change in any version of Dormouse, decisions may not: recorded decisions are compared
+// with the new ones without their prose.
 
 extension JSON {
-  /// Without reasons in words: `why` and `text`, and what a cause says besides its case.
+  /// Without reasons in words: `why` and `text`, and the values of a cause beside its case.
   var wordless: JSON {
     switch self {
     case .object(let members):

@@ -2,13 +2,13 @@ import JSONLines
 import Lifecycle
 import Policy
 
-/// Turns what happens to an engine into the bytes of one segment. Pure: it is up to the caller when
-/// and where they are written.
+/// Turns the events and directives of an engine into the bytes of one segment. Pure: the caller decides
+/// when and where they are written.
 public struct JournalEncoder: Sendable {
   private let profiles: ProfileCodec
   private var batch = SampleBatch()
   private var buffer: [UInt8] = []
-  /// Bytes of the segment so far, those that are still held here included.
+  /// Bytes of the segment so far, including those that are still held here.
   public private(set) var size = 0
 
   /// Begins a segment with its header and the engine as it is.
@@ -18,14 +18,14 @@ public struct JournalEncoder: Sendable {
     try record(checkpoint: engine, at: header.at)
   }
 
-  /// All bytes that are complete, in their order.
+  /// All complete bytes, in their order.
   public mutating func takeBytes() -> [UInt8] {
     endBatch()
     defer { buffer = [] }
     return buffer
   }
 
-  /// An event that the engine has handled, and what it said.
+  /// An event that the engine has handled, and its directives.
   public mutating func record(
     _ event: Event, at now: Instant, directives: [Directive]
   ) throws {
@@ -42,7 +42,7 @@ public struct JournalEncoder: Sendable {
     append(fields)
   }
 
-  /// The machine's rules have been replaced.
+  /// The machine-wide rules have been replaced.
   public mutating func record(policy: LifecyclePolicy, at now: Instant) throws {
     var fields = FieldWriter()
     fields.set("t", now)
@@ -50,7 +50,7 @@ public struct JournalEncoder: Sendable {
     append(fields)
   }
 
-  /// The wall clock, where it has been set since the last that was told of it.
+  /// The wall clock, if it has been set since the last record of it.
   public mutating func record(wall: WallTime, at now: Instant) {
     var fields = FieldWriter()
     fields.set("t", now)

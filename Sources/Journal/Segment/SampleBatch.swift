@@ -2,24 +2,25 @@ import JSONLines
 import Lifecycle
 import Policy
 
-/// Readings of memory, footprints, activity and deadlines, which come each second and seldom lead
-/// to anything, many in one record; differences only, but exact ones:
+/// Readings of memory, footprints, activity and deadlines, many in one record: they come each second
+/// and seldom have a result. The record holds differences only, but exact ones:
 ///
 ///     {"t":T,"total":N,"s":[[0,8123400192],[1000100000,-4096],["web",210000,17825792],["web",99]]}
 ///
-/// Each entry begins with the nanoseconds since the one before it. `[dt, available]`, with
-/// `some` and `full` behind where they have changed, and free swap behind those where it has; `[worker, dt, footprint]`; `[worker, dt]` for
-/// activity; `[dt]` for a deadline. Numbers of bytes are differences to the last ones in the batch, at first to zero.
+/// Each entry begins with the nanoseconds since the one before it. `[dt, available]`, followed by
+/// `some` and `full` where they have changed, and by free swap where it has; `[worker, dt, footprint]`;
+/// `[worker, dt]` for activity; `[dt]` for a deadline. Numbers of bytes are differences to the last
+/// ones in the batch, at first to zero.
 struct SampleBatch: Sendable {
   private var start = Instant.zero
   private var entries: [UInt8] = []
   private(set) var count = 0
   private var deltas = SampleDeltas()
 
-  /// A line stays short enough to be looked at, and a lost one costs no more than a minute.
+  /// A line stays short enough to read, and a lost one costs no more than a minute.
   static let maxEntries = 64
 
-  /// What a batch can hold: nothing else came of it.
+  /// The events that a batch can hold, if nothing else followed from them.
   static func accepts(_ event: Event) -> Bool {
     switch event {
     case .memory, .footprint, .activity, .deadline: true
@@ -27,7 +28,7 @@ struct SampleBatch: Sendable {
     }
   }
 
-  /// `false`: it needs a batch of its own.
+  /// `false`: the event needs a new batch.
   func hasRoom(for event: Event) -> Bool {
     if count == 0 { return true }
     if count >= Self.maxEntries { return false }
@@ -81,7 +82,7 @@ struct SampleBatch: Sendable {
   }
 }
 
-/// What the differences are to.
+/// The values that the differences refer to.
 struct SampleDeltas: Sendable {
   var last = Instant.zero
   var total: ByteCount?

@@ -4,12 +4,12 @@ import Policy
 
 /// The first record of every segment.
 public struct SegmentHeader: Hashable, Sendable {
-  /// Raised when a reader of the version before couldn't read it any more.
+  /// Raised when a reader of the previous version couldn't read the format any more.
   public static let format: Int64 = 1
 
-  /// Of the program that wrote it.
+  /// The version of the program that wrote it.
   public var version: String
-  /// One daemon's life; a number that it makes up.
+  /// Identifies one daemon's life: a number that the daemon chooses.
   public var run: String
   /// Counts the segments of one run, from 0.
   public var segment: Int64

@@ -6,13 +6,13 @@ import Policy
 public enum JournalRecord: Sendable {
   case header(SegmentHeader)
   case checkpoint(Engine)
-  /// With the directives that came of it, as `JSON(directive:)` writes them.
+  /// With the resulting directives, as `JSON(directive:)` writes them.
   case event(Event, directives: [JSON])
   case policy(LifecyclePolicy)
   case clock(WallTime)
 }
 
-/// Something in a segment that isn't a record.
+/// A part of a segment that isn't a record.
 public struct JournalDamage: Hashable, Sendable, CustomStringConvertible {
   public var segment: String
   /// Bytes from the segment's beginning.
@@ -20,8 +20,8 @@ public struct JournalDamage: Hashable, Sendable, CustomStringConvertible {
   /// From 1.
   public var line: Int
   public var what: String
-  /// It is the last thing in its segment: a record that was being written when the daemon or the
-  /// machine died. Anything else was damaged later.
+  /// The damage is at the end of its segment: a record that was being written when the daemon or the
+  /// machine died. Any other part was damaged later.
   public var isTornTail: Bool
 
   public var description: String {
@@ -76,8 +76,8 @@ public struct SegmentReader: Sendable {
 
   private mutating func damage(at start: Int, _ what: String) -> Item {
     let end = bytes[start...].firstIndex(of: UInt8(ascii: "\n"))
-    // Valid records behind it, or a valid one that only can't be understood, mean that it isn't
-    // the end that is torn.
+    // If valid records follow, or the record is valid and only unknown, then the damage isn't a torn
+    // end.
     let rest = end.map { bytes[($0 + 1)...] } ?? []
     let goesOn = rest.split(separator: UInt8(ascii: "\n")).contains { SealedLine.open($0) != nil }
     let isRecord = end.map { SealedLine.open(bytes[start..<$0]) != nil } ?? false
@@ -87,8 +87,8 @@ public struct SegmentReader: Sendable {
         segment: name, offset: start, line: line, what: what, isTornTail: !goesOn && !isRecord))
   }
 
-  /// `nil`: a record of samples, which are handed out one by one, or one that only a newer version
-  /// knows and that changes nothing.
+  /// `nil`: a record of samples, which are returned one by one, or one that only a newer version knows
+  /// and that changes nothing.
   private mutating func read(_ record: JSON) throws -> (JournalRecord?, Instant) {
     let fields = FieldReader(record: record)
     let at = try fields.instant("t")

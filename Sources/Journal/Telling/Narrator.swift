@@ -1,17 +1,17 @@
 import Lifecycle
 import Policy
 
-/// Puts what happens to an engine into sentences: one for each change that matters, when its outcome
-/// is known. Between the order and the outcome it remembers why.
+/// Describes an engine's history in sentences: one for each change that matters, when its outcome is
+/// known. From the directive to the outcome it keeps the reason.
 public struct Narrator: Sendable {
-  /// A change under way: from which rest, and why.
+  /// A change under way: the state of rest where it began, and why.
   private struct Journey: Sendable {
     var from: WorkerState
     var cause: Cause
     var footprint: ByteCount
   }
   private var journeys: [WorkerID: Journey] = [:]
-  /// What the worker is being asked to give back.
+  /// The kind of request to free memory that a worker has got.
   private var sheds: [WorkerID: Directive.ShedKind] = [:]
   private var verbs: [Request.ID: Request] = [:]
 
@@ -68,7 +68,7 @@ public struct Narrator: Sendable {
     Notice(.failed, worker: worker, text: text, at: now)
   }
 
-  /// Nothing is said of a worker that had nothing to give on its way to the background.
+  /// A worker that had nothing to free on its way to the background gets no sentence.
   private func shed(
     _ kind: Directive.ShedKind, of worker: WorkerID, from before: ByteCount, to after: ByteCount,
     at now: Instant
@@ -147,14 +147,14 @@ extension Narrator {
     let journey = journeys[worker]
     switch transition.to {
     case .suspending, .hibernating, .resuming, .terminating:
-      // Terminated on its way: it began at the last rest.
+      // Terminated during another change: it began at the last rest.
       let from = journey?.from ?? transition.from
       journeys[worker] = Journey(
         from: from, cause: transition.cause, footprint: engine.footprint(of: worker))
       return nil
     default: journeys[worker] = nil
     }
-    // Back where it began: the failure has been told of.
+    // Back where it began: the failure has been reported already.
     if let journey, journey.from == transition.to { return nil }
     var from = journey?.from ?? transition.from
     if from == transition.to { from = transition.from }
@@ -170,7 +170,7 @@ extension Narrator {
   private func describeCost(
     in notice: inout Notice, of event: Event, cause: Cause, journey: Journey?
   ) {
-    // Others may have had to make room for it.
+    // Other workers may have had to make room for it.
     guard event.subject == notice.worker else { return }
     switch event {
     case .hibernated(_, let result):

@@ -1,29 +1,29 @@
 import Lifecycle
 import Policy
 
-/// Something that happened, for people: what `dormouse events` shows.
+/// One event for people: what `dormouse events` shows.
 public struct Notice: Hashable, Sendable {
   public enum Kind: String, Hashable, Sendable, CaseIterable {
-    /// A worker is in another state.
+    /// A worker changed its state.
     case state
-    /// Something was tried, and it failed.
+    /// An operation failed.
     case failed
     /// A request was refused.
     case refused
-    /// A worker was warned, or gave memory back.
+    /// A worker was warned, or freed memory.
     case memory
     case pressure
     /// Workers were terminated for memory.
     case jetsam
     /// The configuration has changed.
     case policy
-    /// Shadow mode: it would have been done.
+    /// Shadow mode: what would have been done.
     case shadow
     /// The daemon has started.
     case daemon
   }
 
-  /// Why memory was asked for, or taken.
+  /// Why memory was requested, or taken.
   public enum Occasion: String, Hashable, Sendable, CaseIterable {
     case warning, background, purge, task
   }
@@ -38,7 +38,7 @@ public struct Notice: Hashable, Sendable {
   public var occasion: Occasion?
   /// One sentence, without the worker's name.
   public var text: String
-  /// What it cost, and what it gave back.
+  /// The time that it took, and the memory that it freed.
   public var took: Duration?
   public var freed: ByteCount?
 

@@ -1,8 +1,8 @@
 import JSONLines
 import Policy
 
-// `Codable` values as the journal has them: equal values give equal trees, and what is nil is there as a null,
-// so that an overlay can tell it from what isn't said.
+// `Codable` values as they are in the journal: equal values give equal trees, and nil is written as
+// null, so that an overlay can distinguish it from a missing member.
 
 extension JSONCodingRules {
   static let journal = JSONCodingRules(
@@ -61,7 +61,7 @@ extension JSON {
   }
 }
 
-/// A record, or a part of one, isn't what its place demands: written by another version.
+/// A record, or a part of one, doesn't have the form that its place demands: another version wrote it.
 public struct JournalMismatch: Error, Hashable, Sendable, CustomStringConvertible {
   public var description: String
 

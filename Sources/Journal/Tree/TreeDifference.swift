@@ -1,9 +1,9 @@
 import JSONLines
 
-// Most workers live by the machine's policy with a key or two of their own. Only those are written.
+// Most workers have the machine's policy with a key or two of their own. Only those are written.
 
 extension JSON {
-  /// What has to be laid over `base` to get this value; members that are equal are left out.
+  /// The members to lay over `base` to get this value; equal members are left out.
   public func difference(from base: JSON) -> JSON {
     guard case .object(let members) = self, case .object = base else { return self }
     return .object(
@@ -16,9 +16,8 @@ extension JSON {
 
   /// This value with the members of `top` laid over it, those of objects one by one.
   ///
-  /// An enum's value is an object with a single member that names the case: laid over each other,
-  /// two of them would be no value any more. So an object of which no member is known below
-  /// replaces it.
+  /// An enum's value is an object with a single member that names the case: laid over each other, two
+  /// of them would be no valid value. So an object without any member that is known below replaces it.
   public func overlaid(with top: JSON) -> JSON {
     guard case .object(let members) = top, case .object = self else { return top }
     if !members.isEmpty, members.allSatisfy({ self[$0.name] == nil }) { return top }

@@ -1,19 +1,19 @@
 import Lifecycle
 import Policy
 
-/// How a directive's outcome is made up where it never happened: as it went for this worker in the
-/// journal, else for the others in it, else as below.
+/// How the outcome of a directive is estimated if it never happened: as for this worker in the journal,
+/// otherwise as for the other workers in it, otherwise as below.
 public struct CostModel: Sendable {
-  /// What there is of one worker, or of all together.
+  /// The measured costs of one worker, or of all together.
   struct Costs: Sendable {
     var launch = Mean()
     var suspend = Mean()
     var terminate = Mean()
     var answer = Mean()
-    /// Seconds for a byte of footprint, there and back.
+    /// Seconds for a byte of footprint, for hibernation and for resume.
     var hibernatePerByte = Mean()
     var resumePerByte = Mean()
-    /// Left of the footprint after hibernation, and after a request to shed: 0–1.
+    /// The share of the footprint left after hibernation, and after a request to shed: 0–1.
     var leftHibernated = Mean()
     var leftShed = Mean()
   }
@@ -35,7 +35,7 @@ public struct CostModel: Sendable {
 
   public init() {}
 
-  /// Everything in a journal is looked at before anything is made up.
+  /// The whole journal is read before any outcome is estimated.
   public mutating func visit(_ step: JournalStep, _ engine: Engine) {
     guard case .event(let event) = step.what else {
       begun = [:]
@@ -95,7 +95,7 @@ public struct CostModel: Sendable {
     costs[worker]?[keyPath: path].value ?? all[keyPath: path].value ?? otherwise
   }
 
-  // MARK: what is assumed where the journal says nothing
+  // MARK: assumptions for what the journal lacks
 
   func launch(_ worker: WorkerID) -> Duration {
     .seconds(value(worker, \.launch, otherwise: 1))
@@ -111,7 +111,7 @@ public struct CostModel: Sendable {
     costs[worker]?.answer.value.map { .seconds($0) }
   }
   func afterShedding(_ worker: WorkerID, _ footprint: ByteCount) -> ByteCount {
-    // Nothing is believed to come of a request that nobody has seen.
+    // A kind of request that isn't in the journal is assumed to free nothing.
     let left = costs[worker]?.leftShed.value ?? 1
     return ByteCount(Int64(Double(footprint.bytes) * left))
   }
@@ -125,7 +125,7 @@ public struct CostModel: Sendable {
       imageSize: ByteCount(Int64(bytes / 4)),
       duration: .seconds(bytes * value(worker, \.hibernatePerByte, otherwise: 5e-9)))
   }
-  /// 1 GB/s, and never under a millisecond; mere suspension costs a tenth of one.
+  /// 1 GB/s, and never under a millisecond; a wake from suspension alone costs a tenth of one.
   func resume(_ worker: WorkerID, hibernated footprint: ByteCount?) -> Duration {
     guard let footprint else { return .microseconds(100) }
     return .seconds(

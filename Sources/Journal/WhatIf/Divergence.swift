@@ -1,7 +1,7 @@
 import Lifecycle
 import Policy
 
-/// Where two histories part: changes of state that only one of them has.
+/// Where two histories differ: changes of state that only one of them has.
 public struct Divergence: Sendable {
   public struct Change: Hashable, Sendable {
     public var transition: Transition
@@ -14,12 +14,12 @@ public struct Divergence: Sendable {
   public private(set) var count = 0
   public static let maxKept = 20
 
-  /// What the other side hasn't shown yet.
+  /// Changes that the other side hasn't shown yet.
   private var open: [Change] = []
-  /// Where each worker rested last, on both sides.
+  /// The last state of rest of each worker, on both sides.
   private var rests: [[WorkerID: WorkerState]] = [[:], [:]]
 
-  /// Made-up outcomes come a little earlier or later than real ones.
+  /// Estimated outcomes come a little earlier or later than real ones.
   static let tolerance = Duration.seconds(2)
 
   mutating func add(recorded directive: Directive) { add(directive, isRecorded: true) }
@@ -27,7 +27,7 @@ public struct Divergence: Sendable {
 
   private mutating func add(_ directive: Directive, isRecorded: Bool) {
     guard case .transition(var new) = directive, new.to.isRest else { return }
-    // From rest to rest, as people think of it.
+    // From rest to rest, without the states between them.
     let side = isRecorded ? 0 : 1
     new.from = rests[side].updateValue(new.to, forKey: new.worker) ?? new.from
     if new.from == new.to { return }
@@ -55,7 +55,7 @@ public struct Divergence: Sendable {
     expire(before: Instant(nanoseconds: .max))
   }
 
-  /// The worlds have begun anew, and are the same.
+  /// Both worlds have started over, and are the same.
   mutating func forget() {
     finish()
     rests = [[:], [:]]
@@ -63,7 +63,7 @@ public struct Divergence: Sendable {
 }
 
 extension WorkerState {
-  /// Neither on the way nor launching: where a worker stays.
+  /// A state in which a worker stays: neither a transition nor launching.
   fileprivate var isRest: Bool {
     switch self {
     case .foreground, .background, .suspended, .hibernated, .terminated: true

@@ -2,14 +2,14 @@ import JSONLines
 import Lifecycle
 import Policy
 
-/// A recorded history under another policy: two engines side by side. One plays the journal as it
-/// was; the other gets only what came from outside (requests, memory, activity, what waits for a
-/// sleeping worker, crashes), and the outcomes of its own directives are made up by a `CostModel`.
+/// A recorded history under another policy: two engines side by side. One plays the journal as it was.
+/// The other gets only the events from outside (requests, memory, activity, what waits for a sleeping
+/// worker, crashes); a `CostModel` estimates the outcomes of its own directives.
 ///
-/// What can't be known is chosen like this: the host's available memory is what it was, corrected
-/// by the difference between the footprints of the two worlds. A worker has the footprint that it
-/// had when it ran then. Whoever needed a worker then needs it now: if it sleeps it is woken, and
-/// if it was terminated for memory it is launched again. It crashes when it crashed then, unless it
+/// What can't be known is chosen as follows. The host's available memory is the recorded one, corrected
+/// by the difference between the footprints of the two worlds. A worker has the footprint that it had
+/// when it ran then. A use that needed a worker then needs it now: if it sleeps it is woken, and if it
+/// was terminated for memory it is launched again. A worker crashes when it crashed then, unless it
 /// sleeps. Stalls are as they were.
 public struct WhatIf: Sendable {
   public private(set) var policy: LifecyclePolicy
@@ -20,22 +20,22 @@ public struct WhatIf: Sendable {
   public private(set) var recorded = Ledger()
   public private(set) var other = Ledger()
   public private(set) var divergence = Divergence()
-  /// Relaunches that a recorded need made necessary, and what they and the wakes took.
+  /// Relaunches that a recorded use made necessary, and the time that they and the wakes took.
   public private(set) var relaunches = 0
   public private(set) var relaunchTime = Duration.zero
 
   var engine: Engine
   var pending: [Outcome] = []
   var scheduled = 0
-  /// What a worker has when it runs.
+  /// The footprint of a worker when it runs.
   var awake: [WorkerID: ByteCount] = [:]
-  /// File locks that it had when it was looked for them last.
+  /// The file locks that the last check found.
   var locks: [WorkerID: Int] = [:]
   var lives: [WorkerID: Int] = [:]
   private var requestCount: Request.ID = 1 << 62
   private var now = Instant.zero
 
-  /// Something that will have happened.
+  /// An outcome that is still to happen.
   struct Outcome: Sendable {
     var at: Instant
     var order: Int
@@ -94,7 +94,7 @@ public struct WhatIf: Sendable {
     resumeTransits(at: now)
   }
 
-  /// A device that the workers play is the machine's, and not the policy's, unless that names one.
+  /// A simulated device belongs to the machine, and not to the policy, unless the policy names one.
   private mutating func adoptBudget(of recorded: LifecyclePolicy) {
     guard budget == .host, policy.memory != recorded.memory else { return }
     policy.memory = recorded.memory
@@ -116,7 +116,7 @@ public struct WhatIf: Sendable {
     return profile
   }
 
-  // MARK: what comes from outside
+  // MARK: events from outside
 
   private mutating func translated(
     _ event: Event, in step: JournalStep, of then: Engine
@@ -142,7 +142,7 @@ public struct WhatIf: Sendable {
       return engine.state(of: worker)?.runs == true
         ? [event] : needed(worker, "activity in the journal")
     case .timerDue(let worker, let why):
-      // Asleep only there: it does its work awake here.
+      // The worker sleeps only there: it does its work awake here.
       return needed(worker, why).filter { if case .wakeNeeded = $0 { true } else { false } }
         .map { _ in event }
     case .wakeNeeded(let worker, let why): return needed(worker, why)
@@ -159,7 +159,7 @@ public struct WhatIf: Sendable {
       .fileLocks, .found, .purged, .purgeFailed, .suspendFailed, .hibernated, .hibernateFailed,
       .resumed,
       .resumeFailed, .deadline:
-      // Outcomes of what was decided then.
+      // Outcomes of decisions made then.
       return []
     }
   }
@@ -173,7 +173,7 @@ public struct WhatIf: Sendable {
     }
   }
 
-  /// What is asked of a worker that runs there, and is gone here.
+  /// A request for a worker that runs there, and has ended here.
   private mutating func translated(_ request: Request, _ then: Engine) -> [Event] {
     let isGone = engine.state(of: request.worker) == .terminated
     let wasThere = then.state(of: request.worker).map { $0 != .terminated } ?? false

@@ -1,7 +1,7 @@
 import Lifecycle
 import Policy
 
-// What would have come of a directive. Nothing fails: a failure that never happened can't be known.
+// The simulated outcome of a directive. Nothing fails: a failure that never happened can't be known.
 
 extension WhatIf {
   private mutating func schedule(_ event: Event, _ worker: WorkerID, at moment: Instant) {
@@ -39,15 +39,15 @@ extension WhatIf {
       schedule(.purged(worker, freed: offered), worker, at: now)
     case .measure(let worker):
       schedule(.footprint(worker, footprint(worker)), worker, at: now)
-    // Outcomes are never lost here; what is under way has one.
+    // Outcomes are never lost here; an operation under way has one.
     case .inspect(let worker): schedule(.found(worker, .underWay), worker, at: now)
-    // A task that is told ends as it did then; the rest is nothing to be performed.
+    // A task whose time is over ends as it did then; the other directives need nothing.
     case .expireTask, .answer, .transition, .pressureChanged, .report, .watchdogMissed, .wouldHave:
       break
     }
   }
 
-  /// Asleep it is what it was; awake it is what it had in the journal.
+  /// A sleeping worker keeps its footprint; an awake one has the footprint in the journal.
   private func footprint(_ worker: WorkerID) -> ByteCount {
     let known = engine.footprint(of: worker)
     let isAwake = engine.state(of: worker)?.runs == true
@@ -69,14 +69,14 @@ extension WhatIf {
 
   private mutating func resume(_ worker: WorkerID, at now: Instant) {
     let before = awake[worker] ?? engine.snapshot(of: worker)?.peakFootprint ?? .zero
-    // Its image is what tells a hibernated worker from a suspended one.
+    // The image distinguishes a hibernated worker from a suspended one.
     let isSmall = engine.footprint(of: worker).bytes * 2 < before.bytes
     let cost = model.resume(worker, hibernated: isSmall ? before : nil)
     schedule(.resumed(worker, cost), worker, at: now + cost)
     schedule(.footprint(worker, before), worker, at: now + cost)
   }
 
-  /// What was under way when the journal begins.
+  /// The operations that were under way when the journal begins.
   mutating func resumeTransits(at now: Instant) {
     for worker in engine.workerIDs {
       switch engine.state(of: worker) {

@@ -2,7 +2,7 @@ import Policy
 
 /// Why something happened, as data; `sentence` is for people.
 public enum Cause: Codable, Hashable, Sendable {
-  /// Known, and never started.
+  /// The worker is declared and has never been started.
   case added
   case requested(Request.Verb)
   /// Started without a person's request; the verb is that of the request.
@@ -13,31 +13,31 @@ public enum Cause: Codable, Hashable, Sendable {
   case displaced(by: WorkerID)
   case idle(Duration)
   case active
-  /// Suspended because it answered, its grace was over, or a deadline passed.
-  /// How long it was in the background (`nil`: journals of earlier versions don't say), and whether that
-  /// means idle: with `foreground.mode: activity`.
+  /// Suspended because the worker answered, its grace was over, or a deadline passed. The duration is
+  /// the time in the background (`nil` in journals of earlier versions). `isIdle` says that the time
+  /// counts as idle: `foreground.mode` is `activity`.
   case graceOver(Duration? = nil, isIdle: Bool? = nil)
   case wakeNeeded(String)
   case suspendedFor(Duration)
-  /// A sleeper runs for a moment (`background.heartbeat`), or has done so.
+  /// A sleeping worker runs for a moment (`background.heartbeat`), or has done so.
   case heartbeat
-  /// A timer or time-out of its own was due.
+  /// A timer or time-out of the worker's own was due.
   case timer(String)
-  /// Its own timer had woken it, and it has nothing more to do.
+  /// The worker's own timer had woken it, and the worker has nothing more to do.
   case quietAgain
   case pressure(PressureLevel)
   case watchdog(String)
   case exited(ExitStatus)
   case failed(String)
   case adopted
-  /// Given back, alive, to whoever supervises it.
+  /// Given back, alive, to the program that supervises it.
   case released
   case succeeded
-  /// Whoever leads its life did it.
+  /// Done by the engine that leads the worker.
   case led
 }
 
-/// One burst of terminations for memory, told after recovery.
+/// One burst of terminations for memory, reported after recovery.
 public struct JetsamReport: Codable, Hashable, Sendable {
   public var at: Instant
   public var level: PressureLevel
@@ -58,7 +58,7 @@ public struct JetsamReport: Codable, Hashable, Sendable {
     public var sinceUse: Duration
     /// Since its launch, or since it was adopted.
     public var age: Duration
-    /// Set for the victims: why this one was chosen, and what it gave back.
+    /// Set for the victims: why this one was chosen, and how much memory it freed.
     public var victimBecause: String?
     public var gaveBack: ByteCount?
   }
@@ -75,7 +75,7 @@ public struct WorkerSnapshot: Hashable, Sendable {
   public var since: Instant
   public var lastUsed: Instant
   public var cause: Cause
-  /// Why it isn't hibernated and what would have to change, where it isn't; a sentence.
+  /// Why the worker isn't hibernated and what would have to change; `nil` if it is hibernated.
   public var hibernationVerdict: Verdict?
   public var imageSize: ByteCount?
   /// Learned: the last launch to readiness, and the last resume from hibernation.
@@ -83,18 +83,18 @@ public struct WorkerSnapshot: Hashable, Sendable {
   public var resumeCost: Duration?
   public var lastExit: ExitStatus?
   public var tasks: [String]
-  /// What the last shed request achieved. A missing answer is recorded, and nothing worse.
+  /// What the last shed request achieved. A missing answer is recorded and has no other effect.
   public var lastShed: ShedRecord?
   public var lastMiss: Miss?
-  /// It was wanted again too soon after it was put away, at least once.
+  /// Set if the worker was needed again too soon after it was put to sleep, at least once.
   public var earlyWake: EarlyWake?
-  /// What it offers to be taken.
+  /// The memory that the worker offers to be taken.
   public var purgeable: ByteCount
-  /// Only told what the policy would do with it.
+  /// Shadow mode: the policy's decisions for this worker are logged, not applied.
   public var isShadow: Bool
-  /// `shadow` or `enforce` was asked for, whatever the policies say.
+  /// The request `shadow` or `enforce` set the mode, whatever the policies say.
   public var isModeByRequest: Bool
-  /// What shadow mode would have done with it.
+  /// What shadow mode would have done with the worker.
   public var shadow: ShadowSummary?
 }
 
@@ -105,13 +105,13 @@ public struct Miss: Codable, Hashable, Sendable {
   public var text: String
 }
 
-/// Memory warnings that a worker has answered in this run, and that brought nothing; forgotten when
-/// a request brings something.
+/// Memory warnings that a worker has answered in this run without freeing memory; forgotten when a
+/// request frees some.
 public struct FruitlessWarnings: Codable, Hashable, Sendable {
   public var count: Int
   public var last: Instant
 
-  /// Less is nothing: a program's footprint moves by as much while it answers.
+  /// A smaller change counts as nothing: a program's footprint varies by as much while it answers.
   static let minYield = ByteCount.kilobytes(64)
 }
 
@@ -121,6 +121,6 @@ public struct ShedRecord: Codable, Hashable, Sendable {
   public var at: Instant
   public var before: ByteCount
   public var after: ByteCount
-  /// In time.
+  /// The answer came in time.
   public var answered: Bool
 }

@@ -1,9 +1,8 @@
 import Policy
 
-// The whole engine can be written down and read back (`Codable`), so that a journal's segment can
-// begin with the engine as it was. The conformances are synthesized on purpose: a new field of the
-// engine is in the checkpoint without anybody thinking of it, and a new type doesn't compile until
-// it can be written down, too.
+// The whole engine can be written and read back (`Codable`), so that a journal's segment can begin with
+// the engine as it was. The conformances are synthesized on purpose: a new field of the engine is in
+// the checkpoint automatically, and a new type doesn't compile until it is `Codable` too.
 
 extension WorkerID: CodingKeyRepresentable {
   /// So that dictionaries by worker are written as objects.
@@ -11,7 +10,7 @@ extension WorkerID: CodingKeyRepresentable {
 
   public init?<Key: CodingKey>(codingKey: Key) { self.init(codingKey.stringValue) }
 
-  /// As its name alone.
+  /// Decodes the name alone.
   public init(from decoder: any Decoder) throws {
     self.init(try decoder.singleValueContainer().decode(String.self))
   }

@@ -1,7 +1,7 @@
 import Policy
 
 // Codes of the engine's reasons, for programs: snake_case, and they never change their meaning. The
-// sentences beside them may be worded otherwise in any version.
+// sentences beside them may change in any version.
 
 extension Cause {
   public var code: String {

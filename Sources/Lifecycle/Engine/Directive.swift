@@ -11,40 +11,40 @@ public enum Directive: Codable, Hashable, Sendable {
   /// Stop waiting for an answer, end what may still be running for it, and measure again.
   /// → `shedFinished`.
   case finishShed(WorkerID)
-  /// Tell the worker that its background task has run out of time.
+  /// Report to the worker that its background task has run out of time.
   case expireTask(WorkerID, task: String)
-  /// Look for what speaks against suspending it now. → `fileLocks`.
+  /// Check whether anything prevents a suspension now. → `fileLocks`.
   case checkSafePoint(WorkerID)
-  /// Find out when it last sent `WATCHDOG=1`. → `watchdogSeen`.
+  /// Find out when the worker last sent `WATCHDOG=1`. → `watchdogSeen`.
   case checkWatchdog(WorkerID)
   /// → `suspended` or `suspendFailed`.
   case suspend(WorkerID)
-  /// Of a suspended worker. → `hibernated` or `hibernateFailed`.
+  /// For a suspended worker. → `hibernated` or `hibernateFailed`.
   case hibernate(WorkerID)
-  /// Of a suspended or hibernated worker. → `resumed` or `resumeFailed`.
+  /// For a suspended or hibernated worker. → `resumed` or `resumeFailed`.
   case resume(WorkerID)
-  /// Thaw, and ask it to end (SIGTERM). → `exited`. The engine keeps the deadline.
+  /// Thaw the worker, and ask it to end (SIGTERM). → `exited`. The engine keeps the deadline.
   case terminate(WorkerID)
-  /// The same with SIGABRT: it doesn't do its work, and may leave a core. → `exited`.
+  /// The same with SIGABRT, for a worker that doesn't do its work; it may leave a core. → `exited`.
   case abort(WorkerID)
-  /// SIGKILL to all of it, thawed or not. → `exited`.
+  /// Send SIGKILL to all processes of the worker, thawed or not. → `exited`.
   case kill(WorkerID)
-  /// Take the memory that it has offered, asleep or awake. → `purged` or `purgeFailed`.
+  /// Take the memory that the worker has offered, asleep or awake. → `purged` or `purgeFailed`.
   case purge(WorkerID)
   /// → `footprint`.
   case measure(WorkerID)
-  /// Find out what a worker's state really is: the outcome of `suspend`, `hibernate` or `resume` is
-  /// overdue. → `found`.
+  /// Find out a worker's real state: the outcome of `suspend`, `hibernate` or `resume` is overdue. →
+  /// `found`.
   case inspect(WorkerID)
 
-  /// The request is done, or can't be.
+  /// The request is done, or can't be done.
   case answer(Request.ID, Answer)
 
   // For the journal and for people; nothing to perform.
   case transition(Transition)
   case pressureChanged(from: PressureLevel, to: PressureLevel, why: String)
   case report(JetsamReport)
-  /// A watchdog's deadline was missed, and the policy only wants to be told (`on_timeout: report`).
+  /// A watchdog's deadline was missed, and the policy only wants a report (`on_timeout: report`).
   case watchdogMissed(WorkerID, String)
   /// Shadow mode: what would have been done.
   case wouldHave(WorkerID, String)

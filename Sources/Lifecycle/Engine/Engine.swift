@@ -9,13 +9,13 @@ import Policy
 /// happened to arrive, so no timer can be lost: `nextDeadline` merely says when the passing of
 /// time alone could change a decision.
 ///
-/// Only who has changed or is due is looked at: `WorkerTable` notices every change, and keeps the
-/// next instant of each. That rests on one rule for whatever `advance` does: it may look at the
-/// worker, at the time as far as `deadlines` tells of it, and at the policy. A rule that looks at
-/// any other fact has to mark the workers concerned when that fact changes.
+/// Only workers that have changed or are due are examined: `WorkerTable` notices every change, and
+/// keeps the next instant of each worker. That rests on one rule for `advance`: it may depend on the
+/// worker, on the time as far as `deadlines` covers it, and on the policy. A rule that depends on any
+/// other fact has to mark the workers concerned when that fact changes.
 ///
 /// Two kinds of policy meet here. The engine's own gives the rules of the machine (pressure,
-/// ladder, order of termination, how many in front, budget, mode); each worker's profile gives
+/// ladder, order of termination, size of the foreground, budget, mode); each worker's profile gives
 /// the knobs of its life (background, hibernate, watchdog, grace, `foreground.mode`, mode).
 public struct Engine: Codable, Sendable, Equatable {
   /// Machine-wide rules: pressure, ladder, termination order, foreground.
@@ -24,20 +24,21 @@ public struct Engine: Codable, Sendable, Equatable {
   var workers = WorkerTable()
   var memory = MemoryState()
   var gauge = PressureGauge()
-  /// Somebody's word on the level; it may be over.
+  /// The level that the operator has set; its time may be over.
   var pressureSet: SetPressure?
   var ladderState = LadderState()
   var disk: DiskReading?
-  /// Learned of all workers: the latest, and what decisions rest on, which follows in steps.
+  /// Learned from all workers: the latest value, and the one that decisions rest on, which follows in
+  /// steps.
   var latestResumeRate = ResumeRate()
   var resumeRate = ResumeRate()
-  /// The time of the latest event. It never goes back.
+  /// The time of the latest event. It never decreases.
   var now = Instant.zero
   /// What the current call of `handle` has decided so far.
   var directives: [Directive] = []
-  /// Counts decisions, those too that no directive tells of: a goal reached, a step of the ladder.
+  /// Counts decisions, including those without a directive: a goal reached, a step of the ladder.
   var decisions = 0
-  /// What an earlier engine has learned of workers that haven't been named here yet.
+  /// What an earlier engine has learned of workers that aren't declared here yet.
   var remembered: [WorkerID: LearnedWorker]?
   /// Something changed outside `handle`.
   var reviewDue = false
@@ -63,7 +64,7 @@ public struct Engine: Codable, Sendable, Equatable {
     reviewAll()
   }
 
-  /// An engine that looks at everybody again with the next event. It has to decide as this one:
+  /// An engine that examines every worker again with the next event. It has to decide as this one:
   /// tests compare the two.
   public func reviewed() -> Engine {
     var other = self
@@ -76,7 +77,7 @@ public struct Engine: Codable, Sendable, Equatable {
     reviewDue = true
   }
 
-  /// More rounds than any chain of steps needs: a worker's longest, from the foreground to a
+  /// More rounds than any chain of steps needs: a worker's longest chain, from the foreground to a
   /// refused hibernation, takes six. The simulation checks that nothing is left undone.
   private static let maxRounds = 64
 
@@ -91,8 +92,8 @@ public struct Engine: Codable, Sendable, Equatable {
     }
   }
 
-  /// In the order of names, so that every run is the same. Who decides something is looked at again
-  /// in the next round, and who is changed by another who comes before it, in this one.
+  /// In the order of names, so that every run is the same. A worker that decides something is examined
+  /// again in the next round. A worker that is changed by an earlier one is examined in this round.
   private mutating func advancePending() {
     var start = 0
     while let index = workers.takePending(from: start) {
@@ -123,7 +124,7 @@ public struct Engine: Codable, Sendable, Equatable {
 extension Engine {
   func index(of worker: WorkerID) -> Int? { workers.index(of: worker) }
 
-  /// Brings up to date what `WorkerTable` derives from its workers.
+  /// Updates what `WorkerTable` derives from its workers.
   mutating func refresh() {
     workers.refresh(
       WorkerView(

@@ -1,23 +1,24 @@
 import Policy
 
-/// What the engine is told. The shell turns every signal from the outside world, and the outcome
-/// of every directive, into one of these.
+/// The engine's input. The shell turns every signal from the outside world, and the outcome of every
+/// directive, into one of these.
 public enum Event: Hashable, Sendable {
-  /// A worker is known (from the configuration or `run`), and isn't running.
+  /// A worker is declared (by the configuration or `run`), and isn't running.
   case added(WorkerID, WorkerProfile)
   /// The configuration has changed.
   case profileChanged(WorkerID, WorkerProfile)
-  /// What it can be asked for has changed: it has opened or closed a channel.
+  /// The worker has opened or closed a channel, so other requests are possible.
   case channelsChanged(WorkerID, canShed: Bool, canAnswer: Bool)
   /// Forget a terminated worker.
   case removed(WorkerID)
-  /// It lives on without us, whatever state it was in: it was given back to whoever supervises it.
+  /// The worker is no longer managed, whatever state it was in: it was given back to the program that
+  /// supervises it.
   case released(WorkerID)
   /// A worker that an earlier daemon started was found alive, in this state (`foreground`,
   /// `background`, `suspended` or `hibernated`).
   case adopted(WorkerID, WorkerProfile, WorkerState)
 
-  /// Its leader (`WorkerProfile.leader`) has brought it to this state at rest.
+  /// The worker's leader (`WorkerProfile.leader`) has brought it to this state at rest.
   case moved(WorkerID, WorkerState)
 
   case request(Request)
@@ -28,8 +29,8 @@ public enum Event: Hashable, Sendable {
   /// The worker announced readiness.
   case ready(WorkerID)
 
-  /// The worker answered a shed request (or its footprint came to rest, where its channel can't
-  /// carry an answer).
+  /// The worker answered a shed request (or its footprint stopped changing, if its channel can't carry
+  /// an answer).
   case shedAnswered(WorkerID)
   /// Outcome of `finishShed`.
   case shedFinished(WorkerID, before: ByteCount, after: ByteCount)
@@ -41,13 +42,14 @@ public enum Event: Hashable, Sendable {
   /// `permanent`: the worker is of a kind that can't be hibernated; don't try again until it is
   /// relaunched.
   case hibernateFailed(WorkerID, String, permanent: Bool)
-  /// Outcome of `resume`; how long it took from the directive until the worker ran.
+  /// Outcome of `resume`, with the time from the directive until the worker ran.
   case resumed(WorkerID, Duration)
-  /// `intact`: it is as it was before, and resuming may be tried again. Otherwise its memory
+  /// `intact`: the worker is as it was before, and the resume may be tried again. Otherwise its memory
   /// can't be verified, and it must be killed.
   case resumeFailed(WorkerID, String, intact: Bool)
 
-  /// The worker is gone, all of it: whoever ended it. Also the outcome of `terminate` and `kill`.
+  /// All processes of the worker have ended, for whatever reason. Also the outcome of `terminate` and
+  /// `kill`.
   case exited(WorkerID, ExitStatus)
   /// Outcome of `inspect`.
   case found(WorkerID, WorkerCondition)
@@ -55,33 +57,33 @@ public enum Event: Hashable, Sendable {
   case footprint(WorkerID, ByteCount)
   case taskBegan(WorkerID, task: String, limit: Duration?)
   case taskEnded(WorkerID, task: String)
-  /// Traffic, processor time, a lock: something was done (`foreground: {mode: activity}`).
+  /// A sign of use: traffic, processor time or a lock (`foreground: {mode: activity}`).
   case activity(WorkerID)
-  /// It used processor time, and there was no traffic.
+  /// The worker used processor time, and there was no traffic.
   case worked(WorkerID)
-  /// `X_DORMOUSE_HOLD`: the worker asks not to be suspended now, or takes that back.
+  /// `X_DORMOUSE_HOLD`: the worker asks not to be suspended now, or withdraws that.
   case hold(WorkerID, Bool)
   /// Outcome of `checkSafePoint`: how many file locks its processes hold.
   case fileLocks(WorkerID, held: Int)
-  /// `EXTEND_TIMEOUT_USEC=`: the deadline that is running, so long from now.
+  /// `EXTEND_TIMEOUT_USEC=`: the running deadline ends after this time, counted from now.
   case extendTimeout(WorkerID, Duration)
-  /// It sends `WATCHDOG=1` this often from now on; zero: it doesn't.
+  /// The worker sends `WATCHDOG=1` at this interval from now on; zero: it sends none.
   case watchdogInterval(WorkerID, Duration)
-  /// Outcome of `checkWatchdog`: when the last sign of life came; `nil`: none has.
+  /// Outcome of `checkWatchdog`: when the last sign of life came; `nil`: there was none.
   case watchdogSeen(WorkerID, at: Instant?)
-  /// `WATCHDOG=trigger`: it has found itself broken.
+  /// `WATCHDOG=trigger`: the worker has found itself broken.
   case watchdogTriggered(WorkerID)
   /// How much memory the worker offers to be taken, asleep or awake: a total, not an addition.
   case purgeableOffered(WorkerID, ByteCount)
-  /// Outcome of `purge`: so much was given back. Whatever was on offer is gone.
+  /// Outcome of `purge`: how much was freed. The offer is used up.
   case purged(WorkerID, freed: ByteCount)
   case purgeFailed(WorkerID, String)
-  /// It runs and doesn't do its work: a probe of liveness has failed so often that it must end. The
-  /// text says how.
+  /// The worker runs and doesn't do its work: a liveness probe has failed so often that the worker must
+  /// end. The text says how.
   case unhealthy(WorkerID, String)
-  /// Something waits for a sleeping worker: a connection, data, a signal. The text says what.
+  /// A connection, data or a signal waits for a sleeping worker. The text says which.
   case wakeNeeded(WorkerID, String)
-  /// A timer or time-out of its own is due, while it sleeps. The text says which.
+  /// A timer or time-out of the worker's own is due while it sleeps. The text says which.
   case timerDue(WorkerID, String)
 
   case memory(MemoryReading)
@@ -89,22 +91,23 @@ public enum Event: Hashable, Sendable {
   case disk(DiskReading)
   /// A PSI trigger fired, so this level's stall condition holds now.
   case stalled(PressureLevel)
-  /// Somebody tries the policy: the level is at least this for so long, or, `normal`, as measured again.
+  /// The operator tries the policy: the level is at least this for the given time; `normal`: as
+  /// measured again.
   case pressureSet(PressureLevel, for: Duration)
 
-  /// `nextDeadline` has come.
+  /// The instant `nextDeadline` has come.
   case deadline
 }
 
-/// A person's or program's wish. It is answered by exactly one `Directive.answer`.
+/// A request of a person or program. It is answered by exactly one `Directive.answer`.
 public struct Request: Hashable, Sendable {
   public typealias ID = UInt64
   public var id: ID
   public var verb: Verb
   public var worker: WorkerID
-  /// When it was made, where it had to wait for other workers before it came here. `nil`: now.
+  /// When the request was made, if it had to wait for other workers before it came here. `nil`: now.
   public var asked: Instant?
-  /// Of `start` and `restart`: what asks, where it is no person or program.
+  /// Of `start` and `restart`: what caused it, if it was no person or program.
   public var occasion: Occasion?
 
   public init(
@@ -124,25 +127,25 @@ public struct Request: Hashable, Sendable {
     case connection
     /// Another worker depends on it.
     case dependency
-    /// `restart:`, after its end.
+    /// `restart:`, after the worker's end.
     case restart
   }
 
   public enum Verb: String, Codable, Hashable, Sendable, CaseIterable {
     /// Launch; answered when the worker is ready.
     case start
-    /// Launch again what has ended, to where it was: it displaces no other worker from the foreground.
+    /// Launch an ended worker again, to where it was: it displaces no other worker from the foreground.
     case restart
-    /// End gracefully: a sleeping worker is resumed first, so that it can save its work.
+    /// End the worker gracefully: a sleeping worker is resumed first, so that it can save its work.
     case stop
     case foreground, background, suspend, hibernate
-    /// Resume into the background.
+    /// Resume the worker into the background.
     case wake
-    /// End as jetsam would: a hibernated worker isn't resumed first.
+    /// End the worker as for lack of memory: a hibernated worker isn't resumed first.
     case terminate
-    /// Send a memory warning; answered with what it gave back.
+    /// Send a memory warning; the answer says how much it freed.
     case warn
-    /// Only tell from now on what the policy would do with this worker; and do it again.
+    /// Switch shadow mode for this worker on (`shadow`) or off (`enforce`).
     case shadow, enforce
   }
 }
@@ -172,12 +175,12 @@ public struct MemoryReading: Codable, Hashable, Sendable {
 
 /// The disk that holds the images, at one moment.
 public struct DiskReading: Codable, Hashable, Sendable {
-  /// Of the file system: its size, and what is free of it for us.
+  /// The size of the file system, and how much of it is free for the daemon.
   public var total: ByteCount
   public var free: ByteCount
   /// All images together.
   public var images: ByteCount
-  /// To images, in the last 24 hours.
+  /// Bytes written to images in the last 24 hours.
   public var writtenToday: ByteCount
 
   public init(total: ByteCount, free: ByteCount, images: ByteCount, writtenToday: ByteCount) {

@@ -13,7 +13,7 @@ extension Engine {
     concludeGoal(index, code: .failed, text: text)
   }
 
-  /// The goal is no goal any more, and everybody who asked for it is answered.
+  /// Drops the goal, and answers every request for it.
   mutating func concludeGoal(_ index: Int, code: Answer.Code, text: String) {
     guard let goal = workers[index].goal else { return }
     workers[index].goal = nil

@@ -1,7 +1,7 @@
 import Policy
 
-// A request sets a goal; `advance` walks there. The goal of a later request replaces that of an
-// earlier one, which is answered then: every request gets exactly one answer.
+// A request sets a goal; `advance` moves the worker towards it. The goal of a later request replaces
+// that of an earlier one, which is answered then: every request gets exactly one answer.
 
 extension Engine {
   mutating func accept(_ request: Request) {
@@ -40,7 +40,7 @@ extension Engine {
     }
   }
 
-  /// Asked twice for its end, a worker has ended: only what needs it alive is refused.
+  /// A second request to end it is answered as done; only what needs a live worker is refused.
   private mutating func acceptWhileTerminated(_ request: Request) {
     let name = request.worker
     guard request.verb.destination?.isEnd != true else {
@@ -106,7 +106,7 @@ extension Engine {
     if worker.run.shed?.kind != .memoryWarning { workers[index].run.owesWarning = true }
   }
 
-  /// The end can't be called off any more, but it can be waited for.
+  /// The end can't be cancelled any more, but a request can wait for it.
   private mutating func acceptWhileTerminating(
     _ index: Int, _ request: Request, to destination: Goal.Destination
   ) {
@@ -147,7 +147,7 @@ extension Engine {
 }
 
 extension Request.Verb {
-  /// `nil` for the verbs that ask for no state.
+  /// `nil` for verbs that don't name a state.
   var destination: Goal.Destination? {
     switch self {
     case .start, .restart, .warn, .shadow, .enforce: nil
@@ -162,7 +162,7 @@ extension Request.Verb {
 }
 
 extension WorkerRecord {
-  /// Why it couldn't be woken, where it is hibernated only for that.
+  /// Why the worker couldn't be woken, if it is hibernated only for that reason.
   fileprivate var failedWake: String? {
     guard state == .hibernated, run.failedResumes > 0, case .failed(let why) = cause else {
       return nil
@@ -170,7 +170,7 @@ extension WorkerRecord {
     return why
   }
 
-  /// What speaks against hibernating it whatever its footprint will be.
+  /// A reason against hibernating the worker that doesn't depend on its footprint.
   fileprivate var refusalInAdvance: String? {
     guard state != .hibernated, state != .hibernating else { return nil }
     if !policy.hibernate.enabled { return HibernationObstacle.disabled.sentence }

@@ -34,7 +34,7 @@ extension Cause {
 
   private static func grace(_ time: Duration?, isIdle: Bool) -> String {
     let what = isIdle ? "idle in the background" : "in the background"
-    // Journals of earlier versions don't say how long.
+    // Journals of earlier versions lack the time.
     return time.map { "\(what) for \($0.spoken)" } ?? "\(what) long enough"
   }
 
@@ -87,7 +87,7 @@ extension ExitStatus {
     }
   }
 
-  /// Those by which programs commonly end; the numbers are those of x86-64 and arm64 (signal(7)).
+  /// Signals by which programs commonly end; the numbers are those of x86-64 and arm64 (signal(7)).
   private static func name(ofSignal number: Int32) -> String {
     let names: [Int32: String] = [
       1: "HUP", 2: "INT", 3: "QUIT", 4: "ILL", 5: "TRAP", 6: "ABRT", 7: "BUS", 8: "FPE", 9: "KILL",
@@ -109,7 +109,7 @@ extension ShedRecord {
 }
 
 extension Directive.ShedKind {
-  /// To follow what it freed.
+  /// To follow the memory that was freed.
   public var spoken: String {
     switch self {
     case .didEnterBackground: "on entering the background"

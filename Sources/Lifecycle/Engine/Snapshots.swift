@@ -6,7 +6,7 @@ extension Engine {
     index(of: worker).map { workers[$0].state }
   }
 
-  /// `now`: when the question is asked, for sentences that count time; `nil`: as of the last event.
+  /// `now`: the time of the question, for sentences with durations; `nil`: the time of the last event.
   public func snapshot(of worker: WorkerID, at now: Instant? = nil) -> WorkerSnapshot? {
     index(of: worker).map { snapshot(workers[$0], at: max(self.now, now ?? self.now)) }
   }

@@ -1,6 +1,6 @@
 import Policy
 
-// An event changes facts here; what follows from them is decided in `advance`.
+// An event changes facts here; `advance` decides what follows from them.
 
 extension Engine {
   mutating func record(_ event: Event) {
@@ -14,7 +14,7 @@ extension Engine {
     case .deadline: break
     case .adopted(let worker, let profile, let state): adopt(worker, profile, in: state)
     default:
-      // Everything else is about a worker that we know, or news of one that is forgotten.
+      // Everything else is about a known worker, or is news of a forgotten one.
       guard let worker = event.subject, let index = index(of: worker) else { return }
       record(event, about: index)
     }
@@ -74,7 +74,7 @@ extension Engine {
     }
   }
 
-  /// Only states in which an earlier daemon can have left a worker at rest are taken.
+  /// Accepts only states in which an earlier daemon can have left a worker at rest.
   private mutating func adopt(
     _ worker: WorkerID, _ profile: WorkerProfile, in state: WorkerState
   ) {

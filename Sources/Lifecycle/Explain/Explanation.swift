@@ -1,6 +1,6 @@
 import Policy
 
-/// Why a worker is where it is, why it isn't a step further, and what would move it: the answer to
+/// Why a worker is in its state, why it isn't a step further, and what would move it: the answer to
 /// `explain WORKER`, as data. Sentences are for people, the rest for programs.
 public struct Explanation: Hashable, Sendable {
   public var worker: WorkerID
@@ -11,38 +11,38 @@ public struct Explanation: Hashable, Sendable {
   public var causeKey: PolicyKey?
   /// The step that the policy alone would take next; `nil`: none.
   public var next: WorkerState?
-  /// All that is in the way of that step, in the order in which it is looked at. Empty: it is on its way.
+  /// Everything that prevents that step, in the order of the checks. Empty: the step is under way.
   public var obstacles: [Obstacle]
-  /// What would move it from this state, wherever to.
+  /// What would move the worker out of this state.
   public var moves: [Move]
-  /// It is only told what the policy would do.
+  /// Shadow mode: the policy's decisions are logged, not applied.
   public var isShadow: Bool
-  /// It was put away too early, and stands higher for a while.
+  /// The worker was put to sleep too early, and has a higher band for a while.
   public var earlyWake: EarlyWake?
-  /// What the last request to give memory back achieved.
+  /// What the last request to free memory achieved.
   public var lastShed: ShedRecord?
-  /// Its answers to warnings brought nothing.
+  /// The worker's answers to warnings that freed no memory.
   public var fruitless: FruitlessWarnings?
 }
 
-/// Where in a policy file something is decided: `hibernate.max_footprint`. Whoever knows the files finds
-/// the line.
+/// The place in a policy file that decides something: `hibernate.max_footprint`. A caller that has
+/// the files can find the line.
 public struct PolicyKey: Hashable, Sendable, CustomStringConvertible {
   public var path: String
   public init(_ path: String) { self.path = path }
   public var description: String { path }
 }
 
-/// One thing that is in the way.
+/// One thing that prevents a step.
 public struct Obstacle: Hashable, Sendable {
   /// For programs: `too_big`.
   public var code: String
   /// A clause with the numbers: `its footprint of 21.3 MB is over hibernate.max_footprint, 16 MB`.
   public var sentence: String
   public var key: PolicyKey?
-  /// Time alone takes it away, then; `nil`: it takes more than that.
+  /// The time after which it disappears by itself; `nil`: time alone doesn't remove it.
   public var clearsIn: Duration?
-  /// Where it is a matter of sizes: what there is, and what the policy wants.
+  /// For sizes: the measured size, and the policy's limit.
   public var measured: ByteCount?
   public var limit: ByteCount?
 
@@ -67,7 +67,7 @@ public struct Move: Hashable, Sendable {
   public var code: String
   /// What it takes: `a connection or data at one of its sockets`.
   public var sentence: String
-  /// By time alone, then.
+  /// The time after which the move happens by itself.
   public var after: Duration?
   public var key: PolicyKey?
 
@@ -84,7 +84,7 @@ public struct Move: Hashable, Sendable {
 }
 
 extension Engine {
-  /// `now`: when the question is asked. `nil`: there is no such worker.
+  /// `now`: the time of the question. `nil` as the result: there is no such worker.
   public func explanation(of worker: WorkerID, at now: Instant? = nil) -> Explanation? {
     guard let index = index(of: worker) else { return nil }
     let now = max(self.now, now ?? self.now)
@@ -102,8 +102,8 @@ extension Engine {
       switch worker.state {
       case .launching: worker.launchObstacles(at: now)
       case .foreground: worker.frontObstacles(at: now)
-      case .background: worker.suspensionObstacles(at: now).map(\.told)
-      case .suspended: self.obstacles(worker, to: .automatic, at: now).map(\.told)
+      case .background: worker.suspensionObstacles(at: now).map(\.described)
+      case .suspended: self.obstacles(worker, to: .automatic, at: now).map(\.described)
       default: [Obstacle]()
       }
     if isShadow(worker), worker.nextByItself != nil, worker.state != .launching {

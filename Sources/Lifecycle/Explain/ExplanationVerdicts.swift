@@ -68,7 +68,7 @@ extension HibernationObstacle {
     }
   }
 
-  /// As it stands in `status`.
+  /// The form that `status` shows.
   var verdict: String {
     switch self {
     case .tooEarly: "not yet: \(sentence)"

@@ -1,9 +1,9 @@
 import Policy
 
-// Obstacles with the key that decides, and when time alone takes them away.
+// Obstacles with the key that decides, and the time after which they disappear by themselves.
 
 extension SuspensionObstacle {
-  var told: Obstacle {
+  var described: Obstacle {
     switch self {
     case .shedding: Obstacle(code, sentence, key: "background.shed_deadline")
     case .task(_, let left): Obstacle(code, sentence, key: "background.task_limit", clearsIn: left)
@@ -28,7 +28,7 @@ extension SuspensionObstacle {
 }
 
 extension HibernationObstacle {
-  var told: Obstacle {
+  var described: Obstacle {
     switch self {
     case .disabled: Obstacle(code, sentence, key: "hibernate.enabled")
     case .refusedForGood, .measuring, .unmeasured: Obstacle(code, sentence, key: nil)
@@ -58,7 +58,7 @@ extension HibernationObstacle {
 }
 
 extension Cause {
-  /// The key that decided, where one did.
+  /// The key that decided, if one did.
   var key: String? {
     switch self {
     case .displaced: "foreground.max"

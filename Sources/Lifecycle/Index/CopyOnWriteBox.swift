@@ -1,11 +1,11 @@
-/// A value behind one reference, copied when it is changed while somebody else holds it: copying
-/// what contains it costs a retain, however big it is. Reads and changes are in place.
+/// A value behind one reference, copied when it is changed while another reference to it exists:
+/// copying what contains it costs a retain, however big it is. Reads and changes are in place.
 @propertyWrapper
 struct CopyOnWriteBox<Value: Sendable>: Sendable {
   /// Unchecked: `value` is changed only by `wrappedValue`'s modify, which first makes sure that no
   /// other `CopyOnWriteBox`, and so no other thread, refers to this box.
   private final class Box: @unchecked Sendable {
-    /// Exclusive by the same proof, so that nobody has to check each access.
+    /// Exclusive for the same reason, so that no access needs a check.
     @exclusivity(unchecked) var value: Value
     init(_ value: Value) { self.value = value }
   }
@@ -29,7 +29,7 @@ extension CopyOnWriteBox: Equatable where Value: Equatable {
   }
 }
 
-// In a checkpoint there are values only.
+// A checkpoint contains values only.
 extension CopyOnWriteBox: Codable where Value: Codable {
   init(from decoder: any Decoder) throws { self.init(wrappedValue: try Value(from: decoder)) }
   func encode(to encoder: any Encoder) throws { try wrappedValue.encode(to: encoder) }

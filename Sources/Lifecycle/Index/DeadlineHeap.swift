@@ -21,7 +21,7 @@ struct DeadlineHeap: Sendable {
     return entries[Int(places[slot])].at
   }
 
-  /// `nil`: time alone changes nothing for it.
+  /// `nil`: time alone changes nothing for this worker.
   mutating func set(_ slot: Int, _ at: Instant?) {
     while places.count <= slot { places.append(-1) }
     let place = Int(places[slot])

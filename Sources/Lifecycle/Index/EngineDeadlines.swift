@@ -3,8 +3,8 @@ import Policy
 extension Engine {
   /// When `Event.deadline` must be delivered at the latest; always later than the last event.
   ///
-  /// An instant that has passed is no deadline any more: everything that it allowed has been
-  /// decided on, and what was still in the way will come as an event or has an instant of its own.
+  /// An instant that has passed is no deadline any more: everything that it allowed has been decided,
+  /// and anything else that prevented a step comes as an event or has an instant of its own.
   public var nextDeadline: Instant? {
     if reviewDue { return now }
     var next = EarliestDeadline(after: now)
@@ -20,9 +20,9 @@ extension Engine {
 }
 
 extension WorkerRecord {
-  /// The instants at which time alone may move it on from its state.
+  /// The instants at which time alone may move the worker out of its state.
   func considerDeadlines(_ next: inout EarliestDeadline) {
-    // The rest of its life is its leader's.
+    // Its leader decides the rest.
     let isLed = profile.leader != nil && state.runs
     switch state {
     case _ where isLed: break

@@ -1,4 +1,4 @@
-/// A set of indices, one bit each, which is gone through in ascending order while it changes.
+/// A set of indices, one bit each, which can change while it is read in ascending order.
 struct IndexBits: Sendable {
   private var words: [UInt64] = []
   private(set) var count = 0

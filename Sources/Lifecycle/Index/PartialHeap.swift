@@ -1,5 +1,5 @@
-/// Hands out indices in their order, first things first: nobody sorts ten thousand workers to find
-/// two. Building it costs a pass over all, each one taken a logarithm.
+/// Returns indices in their order, without sorting ten thousand workers to find two. Building it costs
+/// a pass over all, each index that is taken costs a logarithm.
 struct PartialHeap<Key: Comparable> {
   private var heap: [(key: Key, index: Int)]
 
@@ -9,7 +9,7 @@ struct PartialHeap<Key: Comparable> {
   }
 
   var isEmpty: Bool { heap.isEmpty }
-  /// Who comes next.
+  /// The next index in the order.
   var first: Int? { heap.first?.index }
 
   mutating func popFirst() -> Int? {

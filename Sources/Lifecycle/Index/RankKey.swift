@@ -1,13 +1,13 @@
 import Policy
 
-/// What the orders ask of a worker most often, derived from its record: choosing a victim is a pass
-/// over all candidates, and looks at these few bytes of each instead of at all that is known of it.
+/// The facts of a worker that the orders need most often, derived from its record: choosing a victim is
+/// a pass over all candidates, and reads these few bytes of each instead of the whole record.
 struct RankKey: Sendable {
   var band: Int
   var footprint: ByteCount
   var lastUsed: Instant
   var isInFront: Bool
-  /// From then on time alone has changed the band.
+  /// From this instant on, time alone has changed the band.
   private var until: Instant
 
   init(_ worker: WorkerRecord, at now: Instant) {
@@ -22,13 +22,13 @@ struct RankKey: Sendable {
 }
 
 extension WorkerTable {
-  /// The derived one where it still holds, or else a new one.
+  /// The derived one while it is valid, otherwise a new one.
   func standing(_ index: Int, at now: Instant) -> RankKey {
     if let standing = derivedStanding(index), standing.holds(at: now) { return standing }
     return RankKey(self[index], at: now)
   }
 
-  /// Before a pass over many: a band that has run out would be worked out in each pass anew.
+  /// Called before a pass over many workers: otherwise each pass would compute an expired band again.
   mutating func renewStandings(_ indices: [Int], at now: Instant) {
     for index in indices where derivedStanding(index)?.holds(at: now) == false {
       setStanding(index, RankKey(self[index], at: now))

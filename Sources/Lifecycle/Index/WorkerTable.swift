@@ -2,10 +2,10 @@ import Policy
 
 /// All workers, sorted by name, with what is needed to decide without looking at all of them.
 ///
-/// Whoever changes a worker through the subscript marks it: as *pending*, to be advanced in this
-/// event, and as *stale*, because its groups and its next deadline may have changed. So no rule can
-/// forget to say what it touched. An index is a place in the order of names and holds until a
-/// worker is added or removed; inside, a worker keeps its *slot* for life.
+/// A change through the subscript marks the worker: as *pending*, to be advanced in this event, and as
+/// *stale*, because its groups and its next deadline may have changed. So no rule can forget to say
+/// what it touched. An index is a place in the order of names and holds until a worker is added or
+/// removed; inside, a worker keeps its *slot* for life.
 struct WorkerTable: Sendable, RandomAccessCollection {
   private var records: [WorkerRecord] = []
   private var freeSlots: [Int] = []
@@ -22,15 +22,15 @@ struct WorkerTable: Sendable, RandomAccessCollection {
   private var members: [SlotSet] = .init(repeating: SlotSet(), count: WorkerGroups.count)
   private var deadlines = DeadlineHeap()
   private var hasGone = false
-  /// Somebody was found to lack room on the disk since the last time that there was more of it.
+  /// A worker was found to lack room on the disk since the free room last grew.
   var lacksDisk = false
 
-  /// Counts changes of those who could be hibernated under pressure.
+  /// Counts changes of the workers that could be hibernated under pressure.
   private(set) var sleeperChanges = 0
   /// What the last search among them found.
   var fruitless: FruitlessSearch?
 
-  /// The footprints of all who live, up to date at any time.
+  /// The footprints of all live workers, always up to date.
   private(set) var footprint = ByteCount.zero
 
   var startIndex: Int { 0 }
@@ -50,8 +50,8 @@ struct WorkerTable: Sendable, RandomAccessCollection {
 
   func index(of worker: WorkerID) -> Int? { slotByName[worker].map { Int(places[$0]) } }
 
-  /// What it counts for in the memory of a device. Of a slot and not of a record: each change of a
-  /// worker asks twice, and mustn't copy it for that.
+  /// The worker's share of a device's memory. Read from the slot and not from the record: each change
+  /// of a worker asks twice, and mustn't copy the record for that.
   private func livingFootprint(_ slot: Int) -> ByteCount {
     guard records[slot].state.isAlive else { return .zero }
     return records[slot].run.footprint ?? .zero
@@ -64,10 +64,10 @@ struct WorkerTable: Sendable, RandomAccessCollection {
   }
 }
 
-// MARK: coming and going
+// MARK: adding and removing
 
 extension WorkerTable {
-  /// Its index. There must be no worker of that name.
+  /// Returns the worker's index. There must be no worker of that name.
   @discardableResult
   mutating func add(_ record: WorkerRecord) -> Int {
     let slot = freeSlots.popLast() ?? records.count
@@ -89,7 +89,8 @@ extension WorkerTable {
     return index
   }
 
-  /// Those that were to be forgotten when gone, and are. Only what `refresh` has seen counts.
+  /// Removes workers that have ended and were to be forgotten then. Only what `refresh` has seen
+  /// counts.
   mutating func removeGone() {
     guard hasGone else { return }
     hasGone = false
@@ -106,7 +107,7 @@ extension WorkerTable {
     freeSlots.append(slot)
   }
 
-  /// Indices move when a worker comes or goes, those of the pending ones too.
+  /// Indices move when a worker is added or removed, those of the pending ones too.
   private mutating func renumber(_ change: (inout [Int32]) -> Void) {
     var waiting: [Int] = []
     while let index = pending.first(from: 0) {
@@ -130,10 +131,10 @@ extension WorkerTable {
   }
 }
 
-// MARK: who is to be looked at
+// MARK: workers to examine
 
 extension WorkerTable {
-  /// The first from `start` on that has changed or is due, which counts as looked at with that.
+  /// The first worker from `start` on that has changed or is due; it isn't pending any more after this.
   mutating func takePending(from start: Int) -> Int? {
     guard let index = pending.first(from: start) else { return nil }
     pending.remove(index)
@@ -142,7 +143,7 @@ extension WorkerTable {
 
   mutating func markPending(_ index: Int) { pending.insert(index) }
 
-  /// Those whose next deadline has come.
+  /// Marks the workers whose next deadline has come.
   mutating func markDue(at now: Instant) {
     while let (at, slot) = deadlines.first, at <= now {
       deadlines.set(slot, nil)
@@ -151,7 +152,7 @@ extension WorkerTable {
     }
   }
 
-  /// For a rule of the machine that has changed, and may have changed anything.
+  /// For a change of a machine-wide rule, which may affect every worker.
   mutating func markAll() {
     for index in slots.indices {
       pending.insert(index)
@@ -159,18 +160,18 @@ extension WorkerTable {
     }
   }
 
-  /// For a fact that lets those of a group do something.
+  /// For a fact that allows a step to the workers of a group.
   mutating func markPending(_ group: WorkerGroups) {
     for slot in members[group.place].members { pending.insert(Int(places[Int(slot)])) }
   }
 
-  /// For a fact that only decides who belongs to a group.
+  /// For a fact that only decides which workers belong to a group.
   mutating func markStale(_ group: WorkerGroups) {
     for slot in members[group.place].members { markStale(Int(slot)) }
   }
 }
 
-// MARK: what is derived
+// MARK: derived data
 
 extension WorkerTable {
   /// Brings groups and deadlines up to date; costs nothing where nothing was touched.
@@ -190,7 +191,7 @@ extension WorkerTable {
     stale.removeAll(keepingCapacity: true)
   }
 
-  /// `nil`: there is none, or the worker has changed since.
+  /// `nil`: there is none, or the worker has changed since then.
   func derivedStanding(_ index: Int) -> RankKey? {
     let slot = Int(slots[index])
     return isStale[slot] ? nil : standings[slot]
@@ -213,17 +214,17 @@ extension WorkerTable {
     }
   }
 
-  /// Of all workers.
+  /// The earliest deadline of all workers.
   var nextDeadline: Instant? { deadlines.first?.at }
 
   func isEmpty(_ group: WorkerGroups) -> Bool { members[group.place].isEmpty }
 
-  /// In no order: whoever needs one has to rank them.
+  /// In no particular order: a caller that needs one has to rank them.
   func indices(_ group: WorkerGroups) -> [Int] {
     members[group.place].members.map { Int(places[Int($0)]) }
   }
 
-  /// Looked for in place: each is asked every second.
+  /// Read in place: the shell asks for these every second.
   var running: [WorkerID] {
     slots.compactMap { records[Int($0)].state.runs ? records[Int($0)].id : nil }
   }
@@ -239,8 +240,8 @@ extension WorkerTable {
 
 // MARK: checkpoints
 
-/// A checkpoint of the journal is taken between two events, where everything derived is up to date.
-/// What would need the time to be derived again is written beside its record.
+/// A checkpoint of the journal is taken between two events, when all derived data is up to date.
+/// Derived data that depends on the time is written beside its record.
 extension WorkerTable: Codable {
   private struct Stored: Codable {
     var record: WorkerRecord
@@ -282,7 +283,7 @@ extension WorkerTable: Codable {
 }
 
 extension WorkerTable: Equatable {
-  /// What is derived follows from the records.
+  /// Derived data follows from the records.
   static func == (left: WorkerTable, right: WorkerTable) -> Bool { left.elementsEqual(right) }
 }
 

@@ -1,7 +1,7 @@
 import Policy
 
-/// The terminations for memory that one report will tell of. The picture is taken before the
-/// first, and the report written when it is over: while memory is short there is no time to.
+/// The terminations for memory that one report covers. The picture is taken before the first, and the
+/// report is written when the burst is over: there is no time for it while memory is short.
 struct JetsamBurst: Codable, Sendable, Equatable {
   var report: JetsamReport
   var victims: [WorkerID: Victim] = [:]
@@ -26,7 +26,7 @@ struct JetsamBurst: Codable, Sendable, Equatable {
 }
 
 extension Engine {
-  /// Somebody had to go, and the report isn't written yet.
+  /// A worker was terminated for memory, and the report isn't written yet.
   public var isTerminatingForMemory: Bool { ladderState.burst != nil }
 
   mutating func openBurst(at level: PressureLevel) {
@@ -51,8 +51,8 @@ extension Engine {
       age: now - workers[index].run.launchAskedAt)
   }
 
-  /// Over when the memory has recovered and settled (without waiting for `clear_after`: whoever looks
-  /// after a termination wants to read why), or when the ladder has nothing left to give.
+  /// Ends the burst when the memory has recovered and settled, or when the ladder has nothing left to
+  /// free. It doesn't wait for `clear_after`: the operator reads the reason soon after the termination.
   mutating func closeBurst(nothingLeft: Bool) {
     guard let burst = ladderState.burst else { return }
     let hasRecovered = actingLevel < burst.report.level && hasSettled

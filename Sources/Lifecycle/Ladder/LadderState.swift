@@ -3,13 +3,13 @@ import Policy
 /// Where the engine stands on the ladder: at most one step is under way.
 struct LadderState: Codable, Sendable, Equatable {
   var step: Step?
-  /// The freed memory must have had time to show.
+  /// Time for the freed memory to show in a reading.
   var settleUntil: Instant?
   var burst: JetsamBurst?
   /// What shadow mode would have freed in this episode.
   var shadowFreed = ByteCount.zero
 
-  /// Each with the time after which it is waited for no longer.
+  /// Each with the time until which the ladder waits for it.
   enum Step: Codable, Sendable, Equatable {
     case hibernating(WorkerID, until: Instant)
     case terminating(WorkerID, until: Instant)
@@ -27,15 +27,15 @@ struct LadderState: Codable, Sendable, Equatable {
 
   enum Outcome: Sendable { case acted, waiting, nothingLeft }
 
-  /// Longest that a hibernation, or any short transition, holds up the ladder.
+  /// The longest time that a hibernation, or any short transition, delays the ladder.
   static let patience = Duration.seconds(10)
-  /// Longest that a new reading is waited for once the memory has settled.
+  /// The longest wait for a new reading once the memory has settled.
   static let patienceForReading = Duration.seconds(1)
 }
 
 extension Engine {
-  /// What holds now, as far as hysteresis has let it through. Acting on the level alone would go
-  /// on terminating for `clear_after` when there is memory again.
+  /// The level that holds now, as far as hysteresis allows. If the ladder acted on the level alone, it
+  /// would terminate workers for `clear_after` when there is free memory again.
   var actingLevel: PressureLevel { min(gauge.level, gauge.holding) }
 
   mutating func climbLadder() {
@@ -55,7 +55,7 @@ extension Engine {
     closeBurst(nothingLeft: nothingLeft)
   }
 
-  /// Is the step over, by success or by failure?
+  /// Checks whether the step is over, by success or by failure.
   private mutating func reviewStep() {
     guard let step = ladderState.step else { return }
     let isOver =
@@ -74,7 +74,7 @@ extension Engine {
     if case .terminating(let worker, _) = step { ladderState.burst?.markGone(worker) }
   }
 
-  /// After a step: the memory has had its time, and on a host we have heard of it since.
+  /// After a step: the settling time has passed, and on a host there was a reading since then.
   var hasSettled: Bool {
     guard let settleUntil = ladderState.settleUntil else { return true }
     guard now >= settleUntil else { return false }

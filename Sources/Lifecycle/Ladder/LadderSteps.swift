@@ -1,6 +1,6 @@
 import Policy
 
-// What the ladder does next: the first rung of the level that has somebody on it.
+// The ladder's next step: the first rung of the level that applies to a worker.
 
 extension Engine {
   mutating func takeStep(_ level: PressureLevel) -> LadderState.Outcome {
@@ -66,7 +66,8 @@ extension Engine {
 
   private mutating func warnEverybody(_ level: PressureLevel) -> LadderState.Outcome {
     let unwarned = workers.indices(.warnable).sorted().filter { !isWarned(workers[$0], at: level) }
-    // Whose answers brought nothing the last time is only asked when the others haven't given enough.
+    // Workers whose answers freed nothing the last time are asked only when the others haven't freed
+    // enough.
     let promising = unwarned.filter { workers[$0].run.fruitless == nil }
     var longest: Duration?
     for index in promising.isEmpty ? unwarned : promising {
@@ -86,10 +87,10 @@ extension Engine {
   }
 }
 
-/// Nobody could be hibernated, and why; it needn't be asked again while nothing has changed that the
-/// answer rests on: the sleepers (whose deadlines count as changes), the disk, what resumes cost.
-/// The rules of the machine touch every worker when they change. In no checkpoint: it can be found
-/// again.
+/// The last search found no worker to hibernate, for this reason. It isn't repeated until something
+/// changes that the result rests on: the sleeping workers (whose deadlines count as changes), the disk,
+/// the cost of resumes. Machine-wide rules touch every worker when they change. It isn't in a
+/// checkpoint, because it can be found again.
 struct FruitlessSearch: Sendable {
   var changes: Int
   var disk: DiskReading?
@@ -102,18 +103,18 @@ struct FruitlessSearch: Sendable {
   }
 }
 
-// Shadow mode on the ladder: the memory isn't freed, so what would have been is counted, lest
-// everybody would have been terminated.
+// Shadow mode on the ladder: the memory isn't freed, so the memory that would have been freed is
+// counted. Otherwise the ladder would have terminated every worker.
 extension Engine {
   private func shadowIsSatisfied(_ level: PressureLevel) -> Bool {
     guard policy.mode == .shadow, ladderState.shadowFreed > .zero else { return false }
-    // Nothing is short: whoever set the level wants to be told all of it.
+    // Memory isn't short: the operator set the level, and wants to see every decision.
     if let set = setPressure, set.level >= level { return false }
     guard let limit = policy.pressure[level]?.availableBelow else { return true }
     return !isShort(of: limit, at: level, credit: ladderState.shadowFreed)
   }
 
-  /// Whether this was the engine's step.
+  /// Returns whether this was the engine's step.
   private mutating func countShadowHibernation(_ index: Int, _ level: PressureLevel) -> Bool {
     guard !workers[index].notes.contains(.hibernation) else { return false }
     reportOnce(

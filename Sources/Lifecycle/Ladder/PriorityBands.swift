@@ -1,24 +1,23 @@
 import Policy
 
-// Who is terminated first: 0–100, lowest first. Below a foreground worker there is room for
-// importance, but never enough to pass into the next state's band, save that an important
-// background worker (30–59) stays under a hibernated one (75–99): that costs nearly nothing to
-// keep.
+// The order of termination: 0–100, the lowest first. Importance raises a worker below a foreground
+// worker, but never into the next state's band. So an important background worker (30–59) stays under a
+// hibernated one (75–99), which costs nearly nothing to keep.
 
-/// Where a band comes from.
+/// The parts of a band.
 public struct BandParts: Hashable, Sendable {
-  /// Of the state.
+  /// The band of the state.
   public var base: Int
   public var importance: Int
-  /// For having been put away too early.
+  /// Added because the worker was put to sleep too early.
   public var bonus: Int
-  /// Hibernated, and not woken for so long that it counts as suspended.
+  /// Hibernated, and asleep for long enough to count as suspended (`hibernate.demote_after`).
   public var isDemoted = false
   public var total: Int { base + importance + bonus }
 }
 
 extension WorkerState {
-  /// Of an unimportant worker. The transitions have none of their own.
+  /// The band of an unimportant worker. The transitions have none of their own.
   var baseBand: Int {
     switch self {
     case .suspended: 0
@@ -63,7 +62,7 @@ extension WorkerRecord {
     }
   }
 
-  /// The next instant at which time alone changes it.
+  /// The next instant at which time alone changes the band.
   func bandChangesAt(_ now: Instant) -> Instant? {
     let halving = earlyWake.bonusChangesAt(now, policy.earlyWake)
     let demotion = demotedAt.flatMap { $0 > now ? $0 : nil }

@@ -1,17 +1,17 @@
 import Policy
 
 extension Engine {
-  /// Everybody alive, first to go first, by `terminate.order`. Ranking gives a list and not one
-  /// name, because the first may not die.
+  /// Every live worker by `terminate.order`, the first to be terminated first. Ranking gives a list and
+  /// not one name, because the first may not die.
   public func terminationOrder() -> [WorkerID] { living().map { workers[$0].id } }
 
-  /// The indices of everybody alive, in that order.
+  /// The indices of every live worker, in that order.
   func living() -> [Int] {
     terminationKeys(workers.indices.filter { workers[$0].state.isAlive })
       .sorted { $0.key < $1.key }.map(\.index)
   }
 
-  /// Those first who go first, for whoever needs a few of them.
+  /// The first to be terminated first, for callers that need a few of them.
   func victimsFirst(_ indices: [Int]) -> PartialHeap<OrderKey> {
     PartialHeap(terminationKeys(indices))
   }
@@ -21,7 +21,7 @@ extension Engine {
     PartialHeap(keys(of: indices, order: policy.hibernate.order, hibernationRank))
   }
 
-  /// Ties go to the longest unused.
+  /// Of equal workers, the longest unused is first.
   private func terminationKeys(_ indices: [Int]) -> [(key: OrderKey, index: Int)] {
     keys(of: indices, order: policy.terminate.order + [.recency], rank)
   }
@@ -44,7 +44,7 @@ extension Engine {
     }
   }
 
-  /// By one criterion; the smaller number goes first.
+  /// The rank by one criterion; the smaller number comes first.
   func rank(of worker: WorkerRecord, by criterion: TerminationRules.Criterion) -> Int64 {
     switch criterion {
     case .band, .footprint, .recency:
@@ -54,7 +54,7 @@ extension Engine {
     }
   }
 
-  /// The same for `hibernate.order`, where coming back is a resume.
+  /// The same for `hibernate.order`, where the cost of a return is a resume.
   func hibernationRank(
     of worker: WorkerRecord, by criterion: TerminationRules.Criterion
   ) -> Int64 {
@@ -70,14 +70,14 @@ extension Engine {
     Int64(bitPattern: max(0, terms.value).bitPattern)
   }
 
-  /// Who is in front is in use.
+  /// A foreground worker counts as in use.
   func lastUse(of worker: WorkerRecord) -> Instant {
     worker.state == .foreground ? now : worker.lastUsed
   }
 }
 
 extension RankKey {
-  /// `nil`: it takes the record to tell. Who is in front is in use.
+  /// `nil`: the record is needed to find it. A foreground worker counts as in use.
   func rank(by criterion: TerminationRules.Criterion, at now: Instant) -> Int64? {
     switch criterion {
     case .band: Int64(band)
@@ -88,8 +88,8 @@ extension RankKey {
   }
 }
 
-/// What an order says of a worker, as numbers: comparing them costs nothing beside looking
-/// two workers up.
+/// A worker's place in an order as numbers: comparing them costs nothing compared with looking two
+/// workers up.
 struct OrderKey: Comparable {
   /// By criterion, the first that differs deciding; there is room for six of them.
   var values = InlineArray<6, Int64>(repeating: 0)

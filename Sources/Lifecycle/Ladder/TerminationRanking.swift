@@ -1,13 +1,13 @@
 import Policy
 
-/// Who goes next, with the numbers behind each place: the answer to `explain --next`.
+/// The order of termination, with the numbers behind each place: the answer to `explain --next`.
 public struct Ranking: Hashable, Sendable {
   public var level: PressureLevel
   public var terminationOrder: [TerminationRules.Criterion]
-  /// Everybody alive, first to go first.
+  /// Every live worker, the first to be terminated first.
   public var termination: [Place]
   public var hibernationOrder: [TerminationRules.Criterion]
-  /// The suspended, first to be hibernated first.
+  /// The suspended workers, the first to be hibernated first.
   public var hibernation: [Place]
 
   /// One worker's place, and the numbers behind it.
@@ -19,15 +19,16 @@ public struct Ranking: Hashable, Sendable {
     public var sinceUse: Duration
     /// Learned; `nil`: not known.
     public var launchCost: Duration?
-    /// In the termination order that of a relaunch, in the hibernation order that of a resume.
+    /// In the termination order the regret of a relaunch, in the hibernation order that of a resume.
     public var regret: RegretTerms
-    /// What decided that it stands before the next one; `nil`: it is the last.
+    /// What puts the worker before the next one; `nil`: it is the last.
     public var before: Verdict?
-    /// The pressure from which on it may go; `nil`: the ladder doesn't reach it.
+    /// The pressure level from which on the worker may be terminated; `nil`: the ladder doesn't reach
+    /// it.
     public var level: PressureLevel?
-    /// When time alone changes its band or its regret; `nil`: not by itself.
+    /// When time alone changes its band or its regret; `nil`: time alone doesn't.
     public var changesIn: Duration?
-    /// What keeps it from going now.
+    /// What prevents its termination now.
     public var obstacles: [Obstacle]
   }
 }
@@ -35,7 +36,7 @@ public struct Ranking: Hashable, Sendable {
 extension Engine {
   public func ranking(at now: Instant? = nil) -> Ranking {
     var engine = self
-    // Ages and bonuses are those of when the question is asked.
+    // Ages and bonuses are those at the time of the question.
     engine.now = max(self.now, now ?? self.now)
     return engine.ranking()
   }
@@ -99,7 +100,7 @@ extension Engine {
     var result = self.place(order, place)
     result.regret = resumeRegretTerms(of: worker)
     result.level = levels.first
-    result.obstacles = obstacles(worker, to: .pressure, at: now).map(\.told)
+    result.obstacles = obstacles(worker, to: .pressure, at: now).map(\.described)
     if place + 1 < order.count {
       result.before = hibernationGrounds(worker, before: workers[order[place + 1]])
     }

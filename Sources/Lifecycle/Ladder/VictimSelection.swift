@@ -3,7 +3,7 @@ import Policy
 // `terminate suspended|background|foreground`: one at a time, in the order of termination.
 
 extension Engine {
-  /// A victim frees at least this much: less helps no one, and costs the worker's state. The default of
+  /// A victim frees at least this much: less doesn't help, and costs the worker's state. The default of
   /// `hibernate.min_footprint` is the same. A hibernated worker usually holds less.
   static let minYield = ByteCount.megabytes(1)
 
@@ -37,7 +37,7 @@ extension Engine {
     ladderState.step = .terminating(workers[index].id, until: until)
   }
 
-  /// Somebody between two states will soon be where a cheaper rung finds it.
+  /// A worker between two states will soon be where a cheaper rung finds it.
   private func othersMayStillGive(at level: PressureLevel) -> Bool {
     let hasCheaperRung = policy.ladder[level].contains {
       $0 == .hibernate || $0 == .terminate(.suspended) || $0 == .terminate(.background)
@@ -64,7 +64,7 @@ extension Engine {
     return "\(list) among \(victims.spoken) workers"
   }
 
-  /// Why one stands before the other: `same band, unused longer`.
+  /// Why one worker is before the other: `same band, unused longer`.
   func grounds(
     _ worker: WorkerRecord, before next: WorkerRecord, _ order: [TerminationRules.Criterion]
   ) -> Verdict {
@@ -95,7 +95,7 @@ extension Engine {
 }
 
 extension TerminationRules.Criterion {
-  /// Of two workers of which the first goes first.
+  /// Of two workers, the first to be terminated has this.
   var whereLess: String {
     switch self {
     case .band: "lower band"

@@ -1,20 +1,20 @@
 import Policy
 
-// A worker that is wanted again as soon as it was put away wasn't idle. It moves up for a while, so
-// that others go before it (ANRs and app switchers taught the phones the same).
+// A worker that is needed again soon after it was put to sleep wasn't idle. Its band is higher for a
+// while, so that others are terminated before it (phones learned the same from ANRs and app switchers).
 
-/// What being put away too early has earned a worker.
+/// What a worker gets for having been put to sleep too early.
 public struct EarlyWake: Hashable, Sendable {
   public var count: Int
   public var last: Instant
-  /// Points of band that it has now.
+  /// The points of band that it has now.
   public var bonus: Int
-  /// Its idle times, where they were raised: before suspension, and before hibernation.
+  /// Its idle times, if they were raised: before suspension, and before hibernation.
   public var backOffs: [IdleBackOff] = []
 }
 
 struct EarlyWakeRecord: Codable, Sendable, Hashable {
-  /// When the policy put it away, until it is wanted again.
+  /// When the policy put it to sleep; cleared when it is needed again.
   var putAwayAt: Instant?
   var count = 0
   var last = Instant.zero
@@ -36,7 +36,7 @@ struct EarlyWakeRecord: Codable, Sendable, Hashable {
 }
 
 extension Engine {
-  /// Suspended for idleness, or terminated for memory: not what people asked for.
+  /// Suspended for idleness, or terminated for memory, but not on request.
   mutating func recordPutAway(_ index: Int, _ cause: Cause) {
     switch cause {
     case .graceOver, .pressure: workers[index].earlyWake.putAwayAt = now
@@ -45,7 +45,7 @@ extension Engine {
     }
   }
 
-  /// Somebody or something wants it back.
+  /// A person, a program or an event needs the worker again.
   mutating func recordWanted(_ index: Int) {
     guard let putAwayAt = workers[index].earlyWake.putAwayAt else { return }
     workers[index].earlyWake.putAwayAt = nil

@@ -1,15 +1,15 @@
 import Policy
 
-// `background.heartbeat`: a sleeper runs for a moment now and then. It isn't a use: neither recency nor
-// what is learned of uses knows of it.
+// `background.heartbeat`: a sleeping worker runs for a moment at intervals. It isn't a use: it changes
+// neither recency nor what is learned about uses.
 
 extension Engine {
-  /// Of a sleeping worker that nothing waits for and nobody wants elsewhere.
+  /// For a sleeping worker that nothing waits for and that no request wants in another state.
   mutating func considerHeartbeat(_ index: Int) {
     guard let due = workers[index].heartbeatAt, now >= due else { return }
     workers[index].run.lastBeat = now
     decisions += 1
-    // Left out while memory is short: it would cost some, and nobody waits for it.
+    // Left out while memory is short: it would cost some, and nothing waits for it.
     guard gauge.level == .normal else { return }
     if isShadow(index) {
       return reportOnce(

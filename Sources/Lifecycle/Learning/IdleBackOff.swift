@@ -1,22 +1,23 @@
 import Policy
 
-// A policy that keeps putting a worker away just before it is wanted costs wakes, and, where it
+// A policy that keeps putting a worker to sleep just before it is needed costs wakes, and, if it
 // hibernates, disk writes. So the idle time of such a worker doubles each time, up to
 // `early_wake.max_idle`, and halves again with each `early_wake.halves_every` without such a mistake
-// and with each sleep that lasted. Two records are kept of each worker: one for suspension, which counts
-// what wanted it, and one for hibernation, which counts its own timers too, because each costs an image.
+// and with each sleep that lasted. Each worker has two records: one for suspension, which counts
+// outside causes only, and one for hibernation, which counts its own timers too, because each costs an
+// image.
 
 /// The last sleeps of a worker, and how often its idle time was doubled for them.
 struct SleepRecord: Codable, Sendable, Hashable {
-  /// A bit for each sleep, the latest lowest: it was wanted again too soon.
+  /// A bit for each sleep, the latest lowest: set if the worker was needed again too soon.
   private var bits: UInt8 = 0
   private(set) var count = 0
   private var steps = 0
   private var changedAt = Instant.zero
 
-  /// Sleeps that are remembered.
+  /// The number of sleeps that are remembered.
   static let most = 6
-  /// Of those, wanted too soon: from how many on the idle time grows. Once is chance.
+  /// The number of too short sleeps from which on the idle time grows. A single one is chance.
   static let minEarly = 2
   private static let maxSteps = 20
 
@@ -43,7 +44,7 @@ struct SleepRecord: Codable, Sendable, Hashable {
     guard steps > 0, let longest = rules.maxIdle else { return nil }
     let steps = steps(at: start, rules)
     guard steps > 0 else { return nil }
-    // What sleeps at once has nothing that could be doubled.
+    // An idle time of zero couldn't be doubled.
     let least = max(base, .seconds(1))
     let factor = Int64(1) << Int64(steps)
     let (doubled, isTooLong) = least.wholeNanoseconds.multipliedReportingOverflow(by: factor)
@@ -60,7 +61,7 @@ struct SleepRecord: Codable, Sendable, Hashable {
 public struct IdleBackOff: Hashable, Sendable {
   /// The idle time's key: `background.suspend_after` or `hibernate.after`.
   public var key: PolicyKey
-  /// By the policy, and as it is now.
+  /// The policy's idle time, and the one in force now.
   public var base: Duration
   public var idle: Duration
   /// Sleeps that ended within this time counted as too short.
@@ -90,8 +91,8 @@ extension WorkerRecord {
     return backOff(images, key: "hibernate.after", base: base, from: imageWantedAt)
   }
 
-  /// Its rest goes on over its own timers; but where its images are needed too soon, it counts from the
-  /// last time that one was.
+  /// Its sleep continues over its own timers. But if its images are needed too soon, the time counts
+  /// from the last time that one was needed.
   private var imageWantedAt: Instant {
     max(run.restingSince, run.hibernation.lastResume ?? run.restingSince)
   }
@@ -115,7 +116,7 @@ extension WorkerRecord {
       sleeps: record.count)
   }
 
-  /// Those that are raised.
+  /// The idle times that are raised.
   func idleBackOffs(at now: Instant) -> [IdleBackOff] {
     let start = state == .background ? since : now
     return [idleBackOff(from: start), hibernationBackOff].compactMap { $0 }
@@ -135,7 +136,7 @@ extension Engine {
     index(of: worker).map { workers[$0].idleBackOffs(at: max(self.now, now ?? self.now)) } ?? []
   }
 
-  /// The policy put it to sleep by itself, and now it is wanted.
+  /// The policy put the worker to sleep without a request, and now it is needed.
   mutating func recordSleep(_ index: Int, since: Instant) {
     let rules = workers[index].policy.earlyWake
     guard rules.maxIdle != nil else { return }

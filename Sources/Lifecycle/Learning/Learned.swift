@@ -1,18 +1,18 @@
 import Policy
 
-// What the engine has learned of workers, apart from their lives: so that it can outlast the engine. A
-// daemon that starts anew would else take every launch for the first, hibernate what resumes slower
-// than it launches, and forget who was put away too early.
+// What the engine has learned about workers, apart from their lives, so that it can survive the engine.
+// Without it, a restarted daemon would take every launch for the first, hibernate workers that resume
+// slower than they launch, and forget which workers it put to sleep too early.
 
-/// Of all workers. Points in time are of the clock of the engine that gave it; see `moved(by:)`.
+/// Of all workers. Points in time follow the clock of the engine that made it; see `moved(by:)`.
 public struct Learned: Codable, Hashable, Sendable {
   public var workers: [WorkerID: LearnedWorker] = [:]
-  /// What resumes cost, of all together.
+  /// The cost of resumes, of all workers together.
   var resumeRate = ResumeRate()
 
   public init() {}
 
-  /// The same for a clock that shows so much more.
+  /// The same for a clock that is ahead by `shift`.
   public func moved(by shift: Duration) -> Learned {
     var result = self
     for name in workers.keys {
@@ -24,7 +24,7 @@ public struct Learned: Codable, Hashable, Sendable {
     return result
   }
 
-  /// Those of whom there is most to tell, the rest left out: whoever was started last comes first.
+  /// The workers that were started last, as many as `count`; the rest is left out.
   public func limited(to count: Int) -> Learned {
     guard workers.count > count else { return self }
     var result = self
@@ -43,7 +43,7 @@ public struct LearnedWorker: Codable, Hashable, Sendable {
   var resumeRate = ResumeRate()
   var uses = UseHistory()
   var earlyWake = EarlyWakeRecord()
-  /// Not in what an earlier version kept.
+  /// Missing in what an earlier version kept.
   var sleeps: SleepRecord?
   var images: SleepRecord?
   public var lastExit: ExitStatus?
@@ -63,7 +63,7 @@ extension Engine {
     remembered = learned.workers.isEmpty ? nil : learned.workers
   }
 
-  /// By the clock of this engine. Those who haven't been named yet are in it as they were.
+  /// By the clock of this engine. Workers that haven't been declared yet are in it as they were.
   public var learned: Learned {
     var result = Learned()
     result.resumeRate = latestResumeRate
@@ -75,7 +75,7 @@ extension Engine {
     return result
   }
 
-  /// A new record, with what is remembered of its name.
+  /// A new record, with what is remembered for its name.
   mutating func newRecord(_ worker: WorkerID, _ profile: WorkerProfile) -> WorkerRecord {
     var record = WorkerRecord(id: worker, profile: profile, at: now)
     guard let known = remembered?.removeValue(forKey: worker) else { return record }

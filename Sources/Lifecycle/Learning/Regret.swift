@@ -1,18 +1,17 @@
 import Policy
 
-// Regret: what it is expected to cost that a worker has to come back, for each byte that it gives.
+// Regret: the expected cost of a worker's return, for each byte that it frees.
 //
 //     chance of use soon × cost of coming back / bytes given back
 //
 // The chance comes from the intervals between uses, learned as an exponentially weighted mean (a
-// quarter of each new one). Of uses at random with a rate that isn't known better than by one mean m,
-// the chance that the next falls within a horizon h is h / (h + m): the predictive distribution of
-// an exponential with a gamma prior (Lomax). Used once only, a worker counts as one with m = h. One
-// that is unused for longer than its mean is taken to have become rarer: its age counts as the mean
-// then, in powers of two of a second, so that an order by regret changes seldom and at known instants
-// (`regretChangesAt`).
+// quarter of each new one). For uses at random with a rate that is known only by one mean m, the chance
+// that the next falls within a horizon h is h / (h + m): the predictive distribution of an exponential
+// with a gamma prior (Lomax). A worker used only once counts as one with m = h. A worker that is unused
+// for longer than its mean is taken to have become rarer: its age counts as the mean then, in powers of
+// two of a second, so that an order by regret changes seldom and at known instants (`regretChangesAt`).
 
-/// What is known of when a worker is used.
+/// When a worker was used, as far as it is known.
 struct UseHistory: Codable, Sendable, Hashable {
   var lastStart: Instant?
   private(set) var meanInterval: Duration?
@@ -28,12 +27,12 @@ struct UseHistory: Codable, Sendable, Hashable {
 
 /// The numbers behind one worker's regret.
 public struct RegretTerms: Hashable, Sendable {
-  /// Of use within `horizon`, 0–1.
+  /// The chance of use within `horizon`, 0–1.
   public var chance: Double
-  /// Learned; `nil`: it has been used once at most.
+  /// Learned; `nil`: the worker has been used once at most.
   public var meanInterval: Duration?
   public var sinceUse: Duration
-  /// Of coming back: a relaunch or a resume.
+  /// The cost of a return: a relaunch or a resume.
   public var cost: Duration
   /// The cost was measured, and isn't a guess.
   public var isCostKnown: Bool
@@ -41,7 +40,7 @@ public struct RegretTerms: Hashable, Sendable {
 
   /// "Soon".
   public static let horizon = Duration.seconds(600)
-  /// A launch that nobody has timed.
+  /// The assumed cost of a launch that hasn't been timed.
   public static let unknownLaunch = Duration.seconds(1)
 
   /// Milliseconds per megabyte.
@@ -57,7 +56,7 @@ extension Engine {
       isCostKnown: worker.launchCost != nil)
   }
 
-  /// Of hibernating it: it comes back by a resume.
+  /// For hibernation: the worker returns by a resume.
   func resumeRegretTerms(of worker: WorkerRecord) -> RegretTerms {
     worker.regretTerms(
       at: now, cost: expectedResume(of: worker), isCostKnown: worker.resumeRate.isKnown)
@@ -79,7 +78,7 @@ extension WorkerRecord {
 
   private var expectedInterval: Duration { uses.meanInterval ?? RegretTerms.horizon }
 
-  /// The next instant at which time alone changes its regret.
+  /// The next instant at which time alone changes the worker's regret.
   func regretChangesAt(_ now: Instant) -> Instant? {
     guard state != .foreground else { return nil }
     var age = max(Self.ageClass(now - lastUsed) * 2, .seconds(1))

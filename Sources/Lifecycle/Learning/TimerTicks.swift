@@ -1,27 +1,27 @@
 import Policy
 
-// A worker that one of its own timers woke (`Event.timerDue`) runs in the background, does what the timer
-// was for, and goes back to sleep as soon as it is quiet. Neither `foreground.idle_after` nor
-// `background.suspend_after` counts: they are for pauses between two uses, and no one uses it.
+// A worker that one of its own timers woke (`Event.timerDue`) runs in the background, does its work,
+// and sleeps again as soon as it is quiet. Neither `foreground.idle_after` nor
+// `background.suspend_after` counts: they are for pauses between two uses, and this isn't a use.
 //
-// Only where activity is observed (`foreground.mode: activity`); elsewhere the usual grace has to do.
+// Only if activity is observed (`foreground.mode: activity`); otherwise the usual grace applies.
 
-/// It runs for a timer of its own.
+/// The worker runs for a timer of its own.
 struct TimerTick: Codable, Sendable, Equatable {
   var began: Instant
-  /// When it last used processor time.
+  /// When the worker last used processor time.
   var lastWork: Instant
 
-  /// Without processor time for so long, it is quiet. The shell looks once a second.
+  /// After this time without processor time the worker is quiet. The shell checks once a second.
   static let quiet = Duration.seconds(2)
-  /// Work that goes on for longer is more than a timer's, and brings it to the foreground.
+  /// Work that lasts longer is more than a timer's, and brings the worker to the foreground.
   static let longest = Duration.seconds(10)
 
   var isOver: Instant { max(began, lastWork) + Self.quiet }
 }
 
 extension Engine {
-  /// Remembered while it sleeps or falls asleep, behind what else waits for it.
+  /// Remembered while the worker sleeps or is being suspended; other causes of a wake come first.
   mutating func recordTimerDue(_ index: Int, _ why: String) {
     switch workers[index].state {
     case .suspending, .suspended, .hibernating, .hibernated:
@@ -36,7 +36,7 @@ extension Engine {
     workers[index].run.tick = TimerTick(began: now, lastWork: now)
   }
 
-  /// It used processor time, and nothing has talked to it.
+  /// The worker used processor time, and there was no traffic.
   mutating func recordWork(_ index: Int) {
     guard let tick = workers[index].run.tick, workers[index].state == .background,
       now - tick.began < TimerTick.longest

@@ -1,16 +1,16 @@
 import Policy
 
-/// What the engine was told of the machine's memory.
+/// What the shell has reported about the machine's memory.
 struct MemoryState: Codable, Sendable, Equatable {
   var reading: MemoryReading?
-  /// When the latest reading or stall came.
+  /// When the latest reading or stall was reported.
   var heardAt = Instant.zero
-  /// Per level: until when a PSI trigger's word holds, if no reading gainsays it.
+  /// Per level: until when a PSI trigger counts, unless a reading contradicts it.
   var stalled = PerLevel<StallWord>()
 
-  /// A trigger's word.
+  /// A trigger's report.
   struct StallWord: Codable, Sendable, Equatable {
-    /// Averages reach back a window: a reading within it may not have seen the spike.
+    /// Averages cover a window: a reading within it may not show the spike yet.
     var firmUntil: Instant
     var until: Instant
   }
@@ -39,7 +39,7 @@ extension Engine {
   mutating func recordReading(_ reading: MemoryReading) {
     memory.reading = reading
     memory.heardAt = now
-    // With PSI in it, the reading says whether it still stalls.
+    // With PSI in it, the reading shows whether tasks still stall.
     guard reading.someStall != nil || reading.fullStall != nil else { return }
     for place in PerLevel<Instant>.levels.indices {
       let level = PerLevel<Instant>.levels[place]
@@ -63,7 +63,7 @@ extension Engine {
     return level
   }
 
-  /// Why that level holds, for people.
+  /// The reason for that level, for people.
   func whyHolding() -> String {
     var share = "\(available) of \(budget) available"
     let swap = countedSwap(at: .critical)
@@ -114,9 +114,9 @@ extension Engine {
     budget > .zero && available + countedSwap(at: level) + credit < limit.bytes(of: budget)
   }
 
-  /// Free swap that counts as available: at the levels at which workers are ended. The kernel can
-  /// still swap then, which is better than an end. `warning`, at which workers are put to sleep,
-  /// measures RAM alone: hibernating an idle worker is better than swapping a busy one.
+  /// Free swap that counts as available, at the levels at which workers are ended. The kernel can still
+  /// swap then, which is better than an end. `warning`, at which workers are put to sleep, measures RAM
+  /// alone: hibernating an idle worker is better than swapping a busy one.
   private func countedSwap(at level: PressureLevel) -> ByteCount {
     guard policy.memory == .host, level > .warning, let reading = memory.reading else {
       return .zero

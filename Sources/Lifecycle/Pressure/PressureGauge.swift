@@ -1,7 +1,7 @@
 import Policy
 
-/// The pressure level, with hysteresis: it rises when a condition has held for `sustained_for`,
-/// and falls, to what holds then, when all of its conditions have been gone for `clear_after`.
+/// The pressure level, with hysteresis: it rises when a condition has held for `sustained_for`, and
+/// falls, to the level that holds then, when none of its conditions has held for `clear_after`.
 struct PressureGauge: Codable, Sendable, Equatable {
   private(set) var level = PressureLevel.normal
   /// What holds at this moment, measured or set, without hysteresis.
@@ -17,7 +17,7 @@ struct PressureGauge: Codable, Sendable, Equatable {
     var to: PressureLevel
   }
 
-  /// `set`: what somebody has set it to; it doesn't have to last.
+  /// `set`: the level that the operator has set; it doesn't have to last.
   mutating func update(
     measured: PressureLevel, set: PressureLevel, rules: PressureRules, at now: Instant
   ) -> Change? {
@@ -66,7 +66,7 @@ struct PressureGauge: Codable, Sendable, Equatable {
   }
 }
 
-/// In which a worker was warned: an episode of pressure lasts until the level is normal.
+/// The episode in which a worker was warned: it lasts until the level is normal.
 struct PressureEpisode: Codable, Hashable, Sendable {
   var episode: Int
   var level: PressureLevel
@@ -80,11 +80,11 @@ extension Engine {
     let why = whyHolding()
     if change.to == .normal {
       ladderState.shadowFreed = .zero
-      // A new episode: who was warned may be warned again.
+      // A new episode: workers that were warned may be warned again.
       workers.markStale(.noted)
     }
-    let gone = policy.pressure.clearAfter.spoken
-    let fell = "no condition has held for \(gone); \(why)"
+    let clearAfter = policy.pressure.clearAfter.spoken
+    let fell = "no condition has held for \(clearAfter); \(why)"
     emit(
       .pressureChanged(
         from: change.from, to: change.to, why: change.to > change.from ? why : fell))

@@ -1,11 +1,10 @@
 import Policy
 
-// `dormouse pressure set`: a policy is tried without a shortage of memory. The level is at least what
-// somebody said, for a while; what follows from it is done as ever, by the same ladder. A real shortage
-// that is worse counts all the same. It rises at once, without `sustained_for`, and falls as it always
-// does, `clear_after` later.
+// `dormouse pressure set`: tries a policy without a shortage of memory. The level is at least the one
+// that the operator set, for a time; the same ladder acts on it. A real shortage that is worse still
+// counts. The level rises at once, without `sustained_for`, and falls as usual, after `clear_after`.
 
-/// What somebody has set the level to, and until when.
+/// The level that the operator has set, and until when.
 public struct SetPressure: Codable, Hashable, Sendable {
   public var level: PressureLevel
   public var until: Instant

@@ -1,7 +1,7 @@
 import Policy
 
-// What shadow mode would have done, added up: memory freed against wakes paid. The worker runs on,
-// so its sleep is imagined: when it would have been suspended and hibernated, and what would have
+// The sum of what shadow mode would have done: memory freed against wakes paid. The worker continues to
+// run, so its sleep is imagined: when it would have been suspended and hibernated, and what would have
 // woken it.
 
 /// "Would have freed 412 MB, and cost 3 wakes of about 9 ms."
@@ -9,9 +9,9 @@ public struct ShadowSummary: Codable, Hashable, Sendable {
   public var suspensions = 0
   public var hibernations = 0
   public var terminations = 0
-  /// By hibernations, purges and terminations, each time anew.
+  /// By hibernations, purges and terminations; each one counts.
   public var freed = ByteCount.zero
-  /// How often it would have been waited for, and how long in all.
+  /// How often a client would have waited for the worker, and how long in all.
   public var wakes = 0
   public var wakeTime = Duration.zero
 
@@ -31,13 +31,14 @@ struct ShadowRecord: Codable, Sendable, Equatable {
   enum Depth: Codable, Sendable { case suspended, hibernated, terminated }
 
   var summary = ShadowSummary()
-  /// How deep it would be asleep now, and since when; `nil`: it would be awake.
+  /// How deeply it would sleep now, and since when; `nil`: it would be awake.
   var depth: Depth?
   var asleepSince = Instant.zero
-  /// When it was last imagined to be woken where it stayed in the background.
+  /// When a wake was last imagined for a worker that stayed in the background.
   var wokenAt: Instant?
 
-  /// To thaw what has all its memory: a millisecond, measured in fractions.
+  /// The time to thaw a worker that has all its memory: a millisecond; the measured time is a fraction
+  /// of it.
   static let thaw = Duration.milliseconds(1)
 }
 
@@ -47,7 +48,7 @@ extension Engine {
     workers.reduce(ShadowSummary()) { $0 + $1.shadow.summary }
   }
 
-  /// In shadow mode, it would be asleep now.
+  /// The worker is in shadow mode, and would be asleep now.
   public func imaginesSleep(of worker: WorkerID) -> Bool {
     index(of: worker).map { workers[$0].shadow.depth != nil } ?? false
   }
@@ -58,7 +59,7 @@ extension Engine {
     workers[index].shadow.summary.suspensions += 1
   }
 
-  /// Of a worker in the background that would be asleep: would it be hibernated by now?
+  /// For a worker in the background that would be asleep: checks whether it would be hibernated by now.
   mutating func imagineHibernation(_ index: Int) {
     guard let sleeper = workers[index].imagined else { return }
     if let obstacle = obstacle(sleeper, to: .automatic) {
@@ -79,7 +80,7 @@ extension Engine {
     if depth == .terminated { workers[index].shadow.summary.terminations += 1 }
   }
 
-  /// It is used: it would have been waited for.
+  /// The worker is used: a client would have waited for it.
   mutating func imagineWake(_ index: Int) {
     guard let depth = workers[index].shadow.depth else { return }
     workers[index].shadow.depth = nil
@@ -95,7 +96,7 @@ extension Engine {
 }
 
 extension Engine {
-  /// A call came for a worker in the background that would have been asleep (`foreground.mode: manual`): it
+  /// Activity of a worker in the background that would have been asleep (`foreground.mode: manual`): it
   /// would have been woken into the background, with a new grace.
   mutating func imagineCall(_ index: Int) {
     guard workers[index].shadow.depth != nil else { return }
@@ -106,7 +107,7 @@ extension Engine {
 }
 
 extension WorkerRecord {
-  /// As it would be if it had been suspended; `nil`: it wouldn't be.
+  /// The worker as if it had been suspended; `nil`: it would not have been.
   var imagined: WorkerRecord? {
     guard state == .background, shadow.depth == .suspended else { return nil }
     var sleeper = self

@@ -1,6 +1,6 @@
 import Policy
 
-// Shadow mode: what the policy alone would do is told and not done. What people ask for is done.
+// Shadow mode: what the policy alone would do is logged and not done. Requests are carried out.
 
 extension Engine {
   func isShadow(_ index: Int) -> Bool {
@@ -23,7 +23,7 @@ extension Engine {
     emit(.answer(request.id, Answer(.done, "\(request.worker): \(how)")))
   }
 
-  /// Tells it once in this state; `move` forgets the notes.
+  /// Reports it once in this state; `move` clears the notes.
   mutating func reportOnce(_ index: Int, step: ShadowNotes, text: String) {
     guard workers[index].notes.insert(step).inserted else { return }
     emit(.wouldHave(workers[index].id, "\(workers[index].id) \(text)"))

@@ -1,7 +1,7 @@
 import Policy
 
-// `watchdog.answer`: from a request that must be answered to its answer, for workers that can answer.
-// It runs on when the request is finished for want of an answer (`background.shed_deadline`); it
+// `watchdog.answer`: the time from a request that must be answered to its answer, for workers that can
+// answer. It continues when the request is finished without an answer (`background.shed_deadline`). It
 // stands still while the worker is frozen, and starts a full interval when it is thawed.
 
 struct Unanswered: Codable, Sendable, Equatable {
@@ -45,8 +45,8 @@ extension Engine {
   }
 }
 
-// A probe of liveness is a watchdog that somebody else keeps. What it finds is acted on whatever
-// `watchdog.on_timeout` says: who configures a probe wants that.
+// A liveness probe is a watchdog outside the engine. Its failure ends the worker whatever
+// `watchdog.on_timeout` says: a configuration with a probe wants that.
 extension Engine {
   mutating func recordUnhealthy(_ index: Int, _ why: String) {
     let state = workers[index].state

@@ -5,28 +5,28 @@ struct BackgroundTask: Codable, Sendable, Equatable {
   var name: String
   var began: Instant
   var limit: Duration?
-  /// When it was told that its time is over; the task counts for a moment longer.
+  /// When the worker got the message that the task's time is over; the task counts for a moment longer.
   var expiredAt: Instant?
 
-  /// From being told to being ignored.
+  /// From that message until the task is ignored.
   static let lastWords = Duration.seconds(1)
-  /// Of one worker; more aren't counted.
+  /// The limit for one worker; further tasks aren't counted.
   static let maxOpen = 256
 }
 
 extension Engine {
-  /// From `expireTask` to the task's counting no longer.
+  /// From `expireTask` until the task no longer counts.
   public static var lastWordsOfTask: Duration { BackgroundTask.lastWords }
 
   mutating func recordTaskBegan(_ index: Int, name: String, limit: Duration?) {
     guard workers[index].state.isAlive else { return }
     workers[index].run.tasks.removeAll { $0.name == name }
-    // A worker that forgets to end its tasks is kept awake by those that it has.
+    // A worker that forgets to end its tasks is kept awake by the ones that it has.
     guard workers[index].run.tasks.count < BackgroundTask.maxOpen else { return }
     workers[index].run.tasks.append(BackgroundTask(name: name, began: now, limit: limit))
   }
 
-  /// In the background only: tells tasks that have run out, and drops those told a second ago.
+  /// In the background only: reports tasks that have run out, and drops those reported a second ago.
   mutating func expireTasks(_ index: Int) {
     guard !workers[index].run.tasks.isEmpty else { return }
     let worker = workers[index]
@@ -44,7 +44,7 @@ extension Engine {
     let isOver = { [now] (task: BackgroundTask) in
       task.expiredAt.map { now >= $0 + BackgroundTask.lastWords } ?? false
     }
-    // Only then: whoever is changed is looked at again.
+    // Only if there is one to remove: a worker that is changed is examined again.
     guard worker.run.tasks.contains(where: isOver) else { return }
     workers[index].run.tasks.removeAll(where: isOver)
   }

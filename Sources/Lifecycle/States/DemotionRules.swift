@@ -1,8 +1,8 @@
 import Policy
 
-// `hibernate.demote_after`: who isn't woken for so long counts as suspended in the order of
-// termination, and gives its place on the disk to others when memory is short and the disk full. It
-// isn't terminated without pressure: an image that nobody needs the room of costs nothing.
+// `hibernate.demote_after`: a worker that isn't woken for that time counts as suspended in the order of
+// termination, and gives its place on the disk to others when memory is short and the disk is full. It
+// isn't terminated without pressure: an image costs nothing while its room isn't needed.
 
 extension WorkerRecord {
   func isDemoted(at now: Instant) -> Bool {
@@ -17,8 +17,8 @@ extension WorkerRecord {
 }
 
 extension Engine {
-  /// Under pressure, where only the disk keeps somebody from being hibernated: the demoted worker with
-  /// the biggest image goes.
+  /// Under pressure, when only the disk prevents a hibernation: terminates the demoted worker with the
+  /// biggest image.
   mutating func makeRoomOnDisk(_ level: PressureLevel) -> LadderState.Outcome {
     let demoted = workers.indices(.demotable).filter {
       workers[$0].isDemoted(at: now) && workers[$0].goal == nil && !isShadow($0)

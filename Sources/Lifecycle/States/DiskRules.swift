@@ -1,6 +1,6 @@
 import Policy
 
-// The disk's share in hibernation: a budget for all images, room that stays free, bytes a day.
+// The disk's limits for hibernation: a budget for all images, room that stays free, bytes a day.
 
 extension Engine {
   mutating func recordDisk(_ reading: DiskReading) {
@@ -8,14 +8,15 @@ extension Engine {
     recheckDiskWaiters()
   }
 
-  /// Whoever waits for it is looked at again.
+  /// Examines the workers that wait for room on the disk again.
   private mutating func recheckDiskWaiters() {
     guard workers.lacksDisk else { return }
     workers.lacksDisk = false
     workers.markPending(.held)
   }
 
-  /// Until the next reading the engine counts itself, lest two hibernations spend one byte twice.
+  /// The engine counts images itself until the next reading, so that two hibernations don't use the
+  /// same bytes.
   mutating func countImageWritten(_ size: ByteCount) {
     guard var known = disk else { return }
     known.images += size
@@ -32,7 +33,7 @@ extension Engine {
     recheckDiskWaiters()
   }
 
-  /// `image`: how large it will be, at most.
+  /// `image`: the expected size at most.
   func diskObstacle(for image: ByteCount) -> HibernationObstacle? {
     guard let disk else { return nil }
     let rules = policy.hibernate.disk
@@ -52,10 +53,10 @@ extension Engine {
 }
 
 extension WorkerRecord {
-  /// What a content compresses to changes: a quarter more than the last time.
+  /// Compression varies with the content: the estimate is a quarter more than the last time.
   static let imageMargin = 1.25
 
-  /// Without compression, as long as none of its images has told how it compresses.
+  /// Without compression, until one of the worker's images has been compressed.
   var expectedImage: ByteCount {
     guard let imageShare else { return movable }
     return ByteCount(Int64(Double(movable.bytes) * min(1, imageShare * Self.imageMargin)))

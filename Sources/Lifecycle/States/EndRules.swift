@@ -5,17 +5,17 @@ import Policy
 /// A termination under way.
 struct Ending: Codable, Sendable, Equatable {
   var cause: Cause
-  /// When SIGTERM has been given its chance; `nil`: `kill` is out.
+  /// When SIGTERM has had its time; `nil`: `kill` was sent.
   var killBy: ExtensibleDeadline?
   var giveUpAt: Instant
   var hasGivenUp = false
 
-  /// From SIGKILL to calling it a failure.
+  /// From SIGKILL until the end counts as failed.
   static let patience = Duration.seconds(5)
 }
 
 extension Engine {
-  /// How it is asked to end.
+  /// How the worker is asked to end.
   enum EndSignal { case stop, abort }
 
   mutating func beginEnding(
@@ -50,7 +50,7 @@ extension Engine {
     }
   }
 
-  /// Somebody asks again for the end of a worker that didn't die.
+  /// Another request for the end of a worker that didn't die.
   mutating func killAgain(_ index: Int) {
     guard workers[index].run.ending?.hasGivenUp == true else { return }
     workers[index].run.ending?.hasGivenUp = false
@@ -66,7 +66,7 @@ extension Engine {
     let ending = workers[index].run.ending
     rememberFront(index)
     move(index, to: .terminated, ending?.cause ?? .exited(status))
-    // Started again while it was ending: that wish is still to be granted.
+    // A start was requested while the worker was ending: it is carried out now.
     let restarts = state == .terminating ? workers[index].starts : []
     if !restarts.isEmpty { workers[index].starts = [] }
     if let ending { recordPutAway(index, ending.cause) }
@@ -79,7 +79,7 @@ extension Engine {
     workers[index].starts = restarts
   }
 
-  /// It lives on, and we know nothing of it any more.
+  /// The worker continues to live, and the engine forgets it.
   mutating func recordReleased(_ index: Int) {
     workers[index].forgetWhenGone = true
     guard workers[index].state.isAlive else { return }
@@ -88,7 +88,7 @@ extension Engine {
     concludeRun(index, "\(workers[index].id) was released")
   }
 
-  /// The run is over: whoever waits is answered, and what belonged to the run is forgotten.
+  /// The run is over: waiting requests are answered, and what belonged to the run is forgotten.
   mutating func concludeRun(_ index: Int, _ text: String) {
     let wantedEnd = workers[index].goal?.destination.isEnd ?? false
     if wantedEnd {

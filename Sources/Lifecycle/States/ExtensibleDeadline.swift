@@ -1,17 +1,17 @@
 import Policy
 
 // EXTEND_TIMEOUT_USEC (sd_notify(3)): a worker that is at work asks for more time. It gets it, up to
-// `watchdog.max_extension` in all; not where it ends because memory is needed.
+// `watchdog.max_extension` in all, but not if it ends because memory is needed.
 
 /// A deadline that may be put off.
 struct ExtensibleDeadline: Codable, Hashable, Sendable {
-  /// What the policy gave.
+  /// The policy's deadline.
   let original: Instant
   private(set) var until: Instant
 
   init(_ original: Instant) { (self.original, until) = (original, original) }
 
-  /// Never shortens it, and never goes beyond the policy's limit.
+  /// Never shortens the deadline, and never exceeds the policy's limit.
   mutating func extend(to wanted: Instant, atMostBy limit: Duration) {
     until = max(until, min(wanted, original + limit))
   }

@@ -1,12 +1,12 @@
 import Policy
 
-// Workers whose life another engine leads (`WorkerProfile.leader`: a wrapper has one of its own). Where
-// such a worker stands is told by its leader, and nothing of its life is decided here; but its memory is
-// the machine's, and so it is on the ladder with all others: hibernated while it sleeps, terminated
-// where it may be, each by its leader's hand.
+// Workers that another engine leads (`WorkerProfile.leader`: a wrapper has an engine of its own). The
+// leader reports the state of such a worker, and nothing of its life is decided here. But its memory is
+// the machine's, and so it is on the ladder with all others: hibernated while it sleeps, terminated if
+// that is allowed, each carried out by its leader.
 
 extension Engine {
-  /// Only what the ladder has begun has anything to wait for.
+  /// Only operations that the ladder has begun have anything to wait for.
   mutating func advanceLed(_ index: Int) {
     switch workers[index].state {
     case .terminating: advanceTerminating(index)
@@ -15,8 +15,8 @@ extension Engine {
     }
   }
 
-  /// Its leader has moved it, or says where it is. What we have asked of it comes first: that has an
-  /// outcome of its own.
+  /// The leader has moved the worker, or reports its state. An operation that this engine has requested
+  /// comes first: it has an outcome of its own.
   mutating func recordMoved(_ index: Int, _ state: WorkerState) {
     let before = workers[index].state
     guard workers[index].profile.leader != nil, before != state, before.isRest, state.isRest else {
@@ -38,7 +38,7 @@ extension Engine {
 }
 
 extension WorkerState {
-  /// Nothing is under way, and it is alive.
+  /// No operation is under way, and the worker is alive.
   fileprivate var isRest: Bool {
     switch self {
     case .foreground, .background, .suspended, .hibernated: true

@@ -5,7 +5,7 @@ import Policy
 extension Engine {
   mutating func enterForeground(_ index: Int, _ cause: Cause) {
     if workers[index].state == .background { workers[index].uses.began(at: now) }
-    // A start counts from the moment at which it was asked for, however long it took.
+    // A start counts from the moment of its request, however long it took.
     if workers[index].state != .launching || workers[index].goal != nil {
       workers[index].frontAsked = now
     }
@@ -18,7 +18,7 @@ extension Engine {
     displaceSurplus(infrontOf: index)
   }
 
-  /// Room is made by sending back the worker that was asked for longest ago.
+  /// The worker whose request for the foreground is oldest leaves it.
   private mutating func displaceSurplus(infrontOf newcomer: Int) {
     guard let most = policy.foreground.max else { return }
     refresh()
@@ -34,8 +34,9 @@ extension Engine {
     return (worker.frontAsked ?? .zero, worker.since, worker.id)
   }
 
-  /// Why a worker that was asked to start stays in the background: the foreground is full of workers that
-  /// were asked for after it. The latest of them; `nil`: there is room, or one of them was asked before.
+  /// Why a worker whose start was requested stays in the background: the foreground is full of workers
+  /// that were requested after it. Returns the latest of them; `nil`: there is room, or one of them was
+  /// requested before.
   mutating func laterInFront(than index: Int) -> WorkerID? {
     guard let most = policy.foreground.max else { return nil }
     refresh()
@@ -47,15 +48,15 @@ extension Engine {
     return later.max { frontRank($0) < frontRank($1) }.map { workers[$0].id }
   }
 
-  /// Another worker needn't leave the foreground for it.
+  /// There is room in the foreground without displacing another worker.
   mutating func hasRoomInFront(for index: Int) -> Bool {
     guard let most = policy.foreground.max else { return true }
     refresh()
     return workers.indices(.inFront).filter { $0 != index }.count < most
   }
 
-  /// Started again: to the foreground where it was there before, and no other worker has come since.
-  /// Where activity decides, each is in the foreground at first.
+  /// A restarted worker enters the foreground if it was there before, and no other worker has entered
+  /// since. If activity decides, each worker is in the foreground at first.
   mutating func mayReturnToFront(_ index: Int) -> Bool {
     let worker = workers[index]
     guard worker.wasInFront ?? true || worker.policy.foreground.mode == .activity else {
@@ -64,7 +65,7 @@ extension Engine {
     return hasRoomInFront(for: index)
   }
 
-  /// Its run ends: was it in the foreground, or on its way there?
+  /// The run ends: remembers whether the worker was in the foreground, or on its way there.
   mutating func rememberFront(_ index: Int) {
     let worker = workers[index]
     switch worker.state == .terminating ? worker.origin : worker.state {
@@ -75,7 +76,7 @@ extension Engine {
     }
   }
 
-  /// To the background: it is told, or, where it can't be, measured.
+  /// Moves the worker to the background: it gets a message, or, if it can't, it is measured.
   mutating func leaveForFar(_ index: Int, _ cause: Cause) {
     workers[index].lastUsed = now
     move(index, to: .background, cause)
@@ -123,7 +124,7 @@ extension WorkerRecord {
     run.lastActivity = now
   }
 
-  /// `mode: activity`: when it will have been idle long enough to leave the foreground.
+  /// `mode: activity`: when the worker will have been idle long enough to leave the foreground.
   var idleAt: Instant? {
     guard state == .foreground, policy.foreground.mode == .activity else { return nil }
     return max(since, run.lastActivity ?? since) + policy.foreground.idleAfter

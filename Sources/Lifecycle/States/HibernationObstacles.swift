@@ -20,7 +20,7 @@ enum HibernationObstacle: Hashable, Sendable {
 }
 
 extension HibernationObstacle {
-  /// More room on the disk, or another day, takes it away.
+  /// More room on the disk, or another day, removes it.
   var isOfDisk: Bool {
     switch self {
     case .overDiskBudget, .overDailyWrites, .diskNearlyFull: true
@@ -30,8 +30,8 @@ extension HibernationObstacle {
 }
 
 extension WorkerRecord {
-  /// What asks for hibernation decides which rules count. A person's request overrides those that are a
-  /// matter of economy, the footprint's limits among them, and not those of possibility and of the disk.
+  /// The cause of a hibernation decides which rules count. A person's request overrides rules of
+  /// economy, the footprint's limits among them, but not rules of possibility and of the disk.
   struct Occasion: OptionSet, Sendable {
     let rawValue: UInt8
     static let automatic = Occasion(rawValue: 1)
@@ -39,7 +39,7 @@ extension WorkerRecord {
     static let request = Occasion(rawValue: 4)
   }
 
-  /// How long a measurement may take before the last known footprint has to do.
+  /// The longest wait for a measurement; after it the last known footprint is used.
   static let patienceForMeasurement = Duration.seconds(5)
 
   var measuredBy: Instant { run.suspendedSince + Self.patienceForMeasurement }
@@ -58,7 +58,7 @@ extension WorkerRecord {
 }
 
 extension Engine {
-  /// The first, which is the one that decides.
+  /// The first obstacle, which is the one that decides.
   func obstacle(
     _ worker: WorkerRecord, to occasion: WorkerRecord.Occasion, at now: Instant? = nil
   ) -> HibernationObstacle? {
@@ -69,7 +69,7 @@ extension Engine {
     return nil
   }
 
-  /// All of them, in the order in which they decide.
+  /// All obstacles, in the order in which they decide.
   func obstacles(
     _ worker: WorkerRecord, to occasion: WorkerRecord.Occasion, at now: Instant
   ) -> [HibernationObstacle] {

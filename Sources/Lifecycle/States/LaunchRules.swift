@@ -1,9 +1,9 @@
 import Policy
 
-// terminated → launching → foreground, and the watchdog of the way.
+// terminated → launching → foreground, and the watchdog for it.
 
 extension Engine {
-  /// - Parameter asked: when; `nil`: now.
+  /// - Parameter asked: when the start was requested; `nil`: now.
   mutating func launch(
     _ index: Int, for request: Request.ID?, verb: Request.Verb, asked: Instant? = nil,
     occasion: Request.Occasion? = nil
@@ -45,8 +45,8 @@ extension Engine {
     concludeRun(index, "\(workers[index].id) could not be launched: \(why)")
   }
 
-  /// A worker that was asked to end meanwhile isn't brought to the front for that, and one that
-  /// was asked to sleep goes straight to the background.
+  /// A worker that was asked to end meanwhile doesn't enter the foreground, and one that was asked to
+  /// sleep enters the background directly.
   private mutating func becomeReady(_ index: Int, _ cause: Cause) {
     let goal = workers[index].goal
     if let goal, goal.destination.isEnd { return }
@@ -80,7 +80,7 @@ extension Engine {
     }
   }
 
-  /// Nobody waits for a readiness that may never come.
+  /// Answers the requests that wait for a readiness that may never come.
   private mutating func failWaiting(_ index: Int, _ text: String) {
     answerStarts(index, code: .failed, text: text)
     failGoal(index, text)

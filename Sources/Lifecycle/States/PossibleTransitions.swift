@@ -1,6 +1,6 @@
 import Policy
 
-// What would move a worker from where it is.
+// What would move a worker out of its state.
 
 extension Engine {
   func moves(of worker: WorkerRecord, at now: Instant) -> [Move] {
@@ -37,7 +37,7 @@ extension Engine {
     }
   }
 
-  /// Without an outcome, its state is looked at.
+  /// Without an outcome, the worker's state is inspected.
   private func inspectionMoves(_ worker: WorkerRecord, at now: Instant) -> [Move] {
     guard let transit = worker.run.transit else { return [] }
     let after = max(.zero, transit.inspectAt - now)
@@ -84,7 +84,7 @@ extension Engine {
       let room = most == 1 ? "another worker comes" : "more than \(most) workers come"
       moves.append(
         Move(
-          to: .background, code: "displacement", sentence: "\(room) to the front",
+          to: .background, code: "displacement", sentence: "\(room) to the foreground",
           key: "foreground.max"))
     }
     return moves
@@ -92,7 +92,7 @@ extension Engine {
 
   private func backgroundMoves(_ worker: WorkerRecord, at now: Instant) -> [Move] {
     var moves: [Move] = []
-    let times = worker.suspensionObstacles(at: now).map(\.told.clearsIn)
+    let times = worker.suspensionObstacles(at: now).map(\.described.clearsIn)
     let wait = times.compactMap { $0 }.max() ?? .zero
     if times.allSatisfy({ $0 != nil }), !isShadow(worker) {
       moves.append(
@@ -135,7 +135,7 @@ extension Engine {
   private func hibernationMoves(_ worker: WorkerRecord, at now: Instant) -> [Move] {
     guard !isShadow(worker) else { return [] }
     var moves: [Move] = []
-    let times = obstacles(worker, to: .automatic, at: now).map(\.told.clearsIn)
+    let times = obstacles(worker, to: .automatic, at: now).map(\.described.clearsIn)
     if times.allSatisfy({ $0 != nil }) {
       let wait = times.compactMap { $0 }.max() ?? .zero
       moves.append(
@@ -153,7 +153,7 @@ extension Engine {
     return moves
   }
 
-  /// From which level on it may be terminated for memory.
+  /// The level from which on the worker may be terminated for memory.
   private func pressureMoves(_ worker: WorkerRecord) -> [Move] {
     guard !isShadow(worker), let level = levelOfTermination(worker) else { return [] }
     let text = "memory pressure \(level.name), when it is next in order (`dormouse explain --next`)"

@@ -1,7 +1,7 @@
 import Policy
 
-// The rung `purge`: takes memory that workers have said they can do without, asleep or awake. Nobody
-// loses anything that it can't make again.
+// The rung `purge`: takes memory that workers have offered, asleep or awake. They can make its contents
+// again.
 
 extension Engine {
   mutating func recordOffer(_ index: Int, _ bytes: ByteCount) {
@@ -14,18 +14,18 @@ extension Engine {
     workers[index].run.isPurging = false
     workers[index].run.purgeable = .zero
     workers[index].run.footprint = max(.zero, workers[index].footprint - freed)
-    // The offer may have counted what was no longer there.
+    // The offer may have counted memory that wasn't there any more.
     emit(.measure(workers[index].id))
   }
 
-  /// Not asked again before it makes a new offer.
+  /// The worker isn't purged again before it makes a new offer.
   mutating func recordPurgeFailed(_ index: Int, _ why: String) {
     guard workers[index].run.isPurging else { return }
     workers[index].run.isPurging = false
     workers[index].run.purgeable = .zero
   }
 
-  /// The biggest offer first; of equal ones that of the lower band.
+  /// The biggest offer first; of equal ones the worker with the lower band.
   mutating func purgeBiggest(_ level: PressureLevel) -> LadderState.Outcome {
     let offers = workers.indices(.offering)
     for index in offers.sorted(by: offersMore) {

@@ -1,17 +1,17 @@
 import Policy
 
-// What must be over before a worker is frozen: nobody can finish anything afterwards.
+// What must be over before a worker is frozen: a frozen worker can't finish anything.
 
-/// The look for file locks before a suspension.
+/// The check for file locks before a suspension.
 struct LockWatch: Codable, Sendable, Equatable {
   var began: Instant
   var askedAt: Instant
   var answeredAt: Instant?
   var held = 0
 
-  /// Between two looks; and how long an answer that there are none is believed.
+  /// The time between two checks; a result without locks is valid as long.
   static let interval = Duration.seconds(1)
-  /// Longest that an answer is waited for: a look that fails mustn't keep anybody awake.
+  /// The longest wait for a result: a check that fails mustn't keep a worker awake.
   static let patience = Duration.seconds(5)
 }
 
@@ -27,8 +27,8 @@ extension Engine {
     workers[index].run.lockWatch?.held = held
   }
 
-  /// The last obstacle, which has to be looked for: asks, and looks again every second while there
-  /// are locks, up to the policy's limit.
+  /// The last obstacle, which needs a check: asks for it, and repeats it every second while there are
+  /// locks, up to the policy's limit.
   mutating func isAtSafePoint(_ index: Int) -> Bool {
     let limit = workers[index].policy.background.safePoint.fileLocks
     guard limit > .zero else { return true }
@@ -55,12 +55,12 @@ extension Engine {
 }
 
 extension WorkerRecord {
-  /// Until when its own word may keep it awake; `nil`: it doesn't ask.
+  /// Until when the worker's own hold may keep it awake; `nil`: there is no hold.
   var heldUntil: Instant? {
     run.heldSince.map { max($0, since) + policy.background.safePoint.hold }
   }
 
-  /// When it has been up for long enough to be suspended by the policy alone.
+  /// When the worker has been up for long enough to be suspended by the policy alone.
   var uptimeOver: Instant {
     let rules = policy.background.safePoint
     return run.runningSince + (run.hasWoken ? rules.afterWake : rules.afterLaunch)

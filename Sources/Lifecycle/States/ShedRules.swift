@@ -7,12 +7,12 @@ struct ShedInFlight: Codable, Sendable, Equatable {
   var askedAt: Instant
   var deadline: ExtensibleDeadline
   var isAnswered = false
-  /// `finishShed` is out.
+  /// `finishShed` was sent.
   var isFinishing = false
   var finishBy: Instant?
 
-  /// From `finishShed` to going on without its outcome: a measurement that fails mustn't keep a
-  /// worker awake for ever.
+  /// The longest wait for the outcome of `finishShed`: a measurement that fails mustn't keep a worker
+  /// awake for ever.
   static let patience = Duration.seconds(10)
 }
 
@@ -49,9 +49,9 @@ extension Engine {
     emit(.finishShed(workers[index].id))
   }
 
-  /// An answer after the deadline belongs to a request that is being finished, and is no answer.
+  /// An answer after the deadline belongs to a request that is being finished, and doesn't count.
   mutating func recordShedAnswered(_ index: Int) {
-    // Late is better than never: the watchdog wanted a sign of life.
+    // The watchdog accepts a late answer: it needs a sign of life.
     workers[index].run.unanswered = nil
     guard let shed = workers[index].run.shed, !shed.isFinishing else { return }
     workers[index].run.shed?.isAnswered = true
@@ -76,8 +76,8 @@ extension Engine {
 }
 
 extension Engine {
-  /// Who answers and gives nothing back is remembered for it. Silence is the watchdog's business, and no
-  /// proof that there was nothing.
+  /// A worker that answers and frees nothing is remembered. Silence concerns only the watchdog, and
+  /// doesn't prove that there was nothing to free.
   private mutating func learnYield(_ index: Int, of shed: ShedInFlight, freed: ByteCount) {
     if freed >= FruitlessWarnings.minYield {
       workers[index].run.fruitless = nil

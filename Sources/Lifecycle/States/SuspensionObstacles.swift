@@ -10,7 +10,7 @@ enum SuspensionObstacle: Hashable, Sendable {
   case never
   case grace(Duration, of: Duration, raised: IdleBackOff?)
   case heartbeat(left: Duration)
-  /// A timer of its own woke it, and it isn't quiet yet.
+  /// The worker's own timer woke it, and it isn't quiet yet.
   case timer(left: Duration)
   case launchedLately(Duration, of: Duration)
   case wokenLately(Duration, of: Duration)
@@ -18,15 +18,15 @@ enum SuspensionObstacle: Hashable, Sendable {
 }
 
 extension WorkerRecord {
-  /// The first, which is the one that decides. What it is to be suspended for decides which rules count:
-  /// a request skips the grace, but neither the shedding nor what is unfinished.
+  /// The first obstacle, which is the one that decides. The cause of the suspension decides which rules
+  /// count: a request skips the grace, but neither the shedding nor unfinished work.
   func suspensionObstacle(at now: Instant) -> SuspensionObstacle? {
     let unfinished = shedObstacle ?? taskObstacle(at: now) ?? holdObstacle(at: now)
     if unfinished != nil || goal != nil { return unfinished }
     return retryObstacle(at: now) ?? graceObstacle(at: now) ?? uptimeObstacle(at: now)
   }
 
-  /// All of them, those included that are only looked for once nothing else is in the way.
+  /// All obstacles, including those that are checked only when nothing else prevents the suspension.
   func suspensionObstacles(at now: Instant) -> [SuspensionObstacle] {
     var found = [shedObstacle, taskObstacle(at: now), holdObstacle(at: now)]
     if goal == nil {
@@ -35,7 +35,7 @@ extension WorkerRecord {
     return (found + [lockObstacle(at: now)]).compactMap { $0 }
   }
 
-  // MARK: what is unfinished
+  // MARK: unfinished work
 
   private var shedObstacle: SuspensionObstacle? { isShedding ? .shedding : nil }
 
@@ -48,7 +48,7 @@ extension WorkerRecord {
     return .held(left: until - now)
   }
 
-  // MARK: what only counts for the policy alone
+  // MARK: obstacles for the policy alone
 
   private func retryObstacle(at now: Instant) -> SuspensionObstacle? {
     guard let retryAt = run.retrySuspensionAt, now < retryAt, case .failed(let why) = cause else {

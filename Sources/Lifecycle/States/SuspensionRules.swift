@@ -15,11 +15,12 @@ extension Engine {
     }
   }
 
-  /// A request skips the grace, but neither the shedding nor open tasks: nobody can shed or
-  /// finish anything afterwards.
+  /// A request skips the grace, but neither the shedding nor open tasks: a frozen worker can't shed or
+  /// finish anything.
   private mutating func considerSuspension(_ index: Int) {
     guard workers[index].suspensionObstacle(at: now) == nil else {
-      // What was seen of its locks will be long ago by then. Whoever is changed is looked at again.
+      // The result of the lock check is outdated by then. It is cleared only if there is one: a worker
+      // that is changed is examined again.
       if workers[index].run.lockWatch != nil { workers[index].run.lockWatch = nil }
       return
     }
@@ -46,7 +47,7 @@ extension Engine {
   mutating func recordSuspended(_ index: Int) {
     guard workers[index].state == .suspending else { return }
     workers[index].run.suspendedSince = now
-    // Neither a heartbeat nor a timer of its own ends its rest.
+    // Neither a heartbeat nor the worker's own timer ends its rest.
     if workers[index].run.beatUntil != nil {
       workers[index].run.beatUntil = nil
       workers[index].run.lastBeat = now
@@ -66,7 +67,7 @@ extension Engine {
     guard workers[index].state == .suspending else { return }
     let wait = max(workers[index].policy.background.suspendAfter ?? .zero, .seconds(1))
     workers[index].run.retrySuspensionAt = now + wait
-    // It never slept, so there is nothing to be woken from.
+    // The worker never slept, so there is nothing to wake it from.
     workers[index].run.wakeNeeded = nil
     move(index, to: .background, .failed(why))
     if let goal = workers[index].goal,
@@ -86,8 +87,8 @@ extension WorkerRecord {
     return suspendAfter.map { max(graceBegan + $0, retryAt) }
   }
 
-  /// The end of a heartbeat, or of what a timer of its own woke it for: whatever the policy says of the
-  /// grace, it was asleep before.
+  /// The end of a heartbeat, or of the work for the worker's own timer. The policy's grace doesn't
+  /// count: the worker was asleep before.
   var sleepsAgainAt: Instant? { run.beatUntil ?? run.tick?.isOver }
 
   /// In shadow mode an imagined wake begins the grace again.

@@ -1,9 +1,9 @@
 import Policy
 
 // Suspending, hibernating and resuming wait for an outcome, and an outcome can be lost. So each has a
-// deadline: when it passes, the engine asks the shell what the worker's state really is (`inspect`), and
-// goes on from what is found. While the operation is still under way it waits longer. A worker whose
-// state stays unknown is killed: it never runs on memory that nobody has verified.
+// deadline: when it passes, the engine asks the shell for the worker's real state (`inspect`), and
+// continues from the result. While the operation is still under way the engine waits longer. A worker
+// whose state stays unknown is killed: it never runs on memory that isn't verified.
 
 /// The operation that `suspending`, `hibernating` or `resuming` waits for.
 struct Transit: Codable, Sendable, Equatable {
@@ -17,15 +17,16 @@ struct Transit: Codable, Sendable, Equatable {
 
 /// All limits of these operations.
 public enum TransitLimits {
-  /// Without any memory to move. A freeze takes 5 s at most; the thread may be busy with others.
+  /// The limit without any memory to move. A freeze takes 5 s at most; the thread may be busy with
+  /// others.
   public static let least = Duration.seconds(30)
-  /// A slow disk. The limit grows by a second for each of these.
+  /// The speed of a slow disk. The limit grows by a second for each of these.
   public static let bytesPerSecond = ByteCount.megabytes(10)
   /// From an inspection to its answer.
   public static let answer = Duration.seconds(10)
   /// Between two inspections of an operation that is still under way.
   public static let interval = Duration.seconds(30)
-  /// After so many inspections without an answer the state counts as unknown.
+  /// After this many inspections without an answer the state counts as unknown.
   public static let maxUnanswered = 3
 
   /// From the directive to the first inspection.
@@ -40,16 +41,16 @@ public enum WorkerCondition: Codable, Hashable, Sendable {
   case underWay
   /// Its processes run, with all of their memory.
   case running
-  /// It is stopped, with all of its memory.
+  /// The worker is stopped, with all of its memory.
   case suspended
-  /// It is stopped, and its memory is in its image.
+  /// The worker is stopped, and its memory is in its image.
   case hibernated
   /// Its memory can't be verified; the text says why.
   case unverifiable(String)
 }
 
 extension WorkerState {
-  /// It waits for the outcome of an operation that moves it between two states of rest.
+  /// The worker waits for the outcome of an operation that moves it between two states of rest.
   var isTransit: Bool { self == .suspending || self == .hibernating || self == .resuming }
 }
 
@@ -79,7 +80,8 @@ extension Engine {
     emit(.inspect(worker.id))
   }
 
-  /// The outcome is taken from what was found. Once the engine has gone on, an answer changes nothing.
+  /// Takes the inspection's result as the outcome. Once the engine has moved on, an answer changes
+  /// nothing.
   mutating func recordFound(_ index: Int, _ condition: WorkerCondition) {
     let lost = "its outcome was lost"
     switch (workers[index].state, condition) {
@@ -101,14 +103,14 @@ extension Engine {
     }
   }
 
-  /// Killed: it can't be verified to be what it was.
+  /// Kills the worker: its memory can't be verified.
   mutating func endUnverified(_ index: Int, _ why: String) {
     let sentence = "its memory can't be verified: \(why)"
     failGoal(index, "\(workers[index].id) is terminated: \(sentence)")
     beginEnding(index, .failed(sentence), gracefully: false)
   }
 
-  /// Its image was made; how large it is, nobody has reported.
+  /// The image was made; its size isn't known.
   private mutating func recordFoundHibernated(_ index: Int) {
     workers[index].run.hibernation.footprintBefore = workers[index].run.footprint
     workers[index].run.hibernation.imageSize = nil
@@ -120,7 +122,7 @@ extension Engine {
     concludeGoal(index, code: .done, text: "\(workers[index].id) is hibernated")
   }
 
-  /// Something has made it run, with all of its memory.
+  /// Something has made the worker run, with all of its memory.
   private mutating func recordFoundRunning(_ index: Int) {
     let why = "found running while being hibernated"
     recordHibernationFailure(index, why)

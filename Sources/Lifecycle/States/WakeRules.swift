@@ -3,7 +3,7 @@ import Policy
 // suspended, hibernated → resuming → background or foreground.
 
 extension Engine {
-  /// Remembered while it sleeps or falls asleep; a worker that runs sees for itself.
+  /// Remembered while the worker sleeps or is being suspended; a running worker sees its input itself.
   mutating func recordWakeNeeded(_ index: Int, _ why: String) {
     switch workers[index].state {
     case .suspending, .suspended, .hibernating, .hibernated:
@@ -13,7 +13,7 @@ extension Engine {
     }
   }
 
-  /// What waits for a sleeping worker becomes its goal as soon as no request is under way.
+  /// A waiting connection or data becomes the worker's goal as soon as no request is under way.
   mutating func adoptWake(_ index: Int) {
     guard workers[index].goal == nil, let why = workers[index].run.wakeNeeded else { return }
     workers[index].run.wakeNeeded = nil
@@ -31,7 +31,7 @@ extension Engine {
     case .foreground?, .background?, .stopped?: resume(index)
     case .suspended?, .hibernated?: arrive(index)
     case .terminated?:
-      // It can't run without its memory, so there is no use in asking it to end.
+      // The worker can't run without its memory, so a request to end can't reach it.
       beginEnding(index, workers[index].goal?.cause ?? .active, gracefully: false)
     case nil: break
     }
@@ -47,7 +47,7 @@ extension Engine {
     emit(.resume(workers[index].id))
   }
 
-  /// - Parameter cost: `nil`: nobody has measured it.
+  /// - Parameter cost: `nil`: not measured.
   mutating func recordResumed(_ index: Int, _ cost: Duration?) {
     guard workers[index].state == .resuming else { return }
     if workers[index].origin == .hibernated { learnResume(index, cost) }
@@ -87,7 +87,7 @@ extension Engine {
     emit(.measure(workers[index].id))
   }
 
-  /// - Parameter to: where it is now; `nil`: where it came from.
+  /// - Parameter to: the state now; `nil`: the state that the resume came from.
   mutating func recordResumeFailed(
     _ index: Int, _ why: String, intact: Bool, to found: WorkerState? = nil
   ) {
@@ -103,7 +103,7 @@ extension Engine {
     move(index, to: found ?? origin, .failed(why))
     workers[index].run.failedResumes += 1
     failGoal(index, "\(name) could not be resumed: \(why)")
-    // Nobody but the engine will try again for what waits at its sockets: 1 s, doubling.
+    // Only the engine tries again for what waits at the worker's sockets: after 1 s, doubling.
     guard let goal, goal.cause.isCall else { return }
     let shift = min(workers[index].run.failedResumes - 1, 6)
     workers[index].run.retryResumeAt = now + .seconds(1 << shift)
@@ -112,7 +112,7 @@ extension Engine {
 }
 
 extension WorkerRecord {
-  /// It is being resumed for a timer of its own, and nothing else wants it meanwhile.
+  /// The worker is being resumed for its own timer, and nothing else needs it meanwhile.
   fileprivate var isWokenByTimer: Bool {
     guard case .timer = cause, policy.foreground.mode == .activity else { return false }
     guard let goal, goal.destination == .background else { return false }
@@ -121,7 +121,7 @@ extension WorkerRecord {
 }
 
 extension Cause {
-  /// Nothing outside the worker wanted it.
+  /// Nothing outside the worker needed it.
   var isOwnClock: Bool {
     switch self {
     case .heartbeat, .timer: true
@@ -129,7 +129,7 @@ extension Cause {
     }
   }
 
-  /// Something waits, and will not ask again.
+  /// A connection, data or a signal waits, and won't be reported again.
   fileprivate var isCall: Bool {
     switch self {
     case .wakeNeeded, .timer: true

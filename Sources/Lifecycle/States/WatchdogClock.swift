@@ -1,7 +1,7 @@
 import Policy
 
-// sd_watchdog_enabled(3): a worker that sends `WATCHDOG=1` in time is known to do its work. Its signs of
-// life are no events: when one is due, the shell is asked when the last one came.
+// sd_watchdog_enabled(3): a worker that sends `WATCHDOG=1` in time is known to do its work. Its signs
+// of life are no events: when one is due, the shell is asked when the last one came.
 
 /// A worker's watchdog. It counts while the worker is in the foreground or the background, and stands
 /// still otherwise: a worker that sleeps can't give a sign. Each wake begins a full interval.
@@ -12,7 +12,7 @@ struct WatchdogClock: Codable, Sendable, Equatable {
   /// The shell has been asked for the last sign, and hasn't answered.
   private(set) var askedAt: Instant?
 
-  /// An answer that doesn't come is asked for again: a worker is never ended without one.
+  /// A missing result is asked for again: a worker is never ended without one.
   static let patience = Duration.seconds(10)
 
   init(_ interval: Duration, in state: WorkerState, at now: Instant) {
@@ -20,7 +20,7 @@ struct WatchdogClock: Codable, Sendable, Equatable {
     entered(state, at: now)
   }
 
-  /// All of a change of state.
+  /// Applies a change of state.
   mutating func entered(_ state: WorkerState, at now: Instant) {
     guard state == .foreground || state == .background else {
       (dueAt, askedAt) = (nil, nil)
@@ -47,7 +47,7 @@ struct WatchdogClock: Codable, Sendable, Equatable {
     return dueAt.map { $0 <= now } ?? false
   }
 
-  /// It goes on although a sign was missing.
+  /// The clock continues although a sign was missing.
   mutating func restart(at now: Instant) { dueAt = now + interval }
 }
 
@@ -60,7 +60,7 @@ extension Engine {
   }
 
   mutating func advanceWatchdog(_ index: Int) {
-    // Asked for each advance: a copy of what doesn't change is saved.
+    // Checked at each advance: this avoids a copy of what doesn't change.
     guard let deadline = workers[index].run.watchdog?.deadline, now >= deadline,
       workers[index].run.watchdog?.isDue(at: now) == true
     else { return }
@@ -80,7 +80,7 @@ extension Engine {
     endBroken(index, "it sent WATCHDOG=trigger")
   }
 
-  /// As with a probe of liveness: a configuration that names a watchdog wants the worker ended, whatever
+  /// As with a liveness probe: a configuration with a watchdog wants the worker ended, whatever
   /// `watchdog.on_timeout` says.
   private mutating func endBroken(_ index: Int, _ why: String) {
     workers[index].lastMiss = Miss(at: now, text: why)

@@ -11,10 +11,10 @@ struct HibernationHistory: Codable, Sendable, Equatable {
   var lastFailure: String?
   var retryAt: Instant?
   var lastResume: Instant?
-  /// When it was hibernated, until its image is wanted.
+  /// When the worker was hibernated; cleared when its image is needed.
   var at: Instant?
 
-  /// 30 s, doubling, at most an hour.
+  /// The delay after failures: 30 s, doubling, at most an hour.
   static func backOff(after failures: Int) -> Duration {
     .seconds(min(30 << min(max(failures - 1, 0), 7), 3600))
   }

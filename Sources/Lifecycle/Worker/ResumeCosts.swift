@@ -1,14 +1,14 @@
 import Policy
 
-// What coming back costs, learned: launches to readiness, resumes by the memory that they bring back.
+// What a return costs, learned: launches to readiness, resumes by the memory that they restore.
 
-/// How long a resume takes: a fixed part, and a learned rate for each byte. By footprint and not by
-/// image size, because it is asked before there is an image.
+/// How long a resume takes: a fixed part, and a learned rate for each byte. It uses the footprint and
+/// not the image size, because the question comes before there is an image.
 struct ResumeRate: Codable, Sendable, Hashable {
   private var nanosecondsPerByte = Self.guess
   private(set) var isKnown = false
 
-  /// To stop, map and start again, whatever the size.
+  /// The time to stop, map and start again, whatever the size.
   static let fixed = Duration.milliseconds(5)
   /// 1 ms a MB, which is about what an eager resume of a Python worker takes.
   private static let guess = 1_000_000.0 / 1_048_576
@@ -19,13 +19,13 @@ struct ResumeRate: Codable, Sendable, Hashable {
     Self.fixed + .nanoseconds(Int64(Double(footprint.bytes) * nanosecondsPerByte))
   }
 
-  /// By more than a tenth: less isn't worth looking at all who wait again.
+  /// A difference of more than a tenth: less isn't worth examining all waiting workers again.
   func differs(from other: ResumeRate) -> Bool {
     isKnown != other.isKnown
       || (nanosecondsPerByte - other.nanosecondsPerByte).magnitude > other.nanosecondsPerByte / 10
   }
 
-  /// A quarter of each new measurement.
+  /// Takes a quarter of each new measurement.
   mutating func learn(_ cost: Duration, _ footprint: ByteCount) {
     guard footprint.bytes >= Self.minBytes else { return }
     let spent = Double(max(.zero, cost - Self.fixed).wholeNanoseconds)
@@ -36,7 +36,7 @@ struct ResumeRate: Codable, Sendable, Hashable {
 }
 
 extension Engine {
-  /// Its own rate, or else what all the others have taught.
+  /// The worker's own rate, otherwise the rate learned from all others.
   func expectedResume(of worker: WorkerRecord) -> Duration {
     (worker.resumeRate.isKnown ? worker.resumeRate : resumeRate).expected(worker.footprint)
   }
@@ -50,7 +50,7 @@ extension Engine {
     workers.markPending(.held)
   }
 
-  /// Half of each new measurement: launches differ, and one bad one shouldn't count for ever.
+  /// Takes half of each new measurement: launches differ, and one bad one shouldn't count for ever.
   mutating func learnLaunchCost(_ index: Int, _ cost: Duration) {
     workers[index].launchCost = workers[index].launchCost.map { ($0 + cost) / 2 } ?? cost
   }

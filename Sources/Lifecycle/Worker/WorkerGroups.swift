@@ -1,7 +1,7 @@
 import Policy
 
-/// Whom the ladder and the foreground look for, kept as sets, so that an event costs nothing for
-/// the workers that it doesn't concern.
+/// The workers that the ladder and the foreground need, kept as sets, so that an event costs nothing
+/// for the workers that it doesn't concern.
 struct WorkerGroups: OptionSet, Hashable, Sendable {
   let rawValue: UInt16
 
@@ -14,11 +14,11 @@ struct WorkerGroups: OptionSet, Hashable, Sendable {
   static let warnable = WorkerGroups(rawValue: 1 << 4)
   /// Under pressure it would be hibernated, or its measurement is waited for.
   static let hibernatable = WorkerGroups(rawValue: 1 << 5)
-  /// With memory to give, by rung of the ladder; told of in shadow mode or not.
+  /// With memory to free, by rung of the ladder, whether or not shadow mode has reported it.
   static let suspendedVictims = WorkerGroups(rawValue: 1 << 6)
   static let backgroundVictims = WorkerGroups(rawValue: 1 << 7)
   static let foregroundVictims = WorkerGroups(rawValue: 1 << 8)
-  /// Of those, the ones of which something is still to be done or told.
+  /// Of those, the ones with something left to do or to report.
   static let openSuspended = WorkerGroups(rawValue: 1 << 9)
   static let openBackground = WorkerGroups(rawValue: 1 << 10)
   static let openForeground = WorkerGroups(rawValue: 1 << 11)
@@ -29,8 +29,8 @@ struct WorkerGroups: OptionSet, Hashable, Sendable {
   static let offering = WorkerGroups(rawValue: 1 << 13)
   /// Hibernated, and may be demoted in its time.
   static let demotable = WorkerGroups(rawValue: 1 << 14)
-  /// Would be hibernated by now, but for what isn't its own: the disk, or what others have taught of
-  /// resuming.
+  /// Would be hibernated by now, except for reasons outside the worker: the disk, or the resume costs
+  /// of others.
   static let held = WorkerGroups(rawValue: 1 << 15)
 
   static let count = 16
@@ -38,7 +38,7 @@ struct WorkerGroups: OptionSet, Hashable, Sendable {
   /// Of a single group: its number.
   var place: Int { rawValue.trailingZeroBitCount }
 
-  /// Takes one of the single groups out of it.
+  /// Removes one of the single groups from the set.
   mutating func popFirst() -> WorkerGroups? {
     guard rawValue != 0 else { return nil }
     let first = WorkerGroups(rawValue: rawValue & ~(rawValue - 1))
@@ -47,8 +47,8 @@ struct WorkerGroups: OptionSet, Hashable, Sendable {
   }
 }
 
-/// What groups depend on beside the worker itself. Of the time only as far as the worker has a
-/// deadline for it; of the rest, whoever changes it marks all whom it concerns.
+/// What groups depend on beside the worker itself. They depend on the time only as far as the worker
+/// has a deadline for it. Any other change has to mark all workers that it concerns.
 struct WorkerView {
   var now: Instant
   var mode: LifecyclePolicy.Mode
@@ -58,11 +58,11 @@ struct WorkerView {
 }
 
 extension WorkerGroups {
-  /// No initializer: those take copies.
+  /// A function and not an initializer: those take copies.
   static func of(_ worker: WorkerRecord, _ view: WorkerView) -> WorkerGroups {
     var groups: WorkerGroups = []
     switch worker.state {
-    // Its leader says who is in front there.
+    // Its leader decides about its foreground.
     case .foreground: if worker.profile.leader == nil { groups.insert(.inFront) }
     case .suspending, .hibernating, .resuming: groups.insert(.inTransit)
     case .terminating: groups.insert(.terminating)
@@ -95,15 +95,15 @@ extension WorkerRecord {
     (modeByRequest ?? (policy.mode == .shadow ? .shadow : view.mode)) == .shadow
   }
 
-  /// At some level; at which, the ladder asks.
+  /// At some level; the ladder checks at which.
   fileprivate func canBeWarned(_ view: WorkerView) -> Bool {
     guard state == .foreground || state == .background, profile.canShed else { return false }
     guard let warned = warnedIn, warned.episode == view.episode else { return true }
     return view.warnOncePer != .episode && warned.level < .critical
   }
 
-  /// As far as it depends on the worker: whether the disk has room and what a resume costs is asked
-  /// when somebody is to be hibernated.
+  /// As far as it depends on the worker: the room on the disk and the cost of a resume are checked when
+  /// a worker is to be hibernated.
   fileprivate func isHibernatable(_ view: WorkerView, _ isShadow: Bool) -> Bool {
     guard goal == nil, !isShadow || !notes.contains(.hibernation) else { return false }
     guard state == .suspended || isShadow, let sleeper = state == .suspended ? self : imagined
@@ -135,7 +135,7 @@ extension WorkerRecord {
 }
 
 extension Ladder.Rung.Victims {
-  /// All who could go.
+  /// All workers that could be terminated.
   var group: WorkerGroups {
     switch self {
     case .suspended: .suspendedVictims

@@ -1,6 +1,6 @@
 import Policy
 
-/// A worker's name: what people call it, unique within a daemon.
+/// A worker's name: how people refer to it, unique within a daemon.
 public struct WorkerID: Codable, Hashable, Comparable, Sendable, CustomStringConvertible {
   public let name: String
   public init(_ name: String) { self.name = name }
@@ -8,8 +8,8 @@ public struct WorkerID: Codable, Hashable, Comparable, Sendable, CustomStringCon
   public var description: String { name }
 }
 
-/// Where a worker is in its life. `suspending`, `hibernating`, `resuming` and `terminating` last
-/// from the directive to its outcome.
+/// A worker's state. `suspending`, `hibernating`, `resuming` and `terminating` last from the directive
+/// to its outcome.
 public enum WorkerState: String, Codable, Hashable, Sendable, CaseIterable {
   case launching, foreground, background, suspending, suspended, hibernating, hibernated
   case resuming, terminating, terminated
@@ -35,12 +35,14 @@ public struct WorkerProfile: Codable, Hashable, Sendable {
   public var canShed: Bool
   /// Its channel carries answers, so that `watchdog.answer` holds for it.
   public var canAnswer: Bool
-  /// It says when it is ready; without that it counts as ready when it has been launched.
+  /// The worker announces its readiness; otherwise it counts as ready when it has been launched.
   public var announcesReadiness: Bool
-  /// It may be terminated for memory. False for what somebody else supervises. Default true.
+  /// The worker may be terminated for memory. False for one that another program supervises. Default
+  /// true.
   public var mayBeTerminated = true
-  /// Another engine decides on its life, and tells where it stands (`Event.moved`): who, to follow "by".
-  /// Here it is only ever hibernated or terminated for memory. `nil`: nobody else does.
+  /// The engine that decides on the worker's life and reports its state (`Event.moved`), as a phrase to
+  /// follow "by". Here the worker is only hibernated or terminated for memory. `nil`: this engine
+  /// decides.
   public var leader: String?
 
   public init(
@@ -62,6 +64,7 @@ public enum ExitStatus: Codable, Hashable, Sendable {
   /// The kernel ended it (SIGKILL) because its cgroup's limit was reached, or the machine had no memory
   /// left.
   case outOfMemory
-  /// It wasn't our child (adopted from an earlier daemon), so the kernel doesn't tell.
+  /// The process wasn't a child of this daemon (adopted from an earlier one), so the kernel doesn't
+  /// report it.
   case unknown
 }

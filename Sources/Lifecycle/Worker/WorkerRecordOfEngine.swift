@@ -10,13 +10,13 @@ struct WorkerRecord: Codable, Sendable, Equatable {
   var since: Instant
   var cause: Cause
   var lastUsed: Instant
-  /// Where it was asked to go. `nil`: the policy alone decides.
+  /// The state that a request set as the goal. `nil`: the policy alone decides.
   var goal: Goal?
   /// Requests to start it, which wait for readiness.
   var starts: [Request.ID] = []
   /// Requests for a memory warning, which wait for its result.
   var warns: [Request.ID] = []
-  /// What shadow mode has already told in this state.
+  /// What shadow mode has already reported in this state.
   var notes: ShadowNotes = []
   @CopyOnWriteBox var run = Run()
 
@@ -31,15 +31,17 @@ struct WorkerRecord: Codable, Sendable, Equatable {
   var uses = UseHistory()
   var resumeRate = ResumeRate()
   var earlyWake = EarlyWakeRecord()
-  /// Its sleeps, where one was too short; and its hibernations.
+  /// The worker's sleeps, if one was too short; and its hibernations.
   var sleeps: SleepRecord?
   var images: SleepRecord?
-  /// It was in the foreground, or on its way there, when its last run ended; `nil`: there was none.
+  /// Whether the worker was in the foreground, or on its way there, when its last run ended; `nil`:
+  /// there was no run.
   var wasInFront: Bool?
-  /// When it was last asked to come to the foreground, or came there without being asked; `nil`: never. Of
-  /// workers that are started, the one that was asked last gets the foreground, in whatever order they are up.
+  /// When the foreground was last requested for it, or it entered without a request; `nil`: never. Of
+  /// workers that are started, the one that was requested last gets the foreground, in whatever order
+  /// they are up.
   var frontAsked: Instant?
-  /// Among the requests to start it, one asks for the foreground.
+  /// One of the requests to start it asks for the foreground.
   var startsForFront = false
   /// The verbs `shadow` and `enforce`; `nil`: as the policies say.
   var modeByRequest: LifecyclePolicy.Mode?
@@ -49,7 +51,7 @@ struct WorkerRecord: Codable, Sendable, Equatable {
   /// would have been terminated.
   var warnedIn: PressureEpisode?
   var sparedIn: Int?
-  /// `removed` came while it was alive.
+  /// `removed` came while the worker was alive.
   var forgetWhenGone = false
 
   init(id: WorkerID, profile: WorkerProfile, at now: Instant) {
@@ -60,7 +62,7 @@ struct WorkerRecord: Codable, Sendable, Equatable {
     cause = .added
   }
 
-  /// All of a change of state at once.
+  /// Applies all of a change of state at once.
   mutating func enter(_ next: WorkerState, _ cause: Cause, at now: Instant) {
     origin = state
     state = next
@@ -76,7 +78,7 @@ struct WorkerRecord: Codable, Sendable, Equatable {
     }
   }
 
-  /// What the operation that begins has to write or read, at most.
+  /// What the beginning operation has to write or read, at most.
   private var memoryToMove: ByteCount {
     switch state {
     case .hibernating: footprint
@@ -98,15 +100,15 @@ struct WorkerRecord: Codable, Sendable, Equatable {
   var policy: LifecyclePolicy {
     _read { yield profileBox.value.policy }
   }
-  /// Zero as long as nobody has measured.
+  /// Zero until it is measured.
   var footprint: ByteCount { run.footprint ?? .zero }
 
-  /// What hibernating it can take out of memory. Offered memory is shared with us and stays; the rung
-  /// `purge` takes it, asleep or awake.
+  /// What hibernation can take out of memory. Offered memory is shared with the daemon and stays; the
+  /// rung `purge` takes it, asleep or awake.
   var movable: ByteCount { max(.zero, footprint - run.purgeable) }
 }
 
-/// Profiles hardly ever change, and are the better part of a record: copying one mustn't cost that.
+/// Profiles hardly ever change, and are most of a record: copying a record mustn't copy them.
 private final class ProfileBox: Codable, Sendable, Equatable {
   let value: WorkerProfile
 
@@ -136,18 +138,18 @@ struct Run: Codable, Sendable, Equatable {
   var lastActivity: Instant?
 
   var shed: ShedInFlight?
-  /// It went to the background, and hasn't been told yet.
+  /// The worker entered the background, and hasn't got the message yet.
   var owesBackgroundShed = false
   var owesWarning = false
   var unanswered: Unanswered?
   var watchdog: WatchdogClock?
   var fruitless: FruitlessWarnings?
   var tasks: [BackgroundTask] = []
-  /// Since when it asks not to be suspended.
+  /// Since when the worker asks not to be suspended.
   var heldSince: Instant?
   var lockWatch: LockWatch?
-  /// Locks that it didn't release in all of the policy's time; a database keeps some for good. They are
-  /// waited for once.
+  /// Locks that the worker didn't release in all of the policy's time; a database keeps some for its
+  /// whole life. A suspension waits for them once.
   var lastingLocks = 0
   /// Since its launch, or its last wake.
   var runningSince = Instant.zero
@@ -158,16 +160,16 @@ struct Run: Codable, Sendable, Equatable {
   /// The same, not counting heartbeats.
   var restingSince = Instant.zero
   var lastBeat: Instant?
-  /// A heartbeat is on, until then.
+  /// A heartbeat is under way, until then.
   var beatUntil: Instant?
-  /// What it has offered, in bytes of its footprint.
+  /// The memory that it has offered, in bytes of its footprint.
   var purgeable = ByteCount.zero
   var isPurging = false
   /// Its footprint has been measured since it was suspended.
   var isMeasuredAsleep = false
   var hibernation = HibernationHistory()
 
-  /// Something waits for it, and it sleeps or is about to; and that is only a timer of its own.
+  /// What waits for the worker while it sleeps or is about to; and whether that is only its own timer.
   var wakeNeeded: String?
   var wakeIsTimer = false
   var tick: TimerTick?
@@ -179,7 +181,7 @@ struct Run: Codable, Sendable, Equatable {
   var ending: Ending?
 }
 
-/// What a worker was asked to become, and who waits for the answer.
+/// The state that a request set as the goal, and the requests that wait for it.
 struct Goal: Codable, Sendable, Equatable {
   enum Destination: Codable, Hashable, Sendable {
     case foreground, background, suspended, hibernated

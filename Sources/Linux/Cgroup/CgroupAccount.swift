@@ -1,15 +1,15 @@
-/// What the kernel counts of a group, and of all groups below it. Each part is `nil` where the kernel
-/// doesn't count it, or the group lacks the controller for it.
+/// What the kernel counts for a group and all groups below it. Each part is `nil` if the kernel doesn't count
+/// it, or the group lacks the controller for it.
 public struct CgroupAccount: Hashable, Sendable {
-  /// Processor time of all who are or were in it, in microseconds (`cpu.stat`).
+  /// Processor time of all processes that are or were in the group, in microseconds (`cpu.stat`).
   public var cpuMicroseconds: UInt64?
-  /// Bytes that are charged to it, file pages and the kernel's own included (`memory.current`), and the
-  /// most that ever were (`memory.peak`, Linux 5.19).
+  /// Bytes that are charged to the group, including file pages and the kernel's own memory
+  /// (`memory.current`), and the highest value of that (`memory.peak`, Linux 5.19).
   public var memory: Int64?
   public var memoryPeak: Int64?
   /// Processes and threads (`pids.current`).
   public var tasks: Int?
-  /// How long its tasks waited, by what they waited for.
+  /// How long the group's tasks waited, for memory and for I/O.
   public var memoryStall: PressureStall?
   public var cpuStall: PressureStall?
   public var inputOutputStall: PressureStall?
@@ -29,12 +29,13 @@ extension WorkerCgroup {
     // A kernel without pressure stall information (CONFIG_PSI) has no such files.
     account.memoryStall = try? PressureStall.read("\(path)/memory.pressure")
     account.cpuStall = try? PressureStall.read("\(path)/cpu.pressure")
-    // The same.
+    // As above.
     account.inputOutputStall = try? PressureStall.read("\(path)/io.pressure")
     return account
   }
 
-  /// That alone: it never falls, and children that came and went between two looks are in it.
+  /// The processor time alone. It never falls, and it includes children that started and ended between two
+  /// readings.
   public func cpuMicroseconds() -> UInt64? {
     guard let bytes = try? readRecord("\(path)/cpu.stat") else { return nil }
     return Self.cpuMicroseconds(in: bytes)

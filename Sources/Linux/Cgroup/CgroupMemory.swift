@@ -1,21 +1,22 @@
 import Glibc
 
 extension WorkerCgroup {
-  /// Limits the memory of all in the group (`memory.max`; bytes). That takes the memory controller, which
-  /// is turned on here where the groups above let us.
+  /// Limits the memory of all processes in the group (`memory.max`; bytes). The limit needs the memory
+  /// controller, which is turned on here if the groups above permit it.
   public func limitMemory(to bytes: Int64) throws(SystemCallError) {
     if access("\(path)/memory.max", F_OK) != 0 {
       let parent = String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)])
       let above = String(parent[..<(parent.lastIndex(of: "/") ?? parent.startIndex)])
-      // Refused where processes are in the group itself, as the daemon may be; or given already.
+      // The kernel refuses this if processes are in the group itself, as the daemon may be. The controller
+      // may also be on already.
       _ = try? writeControl("\(above)/cgroup.subtree_control", "+memory")
       _ = try? writeControl("\(parent)/cgroup.subtree_control", "+memory")
     }
     try writeControl("\(path)/memory.max", "\(bytes)")
   }
 
-  /// How many of its processes the kernel's OOM killer has ended, for the group's own limit or because
-  /// the machine had no memory left. nil: the group has no memory controller.
+  /// How many of the group's processes the kernel's OOM killer has ended, because of the group's own limit or
+  /// because the machine had no memory left. nil: the group has no memory controller.
   public func killedForMemory() -> Int? {
     guard let bytes = try? readRecord("\(path)/memory.events") else { return nil }
     return Self.killedForMemory(in: bytes)

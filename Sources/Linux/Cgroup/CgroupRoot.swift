@@ -1,16 +1,26 @@
 import CLinux
 import Glibc
 
-/// The cgroup (version 2) under which each worker gets one of its own.
+/// The cgroup (version 2) below which each worker gets a group of its own.
 ///
-/// Only the freezer, `cgroup.kill` and the pressure files are used, which every group has; no
-/// controller needs to be enabled. So any group that we may make children in will do.
+/// Only the freezer, `cgroup.kill` and the pressure files are used, which every group has; no controller
+/// needs to be enabled. So any group in which the daemon may make children is sufficient.
 public struct CgroupRoot: Hashable, Sendable {
   public let path: String
 
-  /// Finds a place and makes `<place>/<name>` there. Places: `DORMOUSE_CGROUP` where it is set (and
-  /// then no other), else our own group in each cgroup2 tree.
-  public static func detect(name: String? = nil) throws(CgroupError) -> CgroupRoot {
+  /// Finds a place and makes `<place>/<name>` there. Places: `DORMOUSE_CGROUP` if it is set (and then no
+  /// other), else this process's own group in each cgroup2 tree.
+  ///
+  /// - Parameter isCounted: see `countMemoryAndTasks`; `<place>` is changed for that.
+  public static func detect(
+    name: String? = nil, isCounted: Bool = false
+  ) throws(CgroupError) -> CgroupRoot {
+    let root = try place(name)
+    if isCounted { root.countMemoryAndTasks(includingAbove: true) }
+    return root
+  }
+
+  private static func place(_ name: String?) throws(CgroupError) -> CgroupRoot {
     let name = CgroupRoot.sanitised(name ?? "dormouse-\(getpid())")
     if let given = getenv("DORMOUSE_CGROUP").map({ String(cString: $0) }), !given.isEmpty {
       guard given.hasPrefix("/") else { throw .notAbsolute(given) }
@@ -38,13 +48,18 @@ public struct CgroupRoot: Hashable, Sendable {
   /// The name of the group for the workers of a state directory: every daemon of that directory finds
   /// the same one, and no other directory has it, however its path ends.
   public static func name(forStateDirectory path: String) -> String {
-    // The end of the path is for people who look at the tree.
+    // The end of the path makes the name readable.
     "dormouse-\(hexadecimal(hash(path)))-\(path.suffix(40))"
   }
 
   /// What earlier versions called the group. It isn't unique: nothing may be ended by this name alone.
   public static func oldName(forStateDirectory path: String) -> String {
     "dormouse-" + path.suffix(80)
+  }
+
+  /// The group that an earlier version left, if there is one.
+  public static func findEarlier(forStateDirectory path: String) -> CgroupRoot? {
+    find(name: oldName(forStateDirectory: path))
   }
 
   private static func make(in parent: String, name: String) throws(CgroupError) -> CgroupRoot {
@@ -59,7 +74,7 @@ public struct CgroupRoot: Hashable, Sendable {
     return CgroupRoot(path: path)
   }
 
-  /// Our own group's directory in each mounted cgroup2 tree.
+  /// The directory of this process's own group in each mounted cgroup2 tree.
   static func ownGroups() throws(CgroupError) -> [String] {
     do throws(SystemCallError) {
       guard let own = ownPath(parsing: try readText("/proc/self/cgroup")) else { return [] }
@@ -76,18 +91,32 @@ public struct CgroupRoot: Hashable, Sendable {
     text.split(separator: "\n").first { $0.hasPrefix("0::/") }.map { String($0.dropFirst(3)) }
   }
 
-  /// Where a group is seen through a mount, which may show only a part of the tree.
+  /// The directory at which a mount shows a group. The mount may show only a part of the tree.
   static func directory(of group: String, in mount: Mount) -> String? {
     if mount.root == "/" { return group == "/" ? mount.point : mount.point + group }
     guard group == mount.root || group.hasPrefix(mount.root + "/") else { return nil }
     return mount.point + group.dropFirst(mount.root.count)
   }
 
-  /// Removes the group, when no worker is left in it.
+  /// Has the kernel count the memory and the tasks of each worker, which also shows which one its OOM
+  /// killer ended. The group above has to give these controllers on: `includingAbove` turns them on there,
+  /// which the kernel refuses where processes are in that group itself.
+  public func countMemoryAndTasks(includingAbove: Bool) {
+    let above = String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)])
+    for group in includingAbove ? [above, path] : [path] {
+      for controller in ["memory", "pids"] {
+        // What isn't counted is nil in `CgroupAccount`.
+        _ = try? writeControl("\(group)/cgroup.subtree_control", "+\(controller)")
+      }
+    }
+  }
+
+  /// Removes the group if no worker is left in it.
   public func remove() { rmdir(path) }
 
-  /// A directory name from any text, different for different texts: what isn't a letter, a digit,
-  /// `-` or `_` becomes `%` and two hex digits. Dots too, since the kernel's own files have them.
+  /// A directory name from any text, different for different texts. Each byte that isn't a letter, a digit,
+  /// `-` or `_` becomes `%` and two hex digits; dots too, because the names of the kernel's own files have
+  /// dots.
   public static func sanitised(_ name: String) -> String {
     let hex = Array("0123456789abcdef".utf8)
     var result: [UInt8] = []
@@ -101,7 +130,7 @@ public struct CgroupRoot: Hashable, Sendable {
       }
     }
     let text = String(decoding: result.prefix(200), as: UTF8.self)
-    // File names end at 255 bytes. What is cut off still counts.
+    // File names have at most 255 bytes. The hash covers the part that is cut off.
     return result.count > 200 ? "\(text)%\(String(hash(name), radix: 16))" : text
   }
 
@@ -116,17 +145,17 @@ public struct CgroupRoot: Hashable, Sendable {
   }
 }
 
-/// Why a cgroup can't be had, or doesn't do what it was told.
+/// Why a cgroup can't be made or found, or an operation on it failed.
 public enum CgroupError: Error, Hashable, Sendable, CustomStringConvertible {
   case noTree
   case notAbsolute(String)
   case cannotCreate(path: String, code: Int32)
   case noFreezer(path: String)
-  /// Processes of somebody else are in it.
+  /// Processes of another program are in it.
   case inUse(path: String)
   /// There is no such group.
   case notFound(String)
-  /// A unit's name that several groups have.
+  /// Several groups have this unit name.
   case ambiguous(String, [String])
   case timedOut(path: String, waitingFor: String)
   /// Another program manages it.

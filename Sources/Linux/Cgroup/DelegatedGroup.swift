@@ -2,39 +2,38 @@ import Glibc
 
 /// The cgroup that a service manager has delegated to the daemon, and the daemon's place in it.
 ///
-/// The kernel distributes controllers to a group's children only while no process is in the group
-/// itself, so the daemon lives in a child group beside its workers: `daemon` where systemd puts it
-/// there (`DelegateSubgroup=daemon`, from systemd 254 on), else `self`, into which it moves itself.
+/// The kernel distributes controllers to a group's children only while no process is in the group itself, so
+/// the daemon lives in a child group beside its workers: `daemon` if systemd puts it there
+/// (`DelegateSubgroup=daemon`, from systemd 254 on), else `self`, into which it moves itself.
 ///
-/// An older systemd starts the unit again in the delegated group itself, which fails while controllers
-/// are on there, that is, as long as workers of a daemon that was killed live. `prepareForStart`, which
-/// the unit runs when a daemon has ended (`ExecStopPost=`), turns them off; the next daemon turns them
-/// on again. The unit also runs it before the first daemon (`ExecStartPre=`), which learns by that
-/// that it may turn them on.
+/// An older systemd starts the unit again in the delegated group itself, which fails while controllers are on
+/// there, that is, while workers of a killed daemon live. The unit runs `prepareForStart` when a daemon has
+/// ended (`ExecStopPost=`): it turns the controllers off, and the next daemon turns them on again. The unit
+/// also runs it before the first daemon (`ExecStartPre=`); this shows the daemon that it may turn them on.
 public enum DelegatedGroup {
   static let bySystemd = "daemon"
   static let byItself = "self"
 
-  /// Why memory limits can't be had.
+  /// Why memory limits can't be set.
   public struct Obstacle: Error, Hashable, Sendable, CustomStringConvertible {
     public let description: String
   }
 
-  /// Below which group the children of a process that lives in `group` belong.
+  /// The group below which the children of a process in `group` belong.
   static func place(of group: String) -> String {
     guard let slash = group.lastIndex(of: "/"), slash > group.startIndex,
       [bySystemd, byItself].contains(String(group[group.index(after: slash)...]))
     else { return group }
     let parent = String(group[..<slash])
-    // Processes beside us there: not a group that has been left for children.
+    // If other processes are in the parent, it isn't a group that was left for children.
     let isLeft = (try? readNamedFile("\(parent)/cgroup.procs").isEmpty) == true
     return isLeft && access("\(parent)/cgroup.procs", W_OK) == 0 ? parent : group
   }
 
-  /// Moves the calling process out of its group where that is a delegated one, so that limits can be
-  /// set on its children. Before it has children.
+  /// Moves the calling process out of its group if that is a delegated one, so that limits can be set on its
+  /// children. Call it before the process has children.
   ///
-  /// Returns why it stays where it is; nil where nothing is in the way of limits.
+  /// Returns why the process stays in its group; nil if limits are possible.
   public static func leave() -> Obstacle? {
     do {
       guard let own = try CgroupRoot.ownGroups().first else { return nil }
@@ -45,7 +44,7 @@ public enum DelegatedGroup {
 
   /// - Parameter isServed: the group's manager starts the process again in `own` when it dies.
   static func leave(_ own: String, isServed: Bool) throws(Obstacle) {
-    // The root of the tree has no type, and no such rule.
+    // The root of the tree has no type file, and this rule doesn't apply to it.
     guard place(of: own) == own, access("\(own)/cgroup.type", F_OK) == 0 else { return }
     do {
       let members = try readNamedFile("\(own)/cgroup.procs").lines().compactMap {
@@ -76,14 +75,14 @@ public enum DelegatedGroup {
     }
   }
 
-  /// It is the main process of a unit (systemd.exec(5)).
+  /// This process is the main process of a unit (systemd.exec(5)).
   private static var isStartedBySystemd: Bool {
     getenv("SYSTEMD_EXEC_PID").map { String(cString: $0) } == "\(getpid())"
   }
 
   // MARK: before the daemon starts
 
-  /// systemd runs `ExecStartPre=` where the daemon will be, and `ExecStopPost=` in the group `.control`
+  /// systemd runs `ExecStartPre=` in the daemon's future group, and `ExecStopPost=` in the group `.control`
   /// of a delegated unit.
   public static func prepareForStart() throws(CgroupError) {
     guard let own = try CgroupRoot.ownGroups().first else { throw .noTree }
@@ -95,7 +94,7 @@ public enum DelegatedGroup {
     let unit = own.hasSuffix(control) ? String(own.dropLast(control.count)) : place(of: own)
     let inner = "\(unit)/\(byItself)"
     do throws(SystemCallError) { try makeDirectory(inner) } catch { throw .failed(error) }
-    // There it is started again in `daemon`, and limits can stay.
+    // In such a unit the daemon is started again in `daemon`, and limits can stay.
     if access("\(unit)/\(bySystemd)", F_OK) == 0 { return }
     do throws(SystemCallError) {
       for name in try listDirectory(unit, onlyDirectories: true) {

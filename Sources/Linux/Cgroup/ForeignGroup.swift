@@ -1,11 +1,11 @@
 import Glibc
 
-/// Cgroups that somebody else has made: a service manager's units, containers.
+/// Cgroups that another program has made: a service manager's units, containers.
 extension WorkerCgroup {
-  /// The group of that name or path, as people give it: an absolute directory, or the name of a unit
-  /// (`redis.service`, or `redis`), which is looked for below our cgroup2 trees.
+  /// The group of a name or path that the operator gives: an absolute directory, or the name of a unit
+  /// (`redis.service`, or `redis`), which is searched for in the cgroup2 trees of this process.
   ///
-  /// - Throws: a sentence in `CgroupError`, also where the name fits more than one group.
+  /// - Throws: `CgroupError`, also if more than one group has the name.
   public static func find(_ name: String) throws(CgroupError) -> WorkerCgroup {
     if name.hasPrefix("/") { return try open(name) }
     let wanted = name.contains(".") ? [name] : [name + ".service", name + ".scope", name]
@@ -26,7 +26,7 @@ extension WorkerCgroup {
   }
 
   private static func search(_ directory: String, _ name: String, depth: Int) -> [String] {
-    // A group that is gone, or can't be listed, holds nothing that could be found.
+    // A group that has been removed or can't be listed is skipped.
     guard depth > 0, let children = try? listDirectory(directory, onlyDirectories: true) else {
       return []
     }

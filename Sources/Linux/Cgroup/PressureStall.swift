@@ -2,21 +2,21 @@ import Glibc
 
 /// Pressure stall information (Documentation/accounting/psi.rst).
 public struct PressureStall: Hashable, Sendable {
-  /// Some task, and all tasks that aren't idle.
+  /// Some task waits (`some`), or all tasks that aren't idle wait (`full`).
   public var some: Line
-  /// nil where the kernel doesn't tell.
+  /// nil if the kernel doesn't report it.
   public var full: Line?
 
   public struct Line: Hashable, Sendable {
     /// Share of time stalled over the last 10 s, 0–100 %.
     public var average10: Double
-    /// Time stalled since boot (or since the group's making), in microseconds.
+    /// Time stalled since boot (or since the group was made), in microseconds.
     public var totalMicroseconds: UInt64
   }
 
   public static let systemMemoryPath = "/proc/pressure/memory"
 
-  /// Of the system's memory file, or of a cgroup's `memory.pressure`.
+  /// Reads the system's file for memory, or a cgroup's `memory.pressure`.
   public static func read(
     _ path: String = systemMemoryPath
   ) throws(SystemCallError) -> PressureStall {
@@ -43,7 +43,7 @@ extension PressureStall.Line {
     var total: UInt64?
     for word in text.words() {
       if word.starts(with: "avg10=".utf8) {
-        average = Double(String(decoding: word.dropFirst(6), as: UTF8.self))
+        average = word.dropFirst(6).decimal()
       } else if word.starts(with: "total=".utf8) {
         total = word.dropFirst(6).number()
       }
@@ -53,8 +53,8 @@ extension PressureStall.Line {
   }
 }
 
-/// A pressure threshold that the kernel watches for us. Its descriptor polls `POLLPRI` at most once
-/// a window while the stall exceeds the threshold, and `POLLERR` when the cgroup is gone.
+/// A pressure threshold that the kernel watches. Its descriptor polls `POLLPRI` at most once per window while
+/// the stall exceeds the threshold, and `POLLERR` when the cgroup has been removed.
 public struct PressureTrigger: Sendable {
   public enum Kind: String, Hashable, Sendable { case some, full }
 
@@ -68,7 +68,7 @@ public struct PressureTrigger: Sendable {
   ) throws(PressureTriggerError) {
     do throws(SystemCallError) {
       descriptor = try Descriptor.open(path, O_RDWR | O_NONBLOCK)
-      // The kernel overwrites the last byte with the terminating NUL, so it gets one to overwrite.
+      // The kernel overwrites the last byte with the terminating NUL, so the text ends with an extra byte.
       try descriptor.writeAll("\(kind.rawValue) \(stall.microseconds) \(window.microseconds)\0")
     } catch {
       throw PressureTriggerError(cause: error.on(path), window: window)
@@ -82,7 +82,7 @@ extension Duration {
   }
 }
 
-/// Why the kernel won't watch a pressure threshold. Sampling the averages works all the same.
+/// Why the kernel doesn't watch a pressure threshold. Sampling the averages still works.
 public struct PressureTriggerError: Error, Hashable, Sendable, CustomStringConvertible {
   public let cause: SystemCallError
   public let window: Duration

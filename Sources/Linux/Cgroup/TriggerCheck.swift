@@ -1,9 +1,9 @@
-/// Whether a pressure trigger's word can be believed.
+/// Checks whether an event of a pressure trigger is true.
 ///
-/// The kernel (6.5 and newer) starts the window of a trigger without CAP_SYS_RESOURCE at a count that
-/// only privileged triggers keep up to date, and compares it with another: the first stall after the
-/// trigger was made, of a microsecond, counts as all that there were since boot. So what the kernel
-/// counts is compared with what it counted when the trigger was made, or last told the truth.
+/// The kernel (6.5 and newer) starts the window of a trigger without CAP_SYS_RESOURCE at a count that only
+/// privileged triggers keep up to date, and compares it with another count. So the first stall after the
+/// trigger was made, even of 1 µs, counts as all stalls since boot. Therefore the kernel's count is compared
+/// with its count when the trigger was made, or at the last true event.
 public struct TriggerCheck: Sendable {
   /// Microseconds.
   private let threshold: UInt64
@@ -15,7 +15,7 @@ public struct TriggerCheck: Sendable {
     seen = total
   }
 
-  /// `total`: the kernel's count at the trigger's word.
+  /// `total`: the kernel's count at the trigger's event.
   public mutating func confirms(_ total: UInt64) -> Bool {
     guard total >= seen, total - seen >= threshold else { return false }
     seen = total

@@ -4,23 +4,23 @@ import Glibc
 /// One worker's cgroup.
 public final class WorkerCgroup: Sendable {
   public let path: String
-  /// Another program manages it (a service manager, a container runtime): its processes are listed
-  /// and counted, but it is never frozen, thawed, limited or removed by us. systemd 252 thaws a unit
-  /// whenever it stops or reloads it, and systemd 257 starts programs inside the unit's group, which
-  /// blocks PID 1 while the group is frozen.
+  /// Another program manages the group (a service manager, a container runtime). Dormouse lists and counts
+  /// its processes, but never freezes, thaws, limits or removes it. systemd 252 thaws a unit whenever it
+  /// stops or reloads it, and systemd 257 starts programs inside the unit's group, which blocks PID 1 while
+  /// the group is frozen.
   public let isExternal: Bool
   /// For clone3(CLONE_INTO_CGROUP).
   public let directory: Descriptor
   /// `cgroup.events`, on which the kernel announces changes (POLLPRI).
   private let events: Descriptor
 
-  /// A new, empty group, in place of one of the same name that nobody is in.
+  /// Makes a new, empty group. It replaces one of the same name that has no process.
   public static func create(
     in root: CgroupRoot, name: String
   ) throws(CgroupError) -> WorkerCgroup {
     let path = path(in: root, name: name)
-    // Not used again: whoever is born (CLONE_INTO_CGROUP) into a group that has once been killed
-    // through cgroup.kill is killed by the kernel at birth (seen on Linux 6.18).
+    // The old group isn't used again: if a group was killed once through cgroup.kill, the kernel kills each
+    // process that is created in it (CLONE_INTO_CGROUP) at birth (seen on Linux 6.18).
     rmdir(path)
     let result = kernelResult(path) { mkdir($0, 0o755) }
     if result != 0 && result != -EEXIST { throw .cannotCreate(path: path, code: -result) }
@@ -40,7 +40,7 @@ public final class WorkerCgroup: Sendable {
     try? WorkerCgroup(path: path(in: root, name: name))
   }
 
-  /// One that exists, such as an earlier daemon's.
+  /// Opens an existing group, such as an earlier daemon's.
   public init(path: String, isExternal: Bool = false) throws(CgroupError) {
     self.path = path
     self.isExternal = isExternal
@@ -52,20 +52,20 @@ public final class WorkerCgroup: Sendable {
     }
   }
 
-  /// The group where it is ours to freeze; nil for a foreign one.
+  /// The group, if Dormouse may freeze it; nil for a foreign one.
   public var freezer: WorkerCgroup? { isExternal ? nil : self }
 
   private func checkIsOurs() throws(CgroupError) {
     if isExternal { throw .external(path: path) }
   }
 
-  /// Everybody in it and in the groups that the worker has made below it.
+  /// All processes in the group and in the groups that the worker has made below it.
   public func processes() throws(SystemCallError) -> [Int32] {
     var all: [Int32] = []
     for group in try groups() {
       do throws(SystemCallError) {
         for line in try readNamedFile("\(group)/cgroup.procs").lines() {
-          // 0: a process outside our pid namespace.
+          // 0: a process outside this pid namespace.
           if let pid: Int32 = line.number(), pid > 0 { all.append(pid) }
         }
       } catch {
@@ -93,19 +93,20 @@ public final class WorkerCgroup: Sendable {
     return all
   }
 
-  /// Moves a process into the group. Costs milliseconds; starting it here doesn't.
+  /// Moves a process into the group. That takes milliseconds; starting the process in the group doesn't.
   public func add(_ pid: Int32) throws(SystemCallError) {
     try writeControl("\(path)/cgroup.procs", "\(pid)")
   }
 
-  /// Nobody in it gets processor time any more. Thawed again when it doesn't freeze in time.
+  /// Freezes the group: its processes get no processor time any more. If it doesn't freeze in time, it is
+  /// thawed again.
   public func freeze(until deadline: Deadline) throws(CgroupError) {
     try checkIsOurs()
     do throws(CgroupError) {
       try write("cgroup.freeze", "1")
       try wait(for: "frozen", toBe: true, until: deadline)
     } catch {
-      // A group that is half frozen stands still for ever: nobody believes that it is frozen.
+      // A half-frozen group would stand still for ever, because it doesn't count as frozen and isn't thawed.
       _ = try? writeControl("\(path)/cgroup.freeze", "0")
       throw error
     }
@@ -125,10 +126,10 @@ public final class WorkerCgroup: Sendable {
     get throws(CgroupError) { try event("populated") }
   }
 
-  /// SIGKILL to everybody, frozen or not. They are gone when `isPopulated` is false.
+  /// Sends SIGKILL to all processes, frozen or not. They have ended when `isPopulated` is false.
   public func kill() throws(CgroupError) {
-    // On some kernels a process that is started in a group is killed at birth if cgroup.kill was
-    // ever written there (seen on 6.18): the group's manager could start nothing in it again.
+    // On some kernels a process that is started in a group is killed at birth if cgroup.kill was ever written
+    // there (seen on 6.18): a foreign group's manager could start no process in it again.
     if !isExternal {
       do throws(SystemCallError) {
         try writeControl("\(path)/cgroup.kill", "1")
@@ -141,14 +142,14 @@ public final class WorkerCgroup: Sendable {
     try killEach()
   }
 
-  /// The same without cgroup.kill. Whoever forks while we go through the list is in the next list.
+  /// The same without cgroup.kill. A child that is forked during one pass over the list is in the next list.
   func killEach() throws(CgroupError) {
     for _ in 0..<100 {
       do throws(SystemCallError) {
         let pids = try processes()
         if pids.isEmpty { return }
-        // A number in the list may have become a stranger's. The descriptor is of the process that the
-        // second list names, or of one that has ended.
+        // A pid in the list may belong to another process by now. The descriptor refers to the process that
+        // the second list names, or to one that has ended.
         let held = pids.compactMap { pid in (try? Descriptor.pidfd(of: pid)).map { (pid, $0) } }
         let members = Set(try processes())
         for (pid, pidfd) in held where members.contains(pid) {
@@ -173,7 +174,7 @@ public final class WorkerCgroup: Sendable {
     if access(path, F_OK) != 0 { return }
     try wait(for: "populated", toBe: false, until: deadline)
     var code: Int32 = 0
-    // A group stays busy for an instant after its last process has left.
+    // A group stays busy for a moment after its last process has left.
     let removed = waitUntil(deadline) { () throws(Never) in
       code = -kernelResult(path) { rmdir($0) }
       return code != EBUSY

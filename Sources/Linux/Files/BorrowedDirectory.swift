@@ -1,13 +1,12 @@
 import Glibc
 
-/// A directory that exists for a while: those above it that were missing are made, and removed with
-/// it if nobody has put anything into them.
+/// A temporary directory. Missing directories above it are made, and removed with it if they are empty.
 public final class BorrowedDirectory {
   public let path: String
-  /// What has been made, outermost first.
+  /// The directories that were made, outermost first.
   private var made: [String] = []
 
-  /// Makes sure that there is a directory at `path`.
+  /// Makes the directory at `path` if it doesn't exist.
   public init(_ path: String) throws(SystemCallError) {
     self.path = path
     do throws(SystemCallError) {
@@ -31,7 +30,7 @@ public final class BorrowedDirectory {
     inner = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
   }
 
-  /// The new directory; `path` where none was asked for.
+  /// The new directory in `path`; nil if none was requested.
   private var inner: String?
   public var usable: String { inner ?? path }
 
@@ -44,7 +43,7 @@ public final class BorrowedDirectory {
 
   public func end() {
     if let inner {
-      // What can't be listed stays.
+      // A directory that can't be listed stays.
       for name in (try? listDirectory(inner)) ?? [] { unlink("\(inner)/\(name)") }
       rmdir(inner)
     }

@@ -1,8 +1,8 @@
 import CLinux
 import Glibc
 
-/// A directory that is held open. What is done through it happens in this directory, whatever its path
-/// names by then, and no symbolic link is followed: names are single components.
+/// A directory that is held open. Its operations happen in this directory, even if its path names another one
+/// by then. No symbolic link is followed: names are single components.
 public final class DirectoryHandle: Sendable {
   /// The path by which it was opened, for messages.
   public let path: String
@@ -32,7 +32,7 @@ public final class DirectoryHandle: Sendable {
       descriptor: try open(name, O_RDONLY | O_DIRECTORY))
   }
 
-  /// - Returns: false where there is a file of that name already.
+  /// - Returns: false if there is a file of that name already.
   @discardableResult
   public func makeDirectory(_ name: String, mode: mode_t) throws(SystemCallError) -> Bool {
     try check(name)
@@ -66,7 +66,7 @@ public final class DirectoryHandle: Sendable {
     try shim("unlink", on: "\(path)/\(name)") { result }
   }
 
-  /// Of a file in this directory; of a link itself.
+  /// The status of a file in this directory; for a link, of the link itself.
   public func status(of name: String) throws(SystemCallError) -> stat {
     try check(name)
     var status = stat()
@@ -75,7 +75,7 @@ public final class DirectoryHandle: Sendable {
     return status
   }
 
-  /// Gives a file of this directory to a user; of a link the link itself.
+  /// Gives a file of this directory to a user; for a link, the link itself.
   public func setOwner(
     of name: String, user: uid_t, group: gid_t
   ) throws(SystemCallError) {
@@ -86,14 +86,14 @@ public final class DirectoryHandle: Sendable {
     try shim("chown", on: "\(path)/\(name)") { result }
   }
 
-  /// Of the directory itself.
+  /// The status of the directory itself.
   public func status() throws(SystemCallError) -> stat {
     var status = stat()
     _ = try systemCall("fstat", on: path) { fstat(descriptor.raw, &status) }
     return status
   }
 
-  /// Of the directory itself; nothing happens where it has this mode.
+  /// Sets the mode of the directory itself, if it is different.
   public func setMode(_ mode: mode_t) throws(SystemCallError) {
     if try status().st_mode & 0o7777 == mode { return }
     _ = try systemCall("fchmod", on: path) { fchmod(descriptor.raw, mode) }

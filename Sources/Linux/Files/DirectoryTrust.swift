@@ -1,31 +1,31 @@
 import CLinux
 import Glibc
 
-/// Which directories this process may use for files that decide what it does: images, records, sockets.
+/// Which directories this process may use for files that determine its behaviour: images, records, sockets.
 ///
-/// A user who may write to a directory can exchange everything below it. So a process that runs as root
-/// looks at each directory of a path, one after the other from the root directory on, through a
-/// descriptor of the one before: each must belong to root, and no other user may write to it. In a
-/// directory such as /tmp, which is sticky and root's, other users can't exchange what is root's. The
-/// same holds for symbolic links on the way. What passed the look can't be exchanged afterwards, because
+/// A user with write permission for a directory can replace everything below it. So a process that runs as
+/// root checks each directory of a path, one after the other from the root directory on, through a descriptor
+/// of the one before: each must belong to root, and no other user may write to it. In a directory such as
+/// /tmp, which is sticky and belongs to root, other users can't replace files of root. The same is checked
+/// for symbolic links on the way. A directory that passed the check can't be replaced afterwards, because
 /// only root may change those directories.
 ///
-/// A process of an ordinary user looks at the last directory only: it does nothing that its user may not
-/// do, and where home directories are, and whose, differs between machines.
+/// A process of an ordinary user checks the last directory only: it does nothing that its user may not do,
+/// and the places and owners of home directories differ between machines.
 public struct DirectoryTrust: Sendable {
-  /// Whose directories are trusted, besides root's.
+  /// The user whose directories are trusted, in addition to root's.
   public let user: uid_t
-  /// Looks at all directories of a path.
+  /// Check all directories of a path.
   public let isStrict: Bool
-  /// The number that stands for users who don't exist in our user namespace (user_namespaces(7)). No
-  /// process that we could meet acts as one of them, and in most such namespaces root's own directories
-  /// outside belong to one.
+  /// The number that stands for users that don't exist in this user namespace (user_namespaces(7)). No
+  /// process in the namespace can act as one of them, and in most such namespaces the directories of the
+  /// outer root belong to one.
   private let outsider: uid_t?
 
   public enum Last: Sendable {
     /// No other user may put files in it.
     case own
-    /// Others may, if they can't exchange ours.
+    /// Other users may put files in it, if they can't replace the files of this user.
     case shared
   }
 
@@ -40,7 +40,7 @@ public struct DirectoryTrust: Sendable {
 
   /// Opens the directory at an absolute path.
   ///
-  /// - Parameter mode: of directories that are made where there are none; nil: none are made.
+  /// - Parameter mode: the mode of directories that are made because they are missing; nil: none are made.
   public func open(
     _ path: String, making mode: mode_t? = nil, as last: Last = .own
   ) throws(DirectoryTrustError) -> DirectoryHandle {
@@ -61,7 +61,7 @@ public struct DirectoryTrust: Sendable {
       path: path, descriptor: try calling { () throws(SystemCallError) in try walk.usable() })
   }
 
-  /// Whether a file at that path is safe from other users, and its directory belongs to root or us.
+  /// Whether a file at that path is safe from other users, and its directory belongs to root or this user.
   public func holds(directoryOf path: String, as last: Last = .own) -> Bool {
     guard path.hasPrefix("/"), let slash = path.lastIndex(of: "/") else { return false }
     do throws(DirectoryTrustError) {
@@ -76,12 +76,12 @@ public struct DirectoryTrust: Sendable {
     var current: Descriptor
     /// The path of `current`, without links.
     var place = "/"
-    /// What is left of the path, the next component last.
+    /// The remaining components of the path, the next one last.
     var rest: [String]
     var links = 0
 
-    /// O_PATH descriptors serve for looking up names only. A directory that may not be read is still
-    /// good for that.
+    /// An O_PATH descriptor only permits looking up names. That works even in a directory that may not be
+    /// read.
     func usable() throws(SystemCallError) -> Descriptor {
       let result = clinux_open_at(current.raw, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0)
       if result == -EACCES { return current }
@@ -121,7 +121,7 @@ public struct DirectoryTrust: Sendable {
       if walk.links > Self.maxLinks {
         throw .failed(SystemCallError("open", on: place, code: ELOOP))
       }
-      // In a directory such as /tmp its owner can exchange it.
+      // The owner of a directory in a place such as /tmp can replace it.
       if isStrict || walk.rest.isEmpty, !trusts(status.st_uid) {
         throw .untrusted(path: place, .owner(status.st_uid, mode: status.st_mode))
       }
@@ -161,7 +161,7 @@ public struct DirectoryTrust: Sendable {
     guard trusts(status.st_uid) else {
       throw .untrusted(path: place, .owner(status.st_uid, mode: status.st_mode))
     }
-    // In an ordinary user's own directories its group is trusted with what is shared.
+    // In an ordinary user's shared directories, the group is trusted.
     let others = isStrict || last == .own ? S_IWOTH | S_IWGRP : S_IWOTH
     let isSafe = last == .shared && status.st_mode & S_ISVTX != 0
     if status.st_mode & others != 0, !isSafe {
@@ -187,7 +187,7 @@ public struct DirectoryTrust: Sendable {
     do throws(SystemCallError) { return try body() } catch { throw .failed(error) }
   }
 
-  /// The kernel's overflow number, where no user of our namespace has it.
+  /// The kernel's overflow number, if no user of this namespace has it.
   private static func unmappedUser() -> uid_t? {
     let overflow: uid_t = 65534
     // Each line: the first number inside, the first outside, how many.
@@ -203,7 +203,7 @@ public struct DirectoryTrust: Sendable {
 /// Why a directory isn't used.
 public enum DirectoryTrustError: Error, Hashable, Sendable, CustomStringConvertible {
   case failed(SystemCallError)
-  /// Another user could exchange what is in it, or below it.
+  /// Another user could replace files in it, or below it.
   case untrusted(path: String, Flaw)
 
   public enum Flaw: Hashable, Sendable, CustomStringConvertible {

@@ -1,8 +1,8 @@
 import CLinux
 import Glibc
 
-/// Something has this name, as far as this process can look; a link counts where its target is there. `isAbsent`
-/// is for what must be certain.
+/// Whether a file of this name exists, as far as this process can see. A link counts if its target exists.
+/// Use `isAbsent` if the answer must be certain.
 public func fileExists(_ path: String) -> Bool { access(path, F_OK) == 0 }
 
 /// unlink(2).
@@ -10,11 +10,11 @@ public func removeFile(_ path: String) throws(SystemCallError) {
   try systemCall("unlink", path: path) { unlink($0) }
 }
 
-/// Removes a file if it is there; a failure is ignored. False: this call removed none.
+/// Removes a file if it exists; a failure is ignored. False: this call removed none.
 @discardableResult
 public func discardFile(_ path: String) -> Bool { unlink(path) == 0 }
 
-/// Removes a directory if it is there and empty; a failure is ignored.
+/// Removes a directory if it exists and is empty; a failure is ignored.
 public func discardDirectory(_ path: String) { rmdir(path) }
 
 /// stat(2), which follows links.
@@ -24,13 +24,13 @@ public func readStatus(of path: String) throws(SystemCallError) -> stat {
   return status
 }
 
-/// The same; nil where nothing has this name, or it can't be looked at.
+/// The same; nil if no file has this name, or it can't be examined.
 public func fileStatus(of path: String) -> stat? {
   var status = stat()
   return stat(path, &status) == 0 ? status : nil
 }
 
-/// lstat(2): of a link itself; nil where nothing has this name, or it can't be looked at.
+/// lstat(2): the status of a link itself; nil if no file has this name, or it can't be examined.
 public func linkStatus(of path: String) -> stat? {
   var status = stat()
   return lstat(path, &status) == 0 ? status : nil
@@ -42,7 +42,7 @@ extension stat {
   public var isFIFO: Bool { st_mode & S_IFMT == S_IFIFO }
   public var isSocket: Bool { st_mode & S_IFMT == S_IFSOCK }
 
-  /// Two names or descriptors of one file.
+  /// Whether both are of one file.
   public func isSameFile(as other: stat) -> Bool {
     st_dev == other.st_dev && st_ino == other.st_ino
   }
@@ -51,7 +51,7 @@ extension stat {
 /// Processors that are online, at least one.
 public var onlineProcessors: Int { max(1, Int(sysconf(Int32(_SC_NPROCESSORS_ONLN)))) }
 
-/// Waits on this thread, which does nothing else meanwhile; a signal's handler ends the wait early.
+/// Blocks this thread for a time; a signal handler ends the wait early.
 public func pauseThread(for duration: Duration) {
   let (seconds, attoseconds) = duration.components
   var time = timespec(tv_sec: Int(seconds), tv_nsec: Int(attoseconds / 1_000_000_000))
@@ -60,7 +60,7 @@ public func pauseThread(for duration: Duration) {
 
 /// mkdir(2).
 ///
-/// - Returns: false where something has this name already.
+/// - Returns: false if a file has this name already.
 @discardableResult
 public func makeDirectory(_ path: String, mode: mode_t) throws(SystemCallError) -> Bool {
   let result = kernelResult(path) { mkdir($0, mode) }

@@ -1,23 +1,23 @@
 import Glibc
 
 /// A file that is replaced as a whole. Its new content is written to a second file beside it (the partial
-/// file), which gets the file's name when it is complete. So whenever the process ends, the old content is
-/// there, or the new one.
+/// file), which gets the file's name when it is complete. So whenever the process ends, the file has either
+/// the old content or the new one.
 ///
-/// The partial file is removed when something fails, and when this object goes without `commit`. One that a
-/// killed process has left is removed by the next replacement.
+/// The partial file is removed when a step fails, and when this object is freed without `commit`. The next
+/// replacement removes one that a killed process has left.
 public final class StateFile {
-  /// What the new content outlives, beside the process.
+  /// What the new content survives, in addition to the end of the process.
   public enum Durability: Sendable, CaseIterable {
     /// Nothing. After a crash of the machine the file may be empty or torn.
     case none
-    /// After a crash of the machine the old content is there, or the new one.
+    /// After a crash of the machine the file has either the old content or the new one.
     case data
-    /// The same; and the new one when `commit` has returned.
+    /// The same; and the file has the new content if `commit` has returned.
     case dataAndDirectory
   }
 
-  /// What may fail. `syncDirectory`: the new content is there.
+  /// The steps that may fail. At `syncDirectory` the file has the new content.
   enum Step: CaseIterable { case create, write, sync, rename, syncDirectory }
   /// For tests: called before each step, and may fail in its place.
   typealias Fault = (Step) throws(SystemCallError) -> Void
@@ -31,9 +31,9 @@ public final class StateFile {
   /// Creates the partial file.
   ///
   /// - Parameters:
-  ///   - mode: of the new file; the process's umask applies.
-  ///   - partialSuffix: what the partial file's name has beside the file's own. No other file of the directory
-  ///     may have such a name.
+  ///   - mode: the mode of the new file; the process's umask applies.
+  ///   - partialSuffix: added to the file's name for the partial file. No other file of the directory may
+  ///     have such a name.
   public convenience init(
     _ path: String, mode: mode_t = 0o600, partialSuffix: String = ".partial"
   ) throws(SystemCallError) {
@@ -53,7 +53,7 @@ public final class StateFile {
     self.place = place
     self.fault = fault
     try fault?(.create)
-    // With O_EXCL nothing of an earlier partial file, such as its mode, gets into this one.
+    // With O_EXCL, this file takes nothing from an earlier partial file, such as its mode.
     let flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW
     do throws(SystemCallError) {
       file = try place.openPartial(flags, mode)
@@ -66,8 +66,8 @@ public final class StateFile {
 
   deinit { discard() }
 
-  /// Replaces the file's content. Where that throws, the file has the old content, unless
-  /// `.dataAndDirectory` is asked for and the directory couldn't be synced.
+  /// Replaces the file's content. If this throws, the file has the old content, unless `.dataAndDirectory` is
+  /// requested and the directory couldn't be synced.
   public static func replace(
     _ path: String, with bytes: [UInt8], mode: mode_t = 0o600, durability: Durability,
     partialSuffix: String = ".partial"
@@ -116,11 +116,11 @@ public final class StateFile {
     }
   }
 
-  /// The old content stays. Nothing happens after `commit`.
+  /// Removes the partial file; the old content stays. Does nothing after `commit`.
   public func discard() {
     if isOver { return }
     isOver = true
-    // One that stays is removed by the next replacement.
+    // If it stays, the next replacement removes it.
     try? place.removePartial()
   }
 

@@ -2,12 +2,12 @@ import Dispatch
 import Synchronization
 
 /// Threads for work that may wait without limit because a file system, a device or a name service doesn't
-/// answer. A job that hangs keeps one thread and delays no other job. There is never more than one job
-/// about a subject, so that a subject whose file system is dead costs one thread, however often it is
-/// tried. Whoever submits a job has a deadline of its own (`LoopJobs`).
+/// answer. A job that hangs keeps one thread and delays no other job. There is never more than one job about
+/// a subject, so that a subject whose file system is dead costs one thread, however often it is tried. The
+/// submitter of a job has a deadline of its own (`LoopJobs`).
 public final class BlockingJobs: Sendable {
-  /// What may hang; it returns what is to be done with the result, after which the subject is free for
-  /// another job.
+  /// The work that may hang. It returns a function that handles the result; after that function the subject
+  /// is free for another job.
   public typealias Job = @Sendable () -> @Sendable () -> Void
 
   /// The daemon's.
@@ -18,7 +18,7 @@ public final class BlockingJobs: Sendable {
   /// `name` shows in `ps -L` (at most 15 bytes). At most `threads` jobs run at once; others wait.
   public init(name: String, threads: Int = 256) { pool = Pool(name: name, maxThreads: threads) }
 
-  /// False, and nothing is done: an earlier job about the subject hasn't ended.
+  /// Returns false and does nothing if an earlier job about the subject hasn't ended.
   public func submit(about subject: String, _ job: @escaping Job) -> Bool {
     pool.submit(about: subject, job)
   }
@@ -79,8 +79,8 @@ public final class BlockingJobs: Sendable {
   }
 }
 
-/// Carries a result from a thread that may be late to a receiver that may have given up. A result that
-/// nobody waits for is destroyed on the thread that made it: closing its files may hang, too.
+/// Carries a result from a thread that may be late to a receiver that may have given up. A result without a
+/// waiting receiver is destroyed on the thread that made it: closing its files may hang, too.
 public final class LateResult<Value: Sendable>: Sendable {
   private struct State {
     var value: Value?
@@ -90,7 +90,7 @@ public final class LateResult<Value: Sendable>: Sendable {
 
   public init() {}
 
-  /// Whether somebody waits for it.
+  /// Stores the result if a receiver still waits for it; otherwise returns false.
   public func set(_ value: Value) -> Bool {
     state.withLock { state in
       if !state.isAbandoned { state.value = value }

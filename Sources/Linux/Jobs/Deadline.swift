@@ -1,8 +1,8 @@
 import CLinux
 import Glibc
 
-/// A point in time until which something is waited for. Counts what the machine is awake
-/// (CLOCK_MONOTONIC): a machine's sleep in the middle of a wait is no reason to give up.
+/// The end of a wait. It counts the time that the machine is awake (CLOCK_MONOTONIC): a machine's sleep in
+/// the middle of a wait is no reason to give up.
 public struct Deadline: Hashable, Comparable, Sendable {
   public let nanoseconds: Int64
 
@@ -24,8 +24,8 @@ public struct Deadline: Hashable, Comparable, Sendable {
   }
 }
 
-/// Asks again and again where the kernel has no event to wait for: pauses grow from 20 µs to
-/// 5 ms. Returns false when the deadline passed first.
+/// Repeats a check if the kernel has no event for it: the pauses grow from 20 µs to 5 ms. Returns false when
+/// the deadline passed first.
 public func waitUntil<Failure: Error>(
   _ deadline: Deadline, _ condition: () throws(Failure) -> Bool
 ) throws(Failure) -> Bool {

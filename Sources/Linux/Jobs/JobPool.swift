@@ -16,8 +16,8 @@ public final class JobPool: Sendable {
 
   /// - Parameters:
   ///   - name: shows in `ps -L` (at most 15 bytes).
-  ///   - most: threads for jobs that aren't urgent.
-  ///   - reserve: further ones, for urgent jobs only.
+  ///   - most: how many threads perform jobs that aren't urgent.
+  ///   - reserve: how many additional threads perform urgent jobs only.
   public init(name: String, most: Int, reserve: Int = 0) {
     shared = Shared(name: name, most: most, reserve: reserve)
   }
@@ -28,7 +28,7 @@ public final class JobPool: Sendable {
     shared.submit(about: subject, isUrgent: isUrgent, job)
   }
 
-  /// False: it has to be waited for.
+  /// False: a job about the subject is waiting or under way.
   public func isIdle(about subject: String) -> Bool { shared.isIdle(about: subject) }
 
   private final class Shared: Sendable {
@@ -37,13 +37,13 @@ public final class JobPool: Sendable {
       var isUrgent = false
       /// A thread performs one of them.
       var isUnderWay = false
-      /// The one under way was begun on a thread that isn't kept for urgent ones.
+      /// The job under way runs on a thread that isn't kept for urgent jobs.
       var isOrdinary = false
     }
 
     struct State {
       var lines: [String: Line] = [:]
-      /// Subjects with something to do and nothing under way, in the order in which they came.
+      /// Subjects with waiting jobs and none under way, in the order in which they came.
       var ready: [String] = []
       var ordinaryUnderWay = 0
       var threads = 0
@@ -75,7 +75,7 @@ public final class JobPool: Sendable {
         return true
       }
       if needsThread, !Thread.start(name: name, { [self] in run() }) {
-        // Those that run do it in their time.
+        // No thread could be started: the running threads will perform the jobs.
         state.withLock { $0.threads -= 1 }
       }
       work.signal()
@@ -91,7 +91,7 @@ public final class JobPool: Sendable {
       for _ in 0..<threads { work.signal() }
     }
 
-    /// Place in `ready` of what a free thread would do; urgent ones first.
+    /// The index in `ready` of the next job for a free thread; urgent ones first.
     private static func next(_ state: State, _ most: Int) -> Int? {
       if let urgent = state.ready.firstIndex(where: { state.lines[$0]?.isUrgent == true }) {
         return urgent

@@ -3,19 +3,19 @@ import Dispatch
 import Glibc
 import Synchronization
 
-/// One thread that performs jobs, always the same kernel thread. ptrace needs that: only the thread
-/// that attached may give orders to a tracee. A `DispatchQueue` doesn't promise it.
+/// One thread that performs jobs, always the same kernel thread. ptrace needs that: only the thread that
+/// attached may control a tracee. A `DispatchQueue` doesn't promise it.
 ///
-/// Jobs are performed in order, but for urgent ones, which come before all that aren't: somebody
-/// waits for a worker to be back, and nobody for a hundred others to be put away. Jobs about the same
-/// subject never overtake each other: an urgent one makes those before it urgent, too.
+/// Jobs are performed in order, but urgent ones come before all others: a client waits for the resume of one
+/// worker, and no client waits for the hibernation of a hundred others. Jobs about the same subject never
+/// overtake each other: an urgent one makes those before it urgent, too.
 public final class WorkQueue: Sendable {
   public typealias Job = @Sendable () -> Void
 
   private let backlog = Backlog()
 
-  /// What the thread and the submitters share. The thread holds it, and not the queue, so that a
-  /// forgotten queue can go and end its thread.
+  /// The state that the thread and the submitters share. The thread holds this state, and not the queue, so
+  /// that an unused queue is freed and ends its thread.
   private final class Backlog: Sendable {
     private let jobs = Mutex<(waiting: WaitingJobs, ended: Bool)>((WaitingJobs(), false))
     private let work = DispatchSemaphore(value: 0)
@@ -50,7 +50,7 @@ public final class WorkQueue: Sendable {
   /// - Parameter chore: performed on the thread after each job, and again after the time that it
   ///   returns, until it returns `nil`.
   public init(name: String, chore: (@Sendable () -> DispatchTimeInterval?)? = nil) {
-    // Once, at the daemon's start: without its threads it can't do anything.
+    // This happens once, at the daemon's start: without its threads the daemon can't work.
     let started = Thread.start(name: name) { [backlog] in
       var pause: DispatchTimeInterval?
       loop: while true {
@@ -67,14 +67,14 @@ public final class WorkQueue: Sendable {
 
   deinit { backlog.end() }
 
-  /// `subject`: whom the job is about, such as a worker's name.
+  /// `subject`: the subject of the job, such as a worker's name.
   public func submit(
     about subject: String? = nil, isUrgent: Bool = false, _ job: @escaping Job
   ) {
     backlog.append(job, about: subject, isUrgent: isUrgent)
   }
 
-  /// What waits to be done about the subject is urgent from now on.
+  /// Makes the waiting jobs about the subject urgent.
   public func prioritize(_ subject: String) { backlog.prioritize(subject) }
 
   /// Performs `body` on the queue's thread and waits for it. Never from that thread itself.
@@ -112,8 +112,8 @@ public enum Thread {
     }
   }
 
-  /// Starts a detached thread with a 512 KiB stack and all signals blocked: signals are the event
-  /// loop's business. False when the kernel has none to give.
+  /// Starts a detached thread with a 512 KiB stack and all signals blocked: signals are the event loop's
+  /// business. Returns false if the kernel can't start one.
   public static func start(name: String, _ body: @escaping @Sendable () -> Void) -> Bool {
     let start = Unmanaged.passRetained(Start(name: name, body: body))
     let result = clinux_start_thread(
@@ -128,16 +128,16 @@ public enum Thread {
   }
 }
 
-/// Runs `lane` on up to `lanes` threads, the calling one included, and returns when all are done.
-/// Each lane takes indices below `count` from `next` until there are none; they come in order.
-/// State that a lane needs (buffers, a compressor) is a local variable of it. On return nobody holds
-/// what `lane` has captured any more: descriptors among that are closed when the caller lets go.
+/// Runs `lane` on up to `lanes` threads, the calling one included, and returns when all are done. Each lane
+/// takes indices below `count` from `next` until there are none; they come in order. State that a lane needs
+/// (buffers, a compressor) is a local variable of it. On return no thread holds the values that `lane` has
+/// captured: captured descriptors are closed when the caller releases them.
 public func inParallel(
   count: Int, lanes: Int, _ lane: @escaping @Sendable (_ next: () -> Int?) -> Void
 ) {
   let cursor = Cursor()
   let done = DispatchSemaphore(value: 0)
-  // Where threads are short, fewer lanes do the work.
+  // If threads can't be started, fewer lanes do the work.
   let helpers = (1..<max(1, min(lanes, count))).filter { _ in
     let work = Handover(lane)
     return Thread.start(name: "dormouse-lane") {
@@ -149,8 +149,8 @@ public func inParallel(
   for _ in 0..<helpers { done.wait() }
 }
 
-/// Keeps a lane for a thread, and lets go of it before the thread reports: the thread's own closure
-/// goes only some time after that.
+/// Holds a lane for a thread, and releases it before the thread reports: the thread's own closure is freed
+/// only later.
 private final class Handover: Sendable {
   typealias Lane = @Sendable (_ next: () -> Int?) -> Void
   private let lane: Mutex<Lane?>

@@ -1,10 +1,10 @@
-/// Where the machine's memory is, in bytes, as a low memory report tells it (proc_meminfo(5)).
+/// How the machine's memory is used, in bytes, as a jetsam report shows it (proc_meminfo(5)).
 public struct HostMemory: Hashable, Sendable {
   public var total: Int64
   public var free: Int64
-  /// What the kernel can take back without swapping: clean and dirty file pages, slabs that shrink.
+  /// Memory that the kernel can take back without swapping: clean and dirty file pages, slabs that shrink.
   public var reclaimable: Int64
-  /// What can't leave: the kernel's own memory, and what is locked.
+  /// Memory that can't be reclaimed: the kernel's own memory, and locked memory.
   public var wired: Int64
 
   public static func read() throws(SystemCallError) -> HostMemory {
@@ -21,7 +21,7 @@ public struct HostMemory: Hashable, Sendable {
     func sum(_ names: String...) -> Int64 { names.reduce(0) { $0 &+ (fields[$1] ?? 0) } }
     self.total = total
     self.free = free
-    // Shared memory and tmpfs count as cached, and only swap could take them.
+    // Shared memory and tmpfs count as cached, but only swapping can free them.
     reclaimable = max(0, sum("Cached", "Buffers", "SReclaimable") &- sum("Shmem"))
     wired = sum("SUnreclaim", "KernelStack", "PageTables", "SecPageTables", "Percpu", "Unevictable")
   }

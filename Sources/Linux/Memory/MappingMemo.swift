@@ -1,19 +1,19 @@
 import Glibc
 
-/// What smaps told of a process's mappings, for the next time: making smaps, the kernel goes through all
-/// pages, and that takes longer than all else that a second hibernation looks at. Its flags stay as they
-/// are while a mapping stays; /proc/PID/maps tells in a tenth of the time whether it has.
+/// What smaps has shown about a process's mappings, for the next hibernation. To make smaps, the kernel walks
+/// all pages, which takes longer than all other checks of a second hibernation. A mapping's flags don't
+/// change while the mapping stays; /proc/PID/maps shows in a tenth of the time whether it has stayed.
 ///
-/// What can have changed all the same is locked memory (to be looked up in the status), a handler of page
-/// faults (found out by registering with our own), and sealing (then freeing pages fails, and all of it
-/// is undone).
+/// Three properties can still change: locked memory (read it from the status), a handler of page faults
+/// (found by registering Dormouse's own), and sealing (then freeing pages fails, and the hibernation is
+/// undone).
 public struct MappingMemo: Sendable {
   /// /proc/PID/maps, as lines.
   private let lines: [ArraySlice<UInt8>]
   private let mappings: [MemoryMapping]
 
-  /// - Parameter mappings: from smaps; the process has been stopped since before that. `nil` where maps
-  ///   tells of others.
+  /// - Parameter mappings: from smaps; the process has been stopped since before that. The result is `nil` if
+  ///   maps shows other mappings.
   public init?(pid: Int32, mappings: [MemoryMapping]) {
     guard let lines = try? Self.read(pid), lines.count == mappings.count else { return nil }
     self.lines = lines
@@ -24,8 +24,8 @@ public struct MappingMemo: Sendable {
     try readFile("/proc/\(pid)/maps").split(separator: 10)
   }
 
-  /// The mappings of the same process now, with what was known of each; `nil` where one is new, and may
-  /// have properties that only smaps tells.
+  /// The process's present mappings, with their known properties; `nil` if one is new and may have properties
+  /// that only smaps shows.
   public func recall(pid: Int32) throws(SystemCallError) -> [MemoryMapping]? {
     var found: [MemoryMapping] = []
     var next = 0
@@ -48,14 +48,14 @@ public struct MappingMemo: Sendable {
     return mappings[index].start < mapping.start
   }
 
-  /// Ordinary memory: nothing that a driver, a file or the kernel has a part in.
+  /// Ordinary memory: not of a driver, a file or the kernel.
   private static func isPlain(_ mapping: MemoryMapping) -> Bool {
     let names = ["", "[heap]", "[stack]"]
     return !mapping.shared && !mapping.hasFile
       && (names.contains(mapping.name) || mapping.name.hasPrefix("[anon:"))
   }
 
-  /// It may have memory by now.
+  /// The same mapping; it may have memory by now.
   private static func again(_ mapping: MemoryMapping) -> MemoryMapping {
     var mapping = mapping
     if mapping.writable { mapping.anonymous = max(mapping.anonymous, pageSize) }

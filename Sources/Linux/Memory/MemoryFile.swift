@@ -1,8 +1,8 @@
 import CLinux
 import Glibc
 
-/// Names a memfd of other processes, so that it can be found again: by one of the descriptors that they
-/// have of it.
+/// Identifies a memfd of other processes, so that it can be found again through one of their descriptors of
+/// it.
 public struct MemoryFile: Hashable, Sendable {
   public var inode: UInt64
 
@@ -14,13 +14,13 @@ public struct MemoryFile: Hashable, Sendable {
     inode = UInt64(status.st_ino)
   }
 
-  /// A duplicate of one of theirs (pidfd_getfd(2)); nil where they have none any more, or may not be
-  /// traced by us.
+  /// A duplicate of one of their descriptors (pidfd_getfd(2)); nil if they have none any more, or this
+  /// process may not trace them.
   public func open(in tree: ProcessTree) -> Descriptor? {
     for pid in tree.pids {
-      // It has ended.
+      // The process has ended.
       guard let pidfd = try? Descriptor.pidfd(of: pid) else { continue }
-      // It has ended, or can't be looked into.
+      // The process has ended, or can't be examined.
       for number in (try? listNumbers("/proc/\(pid)/fd")) ?? [] where isNamed(by: number, of: pid) {
         let raw = clinux_pidfd_getfd(pidfd.raw, number)
         guard raw >= 0 else { continue }
@@ -31,7 +31,7 @@ public struct MemoryFile: Hashable, Sendable {
     return nil
   }
 
-  /// What the link says is looked at first: duplicating a hundred sockets is no way to find a file.
+  /// The link's text is checked first: duplicating a hundred sockets to find one file would be slow.
   private func isNamed(by number: Int32, of pid: Int32) -> Bool {
     var bytes = [UInt8](repeating: 0, count: 64)
     let length = readlink("/proc/\(pid)/fd/\(number)", &bytes, bytes.count)

@@ -1,7 +1,7 @@
 /// The machine's memory, in bytes (`/proc/meminfo`, proc_meminfo(5)).
 public struct MemoryInfo: Hashable, Sendable {
   public var total: Int64
-  /// What could be allocated without swapping, by the kernel's estimate.
+  /// The kernel's estimate of the memory that could be allocated without swapping.
   public var available: Int64
   public var swapFree: Int64
 

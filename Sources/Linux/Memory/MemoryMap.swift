@@ -8,9 +8,9 @@ public struct MemoryMapping: Sendable, Hashable {
   public var writable = false
   public var executable = false
   public var shared = false
-  /// It maps a file; a private copy of a page of it is anonymous memory all the same.
+  /// It maps a file. A private copy of one of the file's pages is still anonymous memory.
   public var hasFile = false
-  /// The file's, or 0.
+  /// The file's inode, or 0.
   public var inode: UInt64 = 0
   /// The file's path, or a kernel name such as `[stack]`.
   public var name = ""
@@ -35,7 +35,7 @@ public struct MemoryMapping: Sendable, Hashable {
     public static let pureFrames = Flags(rawValue: 1 << 4)  // pf
     public static let userfault = Flags(rawValue: 1 << 5)  // um, ui
     public static let sealed = Flags(rawValue: 1 << 6)  // sl
-    /// Its writes are watched: by us (`WriteTracker`), or by itself.
+    /// Its writes are watched: by Dormouse (`WriteTracker`), or by the process itself.
     public static let writesWatched = Flags(rawValue: 1 << 7)  // uw
     public static let wipedOnFork = Flags(rawValue: 1 << 8)  // wf
     public static let hugePages = Flags(rawValue: 1 << 9)  // hg
@@ -54,7 +54,8 @@ public struct MemoryMapping: Sendable, Hashable {
     }
   }
 
-  /// The mappings of a process, by address. Whoever has none is being killed (or a kernel thread).
+  /// The mappings of a process, by address. A process without mappings is being killed (or is a kernel
+  /// thread).
   public static func all(of pid: Int32) throws(SystemCallError) -> [MemoryMapping] {
     let text = try readFile("/proc/\(pid)/smaps")
     if text.isEmpty { throw SystemCallError("read", on: "/proc/\(pid)/smaps", code: ESRCH) }
@@ -63,7 +64,7 @@ public struct MemoryMapping: Sendable, Hashable {
 }
 
 extension MemoryMapping {
-  /// From a line of /proc/PID/maps: without what only smaps tells.
+  /// From a line of /proc/PID/maps: without the values that only smaps has.
   init?(header line: ArraySlice<UInt8>) {
     let parsed = line.withUnsafeBufferPointer { SmapsParser(bytes: $0).header(0, $0.count) }
     guard let parsed else { return nil }

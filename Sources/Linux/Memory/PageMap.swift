@@ -1,17 +1,17 @@
 import CLinux
 import Glibc
 
-/// Finds the pages that belong to one process alone: present, anonymous (or a private copy of a
-/// file's page), mapped by nobody else.
+/// Finds the pages that belong to one process alone: present, anonymous (or a private copy of a file's page),
+/// and mapped by no other process.
 ///
-/// PAGEMAP_SCAN (Linux 6.7) finds the anonymous ones quickly even in huge sparse mappings; it
-/// doesn't tell exclusive from fork-shared, so bit 56 of /proc/PID/pagemap is looked up for what it
-/// found. Older kernels: pagemap alone.
+/// PAGEMAP_SCAN (Linux 6.7) finds the anonymous ones quickly even in huge sparse mappings; it doesn't
+/// distinguish exclusive pages from pages that a fork shares, so bit 56 of /proc/PID/pagemap is read for the
+/// pages that it found. Older kernels: pagemap alone.
 public struct PageMap {
   let descriptor: Descriptor
   let canScan: Bool
 
-  /// - Parameter useScan: `false` leaves PAGEMAP_SCAN alone, as on a kernel without it.
+  /// - Parameter useScan: `false` doesn't use PAGEMAP_SCAN, as on a kernel without it.
   public init(pid: Int32, useScan: Bool = true) throws(SystemCallError) {
     descriptor = try Descriptor.open("/proc/\(pid)/pagemap")
     canScan = useScan && PageMap.scanIsSupported(descriptor)
@@ -29,7 +29,7 @@ public struct PageMap {
   ) throws(SystemCallError) -> [PageRange] {
     var runs: [PageRange] = []
     if canScan {
-      // One read for those that lie close: to look at a few entries more costs less than a call.
+      // One read covers ranges that lie close together: reading some more entries costs less than a call.
       var pending: (start: UInt64, end: UInt64)?
       for candidate in try scan(from: start, to: end) {
         if let run = pending, candidate.start > run.end + 128 * pageSize {
@@ -78,7 +78,7 @@ public struct PageMap {
   private func appendExclusive(
     from start: UInt64, to end: UInt64, to runs: inout [PageRange]
   ) throws(SystemCallError) {
-    // Most runs are of a few pages.
+    // Most runs have only a few pages.
     var entries = [UInt64](repeating: 0, count: min(8192, Int((end - start) / pageSize)))
     var position = start
     while position < end {

@@ -3,7 +3,7 @@ import CLinux
 /// A run of bytes in the address space of a process, mostly of whole pages.
 ///
 /// It has the layout of `clinux_range` (and so of `iovec`), so that the shims and the kernel take arrays of
-/// it without a copy; `PageRangeTests` holds that.
+/// it without a copy; `PageRangeTests` checks that.
 public struct PageRange: Hashable, Sendable {
   public var address: UInt64
   /// Bytes.
@@ -15,13 +15,13 @@ public struct PageRange: Hashable, Sendable {
     self.length = length
   }
 
-  /// - Parameter end: the first address behind it, at or after `start`.
+  /// - Parameter end: the first address after the range, at or after `start`.
   @inlinable
   public init(from start: UInt64, to end: UInt64) {
     self.init(address: start, length: end - start)
   }
 
-  /// The first address behind it.
+  /// The first address after the range.
   @inlinable public var end: UInt64 { address + length }
 
   @inlinable public var isEmpty: Bool { length == 0 }
@@ -41,7 +41,7 @@ public struct PageRange: Hashable, Sendable {
     intersection(with: other) != nil
   }
 
-  /// What both have; `nil`: nothing.
+  /// The common part; `nil` if there is none.
   @inlinable
   public func intersection(with other: PageRange) -> PageRange? {
     let start = max(address, other.address)
@@ -49,7 +49,7 @@ public struct PageRange: Hashable, Sendable {
     return start < end ? PageRange(from: start, to: end) : nil
   }
 
-  /// The first `length` bytes, and the others.
+  /// The first `length` bytes, and the rest.
   @inlinable
   public func split(after length: UInt64) -> (head: PageRange, tail: PageRange) {
     let first = min(length, self.length)
@@ -69,10 +69,10 @@ extension Sequence<PageRange> {
   @inlinable public var bytes: UInt64 { reduce(0) { $0 + $1.length } }
 }
 
-/// Sets of pages as ranges: sorted by address, none overlapping, and neighbours joined where the set has
-/// been made by one of these functions.
+/// Sets of pages as ranges: sorted by address, without overlaps, and with joined neighbours if one of these
+/// functions has made the set.
 extension [PageRange] {
-  /// Adds a range that lies behind all others. Where it begins at the end of the last one, both become one.
+  /// Adds a range that lies after all others. If it begins at the end of the last one, the two are joined.
   @inlinable
   public mutating func appendBehind(_ range: PageRange) {
     if range.isEmpty { return }
@@ -83,7 +83,7 @@ extension [PageRange] {
     }
   }
 
-  /// All that the ranges have, which may be in any order and overlap, as a set.
+  /// The union of ranges, which may be in any order and overlap, as a set.
   public func union() -> [PageRange] {
     var result: [PageRange] = []
     for range in sorted(by: { $0.address < $1.address }) {
@@ -96,20 +96,20 @@ extension [PageRange] {
     return result
   }
 
-  /// What both sets have.
+  /// The pages that are in both sets.
   public func intersection(with other: [PageRange]) -> [PageRange] { split(by: other).inside }
 
-  /// What of this set isn't in another one.
+  /// The pages of this set that aren't in another one.
   public func subtracting(_ other: [PageRange]) -> [PageRange] { split(by: other).outside }
 
-  /// What of this set is in another one, and what isn't.
+  /// The pages of this set that are in another one, and those that aren't.
   public func split(by set: [PageRange]) -> (inside: [PageRange], outside: [PageRange]) {
     var result: (inside: [PageRange], outside: [PageRange]) = ([], [])
     var next = 0
     for range in self {
       var position = range.address
       while next < set.count, set[next].end <= position { next += 1 }
-      // The last one may reach into the next range.
+      // The last range of the other set may reach into the next range.
       var index = next
       while index < set.count, set[index].address < range.end {
         let start = Swift.max(position, set[index].address)
@@ -155,7 +155,7 @@ extension PageRange {
       && MemoryLayout.offset(of: \PageRange.length) == MemoryLayout.offset(of: \clinux_range.length)
   }
 
-  /// Lets the kernel push out the range's pages (MADV_PAGEOUT): those that no other process maps.
+  /// Makes the kernel push out the range's pages (MADV_PAGEOUT), except those that other processes map.
   public func pageOut(of pid: Int32, through pidfd: Descriptor) throws(SystemCallError) {
     var range = clinux_range(address: address, length: length)
     try shim("process_madvise", on: "pid \(pid)") { clinux_page_out(pidfd.raw, &range) }
@@ -163,8 +163,8 @@ extension PageRange {
 }
 
 extension [PageRange] {
-  /// Reads them by the process's number (process_vm_readv(2)), one after the other, into `buffer`, which has
-  /// room for all of them. Returns the bytes read: fewer where a range can't be reached.
+  /// Reads the ranges by pid (process_vm_readv(2)), one after the other, into `buffer`, which has room for
+  /// all of them. Returns the bytes read: fewer if a range can't be reached.
   public func readDirectly(
     from pid: Int32, into buffer: UnsafeMutableRawBufferPointer
   ) throws(SystemCallError) -> Int {
@@ -175,7 +175,7 @@ extension [PageRange] {
       })
   }
 
-  /// Hands the ranges to a shim as they lie in memory.
+  /// Passes the ranges to a shim without a copy.
   func withShimRanges<Result>(_ body: (UnsafePointer<clinux_range>?, Int32) -> Result) -> Result {
     assert(PageRange.hasLayoutOfShims)
     return withUnsafeBufferPointer { ranges in

@@ -2,8 +2,8 @@ import CLinux
 import Glibc
 
 extension PageMap {
-  /// Runs of pages at which there is anything at all: memory of whatever kind, the shared page of
-  /// zeros, or a place in swap. UFFDIO_COPY refuses exactly these.
+  /// Runs of pages that aren't empty: memory of any kind, the shared zero page, or a place in swap.
+  /// UFFDIO_COPY refuses exactly these.
   public func populatedPages(
     from start: UInt64, to end: UInt64
   ) throws(SystemCallError) -> [PageRange] {

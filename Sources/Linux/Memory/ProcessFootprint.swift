@@ -1,12 +1,12 @@
 import Glibc
 
-/// What a process, or several, hold in memory; bytes (`/proc/PID/smaps_rollup`).
+/// The memory of one or several processes, in bytes (`/proc/PID/smaps_rollup`).
 public struct Footprint: Hashable, Sendable {
-  /// What it alone keeps, and what would come back if it ended: private dirty memory + swap.
+  /// Memory that would be free if the process ended: private dirty memory + swap.
   ///
-  /// Private_Dirty alone would say too much: pages of a program file that was written a moment ago
-  /// count as dirty for who maps it, until they are on disk. So no more than anonymous and shared
-  /// memory make up.
+  /// Private_Dirty alone would be too much: pages of a program file that was just written count as dirty for
+  /// the process that maps it, until they are on disk. So the sum of anonymous and shared memory is the
+  /// limit.
   public var footprint: Int64 {
     (sharedMemory.map { min(privateDirty, anonymous + $0) } ?? privateDirty) + swapped
   }
@@ -17,7 +17,7 @@ public struct Footprint: Hashable, Sendable {
   /// Private_Clean + Shared_Clean: file pages that the kernel may drop at any time.
   public var reclaimable: Int64 = 0
   public var resident: Int64 = 0
-  /// Resident, pages shared with others counted by share.
+  /// Resident memory; of pages that other processes share, the process's part counts.
   public var proportional: Int64 = 0
   public var anonymous: Int64 = 0
   /// Part of `footprint`.
@@ -25,7 +25,7 @@ public struct Footprint: Hashable, Sendable {
 
   public init() {}
 
-  /// nil when the process is gone.
+  /// nil if the process has ended.
   public static func measure(_ pid: Int32) throws(FootprintError) -> Footprint? {
     do throws(SystemCallError) {
       return Footprint(parsing: try readNamedFile("/proc/\(pid)/smaps_rollup"))
@@ -41,7 +41,7 @@ public struct Footprint: Hashable, Sendable {
     }
   }
 
-  /// The sum over a tree; processes that have gone count as nothing.
+  /// The sum over a tree; processes that have ended count as 0.
   public static func measure(_ pids: [Int32]) throws(FootprintError) -> Footprint {
     var sum = Footprint()
     for pid in pids {
@@ -50,7 +50,7 @@ public struct Footprint: Hashable, Sendable {
     return sum
   }
 
-  /// Of smaps_rollup, or of smaps, whose mappings are added up.
+  /// Parses smaps_rollup, or smaps, whose mappings are added up.
   public init(parsing bytes: [UInt8]) {
     forEachField(bytes) { key, value in
       if let add = Footprint.fields[key], let size = kilobytes(value) { add(&self, size) }

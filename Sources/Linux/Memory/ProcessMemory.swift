@@ -3,10 +3,10 @@ import Glibc
 
 /// Another process's memory, through `/proc/PID/mem`.
 ///
-/// The descriptor belongs to one address space. When the process ends and another one gets its number,
-/// the descriptor reads and writes nothing, whereas `process_vm_writev(2)` takes a number and would
-/// write into the other process. So everything is written through the descriptor. Reading by number
-/// (`direct`) is faster; a caller that keeps what it has read checks the process's identity afterwards.
+/// The descriptor belongs to one address space. When the process ends and another one gets its pid, the
+/// descriptor reads and writes nothing, whereas `process_vm_writev(2)` takes a pid and would write into the
+/// other process. So everything is written through the descriptor. Reading by pid (`direct`) is faster; a
+/// caller that keeps the data checks the process's identity afterwards.
 ///
 /// The descriptor keeps working when a later daemon, no longer the parent, couldn't open it any
 /// more: hold it from the worker's launch on.
@@ -20,9 +20,9 @@ public struct ProcessMemory: Sendable {
     descriptor = try Descriptor.open("/proc/\(pid)/mem", O_RDWR)
   }
 
-  /// Of exactly this process: its identity is checked again when the descriptor is open.
+  /// Opens the memory of exactly this process: its identity is checked again when the descriptor is open.
   ///
-  /// - Throws: ESRCH where the process has ended, or where another one has its number.
+  /// - Throws: ESRCH if the process has ended, or another one has its pid.
   public init(of process: ProcessIdentity) throws(SystemCallError) {
     try self.init(pid: process.pid)
     guard process.isAlive else {
@@ -37,14 +37,14 @@ public struct ProcessMemory: Sendable {
 
   /// Reads the ranges one after the other into `buffer`, which has room for all of them.
   ///
-  /// - Parameter direct: by the process's number, with one call for all ranges, where that is possible.
+  /// - Parameter direct: reads by pid, with one call for all ranges, if that is possible.
   public func read(
     _ ranges: [PageRange], into buffer: UnsafeMutableRawPointer, direct: Bool
   ) throws(SystemCallError) {
     var done: UInt64 = 0
     if direct {
       let all = UnsafeMutableRawBufferPointer(start: buffer, count: Int(ranges.bytes))
-      // Where it fails, start again through the file: slower, and it goes everywhere.
+      // If it fails, the read starts again through the file, which is slower and reaches all memory.
       if (try? ranges.readDirectly(from: pid, into: all)) == all.count { return }
     }
     for range in ranges {
@@ -64,7 +64,7 @@ public struct ProcessMemory: Sendable {
     }
   }
 
-  /// Bytes at one address, for small things.
+  /// Reads a few bytes at one address.
   public func readBytes(at address: UInt64, count: Int) throws(SystemCallError) -> [UInt8] {
     var bytes = [UInt8](repeating: 0, count: count)
     try transfer(PageRange(address: address, length: UInt64(count)), &bytes, writing: false)
@@ -90,7 +90,7 @@ public struct ProcessMemory: Sendable {
           ? pwrite(descriptor.raw, buffer + Int(done), rest, offset)
           : pread(descriptor.raw, buffer + Int(done), rest, offset)
       }
-      // The file ends where the process does.
+      // The end of the file means that the process has ended.
       if count == 0 { throw SystemCallError("reach", on: subject, code: ESRCH) }
       done += UInt64(count)
     }

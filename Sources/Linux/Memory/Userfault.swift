@@ -1,7 +1,8 @@
 import CLinux
 import Glibc
 
-/// A userfaultfd of another process: its missing pages in registered ranges wait until we fill them.
+/// A userfaultfd of another process: a thread that touches a missing page in a registered range waits until
+/// this process fills the page.
 public struct Userfault: Sendable {
   public let descriptor: Descriptor
   public let pid: Int32
@@ -11,7 +12,7 @@ public struct Userfault: Sendable {
     self.pid = pid
   }
 
-  /// Takes descriptor `number` of the process; needs the right to trace it.
+  /// Duplicates descriptor `number` of the process; needs the right to trace it.
   public static func duplicate(_ number: Int32, of pid: Int32) throws(SystemCallError) -> Descriptor
   {
     try Yama.check("pidfd_getfd", pid)
@@ -24,8 +25,8 @@ public struct Userfault: Sendable {
 
   /// The process's descriptor `number`, if that is a userfaultfd.
   ///
-  /// The kind is looked at before, because the last reference to a file of a worker's own file system
-  /// (FUSE) can block whoever closes it; and after, because the process may run.
+  /// The kind is checked before, because closing the last reference to a file of a worker's own file system
+  /// (FUSE) can block; and after, because the process may run.
   public static func find(
     _ number: Int32, of process: ProcessIdentity
   ) throws(SystemCallError) -> Descriptor? {
@@ -55,8 +56,8 @@ public struct Userfault: Sendable {
     }
   }
 
-  /// Makes every range ordinary memory again, whatever the process has done with its mappings.
-  /// Whoever waits for a page finds what is there, and zeros where nothing is.
+  /// Makes every range ordinary memory again, whatever the process has done with its mappings. A thread that
+  /// waits for a page then gets the present content, or zeros if the page is missing.
   public func unregisterAll() throws(SystemCallError) {
     for _ in 0..<100 {
       let mappings: [MemoryMapping]
@@ -67,19 +68,19 @@ public struct Userfault: Sendable {
       let ours = mappings.filter { $0.flags.contains(.userfault) }
       if ours.isEmpty { return }
       for mapping in ours {
-        // It may have moved since we looked: then the next look finds it.
+        // The mapping may have moved since it was listed: then the next list has it.
         _ = clinux_uffd_unregister(descriptor.raw, mapping.start, mapping.length)
       }
     }
     throw SystemCallError("UFFDIO_UNREGISTER", on: "pid \(pid)", code: EBUSY)
   }
 
-  /// What became of an attempt to fill pages.
+  /// The result of an attempt to fill pages.
   public enum Filling: Equatable, Sendable {
     case filled(UInt64)
-    /// A page is there already.
+    /// A page is already present.
     case present
-    /// Not one of our mappings, or the range goes beyond one.
+    /// The range isn't in a registered mapping, or extends beyond one.
     case notRegistered
     /// An event has to be read first.
     case eventFirst
@@ -114,7 +115,6 @@ public struct Userfault: Sendable {
     _ = clinux_uffd_wake(descriptor.raw, address, length)
   }
 
-  /// A fork, mremap, munmap or madvise of the process waits, or is about to wait, for its event to
-  /// be read.
+  /// A fork, mremap, munmap or madvise of the process waits, or is about to wait, until its event is read.
   public var hasEventInFlight: Bool { clinux_uffd_event_in_flight(descriptor.raw) == 1 }
 }

@@ -1,30 +1,30 @@
 import CLinux
 import Glibc
 
-/// Knows which pages a process has written: a userfaultfd of that process, of which only we have a
-/// descriptor. Nobody ever waits for us (clinux_tracking.h); when we end, the kernel forgets it, and the
-/// process notices nothing.
+/// Shows which pages a process has written. It is a userfaultfd of that process of which only the daemon has
+/// a descriptor. No thread ever waits for the daemon (clinux_tracking.h). When the daemon ends, the kernel
+/// removes the userfaultfd, and the process notices nothing.
 ///
-/// Only anonymous mappings. In a private mapping of a file, a page that was given up (MADV_DONTNEED)
-/// leaves its mark behind, and a write to it first makes a marked copy of the file's page, and takes
-/// the mark away when the instruction is tried again: whoever is stopped between the two shows a page
-/// as unwritten that isn't what it was.
+/// Only anonymous mappings are tracked. In a private mapping of a file, a page that was dropped
+/// (MADV_DONTNEED) leaves its mark behind. A write to it first makes a marked copy of the file's page, and
+/// removes the mark when the instruction is tried again. If the process is stopped between the two, a page
+/// with new content counts as unwritten.
 public struct WriteTracker: Sendable {
   public let pid: Int32
   private let descriptor: Descriptor
 
-  /// - Parameter descriptor: a userfaultfd of the process, fresh.
+  /// - Parameter descriptor: a new userfaultfd of the process.
   public init(pid: Int32, descriptor: Descriptor) throws(SystemCallError) {
     self.pid = pid
     self.descriptor = descriptor
     try shim("UFFDIO_API", on: "pid \(pid)") { clinux_track_negotiate(descriptor.raw) }
   }
 
-  /// Makes writes to a mapping visible, or finds that they are. What is mapped there later (and what
-  /// is moved elsewhere) isn't watched, and is seen not to be.
+  /// Makes writes to a mapping visible, if they aren't yet. Memory that is mapped there later, or moved
+  /// elsewhere, isn't watched, and the tracker detects that.
   ///
-  /// - Throws: EBUSY where somebody else handles its page faults; ESRCH where the process has another
-  ///   memory now.
+  /// - Throws: EBUSY if another userfaultfd handles its page faults; ESRCH if the process has another memory
+  ///   now.
   public func register(_ range: PageRange) throws(SystemCallError) {
     try shim("UFFDIO_REGISTER", on: "0x\(String(range.address, radix: 16)) of pid \(pid)") {
       clinux_track_register(descriptor.raw, range.address, range.length)
@@ -33,15 +33,15 @@ public struct WriteTracker: Sendable {
 }
 
 extension PageMap {
-  /// From now on a write to one of the range's private pages shows.
+  /// From now on a write to one of the range's private pages is recorded.
   ///
-  /// - Returns: false where the range isn't (all of it) registered with a tracker.
+  /// - Returns: false if not all of the range is registered with a tracker.
   public func protect(_ range: PageRange) throws(SystemCallError) -> Bool {
     try trackedScan(range, protect: true) { _ in }
   }
 
-  /// The range's private pages that haven't been written since they were protected, by address; `nil`
-  /// where that can't be told: the mapping is another one, or has been moved, or nobody tracks it.
+  /// The range's private pages that haven't been written since they were protected, by address; `nil` if that
+  /// isn't known: the mapping is another one, has been moved, or isn't tracked.
   public func unwrittenPages(in range: PageRange) throws(SystemCallError) -> [PageRange]? {
     var found: [PageRange] = []
     let isTracked = try trackedScan(range, protect: false) { region in
@@ -76,8 +76,8 @@ extension PageMap {
 }
 
 extension Injector {
-  /// Makes the process open a userfaultfd that can do nothing but track writes, takes it, and has it
-  /// closed there.
+  /// Makes the process open a userfaultfd that can only track writes, duplicates it, and makes the process
+  /// close it.
   ///
   /// - Parameter opened: called while it is open in both.
   public func openWriteTracker(

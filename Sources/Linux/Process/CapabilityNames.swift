@@ -5,8 +5,8 @@ extension ProcessStatus {
     try read(getpid())
   }
 
-  /// The effective capabilities by their names in capabilities(7), in lower case and without `CAP_`; one that has
-  /// no name here is `cap_` and its number.
+  /// The effective capabilities by their names in capabilities(7), in lower case and without `CAP_`; a
+  /// capability without a name here is `cap_` and its number.
   public var capabilityNames: [String] {
     (0..<64).filter { effectiveCapabilities >> UInt64($0) & 1 == 1 }.map {
       $0 < Self.names.count ? Self.names[$0] : "cap_\($0)"

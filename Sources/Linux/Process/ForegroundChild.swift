@@ -1,9 +1,9 @@
 import CLinux
 import Glibc
 
-/// A program in our place: in our session and process group, at our terminal, with our descriptors
-/// and environment, as a shell starts one. Ctrl-C and Ctrl-Z at the terminal reach it as they reach
-/// us.
+/// A program that runs in the foreground, as a shell starts one: in this process's session and process group,
+/// at its terminal, with its descriptors and environment. Ctrl-C and Ctrl-Z at the terminal reach both
+/// processes.
 public final class ForegroundChild {
   public let identity: ProcessIdentity
   /// Polls readable when it has ended.
@@ -15,13 +15,14 @@ public final class ForegroundChild {
     case signaled(Int32)
   }
 
-  /// `firstArgument`: where in our own arguments its own begin, with argv[0]; byte for byte. Before
-  /// any signal is blocked: it begins with those blocked that we have.
+  /// `firstArgument`: the index in this process's arguments at which the program's own begin, with argv[0];
+  /// they are passed byte for byte. Call it before any signal is blocked: the program inherits the signal
+  /// mask.
   public init(path: String, firstArgument: Int) throws(SystemCallError) {
     var attributes = posix_spawnattr_t()
     posix_spawnattr_init(&attributes)
     defer { posix_spawnattr_destroy(&attributes) }
-    // What Swift's runtime or we ignore for ourselves is nothing that the program asked for.
+    // Signals that Swift's runtime or this process ignores must not be ignored in the program.
     let ignored = clinux_ignored_signals()
     var defaults = sigset_t()
     sigemptyset(&defaults)
@@ -34,12 +35,13 @@ public final class ForegroundChild {
     let code = posix_spawn(
       &pid, path, nil, &attributes, CommandLine.unsafeArgv + firstArgument, environ)
     if code != 0 { throw SystemCallError("posix_spawn", on: path, code: code) }
-    // Not reaped yet, so the number is still its own, even if it has ended.
+    // The child isn't reaped yet, so the pid is still its own, even if it has ended.
     identity = try ProcessIdentity.current(of: pid)
     pidfd = try Descriptor.pidfd(of: pid)
   }
 
-  /// How it ended; nil while it runs. Reaps orphans of its that have become ours, too.
+  /// How the program ended; nil while it runs. Also reaps its orphans that have become children of this
+  /// process.
   public func reap() -> End? {
     while end == nil {
       var status: Int32 = 0

@@ -1,10 +1,10 @@
 import Glibc
 
-// What the files of /proc and of cgroups have in common.
+// Common parts of reading files in /proc and in cgroups.
 
 extension SystemCallError {
-  /// The process (or its directory in /proc) is gone: ENOENT when it went before the open, ESRCH
-  /// when it went after.
+  /// The process (or its directory in /proc) doesn't exist any more: ENOENT if it ended before the open,
+  /// ESRCH if it ended after.
   public var meansVanished: Bool { code == ENOENT || code == ESRCH }
 
   /// The same failure, naming a file. `Descriptor` doesn't know its path.
@@ -16,8 +16,8 @@ func readNamedFile(_ path: String) throws(SystemCallError) -> [UInt8] {
   do throws(SystemCallError) { return try readFile(path) } catch { throw error.on(path) }
 }
 
-/// A kernel file that is one record, as most of those in /proc and in cgroups are: a read that has room for more than
-/// there is gets all of it, and needs no second one to find the end.
+/// A kernel file that is one record, as most files in /proc and in cgroups are: one read with a larger buffer
+/// gets all of it, and no second read is needed to find the end.
 func readRecord(_ path: String) throws(SystemCallError) -> [UInt8] {
   let most = 8192
   do throws(SystemCallError) {
@@ -27,12 +27,23 @@ func readRecord(_ path: String) throws(SystemCallError) -> [UInt8] {
   return try readNamedFile(path)
 }
 
-/// A kernel file whose content isn't what the kernel's documentation says.
+/// The error for a kernel file whose content differs from the kernel's documentation.
 func malformed(_ path: String) -> SystemCallError {
   SystemCallError("parse", on: path, code: EBADMSG)
 }
 
 extension Collection where Element == UInt8, SubSequence: Collection {
+  /// `12` or `12.34`; nil on anything else. Unlike `Double(String)` this needs none of the standard library's code
+  /// for strings, which an idle daemon would keep in memory for it.
+  func decimal() -> Double? {
+    let point = firstIndex(of: UInt8(ascii: "."))
+    guard let whole: UInt64 = self[startIndex..<(point ?? endIndex)].number() else { return nil }
+    guard let point else { return Double(whole) }
+    let digits = self[index(after: point)...]
+    guard let fraction: UInt64 = digits.number() else { return nil }
+    return Double(whole) + Double(fraction) / digits.reduce(1.0) { scale, _ in scale * 10 }
+  }
+
   /// Digits only; nil on anything else, and on overflow.
   func number<Number: FixedWidthInteger>(radix: Number = 10) -> Number? {
     guard !isEmpty else { return nil }
@@ -61,10 +72,10 @@ extension Collection where Element == UInt8, SubSequence: Collection {
   func lines() -> [SubSequence] { split(separator: UInt8(ascii: "\n")) }
 }
 
-/// What follows a key at the start of a line, up to the line's end, without leading blanks; nil where no line
-/// begins with the key. For files that are read again and again: no other line is looked at.
+/// The text after a key at the start of a line, up to the line's end, without leading blanks; nil if no line
+/// begins with the key. It is for files that are read often: other lines aren't parsed.
 ///
-/// - Parameter key: with what separates it from the value, such as `MemTotal:` or `usage_usec `.
+/// - Parameter key: with its separator from the value, such as `MemTotal:` or `usage_usec `.
 func value(of key: StaticString, in bytes: [UInt8]) -> ArraySlice<UInt8>? {
   let range = bytes.withUnsafeBytes { text -> Range<Int>? in
     guard let base = text.baseAddress else { return nil }
@@ -106,7 +117,7 @@ func kilobytes(_ value: ArraySlice<UInt8>) -> Int64? {
   return count.multipliedReportingOverflow(by: 1024).partialValue
 }
 
-/// Where a symbolic link leads; nil where that can't be read.
+/// The target of a symbolic link; nil if it can't be read.
 public func linkTarget(_ path: String) -> String? {
   var buffer = [UInt8](repeating: 0, count: Int(PATH_MAX))
   let count = kernelResult(path) { readlink($0, &buffer, buffer.count) }
@@ -125,7 +136,7 @@ public func listDirectory(_ path: String, onlyDirectories: Bool = false) throws(
     do throws(SystemCallError) {
       next = try nextEntry(of: directory, at: path)
     } catch {
-      // A process that ends while its directory is read is just a shorter list.
+      // If a process ends while its directory is read, the list is shorter.
       if error.code == ENOENT || error.code == ESRCH { return names }
       throw error
     }

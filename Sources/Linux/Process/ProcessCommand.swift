@@ -1,13 +1,13 @@
 import Glibc
 
-/// What a process was started with, as far as we may know.
+/// How a process was started, as far as this process may read it.
 public struct ProcessCommand: Sendable {
   /// Its arguments, as it shows them now (programs may overwrite them). Empty for kernel threads.
   public var arguments: [String]
-  /// Its working directory; nil where we may not look.
+  /// Its working directory; nil if it may not be read.
   public var directory: String?
 
-  /// Whether it was started with that variable. EACCES where we may not know.
+  /// Whether it was started with that variable. EACCES if that may not be read.
   public static func hasEnvironment(
     _ name: String, _ pid: Int32
   ) throws(SystemCallError) -> Bool {

@@ -1,7 +1,7 @@
 import Glibc
 
-/// One look at all processes of the machine, in which the trees of many workers can be found: to read
-/// all of /proc for each of a hundred workers takes half a second.
+/// One list of all processes of the machine, in which the trees of many workers can be found: reading all of
+/// /proc for each of 100 workers takes half a second.
 public struct ProcessScan: Sendable {
   private let processes: [ProcessStat]
 
@@ -9,8 +9,8 @@ public struct ProcessScan: Sendable {
     ProcessScan(processes: try ProcessTree.living(listNumbers("/proc"), skipsHidden: true))
   }
 
-  /// The same of our own descendants only, which is cheap however many others there are. For a
-  /// parent that its descendants can't lose (`clinux_become_subreaper`).
+  /// The same for this process's own descendants only, which is cheap even if there are many other processes.
+  /// It needs a parent that gets its orphaned descendants (`clinux_become_subreaper`).
   public static func readDescendants() throws(SystemCallError) -> ProcessScan {
     var found: [Int32] = []
     var parents = [getpid()]
@@ -22,7 +22,7 @@ public struct ProcessScan: Sendable {
     return ProcessScan(processes: try ProcessTree.living(found, skipsHidden: true))
   }
 
-  /// As `ProcessTree.discover` finds it without a cgroup.
+  /// The same tree that `ProcessTree.discover` finds without a cgroup.
   public func tree(root: ProcessIdentity, session: Int32? = nil) -> ProcessTree {
     let members = ProcessTree.members(of: processes, root: root, session: session)
     return ProcessTree(processes: ProcessTree.parentsFirst(members))
@@ -30,9 +30,10 @@ public struct ProcessScan: Sendable {
 }
 
 /// The children of all threads of a process: the kernel lists a child with the thread that forked it, and an
-/// orphan that a subreaper gets with its first one.
+/// orphan that a subreaper gets with the subreaper's first thread.
 public func children(of pid: Int32) -> [Int32] {
-  // One that has ended has none, and a thread that has ended meanwhile has passed its children on to another.
+  // A process that has ended has none, and a thread that has ended meanwhile has passed its children on to
+  // another thread.
   ((try? threads(of: pid)) ?? []).flatMap { thread -> [Int32] in
     let list = (try? readNamedFile("/proc/\(pid)/task/\(thread)/children")) ?? []
     return list.words().compactMap { $0.number() }

@@ -12,14 +12,14 @@ public struct ProcessStat: Hashable, Sendable {
   public var session: Int32
   /// The number of the controlling terminal; 0: it has none.
   public var terminal: Int32
-  /// The process group that the terminal's input goes to.
+  /// The process group that gets the terminal's input.
   public var terminalGroup: Int32
   /// utime + stime, in clock ticks (`ClockTicks.perSecond`).
   public var cpuTicks: UInt64
   public var threadCount: Int
-  /// In clock ticks since boot. Together with the pid it names a process for ever.
+  /// In clock ticks since boot. Together with the pid it identifies a process until the next boot.
   public var startTime: UInt64
-  /// Where the command line and the environment are; empty where we may not trace the process.
+  /// The addresses of the command line and the environment; empty if this process may not trace the process.
   public var arguments: Range<UInt64>
   public var environment: Range<UInt64>
 
@@ -41,9 +41,9 @@ public struct ProcessStat: Hashable, Sendable {
       }
     }
 
-    /// Nothing of it will ever run again.
+    /// The thread has ended and won't run again.
     public var isEnded: Bool { self == .zombie || self == .dead }
-    /// It doesn't run until somebody lets it.
+    /// It doesn't run until a signal or a tracer continues it.
     public var isAtRest: Bool { self == .stopped || self == .traced || isEnded }
   }
 
@@ -87,7 +87,7 @@ public struct ProcessStat: Hashable, Sendable {
     name = String(decoding: bytes[(open + 1)..<close], as: UTF8.self)
     state = State(letter: letter)
     self.parent = parent
-    // A process without a terminal session or outside our pid namespace shows 0 or −1.
+    // A process without a terminal session or outside this pid namespace shows 0 or −1.
     processGroup = field(5) ?? 0
     session = field(6) ?? 0
     terminal = field(7) ?? 0
@@ -118,7 +118,7 @@ public enum ClockTicks {
   public static let perSecond = UInt64(max(1, sysconf(Int32(_SC_CLK_TCK))))
 }
 
-/// A process, for ever: pids come back, start times don't.
+/// Identifies a process: pids are used again, start times aren't.
 public struct ProcessIdentity: Hashable, Sendable {
   public let pid: Int32
   /// In clock ticks since boot.
@@ -133,15 +133,15 @@ public struct ProcessIdentity: Hashable, Sendable {
     try ProcessStat.read(pid).identity
   }
 
-  /// It is this process that has the pid, and it hasn't ended.
+  /// The pid still belongs to this process, and the process hasn't ended.
   public var isAlive: Bool {
     guard let stat = try? ProcessStat.read(pid) else { return false }
     return stat.startTime == startTime && !stat.isEnded
   }
 
-  /// Sends a signal to this process, and to no other that has got its number.
+  /// Sends a signal to this process, and never to another one that has got its pid.
   ///
-  /// - Returns: false when the process is gone.
+  /// - Returns: false if the process has ended.
   @discardableResult
   public func signal(_ number: Int32) throws(SystemCallError) -> Bool {
     do throws(SystemCallError) {
@@ -161,11 +161,11 @@ public struct ProcessIdentity: Hashable, Sendable {
   public func openPidfd() throws(SystemCallError) -> Descriptor {
     let pidfd: Descriptor
     do throws(SystemCallError) { pidfd = try Descriptor.pidfd(of: pid) } catch {
-      // Kernels before 6.15 say EINVAL of a pid that only names a session or group any more.
+      // Kernels before 6.15 return EINVAL for a pid that is only the number of a session or group any more.
       throw error.code == EINVAL
         ? SystemCallError(error.call, on: error.subject, code: ESRCH) : error
     }
-    // Only now that the descriptor holds the process can the look at its start time be trusted.
+    // The start time can be trusted only now, when the descriptor holds the process.
     guard isAlive else {
       throw SystemCallError("pidfd_open", on: "pid \(pid)", code: ESRCH)
     }

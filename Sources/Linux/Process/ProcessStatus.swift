@@ -5,7 +5,7 @@ public struct ProcessStatus: Hashable, Sendable {
   public var state = ProcessStat.State.other(0)
   /// The process that a thread belongs to.
   public var threadGroup: Int32 = 0
-  /// 0: nobody traces it.
+  /// 0: no process traces it.
   public var tracer: Int32 = 0
   /// The real user id.
   public var user: UInt32 = 0
@@ -20,22 +20,22 @@ public struct ProcessStatus: Hashable, Sendable {
   /// Bytes; 0 for kernel threads.
   public var lockedBytes: Int64 = 0
   public var swappedBytes: Int64 = 0
-  /// Pages that a device or the kernel holds on to: registered io_uring buffers, RDMA.
+  /// Pages that a device or the kernel has pinned: registered io_uring buffers, RDMA.
   public var pinnedBytes: Int64 = 0
   /// Pages of files in RAM.
   public var residentFileBytes: Int64 = 0
   /// 0 off, 1 strict, 2 filter.
   public var seccomp: Int32 = 0
-  /// Its pid in each pid namespace, from ours inwards.
+  /// Its pid in each pid namespace, from this process's namespace inwards.
   public var namespacePids: [Int32] = []
 
-  /// Of a process, or of any thread.
+  /// Reads the status of a process, or of any thread.
   public static func read(_ pid: Int32) throws(SystemCallError) -> ProcessStatus {
     ProcessStatus(parsing: try readRecord("/proc/\(pid)/status"))
   }
 
-  /// Signals that wait for the process or its first thread, less those that it ignores. The other fields aren't
-  /// looked at: this is read regularly for each worker that sleeps.
+  /// Signals that are pending for the process or its first thread, without those that it ignores. Other
+  /// fields aren't parsed: this is read regularly for each sleeping worker.
   public static func unheededSignals(of pid: Int32) throws(SystemCallError) -> UInt64 {
     unheededSignals(in: try readRecord("/proc/\(pid)/status"))
   }

@@ -3,10 +3,10 @@ import Glibc
 
 /// The processes of one worker, parents before their children. Zombies don't count.
 ///
-/// In a cgroup it is everybody in the group. Elsewhere it is found from the root by closure: the
-/// children of a member belong, and so do the members of a session that a member leads (a
-/// grandchild whose parent is gone has another parent, but it stays in its session). What starts a
-/// session of its own *and* loses its parent escapes; only a cgroup holds that.
+/// In a cgroup the tree is all processes of the group. Otherwise it is found from the root by closure: the
+/// children of a member belong to it, and so do the members of a session that a member leads (a grandchild
+/// whose parent has ended gets another parent, but stays in its session). A process that starts a session of
+/// its own *and* loses its parent isn't found; only a cgroup holds it.
 public struct ProcessTree: Hashable, Sendable {
   public var processes: [ProcessStat]
 
@@ -17,8 +17,8 @@ public struct ProcessTree: Hashable, Sendable {
 
   public func contains(_ pid: Int32) -> Bool { processes.contains { $0.pid == pid } }
 
-  /// `session`: a session that belongs to the worker even if its leader is gone. Who looks for many
-  /// trees takes one `ProcessScan`.
+  /// `session`: a session that belongs to the worker even if its leader has ended. To find many trees, use
+  /// one `ProcessScan`.
   public static func discover(
     root: ProcessIdentity, session: Int32? = nil, cgroup: WorkerCgroup? = nil
   ) throws(SystemCallError) -> ProcessTree {
@@ -28,7 +28,7 @@ public struct ProcessTree: Hashable, Sendable {
     return ProcessTree(processes: parentsFirst(try living(cgroup.processes())))
   }
 
-  /// Those of the pids that haven't ended. `skipsHidden`: those that we may not look at are left out.
+  /// The pids whose processes haven't ended. `skipsHidden`: processes that may not be read are left out.
   static func living(
     _ pids: [Int32], skipsHidden: Bool = false
   ) throws(SystemCallError) -> [ProcessStat] {
@@ -38,7 +38,8 @@ public struct ProcessTree: Hashable, Sendable {
         let stat = try ProcessStat.read(pid)
         if !stat.isEnded { found.append(stat) }
       } catch {
-        // Under hidepid (proc(5)) most of /proc may not be looked at; none of that is the worker's.
+        // Under hidepid (proc(5)) most of /proc may not be read; none of the hidden processes is the
+        // worker's.
         let isHidden = skipsHidden && (error.code == EPERM || error.code == EACCES)
         if !error.meansVanished && !isHidden { throw error }
       }
@@ -53,8 +54,8 @@ public struct ProcessTree: Hashable, Sendable {
     var members: Set<Int32> = []
     var sessions: Set<Int32> = []
     if let session, session > 0, !isTaken(session, root, by: all) { sessions.insert(session) }
-    // Nobody in the worker is older than its root: what is, has a pid or session number that was
-    // used again.
+    // No process of the worker is older than its root: an older one has a pid or session number that was used
+    // again.
     let candidates = all.filter { $0.startTime >= root.startTime }
     var grew = true
     while grew {
@@ -71,13 +72,14 @@ public struct ProcessTree: Hashable, Sendable {
     return candidates.filter { members.contains($0.pid) }
   }
 
-  /// The number of the session is another one's by now: the process that has it isn't the one that led
-  /// ours. (While a process of the old session lives, the kernel gives its number to no other.)
+  /// The session number belongs to another session by now: the process with this pid isn't the one that led
+  /// the worker's session. (While a process of the old session lives, the kernel gives its number to no other
+  /// process.)
   private static func isTaken(
     _ session: Int32, _ root: ProcessIdentity, by all: [ProcessStat]
   ) -> Bool {
     guard let leader = all.first(where: { $0.pid == session }) else { return false }
-    // The leader is the root, or was there before it.
+    // The leader is the root, or is older than the root.
     return session == root.pid ? leader.identity != root : leader.startTime > root.startTime
   }
 
@@ -90,13 +92,14 @@ public struct ProcessTree: Hashable, Sendable {
       ordered += queue
       queue = queue.flatMap { children[$0.pid] ?? [] }
     }
-    // A parent read before, and a child after, somebody's exec or reparenting could form a ring;
-    // nobody is left out for that.
+    // If a process gets another parent while the list is read, parents could form a ring; no process is left
+    // out because of that.
     let placed = Set(ordered.map(\.pid))
     return ordered + processes.filter { !placed.contains($0.pid) }
   }
 
-  /// Sends a signal to each process that still is the one that was found. Returns how many got it.
+  /// Sends a signal to each process whose pid hasn't been used again since the tree was read. Returns how
+  /// many got it.
   @discardableResult
   public func signalAll(_ signal: Int32) throws(SystemCallError) -> Int {
     var count = 0
@@ -111,14 +114,15 @@ public struct ProcessTree: Hashable, Sendable {
 
   public func killAll() throws(SystemCallError) { try signalAll(SIGKILL) }
 
-  /// Kills whoever is found until nobody new is: also those who were born between a look and its
-  /// kill. (What has a SIGKILL pending can't fork any more.) They are dying when this returns, not
-  /// necessarily dead. Somebody who may not be killed (setuid) saves nobody else.
+  /// Kills all processes of the tree, and repeats until no new one is found: this includes processes that
+  /// were forked between a listing and its kill. (A process with a pending SIGKILL can't fork any more.) When
+  /// this returns, the processes are ending, but may not have ended. A process that may not be killed
+  /// (setuid) doesn't protect the others.
   ///
-  /// Those who fork faster than they are found are stopped first, all of them: the stopped still count
+  /// If processes fork faster than they are found, all are stopped first: stopped processes still count
   /// against the limits that keep the others from forking.
   ///
-  /// - Throws: ETIMEDOUT when new ones still come at the deadline.
+  /// - Throws: ETIMEDOUT if new processes still appear at the deadline.
   public static func killAll(
     root: ProcessIdentity, session: Int32? = nil, cgroup: WorkerCgroup? = nil,
     until deadline: Deadline = Deadline(in: .seconds(5))
@@ -153,10 +157,10 @@ public struct ProcessTree: Hashable, Sendable {
     if let failure { throw failure }
   }
 
-  /// Nearly always the second finds no process.
+  /// Nearly always the second round finds no process.
   private static let roundsOfKilling = 4
 
-  /// False when the process is gone.
+  /// Returns false if the process has ended.
   static func signal(
     _ process: ProcessIdentity, _ signal: Int32
   ) throws(SystemCallError) -> Bool {

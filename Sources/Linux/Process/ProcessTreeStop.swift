@@ -1,6 +1,6 @@
 import Glibc
 
-/// Why a tree couldn't be stopped. What had been stopped runs again.
+/// Why a tree couldn't be stopped. The processes that had been stopped run again.
 public enum ProcessTreeError: Error, Hashable, Sendable, CustomStringConvertible {
   /// A thread that doesn't come to rest: usually in uninterruptible sleep.
   case stuck(pid: Int32, name: String, thread: Int32, ProcessStat.State)
@@ -25,11 +25,11 @@ public enum ProcessTreeError: Error, Hashable, Sendable, CustomStringConvertible
 }
 
 extension ProcessTree {
-  /// Stops the whole tree with SIGSTOP: until no new process appears, and every thread of every
-  /// process is at rest. Undone when it fails.
+  /// Stops the whole tree with SIGSTOP: repeats until no new process appears, and every thread of every
+  /// process is at rest. If it fails, it is undone.
   ///
-  /// - Parameter known: what a look has found just now. It takes the place of the first look only: that no
-  ///   process is missing, a look tells when all of these are at rest.
+  /// - Parameter known: the tree as it was read just now. It replaces the first reading only: a reading
+  ///   proves that no process is missing if all known processes were at rest before it.
   public static func stopAll(
     root: ProcessIdentity, session: Int32? = nil, cgroup: WorkerCgroup? = nil,
     known: ProcessTree? = nil, until deadline: Deadline
@@ -46,7 +46,7 @@ extension ProcessTree {
         }
         known = nil
         let new = tree.processes.filter { !stopped.contains($0.identity) }
-        // Everybody in this look was at rest before it, so nobody can have forked since.
+        // All processes in this reading were at rest before it, so none can have forked since.
         if new.isEmpty { return tree }
         if deadline.hasPassed, !stopped.isEmpty, let newest = new.last {
           throw .keepsForking(newest: newest.pid)
@@ -55,14 +55,14 @@ extension ProcessTree {
           let sent = try rethrowing { () throws(SystemCallError) in
             try signal(stat.identity, SIGSTOP)
           }
-          // One that is gone comes up no more; remembering it all the same ends the loop.
+          // A process that has ended doesn't appear again, so only a process that got the signal is recorded.
           if sent { stopped.insert(stat.identity) }
         }
         if let held = try firstBlocked(
           new, until: deadline, patience: patience, blockedUntil: blocked)
         {
-          // A child that was stopped between vfork and exec holds its parent up. Once more from the
-          // beginning, as soon as that one is through.
+          // A child that was stopped between vfork and exec blocks its parent. Start again from the beginning
+          // when the child has executed its program.
           for identity in stopped { _ = try? signal(identity, SIGCONT) }
           stopped = []
           waitWhileBlocked(held.thread, of: held.pid, until: blocked)
@@ -70,17 +70,17 @@ extension ProcessTree {
         }
       }
     } catch {
-      // One that has ended needs no SIGCONT.
+      // A process that has ended needs no SIGCONT.
       for identity in stopped { _ = try? signal(identity, SIGCONT) }
       throw error
     }
   }
 
-  /// Waits for all to be at rest. Returns a thread that is in uninterruptible sleep for longer than
-  /// `patience`, where there is time left.
+  /// Waits until all threads are at rest. Returns a thread that has been in uninterruptible sleep for longer
+  /// than `patience`, if there is time left.
   ///
-  /// - Parameter blockedUntil: how long such threads are waited for. What stops trees has other
-  ///   workers to look after.
+  /// - Parameter blockedUntil: how long to wait for such threads. The wait is limited, because the caller
+  ///   manages other workers too.
   private static func firstBlocked(
     _ processes: [ProcessStat], until deadline: Deadline, patience: Duration,
     blockedUntil: Deadline
@@ -126,7 +126,7 @@ extension ProcessTree {
       pid: process.pid, name: process.name, thread: restless.thread, restless.state)
   }
 
-  /// A thread that isn't at rest; nil when all are, or the process is gone.
+  /// A thread that isn't at rest; nil if all are at rest, or the process has ended.
   private static func firstRestless(
     of pid: Int32
   ) throws(SystemCallError) -> (thread: Int32, state: ProcessStat.State)? {

@@ -1,7 +1,7 @@
 import CLinux
 import Glibc
 
-/// When a thread last ran, as the scheduler knows it (`/proc/PID/task/TID/sched`).
+/// When a thread last ran, from the scheduler's data (`/proc/PID/task/TID/sched`).
 struct ThreadRun: Hashable {
   /// `se.exec_start`: nanoseconds of the scheduler's clock of `processor`. For a thread that waits: when
   /// it began to wait.
@@ -9,7 +9,7 @@ struct ThreadRun: Hashable {
   var processor: Int32
   /// How many times it has begun to wait.
   var waits: UInt64
-  /// It waits for something, and doesn't run, at a moment after that.
+  /// It still waits, and doesn't run, at a moment after that.
   var isWaiting = false
 
   init(lastRan: Int64, processor: Int32, waits: UInt64) {
@@ -18,9 +18,9 @@ struct ThreadRun: Hashable {
     self.waits = waits
   }
 
-  /// nil where the kernel doesn't have it (no CONFIG_SCHED_DEBUG before Linux 6.15), or hides it.
+  /// nil if the kernel doesn't have the file (no CONFIG_SCHED_DEBUG before Linux 6.15), or hides it.
   static func read(thread: Int32, of pid: Int32) -> ThreadRun? {
-    // A thread that has ended has no run.
+    // A thread that has ended has no such file.
     guard let bytes = try? readFile("/proc/\(pid)/task/\(thread)/sched"),
       let stat = try? readFile("/proc/\(pid)/task/\(thread)/stat"),
       let (state, processor) = facts(inStat: stat),
@@ -39,7 +39,7 @@ struct ThreadRun: Hashable {
       if words[0].elementsEqual("se.exec_start".utf8) { lastRan = Self.nanoseconds(words[2]) }
       if words[0].elementsEqual("nr_voluntary_switches".utf8) { waits = words[2].number() }
     }
-    // 0 while it is moved to another processor.
+    // The value is 0 while the thread is moved to another processor.
     guard let lastRan, let waits, lastRan > 0 else { return nil }
     self.init(lastRan: lastRan, processor: processor, waits: waits)
   }
@@ -53,7 +53,7 @@ struct ThreadRun: Hashable {
     return whole * 1_000_000 + fraction
   }
 
-  /// The 3rd and 39th field (proc_pid_stat(5)); the name, which is the second, can contain anything.
+  /// The 3rd and 39th field (proc_pid_stat(5)); the name, which is the second, can contain any characters.
   private static func facts(inStat bytes: [UInt8]) -> (state: UInt8, processor: Int32)? {
     guard let close = bytes.lastIndex(of: UInt8(ascii: ")")) else { return nil }
     let fields = bytes[(close + 1)...].words()
@@ -63,17 +63,17 @@ struct ThreadRun: Hashable {
   }
 }
 
-/// The scheduler's clocks, one a processor, beside CLOCK_MONOTONIC.
+/// Converts the scheduler's clocks, one per processor, to CLOCK_MONOTONIC.
 ///
-/// They start together, and then each loses the time that its processor spends on interrupts and that
-/// the host gives to other guests. So times of two processors can't be compared, and a processor's clock
-/// is read on that processor: this thread moves there for some ten microseconds.
+/// The clocks start together, and then each loses the time that its processor spends on interrupts and that
+/// the host gives to other guests. So times of two processors can't be compared, and a processor's clock is
+/// read on that processor: this thread moves there for about 10 µs.
 ///
-/// All errors make a time later than it was: nothing that is computed with it ends too early.
+/// All errors make a time later than it was, so no time-out that is computed from it ends too early.
 struct ProcessorClocks {
   private var offsets: [Int32: Int64?] = [:]
 
-  /// CLOCK_MONOTONIC at a time of the clock of `processor`; nil where this thread may not run there.
+  /// CLOCK_MONOTONIC at a time of the clock of `processor`; nil if this thread may not run there.
   mutating func monotonic(_ time: Int64, of processor: Int32) -> Int64? {
     let offset: Int64?
     if let known = offsets[processor] {
@@ -90,7 +90,7 @@ struct ProcessorClocks {
     var before = [UInt8](repeating: 0, count: 1024)
     guard clinux_run_on_processor(processor, &before, Int64(before.count)) == 0 else { return nil }
     defer { _ = clinux_run_on_processors(before, Int64(before.count)) }
-    // Its own time is noted when it begins to run.
+    // The scheduler notes this thread's time when it begins to run.
     var pause = timespec(tv_sec: 0, tv_nsec: 1)
     nanosleep(&pause, nil)
     // A kernel without CONFIG_SCHED_DEBUG has no such file.

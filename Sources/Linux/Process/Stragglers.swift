@@ -3,20 +3,20 @@ import Dispatch
 import Glibc
 import Synchronization
 
-/// Threads that a trace session couldn't detach, because they weren't stopped when it ended.
-/// PTRACE_DETACH is refused for such a thread: one inside vfork(2), for example, doesn't stop before
-/// its child executes or ends. Each one is detached at its next stop.
+/// Threads that a trace session couldn't detach, because they weren't stopped when it ended. The kernel
+/// refuses PTRACE_DETACH for such a thread: a thread inside vfork(2), for example, doesn't stop before its
+/// child executes a program or ends. Each straggler is detached at its next stop.
 ///
-/// The kernel takes ptrace orders only from the thread that seized. So each tracing thread calls
-/// `release()` until it has none left. Or it ends: the kernel detaches all that an ending thread
-/// traces, stopped or not (see `BriefTracer`).
+/// The kernel accepts ptrace calls only from the thread that seized. So each tracing thread calls `release()`
+/// until it has no stragglers left. Or it ends: the kernel detaches all threads that an ending thread traces,
+/// stopped or not (see `BriefTracer`).
 public final class Stragglers: Sendable {
   public static let shared = Stragglers()
 
   private struct Straggler: Hashable {
     var tid: Int32
     let pid: Int32
-    /// The thread of ours that seized it.
+    /// The thread of this process that seized it.
     let tracer: Int32
   }
 
@@ -24,19 +24,19 @@ public final class Stragglers: Sendable {
 
   public init() {}
 
-  /// Threads of a process that the calling thread has seized.
+  /// Adds threads of a process that the calling thread has seized.
   func add(_ tids: [Int32], of pid: Int32) {
     let tracer = clinux_thread_id()
     all.withLock { $0 += tids.map { Straggler(tid: $0, pid: pid, tracer: tracer) } }
   }
 
-  /// Detaches those of the calling thread that are stopped by now. Doesn't wait.
+  /// Detaches the calling thread's stragglers that are stopped by now. Doesn't wait.
   ///
-  /// - Returns: how many of the calling thread's are left.
+  /// - Returns: how many stragglers the calling thread still has.
   @discardableResult
   public func release() -> Int {
     let tracer = clinux_thread_id()
-    // Only this thread adds or removes those with its own number.
+    // Only this thread adds or removes stragglers with its own number.
     let mine = all.withLock { $0.filter { $0.tracer == tracer } }
     if mine.isEmpty { return 0 }
     let left = mine.compactMap(Self.afterTrying)
@@ -47,12 +47,12 @@ public final class Stragglers: Sendable {
     return left.count
   }
 
-  /// The same, again and again, for at most this long.
+  /// Repeats `release()` for at most this time.
   func release(within time: Duration) {
     _ = waitUntil(Deadline(in: time)) { () throws(Never) in release() == 0 }
   }
 
-  /// Waits until nothing of these processes is left, for at most this long.
+  /// Waits until these processes have no stragglers left, for at most this time.
   public func release(of pids: [Int32], within time: Duration) {
     _ = waitUntil(Deadline(in: time)) { () throws(Never) in
       release()
@@ -62,13 +62,13 @@ public final class Stragglers: Sendable {
 
   public var hasAny: Bool { all.withLock { !$0.isEmpty } }
 
-  /// Those of these processes.
+  /// The stragglers of these processes.
   public func threads(of pids: [Int32]) -> [Int32] {
     let pids = Set(pids)
     return all.withLock { $0.filter { pids.contains($0.pid) }.map(\.tid) }
   }
 
-  /// Whether a process with this TracerPid is traced by a thread of ours.
+  /// Whether the tracer with this TracerPid is a thread of this process.
   public func owns(tracer: Int32) -> Bool { tracer != 0 && belong(to: tracer) }
 
   func belong(to tracer: Int32) -> Bool {
@@ -85,8 +85,8 @@ public final class Stragglers: Sendable {
     let stop = Int(clinux_ptrace_poll(tid, &signal))
     switch stop {
     case CLINUX_STOP_EXITED:
-      // Only its tracer can hand on the end of somebody else's child. The end of our own child is
-      // for the event loop to see.
+      // Only its tracer can pass on the end of another process's child. The event loop handles the end of
+      // this process's own child.
       let isOurs = tid == straggler.pid && isOurChild(tid)
       return isOurs || clinux_ptrace_bury(tid) != 0 ? nil : straggler
     case CLINUX_STOP_NONE, CLINUX_STOP_EVENT, CLINUX_STOP_SYSCALL, CLINUX_STOP_OTHER:
@@ -95,8 +95,8 @@ public final class Stragglers: Sendable {
       // The signal is the program's: it is delivered.
       return clinux_ptrace_detach(tid, signal) == 0 ? nil : straggler
     default:
-      // No tracee of ours has this number any more. A thread that executes a program takes over the
-      // number of its process, and stays traced.
+      // No tracee of this thread has this number any more. A thread that executes a program gets the number
+      // of its process, and stays traced.
       var renamed = straggler
       renamed.tid = straggler.pid
       let isRenamed = tid != straggler.pid && isTraced(straggler.pid, by: straggler.tracer)
@@ -117,13 +117,13 @@ public final class Stragglers: Sendable {
   }
 }
 
-/// A thread that traces for one task only, and then ends. At its end the kernel detaches whatever it
-/// still traces, also what isn't stopped and so couldn't be detached otherwise: nothing that is
-/// traced here can be left in a stop.
+/// A thread that traces for one task only, and then ends. At its end the kernel detaches all threads that it
+/// still traces, also those that aren't stopped and so couldn't be detached otherwise: no thread that is
+/// traced here can stay in a stop.
 public enum BriefTracer {
-  /// Performs `body` on such a thread and waits until nothing is traced by it any more.
+  /// Performs `body` on such a thread and waits until it traces no thread any more.
   ///
-  /// - Returns: `nil` where no thread could be started.
+  /// - Returns: `nil` if no thread could be started.
   public static func perform<Value: Sendable>(
     _ body: @escaping @Sendable () -> Value
   ) -> Value? {

@@ -1,10 +1,10 @@
 import Glibc
 
-/// Yama, a part of many kernels (Ubuntu's, for example), limits what an ordinary user's process may
-/// trace. At scope 1 these are its own descendants. A worker's daemon is its parent; a daemon that
-/// replaces that one isn't, and may neither trace the worker nor open its memory.
+/// Yama, a part of many kernels (Ubuntu's, for example), limits what an ordinary user's process may trace. At
+/// scope 1 it may trace only its own descendants. A worker's daemon is its parent. A daemon that replaces
+/// that one isn't, so it may neither trace the worker nor open its memory.
 public struct Yama: Hashable, Sendable {
-  /// `kernel.yama.ptrace_scope`; 0 where the kernel doesn't have it.
+  /// `kernel.yama.ptrace_scope`; 0 if the kernel doesn't have it.
   public var scope: Int
   /// CAP_SYS_PTRACE: scopes 1 and 2 don't apply.
   public var isPrivileged: Bool
@@ -14,7 +14,7 @@ public struct Yama: Hashable, Sendable {
     self.isPrivileged = isPrivileged
   }
 
-  /// As it was when it was first asked for.
+  /// The state at the first use.
   public static let current =
     isSimulated
     ? Yama(scope: 1, isPrivileged: false) : Yama(scope: readScope(), isPrivileged: readRight())
@@ -22,16 +22,16 @@ public struct Yama: Hashable, Sendable {
   /// A daemon that replaces this one may not trace its workers.
   public var forbidsStrangers: Bool { scope >= 3 || scope >= 1 && !isPrivileged }
 
-  /// Whether a process may be traced as far as Yama is concerned.
+  /// Whether Yama permits tracing a process.
   public func permits(_ pid: Int32) -> Bool {
     if !forbidsStrangers { return true }
     return scope == 1 && Self.isDescendant(pid)
   }
 
-  /// For tests, on kernels without it: scope 1 is enforced by ourselves, on ourselves.
+  /// For tests on kernels without Yama: this process enforces scope 1 on itself.
   private static let isSimulated = getenv("DORMOUSE_TEST_YAMA") != nil
 
-  /// To be called before whatever Yama would refuse.
+  /// Call it before each operation that Yama would refuse.
   public static func check(_ call: String, _ pid: Int32, code: Int32 = EPERM)
     throws(SystemCallError)
   {

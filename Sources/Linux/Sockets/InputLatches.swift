@@ -1,12 +1,12 @@
 import CLinux
 import Glibc
 
-/// Tells of descriptors whether anything has happened at them since they were armed, even if
-/// somebody else has long since taken it.
+/// Records whether input has arrived at descriptors since they were armed, even if another process has
+/// already taken it.
 ///
-/// That is what epoll can't: asked about a listening socket, it looks again, and finds the
-/// connection accepted. The poll of Linux's native AIO is answered inside the wake-up itself and
-/// keeps the answer, so nobody's thread needs to run until somebody asks.
+/// epoll can't do that: it checks a listening socket again when it is asked, and finds that the connection
+/// has been accepted. A poll of Linux's native AIO is answered inside the wake-up itself and keeps the
+/// answer, so no thread needs to run before `collect`.
 ///
 /// Belongs to one thread.
 public final class InputLatches {
@@ -14,8 +14,8 @@ public final class InputLatches {
   private var latches: [UInt64: Latch] = [:]
   private var counter: UInt64 = 0
 
-  /// One descriptor's. The kernel holds on to that descriptor (and nothing else) until it fires or
-  /// is removed.
+  /// The latch of one descriptor. The kernel holds that descriptor (and nothing else) until the latch fires
+  /// or is removed.
   public final class Latch {
     fileprivate let token: UInt64
     fileprivate let request: UnsafeMutableRawPointer
@@ -31,7 +31,7 @@ public final class InputLatches {
     deinit { request.deallocate() }
   }
 
-  /// `capacity`: how many can be armed at a time.
+  /// `capacity`: how many latches can be armed at a time.
   public init(capacity: Int32) throws(SystemCallError) {
     var error: Int32 = 0
     context = clinux_aio_setup(capacity, &error)
@@ -47,7 +47,7 @@ public final class InputLatches {
     return latch
   }
 
-  /// From now on. What can be read already makes it fire at once.
+  /// Arms a latch from now on. If input is already present, it fires at once.
   public func arm(_ latch: Latch, at descriptor: Descriptor) throws(SystemCallError) {
     try shim("io_submit", on: "a poll") {
       clinux_aio_poll(
@@ -58,13 +58,13 @@ public final class InputLatches {
   }
 
   public func remove(_ latch: Latch) {
-    // Cancelled, its answer is still to be taken; until then the kernel may look at its memory.
+    // The answer of a cancelled request must still be taken; until then the kernel may read its memory.
     if latch.isArmed { _ = clinux_aio_cancel(context, latch.request) }
     collect()
     latches[latch.token] = nil
   }
 
-  /// Learns which have fired.
+  /// Finds out which latches have fired.
   public func collect() {
     var tokens = [UInt64](repeating: 0, count: 64)
     while true {

@@ -1,18 +1,18 @@
 import CLinux
 import Glibc
 
-/// A connection that the kernel has made and nobody has accepted, as `/proc/net/tcp` shows it.
+/// A connection that the kernel has made and no process has accepted, as `/proc/net/tcp` shows it.
 public struct UnacceptedConnection: Hashable, Sendable {
   public var port: UInt16
-  /// Bytes that have come on it.
+  /// Bytes that have arrived on it.
   public var unread: Int
-  /// The other end has said that it is done.
+  /// The other end has closed its side.
   public var isClosedByPeer: Bool
 
-  /// Gone again, without a word.
+  /// The other end has closed it without sending a byte.
   public var isEmpty: Bool { isClosedByPeer && unread == 0 }
 
-  /// Those at a port in a process's network. One that was reset isn't shown any more.
+  /// The connections at a port in a process's network. A connection that was reset isn't listed.
   public static func list(
     at port: UInt16, networkOf pid: Int32
   ) throws(SystemCallError) -> [UnacceptedConnection] {
@@ -40,7 +40,7 @@ public struct UnacceptedConnection: Hashable, Sendable {
       guard isEstablished || isClosedByPeer,
         let unread = Int(String(decoding: words[4].suffix(8), as: UTF8.self), radix: 16)
       else { return nil }
-      // The other end's FIN counts as one.
+      // The other end's FIN counts as one byte.
       return UnacceptedConnection(
         port: port, unread: isClosedByPeer ? max(0, unread - 1) : unread,
         isClosedByPeer: isClosedByPeer)
@@ -52,7 +52,7 @@ public struct UnacceptedConnection: Hashable, Sendable {
   }
 }
 
-/// Takes a connection from a listener's queue; nil where there is none.
+/// Takes a connection from a listener's queue; nil if there is none.
 public func acceptConnection(_ listener: Descriptor) throws(SystemCallError) -> Descriptor? {
   // The queue is shared with the worker, and whether `accept` blocks is the worker's choice.
   guard listener.inputEvents != 0 else { return nil }

@@ -1,16 +1,16 @@
 import CLinux
 import Glibc
 
-/// One message from a socket that others write to, without waiting, and without closing on this thread
-/// what came with it.
+/// One message from a socket to which other processes write. It is received without waiting, and this thread
+/// doesn't close the descriptors that came with it.
 public struct Reception {
   public var count: Int
-  /// The sender, where the socket asks for it; else 0.
+  /// The sender's pid, if the socket asks for it; else 0.
   public var pid: Int32
-  /// Descriptors that came along, in their order. The caller's to keep or to drop.
+  /// Descriptors that came with the message, in their order. The caller keeps or drops them.
   public var passed: [Descriptor]
 
-  /// nil: nothing is there (EAGAIN, EINTR).
+  /// nil: no message has arrived (EAGAIN, EINTR).
   public static func receive(
     from socket: Descriptor, into buffer: UnsafeMutableRawBufferPointer
   ) throws(SystemCallError) -> Reception? {
@@ -30,7 +30,7 @@ public struct Reception {
     return reception
   }
 
-  /// The same into an array, which gets as many bytes as came.
+  /// The same into an array, which gets as many bytes as were received.
   public static func receive(
     from socket: Descriptor, _ capacity: Int, _ bytes: inout [UInt8]
   ) throws(SystemCallError) -> Reception? {

@@ -1,7 +1,7 @@
 import CLinux
 import Glibc
 
-/// What a socket is and what it has carried, from any descriptor of it.
+/// The kind of a socket and its traffic, from any descriptor of it.
 public struct SocketFacts: Hashable, Sendable {
   public enum Family: Hashable, Sendable { case ipv4, ipv6, unix, other }
 
@@ -9,25 +9,26 @@ public struct SocketFacts: Hashable, Sendable {
   public var isStream: Bool
   public var isListening: Bool
   public var local: SocketName
-  /// Empty where it isn't connected.
+  /// Empty if the socket isn't connected.
   public var peer: SocketName
-  /// Bytes, or connections that wait to be accepted; nil where the kernel doesn't tell.
+  /// Bytes, or connections that wait to be accepted; nil if the kernel doesn't report it.
   public var unread: Int64?
-  /// Of a connection over TCP.
+  /// The traffic of a TCP connection.
   public var traffic: Traffic?
-  /// A TCP socket that was never connected; poll(2) calls that a hang-up.
+  /// A TCP socket that was never connected; poll(2) reports a hang-up for it.
   public var isUnused: Bool
-  /// Unix sockets: the process that made the other end; 0 elsewhere.
+  /// For Unix sockets: the process that made the other end; else 0.
   public var peerProcess: Int32
 
-  /// What TCP has counted (tcp(7), TCP_INFO).
+  /// TCP's own counts (tcp(7), TCP_INFO).
   public struct Traffic: Hashable, Sendable {
     public var received: UInt64
     public var sent: UInt64
-    /// Since the last time, or the connection's beginning.
+    /// Time since data was last received, or since the connection's beginning.
     public var sinceReceived: Duration
     public var sinceSent: Duration
-    /// Since the other end last said what it has received. Each segment of it does, those with data too.
+    /// Time since the other end's last acknowledgement. Each of its segments, also one with data,
+    /// acknowledges what it has received.
     public var sinceAcknowledged: Duration
 
     public init(
@@ -46,7 +47,7 @@ public struct SocketFacts: Hashable, Sendable {
     var raw = clinux_socket()
     try shim("getsockopt", on: "a socket") { clinux_socket_facts(socket.raw, &raw) }
     let isStream = raw.type == Int32(SOCK_STREAM.rawValue)
-    // Listening, or not connected at all: nothing to count.
+    // A listening or unconnected socket has no counts.
     let isConnected = raw.is_tcp == 1 && raw.is_listening == 0
     return SocketFacts(
       family: Family(raw.family), isStream: isStream, isListening: raw.is_listening == 1,
@@ -119,7 +120,7 @@ public enum SocketName: Hashable, Sendable, CustomStringConvertible {
       self = .none
       return
     }
-    // In both families of the internet the port follows at once.
+    // In both internet families the port follows directly.
     func port() -> UInt16 { UInt16(address[2]) << 8 | UInt16(address[3]) }
     switch Int32(address.loadUnaligned(as: sa_family_t.self)) {
     case AF_INET where address.count >= 8:

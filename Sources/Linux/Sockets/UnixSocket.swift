@@ -18,13 +18,12 @@ public enum UnixSocket {
   /// The longest path that every program can use: sun_path has 108 bytes, one for the NUL.
   public static let maxPath = 107
 
-  /// A non-blocking socket. A path that begins with `@` names an abstract socket, as in
-  /// sd_notify(3). A path that is in use is taken over; whoever must not be displaced checks
-  /// before. Mode 0600.
+  /// A non-blocking socket. A path that begins with `@` names an abstract socket, as in sd_notify(3). A path
+  /// that is in use is taken over; a caller that must not displace another process checks before. Mode 0600.
   public static func bound(
     to path: String, _ kind: Kind
   ) throws(SystemCallError) -> Descriptor {
-    // What has been sent to it and was never read is closed with it.
+    // Descriptors that were sent to it and never read are closed with it.
     let socket = try make(kind, isForeign: true)
     if !path.hasPrefix("@") {
       // The file takes its mode from the socket, so that it never exists with a wider one.
@@ -37,7 +36,7 @@ public enum UnixSocket {
     return socket
   }
 
-  /// A stream socket at a name that nobody has; EADDRINUSE otherwise.
+  /// A stream socket at an unused name; EADDRINUSE otherwise.
   public static func free(_ path: String, mode: mode_t) throws(SystemCallError) -> Descriptor {
     let socket = try make(.stream)
     // The file never exists with another mode.
@@ -49,7 +48,7 @@ public enum UnixSocket {
     return socket
   }
 
-  /// Connects to a path; EAGAIN when the listener's queue is full.
+  /// Connects to a path; EAGAIN if the listener's queue is full.
   public static func connected(
     to path: String, _ kind: Kind
   ) throws(SystemCallError) -> Descriptor {
@@ -60,10 +59,11 @@ public enum UnixSocket {
     return socket
   }
 
-  /// No process can send descriptors to it, or to what it accepts, where the kernel can refuse that (Linux
-  /// 6.16). Elsewhere they arrive, and the receiver closes them with `Closer`.
+  /// Prevents other processes from sending descriptors to the socket, or to connections that it accepts, if
+  /// the kernel supports that (Linux 6.16). On older kernels they arrive, and the receiver closes them with
+  /// `Closer`.
   public static func refuseDescriptors(_ socket: Descriptor) {
-    // Older kernels answer ENOPROTOOPT; then `Reception` closes what comes.
+    // Older kernels return ENOPROTOOPT; then `Reception` closes the descriptors that arrive.
     _ = clinux_refuse_descriptors(socket.raw)
   }
 

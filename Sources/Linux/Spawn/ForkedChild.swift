@@ -2,12 +2,12 @@ import CLinux
 import Glibc
 import Synchronization
 
-/// A child between fork and execve, as the thread that forked has made it: fork may wait, above all the one
-/// into a cgroup, which waits for every change of any cgroup on the machine. `StartingProcess` claims it on the
-/// thread that watches over it. One that isn't claimed is killed when this is dropped.
+/// A child between fork and execve, made by the thread that forks. fork may wait, above all the fork into a
+/// cgroup, which waits for every change of any cgroup on the machine. `StartingProcess` claims the child on
+/// the thread that watches it. A child that isn't claimed is killed when this object is freed.
 public final class ForkedChild: Sendable {
   let process: SpawnedProcess
-  /// Polls readable when it has executed the program, or failed.
+  /// Polls readable when the child has executed the program, or failed.
   let report: Descriptor
   let request: SpawnRequest
   // Unsafe only because of its pointer: set once, before another thread can have this object. The memory behind
@@ -15,7 +15,7 @@ public final class ForkedChild: Sendable {
   nonisolated(unsafe) private let birth: clinux_birth
   private let isClaimed = Atomic(false)
 
-  /// Children that exist, or are being forked, and aren't claimed: they may not be taken for orphans.
+  /// Children that exist, or are being forked, and aren't claimed: they must not be treated as orphans.
   private static let unclaimed = Atomic(0)
 
   /// Whether a child of this process may be one that is being started. Ask after the children were listed.
@@ -45,11 +45,11 @@ public final class ForkedChild: Sendable {
   ) throws(SpawnError) -> SpawnedProcess {
     do throws(SystemCallError) {
       let held = birth.pidfd >= 0 ? Descriptor(owning: birth.pidfd) : try Descriptor.pidfd(of: pid)
-      // It is our child and not yet reaped, so its entry in /proc is there even if it has ended.
+      // It is a child of this process and not yet reaped, so its entry in /proc exists even if it has ended.
       return SpawnedProcess(
         pid: pid, pidfd: held, startTime: try ProcessStat.read(pid).startTime)
     } catch {
-      // A process that we couldn't hold on to must not run on unseen. SIGCHLD reports its end.
+      // A process without a descriptor must not continue to run unobserved. SIGCHLD reports its end.
       kill(pid, SIGKILL)
       clinux_spawn_forget(&birth)
       throw SpawnError(step: .hold, code: error.code, request: request)
@@ -73,7 +73,7 @@ public final class ForkedChild: Sendable {
     Self.unclaimed.subtract(1, ordering: .sequentiallyConsistent)
   }
 
-  /// The last step that it has begun.
+  /// The last step that the child has begun.
   var step: Int32 {
     var birth = birth
     return clinux_spawn_step(&birth)
@@ -87,7 +87,7 @@ public final class ForkThread: Sendable {
 
   private let queue = WorkQueue(name: "dormouse-fork")
 
-  /// Waits until the child is there: not on the event loop's thread.
+  /// Waits until the child exists. Don't call it on the event loop's thread.
   public func fork(_ request: SpawnRequest) throws(SpawnError) -> ForkedChild {
     try queue.perform { Result { () throws(SpawnError) in try ForkedChild(request) } }.get()
   }

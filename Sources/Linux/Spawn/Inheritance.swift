@@ -1,16 +1,16 @@
 import CLinux
 import Glibc
 
-/// What a program gets of ours as it is, because it stands where we were started: arguments and
-/// environment byte for byte (they needn't be UTF-8), further descriptors, ignored signals.
+/// What a program inherits unchanged, because it runs in place of this process: arguments and environment
+/// byte for byte (they needn't be UTF-8), additional descriptors, ignored signals.
 public struct Inheritance: Hashable, Sendable {
-  /// Where in our own arguments its own begin, with argv[0].
+  /// The index in this process's arguments at which the program's own begin, with argv[0].
   public var firstArgument: Int
-  /// Besides 0, 1 and 2; they keep their numbers.
+  /// In addition to 0, 1 and 2; they keep their numbers.
   public var descriptors: [Int32]
   /// As in `ProcessStatus`.
   public var ignoredSignals: UInt64
-  /// A pipe that is told its pid (four bytes) before it executes.
+  /// A pipe to which the child writes its pid (four bytes) before it executes.
   public var announcement: Int32?
 
   public init(
@@ -23,16 +23,16 @@ public struct Inheritance: Hashable, Sendable {
     self.announcement = announcement
   }
 
-  /// What we were given ourselves; to be asked before we open anything.
+  /// What this process has inherited itself. Call it before any descriptor is opened.
   public static func ofThisProcess(firstArgument: Int) -> Inheritance {
     let open = (try? listNumbers("/proc/self/fd")) ?? []
-    // Among them the one that the list was read through, which is closed by now.
+    // The list includes the descriptor through which it was read, which is closed by now.
     let ours = open.filter { $0 > STDERR_FILENO && fcntl($0, F_GETFD) == 0 }
     return Inheritance(
       firstArgument: firstArgument, descriptors: ours, ignoredSignals: clinux_ignored_signals())
   }
 
-  /// Becomes the program, in this process. Returns the error's number where that can't be.
+  /// Executes the program in this process. Returns the error's number if that fails.
   public func execute(_ path: String) -> Int32 {
     for number in [SIGPIPE, SIGXFSZ] where !ProcessStatus.contains(ignoredSignals, number) {
       signal(number, SIG_DFL)
@@ -42,12 +42,12 @@ public struct Inheritance: Hashable, Sendable {
   }
 }
 
-/// Lends a request whose program inherits.
+/// Passes a request whose program inherits to `body`.
 func withInherited<Result>(
   _ request: SpawnRequest, inheritance: Inheritance,
   _ body: (inout clinux_spawn) -> Result
 ) -> Result {
-  // `char *const[]`, ended by nil, for as long as we live.
+  // `char *const[]`, ended by nil, valid until this process ends.
   let arguments = UnsafeRawPointer(CommandLine.unsafeArgv + inheritance.firstArgument)
     .assumingMemoryBound(to: UnsafeMutablePointer<CChar>?.self)
   return request.path.withCString { path in

@@ -6,15 +6,15 @@ public struct SpawnError: Error, Hashable, Sendable, CustomStringConvertible {
   public enum Step: Int32, Hashable, Sendable {
     case fork = 1
     case session, directory, descriptors, exec
-    /// Before the kernel was asked: a string with a NUL, a variable without a name.
+    /// Failed before the first system call: a string with a NUL, a variable without a name.
     case prepare
-    /// It ran, but no descriptor for it was to be had; it was killed.
+    /// The process existed, but no descriptor for it could be opened; it was killed.
     case hold
     case identity, limit
     case keyring, oomScore
   }
 
-  /// Of a process that was still in `step` at its deadline.
+  /// The state of a process that was still in `step` at its deadline.
   private struct Hang: Hashable {
     var state: ProcessStat.State?
     var time: Duration
@@ -26,13 +26,13 @@ public struct SpawnError: Error, Hashable, Sendable, CustomStringConvertible {
   public let path: String
   public let directory: String
   public let inCgroup: Bool
-  /// Who it was to run as, and the limit that couldn't be set.
+  /// The user that it should run as, and the limit that couldn't be set.
   private let user: UInt32?
   private let limit: SpawnTerms.Limit?
   private let oomScore: OOMScore
   private let hang: Hang?
 
-  /// It hung in `step`, and was killed.
+  /// The process hung in `step`, and was killed.
   init(
     hungIn step: Step, _ state: ProcessStat.State?, after time: Duration, request: SpawnRequest
   ) {
@@ -59,12 +59,15 @@ public struct SpawnError: Error, Hashable, Sendable, CustomStringConvertible {
   /// Starting it outside the cgroup may work.
   public var mayBeTheCgroup: Bool { step == .fork && inCgroup }
 
-  /// It didn't fail, but wasn't the program at its deadline.
+  /// No step failed, but the process hadn't executed the program at its deadline.
   public var isHang: Bool { hang != nil }
 
-  public var description: String { "can't start \(path): \(explanation)" }
+  public var description: String { "can't start \(reason)" }
 
-  /// What a process did when its time was over.
+  /// For a sentence that says already that something didn't start: the program, and why.
+  public var reason: String { "\(path): \(explanation)" }
+
+  /// What a process did when its deadline passed.
   private func explanation(of hang: Hang) -> String {
     let place =
       switch step {

@@ -1,23 +1,23 @@
 import CLinux
 import Glibc
 
-/// What to start. Everything is given; nothing is inherited but the user and the limits.
+/// What to start. The process inherits only the user and the limits; everything else is in the request.
 public struct SpawnRequest: Sendable {
   /// With a slash; look names up with `resolveExecutable`.
   public var path: String
-  /// All of them, with argv[0].
+  /// All arguments, with argv[0].
   public var arguments: [String]
   public var environment: [String: String]
   public var directory: String
-  /// Become 0, 1 and 2.
+  /// The descriptors that become 0, 1 and 2.
   public var input: Int32
   public var output: Int32
   public var error: Int32
-  /// Descriptor of the cgroup to be born in.
+  /// Descriptor of the cgroup in which the process is created.
   public var cgroup: Int32?
-  /// Takes the place of `arguments` and `environment`.
+  /// Replaces `arguments` and `environment`.
   public var inheritance: Inheritance?
-  /// Where it differs from us; not together with `inheritance`.
+  /// How the process differs from this one; not together with `inheritance`.
   public var terms: SpawnTerms?
   public var oomScore = OOMScore.usual
 
@@ -38,11 +38,11 @@ public struct SpawnRequest: Sendable {
 
 /// A process's `oom_score_adj`: how readily the kernel's own OOM killer chooses it.
 public enum OOMScore: Hashable, Sendable {
-  /// That of `clinux_spawn_with_oom_score`; where that wasn't called, ours.
+  /// The value set by `clinux_spawn_with_oom_score`; if that wasn't called, the value of this process.
   case usual
-  /// Ours: for a part of the daemon.
+  /// The value of this process: for a part of the daemon.
   case kept
-  /// -1000…1000. A value under the lowest that we may have takes CAP_SYS_RESOURCE.
+  /// -1000…1000. A value below the lowest that this process may have needs CAP_SYS_RESOURCE.
   case value(Int32)
 
   var raw: Int32 {
@@ -53,9 +53,9 @@ public enum OOMScore: Hashable, Sendable {
     }
   }
 
-  /// The value that workers usually get from a daemon that was started with `own`. A daemon is protected
-  /// by a negative value, and its workers must not be: the kernel would end everything else before a
-  /// worker that leaks. A positive value holds for all of a session, and for its workers too.
+  /// The value that workers usually get from a daemon that was started with `own`. A negative value protects
+  /// a daemon, and must not protect its workers: the kernel would end all other processes before a worker
+  /// that leaks. A positive value is that of the whole session, and is kept for the workers too.
   public static func ofWorkers(own: Int32) -> Int32 { max(own, 0) }
 }
 
@@ -68,7 +68,7 @@ public struct SpawnedProcess: Sendable {
   public var identity: ProcessIdentity { ProcessIdentity(pid: pid, startTime: startTime) }
 }
 
-/// Lends the request as C strings; they live until `body` returns.
+/// Passes the request as C strings to `body`; they are valid until it returns.
 func withPrepared<Result>(
   _ request: SpawnRequest, _ body: (inout clinux_spawn) -> Result
 ) throws(SpawnError) -> Result {
@@ -110,13 +110,13 @@ func withPrepared<Result>(
   }
 }
 
-/// Finds a program as execvp(3) does: names with a slash as they are, others along `path`. nil:
-/// none that may be executed.
+/// Finds a program as execvp(3) does: names with a slash are used as they are, others are searched for in
+/// `path`. nil: no file that may be executed.
 public func resolveExecutable(_ name: String, path: String) -> String? {
   if name.isEmpty { return nil }
   if name.contains("/") { return name }
   for directory in path.split(separator: ":", omittingEmptySubsequences: false) {
-    // An empty entry means the current directory, which for a daemon is nobody's intention.
+    // An empty entry means the current directory, which isn't intended for a daemon.
     if directory.isEmpty { continue }
     let candidate = "\(directory)/\(name)"
     var status = stat()

@@ -1,13 +1,13 @@
 import CLinux
 import Glibc
 
-/// Where a new process differs from us in more than its files; see `clinux_terms`.
+/// How a new process differs from this one in more than its files; see `clinux_terms`.
 public struct SpawnTerms: Hashable, Sendable {
-  /// Only root can give one.
+  /// Only root can set an identity.
   public struct Identity: Hashable, Sendable {
     public var user: UInt32
     public var group: UInt32
-    /// All supplementary ones.
+    /// All supplementary groups.
     public var groups: [UInt32]
 
     public init(user: UInt32, group: UInt32, groups: [UInt32]) {
@@ -17,9 +17,9 @@ public struct SpawnTerms: Hashable, Sendable {
     }
   }
 
-  /// Of setrlimit(2), in its units; `UInt64.max`: unlimited.
+  /// A limit of setrlimit(2), in its units; `UInt64.max`: unlimited.
   public struct Limit: Hashable, Sendable {
-    /// For people.
+    /// The name for messages.
     public var name: String
     public var resource: Int32
     public var soft: UInt64
@@ -33,7 +33,7 @@ public struct SpawnTerms: Hashable, Sendable {
     }
   }
 
-  /// A descriptor of ours that gets this number there.
+  /// A descriptor of this process that gets this number in the new one.
   public struct Placed: Hashable, Sendable {
     public var descriptor: Int32
     public var number: Int32
@@ -46,14 +46,15 @@ public struct SpawnTerms: Hashable, Sendable {
 
   public var identity: Identity?
   public var limits: [Limit] = []
-  /// Permission bits that new files don't get.
+  /// The umask: permission bits that new files don't get.
   public var umask: UInt32?
   /// Different numbers, 3 or higher; no more than `maxPlaced`.
   public var placed: [Placed] = []
-  /// Hold the process's own pid, which isn't known before it is there (`LISTEN_PID`). No more than
-  /// `maxPidVariables`.
+  /// Variables that hold the process's own pid, which isn't known before it exists (`LISTEN_PID`). No more
+  /// than `maxPidVariables`.
   public var pidVariables: [String] = []
-  /// It gets a session keyring of its own (keyctl(2)), and none of the keys in ours.
+  /// The process gets a session keyring of its own (keyctl(2)), and none of the keys in this process's
+  /// keyring.
   public var ownKeyring = false
 
   public static let maxPlaced = Int(CLINUX_MOST_PLACED)
@@ -62,7 +63,7 @@ public struct SpawnTerms: Hashable, Sendable {
   public init() {}
 }
 
-/// Lends the terms as C has them.
+/// Passes the terms as C structures to `body`.
 func withTerms<Result>(
   _ terms: SpawnTerms?, ownNumbers: [UnsafeMutablePointer<CChar>?],
   _ body: (UnsafePointer<clinux_terms>?) -> Result

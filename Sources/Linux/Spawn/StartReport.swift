@@ -1,15 +1,15 @@
-/// What became of a new process on its way from fork to execve.
+/// The outcome of a new process between fork and execve.
 public enum StartOutcome: Hashable, Sendable {
-  /// It is the program now, or has ended before that without a report.
+  /// The process has executed the program, or has ended before that without a report.
   case executed
   /// A step failed. `code` is as in errno(3), `limit` the place of the limit that couldn't be set.
   case failed(SpawnError.Step, code: Int32, limit: Int)
-  /// It was still in this step at its deadline, and in this state; nil: its state can't be read.
+  /// The process was still in this step at its deadline, in this state; nil: its state can't be read.
   case hung(SpawnError.Step, ProcessStat.State?)
 }
 
-/// The state machine of one start: waiting for the report, then decided for ever. It touches nothing;
-/// `StartingProcess` gives it what was read and what the clock says.
+/// The state machine of one start: it waits for the report, and its outcome never changes after that. It does
+/// no I/O; `StartingProcess` gives it the data that was read and the end of the deadline.
 ///
 ///     waiting ──report──▶ executed or failed
 ///        └───deadline───▶ hung
@@ -22,10 +22,10 @@ public struct StartReport: Hashable, Sendable {
 
   public init() {}
 
-  /// What was read from the report pipe; nothing at the end of the file.
+  /// Handles the bytes from the report pipe; none at the end of the file.
   public mutating func received(_ bytes: [UInt8]) {
     guard outcome == nil else { return }
-    // The kernel writes so few bytes at once or not at all.
+    // The kernel writes this few bytes all at once or not at all.
     guard bytes.count == Self.size else { return outcome = .executed }
     let (word, code) = bytes.withUnsafeBytes {
       ($0.loadUnaligned(as: Int32.self), $0.loadUnaligned(fromByteOffset: 4, as: Int32.self))

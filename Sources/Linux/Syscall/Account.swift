@@ -1,7 +1,8 @@
 import CLinux
 import Glibc
 
-/// Somebody to run a worker as, looked up as the machine's own tools do (nsswitch.conf(5)).
+/// The user and groups to run a worker as, looked up in the way of the machine's own tools
+/// (nsswitch.conf(5)).
 public struct Account: Hashable, Sendable {
   public var identity: SpawnTerms.Identity
   /// Empty for a number that has no entry.
@@ -10,7 +11,7 @@ public struct Account: Hashable, Sendable {
   public var shell: String
 
   /// - Parameters:
-  ///   - user: a name or number; `nil`: our own.
+  ///   - user: a name or number; `nil`: the user of this process.
   ///   - group: a name or number; `nil`: the user's.
   public init(user: String?, group: String?) throws(AccountError) {
     let entry = try Entry.find(user)
@@ -32,11 +33,11 @@ public struct Account: Hashable, Sendable {
       user: uid, group: gid, groups: entry.map { Self.groups(of: $0.name, gid) } ?? [gid])
   }
 
-  /// What we are already.
+  /// The account is that of this process.
   public var isOurOwn: Bool { identity.user == geteuid() && identity.group == getegid() }
 
-  /// Does something with files as this account would; what root may beyond that doesn't count. For
-  /// paths through directories in which the account could have put links. Only root may.
+  /// Performs file operations with the rights of this account, without root's additional rights. It is for
+  /// paths through directories in which the account could have put links. Only root may call it.
   public func acting<Result>(
     _ body: () throws(SystemCallError) -> Result
   ) throws(SystemCallError) -> Result {
@@ -66,7 +67,7 @@ public struct Account: Hashable, Sendable {
     var count: Int32 = 64
     var groups = [gid_t](repeating: 0, count: Int(count))
     while getgrouplist(user, group, &groups, &count) < 0, count <= 65536 {
-      // More than there was room for, or the count of them.
+      // There are more groups than the buffer has room for; `count` may be their number.
       count = max(count, Int32(groups.count) * 2)
       groups = [gid_t](repeating: 0, count: Int(count))
     }
@@ -81,7 +82,7 @@ public struct Account: Hashable, Sendable {
     var home: String
     var shell: String
 
-    /// `nil`: there is no such name, or nobody of that number.
+    /// `nil`: there is no such name, or no user with that number.
     static func find(_ user: String?) throws(AccountError) -> Entry? {
       // A name of digits only is a name first, as for chown(1).
       var found = user.map { name in
@@ -96,7 +97,7 @@ public struct Account: Hashable, Sendable {
         }
       }
       if let entry = found?.entry { return entry }
-      // What these say of somebody whom they don't know differs between sources.
+      // The code for an unknown user differs between sources.
       let code = found?.code ?? 0
       if [0, ENOENT, ESRCH, EBADF, EPERM].contains(code) { return nil }
       throw .lookup(user ?? "\(geteuid())", code)
@@ -128,7 +129,7 @@ public struct Account: Hashable, Sendable {
   }
 }
 
-/// Why nobody can be found under a name.
+/// Why an account can't be found.
 public enum AccountError: Error, Hashable, Sendable, CustomStringConvertible {
   case noUser(String)
   case noSuchGroup(String)

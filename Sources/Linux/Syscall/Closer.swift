@@ -1,11 +1,11 @@
 import Glibc
 import Synchronization
 
-/// Closes descriptors on threads that live as long as there is something to close. close(2) waits where
-/// it is the last one of a socket with SO_LINGER, or of a file of a file system that doesn't answer.
+/// Closes descriptors on threads that live while there are descriptors to close. close(2) may wait for the
+/// last descriptor of a socket with SO_LINGER, or of a file whose file system doesn't answer.
 ///
-/// A descriptor that can't be handed over, because too many already wait, stays open: an open descriptor
-/// is less harm than an event loop that waits.
+/// A descriptor that can't be handed over, because too many already wait, stays open: an open descriptor does
+/// less harm than an event loop that waits.
 public enum Closer {
   private struct State {
     var waiting: [Int32] = []
@@ -13,7 +13,7 @@ public enum Closer {
   }
 
   private static let state = Mutex(State())
-  /// Each thread may be held up by one close.
+  /// One close may block each thread.
   private static let maxThreads = 8
   private static let maxWaiting = 16_384
 
@@ -28,7 +28,7 @@ public enum Closer {
       return true
     }
     guard needsThread, !Thread.start(name: "dormouse-close", { work() }) else { return }
-    // No thread can be had: the next call tries again.
+    // No thread can be started: the next call tries again.
     state.withLock { $0.threads -= 1 }
   }
 

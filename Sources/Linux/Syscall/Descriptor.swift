@@ -1,8 +1,8 @@
 import CLinux
 import Glibc
 
-/// Owns a file descriptor and closes it when it goes. A class, so that several holders (the event
-/// loop, a worker) can share one; the last closes it.
+/// Owns a file descriptor and closes it when the object is freed. It is a class, so that several holders (the
+/// event loop, a worker) can share one; the last holder closes it.
 public final class Descriptor: Sendable {
   public let raw: Int32
   /// See `init(foreign:)`.
@@ -13,9 +13,9 @@ public final class Descriptor: Sendable {
     isForeign = false
   }
 
-  /// A descriptor of something that another process has made, or to which it can send descriptors. Its
-  /// last close may wait as long as that process likes (SO_LINGER, FUSE), so it happens on another
-  /// thread; see `Closer`.
+  /// A descriptor of something that another process has made, or to which it can send descriptors. That
+  /// process can make the last close wait without limit (SO_LINGER, FUSE), so it happens on another thread;
+  /// see `Closer`.
   public init(foreign raw: Int32) {
     self.raw = raw
     isForeign = true
@@ -76,7 +76,7 @@ public final class Descriptor: Sendable {
 
 /// Reads a whole small file, such as those of /proc, whose size is unknown beforehand.
 public func readFile(_ path: String) throws(SystemCallError) -> [UInt8] {
-  // A FIFO in its place has nothing to say; nobody waits for one who writes to it.
+  // A FIFO at this path reads as empty, and the open doesn't wait for a writer.
   let file = try Descriptor.open(path, O_RDONLY | O_NONBLOCK)
   var bytes: [UInt8] = []
   while true {
@@ -104,7 +104,7 @@ public func writeControl(_ path: String, _ text: String) throws(SystemCallError)
   }
 }
 
-/// A symbolic link's target; `nil` where there is none.
+/// A symbolic link's target; `nil` if there is none.
 public func readLink(_ path: String) -> String? {
   var buffer = [CChar](repeating: 0, count: 256)
   let count = readlink(path, &buffer, buffer.count)

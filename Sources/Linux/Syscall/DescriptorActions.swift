@@ -1,6 +1,6 @@
 import Glibc
 
-/// What is done with an open file. Errors name `path`, for the descriptor has no name of its own.
+/// Operations on an open file. Errors name `path`, because the descriptor has no name of its own.
 extension Descriptor {
   /// fstat(2).
   public func readStatus(_ path: String = "") throws(SystemCallError) -> stat {
@@ -9,18 +9,18 @@ extension Descriptor {
     return status
   }
 
-  /// The same; nil where the kernel refuses.
+  /// The same; nil if the kernel refuses.
   public var status: stat? {
     var status = stat()
     return fstat(raw, &status) == 0 ? status : nil
   }
 
-  /// Bytes, of a regular file; nil for anything else.
+  /// The size of a regular file in bytes; nil for any other kind.
   public var fileSize: Int64? {
     status.flatMap { $0.isRegularFile ? Int64($0.st_size) : nil }
   }
 
-  /// pread(2), once: how many bytes came; 0 at the end of the file.
+  /// pread(2), once: returns how many bytes were read; 0 at the end of the file.
   public func read(
     into buffer: UnsafeMutableRawBufferPointer, at offset: Int64, call: String = "pread",
     path: String = ""
@@ -28,7 +28,7 @@ extension Descriptor {
     try systemCall(call, on: path) { pread(raw, buffer.baseAddress, buffer.count, off_t(offset)) }
   }
 
-  /// The same with bytes of its own: fewer than `capacity` near the end of the file.
+  /// The same, returning an array: it has fewer than `capacity` bytes near the end of the file.
   public func readBytes(
     upTo capacity: Int, at offset: Int64, path: String = ""
   ) throws(SystemCallError) -> [UInt8] {
@@ -45,14 +45,14 @@ extension Descriptor {
     return bytes
   }
 
-  /// pwrite(2), once: how many bytes it took.
+  /// pwrite(2), once: returns how many bytes were written.
   public func write(
     _ bytes: UnsafeRawBufferPointer, at offset: Int64, path: String = ""
   ) throws(SystemCallError) -> Int {
     try systemCall("write", on: path) { pwrite(raw, bytes.baseAddress, bytes.count, off_t(offset)) }
   }
 
-  /// Waits until the disk has the file, with what is known about it (fsync(2)).
+  /// Waits until the disk has the file and its metadata (fsync(2)).
   public func sync(_ path: String) throws(SystemCallError) {
     _ = try systemCall("fsync", on: path) { fsync(raw) }
   }
@@ -85,7 +85,7 @@ extension Descriptor {
   }
 }
 
-/// poll(2), repeated when a signal interrupts it: how many of them have events.
+/// poll(2), repeated when a signal interrupts it: returns how many descriptors have events.
 @discardableResult
 public func waitForEvents(
   _ entries: inout [pollfd], milliseconds: @autoclosure () -> Int32
@@ -94,7 +94,7 @@ public func waitForEvents(
 }
 
 extension Descriptor {
-  /// It takes output now, or has failed.
+  /// The descriptor accepts output now, or has failed.
   public var isWritable: Bool {
     var entry = pollfd(fd: raw, events: Int16(POLLOUT), revents: 0)
     return poll(&entry, 1, 0) > 0

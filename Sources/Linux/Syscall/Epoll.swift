@@ -1,7 +1,7 @@
 import CLinux
 import Glibc
 
-/// An epoll instance: tells which of many descriptors have something to say.
+/// An epoll instance: reports which of many descriptors have events.
 public final class Epoll: Sendable {
   private let descriptor: Descriptor
 
@@ -38,10 +38,10 @@ public final class Epoll: Sendable {
     }
   }
 
-  /// Removing what isn't there is fine.
+  /// Removing a descriptor that wasn't added is permitted.
   public func remove(_ fd: Int32) { _ = clinux_epoll_remove(descriptor.raw, fd) }
 
-  /// Waits for events; for ever where `milliseconds` is negative.
+  /// Waits for events; without limit if `milliseconds` is negative.
   public func wait(milliseconds: Int32) throws(SystemCallError) -> [Ready] {
     var events = [clinux_event](repeating: clinux_event(), count: 64)
     let count = clinux_epoll_wait(descriptor.raw, &events, 64, milliseconds)

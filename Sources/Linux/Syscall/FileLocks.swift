@@ -4,9 +4,9 @@ import Glibc
 /// File locks that a worker's processes hold: flock(2), fcntl(2)'s of both kinds. Not leases: those
 /// can be broken.
 public enum FileLocks {
-  /// How many. Where there are locks on the machine at all, the descriptors of each process are looked
-  /// at (proc_pid_fdinfo(5)): a lock may have been taken by a process that is gone, or belong to
-  /// nobody in particular (OFD). What can't be looked at counts by its process (proc_locks(5)).
+  /// The number of locks. If there are any locks on the machine, the descriptors of each process are read
+  /// (proc_pid_fdinfo(5)): a lock may have been taken by a process that has ended, or belong to no process
+  /// (OFD). If a process's descriptors can't be read, its locks are counted by pid (proc_locks(5)).
   public static func held(by pids: [Int32]) -> Int {
     guard let all = try? readText("/proc/locks"), !all.isEmpty else { return 0 }
     var held: Set<String> = []
@@ -21,11 +21,11 @@ public enum FileLocks {
   }
 
   private static func ofDescriptors(of pid: Int32) -> Set<String>? {
-    // A process that has ended, or can't be looked into, shows no locks.
+    // A process that has ended, or can't be examined, shows no locks.
     guard let descriptors = try? listDirectory("/proc/\(pid)/fdinfo") else { return nil }
     var found: Set<String> = []
     for descriptor in descriptors {
-      // It has been closed meanwhile.
+      // The descriptor has been closed meanwhile.
       guard let info = try? readText("/proc/\(pid)/fdinfo/\(descriptor)") else { continue }
       for line in info.split(separator: "\n") where line.hasPrefix("lock:") {
         if let lock = Lock(line.dropFirst("lock:".count)) { found.insert(lock.identity) }
@@ -42,8 +42,8 @@ public enum FileLocks {
     return found
   }
 
-  /// A line such as `1: FLOCK  ADVISORY  WRITE 359 00:13:11691 0 EOF`; with `->` after the number it
-  /// is of somebody who waits.
+  /// A line such as `1: FLOCK ADVISORY WRITE 359 00:13:11691 0 EOF`; with `->` after the number it is of a
+  /// process that waits.
   struct Lock {
     var pid: Int32
     /// Kind, mode, file and range: the same in every process that shares it.

@@ -1,8 +1,8 @@
 import CLinux
 import Glibc
 
-/// What this kernel and our permissions offer, tried rather than looked up. One struct, so that
-/// `doctor` can print it and a test can take a feature away.
+/// The features that the kernel and the permissions of this process offer. They are tried, not derived from
+/// versions. They are one struct, so that `doctor` can print it and a test can remove a feature.
 public struct KernelFeatures: Sendable, Hashable {
   /// System calls can be injected on this architecture.
   public var canInject: Bool
@@ -24,7 +24,7 @@ public struct KernelFeatures: Sendable, Hashable {
 
   public static func detect() -> KernelFeatures {
     var scans = false
-    // Without it nothing is scanned.
+    // If pagemap can't be opened, no page can be scanned.
     if let pagemap = try? Descriptor.open("/proc/self/pagemap") {
       var region = clinux_page_region()
       var end: UInt64 = 0

@@ -1,12 +1,12 @@
 import CLinux
 import Glibc
 
-/// A descriptor of a process at which something can come in from outside, as the links in
-/// `/proc/PID/fd` show it (proc_pid_fd(5)).
+/// A descriptor of a process at which input from outside can arrive, as the links in `/proc/PID/fd` show it
+/// (proc_pid_fd(5)).
 public struct OpenDescriptor: Hashable, Sendable {
   public enum Kind: Hashable, Sendable {
     case socket
-    /// Without a name.
+    /// A pipe without a name.
     case pipe
     /// A pipe with a name in the file system.
     case fifo
@@ -14,8 +14,8 @@ public struct OpenDescriptor: Hashable, Sendable {
     case inotify
     /// Changes to files, and requests to permit an access (fanotify(7)).
     case fanotify
-    /// A character device: a terminal, a serial line, an input device, /dev/fuse. Its number as
-    /// `tty_nr` in proc_pid_stat(5) has it.
+    /// A character device: a terminal, a serial line, an input device, /dev/fuse. Its number has the form of
+    /// `tty_nr` in proc_pid_stat(5).
     case device(number: Int32)
   }
 
@@ -27,7 +27,7 @@ public struct OpenDescriptor: Hashable, Sendable {
   public var isReadable: Bool
   public var isWritable: Bool
 
-  /// Those of a process. Files and what has no other end (timers, events) are left out.
+  /// The descriptors of a process. Files and descriptors without another end (timers, events) are left out.
   public static func list(of pid: Int32) throws(SystemCallError) -> [OpenDescriptor] {
     let directory = "/proc/\(pid)/fd"
     return try listNumbers(directory).compactMap { number in
@@ -35,7 +35,7 @@ public struct OpenDescriptor: Hashable, Sendable {
     }
   }
 
-  /// nil as well when it has been closed meanwhile.
+  /// nil also if it has been closed meanwhile.
   private static func read(_ path: String, _ number: Int32) -> OpenDescriptor? {
     var bytes = [UInt8](repeating: 0, count: 256)
     let length = readlink(path, &bytes, bytes.count)
@@ -80,8 +80,8 @@ public struct OpenDescriptor: Hashable, Sendable {
       truncatingIfNeeded: type.minor & 0xff | type.major << 8 | (type.minor & ~0xff) << 12)
   }
 
-  /// A duplicate of it in this process (pidfd_getfd(2)); works on frozen and stopped processes. It
-  /// takes the right to trace.
+  /// A duplicate of it in this process (pidfd_getfd(2)). It works for frozen and stopped processes, and needs
+  /// the right to trace.
   public func duplicate(from pidfd: Descriptor) throws(SystemCallError) -> Descriptor {
     Descriptor(
       foreign: try shim("pidfd_getfd", on: "descriptor \(number)") {
@@ -91,7 +91,7 @@ public struct OpenDescriptor: Hashable, Sendable {
 }
 
 extension Descriptor {
-  /// What poll(2) says of its input: data, a connection, a hang-up; 0: nothing.
+  /// What poll(2) reports about its input: data, a connection, a hang-up; 0: none.
   public var inputEvents: Int16 {
     var entry = pollfd(fd: raw, events: Int16(POLLIN) | Int16(CLINUX_EPOLLRDHUP), revents: 0)
     return poll(&entry, 1, 0) > 0 ? entry.revents : 0
@@ -99,7 +99,7 @@ extension Descriptor {
 
   public var isTerminal: Bool { clinux_is_terminal(raw) == 1 }
 
-  /// Of a pipe, terminal or inotify queue; nil where the kernel doesn't tell.
+  /// Unread bytes of a pipe, terminal or inotify queue; nil if the kernel doesn't report them.
   public var unreadBytes: Int64? {
     let count = clinux_unread_bytes(raw)
     return count < 0 ? nil : count

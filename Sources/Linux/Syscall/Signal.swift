@@ -1,6 +1,6 @@
 import Dispatch
 
-/// Raised once, on one thread; others wait for it.
+/// An event that one thread raises once, and for which others wait.
 public final class Signal: Sendable {
   private let semaphore = DispatchSemaphore(value: 0)
 
@@ -8,7 +8,7 @@ public final class Signal: Sendable {
 
   public func raise() { semaphore.signal() }
 
-  /// Returns at once when it was raised before. Any number of threads, any number of times.
+  /// Returns at once if it was raised before. Any number of threads, any number of times.
   public func wait() {
     semaphore.wait()
     semaphore.signal()

@@ -1,17 +1,17 @@
 import Glibc
 
-/// The signals that are blocked in a thread, kept to be restored there.
+/// The blocked signals of a thread, saved to be restored in it.
 public struct SignalMask {
   private var blocked = sigset_t()
 
-  /// The calling thread's.
+  /// The calling thread's mask.
   public static var current: SignalMask {
     var mask = SignalMask()
     pthread_sigmask(SIG_BLOCK, nil, &mask.blocked)
     return mask
   }
 
-  /// Blocks some more in the calling thread.
+  /// Blocks additional signals in the calling thread.
   ///
   /// - Returns: the mask before.
   public static func blocking(_ signals: [Int32]) -> SignalMask {
@@ -22,7 +22,7 @@ public struct SignalMask {
     return mask
   }
 
-  /// Makes it the calling thread's again.
+  /// Restores the mask in the calling thread.
   public func restore() {
     var blocked = blocked
     pthread_sigmask(SIG_SETMASK, &blocked, nil)

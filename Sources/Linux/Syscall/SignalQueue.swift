@@ -1,15 +1,15 @@
 import CLinux
 import Glibc
 
-/// Signals as something to poll for (signalfd(2)): from here on they are blocked in this thread and those that
-/// it starts, and wait here. Blocked they stay, unless the caller restores its mask.
+/// Signals that can be polled for (signalfd(2)): from here on they are blocked in this thread and in threads
+/// that it starts, and are read from this queue. They stay blocked unless the caller restores its mask.
 public struct SignalQueue: Sendable {
-  /// Readable when one waits; it doesn't block.
+  /// Readable when a signal waits; it doesn't block.
   public let descriptor: Descriptor
 
   public struct Arrival: Hashable, Sendable {
     public var number: Int32
-    /// Sent by the kernel to all of the terminal's foreground process group.
+    /// The kernel has sent the signal to the terminal's whole foreground process group.
     public var isFromTerminal: Bool
   }
 
@@ -20,17 +20,17 @@ public struct SignalQueue: Sendable {
 
   public var raw: Int32 { descriptor.raw }
 
-  /// The next signal's number; nil where none waits.
+  /// The next signal's number; nil if none waits.
   public func next() -> Int32? { nextArrival()?.number }
 
   public func nextArrival() -> Arrival? { read(upTo: 1).first }
 
-  /// Up to 16 of those that wait, in the kernel's order. More leave the descriptor readable.
+  /// Up to 16 waiting signals, in the kernel's order. If there are more, the descriptor stays readable.
   public func arrivals() -> [Arrival] { read(upTo: 16) }
 
   private func read(upTo limit: Int) -> [Arrival] {
     let size = Self.recordLength
-    // Empty where none waits (EAGAIN). The kernel has no other reason to refuse.
+    // Empty if no signal waits (EAGAIN). The kernel has no other reason to refuse.
     let bytes = (try? descriptor.read(upTo: limit * size)) ?? []
     return bytes.withUnsafeBytes { records in
       stride(from: 0, through: records.count - size, by: size).map { start in

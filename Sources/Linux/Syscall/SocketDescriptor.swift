@@ -1,7 +1,7 @@
 import CLinux
 import Glibc
 
-/// What is done with a socket that is open.
+/// Operations on an open socket.
 extension Descriptor {
   /// Two stream sockets that are connected with each other, or two for packets.
   public static func socketPair(
@@ -32,8 +32,8 @@ extension Descriptor {
     _ = try systemCall("listen", on: path) { Glibc.listen(raw, backlog) }
   }
 
-  /// send(2), once: how many bytes the kernel took, or its error as a negative number. An end that is gone causes no
-  /// SIGPIPE.
+  /// send(2), once: returns how many bytes the kernel took, or its error as a negative number. If the other
+  /// end is closed, there is no SIGPIPE.
   public func send(_ bytes: UnsafeRawBufferPointer, waits: Bool) -> Int {
     let flags = Int32(MSG_NOSIGNAL) | (waits ? 0 : Int32(MSG_DONTWAIT))
     return kernelResult { Glibc.send(raw, bytes.baseAddress, bytes.count, flags) }
@@ -43,7 +43,7 @@ extension Descriptor {
     bytes.withUnsafeBytes { send($0, waits: waits) }
   }
 
-  /// Sends all of it, and waits for that.
+  /// Sends all bytes, and waits for that.
   public func sendAll(_ bytes: [UInt8], on subject: String = "") throws(SystemCallError) {
     var rest = bytes[...]
     while !rest.isEmpty {
@@ -54,7 +54,7 @@ extension Descriptor {
     }
   }
 
-  /// The error that a connection attempt has ended with, as in errno(3); 0: it is connected.
+  /// The error with which a connection attempt ended, as in errno(3); 0: the socket is connected.
   public var connectionError: Int32 {
     var code: Int32 = 0
     var length = socklen_t(MemoryLayout<Int32>.size)

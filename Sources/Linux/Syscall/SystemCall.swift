@@ -1,7 +1,7 @@
 import CLinux
 import Glibc
 
-/// A system call that failed: which, on what, and the kernel's reason.
+/// A failed system call: its name, its subject, and the kernel's reason.
 public struct SystemCallError: Error, Hashable, Sendable, CustomStringConvertible {
   public let call: String
   public let subject: String
@@ -16,12 +16,12 @@ public struct SystemCallError: Error, Hashable, Sendable, CustomStringConvertibl
 
   public var description: String { "\(call) \(subject): \(reason)" }
 
-  /// What the code means, in the C library's words.
+  /// The C library's text for the code.
   public var reason: String { String(cString: strerror(code)) }
 }
 
-/// The one funnel for system calls that set `errno`: repeats on EINTR, and takes `errno` before
-/// anything else can change it.
+/// All system calls that set `errno` use this function: it repeats on EINTR, and reads `errno` before any
+/// other code can change it.
 public func systemCall<Result: SignedInteger>(
   _ name: String, on subject: @autoclosure () -> String = "", _ body: () -> Result
 ) throws(SystemCallError) -> Result {
@@ -34,7 +34,7 @@ public func systemCall<Result: SignedInteger>(
 }
 
 /// The same for a call that takes a path. Swift frees the C string that it makes of a `String` argument
-/// before the next statement, and may change `errno` by that: here `errno` is taken before.
+/// before the next statement, and may change `errno` by that: here `errno` is read before.
 @discardableResult
 public func systemCall<Result: SignedInteger>(
   _ name: String, path: String, _ body: (UnsafePointer<CChar>) -> Result
@@ -42,7 +42,7 @@ public func systemCall<Result: SignedInteger>(
   try shim(name, on: path) { kernelResult(path, body) }
 }
 
-/// The same for a call that returns a pointer, or NULL where it fails.
+/// The same for a call that returns a pointer, or NULL if it fails.
 public func pointerCall<Pointer>(
   _ name: String, path: String, _ body: (UnsafePointer<CChar>) -> Pointer?
 ) throws(SystemCallError) -> Pointer {
@@ -54,8 +54,8 @@ public func pointerCall<Pointer>(
   return pointer
 }
 
-/// What the kernel answered: the result of a call, or its error as a negative number, which is what the
-/// shims of `CLinux` return. It doesn't repeat an interrupted call.
+/// The result of a call, or its error as a negative number, as the shims of `CLinux` return it. It doesn't
+/// repeat an interrupted call.
 public func kernelResult<Result: SignedInteger>(_ body: () -> Result) -> Result {
   let result = body()
   return result < 0 ? Result(-errno) : result
@@ -68,8 +68,8 @@ public func kernelResult<Result: SignedInteger>(
   path.withCString { text in kernelResult { body(text) } }
 }
 
-/// The kernel says that there is no file of that name. False when it can't tell, for example because a
-/// directory of the path can't be searched.
+/// True if the kernel reports that there is no file of that name. False if that isn't known, for example
+/// because a directory of the path can't be searched.
 public func isAbsent(_ path: String) -> Bool {
   kernelResult(path) { access($0, F_OK) } == -ENOENT
 }
@@ -80,8 +80,8 @@ public func renameFile(_ path: String, to target: String) throws(SystemCallError
   try shim("rename", on: path) { result }
 }
 
-/// waitpid(2) for one child, repeated when a signal interrupts it: its status, or nil when it isn't a
-/// child of this process.
+/// waitpid(2) for one child, repeated when a signal interrupts it: its status, or nil if it isn't a child of
+/// this process.
 @discardableResult
 public func waitForChild(_ pid: Int32) -> Int32? {
   var status: Int32 = 0
@@ -91,11 +91,12 @@ public func waitForChild(_ pid: Int32) -> Int32? {
   }
 }
 
-/// Whether a child of this process has ended, or is none any more; its status is taken, so this asks once.
+/// Whether a child of this process has ended, or isn't a child any more. The call reaps the child, so its
+/// status can't be read again.
 public func reapIfEnded(_ pid: Int32) -> Bool { waitpid(pid, nil, WNOHANG) != 0 }
 
-/// kill(2): 0, or the error as a negative number. A negative `pid` means a process group. 0 as the signal only asks
-/// whether it may be sent.
+/// kill(2): 0, or the error as a negative number. A negative `pid` means a process group. The signal 0 only
+/// checks whether a signal may be sent.
 @discardableResult
 public func sendSignal(_ signal: Int32, to pid: Int32) -> Int32 {
   kernelResult { kill(pid, signal) }
@@ -133,7 +134,7 @@ public enum Clocks {
   /// CLOCK_BOOTTIME: counts through the machine's sleep.
   public static var boottime: Int64 { clinux_boottime() }
   public static var monotonic: Int64 { clinux_monotonic() }
-  /// CLOCK_REALTIME: nanoseconds since 1970, as far as the machine's clock is right.
+  /// CLOCK_REALTIME: nanoseconds since 1970, if the machine's clock is right.
   public static var realtime: Int64 {
     var now = timespec()
     clock_gettime(CLOCK_REALTIME, &now)

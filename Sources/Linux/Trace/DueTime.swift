@@ -1,19 +1,18 @@
 import CLinux
 import Glibc
 
-/// When a worker would go on by itself: a time-out that one of its threads waits for, or a timer that
-/// it has set.
+/// When a worker would continue by itself: a time-out that one of its threads waits for, or a timer that it
+/// has set.
 ///
-/// Timerfds are in `/proc/PID/fdinfo` (proc_pid_fdinfo(5)); `TimedWaits` knows the time-outs of calls.
-/// Not known: alarm(2), setitimer(2) and timer_create(2); they end in a signal, which stays pending.
+/// Timerfds are in `/proc/PID/fdinfo` (proc_pid_fdinfo(5)); `TimedWaits` knows the time-outs of calls. The
+/// ends of alarm(2), setitimer(2) and timer_create(2) aren't known; they cause a signal, which stays pending.
 public struct DueTime: Hashable, Sendable {
   public enum Source: Hashable, Sendable { case timer, timeout }
 
   public var source: Source
-  /// From now.
+  /// Time from now.
   public var remaining: Duration
-  /// The whole that was asked for, or the interval of a timer that repeats; nil where only the end is
-  /// known.
+  /// The whole time that was requested, or the interval of a repeating timer; nil if only the end is known.
   public var whole: Duration?
 
   public init(source: Source, remaining: Duration, whole: Duration?) {
@@ -22,7 +21,7 @@ public struct DueTime: Hashable, Sendable {
     self.whole = whole
   }
 
-  /// The timerfds of processes. What can't be read is left out.
+  /// The timerfds of processes. Timers that can't be read are left out.
   public static func timers(of tree: ProcessTree) -> [DueTime] { tree.pids.flatMap(timers) }
 }
 
@@ -36,14 +35,14 @@ extension DueTime {
       var target = [UInt8](repeating: 0, count: 64)
       let length = readlink("\(directory)/\(number)", &target, target.count)
       guard length > 0, target[..<length].elementsEqual("anon_inode:[timerfd]".utf8),
-        // nil: it has been closed meanwhile.
+        // nil: the timer has been closed meanwhile.
         let bytes = try? readFile("/proc/\(pid)/fdinfo/\(number)")
       else { return nil }
       return DueTime(fdinfo: bytes)
     }
   }
 
-  /// nil: not armed.
+  /// nil: the timer isn't armed.
   init?(fdinfo bytes: [UInt8]) {
     var value: Duration?
     var interval: Duration?
@@ -74,7 +73,7 @@ extension DueTime {
 /// One line of `/proc/PID/task/TID/syscall`.
 struct WaitingCall: Hashable {
   var number: Int64
-  /// Six.
+  /// The six arguments.
   var arguments: [UInt64]
   var stack: UInt64
   var instruction: UInt64
@@ -87,18 +86,18 @@ struct WaitingCall: Hashable {
   }
 
   static func read(thread: Int32, of pid: Int32) -> WaitingCall? {
-    // A thread that has ended waits for nothing.
+    // A thread that has ended waits in no call.
     (try? readText("/proc/\(pid)/task/\(thread)/syscall")).flatMap { WaitingCall($0) }
   }
 
-  /// The same call, perhaps made again by the kernel.
+  /// Whether this is the same call, perhaps restarted by the kernel.
   func isSame(as earlier: WaitingCall) -> Bool {
     var call = self
     if clinux_is_restart(number) == 1 { call.number = earlier.number }
     return call == earlier
   }
 
-  /// nil: it is in no call.
+  /// nil: the thread is in no call.
   init?(_ line: String) {
     let words = line.split { $0 == " " || $0 == "\n" }
     guard words.count == 9, let number = Int64(words[0]), number >= 0 else { return nil }
@@ -116,7 +115,7 @@ struct WaitingCall: Hashable {
     case monotonic(Int64), realtime(Int64)
   }
 
-  /// What ends the call by itself; nil: nothing.
+  /// The time-out that ends the call by itself; nil: there is none.
   ///
   /// - Parameters:
   ///   - read: two words of the process's memory.

@@ -3,15 +3,15 @@ import Glibc
 
 /// Makes a stopped process perform system calls.
 ///
-/// The order matters at every step, because we may be killed between any two:
+/// The order of the steps is important, because the daemon may be killed between any two of them:
 /// - Only a thread that is *inside* a system call is used. Moving the instruction pointer of one
 ///   that runs its own code could break a restartable sequence (rseq(2)).
-/// - The first call (mmap of a scratch area) is made from a `syscall` instruction of the vdso. Live
-///   code follows that one. So all others are made from the scratch area, whose `syscall` is
-///   followed by a jump to itself: if we die, the thread goes round in place until SIGSTOP, which
-///   is pending, stops it again, and its memory isn't touched.
-/// - At the end the thread is brought to an event stop, and gets its own registers there and
-///   nowhere else; only there does the kernel finish an interrupted call by them.
+/// - The first call (mmap of a scratch area) is made from a `syscall` instruction of the vdso. Live code
+///   follows that instruction. So all other calls are made from the scratch area, whose `syscall` is followed
+///   by a jump to itself: if the daemon dies, the thread loops there until the pending SIGSTOP stops it
+///   again, and its memory isn't touched.
+/// - At the end the thread is brought to an event stop, and gets its own registers back only there: only at
+///   an event stop does the kernel use them to finish an interrupted call.
 /// - All signals are masked meanwhile, so that no handler runs on the borrowed registers.
 public struct Injector {
   let session: TraceSession
@@ -25,7 +25,7 @@ public struct Injector {
   public static let rangesPerCall = 1024
   private static let rangesOffset: UInt64 = 64
 
-  /// - Throws: `TraceError.busy` where every thread runs code of its own.
+  /// - Throws: `TraceError.busy` if every thread runs code of its own.
   public init(
     session: TraceSession, memory: ProcessMemory, vdso: MemoryMapping
   ) throws(TraceError) {
@@ -39,7 +39,7 @@ public struct Injector {
     try session.setSignalMask(thread.tid, ~0)
   }
 
-  /// Goes on in the scratch area of an injector whose process has died, to unmap it.
+  /// Continues in the scratch area of an injector whose process has died, to unmap it.
   public init(
     session: TraceSession, memory: ProcessMemory, leftBehind scratch: PageRange
   ) throws(TraceError) {
@@ -51,7 +51,7 @@ public struct Injector {
     self.thread = thread
     self.scratch = scratch
     instruction = scratch.address
-    // The other may have died between mapping the area and filling it.
+    // The other injector may have died between mapping the area and filling it.
     try session.setSignalMask(thread.tid, ~0)
     try writeTrampoline(to: scratch.address)
   }
@@ -62,8 +62,8 @@ public struct Injector {
     return (bytes + pageSize - 1) / pageSize * pageSize
   }
 
-  /// Where a borrowed thread may be found after its injector's death, if it has the thread's
-  /// registers no more: at or behind one of the two `syscall` instructions.
+  /// The addresses at which a borrowed thread may be after its injector's death, if it doesn't have its own
+  /// registers: at or after one of the two `syscall` instructions.
   public static func addresses(
     vdso: MemoryMapping, memory: ProcessMemory, scratch: UInt64, pid: Int32
   ) throws(TraceError) -> Set<UInt64> {
@@ -71,7 +71,7 @@ public struct Injector {
     return parkingAddresses(scratch: scratch).union([first, first + 2])
   }
 
-  /// Where a thread can be found that was parked in this scratch area, or borrowed there.
+  /// The addresses at which a thread can be that was parked or borrowed in this scratch area.
   public static func parkingAddresses(scratch: UInt64) -> Set<UInt64> {
     var offsets = [UInt64](repeating: 0, count: 8)
     let count = clinux_trampoline_offsets(&offsets, 8)
@@ -90,9 +90,9 @@ public struct Injector {
     } catch { throw .from(error, pid: pid) }
   }
 
-  /// Maps the scratch area at `address`, which must be free. It is readable and executable, never
-  /// writable: we write to it through /proc/PID/mem, so a worker that denies itself writable code
-  /// (PR_SET_MDWE) is no obstacle.
+  /// Maps the scratch area at `address`, which must be free. It is readable and executable, never writable:
+  /// the injector writes to it through /proc/PID/mem, so this works also for a worker that denies itself
+  /// writable code (PR_SET_MDWE).
   public mutating func mapScratch(at address: UInt64) throws(TraceError) {
     let length = Self.scratchLength
     let flags = MAP_PRIVATE | MAP_ANONYMOUS | 0x100000  // MAP_FIXED_NOREPLACE
@@ -114,8 +114,8 @@ public struct Injector {
     try write(Array(code[..<Int(size)]), at: address)
   }
 
-  /// Frees pages (MADV_DONTNEED). Returns the bytes freed; fewer than asked for means that the
-  /// kernel stopped at a range that it won't free.
+  /// Frees pages (MADV_DONTNEED). Returns the bytes freed; fewer than requested means that the kernel stopped
+  /// at a range that it doesn't free.
   public mutating func discard(
     _ ranges: ArraySlice<PageRange>, inOneCall: Bool
   ) throws(TraceError) -> UInt64 {
@@ -167,7 +167,8 @@ public struct Injector {
   /// Unmaps the scratch area and gives the thread back exactly as it was.
   public mutating func finish() throws(TraceError) {
     if let scratch {
-      // The thread goes on from an unmapped page; it never gets there, see below.
+      // The thread's next instruction is in an unmapped page. It never executes it: the event stop below
+      // comes first.
       _ = try call(CLINUX_SYS_munmap, [scratch.address, scratch.length, 0, 0, 0, 0])
       self.scratch = nil
     }
@@ -207,11 +208,11 @@ public struct Injector {
       }
       let report = try session.nextStop(thread.tid, doing: "performing an injected call")
       if report.stop == CLINUX_STOP_SYSCALL { return }
-      // A second SIGSTOP, or a group stop: not ours to deliver, go on.
+      // A second SIGSTOP, or a group stop: it isn't delivered, and the loop continues.
     }
   }
 
-  /// Text in the scratch area, for an injected call to read. Its address.
+  /// Writes text into the scratch area, for an injected call to read. Returns its address.
   func place(_ text: String) throws(TraceError) -> UInt64? {
     guard let scratch else { return nil }
     try write(Array(text.utf8) + [0], at: scratch.address + Self.rangesOffset)

@@ -1,14 +1,14 @@
 import CLinux
 import Glibc
 
-/// A call that a thread waits in and that another process ends, although no descriptor of the worker
-/// becomes readable: the part of waking that an epoll set can't see.
+/// A call in which a thread waits and which another process ends without making a descriptor of the worker
+/// readable: an epoll set can't detect such a wake-up.
 public struct OutsideWait: Hashable, Sendable {
   public enum Reason: Hashable, Sendable {
-    /// A FIFO is opened, which waits for the other end to be opened.
+    /// The thread opens a FIFO, which waits until the other end is opened.
     case opening(directory: Int32, path: String, writes: Bool)
     case fileLock
-    /// A futex in memory that it shares with another process.
+    /// A futex in memory that the process shares with another one.
     case sharedMemory
     case semaphore
     case messages
@@ -20,8 +20,8 @@ public struct OutsideWait: Hashable, Sendable {
   public var thread: Int32
   public var reason: Reason
 
-  /// Of processes that rest. It takes the right to trace them; what can't be read is left out. Not on
-  /// the event loop's thread: reading a process's memory waits for its lock.
+  /// The waits of resting processes. It needs the right to trace them; threads that can't be read are left
+  /// out. Don't call it on the event loop's thread: reading a process's memory waits for its lock.
   public static func all(of tree: ProcessTree) -> [OutsideWait] {
     tree.pids.flatMap { pid in
       // A process that has ended has no threads.
@@ -36,14 +36,14 @@ public struct OutsideWait: Hashable, Sendable {
   /// The thread has ended, or waits in another call by now. False while it runs: it may be about to make
   /// this call again.
   public var isOver: Bool {
-    // What can't be read has ended.
+    // If the file can't be read, the thread has ended.
     guard let line = try? readText("/proc/\(pid)/task/\(thread)/syscall") else { return true }
     guard let call = WaitingCall(line) else { return false }
     return Self.reason(of: call, in: pid) != reason
   }
 
   private static func call(of thread: Int32, in pid: Int32) -> WaitingCall? {
-    // A thread that has ended, or may not be looked at, waits for nothing that we could know.
+    // If a thread has ended or may not be examined, its wait isn't known.
     (try? readText("/proc/\(pid)/task/\(thread)/syscall")).flatMap(WaitingCall.init)
   }
 
@@ -82,7 +82,7 @@ public struct OutsideWait: Hashable, Sendable {
       writes: access == O_WRONLY)
   }
 
-  /// At most `length` bytes; fewer where the mapping ends.
+  /// At most `length` bytes; fewer if the mapping ends before.
   private static func memory(of pid: Int32, at address: UInt64, length: Int) -> [UInt8]? {
     guard let file = try? Descriptor.open("/proc/\(pid)/mem") else { return nil }
     var bytes = [UInt8](repeating: 0, count: length)
@@ -90,7 +90,7 @@ public struct OutsideWait: Hashable, Sendable {
     return count > 0 ? Array(bytes.prefix(count)) : nil
   }
 
-  /// pthread_join(3) waits at a futex that isn't marked private, too, in memory of its own.
+  /// pthread_join(3) also waits at a futex that isn't marked private, in memory that isn't shared.
   private static func isShared(_ address: UInt64, in pid: Int32) -> Bool {
     guard let maps = try? readFile("/proc/\(pid)/maps") else { return false }
     return maps.lines().lazy.compactMap { MemoryMapping(header: $0) }

@@ -2,27 +2,26 @@ import CLinux
 import Glibc
 import Synchronization
 
-/// Since when the threads of a sleeping worker wait in calls with a time-out, and when those end.
+/// When the threads of a sleeping worker began to wait in calls with a time-out, and when those end.
 ///
-/// Every stop interrupts a thread's call, and the kernel makes it again when the thread goes on. Some
-/// calls have or keep an absolute end. Others begin with their whole time again, or with what was left
-/// when they were interrupted; a worker that sleeps often enough would never see them end. So this
-/// notes when such a call began, and `TraceSession.correctTimeouts` reduces its time when the worker
-/// is woken.
+/// Every stop interrupts a thread's call, and the kernel restarts it when the thread continues. Some calls
+/// have or keep an absolute end. Others start again with their whole time, or with the time that was left at
+/// the interruption; in a worker that sleeps often enough they would never end. So this object records when
+/// such a call began, and `TraceSession.correctTimeouts` reduces its time when the worker is woken.
 ///
-/// One of these accompanies a worker over its sleeps: `willRest`, `rests`, `wakes`, `hasWoken`. What it
-/// knows outlives the daemon as `kept` in the worker's record. Without that, or where a call isn't
-/// known, the time since a thread last ran counts, which is the time asleep at least in part.
+/// Each worker has one of these for all its sleeps: `willRest`, `rests`, `wakes`, `hasWoken`. Its data
+/// survives the daemon as `kept` in the worker's record. Without that, or if a call isn't known, the time
+/// since a thread last ran counts, which is at least a part of the time asleep.
 public final class TimedWaits: Sendable {
   private struct Wait {
     var call: WaitingCall
     /// Nanoseconds of CLOCK_MONOTONIC.
     var began: Int64
-    /// That is when its time-out began, and not only when the thread came to rest.
+    /// True if `began` is when the time-out began, and not only when the thread came to rest.
     var isExact = false
     var whole: Duration?
     var end: WaitingCall.Limit?
-    /// The program has given the end, and not the span.
+    /// True if the program has given an absolute end, not a duration.
     var isAbsolute = false
   }
 
@@ -37,12 +36,12 @@ public final class TimedWaits: Sendable {
     /// When the worker came to rest; nil while it runs.
     var restsSince: Int64?
     var waits: [Int32: Wait] = [:]
-    /// Before the worker comes to rest.
+    /// What was seen before the worker came to rest.
     var seen: [Int32: Seen] = [:]
-    /// Where nothing was noted: when a thread last ran.
+    /// For threads without a record: when they last ran.
     var lastRan: [Int32: Int64] = [:]
-    /// When a thread's time-out was corrected, since it came to rest. If waking fails then, what was over
-    /// must not be subtracted once more.
+    /// When a thread's time-out was corrected, since it came to rest. If waking fails after that, the passed
+    /// time must not be subtracted a second time.
     var corrected: [Int32: Int64] = [:]
 
     func span(from start: Int64?, of thread: Int32, to now: Int64) -> Int64? {
@@ -56,8 +55,8 @@ public final class TimedWaits: Sendable {
 
   // MARK: falling asleep
 
-  /// Notes what each thread waits for, and since when. To be called before anything stops them, because
-  /// that makes them run for a moment. It takes the right to trace.
+  /// Records what each thread waits for, and since when. Call it before the threads are stopped, because a
+  /// stop makes them run for a moment. It needs the right to trace.
   public func willRest(_ tree: ProcessTree) {
     let seen = Self.look(at: tree)
     state.withLock {
@@ -71,8 +70,8 @@ public final class TimedWaits: Sendable {
     var seen: [Int32: Seen] = [:]
     for pid in tree.pids {
       let reader = WaitReader(pid: pid)
-      for thread in (try? threads(of: pid)) ?? [] {  // One that has ended has none.
-        // Most threads wait for ever: then the scheduler isn't asked.
+      for thread in (try? threads(of: pid)) ?? [] {  // A process that has ended has no threads.
+        // Most threads wait without a time-out: then the scheduler's data isn't read.
         guard let first = WaitingCall.read(thread: thread, of: pid) else { continue }
         let limit = reader.limit(of: first)
         if limit == nil, !first.isRestart { continue }
@@ -110,8 +109,8 @@ public final class TimedWaits: Sendable {
     }
   }
 
-  /// When the thread began to wait; nil where that can't be verified. It has waited ever since if the stop
-  /// was the only thing that made it begin to wait once more.
+  /// When the thread began to wait; nil if that can't be verified. It has waited all the time since then if
+  /// only the stop made it begin to wait once more.
   private static func began(
     _ before: Seen, thread: Int32, now: Int64, _ clocks: inout ProcessorClocks
   ) -> Int64? {
@@ -130,7 +129,7 @@ public final class TimedWaits: Sendable {
     return began.map { min($0, now) }
   }
 
-  /// When it ends, and how long it was to be.
+  /// Fills in when the wait ends, and its whole duration.
   private func complete(_ wait: inout Wait, before: Seen, now: Int64, earlier: Wait?) {
     switch before.limit {
     case .relative(let span):
@@ -139,7 +138,7 @@ public final class TimedWaits: Sendable {
         wait.call.again == CLINUX_AGAIN_FROM_REMAINDER
         ? WaitReader(pid: before.pid).limit(of: wait.call) : nil
       if case .relative(let left) = left, left < span {
-        // The kernel has written what was left when it came to rest.
+        // The kernel has written the time that was left when the thread came to rest.
         wait.end = .monotonic(now + left)
       } else {
         wait.end = .monotonic(wait.began + span)
@@ -155,18 +154,18 @@ public final class TimedWaits: Sendable {
     case nil: break
     }
     guard let earlier, wait.call.isSame(as: earlier.call) else { return }
-    // The same one as in its last sleep, shortened meanwhile; or another just like it, for which it does
-    // no harm to be taken for a longer one. Of a call that the kernel makes again by itself, its end is
-    // known from the first time only.
+    // This is the same wait as in the last sleep, shortened meanwhile; or another equal one, for which a
+    // longer whole does no harm. For a call that the kernel restarts by itself, the end is known from the
+    // first time only.
     if wait.whole == nil || earlier.whole ?? .zero > wait.whole ?? .zero {
       wait.whole = earlier.whole
     }
     if wait.call.isRestart { wait.end = earlier.end }
   }
 
-  /// When each of them would end by itself. A call with an absolute end, of which it is known how long it
-  /// waits already, is there twice: it may have been made again by the program many times, so that its
-  /// whole isn't what was asked for at first.
+  /// When each of the waits would end by itself. A call with an absolute end whose beginning is known is
+  /// listed twice: the program may have made it again many times, so that its whole isn't the time that was
+  /// requested at first.
   public var dueTimes: [DueTime] {
     let (now, realtime) = (Clocks.monotonic, Clocks.realtime)
     return state.withLock { state in
@@ -187,15 +186,15 @@ public final class TimedWaits: Sendable {
 
   // MARK: waking
 
-  /// Before threads are seized to be woken, which makes them run: notes when those that nothing is
-  /// known of last ran.
+  /// Call it before threads are seized to be woken, because seizing makes them run: it records when threads
+  /// without a known wait last ran.
   public func wakes(_ tree: ProcessTree) {
     let (restsSince, waits) = state.withLock { ($0.restsSince, $0.waits) }
     let known = restsSince == nil ? [] : Set(waits.keys)
     var clocks = ProcessorClocks()
     var lastRan: [Int32: Int64] = [:]
     for pid in tree.pids {
-      for thread in (try? threads(of: pid)) ?? [] where !known.contains(thread) {  // The same.
+      for thread in (try? threads(of: pid)) ?? [] where !known.contains(thread) {  // As above.
         if let restsSince {
           lastRan[thread] = restsSince
           continue
@@ -219,14 +218,15 @@ public final class TimedWaits: Sendable {
     }
   }
 
-  /// How long it has been at rest; nil: not known.
+  /// How long the thread has been at rest; nil: not known.
   func rested(_ thread: Int32, since now: Int64) -> Int64? {
     state.withLock { state in
       state.span(from: state.restsSince ?? state.lastRan[thread], of: thread, to: now)
     }
   }
 
-  /// Its time-out is right as of `now`. `call`: how it is made again, if that has changed.
+  /// Records that the thread's time-out is correct as of `now`. `call`: the call that will be restarted, if
+  /// it has changed.
   func isCorrected(_ thread: Int32, now: Int64, call: clinux_call?) {
     state.withLock {
       $0.corrected[thread] = now
@@ -234,7 +234,7 @@ public final class TimedWaits: Sendable {
     }
   }
 
-  /// It runs.
+  /// The worker runs.
   public func hasWoken() {
     state.withLock {
       $0.restsSince = nil
@@ -243,7 +243,7 @@ public final class TimedWaits: Sendable {
     }
   }
 
-  /// It has run for a moment since, and rests again. Nothing is known of what it did.
+  /// The worker has run for a moment, and rests again. It isn't known what it did.
   public func restsAnew() {
     let now = Clocks.monotonic
     state.withLock {
@@ -258,10 +258,10 @@ public final class TimedWaits: Sendable {
 
   // MARK: outliving a daemon
 
-  /// What a later daemon must know: nanoseconds of CLOCK_MONOTONIC.
+  /// Data for a later daemon, in nanoseconds of CLOCK_MONOTONIC.
   public struct Kept: Hashable, Sendable {
     public var restsSince: Int64
-    /// By thread; the others' began when it came to rest.
+    /// The beginnings of waits, by thread; those of other threads began when the worker came to rest.
     public var began: [Int32: Int64]
 
     public init(restsSince: Int64, began: [Int32: Int64] = [:]) {
@@ -286,7 +286,7 @@ public final class TimedWaits: Sendable {
     call.again != CLINUX_AGAIN_AS_IT_IS && call.again != CLINUX_AGAIN_FROM_REMAINDER
   }
 
-  /// Goes on where another daemon has left it.
+  /// Continues with the data of an earlier daemon.
   public convenience init(_ kept: Kept) {
     self.init()
     state.withLock {
@@ -309,13 +309,15 @@ extension WaitingCall {
   }
 }
 
-/// Reads the time-outs of a process's calls, wherever they are. What can't be read isn't known.
+/// Reads the time-outs of a process's calls, from registers, memory or sockets. A time-out that can't be read
+/// isn't known.
 struct WaitReader {
   private let memory: Descriptor?
   private let pidfd: Descriptor?
 
   init(pid: Int32) {
-    memory = try? Descriptor.open("/proc/\(pid)/mem")  // nil: it has ended, or may not be read.
+    // nil: the process has ended, or may not be read.
+    memory = try? Descriptor.open("/proc/\(pid)/mem")
     pidfd = try? Descriptor.pidfd(of: pid)
   }
 
@@ -334,7 +336,7 @@ struct WaitReader {
     return count == 16 ? (words[0], words[1]) : nil
   }
 
-  /// Held for a moment.
+  /// The duplicate is held only for a moment.
   func duplicate(_ number: Int32) -> Descriptor? {
     guard let pidfd else { return nil }
     let result = clinux_pidfd_getfd(pidfd.raw, number)

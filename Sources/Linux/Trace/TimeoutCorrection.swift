@@ -4,20 +4,20 @@ import Glibc
 /// What must change in an interrupted call, so that it ends when it would have ended without the sleep.
 enum TimeoutCorrection: Hashable {
   case nothing
-  /// A register; the call can become another one.
+  /// A register. The call can be replaced by another one.
   case argument(index: Int32, value: UInt64, number: Int64)
-  /// The time in memory, where the kernel has written it itself.
+  /// The time in memory, at the place where the kernel has written it itself.
   case remainder(address: UInt64, seconds: Int64, fraction: Int64)
-  /// A time in memory of its own, to which this argument must point.
+  /// A separate copy of the time in memory, to which this argument must point.
   case pointer(index: Int32, seconds: Int64, nanoseconds: Int64)
   /// The call is over, if its socket isn't ready.
   case endUnlessReady(descriptor: Int32, isSending: Bool)
 
   /// - Parameters:
   ///   - waited: how long the time-out has run, in nanoseconds.
-  ///   - rested: for how long of that the thread has been at rest.
-  ///   - limit: what is asked for now.
-  ///   - wroteRemainder: `limit` is what was left when the thread came to rest.
+  ///   - rested: the part of `waited` in which the thread was at rest.
+  ///   - limit: the time-out that the call has now.
+  ///   - wroteRemainder: `limit` is the time that was left when the thread came to rest.
   static func of(
     _ call: WaitingCall, limit: Int64, waited: Int64, rested: Int64, wroteRemainder: Bool
   ) -> TimeoutCorrection {
@@ -31,7 +31,8 @@ enum TimeoutCorrection: Hashable {
       if limit == 0 { return .nothing }
       return .argument(index: place, value: UInt64(milliseconds), number: call.number)
     case CLINUX_AGAIN_AS_EPOLL_PWAIT:
-      // The arguments of both are the same but for the time. More than 24 days don't fit, and stay.
+      // The arguments of both calls are the same except for the time. A time over 24 days doesn't fit, and
+      // isn't corrected.
       guard milliseconds <= Int64(Int32.max) else { return .nothing }
       return .argument(
         index: place, value: UInt64(milliseconds), number: clinux_number_of_epoll_pwait())
@@ -67,30 +68,29 @@ enum TimeoutCorrection: Hashable {
 }
 
 extension TraceSession {
-  /// Reduces the time-outs of calls that will be made again by what is over of them, to 0 where all of
-  /// it is. To be called once a sleep, right before the threads go on, at an event stop.
+  /// Reduces the time-outs of calls that will be restarted by the time that has passed, to 0 if all of it has
+  /// passed. Call it once per sleep, right before the threads continue, at an event stop.
   ///
-  /// A time in a register becomes smaller; a program that finds its argument registers as they were
-  /// finds that one changed, as it would after any function call. A remainder that the kernel has written
-  /// to the program's memory is replaced there by what the kernel would write now.
+  /// A time in a register becomes smaller; the program sees this register changed after the call, as it may
+  /// be after any function call. A remainder that the kernel has written to the program's memory is replaced
+  /// there by what the kernel would write now.
   ///
-  /// Three calls read a whole time from memory that the program may use again (semtimedop,
-  /// rt_sigtimedwait, io_getevents), and so do select and its relatives where that memory is read-only.
-  /// They get a time of their own on their thread's stack, below the red zone: the memory of functions
-  /// that haven't been called yet. Nothing can overwrite it while the thread waits. The
-  /// kernel reads it when the call begins. Should a signal handler run on top of it, these calls return
-  /// EINTR and don't read it again.
+  /// Three calls read a whole time from memory that the program may use again (semtimedop, rt_sigtimedwait,
+  /// io_getevents), and so do select and its relatives if that memory is read-only. They get a copy of the
+  /// time on their thread's stack, below the red zone: this is the memory of functions that haven't been
+  /// called yet. No code can overwrite it while the thread waits. The kernel reads it when the call begins.
+  /// If a signal handler runs on top of it, these calls return EINTR and don't read it again.
   ///
-  /// A call that waits as long as its socket says (SO_RCVTIMEO, SO_SNDTIMEO) can't be shortened: the
-  /// time is the socket's, for all who use it. When it is overdue, it returns EAGAIN, unless there is
-  /// something to receive or room to send. Else it begins again with its whole time.
+  /// A call that takes its time-out from its socket (SO_RCVTIMEO, SO_SNDTIMEO) can't be shortened: the time
+  /// belongs to the socket, for all its users. When the call is overdue, it returns EAGAIN, unless there is
+  /// data to receive or room to send. Otherwise it starts again with its whole time.
   public func correctTimeouts(_ waits: TimedWaits, memory: ProcessMemory) throws(TraceError) {
     let reader = WaitReader(pid: pid)
     for thread in threads {
       guard let call = thread.registers.interruptedCall else { continue }
       let waiting = WaitingCall(call)
       guard waiting.again != CLINUX_AGAIN_AS_IT_IS, call.keeps_its_end == 0 else { continue }
-      // Only for a time-out does receiving end by EINTR, which has been mended.
+      // Receiving ends with EINTR only if it has a time-out, and that EINTR has been corrected.
       if waiting.again == CLINUX_AGAIN_FROM_SOCKET, call.was_mended == 0 { continue }
       let now = Clocks.monotonic
       guard case .relative(let limit) = reader.limit(of: waiting),
@@ -106,7 +106,7 @@ extension TraceSession {
     }
   }
 
-  /// The call, where it has changed.
+  /// Returns the call if it has changed.
   private func apply(
     _ correction: TimeoutCorrection, to thread: TracedThread, memory: ProcessMemory,
     reader: WaitReader
@@ -134,8 +134,8 @@ extension TraceSession {
     return registers.interruptedCall
   }
 
-  /// Before a worker is hibernated whose pages may be missing when it is woken: what a correction needs
-  /// on the threads' stacks is in use from now on, and so is in its image.
+  /// Call it before the hibernation of a worker whose pages may be missing when it is woken: it writes to the
+  /// places on the threads' stacks that a correction needs, so that these pages exist and are in the image.
   public func prepareTimePlaces(memory: ProcessMemory) throws(TraceError) {
     for thread in threads {
       guard let call = thread.registers.interruptedCall, thread.registers.mayNeedCorrection,
@@ -145,10 +145,10 @@ extension TraceSession {
       guard
         waiting.again == CLINUX_AGAIN_FROM_MEMORY
           || waiting.again == CLINUX_AGAIN_FROM_REMAINDER && !isWritable(waiting.timeAddress),
-        // After an earlier correction the call's time is there already.
+        // After an earlier correction the call's time is already there.
         waiting.timeAddress != place, isWritable(place)
       else { continue }
-      // A page of zeros would be left out.
+      // The values aren't 0, because the image leaves out a page of zeros.
       try write(seconds: 1, fraction: 1, at: place, in: memory)
     }
   }
@@ -160,7 +160,7 @@ extension TraceSession {
     try wrap { () throws(SystemCallError) in try memory.writeBytes(bytes, at: address) }
   }
 
-  /// The process itself could write there.
+  /// Whether the process itself could write there.
   private func isWritable(_ address: UInt64?) -> Bool {
     guard let address, let text = try? readText("/proc/\(pid)/maps") else { return false }
     for line in text.split(separator: "\n") {
@@ -176,21 +176,21 @@ extension TraceSession {
 }
 
 extension clinux_registers {
-  /// The call that is made again when the thread goes on.
+  /// The call that is restarted when the thread continues.
   var interruptedCall: clinux_call? {
     var call = clinux_call()
     let isInCall = withUnsafePointer(to: self) { clinux_registers_call($0, &call) == 1 }
     return isInCall && call.is_made_again == 1 ? call : nil
   }
 
-  /// Where a time for the thread's call can be: below the 128 bytes that its functions may use below the
-  /// stack pointer.
+  /// The place for a time of the thread's call: below the 128 bytes (the red zone) that its functions may use
+  /// below the stack pointer.
   var timePlace: UInt64? {
     guard let call = interruptedCall, call.stack > 4096 else { return nil }
     return (call.stack - 128 - 16) & ~15
   }
 
-  /// It waits with a time-out that may have to be corrected.
+  /// The thread waits with a time-out that may have to be corrected.
   public var mayNeedCorrection: Bool {
     guard let call = interruptedCall, call.keeps_its_end == 0 else { return false }
     let waiting = WaitingCall(call)
@@ -212,7 +212,7 @@ extension clinux_registers {
 }
 
 extension WaitingCall {
-  /// Where its time is, if the kernel reads it from memory again.
+  /// The address of its time, if the kernel reads it from memory again.
   fileprivate var timeAddress: UInt64? {
     switch again {
     case CLINUX_AGAIN_AS_IT_IS, CLINUX_AGAIN_FROM_REGISTER, CLINUX_AGAIN_FROM_SOCKET: return nil

@@ -1,7 +1,7 @@
 import CLinux
 import Glibc
 
-/// The stops of a traced thread, and what can be done in them.
+/// The stops of a traced thread, and the operations that are possible in them.
 extension TraceSession {
   // MARK: stops
 
@@ -28,7 +28,7 @@ extension TraceSession {
 
   /// Waits for the next stop of a thread. Spins first: most stops come within microseconds.
   ///
-  /// - Parameter deadline: where it is earlier than our patience ends.
+  /// - Parameter deadline: used if it is earlier than the end of `patience`.
   func nextStop(
     _ tid: Int32, doing: String, until deadline: Deadline? = nil
   ) throws(TraceError) -> (stop: Int, signal: Int32) {
@@ -40,9 +40,10 @@ extension TraceSession {
       if report.stop != CLINUX_STOP_NONE { return report }
       turns += 1
       if turns > 50 {
-        // A group's first thread reports its end only when all others are buried.
+        // A group's first thread reports its end only when all others are reaped.
         if turns % 16 == 0, hasEnded(tid) { throw .vanished(pid: pid) }
-        // It may have gone into vfork(2) just before the order to stop. Others wait for this thread.
+        // The thread may have entered vfork(2) just before the request to stop. Other work waits for this
+        // tracing thread, so the wait ends.
         if turns % 64 == 0, Clocks.monotonic - began > 500_000_000, isUninterruptible(tid) {
           throw .unresponsive(thread: tid, doing: doing)
         }
@@ -55,8 +56,8 @@ extension TraceSession {
     }
   }
 
-  /// Waits for PTRACE_EVENT_STOP, going on from whatever else is reported before. Only at an event
-  /// stop do the registers decide how an interrupted system call goes on.
+  /// Waits for PTRACE_EVENT_STOP, and continues the thread from any other stop before it. Only at an event
+  /// stop do the registers determine how an interrupted system call continues.
   func waitForEventStop(
     _ tid: Int32, doing: String, until deadline: Deadline? = nil
   ) throws(TraceError) {
@@ -110,7 +111,7 @@ extension TraceSession {
 }
 
 extension clinux_registers {
-  /// The words in use, for storing.
+  /// The register words that are in use, for storing.
   public var storedWords: [UInt64] {
     withUnsafeBytes(of: words) { bytes in
       Array(bytes.bindMemory(to: UInt64.self).prefix(Int(length) / 8))
@@ -137,8 +138,8 @@ extension clinux_registers {
     withUnsafePointer(to: self) { clinux_registers_newborn($0) == 1 }
   }
 
-  /// Pages of the thread's own block, as far as C libraries use it for themselves: its number, its
-  /// robust mutexes, its rseq area. (glibc's struct pthread has 2.5 KB, others are smaller.)
+  /// Pages of the thread's control block that C libraries use for themselves: its number, its robust mutexes,
+  /// its rseq area. (glibc's struct pthread has 2.5 KB, others are smaller.)
   public var threadBlock: Set<UInt64> {
     let start = withUnsafePointer(to: self) { clinux_registers_thread_pointer($0) }
     if start == 0 || start > .max - 4096 { return [] }

@@ -9,7 +9,7 @@ public enum TraceError: Error, Sendable, CustomStringConvertible {
   case unresponsive(thread: Int32, doing: String)
   /// No thread of the process waits in a system call: it is busy.
   case busy(pid: Int32)
-  /// A thread stands in a trace stop of ours, from an earlier session, and hasn't been detached yet.
+  /// A thread is in a trace stop of an earlier session of this process, and hasn't been detached yet.
   case held(thread: Int32)
   case call(SystemCallError)
   /// An injected system call failed in the process.
@@ -21,7 +21,7 @@ public enum TraceError: Error, Sendable, CustomStringConvertible {
     case .unresponsive(let thread, let doing): "thread \(thread) did not stop in time (\(doing))"
     case .busy(let pid): "process \(pid) is busy: none of its threads waits in a system call"
     case .held(let thread):
-      "thread \(thread) still stands in a trace stop of an earlier hibernation; it is being released"
+      "thread \(thread) is still in a trace stop of an earlier hibernation; it is being released"
     case .call(let error): error.description
     case .injected(let call, let pid, let code):
       "\(call) inside process \(pid): \(String(cString: strerror(code)))"
@@ -33,14 +33,14 @@ public enum TraceError: Error, Sendable, CustomStringConvertible {
   }
 }
 
-/// One thread that is stopped under our control.
+/// One thread that is stopped and traced.
 public struct TracedThread: Sendable {
   public let tid: Int32
-  /// As the program must find them again.
+  /// The program's own registers, which must be restored.
   public var registers: clinux_registers
   public var signalMask: UInt64
-  /// It was stopped inside a system call, and so may be borrowed. Its registers alone don't tell:
-  /// a call that will be made again leaves them as if it hadn't been made yet.
+  /// The thread was stopped inside a system call, so it may be borrowed. Its registers alone don't show this:
+  /// a call that will be restarted leaves them as if it hadn't been made yet.
   public var isWaiting: Bool
 
   public init(
@@ -53,7 +53,7 @@ public struct TracedThread: Sendable {
     self.isWaiting = isWaiting
   }
 
-  /// Same registers, same mask.
+  /// Whether both have the same registers and the same mask.
   public func isLike(_ other: TracedThread) -> Bool {
     signalMask == other.signalMask && registers.storedWords == other.registers.storedWords
   }
@@ -64,19 +64,19 @@ public struct TracedThread: Sendable {
 public final class TraceSession {
   public let pid: Int32
   public private(set) var threads: [TracedThread] = []
-  /// Seized, and hasn't reported its first stop yet.
+  /// Threads that are seized and haven't reported their first stop yet.
   private var unstopped: Set<Int32> = []
-  /// Not seized: they couldn't have stopped.
+  /// Threads that weren't seized because they couldn't have stopped.
   private var leftOut: Set<Int32> = []
   private var isOver = false
   private let startTime: UInt64?
 
-  /// nil: it was seized as a child, by its number alone.
+  /// nil: the process was seized as a child, by its pid only.
   public var identity: ProcessIdentity? {
     startTime.map { ProcessIdentity(pid: pid, startTime: $0) }
   }
 
-  /// Time given to a thread to report a stop.
+  /// How long a thread may take to report a stop, in ns.
   static let patience: Int64 = 5_000_000_000
 
   init(pid: Int32, startTime: UInt64?) {
@@ -85,15 +85,15 @@ public final class TraceSession {
   }
 
   deinit {
-    // Threads left seized would hang for ever at their next stop.
+    // Threads that stay seized would hang without end at their next stop.
     precondition(isOver, "a trace session of pid \(pid) was dropped without detach()")
   }
 
-  /// Seizes every thread until no new one appears. The process should have been stopped before
-  /// (SIGSTOP): then the kernel stops it again by itself if we die.
+  /// Seizes all threads, and repeats until no new one appears. The process should have been stopped before
+  /// (SIGSTOP): then the kernel stops it again by itself if the tracer dies.
   ///
-  /// - Throws: `unresponsive` for a thread that is in uninterruptible sleep, or doesn't stop;
-  ///   `vanished` where the pid isn't that process's any more.
+  /// - Throws: `unresponsive` for a thread that is in uninterruptible sleep, or doesn't stop; `vanished` if
+  ///   the pid isn't that process's any more.
   public static func seize(_ process: ProcessIdentity) throws(TraceError) -> TraceSession {
     try seize(pid: process.pid, startTime: process.startTime)
   }
@@ -115,12 +115,12 @@ public final class TraceSession {
     }
   }
 
-  /// Seizes the threads of a frozen or stopped process that can stop now, and leaves out all others:
-  /// a thread in uninterruptible sleep (inside vfork(2), for example) stops when it returns, which
-  /// may be much later. For use on a `BriefTracer`.
+  /// Seizes the threads of a frozen or stopped process that can stop now, and leaves out all others: a thread
+  /// in uninterruptible sleep (inside vfork(2), for example) stops when it returns, which may be much later.
+  /// Use it on a `BriefTracer`.
   ///
-  /// - Parameter only: leaves all other threads alone.
-  /// - Returns: `nil` where no thread could be seized.
+  /// - Parameter only: no other thread is seized.
+  /// - Returns: `nil` if no thread could be seized.
   public static func seizeWhatCanStop(
     _ process: ProcessIdentity, only: Set<Int32>? = nil, until deadline: Deadline
   ) -> TraceSession? {
@@ -129,12 +129,12 @@ public final class TraceSession {
       while try session.seizeNewThreads(only: only, leavingOut: deadline) {}
       for index in session.threads.indices { try session.save(index) }
       if !session.threads.isEmpty { return session }
-    } catch {}  // Whatever the reason is: the caller goes on without.
+    } catch {}  // The caller continues without a session, whatever the reason is.
     session.detach(waiting: .zero)
     return nil
   }
 
-  /// - Parameter deadline: where it is given, threads that don't stop by then are left out.
+  /// - Parameter deadline: if it is given, threads that don't stop by then are left out.
   private func seizeNewThreads(
     only: Set<Int32>? = nil, leavingOut deadline: Deadline? = nil
   ) throws(TraceError) -> Bool {
@@ -146,7 +146,8 @@ public final class TraceSession {
         leftOut.insert(tid)
       } else {
         do throws(TraceError) { try seizeThread(tid) } catch {
-          // What is seized and isn't the process's must be let go, whatever else is left out.
+          // A seized thread that isn't the process's must be released, even if other threads are only left
+          // out.
           if deadline == nil || unstopped.contains(tid) { throw error }
           leftOut.insert(tid)
         }
@@ -180,21 +181,21 @@ public final class TraceSession {
         clinux_ptrace_seize(tid, UInt64(CLINUX_TRACE_SYSGOOD))
       }
     } catch {
-      // One that has just ended is refused with EPERM.
+      // For a thread that has just ended, the kernel returns EPERM.
       throw hasEnded(tid) ? .vanished(pid: pid) : .from(error, pid: pid)
     }
     unstopped.insert(tid)
-    // Also where it turns out to be a stranger's: without a stop it can't be detached.
+    // This is done even if the thread proves to be another process's: without a stop it can't be detached.
     try wrap { () throws(SystemCallError) in
       try shim("PTRACE_INTERRUPT", on: "thread \(tid)") { clinux_ptrace_interrupt(tid) }
     }
-    // The number may have become another process's thread between the look and the seizing. From
-    // now on it stays with this one.
+    // The tid may have become that of another process's thread between the listing and the seizure. From now
+    // on it stays with this thread.
     if hasEnded(tid) { throw .vanished(pid: pid) }
   }
 
-  /// A thread in uninterruptible sleep reports its stop only when that is over, and until then it
-  /// couldn't be detached either.
+  /// A thread in uninterruptible sleep reports its stop only when the sleep ends, and until then it couldn't
+  /// be detached either.
   private func isAbleToStop(_ tid: Int32) -> Bool {
     do throws(SystemCallError) {
       let state = try ProcessStat.read(thread: tid, of: pid).state
@@ -202,7 +203,8 @@ public final class TraceSession {
     } catch { return !error.meansVanished }
   }
 
-  /// The pid hasn't been given to another process. Once a thread of it is seized, that can't happen.
+  /// The pid hasn't been given to another process. When a thread of the process is seized, that can't happen
+  /// any more.
   private var isSameProcess: Bool {
     guard let startTime else { return true }
     do throws(SystemCallError) { return try ProcessStat.read(pid).startTime == startTime } catch {
@@ -223,9 +225,9 @@ public final class TraceSession {
     threads[index].signalMask = mask
   }
 
-  /// A stop makes some blocked calls return EINTR although no signal handler will run. Where that
-  /// has happened, the call is made again instead when the thread goes on, unless a signal that came
-  /// meanwhile calls a handler: the program notices no more than it would have awake.
+  /// A stop makes some blocked calls return EINTR although no signal handler will run. If that has happened,
+  /// the call is restarted when the thread continues, unless a signal that arrived meanwhile calls a handler.
+  /// So the program sees no more than it would have seen awake.
   public func restartInterruptedSyscalls() throws(TraceError) {
     for index in threads.indices {
       if clinux_registers_mend_interrupted(&threads[index].registers) == 1 {
@@ -236,15 +238,15 @@ public final class TraceSession {
 
   /// Puts registers and mask (back) into a stopped thread.
   public func restore(_ thread: TracedThread) throws(TraceError) {
-    // The mask first: with foreign registers a recovery knows the thread by its address, but it
-    // couldn't tell its own registers with a foreign mask from those of a thread that has run.
+    // The mask first: with foreign registers a recovery knows the thread by its address, but it couldn't
+    // distinguish its own registers with a foreign mask from those of a thread that has run.
     try setSignalMask(thread.tid, thread.signalMask)
     try writeRegisters(thread.tid, thread.registers)
   }
 
-  /// Makes an earlier session's threads this one's: who differs gets those registers and that mask,
-  /// here, at an event stop.
-  /// - Throws: also where the threads aren't the same ones.
+  /// Takes over the threads of an earlier session: a thread that differs gets that session's registers and
+  /// mask, here, at an event stop.
+  /// - Throws: also if the threads aren't the same ones.
   public func adopt(_ earlier: [TracedThread]) throws(TraceError) {
     for thread in earlier {
       guard let index = threads.firstIndex(where: { $0.tid == thread.tid }) else {
@@ -255,7 +257,7 @@ public final class TraceSession {
     threads = earlier
   }
 
-  /// Lets seccomp filters pass everything while the session lasts (PTRACE_O_SUSPEND_SECCOMP).
+  /// Suspends seccomp filters while the session lasts (PTRACE_O_SUSPEND_SECCOMP).
   public func suspendSeccomp() throws(SystemCallError) {
     for thread in threads {
       let options = UInt64(CLINUX_TRACE_SYSGOOD) | UInt64(CLINUX_TRACE_SUSPEND_SECCOMP)
@@ -265,26 +267,26 @@ public final class TraceSession {
     }
   }
 
-  /// Ends the session: every thread goes on, or stays in the stop that a signal or the freezer has
-  /// it in. Threads that have ended are buried. What isn't stopped refuses to be detached: it becomes
-  /// one of the `Stragglers`, and is waited for only this long.
+  /// Ends the session: every thread continues, or stays in the stop of a signal or the freezer. Threads that
+  /// have ended are reaped. A thread that isn't stopped can't be detached: it becomes one of the
+  /// `Stragglers`, and this call waits for it for at most `time`.
   public func detach(waiting time: Duration = .milliseconds(50)) {
     guard !isOver else { return }
     isOver = true
-    // Those that haven't reported a stop may have one to report by now, with a signal to deliver.
+    // Threads that haven't reported a stop may have one to report by now, with a signal to deliver.
     let refused =
       unstopped.sorted() + threads.map(\.tid).filter { clinux_ptrace_detach($0, 0) < 0 }
     if refused.isEmpty { return }
-    // The leader last: it can be buried only after all others.
+    // The leader comes last: it can be reaped only after all others.
     Stragglers.shared.add(
       refused.filter { $0 != pid } + refused.filter { $0 == pid }, of: pid)
-    // Most are just being killed. Until their tracer has buried them, their process's end is reported
-    // to nobody.
+    // Most of these threads are being killed. Until their tracer has reaped them, the end of their process
+    // isn't reported to its parent.
     Stragglers.shared.release(within: time)
   }
 
-  /// For a session that stays while its process sleeps: whether the process still exists. Buries
-  /// threads that have ended, so that the process's end can be reported.
+  /// For a session that stays while its process sleeps: whether the process still exists. Reaps threads that
+  /// have ended, so that the process's end can be reported.
   public func isAlive() -> Bool {
     var alive = false
     for thread in threads.filter({ $0.tid != pid }) + threads.filter({ $0.tid == pid }) {

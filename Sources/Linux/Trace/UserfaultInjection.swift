@@ -2,11 +2,11 @@ import CLinux
 import Glibc
 
 extension Injector {
-  /// Where descriptors of ours go in a process, out of its program's way: programs count from 0.
+  /// The lowest number of Dormouse's descriptors in a process. It is high, because programs count from 0.
   private static let firstDescriptor: UInt64 = 200
 
-  /// Makes the process open a userfaultfd on itself. Its number there.
-  /// - Throws: `TraceError.injected` with EPERM where the process may not: neither by
+  /// Makes the process open a userfaultfd on itself. Returns its number there.
+  /// - Throws: `TraceError.injected` with EPERM if the process may not open one: neither by
   ///   vm.unprivileged_userfaultfd or CAP_SYS_PTRACE, nor by the permissions of /dev/userfaultfd.
   public func openUserfault() throws(TraceError) -> Int32 {
     let flags = UInt64(O_CLOEXEC | O_NONBLOCK)
@@ -21,7 +21,7 @@ extension Injector {
     }
   }
 
-  /// The same through /dev/userfaultfd (Linux 6.1); `nil` where the process may not open it.
+  /// The same through /dev/userfaultfd (Linux 6.1); `nil` if the process may not open it.
   private func openUserfaultDevice(_ flags: UInt64) throws(TraceError) -> Int64? {
     guard let path = try place("/dev/userfaultfd") else { return nil }
     let here = UInt64(bitPattern: -100)  // AT_FDCWD
@@ -38,8 +38,8 @@ extension Injector {
     return number < 0 ? nil : number
   }
 
-  /// The same, of a kind that every user's process may open, for tracking writes. To be closed before
-  /// the scratch area goes: that is how it is known for ours if we die.
+  /// The same, of a kind that every user's process may open, for tracking writes. Close it before the scratch
+  /// area is unmapped: the scratch area shows that the userfaultfd is Dormouse's if the daemon dies.
   func openTrackingUserfault() throws(TraceError) -> Int32 {
     let flags = UInt64(O_CLOEXEC | O_NONBLOCK) | UInt64(CLINUX_UFFD_USER_MODE_ONLY)
     return Int32(
@@ -47,7 +47,7 @@ extension Injector {
         "userfaultfd", number: CLINUX_SYS_userfaultfd, arguments: [flags, 0, 0, 0, 0, 0]))
   }
 
-  /// Makes the process create an anonymous file. Its number there.
+  /// Makes the process create an anonymous file. Returns its number there.
   public func createMemoryFile(_ name: String) throws(TraceError) -> Int32 {
     guard let address = try place(name) else {
       throw .injected("memfd_create", pid: session.pid, code: EFAULT)
@@ -67,7 +67,7 @@ extension Injector {
     let high = try call(
       number: clinux_userfault_syscall_number(Int32(CLINUX_SYS_fcntl)),
       [UInt64(number), duplicate, Self.firstDescriptor, 0, 0, 0])
-    // A low limit on descriptors: then it stays where it is.
+    // If the limit on descriptors is low, the descriptor keeps its number.
     guard high >= 0 else { return Int32(truncatingIfNeeded: number) }
     try closeDescriptor(Int32(truncatingIfNeeded: number))
     return Int32(truncatingIfNeeded: high)

@@ -1,7 +1,7 @@
-// The calendar without a library: days since 1970-01-01 to year, month and day (proleptic Gregorian,
-// as POSIX time is), after the well-known arithmetic on years that begin in March.
+// The calendar without a library: days since 1970-01-01 to year, month and day (proleptic Gregorian, as
+// POSIX time is), by the well-known arithmetic on years that begin in March.
 
-/// A day as people write it.
+/// A day as year, month and day.
 struct CalendarDate: Hashable, Sendable {
   var year: Int
   /// 1–12.

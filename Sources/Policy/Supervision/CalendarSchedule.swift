@@ -1,9 +1,9 @@
 /// When something recurs, by fields of the calendar: a line of cron(5) without its command.
 ///
 /// As in cron, a line that restricts both the day of the month and the day of the week means the days
-/// on which *either* holds. Time zones aren't known here: whoever asks passes the offset that holds.
+/// on which *either* holds. Time zones aren't known here: the caller passes the offset.
 public struct CalendarSchedule: Hashable, Sendable {
-  /// As it was written.
+  /// The text as it was written.
   public let text: String
   /// One bit each: 0–59.
   let minutes: UInt64
@@ -15,14 +15,14 @@ public struct CalendarSchedule: Hashable, Sendable {
   let months: UInt64
   /// 0–6, 0 is Sunday.
   let weekdays: UInt64
-  /// Neither begins with `*`: either of them will do.
+  /// Neither begins with `*`: a day has to match only one of them.
   let eitherDay: Bool
 
-  /// The longest gap there can be between two days of a schedule, in days: 29 February from 2096 to
-  /// 2104, and some to spare.
+  /// The longest possible gap between two days of a schedule, in days: 29 February from 2096 to 2104,
+  /// with some margin.
   static let horizon = 366 * 9
 
-  /// The first instant after `time` that the schedule names; `nil` where it never comes (30 February).
+  /// The first instant after `time` that the schedule names; `nil` if it never comes (30 February).
   ///
   /// - Parameters:
   ///   - time: seconds since 1970-01-01 00:00 UTC.

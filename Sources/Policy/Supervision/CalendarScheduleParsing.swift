@@ -1,4 +1,4 @@
-/// Why a text is no schedule.
+/// Why a text isn't a schedule.
 public struct ScheduleError: Error, Hashable, Sendable {
   /// Where in the text, in Unicode scalars from its start.
   public var offset: Int
@@ -29,7 +29,7 @@ extension CalendarSchedule {
     }
     var sets: [UInt64] = []
     for (field, word) in zip(Field.all, words) { sets.append(try field.set(of: word)) }
-    // Sunday by its other number.
+    // Sunday has a second number, 7.
     let weekdays = (sets[4] | (sets[4] >> 7)) & 0x7F
     self.init(
       text: text, minutes: sets[0], hours: sets[1], days: sets[2], months: sets[3],
@@ -58,7 +58,7 @@ extension CalendarSchedule {
         : "known: @hourly, @daily, @weekly, @monthly, @yearly")
   }
 
-  /// A part of the text, and where it begins.
+  /// A part of the text, and its offset.
   struct Word {
     var text: String
     var offset: Int
@@ -82,11 +82,11 @@ extension CalendarSchedule {
 }
 
 extension CalendarSchedule {
-  /// One of the five.
+  /// One of the five fields.
   struct Field {
     var name: String
     var range: ClosedRange<Int>
-    /// From the lowest value on.
+    /// Names from the lowest value on.
     var names: [String] = []
 
     static let all = [
@@ -131,7 +131,7 @@ extension CalendarSchedule {
     private func span(
       _ text: Substring, in word: Word, stepped: Bool
     ) throws(ScheduleError) -> ClosedRange<Int> {
-      // Sunday would come twice.
+      // With 0 to 7, Sunday would come twice.
       let whole = range.lowerBound...(range.upperBound == 7 ? 6 : range.upperBound)
       if text == "*" { return whole }
       let ends = text.split(separator: "-", omittingEmptySubsequences: false)
@@ -142,7 +142,7 @@ extension CalendarSchedule {
       guard let high = value(ends[1]) else { throw wrong(word) }
       guard low <= high else {
         throw wrong(
-          word, why: "goes backwards",
+          word, why: "ends before it begins",
           suggestion: "write `\(low)-\(whole.upperBound),\(whole.lowerBound)-\(high)`")
       }
       return low...high

@@ -1,13 +1,14 @@
-/// One entry of `depends_on:`: which worker must have come how far before another is started.
+/// One entry of `depends_on:`: a worker, and how far it must be before another is started.
 public struct Dependency: Hashable, Sendable {
   public enum Condition: String, Hashable, Sendable, CaseIterable {
-    /// It has been launched.
+    /// The worker has been launched.
     case started
-    /// It is ready, in whatever way it says so; one that says nothing is once launched.
+    /// The worker is ready, in whatever way it reports that; one without a report is ready once
+    /// launched.
     case ready
-    /// It has ended with exit code 0.
+    /// The worker has ended with exit code 0.
     case exitedOK = "exited_ok"
-    /// It has ended, in whatever way.
+    /// The worker has ended, in whatever way.
     case exited
   }
   public var worker: String
@@ -18,7 +19,7 @@ public struct Dependency: Hashable, Sendable {
     self.condition = condition
   }
 
-  /// How far a worker has come since it was last asked to start.
+  /// How far a worker is since the last request to start it.
   public enum Progress: Hashable, Sendable {
     case notStarted
     case launched
@@ -29,14 +30,14 @@ public struct Dependency: Hashable, Sendable {
 
   public enum Verdict: Hashable, Sendable { case met, waiting, impossible }
 
-  /// Whether the other worker has come far enough. `impossible`: it ended, and won't without a restart.
+  /// Whether the other worker is far enough. `impossible`: it ended, and won't be without a restart.
   public func verdict(_ progress: Progress) -> Verdict {
     switch (condition, progress) {
     case (_, .notStarted): .waiting
     case (.started, _): .met
     case (.ready, .ready): .met
     case (.ready, .launched): .waiting
-    // One that has done its work was ready.
+    // A worker that has done its work was ready.
     case (.ready, .ended(let succeeded)): succeeded ? .met : .impossible
     case (.exitedOK, .ended(let succeeded)): succeeded ? .met : .impossible
     case (.exited, .ended): .met
@@ -45,23 +46,23 @@ public struct Dependency: Hashable, Sendable {
   }
 }
 
-/// In which order workers start and stop.
+/// The order in which workers start and stop.
 public enum DependencyOrder {
   /// Every worker with the names of those that it depends on, in the order of declaration. Names that
-  /// aren't among the workers are left out of account.
+  /// aren't among the workers are ignored.
   public typealias Needs = [(name: String, needs: [String])]
 
-  /// Workers of one step need nothing of each other, and may start at the same time. Within a step they
-  /// stand as they were declared.
+  /// Workers of one step don't depend on each other, and may start at the same time. Within a step they
+  /// are in the order of declaration.
   ///
-  /// - Returns: `nil` where there is a cycle; `cycle(in:)` names it.
+  /// - Returns: `nil` if there is a cycle; `cycle(in:)` names it.
   public static func starting(_ needs: Needs) -> [[String]]? {
     let steps = Self.steps(needs)
     return steps.contains(nil) ? nil : grouped(needs, steps.compactMap(\.self))
   }
 
-  /// One after the other: as they were declared, but each after those that it needs. Those that wait for a
-  /// circle come as they were declared.
+  /// One worker after the other, in the order of declaration, but each after those that it needs.
+  /// Workers that wait for a circle stay in the order of declaration.
   public static func sequence(_ needs: Needs) -> [String] {
     let byName = Dictionary(needs.map { ($0.name, $0.needs) }) { first, _ in first }
     var result: [String] = []
@@ -85,16 +86,16 @@ public enum DependencyOrder {
     return result
   }
 
-  /// The reverse of `starting`: who is depended on stops last.
+  /// The reverse of `starting`: a worker stops after those that depend on it.
   public static func stopping(_ needs: Needs) -> [[String]]? {
     starting(needs).map { steps in steps.reversed().map { $0.reversed() } }
   }
 
   /// Workers that wait for each other in a circle, beginning with the one that was declared first: `[a,
-  /// b]` means that a needs b, and b needs a. `nil` where there is none.
+  /// b]` means that a needs b, and b needs a. `nil` if there is none.
   public static func cycle(in needs: Needs) -> [String]? {
     let steps = Self.steps(needs)
-    // Whoever never gets a step needs somebody else who doesn't, so that this walk comes back.
+    // A worker without a step needs another worker without a step, so this walk returns to its start.
     let stuck = zip(needs, steps).filter { $1 == nil }.map(\.0)
     let next = Dictionary(stuck.map { ($0.name, $0.needs) }) { first, _ in first }
     guard let first = stuck.first?.name else { return nil }

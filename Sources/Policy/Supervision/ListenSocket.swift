@@ -7,7 +7,7 @@ public struct ListenSocket: Hashable, Sendable {
     /// A path, or an abstract name that begins with `@`.
     case unix(String)
   }
-  /// What `LISTEN_FDNAMES` calls it.
+  /// The name in `LISTEN_FDNAMES`.
   public var name: String
   public var address: Address
 

@@ -1,5 +1,4 @@
-/// A question that the daemon asks a worker over and over; fields and defaults are those of
-/// Kubernetes' probes.
+/// A check of a worker that the daemon repeats; fields and defaults are those of Kubernetes' probes.
 public struct Probe: Hashable, Sendable {
   public enum Action: Hashable, Sendable {
     /// Exit code 0 within the time-out.
@@ -13,7 +12,7 @@ public struct Probe: Hashable, Sendable {
   /// A request over plain HTTP, without a body.
   public struct HTTPRequest: Hashable, Sendable {
     public var method = "GET"
-    /// Statuses that count as success. By default as the kubelet has it.
+    /// Statuses that count as success. The default is the kubelet's.
     public var successes = 200...399
     public var host: String
     public var port: UInt16
@@ -40,13 +39,13 @@ public struct Probe: Hashable, Sendable {
   }
 
   public var action: Action
-  /// From launch to the first question.
+  /// From launch to the first check.
   public var initialDelay: Duration
   public var period: Duration
   public var timeout: Duration
-  /// In a row, after a failure. 1 for liveness.
+  /// Successes in a row, after a failure. 1 for liveness.
   public var successThreshold: Int
-  /// In a row.
+  /// Failures in a row.
   public var failureThreshold: Int
 
   public init(
@@ -62,17 +61,17 @@ public struct Probe: Hashable, Sendable {
   }
 }
 
-/// What the answers to a probe add up to. Pure: results in, verdict out.
+/// The sum of a probe's results. Pure: results in, verdict out.
 ///
-/// A probe of readiness begins as failing, one of liveness as passing, as in Kubernetes. A worker that
-/// sleeps isn't asked, and its monitor begins with a new state when it runs again.
+/// A readiness probe begins as failing, a liveness probe as passing, as in Kubernetes. A sleeping
+/// worker isn't checked, and its monitor begins with a new state when it runs again.
 public struct ProbeState: Hashable, Sendable {
   public enum Purpose: Hashable, Sendable { case readiness, liveness }
   public enum Verdict: Hashable, Sendable { case passing, failing }
 
   public let probe: Probe
   public private(set) var verdict: Verdict
-  /// Answers of the same kind in a row, towards the other verdict.
+  /// Results of the same kind in a row, towards the other verdict.
   public private(set) var streak = 0
 
   public init(_ probe: Probe, for purpose: Purpose) {
@@ -80,7 +79,8 @@ public struct ProbeState: Hashable, Sendable {
     verdict = purpose == .readiness ? .failing : .passing
   }
 
-  /// One answer, or the lack of one within the time-out. The new verdict, where it has changed.
+  /// Records one result, or the lack of one within the time-out. Returns the new verdict if it has
+  /// changed.
   public mutating func record(success: Bool) -> Verdict? {
     guard success != (verdict == .passing) else {
       streak = 0
@@ -94,11 +94,11 @@ public struct ProbeState: Hashable, Sendable {
     return verdict
   }
 
-  /// When to ask first, after a launch or a resume.
+  /// When to check first, after a launch or a resume.
   public func firstQuestion(after start: Instant) -> Instant { start + probe.initialDelay }
 
-  /// When to ask next. Questions don't overlap: one that takes longer than the period puts the next
-  /// off to the following multiple of it.
+  /// When to check next. Checks don't overlap: one that takes longer than the period delays the next to
+  /// the following multiple of it.
   public func nextQuestion(after last: Instant, answeredAt now: Instant) -> Instant {
     let period = max(probe.period.wholeNanoseconds, 1_000_000)
     let passed = max((now - last).wholeNanoseconds, 0)

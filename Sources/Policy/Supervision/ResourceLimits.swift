@@ -1,10 +1,10 @@
-/// `limits:`. What a worker may use at most.
+/// `limits:`. The most that a worker may use.
 public struct ResourceLimits: Hashable, Sendable {
-  /// setrlimit(2), by resource; what isn't named is inherited.
+  /// setrlimit(2), by resource; a resource without an entry is inherited.
   public var resources: [Resource: Limit]
-  /// Of the whole process tree, by its cgroup (`memory.max`). `nil`: no limit.
+  /// The limit of the whole process tree, by its cgroup (`memory.max`). `nil`: no limit.
   public var memory: ByteCount?
-  /// `oom_score_adj` (proc(5)), one of `oomScores`. `nil`: the usual.
+  /// `oom_score_adj` (proc(5)), one of `oomScores`. `nil`: the default.
   public var oomScore: Int?
 
   public static let oomScores = -1000...1000

@@ -2,11 +2,11 @@
 public struct RestartRules: Hashable, Sendable {
   public enum Condition: String, Hashable, Sendable, CaseIterable {
     case never = "no"
-    /// After a signal, or an exit code but 0.
+    /// After a signal, or an exit code other than 0.
     case onFailure = "on-failure"
-    /// Whatever the exit code. One that a person stopped stays so until the daemon starts anew.
+    /// Whatever the exit code. A worker that a person stopped stays stopped until the daemon restarts.
     case always
-    /// As `always`, and one that a person stopped stays stopped over the daemon's restart, too.
+    /// As `always`, and a worker that a person stopped stays stopped over the daemon's restart, too.
     case unlessStopped = "unless-stopped"
   }
   public var condition: Condition
@@ -22,7 +22,7 @@ public struct RestartRules: Hashable, Sendable {
     self.giveUp = giveUp
   }
 
-  /// `restart.give_up:`. So many restarts within so long, and one more end is the last.
+  /// `restart.give_up:`. After this number of restarts within the window, one more end is the last.
   public struct GiveUp: Hashable, Sendable {
     public var restarts: Int
     public var window: Duration
@@ -34,11 +34,11 @@ public struct RestartRules: Hashable, Sendable {
   }
 }
 
-/// `restart.backoff:`. How long to wait before a restart: `initial × factor^n`, at most `max`.
+/// `restart.backoff:`. The delay before a restart: `initial × factor^n`, at most `max`.
 public struct Backoff: Hashable, Sendable {
   public var initial: Duration
   public var max: Duration
-  /// 1–100; 1 waits the same time always.
+  /// 1–100; with 1 the delay is always the same.
   public var factor: Double
 
   public init(
@@ -49,7 +49,7 @@ public struct Backoff: Hashable, Sendable {
     self.factor = factor
   }
 
-  /// Before the restart that follows `failures` earlier ones in a row.
+  /// The delay before the restart that follows `failures` earlier ones in a row.
   public func delay(afterRestarts failures: Int) -> Duration {
     var nanoseconds = Double(initial.wholeNanoseconds)
     let most = Double(max.wholeNanoseconds)
@@ -62,20 +62,20 @@ public struct Backoff: Hashable, Sendable {
   }
 }
 
-/// What is remembered of one worker's restarts. Pure: it is told the time.
+/// A worker's recent restarts. Pure: the caller passes the time.
 public struct RestartHistory: Hashable, Sendable {
-  /// When it was restarted, the oldest first; those in the window of `give_up` count.
+  /// The times of its restarts, the oldest first; those in the window of `give_up` count.
   public private(set) var restarts: [Instant] = []
-  /// Restarts in a row of runs that were short.
+  /// Restarts in a row after short runs.
   public private(set) var streak = 0
 
   public init() {}
 
   public enum Decision: Hashable, Sendable {
-    /// It has done its work, or a person wants it so.
+    /// The worker has done its work, or a person wants it stopped.
     case stay
     case restart(after: Duration)
-    /// So many restarts within the window.
+    /// The limit of restarts within the window is reached.
     case giveUp(restarts: Int, window: Duration)
   }
 
@@ -83,8 +83,8 @@ public struct RestartHistory: Hashable, Sendable {
   ///
   /// - Parameters:
   ///   - succeeded: it exited with 0.
-  ///   - ran: how long. A run longer than the longest back-off was a good one, and the back-off begins
-  ///     anew.
+  ///   - ran: how long. A run longer than the longest back-off was a good one, and resets the
+  ///     back-off.
   public mutating func ended(
     succeeded: Bool, ran: Duration, rules: RestartRules, at now: Instant
   ) -> Decision {
@@ -108,6 +108,6 @@ public struct RestartHistory: Hashable, Sendable {
     return .restart(after: delay)
   }
 
-  /// A person started it: what was before doesn't count any more.
+  /// A person started it: earlier restarts don't count any more.
   public mutating func reset() { self = RestartHistory() }
 }

@@ -1,10 +1,10 @@
-/// `output:`. Where a worker's output goes, and how much of it is kept.
+/// `output:`. Where a worker's output is written, and how much of it is kept.
 public struct WorkerOutput: Hashable, Sendable {
   /// `nil`: the daemon's own directory of logs.
   public var file: String?
-  /// The file is put aside when it is larger than this. `nil`: never.
+  /// The file is rotated when it is larger than this. `nil`: never.
   public var maxSize: ByteCount?
-  /// Files that were put aside, at most; the oldest goes first.
+  /// The number of rotated files at most; the oldest is removed first.
   public var keep: Int
 
   public init(file: String? = nil, maxSize: ByteCount? = nil, keep: Int = 5) {
@@ -18,8 +18,8 @@ public struct WorkerOutput: Hashable, Sendable {
 /// it.
 public struct AsleepAnswer: Hashable, Sendable {
   public var port: UInt16
-  /// A request for this path is answered with 200. `nil`: whoever connects and goes again is taken for
-  /// a check.
+  /// A request for this path is answered with 200. `nil`: a connection that closes again counts as a
+  /// check.
   public var path: String?
 
   public init(port: UInt16, path: String? = nil) {

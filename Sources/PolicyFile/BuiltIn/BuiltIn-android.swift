@@ -4,7 +4,7 @@ extension BuiltInPolicies {
   static let android = #"""
     # android: cached apps, a freezer, and a low memory killer that follows stalls.
     #
-    # One worker is in the foreground. A worker that leaves it is asked to trim its memory, and is frozen ten
+    # One worker is in the foreground. A worker that leaves it is asked to trim its memory, and is suspended ten
     # seconds later. Large ones are compacted (here: hibernated; Android compresses them into zram); small ones
     # free too little. When memory is short all workers are asked once at each level (the trim levels). Then
     # cached ones are terminated, the least recently used first, and perceptible ones late.
@@ -54,7 +54,7 @@ extension BuiltInPolicies {
       suspend_after: 10s                # freeze_debounce_timeout: an app is frozen ten seconds after it is cached
       safe_point:                       # the longest waits before the freeze
         file_locks: 10s                 # the freezer skips an app that blocks others with a file lock, and looks again;
-                                        # here the worker is frozen with the lock after this time
+                                        # here the worker is suspended with the lock after this time
         hold: 10m                       # a foreground service, for as long as it announces itself
         after_launch: 0s
         after_wake: 10s                 # an unfrozen app gets the whole debounce again

@@ -43,7 +43,7 @@ extension BuiltInPolicies {
       suspend_after: 30s
       safe_point:                       # the longest waits before the freeze
         file_locks: 1m                  # package managers and build tools share locks (cargo, gradle, sqlite): a helper
-                                        # that is frozen with one stops your build
+                                        # that is suspended with one stops your build
         hold: 8h                        # a notebook kernel with X_DORMOUSE_HOLD=1 computes overnight
         after_launch: 0s                # indexing uses processor time, and so isn't idleness; longer if it waits instead
         after_wake: 0s

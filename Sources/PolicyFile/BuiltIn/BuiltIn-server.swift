@@ -4,7 +4,7 @@ extension BuiltInPolicies {
   static let server = #"""
     # server: many services on one machine, each in use now and then.
     #
-    # A service is in the foreground while it is used, any number at once. An idle one goes to the background,
+    # A service is in the foreground while it is used, any number at once. An idle one enters the background,
     # is suspended, and is hibernated. A connection, or data on an open one, wakes it, and so do its own timers
     # of a minute or more when they are due (docs/waking.md). The thresholds are those of ios-5 (XNU's 15, 10
     # and 5 % available). Different are the choice of the foreground, and that a disk here is faster and larger
@@ -44,7 +44,7 @@ extension BuiltInPolicies {
       suspend_after: 30s                # suspension saves processor time only, so it can wait
       wake_for_timers: 1m               # jobs by the clock run; a runtime's housekeeping every second wakes no worker
       safe_point:                       # the longest waits before the freeze
-        file_locks: 30s                 # other processes may wait for a lock that a frozen service holds. A lock that is
+        file_locks: 30s                 # other processes may wait for a lock that a suspended service holds. A lock that is
                                         # always held (databases have one) is waited for once
         hold: 1h                        # how long X_DORMOUSE_HOLD=1 keeps a service awake
         after_launch: 0s                # idle_after and suspend_after are enough; longer for a service that fills its

@@ -13,7 +13,7 @@ public struct Position: Hashable, Comparable, Sendable {
   }
 }
 
-/// What is wrong with a file, where, and how to mend it.
+/// What is wrong with a file, where, and how to correct it.
 public struct Diagnostic: Hashable, Sendable {
   public enum Severity: String, Hashable, Sendable { case error, warning }
 
@@ -24,7 +24,7 @@ public struct Diagnostic: Hashable, Sendable {
   public var position: Position?
   /// One sentence without a full stop.
   public var message: String
-  /// How to mend it: the nearest valid spelling, or what to write.
+  /// How to correct it: the nearest valid spelling, or what to write.
   public var suggestion: String?
   /// The line concerned, and where in it the caret belongs; ready for a terminal.
   public var excerpt: Excerpt?
@@ -58,7 +58,7 @@ public struct Diagnostic: Hashable, Sendable {
   }
 }
 
-/// A value, where the text had no errors, and everything there is to say about the text.
+/// A value, if the text had no errors, and all diagnostics of the text.
 public struct ParseResult<Value: Sendable>: Sendable {
   /// `nil` exactly when there is an error among the diagnostics.
   public var value: Value?

@@ -2,7 +2,7 @@ import YAML
 
 /// Collects what is wrong with one text while it is read.
 final class DiagnosticSink {
-  /// More than this helps nobody, and a hostile file could make millions.
+  /// More diagnostics than this don't help, and a hostile file could make millions.
   private static let limit = 100
 
   let source: SourceText
@@ -34,7 +34,7 @@ final class DiagnosticSink {
         suggestion: suggestion, excerpt: position.flatMap(source.excerpt(at:))))
   }
 
-  /// Nothing more will be told: what only serves a message can be saved.
+  /// No more diagnostics are reported, so work that only serves a message can be left out.
   var isFull: Bool { found.count >= Self.limit && hasErrors }
 
   var hasErrors: Bool { found.contains { $0.severity == .error } }

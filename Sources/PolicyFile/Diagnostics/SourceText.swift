@@ -91,7 +91,7 @@ public struct Excerpt: Hashable, Sendable {
       (head.isEmpty ? "" : " ") + String(String.UnicodeScalarView(blanks)) + "^"
   }
 
-  /// Hostile files don't get to send control sequences to a terminal.
+  /// Hostile files can't send control sequences to a terminal.
   private static func printable(_ scalar: Unicode.Scalar) -> Unicode.Scalar {
     switch scalar.properties.generalCategory {
     case .control, .format, .privateUse: scalar == "\t" ? scalar : "\u{FFFD}"

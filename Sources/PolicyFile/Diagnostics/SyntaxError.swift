@@ -1,7 +1,7 @@
 import YAML
 
 extension DiagnosticSink {
-  /// A text that is no YAML, or too much of it, as one of our own diagnostics.
+  /// A text that isn't YAML, or is too much of it, as a diagnostic of Dormouse.
   func report(_ problem: YAMLError) {
     switch problem {
     case .syntax(let syntax): report(syntax)

@@ -1,13 +1,13 @@
 import Policy
 
-/// Something that another configuration says otherwise of a worker.
+/// A difference between two configurations of a worker.
 public struct WorkerChange: Hashable, Sendable {
   /// A worker's key, or a policy's with its path.
   public var key: String
   /// The values, where both are short.
   public var old: String?
   public var new: String?
-  /// It counts when the worker is started next; otherwise at once.
+  /// It applies when the worker is started next; otherwise at once.
   public var atLaunch: Bool
 
   init(_ key: String, _ values: (old: String, new: String)? = nil, atLaunch: Bool = false) {
@@ -24,10 +24,10 @@ public struct WorkerChange: Hashable, Sendable {
 }
 
 extension WorkerConfiguration {
-  /// What is different from an older configuration of the same worker.
+  /// The differences from an older configuration of the same worker.
   ///
-  /// - Parameter machine: the policy for all, before and after: what changed there in the same way
-  ///   needn't be told of each worker.
+  /// - Parameter machine: the policy for all, before and after: a change that is the same there isn't listed
+  ///   for each worker.
   public func changes(
     from old: WorkerConfiguration, machine: (old: LifecyclePolicy, new: LifecyclePolicy)? = nil
   ) -> [WorkerChange] {

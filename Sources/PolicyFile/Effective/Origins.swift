@@ -11,7 +11,7 @@ public struct Origin: Hashable, Sendable {
     case worker
   }
   public var layer: Layer
-  /// As the daemon, or whoever read it, was given it; `nil`: by default.
+  /// The path that was given to the daemon, or to another reader; `nil`: by default.
   public var file: String?
   /// Of the key. `nil`: by default.
   public var position: Position?
@@ -24,7 +24,7 @@ public struct Origin: Hashable, Sendable {
     return position.map { "\(file):\($0.line)" } ?? file
   }
 
-  /// Somebody laid it over the policy.
+  /// The configuration overrides the policy with it.
   public var isOverride: Bool { layer == .overrides || layer == .worker }
 }
 

@@ -50,7 +50,7 @@ enum DifferenceMeaning {
     return quantity.negative ? -Double(value) : Double(value)
   }
 
-  /// What there are sentences on.
+  /// The keys whose changes have a sentence.
   static var paths: [String] { Array(amounts.keys) + Array(words.keys) }
 
   /// By path, for a smaller and for a larger value.

@@ -9,18 +9,18 @@ public struct PolicyInForce: Sendable {
     public var path: String
     /// As it is applied now.
     public var text: String
-    /// Of what the files say.
+    /// The origin of the value that the files have.
     public var origin: Origin
     /// Why the value isn't that of the files; `nil`: it is.
     public var change: Change?
   }
 
-  /// What replaced the value of the files.
+  /// The source of the value that replaced the files' value.
   public struct Change: Hashable, Sendable {
     public enum Source: String, Hashable, Sendable {
       /// The daemon raised it, because the worker was needed too soon.
       case learned
-      /// A person asked for it (`dormouse shadow`).
+      /// The operator requested it (`dormouse shadow`).
       case request
       /// A variable of the daemon's environment.
       case environment

@@ -1,13 +1,13 @@
 /// Another supervisor's file as a `dormouse.yaml`.
 public struct Imported: Hashable, Sendable {
-  /// With comments on what couldn't be taken over.
+  /// With comments on the parts that couldn't be imported.
   public var text: String
   public var workers: Int
-  /// What couldn't be taken over, or only nearly, and what to know about it.
+  /// The parts that couldn't be imported, or only in a similar way, and what to know about them.
   public var notes: Int
 }
 
-/// The `dormouse.yaml` that grows out of another file.
+/// The `dormouse.yaml` that is made from another file.
 struct ImportedFile {
   var source: String
   var workers: [ImportedWorker] = []
@@ -30,14 +30,14 @@ struct ImportedFile {
 
 struct ImportedWorker {
   var name: String
-  /// What the other file says of it.
+  /// The other file's description of it.
   var description: String?
   var notes: [String] = []
   var keys: [(String, YAMLText)] = []
   /// It isn't started by itself.
   var isStopped = false
 
-  /// Templates that stay in it are no command that anything can run.
+  /// Templates that stay in it make it a command that can't run.
   mutating func cannotRun(because templates: [String]) {
     guard !templates.isEmpty else { return }
     let list = Set(templates).sorted().map { "`\(shortened($0))`" }.joined(separator: ", ")
@@ -78,7 +78,7 @@ struct ImportedWorker {
   }
 }
 
-/// A line for a shell, as a command of ours.
+/// A shell's line as a command of Dormouse.
 enum ShellLine {
   /// Its words where a shell would do nothing else with it, and otherwise the shell that does.
   static func command(_ line: String, shell: [String]) -> YAMLText {

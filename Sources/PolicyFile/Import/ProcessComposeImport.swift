@@ -86,7 +86,7 @@ extension DiagnosticSink {
   }
 }
 
-/// A mapping of somebody else's, read key by key, and what is left at the end.
+/// A mapping of another program's file, read key by key, and the keys that are left at the end.
 struct ForeignMapping {
   private let mapping: YAMLNode.Mapping
   private var taken: Set<String> = []
@@ -95,7 +95,7 @@ struct ForeignMapping {
 
   init(_ mapping: YAMLNode.Mapping) { self.mapping = mapping }
 
-  /// Keys that nobody asked for, in their order.
+  /// Keys that weren't read, in their order.
   var leftovers: [String] {
     mapping.compactMap { $0.key.scalar?.string }.filter { !taken.contains($0) }.map(shortened)
   }

@@ -3,7 +3,7 @@ import YAML
 
 /// One entry of `processes:`.
 struct ProcessImport {
-  /// What holds for all of them.
+  /// The settings for all of them.
   struct Shared {
     var shell: [String]
     var environment: [(String, String)]
@@ -24,7 +24,7 @@ struct ProcessImport {
     (self.shared, self.names) = (shared, names)
   }
 
-  /// One of several copies, which learns its number.
+  /// One of several copies, which gets its number.
   mutating func add(replica number: Int) {
     ownVariables.append(("PC_REPLICA_NUM", "\(number)"))
   }
@@ -162,7 +162,7 @@ struct ProcessImport {
 
   private mutating func health() {
     if let line = process.text("ready_log_line") {
-      // Without any sign of a regular expression it is looked for as it is.
+      // Without any sign of a regular expression it is searched for as plain text.
       let isText = !line.contains { #".^$*+?()[]{}|\"#.contains($0) }
       if line.contains("\\") {
         addNote("`ready_log_line` is an extended regular expression of POSIX here: check its `\\`.")

@@ -1,4 +1,4 @@
-/// YAML to be written: for people to read and change, and for our own reader.
+/// Writes YAML: for operators to read and change, and for Dormouse's own reader.
 indirect enum YAMLText {
   /// Put in quotes where it must be.
   case text(String)

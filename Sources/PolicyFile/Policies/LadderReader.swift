@@ -61,10 +61,10 @@ extension Converter where Value == Ladder.Rung {
       }
       // `terminate: suspended` is what a YAML hand writes by habit.
       if case .mapping(let mapping) = node, let pair = mapping.first, mapping.count == 1,
-        let verb = pair.key.scalar?.string, let whom = pair.value.scalar?.string,
-        words.contains("\(verb) \(whom)")
+        let verb = pair.key.scalar?.string, let object = pair.value.scalar?.string,
+        words.contains("\(verb) \(object)")
       {
-        return .failure(.write("\(verb) \(whom)"))
+        return .failure(.write("\(verb) \(object)"))
       }
       return .failure(.wrongKind)
     }

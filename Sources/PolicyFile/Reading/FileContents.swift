@@ -28,7 +28,7 @@ enum FileContents {
   }
 
   private static func bytes(_ path: String) -> Result<[UInt8], Unreadable> {
-    // Without O_NONBLOCK a FIFO in the place of a policy would block the daemon for good.
+    // Without O_NONBLOCK a FIFO in the place of a policy would block the daemon for ever.
     let (descriptor, code) = path.withCString { text in
       let descriptor = open(text, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
       return (descriptor, errno)

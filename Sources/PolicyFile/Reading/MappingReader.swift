@@ -1,7 +1,7 @@
 import YAML
 
-/// Reads one mapping by its known keys. Whoever reads asks for each key in turn and ends with
-/// `finish()`, which reports the keys that nobody asked for; nothing stops at the first error.
+/// Reads one mapping by its known keys. The caller asks for each key in turn and ends with `finish()`, which
+/// reports the keys that weren't asked for; an error doesn't stop the reading.
 final class MappingReader {
   let sink: DiagnosticSink
   /// Where values stand, by path (`hibernate.disk.budget`), for checks across keys.
@@ -143,8 +143,8 @@ final class MappingReader {
     case mapping(MappingReader)
   }
 
-  /// A mapping inside this one that is written whole, or a word instead of it; `nil` where the key is
-  /// missing or wrong. Whoever reads the mapping ends with its `finish()`.
+  /// A mapping inside this one that is written whole, or a word instead of it; `nil` where the key is missing
+  /// or wrong. The caller ends with the mapping's `finish()`.
   func mapping(_ key: String, or word: String) -> Choice? {
     if let explored = exploring(key, or: word) { return .mapping(explored) }
     guard let node = node(key) else { return nil }

@@ -14,7 +14,7 @@ indirect enum ValueShape {
   case words([String])
   case truth
   case whole(ClosedRange<Int>)
-  /// With decimals, within bounds that a form can't tell.
+  /// With decimals, within bounds that a pattern can't express.
   case number(ClosedRange<Double>)
   case list(ValueShape)
   case mapping(MappingShape)

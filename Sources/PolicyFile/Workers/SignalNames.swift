@@ -34,7 +34,8 @@ extension Converter where Value == Int32 {
     signal(except: [SIGSTOP, SIGCONT, SIGTSTP, SIGCHLD], because: "it doesn't end a process")
   }
 
-  /// That most of them also end a process doesn't matter: it is sent to who catches it only.
+  /// Most of them also end a process. That doesn't matter: the signal is sent only to a process that catches
+  /// it.
   static var reloadSignal: Converter {
     signal(except: [SIGKILL, SIGSTOP], because: "no process can catch it")
   }

@@ -33,12 +33,12 @@ public struct WorkerConfiguration: Hashable, Sendable {
   public var watchdog: Duration?
   /// How many descriptors it may store with the daemon (`FDSTORE=1`), over its restarts.
   public var fdstore: Int
-  /// Restarted when it fails; `nil`: nobody asks.
+  /// The worker is restarted when it fails; `nil`: there is no probe.
   public var liveness: Probe?
   public var restart: RestartRules
   /// Asks it to end. How long it may take is `policy.terminate.grace`.
   public var stopSignal: Int32
-  /// Tells it to read its configuration again (`dormouse reload NAME`); `nil`: it can't be told.
+  /// The signal that makes it read its configuration again (`dormouse reload NAME`); `nil`: it can't.
   public var reloadSignal: Int32?
   public var output: WorkerOutput
   /// Sockets that the daemon opens for it; none that conflict.
@@ -110,9 +110,9 @@ public struct WorkerConfiguration: Hashable, Sendable {
 }
 
 extension WorkerConfiguration {
-  /// Keys of a worker that are read and checked, and that the daemon doesn't act on yet; each that
-  /// stands in a file gives a warning. With dots inside of sections.
+  /// Keys of a worker that are read and checked, and that have no effect in the daemon yet; each one in a file
+  /// gives a warning. With dots inside of sections.
   ///
-  /// Whoever makes one of them work takes it out of this list, and out of docs/configuration.md.
+  /// If you make one of them work, remove it from this list, and from docs/configuration.md.
   public static let notYetEffective: Set<String> = []
 }

@@ -142,7 +142,7 @@ struct WorkerReader {
 
   private func warnOfIdleKeys() {
     let idle = reader.places.keys.filter { WorkerConfiguration.notYetEffective.contains($0.key) }
-    // A probe is told of once, not with each of its numbers.
+    // A probe is reported once, not with each of its numbers.
     let hasProbe = idle.keys.contains {
       ["exec", "httpGet", "tcpSocket"].contains($0.dropFirst(10))
     }

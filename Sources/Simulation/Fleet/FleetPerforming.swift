@@ -1,7 +1,7 @@
 import Lifecycle
 import Policy
 
-// What the machine makes of a directive, and when.
+// What the machine does for a directive, and when.
 
 extension FleetSimulation {
   mutating func perform(_ directive: Directive) {
@@ -32,9 +32,9 @@ extension FleetSimulation {
       schedule(
         .footprint(id, ByteCount(workers[worker].resident)), of: worker, in: .milliseconds(1))
     case .checkSafePoint: schedule(.fileLocks(id, held: 0), of: worker, in: .milliseconds(1))
-    // No outcome is lost here: it is still to come.
+    // No outcome is lost here: it will come.
     case .inspect: schedule(.found(id, .underWay), of: worker, in: .milliseconds(1))
-    // Nobody offers any here.
+    // Workers offer no memory here.
     case .purge: schedule(.purgeFailed(id, "nothing is offered"), of: worker, in: .milliseconds(1))
     case .expireTask, .answer, .transition, .pressureChanged, .report, .wouldHave,
       .watchdogMissed:
@@ -55,7 +55,7 @@ extension FleetSimulation {
     workers[worker].runsSince = now
     workers[worker].uses = 0
     setResident(worker, Int64(Double(workers[worker].footprint) * machine.launchedShare))
-    // The kernel may have taken it at once.
+    // The kernel may have ended the worker at once.
     guard workers[worker].body == .starting else { return }
     let id = workers[worker].id
     schedule(.launched(id), of: worker, in: .milliseconds(5))
@@ -63,7 +63,7 @@ extension FleetSimulation {
     schedule(.ready(id), of: worker, in: ready)
   }
 
-  /// One after the other.
+  /// Operations run one after the other.
   private mutating func onMechanism(_ cost: Duration) -> Duration {
     report.mechanismSeconds += Double(cost.wholeNanoseconds) / 1e9
     mechanismFreeAt = max(now, mechanismFreeAt) + cost.wholeNanoseconds

@@ -1,8 +1,9 @@
 import Drawing
 
 extension FleetComparison {
-  /// As SVG, in three parts: what uses found; what waiting costs against what memory costs; and
-  /// the tail of the waiting times. Has a background of its own, dark where the viewer prefers it.
+  /// As SVG, in three parts: the states in which uses found their workers; the cost of waiting against
+  /// the cost of memory; and the tail of the waiting times. It has a background of its own, dark if the
+  /// viewer prefers it.
   public var picture: String { FleetPicture(self).text }
 }
 
@@ -14,7 +15,7 @@ struct FleetPicture {
   static let left = 230.0
   static let right = 930.0
   static let row = 30.0
-  /// Told apart by people who don't see all colours, too (Okabe, Ito 2008).
+  /// Colours that colour-blind people can distinguish, too (Okabe, Ito 2008).
   static let colors = [
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f", "#b8a400",
     "#5d3a9b", "#8c564b",
@@ -60,9 +61,9 @@ struct FleetPicture {
       """
   }
 
-  // MARK: what uses found
+  // MARK: the states that uses found
 
-  /// Most uses find their worker running, and those would fill the bar: only the others are drawn.
+  /// Most uses find their worker running, and would fill the bar: only the others are drawn.
   private var bars: [String] {
     let shares = reports.map { 1 - $0.share(.hot) }
     let most = max(shares.max() ?? 0, 1e-6) * 1.02

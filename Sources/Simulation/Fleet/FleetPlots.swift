@@ -5,7 +5,7 @@ import Glibc
 extension FleetPicture {
   // MARK: waiting against memory
 
-  /// Left and low is better: less memory, less waiting.
+  /// Points at the lower left are better: less memory, less waiting.
   var trade: [String] {
     let hours = max(comparison.hours, 0.01)
     let points = reports.map { ($0.memoryGigabyteHours / hours, $0.all.mean) }
@@ -37,7 +37,7 @@ extension FleetPicture {
     return lines + names(of: dots)
   }
 
-  /// Beside the dots, moved down until they cover neither a dot nor each other.
+  /// Placed beside the dots, and moved down until they cover neither a dot nor each other.
   private func names(of dots: [(x: Double, y: Double)]) -> [String] {
     var taken = dots.map { (from: $0.x - 8, to: $0.x + 8, y: $0.y) }
     return reports.enumerated().map { place, report in
@@ -58,7 +58,7 @@ extension FleetPicture {
 
   // MARK: the tail
 
-  /// How many of a million uses waited longer than so long.
+  /// How many of a million uses waited longer than a given time.
   var tail: [String] {
     let x = LogScale(from: 0.5, to: longest, at: 70, until: Self.right)
     let y = LogScale(from: 1, to: most * 1.3, at: tailBottom, until: tailTop)
@@ -92,7 +92,7 @@ extension FleetPicture {
     return lines + key
   }
 
-  /// Below the lines: they begin at the top left.
+  /// Placed below the lines, which begin at the top left.
   private var key: [String] {
     reports.enumerated().flatMap { place, report in
       let y = tailBottom - 8 - Double(reports.count - 1 - place) * 16

@@ -1,27 +1,27 @@
-/// How a fleet fared under a policy.
+/// The result of a fleet under a policy.
 public struct FleetReport: Codable, Sendable, Hashable {
-  /// What a use found.
+  /// The state in which a use found its worker.
   public enum Found: String, Codable, Sendable, CaseIterable, CodingKeyRepresentable {
-    /// It ran.
+    /// The worker ran.
     case hot
     case suspended, hibernated
-    /// It had to be launched.
+    /// The worker had to be launched.
     case cold
   }
 
   public var policy: String
   public var order: [String]
-  /// Uses by what they found.
+  /// The number of uses by the state that they found.
   public var found: [Found: Int] = [:]
-  /// Of those that weren't hot, from the arrival until the worker ran.
+  /// The waits of uses that weren't hot, from the arrival until the worker ran.
   public var wake = Latencies()
-  /// Of all uses, those that were hot with 0 ms.
+  /// The waits of all uses; hot ones count as 0 ms.
   public var all = Latencies()
-  /// By what they found: how long uses waited on average, in milliseconds.
+  /// By the state that uses found: their mean wait in milliseconds.
   public var meanWait: [Found: Double] = [:]
   /// Terminations by the policy under pressure, by the state before.
   public var terminated: [String: Int] = [:]
-  /// Terminations by the policy's watchdog, and by the kernel because all memory was gone.
+  /// Terminations by the policy's watchdog, and by the kernel because all memory was used.
   public var watchdog = 0
   public var outOfMemory = 0
   /// Uses that were under way when their worker was terminated.
@@ -36,7 +36,7 @@ public struct FleetReport: Codable, Sendable, Hashable {
   public var hibernations = 0
   public var hibernationsRefused = 0
   public var writtenGigabytes = 0.0
-  /// Of a core: hibernating and resuming.
+  /// Seconds of one core for hibernating and resuming.
   public var mechanismSeconds = 0.0
   public var events = 0
   /// Upper bounds in milliseconds, and how many uses waited longer than that; for the plot.
@@ -70,7 +70,7 @@ struct WaitingTimes {
     all.append(UInt32(clamping: nanoseconds / 1000))
   }
 
-  /// - Parameter zeros: as many more that didn't wait.
+  /// - Parameter zeros: the number of further uses that didn't wait.
   func latencies(zeros: Int, sorted: [UInt32]) -> FleetReport.Latencies {
     let count = sorted.count + zeros
     guard count > 0 else { return FleetReport.Latencies() }
@@ -83,7 +83,7 @@ struct WaitingTimes {
       p50: at(0.5), p95: at(0.95), p99: at(0.99), mean: sum / 1000 / Double(count))
   }
 
-  /// A step for each fifth of an octave or so.
+  /// One step for each fifth of an octave.
   static func tail(_ sorted: [UInt32]) -> [FleetReport.TailPoint] {
     var points: [FleetReport.TailPoint] = []
     var bound = 500.0

@@ -1,9 +1,9 @@
 import Lifecycle
 import Policy
 
-/// Thousands of workers on a simulated machine, driven by a trace and ruled by the engine that the
-/// daemon has. Only who performs the directives differs; and this machine makes no mistakes: the
-/// one that does is `SimulatedMachine`.
+/// Thousands of workers on a simulated machine, driven by a trace and managed by the daemon's engine.
+/// Only the machine performs the directives differently, and it makes no mistakes: `SimulatedMachine`
+/// is the one that does.
 public struct FleetSimulation {
   let trace: Trace
   let machine: MachineModel
@@ -24,8 +24,8 @@ public struct FleetSimulation {
   var memoryTime = 0.0
   var countedUntil: Int64 = 0
   var peak: Int64 = 0
-  var told: MemoryReading?
-  /// The daemon has one thread for hibernating and resuming; when it will be free.
+  var lastReading: MemoryReading?
+  /// When the one thread for hibernating and resuming, as in the daemon, will be free.
   var mechanismFreeAt: Int64 = 0
   var imageBytes: Int64 = 0
   var writtenToday: Int64 = 0
@@ -48,7 +48,7 @@ public struct FleetSimulation {
     }
   }
 
-  /// - Parameter progress: is told now and then how much is done, 0–1.
+  /// - Parameter progress: is called at intervals with the share that is done, 0–1.
   public mutating func run(progress: (Double) -> Void = { _ in }) -> FleetReport {
     begin()
     var (use, change) = (0, 0)
@@ -117,7 +117,7 @@ public struct FleetSimulation {
     }
   }
 
-  /// Once a second, as the daemon does, unless there is nothing new.
+  /// Reads the memory once a second, as the daemon does, unless nothing has changed.
   private mutating func sample() {
     news.add(at: now + 1_000_000_000, worker: -1, life: 0, what: .sample)
     if now / 86_400_000_000_000 > day {
@@ -130,12 +130,12 @@ public struct FleetSimulation {
     let reading = MemoryReading(
       total: machine.memory, available: ByteCount(max(0, available)), someStall: stalls,
       fullStall: stalls / 2)
-    guard reading != told || engine.pressure != .normal else { return }
-    told = reading
+    guard reading != lastReading || engine.pressure != .normal else { return }
+    lastReading = reading
     deliver(.memory(reading))
   }
 
-  /// With room for everything: what is limited is what the policy limits.
+  /// A disk with room for everything: only the policy limits images.
   private var disk: DiskReading {
     DiskReading(
       total: .zero, free: .gigabytes(1 << 20), images: ByteCount(imageBytes),
@@ -177,7 +177,7 @@ extension FleetSimulation {
     if available < 0 { relieve() }
   }
 
-  /// The kernel's way out: the biggest goes, whoever it is.
+  /// The kernel's OOM killer: the biggest worker is killed.
   mutating func relieve() {
     while available < 0 {
       let biggest = workers.indices.max { workers[$0].resident < workers[$1].resident }
@@ -185,7 +185,7 @@ extension FleetSimulation {
       report.outOfMemory += 1
       die(biggest)
       deliver(.exited(workers[biggest].id, .signaled(9)))
-      // Not at once: the machine would never get anywhere.
+      // The retry isn't immediate: the machine would never finish anything.
       news.add(at: now + 1_000_000_000, worker: Int32(biggest), life: 0, what: .retry)
     }
   }

@@ -21,14 +21,14 @@ public struct FleetComparison: Codable, Sendable {
     self.reports = reports
   }
 
-  /// The order is only told where it differs within a policy.
+  /// The order is named only where it differs within a policy.
   public func title(_ report: FleetReport) -> String {
     let namesakes = reports.filter { $0.policy == report.policy }
     guard Set(namesakes.map(\.order)).count > 1 else { return report.policy }
     return "\(report.policy) [\(report.order.joined(separator: ", "))]"
   }
 
-  /// For a terminal of so many columns, without a limit, or as it is for Markdown.
+  /// For a terminal of `width` columns, without a limit, or as Markdown.
   public func rendered(asMarkdown: Bool = false, width: Int? = nil) -> String {
     let about = """
       \(trace): \(workers) workers, \(fixed(hours, 1)) h, \(uses) uses; they would hold \
@@ -68,7 +68,7 @@ public struct FleetComparison: Codable, Sendable {
     ]
   }
 
-  /// Columns that don't fit go on in further blocks, each with the policies' names.
+  /// Columns that don't fit continue in further blocks, each with the policies' names.
   private func plain(_ rows: [[String]], _ width: Int?) -> String {
     let widths = Self.heads.indices.map { column in rows.map { $0[column].count }.max() ?? 0 }
     var blocks: [[Int]] = [[0]]
@@ -98,7 +98,7 @@ public struct FleetComparison: Codable, Sendable {
   }
 }
 
-/// Broken at blanks into lines that are no longer than that, where its words allow it.
+/// Broken at blanks into lines of at most this length, as far as its words allow it.
 private func filled(_ text: String, to width: Int) -> String {
   var lines: [String] = []
   for word in text.split(separator: " ") {
@@ -111,7 +111,7 @@ private func filled(_ text: String, to width: Int) -> String {
   return lines.map { $0 + "\n" }.joined()
 }
 
-/// With so many places after the point.
+/// A number with a fixed count of decimal places.
 func fixed(_ value: Double, _ places: Int) -> String {
   guard value.isFinite, value.magnitude < 1e15 else { return "–" }
   let scale = [1.0, 10, 100, 1000][min(places, 3)]

@@ -1,12 +1,12 @@
 import Lifecycle
 import Policy
 
-// How the world uses the workers.
+// How clients use the workers.
 
 extension FleetSimulation {
-  /// Signs of life are looked for once a second, as the daemon does.
+  /// Activity is checked once a second, as in the daemon.
   private static let signInterval: Int64 = 1_000_000_000
-  /// Longer uses are declared as background tasks: nobody is suspended in the middle.
+  /// Longer uses are declared as background tasks: no worker is suspended in the middle of one.
   private static let longUse: Int64 = 2_000_000_000
 
   mutating func arrive(_ use: Trace.Use) {
@@ -35,7 +35,7 @@ extension FleetSimulation {
     }
   }
 
-  /// With `foreground: {mode: manual}` a use is a person who brings the worker to the front; with
+  /// With `foreground: {mode: manual}` a use is a request to bring the worker to the foreground; with
   /// `activity` it is a connection.
   private mutating func want(_ worker: Int, _ state: WorkerState) {
     switch state {
@@ -50,7 +50,7 @@ extension FleetSimulation {
     }
   }
 
-  /// It went while somebody waited for it, who tries again.
+  /// The worker ended while a use waited for it: the use tries again.
   mutating func restartIfWanted(_ worker: Int) {
     guard !workers[worker].waiting.isEmpty,
       engine.state(of: workers[worker].id) == .terminated
@@ -63,7 +63,7 @@ extension FleetSimulation {
     deliver(.request(Request(id: nextRequest, verb: verb, worker: workers[worker].id)))
   }
 
-  /// It runs: whoever waited is served.
+  /// The worker runs: the waiting uses are served.
   mutating func serve(_ worker: Int) {
     let waiting = workers[worker].waiting
     workers[worker].waiting = []
@@ -117,7 +117,7 @@ extension FleetSimulation {
     }
   }
 
-  /// Warm after a number of uses; what leaks, leaks on.
+  /// A worker has its full footprint after a number of uses; a leak continues to grow.
   private mutating func grow(_ worker: Int) {
     guard workers[worker].body == .running else { return }
     let one = workers[worker]
@@ -133,7 +133,7 @@ extension FleetSimulation {
     }
   }
 
-  /// While the kernel reclaims, whoever starts waits for that, too.
+  /// While the kernel reclaims, a use that begins waits for that, too.
   mutating func stallTime() -> Int64 {
     guard isStalling else { return 0 }
     countStall(1)

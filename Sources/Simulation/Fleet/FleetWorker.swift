@@ -5,20 +5,20 @@ struct FleetWorker {
   enum Body { case absent, starting, running, frozen, evicted }
 
   let id: WorkerID
-  /// Warm, in bytes.
+  /// The footprint after warm-up, in bytes.
   let footprint: Int64
   let leak: Int64
   let launch: Duration
   let canShed: Bool
 
   var body = Body.absent
-  /// Bytes that it holds now, and that it held before it was hibernated.
+  /// The bytes that it holds now, and those that it held before it was hibernated.
   var resident: Int64 = 0
   var evicted: Int64 = 0
   var image: Int64 = 0
   var uses = 0
   var runsSince: Int64 = 0
-  /// Counts launches, so that news of an earlier life isn't told in a later one.
+  /// Counts launches, so that news of an earlier life is dropped in a later one.
   var life: Int32 = 0
   /// Arrivals that wait until it runs, and what they found.
   var waiting: [Waiting] = []
@@ -40,9 +40,9 @@ struct FleetNews {
     case event(Event)
     /// A long use ends.
     case useEnds
-    /// Somebody who waited for a worker that the kernel took tries again.
+    /// A use that waited for a worker that the kernel ended tries again.
     case retry
-    /// The memory is looked at.
+    /// A reading of the memory.
     case sample
   }
   /// −1: of the machine.
@@ -51,8 +51,8 @@ struct FleetNews {
   var what: What
 }
 
-/// News, the earliest first, and at the same time the first that came about. The heap holds times and
-/// places only: what moves in it is small, and the news lies still.
+/// News, the earliest first; of news at the same time, the one that was added first. The heap holds
+/// times and places only: what moves in it is small, and the news stays in place.
 struct NewsQueue {
   private struct Entry {
     var at: Int64

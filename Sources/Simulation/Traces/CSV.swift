@@ -1,5 +1,5 @@
 /// Splits a stream of bytes into rows of comma-separated fields (RFC 4180, without line breaks in
-/// quotes). Holds one row at a time: traces are larger than memory would like.
+/// quotes). Holds one row at a time: traces are too large for memory.
 struct CSVSplitter {
   let file: String
   private var buffer: [UInt8] = []
@@ -7,7 +7,7 @@ struct CSVSplitter {
   private var line = 0
   private var isFinished = false
 
-  /// Longer lines are no trace: 1,440 minutes of ten digits are 16 KB.
+  /// Longer lines can't be in a trace: 1,440 minutes of ten digits are 16 KB.
   static let maxLine = 1 << 20
 
   init(file: String) { self.file = file }
@@ -20,7 +20,7 @@ struct CSVSplitter {
     buffer += bytes
   }
 
-  /// What is left is a line, although no line break follows.
+  /// The remaining bytes are a line, although no line break follows.
   mutating func finish() { isFinished = true }
 
   /// The next row that isn't empty; `nil`: more bytes are needed, or there are no more.
@@ -44,7 +44,7 @@ struct CSVSplitter {
   }
 }
 
-/// One row. Fields are looked at where they lie.
+/// One row. Fields are read in place.
 struct CSVRow {
   let file: String
   let line: Int

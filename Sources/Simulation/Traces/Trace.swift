@@ -1,6 +1,7 @@
 import Policy
 
-/// Who is used when: what drives a simulated fleet. Times are milliseconds since its start.
+/// The uses of workers over time, which drive a simulated fleet. Times are milliseconds since its
+/// start.
 public struct Trace: Sendable, Equatable {
   /// For people: which generator with which seed, or which files.
   public var name: String
@@ -8,7 +9,7 @@ public struct Trace: Sendable, Equatable {
   public var workers: [TraceWorker]
   /// Sorted by time.
   public var uses: [Use]
-  /// What the rest of the machine uses, from then on; sorted by time.
+  /// The memory that the rest of the machine uses from a time on; sorted by time.
   public var others: [HostChange]
 
   public init(
@@ -49,14 +50,14 @@ public struct Trace: Sendable, Equatable {
     }
   }
 
-  /// What all workers would hold if nobody ever went.
+  /// The footprint of all workers together if none ever ended.
   public var footprint: ByteCount { workers.reduce(.zero) { $0 + $1.footprint } }
   public var useCount: Int { uses.reduce(0) { $0 + Int($1.count) } }
 }
 
 public struct TraceWorker: Sendable, Equatable {
   public var name: String
-  /// When it has been used for a while.
+  /// The footprint after it has been used for a while.
   public var footprint: ByteCount
   /// From start to readiness.
   public var launch: Duration

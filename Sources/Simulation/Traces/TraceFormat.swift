@@ -1,6 +1,6 @@
 /// Formats of trace files; docs/simulation.md describes them.
 public enum TraceFormat: String, Sendable, CaseIterable {
-  /// Our own: a line for each worker and each use.
+  /// Dormouse's own format: a line for each worker and each use.
   case dormouse
   /// Azure Functions 2019: a file of invocations per minute for each day, one of durations, one of
   /// memory.
@@ -9,7 +9,7 @@ public enum TraceFormat: String, Sendable, CaseIterable {
   case azure2021 = "azure-2021"
 }
 
-/// What a file is, by its first line.
+/// The kind of a file, by its first line.
 enum TraceFileKind {
   case dormouse
   case invocations2019(minutes: Int)

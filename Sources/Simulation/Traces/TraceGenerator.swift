@@ -1,21 +1,21 @@
 import Glibc
 import Policy
 
-/// Traces from a seed. Footprints, launch times and durations are lognormal, popularity is Zipf's
-/// (s = 1), and arrivals are Poisson, which is what measurements of function services and of phones
-/// come out at (Shahrad et al., Serverless in the Wild, 2020: most are used rarely, few very often).
+/// Traces from a seed. Footprints, launch times and durations are lognormal, popularity follows Zipf's
+/// law (s = 1), and arrivals are Poisson, as measurements of function services and of phones have found
+/// (Shahrad et al., Serverless in the Wild, 2020: most are used rarely, few very often).
 public struct TraceGenerator: Sendable {
   public enum Pattern: String, Sendable, CaseIterable {
     /// Popularity alone.
     case zipf
     /// Each worker has its hours, most of them in daytime.
     case daily
-    /// Now and then a group of rarely used workers is wanted all at once.
+    /// At intervals a group of rarely used workers is used at the same time.
     case bursts
     /// One worker in twenty never gives back what it takes.
     case leaks
-    /// Uses come about as far apart as the policies' waiting times, and the host's own needs
-    /// swing: the worst for whoever switches to and fro.
+    /// Uses are as far apart as the policies' waiting times, and the host's own memory use swings: the
+    /// worst case for a policy that switches to and fro.
     case flapping
   }
 
@@ -24,7 +24,7 @@ public struct TraceGenerator: Sendable {
   /// Milliseconds.
   public var length: Int64
   public var seed: UInt64
-  /// By an average worker.
+  /// Uses by an average worker.
   public var usesPerHour: Double
 
   public init(
@@ -70,7 +70,7 @@ public struct TraceGenerator: Sendable {
     Int32(min(random.logNormal(median: 300, sigma: 1.5), 600_000))
   }
 
-  /// One Poisson process for all; who it is, popularity says, and by day the hour.
+  /// One Poisson process for all workers; popularity, and by day the hour, decide which one is used.
   private func popular(_ random: inout SplitMix64) -> [Trace.Use] {
     let popularity = Popularity(workers, &random)
     let phases = (0..<workers).map { _ in 0.5 + 0.12 * random.normal() }
@@ -92,7 +92,7 @@ public struct TraceGenerator: Sendable {
     return uses
   }
 
-  /// Three an hour: a twentieth of all, for two to ten minutes, each every ten seconds or so.
+  /// Three an hour: a twentieth of all workers, for two to ten minutes, each every ten seconds or so.
   private func bursts(_ random: inout SplitMix64) -> [Trace.Use] {
     var uses: [Trace.Use] = []
     var at = random.exponential(mean: 1_200_000)

@@ -1,9 +1,9 @@
 import Policy
 
-/// Reads trace files, piece by piece: each is begun, fed, and ended. What kind each is, its header
-/// says; the files of one data set go together in any order, days in the order given.
+/// Reads trace files, piece by piece: each is begun, fed, and ended. The header says the kind of a
+/// file. The files of one data set can be in any order, days in the order given.
 public struct TraceLoader: Sendable {
-  /// What becomes a worker. Azure keeps an application's functions in one process.
+  /// The unit that becomes a worker. Azure keeps an application's functions in one process.
   public enum Unit: String, Sendable, CaseIterable { case app, function }
 
   public var unit: Unit
@@ -15,7 +15,7 @@ public struct TraceLoader: Sendable {
   private var workers: [TraceWorker] = []
   private var uses: [Trace.Use] = []
   private var others: [Trace.HostChange] = []
-  /// By use, as long as the durations aren't known: the number of its function.
+  /// For each use without a known duration: the number of its function.
   private var functionOfUse: [Int32] = []
   private var functions: [String: Int32] = [:]
   private var durations: [Int32: [Double]] = [:]
@@ -23,9 +23,9 @@ public struct TraceLoader: Sendable {
   private var fileNames: [String] = []
   private var random: SplitMix64
 
-  /// Bursts within a minute are told as so many uses at most, with their counts.
+  /// A burst within a minute becomes at most this number of uses, with their counts.
   static let maxUsesPerMinute = 4
-  /// Of durations, 0–100 %, as the 2019 data set gives them.
+  /// The percentiles of durations in the 2019 data set, 0–100 %.
   private static let percentiles = [0, 1, 25, 50, 75, 99, 100.0]
 
   public init(unit: Unit = .app, seed: UInt64 = 1) {
@@ -127,7 +127,7 @@ extension TraceLoader {
     length = max(length, (Int64(end * 1000) / 3_600_000 + 1) * 3_600_000)
   }
 
-  /// Between the percentiles that the data set gives of a function.
+  /// Interpolates between the percentiles that the data set has for a function.
   private mutating func duration(of function: Int32) -> Int32 {
     guard let values = durations[function] else {
       return Int32(min(random.logNormal(median: 300, sigma: 1.5), 600_000))
@@ -140,7 +140,7 @@ extension TraceLoader {
   }
 }
 
-// MARK: our own format
+// MARK: Dormouse's own format
 
 extension TraceLoader {
   private mutating func readOwn(_ row: CSVRow) throws(TraceError) {
@@ -179,7 +179,7 @@ extension TraceLoader {
 // MARK: the result
 
 extension TraceLoader {
-  /// - Parameter most: of the workers, as many are taken at random; `nil`: all.
+  /// - Parameter most: this number of workers is taken at random; `nil`: all.
   public mutating func trace(most: Int? = nil) throws(TraceError) -> Trace {
     guard !uses.isEmpty else {
       throw TraceError(
@@ -199,7 +199,7 @@ extension TraceLoader {
     return trace
   }
 
-  /// What the data sets don't tell is drawn as the generators draw it.
+  /// Values that the data sets lack are drawn as the generators draw them.
   private mutating func complete(_ place: Int) {
     let app = String(workers[place].name.split(separator: "/").first ?? "")
     let size = megabytes[app] ?? min(max(random.logNormal(median: 12, sigma: 1), 2), 1024)

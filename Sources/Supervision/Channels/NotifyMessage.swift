@@ -1,7 +1,7 @@
 import WorkerProtocol
 
-/// What a worker says through `NOTIFY_SOCKET`: the fields of sd_notify(3) that mean something to us,
-/// and our own, which begin with `X_DORMOUSE_`.
+/// A worker's message on `NOTIFY_SOCKET`: the fields of sd_notify(3) that have a meaning here, and Dormouse's
+/// own, which begin with `X_DORMOUSE_`.
 public enum NotifyMessage: Hashable, Sendable {
   /// `READY=1`
   case ready
@@ -11,17 +11,17 @@ public enum NotifyMessage: Hashable, Sendable {
   case stopping
   /// `WATCHDOG=1`
   case watchdog
-  /// `WATCHDOG=trigger`: it has found itself broken, and wants to be ended and started again.
+  /// `WATCHDOG=trigger`: the worker has found itself broken, and has to be restarted.
   case watchdogTrigger
   /// `WATCHDOG_USEC=`: `WATCHDOG=1` comes this often from now on. Zero: it doesn't come any more.
   case watchdogInterval(Duration)
-  /// `STATUS=`, for people. Fit for a terminal.
+  /// `STATUS=`, for the operator. Fit for a terminal.
   case status(String)
-  /// `EXTEND_TIMEOUT_USEC=`: the deadline that is running, this long from now.
+  /// `EXTEND_TIMEOUT_USEC=`: the deadline in force, this long from now.
   case extendTimeout(Duration)
-  /// `MAINPID=`. In the sender's pid namespace; only to be believed of the worker's own processes.
+  /// `MAINPID=`. In the sender's pid namespace; only valid for the worker's own processes.
   case mainProcess(Int32)
-  /// `X_DORMOUSE_HOLD=`: don't suspend me now, until it is 0 again.
+  /// `X_DORMOUSE_HOLD=`: the worker must not be suspended until it is 0 again.
   case hold(Bool)
   /// `X_DORMOUSE_DONE=1`: the answer to a request to shed memory.
   case shedDone
@@ -30,10 +30,10 @@ public enum NotifyMessage: Hashable, Sendable {
   case taskBegan(String, limit: Duration? = nil)
   case taskEnded(String)
 
-  /// More fields in one datagram aren't looked at.
+  /// Further fields in one datagram aren't read.
   static let maxFields = 64
 
-  /// The known fields of a datagram, in its order. Whatever else is in it is ignored.
+  /// The known fields of a datagram, in its order. Other fields are ignored.
   public static func parse(_ datagram: some Collection<UInt8>) -> [NotifyMessage] {
     datagram.split(separator: UInt8(ascii: "\n")).prefix(maxFields).compactMap { line in
       guard let equals = line.firstIndex(of: UInt8(ascii: "=")) else { return nil }
@@ -64,7 +64,7 @@ public enum NotifyMessage: Hashable, Sendable {
     }
   }
 
-  /// A year is for ever; and microseconds times a thousand must not overflow.
+  /// A year counts as for ever; and microseconds times a thousand must not overflow.
   private static func microseconds(_ value: String) -> Duration? {
     UInt64(value).map { .microseconds(min($0, 31_536_000_000_000)) }
   }
@@ -76,7 +76,7 @@ public enum NotifyMessage: Hashable, Sendable {
     case .status(let text): self = .status(WorkerProtocol.shown(text))
     case .hold(let holds): self = .hold(holds)
     case .beginTask(let name, let limit):
-      // A year is for ever, as above.
+      // A year counts as for ever, as above.
       let limit = limit.map { Duration.milliseconds(Int64(min($0, 31_536_000) * 1000)) }
       self = .taskBegan(Self.taskName(name), limit: limit)
     case .endTask(let name): self = .taskEnded(Self.taskName(name))

@@ -5,22 +5,22 @@ import Linux
 /// The daemon's end of a worker's `NOTIFY_SOCKET`: sd_notify(3)'s protocol. Belongs to the event
 /// loop's thread.
 public final class NotifySocket {
-  /// What the worker finds in `NOTIFY_SOCKET`. Begins with `@` where the path would have been too
-  /// long for a socket address, and an abstract name is used.
+  /// The value of the worker's `NOTIFY_SOCKET`. It begins with `@` if the path would have been too long for a
+  /// socket address, and an abstract name is used.
   public let path: String
-  /// Readable when something has come.
+  /// Readable when a datagram has come.
   public let descriptor: Descriptor
   /// Datagrams from processes that aren't the worker's, and ones that were too large.
   public private(set) var rejectedCount = 0
 
-  /// What has come of descriptors to keep, oldest first.
+  /// Requests to store or remove descriptors, oldest first.
   private var storeRequests: [StoreRequest] = []
   private let takesDescriptors: Bool
 
   private var allowance: Int64 = NotifySocket.maxSaved
   private var refilledAt: Int64 = 0
-  /// Datagrams that are looked at in a second, and that may come at once. To find out whether one comes
-  /// from the worker takes a look into /proc.
+  /// Datagrams that are read in a second, and at most at once. Finding out whether one comes from the worker
+  /// needs a look into /proc.
   static let perSecond: Int64 = 200
   static let maxSaved: Int64 = 400
 
@@ -70,13 +70,13 @@ public final class NotifySocket {
     for _ in 0..<min(Int64(limit), allowance) {
       guard let datagram = try Reception.receive(from: descriptor, into: buffer) else { break }
       allowance -= 1
-      // The kernel vouches for the sender. 0: from a pid namespace that we don't see into.
+      // The kernel reports the sender. 0: a process of a pid namespace that the daemon can't see.
       guard datagram.count <= Self.maxDatagram, datagram.pid > 0, isMember(datagram.pid) else {
         rejectedCount += 1
         continue
       }
       messages += NotifyMessage.parse(buffer[..<datagram.count])
-      // What isn't kept is closed on another thread, here and above.
+      // A descriptor that isn't kept is closed on another thread, here and above.
       if takesDescriptors,
         let request = StoreRequest(buffer[..<datagram.count], passed: datagram.passed)
       {
@@ -86,7 +86,7 @@ public final class NotifySocket {
     return messages
   }
 
-  /// To be asked after `receive`.
+  /// Valid after `receive`.
   public func takeStoreRequests() -> [StoreRequest] {
     defer { storeRequests = [] }
     return storeRequests
@@ -100,7 +100,7 @@ public final class NotifySocket {
     allowance = min(Self.maxSaved, allowance + earned)
   }
 
-  /// Takes the name away; not done on release, since a later daemon may have bound it again.
+  /// Removes the name; not done on release, since a later daemon may have bound it again.
   public func remove() {
     if !path.hasPrefix("@") { discardFile(path) }
   }

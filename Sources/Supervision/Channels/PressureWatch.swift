@@ -18,7 +18,7 @@ public final class PressureWatch {
   /// readable all the time.
   private var accepts = false
 
-  /// A worker may connect from each of its processes, but not eat up our descriptors.
+  /// A worker may connect from each of its processes, but must not use up the daemon's descriptors.
   static let maxConnections = 32
   /// Bytes that a connection may send in its life. A threshold is under 100.
   static let maxInput = 4096
@@ -38,10 +38,10 @@ public final class PressureWatch {
     try startAccepting()
   }
 
-  /// Those who hear a `notifyAll`.
+  /// The number of clients that a `notifyAll` reaches.
   public var listenerCount: Int { connections.count }
 
-  /// Accepts who has come, drops who has gone, and throws away what was written.
+  /// Accepts new connections, drops closed ones, and throws away what was written.
   public func service() throws(SystemCallError) {
     var events = [clinux_event](repeating: clinux_event(), count: Self.maxConnections + 1)
     let capacity = Int32(events.count)
@@ -54,11 +54,11 @@ public final class PressureWatch {
     }
   }
 
-  /// Asks every listener to give memory back. Returns how many there are.
+  /// Sends a request to free memory to every listener. Returns how many there are.
   @discardableResult
   public func notifyAll() throws(SystemCallError) -> Int {
     if !accepts { try startAccepting() }
-    // Whoever connected a moment ago wants to hear this too.
+    // A client that connected a moment ago has to be notified too.
     try service()
     for raw in Array(connections.keys) {
       var byte: UInt8 = 1
@@ -69,7 +69,7 @@ public final class PressureWatch {
     return connections.count
   }
 
-  /// Takes the name away; see `NotifySocket.remove`.
+  /// Removes the name; see `NotifySocket.remove`.
   public func remove() { discardFile(path) }
 
   private func startAccepting() throws(SystemCallError) {
@@ -91,7 +91,7 @@ public final class PressureWatch {
         case EAGAIN: return
         case ECONNABORTED: continue
         default:
-          // Out of descriptors, most likely. Those who wait stay in the queue until `notifyAll`.
+          // Out of descriptors, most likely. Waiting clients stay in the queue until `notifyAll`.
           clinux_epoll_remove(descriptor.raw, listener.raw)
           accepts = false
           throw error

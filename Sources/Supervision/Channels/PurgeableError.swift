@@ -1,6 +1,6 @@
 import Linux
 
-/// Why what a worker sent as purgeable memory isn't taken for it.
+/// Why a file that a worker sent can't be used as purgeable memory.
 public enum PurgeableError: Error, Hashable, Sendable, CustomStringConvertible {
   /// It isn't a file of shared memory in ordinary pages (memfd_create(2)).
   case notSharedMemory(SystemCallError)

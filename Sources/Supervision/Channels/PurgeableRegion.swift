@@ -21,7 +21,7 @@ public final class PurgeableRegion: Sendable {
   public let slotCount: Int
   private let descriptor: Descriptor
   private let dataOffset: UInt64
-  /// The address of the mapped table, as a number: all access goes through atomics.
+  /// The address of the mapped table, as a number: all access is by atomics.
   private let table: Int64
   private var tableLength: Int64 { Int64(PurgeableLayout.tableLength(slots: slotCount)) }
 
@@ -59,8 +59,8 @@ public final class PurgeableRegion: Sendable {
   /// Bytes that the file takes of the machine's memory now. Cheap.
   public var allocatedBytes: Int64 { max(0, clinux_allocated_bytes(descriptor.raw)) }
 
-  /// Bytes that a `purge` would give back now, as the worker tells it, and no more than the file has. A
-  /// worker that runs changes it all the time.
+  /// Bytes that a `purge` would free now, as the worker's table says, and at most the file's size. A running
+  /// worker changes it all the time.
   public func volatileBytes() -> Int64 {
     let most = min(clinux_allocated_bytes(descriptor.raw), size - Int64(dataOffset))
     guard most > 0 else { return 0 }
@@ -74,21 +74,22 @@ public final class PurgeableRegion: Sendable {
     return sum
   }
 
-  /// Empties slots that are volatile and that nobody holds, in the order of the table, until that many
-  /// bytes have been given back. Contents are taken as a whole: it may become more.
+  /// Empties slots that are volatile and that the worker doesn't hold, in the order of the table, until that
+  /// many bytes have been freed. Contents are taken as a whole, so it may be more.
   ///
-  /// - Returns: bytes that the file has lost, which is what the machine has got.
+  /// - Returns: bytes that the file has lost, which is what the machine has gained.
   @discardableResult
   public func purge(atMost limit: Int64 = .max) -> Int64 {
     var given: Int64 = 0
-    // Contents don't overlap. Who says that they do would have us empty the same pages for ever.
+    // Contents don't overlap. A worker whose table says that they do would make us empty the same pages for
+    // ever.
     var rest = size - Int64(dataOffset)
     forEachSlot { index, slot in
       guard given < limit, rest > 0 else { return false }
       guard slot.state.isTakeable else { return true }
       let word = PurgeableWord(atomic(index, PurgeableLayout.stateOffset))
       guard let taken = word.take() else { return true }
-      // Only now: before, it might have been given out anew since it was read.
+      // Only now: before, it might have been given out again since it was read.
       let offset = atomic(index, PurgeableLayout.contentOffsetOffset).pointee
         .load(ordering: .relaxed)
       let length = atomic(index, PurgeableLayout.contentLengthOffset).pointee
@@ -165,7 +166,7 @@ extension PurgeableRegion {
 
   private static let slotsAtOnce = 1024
 
-  /// Goes once through the table, until `body` returns false. A table that can't be read has ended.
+  /// Visits the table once, until `body` returns false. A table that can't be read has ended.
   private func forEachSlot(_ body: (Int, Slot) -> Bool) {
     let slotLength = PurgeableLayout.slotLength
     withUnsafeTemporaryAllocation(

@@ -1,11 +1,11 @@
 import Glibc
 import Linux
 
-/// How a worker is asked to give memory back.
+/// How a worker is asked to free memory.
 public enum ShedChannel: Hashable, Sendable {
   /// Only ever sent to processes that handle it: an unhandled signal ends its receiver.
   case signal(Int32)
-  /// Argv of a program that makes it so (`redis-cli memory purge`).
+  /// Argv of a program that makes the worker free memory (`redis-cli memory purge`).
   case command([String])
   /// The listeners of its `PressureWatch`.
   case notify
@@ -29,8 +29,7 @@ public enum ShedRefusal: Error, Hashable, Sendable, CustomStringConvertible {
   }
 }
 
-/// One request to give memory back, from the asking to the end of what runs for it. Belongs to the
-/// event loop's thread.
+/// One request to free memory, from the request to the end of its command. Belongs to the event loop's thread.
 public final class ShedRequestRun {
   public let channel: ShedChannel
   /// Processes or connections that were asked; 1 for a command.

@@ -1,6 +1,6 @@
 import Glibc
 
-/// Signals as people write them: `USR1` or `SIGUSR1`.
+/// Signal names as operators write them: `USR1` or `SIGUSR1`.
 public enum SignalName {
   private static let names: [(Int32, String)] = [
     (SIGHUP, "HUP"), (SIGINT, "INT"), (SIGQUIT, "QUIT"), (SIGABRT, "ABRT"), (SIGKILL, "KILL"),

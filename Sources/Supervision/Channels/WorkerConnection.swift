@@ -4,20 +4,20 @@ import JSONLines
 import Linux
 import WorkerProtocol
 
-/// One connection of a worker at its `WorkerSocket`: lines in, lines out, and what each may cost us.
-/// Idle it holds no buffer at all: a hundred workers' would be more than the daemon may weigh.
+/// One connection of a worker at its `WorkerSocket`: lines in, lines out, with limits on their cost. An idle
+/// connection holds no buffer: those of a hundred workers would be more than the daemon may take.
 final class WorkerConnection {
   let descriptor: Descriptor
-  /// Who connected, as the kernel vouches.
+  /// The connected process, as the kernel reports it.
   let pid: Int32
   private var framer = LineFramer(maximumLength: WorkerProtocol.maxLine)
   private var waiting: [UInt8] = []
   private var senselessLines = 0
   private var allowance = LineAllowance()
   private let bytes: ByteAllowance
-  /// Came with bytes that make no whole line yet, or with a line that is still to be handed out.
+  /// Came with bytes that make no whole line yet, or with a line that is still to be returned.
   private var passed: Descriptor?
-  /// The worker has said all that it will say.
+  /// The worker has sent all that it will send.
   private var hasEnded = false
 
   /// Bytes that may wait for a worker that doesn't read.
@@ -43,20 +43,20 @@ final class WorkerConnection {
   enum Reading {
     /// All that there was.
     case read
-    /// It has talked too much: the rest is looked at a little later.
+    /// It has sent too much: the rest is read a little later.
     case slowed
     case ended
-    /// We end it, for this reason (a clause).
+    /// The daemon ends it, for this reason (a clause).
     case shutOut(String)
   }
 
-  /// Reads what has come, a portion at most, and hands out whole lines as far as the allowance goes.
+  /// Reads what has come, a portion at most, and returns whole lines as far as the allowance permits.
   func read(
     at now: Int64, _ handle: (WorkerMessage, Descriptor?) -> Void
   ) -> Reading {
     allowance.refill(at: now)
     bytes.refill(at: now)
-    // Lines of an earlier portion come first; nothing is read behind their backs.
+    // Lines of an earlier portion come first; nothing is read before they are returned.
     var outcome = handOut(handle)
     if case .read = outcome, !hasEnded {
       guard bytes.isLeft else { return .slowed }
@@ -65,7 +65,7 @@ final class WorkerConnection {
     }
     guard case .read = outcome else { return outcome }
     if framer.pendingBytes == 0 {
-      // A descriptor belongs to a line; what comes with none, or with another one, is let go.
+      // A descriptor belongs to a line; a descriptor without a line, or with another line, is closed.
       passed = nil
       framer = LineFramer(maximumLength: WorkerProtocol.maxLine)
     }
@@ -80,7 +80,7 @@ final class WorkerConnection {
         received = try Reception.receive(from: descriptor, into: buffer)
       } catch { return .ended }
       guard let received else { return nil }
-      // One is the most that a line can mean; the others are closed, which isn't for nothing.
+      // A line can have one descriptor at most; the others are closed, which has a cost.
       if let descriptor = received.passed.last { passed = descriptor }
       bytes.use(received.passed.count * Self.bytesOfDescriptor)
       hasEnded = received.count == 0
@@ -120,7 +120,7 @@ final class WorkerConnection {
     }
   }
 
-  /// Tells the worker what was wrong with a line. Returns why it is shut out, if this was one too many.
+  /// Reports to the worker what was wrong with a line. Returns why it is shut out, if this was one too many.
   func refuse(_ text: String) -> String? {
     senselessLines += 1
     let isRead = send(.error(message: text))
@@ -141,7 +141,7 @@ final class WorkerConnection {
     return flush()
   }
 
-  /// Writes what the kernel takes. A connection that has ended is found out by reading.
+  /// Writes what the kernel takes. Reading shows when a connection has ended.
   func flush() -> Bool {
     while !waiting.isEmpty {
       let count = descriptor.send(waiting, waits: false)
@@ -157,7 +157,7 @@ final class WorkerConnection {
   }
 }
 
-/// How many lines may still be handed out: 200 a second, and no more saved up.
+/// How many lines may still be returned: 200 a second, and no more saved up.
 private struct LineAllowance {
   static let perSecond: Int64 = 200
   private var lines = Self.perSecond

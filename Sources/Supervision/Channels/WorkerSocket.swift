@@ -7,8 +7,8 @@ import WorkerProtocol
 /// socket, and the worker's connections. What the lines mean is the caller's business; what a worker
 /// may cost us is settled here.
 ///
-/// Like `PressureWatch` it has a set of its own, so that an event loop watches one descriptor. Slow
-/// reading needs a clock: a timer is in the set as long as somebody is slowed. Belongs to its thread.
+/// Like `PressureWatch` it has a set of its own, so that an event loop watches one descriptor. Slow reading
+/// needs a clock: a timer is in the set while a connection is slowed down. Belongs to its thread.
 public final class WorkerSocket {
   public let path: String
   /// Readable when `service` has something to do.
@@ -23,22 +23,23 @@ public final class WorkerSocket {
   private var lastID: ConnectionID = 0
   private let bytes = ByteAllowance()
 
-  /// Never given out twice by one socket.
+  /// Never used twice by one socket.
   public typealias ConnectionID = UInt64
 
   public enum News {
     case connected(ConnectionID)
     /// `passed`: the descriptor that came with a `purgeable`.
     case said(ConnectionID, WorkerMessage, passed: Descriptor?)
-    /// `why`: we have closed it; a clause.
+    /// `why`: the daemon has closed it; a clause.
     case left(ConnectionID, why: String?)
-    /// Somebody was turned away; a clause.
+    /// A connection was refused; a clause.
     case refused(String)
   }
 
   /// Of one worker, all its processes together.
   public static let maxConnections = 8
-  /// Nanoseconds; so long that the daemon isn't woken for each line of one who talks too much.
+  /// Nanoseconds. The pause is long enough that the daemon isn't woken for each line of a worker that sends too
+  /// much.
   private static let pause: Int64 = 100_000_000
   private static let listenerMark = UInt64.max
   private static let timerMark = UInt64.max - 1
@@ -57,14 +58,14 @@ public final class WorkerSocket {
   public var connectionIDs: [ConnectionID] { connections.keys.sorted() }
   public var isConnected: Bool { !connections.isEmpty }
 
-  /// Whoever holds it keeps the connection from ending.
+  /// A caller that holds it keeps the connection open.
   public func descriptor(of id: ConnectionID) -> Descriptor? { connections[id]?.descriptor }
 
-  /// Takes the name away; see `NotifySocket.remove`.
+  /// Removes the name; see `NotifySocket.remove`.
   public func remove() { discardFile(path) }
 
-  /// Accepts who has come, reads what was said, writes what waits. `isMember` says whether a pid is
-  /// one of the worker's.
+  /// Accepts connections, reads what was sent, writes what waits. `isMember` says whether a pid is one of the
+  /// worker's.
   public func service(isMember: (Int32) -> Bool) throws(SystemCallError) -> [News] {
     var events = [clinux_event](repeating: clinux_event(), count: Self.maxConnections + 2)
     let capacity = Int32(events.count)
@@ -84,7 +85,7 @@ public final class WorkerSocket {
 
   // MARK: to the worker
 
-  /// False: the connection is gone, or has just been closed, since the worker doesn't read; see
+  /// False: the connection has ended, or has just been closed, since the worker doesn't read; see
   /// `takeShutOut`.
   public func send(_ message: DaemonMessage, to id: ConnectionID) -> Bool {
     guard let connection = connections[id] else { return false }
@@ -113,7 +114,8 @@ public final class WorkerSocket {
     return false
   }
 
-  /// What the kernel didn't take is written when it does; to a slowed one, when it is its turn.
+  /// The kernel didn't take all of it. The rest is written when the kernel takes more; for a slowed connection,
+  /// when it is its turn.
   private func watchIfWaiting(_ id: ConnectionID, _ connection: WorkerConnection) {
     if connection.wantsToWrite, !slowed.contains(id) { watch(id, connection) }
   }
@@ -151,7 +153,7 @@ public final class WorkerSocket {
     var pid: pid_t = 0
     var user: uid_t = 0
     var group: gid_t = 0
-    // 0: from a pid namespace that we don't see into.
+    // 0: a process of a pid namespace that the daemon can't see.
     guard clinux_peer_credentials(descriptor.raw, &pid, &user, &group) == 0, pid > 0, isMember(pid)
     else { return news.append(.refused("pid \(pid) is not one of its processes")) }
     guard connections.count < Self.maxConnections else {
@@ -181,7 +183,7 @@ public final class WorkerSocket {
     }
   }
 
-  /// Somebody was slowed, or couldn't be accepted.
+  /// A connection was slowed down, or couldn't be accepted.
   private func goOn(_ news: inout [News]) {
     timer?.clear()
     if !isAccepting {

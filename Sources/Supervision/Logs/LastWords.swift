@@ -2,8 +2,8 @@ import Glibc
 import Linux
 
 extension WorkerProcess {
-  /// The last line that this run wrote to its log, for people: on one line, 200 characters at most. `nil`
-  /// where it wrote nothing, or its log is no file.
+  /// The last line that this run wrote to its log, for the operator: on one line, 200 characters at most. `nil`
+  /// if it wrote nothing, or its log is no file.
   public func lastWords() -> String? { lastWordsReader?.read() }
 
   /// Reads them on any thread: the log's file system may not answer. `nil`: it has no log.
@@ -19,9 +19,9 @@ public struct LastWords: Sendable {
   let logStart: Int64
 
   public func read() -> String? {
-    // A log that can't be read has no last words that could be shown.
+    // A log that can't be read has no last line to show.
     let tail = try? place.reading { (file, size) throws(SystemCallError) in
-      // Rotated meanwhile, it begins anew.
+      // If the log was rotated meanwhile, it begins again.
       let start = max(logStart <= size ? logStart : 0, size - Self.maxTail)
       try file.seek(to: start, path: place.path)
       return try file.read(upTo: Int(size - start))

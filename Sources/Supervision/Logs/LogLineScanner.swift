@@ -1,15 +1,15 @@
 import Glibc
 import Linux
 
-/// Looks for a text in what is added to a log.
+/// Searches for a text in what is added to a log.
 struct LogLineScanner: Sendable {
   private let place: LogPlace
   private var offset: Int64
   private let text: [UInt8]
-  /// The end of what has been seen, where the text may have begun.
+  /// The end of the part that was read, where the text may have begun.
   private var tail: [UInt8] = []
 
-  /// Bytes that one `scan` reads at most, so that a look at a chatty worker's log ends.
+  /// Bytes that one `scan` reads at most, so that a look at a large log ends.
   static let chunk: Int64 = 256 << 10
 
   /// `offset`: where to begin, in bytes.

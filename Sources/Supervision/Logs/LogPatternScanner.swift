@@ -1,7 +1,7 @@
 import Glibc
 import Linux
 
-/// Looks for a line that matches an extended regular expression of POSIX in what is added to a log. Only
+/// Searches for a line that matches an extended regular expression of POSIX in what is added to a log. Only
 /// lines that have ended count: `up$` must not match the beginning of `upside`.
 final class LogPatternScanner {
   private let place: LogPlace

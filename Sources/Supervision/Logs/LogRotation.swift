@@ -2,7 +2,7 @@ import CLinux
 import Glibc
 import Linux
 
-/// Puts a log aside that its worker goes on writing to.
+/// Moves the content of a log to other files while its worker still writes to it.
 ///
 /// The worker holds the file itself and wouldn't open another, so its beginning is copied to a file of its
 /// own and then taken out:
@@ -13,9 +13,8 @@ import Linux
 /// 2. elsewhere, and of a file of less than a block, the file is copied to its end and truncated. What is written between the last read and
 ///    the truncation, some microseconds, is lost: logrotate's `copytruncate` has the same gap.
 ///
-/// The copy gets its name `path.1` after the cut, by which a reader can tell that it has happened
-/// (`LogReader`). One that was cut off by our death is taken for what it is worth: doubled lines are
-/// better than lost ones.
+/// The copy gets its name `path.1` after the cut, which shows a reader that the cut has happened (`LogReader`).
+/// A copy that the daemon's death interrupted is kept as it is: doubled lines are better than lost ones.
 ///
 /// A worker decides how large its log is, and can make it large without writing: holes (a sparse file)
 /// aren't copied, and of a log of more than twice `limit` only the last `limit` bytes are. The rest of the
@@ -33,7 +32,7 @@ public struct LogRotation: Sendable {
   /// While it is being written.
   private var partial: String { place.path + ".1.partial" }
 
-  /// Rotates a regular file that is larger than the limit; anything else is left alone.
+  /// Rotates a regular file that is larger than the limit; anything else stays unchanged.
   public func rotateIfTooLarge() throws(SystemCallError) {
     let status: stat
     do throws(SystemCallError) {
@@ -89,7 +88,7 @@ public struct LogRotation: Sendable {
       if Self.cutBeginning(of: log, whole) { return }
     }
     var copied = max(whole, 0)
-    // A worker that writes as fast as we copy isn't followed for ever.
+    // A worker that writes as fast as the copy is made isn't followed for ever.
     for _ in 0..<Self.maxRounds {
       let size = Int64(try log.readStatus(place.path).st_size)
       if size <= copied { break }

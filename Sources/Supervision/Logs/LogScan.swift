@@ -3,7 +3,7 @@ import Linux
 import Synchronization
 
 /// A search for readiness in what a worker adds to its log. On any thread: the log's file system may not
-/// answer, and the worker may have put something else in the log's place.
+/// answer, and the worker may have put another file in the log's place.
 public final class LogScan: Sendable {
   private enum Scanner {
     case line(LogLineScanner)
@@ -38,14 +38,14 @@ public final class LogScan: Sendable {
 }
 
 extension LogPlace {
-  /// What was added to the log behind `offset`, which moves on; nil: nothing.
+  /// The part that was added to the log after `offset`, which moves on; nil: nothing.
   func added(
     from offset: inout Int64, atMost most: Int64
   ) throws(SystemCallError) -> [UInt8]? {
     var position = offset
     defer { offset = position }
     return try reading { (file, size) throws(SystemCallError) in
-      // Somebody has emptied it.
+      // The log was emptied.
       if size < position { position = 0 }
       if size <= position { return nil }
       let bytes = try file.readBytes(

@@ -2,13 +2,13 @@ import CLinux
 import Glibc
 import Linux
 
-/// Tells whether a worker has something to say: the half of a conversation over pipes that
-/// `TrafficMonitor` can't see.
+/// Measures whether a worker writes output: the half of a conversation over pipes that `TrafficMonitor` can't
+/// see.
 ///
 /// What it has written is in the kernel's own count (`wchar` of proc_pid_io(5)), which includes log
 /// files and its wake-ups of its own threads; those are 8 bytes each, so small sums don't count.
-/// And while its standard output is full it waits with half an answer: that goes on when the
-/// reader reads, which nothing tells a sleeper.
+/// While its standard output is full, the worker waits with half an answer. It continues when the reader reads,
+/// which wakes no sleeping worker.
 public struct OutputMeter: Sendable {
   private var written: UInt64?
 
@@ -28,12 +28,8 @@ public struct OutputMeter: Sendable {
   }
 
   private static func written(by pid: Int32) -> UInt64 {
-    // It has ended, or can't be looked into.
-    guard let text = try? readText("/proc/\(pid)/io") else { return 0 }
-    for line in text.split(separator: "\n") where line.hasPrefix("wchar: ") {
-      return UInt64(line.dropFirst(7)) ?? 0
-    }
-    return 0
+    // The process has ended, or it may not be inspected.
+    (try? writtenBytes(of: pid)) ?? 0
   }
 
   /// Through a duplicate that is held for microseconds: a longer one would keep the reader from

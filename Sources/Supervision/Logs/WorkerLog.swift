@@ -1,15 +1,15 @@
 import Glibc
 import Linux
 
-/// The file that a worker's output goes to. The worker writes it itself, so the daemon's death
-/// breaks no pipe.
+/// The file that a worker's output is written to. The worker writes it itself, so the daemon's death breaks no
+/// pipe.
 public struct WorkerLog: Sendable {
   public let descriptor: Descriptor
   /// Where this launch's output begins, in bytes.
   public let start: Int64
 
-  /// Opens a log for appending. One over `limit` bytes is put aside first. Never with a limit while the
-  /// worker runs: it would go on writing to the old file.
+  /// Opens a log for appending. A log over `limit` bytes is renamed first. Never use a limit while the worker
+  /// runs: it would still write to the old file.
   public static func open(
     _ place: LogPlace, limit: Int64
   ) throws(SystemCallError) -> WorkerLog {
@@ -26,27 +26,27 @@ public struct WorkerLog: Sendable {
     return try append(place)
   }
 
-  /// In our own directory of logs, with one old file.
+  /// In the daemon's own directory of logs, with one old file.
   public static func open(
     _ path: String, limit: Int64
   ) throws(SystemCallError) -> WorkerLog {
     try open(LogPlace(path: path), limit: limit)
   }
 
-  /// What rotates; `/dev/null`, say, doesn't.
+  /// A regular file can be rotated; `/dev/null`, for example, can't.
   private var isFile: Bool { descriptor.status?.isRegularFile == true }
 
   private static func append(_ place: LogPlace) throws(SystemCallError) -> WorkerLog {
     let file = try place.acting { () throws(SystemCallError) in
-      // Not waiting for the other end of a FIFO.
+      // Without waiting for the other end of a FIFO.
       var flags = O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK | O_NOCTTY
-      // The directory is ours, and a link in it isn't from us.
+      // The directory is the daemon's, and the daemon made no link in it.
       if !place.isElsewhere { flags |= O_NOFOLLOW }
       return try Descriptor.open(place.path, flags, mode: 0o600)
     }
     let status = try file.readStatus(place.path)
-    // A program may open its output again (`/dev/stdout`), for which it must be its own. A file that has
-    // another name too, or is no file, isn't one that we made here.
+    // A program may open its output again (`/dev/stdout`), for which the file must be its own. A file that has
+    // another name too, or isn't regular, wasn't made by the daemon.
     if let account = place.account, !place.isElsewhere, status.st_nlink == 1,
       status.isRegularFile
     {
@@ -59,14 +59,15 @@ public struct WorkerLog: Sendable {
   }
 }
 
-/// Where a worker's output goes, and what becomes of it.
+/// Where a worker's output is written, and how much of it is kept.
 public struct LogPlace: Hashable, Sendable {
   public var path: String
   /// Old files that are kept, `path.1` being the newest.
   public var keep: Int
-  /// Somebody named it: not in our own directory of logs, which nobody else can write to.
+  /// The configuration named it: it isn't in the daemon's own directory of logs, which no other user can write
+  /// to.
   public var isElsewhere: Bool
-  /// Whom the worker runs as, where that isn't us.
+  /// The user that the worker runs as, if that isn't the daemon's.
   public var account: Account?
 
   public init(
@@ -111,7 +112,7 @@ public struct LogPlace: Hashable, Sendable {
     return (file, status)
   }
 
-  /// Makes `path.1` free; the oldest goes.
+  /// Makes `path.1` free; the oldest log is removed.
   func shift() {
     var number = keep
     discardFile(aside(number))

@@ -1,12 +1,12 @@
 import Policy
 
-/// A request and as much of its response as is looked at: the status. The rest is read up to a limit
-/// all the same, so that the server isn't hung up on.
+/// A request and the part of its response that is used: the status. The rest is still read, up to a limit, so
+/// that the server doesn't see a hang-up.
 struct HTTPExchange {
   let path: String
   let successes: ClosedRange<Int>
   let request: [UInt8]
-  /// Of the response; nil until its first line is there, or where that isn't HTTP's.
+  /// The status of the response; nil until its first line has come, or if that isn't HTTP's.
   private(set) var status: Int?
   /// Nothing more is wanted.
   private(set) var isComplete = false

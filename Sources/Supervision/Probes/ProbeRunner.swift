@@ -29,10 +29,10 @@ public final class ProbeRunner {
 
   /// What to watch while it awaits something.
   public var descriptor: Descriptor? { socket ?? command?.descriptor }
-  /// A child of this process that must not be reaped by anybody else.
+  /// A child of this process that no other part may reap.
   public var commandPid: Int32? { command?.pid }
 
-  /// Asks. What can't even be asked has failed.
+  /// Sends the question. A question that can't be sent has failed.
   public static func start(_ probe: Probe, worker: WorkerProcess) -> ProbeRunner {
     let runner = ProbeRunner(probe)
     switch probe.action {
@@ -53,7 +53,7 @@ public final class ProbeRunner {
     progress = .awaiting(.writable)
   }
 
-  /// Goes on after `descriptor` was due.
+  /// Continues after `descriptor` was due.
   public func proceed() {
     guard case .awaiting(let interest) = progress else { return }
     if let command {
@@ -77,7 +77,7 @@ public final class ProbeRunner {
     end(.failure("no answer within \(probe.timeout.components.seconds) s\(hang)"))
   }
 
-  /// The answer isn't wanted any more.
+  /// The answer isn't needed any more.
   public func cancel() {
     if case .awaiting = progress { end(.failure("cancelled")) }
   }
@@ -127,7 +127,7 @@ public final class ProbeRunner {
   private func connected(_ code: Int32) {
     guard let socket else { return }
     if code != 0 { return end(.failure("port \(port): \(String(cString: strerror(code)))")) }
-    // Who asks often enough for a port that nobody has connects to himself one day.
+    // Repeated connects to a closed local port can hit TCP self-connect.
     if InternetAddress.localPort(of: socket) == port {
       return end(.failure("port \(port): connection refused"))
     }

@@ -3,7 +3,7 @@ import Glibc
 import Linux
 import Policy
 
-/// How it is known that a worker is ready.
+/// How a worker shows that it is ready.
 public enum ReadinessRule: Hashable, Sendable {
   /// It says `READY=1`.
   case notify
@@ -15,17 +15,17 @@ public enum ReadinessRule: Hashable, Sendable {
   case logLine(String)
   /// It writes a line that matches this extended regular expression.
   case logPattern(String)
-  /// It answers a question that is asked over and over.
+  /// It answers a probe, which is repeated.
   case probe(Probe)
 }
 
-/// One launch's wait for readiness. Belongs to the event loop's thread, which calls `check` every
-/// 50 ms or so. Where there is a `scan`, it has that made on a thread that may wait instead.
+/// One launch's wait for readiness. Belongs to the event loop's thread, which calls `check` every 50 ms or so.
+/// If there is a `scan`, the loop has a thread that may wait perform it instead.
 public final class Readiness {
   public let rule: ReadinessRule
   public private(set) var isReady = false
   private var tcp: TCPProbe?
-  /// What is looked for in the log.
+  /// The pattern that is searched for in the log.
   public private(set) var scan: LogScan?
   private var hasComplained = false
   private var channel: Descriptor?
@@ -42,14 +42,14 @@ public final class Readiness {
     }
   }
 
-  /// False where there is nothing to look for: it says so itself, or it is asked (`ProbeRunner`).
+  /// False if there is nothing to look for: the worker reports readiness itself, or is probed (`ProbeRunner`).
   public var needsChecking: Bool {
     if case .probe = rule { return false }
     return !isReady && rule != .notify
   }
 
-  /// It said `READY=1`. Whoever says so is ready, whatever the rule waits for. What looked for that is
-  /// given up: a connection that it had begun would stay until the daemon's end, and wake the worker then.
+  /// The worker sent `READY=1`. It is ready then, whatever the rule waits for. The look for that is given up: a
+  /// connection that it had begun would stay until the daemon's end, and wake the worker then.
   public func notified() {
     isReady = true
     tcp = nil
@@ -65,7 +65,7 @@ public final class Readiness {
     return isReady
   }
 
-  /// True the first time: what goes wrong at each look is worth one line in the daemon's log.
+  /// True the first time: a failure that occurs at each look is worth one line in the daemon's log.
   public func takeComplaint() -> Bool {
     defer { hasComplained = true }
     return !hasComplained
@@ -86,7 +86,7 @@ public struct ReadinessChannel: Sendable {
   }
 
   static func holdsLine(_ file: Descriptor) -> Bool {
-    // What can't be read holds no line.
+    // A file that can't be read holds no line.
     let bytes = (try? file.readBytes(upTo: 4096, at: 0)) ?? []
     return bytes.contains(UInt8(ascii: "\n"))
   }

@@ -1,8 +1,7 @@
 import Glibc
 import Linux
 
-/// Tries whether somebody accepts connections on a port of this machine, over IPv4 or IPv6, without
-/// ever blocking.
+/// Checks whether a process accepts connections on a port of this machine, over IPv4 or IPv6. It never blocks.
 public final class TCPProbe {
   private let port: UInt16
   /// Connections that the kernel is still making: the listener's queue is full.
@@ -38,8 +37,8 @@ public final class TCPProbe {
     return connection.connectionError == 0 && isSomebodyElse(connection)
   }
 
-  /// TCP lets a socket connect to itself, when the port that it was given happens to be the one
-  /// that it asks for. Who tries often enough sees it.
+  /// TCP lets a socket connect to itself, if the port that it was given happens to be the one that it connects
+  /// to. Repeated attempts hit this.
   private func isSomebodyElse(_ connection: Descriptor) -> Bool {
     // The port is at the same place in both families' addresses.
     var address = sockaddr_in6()

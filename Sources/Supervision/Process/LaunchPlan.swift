@@ -8,7 +8,7 @@ public struct LaunchPlan: Sendable {
   /// argv; the first is a path, or looked up in the environment's PATH.
   public var command: [String]
   public var directory: String
-  /// What the worker gets, apart from the variables that Dormouse sets or takes away itself.
+  /// The worker's environment, apart from the variables that Dormouse sets or removes itself.
   public var environment: [String: String]
   public var cgroup: WorkerCgroup?
   public var logPath: String
@@ -24,21 +24,22 @@ public struct LaunchPlan: Sendable {
   public var mark: String?
   /// `WATCHDOG_USEC`: how often it sends `WATCHDOG=1`.
   public var watchdog: Duration?
-  /// It stands where we were started: it gets our own 0, 1 and 2 as well, and no log.
+  /// The worker takes the daemon's place: it inherits the daemon's descriptors 0, 1 and 2 as well, and has no
+  /// log.
   public var inheritance: Inheritance?
-  /// Whom it runs as; nil: us.
+  /// The user that it runs as; nil: the daemon's.
   public var account: Account?
   public var limits: [SpawnTerms.Limit] = []
   /// nil: as ours.
   public var umask: UInt32?
   public var oomScore = OOMScore.usual
-  /// It, and commands on its behalf, can't read what is in our session keyring.
+  /// The worker, and commands for it, can't read the daemon's session keyring.
   public var ownKeyring = false
   /// Sockets that it gets as `LISTEN_FDS`, from descriptor 3 on.
   public var listeners: [Listener] = []
-  /// What an earlier run has stored: behind the sockets, in this order.
+  /// The descriptors that an earlier run has stored: after the sockets, in this order.
   public var stored: [DescriptorStore.Entry] = []
-  /// Where it says that it is ready (`notification_fd`).
+  /// The descriptor on which it reports that it is ready (`notification_fd`).
   public var readinessChannel: ReadinessChannel?
   /// Old logs that are kept.
   public var logKeep = 1
@@ -65,8 +66,8 @@ public struct LaunchPlan: Sendable {
     self.pressureWatch = pressureWatch
   }
 
-  /// A daemon's own dealings with *its* service manager (or with a daemon whose worker it is), which
-  /// workers must not take for theirs.
+  /// Variables between a daemon and *its* service manager (or the daemon whose worker it is). Workers must not
+  /// use them as their own.
   private static let notInherited = [
     "NOTIFY_SOCKET", "MAINPID", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID",
     "LISTEN_FDNAMES", "MEMORY_PRESSURE_WATCH", "MEMORY_PRESSURE_WRITE", "JOURNAL_STREAM",
@@ -79,7 +80,7 @@ public struct LaunchPlan: Sendable {
   /// needs nothing written, but some clients insist on writing something.
   private static let pressureWrite = "c29tZSAyMDAwMDAgMjAwMDAwMAA="
 
-  /// For commands that act on the worker's behalf, but aren't it.
+  /// For commands that run for the worker and aren't part of it.
   public var bareEnvironment: [String: String] {
     var result = environment
     for key in Self.notInherited { result[key] = nil }
@@ -110,7 +111,7 @@ public struct LaunchPlan: Sendable {
 
   private var handedOver: Int { listeners.count + stored.count }
 
-  /// Where it differs from us.
+  /// The account, if it isn't the daemon's.
   var terms: SpawnTerms? {
     var terms = SpawnTerms()
     terms.identity = account?.identity
@@ -128,7 +129,7 @@ public struct LaunchPlan: Sendable {
     return terms == SpawnTerms() ? nil : terms
   }
 
-  /// For commands that act on its behalf: as the same user.
+  /// For commands that run for the worker: as the same user.
   var commandTerms: SpawnTerms? {
     var terms = SpawnTerms()
     terms.identity = account?.identity
@@ -175,11 +176,18 @@ public enum LaunchError: Error, Hashable, Sendable, CustomStringConvertible {
 
   public var description: String {
     switch self {
+    case .notFound, .spawn: "can't start \(reason)"
+    case .noCommand, .log, .descriptors, .stuck: reason
+    }
+  }
+
+  /// For a sentence that says already that something didn't start.
+  public var reason: String {
+    switch self {
     case .noCommand: "its command is empty"
-    case .notFound(let program, let path):
-      "can't start \(program): not found in its PATH, \(path)"
+    case .notFound(let program, let path): "\(program): not found in its PATH, \(path)"
     case .log(let error): "can't open its log: \(error)"
-    case .spawn(let error): "\(error)"
+    case .spawn(let error): error.reason
     case .descriptors(let why), .stuck(let why): why
     }
   }

@@ -2,17 +2,16 @@ import CLinux
 import Glibc
 import Linux
 
-/// Gives back the memory of processes that have got SIGKILL, although they may take their time to exit
-/// (process_mrelease(2), Linux 5.15): a process that hangs in the kernel, or in a tracer's stop, keeps its
-/// memory otherwise.
+/// Frees the memory of processes that have got SIGKILL and may take long to exit (process_mrelease(2), Linux
+/// 5.15): a process that hangs in the kernel, or in a tracer's stop, keeps its memory otherwise.
 public struct MemoryRelease: Sendable {
   private let subject: String
   private let processes: [Descriptor]
 
-  /// Before the signal: the number of what has exited may be another process's.
+  /// Before the signal: the number of a process that has exited may be another process's.
   public init(of tree: ProcessTree, about subject: String) {
     self.subject = subject
-    // One that has ended has no memory to give back.
+    // A process that has ended has no memory to free.
     processes = tree.processes.compactMap { try? $0.identity.openPidfd() }
   }
 
@@ -30,9 +29,9 @@ public struct MemoryRelease: Sendable {
   private static let jobs = BlockingJobs(name: "dormouse-reap", threads: 16)
 
   /// Returns how many gave their memory back this way. EAGAIN (it hasn't taken its signal yet, or others
-  /// walk its memory) is tried again a few times; gone (ESRCH), sharing its memory with a process that
-  /// lives (EINVAL), an older kernel (ENOSYS) and a container's filter (EPERM) mean that there is nothing
-  /// to do.
+  /// walk its memory) is tried again a few times. An ended process (ESRCH), memory that is shared with a
+  /// process that lives (EINVAL), an older kernel (ENOSYS) and a container's filter (EPERM) mean that there is
+  /// nothing to do.
   func perform() -> Int {
     var released = 0
     for process in processes {

@@ -1,8 +1,8 @@
 import Glibc
 import Linux
 
-/// What a launch needs of file systems, found and opened. To make one can take without limit, where a
-/// file system doesn't answer; what follows, the fork, doesn't.
+/// The files that a launch needs, found and opened. Opening them can take without limit, if a file system
+/// doesn't answer; the fork that follows doesn't.
 public struct PreparedLaunch: Sendable {
   public let plan: LaunchPlan
   let request: SpawnRequest
@@ -23,7 +23,7 @@ public struct PreparedLaunch: Sendable {
   /// thread that may wait, where the file may be in any.
   func dispose(_ jobs: BlockingJobs = .files) {
     guard plan.logIsElsewhere, !files.isEmpty else { return }
-    // Where an earlier close hangs, these are closed by whoever drops this.
+    // If an earlier close hangs, these are closed when this object is freed.
     _ = jobs.submit(about: "close \(plan.name)") { [files] in
       withExtendedLifetime(files) {}
       return {}
@@ -61,7 +61,7 @@ extension LaunchPlan {
     return PreparedLaunch(self, request, logStart: log.start, files: [log.descriptor, null])
   }
 
-  /// The same for a command that acts on the behalf of the worker with this pid.
+  /// The same for a command that runs for the worker with this pid.
   func prepareBeside(
     _ arguments: [String], pid: Int32, keepsOutput: Bool
   ) throws(LaunchError) -> PreparedLaunch {
@@ -138,7 +138,7 @@ public final class WorkerStart {
 
   /// Polls readable when `look` can say more.
   public var report: Descriptor { start.report }
-  /// A child of this process that nobody else may reap.
+  /// A child of this process that no other part may reap.
   public var pid: Int32 { start.process.pid }
 
   public init(_ forked: ForkedWorker) {
@@ -151,12 +151,12 @@ public final class WorkerStart {
     try worker { () throws(SpawnError) in try start.look() }
   }
 
-  /// Its time is over: what isn't a worker by now never becomes one.
+  /// Its time is over: a process that isn't a worker by now never becomes one.
   public func expire() throws(LaunchError) -> WorkerProcess? {
     try worker { () throws(SpawnError) in try start.expire(after: Self.patience) }
   }
 
-  /// It isn't wanted any more.
+  /// The launch isn't needed any more.
   public func abandon() { start.abandon() }
 
   private func worker(

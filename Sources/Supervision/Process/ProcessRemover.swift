@@ -3,9 +3,9 @@ import Glibc
 import Linux
 import Synchronization
 
-/// Ends programs that ran on a worker's behalf and aren't needed any more, with all that they have
-/// started. That takes a look at all processes of the machine, which is work for a thread of its own.
-/// Nothing here waits for an end: a process in a file system that hangs dies when that answers.
+/// Ends programs that ran for a worker and aren't needed any more, with all that they have started. That takes
+/// a look at all processes of the machine, on a thread of its own. Nothing here waits for an end: a process in
+/// a file system that hangs dies when that answers.
 public final class ProcessRemover: Sendable {
   /// The daemon's.
   public static let shared = ProcessRemover()
@@ -15,7 +15,7 @@ public final class ProcessRemover: Sendable {
 
   public init() {}
 
-  /// It must not be reaped yet: while its number is its own, no stranger's session can have it.
+  /// It must not be reaped yet: while it has its number, no other process's session can have it.
   public func holds(_ pid: Int32) -> Bool { pids.withLock { $0.contains(pid) } }
 
   /// Kills it and what it has started. It is reaped here if it has ended by then, and otherwise with the
@@ -24,9 +24,9 @@ public final class ProcessRemover: Sendable {
     _ = clinux_pidfd_send_signal(process.pidfd.raw, SIGKILL)
     pids.withLock { _ = $0.insert(process.pid) }
     queue.submit { [self] in
-      // What may not be looked at can't be killed; SIGKILL for the program itself is on its way.
+      // A process that may not be looked at can't be killed; SIGKILL for the program itself has been sent.
       try? ProcessTree.killAll(root: process.identity, session: process.pid)
-      // In this order: whoever looks for orphans in between reaps it, or SIGCHLD comes later.
+      // In this order: a look for orphans in between reaps it, or SIGCHLD comes later.
       pids.withLock { _ = $0.remove(process.pid) }
       process.reapIfEnded()
     }

@@ -37,7 +37,7 @@ public final class SideProgram {
     }
   }
 
-  /// A child of this process that nobody else may reap.
+  /// A child of this process that no other part may reap.
   public var pid: Int32? { process?.pid ?? start?.process.pid }
 
   public var isOver: Bool { descriptor == nil }
@@ -66,7 +66,7 @@ public final class SideProgram {
 
   deinit { cancel() }
 
-  /// Goes on after `descriptor` was due.
+  /// Continues after `descriptor` was due.
   public func proceed() {
     switch phase {
     case .preparing: begin()
@@ -104,7 +104,7 @@ public final class SideProgram {
 
   private func lookAtEnd() {
     guard let process else { return }
-    // An error would mean that somebody else has reaped it.
+    // An error would mean that another part has reaped it.
     guard let exit = (try? reapChild(process.pidfd, pid: process.pid)) ?? nil else { return }
     self.process = nil
     phase = .ended(exit)
@@ -116,7 +116,7 @@ public final class SideProgram {
     phase = .failed(error)
   }
 
-  /// Why it isn't running although its time is over; nil where it runs, or is over.
+  /// Why it isn't running although its time is over; nil if it runs, or is over.
   public var hang: String? {
     let time = Duration.nanoseconds(Clocks.monotonic - began)
     switch phase {
@@ -128,7 +128,7 @@ public final class SideProgram {
     }
   }
 
-  /// Ends what still runs of it, without waiting for that.
+  /// Ends its processes that still run, without waiting for that.
   public func cancel() {
     guard !isOver else { return }
     preparation?.result.abandon()
@@ -142,11 +142,11 @@ public final class SideProgram {
 }
 
 extension WorkerProcess {
-  /// Runs a command on the worker's behalf: its directory, its log, its environment but for the
-  /// sockets that it talks to us through. Outside its cgroup: the command's memory isn't the
-  /// worker's, and freezing the worker must not stop it.
+  /// Runs a command for the worker: in its directory, with its log, and with its environment except for the
+  /// sockets to the daemon. The command isn't in the worker's cgroup: its memory isn't the worker's, and
+  /// freezing the worker must not stop it.
   ///
-  /// `keepsOutput`: in the worker's log; else nobody sees it.
+  /// `keepsOutput`: in the worker's log; otherwise the output is dropped.
   func runBeside(
     _ arguments: [String], as purpose: String, keepsOutput: Bool = true
   ) -> SideProgram {

@@ -6,7 +6,7 @@ import Linux
 public enum WorkerExit: Hashable, Sendable {
   case exited(Int32)
   case signaled(Int32)
-  /// It wasn't our child, so the kernel doesn't tell.
+  /// It wasn't the daemon's child, so the kernel doesn't report it.
   case unknown
 }
 
@@ -19,15 +19,15 @@ func reapChild(_ pidfd: Descriptor, pid: Int32) throws(SystemCallError) -> Worke
   return kind == 0 ? .exited(status) : .signaled(status)
 }
 
-/// What it takes to end all of a worker.
+/// What is needed to end all of a worker.
 public struct WorkerKilling: Sendable {
   public let root: ProcessIdentity
   public let session: Int32
   public let cgroup: WorkerCgroup?
 
-  /// SIGKILL to all of it, and its memory back at once.
+  /// Sends SIGKILL to all of it, and frees its memory at once.
   public func perform(until deadline: Deadline) throws(CgroupError) {
-    // What can't be found now exits without help.
+    // A process that can't be found now exits by itself.
     let tree = try? ProcessTree.discover(root: root, session: session, cgroup: cgroup)
     let memory = tree.map { MemoryRelease(of: $0, about: "\(root.pid) \(root.startTime)") }
     defer { memory?.begin() }
@@ -174,7 +174,7 @@ public final class WorkerProcess {
   /// Whether a pid is one of the worker's, without looking at all processes.
   public func owns(_ pid: Int32) -> Bool {
     if pid == identity.pid { return isAlive }
-    if let cgroup { return (try? cgroup.processes().contains(pid)) ?? false }  // Gone: empty.
+    if let cgroup { return (try? cgroup.processes().contains(pid)) ?? false }  // Removed: empty.
     var current = pid  // What has ended owns nothing.
     for _ in 0..<64 where current > 1 {
       guard let stat = try? ProcessStat.read(current), stat.startTime >= identity.startTime else {
@@ -195,8 +195,8 @@ extension WorkerProcess {
     try !tree(receiving: signal).isEmpty
   }
 
-  /// Who should get a signal that is meant for the whole worker: those that handle it, but none
-  /// below another that does. A parent with a handler passes the word on in its own way.
+  /// The processes that get a signal for the whole worker: those that handle it, but none below another that
+  /// does. A parent with a handler passes the signal on in its own way.
   func tree(receiving signal: Int32) throws(SystemCallError) -> ProcessTree {
     try tree().receiving(signal)
   }
@@ -238,10 +238,9 @@ extension WorkerProcess {
     return result
   }
 
-  /// Opens the memory of all its processes anew, where permitted. A descriptor stays with the
-  /// program that ran when it was opened, so this is due when a worker has become ready (a wrapper
-  /// may have executed the real program), and when it has got more processes. Not on the event loop's
-  /// thread; see `memoryRefresh`.
+  /// Opens the memory of all its processes again, where permitted. A descriptor stays with the program that ran
+  /// when it was opened, so this is due when a worker has become ready (a wrapper may have executed the real
+  /// program), and when it has got more processes. Not on the event loop's thread; see `memoryRefresh`.
   public func refreshMemory() throws(SystemCallError) { adopt(try memoryRefresh.perform()) }
 
   /// The same for another thread: it looks at all processes, and opening the memory of a process waits
@@ -252,8 +251,8 @@ extension WorkerProcess {
 
   /// What `memoryRefresh` has opened.
   public func adopt(_ opened: MemoryRefresh.Outcome) {
-    let gone = Set(memoryDescriptors.keys).subtracting(opened.present)
-    for process in gone { memoryDescriptors[process] = nil }
+    let ended = Set(memoryDescriptors.keys).subtracting(opened.present)
+    for process in ended { memoryDescriptors[process] = nil }
     // What was opened earlier is worth more than nothing.
     memoryDescriptors.merge(opened.memories) { $1 }
     if opened.memories[identity] != nil { memoryRefusal = nil }

@@ -17,7 +17,7 @@ public final class DescriptorStore {
 
   /// - Parameter hungUp: is called on another thread, with what to give to `hungUp(_:)`.
   public init(hungUp: @escaping @Sendable (UInt64) -> Void) {
-    // Without an eventfd none is looked after; what is hung up stays until the worker removes it.
+    // Without an eventfd none is watched; a descriptor that is hung up stays until the worker removes it.
     hangUps = try? HangUpWatch(hungUp)
   }
 

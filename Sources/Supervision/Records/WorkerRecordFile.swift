@@ -47,7 +47,7 @@ public struct WorkerRecord: Hashable, Sendable {
   public var watchdog: Int64?
   /// It is in the foreground, or was when its daemon ended.
   public var wasInFront = false
-  /// Adopted from somebody else, who supervises it: it is never ended or cleared away after.
+  /// Adopted from another program, which supervises it: the daemon never ends it and never clears up after it.
   public var external: External?
 
   public enum External: String, Hashable, Sendable {

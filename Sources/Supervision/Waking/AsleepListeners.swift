@@ -27,11 +27,11 @@ public struct AsleepListener: Sendable {
   /// What the queue holds.
   public enum Queue: Hashable, Sendable {
     case empty
-    /// All of them have gone again without a word; so many can be accepted and forgotten.
+    /// All of them have closed without sending anything; this many can be accepted and closed.
     case onlyChecks(Int)
-    /// Somebody has connected and says nothing, yet.
+    /// A client has connected and has sent nothing, yet.
     case silent
-    /// Somebody wants something.
+    /// A client has sent a request.
     case call
   }
 
@@ -48,7 +48,7 @@ public struct AsleepListener: Sendable {
     return waiting.allSatisfy(\.isEmpty) ? .onlyChecks(count) : .silent
   }
 
-  /// Takes so many connections that nobody is at the other end of.
+  /// Accepts and closes this many connections whose clients have closed.
   public func discard(_ count: Int) {
     for _ in 0..<count {
       // There is none any more.

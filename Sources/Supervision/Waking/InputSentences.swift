@@ -75,12 +75,12 @@ enum InputName: Hashable, Sendable {
 extension SocketFacts.Traffic {
   /// Something was received within the last `limit`, and nothing has been sent since.
   ///
-  /// The kernel's clock for this ticks every 1 to 10 ms. When both times are equal, the order isn't known:
-  /// a request and its answer can have the same time, and an answer and the next request, too. The client
-  /// can tell: a request acknowledges the answer before it, and nothing comes after it; an answer at the
-  /// end is acknowledged by itself, usually some 40 ms later. Where the client has not done that, or at
-  /// once, the request counts as unanswered for the whole `limit`. If it didn't, a worker could sleep with
-  /// a request that it has read, and its client would wait for ever.
+  /// The kernel's clock for this ticks every 1 to 10 ms. When both times are equal, the order isn't known: a
+  /// request and its answer can have the same time, and an answer and the next request, too. The client's
+  /// acknowledgement shows the order: a request acknowledges the answer before it, and nothing comes after it;
+  /// an answer at the end is acknowledged by itself, usually some 40 ms later. If the client has not done that,
+  /// or has done it at once, the request counts as unanswered for the whole `limit`. If it didn't, a worker
+  /// could sleep with a request that it has read, and its client would wait for ever.
   ///
   /// A new connection on which nothing was said yet counts as unanswered for a moment: in some protocols
   /// the server speaks first.

@@ -5,8 +5,8 @@ import Linux
 struct UnreadInput: Hashable, Sendable {
   /// As poll(2) has it.
   var events: Int16
-  /// Bytes or connections; nil where that can't be told. Of a connection over TCP it is all that it
-  /// has ever received, so that other data of the same length shows.
+  /// Bytes or connections; nil where the amount is unknown. For a connection over TCP it is all that it has
+  /// ever received, so that other data of the same length shows.
   var amount: Int64?
 
   /// nil: nothing has.
@@ -32,16 +32,16 @@ struct UnreadInput: Hashable, Sendable {
   }
 }
 
-/// What was unread when a worker fell asleep. It was woken for that, once; what it still hasn't
-/// taken by the next time, it leaves there by choice (a client that looks when it likes, a socket
-/// that nobody will ever read), and must not be woken for it for ever.
+/// What was unread when a worker fell asleep. It was woken for that once. What it still hasn't read by the next
+/// time, it leaves there by choice (a client that reads only now and then, a socket that it will never read),
+/// and must not be woken for it again and again.
 public struct LeftUnread: Sendable {
   var unread: [InputKey: UnreadInput] = [:]
 
   public init() {}
 
-  /// The part that a running worker goes on leaving unread: there now, and for all of `patience`,
-  /// with nothing added. Takes no time where there is none. Not on the event loop's thread.
+  /// The part that a running worker still leaves unread: there now, and for all of `patience`, with nothing
+  /// added. Takes no time where there is none. Not on the event loop's thread.
   public func stillIgnored(
     by tree: ProcessTree, ownChannels: Set<String>, patience: Duration = .milliseconds(250)
   ) -> LeftUnread {

@@ -42,7 +42,7 @@ public struct SleepWatch: Sendable {
   }
 
   private func newcomer() -> String? {
-    // A group that is gone has no newcomers.
+    // A cgroup that was removed has no new processes.
     guard let cgroup, let pids = try? cgroup.processes() else { return nil }
     let known = Set(members.map(\.pid))
     for pid in pids where !known.contains(pid) {

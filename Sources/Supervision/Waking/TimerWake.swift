@@ -2,11 +2,11 @@ import Linux
 
 /// Which of a sleeping worker's own time-outs it is woken for.
 ///
-/// Nearly every program has timers that mean nothing while nobody calls: redis looks round ten times
-/// a second, a runtime collects garbage, a pool checks its connections. Waking for those would mean
-/// never sleeping. So what the program asked for in full must be as long as the policy says; where only
-/// the end is known (absolute time-outs), the worker is woken, but no sooner than that after the last
-/// time that a timer woke it.
+/// Nearly every program has timers that mean nothing while it has no requests: redis wakes up ten times a
+/// second, a runtime collects garbage, a pool checks its connections. Waking for those would mean never
+/// sleeping. So a whole duration that the program has set must be as long as the policy says. If only the end
+/// is known (absolute time-outs), the worker is woken, but no sooner than that after the last time that a timer
+/// woke it.
 public struct TimerWake: Hashable, Sendable {
   /// After now.
   public var delay: Duration
@@ -16,7 +16,7 @@ public struct TimerWake: Hashable, Sendable {
   /// Absolute time-outs that end sooner are taken for housekeeping.
   static let soonest = Duration.seconds(2)
 
-  /// The first that counts; nil: it sleeps until somebody calls.
+  /// The first that counts; nil: it sleeps until a request comes.
   ///
   /// - Parameters:
   ///   - shortest: `background.wake_for_timers`.

@@ -2,13 +2,12 @@ import CLinux
 import Linux
 import Synchronization
 
-/// Tells whether anybody talks with a running worker: the half of "idle" that processor time
-/// doesn't show, for a light request costs less than many a program's own timers.
+/// Detects whether a client communicates with a running worker. Processor time doesn't show this part of
+/// "idle": a light request costs less than many a program's own timers.
 ///
-/// What comes in is seen by a latch on a set of all its inputs, even if it was served and over
-/// between two looks. Like `WakeSources` it holds no reference to any of them. What goes out, and
-/// what was asked and not answered, is seen in TCP's own counters, through duplicates that are held
-/// for microseconds.
+/// Input is seen by a latch on a set of all its inputs, even if it was served and over between two looks. Like
+/// `WakeSources` it holds no reference to any of them. Output, and requests that weren't answered, are seen in
+/// TCP's own counters, through duplicates that are held for microseconds.
 ///
 /// Belongs to the event loop's thread; look about once a second. A look has two halves: `begin` on that
 /// thread, and `Look.perform` on any other. The second asks the worker's sockets and files, which may wait:
@@ -20,8 +19,8 @@ public final class TrafficMonitor {
   private var looksSinceScan = 0
   private var isFirst = true
 
-  /// A request that hasn't been answered for so long is taken for one that never will be: a message
-  /// that wants no answer, HTTP/2's housekeeping. Longer ones can announce a background task.
+  /// A request that hasn't been answered for this long counts as one that never will be: a message that wants
+  /// no answer, HTTP/2's housekeeping. A worker can announce a longer one as a background task.
   public static let maxRequest = Duration.seconds(60)
 
   /// Looks after which the worker's descriptors are listed again though nothing has come: it may
@@ -43,8 +42,8 @@ public final class TrafficMonitor {
     }
   }
 
-  /// `latches`: nil where the kernel has none; then only what is still open at a look is seen.
-  /// `ignored`: ports at which nobody calls but health checks.
+  /// `latches`: nil where the kernel has none; then only what is still open at a look is seen. `ignored`: ports
+  /// at which only health checks connect.
   public init(
     latches: InputLatches?, ownChannels: Set<String>, ignored: Set<UInt16> = []
   ) throws(SystemCallError) {
@@ -103,7 +102,7 @@ private final class MonitoredInputs: Sendable {
     var carried: UInt64?
   }
 
-  /// Connections whose counters are read at one look; the next look goes on from there.
+  /// Connections whose counters are read at one look; the next look continues from there.
   private static let maxConnections = 256
 
   init(set: Descriptor, ownChannels: Set<String>, ignored: Set<UInt16>) {
@@ -168,8 +167,8 @@ private final class MonitoredInputs: Sendable {
       let carried = traffic.received &+ traffic.sent
       if let before = connection.carried, before != carried { found = true }
       state.connections[state.nextConnection].carried = carried
-      // Only where the other end is the one who asks. To a client of a database, the database
-      // always has the last word.
+      // Only where the other end sends the requests. To a client of a database, the database always has the
+      // last word.
       if case .internet(_, let port) = facts.local, state.served.contains(port),
         traffic.isUnanswered(within: TrafficMonitor.maxRequest)
       {

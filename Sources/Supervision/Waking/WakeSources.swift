@@ -2,8 +2,8 @@ import CLinux
 import Glibc
 import Linux
 
-/// The sockets and pipes of a sleeping worker, watched in its place: nobody stands between it and
-/// its clients, and nothing is read.
+/// The sockets and pipes of a sleeping worker, watched in its place: no process stands between it and its
+/// clients, and nothing is read.
 ///
 ///     worker (frozen)              daemon
 ///     listener ───────┐  ADD       ┌ epoll of this worker ──▶ event loop ──▶ wakeNeeded
@@ -11,10 +11,9 @@ import Linux
 ///     stdin, pipes ───┘            └
 ///
 /// Each is duplicated (pidfd_getfd(2)), put into one epoll set, and the duplicate is closed again.
-/// An epoll set goes on watching what it was given for as long as *anybody* has it open (epoll(7),
-/// Q6), and holds on to none of it itself. So a worker's connections close when it closes them or
-/// dies, sleeping costs one descriptor whatever the number of connections, and there is nothing to
-/// forget: closing the set ends it all.
+/// An epoll set still watches what it was given as long as *any* process has it open (epoll(7), Q6), and holds
+/// none of it open itself. So a worker's connections close when it closes them or dies, sleeping costs one
+/// descriptor whatever the number of connections, and closing the set ends all watches.
 ///
 /// Edge-triggered: a descriptor reports what comes, not what is there. What is there already is
 /// sorted out once, when the set is made; see `sortOut`.
@@ -39,10 +38,10 @@ public final class WakeSources: Sendable {
 
   public var count: Int { names.count }
 
-  /// Of a worker that is frozen or stopped. Takes the right to trace it.
+  /// Of a worker that is frozen or stopped. Needs the right to trace it.
   ///
-  /// `ignored`: what it leaves unread by choice; `answering`: ports whose listeners are left to
-  /// somebody else.
+  /// `ignored`: what it leaves unread by choice; `answering`: ports whose listeners another part of the daemon
+  /// watches.
   public init(
     of tree: ProcessTree, ownChannels: Set<String>, ignored: LeftUnread = LeftUnread(),
     answering ports: Set<UInt16> = []

@@ -40,9 +40,9 @@ struct WorkerInput {
 
 /// Finds the inputs of a worker's processes.
 ///
-/// What isn't one: files; ends that are only written to; timers, signals and events of its own; pipes
-/// and socket pairs whose other end is in the worker too; netlink; a terminal whose input goes to
-/// another job; and the sockets over which it talks with us.
+/// These aren't inputs: files; ends that are only written to; the worker's own timers, signals and events;
+/// pipes and socket pairs whose other end is in the worker too; netlink; a terminal whose input is for another
+/// job; and the sockets to the daemon.
 struct WorkerInputs {
   /// Each input once, with one of the descriptors that lead to it.
   private(set) var candidates: [(pid: Int32, open: OpenDescriptor)] = []
@@ -63,7 +63,7 @@ struct WorkerInputs {
         if !Self.isOfTheGone(error, pid) { refusals.append(error) }
       }
     }
-    // Whoever holds both ends of a pipe talks to itself.
+    // A worker that holds both ends of a pipe only sends to itself.
     let written = Set(all.filter { $0.open.kind == .pipe && $0.open.isWritable }.map(\.open.inode))
     let jobs = Dictionary(tree.processes.map { ($0.pid, $0) }) { first, _ in first }
     let groups = Set(tree.processes.map(\.processGroup))
@@ -115,8 +115,8 @@ struct WorkerInputs {
     device == process.terminal && !groups.contains(process.terminalGroup)
   }
 
-  /// Until it is waited for, what has ended still has a directory in /proc, which belongs to root then:
-  /// to anybody else it looks like one that they may not look into.
+  /// Until an ended process is waited for, it still has a directory in /proc, which belongs to root then: to
+  /// any other user it looks like a process that they may not look into.
   private static func isOfTheGone(_ error: SystemCallError, _ pid: Int32) -> Bool {
     error.meansVanished || (try? ProcessStat.read(pid))?.isEnded ?? true
   }

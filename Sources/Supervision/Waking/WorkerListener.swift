@@ -2,11 +2,12 @@ import Glibc
 import Linux
 import Policy
 
-/// A socket that is opened for a worker, and outlives its launches: who connects while it is down or
-/// asleep waits in the kernel's queue.
+/// A socket that is opened for a worker, and outlives its launches: a client that connects while the worker is
+/// down or asleep waits in the kernel's queue.
 public final class Listener: Sendable {
   public let socket: ListenSocket
-  /// Blocks, as programs expect that get it as `LISTEN_FDS`; we only ask whether somebody waits.
+  /// Blocks, because programs that get it as `LISTEN_FDS` expect that; the daemon only checks whether a client
+  /// waits.
   public let descriptor: Descriptor
   /// Of a Unix socket's file: device and inode.
   private let file: [UInt64]?
@@ -24,7 +25,7 @@ public final class Listener: Sendable {
   private static let backlog: Int32 = 4096
 
   /// - Parameters:
-  ///   - account: who uses it, where that isn't us; a Unix socket's file is theirs.
+  ///   - account: the user that uses it, if that isn't the daemon's; a Unix socket's file belongs to that user.
   ///   - isForGroup: its file is for the account's group as well.
   public static func open(
     _ socket: ListenSocket, for account: Account? = nil, isForGroup: Bool = false
@@ -91,8 +92,8 @@ public final class Listener: Sendable {
     return (descriptor, nil)
   }
 
-  /// What is left of a daemon that was killed. A socket at which somebody answers, and any other file,
-  /// isn't ours to take away.
+  /// Removes what is left of a daemon that was killed. It doesn't remove a socket at which a process answers,
+  /// or any other file.
   private static func removeDeadSocket(_ path: String) throws(SystemCallError) {
     guard !path.hasPrefix("@"), let status = linkStatus(of: path) else { return }
     guard status.isSocket else {
@@ -138,8 +139,8 @@ public final class Listener: Sendable {
 
   // MARK: after a daemon's death
 
-  /// Those of an earlier daemon's sockets that its worker still has. Whoever may not look into the
-  /// worker (pidfd_getfd(2)) finds none.
+  /// The sockets of an earlier daemon that its worker still has. A daemon that may not look into the worker
+  /// (pidfd_getfd(2)) finds none.
   public static func recover(_ wanted: [ListenSocket], from tree: ProcessTree) -> [Listener] {
     var left = wanted
     var found: [Listener] = []
@@ -200,7 +201,7 @@ public struct ListenError: Error, Hashable, Sendable, CustomStringConvertible {
   public var address: ListenSocket.Address
   /// As in errno(3).
   public var code: Int32
-  /// Who has it, where that is known.
+  /// The worker or program that has it, where that is known.
   public var owner: String?
 
   init(address: ListenSocket.Address, code: Int32) {

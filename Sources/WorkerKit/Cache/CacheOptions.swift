@@ -1,12 +1,12 @@
-/// How much a cache may keep, and when it lets go.
+/// How much a cache may keep, and when it removes values.
 public struct CacheOptions: Sendable, Hashable {
-  /// At most so many values; 0: any number.
+  /// At most this many values; 0: any number.
   public var countLimit = 0
-  /// At most so much cost, in the unit in which costs are given (bytes, best); 0: any.
+  /// At most this much cost, in the unit in which costs are given (bytes are best); 0: any.
   public var costLimit = 0
   /// Empties itself on a memory warning.
   public var emptiesOnWarning = true
-  /// Empties itself when the worker enters the background: nobody can do that afterwards.
+  /// Empties itself when the worker enters the background: a suspended worker can't do it afterwards.
   public var emptiesInBackground = true
   /// Limits become smaller as the machine's memory becomes scarcer: three quarters at `warning`, a half at
   /// `urgent`, a quarter at `critical`; and grow again with it.
@@ -15,15 +15,15 @@ public struct CacheOptions: Sendable, Hashable {
   public init() {}
 }
 
-/// What a cache has done since it was made.
+/// Counts of a cache since it was made.
 public struct CacheStatistics: Sendable, Hashable {
-  /// Values that were there when asked for.
+  /// Lookups that found their value.
   public var hits: UInt64 = 0
-  /// Values that weren't, or not any more.
+  /// Lookups that didn't find their value.
   public var misses: UInt64 = 0
-  /// Values that had to go because of a limit.
+  /// Values that were removed because of a limit.
   public var evictions: UInt64 = 0
-  /// Values that went at a warning, or on entering the background.
+  /// Values that were removed at a warning, or on entering the background.
   public var shed: UInt64 = 0
   /// Values now.
   public var count = 0
@@ -32,7 +32,7 @@ public struct CacheStatistics: Sendable, Hashable {
 
   public init() {}
 
-  /// Between 0 and 1; `nil` before the first question.
+  /// Between 0 and 1; `nil` before the first lookup.
   public var hitRate: Double? {
     hits + misses == 0 ? nil : Double(hits) / Double(hits + misses)
   }

@@ -1,14 +1,14 @@
 import Synchronization
 
-/// Content that a cache empties under its lock, while what was in it ends outside: that may be anybody's
-/// code, and use the cache.
+/// Content that a cache empties under its lock, while the values in it are released outside: their
+/// deinitializers may be your code, and use the cache.
 protocol SurrenderingContent: DiscardableContent {
-  /// `discardContentIfPossible`, with the content in the caller's hands; `nil`: there was none to give up.
+  /// `discardContentIfPossible`, which returns the content to the caller; `nil`: there was none to discard.
   func surrenderContentIfPossible() -> (any Sendable)?
 }
 
-/// Any value as discardable content: for what takes memory in ways that `PurgeableData` can't hold, such as
-/// a tree of objects. Only this process can take it away: at a warning, by way of the cache that has it.
+/// Any value as discardable content: for memory that `PurgeableData` can't hold, such as a tree of objects.
+/// Only this process can discard it: at a warning, by the cache that has it.
 public final class DiscardableValue<Value: Sendable>: SurrenderingContent {
   private struct State {
     var value: Value?
@@ -17,7 +17,7 @@ public final class DiscardableValue<Value: Sendable>: SurrenderingContent {
 
   private let state: Mutex<State>
 
-  /// With one access, which whoever makes it ends.
+  /// With one access, which the caller ends.
   public init(_ value: Value) { state = Mutex(State(value: value)) }
 
   public func beginContentAccess() -> Bool {
@@ -36,7 +36,7 @@ public final class DiscardableValue<Value: Sendable>: SurrenderingContent {
   }
 
   public func discardContentIfPossible() {
-    // Outside: its end may run anybody's code.
+    // Outside of the lock: its deinitializer may run your code.
     _ = surrenderContentIfPossible()
   }
 
@@ -49,7 +49,7 @@ public final class DiscardableValue<Value: Sendable>: SurrenderingContent {
     }
   }
 
-  /// Runs `body` with the value, which stays meanwhile; `nil`: it is gone.
+  /// Runs `body` with the value, which stays meanwhile; `nil`: it was discarded.
   public func withContent<Result, Failure: Error>(
     _ body: (Value) throws(Failure) -> Result
   ) throws(Failure) -> Result? {

@@ -1,10 +1,10 @@
 /// Values in the order of their last use, with all operations in constant time: entries in one array, linked
 /// by their places there, and a dictionary of places. Finding or moving an entry allocates nothing.
 ///
-/// What leaves is returned, so that its owner can let go of it when nobody waits.
+/// Removed values are returned, so that the owner can release them outside of its lock.
 ///
-/// Inlinable, as all that a cache's get and put go through: specialized for its types, a get takes a fifth of
-/// the time.
+/// Inlinable, like all that a cache's get and put call: specialized for its types, a get takes a fifth of the
+/// time.
 @usableFromInline struct LeastRecentlyUsed<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   @usableFromInline struct Removed: Sendable {
     @usableFromInline var key: Key

@@ -1,19 +1,19 @@
 import Synchronization
 
 extension MemoryCache {
-  /// Smaller limits hold at once.
+  /// Smaller limits apply at once.
   public var options: CacheOptions {
     get { state.withLock { $0.options } }
     set { change { $0.options = newValue } }
   }
 
-  /// At most so many values; 0: any number.
+  /// At most this many values; 0: any number.
   public var countLimit: Int {
     get { options.countLimit }
     set { change { $0.options.countLimit = newValue } }
   }
 
-  /// At most so much cost; 0: any.
+  /// At most this much cost; 0: any.
   public var costLimit: Int {
     get { options.costLimit }
     set { change { $0.options.costLimit = newValue } }
@@ -55,7 +55,7 @@ extension MemoryCache: Shedder {
     }
   }
 
-  /// Lets go of everything but discardable content that is in use, as on a memory warning.
+  /// Removes everything but discardable content that is in use, as on a memory warning.
   public func shed() {
     guard let discardability else {
       let all = state.withLock { state in
@@ -128,8 +128,8 @@ extension MemoryCache.State {
   }
 }
 
-/// Values that have left, until nobody waits for their ends. The first takes no memory of its own: that is
-/// what a put into a full cache makes.
+/// Removed values, kept until they can be released outside of the lock. The first takes no memory of its own:
+/// that is what a put into a full cache makes.
 @usableFromInline struct Gone<Value: Sendable>: Sendable {
   @usableFromInline var first: Value?
   @usableFromInline var others: [Value] = []

@@ -1,7 +1,7 @@
 import Synchronization
 
 extension MemoryCache {
-  /// `nil`: it was never there, or isn't any more. It counts as used.
+  /// `nil`: the cache doesn't have it, or not any more. The lookup counts as a use.
   @inlinable public func value(for key: Key) -> Value? {
     guard let discardability else {
       return state.withLock { state in
@@ -26,7 +26,7 @@ extension MemoryCache {
       state.misses += 1
       return (nil, state.entries.remove(key)?.value)
     }
-    // Here its end runs, outside of the lock.
+    // It is released here, outside of the lock.
     _ = consume lost
     return value
   }
@@ -43,7 +43,7 @@ extension MemoryCache {
     return keep(made, for: key, cost: cost(made))
   }
 
-  /// The same for a value that takes waiting.
+  /// The same for a value whose making waits.
   @inlinable public func value<Failure: Error>(
     for key: Key, cost: @Sendable (Value) -> Int = { _ in 0 },
     orMake make: () async throws(Failure) -> Value
@@ -74,7 +74,7 @@ extension MemoryCache {
   /// `cost` is in the unit of the cost limit, 0 or more; bytes, best.
   @inlinable public func insert(_ value: Value, for key: Key, cost: Int = 0) {
     let cost = max(0, cost)
-    // All of these go when the lock is open again: their ends may run anybody's code.
+    // All of these are released when the lock is open again: their deinitializers may run your code.
     var replaced: Value?
     var gone = Gone<Value>()
     state.withLock { state in
@@ -102,7 +102,7 @@ extension MemoryCache {
     state.withLock { $0.entries.remove(key)?.value }
   }
 
-  /// Everything, in use or not.
+  /// Removes everything, in use or not.
   @inlinable public func removeAll() {
     let all = state.withLock { $0.entries.removeAll() }
     _ = consume all

@@ -7,9 +7,9 @@ import Synchronization
 /// let image = thumbnails.value(for: photo.id, cost: \.byteCount) { decode(photo) }
 /// ```
 ///
-/// It empties itself on a memory warning and when the worker enters the background, and keeps within its
-/// limits by dropping what hasn't been used for the longest. So what was put in a moment ago may be gone:
-/// every access returns an optional, or is told how to make the value again.
+/// It empties itself on a memory warning and when the worker enters the background, and keeps within its limits
+/// by dropping what hasn't been used for the longest. So what was put in a moment ago may be missing: every
+/// access returns an optional, or has a closure that makes the value again.
 ///
 /// Values of a type that conforms to ``DiscardableContent`` are treated gently: they are asked to discard
 /// their content, and stay where they are in use; and one whose content has been taken meanwhile isn't found.
@@ -32,7 +32,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
 
   /// For values that are discardable content.
   @usableFromInline struct Discardability: Sendable {
-    /// Returns what its content held, to be let go of outside of the lock.
+    /// Returns the values in its content, to be released outside of the lock.
     @usableFromInline let discard: @Sendable (Value) -> (any Sendable)?
     @usableFromInline let isDiscarded: @Sendable (Value) -> Bool
   }
@@ -49,7 +49,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     self.discardability = discardability
     state = Mutex(State(options: options))
     worker.listeners.subscribers.add(self)
-    // Only now, and under the lock: a level that is told meanwhile comes afterwards, and stays.
+    // Only now, and under the lock: a level that is reported meanwhile comes afterwards, and stays.
     state.withLock { $0.pressure = worker.pressure }
   }
 

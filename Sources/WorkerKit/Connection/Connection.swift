@@ -5,10 +5,10 @@ import WorkerProtocol
 
 /// The connection to the daemon: a thread that waits for lines, and connects again when it has ended.
 ///
-/// Whoever says something writes it to the socket at once, as long as the socket takes it; the thread writes
-/// the rest. Nobody ever waits for the daemon.
+/// A caller writes its message to the socket at once, as far as the socket takes it; the thread writes the
+/// rest. No caller ever waits for the daemon.
 final class Connection: Sendable {
-  /// What the thread tells, in order.
+  /// What the thread reports, in order.
   enum Incoming: Sendable {
     case message(DaemonMessage, connection: Int)
     /// The end of a connection.
@@ -74,7 +74,7 @@ final class Connection: Sendable {
 
   var isConnected: Bool { state.withLock { $0.socket >= 0 } }
 
-  /// Remembers what `change` says for later connections, and sends the lines that it returns.
+  /// Keeps the result of `change` for later connections, and sends the lines that it returns.
   func say(_ change: (inout Said) -> [WorkerMessage]) {
     say { said, outbox in
       for message in change(&said) { outbox.append(message.line) }
@@ -109,7 +109,7 @@ final class Connection: Sendable {
     guard state.socket >= 0 else { return state.outbox.removeAll() }
     let works =
       state.outbox.flush(to: state.socket) && state.outbox.waitingBytes <= Outbox.maxBytes
-    // The thread sees to the rest, and to a socket that is broken.
+    // The thread sends the rest, and handles a broken socket.
     if !works { workerkit_shut(state.socket) }
     if !works || !state.outbox.isEmpty { workerkit_wake(wakeWriting) }
   }
@@ -170,12 +170,11 @@ extension Connection {
     }
   }
 
-  /// False: what comes aren't lines.
+  /// False: the input isn't lines.
   private func deliver(_ framer: inout LineFramer, _ receive: (DaemonMessage) -> Void) -> Bool {
     do throws(LineFramer.Overflow) {
       while let line = try framer.next() {
-        // A line that means nothing here comes from a newer daemon, or a wrong one: either way it isn't
-        // for us.
+        // A line without a meaning here comes from a newer daemon, or a wrong one: in both cases it is ignored.
         guard let message = try? DaemonMessage.read(line) else { continue }
         receive(message)
       }

@@ -9,7 +9,7 @@ struct Outbox {
     var descriptor: Int32
   }
 
-  /// A daemon that reads nothing for so long is none.
+  /// A daemon that leaves this much unread counts as dead.
   static let maxBytes = 8 << 20
 
   private var lines: [Line] = []

@@ -1,15 +1,15 @@
 import WorkerProtocol
 
-/// What has been said and still holds: a daemon that comes after the one that heard it is told again.
+/// What the worker has sent and what still holds: it is sent again to each later daemon.
 struct Said {
   var isReady = false
   var holds = false
-  /// It did once: that it doesn't any more may have got lost with a connection.
+  /// The worker held once: the end of the hold may have got lost with a connection.
   var hasHeld = false
   var status: String?
   var snapshot: WorkerMessage.Snapshot?
   var tasks: [(name: String, deadline: ContinuousClock.Instant?)] = []
-  /// That these have ended may have got lost as well, and the daemon would keep the worker awake for them;
+  /// The ends of these tasks may have got lost as well, and the daemon would keep the worker awake for them;
   /// the latest last.
   var endedTasks: [String] = []
   /// Kept, so that its descriptor stays one.

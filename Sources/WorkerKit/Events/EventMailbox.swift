@@ -4,7 +4,7 @@ import Synchronization
 final class Mailbox: Sendable {
   private struct State {
     var waiting: [Receipt] = []
-    /// What the loop's body is at work on.
+    /// The event that the loop's body handles.
     var current: Receipt?
     var reader: CheckedContinuation<WorkerEvent?, Never>?
     var isClosed = false
@@ -28,7 +28,7 @@ final class Mailbox: Sendable {
     }
   }
 
-  /// The next one; whoever asks is done with the one before. `nil` when the loop is to end.
+  /// The next event; the caller has handled the one before. `nil` when the loop is to end.
   func next() async -> WorkerEvent? {
     takeCurrent()?.handled()
     return await withTaskCancellationHandler {
@@ -56,7 +56,7 @@ final class Mailbox: Sendable {
     if let event { reader.resume(returning: event) }
   }
 
-  /// Nobody reads it any more: nobody waits for it, either.
+  /// The loop doesn't read any more, so no answer waits for it.
   func close() {
     let (receipts, reader) = state.withLock { state in
       defer {

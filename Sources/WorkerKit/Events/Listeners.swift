@@ -1,8 +1,8 @@
 import Synchronization
 
-/// Who hears of events: WorkerKit's own parts, the delegate, loops over `events`, and objects. Each of them gets
-/// the events in their order, one after the other, and doesn't wait for the others: one that never returns
-/// keeps no cache from being emptied.
+/// The listeners of events: WorkerKit's own parts, the delegate, loops over `events`, and objects. Each of them
+/// gets the events in their order, one after the other, and doesn't wait for the others: one that never returns
+/// doesn't keep caches from being emptied.
 final class Listeners: Sendable {
   private struct State {
     var delegate: AsyncStream<Receipt>.Continuation?
@@ -29,7 +29,7 @@ final class Listeners: Sendable {
       defer { state.delegate = stream }
       return state.delegate
     }
-    // It still hears what it was told before.
+    // It still gets the events from before.
     former?.finish()
   }
 
@@ -39,7 +39,7 @@ final class Listeners: Sendable {
     state.withLock { $0.mailboxes.removeAll { $0 === mailbox } }
   }
 
-  /// - Parameter whenHandled: called when all of them are done with it.
+  /// - Parameter whenHandled: called when all of them have handled it.
   func deliver(
     _ event: WorkerEvent, deadline: ContinuousClock.Instant? = nil,
     whenHandled: @escaping @Sendable () async -> Void = {}
@@ -72,7 +72,7 @@ final class Listeners: Sendable {
     _ body: @escaping @Sendable (WorkerEvent) async -> Void
   ) -> AsyncStream<Receipt>.Continuation {
     let (stream, continuation) = AsyncStream.makeStream(of: Receipt.self)
-    // Whoever is told to give memory back, or that a moment is left, shouldn't wait for other work.
+    // A request to free memory, or to use the last moment, shouldn't wait for other work.
     Task.detached(priority: .high) {
       for await receipt in stream {
         await Worker.$deadline.withValue(receipt.deadline) { await body(receipt.event) }

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// An event on its way to those who want to hear of it. Once all of them have handled it, it is answered.
+/// An event on its way to its listeners. When all of them have handled it, it is answered.
 final class Receipt: Sendable {
   let event: WorkerEvent
   let deadline: ContinuousClock.Instant?
@@ -18,7 +18,7 @@ final class Receipt: Sendable {
     open = Atomic(listeners)
   }
 
-  /// One of the listeners is done with it.
+  /// One of the listeners has handled it.
   func handled() {
     guard open.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 else { return }
     Task { await whenHandled() }

@@ -1,19 +1,19 @@
 import Synchronization
 
-/// What WorkerKit's own parts do about an event: at once, and without anybody's code in between.
+/// What WorkerKit's own parts do about an event: at once, and without your code in between.
 protocol Shedder: AnyObject, Sendable {
   func shed(for event: WorkerEvent)
 }
 
-/// Objects that want to hear of events, held weakly.
+/// Objects that subscribe to events, held weakly.
 ///
-/// What is let go of here may be the last of an object, whose end may subscribe or cancel: so nothing ends
-/// while the lock is held.
+/// A released closure may hold the last reference to an object, whose deinitializer may subscribe or cancel: so
+/// nothing is released while the lock is held.
 final class Subscribers: Sendable {
   struct Entry: Sendable {
     let id: UInt64
-    /// False: its object is gone.
-    let tell: @Sendable (WorkerEvent) async -> Bool
+    /// False: its object was freed.
+    let notify: @Sendable (WorkerEvent) async -> Bool
   }
   private struct WeakShedder: Sendable {
     weak let shedder: (any Shedder)?
@@ -22,10 +22,10 @@ final class Subscribers: Sendable {
     var entries: [Entry] = []
     var nextID: UInt64 = 0
     var shedders: [WeakShedder] = []
-    /// How many shedders there may be before those that are gone are looked for.
+    /// With this many shedders, those that were freed are searched for.
     var roomForShedders = 64
 
-    /// Those who are still there, for the caller to let go of; the others are forgotten.
+    /// The shedders that still exist. The caller releases them; the others are removed.
     mutating func takeStock() -> [any Shedder] {
       let present = shedders.compactMap(\.shedder)
       shedders = present.map { WeakShedder(shedder: $0) }
@@ -35,10 +35,10 @@ final class Subscribers: Sendable {
 
   private let state = Mutex(State())
 
-  func add(_ tell: @escaping @Sendable (WorkerEvent) async -> Bool) -> UInt64 {
+  func add(_ notify: @escaping @Sendable (WorkerEvent) async -> Bool) -> UInt64 {
     state.withLock { state in
       state.nextID += 1
-      state.entries.append(Entry(id: state.nextID, tell: tell))
+      state.entries.append(Entry(id: state.nextID, notify: notify))
       return state.nextID
     }
   }
@@ -69,18 +69,18 @@ final class Subscribers: Sendable {
   }
 
   func deliver(_ event: WorkerEvent) async {
-    for entry in state.withLock({ $0.entries }) where await !entry.tell(event) {
+    for entry in state.withLock({ $0.entries }) where await !entry.notify(event) {
       remove(entry.id)
     }
   }
 }
 
-/// Ends what `Worker.onMemoryWarning(of:_:)` and `Worker.onEnterBackground(of:_:)` began. Only needed where
-/// the object lives on: one that is gone isn't told any more.
+/// Ends what `Worker.onMemoryWarning(of:_:)` and `Worker.onEnterBackground(of:_:)` began. You need it only if
+/// the object lives on: a freed object isn't notified any more.
 public struct Subscription: Sendable {
   let id: UInt64
   weak let subscribers: Subscribers?
 
-  /// From now on nothing is told. What is being told at the moment may go on.
+  /// From now on no event is delivered. A delivery that is under way may continue.
   public func cancel() { subscribers?.remove(id) }
 }

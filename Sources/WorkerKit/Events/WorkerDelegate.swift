@@ -1,26 +1,27 @@
-/// Hears of a worker's life cycle, one event after another.
+/// Gets the events of a worker's life cycle, one after another.
 ///
 /// Each method is optional. The daemon waits for the method to return, as long as its deadline allows
-/// (`Worker.deadline`): return when the memory has been given back, the state been saved. A method that
-/// isn't done by the deadline isn't cut off, but the daemon goes on without the answer.
+/// (`Worker.deadline`): return when the memory has been freed and the state has been saved. A method that isn't
+/// done by the deadline isn't cut off, but the daemon continues without the answer.
 ///
 /// A delegate may be an actor, or bound to one (`@MainActor final class AppDelegate: WorkerDelegate`): its
 /// methods run there.
 public protocol WorkerDelegate: AnyObject, Sendable {
-  /// Nobody looks at this worker any more: see <doc:InTheBackground>.
+  /// The worker isn't in use any more: see <doc:InTheBackground>.
   func didEnterBackground() async
-  /// Somebody looks at it.
+  /// The worker is in use.
   func didEnterForeground() async
-  /// Give back what can be made again. Caches and `@Unloadable` values see to themselves.
+  /// Free what can be made again. Caches and `@Unloadable` values do this by themselves.
   func didReceiveMemoryWarning(_ warning: MemoryWarning) async
-  /// It is about to be stopped. There is only a moment: what takes time belongs in
+  /// The worker is about to be suspended. There is only a moment: do work that takes time in
   /// `didEnterBackground`.
   func willSuspend() async
   /// It runs again.
   func didResume(_ resumption: Resumption) async
-  /// It is about to be ended, by SIGTERM first. `reason` is in the daemon's words.
+  /// The worker is about to be ended, by SIGTERM first. `reason` is in the daemon's words.
   func willTerminate(reason: String) async
-  /// The machine's memory has become scarcer, or less scarce. No request: caches grow and shrink with it.
+  /// The machine's memory has become scarcer, or less scarce. This isn't a request: caches grow and shrink with
+  /// it.
   func pressureChanged(_ level: PressureLevel) async
 }
 

@@ -1,26 +1,25 @@
-/// What the daemon tells a worker.
+/// An event that the daemon sends to a worker.
 public enum WorkerEvent: Sendable, Hashable {
-  /// Nobody looks at this worker any more. Free what can be made again, save what can't; suspension
-  /// follows.
+  /// The worker isn't in use any more. Free what can be made again, save what can't; suspension follows.
   case didEnterBackground
-  /// Somebody looks at it.
+  /// The worker is in use.
   case didEnterForeground
-  /// Give back what can be made again, now.
+  /// Free what can be made again, now.
   case didReceiveMemoryWarning(MemoryWarning)
-  /// It is about to be stopped, in a moment.
+  /// The worker is about to be suspended, in a moment.
   case willSuspend
   /// It runs again.
   case didResume(Resumption)
-  /// It is about to be ended: SIGTERM follows the answer. Save what must be saved.
+  /// The worker is about to be ended: SIGTERM follows the answer. Save what must be saved.
   case willTerminate(reason: String)
   /// The machine's memory has become scarcer, or less scarce.
   case pressureChanged(PressureLevel)
 }
 
-/// A request to give memory back.
+/// A request to free memory.
 public struct MemoryWarning: Sendable, Hashable {
   public var level: PressureLevel
-  /// Bytes that the worker alone keeps in use, as the daemon has measured them.
+  /// The worker's footprint in bytes, as the daemon has measured it.
   public var footprintBytes: Int64
 
   public init(level: PressureLevel, footprintBytes: Int64) {
@@ -31,10 +30,9 @@ public struct MemoryWarning: Sendable, Hashable {
 
 /// The end of a sleep.
 public struct Resumption: Sendable, Hashable {
-  /// How long the worker didn't run. Its own clocks may have stood still, and what it knew of the world
-  /// may be old.
+  /// How long the worker didn't run. Its own clocks may have stood still, and its data may be old.
   public var asleep: Duration
-  /// Why it runs: somebody's word, a connection, a timer; in the daemon's words.
+  /// The cause of the resume, such as a request, a connection or a timer; in the daemon's words.
   public var cause: String
 
   public init(asleep: Duration, cause: String) {

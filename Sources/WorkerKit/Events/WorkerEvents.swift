@@ -6,10 +6,10 @@
 /// }
 /// ```
 ///
-/// An event counts as handled when the loop asks for the next one, or ends: the daemon gets its answer
-/// then. So do the work in the loop's body, and don't hand it to a task that nobody waits for. Any number of
-/// loops may run; each hears everything from its beginning on. Events that come while the body is at work
-/// wait. The loop ends when its task is cancelled.
+/// An event counts as handled when the loop asks for the next one, or ends: the daemon gets its answer then. So
+/// do the work in the loop's body, and don't start a task that the loop doesn't wait for. Any number of loops
+/// may run; each gets all events from its beginning on. Events that come while the body is at work wait. The
+/// loop ends when its task is cancelled.
 public struct WorkerEvents: AsyncSequence, Sendable {
   public typealias Element = WorkerEvent
   public typealias Failure = Never
@@ -31,7 +31,7 @@ public struct WorkerEvents: AsyncSequence, Sendable {
     }
   }
 
-  /// Ends the delivery when the iterator goes.
+  /// Ends the delivery when the iterator is freed.
   final class Lease: Sendable {
     let mailbox = Mailbox()
     private let listeners: Listeners

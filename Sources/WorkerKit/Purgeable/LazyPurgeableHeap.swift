@@ -4,7 +4,7 @@ import Synchronization
 final class LazyPurgeableHeap: Sendable {
   private let heap = Mutex<(isTried: Bool, heap: PurgeableHeap?)>((false, nil))
 
-  /// - Parameter connection: is told of it.
+  /// - Parameter connection: sends the offer of this memory.
   func make(_ connection: Connection?) -> PurgeableHeap? {
     let (made, isNew) = heap.withLock { state in
       if state.isTried { return (state.heap, false) }
@@ -25,7 +25,7 @@ extension LazyPurgeableHeap: Shedder {
     guard let heap = existing else { return }
     switch event {
     case .didReceiveMemoryWarning: heap.discardAll()
-    // What the daemon can reach, it takes when it needs it, asleep or not.
+    // The daemon purges memory that it can reach when it needs it, whether the worker sleeps or not.
     case .didEnterBackground: if heap.file < 0 { heap.discardAll() }
     default: break
     }

@@ -1,8 +1,8 @@
 import WorkerProtocol
 
 /// Bytes that can be made again, in memory that the daemon can take by itself: when the machine runs short,
-/// without asking, and also while this worker is suspended or hibernated. Whoever comes back finds the content
-/// whole, or gone; never in part.
+/// without asking, and also while this worker is suspended or hibernated. When you access the content again, it
+/// is whole or discarded, never in part.
 ///
 /// ```swift
 /// let bitmap = PurgeableData(decoded)  // held
@@ -20,20 +20,20 @@ import WorkerProtocol
 /// many kilobytes. Without a daemon, or where there is no such file, it is emptied by memory warnings all the
 /// same. A process that has been forked must not touch the contents of its parent.
 ///
-/// Accesses are thread-safe, and cost one atomic change of a word each way. What is *in* the bytes is for whoever
-/// writes there to guard.
+/// Accesses are thread-safe, and cost one atomic change of a word each way. If several threads write to the
+/// *bytes*, your code must guard them.
 public final class PurgeableData: DiscardableContent {
   /// Bytes.
   public let count: Int
   private let heap: PurgeableHeap?
-  /// `nil`: there was no room for it, or it is gone since its beginning.
+  /// `nil`: there was no room for it, so it was discarded from the beginning.
   private let place: PurgeableHeap.Place?
 
   /// Where there is no room for it, the content is discarded from the beginning.
   ///
   /// - Parameters:
   ///   - count: bytes, 0 or more.
-  ///   - isHeld: with one access, which whoever makes it ends.
+  ///   - isHeld: with one access, which the caller ends.
   ///   - worker: whose daemon may take it.
   ///   - initialize: fills the bytes, which are all zero. It doesn't run where there is no room.
   public init<Failure: Error>(
@@ -90,16 +90,16 @@ public final class PurgeableData: DiscardableContent {
     return !state.isUsed || state.isPurging || state.generation != place.generation
   }
 
-  /// Runs `body` with the bytes, which stay meanwhile; `nil`: they are gone, make them again. The pointer
-  /// holds for `body` only.
+  /// Runs `body` with the bytes, which stay meanwhile; `nil`: they were discarded, make them again. The pointer
+  /// is valid for `body` only.
   public func withContent<Result, Failure: Error>(
     _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
   ) throws(Failure) -> Result? {
     try withMutableContent { bytes throws(Failure) in try body(UnsafeRawBufferPointer(bytes)) }
   }
 
-  /// The same with bytes that can be written to. Who writes while others read sees to it that they don't
-  /// meet.
+  /// The same with bytes that can be written to. If some code writes while other code reads, you must keep them
+  /// apart.
   public func withMutableContent<Result, Failure: Error>(
     _ body: (UnsafeMutableRawBufferPointer) throws(Failure) -> Result
   ) throws(Failure) -> Result? {

@@ -3,11 +3,11 @@ import WorkerProtocol
 
 /// Gives out slots and pages of purgeable memory, and takes them back.
 ///
-/// Accesses to contents go by the slots' words alone, without a lock. Everything that gives out or empties
-/// takes the lock: so whoever has it knows that a slot which is *purging* is being emptied by the daemon, and
-/// not by this process.
+/// Accesses to contents use the slots' words alone, without a lock. Everything that gives out or empties takes
+/// the lock: so code that holds it knows that a slot which is *purging* is being emptied by the daemon, and not
+/// by this process.
 final class PurgeableHeap: Sendable {
-  /// A content's place. It holds until `release`, or until the content has been lost and that was noticed.
+  /// A content's place. It is valid until `release`, or until the loss of the content was noticed.
   struct Place: Sendable {
     let slot: Int
     let generation: UInt32
@@ -20,7 +20,7 @@ final class PurgeableHeap: Sendable {
     /// By slot; `nil`: not given out. As long as the slots that were ever used.
     var given: [Place?] = []
     var freeSlots: [Int] = []
-    /// Slots whose owner went while the daemon was emptying them.
+    /// Slots whose owner was freed while the daemon was emptying them.
     var orphans: [Place] = []
   }
 
@@ -35,7 +35,7 @@ final class PurgeableHeap: Sendable {
   /// For the daemon; -1 where there is only private memory.
   var file: Int32 { mapping.file }
 
-  /// Contents that exist, or haven't been noticed to be gone.
+  /// Contents that exist, or whose loss hasn't been noticed yet.
   var givenCount: Int {
     state.withLock { state in state.given.count { $0 != nil } + state.orphans.count }
   }
@@ -48,7 +48,7 @@ final class PurgeableHeap: Sendable {
     return state.withLock { state in
       collectOrphans(&state)
       if let place = give(pages, &state) { return place }
-      // What the daemon has taken, and its owner hasn't noticed.
+      // Contents that the daemon has taken, and whose owners haven't noticed.
       collectLost(&state)
       return give(pages, &state)
     }
@@ -82,7 +82,7 @@ final class PurgeableHeap: Sendable {
     UnsafeMutableRawBufferPointer(start: mapping.content(page: place.page), count: count)
   }
 
-  /// The owner is gone: nobody will access it again.
+  /// The owner was freed: no code will access it again.
   func release(_ place: Place) {
     state.withLock { state in
       guard isGiven(place, state) else { return }
@@ -99,12 +99,12 @@ final class PurgeableHeap: Sendable {
     }
   }
 
-  /// Empties it, unless somebody holds it.
+  /// Empties it, unless it is held.
   func discard(_ place: Place) {
     state.withLock { discard(place, &$0) }
   }
 
-  /// Empties all that nobody holds.
+  /// Empties all that isn't held.
   func discardAll() {
     state.withLock { state in
       for place in state.given.compactMap(\.self) { discard(place, &state) }
@@ -120,7 +120,7 @@ final class PurgeableHeap: Sendable {
     }
   }
 
-  /// The owner has found that it is gone.
+  /// The owner has found that it was discarded.
   func noticeLoss(_ place: Place) { state.withLock { collectIfLost(place, &$0) } }
 
   /// Frees what the daemon was about to empty when it ended. The slots stay as they are, and their places

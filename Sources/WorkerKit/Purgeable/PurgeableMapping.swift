@@ -4,11 +4,11 @@ import WorkerProtocol
 
 /// The memory behind `PurgeableData`: a sealed file of shared memory with the table that
 /// `PurgeableLayout` shows, or private memory with the same where a process can't have one. Only addresses and
-/// words; who may use what is `PurgeableHeap`'s business.
+/// words; `PurgeableHeap` decides which part may be used.
 ///
 /// It is sparse: its size is address space, and only pages that are written to take memory.
 final class PurgeableMapping: Sendable {
-  /// Or -1: private memory, which nobody else can take.
+  /// Or -1: private memory, which no other process can take.
   let file: Int32
   let pageSize: Int
   let slotCount: Int
@@ -19,7 +19,7 @@ final class PurgeableMapping: Sendable {
   /// As a number: everything that is read or written there is under a slot's state, an atomic.
   private let base: UInt
 
-  /// `nil`: there isn't even address space.
+  /// `nil`: there isn't enough address space.
   init?(sizes: [Int] = [1 << 30, 1 << 28, 1 << 26], slots: Int = 16_384, isShared: Bool = true) {
     let pageSize = Int(workerkit_page_size())
     for (file, size) in Self.attempts(sizes, isShared: isShared) {
@@ -95,7 +95,7 @@ final class PurgeableMapping: Sendable {
   func punch(page: Int, pages: Int) {
     let offset = dataOffset + page * pageSize
     let code = workerkit_punch(file, pointer(0), Int64(offset), Int64(pages * pageSize))
-    // Sealed against writing by somebody who has the descriptor: zeros are promised all the same.
+    // The file was sealed against writing by a process that has the descriptor: zeros are still promised.
     if code < 0 {
       content(page: page).initializeMemory(as: UInt8.self, repeating: 0, count: pages * pageSize)
     }

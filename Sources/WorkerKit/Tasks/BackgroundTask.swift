@@ -14,7 +14,7 @@
 /// the operation does, however that comes about; it can't be left open. Two of the same name are two tasks:
 /// the daemon knows the second as `NAME #2`.
 ///
-/// Without a daemon the operation just runs; nobody limits it.
+/// Without a daemon the operation just runs, without a limit.
 ///
 /// - Parameters:
 ///   - name: what the work is, for `dormouse status` and its reports.

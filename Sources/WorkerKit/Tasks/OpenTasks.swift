@@ -11,7 +11,7 @@ final class OpenTasks: Sendable {
     var hasExpired = false
   }
 
-  /// Entries hold closures of the program's, and with them anything: they are let go of outside.
+  /// Entries hold closures of the program, and with them any object: they are released outside of the lock.
   private let entries = Mutex<[Entry]>([])
   private let connection: Connection?
 
@@ -19,7 +19,8 @@ final class OpenTasks: Sendable {
 
   var names: [String] { entries.withLock { $0.map(\.name) } }
 
-  /// - Returns: the name that the daemon knows it by: a second task with one name would replace the first.
+  /// - Returns: the name by which the daemon knows it: a second task with the same name would replace the
+  ///   first.
   func begin(
     _ name: String, limit: Duration?, onExpiration: @escaping @Sendable () async -> Void
   ) -> String {
@@ -46,7 +47,7 @@ final class OpenTasks: Sendable {
     return unique
   }
 
-  /// What stops its work. Called at once where its time is over already.
+  /// Sets the closure that stops its work. It is called at once if the task's time is over already.
   func setCancellation(of name: String, _ cancel: @escaping @Sendable () -> Void) {
     let hasExpired = entries.withLock { entries in
       guard let place = entries.firstIndex(where: { $0.name == name }) else { return true }
@@ -67,7 +68,7 @@ final class OpenTasks: Sendable {
     }
   }
 
-  /// Its time is over. Returns when its handler has.
+  /// The task's time is over. Returns when its handler has returned.
   func expire(_ name: String) async {
     let entry = entries.withLock { entries -> Entry? in
       guard let place = entries.firstIndex(where: { $0.name == name }),
@@ -77,7 +78,7 @@ final class OpenTasks: Sendable {
       return entries[place]
     }
     guard let entry else { return }
-    // It keeps the worker awake no longer: the next daemon mustn't think that it does.
+    // The task doesn't keep the worker awake any longer, and the next daemon must know that.
     connection?.say { said in
       said.recordEnd(ofTask: name)
       return []
@@ -86,7 +87,7 @@ final class OpenTasks: Sendable {
     await entry.onExpiration()
   }
 
-  /// Names to standard error those that are still open when the worker ends.
+  /// Writes the names of tasks that are still open when the worker ends to standard error.
   func report(_ occasion: String) {
     guard let line = summary(occasion) else { return }
     let bytes = Array("\(line)\n".utf8)

@@ -3,21 +3,18 @@ import Control
 import Glibc
 import PolicyFile
 
-/// Where the daemon is.
+/// The option for the daemon's socket.
 struct ConnectionOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
-      "The daemon's control socket.",
-      discussion: """
-        Default: $DORMOUSE_CONTROL_SOCKET, or else $XDG_RUNTIME_DIR/dormouse/control.sock, for root \
-        /run/dormouse/control.sock, otherwise /tmp/dormouse-UID/control.sock.
-        """,
+      "The daemon's control socket. Default: $DORMOUSE_CONTROL_SOCKET, or else "
+        + "$XDG_RUNTIME_DIR/dormouse/control.sock (root: /run/dormouse/control.sock).",
       valueName: "path"), completion: .file())
   var socket: String?
 
   var path: String { DefaultPaths.ofThisProcess().socket(option: socket) }
 
-  /// False: none listens. Any other failure is for `connect` to tell.
+  /// False: no daemon listens. `connect` reports any other failure.
   var hasDaemon: Bool {
     do throws(ControlError) {
       _ = try ControlClient(connectingTo: path)
@@ -30,11 +27,11 @@ struct ConnectionOptions: ParsableArguments {
   }
 }
 
-/// A client that waits like a person: without a limit, but saying so.
+/// A client that waits without a limit, and says so after a second.
 struct DaemonConnection: ~Copyable {
   var client: ControlClient
 
-  /// The response, where it is `done`.
+  /// The response; throws if it isn't `done`.
   mutating func ask(
     _ verb: ControlRequest.Verb, worker: String? = nil, launch: LaunchSpecification? = nil,
     report: String? = nil, adoption: AdoptionSpecification? = nil, withSnapshot: Bool = false,
@@ -49,7 +46,7 @@ struct DaemonConnection: ~Copyable {
     return response
   }
 
-  /// The response, whatever it says.
+  /// The response, whatever its result is.
   mutating func request(
     _ verb: ControlRequest.Verb, worker: String? = nil, launch: LaunchSpecification? = nil,
     report: String? = nil, adoption: AdoptionSpecification? = nil, withSnapshot: Bool = false,
@@ -61,13 +58,13 @@ struct DaemonConnection: ~Copyable {
     return try wait(for: id, what: worker.map { "\(verb.rawValue) \($0)" })
   }
 
-  /// With the nearest name, where the daemon knows no worker of this one.
+  /// Suggests the nearest name if the daemon knows no worker of this name.
   mutating func failure(
     _ response: ControlResponse, of worker: String?, keepsLines: Bool = false
   ) -> CommandFailure {
     var failure = CommandFailure(response, keepsLines: keepsLines)
     guard response.result == .unknownWorker, let worker,
-      // Without an answer the failure stands as it is.
+      // Without an answer the failure has no suggestion.
       let known = try? client.perform(.ps, timeout: .seconds(1)).workers,
       let name = nearest(to: worker, among: known.map(\.name))
     else { return failure }
@@ -75,14 +72,14 @@ struct DaemonConnection: ~Copyable {
     return failure
   }
 
-  /// Waits for as long as it takes; after a second it tells a person at a terminal.
+  /// Waits without a limit; after 1 s it says at a terminal what it waits for.
   mutating func wait(for id: UInt64, what: String?) throws(ControlError) -> ControlResponse {
     guard isatty(STDERR_FILENO) == 1 else { return try client.response(to: id) }
     do {
       return try client.response(to: id, timeout: .seconds(1))
     } catch .timedOut {
       Output.standardError("waiting\(what.map { " (\(escaped($0)))" } ?? "")…")
-      // Back to the start of the line, and clear it.
+      // Moves to the start of the line and clears it.
       defer { Output.standardError("\r\u{1B}[K") }
       return try client.response(to: id)
     }
@@ -90,7 +87,7 @@ struct DaemonConnection: ~Copyable {
 }
 
 extension DaemonConnection {
-  /// nil: not yet. It may be asked for again.
+  /// nil: the response hasn't come yet. The call may be repeated.
   mutating func response(
     to id: UInt64, within limit: Duration
   ) throws(ControlError) -> ControlResponse? {
@@ -105,7 +102,8 @@ extension DaemonConnection {
 }
 
 extension CommandFailure {
-  /// `keepsLines`: the text is diagnostics. Any other is one sentence, whatever name is in it.
+  /// `keepsLines`: the text is diagnostics, with several lines. Any other text is one sentence, even if a name
+  /// in it has line breaks.
   init(_ response: ControlResponse, keepsLines: Bool = false) {
     let next = response.result == .unknownWorker ? "; `dormouse ps` lists all workers" : ""
     let text = response.text + next

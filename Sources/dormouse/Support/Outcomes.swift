@@ -1,25 +1,25 @@
 import ArgumentParser
 import Control
 
-/// What came of a request for one worker.
+/// The result of a request for one worker.
 struct WorkerAttempt {
   var worker: String
   var code: String
   var text: String
-  /// nil: it was done.
+  /// nil: it succeeded.
   var failure: CommandFailure?
 }
 
 extension DaemonConnection {
-  /// The states of all workers by name; empty where the daemon doesn't answer any more.
+  /// The states of all workers by name; empty if the daemon doesn't answer any more.
   mutating func states() -> [String: String] {
     // An outcome without states is still an outcome.
     let workers = try? client.perform(.ps, timeout: .seconds(10)).workers
     return Dictionary((workers ?? []).map { ($0.name, $0.state) }) { first, _ in first }
   }
 
-  /// Asks for all at once, so that none waits for another, and returns the outcomes in the order of the
-  /// names. One that fails keeps no other from happening.
+  /// Sends all requests at once, so that none waits for another, and returns the outcomes in the order of the
+  /// names. A failure doesn't stop the other requests.
   mutating func attempt(
     _ verb: ControlRequest.Verb, to names: [String], quietly: Bool = false
   ) throws -> [WorkerAttempt] {
@@ -38,7 +38,7 @@ extension DaemonConnection {
     return attempts
   }
 
-  /// Stops them, and starts those again that have ended; the last outcome of each.
+  /// Stops the workers, and starts those that have ended; the last outcome of each.
   mutating func restart(_ names: [String], quietly: Bool) throws -> [WorkerAttempt] {
     let stopped = try attempt(.stop, to: names, quietly: quietly)
     let ended = stopped.filter { $0.failure == nil }.map(\.worker)
@@ -46,8 +46,7 @@ extension DaemonConnection {
     return stopped.map { stop in started.first { $0.worker == stop.worker } ?? stop }
   }
 
-  /// Applies a verb to chosen workers, and prints what came of it. The first failure decides the exit
-  /// code.
+  /// Applies a verb to chosen workers, and prints the results. The first failure decides the exit code.
   mutating func apply(
     _ name: String, to selection: WorkerSelection, _ intent: Intent,
     by perform: (inout DaemonConnection, [String]) throws -> [WorkerAttempt]
@@ -83,7 +82,7 @@ extension DaemonConnection {
     try Self.report(attempts.compactMap(\.failure))
   }
 
-  /// One request's outcome, as a line or as JSON; throws where it wasn't done.
+  /// Prints one request's outcome as a line or as JSON; throws if it failed.
   mutating func report(
     _ response: ControlResponse, of verb: String, worker: String? = nil,
     before: [String: String] = [:], json: Bool, keepsLines: Bool = false

@@ -1,8 +1,8 @@
 import Control
 import Glibc
 
-/// Writes straight to the descriptors: the C library's `stdout` is a mutable global, which Swift 6
-/// refuses, and a verb has no use for a buffer.
+/// Writes directly to the descriptors: the C library's `stdout` is a mutable global, which Swift 6 refuses,
+/// and a verb needs no buffer.
 enum Output {
   static func write(_ bytes: [UInt8]) throws(FileError) {
     try writeAll(bytes, to: STDOUT_FILENO, "writing to", path: "standard output")
@@ -12,7 +12,7 @@ enum Output {
 
   static func line(_ text: String) throws(FileError) { try write(text + "\n") }
 
-  /// A document, which has the number of its schema: `value` is an object.
+  /// Prints `value`, an object, as a document with its schema number.
   static func json(_ value: some Encodable) throws {
     let text: [UInt8]
     do {
@@ -23,7 +23,7 @@ enum Output {
     try write(text + [UInt8(ascii: "\n")])
   }
 
-  /// `dormouse: …` on standard error. If even that can't be written, the exit code must do.
+  /// Prints `dormouse: …` on standard error. If that can't be written, only the exit code reports the error.
   static func complain(_ text: String) {
     let line = "dormouse: \(text)"
     // Diagnostics have lines of their own, with carets below them.

@@ -1,8 +1,8 @@
 import Control
 import Linux
 
-/// Where a picture goes. Written beside its name and renamed, so that a failure leaves an earlier
-/// one as it was.
+/// The file of a picture. It is written under another name and renamed, so that a failure leaves an earlier
+/// file as it was.
 struct PictureFile {
   private let path: String
   private let file: StateFile

@@ -2,12 +2,12 @@ import Control
 import Policy
 import PolicyFile
 
-/// What a person names to a `policy` verb: a policy, or a configuration with its workers.
+/// The argument of a `policy` verb: a policy, or a configuration with its workers.
 enum PolicySubject {
   case policy(LoadedPolicy)
   case configuration(DaemonConfiguration)
 
-  /// The configuration that a daemon would take.
+  /// The configuration that a daemon would read by default.
   static func defaultConfiguration() throws -> String {
     let path = DefaultPaths.ofThisProcess().configuration
     guard ConfigurationFiles.isThere(path) else {
@@ -18,7 +18,7 @@ enum PolicySubject {
     return path
   }
 
-  /// Tells what is wrong with it, and ends the verb where that is an error.
+  /// Reports the mistakes in it, and ends the verb if one is an error.
   static func load(_ nameOrPath: String) throws -> PolicySubject {
     let check = PolicyCheck.ofThisProcess()
     if check.isConfiguration(nameOrPath) {
@@ -28,7 +28,7 @@ enum PolicySubject {
   }
 
   private static func value<Value>(_ result: ParseResult<Value>) throws -> Value {
-    // Warnings are for `policy check`.
+    // Only `policy check` prints warnings.
     PolicyCheck.complain(result.errors)
     guard let value = result.value else {
       throw CommandFailure(
@@ -37,7 +37,7 @@ enum PolicySubject {
     return value
   }
 
-  /// Of the machine, or of a worker.
+  /// The policy of the machine, or of a worker.
   func policy(of worker: String?) throws -> LifecyclePolicy {
     switch self {
     case .policy(let loaded):

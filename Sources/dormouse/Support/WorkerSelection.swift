@@ -3,31 +3,31 @@ import Control
 import Glibc
 import PolicyFile
 
-/// Workers by name, or all for which a verb makes sense.
+/// Workers by name, or all that a verb applies to.
 struct WorkerSelection: ParsableArguments {
-  @Flag(help: "All workers to which it can apply.") var all = false
-  @Flag(help: "Only show what would happen.") var dryRun = false
-  @Flag(help: "Print the outcome as JSON (docs/json.md).") var json = false
-  @Argument(help: "Names of workers, or patterns such as 'bot0*'.", completion: .workers) var names:
-    [String] = []
+  @Flag(help: "Apply it to all workers for which it makes sense.") var all = false
+  @Flag(help: "Show what would happen, and change nothing.") var dryRun = false
+  @Flag(help: "Print JSON (docs/json.md).") var json = false
+  @Argument(help: "The workers: names, or patterns such as 'bot0*'.", completion: .workers)
+  var names: [String] = []
 
-  /// For the `validate` of a verb that needs somebody.
+  /// For the `validate` of a verb that needs a worker.
   func check() throws {
     if all, !names.isEmpty { throw ValidationError("Name workers or use --all, not both.") }
     if !all, names.isEmpty { throw ValidationError("Name workers, or use --all.") }
   }
 
-  /// What a verb is to do.
+  /// The workers that a verb acts on, and its plans.
   struct Choice {
-    /// Names to go on with; with `--dry-run` there are only plans.
+    /// The names to act on; with `--dry-run` there are only plans.
     var names: [String] = []
-    /// With `--all`: why there is nothing to do.
+    /// With `--all`: the reason why there is nothing to do.
     var nothing: String?
-    /// With `--dry-run`: what would happen, and what is wrong.
+    /// With `--dry-run`: the changes that would be made, and the errors.
     var plans: [WorkerAttempt] = []
   }
 
-  /// Names are taken as they are; patterns (`bot0*`) stand for the workers that they fit.
+  /// Names are used unchanged; patterns (`bot0*`) are replaced by the workers that match.
   func choose(_ intent: Intent, with daemon: inout DaemonConnection) throws -> Choice {
     var choice = Choice(names: names)
     if all {
@@ -55,7 +55,7 @@ struct WorkerSelection: ParsableArguments {
   }
 }
 
-/// Names of workers and patterns as a shell has them.
+/// Names of workers, and patterns with a shell's syntax.
 struct WorkerPatterns {
   var patterns: [String]
 
@@ -64,8 +64,8 @@ struct WorkerPatterns {
   /// No worker's name has these characters.
   static func isPattern(_ text: String) -> Bool { text.contains { "*?[".contains($0) } }
 
-  /// In the order of the patterns, each worker once. A name that fits none stays, for the daemon to say
-  /// so; a pattern that fits none is an error.
+  /// In the order of the patterns, each worker once. An unknown name stays, and the daemon reports it; a pattern
+  /// without a match is an error.
   func names(among workers: [WorkerReport]) throws -> [String] {
     var found: [String] = []
     for pattern in patterns {
@@ -77,7 +77,7 @@ struct WorkerPatterns {
     return found
   }
 
-  /// Those that fit a pattern or have its name, in the daemon's order.
+  /// The workers that match a pattern or a name, in the daemon's order.
   func workers(among workers: [WorkerReport]) throws -> [WorkerReport] {
     for pattern in patterns where !workers.contains(where: { fits(pattern, $0.name) }) {
       throw Self.failure(pattern, among: workers)
@@ -101,14 +101,14 @@ struct WorkerPatterns {
   }
 }
 
-/// What somebody is about to do with workers, for `--all` and `--dry-run`.
+/// The verb that is about to act on workers, for `--all` and `--dry-run`.
 enum Intent {
   case start, stop, restart, terminate, reload
   case foreground, background, suspend, hibernate, wake, warn
   case shadow, enforce, release
 
   func concerns(_ worker: WorkerReport) -> Bool {
-    // What somebody else supervises, somebody else starts and ends.
+    // External workers are started and ended by their own manager.
     switch self {
     case .suspend, .warn: return isAwake(worker)
     case .foreground, .background: return isRunning(worker) && worker.state != "\(self)"

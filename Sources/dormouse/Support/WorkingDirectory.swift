@@ -2,7 +2,7 @@ import Control
 import Glibc
 import Linux
 
-/// Where this process stands.
+/// This process's working directory.
 func currentDirectory() throws(FileError) -> String {
   var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
   // getcwd(3) returns its argument, or NULL.
@@ -34,7 +34,7 @@ func writeAll(
   }
 }
 
-/// Reads as much as there is, at most as much as fits; 0 at the end.
+/// Reads the available bytes, at most as many as fit; 0 at the end.
 func readSome(_ buffer: inout [UInt8], from file: Int32, path: String) throws(FileError) -> Int {
   while true {
     let count = kernelResult {

@@ -2,12 +2,12 @@ import Control
 import Glibc
 import Linux
 
-/// The terminal's other screen, redrawn in place, with keys that come as they are pressed. Only
-/// what every terminal since the VT100 and xterm understands. `close` gives back what was there.
+/// The terminal's alternate screen, redrawn in place, with keys read as they are pressed. It uses only codes
+/// that every terminal since the VT100 and xterm understands. `close` restores the earlier screen.
 final class LiveScreen {
   enum Happening: Equatable {
     case nothing, quit
-    /// Another key, or another size: look again.
+    /// Another key, or a new size: draw again.
     case other
     case signal(Int32)
 
@@ -19,17 +19,17 @@ final class LiveScreen {
   private var isOpen = true
 
   init() throws {
-    // First: one that came in between would leave the terminal as nobody wants it.
+    // This comes first: a signal after the change of modes would leave the terminal in them.
     signals = try SignalQueue([SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH])
     try check(
       "asking", on: "the terminal", result: kernelResult { tcgetattr(STDIN_FILENO, &before) })
     var raw = before
-    // Keys at once, and not shown; Ctrl-C still is a signal.
+    // Keys are read at once and not shown; Ctrl-C is still a signal.
     raw.c_lflag &= ~tcflag_t(ICANON | ECHO)
     try check(
       "setting", on: "the terminal",
       result: kernelResult { tcsetattr(STDIN_FILENO, TCSADRAIN, &raw) })
-    // The other screen, and no cursor.
+    // Switches to the alternate screen and hides the cursor.
     try Output.write("\u{1B}[?1049h\u{1B}[?25l")
   }
 
@@ -38,18 +38,18 @@ final class LiveScreen {
   func close() {
     guard isOpen else { return }
     isOpen = false
-    // The terminal may be gone.
+    // The terminal may be closed.
     try? Output.write("\u{1B}[?25h\u{1B}[?1049l")
     tcsetattr(STDIN_FILENO, TCSADRAIN, &before)
   }
 
-  /// In one write, from the upper left, each line's old rest cleared: nothing flickers.
+  /// Draws in one write from the upper left and clears the rest of each line, so that nothing flickers.
   func show(_ lines: [String]) throws {
     let text = lines.joined(separator: "\u{1B}[K\r\n")
     try Output.write("\u{1B}[H\(text)\u{1B}[K\u{1B}[J")
   }
 
-  /// Until something happens, or the time is over.
+  /// Waits until a key or a signal comes, or the time is over.
   func wait(_ time: Duration) throws -> Happening {
     let deadline = Deadline(in: time)
     var entries = [STDIN_FILENO, signals.raw].map {
@@ -59,7 +59,7 @@ final class LiveScreen {
     if count == 0 { return .nothing }
     if entries[1].revents != 0, let number = signals.next() {
       switch number {
-      // Stopped by Ctrl-Z, it would leave the terminal as it is now: better not at all.
+      // A stop by Ctrl-Z would leave the terminal in these modes, so it is ignored.
       case SIGWINCH, SIGTSTP: return .other
       default: return .signal(number)
       }
@@ -70,7 +70,7 @@ final class LiveScreen {
   private func readKey() -> Happening {
     var bytes = [UInt8](repeating: 0, count: 64)
     let count = bytes.withUnsafeMutableBytes { read(STDIN_FILENO, $0.baseAddress, $0.count) }
-    // The terminal is gone, or Ctrl-D.
+    // The terminal was closed, or Ctrl-D was pressed.
     if count <= 0 { return .quit }
     let quitting = Array("qQ\u{4}".utf8)
     return bytes[..<count].contains { quitting.contains($0) } ? .quit : .other

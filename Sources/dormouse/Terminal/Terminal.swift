@@ -1,16 +1,16 @@
 import Control
 import Glibc
 
-/// What the terminal can show, where there is one.
+/// The terminal's abilities, if there is one.
 enum Terminal {
-  /// Colours on standard output: a terminal that isn't dumb, and no NO_COLOR (no-color.org).
+  /// Standard output gets colours: it is a terminal that isn't dumb, and NO_COLOR isn't set (no-color.org).
   static var showsColor: Bool {
     guard isatty(STDOUT_FILENO) == 1 else { return false }
     let environment = ProcessEnvironment.current().variables
     return environment["NO_COLOR", default: ""].isEmpty && environment["TERM"] != "dumb"
   }
 
-  /// False where the locale says that it isn't UTF-8. Who says nothing has a terminal of this century.
+  /// False if the locale isn't UTF-8. Without a locale, UTF-8 is assumed.
   static var showsUnicode: Bool {
     let environment = ProcessEnvironment.current().variables
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].lazy.compactMap { environment[$0] }
@@ -19,10 +19,10 @@ enum Terminal {
     return locale.contains("utf-8") || locale.contains("utf8")
   }
 
-  /// Standard output is one.
+  /// Standard output is a terminal.
   static var isOutput: Bool { isatty(STDOUT_FILENO) == 1 }
 
-  /// Columns; nil where standard output is no terminal. COLUMNS outweighs what the terminal says.
+  /// Columns; nil if standard output is no terminal. COLUMNS overrides the terminal's width.
   static var width: Int? {
     guard isatty(STDOUT_FILENO) == 1 else { return nil }
     let said = ProcessEnvironment.current().variables["COLUMNS"].flatMap { Int($0) }
@@ -30,10 +30,10 @@ enum Terminal {
     return measured()?.columns
   }
 
-  /// What a terminal that doesn't know its size is taken for: a VT100.
+  /// The terminal's size. If it is unknown, a VT100's is assumed.
   static var size: (columns: Int, rows: Int) { measured() ?? (80, 24) }
 
-  /// Columns; nil where standard error is no terminal.
+  /// Columns; nil if standard error is no terminal.
   static var widthOfErrors: Int? {
     isatty(STDERR_FILENO) == 1 ? measured(STDERR_FILENO)?.columns : nil
   }

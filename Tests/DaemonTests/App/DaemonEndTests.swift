@@ -97,7 +97,7 @@ private final class World: DaemonEndHost, OrderlyStopHost {
     #expect(end.hasEnded)
   }
 
-  @Test("Workers that don't need each other are stopped at the same time, and each once")
+  @Test("Workers that don't depend on each other are stopped at the same time, and each once")
   func atOnce() {
     world.add("one")
     world.add("two", .suspended)
@@ -108,7 +108,7 @@ private final class World: DaemonEndHost, OrderlyStopHost {
     #expect(world.asked == ["stop one", "stop two"])
   }
 
-  @Test("A worker that can't be killed doesn't keep those that it depends on from being stopped")
+  @Test("A worker that can't be killed doesn't delay the stop of those that it depends on")
   func unstoppable() {
     world.add("db")
     world.add("web", needs: ["db"])
@@ -121,7 +121,7 @@ private final class World: DaemonEndHost, OrderlyStopHost {
     #expect(end.hasEnded)
   }
 
-  @Test("A worker that refuses at first, and then ends, keeps those that it depends on until then")
+  @Test("A worker that ends after a first refusal delays the stop of its dependencies until then")
   func slow() {
     world.add("db")
     world.add("web", needs: ["db"])
@@ -131,7 +131,7 @@ private final class World: DaemonEndHost, OrderlyStopHost {
   }
 
   @Test(
-    "Without workers the daemon ends at once, with its sockets closed before clients hear of it")
+    "Without workers the daemon ends at once, and closes its sockets before it answers clients")
   func nothing() {
     end.end()
     #expect(end.hasEnded)
@@ -141,7 +141,7 @@ private final class World: DaemonEndHost, OrderlyStopHost {
     #expect(world.calls.count { $0 == "announce" } == 1)
   }
 
-  @Test("A worker that is being brought back from an earlier daemon is stopped when it is back")
+  @Test("A worker that is being adopted is stopped when its adoption has ended")
   func adopting() {
     world.add("web", .terminated)
     world.set("web") { $0.isAdopting = true }
@@ -157,7 +157,7 @@ private final class World: DaemonEndHost, OrderlyStopHost {
     #expect(end.hasEnded)
   }
 
-  @Test("An external worker is given back and not stopped, and the daemon waits for that")
+  @Test("An external worker is released and not stopped, and the daemon waits for that")
   func external() {
     world.add("theirs", .hibernated)
     world.set("theirs") { $0.isExternal = true }
@@ -170,7 +170,7 @@ private final class World: DaemonEndHost, OrderlyStopHost {
     #expect(end.hasEnded)
   }
 
-  @Test("An external worker that can't be woken keeps the daemon; the next request tries it again")
+  @Test("An external worker that can't be woken keeps the daemon, and the next request tries again")
   func externalStays() {
     world.add("theirs", .hibernated)
     world.set("theirs") { $0.isExternal = true }
@@ -186,7 +186,7 @@ private final class World: DaemonEndHost, OrderlyStopHost {
     #expect(end.hasEnded)
   }
 
-  @Test("A second signal ends the daemon at once, with what still runs left alone")
+  @Test("A second signal ends the daemon at once and leaves the remaining workers running")
   func secondSignal() {
     world.add("web")
     end.signalHasCome()
@@ -201,7 +201,7 @@ private final class World: DaemonEndHost, OrderlyStopHost {
 
   // MARK: without them
 
-  @Test("Left workers stay as they are, are recorded, and their sockets stay open")
+  @Test("Workers that are left stay as they are, are recorded, and their sockets stay open")
   func leave() {
     world.add("awake", .foreground)
     world.add("frozen", .hibernated)
@@ -216,7 +216,8 @@ private final class World: DaemonEndHost, OrderlyStopHost {
         + "`dormouse recover` is run")
   }
 
-  @Test("A sleeper that only a signal or a tracer holds is woken before the daemon leaves it")
+  @Test(
+    "A sleeping worker that only a signal or a tracer holds is woken before the daemon leaves it")
   func leaveStopped() {
     world.add("web", .suspended)
     end.leave()
@@ -246,7 +247,7 @@ private final class World: DaemonEndHost, OrderlyStopHost {
   }
 
   @Test(
-    "A sleeper that can't be woken is left asleep, although the answer comes after the last event")
+    "A sleeping worker that can't be woken is left asleep, although the answer comes last")
   func unwakeable() {
     world.add("web", .hibernated)
     end.leave()
@@ -258,7 +259,7 @@ private final class World: DaemonEndHost, OrderlyStopHost {
     #expect(world.lines.contains("web can't be woken: its image can't be read"))
   }
 
-  @Test("The daemon leaves when no operation is under way, no state is passing and none is adopted")
+  @Test("The daemon leaves when no operation, no state change and no adoption is under way")
   func leaveWaits() {
     world.add("busy")
     world.set("busy") { $0.isBusy = true }
@@ -280,7 +281,8 @@ private final class World: DaemonEndHost, OrderlyStopHost {
   }
 
   @Test(
-    "A daemon that is ending doesn't leave its workers, and a second request to leave adds nothing")
+    "A daemon that is ending refuses to leave its workers, and a second request to leave adds nothing"
+  )
   func leaveLate() {
     world.add("web")
     end.end()
@@ -295,7 +297,7 @@ private final class World: DaemonEndHost, OrderlyStopHost {
     #expect(other.lines.count == 1 && !leaving.hasEnded)
   }
 
-  @Test("A request to end that comes while the daemon leaves stops its workers after all")
+  @Test("A request to end that comes while the daemon leaves stops its workers")
   func endWhileLeaving() {
     world.add("web", .resuming)
     end.leave()

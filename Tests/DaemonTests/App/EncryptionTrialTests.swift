@@ -30,7 +30,7 @@ import Testing
       ])
   }
 
-  @Test("The library is loaded only where a policy that hibernates wants encrypted images")
+  @Test("The encryption library is loaded only if a policy that hibernates wants encrypted images")
   func wanted() {
     trial.tryEncryption(for: configuration(policy(false), policy(false)))
     trial.tryEncryption(for: configuration(policy(true, enabled: false), policy(false)))
@@ -42,7 +42,7 @@ import Testing
     #expect(world.logged.isEmpty)
   }
 
-  @Test("What is in the way is logged; a trial that is lost, or under way already, says nothing")
+  @Test("An error of the encryption trial is logged; a lost trial, or a second one, logs nothing")
   func obstacle() {
     for outcome in [JobOutcome<String?>.overdue, .busy, .done("no libcrypto.so.3")] {
       trial.tryEncryption(for: configuration(policy(true), policy(true)))

@@ -61,7 +61,7 @@ final class FakeSavedState: SavedState {
     if case .launch = directive { true } else { false }
   }
 
-  @Test("hands directives on in their order, and the engine's answer to who asked, once")
+  @Test("Directives are executed in their order, and the engine's answer reaches the client once")
   func request() {
     var answers: [Answer] = []
     driver.request(.start, id) { answers.append($0) }
@@ -74,7 +74,7 @@ final class FakeSavedState: SavedState {
     #expect(answers.count == 1)
   }
 
-  @Test("handles an event that arises from a directive after the directives before it")
+  @Test("An event that a directive causes is handled after the directives before it")
   func nested() {
     executor.react = { [driver, id] directive in
       guard self.isLaunch(directive) else { return }
@@ -90,7 +90,7 @@ final class FakeSavedState: SavedState {
       observer.events.map { $0.prefix { $0 != " " } }.suffix(3) == ["request", "launched", "ready"])
   }
 
-  @Test("says that all is quiet once, after the last of a chain of events")
+  @Test("The end of a chain of events is reported once, after the last event")
   func quiet() {
     executor.react = { [driver, id] in if self.isLaunch($0) { driver.send(.launched(id)) } }
     let before = executor.quietCount
@@ -98,7 +98,7 @@ final class FakeSavedState: SavedState {
     #expect(executor.quietCount == before + 1)
   }
 
-  @Test("passes deadlines when their time has come, and not before")
+  @Test("Deadlines are passed to the engine when their time has come, and not before")
   func deadlines() throws {
     driver.request(.start, id) { _ in }
     driver.send(.launched(id))
@@ -126,7 +126,7 @@ final class FakeSavedState: SavedState {
 
   private func ask(_ heard: Heard) -> Request.ID { replies.await { heard.texts.append($0.text) } }
 
-  @Test("wait until the records are on disk, and then come in their order")
+  @Test("Replies wait until the records are on disk, and are then sent in their order")
   func order() {
     let heard = Heard()
     let (first, second) = (ask(heard), ask(heard))
@@ -140,7 +140,7 @@ final class FakeSavedState: SavedState {
     #expect(heard.texts == ["one", "two"])
   }
 
-  @Test("come at once when the daemon ends, and only once")
+  @Test("Replies are sent at once when the daemon ends, and only once")
   func end() {
     let heard = Heard()
     let (first, second) = (ask(heard), ask(heard))
@@ -154,7 +154,7 @@ final class FakeSavedState: SavedState {
     #expect(heard.texts == ["one", "two"])
   }
 
-  @Test("come after a second in any case, and only once")
+  @Test("Replies are sent after a second in any case, and only once")
   func patience() {
     let heard = Heard()
     let id = ask(heard)

@@ -58,7 +58,7 @@ import Testing
 
   private let world = World()
 
-  @Test("comes as soon as the worker rests, and not within 100 ms")
+  @Test("A start is answered as soon as the worker rests, and not within 100 ms")
   func rests() {
     world.found = RestLook(timeUsed: 3, rests: true)
     world.start()
@@ -68,7 +68,7 @@ import Testing
     #expect(world.codes == [.done])
   }
 
-  @Test("comes after a second where the worker goes on working")
+  @Test("A start is answered after a second if the worker continues to work")
   func works() {
     world.found = RestLook(timeUsed: 30, rests: false)
     world.start()
@@ -78,7 +78,7 @@ import Testing
     #expect(world.codes == [.done])
   }
 
-  @Test("comes after five seconds where the worker has hardly got a processor")
+  @Test("A start is answered after five seconds if the worker has hardly got a processor")
   func starved() {
     world.found = RestLook(timeUsed: 1, rests: false)
     world.start()
@@ -88,7 +88,7 @@ import Testing
     #expect(world.codes == [.done])
   }
 
-  @Test("isn't given while a worker that rested at one look has worked until the next")
+  @Test("A start isn't answered while a worker that rested at one look has worked until the next")
   func restsNow() {
     world.found = RestLook(timeUsed: 20, rests: true)
     world.start()
@@ -101,7 +101,7 @@ import Testing
     #expect(world.codes == [.done], "it rests")
   }
 
-  @Test("says how the worker ended in its first moments")
+  @Test("The answer to a start says how the worker ended in its first moments")
   func ends() {
     world.found = RestLook(timeUsed: 3, rests: false)
     world.start()
@@ -116,7 +116,7 @@ import Testing
     #expect(world.answers.count == 1)
   }
 
-  @Test("comes at once where the worker has said that it is ready, or the start has failed")
+  @Test("A start is answered at once if the worker has reported readiness, or the start has failed")
   func atOnce() {
     world.saysWhenReady = true
     world.start()
@@ -126,14 +126,14 @@ import Testing
     #expect(world.codes == [.done, .failed, .refused] && world.looks == 0)
   }
 
-  @Test("comes at once where the worker has run for a while")
+  @Test("A start is answered at once if the worker has run for a while")
   func longAgo() {
     world.restarts.launch("web", for: .seconds(5))
     world.ask()
     #expect(world.codes == [.done] && world.looks == 0)
   }
 
-  @Test("comes at once where there is no worker, and where it has no process")
+  @Test("A start is answered at once if there is no worker, or it has no process")
   func nothingThere() {
     world.hasProcess = false
     world.start()
@@ -142,7 +142,7 @@ import Testing
     #expect(world.codes == [.done, .done])
   }
 
-  @Test("goes to all that wait for it, and the worker is looked at once for all of them")
+  @Test("One look at the worker answers all clients that wait for its start")
   func several() {
     world.found = RestLook(timeUsed: 30, rests: false)
     world.start()
@@ -152,7 +152,7 @@ import Testing
     #expect(world.codes == [.done, .done])
   }
 
-  @Test("isn't given by a look at a worker that has been replaced since")
+  @Test("A look at a worker that has been replaced since doesn't answer the start")
   func replaced() {
     world.isSlow = true
     world.found = RestLook(timeUsed: 30, rests: false)
@@ -163,7 +163,7 @@ import Testing
     #expect(world.answers.isEmpty && world.looks == 1)
   }
 
-  @Test("comes where a look has no outcome, and a late one changes nothing")
+  @Test("A start is answered if a look has no outcome, and a late outcome changes nothing")
   func lost() {
     world.isSlow = true
     world.start()
@@ -176,7 +176,7 @@ import Testing
     #expect(world.codes == [.done] && world.looks == 1)
   }
 
-  @Test("is looked for by one look at a time, also where an outcome comes twice")
+  @Test("One look at a time examines a started worker, also if an outcome comes twice")
   func twice() {
     world.isSlow = true
     world.found = RestLook(timeUsed: 1, rests: false)
@@ -186,7 +186,7 @@ import Testing
     #expect(world.looks == 2)
   }
 
-  @Test("comes where the worker's processes can't be read")
+  @Test("A start is answered if the worker's processes can't be read")
   func unreadable() {
     world.found = nil
     world.start()

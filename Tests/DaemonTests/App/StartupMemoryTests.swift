@@ -19,7 +19,7 @@ import Testing
     }
   }
 
-  @Test func `is released once, when no worker is being launched any more`() {
+  @Test func `The memory of the start is released once, when no worker is being launched`() {
     let world = World()
     world.begin()
     world.timers.advance(by: .seconds(20))
@@ -34,7 +34,10 @@ import Testing
     #expect(world.timers.pending == [])
   }
 
-  @Test func `is released only after workers have stayed for a moment in the states they have`() {
+  @Test
+  func
+    `The memory of the start is released only after no worker has changed its state for a moment`()
+  {
     let world = World()
     world.states = [WorkerID("web"): .background, WorkerID("db"): .background]
     world.begin()
@@ -48,7 +51,9 @@ import Testing
     #expect(world.releases == 1)
   }
 
-  @Test func `is released after a minute although a worker never becomes ready`() {
+  @Test
+  func `The memory of the start is released after a minute although a worker never becomes ready`()
+  {
     let world = World()
     world.begin()
     world.timers.advance(by: .seconds(59))
@@ -57,7 +62,8 @@ import Testing
     #expect(world.releases == 1)
   }
 
-  @Test func `is released after a minute although workers change all the time`() {
+  @Test
+  func `The memory of the start is released after a minute although workers change all the time`() {
     let world = World()
     world.states = [WorkerID("web"): .background]
     world.begin()

@@ -19,7 +19,7 @@ import Testing
     }
   }
 
-  @Test("A launch reports the interval that the worker was launched with, where it can give a sign")
+  @Test("A launch reports the worker's watchdog interval if the worker can send a sign of life")
   func started() throws {
     let runtime = try world.add { $0.watchdog = .seconds(5) }
     runtime.launched = runtime.configuration
@@ -34,7 +34,8 @@ import Testing
     #expect(world.takeEvents() == [.watchdogInterval(runtime.id, .seconds(5))])
   }
 
-  @Test("An interval that the worker sets itself is kept for the next daemon, and goes first")
+  @Test(
+    "A watchdog interval that the worker sets itself has priority and is kept for the next daemon")
   func set() throws {
     let runtime = try world.add { $0.watchdog = .seconds(5) }
     runtime.launched = runtime.configuration
@@ -52,7 +53,9 @@ import Testing
     #expect(world.takeEvents() == [.watchdogInterval(runtime.id, .seconds(5))])
   }
 
-  @Test("The engine's question is answered with the last sign, which may still be in the socket")
+  @Test(
+    "The engine's question is answered with the last sign of life, which may still be in the socket"
+  )
   func checked() throws {
     let runtime = try world.add()
     reporter.checkWatchdog(runtime.id)

@@ -13,7 +13,7 @@ import Testing
     return quota
   }
 
-  @Test("A connection that has sent no whole request gives way to a new one, the oldest first")
+  @Test("A full socket closes the oldest connection that has sent no whole request")
   func givesWay() {
     var quota = Self.small()
     let first = (1...3).map { quota.admit(Int32($0), user: 7, at: Self.at(0)) }
@@ -23,7 +23,7 @@ import Testing
     #expect(later == [.insteadOf(2), .insteadOf(3)])
   }
 
-  @Test("No user shuts out another one")
+  @Test("The connections of one user don't shut out another user")
   func users() {
     var quota = Self.small()
     for id in 1...3 {
@@ -41,7 +41,7 @@ import Testing
     #expect(!quota.isFull)
   }
 
-  @Test("Half a request is waited for 30 s, however slowly it goes on; an idle client may stay")
+  @Test("A request may take 30 s to arrive, however slowly, and an idle client may stay")
   func patience() {
     var quota = ClientQuota()
     _ = quota.admit(1, user: 7, at: Self.at(0))
@@ -63,7 +63,7 @@ import Testing
     Measurement(footprint: .megabytes(megabytes), at: .zero, took: took)
   }
 
-  @Test("Who asks while a look is under way gets the next one's figure")
+  @Test("A caller that asks for a footprint during a look gets the figure of the next look")
   func later() {
     var state = MeasuringState()
     var figures: [ByteCount?] = []
@@ -84,7 +84,7 @@ import Testing
     #expect(!second.more)
   }
 
-  @Test("A look that began before the memory was moved says nothing")
+  @Test("A look that began before the memory was moved gives no footprint")
   func moved() {
     var state = MeasuringState()
     _ = state.ask { _ in }
@@ -95,7 +95,7 @@ import Testing
     #expect(state.last == nil)
   }
 
-  @Test("Regular looks of all workers take a tenth of one processor at most")
+  @Test("Regular looks at all workers together take at most a tenth of one processor")
   func budget() {
     var state = MeasuringState()
     _ = state.ask { _ in }

@@ -115,7 +115,7 @@ import Testing
     func configurationHasChanged() { calls.append("all is taken") }
   }
 
-  @Test("Workers are removed, added, taken and then started, and the outcome says so once")
+  @Test("A reload removes, adds and changes workers before it starts any, and is answered once")
   func order() {
     let world = World(["old", "web", "same"])
     var web = world.worker("web")
@@ -133,7 +133,7 @@ import Testing
     #expect(world.reload(new).map(\.text) == ["nothing changed: the configuration is the same"])
   }
 
-  @Test("A preview says the same and changes nothing")
+  @Test("A preview of a reload reports the same changes and makes none")
   func preview() {
     let world = World(["old", "web"])
     world.add("busy", isRunning: true)
@@ -151,7 +151,7 @@ import Testing
       world.preview(same).map(\.text) == ["nothing would change: the configuration is the same"])
   }
 
-  @Test("A worker that is being adopted is removed when the adoption has ended")
+  @Test("A worker that a reload removes while it is being adopted is removed after the adoption")
   func adopting() {
     let world = World(["web"])
     let id = WorkerID("web")
@@ -177,7 +177,7 @@ import Testing
     #expect(!world.calls.contains("remove web") && world.workers[id]?.isDeclared == true)
   }
 
-  @Test("What applies at the next launch of a running worker is marked")
+  @Test("A reload marks the changes that apply only at a running worker's next launch")
   func later() {
     let world = World(["idle"])
     world.add("busy", isRunning: true)
@@ -193,7 +193,8 @@ import Testing
     #expect(parts.last?.hasSuffix("(command from its next start on)") == true, "\(text)")
   }
 
-  @Test("A new policy is the engine's before workers are taken, and that of `run` workers after it")
+  @Test(
+    "The engine gets the new policy before changed workers, and those of `run` get it after that")
   func policy() {
     let world = World()
     world.add("job", isDeclared: false, isRunning: true)
@@ -208,7 +209,7 @@ import Testing
     #expect(outcomes.map(\.isDone) == [true])
   }
 
-  @Test("A configuration without workers is refused where it would stop any, unless that is meant")
+  @Test("A configuration without workers that would stop some is refused, unless you allow it")
   func empty() {
     let world = World(["web"])
     let empty = world.configuration([])
@@ -223,7 +224,7 @@ import Testing
     #expect(world.reload(empty).map(\.isDone) == [true])
   }
 
-  @Test("Errors, a silent file system and the daemon's end change nothing")
+  @Test("Errors, a hung file system and the daemon's end leave the configuration unchanged")
   func refusals() {
     let world = World(["web"])
     var outcomes: [ReloadOutcome] = []

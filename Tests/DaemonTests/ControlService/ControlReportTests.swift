@@ -24,7 +24,7 @@ import Testing
   }
 
   @Test(
-    "An unknown worker has a result of its own, to which the client adds its suggestion"
+    "An unknown worker has its own result, to which the client adds a suggestion"
   )
   func unknown() throws {
     host.add("web")
@@ -105,14 +105,14 @@ import Testing
     #expect(worker.policy?.contains { $0.key == "mode" && $0.value == "enforce" } == true)
   }
 
-  @Test("`jetsam` shows the newest low memory report or the named one, and lists all")
+  @Test("`jetsam` shows the newest jetsam report or the named one, and lists all")
   func jetsam() throws {
     #expect(try only(ask(.jetsam)).text == "no worker has been terminated for lack of memory")
     host.jetsamIDs = ["new", "old"]
     let newest = ask(.jetsam)
     host.load(nil as JetsamRecord?)
     let missing = try only(newest)
-    #expect(missing.result == .failed && missing.text == "there is no low memory report new")
+    #expect(missing.result == .failed && missing.text == "there is no jetsam report new")
     #expect(missing.reports == ["new", "old"])
     var request = ControlRequest(id: 7, verb: .jetsam)
     request.report = "old"
@@ -125,7 +125,7 @@ import Testing
     #expect(try only(old).jetsam?.id == "old")
   }
 
-  @Test("`events` is answered when the journal is written, and followed from the request on")
+  @Test("The verb events is answered when the journal is written, and followed from the request on")
   func journal() throws {
     let heard = ask(.events, "web")
     #expect(heard.responses.isEmpty && world.events.workers.isEmpty)

@@ -45,7 +45,7 @@ import Testing
     }
   }
 
-  @Test("Each request is answered once, with its number, in the order in which the things happen")
+  @Test("Each request is answered once, with its number, in the order in which the requests end")
   func order() throws {
     let server = try server()
     let client = try ControlTestClient(path)
@@ -64,7 +64,7 @@ import Testing
   }
 
   @Test(
-    "A line that is no request is refused, with its number where it has one, and the next one is read"
+    "A line that isn't a request is refused, with its number if it has one, and the next is read"
   )
   func garbage() throws {
     let server = try server()
@@ -79,7 +79,7 @@ import Testing
     withExtendedLifetime(server) {}
   }
 
-  @Test("A connection whose line is too long is closed after an answer that says so")
+  @Test("A connection whose line is too long gets an error and is closed")
   func tooLong() throws {
     let server = try server()
     let client = try ControlTestClient(path)
@@ -95,7 +95,7 @@ import Testing
     withExtendedLifetime(server) {}
   }
 
-  @Test("A client that asks and never reads is dropped, and other clients are answered")
+  @Test("A client that never reads its answers is disconnected, and other clients are answered")
   func neverReads() throws {
     let server = try server()
     let (deaf, other) = (try ControlTestClient(path), try ControlTestClient(path))
@@ -225,7 +225,7 @@ import Testing
   }
 
   @Test(
-    "Requests for the daemon's end are answered when it is announced, and the socket's file is removed"
+    "Requests to end are answered when the end is announced, and the socket's file is removed"
   )
   func end() throws {
     let server = try server()
@@ -252,7 +252,7 @@ import Testing
   }
 
   @Test(
-    "The socket isn't opened where another daemon answers, and is opened over a file that is left behind"
+    "The socket isn't opened where another daemon answers, and replaces a file that was left behind"
   )
   func inUse() throws {
     do {

@@ -52,7 +52,7 @@ import Testing
   }
 
   @Test(
-    "`start` and `restart` begin with the workers that are needed, and other verbs go to the engine alone"
+    "The verbs start and restart begin with the dependencies, and other verbs go to the engine alone"
   )
   func starts() {
     _ = ask(.start, "web")
@@ -119,7 +119,7 @@ import Testing
   }
 
   @Test(
-    "A suspended worker is hibernated after a look at the disk, and later requests about it come after that"
+    "A suspended worker is hibernated after a look at the disk, and later requests wait for that"
   )
   func disk() throws {
     host.add("web", .suspended)
@@ -144,7 +144,7 @@ import Testing
     #expect(host.calls.last == "read the disk")
   }
 
-  @Test("A request that comes too late isn't carried out")
+  @Test("A request that is carried out after its deadline is refused")
   func late() throws {
     var request = ControlRequest(id: 7, verb: .terminate, worker: "web")
     request.expires = host.now.nanoseconds - 1
@@ -183,7 +183,7 @@ import Testing
     return ask(request)
   }
 
-  @Test("`run` launches a worker that isn't declared, and is answered when that has started")
+  @Test("The verb run launches a worker that isn't declared, and is answered when it has started")
   func runs() throws {
     let heard = run("job", importance: 5)
     #expect(host.launched.map(\.configuration.name) == ["job"])
@@ -243,7 +243,7 @@ import Testing
   }
 
   @Test(
-    "`reload` and its preview are answered once, when the configuration was read",
+    "The verb reload and its preview are answered once, when the configuration was read",
     arguments: [true, false])
   func reload(allowEmpty: Bool) throws {
     for (verb, call) in [(Verb.reload, "reload"), (.previewReload, "preview")] {
@@ -261,7 +261,7 @@ import Testing
   }
 
   @Test(
-    "`adopt`, `release` and the reload of one worker are answered once, with the daemon's answer",
+    "The verbs adopt, release and reload of one worker are answered once with the daemon's answer",
     arguments: [Verb.adopt, .release, .reloadWorker])
   func passedOn(verb: ControlRequest.Verb) throws {
     let heard = ask(verb, "web")
@@ -270,7 +270,7 @@ import Testing
     #expect(try only(heard).result == .failed)
   }
 
-  @Test("A wrapper is registered under its connection, until that ends")
+  @Test("A wrapper is registered under its connection until that ends")
   func register() throws {
     #expect(try only(ask(.register)).text == "known")
     host.registration = "a name has 1–64 letters"
@@ -280,7 +280,7 @@ import Testing
     #expect(host.calls == ["register 1", "register 1", "client 1 has left"])
   }
 
-  @Test("`shutdown` ends the daemon with its workers, and `leave` without them")
+  @Test("The verb shutdown ends the daemon with its workers, and leave ends it without them")
   func end() {
     world.service.end(by: .leave)
     #expect(host.calls == ["leave"])

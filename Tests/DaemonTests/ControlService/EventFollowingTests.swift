@@ -42,7 +42,7 @@ import Testing
     recipients.unread[client] = 0
   }
 
-  @Test("A client that follows is sent each event as an answer with the number of its request")
+  @Test("A client that follows events gets each event with the number of its request")
   func events() throws {
     following.follow(client, 7, worker: "web")
     #expect(source.workers == ["web"])
@@ -55,7 +55,7 @@ import Testing
     #expect(recipients.sent.count == 2, "none was lost")
   }
 
-  @Test("A client that doesn't read is sent the number of lost events once, before the next event")
+  @Test("A client that doesn't read gets the number of lost events once, before the next event")
   func lost() throws {
     following.follow(client, 7, worker: nil)
     recipients.unread[client] = EventFollowing.maxUnread
@@ -73,7 +73,7 @@ import Testing
     #expect(recipients.texts(client)[1].hasPrefix("2 events were lost: the reader"))
   }
 
-  @Test("A client that leaves is sent nothing more, and no longer follows")
+  @Test("A client that disconnects gets no more events")
   func left() {
     let other = ClientID(number: 2)
     recipients.unread[other] = 0

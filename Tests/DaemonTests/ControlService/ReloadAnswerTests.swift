@@ -34,7 +34,7 @@ import Testing
     }
   }
 
-  @Test("has done so after 200 ms where nothing says whether it does", arguments: [false, true])
+  @Test("A worker that reports nothing counts as reloaded after 200 ms", arguments: [false, true])
   func silent(announces: Bool) {
     let world = World()
     let reload = world.begin(announces: announces)
@@ -50,7 +50,7 @@ import Testing
     #expect(world.isOver)
   }
 
-  @Test("has done so with its READY=1, when it has said RELOADING=1")
+  @Test("A worker that has sent RELOADING=1 counts as reloaded with its READY=1")
   func announced() {
     let world = World()
     let reload = world.begin(announces: true)
@@ -67,7 +67,7 @@ import Testing
     #expect(world.answers.count == 1 && world.isOver)
   }
 
-  @Test("has failed where its READY=1 doesn't come within watchdog.launch of its RELOADING=1")
+  @Test("A reload fails if READY=1 doesn't follow RELOADING=1 within watchdog.launch")
   func overdue() {
     let world = World()
     let reload = world.begin(announces: false)
@@ -78,7 +78,7 @@ import Testing
     withExtendedLifetime(reload) {}
   }
 
-  @Test("has failed where it ends over it, and each that waits is answered")
+  @Test("A reload fails if the worker ends meanwhile, and each waiting client is answered")
   func ended() {
     let world = World()
     let reload = world.begin(announces: true)

@@ -22,7 +22,7 @@ import Testing
   }
 
   @Test(
-    "A worker without a process has no numbers of one, and nothing is reported that isn't there")
+    "The report of a worker without a process has no values that need one")
   func plain() throws {
     let report = try report()
     #expect(report.name == "web" && report.state == "background" && report.policy == "test")
@@ -55,7 +55,7 @@ import Testing
     #expect(report.hibernateUnchanged == 6 && report.hibernateSeconds == 0.25)
   }
 
-  @Test("The size of an image that an earlier daemon has written comes from the worker's record")
+  @Test("The size of an image that an earlier daemon wrote comes from the worker's record")
   func imageOfEarlierDaemon() throws {
     #expect(try report(.hibernated) { $0.imageLength = 4096 }.imageSize == 4096)
     let awake = FakeControlHost()
@@ -81,7 +81,7 @@ import Testing
     return report
   }
 
-  @Test("A worker that has ended is reported with what is planned for it, the nearest first")
+  @Test("The report of a worker that has ended has its planned starts, the nearest first")
   func planned() {
     var all = WorkerPlans()
     #expect(plans(all).reason.code == "exited")
@@ -102,7 +102,7 @@ import Testing
     #expect(plans(all, .background).reason.code == "exited", "it runs: no plan is waited for")
   }
 
-  @Test("Earlier runs and restarts are reported")
+  @Test("A report has the worker's earlier runs and restarts")
   func past() {
     var all = WorkerPlans()
     all.exits = [

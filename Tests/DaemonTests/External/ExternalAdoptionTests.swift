@@ -50,7 +50,9 @@ import Testing
 
   // MARK: adopt
 
-  @Test("It is looked at first, and is then a worker in the background, for the next daemon, too")
+  @Test(
+    "An adopted process is examined first, and is then a background worker, also for the next daemon"
+  )
   func adopted() throws {
     var wanted = AdoptionSpecification(pid: 100)
     wanted.importance = 30
@@ -67,7 +69,7 @@ import Testing
     #expect(runtime?.configuration.importance == 30)
   }
 
-  @Test("A request that makes no sense is refused before anything is looked at")
+  @Test("A wrong request for adoption is refused before any process is examined")
   func malformed() {
     #expect(ask(nil).responses.first?.result == .badRequest)
     #expect(ask("web", nil).responses.first?.result == .badRequest)
@@ -75,7 +77,7 @@ import Testing
     #expect(world.calls.isEmpty)
   }
 
-  @Test("A name that is taken is refused: a running, a wrapped, a declared worker's")
+  @Test("Adoption under the name of a running, a wrapped or a declared worker is refused")
   func taken() throws {
     try adopt()
     #expect(text(ask()) == "web is already running")
@@ -88,7 +90,7 @@ import Testing
     #expect(world.calls.count { $0.hasPrefix("examine") } == 1)
   }
 
-  @Test("What has changed while it was looked at counts")
+  @Test("Changes while a process is examined for adoption are taken into account")
   func meanwhile() throws {
     let (first, second, third) = (ask(), ask(), ask("other"))
     let process = try Self.process()
@@ -106,7 +108,7 @@ import Testing
     #expect(world.workers.count == 1)
   }
 
-  @Test("What can't be looked at in time, or must not sleep, isn't adopted")
+  @Test("A process that can't be examined in time, or must not sleep, isn't adopted")
   func failures() {
     for outcome in [FakeExternalHost.Examination.overdue, .busy] {
       let heard = ask()
@@ -123,7 +125,7 @@ import Testing
     #expect(world.workers.count == 0 && world.notes.events.isEmpty)
   }
 
-  @Test("A process that can't be held, and an importance out of range, leave no worker behind")
+  @Test("A failed adoption leaves no worker behind")
   func notHeld() throws {
     world.attachRefusal = "it has just ended"
     let heard = ask()
@@ -137,7 +139,7 @@ import Testing
     #expect(world.workers.count == 0 && world.notes.events.isEmpty)
   }
 
-  @Test("It is neither started nor ended here while it runs; every other verb is carried out")
+  @Test("An adopted worker that runs can't be started or ended, and every other verb works")
   func verbs() throws {
     try adopt()
     for verb in [Request.Verb.start, .stop, .terminate] {
@@ -173,7 +175,7 @@ import Testing
     #expect(externals.refusalToSuspend(web) == nil)
   }
 
-  @Test("One that runs is given back at once, and nothing of it is kept")
+  @Test("A running external worker is released at once, and its files are removed")
   func releaseRunning() throws {
     try adopt()
     let heard = askRelease()
@@ -183,7 +185,7 @@ import Testing
     #expect(world.notes.events.suffix(1) == ["released"] && world.workers.count == 0)
   }
 
-  @Test("One that sleeps is woken before it is given back")
+  @Test("A sleeping external worker is woken before it is released")
   func releaseAsleep() throws {
     try adopt(.hibernated)
     let heard = askRelease()
@@ -193,7 +195,7 @@ import Testing
     #expect(heard.responses.map(\.result) == [.done] && world.workers.count == 0)
   }
 
-  @Test("One that can't be woken stays a worker of the daemon")
+  @Test("An external worker that can't be woken isn't released")
   func cantBeWoken() throws {
     try adopt(.hibernated)
     let heard = askRelease()
@@ -204,7 +206,7 @@ import Testing
     #expect(externals.refusalToSuspend(web) == nil, "it goes on as before")
   }
 
-  @Test("Two requests for the same worker are both answered, and it is given back once")
+  @Test("Two requests to release a worker are both answered, and it is released once")
   func releaseTwice() throws {
     try adopt(.suspended)
     let (first, second) = (askRelease(), askRelease())
@@ -219,7 +221,7 @@ import Testing
     #expect(world.workers[web] != nil, "the second one is another worker")
   }
 
-  @Test("What isn't there, or is the daemon's own, isn't given back")
+  @Test("An unknown worker, or one of the daemon's own, isn't released")
   func notExternal() {
     #expect(askRelease(nil).responses.first?.result == .badRequest)
     #expect(askRelease("nothing").responses.first?.result == .unknownWorker)
@@ -230,7 +232,7 @@ import Testing
 
   // MARK: its end
 
-  @Test("When its process ends it is forgotten, and what it leaves behind is left alone")
+  @Test("An adopted worker whose process ends is removed, and its other processes are left running")
   func ended() throws {
     try adopt()
     let runtime = try #require(world.workers[web])
@@ -241,7 +243,7 @@ import Testing
     #expect(world.driver.state.state(of: web) == nil)
   }
 
-  @Test("Where others of its cgroup live on, one of them stands for it")
+  @Test("If other processes of an adopted worker's cgroup live on, one of them takes its place")
   func successor() throws {
     try adopt()
     let runtime = try #require(world.workers[web])
@@ -252,7 +254,7 @@ import Testing
     #expect(world.lines.last == "web: pid 4712 is now the first process of /sys/fs/cgroup/web")
   }
 
-  @Test("One that was killed by the daemon has no successor")
+  @Test("An adopted worker that the daemon killed has no successor")
   func killed() throws {
     try adopt()
     let runtime = try #require(world.workers[web])

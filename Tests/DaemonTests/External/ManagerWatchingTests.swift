@@ -37,7 +37,7 @@ import Testing
     return world.why
   }
 
-  @Test("It is looked for ten times a second, and wakes the worker before others")
+  @Test("A manager's request is looked for ten times a second, and wakes its worker with priority")
   func wakes() {
     let runtime = sleeper()
     managers.watchManager(of: runtime, look)
@@ -52,7 +52,7 @@ import Testing
     #expect(world.looks == 6)
   }
 
-  @Test("Any number of sleepers is looked at by one timer, which ends with the last watch")
+  @Test("One timer looks at all adopted sleepers, and ends with the last watch")
   func oneTimer() {
     let runtimes = ["web", "db"].map { sleeper($0) }
     for runtime in runtimes { managers.watchManager(of: runtime, look) }
@@ -64,7 +64,8 @@ import Testing
     #expect(timers.pending.count == 1)
   }
 
-  @Test("A worker whose process has ended isn't woken, and one without a watch needs no timer")
+  @Test(
+    "An adopted worker whose process has ended isn't woken, and one without a watch needs no timer")
   func ended() {
     let runtime = sleeper()
     managers.watchManager(of: runtime, nil)

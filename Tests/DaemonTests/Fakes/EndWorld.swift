@@ -4,7 +4,7 @@ import Policy
 
 @testable import Daemon
 
-/// A run of a worker whose end goes as a test says: nothing is done before the test reports its outcome.
+/// A run of a worker whose end happens as a test says: nothing is done before the test reports its outcome.
 final class EndWorld: EndMechanics, EndHost {
   let timers: FakeTimers
   private(set) lazy var ending = WorkerEnding(timers: timers, mechanics: self, host: self)

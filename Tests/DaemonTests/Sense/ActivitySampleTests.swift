@@ -12,28 +12,30 @@ import Testing
     return sample
   }
 
-  @Test func `is looked at as a whole every thirtieth time only`() {
+  @Test
+  func `A worker that uses no processor time is examined in full at every thirtieth sample only`() {
     var sample = sample()
     let skipped = (0..<90).map { sample.canSkip(cpu: 500, at: Instant(nanoseconds: $0)) }
     let period = Array(repeating: true, count: 29) + [false]
     #expect(skipped == period + period + period)
   }
 
-  @Test func `counts as looked at, so that its share of a processor is that of the last second`() {
+  @Test func `A sample that is skipped counts as a look, so that the next share covers one second`()
+  {
     var sample = sample()
     let skips1 = sample.canSkip(cpu: 500, at: Instant(nanoseconds: 77))
     #expect(skips1)
     #expect(sample.at == Instant(nanoseconds: 77))
   }
 
-  @Test func `is looked at as soon as it has used processor time`() {
+  @Test func `A worker is examined as soon as it has used processor time`() {
     var sample = sample()
     let skips2 = sample.canSkip(cpu: 501, at: Instant(nanoseconds: 77))
     #expect(!skips2)
     #expect(sample.at == Instant(nanoseconds: 1))
   }
 
-  @Test func `is looked at where its processor time isn't known, or something had changed`() {
+  @Test func `A worker is examined if its processor time is unknown, or something had changed`() {
     var first = sample()
     let skips3 = first.canSkip(cpu: nil, at: Instant(nanoseconds: 77))
     #expect(!skips3)

@@ -69,14 +69,14 @@ import Testing
     _ = world.takeEvents()
   }
 
-  @Test("The first sample compares with nothing, and has the worker measured")
+  @Test("The first sample has nothing to compare with, and has the worker's footprint measured")
   func first() throws {
     let runtime = try world.add("web", .background, Self.automatic)
     #expect(try sample(runtime, milliseconds: 5000, traffic: true) == [])
     #expect(source.pending.count == 1)
   }
 
-  @Test("Traffic is activity, and so is a wrapped program's work")
+  @Test("Traffic counts as activity, and so does a wrapped program's work")
   func active() throws {
     let runtime = try world.add("web", .background, Self.automatic)
     _ = try sample(runtime)
@@ -85,7 +85,7 @@ import Testing
     #expect(try sample(runtime, traffic: false, isAtWork: false) == [])
   }
 
-  @Test("From cpu_below on processor time is work, and less is none")
+  @Test("Processor time from cpu_below on counts as work, and less doesn't")
   func worked() throws {
     let runtime = try world.add("web", .background, Self.automatic)
     _ = try sample(runtime, milliseconds: 100)
@@ -96,7 +96,7 @@ import Testing
     #expect(try sample(runtime, milliseconds: 80) == [.worked(runtime.id)])
   }
 
-  @Test("Under `mode: manual` only traffic that was looked for is activity")
+  @Test("In manual mode only traffic that was looked for counts as activity")
   func manual() throws {
     let runtime = try world.add()
     _ = try sample(runtime)
@@ -104,7 +104,7 @@ import Testing
     #expect(try sample(runtime, milliseconds: 1800, traffic: true) == [.activity(runtime.id)])
   }
 
-  @Test("A worker is measured again when 128 KiB of its memory have come or gone")
+  @Test("A worker is measured again when 128 KiB of its memory were added or freed")
   func moved() throws {
     let runtime = try world.add()
     _ = try sample(runtime, kilobytes: 1000)
@@ -129,7 +129,7 @@ import Testing
     #expect(source.pending.count == 2)
   }
 
-  @Test("What is found of a worker that sleeps by then isn't noted")
+  @Test("The outcome of a sample is dropped if the worker sleeps by then")
   func asleep() throws {
     let runtime = try world.add("web", .suspended, Self.automatic)
     _ = try sample(runtime, milliseconds: 100, traffic: true)
@@ -138,7 +138,7 @@ import Testing
   }
 
   @Test(
-    "A look whose worker has ended or was removed meanwhile, and one that is lost, find nothing")
+    "A look at a worker that has ended, and a look that is lost, find nothing")
   func ended() throws {
     let runtime = try world.add()
     let process = try #require(runtime.process)
@@ -166,7 +166,7 @@ import Testing
     #expect(answers.dropFirst(4) == [false, false])
   }
 
-  @Test("Two looks at once are answered each")
+  @Test("Two looks at the same time are answered each")
   func twoAtOnce() throws {
     let (web, api) = (try world.add("web"), try world.add("api"))
     var answers: [String] = []
@@ -203,7 +203,7 @@ import Testing
   }
 
   @Test(
-    "Two looks at one worker find its processor time and memory, and no traffic where none counts")
+    "Two looks find a worker's processor time and memory, and traffic only where it counts")
   func found() throws {
     let runtime = try world.add()
     let process = try #require(runtime.process)
@@ -220,7 +220,7 @@ import Testing
     #expect(runtime.traffic == nil)
   }
 
-  @Test("Under `mode: activity` traffic is looked for, from the first look on")
+  @Test("In activity mode traffic is looked for from the first look on")
   func traffic() throws {
     let runtime = try world.add("web", .background) {
       $0.policy.foreground = ForegroundRules(mode: .activity)
@@ -235,7 +235,7 @@ import Testing
   }
 
   @Test(
-    "A worker that ends while all processes are looked at isn't looked at, nor one that isn't found"
+    "A worker that ends during a look, or isn't found, isn't examined"
   )
   func ended() throws {
     let runtime = try world.add()

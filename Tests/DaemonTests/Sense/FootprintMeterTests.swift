@@ -48,7 +48,7 @@ import Testing
     }
   }
 
-  @Test("A figure that the engine wants is reported to it")
+  @Test("A footprint that the engine requests is reported to it")
   func reported() throws {
     let runtime = try world.add()
     meter.measure(runtime.id)
@@ -74,7 +74,7 @@ import Testing
     #expect(results.all == ["a 1", "b 2", "c 2"] && source.pending.count == 2)
   }
 
-  @Test("Two workers are measured side by side")
+  @Test("Two workers are measured at the same time")
   func sideBySide() throws {
     let (web, api) = (try world.add("web"), try world.add("api"))
     let results = Results()
@@ -94,7 +94,7 @@ import Testing
     #expect(results.all == ["a -"] && source.pending.count == 0)
   }
 
-  @Test("What waits for a look that hangs goes on without after 3 s, and no look begins beside it")
+  @Test("Callers that wait for a look that hangs continue after 3 s, and no look begins beside it")
   func lost() throws {
     let runtime = try world.add()
     let results = Results()
@@ -115,7 +115,7 @@ import Testing
     #expect(results.all.suffix(1) == ["d 2"] && results.all.count == 4)
   }
 
-  @Test("A caller whose look begins late and then hangs goes on without, too")
+  @Test("A caller whose look begins late and then hangs continues without a footprint")
   func lostLater() throws {
     let runtime = try world.add()
     let results = Results()
@@ -132,7 +132,7 @@ import Testing
     #expect(world.timers.pending.isEmpty)
   }
 
-  @Test("A figure of a run that has ended reaches neither its callers nor the next run")
+  @Test("The footprint of a run that has ended reaches neither its callers nor the next run")
   func endedMeanwhile() throws {
     let runtime = try world.add()
     let results = Results()
@@ -150,7 +150,7 @@ import Testing
     #expect(world.takeEvents().isEmpty, "it was removed")
   }
 
-  @Test("A figure from before the memory was moved counts as none, and the next look as usual")
+  @Test("A footprint from before the memory was moved is dropped, and the next one counts")
   func memoryMoves() throws {
     let runtime = try world.add()
     let results = Results()
@@ -164,7 +164,7 @@ import Testing
     #expect(results.all == ["a -", "b 2"])
   }
 
-  @Test("That a footprint is rough is logged once in a run")
+  @Test("A rough footprint is logged once in a run")
   func rough() throws {
     let runtime = try world.add()
     for _ in 0..<2 {

@@ -49,7 +49,7 @@ import Testing
     #expect(world.logged[1].contains("api: ") && world.logged[1].hasSuffix("a setuid program"))
   }
 
-  @Test("What files' pages have left, and what keeps them, is logged each time")
+  @Test("Evicted pages of files, and what keeps others in memory, are logged each time")
   func files() throws {
     let runtime = try world.add()
     var summary = summary()

@@ -36,7 +36,7 @@ import Testing
       String(base.dropFirst(scratch.path.count + 1)), String(repeating: "x", count: length))
   }
 
-  @Test("A look finds the file system's room, and what workers that run have left there")
+  @Test("A look finds the file system's free space and the bases of running workers")
   func found() throws {
     try world.add("web")
     try world.add("none")

@@ -48,7 +48,7 @@ import Testing
     disk.answer(found)
   }
 
-  @Test("is told to the engine with what workers that run have left there counted as free")
+  @Test("The engine gets the disk's free space, with the bases of running workers counted as free")
   func reading() {
     look(
       found(images: ["asleep": 5_000_000], bases: ["asleep": 1_000_000, "awake": 2_000_000]))
@@ -61,7 +61,7 @@ import Testing
     #expect(monitor.base(of: "awake") == 2_000_000)
   }
 
-  @Test("counts as full while it doesn't answer, which is said once, and when it answers again")
+  @Test("A disk that doesn't answer counts as full, and its hang and its answer are logged once")
   func silent() {
     look(found())
     look(nil)
@@ -72,7 +72,7 @@ import Testing
     #expect(disk.words.count == 2 && disk.words[0].contains("within 1 s (/images)"))
   }
 
-  @Test("is looked at again where an image was written while it was looked at")
+  @Test("The disk is looked at again if an image was written during the look")
   func overtaken() {
     var isDone = false
     monitor.sendReading { isDone = true }
@@ -85,7 +85,7 @@ import Testing
     #expect(disk.readings.map(\.images.bytes) == [10] && isDone)
   }
 
-  @Test("counts what is written to it in a day, and keeps that")
+  @Test("The bytes that are written to the disk in a day are counted and kept")
   func costs() {
     monitor.imageWritten(of: "web", length: 10, bytes: 7, took: .milliseconds(1500))
     monitor.imageWritten(of: "web", length: 10, bytes: 3, took: .milliseconds(500))
@@ -95,7 +95,8 @@ import Testing
     #expect(monitor.costs == WriteLedger.Costs())
   }
 
-  @Test("is short when an image doesn't fit beside what could go away, by budget or by free space")
+  @Test(
+    "The disk is short if an image doesn't fit, by budget or free space, beside removable bases")
   func short() {
     var rules = DiskRules()
     rules.budget = .megabytes(100)

@@ -41,7 +41,7 @@ import Testing
       log: world.log)
   }
 
-  @Test("Each process of a worker that the kernel ends is logged once")
+  @Test("Each process of a worker that the kernel kills is logged once")
   func logged() throws {
     let runtime = try world.add("web") { $0.limits.memory = .megabytes(64) }
     counts.group = 0
@@ -66,7 +66,7 @@ import Testing
     #expect(world.logged[0].hasSuffix("(limits.memory 64 MB)"))
   }
 
-  @Test("What the group of an adopted worker has counted before isn't the adopted run's")
+  @Test("Kills that the cgroup counted before the adoption aren't the adopted worker's")
   func adopted() throws {
     let runtime = try world.add()
     counts.group = 7
@@ -80,7 +80,7 @@ import Testing
     #expect(world.logged == ["warning: web: the kernel's OOM killer killed 1 process of it"])
   }
 
-  @Test("An end by SIGKILL is the kernel's where the group has counted one since the last look")
+  @Test("An end by SIGKILL is the kernel's if the cgroup has counted a kill since the last look")
   func inGroup() throws {
     let runtime = try world.add()
     counts.group = 0
@@ -102,7 +102,7 @@ import Testing
   }
 
   @Test(
-    "Where the group doesn't count, the machine's count stands in, from a run's first moment on")
+    "If the cgroup has no count, the machine's count is used from the run's first moment on")
   func onMachine() throws {
     let runtime = try world.add()
     counts.machine = 7
@@ -118,7 +118,7 @@ import Testing
     #expect(watch.status(.signaled(SIGKILL), of: runtime) == .signaled(SIGKILL))
   }
 
-  @Test("The machine's count is read again only where something has been stalled on memory since")
+  @Test("The machine's count is read again only if tasks have stalled on memory since")
   func quietMachine() throws {
     let (web, db) = (try world.add("web"), try world.add("db"))
     counts.machine = 7
@@ -145,7 +145,7 @@ import Testing
     #expect(counts.looks == before + 3)
   }
 
-  @Test("The next run begins with the counts as they are then")
+  @Test("The next run begins with the counts of that moment")
   func nextRun() throws {
     let runtime = try world.add()
     counts.group = 5
@@ -163,7 +163,7 @@ import Testing
     #expect(world.logged.count == before)
   }
 
-  @Test("A worker that the kernel has ended gets a low memory report that says so")
+  @Test("A worker that the kernel has killed gets a jetsam report with that cause")
   func report() throws {
     let runtime = try world.add("web") { $0.limits.memory = .megabytes(64) }
     watch.keepReport(ofKernelKill: runtime)

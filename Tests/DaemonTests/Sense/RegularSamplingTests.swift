@@ -26,7 +26,7 @@ import Testing
     return sampling
   }
 
-  @Test("A sample looks at the machine, at the workers that run, and then at what else is due")
+  @Test("A sample looks at the machine, at the running workers, and then at what else is due")
   func order() throws {
     try world.add("web")
     try world.add("asleep", .suspended)
@@ -40,7 +40,7 @@ import Testing
   }
 
   @Test(
-    "Where all workers sleep no worker is looked at, and nothing wakes the daemon between two samples"
+    "While all workers sleep none is examined, and the daemon wakes only for samples"
   )
   func idle() throws {
     for number in 0..<50 { try world.add("w\(number)", .hibernated) }
@@ -54,7 +54,7 @@ import Testing
     withExtendedLifetime(sampling) {}
   }
 
-  @Test("The disk is looked at once a minute, and outdated bases are looked for once an hour")
+  @Test("The disk is looked at once a minute, and outdated bases are searched for once an hour")
   func rare() throws {
     let sampling = begin()
     world.timers.advance(by: .seconds(59))
@@ -73,7 +73,8 @@ import Testing
   }
 
   @Test(
-    "A wrapper samples at another pace while its program sleeps, and at once when that is woken")
+    "A wrapper samples at another interval while its program sleeps, and at once when that is woken"
+  )
   func paces() throws {
     let runtime = try world.add("web", .suspended)
     let sampling = begin(
@@ -92,7 +93,7 @@ import Testing
     #expect(host.count("machine") == 1 && world.timers.pending.count == 1)
   }
 
-  @Test("Two calls to begin leave one plan")
+  @Test("Two calls to begin sampling start one timer")
   func twice() {
     let sampling = begin()
     sampling.sampleRegularly()

@@ -15,7 +15,7 @@ import Testing
     }
   }
 
-  @Test("The engine is answered with the number of locks, each of two checks by itself")
+  @Test("The engine gets the number of file locks, from each of two checks by itself")
   func answered() throws {
     let (web, api) = (try world.add("web"), try world.add("api"))
     check.checkSafePoint(web.id)
@@ -38,7 +38,7 @@ import Testing
     #expect(counts.count == 0)
   }
 
-  @Test("What is found of a run that has ended meanwhile doesn't count for the next run")
+  @Test("The outcome of a check is dropped if the run has ended meanwhile")
   func ended() throws {
     let runtime = try world.add()
     check.checkSafePoint(runtime.id)

@@ -13,16 +13,16 @@ import Testing
     }
   }
 
-  @Test func `are a share of the window, not of the time since the last look`() {
+  @Test func `Stalls on memory are a share of the window, not of the time since the last look`() {
     // 300 ms of stall in the first second, and a look in the midst of the second.
     #expect(share([(0, 0), (1, 300_000), (1.01, 300_000), (2, 300_000)]) == [nil, 15, 15, 15])
   }
 
-  @Test func `are forgotten when the window has passed`() {
+  @Test func `Stalls on memory are forgotten when the window has passed`() {
     #expect(share([(0, 0), (1, 300_000), (3, 300_000), (4, 300_000)]) == [nil, 15, 0, 0])
   }
 
-  @Test func `before the first look aren't known, and count as none`() {
+  @Test func `Stalls on memory are unknown before the first look, and count as none`() {
     #expect(share([(0, 0), (0.1, 100_000)]) == [nil, 5])
   }
 }

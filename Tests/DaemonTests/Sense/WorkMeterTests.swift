@@ -3,7 +3,7 @@ import Testing
 @testable import Daemon
 
 @Suite("Whether a wrapped program is at work") struct WorkMeterTests {
-  @Test("Output since the last look is work, and so is a thread that runs")
+  @Test("Output since the last look counts as work, and so does a running thread")
   func work() {
     var meter = WorkMeter()
     #expect(!meter.compare([7], hasWritten: false) { _ in false })
@@ -12,7 +12,8 @@ import Testing
     #expect(!meter.compare([7], hasWritten: false) { _ in false })
   }
 
-  @Test("A process that starts or ends between two looks is work; at the first look none has")
+  @Test(
+    "A process that starts or ends between two looks counts as work, and the first look finds none")
   func members() {
     var meter = WorkMeter()
     #expect(!meter.compare([7, 8], hasWritten: false) { _ in false })

@@ -5,14 +5,14 @@ import Testing
 @testable import Daemon
 @testable import Linux
 
-/// What is written to images is counted over 24 hours, whoever the daemon is.
+/// What is written to images is counted over 24 hours, also across daemons.
 struct WriteLedgerTests {
   private let scratch: Scratch
   private var path: String { "\(scratch.path)/writes" }
 
   init() throws { scratch = try Scratch() }
 
-  @Test("a later daemon goes on counting, and a day later it is forgotten")
+  @Test("A later daemon continues to count written bytes, and a day later they are forgotten")
   func rolls() throws {
     let start: Int64 = 1_790_000_000
     var ledger = WriteLedger(path: path)
@@ -33,7 +33,7 @@ struct WriteLedgerTests {
     #expect(WriteLedger(path: path).total(at: start + 60 * 3600).bytes == 0)
   }
 
-  @Test("a clock that is set back doesn't make room")
+  @Test("A clock that is set back doesn't reset the count of written bytes")
   func clock() throws {
     let start: Int64 = 1_790_000_000
     var ledger = WriteLedger(path: path)
@@ -44,7 +44,7 @@ struct WriteLedgerTests {
     #expect(ledger.total(at: start - 400 * 86400).bytes == 0)
   }
 
-  @Test("a damaged file counts as none, and is said to be")
+  @Test("A damaged ledger of written bytes counts as empty, and the damage is reported")
   func damaged() throws {
     var ledger = WriteLedger(path: path)
     ledger.add(bytes: 1000, milliseconds: 30, at: 1_790_000_000)
@@ -61,7 +61,7 @@ struct WriteLedgerTests {
     }
   }
 
-  @Test("where it can't be kept it holds for this daemon")
+  @Test("A ledger that can't be saved still counts for this daemon")
   func unwritable() {
     var ledger = WriteLedger(path: "/proc/none/writes")
     #expect(throws: SystemCallError.self) {

@@ -13,7 +13,7 @@ import Testing
   }
 
   @Test(
-    "The log waits for no reader that has stopped, and lost lines are counted where they are missing"
+    "Logging doesn't wait for a reader that has stopped, and lost lines are counted in their place"
   )
   func stopped() throws {
     let (out, into) = try pipe()
@@ -39,7 +39,7 @@ import Testing
     #expect(String(decoding: text, as: UTF8.self).contains("lost "))
   }
 
-  @Test("At the end everything is written, as long as a reader reads")
+  @Test("At the daemon's end all of the log is written, as long as a reader reads")
   func drained() throws {
     let (out, into) = try pipe()
     let writer = LogWriter(into)

@@ -13,7 +13,8 @@ import Testing
     while !isDone(), EventLoop.now < deadline { try loop.turn(until: deadline) }
   }
 
-  @Test("come back with their value, or at their deadline; and a hung subject isn't tried again")
+  @Test(
+    "Jobs return their value, or an error at their deadline, and a hung subject isn't tried again")
   func outcomes() throws {
     let loop = try EventLoop()
     let jobs = try LoopJobs(loop, BlockingJobs(name: "test"))
@@ -59,7 +60,7 @@ import Testing
     #expect(outcomes == ["done 1", "overdue", "busy", "done 4"])
   }
 
-  @Test("bring back what is reported any number of times, until its sender is gone")
+  @Test("A job may report values any number of times, until its sender is freed")
   func relay() throws {
     let loop = try EventLoop()
     let back = try LoopReturn(loop)

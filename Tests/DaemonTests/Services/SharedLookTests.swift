@@ -14,7 +14,7 @@ import Testing
     while !isDone(), EventLoop.now < end { try loop.turn(until: end) }
   }
 
-  @Test("Calls that come during a look share the next one, and none begins beside another")
+  @Test("Calls during a look share the next one, and no look begins beside another")
   func shared() throws {
     let loop = try EventLoop(check: nil)
     let jobs = try LoopJobs(loop, BlockingJobs(name: "test-looks"))
@@ -30,7 +30,7 @@ import Testing
     #expect(found == [1, 2, 2])
   }
 
-  @Test("In a line only so many looks are made at once, and one that hangs gives its place up")
+  @Test("A line makes a limited number of looks at once, and one that hangs gives up its place")
   func line() throws {
     let loop = try EventLoop(check: nil)
     let line = LookLine(loop, width: 2, patience: .milliseconds(50))
@@ -53,7 +53,7 @@ import Testing
     ends[0]()
   }
 
-  @Test("A look that hangs is given up at its limit, and further ones are at once, until it ends")
+  @Test("A look that hangs is given up at its limit, and later ones fail at once until it ends")
   func hangs() throws {
     let loop = try EventLoop(check: nil)
     let jobs = try LoopJobs(loop, BlockingJobs(name: "test-looks"))
@@ -68,7 +68,7 @@ import Testing
     look.ask { found.append($0) }
     try turn(loop) { found.count == 2 }
     #expect(found == [nil, nil])
-    // Its thread goes on to the first byte; a later look gets the next one, or is told that it must wait.
+    // Its thread continues to the first byte; a later look gets the next one, or an error that it must wait.
     try input.writeAll("ab")
     let end = EventLoop.now + .seconds(20)
     while found.last == .some(nil), EventLoop.now < end {

@@ -21,7 +21,7 @@ import Testing
     #expect(text.contains("limit 20 ms"))
   }
 
-  @Test("A turn that waits for pages from a disk is reported, and ends nothing")
+  @Test("A turn that waits for pages from a disk is reported and doesn't end the daemon")
   func faults() throws {
     var check = try #require(TurnCheck(TurnCheck.Settings(limit: 20_000_000, aborts: true)))
     var template = Array("/var/tmp/dormouse-turn-XXXXXX".utf8CString)
@@ -45,7 +45,7 @@ import Testing
     #expect(byte == UInt8(ascii: "x") && text.contains("of its pages were read from a disk"))
   }
 
-  @Test("A short turn isn't reported, however long the loop waits between two")
+  @Test("A short turn isn't reported, however long the loop waits between two turns")
   func short() throws {
     var check = try #require(TurnCheck(TurnCheck.Settings(limit: 2_000_000_000, aborts: false)))
     var messages: [String] = []
@@ -58,7 +58,7 @@ import Testing
     #expect(messages == [])
   }
 
-  @Test("A debug build checks with 100 ms; the environment says otherwise")
+  @Test("A debug build checks turns with 100 ms, unless the environment sets another limit")
   func settings() {
     #expect(TurnCheck.Settings.current(nil)?.limit == 100_000_000)
     #expect(TurnCheck.Settings.current("off") == nil)

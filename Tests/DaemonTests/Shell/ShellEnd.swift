@@ -50,7 +50,7 @@ final class ShellEnd: EndMechanics, EndHost {
     world.after(.milliseconds(50)) { [self, run] in withExtendedLifetime(run) { take() } }
   }
 
-  /// A signal that asks it to end. What is stopped goes on for it.
+  /// A signal that asks it to end. A stopped process continues to handle it.
   private func take() {
     if children > 0, world.chance(70) { world.after(.seconds(1)) { [run] in run.children = 0 } }
     switch run.body {
@@ -170,8 +170,8 @@ final class ShellEnd: EndMechanics, EndHost {
   func isReaped(_ status: ExitStatus, leavingBehind others: Int) {}
 
   func isGone(_ status: ExitStatus, lastWords: String?) {
-    if isOver { complain("gone twice") }
-    if !isReaped { complain("gone before it was reaped") }
+    if isOver { complain("reported as ended twice") }
+    if !isReaped { complain("reported as ended before it was reaped") }
     isOver = true
     world.runs.ended(run, status)
   }

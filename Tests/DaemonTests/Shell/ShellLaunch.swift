@@ -87,7 +87,7 @@ final class ShellLaunch: LaunchMechanics {
   let pid: Int32? = nil
 
   func perform(_ step: LaunchStep, within limit: Duration, then: @escaping (String?) -> Void) {
-    if isUndone { world.complain("\(id): its launch goes on after the way back") }
+    if isUndone { world.complain("\(id): its launch continues after it was undone") }
     world.after(.milliseconds(10), rarely: .seconds(40)) { [self] in
       let refusal = world.chance(1) ? "a fault of the simulation" : effect(of: step)
       // The loop itself sees that the program runs, and can't lose that.

@@ -7,7 +7,7 @@ import Testing
 @testable import Daemon
 @testable import Lifecycle
 
-@Suite("Low memory reports that are kept") struct JetsamKeeperTests {
+@Suite("Jetsam reports that are kept") struct JetsamKeeperTests {
   private let scratch: Scratch
   private let loop: EventLoop
   private let loopReturn: LoopReturn
@@ -39,7 +39,7 @@ import Testing
   }
 
   @Test(
-    "A report has the machine's memory at its burst's first victim, and the next report its own")
+    "A report has the memory before its burst's first victim, and the next report its own")
   func burst() throws {
     let engine = Engine(policy: policy)
     keeper.recordVictim(engine, stall: (some: 1, full: 2))
@@ -57,7 +57,7 @@ import Testing
     #expect(try load(second)?.host == nil, "no victim was noted for it")
   }
 
-  @Test("A report that isn't there isn't found, nor a file elsewhere")
+  @Test("A report that doesn't exist isn't found, nor a file in another directory")
   func unknown() throws {
     keeper.keep(report(), policy: policy)
     let id = try #require(keeper.ids.first)
@@ -67,7 +67,7 @@ import Testing
     #expect(try load("../\(directory)/\(id)") == nil)
   }
 
-  @Test("Reports of an earlier daemon are there, and a new one gets another name")
+  @Test("Reports of an earlier daemon are found, and a new one gets another name")
   func earlier() throws {
     keeper.keep(report(), policy: policy)
     _ = try load(try #require(keeper.ids.first))

@@ -36,7 +36,7 @@ import Testing
     ExitRecord(at: at, why: "exited with status 1", status: .exited(1), footprint: .zero)
   }
 
-  @Test("What has changed is written 30 s after the last time at the earliest, and at the end")
+  @Test("Learned facts that changed are written every 30 s at most, and at the end")
   func saved() throws {
     try world.add()
     let keeper = keeper(path)
@@ -57,7 +57,8 @@ import Testing
     #expect(disk.written.count == 2 && disk.written[1].exits["web"]?.count == 2)
   }
 
-  @Test("What couldn't be written is written again when that is due, though nothing has changed")
+  @Test(
+    "Learned facts that couldn't be written are written again later, though nothing has changed")
   func failed() throws {
     try world.add()
     let keeper = keeper(path)
@@ -76,7 +77,7 @@ import Testing
     #expect(disk.written.count == 2)
   }
 
-  @Test("On a disk that doesn't answer, what changes later is written in its turn")
+  @Test("On a disk that doesn't answer, later changes are written in their turn")
   func lost() throws {
     try world.add()
     let keeper = keeper(path)
@@ -87,7 +88,7 @@ import Testing
     #expect(disk.written.map { $0.exits["web"]?.count } == [1, 2] && !disk.answers.isEmpty)
   }
 
-  @Test("Exits of workers that are gone are kept, and are known where no newer ones are")
+  @Test("Exits of removed workers are kept, and are used where no newer ones are known")
   func remembered() throws {
     var memory = Memory()
     memory.savedAt = Int64(time(nil))
@@ -103,7 +104,7 @@ import Testing
     #expect(disk.written.first?.exits == ["web": [exit(3)], "gone": [exit(2)]])
   }
 
-  @Test("Of more than a thousand workers those whose last exit is the oldest are dropped")
+  @Test("Of more than a thousand workers those with the oldest last exit are dropped")
   func many() throws {
     let keeper = keeper(path)
     for number in 0...Memory.maxWorkers {
@@ -116,7 +117,7 @@ import Testing
     #expect(kept.count == Memory.maxWorkers && kept["w0"] == nil && kept["w1"] != nil)
   }
 
-  @Test("A wrapper keeps nothing")
+  @Test("A wrapper keeps no learned facts")
   func wrapped() throws {
     try world.add()
     let keeper = keeper(nil)

@@ -24,7 +24,7 @@ import Testing
     return memory
   }
 
-  @Test func `What is written is read again, with its times where they were`() throws {
+  @Test func `Learned facts are equal after writing and reading, with their times`() throws {
     let memory = Self.sample()
     let text = try memory.encoded(at: .zero + .seconds(60))
     // A minute later, on a machine that was started five seconds ago.
@@ -38,7 +38,7 @@ import Testing
     #expect(early.learned == memory.learned)
   }
 
-  @Test func `Damage at any byte, and any truncation, is noticed`() throws {
+  @Test func `Damage at any byte of the learned facts, and any truncation, is detected`() throws {
     let bytes = Array(try Self.sample().encoded(at: .zero).utf8)
     #expect(Memory(bytes, at: .zero, time: 0) != nil)
     for place in bytes.indices {
@@ -52,7 +52,7 @@ import Testing
     }
   }
 
-  @Test func `Nothing is written when nothing has changed`() {
+  @Test func `Learned facts are written only if something has changed`() {
     var keeper = MemoryKeeper(path: "/nowhere/memory", at: .zero)
     let memory = Self.sample()
     #expect(!keeper.isDue(at: .zero + .seconds(1)))

@@ -55,7 +55,7 @@ import Testing
     state: .terminated, lastEnd: .init(succeeded: false, wasStopped: false),
     lastExit: "exited with status 4")
 
-  @Test("start when those have come as far as is asked")
+  @Test("A worker starts when its dependencies have reached the required states")
   func order() {
     for (condition, steps) in [
       (Dependency.Condition.started, [DependencyStanding(state: .launching, hasProcess: true)]),
@@ -84,7 +84,7 @@ import Testing
     }
   }
 
-  @Test("start those that they need first, and what these need before them")
+  @Test("A worker starts its dependencies first, and their dependencies before them")
   func chain() {
     let world = World(["web": [Dependency("api")], "api": [Dependency("db")]])
     world.starter.start(WorkerID("web")) { _ in }
@@ -96,7 +96,7 @@ import Testing
     #expect(world.asked == ["restart db", "restart api", "start web"])
   }
 
-  @Test("count as asked for when the request came, however long they wait")
+  @Test("A start counts as requested when the request came, however long it waits for dependencies")
   func asked() {
     let world = World(["web": [Dependency("db")]])
     world.now = Instant(nanoseconds: 5)
@@ -106,7 +106,7 @@ import Testing
     #expect(world.requests.last?.asked == Instant(nanoseconds: 5))
   }
 
-  @Test("say what asks for each start")
+  @Test("Each start of a dependency has the worker that needs it as its reason")
   func occasions() {
     let world = World(["web": [Dependency("db")]])
     world.starter.start(WorkerID("web"), occasion: .autostart) { _ in }
@@ -114,7 +114,7 @@ import Testing
     #expect(world.occasions == ["db": .dependency, "web": .autostart])
   }
 
-  @Test("that are asked for twice are started once, and both requests are answered")
+  @Test("A worker that is requested twice is started once, and both requests are answered")
   func twice() {
     let world = World(["web": [Dependency("db")]])
     var answers: [Answer] = []
@@ -126,7 +126,7 @@ import Testing
     #expect(answers.map(\.code) == [.done, .done])
   }
 
-  @Test("aren't started when one of those has failed for good, and say why")
+  @Test("A worker isn't started when a dependency has failed permanently, and the answer says why")
   func failure() {
     let world = World(["web": [Dependency("job", .exitedOK)]])
     var answers: [Answer] = []
@@ -139,7 +139,7 @@ import Testing
     #expect(world.problems["web"]?.contains("exited with status 4") == true)
   }
 
-  @Test("wait on when one of those has failed and will be started again")
+  @Test("A worker still waits when a dependency has failed and will be started again")
   func backOff() {
     let world = World(["web": [Dependency("db")]])
     var answers: [Answer] = []
@@ -153,7 +153,7 @@ import Testing
     #expect(world.asked == ["restart db", "start web"])
   }
 
-  @Test("aren't started when one of those couldn't be launched")
+  @Test("A worker isn't started when a dependency couldn't be launched")
   func launchFailure() {
     let world = World(["web": [Dependency("db")]])
     var answers: [Answer] = []
@@ -163,7 +163,7 @@ import Testing
     #expect(answers.first?.text.contains("no program of that name") == true)
   }
 
-  @Test("aren't started when a person stops one of those that was started for them")
+  @Test("A worker isn't started when you stop a dependency that was started for it")
   func stopped() {
     let world = World(["web": [Dependency("job", .exitedOK)]])
     var answers: [Answer] = []
@@ -174,7 +174,7 @@ import Testing
     #expect(answers.map(\.code) == [.failed])
   }
 
-  @Test("that wait are refused when they aren't to start any more, and nothing of them is left")
+  @Test("A waiting start that is cancelled is refused, and nothing of it is left")
   func cancelled() {
     let world = World(["web": [Dependency("db")], "api": [Dependency("db")]])
     var answers: [Answer] = []
@@ -190,7 +190,8 @@ import Testing
   }
 
   @Test(
-    "that an earlier daemon has left are started without waiting, as those are that need nothing")
+    "Workers that an earlier daemon left start without waiting, and so do workers without dependencies"
+  )
   func adopted() {
     let world = World(["web": [Dependency("db")]])
     world.standings["web"]?.isAdopting = true

@@ -73,7 +73,7 @@ import Testing
     func finish() { monitor = nil }
   }
 
-  @Test("is asked for after the initial delay, and then every period")
+  @Test("Liveness is probed after the initial delay, and then every period")
   func pace() {
     let world = World()
     defer { world.finish() }
@@ -86,7 +86,7 @@ import Testing
     #expect(world.complaints == [] && world.monitor?.lastFailure == nil)
   }
 
-  @Test("is reported missing after as many failures in a row as the probe says, with the reason")
+  @Test("A worker that fails as many probes in a row as configured is reported with the reason")
   func failing() {
     let world = World()
     defer { world.finish() }
@@ -104,7 +104,7 @@ import Testing
     #expect(world.monitor?.lastFailure == "exit code 3")
   }
 
-  @Test("isn't asked for asleep, and what it missed before doesn't count afterwards")
+  @Test("A sleeping worker isn't probed, and earlier failures don't count afterwards")
   func asleep() {
     let world = World()
     defer { world.finish() }
@@ -123,7 +123,7 @@ import Testing
     #expect(world.asked.count == 2 && world.complaints == [])
   }
 
-  @Test("is reported missing again where it still fails after a sleep")
+  @Test("A worker that still fails its probes after a sleep is reported again")
   func failsAgain() {
     let world = World()
     defer { world.finish() }
@@ -140,7 +140,7 @@ import Testing
     }
   }
 
-  @Test("keeps a worker that is falling asleep until the answer is there and its connection gone")
+  @Test("A worker falls asleep only when its probe is answered and the connection is closed")
   func fallingAsleep() {
     let world = World()
     defer { world.finish() }
@@ -157,7 +157,7 @@ import Testing
     #expect(world.timers.pending == [])
   }
 
-  @Test("is no activity: what comes with a question isn't counted, and what came before it is")
+  @Test("A probe's traffic doesn't count as activity, and traffic before the probe does")
   func activity() {
     let world = World()
     defer { world.finish() }
@@ -174,7 +174,7 @@ import Testing
     #expect(!world.hasTraffic && world.ended == 1)
   }
 
-  @Test("of a run that is over isn't asked for, and a late answer changes nothing")
+  @Test("A run that is over isn't probed, and a late answer changes nothing")
   func over() {
     let world = World()
     defer { world.finish() }
@@ -188,7 +188,7 @@ import Testing
     #expect(world.asked.count == 1 && world.complaints == [] && world.timers.pending == [])
   }
 
-  @Test("is asked for again where the answer is lost, which says nothing of the worker")
+  @Test("A probe whose answer is lost is repeated, and counts neither as success nor as failure")
   func lost() {
     let world = World()
     defer { world.finish() }
@@ -204,7 +204,7 @@ import Testing
     #expect(world.monitor?.isAsking == true && world.monitor?.lastFailure == nil)
   }
 
-  @Test("is asked for where the look at traffic before it, and the one after it, are lost")
+  @Test("A worker is probed although the looks at traffic before and after the probe are lost")
   func lostLooks() {
     let world = World()
     defer { world.finish() }
@@ -218,7 +218,7 @@ import Testing
     #expect(world.ended == 1 && world.monitor?.isAsking == false)
   }
 
-  @Test("isn't asked for while something is being done to the worker")
+  @Test("A worker isn't probed while an operation on it is under way")
   func busy() {
     let world = World()
     defer { world.finish() }

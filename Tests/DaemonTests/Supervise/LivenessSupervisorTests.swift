@@ -76,7 +76,7 @@ import Testing
     #expect(runtime.isAsked)
   }
 
-  @Test("A running worker is asked, and one that doesn't answer is reported with the reason")
+  @Test("A running worker is probed, and one that doesn't answer is reported with the reason")
   func unhealthy() throws {
     let runtime = try add()
     ask(runtime)
@@ -88,7 +88,7 @@ import Testing
       ])
   }
 
-  @Test("A worker without `liveness:`, or that sleeps, or has no process, isn't asked")
+  @Test("A worker that has no liveness probe, no process or that sleeps isn't probed")
   func notAsked() throws {
     let without = try world.add("plain")
     supervisor.followLiveness(of: without, nil)
@@ -97,7 +97,7 @@ import Testing
     #expect(world.timers.pending.isEmpty)
   }
 
-  @Test("What waits for a question is done at once where none is out")
+  @Test("An action that waits for a probe is performed at once if no probe is under way")
   func idle() throws {
     let runtime = try add(.suspended)
     var done = 0
@@ -105,7 +105,7 @@ import Testing
     #expect(done == 1)
   }
 
-  @Test("What waits for a question isn't done where the worker isn't falling asleep any more")
+  @Test("An action that waits for a probe is dropped if the worker isn't falling asleep any more")
   func overtaken() throws {
     let runtime = try add()
     ask(runtime)
@@ -117,7 +117,7 @@ import Testing
     #expect(!runtime.isAsked && done == 0 && runtime.whenUnasked == nil)
   }
 
-  @Test("A worker falls asleep when the answer that it owes is there")
+  @Test("A worker falls asleep when it has answered its probe")
   func suspends() throws {
     let probe = probe(threshold: 3)
     let runtime = try world.add("web") { $0.liveness = probe }
@@ -135,12 +135,12 @@ import Testing
     #expect(done == 0)
     // A second has passed since it was asked.
     world.timers.advance(by: .seconds(1))
-    #expect(done == 0, "its connection isn't gone from the worker yet")
+    #expect(done == 0, "the worker hasn't closed its connection yet")
     world.timers.advance(by: LivenessMonitor.settling)
     #expect(done == 1 && runtime.whenUnasked == nil)
   }
 
-  @Test("The end of a run drops the question and what waits for it")
+  @Test("The end of a run drops its probe and what waits for the answer")
   func ended() throws {
     let runtime = try add()
     ask(runtime)
@@ -153,7 +153,7 @@ import Testing
     #expect(world.takeEvents().isEmpty)
   }
 
-  @Test("A probe that a reload has changed begins again, with its own questions")
+  @Test("A probe that a reload has changed begins again with the new settings")
   func reloaded() throws {
     let runtime = try add()
     let before = runtime.liveness

@@ -37,7 +37,7 @@ import Testing
 
   private let world = World()
 
-  @Test("comes to a worker when all that need it have ended")
+  @Test("A worker is stopped when all workers that depend on it have ended")
   func order() {
     world.add("db")
     world.add("api", needs: "db")
@@ -51,14 +51,14 @@ import Testing
     #expect(world.stopped == ["cron", "web", "api", "db"])
   }
 
-  @Test("is asked of each worker once")
+  @Test("Each worker is asked to stop once")
   func once() {
     world.add("web")
     for _ in 0..<3 { world.stop.advance() }
     #expect(world.stopped == ["web"])
   }
 
-  @Test("isn't kept from the others by a worker that can't be ended")
+  @Test("A worker that can't be ended doesn't delay the stop of the others")
   func unstoppable() {
     world.add("db")
     world.add("web", needs: "db")
@@ -67,7 +67,7 @@ import Testing
     #expect(world.stopped == ["web", "db"])
   }
 
-  @Test("leaves workers alone that another program supervises")
+  @Test("External workers are left running when all workers are stopped")
   func external() {
     world.add("theirs")
     world.add("ours")

@@ -45,7 +45,7 @@ import Testing
     Probe(.http(Probe.HTTPRequest(port: server.port)), timeout: timeout)
   }
 
-  @Test("A question is answered once, and never before the call that asks returns")
+  @Test("A probe is answered once, and never before the call that starts it returns")
   func answered() throws {
     let server = try Server()
     var answers: [ProbeRunner.Outcome] = []
@@ -59,7 +59,7 @@ import Testing
     #expect(answers.count == 1 && world.timers.pending.isEmpty)
   }
 
-  @Test("A question that can't even be asked fails, and not before the call returns either")
+  @Test("A probe that can't be started fails, and not before the call returns either")
   func refused() throws {
     var answers: [ProbeRunner.Outcome] = []
     _ = asker.ask(Probe(.tcp(host: "not an address", port: 1)), process) { answers.append($0) }
@@ -72,7 +72,7 @@ import Testing
     #expect(why.contains("not an address") && world.timers.pending.isEmpty)
   }
 
-  @Test("An answer that doesn't come within the probe's time-out is a failure")
+  @Test("A probe without an answer within its time-out is a failure")
   func lost() throws {
     let server = try Server()
     var answers: [ProbeRunner.Outcome] = []
@@ -84,7 +84,7 @@ import Testing
     #expect(world.timers.pending.isEmpty)
   }
 
-  @Test("A question that was dropped isn't answered, and nothing of it is left")
+  @Test("A probe that was dropped isn't answered, and nothing of it is left")
   func dropped() throws {
     let server = try Server()
     var answers: [ProbeRunner.Outcome] = []
@@ -96,7 +96,7 @@ import Testing
     #expect(answers.isEmpty)
   }
 
-  @Test("One that has its answer already, but hasn't passed it on, is dropped as well")
+  @Test("A probe whose answer was not yet delivered can be dropped")
   func droppedLate() {
     var answers: [ProbeRunner.Outcome] = []
     let question = asker.ask(Probe(.tcp(host: "nowhere", port: 1)), process) { answers.append($0) }
@@ -105,7 +105,7 @@ import Testing
     #expect(answers.isEmpty)
   }
 
-  @Test("Two questions at once are answered each by itself")
+  @Test("Two probes at the same time are answered each by itself")
   func two() throws {
     let server = try Server()
     var answers: [String] = []
@@ -117,7 +117,7 @@ import Testing
     #expect(answers == ["early", "late"] && world.timers.pending.isEmpty)
   }
 
-  @Test("A question over a connection has no child that must not be reaped elsewhere")
+  @Test("A probe over a connection has no child process to reap")
   func child() throws {
     let server = try Server()
     let question = asker.ask(silent(server), process) { _ in }

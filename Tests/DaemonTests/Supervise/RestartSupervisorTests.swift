@@ -27,7 +27,7 @@ import Testing
     #expect(host.lines.first == "web: restarts in 1 s: exited with status 4")
   }
 
-  @Test("A run longer than the longest pause makes the next pause the shortest")
+  @Test("A run that is longer than the longest pause makes the next pause the shortest")
   func backoffResets() {
     world.add("web", RestartRules(.always, backoff: Backoff(max: .seconds(8)), giveUp: nil))
     for _ in 0..<4 { world.run() }
@@ -36,7 +36,7 @@ import Testing
     #expect(world.delay() == .seconds(1))
   }
 
-  @Test("Restarts end after `give_up`, and the worker's problem names the last failure")
+  @Test("Restarts end after give_up, and the worker's problem names the last failure")
   func giveUp() {
     world.add("web", RestartRules(.always, giveUp: .init(restarts: 2, window: .seconds(600))))
     for _ in 0..<2 {
@@ -58,7 +58,7 @@ import Testing
   }
 
   @Test(
-    "`restart.when` decides which ends are followed by a restart",
+    "The key restart.when decides which ends are followed by a restart",
     arguments: [
       (RestartRules.Condition.never, false, false), (.onFailure, false, true),
       (.always, true, true), (.unlessStopped, true, true),
@@ -93,7 +93,7 @@ import Testing
     #expect(supervisor.exits(of: web)?.first?.status == .exited(0))
   }
 
-  @Test("Workers terminated for memory come back at normal pressure, one by one, by importance")
+  @Test("Workers terminated for memory are restarted at normal pressure, one by one, by importance")
   func memory() {
     world.add("less", importance: 10)
     world.add("most", importance: 90)
@@ -139,7 +139,7 @@ import Testing
     #expect(host.names == ["web"])
   }
 
-  @Test("Terminations for memory count towards no `give_up`; their pauses grow with short runs")
+  @Test("Terminations for memory don't count for give_up, and their pauses grow with short runs")
   func memoryStreak() {
     world.add("web", RestartRules(.always, giveUp: .init(restarts: 1, window: .seconds(600))))
     for seconds in [1, 2, 4] {
@@ -153,7 +153,7 @@ import Testing
     #expect(world.delay() == .seconds(1) && supervisor.problem(of: web) == nil)
   }
 
-  @Test("A person's stop cancels the restart that is planned")
+  @Test("The operator's stop cancels the planned restart")
   func stop() {
     for verb in [Request.Verb.stop, .terminate] {
       world.add()
@@ -169,7 +169,7 @@ import Testing
     }
   }
 
-  @Test("A person's start forgets the failures before it; other verbs change nothing")
+  @Test("The operator's start resets the failures before it, and other verbs change nothing")
   func start() {
     for verb in [Request.Verb.start, .restart] {
       world.add("web", RestartRules(.always, giveUp: .init(restarts: 2, window: .seconds(600))))
@@ -185,7 +185,8 @@ import Testing
     }
   }
 
-  @Test("A stop by a person outlives the daemon under `unless-stopped` only, until the next start")
+  @Test(
+    "A stop by the operator outlives the daemon only with unless-stopped, and until the next start")
   func unlessStopped() {
     world.add()
     supervisor.personAsks(.stop, web)
@@ -209,7 +210,7 @@ import Testing
     #expect(host.lines.last?.hasSuffix("No space left on device") == true)
   }
 
-  @Test("A changed configuration cancels the restart only where it allows none any more")
+  @Test("A changed configuration cancels a planned restart only if it allows none")
   func termsChanged() {
     world.add()
     world.run()
@@ -221,7 +222,7 @@ import Testing
     #expect(supervisor.plan(of: web) == nil && host.timers.pending == [])
   }
 
-  @Test("A daemon that ends starts nothing, also nothing that it had planned before")
+  @Test("A daemon that is ending starts no workers, not even those whose restart was planned")
   func closing() {
     world.add()
     world.add("db")
@@ -235,7 +236,7 @@ import Testing
     #expect(supervisor.exits(of: WorkerID("db"))?.count == 1)
   }
 
-  @Test("A removed worker isn't started, and one of its name begins without its history")
+  @Test("A removed worker isn't started, and another of its name begins without its history")
   func removed() {
     world.add()
     var ends: [Answer?] = []
@@ -267,7 +268,7 @@ import Testing
     #expect(supervisor.plan(of: web) == nil && host.timers.pending == [])
   }
 
-  @Test("Another supervisor's worker is never started, and its ends are known")
+  @Test("An external worker is never restarted, and its ends are recorded")
   func external() {
     world.add()
     host.terms["web"]?.isExternal = true
@@ -276,7 +277,7 @@ import Testing
   }
 
   @Test(
-    "A restart that the worker doesn't survive is logged, and its failure is an end like others")
+    "A restart whose launch fails is logged, and the failure counts as an end")
   func restartFails() {
     world.add()
     world.run()

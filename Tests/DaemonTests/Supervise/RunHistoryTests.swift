@@ -10,7 +10,7 @@ import Testing
   private var supervisor: RestartSupervisor { world.supervisor }
   private let web = WorkerID("web")
 
-  @Test("The last five ends are kept over runs, each with what was measured of its own run")
+  @Test("The last five ends of a worker are kept, each with the measurements of its own run")
   func history() {
     world.add()
     let earlier = (1...4).map {
@@ -28,7 +28,7 @@ import Testing
     #expect(exits.map(\.lastWords) == [nil, nil, nil, "no route", nil])
   }
 
-  @Test("The next launch reads of the run before in its environment, and never of the daemon's own")
+  @Test("The environment of a launch describes the worker's last run, and not the daemon's")
   func environment() {
     world.add()
     let base = ["PATH": "/bin", "DORMOUSE_LAST_EXIT": "the daemon's", "DORMOUSE_RESTARTS": "7"]
@@ -46,7 +46,7 @@ import Testing
       ])
   }
 
-  @Test("Watchers of a start are answered once: when it stays, or when it has ended")
+  @Test("A start is answered once, when the worker stays or when it has ended")
   func watchers() {
     world.add()
     var ends: [Answer?] = []
@@ -75,7 +75,7 @@ import Testing
     ] { #expect(end?.text.contains(part) == true, "\(part)") }
   }
 
-  @Test("A watched worker that ends with status 0 and leaves nothing behind has done its work")
+  @Test("A worker that ends with status 0 and leaves nothing behind has succeeded")
   func quickSuccess() {
     world.add("web", RestartRules(.onFailure))
     var ends: [Answer?] = []
@@ -93,7 +93,7 @@ import Testing
     #expect(ends.map { $0?.code } == [.done, .done])
   }
 
-  @Test("Watchers of a worker that is removed, or that there isn't, aren't kept waiting")
+  @Test("A start of a worker that is removed, or doesn't exist, is answered")
   func watchersOfRemoved() {
     world.add()
     var ends: [Answer?] = []

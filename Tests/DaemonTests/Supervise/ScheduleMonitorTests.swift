@@ -6,7 +6,7 @@ import Testing
 @testable import Daemon
 
 @Suite("Wakes at the instants of `wake_at`") struct ScheduleMonitorTests {
-  /// A machine at UTC, on 22 November 2026 at 10:00, whose disk answers when it is told to.
+  /// A machine at UTC, on 22 November 2026 at 10:00, whose disk answers when the test says so.
   private final class World {
     static let start: Int64 = 1_795_341_600
     let timers = FakeTimers()
@@ -48,7 +48,7 @@ import Testing
     }
   }
 
-  @Test("come at each instant, once")
+  @Test("A scheduled wake occurs at each instant once")
   func onTime() throws {
     let world = try World()
     try world.schedule("job", "*/10 * * * *")
@@ -61,7 +61,7 @@ import Testing
     #expect(world.woken == ["job", "job", "job", "job"])
   }
 
-  @Test("that passed while there was no daemon are made good for, once")
+  @Test("Scheduled wakes that were missed while no daemon ran occur once afterwards")
   func missed() throws {
     let world = try World(plan: "\(World.start - 7200) job\nnonsense\n")
     try world.schedule("job", "*/10 * * * *")
@@ -74,7 +74,7 @@ import Testing
   }
 
   @Test(
-    "come when the next one is written down, so that a daemon that dies meanwhile wakes none twice")
+    "A scheduled wake occurs after the next one is saved, so that a crash repeats none")
   func afterTheDisk() throws {
     let world = try World(plan: "\(World.start - 60) job\n")
     try world.schedule("job", "0 * * * *")
@@ -84,7 +84,7 @@ import Testing
     #expect(world.woken == ["job"])
   }
 
-  @Test("don't wait longer than 5 s for a disk, and come once when it answers later")
+  @Test("A scheduled wake waits at most 5 s for the disk, and occurs once if that answers later")
   func hungDisk() throws {
     let world = try World(plan: "\(World.start - 60) job\n")
     try world.schedule("job", "0 * * * *")
@@ -96,7 +96,7 @@ import Testing
     #expect(world.warnings.count == 1 && world.warnings[0].contains("No space left on device"))
   }
 
-  @Test("follow a clock that is set forward within a minute")
+  @Test("Scheduled wakes follow a clock that is set forward within a minute")
   func setForward() throws {
     let world = try World()
     try world.schedule("job", "0 12 * * *")
@@ -109,7 +109,7 @@ import Testing
     #expect(world.woken == ["job"])
   }
 
-  @Test("that were planned don't come when the clock is set back or the schedule is another")
+  @Test("A planned wake is dropped if the clock is set back or the schedule changes")
   func replanned() throws {
     let world = try World(plan: "\(World.start + 86_400) job\n")
     try world.schedule("job", "0 * * * *")

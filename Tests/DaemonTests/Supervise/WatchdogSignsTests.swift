@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Signs of life")
 struct WatchdogSignsTests {
-  @Test("Time that the machine itself slept counts as a sign")
+  @Test("Time during which the machine slept counts as a sign of life")
   func machineSlept() {
     var signs = WatchdogSigns(slept: .seconds(5))
     #expect(signs.sign(at: .zero + .seconds(10), slept: .seconds(5)) == nil)

@@ -46,7 +46,7 @@ import Testing
     supervision.supervise(world.host.transit("web", to: state, cause))
   }
 
-  @Test("is a restart, a look at its health, and the end of what waits for its answers")
+  @Test("A worker's end plans its restart, ends its probes and answers waiting clients")
   func ended() {
     transit(to: .launching, .requested(.start))
     transit(to: .background, .becameReady)
@@ -57,7 +57,7 @@ import Testing
     #expect(world.delay() != nil, "it is started again")
   }
 
-  @Test("lets go of what it has stored only where its end was asked for")
+  @Test("A worker's stored descriptors are dropped only if its end was requested")
   func store() {
     transit(to: .launching, .requested(.start))
     transit(to: .terminated, .requested(.stop))
@@ -65,13 +65,13 @@ import Testing
     #expect(host.calls.filter { $0.hasPrefix("ended: ") }.count == 1)
   }
 
-  @Test("is nothing of the kind where it was terminated before")
+  @Test("A second transition to terminated only updates the probes")
   func again() {
     transit(to: .terminated, .requested(.stop))
     #expect(host.calls == ["liveness"])
   }
 
-  @Test("a stop by a person ends its wait for the workers that it needs")
+  @Test("The operator's stop ends a worker's wait for its dependencies")
   func stopped() {
     host.needs[id] = [Dependency("db", .ready)]
     var answers: [Answer] = []
@@ -81,7 +81,7 @@ import Testing
     #expect(answers.map(\.text) == ["web was stopped before it was started"])
   }
 
-  @Test("a worker that leaves the configuration waits for nothing any more")
+  @Test("A worker that is removed from the configuration waits no longer for its dependencies")
   func undeclared() {
     host.needs[id] = [Dependency("db", .ready)]
     var answers: [Answer] = []
@@ -92,7 +92,7 @@ import Testing
     #expect(host.calls.last == "remove" && world.supervisor.exits(of: id) == nil)
   }
 
-  @Test("a new configuration is followed by the probe and by the look at its traffic")
+  @Test("A new configuration applies to the probe and to the look at traffic")
   func configuration() {
     supervision.restartRulesChanged(id)
     #expect(host.calls == ["liveness, as configured", "forget traffic"])

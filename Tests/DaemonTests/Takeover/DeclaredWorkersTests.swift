@@ -54,7 +54,7 @@ import Testing
 
   private var started: [String] { host.calls.filter { !$0.hasPrefix("add") } }
 
-  @Test("All are known, with their environment, before the first is started")
+  @Test("All declared workers are known, with their environment, before the first is started")
   func introduced() {
     begin([.forTest("web") { $0.environment = ["PORT": "80"] }, .forTest("db")])
     #expect(host.calls == ["add web", "add db", "start web", "start db"])
@@ -63,7 +63,7 @@ import Testing
     #expect(world.state(of: "web") == .terminated)
   }
 
-  @Test("A worker is started after those that it depends on, and one without autostart isn't")
+  @Test("A declared worker starts after its dependencies, and one without autostart doesn't start")
   func order() {
     begin([
       Self.worker("web", needs: ["api"]), Self.worker("api", needs: ["db"]),
@@ -72,7 +72,7 @@ import Testing
     #expect(started == ["start db", "start api", "start web"])
   }
 
-  @Test("A worker that a person stopped stays stopped where its rule says so")
+  @Test("A worker that the operator stopped stays stopped if its restart rule says so")
   func stopped() {
     host.stopped = ["web", "db"]
     begin([
@@ -83,7 +83,8 @@ import Testing
     #expect(host.lines.count == 1 && host.lines[0].hasPrefix("web: stays stopped"))
   }
 
-  @Test("A worker that an earlier daemon left in front is adopted before others are started")
+  @Test(
+    "A worker that an earlier daemon left in the foreground is adopted before others are started")
   func front() {
     world.leave("web", "foreground")
     begin([Self.worker("web"), Self.worker("db")])
@@ -93,7 +94,7 @@ import Testing
     #expect(started == ["restart web", "restart db"])
   }
 
-  @Test("A daemon that ends meanwhile starts none of those that waited")
+  @Test("A daemon that ends meanwhile starts no waiting workers")
   func closing() {
     world.leave("web", "foreground")
     begin([Self.worker("web"), Self.worker("db")])
@@ -102,7 +103,7 @@ import Testing
     #expect(started == ["restart web"])
   }
 
-  @Test("A worker that runs already, or is unknown, isn't started; a refused start is logged")
+  @Test("A worker that is running or unknown isn't started, and a refused start is logged")
   func refused() {
     world.leave("web")
     world.declare(.forTest("web"))

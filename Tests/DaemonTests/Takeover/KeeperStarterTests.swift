@@ -64,7 +64,7 @@ private final class Means: KeeperMeans {
     (try ProcessStat.read(getpid()).identity, try Descriptor.open("/dev/null", O_RDONLY))
   }
 
-  @Test("It is started before the first hibernation, once, and again when it was killed")
+  @Test("The keeper is started once before the first hibernation, and again when it was killed")
   func once() {
     let before = starter().startKeeperWhereMissing()
     before()
@@ -75,7 +75,7 @@ private final class Means: KeeperMeans {
     #expect(means.calls == ["keeper 1 takes []", "keeper 2 takes []"])
   }
 
-  @Test("It isn't needed where a later daemon may open the memory itself, or there will be none")
+  @Test("No keeper is started if a later daemon can open the memory itself, or there will be none")
   func needless() {
     starter(hasSuccessors: false).startKeeperWhereMissing()()
     means.set { $0.forbidsStrangers = false }
@@ -86,7 +86,7 @@ private final class Means: KeeperMeans {
     #expect(means.calls.isEmpty)
   }
 
-  @Test("Where it can't be started the reason is logged, and the next hibernation tries again")
+  @Test("A keeper that can't be started is logged, and the next hibernation tries again")
   func refused() {
     means.set { $0.refusal = "no process" }
     let before = starter().startKeeperWhereMissing()
@@ -100,7 +100,8 @@ private final class Means: KeeperMeans {
     #expect(means.calls.last == "keeper 1 takes []")
   }
 
-  @Test("What an earlier daemon had opened is given to its workers, and to no other process")
+  @Test(
+    "Descriptors that an earlier daemon opened are given to its workers and to no other process")
   func givenBack() throws {
     let (process, memory) = try Self.memory()
     means.set { $0.earlier = [process: memory] }
@@ -113,7 +114,7 @@ private final class Means: KeeperMeans {
     #expect(keeper.keptMemories(of: [other, process])[process] === memory)
   }
 
-  @Test("A new keeper takes over what adopted workers hold, and only then the earlier one ends")
+  @Test("A new keeper takes the descriptors of adopted workers over before the earlier one ends")
   func takenOver() throws {
     let (process, memory) = try Self.memory()
     means.set { $0.earlier = [process: memory] }
@@ -131,7 +132,7 @@ private final class Means: KeeperMeans {
     #expect(!keeper.hasKeptMemories)
   }
 
-  @Test("The earlier keeper ends at once where a daemon needs none any more")
+  @Test("The earlier keeper ends at once if no later daemon needs one")
   func notNeededAnyMore() throws {
     let (process, memory) = try Self.memory()
     means.set {
@@ -170,7 +171,7 @@ private final class Means: KeeperMeans {
   private func answer(_ outcome: World.Outcome) { world.waiting.removeFirst()(outcome) }
 
   @Test(
-    "It is used from the moment at which its program runs, and started again when it was killed")
+    "The standby pager is used as soon as its program runs, and started again when it was killed")
   func again() {
     let starter = starter()
     starter.startStandbyPager()
@@ -184,7 +185,9 @@ private final class Means: KeeperMeans {
     #expect(world.used == [1, 2] && world.lines.isEmpty)
   }
 
-  @Test("A start that failed or is overdue is logged, and the next resume tries again")
+  @Test(
+    "A start of the standby pager that fails or is overdue is logged, and the next resume tries again"
+  )
   func failures() {
     let starter = starter()
     starter.startStandbyPager()
@@ -203,13 +206,13 @@ private final class Means: KeeperMeans {
     #expect(world.used == [1])
   }
 
-  @Test("A wrapper starts none, because its program doesn't outlive it")
+  @Test("A wrapper starts no standby pager, because its program doesn't outlive it")
   func wrapper() {
     starter(hasSuccessors: false).startStandbyPager()
     #expect(world.waiting.isEmpty)
   }
 
-  @Test("An outcome that comes after the daemon's parts are gone is dropped")
+  @Test("A start of the standby pager that ends after the daemon's parts were freed is dropped")
   func late() {
     starter().startStandbyPager()
     answer(.done(.success(1)))
@@ -218,7 +221,7 @@ private final class Means: KeeperMeans {
 }
 
 @Suite("How a worker is resumed") struct ResumeChoiceTests {
-  @Test("Its policy decides, unless the environment says otherwise")
+  @Test("The policy decides how a worker is resumed, unless the environment says otherwise")
   func choice() {
     var rules = LifecyclePolicy().hibernate
     for rule in ResumeRule.allCases {

@@ -25,7 +25,7 @@ import Testing
 
   // MARK: those that run
 
-  @Test("A worker in doubt is recorded as resuming, brought back, and runs in the background")
+  @Test("A worker in an unknown state is recorded as resuming, woken, and runs in the background")
   func recovery() {
     world.declare(.forTest("web"))
     world.leave("web", "hibernated")
@@ -42,7 +42,7 @@ import Testing
       ])
   }
 
-  @Test("A worker that was in front returns there, and is recorded there")
+  @Test("A worker that was in the foreground returns there, and is recorded there")
   func front() {
     world.leave("web", "foreground")
     world.leave("old", "suspended") { $0.wasInFront = true }
@@ -55,7 +55,7 @@ import Testing
     #expect(world.host.calls.contains("save web foreground"))
   }
 
-  @Test("Requests wait until it is back, and are then performed in their order, each once")
+  @Test("Requests wait until a worker is adopted, and are then performed once in their order")
   func requests() {
     world.leave("web")
     world.leave("other")
@@ -81,7 +81,7 @@ import Testing
 
   // MARK: those that sleep
 
-  @Test("A worker that rests as its record says sleeps on, and its inputs are watched")
+  @Test("A sleeping worker that rests as recorded sleeps on, and its inputs are watched")
   func asleep() {
     world.declare(.forTest("web"))
     world.leave("web", "hibernated")
@@ -101,7 +101,7 @@ import Testing
   }
 
   @Test(
-    "A sleeper whose sockets can't be watched is woken where nothing else would wake it",
+    "A sleeping worker whose sockets can't be watched is woken if nothing else would wake it",
     arguments: [
       (ForegroundRules.Mode.manual, false, false), (.activity, false, true), (.manual, true, true),
     ])
@@ -119,14 +119,14 @@ import Testing
 
   // MARK: failures
 
-  @Test("A worker that can't be taken over is named, and keeps its record and its image")
+  @Test("A worker that can't be adopted is reported, and keeps its record and its image")
   func cantBeTaken() {
     world.declare(.forTest("web"))
     world.leave("web", "hibernated")
     world.leave("other")
-    world.host.refusals["web"] = "its cgroup is gone"
+    world.host.refusals["web"] = "its cgroup was removed"
     adopt()
-    #expect(world.host.lines == ["web: can't be adopted: its cgroup is gone"])
+    #expect(world.host.lines == ["web: can't be adopted: its cgroup was removed"])
     #expect(!world.returning.isAdopting(web) && world.state(of: "web") == .terminated)
     // The others are.
     #expect(
@@ -135,7 +135,7 @@ import Testing
       ])
   }
 
-  @Test("A worker that has ended without a daemon, also at the last moment, is forgotten")
+  @Test("A worker that has ended without a daemon, also at the last moment, is removed")
   func ended() {
     world.leave("web")
     world.leave("last")
@@ -146,7 +146,7 @@ import Testing
     #expect(world.notes.events.isEmpty && !world.returning.isUnderWay)
   }
 
-  @Test("A hibernated worker without its image is ended, and the engine can't wake it before")
+  @Test("A hibernated worker without its image is terminated, and the engine can't wake it before")
   func withoutImage() {
     world.leave("web", "hibernated")
     world.host.rests["web"] = .withoutImage("/images/web.image")
@@ -174,7 +174,7 @@ import Testing
     #expect(world.state(of: "web") == .suspended && isPerformed)
   }
 
-  @Test("A worker that can't be woken yet sleeps on, with what there is of its image")
+  @Test("A worker that can't be woken yet sleeps on, with what is left of its image")
   func intact() {
     world.leave("web")
     world.leave("other")
@@ -191,7 +191,7 @@ import Testing
     #expect(world.host.lines.last?.hasPrefix("web: adopted; it can't be woken yet") == true)
   }
 
-  @Test("The run's end while it is brought back ends the adoption, and requests are performed")
+  @Test("The end of a run during its adoption ends the adoption, and requests are performed")
   func endsMeanwhile() {
     world.declare(.forTest("web"))
     world.declare(.forTest("sleeper"))
@@ -210,7 +210,7 @@ import Testing
     #expect(world.state(of: "web") == .terminated)
   }
 
-  @Test("A worker that a reload has removed meanwhile isn't introduced to the engine again")
+  @Test("A worker that a reload has removed meanwhile isn't added to the engine again")
   func removedMeanwhile() {
     world.leave("web")
     world.leave("sleeper", "suspended")
@@ -222,7 +222,7 @@ import Testing
     #expect(world.notes.events.isEmpty && !world.returning.isUnderWay)
   }
 
-  @Test("An adoption that takes very long is logged once, keeps no other, and counts when it ends")
+  @Test("A very long adoption is logged once, delays no other, and counts when it ends")
   func overdue() {
     world.leave("web")
     world.leave("other")
@@ -241,7 +241,7 @@ import Testing
     #expect(world.state(of: "web") == .background && isPerformed)
   }
 
-  @Test("A damaged record is named, and so is a directory that can't be read")
+  @Test("A damaged record is reported, and so is a directory that can't be read")
   func damaged() {
     world.host.failures = [.damaged(path: "/workers/web.worker", .torn)]
     world.leave("other")

@@ -37,7 +37,7 @@ import Testing
     #expect(writer.record(of: try runtime(), state: .terminated) == nil)
   }
 
-  @Test("It says which process that is, and what the daemon knows of it")
+  @Test("A worker's record identifies its process and has what the daemon knows of it")
   func contents() throws {
     let runtime = try runtime()
     runtime.watchdogInterval = .seconds(3)
@@ -50,7 +50,8 @@ import Testing
     #expect(record.external == .mayBeTerminated && !record.wasInFront)
   }
 
-  @Test("Hibernated is written down only with an image, because without one its memory is lost")
+  @Test(
+    "A worker is recorded as hibernated only with an image, because without one its memory is lost")
   func image() throws {
     let runtime = try runtime()
     #expect(writer.record(of: runtime, state: .hibernated)?.state == "suspended")
@@ -61,7 +62,8 @@ import Testing
     #expect(writer.record(of: runtime, state: .resuming)?.imagePath == "/images/web.image")
   }
 
-  @Test("A worker in front, or one that returns there, is in front under the next daemon")
+  @Test(
+    "A foreground worker, or one that returns there, is in the foreground under the next daemon")
   func front() throws {
     let runtime = try runtime()
     #expect(writer.record(of: runtime, state: .foreground)?.wasInFront == true)
@@ -70,7 +72,7 @@ import Testing
     #expect(writer.record(of: runtime, state: .resuming)?.wasInFront == true)
   }
 
-  @Test("What was saved is found by the next daemon")
+  @Test("The next daemon finds the state that was saved")
   func saved() throws {
     let runtime = try runtime()
     writer.save(runtime, state: .background)
@@ -108,7 +110,8 @@ import Testing
     get throws { try listDirectory(state.images).sorted() }
   }
 
-  @Test("Images that no record names are removed; those of damaged records and other files stay")
+  @Test(
+    "Images that no record names are removed, and images of damaged records and other files stay")
   func orphans() throws {
     try write("gone.image", "gone.image.partial", "gone.image.base", "web.image", "notes.txt")
     // Whatever it says: its worker may live.
@@ -117,7 +120,7 @@ import Testing
     #expect(try images == ["notes.txt", "web.image"])
   }
 
-  @Test("The image, its base and the record of one that has ended are removed, and no other's")
+  @Test("The image, base and record of an ended worker are removed, and those of others stay")
   func ended() throws {
     try write("web.image", "web.image.base", "db.image")
     let path = state.image(of: "web")

@@ -39,13 +39,13 @@ import WorkerProtocol
     return count
   }
 
-  @Test("A worker that isn't connected is stopped without notice")
+  @Test("A worker without a connection is suspended without notice")
   func unconnected() {
     defer { conversation.end() }
     #expect(suspend().calls == 1)
   }
 
-  @Test("It is stopped a moment after its answer, when its threads wait again")
+  @Test("A worker is suspended a moment after it has answered, when its threads wait again")
   func answered() throws {
     defer { conversation.end() }
     let worker = try connect()
@@ -57,7 +57,7 @@ import WorkerProtocol
     #expect(count.calls == 1)
   }
 
-  @Test("It is stopped after 250 ms where it doesn't answer")
+  @Test("A worker that doesn't answer is suspended after 250 ms")
   func silent() throws {
     defer { conversation.end() }
     let worker = try connect()
@@ -71,7 +71,7 @@ import WorkerProtocol
     #expect(count.calls == 1)
   }
 
-  @Test("It isn't stopped any more where the engine wants something else, or it has ended")
+  @Test("A worker isn't suspended after its answer if the engine has woken it or it has ended")
   func overtaken() throws {
     let worker = try connect()
     let woken = suspend()
@@ -89,7 +89,8 @@ import WorkerProtocol
     #expect(woken.calls == 0 && exited.calls == 0 && ended.calls == 0)
   }
 
-  @Test("After a sleep it hears how long that was, why it runs, and a pressure that has changed")
+  @Test(
+    "After a sleep a worker gets its duration, the cause of the wake and a changed pressure level")
   func resumed() throws {
     defer { conversation.end() }
     let worker = try connect()
@@ -108,7 +109,7 @@ import WorkerProtocol
   }
 
   @Test(
-    "A second connection that has just been greeted doesn't keep the first from hearing the level")
+    "A new connection doesn't keep the first one from getting the pressure level")
   func secondConnection() throws {
     defer { conversation.end() }
     let first = try connect()
@@ -119,7 +120,7 @@ import WorkerProtocol
     #expect(try second.hear().last == .pressure(level: "warning"))
   }
 
-  @Test("It hears of the foreground, and of a pressure level")
+  @Test("A worker is notified of the foreground and of the pressure level")
   func states() throws {
     defer { conversation.end() }
     let worker = try connect()
@@ -133,7 +134,7 @@ import WorkerProtocol
     #expect(conversation.withoutEffect == nil)
   }
 
-  @Test("The first process's end is the end of all messages")
+  @Test("A worker gets no messages after its first process has ended")
   func exited() throws {
     defer { conversation.end() }
     let worker = try connect()
@@ -145,7 +146,7 @@ import WorkerProtocol
   }
 
   @Test(
-    "A task that has run out of time ends with the answer, or with `endTask`, and not by itself")
+    "An expired task ends when the worker answers or sends endTask, and not by time")
   func taskExpired() throws {
     defer { conversation.end() }
     let worker = try connect()
@@ -166,7 +167,7 @@ import WorkerProtocol
     #expect(conversation.withoutEffect == nil)
   }
 
-  @Test("Before its end it has half of the grace to save, or as long as it takes to answer")
+  @Test("Before its end a worker has half of the grace to save, unless it answers earlier")
   func terminated() throws {
     defer { conversation.end() }
     let count = Count()
@@ -187,7 +188,7 @@ import WorkerProtocol
     #expect(count.calls == 2)
   }
 
-  @Test("A worker that has been killed, or whose run has ended, isn't asked to end after all")
+  @Test("A worker that was killed, or whose run has ended, isn't sent its stop signal")
   func killed() throws {
     let worker = try connect()
     let count = Count()

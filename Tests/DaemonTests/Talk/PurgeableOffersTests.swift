@@ -25,7 +25,7 @@ import WorkerProtocol
 
   private func offered(_ bytes: Int64) -> Event { .purgeableOffered(world.id, ByteCount(bytes)) }
 
-  @Test("is known to the engine, saved for the next daemon, and one piece for each connection")
+  @Test("Offered memory is reported to the engine and saved, one piece for each connection")
   func add() throws {
     let (first, second) = (try OfferedMemory(), try OfferedMemory(pages: 8))
     #expect(offers.purge == nil)
@@ -39,14 +39,15 @@ import WorkerProtocol
     #expect(world.events.count == 3 && world.events.last == offered(second.bytes))
   }
 
-  @Test("must come with a descriptor the first time, of a sealed file")
+  @Test("The first offer of memory must have a descriptor of a sealed file")
   func refused() throws {
     #expect(add(nil) == "`purgeable`: the first message needs a descriptor")
     #expect(add(try OfferedMemory(isSealed: false))?.hasPrefix("`purgeable`: ") == true)
     #expect(world.events == [] && world.savedOffers == 0 && offers.inodes.isEmpty)
   }
 
-  @Test("is counted once in a tenth of a second, however often the worker says that it changed")
+  @Test(
+    "Offered memory is counted at most once in 100 ms, however often the worker reports changes")
   func again() throws {
     let memory = try OfferedMemory()
     #expect(add(memory) == nil)
@@ -57,7 +58,7 @@ import WorkerProtocol
     #expect(world.events.last == offered(0) && world.timers.pending == [])
   }
 
-  @Test("is counted at a look where its file has changed its size, or memory is short")
+  @Test("Offered memory is counted at a sample if its file changed its size, or memory is short")
   func look() throws {
     #expect(!offers.look())
     let memory = try OfferedMemory(pages: 64)
@@ -70,7 +71,7 @@ import WorkerProtocol
     #expect(!offers.look() && world.events.last == offered(0))
   }
 
-  @Test("is taken as it was offered, also where the run ends meanwhile")
+  @Test("Offered memory is purged as it was offered, also if the run ends meanwhile")
   func purge() throws {
     let memory = try OfferedMemory()
     #expect(add(memory) == nil)
@@ -82,7 +83,7 @@ import WorkerProtocol
     #expect(world.events == [offered(memory.bytes)], "the run is over")
   }
 
-  @Test("over a connection stays when the worker is woken")
+  @Test("Memory offered over a connection stays on offer when the worker is woken")
   func dropFound() throws {
     #expect(add(try OfferedMemory()) == nil)
     offers.dropFound()

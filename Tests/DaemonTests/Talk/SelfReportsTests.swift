@@ -42,7 +42,7 @@ import WorkerProtocol
     #expect(world.readies == 2 && conversation.statusText == "writes")
   }
 
-  @Test("What only NOTIFY_SOCKET knows goes to the engine, or to its host")
+  @Test("Notifications that only NOTIFY_SOCKET has are passed to the engine or to the host")
   func notifications() throws {
     let conversation = try world.begin()
     defer { conversation.end() }
@@ -61,7 +61,7 @@ import WorkerProtocol
     #expect(conversation.canAnswer && !conversation.canShed && world.channelChanges == 1)
   }
 
-  @Test("A hold or a task that is heard when the worker falls asleep, or sleeps, wakes it")
+  @Test("A hold or a task that arrives while the worker is falling asleep or sleeps wakes it")
   func lateInhibit() throws {
     let conversation = try world.begin()
     defer { conversation.end() }
@@ -88,7 +88,7 @@ import WorkerProtocol
   }
 
   @Test(
-    "A worker that floods NOTIFY_SOCKET isn't listened to for a tenth of a second, and counts as alive"
+    "A worker that floods NOTIFY_SOCKET isn't read for 100 ms, and counts as alive"
   )
   func flood() throws {
     let conversation = try world.begin(pressure: false, talk: false)
@@ -116,7 +116,7 @@ import WorkerProtocol
     #expect(world.events.count == heard + 8, "a few at a time")
   }
 
-  @Test("Its last sign of life is its last WATCHDOG=1, also one that wasn't read yet")
+  @Test("The last sign of life is the last WATCHDOG=1, even if it hasn't been read yet")
   func watchdog() throws {
     let conversation = try world.begin()
     defer { conversation.end() }
@@ -131,7 +131,7 @@ import WorkerProtocol
   }
 
   @Test(
-    "Connecting to MEMORY_PRESSURE_WATCH makes a worker one that can be asked, for its whole run")
+    "A worker that connects to MEMORY_PRESSURE_WATCH can be asked to shed for its whole run")
   func pressureWatch() throws {
     let conversation = try world.begin()
     defer { conversation.end() }
@@ -147,7 +147,7 @@ import WorkerProtocol
     #expect(world.channelChanges == 1)
   }
 
-  @Test("What is said before the first process is known, or the daemon listens, waits")
+  @Test("Messages wait until the first process is known and the daemon listens")
   func early() throws {
     let conversation = try world.begin(listens: false)
     defer { conversation.end() }

@@ -8,7 +8,7 @@ import Testing
 @Suite("A request for memory") struct ShedAttemptTests {
   private let world = ShedWorld()
 
-  @Test("by signal is answered when the footprint has fallen and rests for three looks")
+  @Test("A shed signal counts as answered when the footprint has fallen and rests for three looks")
   func signalFalls() {
     let attempt = world.begin(.signal(SIGUSR1))
     #expect(world.asked == [.signal(SIGUSR1)])
@@ -29,7 +29,7 @@ import Testing
       world.logged == ["memory request: \(ByteCount.megabytes(100)) → \(ByteCount.megabytes(40))"])
   }
 
-  @Test("by signal to a worker that gives nothing back is answered after a second")
+  @Test("A shed signal to a worker that frees nothing counts as answered after a second")
   func signalRests() {
     let attempt = world.begin(.signal(SIGUSR1))
     defer { attempt.end() }
@@ -39,7 +39,7 @@ import Testing
     #expect(world.isAnswered)
   }
 
-  @Test("is made when the footprint before it is known, and not at all where it has ended by then")
+  @Test("Shedding is requested when the footprint before it is known, unless it has ended by then")
   func measuredFirst() {
     world.isSlow = true
     let attempt = world.begin(.signal(SIGUSR1))
@@ -61,7 +61,7 @@ import Testing
     #expect(world.asked.count == 1 && world.events.count == 1)
   }
 
-  @Test("that can't be made on any channel counts as answered at once")
+  @Test("A shed request without a usable channel counts as answered at once")
   func noChannel() {
     let unasked = world.begin(nil)
     #expect(world.isAnswered && world.logged == [])
@@ -75,7 +75,7 @@ import Testing
     #expect(world.events.count == 2)
   }
 
-  @Test("by a command is watched from the command's end on, which is logged where it failed")
+  @Test("The footprint is watched after a shed command's end, and a failed command is logged")
   func command() throws {
     let attempt = world.begin(.command(["free"]))
     let command = try #require(world.command)
@@ -91,7 +91,7 @@ import Testing
     #expect(!command.isCancelled, "it has ended")
   }
 
-  @Test("ends its command with it, and says what held up the command's start")
+  @Test("The end of a shed request ends its command and logs what delayed the command's start")
   func commandHangs() throws {
     let attempt = world.begin(.command(["free"]))
     let command = try #require(world.command)

@@ -7,7 +7,7 @@ import Testing
   private let world = ShedWorld()
   private let request = Policy.Probe.HTTPRequest(port: 80, path: "/shed")
 
-  @Test("is answered by its response")
+  @Test("An HTTP response answers a shed request")
   func http() throws {
     let attempt = world.begin(.http(request))
     #expect(world.questions.asked.map(\.timeout) == [.seconds(5)])
@@ -23,7 +23,7 @@ import Testing
     #expect(world.questions.dropped == 0 && world.logged == [])
   }
 
-  @Test("that fails is logged, and the footprint watched instead")
+  @Test("A shed request over HTTP that fails is logged, and the footprint is watched instead")
   func httpFails() {
     let attempt = world.begin(.http(request))
     defer { attempt.end() }
@@ -33,7 +33,7 @@ import Testing
     #expect(world.isAnswered)
   }
 
-  @Test("is dropped when its time is over")
+  @Test("A shed request over HTTP is dropped when its time is over")
   func httpOverdue() {
     let attempt = world.begin(.http(request))
     attempt.finish()
@@ -44,7 +44,7 @@ import Testing
     #expect(world.events.count == 1 && !world.http.isAsking && world.questions.ended == 1)
   }
 
-  @Test("is no activity: what came before it is, and what comes with it isn't")
+  @Test("A shed request's own traffic doesn't count as activity, and traffic before it does")
   func httpTraffic() {
     world.questions.watchesTraffic = true
     world.questions.hasTraffic = true

@@ -18,7 +18,7 @@ import WorkerProtocol
     try body(talk, conversation, worker, ShedWorld(talk.timers))
   }
 
-  @Test("over its socket is answered by `done`, and not by a footprint that rests")
+  @Test("A shed request over the socket is answered by `done`, and not by a footprint that rests")
   func socket() throws {
     try connected { talk, conversation, worker, world in
       let attempt = world.begin(nil, .memoryWarning, conversation)
@@ -37,7 +37,8 @@ import WorkerProtocol
     }
   }
 
-  @Test("over its socket names the level that there is, or asks for what the background asks for")
+  @Test(
+    "A shed request over the socket has the current pressure level, or announces the background")
   func kinds() throws {
     try connected { _, conversation, worker, world in
       world.pressure = .critical
@@ -53,7 +54,7 @@ import WorkerProtocol
     }
   }
 
-  @Test("both by command and over its socket is answered when both are done")
+  @Test("A shed request by command and over the socket is answered when both are done")
   func both() throws {
     for isCommandFirst in [false, true] {
       try connected { talk, conversation, worker, world in
@@ -74,7 +75,7 @@ import WorkerProtocol
     }
   }
 
-  @Test("isn't missed by the watchdog where all that were asked have hung up")
+  @Test("A shed request isn't reported as missed if all connections that were asked have closed")
   func abandoned() throws {
     try connected { talk, conversation, worker, world in
       let attempt = world.begin(nil, .memoryWarning, conversation)
@@ -90,7 +91,7 @@ import WorkerProtocol
     }
   }
 
-  @Test("isn't answered by a worker whose run has ended")
+  @Test("A worker whose run has ended answers no shed request")
   func runEnds() throws {
     try connected { talk, conversation, _, world in
       let attempt = world.begin(nil, .memoryWarning, conversation)
@@ -102,7 +103,7 @@ import WorkerProtocol
   }
 
   @Test(
-    "goes to the listeners at MEMORY_PRESSURE_WATCH, too, and of one that answers itself rest means nothing"
+    "Listeners at MEMORY_PRESSURE_WATCH are asked, and a resting footprint answers unless the worker does"
   )
   func listeners() throws {
     try connected { talk, conversation, worker, world in

@@ -32,7 +32,7 @@ import WorkerProtocol
       })
   }
 
-  @Test("A connection is greeted with the worker's state and the pressure, and can be asked")
+  @Test("A connection gets the worker's state and the pressure level, and can be asked")
   func greeting() throws {
     let conversation = try world.begin()
     defer { conversation.end() }
@@ -51,7 +51,7 @@ import WorkerProtocol
     #expect(conversation.connectionCount == 2 && world.channelChanges == 1)
   }
 
-  @Test("A question is called back once; what is said to it later is counted and has no effect")
+  @Test("A request is completed once, and later answers to it are counted and have no effect")
   func answers() throws {
     let conversation = try world.begin()
     defer { conversation.end() }
@@ -77,7 +77,7 @@ import WorkerProtocol
     #expect(world.timers.pending == [] && world.events == [])
   }
 
-  @Test("A question waits for each connection that was asked, but for one that has ended")
+  @Test("A request waits for each connection that was asked, except for those that have ended")
   func severalConnections() throws {
     let conversation = try world.begin()
     defer { conversation.end() }
@@ -94,7 +94,7 @@ import WorkerProtocol
     #expect(replies.all == [.answered])
   }
 
-  @Test("A connection that ends with a question open leaves its answer to another one")
+  @Test("A connection that ends with an open request leaves its answer to another one")
   func leaves() throws {
     let conversation = try world.begin()
     defer { conversation.end() }
@@ -114,7 +114,7 @@ import WorkerProtocol
     #expect(replies.all == [.answered])
   }
 
-  @Test("A question that is withdrawn isn't called back")
+  @Test("A request that is withdrawn isn't completed")
   func withdrawn() throws {
     let conversation = try world.begin()
     defer { conversation.end() }
@@ -129,7 +129,7 @@ import WorkerProtocol
   }
 
   @Test(
-    "A late answer to the last request for memory is a sign of life, unless another is under way")
+    "A late answer to the last shed request is a sign of life, unless another is under way")
   func lateShed() throws {
     let conversation = try world.begin()
     defer { conversation.end() }
@@ -154,7 +154,7 @@ import WorkerProtocol
     #expect(world.events == [.shedAnswered(id)])
   }
 
-  @Test("Another process is turned away, which is logged at the first, second, fourth time")
+  @Test("A connection of another process is closed, and logged the first, second and fourth time")
   func strangers() throws {
     let conversation = try world.begin()
     defer { conversation.end() }
@@ -170,7 +170,7 @@ import WorkerProtocol
     #expect(conversation.withoutEffect == "connections refused or closed by the daemon: 4")
   }
 
-  @Test("What was wrong with a snapshot or an offer of memory is answered")
+  @Test("Errors in a snapshot or an offer of memory are reported to the worker")
   func refusals() throws {
     let conversation = try world.begin()
     defer { conversation.end() }
@@ -189,7 +189,7 @@ import WorkerProtocol
     #expect(world.events == [])
   }
 
-  @Test("Memory is on offer as long as the connection is there over which it came")
+  @Test("Memory is on offer as long as the connection over which it was offered exists")
   func offers() throws {
     let conversation = try world.begin()
     defer { conversation.end() }
@@ -220,7 +220,7 @@ import WorkerProtocol
     #expect(try eventually { worker.isClosed })
   }
 
-  @Test("The run's end closes all of it, and calls each open question back once")
+  @Test("The run's end closes all connections and completes each open request once")
   func end() throws {
     let conversation = try world.begin()
     let worker = try world.connect(conversation)
@@ -258,7 +258,7 @@ import WorkerProtocol
   }
 
   @Test(
-    "The next run's numbers go on, so that an answer to the last run's question is none of its own")
+    "The next run continues the request numbers, so that an old answer doesn't match a new request")
   func numbers() throws {
     let replies = Replies()
     let first = try world.begin()
@@ -275,7 +275,7 @@ import WorkerProtocol
     #expect(second.withoutEffect == "answers without effect: 1 to unknown requests")
   }
 
-  @Test("Without a channel nothing can be asked, and nothing is known")
+  @Test("A worker without a channel can't be asked, and nothing is known of it")
   func none() throws {
     let conversation = try world.begin(notify: false, pressure: false, talk: false)
     defer { conversation.end() }

@@ -51,7 +51,7 @@ import Testing
 
   private let world = World()
 
-  @Test("sends the signal to a worker that runs, and waits for its answer")
+  @Test("A reload of a worker sends its signal to a running worker, and waits for the answer")
   func running() {
     world.ask()
     #expect(world.delivered == [SIGHUP] && world.results.isEmpty)
@@ -62,7 +62,7 @@ import Testing
   }
 
   @Test(
-    "wakes a worker that sleeps, and sends nothing when it can't be woken",
+    "A reload of a sleeping worker wakes it, and sends nothing if it can't be woken",
     arguments: [true, false])
   func sleeping(isWoken: Bool) {
     world.terms?.state = .hibernated
@@ -73,7 +73,7 @@ import Testing
     #expect(world.results == (isWoken ? [] : [.failed]))
   }
 
-  @Test("sends one signal for several requests, and answers all of them")
+  @Test("Several reloads of a worker send one signal and answer all requests")
   func several() {
     world.ask()
     world.ask()
@@ -83,7 +83,7 @@ import Testing
     #expect(world.delivered == [SIGHUP, SIGHUP], "the earlier one is over")
   }
 
-  @Test("is answered with the cause when the worker ends over it")
+  @Test("A reload of a worker is answered with the cause if the worker ends during it")
   func ended() {
     world.ask()
     world.reloads.workerHasEnded(world.id, .exited(.exited(2)))
@@ -94,7 +94,7 @@ import Testing
   }
 
   @Test(
-    "is refused or fails where the signal can't be delivered",
+    "A reload of a worker is refused or fails if the signal can't be delivered",
     arguments: [
       (ReloadDelivery.hasEnded, ControlResponse.Result.failed),
       (.isNotHandled(pid: 17), .refused), (.failed("not permitted"), .failed),
@@ -105,7 +105,7 @@ import Testing
     #expect(world.results == [result] && world.events.isEmpty && world.timers.pending.isEmpty)
   }
 
-  @Test("is refused in states in which a worker takes no signal")
+  @Test("A reload of a worker is refused in states in which it can take no signal")
   func states() {
     for state in [WorkerState.terminated, .launching, .terminating] {
       world.terms?.state = state
@@ -120,7 +120,7 @@ import Testing
     #expect(world.delivered == [SIGHUP])
   }
 
-  @Test("is refused where there is no such worker, no signal, no name, or the daemon ends")
+  @Test("A reload is refused without a name, a known worker or a signal, and while the daemon ends")
   func refused() {
     world.ask(nil)
     world.ask("other")

@@ -40,7 +40,7 @@ import Testing
 
   // MARK: a port alone
 
-  @Test("A client that connects and leaves is answered, and wakes nothing")
+  @Test("A health check that connects and closes is answered, and wakes no worker")
   func portCheck() throws {
     answer()
     #expect(answerer.count == 0)
@@ -53,7 +53,7 @@ import Testing
     #expect(wakes.all.isEmpty && own.asleep.queued == 0)
   }
 
-  @Test("A client that says something wakes the worker once, and stays in its queue")
+  @Test("A client that sends data wakes the worker once, and stays in the worker's queue")
   func call() throws {
     answer()
     let client = try LoopbackClient(own.port)
@@ -80,7 +80,7 @@ import Testing
     #expect(timers.pending.isEmpty && !client.readToEnd())
   }
 
-  @Test("A client that leaves before that was a check, and the port is watched again")
+  @Test("A client that closes within 200 ms was a health check, and the port is watched again")
   func shortSilence() throws {
     answer()
     let client = try LoopbackClient(own.port)
@@ -96,7 +96,7 @@ import Testing
 
   // MARK: a port and a path
 
-  @Test("A request for the path is answered with 200")
+  @Test("An HTTP request for the health check's path is answered with 200")
   func pathCheck() throws {
     answer("/healthz")
     let client = try LoopbackClient(own.port)
@@ -110,7 +110,7 @@ import Testing
     #expect(answerer.count == 2 && wakes.all.isEmpty && timers.pending.isEmpty)
   }
 
-  @Test("Another request is answered with 503, and wakes the worker")
+  @Test("Any other HTTP request is answered with 503, and wakes the worker")
   func otherPath() throws {
     answer("/healthz")
     let client = try LoopbackClient(own.port)
@@ -136,7 +136,7 @@ import Testing
     #expect(try serve(client).hasPrefix("HTTP/1.1 503 "))
   }
 
-  @Test("A client that connects and leaves without a word was a check of the port")
+  @Test("A client that connects to an HTTP health check's port and closes counts as a check")
   func wordless() throws {
     answer("/healthz")
     try LoopbackClient(own.port).hangUp()
@@ -148,7 +148,7 @@ import Testing
     #expect(wakes.all.isEmpty && timers.pending.isEmpty && watches.active == 1)
   }
 
-  @Test("Of more than 64 clients at once the next one is turned away")
+  @Test("Of more than 64 clients at the same time the next one is answered with 503")
   func crowd() throws {
     answer("/healthz")
     let clients = try (0..<64).map { _ in try LoopbackClient(own.port) }
@@ -163,7 +163,7 @@ import Testing
 
   // MARK: its end
 
-  @Test("When the worker wakes, clients are asked to come again, and nothing is left")
+  @Test("When the worker wakes, waiting clients are answered with 503, and no watch is left")
   func end() throws {
     answer("/healthz")
     let client = try LoopbackClient(own.port)
@@ -182,13 +182,13 @@ import Testing
     #expect(!later.readToEnd())
   }
 
-  @Test("A sleep without such ports answers nothing")
+  @Test("A worker without ports for health checks has none answered while it sleeps")
   func none() {
     answerer.answer(at: [], []) { _ in }
     #expect(answerer.count == nil && watches.active == 0)
   }
 
-  @Test("Each sleep counts by itself")
+  @Test("Answered health checks are counted for each sleep by itself")
   func again() throws {
     answer()
     try LoopbackClient(own.port).hangUp()

@@ -30,7 +30,7 @@ import Testing
 
   private let world = World()
 
-  @Test("are handed to the next run, and to the one after it")
+  @Test("Stored descriptors are passed to the next run, and to the one after it")
   func kept() throws {
     #expect(world.names.isEmpty)
     try world.store(1, "a")
@@ -41,7 +41,7 @@ import Testing
     #expect(world.names == ["b"])
   }
 
-  @Test("are closed where there is no room, and one warning a run says so")
+  @Test("Descriptors beyond the store's limit are closed, and one warning in each run is logged")
   func full() throws {
     try world.store(5)
     try world.store(1)
@@ -53,7 +53,7 @@ import Testing
     #expect(world.lines.count == 2, "another run")
   }
 
-  @Test("can't be files, and one warning a run says so")
+  @Test("A file can't be stored as a descriptor, and one warning in each run is logged")
   func unsafe() throws {
     for _ in 0..<2 {
       let directory = try Descriptor.open("/", O_RDONLY)
@@ -63,7 +63,7 @@ import Testing
     #expect(world.lines[0].contains("1 descriptors named dir closed"))
   }
 
-  @Test("are fewer at the next launch where the limit was lowered")
+  @Test("Stored descriptors over a lowered limit are closed at the next launch")
   func lowered() throws {
     try world.store(3)
     world.limit = 1
@@ -71,7 +71,7 @@ import Testing
     #expect(world.lines == ["2 of its stored descriptors closed: fdstore was lowered"])
   }
 
-  @Test("are closed when they are hung up")
+  @Test("A stored descriptor is closed when its other end hangs up")
   func hungUp() throws {
     try world.store(2)
     world.hungUp?(1)
@@ -80,7 +80,8 @@ import Testing
     #expect(world.lines == ["stored descriptor state closed: the other end hung up"])
   }
 
-  @Test("are closed 10 s after the operator's stop, unless the worker is started again")
+  @Test(
+    "Stored descriptors are closed 10 s after the operator's stop, unless the worker starts again")
   func stopped() throws {
     try world.store(2)
     world.storing.wasStopped()
@@ -95,7 +96,7 @@ import Testing
     #expect(world.lines == ["its stored descriptors closed: it was stopped"])
   }
 
-  @Test("of a later store outlive the stop before it")
+  @Test("Descriptors that are stored after a stop aren't closed by it")
   func laterStore() throws {
     try world.store(1, "old")
     world.isDown = true

@@ -52,7 +52,7 @@ import Testing
 
   init() throws { world = try World() }
 
-  @Test("is its command in its directory, with its environment and the daemon's log")
+  @Test("A launch has the worker's command, directory, environment and log")
   func plain() throws {
     let plan = try world.plan()
     #expect(plan.command == ["serve", "-v"] && plan.directory == "/srv")
@@ -62,7 +62,7 @@ import Testing
     #expect(plan.stored.isEmpty && plan.readinessChannel == nil && plan.account == nil)
   }
 
-  @Test("knows how its last run ended, also where it runs as another user")
+  @Test("The environment of a launch says how the last run ended, also for another user")
   func lastExit() throws {
     world.restarts.run("web")
     for account in [nil, try Account(user: "65534", group: "65534")] {
@@ -72,7 +72,7 @@ import Testing
   }
 
   @Test(
-    "is another user's home and none of the daemon's directories, unless the configuration names them"
+    "A launch as another user has that user's home, unless the configuration sets one"
   )
   func account() throws {
     let account = try Account(user: "65534", group: "65534")
@@ -84,7 +84,7 @@ import Testing
     #expect(named.environment["HOME"] == "/srv/home")
   }
 
-  @Test("writes where the configuration says")
+  @Test("A launch writes to the log that the configuration names")
   func output() throws {
     let elsewhere = try world.plan {
       $0.output = WorkerOutput(file: "/var/log/web.log", maxSize: .megabytes(3), keep: 4)
@@ -99,7 +99,7 @@ import Testing
     #expect(world.planner.logPath(of: world.runtime()) == "/logs/web.log")
   }
 
-  @Test("has limits, a mask and a watchdog where they can work")
+  @Test("A launch has limits, a umask and a watchdog, where they can work")
   func limits() throws {
     let plan = try world.plan {
       $0.umask = 0o027
@@ -112,7 +112,7 @@ import Testing
     #expect(plan.readinessChannel?.number == 5)
   }
 
-  @Test("of a wrapper is what the wrapper's caller gave it, and no user is looked up for it")
+  @Test("A wrapper's launch has what the wrapper's caller gave it, and searches for no user")
   func wrapped() throws {
     let world = try World(Inheritance(firstArgument: 0))
     #expect(try world.plan().inheritance != nil)
@@ -124,7 +124,7 @@ import Testing
     #expect(terms.account == nil && terms.cgroup == nil)
   }
 
-  @Test("isn't there where its user doesn't exist")
+  @Test("A launch as a user that doesn't exist is refused")
   func noUser() {
     let query = world.planner.query(of: world.runtime { $0.user = "no such user" })
     guard case .failure(let refusal) = query.perform() else {
@@ -134,7 +134,7 @@ import Testing
     #expect(refusal.text.contains("no such user"))
   }
 
-  @Test("isn't enforced without a cgroup of its own, and a warning says so")
+  @Test("A memory limit isn't enforced without a cgroup of the worker's own, and a warning says so")
   func memoryLimit() throws {
     let id = WorkerID("web")
     world.planner.complainOfMemoryLimit(id, limit: .megabytes(5), cgroup: nil, error: nil)
@@ -146,7 +146,7 @@ import Testing
     #expect(world.said.count == 2)
   }
 
-  @Test("stays where it writes to when an earlier daemon has launched it")
+  @Test("An adopted worker keeps the log that it was launched with")
   func adopted() throws {
     var plan = LaunchPlan(
       name: "web", command: ["serve"], directory: "/", environment: [:], logPath: "/old/web.log")

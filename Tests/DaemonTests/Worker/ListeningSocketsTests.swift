@@ -23,7 +23,8 @@ import Testing
 
   // MARK: a connection starts the worker
 
-  @Test("A connection starts a worker that never ran, once; the others wait in the queue")
+  @Test(
+    "A connection starts a worker that has never run once, and other connections wait in the queue")
   func start() throws {
     let port = try freePort()
     world.add("web", tcp(port))
@@ -51,7 +52,9 @@ import Testing
     withExtendedLifetime(client) {}
   }
 
-  @Test("A worker that ends without taking its connection is started five times in ten seconds")
+  @Test(
+    "A worker that ends without accepting its connection is started at most five times in ten seconds"
+  )
   func hopeless() throws {
     let port = try freePort()
     let runtime = world.add("web", tcp(port))
@@ -70,7 +73,7 @@ import Testing
     withExtendedLifetime(client) {}
   }
 
-  @Test("Nothing is offered while the worker runs, while the daemon ends, and after a failure")
+  @Test("No connection is offered while the worker runs, after a failure and while the daemon ends")
   func notOffered() throws {
     let runtime = world.add("web", tcp(try freePort()))
     world.running = ["web"]
@@ -93,7 +96,8 @@ import Testing
   // MARK: for a launch
 
   @Test(
-    "A launch gets all of them in the order of the configuration, and nothing else watches them")
+    "A launch gets all sockets in the order of the configuration, and they aren't watched meanwhile"
+  )
   func launch() throws {
     let runtime = world.add("web", tcp(try freePort(), "a"), tcp(try freePort(), "b"))
     world.open()
@@ -109,7 +113,7 @@ import Testing
 
   // MARK: refusals
 
-  @Test("A port that another worker has is named with it, and fails a launch")
+  @Test("An error about a port that another worker has names that worker, and fails a launch")
   func takenByWorker() throws {
     let port = try freePort()
     let first = world.add("first", tcp(port))
@@ -126,7 +130,7 @@ import Testing
     #expect(try world.sockets.listeners(for: second, as: nil).count == 1)
   }
 
-  @Test("A port that another program has keeps the worker's other sockets from nothing")
+  @Test("A port that another program has doesn't prevent the worker's other sockets")
   func takenByProgram() throws {
     let own = try OwnListener()
     let port = try freePort()
@@ -139,7 +143,7 @@ import Testing
     withExtendedLifetime(client) {}
   }
 
-  @Test("A file that isn't a socket stays, and is named")
+  @Test("A file in the place of a socket stays, and the error names it")
   func takenByFile() throws {
     let path = try world.scratch.write("web.sock", "precious")
     let runtime = world.add("web", ListenSocket(name: "", address: .unix(path)))
@@ -150,7 +154,7 @@ import Testing
 
   // MARK: reloads
 
-  @Test("A worker that is introduced has its sockets at once, those with a file as well")
+  @Test("A new worker has its sockets at once, those with a file as well")
   func introduced() throws {
     let (port, path) = (try freePort(), world.scratch.uniquePath("sock"))
     let runtime = world.add("web", tcp(port), ListenSocket(name: "u", address: .unix(path)))
@@ -158,7 +162,7 @@ import Testing
     #expect(isOpen(port) && exists(path) && world.logged.isEmpty)
   }
 
-  @Test("A reload opens what is new, closes what is gone, and leaves the others as they are")
+  @Test("A reload opens new sockets, closes removed ones, and leaves the others unchanged")
   func reloaded() throws {
     let (kept, dropped, added) = (try freePort(), try freePort(), try freePort())
     let path = world.scratch.uniquePath("sock")
@@ -178,7 +182,7 @@ import Testing
     #expect(world.watches.active == 0 && !isOpen(added))
   }
 
-  @Test("A launch that has begun meanwhile opens the sockets itself")
+  @Test("A launch that begins while sockets are being opened opens them itself")
   func launchesMeanwhile() throws {
     let port = try freePort()
     let runtime = world.add("web", tcp(port))
@@ -189,7 +193,7 @@ import Testing
 
   // MARK: the end
 
-  @Test("Sockets of a worker that isn't wanted any more are closed, and their files removed")
+  @Test("The sockets of a removed worker are closed, and their files removed")
   func closed() throws {
     let (port, path) = (try freePort(), world.scratch.uniquePath("sock"))
     let runtime = world.add("web", tcp(port), ListenSocket(name: "u", address: .unix(path)))

@@ -33,7 +33,7 @@ import Testing
 
   private let world = World()
 
-  @Test("is looked at on another thread, with the configuration's limit")
+  @Test("A log's size is checked on another thread, with the configuration's limit")
   func rotates() {
     world.sample("web", WorkerOutput(maxSize: .megabytes(2), keep: 7))
     #expect(world.rotations.map(\.id) == [WorkerID("web")])
@@ -42,13 +42,13 @@ import Testing
       world.rotations.first?.rotation.place == LogPlace(path: "/logs/web.log", keep: 7))
   }
 
-  @Test("isn't looked at where the configuration has no limit")
+  @Test("A log's size isn't checked if the configuration has no limit")
   func unlimited() {
     world.sample("web", WorkerOutput())
     #expect(world.rotations.isEmpty)
   }
 
-  @Test("is looked at again when the look before has ended, and each worker's by itself")
+  @Test("A log is checked again when its last check has ended, and each worker's by itself")
   func oneAtATime() {
     world.sample()
     world.sample()
@@ -60,7 +60,7 @@ import Testing
     #expect(world.lines.isEmpty)
   }
 
-  @Test("is looked at again a minute after a failure, which is logged")
+  @Test("A log's check that fails is logged and repeated a minute later")
   func retry() {
     world.sample()
     world.answer("no space left")
@@ -78,7 +78,7 @@ import Testing
     #expect(world.lines.count == 1)
   }
 
-  @Test("has one outcome for each look")
+  @Test("Each check of a log has one outcome")
   func twice() {
     world.sample()
     let first = world.rotations.count

@@ -22,7 +22,7 @@ private final class Children: ChildProcesses {
     OrphanReaper(timers: timers, children: children) { owned }
   }
 
-  @Test("are waited for when they have ended, and children with an owner aren't")
+  @Test("Orphans are reaped when they have ended, and children with an owner aren't")
   func reaped() {
     children.all = [10, 11, 12, 13]
     children.running = [13]
@@ -32,7 +32,7 @@ private final class Children: ChildProcesses {
   }
 
   @Test(
-    "can't be distinguished from a child that is being forked, and are looked at a moment later")
+    "A child that may still be in the middle of a fork isn't reaped until a moment later")
   func unclaimed() {
     children.all = [10]
     children.anyIsUnclaimed = true
@@ -58,7 +58,7 @@ private final class Children: ChildProcesses {
 
   private static func id(_ number: Int) -> WorkerID { WorkerID("run\(number)") }
 
-  @Test("are forgotten when there are more than a hundred, the oldest first")
+  @Test("Of more than a hundred ended workers of `run` the oldest are removed")
   func oldest() {
     let runs = EndedRuns(host)
     for number in 0..<EndedRuns.limit { runs.forgetOldRuns(after: Self.id(number)) }
@@ -69,7 +69,8 @@ private final class Children: ChildProcesses {
     #expect(host.forgotten == [Self.id(1)])
   }
 
-  @Test("that run again aren't forgotten, and are counted again at their next end")
+  @Test(
+    "Ended workers of `run` that run again aren't removed, and are counted again at their next end")
   func running() {
     let runs = EndedRuns(host)
     host.running = [Self.id(0)]

@@ -29,7 +29,7 @@ import Testing
     .wakeNeeded(WorkerID("web"), "signal \(signal)")
   }
 
-  @Test("wake them within ten seconds, whether sent to the process or its thread")
+  @Test("A signal to a sleeping worker's process or thread wakes it within ten seconds")
   func wakes() {
     world.signals.follow()
     #expect(world.events.isEmpty)
@@ -42,7 +42,7 @@ import Testing
     #expect(world.events == [woken(by: 15), woken(by: 10)])
   }
 
-  @Test("don't wake them where they are ignored, or ask for nothing")
+  @Test("A signal that a sleeping worker ignores, or that has no effect, doesn't wake it")
   func ignored() {
     world.statuses[100]?.pendingForProcess = mask(1, 17, 18, 20, 28)
     world.statuses[100]?.ignored = mask(1)
@@ -51,7 +51,7 @@ import Testing
     #expect(world.events.isEmpty)
   }
 
-  @Test("are looked for at the workers that sleep then, and not at one that has ended")
+  @Test("Signals are looked for at all workers that sleep at that time, and not at ended ones")
   func sleepers() {
     world.sleepers = [(WorkerID("gone"), 7), (WorkerID("web"), 100)]
     world.statuses[100]?.pendingForProcess = mask(2)

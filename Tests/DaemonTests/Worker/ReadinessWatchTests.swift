@@ -76,7 +76,7 @@ import Testing
   private func expectQuiet() { #expect(world.timers.pending.isEmpty && !world.isSearching) }
 
   @Test(
-    "is there when a line of its log contains the text",
+    "A worker is ready when a line of its log contains the configured text",
     arguments: [
       ReadinessRule.logLine("listening"), .logPattern("^listening on [0-9]+$"),
     ])
@@ -92,7 +92,7 @@ import Testing
     expectQuiet()
   }
 
-  @Test("is looked for again after a look that failed, and one warning is logged")
+  @Test("A look for readiness that failed is repeated, and one warning is logged")
   func failedLooks() throws {
     let watch = try world.watch(.logLine("listening"))
     watch.begin()
@@ -108,7 +108,7 @@ import Testing
     #expect(world.readies == 1)
   }
 
-  @Test("is there when the worker accepts connections")
+  @Test("A worker is ready when it accepts connections at its port")
   func tcp() throws {
     let raw = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
     try #require(raw >= 0)
@@ -130,7 +130,7 @@ import Testing
     expectQuiet()
   }
 
-  @Test("is there when the worker has written a line to its descriptor")
+  @Test("A worker is ready when it has written a line to its notification descriptor")
   func descriptor() throws {
     let channel = try ReadinessChannel(number: 3)
     let watch = try world.watch(.descriptor(3), channel)
@@ -150,7 +150,7 @@ import Testing
       successThreshold: successes)
   }
 
-  @Test("is asked for by a probe, until it is answered")
+  @Test("A worker is probed for readiness until a probe succeeds")
   func probe() throws {
     let watch = try world.watch(.probe(Self.probe()))
     watch.begin()
@@ -165,7 +165,7 @@ import Testing
     expectQuiet()
   }
 
-  @Test("takes as many successes in a row as the probe wants")
+  @Test("A worker is ready after as many successful probes in a row as configured")
   func threshold() throws {
     let watch = try world.watch(.probe(Self.probe(2)))
     watch.begin()
@@ -181,7 +181,7 @@ import Testing
     #expect(world.readies == 1)
   }
 
-  @Test("isn't looked for where the worker says so itself, and counts once")
+  @Test("A worker that reports readiness itself isn't probed, and becomes ready once")
   func notify() throws {
     let watch = try world.watch(.notify)
     watch.begin()
@@ -191,7 +191,7 @@ import Testing
     #expect(world.readies == 1)
   }
 
-  @Test("counts when the worker says so, whatever is looked for")
+  @Test("A worker that reports readiness is ready, whatever its rule looks for")
   func saidBefore() throws {
     let log = try world.watch(.logLine("listening"))
     log.begin()
@@ -206,7 +206,7 @@ import Testing
     expectQuiet()
   }
 
-  @Test("isn't looked for any more when the run has ended")
+  @Test("Readiness isn't looked for after the run has ended")
   func ended() throws {
     let log = try world.watch(.logLine("listening"))
     log.begin()
@@ -225,7 +225,7 @@ import Testing
     expectQuiet()
   }
 
-  @Test("isn't looked for any more when the engine doesn't wait for it")
+  @Test("Readiness isn't looked for when the engine doesn't wait for it")
   func notLaunching() throws {
     let log = try world.watch(.logLine("listening"))
     log.begin()

@@ -75,7 +75,7 @@ private final class Surroundings: SleepSurroundings {
     while !isDone(), EventLoop.now < deadline { try services.loop.turn(until: deadline) }
   }
 
-  @Test("Without a process nothing is done, and the outcome is reported later")
+  @Test("Operations on a worker without a process do nothing, and report that later")
   func noProcess() throws {
     let runtime = makeRuntime()
     let sleep = makeSleep(of: runtime, world.makeWatch())
@@ -101,7 +101,7 @@ private final class Surroundings: SleepSurroundings {
     withExtendedLifetime(runtime) {}
   }
 
-  @Test("What wakes it ends before it hears that it is awake, and the disk is looked at again")
+  @Test("A worker's watch ends before it is notified of its wake, and the disk is looked at again")
   func awake() throws {
     let runtime = makeRuntime()
     let watch = world.makeWatch()
@@ -152,7 +152,7 @@ private final class Surroundings: SleepSurroundings {
     #expect(sleep.isWatched == counts && (runtime.asleepSince != nil) == counts)
   }
 
-  @Test("A wake that failed is repeated, and once more when its threads are released")
+  @Test("A failed wake is repeated, and once more when the worker's threads are released")
   func staysAsleep() throws {
     let runtime = makeRuntime()
     let watch = world.makeWatch()
@@ -166,7 +166,7 @@ private final class Surroundings: SleepSurroundings {
     withExtendedLifetime(runtime) {}
   }
 
-  @Test("The end of an operation is no end of a worker that goes on")
+  @Test("The end of an operation doesn't end a worker that runs on")
   func goesOn() {
     let runtime = makeRuntime()
     let sleep = makeSleep(of: runtime, world.makeWatch())
@@ -175,7 +175,7 @@ private final class Surroundings: SleepSurroundings {
     withExtendedLifetime(runtime) {}
   }
 
-  @Test("A worker that is gone is acted on no more")
+  @Test("No operation acts on a worker that has been freed")
   func gone() {
     let sleep = makeSleep(of: makeRuntime(), world.makeWatch())
     #expect(sleep.hasEnded && !sleep.mayBegin)

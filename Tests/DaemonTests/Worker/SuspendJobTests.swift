@@ -45,7 +45,7 @@ import Testing
     job.mustBeIdle = true
   }
 
-  @Test("A worker that is at work runs again, and the error says so")
+  @Test("A worker that is at work when it is stopped continues, and the error says so")
   func runsAgain() throws {
     let error = #expect(throws: (any Error).self) { try job.run() }
     #expect(error.map { Refusal(suspending: $0) }?.stillStopped == nil)
@@ -53,7 +53,7 @@ import Testing
     #expect(try eventually { try !computing.isStopped })
   }
 
-  @Test("A worker that can't be woken again is reported as still stopped, with both reasons")
+  @Test("A worker that can't be continued is reported as still stopped, with both reasons")
   func stillStopped() throws {
     var job = job
     job.wake = { _, _ in throw TestFailure("not permitted") }

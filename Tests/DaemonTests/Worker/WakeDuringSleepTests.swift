@@ -77,7 +77,8 @@ private final class Run: SleepMechanics, SleepHost, WakeHost {
     run = try Run(.forTest(timers, notes), timers)
   }
 
-  @Test("wakes it after the engine has heard that it sleeps, where it came before it slept")
+  @Test(
+    "A request from before the suspension wakes the worker after the engine knows that it sleeps")
   func before() throws {
     run.inputs.waiting = "a request"
     run.sleep.suspend()
@@ -87,7 +88,7 @@ private final class Run: SleepMechanics, SleepHost, WakeHost {
     #expect(notes.events == ["suspended", "wakeNeeded"])
   }
 
-  @Test("wakes it where it came between the stop and the engine's knowledge of that, once")
+  @Test("A request between the stop and the engine's knowledge of it wakes the worker once")
   func between() throws {
     run.sleep.suspend()
     run.inputs.arrive("a request")
@@ -96,7 +97,8 @@ private final class Run: SleepMechanics, SleepHost, WakeHost {
     #expect(notes.events == ["suspended", "wakeNeeded"])
   }
 
-  @Test("is reported while its hibernation is under way, and not again after that")
+  @Test(
+    "A request during a hibernation is reported while that is under way, and not repeated after it")
   func during() throws {
     run.sleep.suspend()
     run.stop()
@@ -109,7 +111,7 @@ private final class Run: SleepMechanics, SleepHost, WakeHost {
     #expect(notes.events == ["suspended", "wakeNeeded", "hibernateFailed"])
   }
 
-  @Test("isn't reported any more once it runs: it serves it itself")
+  @Test("A request after the resume isn't reported, as the worker reads it itself")
   func after() throws {
     run.sleep.suspend()
     run.stop()
@@ -120,7 +122,7 @@ private final class Run: SleepMechanics, SleepHost, WakeHost {
     #expect(notes.events == ["suspended", "resumed"] && run.watches.active == 0)
   }
 
-  @Test("is reported again where it couldn't be resumed, and a second one as well")
+  @Test("A request is reported again if the worker couldn't be resumed, and so is a second request")
   func failed() throws {
     run.sleep.suspend()
     run.stop()

@@ -20,7 +20,7 @@ import Testing
     DueTime(source: .timer, remaining: remaining, whole: interval)
   }
 
-  @Test("rings once, when the first timer that counts is due")
+  @Test("A sleeping worker's wake timer fires once, when the first timer that counts is due")
   func ringsOnce() {
     let start = timers.now
     timer.set(
@@ -37,7 +37,7 @@ import Testing
     #expect(rings.all.count == 1)
   }
 
-  @Test("isn't set where the policy wakes for no timer, and none is long enough")
+  @Test("No wake timer is set if the policy wakes for no timer, or none is long enough")
   func unset() {
     timer.set([repeating(.seconds(60), in: .seconds(40))], shortest: nil)
     #expect(timer.due == nil)
@@ -45,7 +45,7 @@ import Testing
     #expect(timer.due == nil && timers.pending.isEmpty)
   }
 
-  @Test("rings in the next turn where the time has passed, and not before that")
+  @Test("A wake timer whose time has passed fires in the next turn, and not before")
   func past() {
     timer.set(at: timers.now + .seconds(-5), "a time of its own, set before")
     #expect(rings.all.isEmpty && timers.pending == [.zero])
@@ -53,7 +53,7 @@ import Testing
     #expect(rings.all == ["a time of its own, set before"])
   }
 
-  @Test("is one alarm: another time replaces it")
+  @Test("A worker has one wake timer, and another time replaces it")
   func changed() {
     timer.set([repeating(.seconds(60), in: .seconds(40))], shortest: .seconds(30))
     timer.set([repeating(.seconds(60), in: .seconds(50))], shortest: .seconds(30))
@@ -64,7 +64,7 @@ import Testing
     #expect(rings.all == ["sooner"])
   }
 
-  @Test("is gone when a reload has switched it off by the next sleep, and when its worker runs")
+  @Test("A wake timer is cancelled when a reload has switched it off, and when its worker runs")
   func cancelled() {
     timer.set([repeating(.seconds(60), in: .seconds(40))], shortest: .seconds(30))
     timer.set([repeating(.seconds(60), in: .seconds(40))], shortest: nil)
@@ -75,7 +75,7 @@ import Testing
     #expect(timer.due == nil && timers.pending.isEmpty && rings.all.isEmpty)
   }
 
-  @Test("rings for time-outs of which only the end is known no more often than the policy says")
+  @Test("A time-out of which only the end is known wakes no more often than the policy says")
   func spacing() {
     let timeout = DueTime(source: .timeout, remaining: .seconds(3), whole: nil)
     timer.set([timeout], shortest: .seconds(60))

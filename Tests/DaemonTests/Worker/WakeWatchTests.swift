@@ -21,7 +21,7 @@ import Testing
     watch.listen(at: .success(inputs ?? self.inputs) as Result<FakeInputs, SystemCallError>)
   }
 
-  @Test("An arrival wakes the worker once, before what no client waits for")
+  @Test("An arrival wakes a sleeping worker once, with the priority of a waiting client")
   func arrival() throws {
     listen()
     try world.watches.serve()
@@ -33,7 +33,7 @@ import Testing
     #expect(world.prioritized == 1 && inputs.admissions == 1)
   }
 
-  @Test("Two arrivals at once are one wake, and a later one is reported again")
+  @Test("Two arrivals at the same time are one wake, and a later one is reported again")
   func twoArrivals() throws {
     listen()
     inputs.arrive("a connection")
@@ -45,7 +45,7 @@ import Testing
     #expect(world.wakes == ["a connection", "another connection"])
   }
 
-  @Test("What came before it slept is reported when the engine knows that it sleeps")
+  @Test("An arrival from before the sleep is reported when the engine knows that the worker sleeps")
   func waiting() throws {
     inputs.waiting = "a request that it had not answered"
     listen()
@@ -55,7 +55,7 @@ import Testing
     #expect(world.wakes == ["a request that it had not answered"])
   }
 
-  @Test("What it was woken for is reported again while it can't be resumed, and not after it ran")
+  @Test("The cause of a wake is reported again while the resume fails, and not after it succeeded")
   func repeated() throws {
     listen()
     watch.repeatCall()
@@ -69,7 +69,7 @@ import Testing
     #expect(world.wakes.count == 2)
   }
 
-  @Test("Nothing is left of the watch when its worker ends")
+  @Test("Nothing is left of the wake watch when its worker ends")
   func end() throws {
     let own = try OwnListener()
     world.healthChecksWhileAsleep = [AsleepAnswer(port: own.port)]
@@ -100,7 +100,7 @@ import Testing
     #expect(world.events.isEmpty && world.logged.isEmpty)
   }
 
-  @Test("A worker that falls asleep again is woken by its inputs of then")
+  @Test("A worker that falls asleep again is woken by its new inputs only")
   func again() throws {
     listen()
     let later = try FakeInputs()
@@ -111,7 +111,7 @@ import Testing
     #expect(world.wakes == ["data"] && world.watches.active == 1)
   }
 
-  @Test("Inputs that can't be found are logged, and nothing is watched")
+  @Test("A failure to find a worker's inputs is logged, and nothing is watched")
   func noInputs() throws {
     let error = SystemCallError("pidfd_getfd", on: "descriptor 3", code: EPERM)
     watch.listen(at: .failure(error) as Result<FakeInputs, SystemCallError>)
@@ -121,7 +121,7 @@ import Testing
     #expect(world.events.isEmpty)
   }
 
-  @Test("One input that can't be watched is logged, and the others wake it all the same")
+  @Test("An input that can't be watched is logged, and the others still wake the worker")
   func oneRefusal() throws {
     let error = SystemCallError("epoll_ctl", on: "descriptor 3", code: ENOSPC)
     inputs.refusals = [error]
@@ -132,7 +132,7 @@ import Testing
     #expect(world.wakes == ["data"])
   }
 
-  @Test("A loop that refuses the watch is logged, and no health check is answered either")
+  @Test("A watch that the loop refuses is logged, and no health check is answered either")
   func refusedWatch() throws {
     let own = try OwnListener()
     inputs.answered = [own.asleep]
@@ -155,7 +155,7 @@ import Testing
     func unwatch(_ descriptor: Descriptor, _ token: EventLoop.Token) {}
   }
 
-  @Test("What nothing can watch in its place is logged when it changes")
+  @Test("Waits that can't be watched are logged when they change")
   func unwatched() throws {
     inputs.unwatched = ["the release of a file lock"]
     listen()
@@ -170,7 +170,7 @@ import Testing
     #expect(world.logged.last?.contains("a message queue, the release of a file lock") == true)
   }
 
-  @Test("What it hadn't read when it fell asleep is remembered for the next time")
+  @Test("Input that was unread when the worker fell asleep is remembered for its next sleep")
   func leftUnread() throws {
     var ends: [Int32] = [0, 0]
     try #require(pipe(&ends) == 0)
@@ -189,7 +189,8 @@ import Testing
     #expect(watch.leftUnread.unread.isEmpty)
   }
 
-  @Test("A request at a port of health checks is prioritized, and repeated, like every other call")
+  @Test(
+    "A request at a port for health checks wakes with priority and is repeated, like any arrival")
   func answeredPort() throws {
     let own = try OwnListener()
     world.healthChecksWhileAsleep = [AsleepAnswer(port: own.port)]

@@ -21,7 +21,7 @@ import Testing
     return status
   }
 
-  @Test("are three sockets in a directory that is made, named after the worker")
+  @Test("A worker's channels are three sockets in a new directory, named after the worker")
   func names() throws {
     let scratch = try Scratch()
     let made = try plan(in: scratch).open()
@@ -36,7 +36,7 @@ import Testing
   }
 
   @Test(
-    "belong to the user whose worker it is, in a directory that may be passed through and not be read",
+    "A worker's channels belong to its user, in a directory that others may pass but not read",
     .enabled(if: geteuid() == 0, "only root can be two users"))
   func owner() throws {
     let scratch = try Scratch()
@@ -52,7 +52,7 @@ import Testing
   }
 
   @Test(
-    "that its user can't reach aren't offered, and NOTIFY_SOCKET gets another place",
+    "Channels that the worker's user can't reach aren't offered, and NOTIFY_SOCKET is moved",
     .enabled(if: geteuid() == 0, "only root can be two users"))
   func unreachable() throws {
     let scratch = try Scratch()
@@ -68,7 +68,7 @@ import Testing
     #expect(try listDirectory(scratch.path + "/channels") == [])
   }
 
-  @Test("of the next run aren't removed together with those of the last one")
+  @Test("The channels of the next run aren't removed with those of the last one")
   func removal() throws {
     let scratch = try Scratch()
     let loop = try EventLoop()

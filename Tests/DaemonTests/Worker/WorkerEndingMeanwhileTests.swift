@@ -11,7 +11,7 @@ import Testing
 
   // MARK: SIGKILL
 
-  @Test("reaps nothing while a SIGKILL is being sent")
+  @Test("No process is reaped while a SIGKILL is being sent")
   func killing() {
     ending.kill()
     ending.rootHasEnded()
@@ -21,7 +21,7 @@ import Testing
     #expect(world.begun == ["kill", "look", "clear", "reap", "remove group", "read log"])
   }
 
-  @Test("goes on when the SIGKILL has no outcome within the patience")
+  @Test("A worker's end continues when a SIGKILL has no outcome within 15 s")
   func killIsLost() {
     ending.kill()
     ending.rootHasEnded()
@@ -32,7 +32,7 @@ import Testing
     #expect(world.isAtRest)
   }
 
-  @Test("waits for the last of several SIGKILLs, and takes each outcome once")
+  @Test("A worker's end waits for the last of several SIGKILLs, and takes each outcome once")
   func twoKills() {
     ending.kill()
     ending.kill()
@@ -44,7 +44,7 @@ import Testing
     #expect(world.begun.last == "look" && world.lines == ["not permitted"])
   }
 
-  @Test("waits for a SIGKILL that begins during the look for what is left")
+  @Test("A worker's end waits for a SIGKILL that begins during the look for remaining processes")
   func killWhileLooking() {
     ending.rootHasEnded()
     ending.kill()
@@ -54,7 +54,7 @@ import Testing
     #expect(world.begun.last == "look")
   }
 
-  @Test("isn't disturbed by a SIGKILL while it clears")
+  @Test("A SIGKILL while remaining processes are being cleared doesn't disturb the worker's end")
   func killWhileClearing() {
     world.endRoot()
     ending.kill()
@@ -66,7 +66,7 @@ import Testing
     #expect(world.gone.count == 1 && world.isAtRest)
   }
 
-  @Test("sends no SIGKILL by the number of a root process that is reaped, but to its group")
+  @Test("After the root process was reaped a SIGKILL is sent to the cgroup only, not by number")
   func killWhenReaped() {
     world.endRoot()
     world.cleared()
@@ -79,7 +79,7 @@ import Testing
 
   // MARK: sleep
 
-  @Test("waits for the operation on the worker's memory that is under way")
+  @Test("A worker's end waits for the memory operation that is under way")
   func duringSleepOperation() {
     world.isActedOn = true
     ending.rootHasEnded()
@@ -90,7 +90,7 @@ import Testing
     #expect(world.begun == ["look"])
   }
 
-  @Test("finds by itself that an operation is over whose outcome was lost")
+  @Test("A worker's end notices by itself the end of an operation whose outcome was lost")
   func sleepOutcomeIsLost() {
     world.isActedOn = true
     ending.rootHasEnded()
@@ -102,7 +102,7 @@ import Testing
     #expect(world.gone.count == 1)
   }
 
-  @Test("waits for an operation that begins during the look for what is left")
+  @Test("A worker's end waits for an operation that begins during the look for remaining processes")
   func operationWhileLooking() {
     ending.rootHasEnded()
     world.isActedOn = true

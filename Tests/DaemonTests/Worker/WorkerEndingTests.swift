@@ -12,7 +12,7 @@ import Testing
 
   private static let inOrder = ["look", "clear", "reap", "remove group", "read log"]
 
-  @Test("takes one step after the other, and is reported once, with the status and the last words")
+  @Test("A worker's end takes its steps in order and is reported once, with status and last words")
   func whole() {
     world.status = .exited(3)
     ending.rootHasEnded()
@@ -26,7 +26,7 @@ import Testing
 
   // MARK: asked
 
-  @Test("is asked for by its stop signal, before the worker is woken for it")
+  @Test("The stop signal is sent before the worker is woken for it")
   func asked() {
     world.stopSignal = SIGINT
     ending.terminate()
@@ -34,7 +34,9 @@ import Testing
     #expect(!ending.hasExited)
   }
 
-  @Test("is announced over its socket first, and asked for when the worker has answered")
+  @Test(
+    "A connected worker is notified of its end first, and gets the stop signal when it has answered"
+  )
   func announced() {
     world.isConnected = true
     ending.terminate()
@@ -43,21 +45,21 @@ import Testing
     #expect(world.begun.last == "ask \(SIGTERM)")
   }
 
-  @Test("by another signal isn't announced over its socket")
+  @Test("An end by another signal isn't announced over the worker's socket")
   func aborted() {
     world.isConnected = true
     ending.terminate(by: SIGABRT)
     #expect(world.announced.isEmpty && world.begun.last == "ask \(SIGABRT) and wake")
   }
 
-  @Test("is a SIGKILL where the worker's memory can't be verified: it must not run to be asked")
+  @Test("A worker whose memory can't be verified is ended by SIGKILL, because it must not run")
   func unverified() {
     world.isMemoryUnverified = true
     ending.terminate()
     #expect(world.begun == ["stop listening", "kill"] && ending.isKilled)
   }
 
-  @Test("goes on when the worker couldn't be woken for it")
+  @Test("A worker's end continues when the worker couldn't be woken for it")
   func notWoken() {
     ending.terminate()
     world.woken.first?("a thread doesn't go on")
@@ -67,7 +69,7 @@ import Testing
     #expect(world.gone.count == 1)
   }
 
-  @Test("isn't asked for any more when the root process has ended")
+  @Test("No stop signal is sent when the root process has ended")
   func askedTooLate() {
     ending.rootHasEnded()
     ending.terminate()
@@ -76,7 +78,7 @@ import Testing
 
   // MARK: what is left
 
-  @Test("waits for processes that may still save their work, until a SIGKILL or their own end")
+  @Test("Processes that may still save their work are waited for, until a SIGKILL or their own end")
   func saving() {
     world.isTerminating = true
     world.endRoot(leaving: WhatIsLeft(isEmpty: false, others: 1))
@@ -89,7 +91,7 @@ import Testing
     #expect(world.begun.last == "clear")
   }
 
-  @Test("clears at once what an end that was not asked for leaves, and says so")
+  @Test("Processes that an unrequested end leaves behind are cleared at once, which is logged")
   func unexpected() {
     world.endRoot(leaving: WhatIsLeft(isEmpty: false, others: 2))
     world.cleared(Clearing(strays: 1))
@@ -99,7 +101,7 @@ import Testing
         "its first process has ended; its 3 other processes are ended with it") == true)
   }
 
-  @Test("goes on when its processes aren't found within the patience")
+  @Test("A worker's end continues when its processes aren't found within 15 s")
   func lookIsLost() {
     ending.rootHasEnded()
     timers.advance(by: WorkerEnding.patience)
@@ -113,7 +115,8 @@ import Testing
   // MARK: clearing
 
   @Test(
-    "tries again what can't be cleared, after pauses that double, and goes on after the last try")
+    "Failed clearing is repeated after pauses that double, and the end continues after the last try"
+  )
   func tries() {
     world.endRoot()
     for pause in [1, 2, 4, 8, 16] {
@@ -127,7 +130,7 @@ import Testing
     #expect(world.lines.first == "can't kill all of its processes: not permitted")
   }
 
-  @Test("doesn't count the processes that a failed try has ended")
+  @Test("Processes that a failed clearing has ended aren't counted")
   func failedTryCountsNothing() {
     world.endRoot(leaving: WhatIsLeft(isEmpty: false, others: 1))
     world.cleared(Clearing(strays: 4, failure: "new ones come faster than they are ended"))
@@ -136,7 +139,7 @@ import Testing
     #expect(world.leftBehind == [3])
   }
 
-  @Test("goes on without another try when clearing has no outcome within the patience")
+  @Test("A worker's end continues without another try when clearing has no outcome within 15 s")
   func clearingIsLost() {
     world.endRoot()
     timers.advance(by: WorkerEnding.patience)
@@ -148,7 +151,7 @@ import Testing
     #expect(world.clearings.count == 1 && world.lines.count == 1)
   }
 
-  @Test("takes an outcome once when it comes twice, also during the pause before the next try")
+  @Test("An outcome that comes twice is taken once, also during the pause before the next try")
   func repeated() {
     world.endRoot()
     let first = world.clearings.last
@@ -164,7 +167,7 @@ import Testing
 
   // MARK: the group and the last words
 
-  @Test("is reported when the group can't be removed, with a line in the log")
+  @Test("A worker's end is reported when its cgroup can't be removed, and the failure is logged")
   func groupStays() {
     world.endRoot()
     world.cleared()
@@ -173,7 +176,7 @@ import Testing
     #expect(world.lines == ["the group is busy"] && world.gone.count == 1)
   }
 
-  @Test("is reported when neither the removal of the group nor the log has an outcome")
+  @Test("A worker's end is reported when removing the cgroup and reading the log have no outcome")
   func tidyingIsLost() {
     world.endRoot()
     world.cleared()
@@ -187,7 +190,7 @@ import Testing
 
   // MARK: other runs
 
-  @Test("of a worker that another program supervises ends nothing and waits for nothing")
+  @Test("The end of an external worker ends no processes and waits for nothing")
   func external() {
     world.isExternal = true
     world.endRoot(leaving: WhatIsLeft(isEmpty: false, others: 5))
@@ -195,7 +198,7 @@ import Testing
     #expect(world.gone.isEmpty && world.isAtRest)
   }
 
-  @Test("that the run was closed in has no effect on the next run", arguments: 0..<5)
+  @Test("A run that is closed during its end has no effect on the next run", arguments: 0..<5)
   func nextRun(step: Int) {
     let steps: [() -> Void] = [
       { ending.kill() }, { ending.rootHasEnded() }, { world.looked() }, { world.cleared() },

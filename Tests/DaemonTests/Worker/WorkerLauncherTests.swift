@@ -14,7 +14,7 @@ import Testing
     #expect(world.timers.pending.isEmpty)
   }
 
-  @Test("A launch performs its steps one after the other, and the engine hears of it once")
+  @Test("A launch performs its steps one after the other, and reports to the engine once")
   func inOrder() throws {
     let launch = try #require(world.start())
     for (index, step) in LaunchStep.allCases.enumerated() {
@@ -27,7 +27,7 @@ import Testing
     #expect(!world.launcher.isLaunching(world.id) && world.timers.pending.isEmpty)
   }
 
-  @Test("Steps that end at once lead to the same")
+  @Test("Steps of a launch that end at once have the same effect")
   func atOnce() throws {
     world.next = {
       let launch = FakeLaunch([.terms, .fork, .program])
@@ -40,7 +40,7 @@ import Testing
   }
 
   @Test(
-    "A step that fails ends the launch, and the engine hears why when nothing is left",
+    "A step that fails ends the launch, and the engine gets the reason when nothing is left",
     arguments: LaunchStep.allCases)
   func failure(step: LaunchStep) throws {
     let launch = try #require(world.start())
@@ -68,7 +68,7 @@ import Testing
     expectNothingLeft(launch)
   }
 
-  @Test("Each step has its own deadline")
+  @Test("Each step of a launch has its own deadline")
   func deadlines() throws {
     let launch = try #require(world.start())
     for step in LaunchStep.allCases {
@@ -78,7 +78,7 @@ import Testing
     #expect(world.events == ["launched"])
   }
 
-  @Test("An outcome that comes twice counts once", arguments: LaunchStep.allCases)
+  @Test("An outcome of a launch step that comes twice counts once", arguments: LaunchStep.allCases)
   func twice(step: LaunchStep) throws {
     let launch = try #require(world.start())
     launch.succeed(until: step)
@@ -109,7 +109,7 @@ import Testing
   }
 
   @Test(
-    "An outcome of an earlier launch means nothing to the next one", arguments: LaunchStep.allCases)
+    "An outcome of an earlier launch has no effect on the next one", arguments: LaunchStep.allCases)
   func ofEarlier(step: LaunchStep) throws {
     let first = try #require(world.start())
     first.succeed(until: step)
@@ -125,7 +125,7 @@ import Testing
   }
 
   @Test(
-    "A worker that is removed between two steps leaves nothing, and the engine hears nothing of it",
+    "A worker that is removed between two launch steps leaves nothing and reports nothing",
     arguments: LaunchStep.allCases)
   func removed(step: LaunchStep) throws {
     let launch = try #require(world.start())
@@ -160,7 +160,8 @@ import Testing
     expectNothingLeft(launch)
   }
 
-  @Test("Where the way back is lost, the worker can be launched again later, and a warning says so")
+  @Test(
+    "A worker whose failed launch couldn't be undone can be launched again later, with a warning")
   func lostUndo() throws {
     let launch = try #require(world.start())
     launch.answer(.terms, "no such user")
@@ -175,7 +176,7 @@ import Testing
     #expect(world.events.last == "launched")
   }
 
-  @Test("A way back that ends twice is reported once")
+  @Test("The undoing of a launch that ends twice is reported once")
   func undoneTwice() throws {
     let launch = try #require(world.start())
     launch.answer(.terms, "no such user")
@@ -184,7 +185,7 @@ import Testing
     #expect(world.events.count == 1 && world.calls == ["failed"])
   }
 
-  @Test("What can't begin fails without a step")
+  @Test("A launch that can't begin fails without a step")
   func obstacle() {
     world.obstacle = "an earlier process is still there"
     world.start()
@@ -199,7 +200,7 @@ import Testing
     #expect(world.launches.isEmpty && world.events.isEmpty)
   }
 
-  @Test("A second directive during a launch is answered by the first one's outcome")
+  @Test("A second directive during a launch gets the first one's outcome")
   func again() throws {
     let launch = try #require(world.start())
     world.launcher.launch(world.id)
@@ -208,7 +209,7 @@ import Testing
     #expect(world.events == ["launched"])
   }
 
-  @Test("The child of a launch under way is known, so that it isn't taken for an orphan")
+  @Test("The child of a launch under way is known, so that it isn't reaped as an orphan")
   func pids() throws {
     let launch = try #require(world.start())
     #expect(world.launcher.pids.isEmpty)

@@ -146,7 +146,7 @@ struct WorkerRunTests {
     "activityLook", "managerWatch", "traffic", "waits",
   ]
 
-  @Test("leaves every property as in a new run, and no watch or timer")
+  @Test("Closing a run leaves every property as in a new run, and no watch or timer")
   func nothingIsLeft() throws {
     let (runtime, world) = (runtime(), try ConversationWorld())
     let new = properties(WorkerRun())
@@ -177,7 +177,7 @@ struct WorkerRunTests {
     #expect(host.conversationWasOver)
   }
 
-  @Test("hears of nothing any more after its end")
+  @Test("A closed run gets no further events")
   func deaf() throws {
     let (runtime, world) = (runtime(), try ConversationWorld())
     try fill(runtime, world)
@@ -193,7 +193,7 @@ struct WorkerRunTests {
     #expect(timers.pending.isEmpty)
   }
 
-  @Test("has everything in its own value: what stays with the worker is named here")
+  @Test("All state of a run is in its own value, except for the properties named here")
   func onlyTheWorkers() {
     #expect(
       Set(properties(runtime()).keys) == [
@@ -205,7 +205,7 @@ struct WorkerRunTests {
       ])
   }
 
-  @Test("names what the loop still holds for it")
+  @Test("A run lists what the loop still holds for it")
   func held() throws {
     let run = WorkerRun()
     #expect(run.heldOfLoop.isEmpty)
@@ -215,7 +215,7 @@ struct WorkerRunTests {
     #expect(run.heldOfLoop == ["exitWatch", "wakeWatch"])
   }
 
-  @Test("shows which keys of its configuration it doesn't have yet")
+  @Test("A run lists the configuration keys that have changed since its launch")
   func changed() {
     let runtime = runtime()
     #expect(runtime.keysChangedSinceLaunch.isEmpty, "it doesn't run")
@@ -227,7 +227,7 @@ struct WorkerRunTests {
     #expect(runtime.keysChangedSinceLaunch.isEmpty)
   }
 
-  @Test("hears nothing of an operation after another has begun")
+  @Test("An operation's outcome is ignored after another operation has begun")
   func operations() {
     var count = OperationCount()
     let first = count.begin()

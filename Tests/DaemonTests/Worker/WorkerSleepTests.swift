@@ -103,7 +103,7 @@ private final class Host: SleepHost {
             footprintBefore: .zero, footprintAfter: .zero, imageSize: .zero, duration: .zero))))
   }
 
-  @Test("is told to the engine step by step, and ends with the image that it began with")
+  @Test("Each step of a sleep is reported to the engine, and the resume uses the sleep's own image")
   func whole() {
     putToSleep()
     #expect(sleep.rest.image?.path == "/web.image")
@@ -115,8 +115,8 @@ private final class Host: SleepHost {
     #expect(sleep.rest.image == nil && !sleep.isBusy)
   }
 
-  @Test("begins when the worker has been told, and not at all when an inspection came first")
-  func told() {
+  @Test("A sleep begins when the worker was notified, and not at all if an inspection came first")
+  func notified() {
     sleep.suspend()
     #expect(mechanics.asked.isEmpty)
     sleep.inspect()
@@ -124,7 +124,7 @@ private final class Host: SleepHost {
     #expect(mechanics.asked == ["look"])
   }
 
-  @Test("takes an outcome once, and none after the end of the run")
+  @Test("A sleep takes an outcome once, and none after the end of the run")
   func once() {
     sleep.suspend()
     host.whenReady?()
@@ -138,7 +138,7 @@ private final class Host: SleepHost {
     #expect(host.noted == ["suspended", "over"])
   }
 
-  @Test("of a worker whose memory can't be verified has no end but the worker's")
+  @Test("A worker whose memory can't be verified never runs again")
   func unverified() {
     putToSleep()
     sleep.resume()
@@ -150,7 +150,7 @@ private final class Host: SleepHost {
     #expect(notes.events.suffix(3) == ["suspendFailed", "hibernateFailed", "resumeFailed"])
   }
 
-  @Test("whose image is used up, and whose worker couldn't be woken, is ended by a recovery")
+  @Test("A worker whose image is used up and that couldn't be woken is recovered")
   func waking() {
     putToSleep()
     sleep.resume()
@@ -169,7 +169,7 @@ private final class Host: SleepHost {
     #expect(notes.events.isEmpty && mechanics.asked == ["suspend", "recover"] && sleep.isBusy)
   }
 
-  @Test("that isn't to be is ended by a recovery where the worker couldn't be woken")
+  @Test("A refused suspension whose worker couldn't be woken ends with a recovery")
   func stillStopped() {
     failToWake()
     mechanics.recovered?(RecoveryOutcome(result: .success(ResumeOutcome())))
@@ -178,7 +178,7 @@ private final class Host: SleepHost {
     #expect(!sleep.isBusy)
   }
 
-  @Test("that isn't to be goes on where the worker can't be woken at all, and it is woken later")
+  @Test("A worker that can't be woken after a refused suspension sleeps, and is woken later")
   func cantBeWoken() {
     failToWake()
     let error = HibernationError(.waking, "EPERM", aftermath: .intact)
@@ -190,7 +190,7 @@ private final class Host: SleepHost {
     #expect(notes.events.last == "resumed")
   }
 
-  @Test("that isn't to be is inspected where the outcome of the recovery was lost")
+  @Test("A refused suspension is inspected if the outcome of its recovery was lost")
   func recoveryIsLost() {
     failToWake()
     mechanics.isUnderWay = false
@@ -202,7 +202,7 @@ private final class Host: SleepHost {
     #expect(notes.events == ["found", "wakeNeeded"], "nothing watches its inputs")
   }
 
-  @Test("is inspected when the outcome was lost, and not while the operation goes on")
+  @Test("A sleep is inspected if its outcome was lost, and not while the operation continues")
   func lost() {
     sleep.suspend()
     host.whenReady?()
@@ -220,7 +220,7 @@ private final class Host: SleepHost {
     #expect(mechanics.asked.last == "thaw, stopped")
   }
 
-  @Test("whose outcome was lost wakes the worker at once where nothing watches its inputs")
+  @Test("After a suspension whose outcome was lost, a worker whose inputs aren't watched is woken at once")
   func foundUnwatched() {
     sleep.suspend()
     host.whenReady?()
@@ -230,7 +230,7 @@ private final class Host: SleepHost {
     #expect(notes.events == ["found", "wakeNeeded"])
   }
 
-  @Test("goes on after an inspection where its inputs are watched")
+  @Test("A worker whose inputs are watched sleeps on after an inspection")
   func foundWatched() {
     putToSleep()
     sleep.resume()
@@ -240,19 +240,20 @@ private final class Host: SleepHost {
     #expect(notes.events == ["suspended", "hibernated", "found"] && host.isWatched)
   }
 
-  @Test("that an earlier daemon began is ended by a recovery, which says what it found")
+  @Test("A sleep that an earlier daemon began ends with a recovery, which reports what it found")
   func adopted() {
     sleep.adopt(asleepWith: Self.image)
     #expect(sleep.rest.image?.length == 100)
     sleep.resume()
     mechanics.recovered?(
       RecoveryOutcome(
-        result: .failure(HibernationError(.writingBack, "gone", aftermath: .vanished)), image: nil))
+        result: .failure(HibernationError(.writingBack, "it has ended", aftermath: .vanished)),
+        image: nil))
     #expect(host.noted == ["killed", "over"])
     #expect(notes.events == ["resumeFailed"])
   }
 
-  @Test("doesn't let the worker's end pass while an earlier daemon's worker is being brought back")
+  @Test("A worker's end waits while the worker of an earlier daemon is being adopted")
   func performing() {
     var back: ((Int) -> Void)?
     var outcomes: [Int] = []
@@ -267,7 +268,7 @@ private final class Host: SleepHost {
     #expect(outcomes == [7] && !sleep.isActing && host.noted == ["over"])
   }
 
-  @Test("takes no outcome after the run's end, and then nothing is under way any more")
+  @Test("An adoption's outcome after the run's end is dropped, and nothing is under way then")
   func performedTooLate() {
     var back: ((Int) -> Void)?
     var outcomes: [Int] = []

@@ -21,7 +21,7 @@ import Testing
   }
 
   @Test(
-    "A wrapper that registers puts its worker on the daemon's ladder, as it stands",
+    "A wrapper that registers puts its worker on the daemon's ladder in its current state",
     arguments: ["foreground", "background", "suspended", "hibernated"])
   func registers(state: String) throws {
     #expect(world.register(report(state)) == nil)
@@ -34,7 +34,7 @@ import Testing
     #expect(world.asked.isEmpty)
   }
 
-  @Test("Each further report moves its worker, and nothing else does")
+  @Test("Only a further report changes the state of a wrapped worker")
   func moves() {
     world.register(report("foreground"))
     for state in ["background", "suspended", "foreground", "hibernated", "background"] {
@@ -46,19 +46,19 @@ import Testing
     #expect(world.state("clangd") == .background && world.asked.isEmpty)
   }
 
-  @Test("A state that this daemon doesn't know counts as background")
+  @Test("A wrapped worker's state that this daemon doesn't know counts as background")
   func unknownState() {
     world.register(report("dreaming"))
     #expect(world.state("clangd") == .background)
   }
 
-  @Test("A negative footprint counts as none")
+  @Test("A negative footprint of a wrapped worker counts as none")
   func negativeFootprint() {
     world.register(report("background", megabytes: -3))
     #expect(world.driver.state.footprint(of: id) == .zero)
   }
 
-  @Test("The permission to terminate follows the latest report")
+  @Test("The permission to terminate a wrapped worker follows the latest report")
   func permissionChanges() {
     world.register(report("background"))
     for permission in [true, false] {
@@ -68,7 +68,7 @@ import Testing
     }
   }
 
-  @Test("A report without a wrapper, or with a name that no worker can have, changes nothing")
+  @Test("A report without a wrapper, or with an invalid worker name, changes nothing")
   func nonsense() {
     #expect(wrappers.register(nil, from: ClientID(number: 1)) != nil)
     #expect(world.register(WrapperWorld.report("../x y")) != nil)
@@ -76,7 +76,7 @@ import Testing
     #expect(!wrappers.isWrapped(nil))
   }
 
-  @Test("When its connection ends, its worker is released and unknown")
+  @Test("When a wrapper's connection ends, its worker is released and unknown")
   func leaves() {
     world.register(report("suspended"))
     world.leave()
@@ -86,7 +86,7 @@ import Testing
     world.leave(9)
   }
 
-  @Test("At the daemon's end all connections end, and no wrapper is asked to end its worker")
+  @Test("At the daemon's end all wrappers' connections end, and no wrapper has to end its worker")
   func daemonEnds() {
     for number in 1...3 {
       world.register(
@@ -98,7 +98,7 @@ import Testing
   }
 
   @Test(
-    "A wrapper under the name of the daemon's own worker is shown, and reaches neither it nor verbs"
+    "A wrapper under the name of the daemon's own worker is shown, and gets no verbs for it"
   )
   func nameOfOwnWorker() {
     world.declare("clangd")
@@ -110,7 +110,7 @@ import Testing
     #expect(world.state("clangd") == .terminated)
   }
 
-  @Test("Of two wrappers under one name the first has it, and the second after the first has ended")
+  @Test("Of two wrappers under one name the second one is registered after the first has ended")
   func twoOfOneName() {
     world.register(report("suspended"), 1)
     world.register(WrapperWorld.report("clangd", "foreground", pid: 88), 2)
@@ -125,7 +125,7 @@ import Testing
     #expect(world.state("clangd") == .foreground)
   }
 
-  @Test("A wrapper's worker is given up when the configuration declares one of its name")
+  @Test("A wrapper's worker is released when the configuration declares one of its name")
   func givenUp() {
     world.register(report("suspended"))
     wrappers.giveUp(id)
@@ -144,7 +144,8 @@ import Testing
     #expect(world.asks.first?.patience == RegisteredWrappers.patience)
   }
 
-  @Test("Under pressure a sleeping worker's wrapper is asked to hibernate it, and then how it is")
+  @Test(
+    "Under pressure a sleeping worker's wrapper has to hibernate it, and then to report its state")
   func hibernates() {
     pressHibernating()
     world.answer(.done)
@@ -154,7 +155,7 @@ import Testing
     #expect(world.driver.state.footprint(of: id) == .megabytes(2))
   }
 
-  @Test("A worker that was woken before its wrapper answered runs")
+  @Test("A worker that was woken before its wrapper answered counts as running")
   func wokenMeanwhile() {
     pressHibernating()
     world.answer(.done)
@@ -164,7 +165,7 @@ import Testing
     #expect(world.state("clangd") == .foreground)
   }
 
-  @Test("A wrapper that has done it and doesn't say how it is has done it")
+  @Test("A wrapper that has hibernated its worker without a report of the state has succeeded")
   func statusFails() {
     pressHibernating()
     world.answer(.done)
@@ -172,7 +173,7 @@ import Testing
     #expect(world.state("clangd") == .hibernated)
   }
 
-  @Test("A wrapper that refuses leaves its worker suspended, with its reason")
+  @Test("A wrapper that refuses to hibernate leaves its worker suspended, with its reason")
   func refuses() {
     pressHibernating()
     world.answer(.refused, "it has a file lock")
@@ -181,7 +182,7 @@ import Testing
     #expect("\(String(describing: obstacles))".contains("it has a file lock"))
   }
 
-  @Test("Without an answer the engine goes on, and the late failure changes nothing")
+  @Test("Without a wrapper's answer the engine continues, and a late failure changes nothing")
   func never() {
     pressHibernating()
     world.pass(.seconds(50))
@@ -190,7 +191,7 @@ import Testing
     #expect(world.state("clangd") == .suspended)
   }
 
-  @Test("An answer after the engine has gone on still says where the worker is")
+  @Test("A late answer of a wrapper still updates its worker's state")
   func late() {
     pressHibernating()
     world.pass(.seconds(50))
@@ -201,7 +202,7 @@ import Testing
   }
 
   @Test(
-    "A connection that ends while its wrapper is asked ends the worker here, whatever is answered then"
+    "A connection that ends during a request to its wrapper ends the worker for the daemon"
   )
   func endsWhileAsked() {
     pressHibernating()
@@ -211,7 +212,7 @@ import Testing
     #expect(world.state("clangd") == nil && world.asks.isEmpty)
   }
 
-  @Test("An answer of an earlier wrapper says nothing of a later one's worker of the same name")
+  @Test("An answer of an earlier wrapper doesn't affect a later wrapper of the same name")
   func answerOfEarlierWrapper() {
     pressHibernating()
     world.driver.send(.pressureSet(.normal, for: .zero))
@@ -221,7 +222,7 @@ import Testing
     #expect(world.asks.isEmpty && world.state("clangd") == .foreground)
   }
 
-  @Test("The wrappers are asked one after the other, the biggest worker's first")
+  @Test("Wrappers are asked one after the other, the biggest worker's first")
   func ladderOrder() {
     for (number, size) in [20, 90, 50].enumerated() {
       world.register(
@@ -241,7 +242,7 @@ import Testing
   }
 
   @Test(
-    "A worker that runs is left alone under pressure, and hibernated when its wrapper says it sleeps"
+    "A running wrapped worker isn't hibernated under pressure until its wrapper reports that it sleeps"
   )
   func running() {
     world.register(report("background"))
@@ -254,7 +255,7 @@ import Testing
   }
 
   @Test(
-    "An inspection asks the wrapper, and what it says is what the engine finds",
+    "An inspection of a wrapped worker asks its wrapper and reports the answer to the engine",
     arguments: [
       ("hibernated", WorkerState.hibernated), ("suspended", .suspended), ("resuming", .hibernating),
       ("dreaming", .hibernating),
@@ -268,7 +269,9 @@ import Testing
     #expect(world.state("clangd") == state)
   }
 
-  @Test("A request for its worker is passed to its socket, with the client's patience")
+  @Test(
+    "A request for a wrapped worker is passed to its wrapper's socket, with the client's time limit"
+  )
   func relays() {
     world.register(report("suspended"))
     var answers: [ControlResponse] = []
@@ -280,7 +283,7 @@ import Testing
     #expect(answers.map(\.text) == ["awake"])
   }
 
-  @Test("A request for a worker whose wrapper has left fails at once, with its own number")
+  @Test("A request for a worker whose wrapper has closed fails at once, with its own number")
   func relaysToNone() {
     var answers: [ControlResponse] = []
     wrappers.relay(

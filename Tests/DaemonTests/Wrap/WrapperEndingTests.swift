@@ -21,7 +21,9 @@ import Testing
     world.press(.critical)
   }
 
-  @Test("A worker that may be terminated is, through its wrapper, and is gone with the connection")
+  @Test(
+    "A wrapped worker that may be terminated is ended by its wrapper, and removed with the connection"
+  )
   func terminates() {
     pressEnding()
     #expect(world.asked == ["terminate clangd"] && world.state("clangd") == .terminating)
@@ -41,7 +43,7 @@ import Testing
     #expect(world.state("clangd")?.isAlive == true)
   }
 
-  @Test("A refusal to terminate is logged, and after the grace the wrapper is killed")
+  @Test("A wrapper's refusal to terminate is logged, and the wrapper is killed after the grace")
   func killed() throws {
     pressEnding()
     world.answer(.failed, "clangd can't be reached: its wrapper didn't answer")
@@ -74,7 +76,7 @@ import Testing
   }
 
   @Test(
-    "What became of a kill is logged",
+    "The outcome of killing a wrapper is logged",
     arguments: [(WrapperKill.hasEnded, "has ended"), (.failed("EPERM"), "can't be killed: EPERM")])
   func killFails(outcome: WrapperKill, text: String) {
     world.kill = outcome
@@ -83,7 +85,7 @@ import Testing
     #expect(world.logged.contains { $0.contains(text) })
   }
 
-  @Test("Directives for the daemon's own workers aren't a wrapper's business")
+  @Test("Directives for the daemon's own workers don't reach a wrapper")
   func others() {
     world.register(report("suspended"))
     let web = WorkerID("web")

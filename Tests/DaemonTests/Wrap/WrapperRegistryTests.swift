@@ -19,7 +19,7 @@ struct WrapperRegistryTests {
       pid: 1, socket: "/nowhere", worker: WorkerReport(name: name, state: "background"))
   }
 
-  @Test("leave nothing behind when their connection ends, whatever it led")
+  @Test("A wrapper whose connection ends leaves nothing behind, whatever workers it had")
   func forgotten() throws {
     var registry = WrapperRegistry()
     #expect(registry.register(report("one"), from: one, at: .zero) == nil)
@@ -33,7 +33,7 @@ struct WrapperRegistryTests {
     #expect(registry.reports(at: .zero).map(\.name) == ["other"])
   }
 
-  @Test("register one worker for each connection")
+  @Test("A connection registers one wrapped worker")
   func oneName() throws {
     var registry = WrapperRegistry()
     #expect(registry.register(report("one"), from: one, at: .zero) == nil)
@@ -42,7 +42,7 @@ struct WrapperRegistryTests {
     #expect(registry.reports(at: .zero).map(\.name) == ["one"])
   }
 
-  @Test("are shown with ages that go on, but not that of a use which goes on")
+  @Test("Ages in a wrapper's report continue to grow, except that of a use in progress")
   func ages() throws {
     var registry = WrapperRegistry()
     var front = report("front")
@@ -85,7 +85,7 @@ struct RelayTests {
     return peer
   }
 
-  @Test("ends at its deadline, once, and closes its connection")
+  @Test("A request to a wrapper ends once at its deadline, and closes its connection")
   func deadline() throws {
     let (mute, loop) = (try Mute(), try EventLoop())
     var answers: [ControlResponse] = []
@@ -108,7 +108,7 @@ struct RelayTests {
     #expect(expires <= EventLoop.now.nanoseconds)
   }
 
-  @Test("can be cancelled, and is answered once then, too")
+  @Test("A request to a wrapper can be cancelled, and is then answered once too")
   func cancelled() throws {
     let (mute, loop) = (try Mute(), try EventLoop())
     var answers: [ControlResponse] = []
@@ -123,7 +123,7 @@ struct RelayTests {
   }
 
   @Test(
-    "that asks for the end has succeeded when the wrapper ends without an answer; others haven't",
+    "A request to end succeeds if its wrapper ends without an answer, and other requests fail",
     arguments: [ControlRequest.Verb.stop, .terminate, .hibernate])
   func ended(verb: ControlRequest.Verb) throws {
     let (mute, loop) = (try Mute(), try EventLoop())
@@ -141,7 +141,7 @@ struct RelayTests {
     if verb != .hibernate { #expect(answers.map(\.text) == ["web has ended"]) }
   }
 
-  @Test("is answered with what the wrapper says")
+  @Test("A request to a wrapper gets the wrapper's answer")
   func answered() throws {
     let (mute, loop) = (try Mute(), try EventLoop())
     var answers: [ControlResponse] = []

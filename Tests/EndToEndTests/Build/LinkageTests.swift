@@ -2,7 +2,7 @@ import Linux
 import TestSupport
 import Testing
 
-/// What the executable is linked with costs start time and memory in every daemon and every command.
+/// Each linked library costs start time and memory in every daemon and every command.
 @Suite("The executable") struct LinkageTests {
   private static let file = Result { try ELFFile(Surroundings.executable) }
 
@@ -15,19 +15,19 @@ import Testing
     "libFoundationNetworking.so", "libFoundationXML.so",
   ]
 
-  @Test("is linked with no OpenSSL, which is loaded where images are encrypted")
+  @Test("The executable isn't linked with OpenSSL, which is loaded only to encrypt images")
   func noOpenSSL() throws {
     let file = try Self.file.get()
     #expect(!file.needed.contains { $0.hasPrefix("libcrypto") || $0.hasPrefix("libssl") })
     #expect(!file.undefined.contains { $0.hasPrefix("EVP_") || $0.hasPrefix("OPENSSL_") })
-    // What is read is right: these are there.
+    // Checks that the ELF file is read correctly: these are linked.
     #expect(file.needed.contains("libc.so.6"))
     #expect(file.needed.contains("libzstd.so.1"))
     #expect(file.undefined.contains("dlopen"))
   }
 
   @Test(
-    "is linked with nothing of Foundation beyond the essentials",
+    "The executable links no part of Foundation except FoundationEssentials",
     .disabled(if: hasYams, "Yams is linked with all of Foundation"))
   func noFoundation() throws {
     let file = try Self.file.get()
@@ -37,7 +37,9 @@ import Testing
     #expect(file.undefined.filter { $0.hasPrefix("$s30FoundationInternationalization") } == [])
   }
 
-  @Test("is installed without its symbols, which are where debuggers look for them by its build ID")
+  @Test(
+    "The executable is installed without symbols; they are installed where debuggers find them by build ID"
+  )
   func stripped() throws {
     let scratch = try Scratch()
     let source = try scratch.write(
@@ -54,7 +56,7 @@ import Testing
     #expect(symbols.hasSymbols)
   }
 
-  @Test("is installed whole where it has no build ID, and the message says so")
+  @Test("An executable without a build ID is installed with its symbols, and a message says so")
   func withoutBuildID() throws {
     let scratch = try Scratch()
     let source = try scratch.write("tool.c", "int main() { return 7; }")

@@ -1,8 +1,8 @@
 import TestSupport
 import Testing
 
-@Suite("Verbs as people use them") struct CommonVerbTests {
-  @Test("A mistyped verb, or another supervisor's, is answered with the right one")
+@Suite("Common mistakes with verbs") struct CommonVerbTests {
+  @Test("A mistyped verb, or another supervisor's verb, gets the right one as a suggestion")
   func unknownVerb() throws {
     let scratch = try Scratch()
     for (verb, meant) in [("hibernat", "hibernate"), ("pause", "suspend"), ("ls", "ps")] {
@@ -14,7 +14,7 @@ import Testing
     }
   }
 
-  @Test("So is a mistyped verb of a verb, and what has no counterpart is explained")
+  @Test("A mistyped subcommand gets a suggestion, and `version` and `init` are explained")
   func unknownVerbOfVerb() throws {
     let scratch = try Scratch()
     func error(_ words: String...) throws -> String {
@@ -35,12 +35,13 @@ import Testing
     #expect(help.code == 0, "\(help)")
   }
 
-  @Test("Stop and restart: twice is fine, and an unknown name keeps no other from it")
+  @Test(
+    "A second `stop` succeeds, and an unknown name doesn't keep `restart` from the other workers")
   func restart() throws {
     let daemon = try TestDaemon(BadInputTests.idle)
     try daemon.wait("sleeper", toBe: "foreground")
     let before = try daemon.worker("sleeper").pid
-    let outcome = try daemon.verb("restart", "nobody", "sleeper")
+    let outcome = try daemon.verb("restart", "ghost", "sleeper")
     #expect(outcome.code == 3)
     #expect(outcome.output == "sleeper has ended\nsleeper is running\n")
     let after = try daemon.worker("sleeper").pid
@@ -51,7 +52,7 @@ import Testing
     #expect(try daemon.worker("sleeper").state == "foreground")
   }
 
-  @Test("`stop --keep-workers` ends the daemon alone; together with names it says what to do")
+  @Test("`stop --keep-workers` ends only the daemon, and is refused together with names or options")
   func stopKeepingWorkers() throws {
     let daemon = try TestDaemon(BadInputTests.idle)
     try daemon.wait("sleeper", toBe: "foreground")
@@ -66,7 +67,7 @@ import Testing
     #expect(try daemon.worker("sleeper").pid == pid)
   }
 
-  @Test("A closed standard output is complained about, and gets nobody else's text")
+  @Test("A verb with a closed standard output reports the error and exits with 1")
   func closedOutput() throws {
     let daemon = try TestDaemon(BadInputTests.idle)
     let outcome = try Command(

@@ -1,14 +1,14 @@
 import Glibc
 import Testing
 
-/// Real shells, asked as Tab asks them.
+/// Completion in real shells, as Tab requests it.
 @Suite("Completions") struct CompletionTests {
   static let two = """
     policy_overrides: { background: { suspend_after: 1h }, hibernate: { after: never } }
     workers: { sleeper: { command: sleep 640 }, slumber: { command: sleep 641 } }
     """
 
-  @Test("bash completes verbs, options and the names of workers that aren't on the line yet")
+  @Test("bash completes verbs, options and the names of workers that aren't yet on the line")
   func bash() throws {
     let daemon = try TestDaemon(Self.two)
     #expect(try bash("dormouse hib", daemon) == ["hibernate"])
@@ -19,7 +19,7 @@ import Testing
     #expect(try bash("dormouse completions ", daemon).contains("fish"))
   }
 
-  @Test("bash completes the names of files where a file is meant")
+  @Test("bash completes file names where an argument is a file")
   func files() throws {
     let daemon = try TestDaemon(Self.two, starts: false)
     let directory = daemon.scratch.path
@@ -36,7 +36,7 @@ import Testing
     #expect(try bash("dormouse policy show ios", daemon) == ["ios-5"])
   }
 
-  @Test("Without a daemon there are no names, at once and in silence")
+  @Test("Without a daemon, completion offers no worker names and prints no error")
   func noDaemon() throws {
     let daemon = try TestDaemon(Self.two, starts: false)
     #expect(try bash("dormouse stop s", daemon).isEmpty)
@@ -44,12 +44,12 @@ import Testing
   }
 
   @Test(
-    "fish offers the names of workers, on a terminal",
+    "fish offers the names of workers on a terminal",
     .enabled(if: Self.has("fish"), "fish isn't installed"))
   func fish() throws { try tab("fish", "dormouse completions fish | source") }
 
   @Test(
-    "zsh offers the names of workers, on a terminal",
+    "zsh offers the names of workers on a terminal",
     .enabled(if: Self.has("zsh"), "zsh isn't installed"))
   func zsh() throws {
     try tab(
@@ -68,7 +68,7 @@ import Testing
     ["/usr/bin", "/bin", "/usr/local/bin"].contains { access("\($0)/\(program)", X_OK) == 0 }
   }
 
-  /// What bash would offer for a line, sorted.
+  /// The completions that bash offers for a line, sorted.
   private func bash(_ line: String, _ daemon: TestDaemon) throws -> [String] {
     let script = """
       source <(dormouse completions bash)
@@ -84,7 +84,7 @@ import Testing
     return try run(["bash", "--norc", "-c", script, "bash", line], daemon)
   }
 
-  /// The lines of its output, sorted; it must be silent otherwise.
+  /// The lines of the program's output, sorted. It must print no error.
   private func run(_ arguments: [String], _ daemon: TestDaemon) throws -> [String] {
     let directory = Surroundings.executable.split(separator: "/").dropLast()
       .joined(separator: "/")

@@ -4,8 +4,8 @@ import Linux
 import TestSupport
 import Testing
 
-@Suite("The control socket in bad company") struct ControlSocketTests {
-  /// Sends bytes, and gives what comes back until the daemon hangs up or has sent a line.
+@Suite("The control socket with hostile clients") struct ControlSocketTests {
+  /// Sends bytes; the answer, up to the end of its first line or to the daemon's hang-up.
   private func exchange(_ bytes: [UInt8], with daemon: TestDaemon) throws -> String {
     let socket = try UnixSocket.connected(to: daemon.socket, .stream)
     var rest = bytes[...]
@@ -27,7 +27,7 @@ import Testing
     return String(decoding: answer, as: UTF8.self)
   }
 
-  @Test("Garbage is answered as a bad request, and hurts nobody")
+  @Test("The control socket answers garbage with badRequest and continues to serve other clients")
   func garbage() throws {
     let daemon = try TestDaemon("workers: { sleeper: { command: sleep 640 } }")
     for line in [
@@ -43,7 +43,7 @@ import Testing
     #expect(try daemon.done("ps").contains("sleeper"))
   }
 
-  @Test("A line of 2 MB is refused, and the connection closed")
+  @Test("The control socket refuses a line of 2 MB and closes the connection")
   func longLine() throws {
     let daemon = try TestDaemon("")
     let answer = try exchange([UInt8](repeating: UInt8(ascii: "x"), count: 2 << 20), with: daemon)
@@ -51,7 +51,9 @@ import Testing
     #expect(try daemon.done("ps").hasPrefix("no workers"))
   }
 
-  @Test("A client that doesn't read isn't served until it does, and everybody else is")
+  @Test(
+    "A client that doesn't read waits for its answers until it reads; other clients are served meanwhile"
+  )
   func deafClient() throws {
     let daemon = try TestDaemon("workers: { sleeper: { command: sleep 641 } }")
     try daemon.wait("sleeper", toBe: "foreground")
@@ -60,7 +62,7 @@ import Testing
     let line = Array("{\"id\":1,\"verb\":\"nap\"}\n".utf8)
     let many = [UInt8]((0..<500).map { _ in line }.joined())
     var sent = 0
-    // Until it has taken nothing for half a second.
+    // Until the daemon has read nothing for half a second.
     while try pollDescriptor(socket.raw, for: POLLOUT, until: Deadline(in: .milliseconds(500))) {
       let rest = many[(sent % line.count)...]
       sent += rest.withUnsafeBytes {
@@ -75,7 +77,7 @@ import Testing
     let grown = Int64(try Footprint.measure([daemon.pid]).footprint) - Int64(before)
     #expect(grown < 8 << 20, "it grew by \(grown) bytes")
 
-    // As soon as it reads, it gets an answer to each whole line that it has sent.
+    // Once the client reads, it gets an answer to each whole line that it has sent.
     var answers = 0
     while answers < sent / line.count,
       try pollDescriptor(socket.raw, for: POLLIN, until: Deadline(in: .seconds(10)))
@@ -87,14 +89,14 @@ import Testing
     #expect(answers == sent / line.count)
   }
 
-  @Test("Clients that come and go leave no descriptor behind")
+  @Test("Clients that connect and disconnect leave no descriptor open in the daemon")
   func comings() throws {
     let daemon = try TestDaemon("")
     let before = try daemon.descriptorCount()
     for _ in 0..<300 { _ = try? UnixSocket.connected(to: daemon.socket, .stream) }
     var open: [Descriptor] = []
     for _ in 0..<300 {
-      // More than it serves at a time; the kernel's queue holds some of them.
+      // More than the daemon serves at a time; the kernel's queue holds some of them.
       if let socket = try? UnixSocket.connected(to: daemon.socket, .stream) { open.append(socket) }
     }
     open = []
@@ -102,7 +104,7 @@ import Testing
     #expect(try eventually { try daemon.descriptorCount() <= before + 1 })
   }
 
-  @Test("A client that hangs up takes nothing back")
+  @Test("A verb is carried out even if its client hangs up before the answer")
   func hangsUp() throws {
     let daemon = try TestDaemon("workers: { sleeper: { command: sleep 642 } }")
     try daemon.wait("sleeper", toBe: "foreground")

@@ -3,9 +3,9 @@ import Linux
 import TestSupport
 import Testing
 
-/// The commands and the configurations of README and docs, as a reader would try them.
-@Suite("What a new user reads") struct DocumentedCommandTests {
-  @Test("README's commands do what it shows, in its order")
+/// Runs the commands and checks the configurations of README and docs.
+@Suite("Commands and configurations of the documentation") struct DocumentedCommandTests {
+  @Test("The README's commands, run in order, print what it shows")
   func readme() throws {
     let page = try Page("README.md")
     let commands = page.commands(
@@ -17,18 +17,27 @@ import Testing
     #expect(output.contains("bot is running"))
   }
 
-  @Test("the quick start's first worker is started, hibernated and woken as it shows")
+  @Test("The quick start's commands start, hibernate and wake its first worker")
   func quickStart() throws {
     let page = try Page("docs/quick-start.md")
     let commands = page.commands(after: "## One worker", before: "## A configuration")
     #expect(commands.count == 5)
-    let output = try Self.run(
-      commands.map { $0 == "dormouse daemon" ? "dormouse daemon &" : $0 } + ["dormouse shutdown"],
-      in: page)
+    let output = try Self.run(commands + ["dormouse shutdown"], in: page)
     #expect(output.contains("web is hibernated in "))
   }
 
-  @Test("every configuration in the documentation is one that the daemon takes")
+  @Test("The quick start's configuration runs as it is printed")
+  func quickStartConfiguration() throws {
+    let page = try Page("docs/quick-start.md")
+    let commands = page.commands(after: "## A configuration", before: "## Which policy?")
+    #expect(commands.count == 2)
+    let output = try Self.run(
+      commands + ["dormouse hibernate notes", "dormouse ps", "dormouse shutdown"], in: page,
+      workers: ["files", "notes"])
+    #expect(output.contains("notes is hibernated in "), "\(output)")
+  }
+
+  @Test("`policy check` accepts every configuration in the documentation")
   func configurations() throws {
     var count = 0
     let docs = try listDirectory("\(Surroundings.root)/docs").filter { $0.hasSuffix(".md") }
@@ -62,7 +71,7 @@ import Testing
         .map { String(pieces[$0].dropFirst(kind.count + 1)) + "\n" }
     }
 
-    /// What stands behind `$ ` in the section's `console` blocks.
+    /// The text after `$ ` in the section's `console` blocks.
     func commands(after start: String, before end: String) -> [String] {
       guard let begins = text.range(of: start), let ends = text.range(of: end) else { return [] }
       let part = text[begins.upperBound..<ends.lowerBound]
@@ -71,11 +80,15 @@ import Testing
     }
   }
 
-  /// Each must succeed. What they print.
-  private static func run(_ commands: [String], in page: Page) throws -> String {
+  /// Runs the commands, each of which must succeed; their output.
+  private static func run(
+    _ commands: [String], in page: Page, workers: [String] = ["web"]
+  ) throws -> String {
     let scratch = try Scratch()
-    let port = try freePort()
-    func ported(_ text: String) -> String { text.replacing("8080", with: "\(port)") }
+    let (port, second) = (try freePort(), try freePort())
+    func ported(_ text: String) -> String {
+      text.replacing("8080", with: "\(port)").replacing("7000", with: "\(second)")
+    }
     for text in page.blocks("yaml").prefix(1) {
       try Descriptor.open("\(scratch.path)/dormouse.yaml", O_WRONLY | O_CREAT, mode: 0o600)
         .writeAll(ported(text))
@@ -84,18 +97,22 @@ import Testing
       "set -eu", "cd '\(scratch.path)'", "export DORMOUSE_CONTROL_SOCKET='\(scratch.path)/s'",
       "export XDG_STATE_HOME='\(scratch.path)/state' XDG_CONFIG_HOME='\(scratch.path)/config'",
       "trap 'dormouse shutdown >/dev/null 2>&1 || :' EXIT",
-      // The verbs find it there; root's own directories are left alone.
+      // The verbs find the daemon by the socket above; root's own directories stay untouched.
       "dormouse() { verb=$1; shift; case $verb in daemon) set -- --state-directory state \"$@\";;"
         + " bench) set -- --rounds 2 \"$@\";; esac; '\(Surroundings.executable)' $verb \"$@\"; }",
       "command -v curl >/dev/null || curl() {"
         + " python3 -c 'import sys, urllib.request as r; r.urlopen(sys.argv[1]).read()' \"$2\"; }",
     ]
     for command in commands {
-      lines.append(ported(command))
-      if command.hasSuffix("&") {
+      // A reader has another terminal for it.
+      let isDaemon = command.hasPrefix("dormouse daemon")
+      lines.append(ported(command) + (isDaemon ? " &" : ""))
+      if isDaemon {
         lines.append(
           "for i in $(seq 300); do dormouse ps >/dev/null 2>&1 && break; sleep 0.1; done")
-        if command.contains("--config") { lines.append("dormouse start web") }
+        if command.contains("--config") {
+          lines += workers.map { "dormouse start \($0)" }
+        }
       }
     }
     let outcome = try Command(arguments: ["bash", "-c", lines.joined(separator: "\n")])

@@ -4,7 +4,7 @@ import Linux
 import TestSupport
 import Testing
 
-@Suite("What a daemon explains") struct ExplainTests {
+@Suite("Explanations by a daemon") struct ExplainTests {
   private static let configuration = """
     policy_overrides: { background: { suspend_after: 1h } }
     workers:
@@ -12,7 +12,8 @@ import Testing
       busy: { command: [sleep, "1000"], importance: 50 }
     """
 
-  @Test("`explain` says why, why not, and what would move it, in words and as JSON")
+  @Test(
+    "`explain` reports a worker's reason, its obstacles and its next state, as text and as JSON")
   func explain() throws {
     let daemon = try TestDaemon(Self.configuration)
     try daemon.done("suspend", "calm")
@@ -25,11 +26,11 @@ import Testing
     #expect(report.next == "hibernated")
     #expect(
       report.obstacles.contains { $0.key == "hibernate.min_footprint" && $0.limit == 1 << 20 })
-    #expect(try daemon.verb("explain", "nobody").code == 3)
+    #expect(try daemon.verb("explain", "ghost").code == 3)
     #expect(try daemon.verb("explain").code == 64)
   }
 
-  @Test("`explain --next` shows both orders, with the numbers")
+  @Test("`explain --next` shows the orders of termination and of hibernation, with their numbers")
   func next() throws {
     let daemon = try TestDaemon(Self.configuration)
     try daemon.done("suspend", "calm", "busy")
@@ -43,7 +44,8 @@ import Testing
     #expect(report.hibernation.count == 2)
   }
 
-  @Test("`shadow` only tells of one worker, `enforce` does it again, and status adds up")
+  @Test(
+    "`shadow` logs decisions on a worker without applying them, and `enforce` applies them again")
   func shadow() throws {
     let daemon = try TestDaemon(
       """
@@ -63,7 +65,7 @@ import Testing
     try daemon.wait("calm", toBe: "suspended")
   }
 
-  @Test("A worker that holds a file lock isn't suspended before it lets go")
+  @Test("A worker that holds a file lock isn't suspended before it releases the lock")
   func locks() throws {
     let scratch = try Scratch()
     let script = try scratch.write(

@@ -3,7 +3,7 @@ import Linux
 import TestSupport
 import Testing
 
-@Suite("Verbs that go on until something ends them") struct FollowingTests {
+@Suite("Verbs that run until an event ends them") struct FollowingTests {
   private static let two = """
     policy_overrides: { background: { suspend_after: 1h }, hibernate: { after: never } }
     workers:
@@ -35,7 +35,7 @@ import Testing
       ["talker has been removed", "talker has ended"].contains { words.contains($0) }, "\(words)")
   }
 
-  @Test("`logs -f` ends when the daemon has ended and no other follows")
+  @Test("`logs -f` ends when the daemon has ended and no other daemon starts")
   func daemonEnds() throws {
     let daemon = try TestDaemon(Self.two)
     let (process, error) = try follow(daemon)
@@ -44,7 +44,7 @@ import Testing
     #expect(try readText(error).contains("the daemon has ended"))
   }
 
-  @Test("`bench` that Ctrl-C interrupts prints the rounds that it has finished")
+  @Test("`bench` prints its finished rounds when Ctrl-C interrupts it")
   func bench() throws {
     let scratch = try Scratch()
     let code = "x=ready; echo $x; exec sleep 692"

@@ -4,7 +4,7 @@ import Linux
 import TestSupport
 import Testing
 
-/// `dormouse footprint`, and what it records of an object cache that WorkerKit empties.
+/// `dormouse footprint`, with a program whose object cache WorkerKit empties.
 @Suite("Footprints over time") struct TraceTests {
   /// What `footprint show --json` prints.
   private struct Shown: Decodable {
@@ -29,7 +29,7 @@ import Testing
   /// Reads commands from its standard input: `Hoard`.
   static let hoard = Surroundings.built("WorkerKitProbe")
 
-  /// A verb without a daemon in its arguments.
+  /// A verb of `dormouse footprint`; the environment names the socket.
   private func footprint(
     _ words: [String], in scratch: Scratch, socket: String = "/nowhere"
   ) -> Command {
@@ -45,7 +45,7 @@ import Testing
     return try WireCodec.decode(Shown.self, from: Array(outcome.output.utf8))
   }
 
-  /// From outside.
+  /// Measured by the test.
   private func footprint(_ pid: Int32) throws -> Int64 {
     try Footprint.measure(pid)?.footprint ?? 0
   }
@@ -58,7 +58,7 @@ import Testing
 
   // MARK: the stair-step
 
-  @Test("A warning through the worker protocol: the footprint falls back, and the trace shows it")
+  @Test("A protocol warning brings the footprint back, and the recording shows it")
   func warned() throws {
     let feeder = try Feeder()
     let daemon = try TestDaemon(
@@ -86,7 +86,7 @@ import Testing
     let after = try footprint(pid)
     #expect(after <= start + Self.megabyte, "\(start) → \(after)")
 
-    // To the background, and asleep: all of it is in the same recording.
+    // The change to the background and the hibernation are in the same recording.
     try daemon.done("background", "cache")
     try daemon.done("hibernate", "cache")
     try waitFor(file, toHave: #""to":"hibernated""#)
@@ -102,14 +102,14 @@ import Testing
     #expect(warning.after <= start + Self.megabyte, "\(warning)")
     #expect(warning.givenBack >= 23 * Self.megabyte, "\(warning)")
     #expect(try readText(file).contains(#""end":"interrupted""#))
-    // Not a terminal: a line for each thing that happened, and one for the file.
+    // Without a terminal it prints a line for each event, and one for the file.
     let said = try readText("\(file).out")
     #expect(
       said.contains("memory warning sent") && said.contains("worker.footprint: "), "\(said)")
   }
 
-  /// What several threads have freed, and the C library would keep in the heap of each, goes as well.
-  @Test("Each warning brings it back to within a megabyte of its start, not the first one only")
+  /// The C library keeps freed memory in each thread's heap; a warning must free that as well.
+  @Test("Every one of five warnings brings the footprint back to within 1 MB of its start")
   func warnedAgain() throws {
     let feeder = try Feeder()
     let daemon = try TestDaemon(
@@ -135,7 +135,7 @@ import Testing
     }
   }
 
-  @Test("Without a daemon a signal warns it, as often as asked; the exit code is the program's")
+  @Test("Without a daemon `--warn-at` warns a program by a signal; its exit code is passed on")
   func command() throws {
     let scratch = try Scratch()
     let feeder = try Feeder()
@@ -152,7 +152,7 @@ import Testing
     try feeder.say("footprint")
     try waitFor("\(file).out", toHave: "footprint")
     let start = try footprint(pid)
-    // A warning may come in between: then once more.
+    // A warning may come in between; then the fill is repeated.
     #expect(
       try eventually {
         if try footprint(pid) >= start + 15 * Self.megabyte { return true }
@@ -162,7 +162,7 @@ import Testing
         }
       })
     #expect(try eventually { try footprint(pid) <= start + Self.megabyte })
-    // The file can be looked at while it grows.
+    // The file can be read while it grows.
     #expect(
       try eventually {
         try show(file, in: scratch).statistics.warnings
@@ -176,7 +176,7 @@ import Testing
 
   // MARK: how it ends
 
-  @Test("A command ends the recording as it ends itself, and its descendants count")
+  @Test("A command's recording includes its descendants and ends with its exit code or signal")
   func ends() throws {
     let scratch = try Scratch()
     let failing = try footprint(
@@ -199,7 +199,7 @@ import Testing
     #expect(try listDirectory(scratch.path).filter { $0.hasPrefix("no-such") }.isEmpty)
   }
 
-  @Test("--for ends a command, and that is success; files get new names by themselves")
+  @Test("`record --for` ends a command with exit code 0; no earlier recording is overwritten")
   func limit() throws {
     let scratch = try Scratch()
     for _ in 0..<2 {
@@ -212,7 +212,7 @@ import Testing
     #expect(try readText("\(scratch.path)/sleep.footprint").contains(#""end":"time""#))
   }
 
-  @Test("After kill -9 the file is complete to the last sample")
+  @Test("After kill -9 the recording is complete up to its last sample")
   func killed() throws {
     let scratch = try Scratch()
     let sleeper = try Command(arguments: ["sleep", "605"]).start(
@@ -230,7 +230,7 @@ import Testing
     _ = try recorder.wait(.seconds(10))
     let shown = try show(file, in: scratch)
     #expect(shown.statistics.samples >= 20 && shown.statistics.rest > 0)
-    // A process that ends is no error, and its end no empty footprint.
+    // The end of the process is no error, and no footprint of 0 is recorded for it.
     let second = try footprint(
       ["record", "--pid", "\(sleeper.pid)", "--every", "1ms", "-o", "\(file)2"], in: scratch
     ).start(output: "\(file).out", error: "\(file).err")
@@ -240,11 +240,11 @@ import Testing
     #expect(try show("\(file)2", in: scratch).statistics.rest > 0)
   }
 
-  @Test("When its daemon ends, the recording is kept, and the exit code says so")
+  @Test("When the daemon ends, `footprint record` keeps the recording and exits with 5")
   func daemonGone() throws {
     let daemon = try TestDaemon(BadInputTests.idle)
     try daemon.wait("sleeper", toBe: "foreground")
-    let file = "\(daemon.scratch.path)/gone.footprint"
+    let file = "\(daemon.scratch.path)/ended.footprint"
     let recorder = try footprint(
       ["record", "sleeper", "-o", file], in: daemon.scratch, socket: daemon.socket
     ).start(output: "\(file).out", error: "\(file).err")
@@ -255,14 +255,14 @@ import Testing
   }
 
   @Test(
-    "What may not be measured leaves a sentence and no file",
-    .enabled(if: Surroundings.canBecomeNobody, "only root can become somebody else"))
+    "`footprint record` of a process that may not be measured fails and leaves no file",
+    .enabled(if: Surroundings.canBecomeNobody, "only root can become another user"))
   func forbidden() throws {
     let scratch = try Scratch()
     chmod(scratch.path, 0o777)
     let program = "\(scratch.path)/dormouse"
     _ = try Command(arguments: ["cp", Surroundings.executable, program]).run(in: scratch)
-    let user = "\(Surroundings.nobody)"
+    let user = "\(Surroundings.unprivilegedUser)"
     var command = Command(arguments: [
       "setpriv", "--reuid", user, "--regid", user, "--clear-groups", program, "footprint", "record",
       "--pid", "\(getpid())", "-o", "mine.footprint",
@@ -275,7 +275,7 @@ import Testing
 
   // MARK: what is wrong
 
-  @Test("Wrong arguments, names and files are told in a sentence, with their exit codes")
+  @Test("Wrong arguments, names and files get an error message and their exit codes")
   func wrong() throws {
     let daemon = try TestDaemon(BadInputTests.idle)
     let scratch = daemon.scratch
@@ -291,7 +291,7 @@ import Testing
       (["record", "x", "--every", "0s"], 64, "at least 1ms"),
       (["record", "x", "--for", "5 ells"], 64, "--for"),
       (["record", "x", "--warn-signal", "WOBBLE"], 64, "WOBBLE"),
-      (["record", "nobody"], 3, "nobody"),
+      (["record", "ghost"], 3, "ghost"),
       (["record", "--pid", "\(Int32.max)"], 1, "no process"),
       (["record", "-o", "/nowhere/x", "--", "true"], 73, "/nowhere/x"),
       (["show", "bad.footprint"], 65, "bad.footprint:3: "),
@@ -331,7 +331,7 @@ import Testing
   }
 }
 
-/// Standard input of a program that somebody else starts, held open.
+/// A FIFO, held open, for the standard input of a program that another process starts.
 private final class Feeder {
   let path: String
   private let scratch: Scratch

@@ -5,7 +5,7 @@ import Linux
 import TestSupport
 import Testing
 
-@Suite("What the daemon keeps of what happened") struct JournalTests {
+@Suite("The journal of a daemon") struct JournalTests {
   private static let configuration = """
     policy_overrides: { background: { suspend_after: 1s } }
     workers:
@@ -30,7 +30,7 @@ import Testing
     try daemon.done("foreground", worker)
   }
 
-  @Test("plays again exactly, over a crash of the daemon and a reload")
+  @Test("`replay` repeats every decision exactly, across a crash of the daemon and a reload")
   func determinism() throws {
     let daemon = try TestDaemon(Self.configuration)
     try Self.bringToFront("two", of: daemon)
@@ -56,7 +56,7 @@ import Testing
     #expect(report.comparison?.workers.map(\.worker) == ["one", "two", nil])
   }
 
-  @Test("says where it is damaged, and goes on with the next segment")
+  @Test("`replay` reports where the journal is damaged and continues with the next segment")
   func damage() throws {
     let daemon = try TestDaemon(Self.configuration)
     try Self.bringToFront("two", of: daemon)
@@ -66,14 +66,14 @@ import Testing
     let paths = try segments(of: daemon)
     try #require(paths.count == 2)
 
-    // Half of its last record, as a machine leaves it that loses its power.
+    // The last record is incomplete, as after a loss of power.
     let whole = try readFile(paths[0])
     #expect(truncate(paths[0], whole.count - 7) == 0)
     let torn = try replay(daemon)
     #expect(torn.code == 0 && torn.error.contains("incomplete and skipped"), "\(torn)")
 
     var damaged = whole
-    // Behind the header and the engine that it begins with.
+    // After the header and the engine's initial state.
     let start = whole.split(separator: 10).prefix(3).reduce(0) { $0 + $1.count + 1 }
     damaged[start + 20] ^= 1
     try Descriptor.open(paths[0], O_WRONLY | O_TRUNC).writeAll(
@@ -83,7 +83,7 @@ import Testing
     #expect(outcome.output.contains("2 segments of 2 daemons"), "\(outcome)")
   }
 
-  @Test("is told in sentences: past, present, and of one worker")
+  @Test("`events` prints past and new events as sentences, also of one worker only")
   func events() throws {
     let daemon = try TestDaemon(Self.configuration)
     try Self.bringToFront("two", of: daemon)
@@ -93,11 +93,11 @@ import Testing
     #expect(place.journal?.directory == "\(daemon.state)/journal")
     try daemon.wait("one", toBe: "suspended")
     try daemon.done("wake", "one")
-    var told: [EventRecord] = []
-    while told.last?.from != "suspended" { told.append(try client.nextEvent()) }
-    #expect(told.allSatisfy { $0.worker == "one" })
-    #expect(told.last?.to == "background" && told.last?.text.contains("woken") == true)
-    #expect(told.last?.seconds != nil)
+    var events: [EventRecord] = []
+    while events.last?.from != "suspended" { events.append(try client.nextEvent()) }
+    #expect(events.allSatisfy { $0.worker == "one" })
+    #expect(events.last?.to == "background" && events.last?.text.contains("woken") == true)
+    #expect(events.last?.seconds != nil)
 
     let past = try daemon.done("events", "--worker", "one")
     #expect(past.contains("one background → suspended: in the background for"))
@@ -106,12 +106,13 @@ import Testing
     let lines = try daemon.done("events", "-n", "2", "--json").split(separator: "\n")
     #expect(lines.count == 2)
     for line in lines { _ = try WireCodec.decode(EventRecord.self, from: Array(line.utf8)) }
-    #expect(try daemon.verb("events", "--worker", "nobody").code == 3)
+    #expect(try daemon.verb("events", "--worker", "ghost").code == 3)
   }
 
-  @Test("is counted where a follower doesn't read, and the daemon waits for nobody")
+  @Test(
+    "Events for a follower that doesn't read are dropped and counted, and the daemon doesn't wait")
   func slowFollower() throws {
-    // On a device, so that nothing happens to the host's pressure meanwhile.
+    // With a budget, so that the host's own pressure adds no event.
     let daemon = try TestDaemon("policy_overrides: { memory: { budget: 1GB } }")
     let before = try Footprint.measure([daemon.pid]).footprint
     let follower = try UnixSocket.connected(to: daemon.socket, .stream)
@@ -120,27 +121,28 @@ import Testing
     try follower.writeAll("{\"id\":1,\"verb\":\"events\",\"follow\":true}\n")
     // A refusal is an event.
     var client = try ControlClient(connectingTo: daemon.socket, isNamed: true)
-    for _ in 0..<4000 { _ = try client.perform(.wake, worker: "nobody", timeout: .seconds(30)) }
+    for _ in 0..<4000 { _ = try client.perform(.wake, worker: "ghost", timeout: .seconds(30)) }
     let grown = Int64(try Footprint.measure([daemon.pid]).footprint) - Int64(before)
     #expect(grown < 4 << 20, "it grew by \(grown) bytes")
 
     var framer = LineFramer()
-    var told = 0
+    var received = 0
     var lost = 0
     let deadline = Deadline(in: .seconds(30))
-    while told + lost < 4000, try pollDescriptor(follower.raw, for: POLLIN, until: deadline) {
+    while received + lost < 4000, try pollDescriptor(follower.raw, for: POLLIN, until: deadline) {
       framer.append(try follower.read(upTo: 65536))
       while let line = try framer.next() {
         guard let event = try WireCodec.decode(ControlResponse.self, from: line).event else {
           continue
         }
-        if let count = event.lost { lost += count } else { told += 1 }
+        if let count = event.lost { lost += count } else { received += 1 }
       }
     }
-    #expect(told + lost == 4000 && lost > 0 && told > 0, "\(told) told, \(lost) lost")
+    #expect(
+      received + lost == 4000 && lost > 0 && received > 0, "\(received) received, \(lost) lost")
   }
 
-  @Test("is summed up by worker and week, and outlives the daemon")
+  @Test("`report` counts events by worker and week, and keeps its counts when the daemon is killed")
   func report() throws {
     let daemon = try TestDaemon("workers: { brief: { command: [sh, -c, \"exit 3\"] } }")
     try daemon.wait("brief", toBe: "terminated")
@@ -158,11 +160,11 @@ import Testing
     #expect(try daemon.json(WeeksReport.self, "report").weeks.reduce(0) { $0 + $1.crashes } == 2)
   }
 
-  @Test("is rotated by size, and the oldest goes")
+  @Test("The journal is rotated by size, and its oldest segment is removed")
   func rotation() throws {
     let daemon = try TestDaemon("journal: { size: 64KB, keep: 2 }")
     var client = try ControlClient(connectingTo: daemon.socket, isNamed: true)
-    for _ in 0..<3000 { _ = try client.perform(.wake, worker: "nobody", timeout: .seconds(30)) }
+    for _ in 0..<3000 { _ = try client.perform(.wake, worker: "ghost", timeout: .seconds(30)) }
     let outcome = try replay(daemon)
     #expect(outcome.code == 0, "\(outcome)")
     let paths = try segments(of: daemon)
@@ -170,7 +172,7 @@ import Testing
     #expect(paths.first?.hasSuffix("00000001.jsonl") == false)
   }
 
-  @Test("can be nothing")
+  @Test("With `journal: { enabled: false }` no journal is written, and `events` says so")
   func none() throws {
     let daemon = try TestDaemon("journal: { enabled: false }")
     #expect(try segments(of: daemon).isEmpty)

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 @Suite("The manual") struct ManualTests {
-  @Test("Its pages are made of what the executable says, and have every verb and key")
+  @Test("The manual's pages are made from the executable's help and have every verb and key")
   func complete() throws {
     let scratch = try Scratch()
     let pages = "\(scratch.path)/pages"
@@ -24,7 +24,7 @@ import Testing
     #expect(try readText("\(pages)/dormouse.yaml.5").contains("readiness.log_line"))
   }
 
-  @Test("man and mandoc have nothing to say against them")
+  @Test("groff and mandoc report no warning about the manual's pages")
   func formatted() throws {
     let scratch = try Scratch()
     let pages = "\(scratch.path)/pages"

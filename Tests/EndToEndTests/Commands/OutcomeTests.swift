@@ -29,7 +29,8 @@ import Testing
     try daemon.done("foreground", "bot01")
   }
 
-  @Test("Each verb of the life cycle says what became of each worker, and where it was before")
+  @Test(
+    "The JSON of each life cycle verb has every worker's result and its states before and after")
   func lifeCycle() throws {
     let daemon = try TestDaemon(Self.three)
     try bringToFront(daemon)
@@ -50,7 +51,7 @@ import Testing
       #expect(one.verb == verb && one.workers.map(\.code) == ["done"], "\(one)")
       #expect(one.workers.first?.before != nil && one.workers.first?.after != nil, "\(one)")
     }
-    let failed = try outcome(["wake", "nobody", "bot02"], daemon, code: 3)
+    let failed = try outcome(["wake", "ghost", "bot02"], daemon, code: 3)
     #expect(failed.code == "unknown_worker")
     #expect(failed.workers.map(\.code) == ["unknown_worker", "done"])
     // It can't be asked to free memory.
@@ -62,7 +63,7 @@ import Testing
     #expect(try outcome(["wake", "--all"], daemon).code == "nothing_to_do")
   }
 
-  @Test("So do the verbs of the daemon")
+  @Test("The JSON of `reload`, `pressure set` and `shutdown` has the verb's result")
   func daemonVerbs() throws {
     let daemon = try TestDaemon(Self.three)
     #expect(
@@ -79,7 +80,8 @@ import Testing
   }
 
   @Test(
-    "Every document of a verb that only looks has the number of its schema, and codes for prose")
+    "Every JSON document of a verb that only reads has its schema number, and codes beside its prose"
+  )
   func documents() throws {
     let daemon = try TestDaemon(Self.three)
     try bringToFront(daemon)

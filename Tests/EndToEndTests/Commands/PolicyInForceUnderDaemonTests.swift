@@ -22,7 +22,8 @@ import Testing
     return try #require(shown.values.first { $0.key == key })
   }
 
-  @Test("The values are the daemon's, not those that the files have got since")
+  @Test(
+    "`policy show --effective` shows the running daemon's values, not those of files edited since")
   func running() throws {
     let daemon = try TestDaemon(Self.text)
     _ = try daemon.scratch.write(
@@ -43,7 +44,7 @@ import Testing
     #expect(unknown.code == 3 && unknown.error.contains("did you mean `web`?"), "\(unknown)")
   }
 
-  @Test("Shadow mode that was asked for, and an idle time that was raised, are named as such")
+  @Test("`policy show --effective` marks a requested shadow mode and a learned idle time as such")
   func learned() throws {
     let daemon = try TestDaemon(Self.text)
     try daemon.done("shadow", "other")
@@ -68,7 +69,7 @@ import Testing
         .contains("background.suspend_after is \(raised.value) instead of 100ms"))
   }
 
-  @Test("Where no daemon runs, the files are read, unless a socket was named")
+  @Test("Without a daemon, `policy show --effective` fails with exit code 4 if a socket was named")
   func withoutDaemon() throws {
     let daemon = try TestDaemon(Self.text, starts: false)
     let named = try daemon.verb("policy", "show", "--effective")

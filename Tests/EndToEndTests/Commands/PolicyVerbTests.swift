@@ -33,7 +33,7 @@ import Testing
 
   private var configuration: String { "\(scratch.path)/dormouse/dormouse.yaml" }
 
-  @Test("`check` takes files, directories, parts of a configuration, or the daemon's own")
+  @Test("`policy check` takes files, directories, parts of a configuration, or the daemon's own")
   func check() throws {
     let whole = ": ok: 2 workers, policy ios-5\n"
     #expect(try dormouse("policy", "check").output == configuration + whole)
@@ -43,7 +43,7 @@ import Testing
     #expect(try dormouse("policy", "check", part).output == part + whole)
   }
 
-  @Test("`check` finds the errors of all files in one run")
+  @Test("`policy check` finds the errors of all files in one run")
   func errors() throws {
     _ = try scratch.write(
       "dormouse/conf.d/web.yaml", "workers: { web: { command: x, importnce: 1 } }\n")
@@ -60,7 +60,7 @@ import Testing
     }
   }
 
-  @Test("`check` takes a file with a worker at its top for a configuration without `workers:`")
+  @Test("`policy check` reports a missing `workers:` for a file that has a worker at its top level")
   func misplacedWorker() throws {
     let file = try scratch.write("mine.yaml", "web:\n  command: sleep 1\n")
     let outcome = try dormouse("policy", "check", file)
@@ -70,7 +70,7 @@ import Testing
         "\(file):1:1: error: `web` is a worker at the top: `workers:` is missing\n"), "\(outcome)")
   }
 
-  @Test("`show --effective` names the line that each value comes from")
+  @Test("`policy show --effective` names the file and line that each value comes from")
   func effective() throws {
     let outcome = try dormouse("policy", "show", "--effective", "--worker", "web")
     #expect(
@@ -91,21 +91,22 @@ import Testing
     let machine = try dormouse("policy", "show", "--json")
     #expect(
       machine.output.contains(#""key":"hibernate.max_footprint","value":"16MB""#), "\(machine)")
-    // Without either, a policy that can be used as a file.
+    // Without `--effective` and `--json` the output is a policy file.
     let text = try dormouse("policy", "show", "--worker", "web").output
     let file = try scratch.write("shown.yaml", text)
     #expect(try dormouse("policy", "check", file).code == 0)
     #expect(text.contains("  max_footprint: 64MB\n"))
   }
 
-  @Test("`show` says which workers there are none of")
+  @Test("`policy show` refuses an unknown worker and suggests the nearest name")
   func unknownWorker() throws {
     let outcome = try dormouse("policy", "show", "--worker", "wb")
     #expect(outcome.code == 3 && outcome.error.contains("did you mean `web`?"), "\(outcome)")
     #expect(try dormouse("policy", "show", "ios-5", "--worker", "web").code == 64)
   }
 
-  @Test("`diff` ends as diff(1) does")
+  @Test(
+    "`policy diff` exits with 0 for equal policies and with 1 for different ones, as diff(1) does")
   func diff() throws {
     let same = try dormouse("policy", "diff", "ios-5", Surroundings.policy("ios-5"))
     #expect(same.code == 0 && same.output.isEmpty, "\(same)")
@@ -121,7 +122,7 @@ import Testing
     #expect(try dormouse("policy", "diff", "ios-5", "ios-6").code == 65)
   }
 
-  @Test("`schema` is JSON on both kinds of files")
+  @Test("`policy schema` prints valid JSON for policies and for configurations")
   func schema() throws {
     for kind in ["policy", "configuration"] {
       let text = try dormouse("policy", "schema", "--kind", kind).output
@@ -132,7 +133,7 @@ import Testing
     }
   }
 
-  @Test("`import` prints what `policy check` accepts")
+  @Test("`import` prints a configuration that `policy check` accepts")
   func importing() throws {
     let procfile = try scratch.write("Procfile", "web: sleep 1 # $PORT\nworker: sleep 2\n")
     let compose = try scratch.write(

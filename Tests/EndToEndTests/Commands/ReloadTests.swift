@@ -4,23 +4,23 @@ import Linux
 import TestSupport
 import Testing
 
-@Suite("A configuration that is read again") struct ReloadTests {
+@Suite("Reloads of the configuration") struct ReloadTests {
   private static let before = """
     workers:
       stays: { command: sleep 100001 }
-      goes: { command: sleep 100002 }
+      leaves: { command: sleep 100002 }
 
     """
 
   /// Both are launched at once, and the last one of the configuration takes the foreground.
   private static func putBehind(_ daemon: TestDaemon) throws {
     #expect(
-      try eventually { try ["stays", "goes"].allSatisfy { try daemon.worker($0).pid != nil } })
-    try daemon.done("foreground", "goes")
+      try eventually { try ["stays", "leaves"].allSatisfy { try daemon.worker($0).pid != nil } })
+    try daemon.done("foreground", "leaves")
     try daemon.wait("stays", toBe: "background")
   }
 
-  @Test("applies at once what it can, starts who is new and stops who is gone")
+  @Test("`reload` applies changed keys at once, starts added workers and stops removed ones")
   func applied() throws {
     let daemon = try TestDaemon(Self.before)
     try Self.putBehind(daemon)
@@ -35,16 +35,16 @@ import Testing
 
       """)
     let summary = try daemon.done("reload")
-    #expect(summary.contains("goes removed"))
+    #expect(summary.contains("leaves removed"))
     #expect(summary.contains("comes added"))
     #expect(summary.contains("(command from its next start on)"))
     try daemon.wait("comes", toBe: "foreground")
     let stays = try daemon.worker("stays")
     #expect(stays.pid == pid && stays.importance == 7)
-    #expect(try eventually { try daemon.verb("status", "goes").code == 3 })
+    #expect(try eventually { try daemon.verb("status", "leaves").code == 3 })
   }
 
-  @Test("takes conf.d in, and tells what changed for which worker")
+  @Test("`reload` reads conf.d and lists what changed for which worker")
   func severalFiles() throws {
     let daemon = try TestDaemon(Self.before)
     try Self.putBehind(daemon)
@@ -56,7 +56,7 @@ import Testing
       policy_overrides: { hibernate: { after: 77s } }
       workers:
         stays: { command: sleep 100001, importance: 3, policy: { terminate: { grace: 9s } } }
-        goes: { command: sleep 100002 }
+        leaves: { command: sleep 100002 }
 
       """)
     #expect(
@@ -71,7 +71,7 @@ import Testing
     #expect(outcome.error.contains("conf.d/a.yaml:1:12"), "\(outcome)")
   }
 
-  @Test("says of keys without effect that they have none, with their place")
+  @Test("A configuration key without effect is reported with its line and column")
   func keysWithoutEffect() throws {
     let daemon = try TestDaemon("workers:\n  web: { command: sleep 100007, wake_at: '@daily' }\n")
     try daemon.wait("web", toBe: "foreground")
@@ -79,7 +79,7 @@ import Testing
     #expect(isListed || !daemon.words.contains("wake_at"), "\(daemon.words)")
   }
 
-  @Test("changes nothing when it has an error, and says where")
+  @Test("`reload` of a configuration with an error changes nothing and reports the error's place")
   func refused() throws {
     let daemon = try TestDaemon(Self.before)
     try Self.putBehind(daemon)
@@ -88,6 +88,6 @@ import Testing
     #expect(outcome.code == 1)
     #expect(outcome.error.contains("error: unknown key `polcy`"))
     #expect(outcome.error.contains("did you mean `policy`?"))
-    #expect(try daemon.worker("goes").pid != nil)
+    #expect(try daemon.worker("leaves").pid != nil)
   }
 }

@@ -5,7 +5,7 @@ import Linux
 import TestSupport
 import Testing
 
-/// Real output against docs/schemas: a key or a code that isn't described there fails.
+/// Compares real output with docs/schemas: a key or a code that isn't described there fails the test.
 @Suite("JSON output and its schemas") struct SchemaUnderDaemonTests {
   private static let workers = """
     policy_overrides: { background: { suspend_after: 1h }, hibernate: { after: never } }
@@ -42,7 +42,7 @@ import Testing
     }
   }
 
-  @Test("What verbs print of workers in every state is what the schemas say")
+  @Test("The JSON of reading verbs matches the schemas for workers in every state")
   func looks() throws {
     let daemon = try TestDaemon(Self.workers)
     #expect(
@@ -83,7 +83,7 @@ import Testing
     #expect(try documents(["top", "--count", "2", "--delay", "100ms"], daemon).count == 2)
   }
 
-  @Test("What verbs print that do something is what the schemas say")
+  @Test("The JSON of acting verbs matches the schemas")
   func outcomes() throws {
     let daemon = try TestDaemon(Self.workers)
     #expect(try eventually { try daemon.worker("asleep").pid != nil })
@@ -115,23 +115,58 @@ import Testing
     #expect(imported.first?["configuration"]?.text?.contains("sleep") == true)
   }
 
-  @Test("What `bench` prints is what its schema says")
+  @Test("The JSON of verbs print of policies, journals and footprints is what the schemas say")
+  func comparisons() throws {
+    let daemon = try TestDaemon(Self.workers)
+    #expect(try eventually { try daemon.worker("deep").pid != nil })
+    try daemon.done("hibernate", "deep")
+    try daemon.done("wake", "deep")
+    let recording = "\(daemon.scratch.path)/front.footprint"
+    let socket = ["--socket", daemon.socket]
+    let looks: [(String, [String], Int32)] = [
+      ("policy-show", ["policy", "show"] + socket, 0),
+      ("policy-show", ["policy", "show", "--worker", "deep"] + socket, 0),
+      ("policy-show", ["policy", "show", daemon.configuration], 0),
+      ("policy-diff", ["policy", "diff", "ios-5", "server"], 1),
+      ("policy-diff", ["policy", "diff", "server", "server"], 0),
+      ("replay", ["replay"] + socket, 0),
+      ("replay", ["replay", "--policy", "server"] + socket, 0),
+      ("simulate", ["simulate", "--workers", "20", "--hours", "1"], 0),
+      (
+        "footprint-show",
+        ["footprint", "record", "front", "--for", "300ms", "--warn-at", "100ms", "-o", recording]
+          + socket, 0
+      ),
+      ("footprint-show", ["footprint", "show", recording], 0),
+      ("footprint-compare", ["footprint", "compare", recording, recording], 0),
+    ]
+    for (schema, words, code) in looks {
+      let outcome = try Command(arguments: [Surroundings.executable] + words + ["--json"])
+        .run(in: daemon.scratch, limit: .seconds(120))
+      #expect(outcome.code == code, "\(words): \(outcome)")
+      let documents = try Self.lines(of: outcome.output)
+      #expect(documents.count == 1, "\(words)")
+      try check(documents, schema, words)
+    }
+  }
+
+  @Test("What `bench` matches its schema")
   func bench() throws {
     let scratch = try Scratch()
     let outcome = try Command(arguments: [
       Surroundings.executable, "bench", "--rounds", "1", "--json", "--state-directory",
       "\(scratch.path)/state", "--", "sleep", "700",
     ]).run(in: scratch, limit: .seconds(150))
-    // 69: this machine hibernates nothing, and the rest was measured.
+    // 69: hibernation is impossible on this machine; the rest was measured.
     #expect(outcome.code == 0 || outcome.code == 69, "\(outcome)")
     try check(try Self.lines(of: outcome.output), "bench", ["bench"])
   }
 
   @Test(
-    "`doctor` says what the daemon can do, where the shell differs, and without a daemon what the shell can do"
+    "`doctor` reports the daemon's abilities and the shell's differences; without a daemon, the shell's abilities"
   )
   func doctor() throws {
-    // The daemon has no cgroups here; the shell, whose environment doesn't say so, may have.
+    // The daemon has no cgroups here. The shell may have some: its environment has no DORMOUSE_CGROUP.
     let daemon = try TestDaemon(Self.workers)
     #expect(try eventually { try daemon.worker("deep").pid != nil })
     try daemon.done("hibernate", "deep")
@@ -148,7 +183,7 @@ import Testing
     #expect(result(asked, "cgroup") == "missing")
     let differences = asked["differences"]?.elements?.compactMap(\.text) ?? []
     #expect(differences.contains("cgroup") == (result(asked["shell"], "cgroup") != "missing"))
-    // It has the same name in both, and is the daemon's own directory here.
+    // The check has the same id in both reports; in the daemon's it names the daemon's own directory.
     let place = asked["checks"]?.elements?.first { $0["id"]?.text == "state-directory" }
     #expect(place?["found"]?.text?.contains(daemon.state) == true)
     let text = try daemon.done("doctor")
@@ -156,7 +191,7 @@ import Testing
     #expect(
       lines.count <= 26 && lines.first?.hasPrefix("Hibernation works here") == true, "\(text)")
     #expect(text.contains("asked of the running daemon (pid \(daemon.pid))"))
-    // The daemon answered others meanwhile, and goes on.
+    // The daemon still answers, and its workers are unchanged.
     #expect(try daemon.worker("deep").state == "hibernated")
 
     let shell = try #require(try documents(own + ["--shell"], daemon).first)
@@ -168,9 +203,12 @@ import Testing
     #expect(alone["askedOf"]?.text == "shell" && alone["shell"] == nil)
   }
 
-  @Test("Every verb that prints a result has --json")
+  @Test("Every verb that prints a result has --json, and docs/json.md names its schema")
   func everyVerb() throws {
     let scratch = try Scratch()
+    let rows = try readText("\(SourceTree.root)/docs/json.md").split(separator: "\n").filter {
+      $0.hasPrefix("| `") && $0.contains("(schemas/")
+    }
     let outcome = try Command(arguments: [Surroundings.executable, "--experimental-dump-help"])
       .run(in: scratch)
     let root = try #require(JSON(Array(outcome.output.utf8))?["command"])
@@ -191,6 +229,8 @@ import Testing
           ($0["names"]?.elements ?? []).compactMap { $0["name"]?.text }
         }
         #expect(options.contains("json") != others.contains(name), "\(name): \(options)")
+        let isListed = rows.contains { $0.contains("`\(name)`") || $0.contains("`\(name) ") }
+        #expect(isListed || others.contains(name), "\(name)")
       }
     }
     look(root, "")

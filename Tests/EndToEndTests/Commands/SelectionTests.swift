@@ -2,7 +2,7 @@ import Glibc
 import TestSupport
 import Testing
 
-@Suite("Verbs for all workers, and verbs that only tell") struct SelectionTests {
+@Suite("Verbs for all workers, and dry runs") struct SelectionTests {
   static let three = """
     policy_overrides: { background: { suspend_after: 1h }, hibernate: { after: never } }
     workers:
@@ -11,7 +11,7 @@ import Testing
       c: { command: sleep 662, autostart: false }
     """
 
-  @Test("--all stops, starts and restarts those that it can concern")
+  @Test("`stop`, `start` and `restart` with --all act on every worker that the verb applies to")
   func all() throws {
     let daemon = try TestDaemon(Self.three)
     #expect(try daemon.done("stop", "--all") == "a has ended\nb has ended\n")
@@ -25,7 +25,9 @@ import Testing
     #expect(try daemon.verb("stop").code == 64)
   }
 
-  @Test("All can be put to sleep and woken at once, and --dry-run tells whom that would concern")
+  @Test(
+    "`suspend` and `wake` with --all act on all workers, and --dry-run lists the workers that would change"
+  )
   func allAsleep() throws {
     let daemon = try TestDaemon(Self.three)
     // Both are launched at once, and the last one of the configuration takes the foreground.
@@ -44,7 +46,7 @@ import Testing
     #expect(try daemon.verb("hibernate").code == 64)
   }
 
-  @Test("Names may be patterns, and a misspelt name is answered with the nearest")
+  @Test("Verbs accept patterns of names, and a misspelt name gets the nearest one as a suggestion")
   func patterns() throws {
     let daemon = try TestDaemon(
       """
@@ -69,7 +71,7 @@ import Testing
     #expect(report.code == 3 && report.error.contains("nope"), "\(report)")
   }
 
-  @Test("--dry-run tells what would happen, and nothing does")
+  @Test("--dry-run prints what a verb would do and changes nothing")
   func dryRun() throws {
     let daemon = try TestDaemon(Self.three)
     // Both are launched at once, and the last one of the configuration takes the foreground.
@@ -82,7 +84,7 @@ import Testing
       try daemon.done("start", "a", "c", "--dry-run")
         == "a would not change: it is already running\nc would be started\n")
     #expect(try daemon.done("terminate", "a", "--dry-run").contains("a would be terminated"))
-    #expect(try daemon.verb("stop", "nobody", "--dry-run").code == 3)
+    #expect(try daemon.verb("stop", "ghost", "--dry-run").code == 3)
     #expect(
       try daemon.done("warn", "--all", "--dry-run").contains("a would be asked to free memory"))
     #expect(
@@ -94,7 +96,7 @@ import Testing
     #expect(try daemon.worker("a").pid == pid)
   }
 
-  @Test("`reload --dry-run` tells what the new configuration would change")
+  @Test("`reload --dry-run` prints what the new configuration would change")
   func reload() throws {
     let daemon = try TestDaemon(Self.three)
     #expect(
@@ -120,7 +122,9 @@ import Testing
     #expect(wrong.error.contains("nothing would change"), "\(wrong)")
   }
 
-  @Test("`top` prints one look where there is no terminal, the largest first; `ps --names` names")
+  @Test(
+    "`top` without a terminal prints one table, largest worker first, and `ps --names` prints names only"
+  )
   func top() throws {
     let large = "x = bytearray(30 << 20); import time; time.sleep(664)"
     let daemon = try TestDaemon(

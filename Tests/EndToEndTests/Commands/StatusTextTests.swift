@@ -1,8 +1,8 @@
 import TestSupport
 import Testing
 
-@Suite("What a worker says of itself") struct StatusTextTests {
-  @Test("READY=1 makes it ready, and STATUS= stands in `status`")
+@Suite("Status texts of workers") struct StatusTextTests {
+  @Test("READY=1 makes a worker ready, and `status` shows the text of STATUS=")
   func shown() throws {
     let scratch = try Scratch()
     let script = try scratch.write(

@@ -2,7 +2,7 @@ import Control
 import TestSupport
 import Testing
 
-/// What people see in a terminal of 80 columns; a file or a pipe gets everything.
+/// Output fits a terminal of 80 columns; a file or a pipe gets all columns.
 @Suite("Output in a terminal of 80 columns") struct TerminalWidthTests {
   private func lines(
     _ arguments: [String], _ scratch: Scratch, columns: Int, variables: [String: String] = [:]
@@ -31,7 +31,7 @@ import Testing
     return result
   }
 
-  @Test("`ps` shows reasons to their end, and `report` and `explain` don't wrap")
+  @Test("`ps` shows whole reasons in 80 columns, and no verb prints a line wider than the terminal")
   func verbs() throws {
     let daemon = try TestDaemon(
       """
@@ -54,7 +54,7 @@ import Testing
     let narrow = try lines(["ps"] + socket, daemon.scratch, columns: 80)
     let words = narrow.joined(separator: " ").split(separator: " ").joined(separator: " ")
     #expect(words.contains("exited with status 3"), "\(narrow)")
-    // COLUMNS outweighs the terminal, and is nothing to a file.
+    // COLUMNS overrides the terminal's width, and has no effect on a file.
     let wide = try lines(
       ["ps"] + socket, daemon.scratch, columns: 80, variables: ["COLUMNS": "200"])
     #expect(wide.contains { $0.count > 80 && $0.contains("exited with status 3") }, "\(wide)")

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 @Suite("The worker protocol's transcript") struct TranscriptTests {
-  /// The lines of the section, those with marks.
+  /// The page's lines that begin with an arrow.
   static func documented() throws -> [String] {
     let text = try readText("\(Surroundings.root)/docs/worker-protocol.md")
     return text.split(separator: "\n").map(String.init).filter {
@@ -12,7 +12,7 @@ import Testing
     }
   }
 
-  @Test("is what a daemon and a worker say to each other, but for the numbers")
+  @Test("The worker protocol's documented transcript equals a real one except for the numbers")
   func recorded() throws {
     let scratch = try Scratch()
     let log = "\(scratch.path)/talk"

@@ -24,7 +24,9 @@ import Testing
     ("workers: [", ":", "dormouse.yaml"),
   ]
 
-  @Test("Each mistake is shown where it is, and nothing is started", arguments: mistakes.indices)
+  @Test(
+    "A configuration mistake is reported with its place and a hint, and no worker is started",
+    arguments: mistakes.indices)
   func mistake(index: Int) throws {
     let (text, place, hint) = Self.mistakes[index]
     let daemon = try TestDaemon(text, starts: false, isCalm: false)
@@ -36,7 +38,7 @@ import Testing
     #expect(access(daemon.socket, F_OK) != 0)
   }
 
-  @Test("A configuration file that isn't there is one sentence")
+  @Test("A missing configuration file is reported in one line")
   func missing() throws {
     let daemon = try TestDaemon("", starts: false)
     let process = try daemon.launch(["--config", "/nowhere/dormouse.yaml"])
@@ -45,7 +47,8 @@ import Testing
     #expect(daemon.words.split(separator: "\n").count <= 2, "\(daemon.words)")
   }
 
-  @Test("Without any configuration the daemon starts, and reload reads the file once it is there")
+  @Test(
+    "Without a configuration file the daemon starts, and `reload` reads the file once it exists")
   func noneNamed() throws {
     let scratch = try Scratch()
     var command = Command(arguments: [
@@ -77,7 +80,9 @@ import Testing
     #expect(try daemon.wait(.seconds(20)) == 0)
   }
 
-  @Test("`policy check` finds the same mistakes, and the shipped policies have none")
+  @Test(
+    "`policy check` reports a policy's mistakes with their places, and finds none in the shipped policies"
+  )
   func policyCheck() throws {
     let scratch = try Scratch()
     func check(_ policies: String...) throws -> Outcome {
@@ -116,6 +121,7 @@ import Testing
       let outcome = try daemon.verb("start", name)
       #expect(outcome.code == 1)
       #expect(outcome.error.hasPrefix("dormouse: \(name) could not be launched: "), "\(outcome)")
+      #expect(!outcome.error.contains("can't start"), "it says twice that it failed: \(outcome)")
       #expect(outcome.error.split(separator: "\n").count == 1, "\(outcome)")
     }
     let status = try daemon.done("status", "lost")

@@ -9,25 +9,25 @@ import Testing
     workers: { sleeper: { command: sleep 620 } }
     """
 
-  @Test("A worker that nobody knows: exit code 3, one sentence")
+  @Test("Verbs on an unknown worker fail with exit code 3 and a one-line error")
   func unknownWorker() throws {
     let daemon = try TestDaemon(Self.idle)
     for verb in [
       "start", "stop", "foreground", "background", "suspend", "hibernate", "wake", "terminate",
       "warn", "status", "logs",
     ] {
-      let outcome = try daemon.verb(verb, "nobody")
+      let outcome = try daemon.verb(verb, "ghost")
       #expect(outcome.code == 3, "\(verb): \(outcome)")
       #expect(
         outcome.error
-          == "dormouse: there is no worker named nobody; `dormouse ps` lists all workers\n"
+          == "dormouse: there is no worker named ghost; `dormouse ps` lists all workers\n"
       )
       #expect(outcome.output.isEmpty)
     }
   }
 
   @Test(
-    "A name that can't be a file's name is refused, with the rule",
+    "`run` refuses a worker name with characters that aren't allowed",
     arguments: ["a b", "a\nb", "a)b", "..", "-", "a/b", "é", String(repeating: "n", count: 65)])
   func badName(name: String) throws {
     let daemon = try TestDaemon(Self.idle)
@@ -44,7 +44,7 @@ import Testing
     #expect(try daemon.ask(.ps).workers?.count == 1)
   }
 
-  @Test("A command that can't be run is refused, and leaves no worker behind")
+  @Test("`run` refuses a command that can't be executed, and creates no worker")
   func badCommand() throws {
     let daemon = try TestDaemon(Self.idle)
     for (command, words) in [
@@ -64,7 +64,7 @@ import Testing
     #expect(try daemon.ask(.ps).workers?.map(\.state).contains("launching") == false)
   }
 
-  @Test("Help about a verb that isn't there is no help about all of them")
+  @Test("`help` on an unknown verb suggests the nearest verb instead of printing the general help")
   func unknownHelp() throws {
     let daemon = try TestDaemon(Self.idle, starts: false)
     for (words, hint) in [(["help", "hibernat"], "hibernate"), (["hlep"], "help")] {
@@ -76,12 +76,15 @@ import Testing
     for words in [["help", "hibernate"], ["help", "policy", "check"], ["help"], ["--help"], []] {
       let outcome = try Command(arguments: [Surroundings.executable] + words).run(
         in: daemon.scratch)
-      let beginning = words.count > 1 ? "OVERVIEW: " : "USAGE: dormouse <verb> "
+      let beginning =
+        words.count > 1
+        ? "USAGE: dormouse \(words.dropFirst().joined(separator: " ")) ["
+        : "USAGE: dormouse <verb> "
       #expect(outcome.code == 0 && outcome.output.hasPrefix(beginning), "\(outcome)")
     }
   }
 
-  @Test("A worker that runs already isn't run twice")
+  @Test("`run` and `start` don't start a worker that already runs")
   func twice() throws {
     let daemon = try TestDaemon(Self.idle)
     try daemon.done("run", "new", "--", "sleep", "621")
@@ -89,24 +92,24 @@ import Testing
     #expect(try daemon.verb("run", "sleeper", "--", "sleep", "621").code == 1)
     #expect(try daemon.done("start", "new").contains("is already running"))
     try daemon.done("stop", "new")
-    // Its name is free again.
+    // After the stop its name is free again.
     try daemon.done("run", "new", "--", "sleep", "622")
   }
 
-  @Test("With no daemon a verb says so, and how to start one")
+  @Test("Without a daemon a verb fails with exit code 4 and says how to start one")
   func noDaemon() throws {
     let daemon = try TestDaemon(Self.idle, starts: false)
     let outcome = try daemon.verb("ps")
     #expect(outcome.code == 4)
     #expect(outcome.error.contains("start one with `dormouse daemon --config FILE`"))
-    // A socket that a dead daemon has left behind is no daemon either.
+    // A socket file that a killed daemon left behind counts as no daemon.
     _ = try UnixSocket.bound(to: daemon.socket, .stream)
     #expect(try daemon.verb("ps").code == 4)
     try daemon.start()
     #expect(try daemon.verb("ps").code == 0)
   }
 
-  @Test("A socket path that the kernel doesn't take: one sentence from either side")
+  @Test("The daemon and a verb both refuse a socket path that is too long for the kernel")
   func longSocket() throws {
     let daemon = try TestDaemon(Self.idle, starts: false)
     let long = "\(daemon.scratch.path)/\(String(repeating: "s", count: 100))"
@@ -121,7 +124,7 @@ import Testing
   }
 
   @Test(
-    "A second daemon is refused at the same state directory and at the same socket",
+    "A second daemon refuses to start on the same state directory or the same socket",
     arguments: Setting.ofOwnUser)
   func secondDaemon(setting: Setting) throws {
     let daemon = try TestDaemon(Self.idle, setting: setting)

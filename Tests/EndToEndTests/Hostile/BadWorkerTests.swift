@@ -10,7 +10,7 @@ import Testing
 
     """
 
-  @Test("Workers that depend on each other in a circle are refused, with the circle")
+  @Test("A configuration with circular dependencies is refused, and the error shows the circle")
   func circle() throws {
     let daemon = try TestDaemon(
       """
@@ -23,7 +23,7 @@ import Testing
     #expect(daemon.words.contains("`one` → `two` → `one`"), "\(daemon.words)")
   }
 
-  @Test("Of two workers on one port the second is gone, with its exit, and its log says why")
+  @Test("Of two workers on one port the second fails to start, and its log has the reason")
   func onePort() throws {
     let port = try freePort()
     let command = "[\(Surroundings.python), -u, -m, http.server, \"\(port)\", -b, 127.0.0.1]"
@@ -41,7 +41,9 @@ import Testing
     #expect(try daemon.worker("first").state == "foreground")
   }
 
-  @Test("A program that has vanished: the restart says so, and the worker stays gone")
+  @Test(
+    "`restart` of a worker whose program was deleted fails with the reason and leaves it terminated"
+  )
   func vanished() throws {
     let scratch = try Scratch()
     let program = "\(scratch.path)/program"
@@ -50,7 +52,7 @@ import Testing
       Self.calm + "workers: { vanishing: { command: [\(program), \"650\"] } }")
     try daemon.wait("vanishing", toBe: "foreground")
     unlink(program)
-    // The running one lacks nothing: its program is open.
+    // The running process isn't affected: it has its program file open.
     try daemon.done("suspend", "vanishing")
     try daemon.done("wake", "vanishing")
     let outcome = try daemon.verb("restart", "vanishing")
@@ -60,7 +62,7 @@ import Testing
   }
 
   @Test(
-    "One that puts itself into the background is over, leaves nothing, and it is said why",
+    "A worker that daemonises itself is terminated with all of its processes, and the log explains why",
     arguments: Setting.ofOwnUser)
   func daemonises(setting: Setting) throws {
     let scratch = try Scratch()
@@ -91,14 +93,14 @@ import Testing
   }
 
   @Test(
-    "What another user sends to a worker's NOTIFY_SOCKET doesn't even arrive",
+    "Another user can't send to a worker's NOTIFY_SOCKET",
     .enabled(if: Surroundings.canBecomeNobody, "only root can be two users"))
   func foreignUser() throws {
     let daemon = try TestDaemon(
       "workers: { mute: { command: sleep 652, readiness: { notify: true } } }")
     #expect(try eventually { try daemon.worker("mute").pid != nil })
     let path = try #require(daemon.record("mute")["notify"])
-    let user = "\(Surroundings.nobody)"
+    let user = "\(Surroundings.unprivilegedUser)"
     let send = """
       import socket, sys
       socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b"READY=1", sys.argv[1])
@@ -113,7 +115,8 @@ import Testing
   }
 
   @Test(
-    "A notification of more than 64 KB, and a thousand of them, are dropped; the next one counts")
+    "Notifications of more than 64 KB and a thousand malformed ones are dropped, and the next valid one counts"
+  )
   func longNotification() throws {
     let scratch = try Scratch()
     let script = try scratch.write(
@@ -138,7 +141,9 @@ import Testing
     #expect(try daemon.worker("loud").says == "all said")
   }
 
-  @Test("One that closes its standard input, output and error while it runs serves on")
+  @Test(
+    "A worker that closes its standard descriptors while it runs can be suspended, hibernated and woken"
+  )
   func closesInput() throws {
     let port = try freePort()
     let scratch = try Scratch()

@@ -31,7 +31,7 @@ import Testing
   }
 
   @Test(
-    "A damaged image: one clear sentence, the worker never runs on it, and can be started again",
+    "A worker with a damaged image is terminated with a one-line error, and can be started again",
     arguments: Damage.allCases, Setting.ofOwnUser)
   func damagedImage(damage: Damage, setting: Setting) throws {
     let web = try WebWorker(megabytes: 1)
@@ -54,7 +54,7 @@ import Testing
   }
 
   @Test(
-    "On a full disk it stays suspended, says why, and goes on as it was",
+    "On a full disk a worker stays suspended with the reason, and later resumes unchanged",
     .enabled(if: Surroundings.isRoot, "only root can mount a small disk"))
   func fullDisk() throws {
     let disk = try SmallDisk(size: "1m")
@@ -72,8 +72,10 @@ import Testing
     #expect(try connection.get("/digest") == digest)
   }
 
-  /// A limit on the size of files fails a write half-way, as a disk that others fill does.
-  @Test("A write that fails half-way: the same", arguments: Setting.ofOwnUser)
+  /// A limit on the size of files makes a write fail half-way, as a disk does that other programs fill.
+  @Test(
+    "When writing an image fails half-way, the worker stays suspended and later resumes unchanged",
+    arguments: Setting.ofOwnUser)
   func failingWrite(setting: Setting) throws {
     let web = try WebWorker(megabytes: 3)
     let daemon = try TestDaemon(MainJobTests.patient + web.entry(), setting: setting)

@@ -6,7 +6,7 @@ import Testing
 
 /// A file system, or the name service, doesn't answer. In these builds the daemon aborts when its event loop
 /// is blocked for longer than 100 ms.
-@Suite("A daemon answers while", .serialized) struct HungFileSystemTests {
+@Suite("File systems that hang", .serialized) struct HungFileSystemTests {
   private func expectAnswers(_ daemon: TestDaemon) throws {
     for _ in 0..<5 {
       var client = try ControlClient(connectingTo: daemon.socket)
@@ -16,7 +16,7 @@ import Testing
   }
 
   @Test(
-    "the disk of its images hangs: workers are suspended, woken and ended, and not hibernated",
+    "While the image disk hangs, the daemon suspends, wakes and ends workers but hibernates none",
     .enabled(if: HungFileSystem.isPossible, "mounting takes root's rights and /dev/fuse"))
   func images() throws {
     let daemon = try TestDaemon(
@@ -41,7 +41,7 @@ import Testing
     try daemon.done("start", "b")
     try expectAnswers(daemon)
     hung.end()
-    // The next look finds the disk as it was.
+    // The next check finds that the disk works again.
     try daemon.done("suspend", "a")
     #expect(
       try eventually {
@@ -53,7 +53,7 @@ import Testing
   }
 
   @Test(
-    "its configuration hangs at a reload: the reload is refused, and a later one is done",
+    "A reload fails while the configuration's file system hangs, and a later reload succeeds",
     .enabled(if: HungFileSystem.isPossible, "mounting takes root's rights and /dev/fuse"))
   func configuration() throws {
     let daemon = try TestDaemon("workers: { a: { command: sleep 682 } }\n")
@@ -66,7 +66,7 @@ import Testing
     try expectAnswers(daemon)
     try daemon.waitForWords(
       "reload: nothing changed: reading the configuration took longer than 10 s")
-    // The second one isn't even tried as long as the first one hangs.
+    // A second reload isn't attempted while the first one hangs.
     let again = try daemon.verb("reload")
     #expect(again.code != 0 && again.error.contains("took longer than 10 s"), "\(again)")
     try expectAnswers(daemon)
@@ -76,7 +76,8 @@ import Testing
 
   /// The kernel's counters of a TCP connection are read under its socket's lock.
   @Test(
-    "a worker holds the lock of a socket whose traffic is looked at", arguments: Setting.ofOwnUser)
+    "The daemon answers while a worker holds the lock of a socket whose traffic is measured",
+    arguments: Setting.ofOwnUser)
   func lockedSocket(setting: Setting) throws {
     let daemon = try TestDaemon(
       """
@@ -87,12 +88,12 @@ import Testing
           readiness: { log_pattern: "^(locked|can't)" }
         other: { command: sleep 685 }
       """, setting: setting)
-    // One of the two is in front, whichever was ready last.
+    // The one that was ready last is in the foreground.
     #expect(
       try eventually { ["foreground", "background"].contains(try daemon.worker("locks").state) })
-    // Where userfaultfd(2) is refused, no program can do that.
+    // Where userfaultfd(2) is refused, no program can hold the lock.
     guard try readText("\(daemon.state)/logs/locks.log") == "locked\n" else { return }
-    // Some looks later it still answers.
+    // It still answers after several measurements.
     let end = ContinuousClock.now + .seconds(4)
     while ContinuousClock.now < end {
       try expectAnswers(daemon)
@@ -103,7 +104,7 @@ import Testing
   }
 
   @Test(
-    "the name service hangs: a worker of another user isn't launched, and others are",
+    "While the name service hangs, a worker of another user isn't launched, and other workers are",
     .enabled(if: HungFileSystem.isPossible, "mounting takes root's rights"))
   func nameService() throws {
     let daemon = try TestDaemon(

@@ -4,9 +4,9 @@ import Linux
 import TestSupport
 import Testing
 
-/// Whatever a worker, its user or a file system does to a launch or a log, the daemon answers.
-@Suite("A daemon isn't held up") struct HungStartTests {
-  /// It answers several times, each within some seconds: a loop that hangs wouldn't answer at all.
+/// The daemon answers even if a worker, its user or a file system blocks a launch or a log.
+@Suite("Launches and logs that hang") struct HungStartTests {
+  /// The daemon answers five requests within 5 s each; a loop that hangs wouldn't answer at all.
   private func expectAnswers(_ daemon: TestDaemon) throws {
     for _ in 0..<5 {
       var client = try ControlClient(connectingTo: daemon.socket)
@@ -15,7 +15,8 @@ import Testing
   }
 
   @Test(
-    "by a worker that puts a FIFO in the place of its log", arguments: ["log_line", "log_pattern"])
+    "A worker that replaces its log with a FIFO doesn't block the daemon",
+    arguments: ["log_line", "log_pattern"])
   func fifoLog(rule: String) throws {
     let daemon = try TestDaemon(
       """
@@ -27,7 +28,7 @@ import Testing
           readiness: { \(rule): ready }
       """)
     #expect(try eventually { access("\(daemon.scratch.path)/replaced", F_OK) == 0 })
-    // It was looked at since, and the daemon lives.
+    // The daemon has tried to read the FIFO, and still answers.
     try daemon.waitForWords("hostile: can't search its log for readiness")
     try expectAnswers(daemon)
     #expect(try daemon.worker("hostile").state == "launching")
@@ -35,7 +36,7 @@ import Testing
     #expect(try daemon.waitForEnd() == 0)
   }
 
-  /// Links that take the kernel milliseconds to follow: time to stop a child in.
+  /// A path of links that the kernel takes milliseconds to follow, so that a child can be stopped meanwhile.
   private func slowDirectory(_ scratch: Scratch) throws -> String {
     for name in ["a", "t"] { #expect(mkdir("\(scratch.path)/\(name)", 0o755) == 0) }
     var last = "t"
@@ -47,7 +48,7 @@ import Testing
     return "\(scratch.path)/\(last)"
   }
 
-  /// Stops a child of the daemon that isn't its program yet; its pid.
+  /// Stops a child of the daemon before its execve; the child's pid.
   private func stopChild(of daemon: TestDaemon, _ start: () throws -> Void) throws -> Int32 {
     for _ in 0..<50 {
       try start()
@@ -69,7 +70,7 @@ import Testing
     throw TestFailure("no child was stopped before its execve: \(daemon.words)")
   }
 
-  @Test("by a child that is stopped between fork and execve")
+  @Test("A child that is stopped between fork and execve doesn't block the daemon")
   func stoppedChild() throws {
     let scratch = try Scratch()
     let daemon = try TestDaemon(
@@ -81,7 +82,7 @@ import Testing
     let pid = try stopChild(of: daemon) {
       _ = try? daemon.ask(.stop, "slow")
       var client = try ControlClient(connectingTo: daemon.socket)
-      // Its answer comes when the launch has succeeded, or not at all.
+      // The answer comes only when the launch has succeeded.
       _ = try? client.perform(.start, worker: "slow", timeout: .milliseconds(1))
     }
     defer { kill(pid, SIGCONT) }
@@ -94,7 +95,9 @@ import Testing
     #expect(try daemon.zombies() == [])
   }
 
-  @Test("by the command of a probe whose child is stopped; the probe fails and names the cause")
+  @Test(
+    "A probe whose child is stopped before execve fails with the cause and doesn't block the daemon"
+  )
   func stoppedProbe() throws {
     let scratch = try Scratch()
     let directory = try slowDirectory(scratch)
@@ -118,7 +121,7 @@ import Testing
   }
 
   @Test(
-    "by keeping workers from its keys: another user's worker doesn't reach its session keyring",
+    "Another user's worker can't reach the session keyring of the daemon",
     .enabled(if: Surroundings.isRoot, "only root can start a worker as another user"))
   func sessionKeyring() throws {
     let name = "dormouse-test-\(getpid())"
@@ -157,7 +160,8 @@ import Testing
   }
 
   @Test(
-    "Workers and the commands of their probes have the oom_score_adj of workers, or their own")
+    "Workers and their probes' commands inherit the daemon's oom_score_adj unless the worker sets its own"
+  )
   func oomScores() throws {
     let show = "cat /proc/self/oom_score_adj"
     let daemon = try TestDaemon(
@@ -179,7 +183,7 @@ import Testing
   }
 
   @Test(
-    "A daemon that its unit protects from the kernel's OOM killer doesn't pass that on to workers",
+    "Workers don't inherit the OOM protection that a unit gives to the daemon",
     .enabled(if: canProtect, "lowering oom_score_adj takes CAP_SYS_RESOURCE"))
   func protectedDaemon() throws {
     let daemon = try TestDaemon(

@@ -30,7 +30,9 @@ import Testing
     return (daemon, pids)
   }
 
-  @Test("A worker isn't resumed from another one's image, and ends", arguments: Setting.ofOwnUser)
+  @Test(
+    "A worker isn't resumed from another worker's image; it is terminated",
+    arguments: Setting.ofOwnUser)
   func live(setting: Setting) throws {
     let (daemon, pids) = try swapped(setting, restarts: false)
     #expect(try daemon.verb("wake", "one").code != 0)
@@ -39,7 +41,7 @@ import Testing
   }
 
   @Test(
-    "Nor under the next daemon, which knows it from the worker's record",
+    "The next daemon detects swapped images from the workers' records and terminates the workers",
     .enabled(if: Surroundings.hasCgroups, "no cgroup for workers can be made here"))
   func nextDaemon() throws {
     let (daemon, pids) = try swapped(.frozen, restarts: true)

@@ -4,8 +4,8 @@ import Linux
 import TestSupport
 import Testing
 
-@Suite("The event loop never waits") struct LoopTests {
-  /// One client that asks for `ps` while `goesOn`; the times that the answers took, the shortest first.
+@Suite("A responsive event loop") struct LoopTests {
+  /// Sends `ps` requests while `goesOn` is true; the answers' times, shortest first.
   private func ask(
     _ daemon: TestDaemon, times: Int, pause: Duration = .milliseconds(20),
     while goesOn: () throws -> Bool = { true }
@@ -25,15 +25,15 @@ import Testing
     return taken
   }
 
-  /// The median of sorted answers. The slowest ones alone may be the machine's doing: the tests run beside hundreds of others.
+  /// The median of sorted answers. A single slow answer may be due to the machine, which runs hundreds of tests.
   private func median(_ sorted: [Duration]) throws -> Duration {
     try #require(sorted.dropFirst(sorted.count / 2).first)
   }
 
-  /// Far below what each of these took before, and far above what a busy machine adds to a median.
+  /// Far below the times of a daemon whose loop waits, and far above what a busy machine adds to a median.
   private static let bound = Duration.milliseconds(500)
 
-  @Test("`ps` is answered while a worker's processes have 400,000 mappings that change")
+  @Test("The daemon answers `ps` while a worker's processes have 400,000 changing mappings")
   func manyMappings() throws {
     let scratch = try Scratch()
     let program = "\(scratch.path)/manymappings"
@@ -51,22 +51,22 @@ import Testing
     let taken = try ask(daemon, times: 100)
     #expect(try median(taken) < .milliseconds(100))
     #expect(try !daemon.hasEnded(), "\(daemon.words)")
-    // Nothing of it is left for the machine to work on. What the kernel takes to end it doesn't matter.
+    // Frees the machine from its load. The time that the kernel takes to end it doesn't matter.
     _ = try daemon.verb("terminate", "many")
   }
 
-  @Test("`ps` is answered while 1,000 connections have sent half a request")
+  @Test("The daemon answers `ps` while 1,000 connections have sent half a request")
   func halfOpen() throws {
     let daemon = try TestDaemon("workers: { sleeper: { command: sleep 643 } }")
     try daemon.wait("sleeper", toBe: "foreground")
     var half: [Descriptor] = []
     for _ in 0..<1000 {
-      // The daemon takes them as fast as they come, and sends the oldest away.
+      // The daemon accepts connections as fast as they come, and closes the oldest.
       let isConnected = try eventually(within: .seconds(5)) {
         guard let socket = try? UnixSocket.connected(to: daemon.socket, .stream) else {
           return false
         }
-        // It may have been sent away already.
+        // The daemon may have closed it already.
         try? socket.writeAll("{\"id\":1")
         half.append(socket)
         return true
@@ -79,7 +79,7 @@ import Testing
     withExtendedLifetime(half) {}
   }
 
-  @Test("A worker is woken, and `ps` is answered, while another one is put to disk")
+  @Test("The daemon wakes a worker and answers `ps` while another worker is being hibernated")
   func wakesBeside() throws {
     let script = """
       import os, time
@@ -99,7 +99,7 @@ import Testing
         big: { command: [\(Surroundings.python), \(path)], readiness: { log_line: ready } }
         small: { command: [\(Surroundings.python), -c, "import time; time.sleep(1000)"] }
       """, setting: .traced)
-    // One of them is in front, whichever was started last.
+    // The one that was started last is in the foreground.
     for name in ["big", "small"] {
       let runs = try eventually {
         ["foreground", "background"].contains(try daemon.worker(name).state)
@@ -122,7 +122,7 @@ import Testing
       return true
     }
     try daemon.wait("big", toBe: "hibernated")
-    // Each of them was answered and woken while the big one was still being written: the loop didn't wait for it.
+    // The small one was woken while the big one was still being written: the loop didn't wait for the write.
     #expect(wakes > 0, "the small one was woken only when the big one was on disk")
     #expect(try median(taken) < Self.bound)
   }
@@ -174,7 +174,7 @@ import Testing
   func forks() throws {
     let script = """
       import os, time
-      # It ends by itself, whatever becomes of the daemon.
+      # It ends by itself, even if the daemon fails.
       end = time.time() + 20
       for _ in range(4): os.fork()
       while time.time() < end:
@@ -202,8 +202,8 @@ import Testing
     try daemon.wait("forks", toBe: "terminated")
   }
 
-  /// Whatever became of the daemon: thousands of processes, or of zombies that this process has inherited
-  /// as a subreaper, would slow every other test's look into /proc.
+  /// Needed even if the daemon failed: thousands of processes, or of zombies that this process has inherited
+  /// as a subreaper, would slow every other test's reads of /proc.
   private static func end(group: Int32) {
     let deadline = Deadline(in: .seconds(10))
     while kill(-group, SIGKILL) == 0, !deadline.hasPassed {

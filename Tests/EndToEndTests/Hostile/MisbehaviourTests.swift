@@ -15,7 +15,7 @@ import Testing
 
     """
 
-  @Test("One that exits at once is terminated, with its exit status")
+  @Test("A worker that exits at once becomes terminated, with its exit status")
   func exitsAtOnce() throws {
     let daemon = try TestDaemon(
       Self.quick + """
@@ -32,7 +32,7 @@ import Testing
     #expect(try daemon.zombies().isEmpty)
   }
 
-  @Test("One that never becomes ready is ended by the launch watchdog")
+  @Test("The launch watchdog terminates a worker that never becomes ready")
   func neverReady() throws {
     let daemon = try TestDaemon(
       Self.quick + "  mute: { command: sleep 630, autostart: false, readiness: { notify: true } }")
@@ -44,7 +44,7 @@ import Testing
   }
 
   @Test(
-    "One that ignores SIGTERM is killed after the grace, awake or asleep",
+    "A worker that ignores SIGTERM is killed after the grace, awake or asleep",
     arguments: Setting.ofOwnUser)
   func ignoresTermination(setting: Setting) throws {
     let daemon = try TestDaemon(
@@ -61,7 +61,8 @@ import Testing
     #expect(try daemon.zombies().isEmpty)
   }
 
-  @Test("One that stops itself can be suspended, woken and ended", arguments: Setting.ofOwnUser)
+  @Test(
+    "A worker that stops itself can be suspended, woken and ended", arguments: Setting.ofOwnUser)
   func stopsItself(setting: Setting) throws {
     let daemon = try TestDaemon(
       Self.quick + #"""
@@ -76,7 +77,7 @@ import Testing
   }
 
   @Test(
-    "A child that outlives it and ignores SIGTERM is gone with it",
+    "A worker's child that ignores SIGTERM is killed when the worker is stopped or terminated",
     arguments: Setting.ofOwnUser)
   func leavesChild(setting: Setting) throws {
     let scratch = try Scratch()
@@ -99,7 +100,7 @@ import Testing
   }
 
   @Test(
-    "What a shell leaves behind when it is asked to end has the grace to save its work",
+    "A shell's child gets the whole grace to save its work, although the shell itself ends at once",
     arguments: Setting.ofOwnUser)
   func savesSlowly(setting: Setting) throws {
     let scratch = try Scratch()
@@ -130,7 +131,7 @@ import Testing
   }
 
   @Test(
-    "One that closes its input and output is hibernated like any other",
+    "A worker that closes its standard descriptors is hibernated and woken like any other",
     arguments: Setting.ofOwnUser)
   func closesEverything(setting: Setting) throws {
     let daemon = try TestDaemon(
@@ -143,7 +144,7 @@ import Testing
   }
 
   @Test(
-    "One whose name in /proc is made to deceive is found again all the same",
+    "A worker whose program name imitates the format of /proc/PID/stat is hibernated and woken",
     arguments: Setting.ofOwnUser)
   func hostileName(setting: Setting) throws {
     let scratch = try Scratch()
@@ -160,7 +161,7 @@ import Testing
   }
 
   @Test(
-    "What another process sends to a worker's NOTIFY_SOCKET isn't believed",
+    "Messages to a worker's NOTIFY_SOCKET from a process outside the worker are ignored",
     arguments: Setting.ofOwnUser)
   func foreignNotification(setting: Setting) throws {
     let daemon = try TestDaemon(
@@ -174,7 +175,7 @@ import Testing
     for text in ["READY=1", "X_DORMOUSE_TASK=forever", "STATUS=pwned", "\n\n=\n", "READY"] {
       try socket.writeAll(text)
     }
-    // Answers to three requests come after whatever the datagrams have done.
+    // The answers to three requests come after the datagrams were processed.
     for _ in 0..<3 { _ = try daemon.ask(.ps) }
     let report = try daemon.worker("mute")
     #expect(report.state == "launching")

@@ -21,7 +21,7 @@ extension Surroundings {
     }
 }
 
-@Suite("Images hold secrets") struct SecretTests {
+@Suite("Secrets in images") struct SecretTests {
   private static let encrypted = """
     policy_overrides:
       background: { suspend_after: 1h }
@@ -30,7 +30,7 @@ extension Surroundings {
 
     """
 
-  @Test("Nobody but the daemon's user can look at them")
+  @Test("Only the daemon's user can read images and their directory")
   func permissions() throws {
     let web = try WebWorker(megabytes: 1)
     let daemon = try TestDaemon(MainJobTests.patient + web.entry())
@@ -39,7 +39,7 @@ extension Surroundings {
     #expect(try mode("\(daemon.state)") == 0o700)
     #expect(try mode("\(daemon.state)/images") == 0o700)
     #expect(try mode("\(daemon.state)/images/web.image") == 0o600)
-    // Somebody was more generous meanwhile.
+    // The directory's mode is widened while no daemon runs.
     chmod("\(daemon.state)/images", 0o755)
     try daemon.crash()
     try daemon.start()
@@ -48,14 +48,14 @@ extension Surroundings {
     #expect(try listDirectory("\(daemon.state)/images").isEmpty)
   }
 
-  @Test("What belongs to no worker is removed when a daemon starts, and nothing else")
+  @Test("A daemon removes images of no worker when it starts, and no other file")
   func orphans() throws {
     let web = try WebWorker(megabytes: 1)
     let daemon = try TestDaemon(MainJobTests.patient + web.entry())
     try daemon.wait("web", toBe: "foreground")
     try daemon.done("hibernate", "web")
     try daemon.crash()
-    for name in ["gone.image", "gone.image.partial", "web.image.partial", "notes.txt"] {
+    for name in ["removed.image", "removed.image.partial", "web.image.partial", "notes.txt"] {
       _ = try Descriptor.open("\(daemon.state)/images/\(name)", O_WRONLY | O_CREAT, mode: 0o600)
     }
     try daemon.start()
@@ -64,7 +64,7 @@ extension Surroundings {
   }
 
   @Test(
-    "Encrypted, they are read by the next daemon too, in whatever session that is started",
+    "The next daemon can read encrypted images, also from another login session",
     .enabled(if: Surroundings.canEncrypt, "there is no keyring, or no libcrypto (Debian: libssl3)"),
     arguments: Setting.available)
   func restart(setting: Setting) throws {
@@ -84,7 +84,7 @@ extension Surroundings {
       try daemon.done("foreground", "web")
       #expect(try connection.get("/digest") == digest, "\(daemon.words)")
     }
-    // The same daemon, there and back; and the key goes with the last image.
+    // The same daemon can read them, too. The key is removed with the last image.
     try daemon.done("hibernate", "web")
     try daemon.done("foreground", "web")
     #expect(try connection.get("/digest") == digest)
@@ -97,7 +97,7 @@ extension Surroundings {
   }
 
   @Test(
-    "Without its key the worker is ended and reported, as with a damaged image",
+    "A worker whose image's key is missing is terminated and reported, as with a damaged image",
     .enabled(if: Surroundings.canEncrypt, "there is no keyring, or no libcrypto (Debian: libssl3)"),
     arguments: Setting.ofOwnUser)
   func keyIsGone(setting: Setting) throws {
@@ -115,7 +115,7 @@ extension Surroundings {
   }
 
   @Test(
-    "Where there is no keyring nothing is written in plain: it stays suspended, and says why",
+    "Without a keyring no image is written unencrypted; the worker stays suspended with the reason",
     arguments: Setting.ofOwnUser)
   func noKeyring(setting: Setting) throws {
     let web = try WebWorker(megabytes: 1)
@@ -137,7 +137,7 @@ extension Surroundings {
   }
 
   @Test(
-    "Without OpenSSL nothing is written in plain: the worker stays suspended, and the messages name the package",
+    "Without OpenSSL no image is written unencrypted; the worker stays suspended, and messages name the package",
     arguments: Setting.ofOwnUser)
   func noLibrary(setting: Setting) throws {
     let web = try WebWorker(megabytes: 1)
@@ -146,7 +146,7 @@ extension Surroundings {
     let daemon = try TestDaemon(
       Self.encrypted + web.entry(setting), setting: setting, wrapper: library.wrapper)
     try daemon.wait("web", toBe: "foreground")
-    // The log has it before the first hibernation.
+    // The warning is in the log before the first hibernation.
     try daemon.waitForWords("images can't be encrypted (hibernate.encrypt)")
     let connection = try HTTPConnection(port: web.port)
     let digest = try connection.get("/digest")
@@ -163,7 +163,7 @@ extension Surroundings {
   }
 
   @Test(
-    "A daemon without OpenSSL leaves a worker asleep on its encrypted image, and the next one with it resumes it",
+    "A daemon without OpenSSL leaves a worker with an encrypted image asleep, and a later one with it resumes it",
     .enabled(if: Surroundings.canEncrypt, "there is no keyring, or no libcrypto (Debian: libssl3)"),
     arguments: Setting.ofOwnUser)
   func libraryIsBack(setting: Setting) throws {
@@ -189,7 +189,7 @@ extension Surroundings {
     #expect(try connection.get("/digest") == digest, "\(daemon.words)")
   }
 
-  @Test("OPENSSL_CONF makes OpenSSL load nothing: the file that it names isn't opened")
+  @Test("The daemon's OpenSSL doesn't open the file that OPENSSL_CONF names")
   func noOpenSSLConfiguration() throws {
     let scratch = try Scratch()
     // Opening it waits for a writer.

@@ -1,12 +1,12 @@
 import Testing
 
-@Suite("A worker that may not be looked at") struct UndumpableTests {
+@Suite("Workers that aren't dumpable") struct UndumpableTests {
   @Test(
-    "A request to hibernate it is answered, and it runs on",
+    "`hibernate` of a worker that isn't dumpable is refused, and the worker continues to run",
     .enabled(if: Surroundings.canBecomeNobody, "only root can be two users"))
   func isAnswered() throws {
-    // PR_SET_DUMPABLE: to all but root, /proc/PID/smaps_rollup and mem are closed.
-    // It says when that is so: what is measured before is measured as usual.
+    // PR_SET_DUMPABLE closes /proc/PID/smaps_rollup and mem to all users but root.
+    // The program prints `closed` after that; earlier measurements work as usual.
     let program =
       "import ctypes, time; ctypes.CDLL(None).prctl(4, 0); print('closed', flush=True); "
       + "time.sleep(600)"
@@ -27,7 +27,7 @@ import Testing
     #expect(answer.result != .done && answer.text != "", "\(answer)")
     try daemon.wait("shy", toBe: "suspended")
     try daemon.done("foreground", "shy")
-    // Once is enough.
+    // It is logged once only.
     #expect(daemon.words.split(separator: "footprint is an estimate").count == 2)
   }
 }

@@ -2,15 +2,15 @@ import Glibc
 import Linux
 import Testing
 
-@Suite("Directories that somebody else prepared") struct UnsafeDirectoryTests {
-  @Test("A state directory to which others may write is refused")
+@Suite("Directories that another user prepared") struct UnsafeDirectoryTests {
+  @Test("The daemon refuses a state directory that other users may write to")
   func sharedState() throws {
     let daemon = try TestDaemon("workers: {}\n", starts: false)
     #expect(mkdir(daemon.state, 0o700) == 0 && chmod(daemon.state, 0o777) == 0)
     #expect(try daemon.launch().wait(.seconds(20)) != 0)
     #expect(daemon.words.contains("other users may write to it"))
     chmod(daemon.state, 0o755)
-    // Its parts are made private, whoever made them and however.
+    // Its subdirectories are made private even if they existed before.
     #expect(mkdir("\(daemon.state)/images", 0o755) == 0)
     try daemon.start()
     var status = stat()
@@ -19,7 +19,7 @@ import Testing
   }
 
   @Test(
-    "A root daemon refuses a state directory or a socket below a directory of another user's, and touches nothing there",
+    "A root daemon refuses a state directory or socket below another user's directory, and changes nothing there",
     .enabled(if: Surroundings.isRoot, "only root's daemon is refused that"),
     arguments: [true, false])
   func foreignAncestor(ofState: Bool) throws {
@@ -32,7 +32,7 @@ import Testing
     chmod(daemon.scratch.path, 0o755)
     chmod(planted, 0o755)
     #expect(chown(planted, 12345, 12345) == 0)
-    // What its owner may do at any time.
+    // The directory's owner could do this at any time.
     if ofState {
       #expect(symlink(victim, "\(planted)/ours/logs") == 0)
     } else {
@@ -56,7 +56,7 @@ import Testing
   }
 
   @Test(
-    "A socket's directory that belongs to another user is refused",
+    "The daemon refuses a socket in a directory that belongs to another user",
     .enabled(if: Surroundings.canBecomeNobody, "only root can be two users"))
   func foreignSocketDirectory() throws {
     let daemon = try TestDaemon("workers: {}\n", setting: .ordinaryUser, starts: false)

@@ -3,12 +3,12 @@ import Linux
 import TestSupport
 import Testing
 
-/// At Yama's scope 1 an ordinary user's daemon may trace and open its own children only: a later daemon
-/// none of the workers of the one before. Simulated, because kernels without Yama are common.
-@Suite("Where a later daemon may not trace earlier workers") struct YamaTests {
+/// At Yama's scope 1 an ordinary user's daemon may trace and open only its own children. A later daemon may
+/// trace none of the earlier daemon's workers. The tests simulate Yama, because kernels without it are common.
+@Suite("Yama's restriction on tracing") struct YamaTests {
   private static let needsGroups: Comment = "no cgroup for workers can be made here"
 
-  /// A worker that is hibernated, and a connection to it.
+  /// A hibernated worker, and a connection to it.
   private final class Sleeper {
     let daemon: TestDaemon
     let connection: HTTPConnection
@@ -43,20 +43,22 @@ import Testing
   }
 
   @Test(
-    "a sleeper comes back after its daemon was killed",
+    "At Yama's scope 1, a hibernated worker resumes under the next daemon after its own was killed",
     .enabled(if: Surroundings.hasCgroups, needsGroups))
   func killed() throws {
     let sleeper = try Sleeper()
     try sleeper.daemon.crash()
     try sleeper.daemon.start()
     try sleeper.expectAwake()
-    // It is another's child now, and the answer says why it stays awake.
+    // It isn't this daemon's child, and the answer says why it stays awake.
     let refusal = try sleeper.refusal()
     #expect(refusal.contains("can't watch its sockets while it sleeps"), "\(refusal)")
     #expect(try sleeper.connection.get("/digest") == sleeper.digest)
   }
 
-  @Test("a sleeper comes back after an upgrade", .enabled(if: Surroundings.hasCgroups, needsGroups))
+  @Test(
+    "At Yama's scope 1, a hibernated worker resumes under the next daemon after an upgrade",
+    .enabled(if: Surroundings.hasCgroups, needsGroups))
   func upgraded() throws {
     let sleeper = try Sleeper()
     try sleeper.daemon.done("shutdown", "--keep-workers")
@@ -65,7 +67,9 @@ import Testing
     try sleeper.expectAwake()
   }
 
-  @Test("`recover` brings a sleeper back, too", .enabled(if: Surroundings.hasCgroups, needsGroups))
+  @Test(
+    "At Yama's scope 1, `recover` resumes a hibernated worker",
+    .enabled(if: Surroundings.hasCgroups, needsGroups))
   func recovered() throws {
     let sleeper = try Sleeper()
     try sleeper.daemon.crash()
@@ -75,12 +79,14 @@ import Testing
     let outcome = try command.run(in: sleeper.daemon.scratch)
     #expect(outcome.code == 0, "\(outcome)")
     #expect(try sleeper.connection.get("/digest") == sleeper.digest)
-    // Nobody needs the keeper any more.
+    // The keeper isn't needed any more, and ends.
     let socket = "\(sleeper.daemon.state)/keeper.sock"
     #expect(try eventually { access(socket, F_OK) != 0 })
   }
 
-  @Test("without a cgroup nothing is hibernated, because it could not be brought back")
+  @Test(
+    "At Yama's scope 1, a worker without a cgroup isn't hibernated, because it could not be resumed"
+  )
   func withoutGroup() throws {
     let web = try WebWorker(megabytes: 1)
     let daemon = try TestDaemon(

@@ -4,7 +4,7 @@ import Linux
 import TestSupport
 import Testing
 
-/// A daemon with `WorkerKitProbe`, and the means to ask that.
+/// A daemon with `WorkerKitProbe`, and a connection to the probe.
 private final class KitProbe {
   let scratch: Scratch
   let daemon: TestDaemon
@@ -16,7 +16,7 @@ private final class KitProbe {
     Surroundings.executable.split(separator: "/", omittingEmptySubsequences: false)
     .dropLast().joined(separator: "/") + "/WorkerKitProbe"
 
-  /// The front's growth brings the device under pressure, and the ladder has one rung for it.
+  /// The growth of `front` brings the device under pressure; `purge` is the ladder's only rung.
   static let purging = """
     policy_overrides:
       memory: { budget: 300MB }
@@ -54,7 +54,7 @@ private final class KitProbe {
     try daemon.wait("probe", toBe: "foreground")
   }
 
-  /// Its answer to a command; whoever is asleep is woken by it.
+  /// The probe's answer to a command. The command wakes a sleeping probe.
   @discardableResult
   func ask(_ command: String) throws -> String {
     let connection = try send(command)
@@ -97,7 +97,7 @@ private final class KitProbe {
     }
   }
 
-  /// From now on there is pressure.
+  /// Brings the device under pressure.
   func press() throws {
     try daemon.done("start", "front")
     let connection = try HTTPConnection(port: front.port)
@@ -111,13 +111,13 @@ private final class KitProbe {
 
 @Suite("WorkerKit under a daemon") struct KitUnderDaemonTests {
   @Test(
-    "Purgeable data is taken from one that runs, is suspended or hibernated: whole, or gone",
+    "Purgeable data is whole or lost, never torn, when it is taken from a running, suspended or hibernated worker",
     arguments: ["background", "suspend", "hibernate"])
   func taken(state: String) throws {
     for setting in Setting.ofOwnUser {
       let probe = try KitProbe(KitProbe.purging, setting: setting)
       try probe.ask("fill 8 2 1048576")
-      // Nobody has told the daemon: it looks by itself.
+      // The daemon detects the offer by itself: the probe sends no message about it.
       try probe.waitForOffer(8 << 20)
       try probe.daemon.done(state, "probe")
       let before = try probe.daemon.currentFootprint("probe")
@@ -127,7 +127,7 @@ private final class KitProbe {
       #expect(try eventually { try probe.report.footprint <= before - 7 << 20 })
       try probe.daemon.done("foreground", "probe")
       #expect(try probe.ask("look") == "whole 0, gone 8, torn 0; held 2")
-      // What is made anew is on offer anew.
+      // New data is offered again.
       try probe.ask("fill 3 1 524288")
       #expect(try eventually { probe.purges == 2 }, "\(probe.daemon.words)")
       #expect(try probe.ask("look") == "whole 0, gone 3, torn 0; held 1")
@@ -135,7 +135,7 @@ private final class KitProbe {
   }
 
   @Test(
-    "What a sleeper offers is taken by the next daemon, and it finds that out when it runs",
+    "The next daemon takes a sleeping worker's purgeable data, and the worker detects the loss when it runs",
     .enabled(if: Surroundings.hasCgroups, "no cgroup for workers can be made here"))
   func nextDaemon() throws {
     let probe = try KitProbe(KitProbe.purging, setting: .frozen)
@@ -151,7 +151,8 @@ private final class KitProbe {
     #expect(try probe.ask("look") == "whole 0, gone 8, torn 0; held 2")
   }
 
-  @Test("A million accesses on several threads while the daemon takes what it can: nothing is torn")
+  @Test(
+    "A million accesses on three threads see no torn data while the daemon takes purgeable memory")
   func race() throws {
     let probe = try KitProbe(KitProbe.purging)
     try probe.ask("fill 64 4 16384")
@@ -162,21 +163,23 @@ private final class KitProbe {
     let result = try probe.answer(on: race).split(whereSeparator: { !$0.isNumber })
       .compactMap { Int($0) }
     #expect(result.count == 3)
-    let (accesses, gone, torn) = (result[0], result[1], result[2])
-    #expect(accesses >= 1_000_000 && gone > 0 && torn == 0, "\(result)")
+    let (accesses, lost, torn) = (result[0], result[1], result[2])
+    #expect(accesses >= 1_000_000 && lost > 0 && torn == 0, "\(result)")
     #expect(try probe.ask("look").hasSuffix("torn 0; held 4"))
     #expect(try probe.report.talk == nil)
   }
 
-  @Test("A background task keeps it awake until it ends, or its time is over, and is named")
+  @Test(
+    "A background task keeps a worker awake until it ends or expires, and `explain` and `status` name it"
+  )
   func tasks() throws {
     let probe = try KitProbe(KitProbe.hasty)
     try probe.ask("task upload 0")
     try probe.daemon.done("background", "probe")
     try probe.wait(for: "didEnterBackground")
     #expect(try probe.report.tasks == ["upload"])
-    let told = try probe.daemon.done("explain", "probe")
-    #expect(told.contains("its background task upload may run for another"), "\(told)")
+    let text = try probe.daemon.done("explain", "probe")
+    #expect(text.contains("its background task upload may run for another"), "\(text)")
     #expect(try probe.daemon.done("status", "probe").contains("upload"))
     #expect(try probe.report.state == "background")
     try probe.ask("end upload")
@@ -194,7 +197,7 @@ private final class KitProbe {
   }
 
   @Test(
-    "A task that it begins when it is about to be suspended brings it back",
+    "A background task that a worker begins while it is being suspended cancels the suspension",
     arguments: Setting.ofOwnUser)
   func taskBeforeSleep(setting: Setting) throws {
     let probe = try KitProbe(KitProbe.patient, setting: setting)
@@ -210,7 +213,8 @@ private final class KitProbe {
   }
 
   @Test(
-    "It is told how long it slept, and sheds and shows what it should", arguments: Setting.ofOwnUser
+    "A worker learns how long it slept, empties its caches on a warning, and reports its snapshot",
+    arguments: Setting.ofOwnUser
   )
   func life(setting: Setting) throws {
     let probe = try KitProbe(KitProbe.patient, setting: setting)
@@ -242,7 +246,9 @@ private final class KitProbe {
     #expect(try probe.ask("kept") == "cache 0, photo unloaded")
   }
 
-  @Test("It saves before SIGTERM comes, asleep or not", arguments: Setting.ofOwnUser)
+  @Test(
+    "A worker saves its state before SIGTERM arrives, whether it was awake or asleep",
+    arguments: Setting.ofOwnUser)
   func end(setting: Setting) throws {
     let probe = try KitProbe(KitProbe.patient, setting: setting)
     let end = ["willTerminate stopped on request", "saved", "SIGTERM"]

@@ -4,7 +4,7 @@ import Linux
 import TestSupport
 import Testing
 
-@Suite("Workers that talk as sd_notify(3) says") struct NotifyTests {
+@Suite("Workers that use sd_notify(3)") struct NotifyTests {
   /// Sends WATCHDOG=1 as often as sd_watchdog_enabled(3) wants it, until SIGUSR1 makes it hang.
   static let program = """
     import os, signal, socket, sys, time
@@ -111,7 +111,9 @@ import Testing
     #expect(try daemon.worker("talker").reason.text == "it sent WATCHDOG=trigger")
   }
 
-  @Test("WATCHDOG_USEC that a worker sets holds under the next daemon, too")
+  @Test(
+    "A watchdog interval that a worker has set with WATCHDOG_USEC also applies under the next daemon"
+  )
   func kept() throws {
     let scratch = try Scratch()
     let daemon = try daemon(

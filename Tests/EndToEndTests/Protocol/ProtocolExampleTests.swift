@@ -4,7 +4,7 @@ import Linux
 import TestSupport
 import Testing
 
-@Suite("Twenty lines of a worker") struct ProtocolExampleTests {
+@Suite("Example workers of the worker protocol") struct ProtocolExampleTests {
   enum Language: String, CaseIterable, CustomTestStringConvertible {
     case python, node
     var testDescription: String { rawValue }
@@ -18,7 +18,9 @@ import Testing
     }
   }
 
-  @Test("has twenty lines of code at most", arguments: Language.allCases)
+  @Test(
+    "Each worker of Examples/worker-protocol has at most twenty lines of code",
+    arguments: Language.allCases)
   func length(_ language: Language) throws {
     var isInComment = false
     let lines = try readText(language.path).split(separator: "\n").map { line in
@@ -33,7 +35,7 @@ import Testing
   }
 
   @Test(
-    "sheds, goes to the background, sleeps, comes back, and is credited with what was measured",
+    "The example worker sheds, sleeps and resumes, and the memory that it freed is measured",
     arguments: Language.installed, Setting.ofOwnUser)
   func life(_ language: Language, _ setting: Setting) throws {
     let daemon = try TestDaemon(
@@ -48,7 +50,7 @@ import Testing
     #expect(try daemon.done("status", "cache").contains("a cache, in \(language)"))
     let said = try daemon.done("warn", "cache")
     #expect(said.hasPrefix("cache freed "), "\(said)")
-    // Asleep it is empty; in front it fills its cache again.
+    // Its cache is empty before it sleeps, and filled again in the foreground.
     try daemon.done("suspend", "cache")
     let empty = try daemon.currentFootprint("cache")
     try daemon.done("foreground", "cache")
@@ -67,7 +69,9 @@ import Testing
     try daemon.done("stop", "cache")
   }
 
-  @Test("lives through the end of its daemon, and connects again", arguments: Language.installed)
+  @Test(
+    "The example worker survives the end of its daemon and connects again",
+    arguments: Language.installed)
   func daemonGoes(_ language: Language) throws {
     let scratch = try Scratch()
     let path = scratch.uniquePath("socket")
@@ -86,7 +90,7 @@ import Testing
         throw TestFailure("round \(round): it hasn't connected: \(try readText(error))")
       }
       let connection = accept(listener.raw, nil, nil)
-      // It has said something that nobody has read: its next look at the connection is an error.
+      // It has sent a message that was never read, so its next read or write of the connection fails.
       _ = try pollDescriptor(connection, for: POLLIN, until: Deadline(in: .seconds(60)))
       close(connection)
     }

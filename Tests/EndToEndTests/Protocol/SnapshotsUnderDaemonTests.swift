@@ -4,7 +4,7 @@ import Linux
 import TestSupport
 import Testing
 
-@Suite("What a worker shows of itself") struct SnapshotTests {
+@Suite("Snapshots of workers") struct SnapshotTests {
   private static let script = """
     import json, os, socket, sys
     daemon = socket.socket(socket.AF_UNIX)
@@ -31,7 +31,9 @@ import Testing
     return daemon
   }
 
-  @Test("A text is shown while it sleeps, also by the next daemon, and is gone with it")
+  @Test(
+    "A worker's text snapshot is shown while it sleeps, also by the next daemon, and is removed when it ends"
+  )
   func text() throws {
     let scratch = try Scratch()
     let daemon = try Self.daemon(
@@ -56,7 +58,7 @@ import Testing
     #expect(outcome.error == "dormouse: album has reported no snapshot\n")
   }
 
-  @Test("An image is told by type and size, and written out byte for byte")
+  @Test("`status` shows a snapshot image's type and size, and writes the image out byte for byte")
   func image() throws {
     let scratch = try Scratch()
     let daemon = try Self.daemon(
@@ -74,7 +76,7 @@ import Testing
   }
 
   @Test(
-    "What is no snapshot is refused",
+    "A malformed snapshot message is refused",
     arguments: [
       #"{"type":"snapshot","mime":"image/png","data":"iVBO!"}"#,
       #"{"type":"snapshot","mime":"image","data":"iVBO"}"#,

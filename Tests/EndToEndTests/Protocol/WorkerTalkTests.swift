@@ -5,7 +5,7 @@ import Linux
 import TestSupport
 import Testing
 
-/// A daemon with `talker.py` in one of its modes, and what that has written down.
+/// A daemon with `talker.py` in one of its modes, and the log of that.
 final class Talker {
   let scratch: Scratch
   let daemon: TestDaemon
@@ -41,7 +41,7 @@ final class Talker {
     ((try? readText(log)) ?? "").split(separator: "\n").map(String.init)
   }
 
-  /// The lines that came, in order, without those of one kind that nobody asked for.
+  /// The messages that arrived, in order. `types` omits `pressure`, which the daemon sends unasked.
   var messages: [JSON] { lines.compactMap { JSON(Array($0.utf8)) } }
 
   var types: [String] { messages.compactMap { $0["type"]?.text }.filter { $0 != "pressure" } }
@@ -53,9 +53,9 @@ final class Talker {
   }
 }
 
-@Suite("Workers that talk") struct WorkerTalkTests {
+@Suite("Workers that use the worker protocol") struct WorkerTalkTests {
   @Test(
-    "One is told of its whole life, and credited with what was measured",
+    "A worker gets a message at each step of its life, and the memory that it freed is measured",
     arguments: Setting.ofOwnUser)
   func life(setting: Setting) throws {
     let talker = try Talker("good", setting: setting)
@@ -101,8 +101,10 @@ final class Talker {
     let daemon = talker.daemon
     #expect(try daemon.done("warn", "talker").contains(said))
     if let noted {
-      let told = try eventually { try daemon.worker("talker").talk?.text.contains(noted) == true }
-      #expect(told, "\(daemon.words)")
+      let isNoted = try eventually {
+        try daemon.worker("talker").talk?.text.contains(noted) == true
+      }
+      #expect(isNoted, "\(daemon.words)")
       #expect(try daemon.done("status", "talker").contains(noted))
     } else {
       #expect(try daemon.worker("talker").talk == nil)
@@ -114,7 +116,7 @@ final class Talker {
     #expect(try daemon.worker("talker").state == "background")
   }
 
-  @Test("One that never answers is terminated by watchdog.answer, one that is late isn't")
+  @Test("watchdog.answer terminates a worker that never answers, and spares one that answers late")
   func watchdog() throws {
     let policy = """
       policy_overrides:
@@ -136,7 +138,7 @@ final class Talker {
     #expect(try late.daemon.worker("talker").lastMiss == nil)
   }
 
-  @Test("One that hangs up when it is asked isn't missed: it doesn't hang")
+  @Test("A worker that closes its connection when it is asked doesn't count as hung")
   func hangsUp() throws {
     let talker = try Talker(
       "leave",
@@ -154,19 +156,21 @@ final class Talker {
     #expect(try talker.daemon.worker("talker").lastMiss == nil)
   }
 
-  @Test("Who answers a warning and frees nothing is remembered, and explain says so")
+  @Test("`explain` reports a worker that answered memory warnings and freed nothing")
   func fruitless() throws {
     let talker = try Talker("full")
     for _ in 0..<2 {
       #expect(
         try talker.daemon.done("warn", "talker").hasPrefix("talker freed nothing"))
     }
-    let told = try talker.daemon.done("explain", "talker")
+    let text = try talker.daemon.done("explain", "talker")
     #expect(
-      told.contains("Memory warnings: answered 2 memory warnings and freed nothing"), "\(told)")
+      text.contains("Memory warnings: answered 2 memory warnings and freed nothing"), "\(text)")
   }
 
-  @Test("A task keeps one awake until its time is over, and it is told then")
+  @Test(
+    "A background task keeps a worker awake until the task expires; the worker then gets taskExpired"
+  )
   func task() throws {
     let talker = try Talker(
       "task",
@@ -185,7 +189,7 @@ final class Talker {
   }
 
   @Test(
-    "Whatever a worker does at its socket, it costs neither the daemon nor its neighbours",
+    "Misuse of its socket by a worker leaks no descriptor and stops neither the daemon nor the worker's verbs",
     arguments: ["chatty", "garbage", "long", "crowd", "passes"])
   func hostile(mode: String) throws {
     let talker = try Talker(mode)
@@ -199,7 +203,7 @@ final class Talker {
       #expect(isDone, "\(talker.lines) \(daemon.words)")
       if mode == "crowd" { try talker.wait(for: "connections 7") }
       if mode == "long" || mode == "garbage" { try talker.wait(for: "end") }
-      // It is heard again, and asked like any other.
+      // Its messages are read again, and it gets warnings as any other worker.
       let warnings = talker.types.count { $0 == "memoryWarning" }
       let asked = try eventually {
         _ = try daemon.verb("warn", "talker")
@@ -214,7 +218,7 @@ final class Talker {
     #expect(try daemon.zombies().isEmpty)
   }
 
-  @Test("A process that isn't the worker's is turned away")
+  @Test("A connection to a worker's socket from a process outside the worker is closed")
   func stranger() throws {
     let talker = try Talker("good")
     let path = talker.daemon.socket + ".workers/talker.worker"
@@ -225,7 +229,9 @@ final class Talker {
     #expect(try talker.daemon.done("warn", "talker").hasPrefix("talker freed 8"))
   }
 
-  @Test("After a daemon's death one that runs connects again, one that sleeps sleeps on")
+  @Test(
+    "After the daemon was killed, a running worker connects to the next one, and a frozen one stays asleep"
+  )
   func restart() throws {
     for setting in Setting.ofOwnUser {
       let talker = try Talker("good", setting: setting)
@@ -234,7 +240,7 @@ final class Talker {
       try daemon.crash()
       try daemon.start()
       #expect(try eventually { try daemon.worker("talker").connections == 1 })
-      // It was in front, and is there again.
+      // It was in the foreground, and returns there.
       #expect(try eventually { talker.messages.last?["state"]?.text == "foreground" })
       #expect(try daemon.done("warn", "talker").hasPrefix("talker freed 8"))
       for state in ["suspended", "hibernated"] where setting == .frozen {
@@ -243,7 +249,7 @@ final class Talker {
         try daemon.crash()
         try daemon.start()
         try daemon.waitForWords("adopted, still \(state)")
-        // Its connection has ended, and that isn't anybody calling.
+        // The end of its connection to the killed daemon isn't a request, and must not wake it.
         try daemon.expectSleep("talker", state)
         #expect(talker.lines.count == heard)
         try daemon.done("wake", "talker")
@@ -252,7 +258,7 @@ final class Talker {
     }
   }
 
-  @Test("What the daemon says to a worker is no activity")
+  @Test("A message from the daemon to a worker doesn't count as activity")
   func quiet() throws {
     let talker = try Talker(
       "good",

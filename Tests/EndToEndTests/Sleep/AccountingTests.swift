@@ -3,9 +3,9 @@ import Linux
 import TestSupport
 import Testing
 
-@Suite("What workers hold after a resume") struct AccountingTests {
+@Suite("Footprints after a resume") struct AccountingTests {
   @Test(
-    "`ps` says what the kernel says, without any activity of the worker",
+    "After a resume, the reported footprint agrees with the kernel's although the worker is idle",
     .enabled(if: Surroundings.hasCgroups, "no cgroup for workers can be made here"),
     arguments: ["eager", "lazy", "auto"])
   func resumed(mode: String) throws {
@@ -21,12 +21,12 @@ import Testing
       try daemon.done("wake", "web")
       let agrees = try eventually {
         let truth = try #require(try Footprint.measure(pid)).footprint
-        let told = try daemon.worker("web").footprint
-        return truth > 12 << 20 && abs(told - truth) <= 1 << 20
+        let reported = try daemon.worker("web").footprint
+        return truth > 12 << 20 && abs(reported - truth) <= 1 << 20
       }
-      let told = try daemon.worker("web").footprint
+      let reported = try daemon.worker("web").footprint
       let truth = try #require(try Footprint.measure(pid)).footprint
-      #expect(agrees, "\(mode), round \(round): \(told) is told, \(truth) is true")
+      #expect(agrees, "\(mode), round \(round): \(reported) bytes reported, \(truth) measured")
     }
   }
 }

@@ -4,7 +4,7 @@ import Linux
 import TestSupport
 import Testing
 
-@Suite("Workers that are killed by somebody else") struct DeathTests {
+@Suite("Workers that another process kills") struct DeathTests {
   static let configuration = """
     policy_overrides:
       background: { suspend_after: 1h, shed_deadline: 100ms }
@@ -13,7 +13,7 @@ import Testing
 
     """
 
-  /// What a daemon holds, to be compared before and after.
+  /// The resources that a daemon holds, for a comparison before and after.
   private struct Holdings {
     var descriptors: Int
     var zombies: [String]
@@ -56,7 +56,7 @@ import Testing
   }
 
   @Test(
-    "In each state it becomes terminated, with the cause, and leaves nothing behind",
+    "A worker killed in any state becomes terminated with the cause, and leaves nothing behind",
     arguments: Setting.ofOwnUser)
   func killedInState(setting: Setting) throws {
     let web = try WebWorker(megabytes: 1, more: "autostart: false")
@@ -84,7 +84,7 @@ import Testing
   }
 
   @Test(
-    "Killed at any moment of a hibernation or a resume, it is terminated, and never stuck",
+    "A worker killed at any moment of a hibernation or a resume becomes terminated and never hangs",
     arguments: Setting.ofOwnUser)
   func killedInBetween(setting: Setting) throws {
     let web = try WebWorker(megabytes: 1, more: "autostart: false")
@@ -105,7 +105,7 @@ import Testing
       let id = try client.send(isResume ? .wake : .hibernate, worker: "web")
       usleep(useconds_t.random(in: 0..<(isResume ? 15_000 : 60_000), using: &random))
       kill(pid, SIGKILL)
-      // Answered one way or the other, in time.
+      // Any answer is right, but there must be one in time.
       _ = try client.response(to: id, timeout: .seconds(20))
       try daemon.wait("web", toBe: "terminated")
       #expect(hasEnded(pid), "round \(round)")

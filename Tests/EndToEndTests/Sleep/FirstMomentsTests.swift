@@ -4,8 +4,10 @@ import Testing
 @Suite("Workers that end as soon as they are started") struct FirstMomentsTests {
   private static let failing = "echo looking; echo 'no module named `x`' >&2; exit 3"
 
-  @Test("`start` tells the exit and the last words, and so do `run` and `restart`")
-  func told() throws {
+  @Test(
+    "`start`, `run` and `restart` report the exit and the last log line of a worker that ends at once"
+  )
+  func endsAtOnce() throws {
     let daemon = try TestDaemon(
       BadWorkerTests.calm + """
         workers:
@@ -28,7 +30,9 @@ import Testing
     #expect(waits.code == 1 && waits.error.contains("exited with status 4"), "\(waits)")
   }
 
-  @Test("One that is started again says when; a job that is done at once is no failure")
+  @Test(
+    "`start` reports when a failed worker restarts, and succeeds for a job that ends at once with status 0"
+  )
   func restartedAndDone() throws {
     let daemon = try TestDaemon(
       BadWorkerTests.calm + """
@@ -43,7 +47,7 @@ import Testing
     try daemon.done("stop", "again")
   }
 
-  @Test("Who stays is running, also one that never rests")
+  @Test("`start` reports an idle and a busy worker that stay alive as running")
   func stays() throws {
     let daemon = try TestDaemon(
       BadWorkerTests.calm + """

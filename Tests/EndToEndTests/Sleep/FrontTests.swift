@@ -13,7 +13,9 @@ import Testing
 
     """
 
-  @Test("stays there when another worker is restarted, by itself or by a person")
+  @Test(
+    "The foreground worker stays in front when another worker is restarted by its policy or by a verb"
+  )
   func stays() throws {
     let daemon = try TestDaemon(Self.configuration)
     // Both are launched at once, and the last one of the configuration takes the foreground.
@@ -31,12 +33,14 @@ import Testing
     try daemon.done("restart", "back")
     #expect(try daemon.worker("back").state == "background")
     #expect(try daemon.worker("front").state == "foreground")
-    // And returns there when it is restarted itself.
+    // It also returns to the foreground when it is restarted itself.
     try daemon.done("restart", "front")
     #expect(try daemon.worker("front").state == "foreground")
   }
 
-  @Test("is the last of the configuration at the start, however long the others take to start")
+  @Test(
+    "At the start, the last configured worker takes the foreground even if others become ready later"
+  )
   func atStart() throws {
     let scratch = try Scratch()
     let wait = "until [ -e \(scratch.path)/go ]; do sleep 0.05; done"
@@ -57,7 +61,9 @@ import Testing
     #expect(try daemon.worker("quick").state == "foreground")
   }
 
-  @Test("stays there when the daemon is killed, and when workers are started by the next one")
+  @Test(
+    "The foreground worker stays in front when the daemon is killed and the next one starts workers"
+  )
   func overDaemons() throws {
     let daemon = try TestDaemon(Self.configuration)
     // Both are launched at once, and the last one of the configuration takes the foreground.
@@ -74,7 +80,9 @@ import Testing
 }
 
 @Suite("A configuration that a running worker doesn't have yet") struct PendingConfigurationTests {
-  @Test("is shown by status, and applied by reload --restart")
+  @Test(
+    "`status` shows a configuration that a running worker doesn't have yet, and `reload --restart` applies it"
+  )
   func restarted() throws {
     let before = "workers: { web: { command: sleep 672 }, other: { command: sleep 673 } }\n"
     let daemon = try TestDaemon(before)

@@ -4,12 +4,12 @@ import Linux
 import TestSupport
 import Testing
 
-@Suite("Disks that fail, and come back") struct DiskTests {
-  /// What becomes of the directory of images, and how it is mended.
+@Suite("Image disks that fail and recover") struct DiskTests {
+  /// What happens to the directory of images, and how it is repaired.
   enum Failure: String, CaseIterable, CustomTestStringConvertible {
     case full, withoutInodes, readOnly, broken, removed, replacedByFile, forbidden
 
-    /// What `status` says of it.
+    /// The reason that `status` shows.
     var reason: String {
       switch self {
       case .full, .withoutInodes: "No space left on device"
@@ -21,7 +21,7 @@ import Testing
       }
     }
 
-    /// Of writes that fail half-way.
+    /// The error of writes that fail half-way.
     fileprivate var code: Int32? {
       switch self {
       case .full: ENOSPC
@@ -39,7 +39,7 @@ import Testing
       case .withoutInodes, .readOnly: Surroundings.isRoot
       case .full, .broken: setting != .ordinaryUser
       case .removed, .replacedByFile: true
-      // Nothing is forbidden to root.
+      // Permissions don't restrict root.
       case .forbidden: setting == .ordinaryUser || !Surroundings.isRoot
       }
     }
@@ -120,7 +120,7 @@ import Testing
     """
 
   @Test(
-    "The worker stays suspended and intact, `status` says why, and it is hibernated later",
+    "When the image disk fails, the worker stays suspended and intact, and is hibernated once the disk works again",
     arguments: Failure.cases)
   func writing(failure: Failure, setting: Setting) throws {
     let web = try WebWorker(megabytes: 3)
@@ -142,7 +142,7 @@ import Testing
       #expect(outcome.error.contains(failure.reason), "\(outcome)")
       #expect(try daemon.worker("web").state == "suspended")
       #expect(try daemon.done("status", "web").contains(failure.reason))
-      // What had been written is given back.
+      // The part of the image that had been written is removed.
       if failure != .removed, failure != .replacedByFile {
         #expect(try listDirectory(place.images).isEmpty)
       }
@@ -159,7 +159,7 @@ import Testing
   }
 
   @Test(
-    "An image that can't be removed: the worker sleeps on, for it must never run beside it",
+    "A worker whose image can't be removed stays hibernated, because it must never run beside its image",
     .enabled(if: Surroundings.isRoot, "only root can mount a small disk"),
     arguments: Setting.ofOwnUser)
   func removing(setting: Setting) throws {

@@ -4,7 +4,7 @@ import Linux
 import TestSupport
 import Testing
 
-@Suite("What a daemon has learned") struct MemoryTests {
+@Suite("Knowledge that the next daemon inherits") struct MemoryTests {
   private static let configuration =
     BadWorkerTests.calm + """
       workers:
@@ -12,7 +12,7 @@ import Testing
 
       """
 
-  @Test("The next one knows what launches cost and how runs ended, and tells the worker")
+  @Test("The next daemon knows launch times and past exits, and passes the last exit to the worker")
   func survives() throws {
     let daemon = try TestDaemon(Self.configuration)
     try daemon.done("start", "web")
@@ -30,7 +30,9 @@ import Testing
     #expect(log.contains("DORMOUSE_LAST_EXIT_STATUS=143\n"), "\(log)")
   }
 
-  @Test("Killed, it leaves what it wrote last; who ended meanwhile is noted; damage is only told")
+  @Test(
+    "After a kill, the next daemon notes workers that ended meanwhile; a damaged memory file is only logged"
+  )
   func killedAndDamaged() throws {
     let daemon = try TestDaemon(Self.configuration)
     try daemon.done("start", "web")

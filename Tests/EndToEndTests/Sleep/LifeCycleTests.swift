@@ -3,8 +3,10 @@ import Linux
 import TestSupport
 import Testing
 
-@Suite("The life cycle by itself") struct LifeCycleTests {
-  @Test("Who isn't in front is suspended and hibernated in time, and the log tells why")
+@Suite("The automatic life cycle") struct LifeCycleTests {
+  @Test(
+    "A worker in the background is suspended and then hibernated after its delays, and the log has the reasons"
+  )
   func displaced() throws {
     let first = try WebWorker(megabytes: 1, name: "first")
     let second = try WebWorker(megabytes: 1, name: "second", more: "autostart: false")
@@ -38,7 +40,7 @@ import Testing
     #expect(try daemon.worker("first").state == "foreground")
   }
 
-  @Test("A worker with unfinished work isn't suspended before that ends")
+  @Test("A worker with a background task isn't suspended before the task ends")
   func task() throws {
     let scratch = try Scratch()
     let script = try scratch.write(

@@ -4,7 +4,8 @@ import TestSupport
 import Testing
 
 @Suite("Pressure on a device of a given size") struct PressureTests {
-  @Test("ios-5 terminates the biggest of the suspended, reports it, and the front survives")
+  @Test(
+    "ios-5 terminates the largest suspended worker, reports it, and spares the foreground worker")
   func biggestSuspended() throws {
     let front = try WebWorker(megabytes: 1, name: "front", more: "autostart: false")
     let middle = try WebWorker(megabytes: 15, name: "middle")
@@ -42,7 +43,7 @@ import Testing
     #expect(try daemon.done("status", "big").contains("memory pressure was "))
   }
 
-  @Test("ios-5 hibernates who is small enough before it terminates anybody")
+  @Test("ios-5 hibernates workers that are small enough before it terminates any")
   func hibernateFirst() throws {
     let front = try WebWorker(megabytes: 1, name: "front", more: "autostart: false")
     let small = try WebWorker(megabytes: 3, name: "small")
@@ -65,7 +66,9 @@ import Testing
     #expect(try daemon.ask(.jetsam).jetsam == nil)
   }
 
-  @Test("iphone-os-3 warns everybody, then terminates the background, never the front")
+  @Test(
+    "iphone-os-3 warns all workers, then terminates the background worker, never the foreground one"
+  )
   func warnThenTerminate() throws {
     let front = try WebWorker(
       megabytes: 1, cacheMegabytes: 10, name: "front", more: "autostart: false")
@@ -84,7 +87,7 @@ import Testing
     let toFront: HTTPConnection
     try daemon.done("start", "front")
     toFront = try HTTPConnection(port: front.port)
-    // Going to the background is a request of its own.
+    // The change to the background is a shed request as well.
     #expect(try eventually { try daemon.worker("back").lastShed != nil })
     // What the daemon has measured last may be older than the end of their launches.
     let footprints = try [daemon.currentFootprint("back"), daemon.currentFootprint("front")]
@@ -102,7 +105,8 @@ import Testing
     #expect(try toFront.get("/count") == "1")
   }
 
-  @Test("`pressure set` tries the policy: the level is shown, journalled, and has an end")
+  @Test(
+    "`pressure set` raises the pressure level for a time, and the level is shown and journalled")
   func set() throws {
     let daemon = try TestDaemon(
       """
@@ -113,7 +117,7 @@ import Testing
     try daemon.wait("a", toBe: "foreground")
     #expect(try eventually { try daemon.worker("a").footprint > 20_000_000 })
     let plan = try daemon.done("pressure", "set", "critical", "--dry-run")
-    // No terminal to ask at: it names the victims, and does nothing.
+    // Without a terminal it can't ask for confirmation: it names the victims and does nothing.
     let asked = try daemon.enter(["pressure", "set", "critical"])
     #expect(asked.code == 64 && asked.error.contains("--yes"), "\(asked)")
     #expect(plan.contains("would be at least critical for 30 s (now: "), "\(plan)")

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 @Suite("Purgeable memory") struct PurgeTests {
-  /// The front's growth brings the device under pressure, and the ladder has one rung for it.
+  /// The growth of `front` brings the device under pressure; `purge` is the ladder's only rung.
   private static func configuration(_ front: WebWorker) -> String {
     """
     policy_overrides:
@@ -23,7 +23,7 @@ import Testing
   }
 
   @Test(
-    "Offered memory is taken from one that runs, is suspended or hibernated, and nothing else is",
+    "Only offered memory is taken from a running, suspended or hibernated worker",
     arguments: ["background", "suspend", "hibernate"])
   func taken(state: String) throws {
     for setting in Setting.ofOwnUser {
@@ -49,7 +49,7 @@ import Testing
   }
 
   @Test(
-    "What a sleeper offers is on offer to the next daemon, and is taken by that",
+    "The next daemon sees the memory that a sleeping worker has offered, and takes it",
     .enabled(if: Surroundings.hasCgroups, "no cgroup for workers can be made here"),
     arguments: ["suspend", "hibernate"])
   func nextDaemon(state: String) throws {

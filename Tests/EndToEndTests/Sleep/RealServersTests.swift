@@ -1,9 +1,9 @@
 import TestSupport
 import Testing
 
-@Suite("Servers that many run") struct RealServersTests {
-  /// Those that aren't installed don't play; docs and README name the ones that were tried.
-  @Test("PostgreSQL, nginx, memcached and a JVM come back with their connections and transactions")
+@Suite("Widespread servers") struct RealServersTests {
+  /// Servers that aren't installed are left out; docs and README name the ones that were tested.
+  @Test("PostgreSQL, nginx, memcached and a JVM resume with their connections and transactions")
   func comeBack() throws {
     let scratch = try Scratch()
     let outcome = try Command(

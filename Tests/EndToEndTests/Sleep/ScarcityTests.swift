@@ -4,8 +4,10 @@ import Linux
 import TestSupport
 import Testing
 
-@Suite("Few descriptors") struct ScarcityTests {
-  @Test("The daemon takes as many as it may, and workers get what was usual before")
+@Suite("Limits on descriptors") struct ScarcityTests {
+  @Test(
+    "The daemon raises its own descriptor limit, and its workers get the limit that it was started with"
+  )
   func manyWorkers() throws {
     let workers = (0..<20).map { "  w\($0): { command: sleep 67\($0) }\n" }.joined()
     let daemon = try TestDaemon(
@@ -15,14 +17,14 @@ import Testing
 
       """ + workers,
       wrapper: ["prlimit", "--nofile=64:2048"])
-    // They are launched one beside the other.
+    // All twenty run at the same time.
     for number in 0..<20 { try daemon.wait("w\(number)", toBe: "foreground") }
     let limits = try readText("/proc/\(try daemon.worker("w7").pid ?? 0)/limits")
     let files = limits.split(separator: "\n").first { $0.hasPrefix("Max open files") } ?? ""
     #expect(files.split(separator: " ").contains("64"), "\(files)")
   }
 
-  @Test("Out of descriptors, it turns clients away without going round in circles")
+  @Test("Out of descriptors, the daemon closes new clients' connections without a busy loop")
   func clients() throws {
     let daemon = try TestDaemon("workers: { sleeper: { command: sleep 690 } }")
     try daemon.wait("sleeper", toBe: "foreground")
@@ -32,7 +34,7 @@ import Testing
       ).run(in: daemon.scratch)
       try #require(outcome.code == 0, "\(outcome)")
     }
-    // Its measurements hold some for a moment: the fewest count.
+    // The daemon's measurements open some for a moment, so the lowest count is used.
     let held = try (0..<30).map { _ in
       usleep(10_000)
       return try daemon.descriptorCount()
@@ -41,7 +43,7 @@ import Testing
     var open: [Descriptor] = []
     for _ in 0..<20 { open.append(try UnixSocket.connected(to: daemon.socket, .stream)) }
     try daemon.waitForWords("out of descriptors")
-    // Everybody but the first two or three is hung up on.
+    // The daemon closes all connections but the first two or three.
     let hungUp = try eventually {
       try open.filter {
         try pollDescriptor($0.raw, for: POLLIN, until: Deadline(in: .zero))

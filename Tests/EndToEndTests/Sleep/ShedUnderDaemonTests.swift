@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 @Suite("Shedding") struct ShedTests {
-  /// 8 MB of cache, given up on SIGUSR1, and on nothing else.
+  /// A program with 8 MB of cache that only SIGUSR1 empties.
   static let hoarder = """
     import ctypes, gc, os, signal
     cache = [bytearray(os.urandom(1 << 20)) for _ in range(8)]
@@ -30,7 +30,7 @@ import Testing
   }
 
   @Test(
-    "A signal or a command makes a worker give memory back, and it is measured",
+    "A worker frees memory on a signal or a command, and the freed memory is measured",
     arguments: ["{ signal: USR1 }", #"{ command: [sh, -c, "kill -USR1 $DORMOUSE_WORKER_PID"] }"#])
   func measured(shed: String) throws {
     let scratch = try Scratch()
@@ -46,7 +46,7 @@ import Testing
     #expect(try daemon.done("warn", "hoarder").hasPrefix("hoarder freed nothing"))
   }
 
-  /// The same, asked by POST at a port of its own.
+  /// The same with an HTTP server: a POST empties the cache.
   private static let server = """
     import ctypes, gc, http.server, os, sys, time
     cache = [bytearray(os.urandom(1 << 20)) for _ in range(8)]
@@ -82,7 +82,7 @@ import Testing
       """)
   }
 
-  @Test("A worker that is asked over HTTP gives memory back, and it is measured")
+  @Test("A worker frees memory on an HTTP request, and the freed memory is measured")
   func http() throws {
     let scratch = try Scratch()
     let daemon = try daemon(
@@ -125,7 +125,7 @@ import Testing
     #expect(!woke, "\(daemon.words)")
   }
 
-  @Test("MEMORY_PRESSURE_WATCH is heard by a worker that listens, without any configuration")
+  @Test("A worker that reads MEMORY_PRESSURE_WATCH gets memory warnings without any configuration")
   func watch() throws {
     let web = try WebWorker(megabytes: 1, cacheMegabytes: 8)
     let daemon = try TestDaemon(MainJobTests.patient + web.entry())
@@ -168,7 +168,9 @@ import Testing
     #expect(try daemon.zombies().isEmpty)
   }
 
-  @Test("A signal that nobody handles isn't sent, for it would end the worker")
+  @Test(
+    "A shed signal that no process of the worker handles isn't sent, because it would end the worker"
+  )
   func unhandled() throws {
     let daemon = try TestDaemon(
       """
@@ -184,7 +186,7 @@ import Testing
     #expect(daemon.words.contains("none of its processes handles SIGUSR1"), "\(daemon.words)")
   }
 
-  @Test("A worker that can't be told is refused a warning, with the reason")
+  @Test("`warn` refuses a worker that has no way to be asked, and names the missing key")
   func noChannel() throws {
     let daemon = try TestDaemon("workers: { sleeper: { command: sleep 603 } }")
     try daemon.wait("sleeper", toBe: "foreground")

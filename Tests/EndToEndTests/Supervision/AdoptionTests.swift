@@ -15,11 +15,11 @@ import Testing
     return (daemon, pid)
   }
 
-  @Test("Without the worker's sockets: it gets its memory back all the same")
+  @Test("The next daemon resumes a hibernated worker although its sockets were removed")
   func withoutSockets() throws {
     let web = try WebWorker(megabytes: 1)
     let (daemon, pid) = try hibernated(web, .traced)
-    // As something does that cleans up old files.
+    // As a program does that cleans up old files.
     let sockets = daemon.socket + ".workers"
     for name in try listDirectory(sockets) { unlink("\(sockets)/\(name)") }
     #expect(rmdir(sockets) == 0)
@@ -30,7 +30,7 @@ import Testing
   }
 
   @Test(
-    "Without the image of a hibernated worker: it is ended, and never runs",
+    "The next daemon terminates a hibernated worker without an image, and never lets it run",
     arguments: Setting.ofOwnUser)
   func withoutImage(setting: Setting) throws {
     let web = try WebWorker(megabytes: 1)
@@ -40,11 +40,11 @@ import Testing
     try daemon.wait("web", toBe: "terminated")
     #expect(try eventually { hasEnded(pid) })
     #expect(daemon.words.contains("its image \(daemon.state)/images/web.image does not exist"))
-    // Killed, and not ended by touching what isn't there.
+    // It was killed, and didn't end by an access to missing memory.
     #expect(!daemon.words.contains("SIGSEGV") && !daemon.words.contains("signal 11"))
   }
 
-  @Test("Without a worker's cgroup: no second one is started beside it, and its image stays")
+  @Test("A worker whose cgroup is missing isn't started a second time, and its image stays")
   func withoutCgroup() throws {
     let web = try WebWorker(megabytes: 1)
     let (daemon, pid) = try hibernated(web, .traced)
@@ -67,14 +67,14 @@ import Testing
     #expect(try HTTPConnection(port: web.port).get("/count") == "1")
   }
 
-  @Test("With a damaged record: the image stays as long as nobody knows whose it is")
+  @Test("The image of a worker with a damaged record isn't removed")
   func damagedRecord() throws {
     let web = try WebWorker(megabytes: 1)
     let (daemon, pid) = try hibernated(web, .traced)
     let record = "\(daemon.state)/workers/web.worker"
     let whole = try readText(record)
     try rewrite(record, String(whole.dropLast(3)))
-    // With no worker declared, so that nothing takes the name.
+    // No worker is declared, so that none takes the name.
     try rewrite(daemon.configuration, "workers: {}\n")
     try daemon.start()
     #expect(try eventually { daemon.words.contains("web.worker is damaged") })

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("A daemon that was killed") struct RestartTests {
   @Test(
-    "The next one adopts running and suspended workers, with all they have",
+    "The next daemon takes over running and suspended workers with their memory and connections",
     arguments: Setting.available)
   func adopted(setting: Setting) throws {
     let front = try WebWorker(megabytes: 1, name: "front")
@@ -29,15 +29,15 @@ import Testing
 
     try daemon.crash()
     try daemon.start()
-    // It returns to where it was.
+    // It returns to the foreground.
     try daemon.wait("front", toBe: "foreground")
-    // Frozen, it sleeps on until it is called.
+    // A frozen worker stays asleep until a request comes.
     try daemon.wait("back", toBe: setting == .frozen ? "suspended" : "background")
     #expect(try ["front", "back"].map { try daemon.worker($0).pid } == pids)
     #expect(try connections.map { try $0.get("/count") } == ["2", "2"])
     #expect(try connections.map { try $0.get("/digest") } == digests)
 
-    // It is as good as its own.
+    // The next daemon manages it as its own worker.
     try daemon.done("suspend", "front")
     try daemon.done("foreground", "front")
     #expect(try connections[0].get("/count") == "3")
@@ -46,7 +46,7 @@ import Testing
   }
 
   @Test(
-    "Hibernated workers get their memory back from the next one, on the same connection",
+    "The next daemon resumes hibernated workers, which answer on the same connection",
     arguments: Setting.available)
   func hibernated(setting: Setting) throws {
     let web = try WebWorker(megabytes: 2)
@@ -59,7 +59,7 @@ import Testing
       try daemon.done("hibernate", "web")
       try daemon.crash()
       try daemon.start()
-      // Asked for while it is still being brought back, and not started a second time.
+      // The verb may come while the worker is still being resumed. The worker isn't started a second time.
       try daemon.done("foreground", "web")
       #expect(try daemon.worker("web").pid == pid, "\(daemon.words)")
       #expect(try connection.get("/count") == "\(round)")
@@ -69,7 +69,7 @@ import Testing
   }
 
   @Test(
-    "A daemon that dies in the middle of a hibernation or a resume loses nothing",
+    "A daemon killed in the middle of a hibernation or a resume loses no worker's memory",
     arguments: Setting.available)
   func inBetween(setting: Setting) throws {
     let web = try WebWorker(megabytes: 1)
@@ -95,7 +95,7 @@ import Testing
     #expect(try connection.get("/digest") == digest)
   }
 
-  @Test("A daemon that dies while a worker is launching leaves it to the next one")
+  @Test("A worker that was launching when its daemon was killed is taken over by the next one")
   func whileLaunching() throws {
     let daemon = try TestDaemon(
       "workers: { mute: { command: sleep 660, readiness: { notify: true } } }")
@@ -108,7 +108,7 @@ import Testing
     #expect(try daemon.worker("mute").pid == pid)
   }
 
-  @Test("A worker that died meanwhile is started anew")
+  @Test("The next daemon restarts a worker that was killed while no daemon ran")
   func diedMeanwhile() throws {
     let web = try WebWorker(megabytes: 1)
     let daemon = try TestDaemon(MainJobTests.patient + web.entry())
@@ -124,7 +124,7 @@ import Testing
   }
 
   @Test(
-    "What a worker left in its cgroup when it died meanwhile is cleared away",
+    "The next daemon ends the processes that a worker killed meanwhile left in its cgroup",
     .enabled(if: Surroundings.hasCgroups, "no cgroup for workers can be made here"))
   func remains() throws {
     let scratch = try Scratch()

@@ -4,7 +4,9 @@ import TestSupport
 import Testing
 
 @Suite("Descriptors") struct DescriptorLimitTests {
-  @Test("The daemon takes what it may have, and its workers get the limit that it was given")
+  @Test(
+    "The daemon raises its descriptor limit to at most 65536, and its workers keep the original limit"
+  )
   func limits() throws {
     let daemon = try TestDaemon(
       """

@@ -38,7 +38,7 @@ import Testing
   }
 
   @Test(
-    "Told to end, it lets every worker save its work, and leaves nothing behind",
+    "A daemon that ends lets every worker save its work, and leaves nothing behind",
     arguments: Way.allCases, Setting.ofOwnUser)
   func graceful(way: Way, setting: Setting) throws {
     let scratch = try Scratch()
@@ -72,7 +72,7 @@ import Testing
 }
 
 @Suite("The daemon's own memory") struct GrowthTests {
-  @Test("Two hundred rounds of sleep don't make the daemon grow")
+  @Test("The daemon's memory and descriptors don't grow over 200 rounds of suspend and wake")
   func growth() throws {
     let daemon = try TestDaemon(
       """

@@ -3,7 +3,7 @@ import Linux
 import TestSupport
 import Testing
 
-@Suite("What somebody else has started") struct ForeignWorkerTests {
+@Suite("External workers") struct ForeignWorkerTests {
   /// A server that the test supervises itself.
   private final class Stranger {
     let process: SpawnedProcess
@@ -53,7 +53,7 @@ import Testing
 
     """
 
-  @Test("Adopted by pid, it sleeps, hibernates and wakes, and is given back as it was")
+  @Test("A process adopted by its pid sleeps, hibernates and wakes, and is released unchanged")
   func byPid() throws {
     let daemon = try TestDaemon(Self.policy)
     let stranger = try Stranger(daemon.scratch)
@@ -82,7 +82,8 @@ import Testing
     #expect(try listDirectory("\(daemon.state)/images").isEmpty)
   }
 
-  @Test("Adopted by its cgroup, it sleeps stopped, and the group stays when it is gone")
+  @Test(
+    "A worker adopted by its cgroup sleeps stopped, and the cgroup stays when the worker has ended")
   func byCgroup() throws {
     guard Surroundings.hasCgroups else {
       return notTestedHere("no cgroup for workers can be made here")
@@ -95,7 +96,7 @@ import Testing
     try daemon.done("adopt", "web", "--cgroup", path)
     try daemon.done("hibernate", "web")
     #expect(!stranger.isFrozen)
-    // The next daemon knows that it isn't its own, and wakes it: nothing has held it meanwhile.
+    // The next daemon knows from the record that the worker is external, and wakes it.
     try daemon.crash()
     try daemon.start()
     #expect(try eventually { (try? daemon.worker("web"))?.state == "background" })
@@ -107,7 +108,7 @@ import Testing
     #expect(access(path, F_OK) == 0)
   }
 
-  @Test("A daemon that ends gives it back instead of stopping it")
+  @Test("A daemon that ends releases an adopted worker instead of ending it")
   func daemonEnds() throws {
     let daemon = try TestDaemon(Self.policy)
     let stranger = try Stranger(daemon.scratch)
@@ -118,7 +119,7 @@ import Testing
     #expect(try HTTPConnection(port: stranger.port).get("/count") == "1")
   }
 
-  @Test("It is neither started nor ended, however one asks")
+  @Test("Verbs that start or end workers refuse an adopted one")
   func notOurs() throws {
     let daemon = try TestDaemon(Self.policy)
     let stranger = try Stranger(daemon.scratch)
@@ -130,7 +131,9 @@ import Testing
     #expect(try HTTPConnection(port: stranger.port).get("/count") == "1")
   }
 
-  @Test("When memory runs out it is spared, unless that was permitted", arguments: [false, true])
+  @Test(
+    "An adopted worker is terminated for memory only if it was adopted with --may-terminate",
+    arguments: [false, true])
   func underPressure(mayTerminate: Bool) throws {
     let daemon = try TestDaemon(
       """
@@ -158,7 +161,7 @@ import Testing
     }
   }
 
-  @Test("What must not sleep isn't taken")
+  @Test("`adopt` refuses the daemon, other workers and stopped processes")
   func refusals() throws {
     let daemon = try TestDaemon(Self.policy + "workers: { own: { command: sleep 1000 } }\n")
     try daemon.wait("own", toBe: "foreground")
@@ -179,7 +182,7 @@ import Testing
     #expect(try daemon.verb("adopt", "own", "--pid", "\(own)").error.contains("already running"))
     #expect(try daemon.verb("adopt", "web").code == 64)
     #expect(try daemon.verb("release", "own").error.contains("not adopted"))
-    #expect(try daemon.verb("release", "nobody").code == 3)
+    #expect(try daemon.verb("release", "ghost").code == 3)
     let stopped = try Command(arguments: ["sleep", "1000"]).start(
       output: daemon.scratch.uniquePath("out"), error: daemon.scratch.uniquePath("err"))
     defer {

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 @Suite("Health checks") struct HealthTests {
-  /// `health_http.py` and its surroundings.
+  /// `health_http.py`, its ports and its files.
   private struct Server {
     let port: UInt16
     let healthPort: UInt16
@@ -28,11 +28,11 @@ import Testing
       """
     }
 
-    /// Health checks that it has served itself.
+    /// The number of health checks that the server itself has answered.
     var checks: Int { (try? readText("\(scratch.path)/checks").utf8.count) ?? 0 }
   }
 
-  @Test("A worker whose probe of liveness fails is ended with that reason, and started again")
+  @Test("A worker that fails its liveness probe is ended with that reason and restarted")
   func liveness() throws {
     let server = try Server()
     let daemon = try TestDaemon(
@@ -59,14 +59,14 @@ import Testing
   }
 
   @Test(
-    "Probes keep no worker awake and wake none",
+    "Probes neither keep a worker awake nor wake it",
     arguments: ["httpGet: { path: /healthz, port: PORT }", "tcpSocket: { port: PORT }"])
   func noActivity(action: String) throws {
     let server = try Server()
     let probe = action.replacing("PORT", with: "\(server.port)")
     let daemon = try TestDaemon(
       WakeTests.server + server.entry("liveness: { \(probe), periodSeconds: 1 }"))
-    // Asked every second, and idle all the same.
+    // The probe runs every second, and the worker still counts as idle.
     try daemon.wait("web", toBe: "suspended", within: .seconds(30))
     let checks = server.checks
     let deadline = Deadline(in: .seconds(3))
@@ -79,7 +79,7 @@ import Testing
     try daemon.wait("web", toBe: "suspended", within: .seconds(30))
   }
 
-  @Test("A command that hangs counts as a failure, and a dead port does")
+  @Test("A probe whose command hangs or whose port refuses connections fails")
   func exec() throws {
     let daemon = try TestDaemon(
       """
@@ -94,7 +94,7 @@ import Testing
       """)
     for name in ["hung", "dead"] {
       try daemon.wait(name, toBe: "terminated")
-      // Nobody asked for a restart.
+      // The configuration has no `restart:`.
       #expect(try daemon.worker(name).restartsInSeconds == nil)
     }
     #expect(try daemon.worker("hung").reason.text.contains("no answer within 1 s"))
@@ -102,7 +102,9 @@ import Testing
     #expect(try eventually { try daemon.zombies().isEmpty })
   }
 
-  @Test("Health checks at a port of their own are answered asleep, and anything else wakes")
+  @Test(
+    "The daemon answers health checks of a sleeping worker at a separate port; other requests wake the worker"
+  )
   func pathAsleep() throws {
     let server = try Server()
     let daemon = try TestDaemon(
@@ -129,13 +131,13 @@ import Testing
     }
     try daemon.done("suspend", "web")
     let other = try HTTPConnection(port: server.healthPort)
-    // Told to come back: its connection can't be handed on.
+    // It gets no body: a connection can't be passed on to the worker, so the client has to connect again.
     #expect(try other.get("/other") == "")
     try daemon.wait("web", toBe: "background")
     #expect(daemon.words.contains("not a health check"), "\(daemon.words)")
   }
 
-  @Test("Health checks at a port of their own don't keep a worker awake")
+  @Test("Health checks at a separate port don't keep a worker awake")
   func checksAwake() throws {
     let server = try Server()
     let daemon = try TestDaemon(
@@ -154,7 +156,9 @@ import Testing
     #expect(try daemon.worker("web").state == "suspended")
   }
 
-  @Test("Who connects and goes again doesn't wake, at the main port too, and nobody else is lost")
+  @Test(
+    "A client that connects and closes doesn't wake a worker, and no other client's request is lost"
+  )
   func portAsleep() throws {
     let server = try Server()
     let daemon = try TestDaemon(
@@ -169,19 +173,19 @@ import Testing
       }
       #expect(try eventually { try daemon.worker("web").answeredAsleep ?? 0 >= 20 })
       #expect(try daemon.worker("web").state == state, "\(daemon.words)")
-      // Among checks, a request is served by the worker itself.
+      // A request between health checks is served by the worker itself.
       _ = try HTTPConnection(port: server.port)
       #expect(try HTTPConnection(port: server.port).get("/count") == "\(round + 1)")
       try daemon.wait("web", toBe: "background")
     }
-    // One that waits for a greeting.
+    // A client that sends nothing and waits for a greeting wakes the worker.
     try daemon.done("suspend", "web")
     let silent = try HTTPConnection(port: server.port)
     try daemon.wait("web", toBe: "background")
     #expect(try silent.get("/count") == "3")
   }
 
-  @Test("They are answered by the next daemon, too")
+  @Test("The next daemon answers the health checks of a sleeping worker")
   func adopted() throws {
     let server = try Server()
     let daemon = try TestDaemon(
@@ -195,7 +199,7 @@ import Testing
     try early.send("/healthz")
     try daemon.start()
     try daemon.waitForWords("web: adopted")
-    // Some settings let nobody sleep on without a daemon.
+    // Without a cgroup no worker stays asleep without a daemon.
     let asleep = daemon.words.contains("web: adopted, still suspended")
     #expect(try early.receive() == (asleep ? "asleep" : "ok"), "\(daemon.words)")
     try daemon.wait("web", toBe: asleep ? "suspended" : "background")

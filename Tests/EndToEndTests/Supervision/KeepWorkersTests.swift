@@ -3,7 +3,7 @@ import Linux
 import TestSupport
 import Testing
 
-@Suite("Workers whose daemon goes") struct KeepWorkersTests {
+@Suite("Workers whose daemon ends") struct KeepWorkersTests {
   private static let policy = """
     policy_overrides:
       background: { suspend_after: 1h }
@@ -13,7 +13,7 @@ import Testing
 
     """
 
-  /// Three, of which one runs, one is suspended and one hibernated.
+  /// Three workers: one runs, one is suspended and one is hibernated.
   private final class Trio {
     let names = ["runs", "rests", "sleeps"]
     let daemon: TestDaemon
@@ -29,7 +29,7 @@ import Testing
       connections = try workers.map { try HTTPConnection(port: $0.port) }
       digests = try connections.map { try $0.get("/digest") }
       pids = try names.map { [daemon] in try #require(try daemon.worker($0).pid) }
-      // The daemon's own probe has hung up, and a worker that hasn't seen it yet would wake for it.
+      // The daemon's readiness probe has hung up; a worker that hasn't read that yet would be woken by it.
       let ports = workers.map(\.port)
       guard try eventually({ try !ports.contains(where: Self.hasHangUp) }) else {
         throw TestFailure("a worker doesn't close its connections")
@@ -48,7 +48,7 @@ import Testing
       }
     }
 
-    /// All three answer on the connections that they had, with the memory that they had.
+    /// All three answer on their earlier connections, with their earlier memory.
     func expectIntact(count: String) throws {
       for (index, connection) in connections.enumerated() {
         #expect(try connection.get("/count") == count, "\(names[index]): \(daemon.words)")
@@ -66,7 +66,7 @@ import Testing
   }
 
   @Test(
-    "Asked to keep them, it ends, and the next one finds each as it was",
+    "After `shutdown --keep-workers` the next daemon finds each worker as it was",
     arguments: Setting.available)
   func kept(setting: Setting) throws {
     let trio = try Trio(setting)
@@ -74,7 +74,7 @@ import Testing
     #expect(text.hasPrefix("the daemon ends; 3 workers remain"), "\(text)")
     #expect(try trio.daemon.waitForEnd() == 0)
     try trio.daemon.start()
-    // Without a cgroup of its own, nothing safe could keep a worker asleep without a daemon.
+    // Without a daemon, only a cgroup can keep a worker asleep safely.
     let expected =
       setting == .frozen
       ? ["foreground", "suspended", "hibernated"] : ["foreground", "background", "background"]
@@ -82,13 +82,13 @@ import Testing
     for (name, pid) in zip(trio.names, trio.pids) {
       #expect(try trio.daemon.worker(name).pid == pid)
     }
-    // Woken by the requests themselves.
+    // The requests wake the workers.
     try trio.expectIntact(count: "1")
     #expect(trio.images.isEmpty)
   }
 
   @Test(
-    "Killed, it leaves sleepers that sleep on under the next one, and wake for a call",
+    "Workers of a killed daemon stay asleep under the next daemon, and wake for a request",
     .enabled(if: Surroundings.hasCgroups, "no cgroup for workers can be made here"))
   func sleepOn() throws {
     let trio = try Trio(.frozen)
@@ -107,7 +107,7 @@ import Testing
     }
   }
 
-  @Test("A call that came while there was no daemon wakes a sleeper when there is one")
+  @Test("A request that arrived while no daemon ran wakes a sleeping worker when one starts")
   func callMeanwhile() throws {
     guard Surroundings.hasCgroups else {
       return notTestedHere("no cgroup for workers can be made here")
@@ -123,7 +123,7 @@ import Testing
   }
 
   @Test(
-    "`recover` right after a `shutdown --keep-workers` waits for the end of the daemon, and wakes them all"
+    "`recover` right after `shutdown --keep-workers` waits for the daemon's end and wakes all workers"
   )
   func recoveredAtOnce() throws {
     let trio = try Trio(.traced)
@@ -136,7 +136,9 @@ import Testing
     #expect(try trio.daemon.waitForEnd() == 0)
   }
 
-  @Test("With no daemon to come, `recover` wakes them all", arguments: Setting.ofOwnUser)
+  @Test(
+    "`recover` wakes all workers of a killed daemon, and a later daemon finds them",
+    arguments: Setting.ofOwnUser)
   func recovered(setting: Setting) throws {
     let trio = try Trio(setting)
     #expect(try trio.recover().output.hasPrefix("nothing to recover: a daemon runs with"))
@@ -148,7 +150,7 @@ import Testing
     }
     #expect(trio.images.isEmpty)
     try trio.expectIntact(count: "1")
-    // And a later daemon finds them.
+    // A later daemon finds them.
     try trio.daemon.start()
     for (name, pid) in zip(trio.names, trio.pids) {
       try trio.daemon.wait(name, toBe: name == "runs" ? "foreground" : "background")
@@ -158,7 +160,7 @@ import Testing
   }
 
   @Test(
-    "Images of every kind are brought back by `recover`, and none is left",
+    "`recover` resumes workers from images of every kind and leaves no image",
     arguments: ["resume: eager", "resume: lazy", "encrypt: true"])
   func recoverKinds(rule: String) throws {
     if rule.hasPrefix("encrypt"), !Surroundings.canEncrypt { return }
@@ -180,11 +182,13 @@ import Testing
     ).run(in: daemon.scratch)
     #expect(outcome.code == 0, "\(outcome)")
     #expect(try connection.get("/digest") == digest)
-    // An old base is a secret, too.
+    // An old base holds the worker's memory, too.
     #expect(try listDirectory("\(daemon.state)/images").isEmpty)
   }
 
-  @Test("What can't be brought back is ended by `recover`, and named", arguments: Setting.ofOwnUser)
+  @Test(
+    "`recover` terminates and names a worker whose memory can't be restored",
+    arguments: Setting.ofOwnUser)
   func unverifiable(setting: Setting) throws {
     let trio = try Trio(setting)
     try trio.daemon.crash()
@@ -197,7 +201,7 @@ import Testing
     #expect(try trio.connections[1].get("/count") == "1")
   }
 
-  @Test("Where there never was a daemon, `recover` has nothing to do, and leaves no trace")
+  @Test("`recover` without a state directory does nothing and doesn't create one")
   func nothing() throws {
     let scratch = try Scratch()
     let path = "\(scratch.path)/none"

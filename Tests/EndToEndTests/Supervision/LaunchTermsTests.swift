@@ -5,7 +5,9 @@ import TestSupport
 import Testing
 
 @Suite("What a declared worker runs with") struct LaunchTermsTests {
-  @Test("A daemon alone in its cgroup moves aside, so that its workers' memory can be limited")
+  @Test(
+    "A daemon alone in its cgroup moves to a child group, so that its workers' memory can be limited"
+  )
   func ownGroup() throws {
     guard Surroundings.hasCgroups else {
       return notTestedHere("no cgroup for workers can be made here")
@@ -20,7 +22,7 @@ import Testing
     #expect(try readText("\(unit.path)/self/cgroup.procs") == "\(daemon.pid)\n")
     let group = try #require(try daemon.worker("own").cgroup?.path)
     #expect(group.hasPrefix("\(unit.path)/dormouse-"))
-    // A new daemon finds it there.
+    // The next daemon finds the worker in that group.
     try daemon.crash()
     try daemon.start()
     #expect(try eventually { (try? daemon.worker("own"))?.state == "foreground" })
@@ -41,8 +43,8 @@ import Testing
   }
 
   @Test(
-    "A worker of another user has that user's rights, home and log, and can talk to the daemon",
-    .enabled(if: geteuid() == 0, "only root can start a worker as somebody else"),
+    "A worker of another user has that user's rights, home and log, and can notify the daemon",
+    .enabled(if: geteuid() == 0, "only root can start a worker as another user"),
     arguments: Setting.ofOwnUser)
   func anotherUser(setting: Setting) throws {
     let daemon = try TestDaemon(
@@ -59,7 +61,7 @@ import Testing
               s.connect('\\0' + path[1:] if path[0] == '@' else path)
               print(os.getuid(), os.getgid(), os.getgroups(), os.environ['HOME'], flush=True)
               open('/dev/stdout', 'a').write('opened again\\n')
-              s.send(b'READY=1\\nSTATUS=as somebody else')
+              s.send(b'READY=1\\nSTATUS=as another user')
               time.sleep(600)
           user: "65534"
           group: "65534"
@@ -70,29 +72,29 @@ import Testing
     try daemon.wait("plain", toBe: "foreground")
     try waitForLog(daemon, "plain", "opened again")
     #expect(try log(daemon, "plain").hasPrefix("65534 65534 [65534] /tmp\n"))
-    #expect(try daemon.worker("plain").says == "as somebody else")
-    // And it sleeps and wakes as any other.
+    #expect(try daemon.worker("plain").says == "as another user")
+    // It sleeps and wakes as any other worker.
     let pid = try daemon.worker("plain").pid
     try daemon.done("hibernate", "plain")
     try daemon.done("foreground", "plain")
     #expect(try daemon.worker("plain").pid == pid)
-    // A later daemon has it, too.
+    // A later daemon takes it over.
     try daemon.crash()
     try daemon.start()
     #expect(try daemon.worker("plain").pid == pid)
     try daemon.done("stop", "plain")
   }
 
-  @Test("Unknown users, and somebody else's without root, are refused with a sentence")
+  @Test("A worker of an unknown user, or of another user without root, is refused with the reason")
   func refusedUsers() throws {
     let setting = Setting.available.contains(.ordinaryUser) ? Setting.ordinaryUser : .traced
     let daemon = try TestDaemon(
       """
       workers:
         root: { command: sleep 600, user: root, directory: /, autostart: false }
-        nobody: { command: sleep 600, user: no-such-user, directory: /, autostart: false }
+        unknown: { command: sleep 600, user: no-such-user, directory: /, autostart: false }
       """, setting: setting)
-    let unknown = try daemon.verb("start", "nobody")
+    let unknown = try daemon.verb("start", "unknown")
     #expect(unknown.code != 0)
     #expect("\(unknown)".contains("there is no user `no-such-user`"), "\(unknown)")
     guard setting == .ordinaryUser || geteuid() != 0 else { return }
@@ -101,7 +103,9 @@ import Testing
     #expect("\(refused)".contains("only root can start a worker"), "\(refused)")
   }
 
-  @Test("Limits hold; one that can't be had is named; memory without its controller is warned of")
+  @Test(
+    "Limits apply to a worker; an impossible one fails the start, and an unenforced memory limit is logged"
+  )
   func limits() throws {
     let daemon = try TestDaemon(
       """
@@ -113,14 +117,16 @@ import Testing
         large: { command: sleep 600, limits: { nofile: unlimited }, autostart: false }
       """)
     try waitForLog(daemon, "small", "64\n128\n0\n90\n")
-    // Without a cgroup in this setting.
+    // This setting has no cgroups.
     #expect(daemon.words.contains("small: limits.memory, 64 MB, is not enforced"))
     let refused = try daemon.verb("start", "large")
     #expect(refused.code != 0)
     #expect("\(refused)".contains("its limit `nofile` is over the hard limit"), "\(refused)")
   }
 
-  @Test("Its end is asked for by its own signal, and forced after its own grace; env_file counts")
+  @Test(
+    "A worker is ended by its stop_signal and killed after its stop_grace, and gets env_file's variables"
+  )
   func stopping() throws {
     let scratch = try Scratch()
     let file = try scratch.write("vars", "GREETING='from a file' # not this\nOTHER=file\n")
@@ -148,7 +154,8 @@ import Testing
     #expect(try daemon.worker("deaf").lastExit?.text.contains("KILL") == true)
   }
 
-  @Test("Readiness comes by a descriptor, a pattern, a command or a page, and not before")
+  @Test(
+    "A worker becomes ready by a descriptor, a log pattern, a command or a page, and not earlier")
   func readiness() throws {
     let port = try freePort()
     let daemon = try TestDaemon(
@@ -169,7 +176,7 @@ import Testing
       """)
     let names = ["fd", "pattern", "command", "page"]
     #expect(try eventually { try names.allSatisfy { try daemon.worker($0).state == "launching" } })
-    // Each has had its chance to be wrong.
+    // Both logs have a line that must not count as readiness.
     try waitForLog(daemon, "pattern", "port 80x")
     try waitForLog(daemon, "fd", "not yet")
     #expect(try names.allSatisfy { try daemon.worker($0).state == "launching" })
@@ -183,7 +190,7 @@ import Testing
     #expect(try daemon.zombies() == [])
   }
 
-  @Test("Its files are made with its own umask, and the daemon's isn't touched")
+  @Test("A worker has its configured umask, or the daemon's")
   func umask() throws {
     let daemon = try TestDaemon(
       """
@@ -204,7 +211,7 @@ import Testing
     #expect(try log(daemon, "usual") == "\(padding)\(digits)\n")
   }
 
-  @Test("A worker that says nothing before the daemon dies isn't ended by saying it afterwards")
+  @Test("A worker survives writing to its notification_fd after its daemon was killed")
   func descriptorOutlivesDaemon() throws {
     let daemon = try TestDaemon(
       """
@@ -222,7 +229,9 @@ import Testing
     #expect(try daemon.worker("late").pid == pid)
   }
 
-  @Test("A log over its size is put aside while its worker writes, and `logs -f` misses nothing")
+  @Test(
+    "A log over its size is rotated while its worker writes, and a follower reads its lines in order"
+  )
   func rotation() throws {
     let daemon = try TestDaemon(
       """
@@ -253,7 +262,7 @@ import Testing
     }
     let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n")
     #expect(lines.last == "the end")
-    // In order, none twice. Where the file is truncated, one may be lost to the gap.
+    // The lines are in order, and none comes twice. Each truncation of the file may lose one.
     let numbers = lines.compactMap {
       $0.split(separator: " ").dropFirst().first.flatMap { Int($0) }
     }

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Processes that no valid record describes") struct LeftoverTests {
   @Test(
-    "With one flipped bit in a worker's record no second instance is started, and the message says what to do",
+    "A worker with a damaged record isn't started a second time, and the error says which process to end",
     arguments: Setting.ofOwnUser)
   func flippedBit(setting: Setting) throws {
     let daemon = try TestDaemon(
@@ -14,7 +14,7 @@ import Testing
     let pid = try #require(try daemon.worker("sleeper").pid)
     defer { kill(pid, SIGKILL) }
     let path = "\(daemon.state)/workers/sleeper.worker"
-    // The disk has it a moment after the daemon.
+    // The record is written on another thread.
     #expect(try eventually { access(path, F_OK) == 0 })
     try daemon.crash()
     var bytes = try readFile(path)
@@ -30,7 +30,7 @@ import Testing
     #expect(refused.code != 0)
     #expect(refused.error.contains("kill -9 \(pid)"), "\(refused)")
     #expect(!hasEnded(pid))
-    // Done as it says, it starts.
+    // After the process that the error names has ended, the worker starts.
     kill(pid, SIGKILL)
     #expect(try eventually { hasEnded(pid) })
     try daemon.done("start", "sleeper")
@@ -53,14 +53,14 @@ import Testing
   }
 }
 
-@Suite("What must not leave the daemon") struct CoreFileTests {
+@Suite("Core files of the daemon") struct CoreFileTests {
   private func limit(_ text: String) -> [Substring]? {
     text.split(separator: "\n").first { $0.hasPrefix("Max core file size") }?
       .split(separator: " ").suffix(3)
   }
 
   @Test(
-    "The daemon's memory is in no core file, and its workers have the limits that it was started with"
+    "The daemon writes no core file, and its workers have the core limits that it was started with"
   )
   func coreFiles() throws {
     var before = rlimit()
@@ -96,7 +96,8 @@ import Testing
 }
 
 @Suite("Text from workers, at a terminal") struct HostileOutputTests {
-  @Test("dormouse logs shows controls at a terminal, and writes every byte into a pipe")
+  @Test(
+    "`logs` escapes control characters at a terminal, and writes every byte unchanged into a pipe")
   func logs() throws {
     let daemon = try TestDaemon(
       #"""
@@ -133,7 +134,8 @@ import Testing
     command.directory = "/"
     let outcome = try command.run(in: daemon.scratch)
     #expect(outcome.code != 0)
-    #expect(outcome.error.contains("belongs to user \(Surroundings.nobody)"), "\(outcome)")
+    #expect(
+      outcome.error.contains("belongs to user \(Surroundings.unprivilegedUser)"), "\(outcome)")
     #expect(try daemon.ask(.ps).workers?.isEmpty == true)
   }
 }

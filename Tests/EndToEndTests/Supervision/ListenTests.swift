@@ -5,8 +5,8 @@ import TestSupport
 import Testing
 
 @Suite("Sockets that the daemon opens") struct ListenTests {
-  /// A server that takes its socket from LISTEN_FDS, says its pid and a count to whoever connects, and
-  /// ends well on `end`.
+  /// A server that takes its socket from LISTEN_FDS, sends its pid and a count to each client, and exits
+  /// with status 0 on `end`.
   private static let server = """
         command:
           - python3
@@ -29,7 +29,7 @@ import Testing
     """
 
   private func talk(_ address: String, _ word: String) throws -> [String] {
-    // socat-like, in a program of its own: it waits for as long as the worker takes.
+    // A separate program, as socat would be: it waits until the worker answers.
     let script = """
       import socket, sys
       a = sys.argv[1]
@@ -45,7 +45,8 @@ import Testing
     return outcome.output.split(whereSeparator: \.isWhitespace).map(String.init)
   }
 
-  @Test("A worker that never ran is started by a connection, which it then serves; and again")
+  @Test(
+    "A connection starts a worker that doesn't run, and the worker serves it, also after it ended")
   func activation() throws {
     let port = try freePort()
     let daemon = try TestDaemon(
@@ -63,18 +64,18 @@ import Testing
     let log = try readText("\(daemon.state)/logs/lazy.log")
     #expect(log.hasPrefix("up 2 http:admin True\n"), "\(log)")
 
-    // It ends well by itself, and the next connection starts another.
+    // It exits with status 0, and the next connection starts another run.
     #expect(try talk("\(port)", "end").dropFirst() == ["2", "end"])
     try daemon.wait("lazy", toBe: "terminated")
     let second = try talk("\(port)", "hello")
     #expect(second.dropFirst() == ["1", "hello"])
     #expect(second.first != first.first)
 
-    // Terminated, as for memory: the same.
+    // The same holds after a termination, as for memory.
     try daemon.done("terminate", "lazy")
     #expect(try talk("\(port)", "again").dropFirst() == ["1", "again"])
 
-    // Stopped by a person: it stays so, and the file goes with the daemon.
+    // A worker that `stop` ended stays stopped, and the daemon removes the socket file when it ends.
     try daemon.done("stop", "lazy")
     let path = "\(daemon.scratch.path)/admin.sock"
     var status = stat()
@@ -83,7 +84,7 @@ import Testing
     #expect(access(path, F_OK) != 0)
   }
 
-  @Test("Connections wait in the queue over a restart of the worker")
+  @Test("Connections wait in the queue while the worker is restarted")
   func queue() throws {
     let daemon = try TestDaemon(
       """
@@ -106,7 +107,7 @@ import Testing
     #expect(!answer.hasPrefix(pid ?? "?"))
   }
 
-  @Test("A sleeping worker is woken by a connection to it", arguments: Setting.ofOwnUser)
+  @Test("A connection to a hibernated worker's socket wakes it", arguments: Setting.ofOwnUser)
   func asleep(setting: Setting) throws {
     let port = try freePort()
     let daemon = try TestDaemon(
@@ -124,7 +125,8 @@ import Testing
   }
 
   @Test(
-    "The next daemon gets the sockets back from a worker that lives", arguments: Setting.ofOwnUser)
+    "The next daemon gets the sockets back from a worker that still runs",
+    arguments: Setting.ofOwnUser)
   func recovered(setting: Setting) throws {
     let port = try freePort()
     let daemon = try TestDaemon(
@@ -141,13 +143,15 @@ import Testing
     try daemon.start()
     #expect(try talk("\(port)", "b") == [pid ?? "?", "2", "b"])
     #expect(!daemon.words.contains("can't listen"), "\(daemon.words)")
-    // They are the daemon's own again: they outlive the worker.
+    // The daemon holds them again: they stay open when the worker ends.
     try daemon.done("stop", "web")
     try daemon.done("start", "web")
     #expect(try talk("\(port)", "c").dropFirst() == ["1", "c"])
   }
 
-  @Test("A port that somebody has fails the launch, with who has it") func taken() throws {
+  @Test("A launch fails with the reason if another program uses the worker's socket") func taken()
+    throws
+  {
     let daemon = try TestDaemon(
       """
       workers:
@@ -165,14 +169,14 @@ import Testing
     #expect(try daemon.worker("web").pid == nil)
     let file = try daemon.verb("start", "file")
     #expect("\(file)".contains("a file of that name exists and is not a socket"), "\(file)")
-    // What is left of a program that has gone is in nobody's way.
+    // The socket file of a program that doesn't listen any more doesn't fail the launch.
     shutdown(other.raw, Int32(SHUT_RDWR))
     withExtendedLifetime(other) {}
     unlink(path)
     try daemon.done("start", "web")
   }
 
-  @Test("A worker that ends without taking its connection isn't started for ever") func hopeless()
+  @Test("Connections stop starting a worker that keeps ending without taking them") func hopeless()
     throws
   {
     let port = try freePort()

@@ -14,11 +14,11 @@ import Testing
     """
 
   @Test(
-    "A server sheds, sleeps, leaves memory, and goes on on the same connection",
+    "A server sheds, hibernates, frees its memory, and continues on the same connection",
     arguments: Setting.available)
   func wholeLife(setting: Setting) throws {
     let web = try WebWorker(cacheMegabytes: 6, more: "shed: { signal: USR1 }")
-    // What is restored lazily is written as a whole each time.
+    // A lazily restored worker is written as a whole each time, so this test restores eagerly.
     let policy = Self.patient.replacing("hibernate: {", with: "hibernate: { resume: eager,")
     let daemon = try TestDaemon(policy + web.entry(setting), setting: setting)
     try daemon.wait("web", toBe: "foreground")
@@ -30,7 +30,7 @@ import Testing
     #expect(try daemon.done("background", "web") == "web is in the background\n")
     #expect(try daemon.done("suspend", "web") == "web is suspended\n")
     let sheds = try connection.get("/sheds", whileAsleep: daemon)
-    // Once on each channel that it listens at.
+    // It sheds once for each channel that it listens on.
     #expect(sheds == "2", "\(daemon.words)")
     try daemon.done("suspend", "web")
     let said = try daemon.done("hibernate", "web")
@@ -50,7 +50,7 @@ import Testing
     #expect(try daemon.done("wake", "web") == "web is in the background\n")
     try daemon.done("hibernate", "web")
 
-    // Asked while it is away, answered when it is back; by then the question itself may have woken it.
+    // A request to the hibernated worker is answered after the resume. The request itself may wake it before the verb.
     try connection.send("/count")
     try daemon.done("wake", "web")
     #expect(try connection.receive() == "2")
@@ -59,7 +59,7 @@ import Testing
     #expect(after.pid == pid)
     #expect(after.imageSize == nil)
     #expect((after.resumeSeconds ?? 0) > 0)
-    // The second time, only what had changed was written.
+    // The second hibernation wrote only what had changed.
     let first = try #require(report.hibernateWritten)
     #expect(try #require(after.hibernateWritten) < first / 2, "after \(first)")
     #expect((after.hibernateUnchanged ?? 0) > 4 << 20)
@@ -67,7 +67,7 @@ import Testing
     let total = try #require(try daemon.json(Listing.self, "status").daemon)
     #expect(total.imagesInDay == 2)
     #expect(total.writtenInDay ?? 0 > first)
-    // The base stays for the next time, as long as the worker lives.
+    // The base stays for the next hibernation until the worker ends.
     #expect(try listDirectory("\(daemon.state)/images") == ["web.image.base"])
     #expect((after.baseSize ?? 0) > 100_000)
     try daemon.done("stop", "web")
@@ -75,7 +75,7 @@ import Testing
   }
 
   @Test(
-    "A hibernated worker can be brought straight to the front, many times",
+    "A hibernated worker can be brought to the foreground five times",
     arguments: Setting.available)
   func rounds(setting: Setting) throws {
     let web = try WebWorker()
@@ -91,7 +91,7 @@ import Testing
     #expect(try connection.get("/digest") == digest)
   }
 
-  @Test("A process tree is hibernated as one", arguments: Setting.ofOwnUser)
+  @Test("A process tree is hibernated and resumed as one worker", arguments: Setting.ofOwnUser)
   func tree(setting: Setting) throws {
     let scratch = try Scratch()
     let pipe = "\(scratch.path)/pipe"
@@ -125,7 +125,9 @@ import Testing
     #expect(Set(try digests()).count == 1)
   }
 
-  @Test("Over the threshold the policy leaves it suspended, and a person may hibernate it")
+  @Test(
+    "The policy leaves a worker over hibernate.max_footprint suspended, and `hibernate` overrides that"
+  )
   func overThreshold() throws {
     let web = try WebWorker(megabytes: 30)
     let daemon = try TestDaemon(Self.patient + web.entry())
@@ -139,7 +141,7 @@ import Testing
 }
 
 extension HTTPConnection {
-  /// Asks a sleeping worker, which has to be woken for its answer.
+  /// Sends a request to a sleeping worker, wakes it, and returns its answer.
   func get(_ path: String, whileAsleep daemon: TestDaemon) throws -> String {
     try send(path)
     try daemon.done("wake", "web")

@@ -3,8 +3,8 @@ import Linux
 import TestSupport
 import Testing
 
-/// A test that plays the service manager of an adopted group: it does with the group what systemd 252
-/// and 257 do with a unit's. Tests/Machines/manager.sh does the same with the real ones.
+/// The tests act as the service manager of an adopted cgroup: they do with the group what systemd 252
+/// and 257 do with a unit's. Tests/Machines/checks/adopt.sh tests the same with real systemd.
 @Suite(
   "A worker in a cgroup that another program manages",
   .enabled(if: Surroundings.hasCgroups, "no cgroup for workers can be made here"))
@@ -43,7 +43,7 @@ struct ManagedGroupTests {
 
     func ask() throws -> String { try HTTPConnection(port: port).get("/") }
 
-    /// What it has written on signals.
+    /// The lines that the server has written on signals.
     var words: [String] {
       let text = (try? readText(file)) ?? ""
       return text.split(separator: "\n").map(String.init)
@@ -82,7 +82,9 @@ struct ManagedGroupTests {
     return (daemon, unit)
   }
 
-  @Test("It sleeps stopped; its group is never frozen", arguments: Sleep.allCases)
+  @Test(
+    "A worker in another manager's cgroup sleeps stopped, and its cgroup is never frozen",
+    arguments: Sleep.allCases)
   func neverFrozen(sleep: Sleep) throws {
     let (daemon, unit) = try asleep(sleep)
     #expect(try unit.freezer == "0\n")
@@ -94,7 +96,7 @@ struct ManagedGroupTests {
   }
 
   @Test(
-    "Its manager thaws the group and ends it (systemd 252): it wakes and saves its state",
+    "A sleeping worker saves its state when its manager thaws its cgroup and ends it (systemd 252)",
     arguments: Sleep.allCases)
   func thawAndTerminate(sleep: Sleep) throws {
     let (_, unit) = try asleep(sleep)
@@ -105,7 +107,7 @@ struct ManagedGroupTests {
   }
 
   @Test(
-    "Its manager starts a program in the group (systemd 257): the program runs, and it is woken",
+    "A program that a manager starts in a sleeping worker's cgroup runs, and wakes the worker (systemd 257)",
     arguments: Sleep.allCases)
   func programInGroup(sleep: Sleep) throws {
     let (daemon, unit) = try asleep(sleep)
@@ -119,7 +121,7 @@ struct ManagedGroupTests {
         cgroup: unit.group.directory.raw))
     #expect(Clocks.monotonic - begun < 2_000_000_000)
     try daemon.wait("web", toBe: "background")
-    // The manager waits for it, so it mustn't be put to sleep beside the worker.
+    // The manager waits for the program, so the program must not be suspended with the worker.
     let refusal = try daemon.verb("suspend", "web")
     #expect(
       refusal.code != 0 && refusal.error.contains("its manager started process"), "\(refusal)")
@@ -128,7 +130,9 @@ struct ManagedGroupTests {
     #expect(try unit.ask().hasSuffix("True"))
   }
 
-  @Test("A signal that asks it to do something wakes it", arguments: Sleep.allCases)
+  @Test(
+    "SIGHUP to a sleeping worker in another manager's cgroup wakes it and is delivered",
+    arguments: Sleep.allCases)
   func signal(sleep: Sleep) throws {
     let (daemon, unit) = try asleep(sleep)
     kill(unit.server.pid, SIGHUP)
@@ -137,7 +141,9 @@ struct ManagedGroupTests {
     #expect(try unit.ask().hasSuffix("True"))
   }
 
-  @Test("SIGCONT alone wakes it with all of its memory", arguments: Sleep.allCases)
+  @Test(
+    "SIGCONT wakes a sleeping worker in another manager's cgroup with all of its memory",
+    arguments: Sleep.allCases)
   func continued(sleep: Sleep) throws {
     let (daemon, unit) = try asleep(sleep)
     kill(unit.server.pid, SIGCONT)
@@ -145,7 +151,9 @@ struct ManagedGroupTests {
     #expect(try unit.ask().hasSuffix("True"))
   }
 
-  @Test("SIGKILL ends it at once", arguments: Sleep.allCases)
+  @Test(
+    "SIGKILL ends a sleeping worker in another manager's cgroup at once, and the cgroup stays",
+    arguments: Sleep.allCases)
   func killed(sleep: Sleep) throws {
     let (daemon, unit) = try asleep(sleep)
     kill(unit.server.pid, SIGKILL)
@@ -155,7 +163,7 @@ struct ManagedGroupTests {
   }
 
   @Test(
-    "When another process of the group takes the place of its first one, it is put to sleep as before"
+    "When an adopted cgroup's first process ends, the worker continues with the next one and can be suspended"
   )
   func successor() throws {
     let daemon = try TestDaemon(Self.policy, setting: .frozen)
@@ -168,7 +176,7 @@ struct ManagedGroupTests {
         cgroup: unit.group.directory.raw))
     defer {
       kill(next.pid, SIGKILL)
-      // It has ended, or the group's removal says so.
+      // If it hasn't ended, the group's removal fails.
       _ = try? next.wait(.seconds(10))
     }
     try daemon.done("adopt", "web", "--cgroup", unit.group.path)
@@ -180,7 +188,7 @@ struct ManagedGroupTests {
     try daemon.wait("web", toBe: "background")
   }
 
-  @Test("A manager may freeze and thaw it while it sleeps", arguments: Sleep.allCases)
+  @Test("A manager may freeze and thaw the cgroup of a sleeping worker", arguments: Sleep.allCases)
   func frozenByManager(sleep: Sleep) throws {
     let (daemon, unit) = try asleep(sleep)
     try unit.freezer("1")
@@ -188,7 +196,7 @@ struct ManagedGroupTests {
     #expect(try daemon.worker("web").state == sleep.state)
     try unit.freezer("0")
     #expect(try unit.ask().hasSuffix("True"))
-    // A frozen one isn't put to sleep: it is its manager's.
+    // A worker whose manager has frozen it isn't suspended.
     try unit.freezer("1")
     #expect(try eventually { try unit.group.isFrozen })
     let refusal = try daemon.verb("suspend", "web")
@@ -198,13 +206,13 @@ struct ManagedGroupTests {
   }
 
   @Test(
-    "Without a daemon, its manager's SIGCONT doesn't let it run without its memory, and the next daemon brings it back"
+    "Without a daemon, SIGCONT doesn't run a hibernated adopted worker; the next daemon resumes it with its memory"
   )
   func continuedWithoutDaemon() throws {
     let (daemon, unit) = try asleep(.hibernate)
     try daemon.crash()
     unit.terminate()
-    // It waits in a place of ours now, and its signal with it.
+    // It waits in code that Dormouse has placed, and the signal stays pending.
     #expect(try eventually { try ProcessStat.read(unit.server.pid).state == .sleeping })
     #expect(unit.words.isEmpty)
     try daemon.start()
@@ -212,7 +220,7 @@ struct ManagedGroupTests {
     #expect(unit.words.last == "saved 1 True")
   }
 
-  @Test("A daemon that is killed leaves it asleep, and the next one wakes it")
+  @Test("A killed daemon leaves an adopted worker asleep, and the next daemon wakes it")
   func nextDaemon() throws {
     let (daemon, unit) = try asleep(.hibernate)
     try daemon.crash()
@@ -223,10 +231,10 @@ struct ManagedGroupTests {
     #expect(try unit.ask() == "2 True")
   }
 
-  @Test("A daemon that ends wakes it and gives it back")
+  @Test("A daemon that ends wakes its adopted worker and releases it")
   func orderlyEnd() throws {
     let (daemon, unit) = try asleep(.hibernate)
-    // Both at once, as at a reboot.
+    // The daemon and the worker end at the same time, as at a reboot.
     kill(daemon.pid, SIGTERM)
     unit.terminate()
     #expect(try unit.server.wait(.seconds(20)) == 0)
@@ -234,7 +242,7 @@ struct ManagedGroupTests {
     #expect(try daemon.waitForEnd() == 0)
   }
 
-  @Test("What a watchdog would end when it sleeps isn't adopted")
+  @Test("`adopt` refuses a process with a systemd watchdog, which would end it while it sleeps")
   func watchdog() throws {
     let daemon = try TestDaemon(Self.policy)
     var command = Command(arguments: ["sleep", "1000"])

@@ -5,7 +5,9 @@ import TestSupport
 import Testing
 
 @Suite("The policy of restart") struct RestartPolicyTests {
-  @Test("A worker that fails is started again, told why, and given up in the end")
+  @Test(
+    "A failing worker is restarted, gets its last exit in its environment, and is given up after the limit"
+  )
   func givesUp() throws {
     let daemon = try TestDaemon(
       """
@@ -30,15 +32,15 @@ import Testing
     #expect(report.reason.text.contains("exited with status 3"))
     #expect(report.exits?.count == 3)
     #expect(report.restarts == 2)
-    let told = try readText(try #require(report.log)).split(separator: "\n")
+    let lines = try readText(try #require(report.log)).split(separator: "\n")
     #expect(
-      told == ["<||>", "<exited with status 3|3|1>", "<exited with status 3|3|2>"])
+      lines == ["<||>", "<exited with status 3|3|1>", "<exited with status 3|3|2>"])
     #expect(try daemon.done("status", "flaky").contains("2; its last runs: exited with"))
-    // It has done its work.
+    // A success isn't restarted.
     #expect(try daemon.worker("fine").restarts == nil)
     #expect(try daemon.worker("fine").restartsInSeconds == nil)
 
-    // A person's start begins anew.
+    // The verb `start` resets the count of restarts.
     let outcome = try daemon.verb("start", "flaky")
     #expect(outcome.code == 1 && outcome.error.contains("it restarts in"), "\(outcome)")
     #expect(
@@ -47,7 +49,7 @@ import Testing
     #expect(try readText(try #require(report.log)).contains("|3|0>"))
   }
 
-  @Test("One that backs off says how long, and a person's verbs call that off")
+  @Test("A worker that backs off shows the time until its restart, and `stop` cancels the restart")
   func backsOff() throws {
     let daemon = try TestDaemon(
       """
@@ -67,13 +69,14 @@ import Testing
     _ = try daemon.verb("start", "slow")
     #expect(
       try eventually { try daemon.worker("slow").reason.text.hasPrefix("restarts in 3") })
-    // Called off by the end, too.
+    // The end of the daemon cancels the restart, too.
     kill(daemon.pid, SIGTERM)
     #expect(try daemon.waitForEnd() == 0)
   }
 
   @Test(
-    "`always` comes back from its own end but not from a person's stop; what each daemon starts")
+    "`always` and `unless-stopped` restart a killed worker, and the next daemon starts only `always` after a stop"
+  )
   func always() throws {
     let daemon = try TestDaemon(
       """
@@ -112,7 +115,9 @@ import Testing
     #expect(try eventually { try daemon.worker("unless").pid != nil }, "\(daemon.words)")
   }
 
-  @Test("Terminated for memory, `always` comes back with it, and `on-failure` doesn't")
+  @Test(
+    "After a termination for memory, `always` restarts once memory is free, and `on-failure` doesn't"
+  )
   func memory() throws {
     let front = try WebWorker(megabytes: 1, name: "front", more: "autostart: false")
     let always = try WebWorker(

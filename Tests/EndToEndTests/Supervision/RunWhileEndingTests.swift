@@ -3,7 +3,7 @@ import Glibc
 import Testing
 
 @Suite("A daemon that is ending") struct RunWhileEndingTests {
-  @Test("It starts nothing new, which it would wait for without an end")
+  @Test("A daemon that is ending refuses to run a new worker")
   func refusesToRun() throws {
     let daemon = try TestDaemon(
       """

@@ -14,7 +14,7 @@ import Testing
       """
   }
 
-  @Test("A sleeping worker is woken at the minute, and a reload doesn't put that off")
+  @Test("A schedule wakes a sleeping worker at its minute, and a reload doesn't postpone it")
   func minute() throws {
     let daemon = try TestDaemon(Self.configuration("* * * * *"))
     try daemon.wait("job", toBe: "foreground")
@@ -30,7 +30,7 @@ import Testing
   }
 
   @Test(
-    "What was due while there was no daemon is made good for, once",
+    "A scheduled wake that was due while no daemon ran happens once at the next start",
     .enabled(
       if: Surroundings.hasCgroups, "without cgroups a new daemon wakes all sleepers in any case"))
   func missed() throws {
@@ -40,7 +40,7 @@ import Testing
     let plan = "\(daemon.state)/schedule"
     #expect(try readText(plan).hasSuffix(" job\n"))
     try daemon.crash()
-    // As if its time had come meanwhile.
+    // Sets the due time into the past, as if it had come while no daemon ran.
     let file = try Descriptor.open(plan, O_WRONLY | O_TRUNC)
     try file.writeAll("1000000000 job\n")
     try daemon.start()

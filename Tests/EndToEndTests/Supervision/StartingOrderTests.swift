@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 @Suite("Dependencies") struct DependencyTests {
-  /// Says when it starts and when it is asked to end.
+  /// Writes a line when it starts and when it gets SIGTERM.
   private static func teller(_ name: String, _ file: String, _ more: String = "") -> String {
     """
       \(name):
@@ -19,12 +19,12 @@ import Testing
     try readText(file).split(separator: "\n").map(String.init)
   }
 
-  @Test("Workers start after those that they need, and stop before them")
+  @Test("Workers start after their dependencies and stop before them")
   func order() throws {
     let scratch = try Scratch()
     let file = "\(scratch.path)/order"
     let port = try freePort()
-    // Ready when somebody listens, a while after its launch.
+    // It is ready when it listens, 0.4 s after its launch.
     let server =
       "import time, socket; time.sleep(0.4); open('\(file)', 'a').write('+db\\\\n'); "
       + "s = socket.create_server(('127.0.0.1', \(port))); time.sleep(1000)"
@@ -41,7 +41,7 @@ import Testing
           """)
     #expect(try daemon.worker("web").reason.text.contains("db (ready)"), "\(daemon.words)")
     try daemon.wait("web", toBe: "foreground")
-    // It has said so when its trap is set.
+    // It writes its line after it has set its trap.
     #expect(try eventually { try Self.lines(file).contains("+web") })
     let order = try Self.lines(file)
     #expect(order.last == "+web", "\(order)")
@@ -51,7 +51,7 @@ import Testing
     #expect(try Self.lines(file).suffix(2) == ["-web", "-log"])
   }
 
-  @Test("What depends on a failure isn't started, and says why; asked again, it tries again")
+  @Test("A worker whose dependency failed isn't started, with the reason; `start` tries both again")
   func failure() throws {
     let scratch = try Scratch()
     let file = "\(scratch.path)/order"
@@ -75,13 +75,13 @@ import Testing
     #expect(again.code != 0)
     #expect(again.error.contains("exited with status 2"), "\(again)")
     _ = try scratch.write("fixed", "")
-    // It brings with it what it needs.
+    // `start` also starts the dependencies.
     try daemon.done("start", "after")
     #expect(try daemon.worker("web").pid != nil)
     #expect(try daemon.worker("after").pid != nil)
   }
 
-  @Test("A worker that sleeps is as good as ready, and isn't woken")
+  @Test("A sleeping dependency counts as ready and isn't woken")
   func asleep() throws {
     let daemon = try TestDaemon(
       """

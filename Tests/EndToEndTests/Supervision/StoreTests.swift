@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 @Suite("Descriptors that workers store with the daemon") struct StoreTests {
-  /// Says at start what it was given. Each line that it reads from the FIFO is a Python statement.
+  /// Prints at start which descriptors it got. Each line that it reads from the FIFO is a Python statement.
   private static let program = """
     import array, os, socket, sys, time
     line = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -68,7 +68,7 @@ import Testing
     }
   }
 
-  @Test("What a worker stores is handed to its next run, behind its sockets, with its name")
+  @Test("Stored descriptors are passed to a worker's next run, after its sockets, with their names")
   func kept() throws {
     let port = try freePort()
     let worker = try Worker("fdstore: 4\n    listen: { http: \(port) }")
@@ -83,14 +83,14 @@ import Testing
     try worker.waitForLog("given http,state,client\nstate counted to 3\n")
     let pid = try #require(try worker.daemon.worker("keeper").pid)
     #expect(try client.receive() == "from \(pid)")
-    // A restart by a person hands them on as well.
+    // The verb `restart` passes them on as well.
     try worker.order("line.send(b'FDSTOREREMOVE=1\\nFDNAME=client\\nSTATUS=removed')")
     #expect(try eventually { try worker.daemon.worker("keeper").says == "removed" })
     try worker.daemon.done("restart", "keeper")
     try worker.waitForLog("given http,state\nstate counted to 3\n")
   }
 
-  @Test("A stored descriptor that is hung up is closed, unless FDPOLL=0 says otherwise")
+  @Test("A stored descriptor whose other end hung up is closed, unless it was stored with FDPOLL=0")
   func hungUp() throws {
     let worker = try Worker("fdstore: 4")
     for (name, poll) in [("polled", ""), ("unpolled", "\\nFDPOLL=0")] {
@@ -102,7 +102,7 @@ import Testing
     try worker.waitForLog("given unpolled\n")
   }
 
-  @Test("A full store closes what has no room, and says so once")
+  @Test("A full store closes further descriptors and logs that once")
   func full() throws {
     let worker = try Worker("fdstore: 2")
     let before = try worker.daemon.descriptorCount()
@@ -119,7 +119,7 @@ import Testing
     #expect(worker.daemon.words.split(separator: "is full").count == 2)
   }
 
-  @Test("Descriptors aren't taken from a worker without `fdstore`")
+  @Test("The daemon stores no descriptor of a worker without `fdstore`")
   func refused() throws {
     let worker = try Worker("notify: true")
     // Linux 6.16 refuses them; before, they are closed.
@@ -133,7 +133,7 @@ import Testing
       })
   }
 
-  @Test("A stop closes what was stored")
+  @Test("`stop` closes a worker's stored descriptors")
   func stopped() throws {
     let worker = try Worker("fdstore: 2")
     try worker.order(

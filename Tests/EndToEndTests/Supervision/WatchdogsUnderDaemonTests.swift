@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 @Suite("Watchdogs, holds and heartbeats of real workers") struct WatchdogTests {
-  /// Talks to the daemon as sd_notify(3) does.
+  /// Sends messages to the daemon as sd_notify(3) does.
   private static let talk = """
     import os, signal, socket, time
     line = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -26,7 +26,7 @@ import Testing
       """)
   }
 
-  @Test("Who asks for more time to get ready gets it")
+  @Test("A worker that asks for more time with EXTEND_TIMEOUT_USEC gets it before it is ready")
   func moreTime() throws {
     let scratch = try Scratch()
     let daemon = try daemon(
@@ -40,7 +40,7 @@ import Testing
     try daemon.wait("talker", toBe: "foreground", within: .seconds(40))
   }
 
-  @Test("Who has answered once and then doesn't is terminated")
+  @Test("watchdog.answer terminates a worker that answered one warning and not the next")
   func answer() throws {
     let scratch = try Scratch()
     let daemon = try daemon(
@@ -84,7 +84,7 @@ import Testing
     try daemon.wait("talker", toBe: "suspended")
   }
 
-  @Test("A sleeper runs for a moment when its heartbeat is due, and sleeps again")
+  @Test("A sleeping worker runs briefly when its heartbeat is due, and then sleeps again")
   func heartbeat() throws {
     let scratch = try Scratch()
     let daemon = try daemon(

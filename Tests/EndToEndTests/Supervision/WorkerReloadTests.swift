@@ -3,8 +3,8 @@ import Glibc
 import TestSupport
 import Testing
 
-@Suite("Workers that are told to read their configuration again") struct WorkerReloadTests {
-  /// Says on SIGHUP what sd_notify(3) has for it, and notes each time that it was told.
+@Suite("Workers that reload their configuration") struct WorkerReloadTests {
+  /// On SIGHUP, sends RELOADING=1 and READY=1 (sd_notify(3)), and logs each reload.
   private static let program = """
     import os, signal, socket, sys, time
     out = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -49,7 +49,8 @@ import Testing
     try daemon.done("logs", name)
   }
 
-  @Test("The answer waits for READY=1, and sleepers are woken first", arguments: Setting.ofOwnUser)
+  @Test(
+    "`reload` of a worker wakes it first and waits for its READY=1", arguments: Setting.ofOwnUser)
   func waits(setting: Setting) throws {
     let daemon = try daemon(setting)
     #expect(try daemon.done("reload", "speaks") == "speaks has reloaded and is ready\n")
@@ -64,7 +65,8 @@ import Testing
   }
 
   @Test(
-    "One that ends over it, or never gets ready again, fails; one that wouldn't survive isn't told")
+    "`reload` fails if the worker ends or isn't ready again, and isn't sent to one that the signal would end"
+  )
   func fails() throws {
     let daemon = try daemon()
     let dies = try daemon.verb("reload", "dies")
@@ -78,7 +80,7 @@ import Testing
     #expect(try daemon.worker("deaf").pid == pid)
     let plain = try daemon.verb("reload", "plain")
     #expect(plain.code == 1 && plain.error.contains("no `reload_signal`"), "\(plain)")
-    #expect(try daemon.verb("reload", "nobody").code == 3)
+    #expect(try daemon.verb("reload", "ghost").code == 3)
     #expect(try daemon.verb("reload", "--all", "plain").code == 64)
     let preview = try daemon.done("reload", "--dry-run", "deaf", "plain")
     #expect(preview.hasPrefix("deaf would be sent SIGHUP to reload"), "\(preview)")

@@ -2,7 +2,7 @@ import Glibc
 import Linux
 import TestSupport
 
-/// What a command left behind.
+/// The exit code and the output of a command.
 struct Outcome: CustomStringConvertible {
   /// nil: a signal ended it.
   var code: Int32?
@@ -18,8 +18,8 @@ struct Command {
   var environment = Self.usualEnvironment
   var directory = "/"
 
-  /// The check for a blocked event loop is the build's (`TurnCheck`), unless whoever runs the tests sets
-  /// another limit: under a sanitizer, say.
+  /// The build sets the limit of the check for a blocked event loop (`TurnCheck`). DORMOUSE_LOOP_CHECK in the
+  /// tests' environment sets another limit, for example under a sanitizer.
   private static var usualEnvironment: [String: String] {
     // The last directory is where scripts/bootstrap puts what Debian has under other names.
     let path = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin:\(Surroundings.root)/.build/tools"
@@ -30,7 +30,7 @@ struct Command {
     return result
   }
 
-  /// Its output goes to files, so that nobody has to read while it runs.
+  /// Its output is written to files, so that no reader is needed while it runs.
   func start(output: String, error: String) throws -> SpawnedProcess {
     let flags = O_RDWR | O_CREAT | O_APPEND
     let null = try Descriptor.open("/dev/null")

@@ -1,6 +1,6 @@
 import Linux
 
-/// What the dynamic loader would load for an executable (elf(5), 64 bits, little endian).
+/// The dynamic libraries and symbols that an executable needs (elf(5), 64 bits, little endian).
 struct ELFFile {
   /// Its DT_NEEDED entries.
   let needed: [String]

@@ -2,8 +2,8 @@ import Glibc
 import Linux
 import TestSupport
 
-/// One TCP connection to a worker's HTTP server, which is never opened again: what answers on it is
-/// the process that accepted it.
+/// One TCP connection to a worker's HTTP server. It is never opened again, so each answer comes from the
+/// process that accepted it.
 final class HTTPConnection {
   private let socket: Descriptor
   private var received: [UInt8] = []
@@ -12,7 +12,7 @@ final class HTTPConnection {
     socket = Descriptor(owning: Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0))
     let raw = socket.raw
     guard withLoopback(port, { connect(raw, $0, $1) }) == 0 else {
-      throw TestFailure("nobody listens at \(port): \(String(cString: strerror(errno)))")
+      throw TestFailure("no process listens at \(port): \(String(cString: strerror(errno)))")
     }
   }
 

@@ -2,8 +2,8 @@ import Glibc
 import Linux
 import TestSupport
 
-/// A file system over a directory that answers nothing, as one whose server is gone. It answers with errors
-/// when this object is gone.
+/// A file system over a directory that answers no request, as one whose server has failed. When this object
+/// is released, its requests fail with errors.
 final class HungFileSystem {
   private let process: SpawnedProcess
   private let directory: String
@@ -31,7 +31,7 @@ final class HungFileSystem {
     }
   }
 
-  /// What waits for it goes on, with an error.
+  /// Requests that wait for the file system fail with an error.
   func end() {
     kill(process.pid, SIGTERM)
     _ = try? process.wait(.seconds(5))

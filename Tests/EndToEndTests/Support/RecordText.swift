@@ -1,5 +1,4 @@
-/// A worker's record, or a wrapper's, with other values, and the checksum that goes with them (CRC-32 of
-/// IEEE 802.3).
+/// A worker's or a wrapper's record with other values, and their checksum (CRC-32 of IEEE 802.3).
 func recordText(_ text: String, setting values: [String: String]) -> String {
   var left = values
   var lines = text.split(separator: "\n").dropLast().map { line in

@@ -1,9 +1,9 @@
 import Glibc
 import Linux
 
-/// What the tests find on this machine.
+/// The properties of the machine that the tests run on.
 enum Surroundings {
-  /// Of the repository.
+  /// The directory of the repository.
   static let root = {
     var path = #filePath[...]
     for _ in 0..<4 { path = path[..<(path.lastIndex(of: "/") ?? path.startIndex)] }
@@ -13,7 +13,7 @@ enum Surroundings {
   /// The program under test.
   static let executable = built("dormouse")
 
-  /// What the package's build has made: beside the test bundle, wherever that was built.
+  /// A product of the package's build, which is in the test bundle's directory.
   static func built(_ name: String) -> String {
     var target = [CChar](repeating: 0, count: Int(PATH_MAX))
     let length = readlink("/proc/self/exe", &target, target.count)
@@ -31,8 +31,8 @@ enum Surroundings {
 
   static let isRoot = getuid() == 0
 
-  /// Somebody with no rights at all.
-  static let nobody: UInt32 = 65534
+  /// The id of a user without rights.
+  static let unprivilegedUser: UInt32 = 65534
   static let canBecomeNobody = isRoot && access("/usr/bin/setpriv", X_OK) == 0
 
   /// A cgroup for workers can be made here.
@@ -45,8 +45,8 @@ enum Surroundings {
   }()
 }
 
-/// Nothing of the process runs any more. A zombie has ended: an orphan stays one for as long as this
-/// machine's init takes its time, which isn't Dormouse's.
+/// Whether the process has ended. A zombie counts as ended: an orphan stays a zombie until this machine's
+/// init waits for it, which Dormouse can't influence.
 func hasEnded(_ pid: Int32) -> Bool {
   guard let stat = try? ProcessStat.read(pid) else { return true }
   return stat.isEnded

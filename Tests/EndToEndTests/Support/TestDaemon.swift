@@ -4,19 +4,19 @@ import Linux
 import TestSupport
 import Testing
 
-/// What `ps --json` and `status --json` print.
+/// The JSON of `ps` and `status`.
 struct Listing: Decodable {
   var daemon: DaemonReport?
   var workers: [WorkerReport]
 }
 
-/// How a daemon under test is surrounded: everything that its workers' fate may depend on.
+/// The conditions that a daemon under test runs in, as far as workers' sleep depends on them.
 enum Setting: String, CaseIterable, CustomTestStringConvertible {
   /// Workers are frozen in cgroups, and hibernated ones rest frozen.
   case frozen
-  /// They are stopped by signal, and hibernated ones rest traced.
+  /// Workers are stopped by signal, and hibernated ones rest traced.
   case traced
-  /// The same, with no rights at all.
+  /// The same, with a user without rights.
   case ordinaryUser
 
   static let available: [Setting] = allCases.filter {
@@ -31,21 +31,21 @@ enum Setting: String, CaseIterable, CustomTestStringConvertible {
     }
   }
 
-  /// As far as root, or whoever runs the tests, can see to it.
+  /// The settings in which the daemon runs as the user that runs the tests.
   static var ofOwnUser: [Setting] { available.filter { $0 != .ordinaryUser } }
 
   var testDescription: String { rawValue }
 }
 
-/// `dormouse daemon` in a directory of its own, as a user would have it. Whatever happens, it and
-/// its workers are gone with this object.
+/// `dormouse daemon` in a directory of its own. The release of this object always ends the daemon and its
+/// workers.
 final class TestDaemon {
   let scratch: Scratch
   let setting: Setting
   let socket: String
   let state: String
   let configuration: String
-  /// Everything that the daemon has said, over all its lives.
+  /// The log of all daemons that ran with this object.
   let log: String
   private let program: [String]
   private var environment = Command(arguments: []).environment
@@ -68,7 +68,7 @@ final class TestDaemon {
       "dormouse.yaml", isCalm ? Self.calm(configuration) : configuration)
     if setting != .frozen { environment["DORMOUSE_CGROUP"] = "/proc/nowhere" }
     if setting == .ordinaryUser {
-      // Where the repository is, an ordinary user may not be able to look.
+      // An ordinary user may not be able to read the repository.
       program = try Self.prepare(scratch)
     } else {
       program = wrapper + [Surroundings.executable]
@@ -76,8 +76,8 @@ final class TestDaemon {
     if starts { try start() }
   }
 
-  /// The machine that the tests run on stalls now and then, for a fifth of a second, and policies
-  /// terminate sleepers for that. Who isn't about pressure is not to be disturbed by it.
+  /// The machine that the tests run on stalls now and then for 0.2 s, and policies terminate sleeping workers
+  /// for that. A test that isn't about pressure must not depend on it.
   private static func calm(_ text: String) -> String {
     let overrides = "policy_overrides:\n"
     let subjects = ["pressure:", "budget:", "mode: shadow", "mode: enforce"]
@@ -96,12 +96,12 @@ final class TestDaemon {
     ).run(in: scratch)
     guard outcome.code == 0 else { throw TestFailure("cp: \(outcome)") }
     chmod(copy, 0o755)
-    chown(scratch.path, Surroundings.nobody, Surroundings.nobody)
-    let user = "\(Surroundings.nobody)"
+    chown(scratch.path, Surroundings.unprivilegedUser, Surroundings.unprivilegedUser)
+    let user = "\(Surroundings.unprivilegedUser)"
     return ["setpriv", "--reuid", user, "--regid", user, "--clear-groups", copy]
   }
 
-  /// For its environment; before it starts.
+  /// Sets a variable of the daemon's environment; call it before `start`.
   func set(_ name: String, _ value: String) { environment[name] = value }
 
   deinit {
@@ -111,7 +111,7 @@ final class TestDaemon {
 
   // MARK: its life
 
-  /// Returns when it answers.
+  /// Starts the daemon and returns when it answers.
   func start() throws {
     process = try launch()
     let answers = try eventually { [pid] in
@@ -122,7 +122,7 @@ final class TestDaemon {
     guard answers else { throw TestFailure("the daemon doesn't answer: \(words)") }
   }
 
-  /// Starts one more daemon of the same kind, which may well be refused.
+  /// Starts another daemon of the same kind, which may fail.
   func launch(_ options: [String]? = nil) throws -> SpawnedProcess {
     var command = Command(arguments: program + ["daemon"])
     command.arguments +=
@@ -137,8 +137,8 @@ final class TestDaemon {
     return try pollDescriptor(process.pidfd.raw, for: POLLIN, until: Deadline(in: .zero))
   }
 
-  /// Until the next daemon would find the worker in the state in which this one says that it is: records are
-  /// written on another thread.
+  /// Waits until the worker's record on disk has the state that the daemon reports: records are written on
+  /// another thread.
   func waitForRecord(of name: String) throws {
     let path = "\(state)/workers/\(name).worker"
     let isSaved = try eventually {
@@ -149,7 +149,7 @@ final class TestDaemon {
     guard isSaved else { throw TestFailure("the record of \(name) isn't up to date: \(words)") }
   }
 
-  /// SIGKILL; the workers live on.
+  /// Ends the daemon by SIGKILL. The workers continue to run.
   func crash() throws {
     kill(pid, SIGKILL)
     try process?.wait(.seconds(10))
@@ -165,7 +165,7 @@ final class TestDaemon {
 
   func stop(patience: Duration) {
     guard let process else { return }
-    // The second one tells it not to wait for its workers.
+    // After the second signal the daemon doesn't wait for its workers.
     for _ in 0..<2 {
       kill(process.pid, SIGTERM)
       let ended = try? pollDescriptor(
@@ -192,11 +192,11 @@ final class TestDaemon {
     }
   }
 
-  // MARK: what it says and keeps
+  // MARK: its log and its files
 
   var words: String { (try? readText(log)) ?? "" }
 
-  /// What it has written down of a worker for a later daemon.
+  /// The fields of a worker's record.
   func record(_ worker: String) -> [String: String] {
     let text = (try? readText("\(state)/workers/\(worker).worker")) ?? ""
     let pairs = text.split(separator: "\n").compactMap { line -> (String, String)? in
@@ -223,10 +223,10 @@ final class TestDaemon {
 
   // MARK: its verbs
 
-  /// A verb, as somebody types it.
+  /// Runs a verb as from a shell.
   func verb(_ words: String...) throws -> Outcome { try enter(words) }
 
-  /// A verb that must succeed; what it prints.
+  /// Runs a verb that must succeed; its output.
   @discardableResult
   func done(_ words: String...) throws -> String {
     let outcome = try enter(words)
@@ -251,13 +251,13 @@ final class TestDaemon {
     return try WireCodec.decode(type, from: Array(outcome.output.utf8))
   }
 
-  /// Without a process in between, for what is asked often.
+  /// Sends a request without a `dormouse` process in between, for frequent requests.
   func ask(_ verb: ControlRequest.Verb, _ worker: String? = nil) throws -> ControlResponse {
     var client = try ControlClient(connectingTo: socket, isNamed: true)
     do throws(ControlError) {
       return try client.perform(verb, worker: worker, timeout: .seconds(30))
     } catch {
-      // An abort of the check of its loop says what took the time.
+      // If the check of its event loop aborted the daemon, the log says what took the time.
       guard (try? hasEnded()) == true else { throw error }
       throw TestFailure("\(error); the daemon has ended: \(words)")
     }

@@ -18,7 +18,7 @@ struct WebWorker {
   }
 
   /// Its entry below `workers:`. An answer takes longer than a tick of TCP's clock, so that the daemon knows
-  /// that it has answered: a worker that may not have is woken for that.
+  /// that it was sent: a worker with a request that may be unanswered would be woken.
   func entry(_ setting: Setting = .traced) -> String {
     let script = setting == .ordinaryUser ? "http_state.py" : Surroundings.fixture("http_state.py")
     return """

@@ -3,8 +3,8 @@ import Glibc
 import Linux
 import TestSupport
 
-/// What an editor is to `dormouse wrap`: it starts it with pipes, talks with the helper behind it,
-/// and waits for its end. Whatever happens, both are gone with this object.
+/// Acts as an editor that uses `dormouse wrap`: it starts the wrapper with pipes, exchanges messages with the
+/// helper, and waits for the end. The release of this object always ends both.
 final class WrapHost {
   let scratch: Scratch
   let wrapper: SpawnedProcess
@@ -18,7 +18,7 @@ final class WrapHost {
 
   /// The helper that is used unless a test names another.
   static let server = [Surroundings.python, Surroundings.fixture("stdio_server.py")]
-  /// As fast asleep as can be.
+  /// Options for the shortest delays until sleep.
   static let hasty = ["--idle-after", "500ms", "--hibernate-after", "100ms"]
 
   var pid: Int32 { wrapper.pid }
@@ -76,8 +76,8 @@ final class WrapHost {
     ).run(in: scratch)
     guard copied.code == 0 else { throw TestFailure("cp: \(copied)") }
     chmod("\(scratch.path)/dormouse", 0o755)
-    chown(scratch.path, Surroundings.nobody, Surroundings.nobody)
-    let user = "\(Surroundings.nobody)"
+    chown(scratch.path, Surroundings.unprivilegedUser, Surroundings.unprivilegedUser)
+    let user = "\(Surroundings.unprivilegedUser)"
     return [
       "setpriv", "--reuid", user, "--regid", user, "--clear-groups", "\(scratch.path)/dormouse",
     ]

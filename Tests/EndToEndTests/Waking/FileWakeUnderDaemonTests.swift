@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Programs that wait for files: dev servers with watchers, readers of FIFOs.
-@Suite("A sleeping worker that waits for files") struct FileWakeUnderDaemonTests {
+@Suite("Sleeping workers that wait for files") struct FileWakeUnderDaemonTests {
   private static func configuration(_ script: String) -> String {
     """
     policy_overrides:
@@ -25,7 +25,7 @@ import Testing
   }
 
   @Test(
-    "is woken by an edit of a file that it watches, and sees it",
+    "An edit of a watched file wakes a sleeping worker, which then sees the edit",
     arguments: Setting.ofOwnUser, ["suspend", "hibernate"])
   func inotify(setting: Setting, verb: String) throws {
     let scratch = try Scratch()
@@ -51,7 +51,7 @@ import Testing
   }
 
   @Test(
-    "loses nothing that is written to a FIFO that it waits to open",
+    "Data that is written to a FIFO wakes a worker that waits to open it, and isn't lost",
     arguments: Setting.ofOwnUser, ["suspend", "hibernate"])
   func fifo(setting: Setting, verb: String) throws {
     let scratch = try Scratch()
@@ -68,7 +68,7 @@ import Testing
     for word in ["first", "second"] {
       try daemon.done(verb, "watch")
       try daemon.expectSleep("watch", verb == "suspend" ? "suspended" : "hibernated")
-      // As `echo word > pipe`: open, write, close, and gone before the worker runs.
+      // `echo word > pipe` opens, writes and closes before the worker runs.
       let shell = Command(arguments: ["sh", "-c", "echo \(word) > \(path)"])
       #expect(try shell.run(in: scratch).code == 0)
       #expect(
@@ -78,7 +78,7 @@ import Testing
     #expect(daemon.words.contains("the opening of the other end of \(path)"), "\(daemon.words)")
   }
 
-  @Test("is explained where nothing can watch for what it waits for")
+  @Test("`explain` lists what a sleeping worker waits for and can't be woken by")
   func unwatched() throws {
     let scratch = try Scratch()
     let lock = "\(scratch.path)/lock"

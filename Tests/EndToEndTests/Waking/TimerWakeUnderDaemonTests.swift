@@ -3,7 +3,7 @@ import Linux
 import TestSupport
 import Testing
 
-@Suite("A sleeping worker's own time") struct TimerWakeTests {
+@Suite("Timers of sleeping workers") struct TimerWakeTests {
   private static func configuration(_ program: String, timers: String) -> String {
     """
     policy_overrides:
@@ -16,7 +16,7 @@ import Testing
   }
 
   @Test(
-    "Suspended or hibernated, it is woken when a time-out of its own is over",
+    "A suspended or hibernated worker is woken when its own timer expires",
     arguments: [
       "time.sleep(3)", "select.epoll().poll(3)", "select.select([], [], [], 3)",
       "threading.Event().wait(3)",
@@ -27,7 +27,7 @@ import Testing
     let daemon = try TestDaemon(Self.configuration(program, timers: "2s"))
     try daemon.wait("clock", toBe: "foreground")
     let pid = try #require(try daemon.worker("clock").pid)
-    // It says `set` just before: stopped between the two, it would wait for nothing yet.
+    // It prints `set` just before it waits; a worker that is stopped between the two has no timer yet.
     guard try eventually({ try ProcessStat.read(pid).state == .sleeping }) else {
       throw TestFailure("it never waits")
     }
@@ -39,7 +39,7 @@ import Testing
   }
 
   @Test(
-    "A time-out that had run for a while before the worker slept is over in time",
+    "A timer that started before the worker slept expires on time",
     arguments: [
       "select.epoll().poll(4)", "select.poll().poll(4000)", "select.select([], [], [], 4)",
       "threading.Event().wait(4)", "ctypes.CDLL(None).usleep(4000000)",
@@ -55,18 +55,18 @@ import Testing
       throw TestFailure("it never waits")
     }
     usleep(1_500_000)
-    // Slept and woken in between, so that the kernel makes the call again once more.
+    // Suspended and woken in between, so that the kernel restarts the call once more.
     try daemon.done("suspend", "clock")
     try daemon.done("wake", "clock")
     try daemon.done("hibernate", "clock")
     #expect(try eventually { try daemon.done("logs", "clock").contains("rang") }, "\(daemon.words)")
     let log = try daemon.done("logs", "clock")
     let took = try #require(log.split { $0 == " " || $0 == "\n" }.compactMap { Int($0) }.last)
-    // Its whole time once more, from when it slept, would be at least 5.5 s.
+    // A timer that began again when the worker slept would take at least 5.5 s.
     #expect(took >= 4000 && took < 5400, "\(took) ms of 4000: \(daemon.words)")
   }
 
-  @Test("What is shorter than the policy says wakes nobody")
+  @Test("Timers shorter than background.wake_for_timers don't wake a worker")
   func ignored() throws {
     let program = "import select; print('set'); e = select.epoll()\\nwhile True: e.poll(0.2)"
     let daemon = try TestDaemon(Self.configuration(program, timers: "1m"))
@@ -79,7 +79,9 @@ import Testing
     #expect(!woke)
   }
 
-  @Test("A signal that somebody sends to a sleeper reaches it", arguments: Setting.ofOwnUser)
+  @Test(
+    "A signal that is sent to a hibernated worker is delivered and wakes it",
+    arguments: Setting.ofOwnUser)
   func signals(setting: Setting) throws {
     let program =
       "import signal, time; signal.signal(signal.SIGUSR1, lambda *a: print('heard')); print('set'); time.sleep(900)"

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 @Suite("Waking") struct WakeTests {
-  /// Nothing moves by itself but what is woken.
+  /// No worker changes its state by itself, except when it is woken.
   static let manual = """
     policy_overrides:
       background: { suspend_after: 1h }
@@ -14,7 +14,7 @@ import Testing
 
     """
 
-  /// `server`, in seconds instead of minutes.
+  /// The policy `server`, with seconds instead of minutes.
   static let server = """
     policy: \(Surroundings.policy("server"))
     policy_overrides:
@@ -26,7 +26,7 @@ import Testing
     """
 
   @Test(
-    "A connection, data and a hang-up wake a hibernated server", arguments: Setting.available)
+    "A connection, data and a hang-up each wake a hibernated server", arguments: Setting.available)
   func server(setting: Setting) throws {
     let web = try WebWorker()
     let daemon = try TestDaemon(Self.manual + web.entry(setting), setting: setting)
@@ -55,7 +55,7 @@ import Testing
       daemon.words.contains("a hang-up on a connection to port \(web.port)"), "\(daemon.words)")
   }
 
-  @Test("redis with an idle client sleeps, and answers its next command")
+  @Test("redis sleeps with an idle client connected, and answers the client's next command")
   func redis() throws {
     let port = try freePort()
     let daemon = try TestDaemon(
@@ -78,13 +78,13 @@ import Testing
     #expect(try client.ask("STRLEN k") == ":1")
   }
 
-  /// An answer that comes a while after its request. Of one within a tick of TCP's clock the daemon can't
-  /// tell for 2 s that it has been given.
+  /// A request whose answer takes 50 ms. If an answer follows within a tick of TCP's clock, the daemon can't
+  /// know for 2 s that it was sent.
   private static func askSlowly(_ client: LineClient) throws {
     #expect(try client.ask("BLPOP nothing 0.05") == "*-1")
   }
 
-  @Test("A Unix socket wakes", arguments: Setting.ofOwnUser)
+  @Test("A connection to a Unix socket wakes a hibernated worker", arguments: Setting.ofOwnUser)
   func unixSocket(setting: Setting) throws {
     let port = try freePort()
     let scratch = try Scratch()
@@ -103,7 +103,7 @@ import Testing
     #expect(daemon.words.contains("a connection on \(path)"), "\(daemon.words)")
   }
 
-  @Test("No request is lost over many sleeps, and no descriptor", arguments: Setting.available)
+  @Test("No request is lost and no descriptor leaks over many sleeps", arguments: Setting.available)
   func rounds(setting: Setting) throws {
     let web = try WebWorker(megabytes: 2)
     let daemon = try TestDaemon(Self.manual + web.entry(setting), setting: setting)
@@ -132,11 +132,13 @@ import Testing
     #expect(try eventually { try daemon.descriptorCount() <= descriptors + 4 })
   }
 
-  @Test("Under the server policy a request a second keeps it awake, and silence doesn't")
+  @Test(
+    "Under the server policy one request per second keeps a worker awake, and without requests it sleeps"
+  )
   func activity() throws {
     let web = try WebWorker()
     let port = try freePort()
-    // Asleep 7 s after the last request: far more than this test lets pass between two.
+    // A worker sleeps 7 s after its last request, far more than the test's pauses between two.
     let policy = Self.server.replacing("idle_after: 2s", with: "idle_after: 6s")
     let daemon = try TestDaemon(
       policy + web.entry() + """
@@ -164,7 +166,7 @@ import Testing
     var count = 1
     let said = try Self.words(of: daemon, duringSecondsOfRequests: 10) { () throws in
       count += 1
-      // One with a new connection each time, one with an old one.
+      // web gets a new connection each time, redis has an old one.
       #expect(try HTTPConnection(port: web.port).get("/count") == "\(count)")
       #expect(try client.ask("PING") == "+PONG")
     }
@@ -198,7 +200,7 @@ import Testing
     throw TestFailure("this machine never let \(seconds) s of requests through without a gap")
   }
 
-  @Test("A request that takes long is waited for")
+  @Test("A worker isn't suspended while it works on a long request")
   func slowRequest() throws {
     let port = try freePort()
     let daemon = try TestDaemon(
@@ -227,7 +229,7 @@ import Testing
 }
 
 extension TestDaemon {
-  /// It stays asleep with nothing to wake it.
+  /// The worker stays asleep for 400 ms.
   func expectSleep(_ name: String, _ state: String) throws {
     let deadline = Deadline(in: .milliseconds(400))
     while !deadline.hasPassed {
@@ -238,7 +240,7 @@ extension TestDaemon {
   }
 }
 
-/// A client of redis' inline protocol, and of others that speak in lines.
+/// A client of redis' inline protocol, and of other line protocols.
 final class LineClient {
   private let socket: Descriptor
 
@@ -246,7 +248,7 @@ final class LineClient {
     socket = Descriptor(owning: Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0))
     let raw = socket.raw
     guard withLoopback(port, { connect(raw, $0, $1) }) == 0 else {
-      throw TestFailure("nobody listens at \(port)")
+      throw TestFailure("no process listens at \(port)")
     }
   }
 
@@ -261,7 +263,7 @@ final class LineClient {
         connect(raw, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
       }
     }
-    guard result == 0 else { throw TestFailure("nobody listens at \(path)") }
+    guard result == 0 else { throw TestFailure("no process listens at \(path)") }
   }
 
   func ask(_ line: String) throws -> String {

@@ -5,7 +5,9 @@ import TestSupport
 import Testing
 
 @Suite("dormouse wrap, and a daemon") struct WrapDaemonTests {
-  @Test("A daemon shows it, and passes verbs on", arguments: Setting.ofOwnUser)
+  @Test(
+    "A daemon lists a wrapped program and passes verbs on to its wrapper",
+    arguments: Setting.ofOwnUser)
   func registers(setting: Setting) throws {
     let daemon = try TestDaemon("", setting: setting)
     let options = ["--idle-after", "1h", "--hibernate-after", "1h", "--socket", daemon.socket]
@@ -30,7 +32,7 @@ import Testing
     #expect(try eventually { try daemon.json(Listing.self, "ps").workers.isEmpty })
   }
 
-  @Test("A daemon's death means nothing to it, and the next one learns of it")
+  @Test("A wrapper works on without its daemon and registers with the next one")
   func daemonDies() throws {
     let daemon = try TestDaemon("")
     let host = try WrapHost(options: WrapHost.hasty + ["--socket", daemon.socket])
@@ -41,13 +43,13 @@ import Testing
     #expect(try host.ask("sum") == sum)
     try daemon.start()
     #expect(try eventually { (try? daemon.worker(name)) != nil })
-    // What is wrapped belongs to its host, and stays when the daemon goes.
+    // A wrapped program belongs to its host, and stays when the daemon ends.
     try daemon.done("shutdown")
     #expect(try daemon.waitForEnd() == 0)
     #expect(try host.ask("sum") == sum)
   }
 
-  /// Memory is always short, at one level; and the wrappers themselves don't think so.
+  /// By the daemon's policy, memory is always short at this level. By the wrappers' own policies it isn't.
   private static func short(_ level: String) -> String {
     let levels =
       level == "critical"
@@ -59,7 +61,7 @@ import Testing
   private static let sleepy = ["--idle-after", "500ms", "--hibernate-after", "never"]
 
   @Test(
-    "Under pressure a daemon has it hibernated, and its next request answers",
+    "Under pressure a daemon has a wrapped program hibernated, and the program answers its next request",
     .timeLimit(.minutes(2)),
     arguments: Setting.ofOwnUser)
   func hibernatedUnderPressure(setting: Setting) throws {
@@ -75,18 +77,20 @@ import Testing
     try daemon.waitForWords("\(host.name()): hibernation requested from its wrapper")
     let explained = try daemon.done("explain", host.name())
     #expect(explained.contains(host.name()), "\(explained)")
-    // Not one worker twice.
+    // The worker is listed once.
     #expect(try daemon.json(Listing.self, "ps").workers.count == 1)
   }
 
-  @Test("It is terminated for memory only where it may be, and the report tells of all of them")
+  @Test(
+    "A wrapped program is terminated for memory only with --may-terminate, and the report lists all"
+  )
   func terminatedUnderPressure() throws {
     let daemon = try TestDaemon(Self.short("critical"))
     let spared = try WrapHost(options: Self.sleepy + ["--socket", daemon.socket])
     let sum = try spared.ask("fill", #"{"megabytes": 8}"#)
     #expect(try eventually { (try? daemon.worker(spared.name()))?.state == "suspended" })
     let host = try WrapHost(options: Self.sleepy + ["--may-terminate", "--socket", daemon.socket])
-    // Perhaps before it has answered anything: the ladder has nobody else left.
+    // It may be terminated before its first answer: it is the ladder's only candidate.
     #expect(try host.end() == .signaled(SIGTERM))
     #expect(try eventually { try daemon.ask(.jetsam).jetsam != nil })
     let entries = try #require(try daemon.ask(.jetsam).jetsam).workers
@@ -97,7 +101,9 @@ import Testing
     #expect(try daemon.verb("status", host.name()).code == CommandExit.unknownWorker.rawValue)
   }
 
-  @Test("Who registers nonsense is told so, and harms nobody")
+  @Test(
+    "A malformed registration is refused, and a wrapper that can't be reached is removed when it disconnects"
+  )
   func nonsense() throws {
     let daemon = try TestDaemon("")
     #expect(try daemon.ask(.register).result == .badRequest)
@@ -117,13 +123,14 @@ import Testing
   }
 }
 
-/// The real thing, over its real protocol.
+/// A real language server, with its real protocol.
 @Suite("dormouse wrap, and clangd") struct WrapClangdTests {
   private static let clangd = ["/opt/swift/usr/bin", "/usr/bin", "/usr/local/bin"]
     .map { $0 + "/clangd" }.first { (path: String) in access(path, X_OK) == 0 }
 
   @Test(
-    "It completes from warm state", .enabled(if: clangd != nil, "clangd isn't installed"))
+    "A wrapped clangd gives the same completion after each hibernation",
+    .enabled(if: clangd != nil, "clangd isn't installed"))
   func completes() throws {
     let host = try WrapHost([
       Self.clangd ?? "", "--log=error", "--background-index=false", "--pch-storage=memory",
@@ -145,7 +152,7 @@ import Testing
     let isThere = try eventually(within: .seconds(60)) {
       id += 1
       let found = try complete(id)
-      // With its type. Before it knows types, clangd completes to the words in the file.
+      // With its type: before clangd knows types, it completes to the words in the file.
       return found.contains("dormouse_one") && found.contains(#""detail":"int""#)
     }
     #expect(isThere)
@@ -163,7 +170,7 @@ import Testing
     #expect(host.hasLeftNothing())
   }
 
-  /// The answer; what the server says besides is skipped.
+  /// The answer to a request. Other messages of the server are skipped.
   @discardableResult
   private func ask(
     _ host: WrapHost, _ id: Int, _ method: String, _ parameters: String

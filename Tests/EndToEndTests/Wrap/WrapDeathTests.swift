@@ -4,10 +4,11 @@ import Linux
 import TestSupport
 import Testing
 
-/// Deaths that nobody can prepare for: of the wrapper, its guardian, its caller.
+/// Sudden ends of the wrapper, its guardian and its caller.
 @Suite("dormouse wrap, and deaths") struct WrapDeathTests {
   @Test(
-    "A killed wrapper takes its helper along, however that sleeps", arguments: Setting.available)
+    "A killed wrapper's helper ends too, whether it is awake, suspended or hibernated",
+    arguments: Setting.available)
   func killed(setting: Setting) throws {
     for state in ["foreground", "suspended", "hibernated"] {
       let options = [
@@ -26,7 +27,7 @@ import Testing
   }
 
   @Test(
-    "What a killed wrapper and its killed guardian leave, the next wrapper ends",
+    "The next wrapper ends the helper that a killed wrapper and its killed guardian left",
     arguments: Setting.ofOwnUser)
   func killedWithItsGuardian(setting: Setting) throws {
     let host = try WrapHost(setting: setting)
@@ -48,7 +49,7 @@ import Testing
   }
 
   @Test(
-    "A stranger that has the number of a killed wrapper's program, and leads a session, is left alone"
+    "A process that has the reused pid of a killed wrapper's program isn't killed, even if it leads a session"
   )
   func reusedNumber() throws {
     let host = try WrapHost(options: ["--idle-after", "1h"])
@@ -60,8 +61,8 @@ import Testing
     _ = try host.end()
     kill(server, SIGKILL)
     #expect(try eventually { hasEnded(server) })
-    // Numbers that have gone round are simulated in the record: it names a process that started before
-    // the one that has the number now.
+    // The record simulates a reused pid: it names a process that started before the one that has the
+    // number now.
     let stranger = try Command(arguments: ["sleep", "1000"]).start(
       output: host.scratch.uniquePath("out"), error: host.scratch.uniquePath("err"))
     defer {
@@ -90,10 +91,11 @@ import Testing
     #expect(next.hasLeftNothing())
   }
 
-  @Test("Its caller's death wakes it, even if somebody else holds its input open")
+  @Test(
+    "The end of a wrapper's caller wakes the helper, even if another process holds its input open")
   func callersDeath() throws {
-    // The shell is the caller, and gives an asynchronous command /dev/null unless it is told
-    // otherwise. The test holds the pipe.
+    // The shell is the caller. It would give an asynchronous command /dev/null as its input, therefore
+    // the redirections. The test holds the pipe.
     let host = try WrapHost(starter: ["sh", "-c", #"exec 3<&0; "$@" <&3 3<&- & wait"#, "sh"])
     try host.ask("fill", #"{"megabytes": 8}"#)
     let pids = try host.ask("pid").split { !$0.isNumber }.compactMap { Int32($0) }
@@ -105,14 +107,14 @@ import Testing
     let words = "the end of the process that started it"
     #expect(try eventually { try readText(host.log).contains(words) })
     #expect(!hasEnded(server))
-    // It looks, finds that it has no use for the news, and has its input's end to go by.
+    // The wrapper wakes, finds nothing to do, and ends only at the end of its input.
     host.closeInput()
     #expect(try eventually { hasEnded(server) && hasEnded(wrapper) })
     #expect(try eventually { host.hasLeftNothing() })
   }
 
   @Test(
-    "A caller that wants it to die with itself has its way",
+    "A wrapper with a parent-death signal ends with its caller, together with its helper",
     .enabled(if: access("/usr/bin/setpriv", X_OK) == 0, "setpriv isn't installed"))
   func parentDeathSignal() throws {
     let host = try WrapHost(

@@ -5,7 +5,9 @@ import TestSupport
 import Testing
 
 @Suite("dormouse wrap") struct WrapTests {
-  @Test("A helper hibernates, and answers from where it was", arguments: Setting.available)
+  @Test(
+    "A wrapped helper hibernates and answers the next request with its memory intact",
+    arguments: Setting.available)
   func sleeps(setting: Setting) throws {
     let host = try WrapHost(setting: setting)
     let sum = try host.ask("fill", #"{"megabytes": 12}"#)
@@ -25,7 +27,7 @@ import Testing
   }
 
   @Test(
-    "Its policy's way of resuming is followed, without a second process beside the wrapper",
+    "A wrapper resumes lazily if its policy says so, without a pager process",
     .enabled(if: Surroundings.hasCgroups && Surroundings.isRoot, "userfaultfd takes root here"))
   func lazy() throws {
     let scratch = try Scratch()
@@ -50,13 +52,15 @@ import Testing
     #expect(!names.contains { $0.contains("\0pager") }, "\(names)")
   }
 
-  @Test("Its end is its wrapper's, awake and hibernated", arguments: Setting.available)
+  @Test(
+    "A wrapper ends with its program's exit code or signal, whether the program is awake or hibernated",
+    arguments: Setting.available)
   func ends(setting: Setting) throws {
     for sleeps in [false, true] {
       for signal in [SIGTERM, SIGINT, SIGQUIT] {
         let host = try WrapHost(setting: setting)
         try host.ask("fill", #"{"megabytes": 8}"#)
-        // Its own would make it exit by itself.
+        // With its own handlers the helper would exit by itself instead of by the signal.
         try host.ask("default", #"{"signal": \#(signal)}"#)
         if sleeps { try host.wait(toBe: "hibernated") }
         kill(host.pid, signal)
@@ -71,7 +75,9 @@ import Testing
     }
   }
 
-  @Test("Signals reach it, and wake it where it sleeps", arguments: Setting.available)
+  @Test(
+    "A wrapper passes signals on to its program, and wakes it for them",
+    arguments: Setting.available)
   func signals(setting: Setting) throws {
     let host = try WrapHost(setting: setting)
     try host.ask("fill", #"{"megabytes": 8}"#)
@@ -88,7 +94,7 @@ import Testing
     }
   }
 
-  @Test("The end of its input wakes it", arguments: Setting.available)
+  @Test("The end of a wrapped program's input wakes it", arguments: Setting.available)
   func endOfInput(setting: Setting) throws {
     let host = try WrapHost(setting: setting)
     try host.ask("fill", #"{"megabytes": 8}"#)
@@ -97,7 +103,7 @@ import Testing
     #expect(try host.end() == .exited(7))
   }
 
-  @Test("The end of its output is seen while it goes on")
+  @Test("The host sees the end of a wrapped program's output while the program continues to run")
   func endOfOutput() throws {
     let host = try WrapHost(["sh", "-c", "exec >&-; read line; exit 5"])
     #expect(try host.outputHasEnded())
@@ -105,7 +111,7 @@ import Testing
     #expect(try host.end() == .exited(5))
   }
 
-  @Test("While its answer is stuck half-way it isn't put to sleep")
+  @Test("A wrapped program isn't suspended while its answer waits in a full pipe")
   func fullOutput() throws {
     let host = try WrapHost()
     try host.send("shout", #"{"bytes": 1000000}"#)
@@ -121,7 +127,7 @@ import Testing
     try host.wait(toBe: "hibernated")
   }
 
-  @Test("Many at a time share nothing")
+  @Test("Five wrappers with one state directory work independently")
   func many() throws {
     let first = try WrapHost()
     let hosts = try [first] + (1..<5).map { _ in try WrapHost(scratch: first.scratch) }
@@ -133,7 +139,7 @@ import Testing
     for (host, sum) in zip(hosts, sums) { #expect(try host.ask("sum") == sum) }
   }
 
-  @Test("A command that can't be had is told as env(1) tells it")
+  @Test("A wrapped command that is missing or not executable gives the exit codes of env(1)")
   func noCommand() throws {
     let scratch = try Scratch()
     func wrap(_ command: String) throws -> Outcome {
@@ -151,7 +157,7 @@ import Testing
     #expect(broken.code == 126 && broken.error.contains("interpreter"))
   }
 
-  @Test("Options are its own before the command, and the command's behind it")
+  @Test("`wrap` takes options before the command as its own, and passes later ones to the command")
   func options() throws {
     let scratch = try Scratch()
     func wrap(_ words: String...) throws -> Outcome {
@@ -171,7 +177,7 @@ import Testing
     #expect(try wrap("--idle-after", "5s", "--", "echo", "--idle-after").output == "--idle-after\n")
   }
 
-  @Test("Where nothing can be kept the command runs all the same")
+  @Test("`wrap` runs the command without sleep if its state directory can't be used")
   func unmanaged() throws {
     let scratch = try Scratch()
     let run = Command(
@@ -183,7 +189,7 @@ import Testing
     #expect(outcome.error.contains("runs without sleep"))
   }
 
-  @Test("On a terminal the command is executed as it is")
+  @Test("On a terminal `wrap` executes the command directly")
   func terminal() throws {
     let scratch = try Scratch()
     let program = """
@@ -200,7 +206,9 @@ import Testing
     #expect(outcome.output.contains("runs without sleep"))
   }
 
-  @Test("It gets what it would have got without a wrapper")
+  @Test(
+    "A wrapped program gets the arguments, environment, directory and descriptors of an unwrapped one"
+  )
   func inherits() throws {
     let command = WrapHost.server + ["--an=argument", "", "with blanks"]
     let host = try WrapHost(command)
@@ -209,7 +217,7 @@ import Testing
     #expect(wrapped.contains(Self.hex("--an=argument\0\0with blanks\0")))
     #expect(!wrapped.contains(Self.hex("DORMOUSE_WORKER")))
     #expect(wrapped.contains(#""directory": "\#(host.scratch.path)""#))
-    // 0, 1 and 2, and the one by which it looks.
+    // Descriptors 0, 1 and 2, and the one with which it lists them.
     #expect(wrapped.contains(#""descriptors": {"0": "pipe"#))
   }
 

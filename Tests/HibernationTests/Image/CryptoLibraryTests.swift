@@ -46,7 +46,7 @@ struct CryptoLibraryTests {
       sealed: longSealed.dropLast(8) + "76fc6ece0f4e1768cddf8853bb2d551b"),
   ]
 
-  @Test("AES-256-GCM gives what NIST's vectors say, and opens it again", arguments: vectors)
+  @Test("AES-256-GCM gives the results of NIST's vectors, and opens them again", arguments: vectors)
   func gcm(vector: Vector) throws {
     let library = try CryptoLibrary.load()
     let key = try secret(vector.key)
@@ -65,7 +65,7 @@ struct CryptoLibraryTests {
     #expect(Array(sealed.dropLast(16)) == plain)
   }
 
-  @Test("What was changed isn't opened, and nothing that wasn't authenticated is left of it")
+  @Test("Changed data isn't opened, and unauthenticated data is erased")
   func changed() throws {
     let library = try CryptoLibrary.load()
     let vector = Self.vectors[3]
@@ -94,7 +94,7 @@ struct CryptoLibraryTests {
     #expect(opens(Array(sealed.dropFirst()), nonce, context) == nil)
   }
 
-  @Test("An image's key is derived as RFC 5869 says (its first test case)")
+  @Test("An image's key is derived as in RFC 5869 (its first test case)")
   func hkdf() throws {
     let key = try CryptoLibrary.load().deriveKey(
       from: secret(String(repeating: "0b", count: 22)), salt: Array(0..<13),
@@ -105,7 +105,7 @@ struct CryptoLibraryTests {
   }
 
   /// Written by swift-crypto, which Dormouse used before, from the same key, identifier and content.
-  @Test("What earlier versions have sealed is opened, and the same is sealed today")
+  @Test("Data that earlier versions sealed is opened, and sealing it today gives the same bytes")
   func earlier() throws {
     let seal = try Seal(
       Array(0xa0..<0xb0), bootKey: SecretBytes(count: 32) { $0.copyBytes(from: 0..<32) },
@@ -183,9 +183,9 @@ struct CryptoLibraryTests {
   }
 }
 
-/// These need no library.
+/// These tests need no library.
 @Suite struct MissingCryptoLibraryTests {
-  @Test("A library that isn't there is an error that says what to install")
+  @Test("A missing library is an error that says what to install")
   func missing() {
     let error = #expect(throws: CryptoLibraryError.self) {
       _ = try CryptoLibrary(anyOf: ["libdormouse-nothing.so.3", "libdormouse-nothing.so.1.1"])
@@ -196,7 +196,7 @@ struct CryptoLibraryTests {
         + "No such file or directory; install OpenSSL 3 (Debian: libssl3)")
   }
 
-  @Test("Another library of that name is an error that says what is missing in it")
+  @Test("Another library of that name is an error that names the missing function")
   func other() {
     let error = #expect(throws: CryptoLibraryError.self) {
       _ = try CryptoLibrary(anyOf: ["libm.so.6"])
@@ -207,14 +207,14 @@ struct CryptoLibraryTests {
         + "install OpenSSL 3 (Debian: libssl3)")
   }
 
-  @Test("An image that can't be read for want of the library may be read later")
+  @Test("An image that can't be read because the library is missing may be read later")
   func transient() {
     let error = SealError.library(.missing("libcrypto.so.3", reason: "no such file"))
     #expect(ImageError.locked(path: "/i", error).isTransient)
     #expect(!ImageError.locked(path: "/i", .key(.missing)).isTransient)
   }
 
-  @Test("Keys are equal where their bytes are")
+  @Test("Keys are equal if their bytes are equal")
   func equal() {
     let key = SecretBytes(randomCount: 32)
     #expect(key == key.withBytes { bytes in SecretBytes(count: 32) { $0.copyMemory(from: bytes) } })

@@ -5,7 +5,7 @@ import Testing
 @testable import Hibernation
 @testable import Linux
 
-/// Full disks, damaged images, and workers that die on us.
+/// Full disks, damaged images, and workers that die meanwhile.
 @Suite(.serialized)
 struct DamageTests {
   let service = HibernationService()
@@ -17,7 +17,7 @@ struct DamageTests {
   }
 
   @Test(
-    "a full disk leaves the worker suspended and nothing behind, and another directory works",
+    "A full disk leaves the worker suspended and no file behind, and another directory works",
     .enabled(if: geteuid() == 0, "mounting a small file system takes root"),
     arguments: Victim.Rest.available)
   func fullDisk(rest: Victim.Rest) throws {
@@ -41,7 +41,7 @@ struct DamageTests {
     #expect(try victim.ask("errors") == "errors 0 eintr 0")
   }
 
-  @Test("a directory that isn't there leaves the worker as it was")
+  @Test("A missing directory leaves the worker as it was")
   func noDirectory() throws {
     let (victim, sum) = try torture(.traced)
     let error = try victim.refusal(service, at: Fixture.scratch + "/none/image")
@@ -52,7 +52,7 @@ struct DamageTests {
   }
 
   @Test(
-    "nobody is resumed from a damaged image, and the whole one still works",
+    "No worker is resumed from a damaged image, and the undamaged image still works",
     arguments: Victim.Rest.available)
   func damagedImage(rest: Victim.Rest) throws {
     let (victim, sum) = try torture(rest)
@@ -87,21 +87,21 @@ struct DamageTests {
   }
 
   @Test(
-    "a worker killed at any moment is reported as gone, and leaves nothing in the daemon",
+    "A worker killed at any moment is reported as ended, and leaves nothing in the daemon",
     arguments: Victim.Rest.available)
   func mortal(rest: Victim.Rest) throws {
     let directory = Fixture.imagePath()
     _ = try systemCall("mkdir", on: directory) { mkdir(directory, 0o700) }
     let group = try Victim.makeGroup(for: rest)
-    let told = try Probe.run([
+    let answer = try Probe.run([
       "mortal", "40", directory, group?.path ?? "-", "--", try Fixture.compile("torture"), "2",
       "14", "3",
     ])
     try group?.remove(until: Deadline(in: .seconds(5)))
-    #expect(told.hasPrefix("outlived"), "\(told)")
+    #expect(answer.hasPrefix("outlived"), "\(answer)")
   }
 
-  @Test("a worker that dies in its sleep is gone, and so is its image")
+  @Test("A worker that dies in its sleep is reported as ended, and its image is removed")
   func diesAsleep() throws {
     for rest in Victim.Rest.available {
       let (victim, _) = try torture(rest)
@@ -111,7 +111,7 @@ struct DamageTests {
       let deadline = Deadline(in: .seconds(5))
       var ended = false
       while !ended, !deadline.hasPassed {
-        // As the event loop does on every SIGCHLD: each thread's end sends one.
+        // The event loop does this on every SIGCHLD; each thread's end sends one.
         service.reapChildren()
         ended = try pollDescriptor(
           victim.process.pidfd.raw, for: POLLIN, until: Deadline(in: .milliseconds(20)))

@@ -6,20 +6,20 @@ import Testing
 @testable import Hibernation
 @testable import Linux
 
-/// Disks that accept what they are given, and fail to write it later.
+/// Disks that accept data and fail to write it later.
 @Suite(
   .serialized, .enabled(if: FailingDevice.isPossible, "takes root, loop devices and mkfs.ext4"))
 struct DurabilityTests {
   let service = HibernationService()
 
   @Test(
-    "a disk that fails while the image is written to it leaves the worker with all of its memory",
+    "A disk that fails while the image is written to it leaves the worker with all of its memory",
     arguments: Victim.Rest.available)
   func failingWriteback(rest: Victim.Rest) throws {
     guard let device = try FailingDevice() else {
       return notTestedHere("the failing disk can't be set up")
     }
-    // Random numbers, which compression doesn't make small.
+    // Random numbers, which can't be compressed.
     let victim = try Victim([try Fixture.compile("torture"), "8", "16", "5"], rest: rest)
     try #require(try victim.line().hasPrefix("ready"))
     let sum = try victim.ask("sum")
@@ -30,7 +30,7 @@ struct DurabilityTests {
     let error = try victim.refusal(service, at: path)
     #expect(error.aftermath == .intact)
     #expect(error.phase == .committing)
-    // EIO or ENOSPC, as the kernel has it.
+    // The kernel returns EIO or ENOSPC.
     #expect(error.description.hasPrefix("fdatasync \(path).partial: "), "\(error)")
     #expect(try victim.isSuspended)
     #expect(try victim.anonymousMemory() >= before)
@@ -45,8 +45,8 @@ struct DurabilityTests {
   }
 }
 
-/// An ext4 on a loop device, on a file of a small tmpfs: it takes writes into the page cache, and has
-/// no room for them behind it.
+/// An ext4 on a loop device, on a file of a small tmpfs: it accepts writes into the page cache, and has no
+/// room for them on the disk.
 final class FailingDevice {
   let directory: String
   private let memory: String
@@ -74,7 +74,7 @@ final class FailingDevice {
     return (status, text.split(separator: "\n").first.map(String.init) ?? "")
   }
 
-  /// `nil` where this machine lends no loop device.
+  /// `nil` if this machine provides no loop device.
   init?() throws {
     memory = Fixture.imagePath()
     directory = Fixture.imagePath()
@@ -103,7 +103,7 @@ final class FailingDevice {
     rmdir(memory)
   }
 
-  /// From here on what isn't on the disk can't get there.
+  /// From here on no more data can be written to the disk.
   func fill() throws {
     sync()
     let rest = try Descriptor.open(memory + "/rest", O_RDWR | O_CREAT, mode: 0o600)
@@ -112,12 +112,12 @@ final class FailingDevice {
   }
 }
 
-/// What of an image is in the page cache.
+/// The pages of an image in the page cache.
 @Suite(.serialized)
 struct ImageCacheTests {
   let service = HibernationService()
 
-  @Test("while memory is short, an image on the disk doesn't stay in the page cache")
+  @Test("While memory is short, an image on the disk doesn't stay in the page cache")
   func dropped() throws {
     let path = Fixture.imagePath()
     let victim = try Victim([try Fixture.compile("torture"), "4", "14", "5"])
@@ -133,11 +133,11 @@ struct ImageCacheTests {
     }
     // The header, which has changed since, may stay.
     #expect(try Self.cachedBytes(of: path) <= 64 << 10)
-    // Read again, it is there again; until pressure rises.
+    // After it is read again, it is in the cache again, until pressure rises.
     _ = try readFile(path)
     #expect(try Self.cachedBytes(of: path) > 1 << 20)
     service.dropFromCache(images: [path])
-    // Another thread does it.
+    // Another thread drops it.
     let deadline = Deadline(in: .seconds(10))
     while try Self.cachedBytes(of: path) > 64 << 10, !deadline.hasPassed { usleep(5000) }
     #expect(try Self.cachedBytes(of: path) <= 64 << 10)
@@ -156,7 +156,7 @@ struct ImageCacheTests {
     return pages.count { $0 & 1 == 1 } * 4096
   }
 
-  /// On tmpfs, pages are all that there is.
+  /// On tmpfs, the page cache is the only copy.
   private static func isInMemory(_ path: String) throws -> Bool {
     try Fixture.run(["sh", "-c", "[ \"$(stat -f -c %T \(path))\" = tmpfs ]"]) == 0
   }

@@ -9,7 +9,7 @@ import Testing
 /// The image format by itself (docs/image-format.md).
 @Suite(.serialized)
 struct FormatTests {
-  @Test("what was written is read again")
+  @Test("A written image is read again unchanged")
   func roundTrip() throws {
     let path = try Self.image(chunks: 3)
     let image = try ImageReader(path: path)
@@ -24,7 +24,7 @@ struct FormatTests {
     #expect(contents == (0..<3).map { Self.pages(seed: UInt64($0)) })
   }
 
-  @Test("nothing but the owner can read an image, and there is no unfinished one")
+  @Test("Only the owner can read an image, and no partial file is left")
   func permissions() throws {
     let path = try Self.image(chunks: 1)
     var status = stat()
@@ -33,7 +33,7 @@ struct FormatTests {
     #expect(access(path + ".partial", F_OK) != 0)
   }
 
-  @Test("a writer that gives up leaves no file")
+  @Test("A discarded writer leaves no file")
   func givesUp() throws {
     let path = Fixture.imagePath()
     _ = try ImageWriter(path: path)
@@ -41,7 +41,7 @@ struct FormatTests {
     #expect(access(path, F_OK) != 0)
   }
 
-  @Test("coming to rest is noted in place")
+  @Test("The progress that a worker is at rest is written in place")
   func progress() throws {
     let path = Fixture.imagePath()
     let writer = try ImageWriter(path: path)
@@ -50,7 +50,9 @@ struct FormatTests {
     #expect(try ImageReader(path: path).progress == .atRest)
   }
 
-  @Test("a section that may be skipped is, any other isn't", arguments: [true, false])
+  @Test(
+    "An unknown section is skipped if it may be, and is an error otherwise",
+    arguments: [true, false])
   func unknownSection(mayBeSkipped: Bool) throws {
     var file = try readFile(try Self.image(chunks: 1))
     let header = Header(file)
@@ -72,7 +74,7 @@ struct FormatTests {
     }
   }
 
-  @Test("a later version is named, not guessed at")
+  @Test("A later version is an error that names the version")
   func unknownVersion() throws {
     var file = try readFile(try Self.image(chunks: 1))
     file[8] = 2
@@ -82,7 +84,7 @@ struct FormatTests {
     #expect(error?.description.hasSuffix("has format version 2, this Dormouse reads 1") == true)
   }
 
-  @Test("every truncation is noticed")
+  @Test("Every truncation is detected")
   func truncated() throws {
     let file = try readFile(try Self.image(chunks: 2))
     let path = Fixture.imagePath()
@@ -92,7 +94,7 @@ struct FormatTests {
     }
   }
 
-  @Test("no flipped bit gives other pages, threads or ranges")
+  @Test("No flipped bit changes the pages, threads or ranges that are read")
   func flippedBits() throws {
     let file = try readFile(try Self.image(chunks: 2))
     let path = Fixture.imagePath()
@@ -118,7 +120,7 @@ struct FormatTests {
     #expect(noticed >= positions.count - 8)
   }
 
-  @Test("damage whose checksums are right is an error too, or an image that holds together")
+  @Test("Damage with right checksums is an error, or gives a consistent image")
   func resealed() throws {
     let files = try [
       readFile(Self.image(chunks: 2)), readFile(Self.image(chunks: 3, hasMappings: true)),
@@ -146,7 +148,7 @@ struct FormatTests {
     #expect(refused > 300)
   }
 
-  @Test("huge counts and lengths make nobody allocate, or read on")
+  @Test("Huge counts and lengths cause no large allocation and no read beyond the file")
   func hugeCounts() throws {
     let file = try readFile(Self.image(chunks: 2, hasMappings: true))
     let start = Header(file).indexOffset
@@ -166,7 +168,7 @@ struct FormatTests {
 
   // MARK: helpers
 
-  /// One of the things that happen to files.
+  /// One kind of damage to a file.
   private static func mutate(
     _ file: inout [UInt8], from start: Int, using random: inout TestRandom
   ) {
@@ -182,7 +184,7 @@ struct FormatTests {
     }
   }
 
-  /// What everybody who uses an image relies on.
+  /// The properties on which every user of an image relies.
   private static func expectWhole(_ image: ImageReader) {
     let ranges =
       image.chunks.flatMap { chunk in chunk.ranges.map { (chunk.process, $0) } }
@@ -196,7 +198,7 @@ struct FormatTests {
     #expect(image.chunks.allSatisfy { $0.offset + UInt64($0.storedLength) <= image.fileLength })
   }
 
-  /// What a resume would use of it.
+  /// The parts of an image that a resume would use.
   private static func describe(_ path: String) throws -> [String] {
     let image = try ImageReader(path: path)
     var text = ["\(image.progress) \(image.processes)"]

@@ -14,7 +14,7 @@ struct LayoutTests {
     return message
   }
 
-  @Test("moves follow each other, and what is dropped stays dropped")
+  @Test("Moves are applied one after the other, and dropped memory stays dropped")
   func inTurn() throws {
     let layout = try PageLayout(replaying: [
       [message(CLINUX_UFFD_REMAP, 0x1000, 0x9000, 0x2000)],
@@ -29,7 +29,9 @@ struct LayoutTests {
     #expect(layout.original(of: 0x1000) == nil)
   }
 
-  @Test("of two moves at once, the one that made room came first, however they were told")
+  @Test(
+    "Of two simultaneous moves, the one that made room is applied first, in whichever order they are reported"
+  )
   func atOnce() throws {
     let away = message(CLINUX_UFFD_REMAP, 0x1000, 0x9000, 0x1000)
     let into = message(CLINUX_UFFD_REMAP, 0x5000, 0x1000, 0x1000)
@@ -42,7 +44,7 @@ struct LayoutTests {
     }
   }
 
-  @Test("what lay at a move's destination is gone, and what is moved there stays")
+  @Test("Memory at a move's destination is dropped, and the memory that is moved there stays")
   func destination() throws {
     let into = message(CLINUX_UFFD_REMAP, 0x5000, 0x1000, 0x1000)
     let unmapped = message(CLINUX_UFFD_UNMAP, 0x1000, 0x3000)
@@ -52,12 +54,12 @@ struct LayoutTests {
       #expect(layout.now(0x2000) == nil)
       #expect(layout.now(0x5000) == 0x1000)
     }
-    // Later, it is another matter.
+    // In a later batch the result is different.
     let layout = try PageLayout(replaying: [[into], [unmapped]])
     #expect(layout.now(0x5000) == nil)
   }
 
-  @Test("what no correct program can have done isn't guessed at")
+  @Test("Changes that no correct program can have made are an error")
   func ambiguous() {
     #expect(throws: PageLayout.Ambiguous.self) {
       try PageLayout(replaying: [

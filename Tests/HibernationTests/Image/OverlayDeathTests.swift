@@ -5,12 +5,12 @@ import Testing
 @testable import Hibernation
 @testable import Linux
 
-/// `kill -9` of the daemon while an image lies over a base, or becomes one.
+/// `kill -9` of the daemon while an image is an overlay, or becomes a base.
 @Suite(.serialized)
 struct OverlayDeathTests {
   let service = HibernationService()
 
-  /// A place, and the how manieth time that it is passed.
+  /// A fault point, and at which pass of it the daemon dies.
   struct Death: CustomTestStringConvertible, Sendable {
     let fault: FaultPoint
     let pass: Int
@@ -19,7 +19,7 @@ struct OverlayDeathTests {
     var testDescription: String { "\(fault.rawValue):\(pass) \(way) \(rest)" }
   }
 
-  /// All places of a second cycle, which has an overlay, and those of the first that make a base.
+  /// All fault points of a second cycle, which has an overlay, and those of the first cycle that make a base.
   static let all: [Death] = OverlayTests.ways.flatMap { way, rest in
     FaultPoint.allCases.compactMap { fault -> Death? in
       let pass: Int
@@ -41,16 +41,16 @@ struct OverlayDeathTests {
     }
   }
 
-  @Test("a daemon killed at any step loses nothing", arguments: all)
+  @Test("A daemon killed at any step of a cycle with overlays loses nothing", arguments: all)
   func everyFaultPoint(death: Death) throws {
     let probe = try start(death)
-    // Until it dies: a base, an overlay, and one more complete image.
+    // The cycles until the daemon dies: a base, an overlay, and one more complete image.
     try live(probe, change: ["change 1 30", "change 2 30", "grow 800"])
     try recoverAndCheck(probe)
   }
 
   @Test(
-    "a daemon killed over the third image, which is complete again, loses nothing",
+    "A daemon killed while it writes the third image, which is complete again, loses nothing",
     arguments: [FaultPoint.captured, .committed, .evicted, .rested, .writingBack, .baseKept])
   func compaction(fault: FaultPoint) throws {
     let probe = try start(
@@ -63,7 +63,7 @@ struct OverlayDeathTests {
     .recoverySeized, .registersBack, .writingBack, .writtenBack, .unlinked, .baseRemoved,
   ]
 
-  @Test("a second daemon killed while it recovers loses nothing either", arguments: secondDeaths)
+  @Test("A second daemon killed while it recovers overlays loses nothing", arguments: secondDeaths)
   func secondDeath(fault: FaultPoint) throws {
     for rest in Victim.Rest.available {
       let probe = try start(
@@ -74,7 +74,9 @@ struct OverlayDeathTests {
     }
   }
 
-  @Test("a daemon killed at random moments loses nothing", arguments: Victim.Rest.available)
+  @Test(
+    "A daemon killed at random moments while it uses overlays loses nothing",
+    arguments: Victim.Rest.available)
   func randomMoments(rest: Victim.Rest) throws {
     for seed in 0..<RecoveryTests.randomRounds {
       var random = TestRandom(seed: seed)
@@ -110,7 +112,7 @@ struct OverlayDeathTests {
     return probe
   }
 
-  /// Cycles with a change behind each, until the daemon dies.
+  /// Runs cycles with a change after each, until the daemon dies.
   private func live(_ probe: Probe, change: [String]) throws {
     for change in change + [""] {
       for order in ["hibernate", "resume"] {
@@ -137,7 +139,7 @@ struct OverlayDeathTests {
         $0.flags.contains(.writesWatched)
           || $0.executable && !$0.writable && !$0.hasFile && $0.name.isEmpty
       }, note)
-    // And it can be hibernated again.
+    // The worker can be hibernated again.
     _ = try service.wait { (h) throws(HibernationError) in
       try h.hibernate(HibernationRequest(target, to: image, overlay: true))
     }
@@ -149,10 +151,10 @@ struct OverlayDeathTests {
 }
 
 extension Probe {
-  /// True when it has died; false when it has done what it was told.
+  /// True if the daemon has died; false if it has carried out its order.
   func reportsOrDies() throws -> Bool {
     let deadline = Deadline(in: .seconds(20))
-    // Its victim has the other end of the reports as well, so they don't end with it.
+    // Its victim also holds the other end of the reports, so they don't end with the daemon.
     while try !reports.hasSome {
       let now = Deadline(in: .zero)
       if try pollDescriptor(daemon.pidfd.raw, for: POLLIN, until: now) { return true }

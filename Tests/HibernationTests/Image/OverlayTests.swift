@@ -4,7 +4,7 @@ import Testing
 @testable import Hibernation
 @testable import Linux
 
-/// The second hibernation and those after it, which write only what has changed.
+/// The second hibernation and later ones, which write only changed pages.
 @Suite(.serialized)
 struct OverlayTests {
   enum Way: String, CaseIterable, CustomTestStringConvertible {
@@ -24,7 +24,9 @@ struct OverlayTests {
     Victim.Rest.available.map { (way, $0) }
   }
 
-  @Test("a thread in every kind of blocking call keeps every byte over 40 rounds", arguments: ways)
+  @Test(
+    "A process with a thread in every kind of blocking call keeps every byte over 40 rounds of overlays",
+    arguments: ways)
   func torture(way: Way, rest: Victim.Rest) throws {
     let service = way.service
     let victim = try Victim([try Fixture.compile("torture"), "8", "16", "7"], rest: rest)
@@ -53,7 +55,9 @@ struct OverlayTests {
     try checkNothingStays(victim, service, path)
   }
 
-  @Test("whatever a program does to its memory meanwhile, every byte is right", arguments: ways)
+  @Test(
+    "Every byte is right after any changes that a program makes to its memory between overlays",
+    arguments: ways)
   func layers(way: Way, rest: Victim.Rest) throws {
     let service = way.service
     let victim = try Victim([try Fixture.compile("layers"), "1024"], rest: rest)
@@ -65,7 +69,7 @@ struct OverlayTests {
       overlays += slept.unchanged > 0 ? 1 : 0
       try victim.rise(service, from: path)
       try #require(try victim.ask("verify") == "same", "round \(round): \(slept)")
-      // Some rounds change little, some nearly everything.
+      // Some rounds change few pages, some nearly all.
       _ = try victim.ask("change \(round) \(round % 7 == 0 ? 1200 : round % 5 * 40)")
       try #require(try victim.ask("verify") == "same", "round \(round), before")
     }
@@ -74,11 +78,13 @@ struct OverlayTests {
     try checkNothingStays(victim, service, path)
   }
 
-  /// More of them on request.
+  /// DORMOUSE_CHURN_ROUNDS sets another number of rounds.
   static let rounds =
     getenv("DORMOUSE_CHURN_ROUNDS").flatMap { Int(String(cString: $0)) } ?? 24
 
-  @Test("threads that map, move, drop and fork keep every page", arguments: ways)
+  @Test(
+    "A program whose threads map, move, drop and fork keeps every page over overlays",
+    arguments: ways)
   func churn(way: Way, rest: Victim.Rest) throws {
     let service = way.service
     let victim = try Victim([try Fixture.compile("churn"), "3", "6", "64"], rest: rest)
@@ -92,7 +98,9 @@ struct OverlayTests {
     }
   }
 
-  @Test("a program that replaces itself begins anew", arguments: Way.available)
+  @Test(
+    "A program that executes itself again keeps its memory over overlays, and is tracked again",
+    arguments: Way.available)
   func exec(way: Way) throws {
     let service = way.service
     let victim = try Victim([try Fixture.compile("layers"), "512"], rest: .frozen)
@@ -106,7 +114,7 @@ struct OverlayTests {
       }
       try #require(try victim.ask("exec").hasPrefix("ready"))
     }
-    // It is tracked again.
+    // The program is tracked again.
     let slept = try victim.nap(service, at: path)
     #expect(slept.trackingRefusal == nil || way == .compared)
     try victim.rise(service, from: path)
@@ -116,7 +124,7 @@ struct OverlayTests {
     #expect(try victim.ask("verify") == "same")
   }
 
-  @Test("the processes of a tree, and new ones", arguments: Way.available)
+  @Test("Overlays cover all processes of a tree, also new ones", arguments: Way.available)
   func tree(way: Way) throws {
     let service = way.service
     let victim = try Victim([try Fixture.compile("forktree"), "8", "3", "5"], rest: .frozen)
@@ -132,7 +140,7 @@ struct OverlayTests {
     }
   }
 
-  @Test("when much has changed, all of it is written again", arguments: Way.available)
+  @Test("If many pages have changed, all pages are written again", arguments: Way.available)
   func compaction(way: Way) throws {
     let service = way.service
     let victim = try Victim([try Fixture.compile("layers"), "512"], rest: .frozen)
@@ -158,7 +166,7 @@ struct OverlayTests {
     #expect(try victim.ask("verify") == "same")
   }
 
-  @Test("nothing stays on disk, and nothing is watched, where that isn't wanted")
+  @Test("A hibernation without overlays removes the base and stops tracking writes")
   func switchedOff() throws {
     let service = HibernationService()
     let victim = try Victim([try Fixture.compile("layers"), "256"], rest: .frozen)
@@ -179,11 +187,11 @@ struct OverlayTests {
     #expect(try victim.ask("verify") == "same")
   }
 
-  /// A worker that has ended, or that nobody hibernates any more.
+  /// For a worker that has ended, or isn't hibernated any more.
   private func checkNothingStays(
     _ victim: Victim, _ service: HibernationService, _ path: String
   ) throws {
-    // Descriptors of ours don't stay in the program.
+    // Dormouse's descriptors don't stay in the program.
     #expect(Eligibility.foreignUserfaults(of: victim.process.pid).isEmpty)
     let name = victim.target.name
     service.forget(name)
@@ -195,7 +203,7 @@ struct OverlayTests {
 }
 
 extension Victim {
-  /// Suspends and hibernates, with an overlay where that goes.
+  /// Suspends and hibernates, with an overlay if that is possible.
   @discardableResult
   func nap(_ service: HibernationService, at path: String) throws -> HibernationSummary {
     try suspend()
@@ -214,7 +222,7 @@ extension Victim {
   }
 }
 
-/// Bases that aren't what they were.
+/// Bases that were changed or removed.
 @Suite(.serialized)
 struct BaseDamageTests {
   enum Harm: String, CaseIterable { case removed, truncated, flipped, foreign }
@@ -236,14 +244,16 @@ struct BaseDamageTests {
     switch harm {
     case .removed: return
     case .truncated: bytes.removeLast(100)
-    // In the index, where it is noticed when it is opened.
+    // In the index, so that the damage is detected when the base is opened.
     case .flipped: bytes[bytes.count - 60] ^= 0x55
     case .foreign: bytes = try readFile(try FormatTests.image(chunks: 2))
     }
     try FormatTests.write(bytes, to: base)
   }
 
-  @Test("while the worker runs, nothing is lost: all of it is written", arguments: Harm.allCases)
+  @Test(
+    "After damage to a base while the worker runs, the next image is complete and nothing is lost",
+    arguments: Harm.allCases)
   func awake(harm: Harm) throws {
     let path = Fixture.imagePath()
     let victim = try victim(path)
@@ -255,7 +265,7 @@ struct BaseDamageTests {
   }
 
   @Test(
-    "while it is hibernated, the daemon that holds the base doesn't need its name",
+    "The daemon that holds a base open resumes its worker even if the base's file is replaced",
     arguments: Harm.allCases)
   func asleep(harm: Harm) throws {
     let path = Fixture.imagePath()
@@ -264,13 +274,13 @@ struct BaseDamageTests {
     try self.harm(path + ".base", harm)
     try victim.rise(service, from: path)
     #expect(try victim.ask("verify") == "same")
-    // And the next doesn't build on it.
+    // The next image doesn't use that base.
     #expect(try victim.nap(service, at: path).unchanged == 0)
     try victim.rise(service, from: path)
     #expect(try victim.ask("verify") == "same")
   }
 
-  @Test("a later daemon doesn't resume from what it can't prove", arguments: Harm.allCases)
+  @Test("A later daemon doesn't resume a worker whose base was harmed", arguments: Harm.allCases)
   func afterwards(harm: Harm) throws {
     let path = Fixture.imagePath()
     let victim = try victim(path)
@@ -292,7 +302,7 @@ struct BaseDamageTests {
     #expect(try victim.ask("verify") == "same")
   }
 
-  @Test("damage to its pages is noticed at the latest when they are read")
+  @Test("Damage to a base's pages is detected at the latest when they are read")
   func damagedPages() throws {
     let path = Fixture.imagePath()
     let victim = try victim(path)
@@ -300,7 +310,7 @@ struct BaseDamageTests {
     for offset in stride(from: 200, to: bytes.count - 4000, by: 997) { bytes[offset] ^= 0x55 }
     let file = try Descriptor.open(path + ".base", O_WRONLY)
     try bytes.withUnsafeBytes { try file.writeAll($0) }
-    // Compared pages tell, and then everything is written; else the worker must not run.
+    // A comparison of pages detects it, and then all pages are written; otherwise the worker must not run.
     var features = KernelFeatures.detect()
     features.writeTracking = false
     let slept = try victim.nap(service, at: path)
@@ -319,7 +329,7 @@ struct BaseDamageTests {
   }
 
   @Test(
-    "a full disk leaves the worker as it was, and its base makes room",
+    "A full disk leaves the worker as it was, and its base is removed to free space",
     .enabled(if: geteuid() == 0, "mounting a small file system takes root"))
   func fullDisk() throws {
     let disk = Fixture.imagePath()
@@ -329,7 +339,7 @@ struct BaseDamageTests {
     defer { _ = try? Fixture.run(["umount", disk]) }
     let path = disk + "/image"
     let victim = try victim(path)
-    // All but a few pages are taken by somebody else.
+    // Another file takes all but a few pages.
     var usage = statvfs()
     _ = statvfs(disk, &usage)
     let rest = Int(usage.f_bavail) * Int(usage.f_frsize) - 8192

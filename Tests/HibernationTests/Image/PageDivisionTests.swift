@@ -4,7 +4,7 @@ import Testing
 @testable import Hibernation
 @testable import Linux
 
-/// Which page comes from where, by itself: against a model that looks at each page alone.
+/// The source of each page, compared with a model that handles each page alone.
 struct PageDivisionTests {
   private static let span: UInt64 = 400
 
@@ -22,7 +22,7 @@ struct PageDivisionTests {
     return (pages, ranges(of: pages, using: &random))
   }
 
-  /// In runs, some of which touch, as those of two mappings do.
+  /// Makes runs, some of which touch, as runs of two mappings do.
   private static func ranges(of pages: Set<UInt64>, using random: inout TestRandom)
     -> [PageRange]
   {
@@ -42,7 +42,9 @@ struct PageDivisionTests {
     ranges.flatMap { Array($0.pages) }.map { $0 / pageSize }
   }
 
-  @Test("a page is kept on evidence only, and every page has one place", arguments: 0..<UInt64(300))
+  @Test(
+    "A page is kept only with proof, and every page is in exactly one part",
+    arguments: 0..<UInt64(300))
   func division(seed: UInt64) {
     var random = TestRandom(seed: seed)
     let moving = Self.randomSet(0.7, using: &random)
@@ -67,7 +69,7 @@ struct PageDivisionTests {
     #expect(Self.pages(division.changed) == rest.sorted())
   }
 
-  @Test("the base's chunks are found for any pages that it has", arguments: 0..<UInt64(200))
+  @Test("The base's chunks are found for any of its pages", arguments: 0..<UInt64(200))
   func parts(seed: UInt64) throws {
     var random = TestRandom(seed: seed)
     let base = Self.randomSet(0.7, using: &random)
@@ -79,7 +81,7 @@ struct PageDivisionTests {
       }
       chunks[chunks.count - 1].ranges.append(range)
     }
-    // In any order, as lanes finish.
+    // The chunks come in any order, as lanes finish.
     chunks.shuffle(using: &random)
     let wanted = base.pages.filter { _ in Bool.random(using: &random) }
     let parts = BasePages(chunks: chunks, process: 0).parts(
@@ -96,7 +98,7 @@ struct PageDivisionTests {
     }
   }
 
-  @Test("what a chunk doesn't have isn't found in it")
+  @Test("Pages that a chunk doesn't have aren't found in it")
   func foreignRanges() {
     func range(_ page: UInt64, _ count: UInt64) -> PageRange {
       PageRange(address: page * pageSize, length: count * pageSize)

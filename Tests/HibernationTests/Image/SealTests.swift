@@ -7,7 +7,7 @@ import Testing
 @testable import Linux
 
 enum Keyring {
-  /// For encrypted images: a key can be kept, and OpenSSL is there.
+  /// Whether images can be encrypted: a key can be kept, and OpenSSL is installed.
   static let isUsable = (try? BootKey.tryKeyring()) != nil && OpenSSL.isThere
 }
 
@@ -19,7 +19,7 @@ struct SealTests {
   let service = HibernationService()
 
   @Test(
-    "a worker's secret is in a plain image and not in an encrypted one, and comes back from both",
+    "A worker's secret is in a plain image and not in an encrypted one, and is restored from both",
     arguments: Victim.Rest.available)
   func secret(rest: Victim.Rest) throws {
     let victim = try Victim([try Fixture.compile("secret")], rest: rest)
@@ -35,7 +35,7 @@ struct SealTests {
     }
   }
 
-  @Test("what was sealed is read again, and nothing of it is readable")
+  @Test("A sealed image is read again, and its file shows no content")
   func roundTrip() throws {
     let path = try FormatTests.image(chunks: 3, sealed: true)
     let image = try ImageReader(path: path)
@@ -43,7 +43,7 @@ struct SealTests {
     var contents: [[UInt8]] = []
     try image.forEachChunk { _, pages in contents.append(Array(pages)) }
     #expect(contents == (0..<3).map { FormatTests.pages(seed: UInt64($0)) })
-    // A start time and a register of the index, as it would be in plain.
+    // A start time and a register of the index, in their unencrypted form.
     var registers = ByteWriter()
     registers.append(UInt64(1))
     registers.append(UInt64(2))
@@ -52,12 +52,12 @@ struct SealTests {
     #expect(try Self.contains(registers.bytes, at: FormatTests.image(chunks: 1)))
   }
 
-  @Test("any flipped bit is refused")
+  @Test("A sealed image with any flipped bit is refused")
   func flippedBits() throws {
     let file = try readFile(FormatTests.image(chunks: 2, sealed: true))
     let path = Fixture.imagePath()
     var random = TestRandom(seed: 39)
-    // The progress, at 60, is outside of it.
+    // The progress, at byte 60, isn't authenticated.
     let places =
       Array(0..<60) + (0..<300).map { _ in Int.random(in: 64..<file.count, using: &random) }
     for place in places {
@@ -68,7 +68,7 @@ struct SealTests {
     }
   }
 
-  @Test("a flipped bit is refused also where its checksums are put right")
+  @Test("A flipped bit is refused even if the checksums are corrected")
   func resealed() throws {
     let file = try readFile(FormatTests.image(chunks: 2, sealed: true))
     let header = FormatTests.Header(file)
@@ -84,9 +84,9 @@ struct SealTests {
     }
   }
 
-  @Test("chunks can't change places, neither in an image nor between two")
+  @Test("Chunks can't be exchanged within an image or between two images")
   func swapped() throws {
-    // Of the same content, so that only their places tell them apart.
+    // Both have the same content, so that only their places differ.
     let paths = try (0..<2).map { _ in
       try FormatTests.image(chunks: 2, sealed: true, seeds: [5, 5])
     }
@@ -110,7 +110,7 @@ struct SealTests {
     try ImageReader(path: paths[0]).verify()
   }
 
-  @Test("an image in another directory has another key, and says so")
+  @Test("An image that is moved to another directory is refused, because that has another key")
   func otherDirectory() throws {
     let path = try FormatTests.image(chunks: 1, sealed: true)
     let directory = Fixture.imagePath()
@@ -124,7 +124,7 @@ struct SealTests {
     unlink(directory + "/image")
   }
 
-  @Test("the key is one that only its possessor can read, and goes when it is discarded")
+  @Test("Only its possessor can read the key, and a discarded key is removed")
   func keyring() throws {
     let directory = Fixture.imagePath()
     _ = try systemCall("mkdir", on: directory) { mkdir(directory, 0o700) }

@@ -5,7 +5,7 @@ import Testing
 @testable import Hibernation
 @testable import Linux
 
-/// Whose memory is written, and from which image.
+/// The process whose memory is written, and the image that it comes from.
 @Suite(.serialized)
 struct WhoseMemoryTests {
   let service = HibernationService()
@@ -13,7 +13,7 @@ struct WhoseMemoryTests {
   private static let place = PageRange(address: 0x1000_0000_0000, length: 4096)
 
   @Test(
-    "a process that gets the number of a worker's process keeps its memory",
+    "A process that gets the pid of a worker's process keeps its memory",
     .enabled(if: geteuid() == 0, "choosing a process's number takes root"))
   func numberUsedAgain() throws {
     let program = try Fixture.compile("stranger")
@@ -22,7 +22,7 @@ struct WhoseMemoryTests {
     let identity = worker.process.identity
     let memory = try worker.target.memory(of: identity)
     let target = worker.target
-    // A start time has a grain of 10 ms.
+    // A start time has a resolution of 10 ms.
     usleep(30_000)
     kill(identity.pid, SIGKILL)
     reap(identity.pid)
@@ -54,7 +54,7 @@ struct WhoseMemoryTests {
     return try #require(error)
   }
 
-  @Test("workers whose images were exchanged aren't resumed", arguments: Victim.Rest.available)
+  @Test("Workers whose images were exchanged aren't resumed", arguments: Victim.Rest.available)
   func exchanged(rest: Victim.Rest) throws {
     let (one, sum) = try torture(rest, seed: 3)
     let (other, otherSum) = try torture(rest, seed: 4)
@@ -67,7 +67,7 @@ struct WhoseMemoryTests {
       #expect(error.aftermath == .unverifiable)
       #expect(error.reason.contains("it was replaced"), "\(error)")
     }
-    // Nothing was written: with the right images they are as they were.
+    // Nothing was written: with the right images, the workers are as they were.
     try exchange(path, otherPath)
     try one.wake(service, from: path)
     try other.wake(service, from: otherPath)
@@ -83,7 +83,7 @@ struct WhoseMemoryTests {
   }
 
   @Test(
-    "an older image of the same worker isn't put back, here or by the next daemon",
+    "An older image of the same worker isn't restored, by this daemon or by the next one",
     arguments: Victim.Rest.available)
   func older(rest: Victim.Rest) throws {
     let (victim, sum) = try torture(rest, seed: 5)
@@ -116,7 +116,7 @@ struct WhoseMemoryTests {
   }
 
   @Test(
-    "a worker that is recorded as hibernated isn't woken where another worker's image has its name",
+    "A worker that is recorded as hibernated isn't woken from another worker's image at its path",
     .enabled(if: Victim.cgroupRoot != nil, "no cgroup for workers can be made here"))
   func recordedAsHibernated() throws {
     let (victim, sum) = try torture(.frozen, seed: 6)
@@ -137,7 +137,7 @@ struct WhoseMemoryTests {
     #expect(try victim.ask("sum") == sum)
   }
 
-  @Test("a mark survives a worker's record, and nothing else is read as one")
+  @Test("A mark survives a worker's record, and no other text is read as a mark")
   func marks() {
     let mark = ImageMark(
       id: ImageID(words: (.max, 7)), indexChecksum: 0xffff_ffff, fileLength: 1 << 40)
@@ -148,7 +148,7 @@ struct WhoseMemoryTests {
   }
 
   @Test(
-    "what isn't a regular file is refused as an image at once",
+    "A file that isn't regular is refused as an image at once",
     arguments: ["fifo", "link", "device", "directory"])
   func noFile(kind: String) throws {
     let path = Fixture.imagePath()
@@ -164,7 +164,7 @@ struct WhoseMemoryTests {
     #expect(error?.description == "\(path) is not a hibernation image: not a regular file")
   }
 
-  @Test("a FIFO with a fault journal's name doesn't block whoever looks for journals")
+  @Test("A FIFO with a fault journal's name doesn't block the search for journals")
   func falseJournal() throws {
     let path = "/memfd:dormouse-faults (deleted)"
     guard geteuid() == 0, Program.find("python3") != nil else {

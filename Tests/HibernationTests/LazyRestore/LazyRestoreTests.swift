@@ -5,13 +5,13 @@ import Testing
 @testable import Hibernation
 @testable import Linux
 
-/// Resumes of which the pages come when the worker runs already.
+/// Resumes whose pages are filled while the worker runs.
 @Suite(
   .serialized, .enabled(if: Victim.cgroupRoot != nil, "no cgroup for workers can be made here"))
 struct LazyRestoreTests {
   let service = HibernationService()
 
-  /// Whether this machine lets a worker have a userfaultfd.
+  /// Whether a worker may have a userfaultfd on this machine.
   static func isPermitted() -> Bool { geteuid() == 0 }
 
   private func sleep(_ victim: Victim, at path: String) throws -> HibernationSummary {
@@ -34,7 +34,7 @@ struct LazyRestoreTests {
   }
 
   @Test(
-    "a process with a thread in every kind of blocking call keeps every byte",
+    "A process with a thread in every kind of blocking call keeps every byte over lazy restores",
     .enabled(if: isPermitted(), "userfaultfd for workers takes root here"))
   func torture() throws {
     let victim = try Victim([try Fixture.compile("torture"), "8", "16", "7"], rest: .frozen)
@@ -46,7 +46,7 @@ struct LazyRestoreTests {
       #expect(try victim.anonymousMemory() <= 256 << 10)
       let woken = try wake(victim, from: path)
       #expect(woken.eagerReason == nil)
-      // All of it is soon known to be wanted: `sum` reads everything.
+      // The working set soon has all pages: `sum` reads everything.
       if round == 1 { #expect(woken.backgroundFill > 4 << 20) }
       try #require(try victim.ask("sum") == sum, "round \(round)")
       if round % 10 == 0 { #expect(try victim.ask("wake").hasPrefix("woke")) }
@@ -61,21 +61,21 @@ struct LazyRestoreTests {
   }
 
   @Test(
-    "fork, mremap, munmap, madvise and brk while pages are missing change nothing",
+    "A program that calls fork, mremap, munmap, madvise and brk while pages are missing keeps its memory",
     .enabled(if: isPermitted(), "userfaultfd for workers takes root here"), arguments: [1, 4, 12])
   func churn(threads: Int) throws {
     let victim = try Victim([try Fixture.compile("churn"), "\(threads)", "6", "64"], rest: .frozen)
     #expect(try victim.line().hasPrefix("ready"))
     let path = Fixture.imagePath()
     for round in 1...Self.churnRounds {
-      // What is learned would leave nothing missing, in time.
+      // Over time, the learned working set would leave no page missing.
       let name = victim.target.name
       _ = try service.wait { (h) throws(HibernationError) in h.workingSets[name] = nil }
       _ = try sleep(victim, at: path)
       try victim.send("churn \(round)")
       let woken = try wake(victim, from: path)
       #expect(woken.backgroundFill > 1 << 20, "round \(round): \(woken)")
-      // First, for it knows why a worker had to be killed.
+      // Called first, because it reports why a worker had to be killed.
       try service.awaitFill(of: name)
       let answer = try victim.line()
       try #require(answer.hasSuffix("errors 0"), "round \(round): \(answer)")
@@ -87,7 +87,7 @@ struct LazyRestoreTests {
     getenv("DORMOUSE_CHURN_ROUNDS").flatMap { Int(String(cString: $0)) } ?? 20
 
   @Test(
-    "pages that somebody has touched while it slept are as they were",
+    "Pages that another process has touched during the sleep are restored",
     .enabled(if: isPermitted(), "userfaultfd for workers takes root here"))
   func strayPages() throws {
     let victim = try Victim([try Fixture.compile("churn"), "2", "4", "64"], rest: .frozen)
@@ -105,7 +105,7 @@ struct LazyRestoreTests {
       let ranges = try ImageReader(path: path).chunks.filter(\.isBackgroundFilled).flatMap(\.ranges)
       let memory = try ProcessMemory(pid: victim.process.pid)
       for (index, range) in ranges.enumerated() {
-        // As the kernel does to the rseq area: written, or only read (then it is the page of zeros).
+        // The kernel does this to the rseq area. A page is written, or only read (then it is the zero page).
         let last = range.address + range.length - 8
         if index % 2 == 0 { try memory.writeBytes([1, 2, 3, 4], at: last) }
         _ = try memory.readBytes(at: range.address, count: 8)
@@ -120,7 +120,7 @@ struct LazyRestoreTests {
   }
 
   @Test(
-    "a python server answers on the same connection",
+    "A lazily restored python server answers on the same connection",
     .enabled(if: isPermitted(), "userfaultfd for workers takes root here"))
   func python() throws {
     guard Program.find("python3") != nil else {
@@ -140,14 +140,14 @@ struct LazyRestoreTests {
       #expect(try connection.get("/count") == "\(round)")
       if round % 2 == 0 { #expect(try connection.get("/digest") == digest) }
     }
-    // Hibernated again, and brought back eagerly.
+    // Hibernated again, and restored eagerly.
     _ = try sleep(victim, at: path)
     try victim.wake(service, from: path)
     #expect(try connection.get("/digest") == digest)
   }
 
   @Test(
-    "what is still to come counts as its memory, until all of it is there",
+    "Missing pages count as the worker's memory until all of them are filled",
     .enabled(if: isPermitted(), "userfaultfd for workers takes root here"))
   func accounting() throws {
     let victim = try Victim([try Fixture.compile("churn"), "2", "16", "64"], rest: .frozen)
@@ -172,7 +172,7 @@ struct LazyRestoreTests {
     #expect(abs(after - before) <= 1 << 20)
   }
 
-  @Test("the first time it is eager, unless it is to be learned from")
+  @Test("The first restore is eager if the worker isn't resumed to learn its working set")
   func nothingKnown() throws {
     let victim = try Victim([try Fixture.compile("churn"), "2", "2", "64"], rest: .frozen)
     #expect(try victim.line().hasPrefix("ready"))
@@ -184,7 +184,7 @@ struct LazyRestoreTests {
     #expect(try victim.ask("verify").hasSuffix("errors 0"))
   }
 
-  @Test("without a cgroup it is eager, and says so")
+  @Test("A restore without a cgroup is eager, and says so")
   func withoutGroup() throws {
     let victim = try Victim([try Fixture.compile("churn"), "2", "2", "64"], rest: .traced)
     #expect(try victim.line().hasPrefix("ready"))
@@ -196,7 +196,7 @@ struct LazyRestoreTests {
   }
 
   @Test(
-    "where userfaultfd isn't permitted it is eager, and says so",
+    "A restore without permission for userfaultfd is eager, and says so",
     .enabled(if: geteuid() == 0 && Program.find("setpriv") != nil, "takes root, and setpriv"))
   func notPermitted() throws {
     let churn = try Fixture.compile("churn")

@@ -5,8 +5,8 @@ import Testing
 @testable import Hibernation
 @testable import Linux
 
-/// `kill -9` of the daemon while pages are missing; a new one brings them, or, where that can't be
-/// proven right, says so.
+/// `kill -9` of the daemon while pages are missing. A new daemon fills them, or reports that it can't prove
+/// that the result is right.
 @Suite(
   .serialized, .enabled(if: Victim.cgroupRoot != nil && geteuid() == 0, "needs root, a cgroup"))
 struct PagerDeathTests {
@@ -17,7 +17,7 @@ struct PagerDeathTests {
     .filled, .unregistered, .thawed, .unlinked,
   ]
 
-  @Test("a daemon killed at any step of it loses nothing", arguments: points)
+  @Test("A daemon killed at any step of a lazy restore loses nothing", arguments: points)
   func everyFaultPoint(fault: FaultPoint) throws {
     let probe = try Probe(Self.command(), rest: .frozen, fault: fault, isLazy: true)
     #expect(try probe.talk.line().hasPrefix("ready"))
@@ -28,7 +28,7 @@ struct PagerDeathTests {
     #expect(try recoverAndCheck(probe, "\(fault)"))
   }
 
-  @Test("a daemon killed while it prepares for it leaves nothing that speaks against it")
+  @Test("A daemon killed while it prepares for a lazy restore leaves no obstacle to the next one")
   func whilePreparing() throws {
     let probe = try Probe(Self.command(), rest: .frozen, fault: .userfaultOpened, isLazy: true)
     #expect(try probe.talk.line().hasPrefix("ready"))
@@ -38,7 +38,9 @@ struct PagerDeathTests {
     #expect(try recoverAndCheck(probe, "userfault-opened"))
   }
 
-  @Test("the torture program survives it as well", arguments: points.filter { $0 != .eventRead })
+  @Test(
+    "The torture program survives a daemon killed at any step of a lazy restore",
+    arguments: points.filter { $0 != .eventRead })
   func torture(fault: FaultPoint) throws {
     let command = [try Fixture.compile("torture"), "4", "14", "3"]
     let probe = try Probe(command, rest: .frozen, fault: fault, isLazy: true)
@@ -52,24 +54,24 @@ struct PagerDeathTests {
     _ = try service.wait { (h) throws(HibernationError) in try h.recover(target, from: image) }
     #expect(try probe.talk.line() == sum)
     #expect(try probe.talk.ask("wake").hasPrefix("woke"))
-    // Recovery without a frozen group can't mend what it never saw; it must not need to.
+    // Recovery without a frozen group can't correct calls that it never saw; no call may need that.
     #expect(try probe.talk.ask("errors") == "errors 0 eintr 0")
   }
 
-  /// What once changed a worker's memory, silently: pages beside prefetched ones, in an area for huge
-  /// pages, had been filled with zeros, and the second pager took them for the first one's.
-  @Test("a daemon killed while pages come in beside those of the working set loses nothing")
+  /// A past defect that silently changed a worker's memory: pages beside prefetched ones, in an area for huge
+  /// pages, had been filled with zeros, and the second pager assumed that the first one had filled them.
+  @Test("A daemon killed while it fills pages beside those of the working set loses nothing")
   func hotAmongCold() throws {
     let command = [try Fixture.compile("torture"), "8", "6", "3"]
     let probe = try Probe(command, rest: .frozen, fault: .fillPrepared, time: 2, isLazy: true)
     #expect(try probe.talk.line().hasPrefix("ready"))
-    // Every seventh page is learned to be in the working set.
+    // Every seventh page is learned as part of the working set.
     try probe.perform("hibernate")
     try probe.talk.send("touch 5")
     try probe.perform("resume")
     #expect(try probe.talk.line().hasPrefix("touched"))
     try probe.perform("settle")
-    // A page table that has stayed would keep a huge page from coming.
+    // A remaining page table would prevent a huge page.
     #expect(try probe.talk.ask("collapse").hasPrefix("collapse"))
     let sum = try probe.talk.ask("sum")
     try probe.perform("hibernate")
@@ -80,7 +82,7 @@ struct PagerDeathTests {
     #expect(try probe.talk.ask("sum") == sum)
   }
 
-  @Test("a daemon killed at random moments of it loses nothing")
+  @Test("A daemon killed at random moments of a lazy restore loses nothing")
   func randomMoments() throws {
     var refused = 0
     for seed in 0..<Self.rounds {
@@ -89,7 +91,7 @@ struct PagerDeathTests {
       #expect(try probe.talk.line().hasPrefix("ready"))
       try probe.perform("hibernate")
       if seed % 2 == 1 {
-        // Learned from once: the ordinary case.
+        // One resume has learned the working set: the ordinary case.
         try probe.perform("resume")
         try probe.perform("settle")
         try probe.perform("hibernate")
@@ -100,11 +102,13 @@ struct PagerDeathTests {
       try probe.daemonDies(by: SIGKILL)
       if try !recoverAndCheck(probe, "seed \(seed)") { refused += 1 }
     }
-    // Only a kill within the instants of a fork, with a signal just before it, can do that.
+    // Only a kill during a fork, with a signal just before it, can cause that.
     #expect(refused * 5 <= Self.rounds)
   }
 
-  @Test("nor does a kill while its working set is known", arguments: [false, true])
+  @Test(
+    "A daemon killed during a lazy restore with a known working set loses nothing",
+    arguments: [false, true])
   func randomMomentsWhenKnown(hasStandby: Bool) throws {
     for seed in 0..<Self.rounds {
       var random = TestRandom(seed: seed)
@@ -138,7 +142,7 @@ struct PagerDeathTests {
   }
 
   @Test(
-    "when the daemon dies, the standby pager goes on at once",
+    "When the daemon dies, the standby pager continues at once",
     arguments: [FaultPoint.fillPrepared, .filling, .filled, .unregistered])
   func standby(fault: FaultPoint) throws {
     let probe = try Probe(
@@ -148,7 +152,7 @@ struct PagerDeathTests {
     try probe.talk.send("verify")
     try probe.order("resume")
     try probe.daemonDies()
-    // It may still be frozen there: that is for the next daemon, not for the standby.
+    // At that point the worker may still be frozen: the next daemon thaws it, not the standby pager.
     if fault != .fillPrepared {
       #expect(try probe.talk.line().hasSuffix("errors 0"))
       let deadline = Deadline(in: .seconds(5))
@@ -159,7 +163,7 @@ struct PagerDeathTests {
     #expect(try recoverAndCheck(probe, "\(fault)"))
   }
 
-  @Test("a standby pager and a new daemon don't get in each other's way")
+  @Test("A standby pager and a new daemon don't disturb each other")
   func standbyAndNewDaemon() throws {
     for seed in 0..<Self.rounds {
       var random = TestRandom(seed: seed)
@@ -183,7 +187,7 @@ struct PagerDeathTests {
     [try Fixture.compile("churn"), "4", "6", "64"]
   }
 
-  /// False where it was refused for a reason that may be.
+  /// False if the recovery was refused for a permitted reason.
   private func recoverAndCheck(_ probe: Probe, _ note: Comment) throws -> Bool {
     let (target, image) = (probe.target, probe.image)
     do {
@@ -201,7 +205,7 @@ struct PagerDeathTests {
     #expect(access(image, F_OK) != 0, note)
     #expect(
       try MemoryMapping.all(of: probe.victim.pid).allSatisfy { !$0.flags.contains(.userfault) })
-    // It can sleep again, our descriptors in it.
+    // The worker can sleep again, with Dormouse's descriptors in it.
     let name = target.name
     try probe.cgroup?.freeze(until: Deadline(in: .seconds(5)))
     _ = try service.wait { (h) throws(HibernationError) in

@@ -5,8 +5,8 @@ import Testing
 @testable import Hibernation
 @testable import Linux
 
-/// One worker, each time in another way: images that are complete, laid over the last one, laid out
-/// for the working set first, or encrypted, read by the daemon that wrote them or by the next.
+/// One worker whose images alternate between all kinds: complete, overlay, laid out for lazy restore, or
+/// encrypted. The daemon that wrote an image reads it, or the next daemon.
 @Suite(
   .serialized, .enabled(if: Victim.cgroupRoot != nil, "no cgroup for workers can be made here"))
 struct RestoreModeTests {
@@ -22,26 +22,26 @@ struct RestoreModeTests {
     }
   }
 
-  @Test("whatever order the kinds of images come in, every byte is right", arguments: 1...3)
+  @Test("Every byte is right for kinds of images in any order", arguments: 1...3)
   func mixed(seed: UInt64) throws {
     var random = TestRandom(seed: seed)
     var service = HibernationService()
     let victim = try Victim([try Fixture.compile("layers"), "1024"], rest: .frozen)
     try #require(try victim.line().hasPrefix("ready"))
     let path = Fixture.imagePath()
-    var told: [String] = []
+    var steps: [String] = []
     for round in 1...30 {
       let mode = try #require(Mode.available.randomElement(using: &random))
-      // A daemon that comes later knows no base, no history and no tracker of this worker.
+      // A later daemon knows no base, no history and no tracker of this worker.
       let isNew = Int.random(in: 0..<6, using: &random) == 0
       if isNew {
         try service.awaitFill(of: victim.target.name)
         service = HibernationService()
         try Self.waitUntilUnwatched(victim.target.root.pid)
       }
-      told.append("\(mode)\(isNew ? " by the next daemon" : "")")
+      steps.append("\(mode)\(isNew ? " by the next daemon" : "")")
       try Self.cycle(victim, service, mode, at: path)
-      try #require(try victim.ask("verify") == "same", "seed \(seed), \(told)")
+      try #require(try victim.ask("verify") == "same", "seed \(seed), \(steps)")
       _ = try victim.ask("change \(round) \(round % 5 * 60)")
     }
     try service.awaitFill(of: victim.target.name)
@@ -49,8 +49,8 @@ struct RestoreModeTests {
     #expect(access(path, F_OK) != 0)
   }
 
-  /// A dead daemon's descriptors are closed with it; the earlier service's go with its thread, and
-  /// with the last child that another test has forked and that hasn't executed its program yet.
+  /// A dead daemon's descriptors are closed with it; the earlier service's are closed when its thread ends,
+  /// and when the last child that another test has forked has executed its program.
   private static func waitUntilUnwatched(_ pid: Int32) throws {
     let isUnwatched = try eventually(within: .seconds(60)) {
       try Eligibility.foreignUserfaults(of: pid).isEmpty

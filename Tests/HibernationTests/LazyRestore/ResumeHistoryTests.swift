@@ -2,7 +2,7 @@ import Testing
 
 @testable import Hibernation
 
-/// Which way a worker is resumed next, by how its earlier resumes went.
+/// The mode of a worker's next resume, chosen from the results of earlier resumes.
 struct ResumeHistoryTests {
   private static func lazyResume(
     beforeRunning: Int64 = 3_000_000, waited: Int64 = 500_000, wanted: UInt64 = 2 << 20,
@@ -19,13 +19,13 @@ struct ResumeHistoryTests {
   }
 
   @Test(
-    "a worker that gives memory back behind its answer is restored lazily where that is faster")
+    "A worker that frees memory after its answer is restored lazily if that is faster")
   func haltedBehindItsAnswer() {
     let plan = Self.known(Self.lazyResume(halt: Self.halt(workAfter: 200))).plan(.auto)
     #expect(plan == RestorePlan(lazy: "3.5 ms lazily, 18.0 ms in full"))
   }
 
-  /// Resumed eagerly, and learned from.
+  /// A history with an eager resume and a learned working set.
   private static func known(_ last: ResumeHistory.LazyResume? = nil) -> ResumeHistory {
     var history = ResumeHistory()
     history.recordEager(18_000_000, bytes: 16 << 20)
@@ -34,7 +34,7 @@ struct ResumeHistoryTests {
     return history
   }
 
-  @Test("the first resume is eager, the second learns, and then the faster one is taken")
+  @Test("The first resume is eager, the second one learns, and then the faster mode is used")
   func course() {
     var history = ResumeHistory()
     #expect(!history.plan(.auto).isLazy)
@@ -46,13 +46,13 @@ struct ResumeHistoryTests {
     #expect(history.plan(.auto) == RestorePlan(lazy: "3.5 ms lazily, 18.0 ms in full"))
   }
 
-  @Test("policy outweighs history")
+  @Test("The policy's choice of a resume mode overrides the history")
   func policy() {
     #expect(!Self.known(Self.lazyResume()).plan(.eager).isLazy)
     #expect(ResumeHistory().plan(.lazy).isLazy)
   }
 
-  @Test("where it brings nothing, resumes are eager, and say why")
+  @Test("Resumes are eager, and say why, if a lazy restore has no advantage")
   func eager() {
     var small = ResumeHistory()
     small.recordEager(1_500_000, bytes: 1 << 20)
@@ -70,7 +70,7 @@ struct ResumeHistoryTests {
     }
   }
 
-  @Test("after sixteen eager resumes the other way gets another chance")
+  @Test("After sixteen eager resumes a lazy restore is tried again")
   func secondChance() {
     var history = Self.known(Self.lazyResume(halt: Self.halt(isForFork: true)))
     for _ in 1..<ResumeHistory.patience {

@@ -4,10 +4,10 @@ import Testing
 @testable import Hibernation
 @testable import Linux
 
-/// What the standby pager holds.
+/// The descriptors and records of the standby pager.
 @Suite(.serialized)
 struct StandbyTests {
-  @Test("announcements of a thousand workers cost no descriptors, and those that end are forgotten")
+  @Test("Announcements of 1000 workers cost no descriptors, and ended ones are removed")
   func announcements() throws {
     let own = try listDirectory("/proc/self/fd").count
     var book = StandbyBook()
@@ -16,11 +16,11 @@ struct StandbyTests {
       book.parse(Array("w\(number)\t\(getpid())\t1\t/sys/fs/cgroup\t\(image)\n".utf8))
     }
     #expect(book.announced.count == 1000)
-    // Of this process, which runs tests beside this one: some hundred, and not two thousand.
+    // The limit allows for other tests of this process: some hundred descriptors, and not two thousand.
     #expect(try listDirectory("/proc/self/fd").count < own + 500)
     for number in 0..<1000 {
       let line = try #require(StandbyPager.endLine(image: "/images/\(number)"))
-      // However the lines are cut.
+      // The lines may be divided at any byte.
       let bytes = Array(line.utf8)
       book.parse(Array(bytes[..<5]))
       book.parse(Array(bytes[5...]))
@@ -29,7 +29,7 @@ struct StandbyTests {
   }
 
   @Test(
-    "a resume is announced before the worker runs, and taken back when all pages are there",
+    "A resume is announced before the worker runs, and retracted when all pages are filled",
     .enabled(
       if: Victim.cgroupRoot != nil && LazyRestoreTests.isPermitted(), "userfaultfd takes root"))
   func announced() throws {

@@ -4,14 +4,13 @@ import Testing
 @testable import Hibernation
 @testable import Linux
 
-/// What a lazy restore does when the working set is known: its pages and others
-/// lie side by side.
+/// Lazy restores with a known working set: its pages and other pages lie side by side.
 @Suite(
   .serialized, .enabled(if: Victim.cgroupRoot != nil && geteuid() == 0, "needs root, a cgroup"))
 struct WorkingSetTests {
   let service = HibernationService()
 
-  @Test("pages beside those of the working set come back", arguments: [2, 7, 64, 700])
+  @Test("Pages beside those of the working set are restored", arguments: [2, 7, 64, 700])
   func scattered(every: Int) throws {
     let victim = try Victim([try Fixture.compile("torture"), "8", "6", "7"], rest: .frozen)
     #expect(try victim.line().hasPrefix("ready"))
@@ -40,12 +39,12 @@ struct WorkingSetTests {
   }
 
   @Test(
-    "what a program rarely does while pages are missing",
+    "Rare operations of a program work while pages are missing",
     arguments: [
       ("wipe", "child 0"), ("leave", "left 0"), ("drop", "dropped 0"),
     ])
   func edges(command: String, answer: String) throws {
-    // The kernel writes to the thread block when a thread goes on, if it knows it (rseq).
+    // The kernel writes to the thread block when a thread continues, if the block is registered (rseq).
     let victim = try Victim(
       [try Fixture.compile("edges")], rest: .frozen,
       environment: ["GLIBC_TUNABLES": "glibc.pthread.rseq=0"])

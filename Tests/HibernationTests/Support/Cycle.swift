@@ -27,7 +27,7 @@ extension Victim {
     }
   }
 
-  /// There and back.
+  /// Hibernates and resumes.
   @discardableResult
   func cycle(_ service: HibernationService) throws -> HibernationSummary {
     let path = Fixture.imagePath()
@@ -50,7 +50,7 @@ extension Victim {
     return try #require(error)
   }
 
-  /// Lets a suspended one go on.
+  /// Lets a suspended worker run.
   func carryOn() throws { try target.wake() }
 
   /// Frozen, or every process stopped.
@@ -61,7 +61,7 @@ extension Victim {
     }
   }
 
-  /// Waits until it is in a system call other than the write that told that it is ready.
+  /// Waits until it is in a system call other than the write of its `ready` line.
   func waitUntilBlocked() throws {
     let write = "1"
     for _ in 0..<2000 {
@@ -92,7 +92,7 @@ struct HTTPConnection {
 }
 
 extension Talk {
-  /// To a port of this machine.
+  /// Connects to a port of this machine.
   convenience init(connectedTo port: Int) throws {
     let socket = Descriptor(
       owning: try systemCall("socket") {
@@ -104,7 +104,7 @@ extension Talk {
     self.init(input: socket, output: socket, name: "port \(port)")
   }
 
-  /// To a Unix socket.
+  /// Connects to a Unix socket.
   convenience init(connectedTo path: String) throws {
     let socket = Descriptor(
       owning: try systemCall("socket") {
@@ -119,7 +119,7 @@ extension Talk {
 
 /// Programs that a machine may have or not.
 enum Program {
-  /// Distributions' own first: version managers put shell scripts in front.
+  /// The distribution's directories come first: version managers put shell scripts in front of them.
   static let path: String = {
     let tools = Fixture.directory.split(separator: "/").dropLast(2).reduce("") { $0 + "/" + $1 }
     let rest = getenv("PATH").map { String(cString: $0) } ?? ""

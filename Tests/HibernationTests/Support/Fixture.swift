@@ -12,7 +12,7 @@ enum Fixture {
 
   static func path(_ name: String) -> String { directory + "/" + name }
 
-  /// A scratch directory of this test run, which goes when it ends.
+  /// A scratch directory of this test run, which is removed when the run ends.
   static let scratch: String = {
     guard let path = try? Scratch.make() else { fatalError("can't make a directory in /tmp") }
     chmod(path, 0o755)
@@ -50,7 +50,8 @@ enum Fixture {
   }
 
   /// A copy of an executable that every user can reach. Another process writes it: a child that another test
-  /// starts meanwhile would inherit our descriptor, and until its exec(2) the copy couldn't be started (ETXTBSY).
+  /// starts meanwhile would inherit this process's descriptor, and until its exec(2) the copy couldn't be
+  /// started (ETXTBSY).
   static func copy(_ program: String) throws -> String {
     let target = imagePath()
     try #require(try run(["install", "-m", "755", program, target]) == 0)

@@ -15,7 +15,7 @@ final class Probe {
   let reports: Talk
   private let orders: Descriptor
 
-  /// Next to the test bundle.
+  /// The program beside the test bundle.
   static let executable: String = {
     var buffer = [CChar](repeating: 0, count: 4096)
     let count = max(0, readlink("/proc/self/exe", &buffer, buffer.count))
@@ -25,15 +25,15 @@ final class Probe {
   }()
 
   /// - Parameters:
-  ///   - time: dies when it passes `fault` for the first, second, … time.
-  ///   - isLazy: it restores lazily.
+  ///   - time: the daemon dies when it passes `fault` for the first, second, … time.
+  ///   - isLazy: the daemon restores lazily.
   ///   - overlays: keeps bases, `tracked` or `compared`.
-  ///   - hasStandby: with a process that goes on when the daemon dies.
+  ///   - hasStandby: with a standby pager, which continues when the daemon dies.
   init(
     _ command: [String], rest: Victim.Rest, fault: FaultPoint? = nil, time: Int = 1,
     isLazy: Bool = false, overlays: String? = nil, hasStandby: Bool = false
   ) throws {
-    // Its worker becomes ours when it dies, so that we can tell when it has ended.
+    // When the daemon dies, its worker becomes a child of this process, so that its end can be seen.
     _ = clinux_become_subreaper()
     let toVictim = try makePipe()
     let fromVictim = try makePipe()
@@ -94,35 +94,35 @@ final class Probe {
     try #require(answer.hasPrefix("done"), "\(what): \(answer)")
   }
 
-  /// Waits for the daemon to be gone, by its own hand or ours.
+  /// Waits until the daemon has ended, at its fault point or by `signal`.
   func daemonDies(by signal: Int32? = nil) throws {
     if let signal { kill(daemon.pid, signal) }
     let gone = try pollDescriptor(daemon.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(20)))
     try #require(gone, "the probe hasn't died")
   }
 
-  /// Runs one to its end; what it has told.
+  /// Runs a probe to its end, and returns its output.
   static func run(
     _ arguments: [String], prefix: [String] = [], executable: String = Probe.executable
   ) throws -> String {
     let null = try Descriptor.open("/dev/null", O_RDWR)
-    let told = try makePipe()
+    let output = try makePipe()
     let command = prefix + [executable] + arguments
     let run = try spawn(
       SpawnRequest(
         path: try #require(Program.find(command[0])), arguments: command,
         environment: environment(nil), directory: "/tmp", input: null.raw, output: null.raw,
-        error: told.write.raw))
+        error: output.write.raw))
     defer {
       kill(run.pid, SIGKILL)
       reap(run.pid)
     }
     let ended = try pollDescriptor(run.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(100)))
     try #require(ended, "the probe doesn't end")
-    return try String(decoding: told.read.read(upTo: 65536), as: UTF8.self)
+    return try String(decoding: output.read.read(upTo: 65536), as: UTF8.self)
   }
 
-  /// A second daemon recovers, and dies at a place of its own.
+  /// A second daemon recovers the worker, and dies at `fault`.
   func recoverAndDie(at fault: FaultPoint) throws {
     let null = try Descriptor.open("/dev/null", O_RDWR)
     let second = try spawn(

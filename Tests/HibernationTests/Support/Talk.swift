@@ -36,7 +36,7 @@ final class Talk {
     }
   }
 
-  /// Something has been said that wasn't taken yet.
+  /// True if there is output that hasn't been read yet.
   var hasSome: Bool {
     get throws {
       if !buffered.isEmpty { return true }

@@ -7,7 +7,7 @@ import Testing
 @testable import Hibernation
 @testable import Linux
 
-/// A program under test that is hibernated, with its stdin and stdout in our hands.
+/// A program under test that is hibernated; the test holds its stdin and stdout.
 final class Victim {
   let process: SpawnedProcess
   let cgroup: WorkerCgroup?
@@ -18,7 +18,7 @@ final class Victim {
     case frozen, traced
     var testDescription: String { rawValue }
 
-    /// Frozen only where this machine lets us have a cgroup.
+    /// Frozen only if the test can have a cgroup on this machine.
     static let available: [Rest] = {
       if Victim.cgroupRoot != nil { return [.frozen, .traced] }
       notTestedHere("no cgroup for workers can be made here")
@@ -67,10 +67,10 @@ final class Victim {
   func send(_ line: String) throws { try talk.send(line) }
   func line() throws -> String { try talk.line() }
   func ask(_ line: String) throws -> String { try talk.ask(line) }
-  /// There is output that hasn't been taken yet.
+  /// True if there is output that hasn't been read yet.
   var hasSaid: Bool { get throws { try talk.hasSome } }
 
-  /// Brings it to where a suspended worker is: frozen, or stopped.
+  /// Suspends the program as a worker: frozen, or stopped.
   func suspend() throws {
     if let cgroup {
       try cgroup.freeze(until: Deadline(in: .seconds(5)))
@@ -80,11 +80,11 @@ final class Victim {
     }
   }
 
-  /// Anonymous memory in RAM, all processes together, in bytes.
+  /// Anonymous memory of all processes in RAM, in bytes.
   func anonymousMemory() throws -> UInt64 { try anonymousBytes(of: target.discover().pids) }
 }
 
-/// Buries a child; not for ever, for a failed test may have left it traced.
+/// Reaps a child, and waits only for a limited time, because a failed test may have left it traced.
 func reap(_ pid: Int32) {
   let deadline = Deadline(in: .seconds(2))
   while waitpid(pid, nil, WNOHANG) == 0, !deadline.hasPassed { usleep(1000) }
@@ -92,8 +92,8 @@ func reap(_ pid: Int32) {
 
 /// Anonymous memory of the processes in bytes, without areas under MADV_HUGEPAGE.
 ///
-/// There khugepaged can fill holes with zero pages after a hibernation has looked which pages exist. Such
-/// pages stay (they are right, and no more than the area had before).
+/// In such areas khugepaged can fill holes with zero pages after a hibernation has listed the existing pages.
+/// Such pages stay (their content is right, and the area isn't larger than before).
 func anonymousBytes(of pids: [Int32]) throws -> UInt64 {
   try pids.reduce(0) { total, pid in
     var pending: UInt64 = 0

@@ -18,7 +18,8 @@ struct EarlyWakeTests {
     world.engine.snapshot(of: web, at: world.now)?.band
   }
 
-  @Test("woken within seconds of its suspension, a worker moves up, and down again by halves")
+  @Test(
+    "A worker woken within seconds of its suspension moves up in band, and down again by halves")
   func woken() {
     var world = world()
     world.live(.seconds(10))
@@ -26,9 +27,9 @@ struct EarlyWakeTests {
     world.pass(.seconds(9))
     world.obey(world.send(.wakeNeeded(web, "data")))
     #expect(band(world) == 40)
-    let told = world.engine.snapshot(of: web, at: world.now)?.earlyWake
-    #expect(told?.count == 1 && told?.bonus == 10)
-    #expect(world.engine.explanation(of: web, at: world.now)?.earlyWake == told)
+    let earlyWake = world.engine.snapshot(of: web, at: world.now)?.earlyWake
+    #expect(earlyWake?.count == 1 && earlyWake?.bonus == 10)
+    #expect(world.engine.explanation(of: web, at: world.now)?.earlyWake == earlyWake)
     world.live(.seconds(10))
     #expect(band(world) == 10)
     world.pass(.seconds(600))
@@ -37,7 +38,7 @@ struct EarlyWakeTests {
     #expect(band(world) == 0)
   }
 
-  @Test("started within seconds of its termination for memory, likewise")
+  @Test("A worker started within seconds of its termination for memory moves up in band")
   func relaunched() {
     var world = world()
     world.live(.seconds(10))
@@ -49,7 +50,7 @@ struct EarlyWakeTests {
     #expect(band(world) == 40)
   }
 
-  @Test("isn't what people put away themselves, nor what sleeps for longer")
+  @Test("A wake after a requested suspension, or after a longer sleep, isn't an early wake")
   func honest() {
     var world = world()
     world.obey(world.ask(.suspend, web))
@@ -61,7 +62,7 @@ struct EarlyWakeTests {
     #expect(band(world) == 30)
   }
 
-  @Test("never lifts a worker out of the room of its state")
+  @Test("An early wake never lifts a worker above the bands of its state")
   func room() {
     var world = world { $0.earlyWake.bonus = 29 }
     for _ in 0..<3 {

@@ -35,8 +35,8 @@ struct FruitlessWarningTests {
     return world.send(.shedFinished(worker, before: before, after: after))
   }
 
-  /// Both are warned at one level; then comes the next, and this is who is warned in its first step, and
-  /// who in the second.
+  /// Both are warned at one level. Returns the workers that are warned in the first and in the second
+  /// step of the next level.
   private func atTheNextLevel(
     yield: ByteCount, answers: Bool = true
   ) -> (first: [WorkerID], second: [WorkerID]) {
@@ -58,7 +58,7 @@ struct FruitlessWarningTests {
     return (first, warned(later + world.pass(.seconds(2))))
   }
 
-  @Test("who answered and gave nothing back is warned after all others")
+  @Test("A worker that answered and freed nothing is warned after all others")
   func last() {
     let fruitless = atTheNextLevel(yield: .kilobytes(63))
     #expect(fruitless.first == [mail])
@@ -68,8 +68,8 @@ struct FruitlessWarningTests {
     #expect(Set(atTheNextLevel(yield: .kilobytes(64)).first) == [web, mail])
   }
 
-  @Test("they are told by explain, until a request brings something")
-  func told() {
+  @Test("An explanation shows warnings that freed nothing, until a request frees something")
+  func explained() {
     var world = world()
     world.send(.footprint(web, .megabytes(20)))
     for _ in 0..<2 {
@@ -88,7 +88,7 @@ struct FruitlessWarningTests {
     #expect(world.engine.explanation(of: web)?.fruitless == nil)
   }
 
-  @Test("a run that ends takes them along")
+  @Test("Warnings that freed nothing are forgotten when the run ends")
   func run() {
     var world = world()
     world.send(.footprint(web, .megabytes(20)))

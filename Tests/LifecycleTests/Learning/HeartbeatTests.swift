@@ -20,7 +20,8 @@ struct HeartbeatTests {
     return world
   }
 
-  @Test("lets a suspended worker run for a moment, and puts it back without a grace")
+  @Test(
+    "A heartbeat lets a suspended worker run for a moment, and suspends it again without a grace")
   func suspended() {
     var world = world(hibernated: false)
     #expect(world.pass(.seconds(599)).deeds.isEmpty)
@@ -35,10 +36,10 @@ struct HeartbeatTests {
     world.obey(world.pass(.milliseconds(1)))
     #expect(world.state(web) == .suspended)
     world.obey(world.pass(.seconds(600)))
-    #expect(world.state(web) == .background, "and again")
+    #expect(world.state(web) == .background, "the next heartbeat")
   }
 
-  @Test("is no use: recency stays as it was")
+  @Test("A heartbeat doesn't count as a use")
   func recency() {
     var world = world(hibernated: false)
     let before = world.engine.snapshot(of: web)?.lastUsed
@@ -46,7 +47,7 @@ struct HeartbeatTests {
     #expect(world.engine.snapshot(of: web)?.lastUsed == before)
   }
 
-  @Test("becomes a use when somebody wants the worker meanwhile")
+  @Test("A heartbeat becomes a use when a request for the worker comes meanwhile")
   func wanted() {
     var world = world(hibernated: false)
     world.obey(world.pass(.seconds(600)))
@@ -56,7 +57,7 @@ struct HeartbeatTests {
     #expect(world.engine.snapshot(of: web)?.lastUsed == .zero + .seconds(610))
   }
 
-  @Test("resumes a hibernated worker only where the policy says so")
+  @Test("A heartbeat resumes a hibernated worker only if the policy says so")
   func hibernated() {
     var world = world(hibernated: true)
     world.obey(world.pass(.seconds(30)))
@@ -68,7 +69,7 @@ struct HeartbeatTests {
     #expect(world.state(web) == .hibernated, "back after the cool-down, not after hibernate.after")
   }
 
-  @Test("is left out while memory is short")
+  @Test("A heartbeat is left out while memory is short")
   func pressure() {
     var world = world(hibernated: false) { $0.hibernate.enabled = false }
     world.read(available: 120)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Lifecycle
 
-@Suite("The idle time of a worker that is wanted too soon")
+@Suite("The idle time of a worker that is needed too soon")
 struct IdleBackOffTests {
   private static let rules = EarlyWakeRules(
     within: .seconds(20), halvesEvery: .seconds(3600), maxIdle: .seconds(300))
@@ -20,7 +20,7 @@ struct IdleBackOffTests {
     return world
   }
 
-  /// Lives until it sleeps, and wakes it after `time`; how long it was awake.
+  /// Lets time pass until the worker sleeps, and wakes it after `time`. Returns how long it was awake.
   private func sleepAndWake(_ world: inout World, after time: Duration) -> Duration {
     let start = world.now
     while world.state(web) != .suspended, world.now < start + .seconds(3600) {
@@ -32,14 +32,14 @@ struct IdleBackOffTests {
     return awake
   }
 
-  @Test("doubles with each sleep that is too short, up to the limit")
+  @Test("The idle time doubles with each sleep that is too short, up to the limit")
   func doubles() {
     var world = world()
     let times = (0..<9).map { _ in sleepAndWake(&world, after: .seconds(5)) }
     #expect(times == [10, 10, 20, 40, 80, 160, 300, 300, 300].map { .seconds($0) })
   }
 
-  @Test("is shown with its numbers")
+  @Test("The raised idle time is explained with its numbers")
   func explained() throws {
     var world = world()
     for _ in 0..<5 { _ = sleepAndWake(&world, after: .seconds(5)) }
@@ -54,7 +54,7 @@ struct IdleBackOffTests {
     #expect(raised.first?.idle == .seconds(160))
   }
 
-  @Test("shrinks again with sleeps that last, and with time")
+  @Test("The raised idle time shrinks again with sleeps that last, and with time")
   func decays() {
     var world = world()
     for _ in 0..<5 { _ = sleepAndWake(&world, after: .seconds(5)) }
@@ -64,7 +64,7 @@ struct IdleBackOffTests {
     #expect(sleepAndWake(&world, after: .seconds(600)) == .seconds(10))
   }
 
-  @Test("stays where the policy says never, and after one mistake")
+  @Test("The idle time stays if max_idle is never, and after a single early wake")
   func stays() {
     var never = world { $0.earlyWake.maxIdle = nil }
     for _ in 0..<6 { #expect(sleepAndWake(&never, after: .seconds(5)) == .seconds(10)) }
@@ -74,7 +74,7 @@ struct IdleBackOffTests {
     }
   }
 
-  @Test("outlasts the engine, by another clock too")
+  @Test("The raised idle time survives the engine, also with another clock")
   func learned() throws {
     var world = world()
     for _ in 0..<4 { _ = sleepAndWake(&world, after: .seconds(5)) }
@@ -88,7 +88,8 @@ struct IdleBackOffTests {
     #expect(sleepAndWake(&next, after: .seconds(5)) == .seconds(80))
   }
 
-  @Test("is never under the policy's and never over the limit, whatever happens", arguments: 1...50)
+  @Test(
+    "The raised idle time is never below the policy's and never above the limit", arguments: 1...50)
   func bounds(_ seed: UInt64) {
     var random = TestRandom(seed: seed)
     var record = SleepRecord()

@@ -17,7 +17,9 @@ import Testing
     return engine
   }
 
-  @Test func `outlives the engine, and comes back with the worker's name`() throws {
+  @Test func `What the engine learned survives the engine, and returns with the worker's name`()
+    throws
+  {
     let learned = Self.experienced().learned
     var next = Engine(policy: LifecyclePolicy(), remembering: learned)
     #expect(next.learned == learned)
@@ -32,14 +34,14 @@ import Testing
     #expect(next.learned == learned)
   }
 
-  @Test func `moves with the clock, there and back`() {
+  @Test func `What the engine learned moves with the clock, there and back`() {
     let learned = Self.experienced().learned
     let moved = learned.moved(by: .seconds(-1000))
     #expect(moved != learned)
     #expect(moved.moved(by: .seconds(1000)) == learned)
   }
 
-  @Test func `of the ones started last is kept where there are too many`() {
+  @Test func `What the engine learned is limited to the workers that were started last`() {
     var engine = Engine(policy: LifecyclePolicy())
     for number in 0..<10 {
       let name = WorkerID("w\(number)")
@@ -52,8 +54,9 @@ import Testing
     #expect(names == ["w7", "w8", "w9"])
   }
 
-  /// A checkpoint holds who is remembered, so that a journal plays to the same engine.
-  @Test func `of workers who haven't come yet is part of the engine`() {
+  /// A checkpoint holds the remembered workers, so that a replay leads to the same engine.
+  @Test
+  func `What the engine learned about workers that aren't declared yet is part of the engine`() {
     let learned = Self.experienced().learned
     let next = Engine(policy: LifecyclePolicy(), remembering: learned)
     #expect(next != Engine(policy: LifecyclePolicy()))

@@ -31,7 +31,7 @@ struct RegretTests {
     world.engine.ranking(at: world.now).termination.first { $0.worker == worker }?.regret
   }
 
-  @Test("learns the interval between uses, and from it the chance of use soon")
+  @Test("The engine learns the interval between uses, and from it the chance of use soon")
   func chance() throws {
     var world = world()
     let regret = try #require(terms(world, often))
@@ -41,10 +41,11 @@ struct RegretTests {
     world.pass(.seconds(3600))
     let later = try #require(terms(world, often))
     #expect(
-      later.chance == 600.0 / (600 + 2048), "unused for longer than ever, it has become rarer")
+      later.chance == 600.0 / (600 + 2048), "unused for longer than before: its uses count as rarer"
+    )
   }
 
-  @Test("is chance × cost / bytes: who frees the most for the least waiting goes first")
+  @Test("Regret is chance × cost / bytes; the worker with the least regret is terminated first")
   func order() {
     var world = world()
     #expect(world.engine.terminationOrder() == [daily, often])
@@ -52,7 +53,7 @@ struct RegretTests {
     #expect(world.engine.terminationOrder() == [often, daily])
   }
 
-  @Test("counts what a relaunch costs, where that is known")
+  @Test("Regret counts the cost of a relaunch if it is known")
   func cost() {
     var world = World(world().engine.policy)
     for (name, seconds) in [("slow", Int64(9)), ("quick", 1)] {
@@ -67,7 +68,7 @@ struct RegretTests {
     #expect(terms(world, WorkerID("quick"))?.isCostKnown == true)
   }
 
-  @Test("and band stay the same until the instant that is told, and change then")
+  @Test("Regret and band stay the same until the reported instant, and change at it")
   func changes() throws {
     var world = world(order: [.band, .regret])
     world.live(.seconds(3600))
@@ -83,7 +84,7 @@ struct RegretTests {
     }
   }
 
-  @Test("asks whether resuming is faster than relaunching")
+  @Test("A worker that relaunches faster than it resumes isn't hibernated")
   func relaunch() {
     var world = World()
     world.add(web, announcesReadiness: true)
@@ -98,14 +99,14 @@ struct RegretTests {
     #expect(world.state(web) == .suspended)
   }
 
-  @Test("orders hibernation likewise, by what a resume costs")
+  @Test("Regret orders hibernation by the cost of a resume")
   func hibernation() {
     var world = world()
     #expect(world.engine.ranking().hibernation.map(\.worker) == [daily, often])
     #expect(world.read(available: 120).deeds == ["hibernate daily"])
   }
 
-  @Test("the resume's cost is learned by size, and those of others serve who has none")
+  @Test("Resume costs are learned by size, and serve as an estimate for workers without their own")
   func learned() throws {
     var world = world()
     let before = try #require(world.engine.ranking().hibernation.last?.regret)

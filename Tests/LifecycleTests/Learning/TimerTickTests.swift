@@ -24,7 +24,8 @@ struct TimerTickTests {
     return world
   }
 
-  @Test("sleeps again 2 s after its last work, and stays out of the foreground")
+  @Test(
+    "A worker woken by its own timer sleeps again 2 s after its last work, never in the foreground")
   func tick() throws {
     var world = world()
     world.obey(world.send(.timerDue(web, "a time-out")))
@@ -32,8 +33,8 @@ struct TimerTickTests {
     #expect(world.engine.snapshot(of: web)?.cause == .timer("a time-out"))
     world.live(.seconds(1))
     world.obey(world.send(.worked(web)))
-    let told = try #require(world.engine.explanation(of: web, at: world.now))
-    #expect(told.obstacles.contains { $0.key?.path == "background.wake_for_timers" })
+    let explanation = try #require(world.engine.explanation(of: web, at: world.now))
+    #expect(explanation.obstacles.contains { $0.key?.path == "background.wake_for_timers" })
     world.live(.milliseconds(1900))
     #expect(world.state(web) == .background)
     world.live(.milliseconds(100))
@@ -41,7 +42,7 @@ struct TimerTickTests {
     #expect(world.engine.snapshot(of: web)?.cause == .quietAgain)
   }
 
-  @Test("is in use as soon as something talks to it")
+  @Test("A worker woken by its own timer is in use as soon as a client talks to it")
   func traffic() {
     var world = world()
     world.obey(world.send(.timerDue(web, "a time-out")))
@@ -51,7 +52,7 @@ struct TimerTickTests {
     #expect(world.state(web) == .foreground)
   }
 
-  @Test("is in use when it works for more than ten seconds")
+  @Test("A worker woken by its own timer is in use when it works for more than ten seconds")
   func longWork() {
     var world = world()
     world.obey(world.send(.timerDue(web, "a time-out")))
@@ -65,7 +66,9 @@ struct TimerTickTests {
     #expect(world.state(web) == .foreground)
   }
 
-  @Test("is hibernated although it ticks, and no sooner after a wake than the cool-down says")
+  @Test(
+    "A worker with a timer is hibernated although it ticks, but not within the cool-down after a wake"
+  )
   func hibernates() {
     var world = world()
     var hibernations: [Instant] = []
@@ -83,7 +86,7 @@ struct TimerTickTests {
     }
   }
 
-  @Test("makes its images rarer where they are needed at once, and shows why")
+  @Test("A worker whose images are needed at once is hibernated less often")
   func imagesBackOff() throws {
     var world = world({
       $0.earlyWake = EarlyWakeRules(
@@ -101,7 +104,7 @@ struct TimerTickTests {
     #expect(hibernations >= 2 && hibernations < 12)
   }
 
-  @Test("is called meanwhile: what talks to it counts more than its timer")
+  @Test("A request during a wake by the worker's own timer counts more than the timer")
   func both() {
     var world = world()
     world.send(.timerDue(web, "a time-out"))
@@ -110,7 +113,7 @@ struct TimerTickTests {
     #expect(world.state(web) == .foreground)
   }
 
-  @Test("waits for its grace where no activity is observed")
+  @Test("A worker woken by its own timer waits for its full grace where no activity is observed")
   func manual() {
     var policy = LifecyclePolicy()
     policy.background.wakeForTimers = .seconds(5)

@@ -17,7 +17,7 @@ struct LadderTests {
     return World(policy)
   }
 
-  @Test("hibernates at once, the biggest first, one at a time")
+  @Test("The ladder hibernates at once, the biggest worker first, one at a time")
   func hibernates() {
     var world = world()
     for (worker, size) in [(mail, Int64(5)), (maps, 12), (web, 8)] {
@@ -28,11 +28,11 @@ struct LadderTests {
     world.read(available: 120)
     #expect(world.send(.hibernated(maps, world.hibernation(maps))).deeds.isEmpty)
     #expect(world.pass(.milliseconds(499)).deeds.isEmpty, "it settles first")
-    #expect(world.pass(.milliseconds(1)).deeds.isEmpty, "and then wants a new reading")
+    #expect(world.pass(.milliseconds(1)).deeds.isEmpty, "and then needs a new reading")
     #expect(world.read(available: 120).deeds == ["hibernate web"])
   }
 
-  @Test("is climbed where the level was only set, and no further than it lasts")
+  @Test("The ladder acts at a level that the operator set, only while the level lasts")
   func setLevel() {
     var world = world()
     for (worker, size) in [(mail, Int64(12)), (maps, 8)] {
@@ -43,10 +43,10 @@ struct LadderTests {
     #expect(world.send(.pressureSet(.warning, for: .seconds(1))).deeds == ["hibernate mail"])
     world.pass(.seconds(1))
     #expect(world.send(.hibernated(mail, world.hibernation(mail))).deeds.isEmpty)
-    #expect(world.pass(.seconds(20)).deeds.isEmpty, "the second one's turn came too late")
+    #expect(world.pass(.seconds(20)).deeds.isEmpty, "the set level ended before the second worker")
   }
 
-  @Test("looks again without a reading when none comes")
+  @Test("The ladder continues without a new reading if none comes")
   func noReading() {
     var world = world()
     for worker in [mail, web] {
@@ -58,7 +58,9 @@ struct LadderTests {
     #expect(world.pass(.milliseconds(1500)).deeds == ["hibernate web"])
   }
 
-  @Test("terminates one, waits for its end and for the memory, and no more than needed")
+  @Test(
+    "The ladder terminates one worker, waits for its end and its memory, and ends no more than needed"
+  )
   func settles() {
     var world = world()
     for (worker, size) in [(mail, Int64(40)), (maps, 30), (web, 20)] {
@@ -80,7 +82,7 @@ struct LadderTests {
     #expect(after.brief == ["report", "pressure critical → normal"])
   }
 
-  @Test("goes on to the next when a victim doesn't die")
+  @Test("The ladder continues with the next worker when a victim doesn't die")
   func stubborn() {
     var world = world()
     for (worker, size) in [(mail, Int64(40)), (maps, 30)] {
@@ -92,7 +94,7 @@ struct LadderTests {
     #expect(world.pass(.seconds(5)).victims == ["maps"])
   }
 
-  @Test("warns everybody once in an episode, and waits for all of them")
+  @Test("The ladder warns every worker once in an episode, and waits for all of them")
   func warns() {
     var world = world { $0.foreground.max = nil }
     for worker in [mail, web] {
@@ -117,7 +119,7 @@ struct LadderTests {
     #expect(world.read(available: 40).deeds == ["shed web memoryWarning"], "a new episode")
   }
 
-  @Test("spares those that would give nothing")
+  @Test("The ladder spares workers that would free nothing")
   func nothingToGive() {
     var world = world()
     world.add(web, size: .kilobytes(408))
@@ -127,7 +129,7 @@ struct LadderTests {
     #expect(world.read(available: 0).victims.isEmpty)
   }
 
-  @Test("spares the foreground while somebody is just falling asleep")
+  @Test("The ladder spares the foreground while another worker is being suspended")
   func transit() {
     var world = world { $0.foreground.max = nil }
     world.add(web, size: .megabytes(20))
@@ -138,7 +140,7 @@ struct LadderTests {
     #expect(world.send(.suspended(mail)).victims == ["mail"])
   }
 
-  @Test("spares the foreground while a warning might help, even if listed before it")
+  @Test("The ladder spares the foreground while a warning might help, even if listed before it")
   func listedFirst() {
     var world = world {
       $0.ladder.critical = [.terminate(.foreground), .warn, .terminate(.background)]
@@ -151,7 +153,7 @@ struct LadderTests {
     #expect(world.read(available: 40).victims == ["web"])
   }
 
-  @Test("tells after recovery who went, why, and what it gave back")
+  @Test("The report after recovery names the victims, the reasons and the memory freed")
   func report() throws {
     var world = world()
     for (worker, size) in [(mail, Int64(40)), (maps, 30)] {
@@ -178,7 +180,7 @@ struct LadderTests {
     #expect(report.entries.dropFirst().allSatisfy { $0.victimBecause == nil })
   }
 
-  @Test("on a device sees at once what a victim gave back")
+  @Test("On a device, the ladder counts at once what a victim freed")
   func device() {
     var world = world { $0.memory = .device(.megabytes(100)) }
     for worker in [mail, maps] {

@@ -3,7 +3,7 @@ import Policy
 import Testing
 
 extension LifecyclePolicy {
-  /// Three levels: all are warned; the background exits; the front one is terminated.
+  /// Three levels: all workers are warned; the background is terminated; the foreground is terminated.
   static var iphoneOS3: LifecyclePolicy {
     var policy = LifecyclePolicy(name: "iphone-os-3")
     policy.background.suspendAfter = nil
@@ -33,7 +33,7 @@ struct OrderTests {
     var policy = policy
     policy.foreground.max = nil
     policy.foreground.idleAfter = .seconds(9999)
-    // Only pressure moves anybody here.
+    // Only pressure changes a worker's state here.
     policy.background.suspendAfter = nil
     policy.hibernate.after = nil
     var world = World(policy)
@@ -54,7 +54,7 @@ struct OrderTests {
     return world
   }
 
-  /// Keeps the pressure up, whoever dies, until the ladder has nothing left.
+  /// Keeps the pressure up until the ladder has nothing left to terminate.
   private func victims(_ policy: LifecyclePolicy) -> [String] {
     var world = world(policy)
     var all: [String] = []
@@ -65,7 +65,8 @@ struct OrderTests {
     return all
   }
 
-  @Test("of ios-5: suspended by size, background, and the foreground last")
+  @Test(
+    "Policy ios-5 terminates suspended workers by size, then the background, then the foreground")
   func ios5() {
     #expect(
       victims(LifecyclePolicy()) == [
@@ -74,7 +75,7 @@ struct OrderTests {
       ])
   }
 
-  @Test("of iphone-os-3: the background, then the front; sleep isn't known")
+  @Test("Policy iphone-os-3 terminates the background, then the foreground, and no sleeping worker")
   func iphoneOS3() {
     #expect(
       victims(.iphoneOS3) == [
@@ -82,7 +83,7 @@ struct OrderTests {
       ])
   }
 
-  @Test("of a server: the longest unused first, and never who is at work")
+  @Test("Policy server terminates the longest unused worker first, and never a foreground worker")
   func server() {
     #expect(
       victims(.server) == [
@@ -90,8 +91,8 @@ struct OrderTests {
       ])
   }
 
-  @Test("lists everybody alive, hibernated ones above the background")
-  func everybody() {
+  @Test("The order of termination lists every live worker, hibernated ones above the background")
+  func everyLiveWorker() {
     let world = world(LifecyclePolicy())
     #expect(
       world.engine.terminationOrder().map(\.name) == [
@@ -103,7 +104,7 @@ struct OrderTests {
         == [0, 0, 30, 30, 75, 75, 100, 100])
   }
 
-  @Test("lets importance count within a state's band, and not beyond it")
+  @Test("Importance counts within the bands of a state, and not beyond them")
   func importance() {
     for (state, bands) in [
       (WorkerState.suspended, [0, 14, 29]), (.background, [30, 44, 59]),
@@ -121,7 +122,7 @@ struct OrderTests {
   }
 
   @Test(
-    "gives a worker between two states the higher band",
+    "A worker between two states has the higher band",
     arguments: [
       (WorkerState.suspending, 30), (.hibernating, 75), (.resuming, 75), (.terminating, 30),
     ])
@@ -132,7 +133,7 @@ struct OrderTests {
     #expect(world.engine.snapshot(of: web)?.band == band)
   }
 
-  @Test("takes what is cheapest to launch again first, where the policy says so")
+  @Test("The order relaunch_cost puts the worker that launches fastest first")
   func relaunchCost() {
     var policy = LifecyclePolicy()
     policy.terminate.order = [.relaunchCost]

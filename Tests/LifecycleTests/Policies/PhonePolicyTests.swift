@@ -5,10 +5,10 @@ import Testing
 private let mail = WorkerID("mail")
 private let maps = WorkerID("maps")
 
-/// What the talks tell of the phones (WWDC 2009, 416; WWDC 2011, 318).
+/// The rules are those of the talks about the phones (WWDC 2009, 416; WWDC 2011, 318).
 @Suite("ios-5, as it is shipped")
 struct IOS5PolicyTests {
-  /// Somebody in front and in the background, who can be warned, and two who sleep.
+  /// A worker in the foreground and one in the background, which can be warned, and two that sleep.
   private func world() throws -> World {
     var world = World(try shipped("ios-5"))
     for (worker, state) in [
@@ -21,7 +21,7 @@ struct IOS5PolicyTests {
     return world
   }
 
-  /// Keeps the memory short until nobody can give any.
+  /// Keeps the memory short until no worker can free any.
   private func exhaust(_ world: inout World) -> [String] {
     var deeds: [String] = []
     for _ in 0..<12 {
@@ -31,7 +31,7 @@ struct IOS5PolicyTests {
     return deeds.filter { !$0.hasPrefix("finish") && !$0.hasSuffix("didEnterBackground") }
   }
 
-  @Test("suspended workers die before anybody is warned, and the warning is not repeated")
+  @Test("Policy ios-5 terminates suspended workers before it warns any, and repeats no warning")
   func order() throws {
     var world = try world()
     #expect(
@@ -41,7 +41,7 @@ struct IOS5PolicyTests {
       ])
   }
 
-  @Test("the smaller of two otherwise equal suspended workers survives")
+  @Test("The smaller of two otherwise equal suspended workers survives")
   func smaller() throws {
     var world = try world()
     world.obey(world.read(available: 40))
@@ -49,13 +49,13 @@ struct IOS5PolicyTests {
     #expect(world.state(maps) == .terminated && world.state(mail) == .suspended)
   }
 
-  @Test("a short spike is caught although the average is low")
+  @Test("A short stall raises the level although the average is low")
   func spike() throws {
     var world = try world()
     world.read(available: 900, some: 1, full: 0)
     world.send(.stalled(.critical))
     world.read(available: 900, some: 3, full: 2)
-    #expect(world.engine.pressure == .critical, "the averages may not have seen it yet")
+    #expect(world.engine.pressure == .critical, "the averages may not include it yet")
     #expect(world.state(maps) == .terminating)
     world.pass(.seconds(2))
     world.read(available: 900, some: 3, full: 2)
@@ -63,7 +63,7 @@ struct IOS5PolicyTests {
     #expect(world.engine.pressure == .normal, "and it is over")
   }
 
-  @Test("who isn't ready within 20 s of its launch is terminated, and at 19 s it isn't")
+  @Test("Policy ios-5 terminates a worker that isn't ready 20 s after its launch, and not earlier")
   func launch() throws {
     var world = World(try shipped("ios-5"))
     world.add(web, announcesReadiness: true)
@@ -73,7 +73,7 @@ struct IOS5PolicyTests {
     #expect(world.pass(.milliseconds(1)).deeds == ["failed", "terminate web"])
   }
 
-  @Test("a worker that never answers is terminated by the watchdog")
+  @Test("Policy ios-5 terminates a worker that never answers")
   func watchdog() throws {
     var world = World(try shipped("ios-5"))
     world.add(web, canShed: true, canAnswer: true)
@@ -84,7 +84,7 @@ struct IOS5PolicyTests {
     #expect(world.pass(.seconds(5)).deeds == ["terminate web"])
   }
 
-  @Test("what is at most 16 MB leaves memory, and what is larger stays suspended")
+  @Test("Policy ios-5 hibernates workers of up to 16 MB, and leaves larger ones suspended")
   func freezer() throws {
     for (size, state) in [(Int64(16), WorkerState.hibernated), (17, .suspended)] {
       var world = World(try shipped("ios-5"))
@@ -108,7 +108,7 @@ struct IPhoneOS3PolicyTests {
     return world
   }
 
-  @Test("has three levels: all are warned, the background exits, the front one is terminated")
+  @Test("Policy iphone-os-3 warns all workers, then terminates the background, then the foreground")
   func threeLevels() throws {
     var world = try world()
     let first = world.obey(world.read(available: 149)).deeds
@@ -116,12 +116,13 @@ struct IPhoneOS3PolicyTests {
     world.pass(.milliseconds(500))
     #expect(world.obey(world.read(available: 99)).deeds == ["terminate mail"])
     world.pass(.milliseconds(500))
-    #expect(world.read(available: 60).deeds.isEmpty, "the front one stays at the second level")
+    #expect(
+      world.read(available: 60).deeds.isEmpty, "the foreground worker stays at the second level")
     world.pass(.milliseconds(500))
     #expect(world.read(available: 49).deeds == ["terminate web"])
   }
 
-  @Test("5 % is the last line: at 5 % the front one lives, under it it doesn't")
+  @Test("Policy iphone-os-3 spares the foreground at 5 % of free memory, and terminates it below")
   func lastLine() throws {
     var world = try world()
     world.obey(world.ask(.terminate, mail))
@@ -132,14 +133,14 @@ struct IPhoneOS3PolicyTests {
     #expect(world.state(web) == .terminating)
   }
 
-  @Test("nobody is ever suspended or hibernated")
+  @Test("Policy iphone-os-3 never suspends or hibernates a worker")
   func runsOrDoesnt() throws {
     var world = try world()
     world.live(.seconds(86_400))
     #expect(world.state(mail) == .background)
   }
 
-  @Test("who isn't ready within 20 s of its launch is terminated")
+  @Test("Policy iphone-os-3 terminates a worker that isn't ready 20 s after its launch")
   func launch() throws {
     var world = World(try shipped("iphone-os-3"))
     world.add(web, announcesReadiness: true)
@@ -161,7 +162,7 @@ struct AndroidPolicyTests {
     return world
   }
 
-  @Test("the freezer comes ten seconds after a worker has left")
+  @Test("Policy android suspends a worker ten seconds after it left the foreground")
   func freezer() throws {
     var world = try world([(web, 20)])
     world.live(.milliseconds(8999))
@@ -170,27 +171,28 @@ struct AndroidPolicyTests {
     #expect(world.state(web) == .suspended)
   }
 
-  @Test("what is under 12 MB isn't worth compacting, and nothing is too large")
+  @Test("Policy android hibernates no worker of less than 12 MB, and has no upper limit")
   func floor() throws {
     var world = try world([(web, 800), (mail, 11)])
     world.live(.seconds(60))
     #expect(world.state(web) == .hibernated && world.state(mail) == .suspended)
   }
 
-  @Test("everybody is told to trim once at each level")
+  @Test("Policy android warns each worker once at each level")
   func trim() throws {
     var world = World(try shipped("android"))
     world.add(web, size: .megabytes(20), canShed: true)
     world.bring(web, to: .foreground)
-    var told: [String] = []
+    var warnings: [String] = []
     for available in [Int64(140), 130, 90, 80, 45, 44] {
-      told += world.obey(world.read(available: available)).deeds.filter { $0.hasPrefix("shed") }
+      warnings += world.obey(world.read(available: available)).deeds.filter { $0.hasPrefix("shed") }
       world.live(.milliseconds(500))
     }
-    #expect(told.count == 3)
+    #expect(warnings.count == 3)
   }
 
-  @Test("goes by stalls: a little waiting warns, when all wait somebody is killed")
+  @Test(
+    "Policy android follows stalls: a few raise the level to warning, and full stalls end a worker")
   func stalls() throws {
     var world = try world([(mail, 8), (maps, 8)])
     world.live(.seconds(20))
@@ -202,7 +204,7 @@ struct AndroidPolicyTests {
     #expect(world.pass(.zero).deeds.isEmpty && world.state(maps) == .suspended)
   }
 
-  @Test("what somebody perceives outlives what is cached")
+  @Test("Policy android terminates cached workers before perceptible ones")
   func perceptible() throws {
     var world = try world([(mail, 8)])
     world.add(WorkerID("music"), size: .megabytes(60), importance: 80)

@@ -27,7 +27,7 @@ struct RuleTableTests {
     }
   }
 
-  @Test("names tests that exist")
+  @Test("Every test that docs/rules.md names exists")
   func named() throws {
     let tests = try Self.tests()
     #expect(tests.count > 40)

@@ -11,7 +11,9 @@ struct ServerPolicyTests {
     return world
   }
 
-  @Test("a service that nobody talks to leaves memory, and a connection brings it to the front")
+  @Test(
+    "Policy server hibernates a service without traffic, and a connection brings it to the foreground"
+  )
   func sleepsAndWakes() throws {
     var world = try world()
     world.live(.seconds(60))
@@ -24,7 +26,7 @@ struct ServerPolicyTests {
     #expect(world.state(web) == .foreground)
   }
 
-  @Test("a peak of under a second is forgiven")
+  @Test("Policy server ignores a memory peak of under a second")
   func peak() throws {
     var world = try world()
     world.read(available: 40)
@@ -34,7 +36,7 @@ struct ServerPolicyTests {
     #expect(world.engine.pressure == .normal && world.state(web) == .foreground)
   }
 
-  @Test("a missed deadline is reported, and serves on")
+  @Test("Policy server lets a worker that misses the readiness deadline run")
   func reported() throws {
     var world = World(try shipped("server"))
     world.add(web, announcesReadiness: true)
@@ -54,7 +56,8 @@ struct DeveloperPolicyTests {
     return world
   }
 
-  @Test("a language server of any size leaves memory, and a byte at its stdin brings it back")
+  @Test(
+    "Policy developer hibernates a language server of any size, and data at its stdin resumes it")
   func large() throws {
     var world = try world()
     world.live(.seconds(120))
@@ -67,7 +70,7 @@ struct DeveloperPolicyTests {
     #expect(world.state(web) == .foreground)
   }
 
-  @Test("who was woken isn't hibernated again within five minutes, whatever the pressure")
+  @Test("Policy developer hibernates no worker within five minutes of its wake, at any pressure")
   func cooldown() throws {
     var world = try world()
     world.live(.seconds(450))
@@ -81,7 +84,7 @@ struct DeveloperPolicyTests {
     #expect(world.state(web) == .hibernated)
   }
 
-  @Test("nobody is ended for being silent")
+  @Test("Policy developer doesn't end a worker that never answers")
   func silent() throws {
     var world = try world()
     world.ask(.background, web)
@@ -89,7 +92,7 @@ struct DeveloperPolicyTests {
     #expect(world.engine.snapshot(of: web)?.lastMiss != nil)
   }
 
-  @Test("a build's lock keeps its holder from being frozen for a minute")
+  @Test("Policy developer waits a minute for a file lock before it suspends the holder")
   func locks() throws {
     var world = try world()
     world.locks[web] = 1

@@ -1,8 +1,8 @@
 import Lifecycle
 import Policy
 
-/// An engine with a clock and a shell that can do everything at once, for tests that are told
-/// as stories.
+/// An engine with a clock and a shell that can do everything at once, for tests that are a sequence
+/// of events.
 struct World {
   var engine: Engine
   var now = Instant.zero
@@ -35,16 +35,16 @@ struct World {
     for case .answer(let request, let answer) in directives {
       answers[request, default: []].append(answer)
     }
-    // Whoever tells a story of something else is spared the look for file locks.
-    var told: [Directive] = []
+    // Checks for file locks are answered here, so that tests of other things needn't.
+    var rest: [Directive] = []
     for directive in directives {
       if case .checkSafePoint(let worker) = directive {
-        told += send(.fileLocks(worker, held: locks[worker] ?? 0))
+        rest += send(.fileLocks(worker, held: locks[worker] ?? 0))
       } else {
-        told.append(directive)
+        rest.append(directive)
       }
     }
-    return told
+    return rest
   }
 
   @discardableResult
@@ -79,7 +79,7 @@ struct World {
     return all
   }
 
-  /// Performs directives, and those that follow, as a perfect shell would, in no time.
+  /// Performs directives, and those that follow, without delays or failures.
   @discardableResult
   mutating func obey(_ directives: [Directive]) -> [Directive] {
     var all = directives
@@ -127,7 +127,7 @@ struct World {
     engine.snapshot(of: worker, at: now)?.hibernationVerdict?.sentence
   }
 
-  /// Walks a worker into a state; in a transition, the request that caused it is still open.
+  /// Brings a worker to a state; in a transition, the request that caused it is still open.
   mutating func bring(_ worker: WorkerID, to state: WorkerState) {
     switch state {
     case .terminated: break
@@ -171,7 +171,7 @@ struct World {
 }
 
 extension Directive {
-  /// As short as a table needs it.
+  /// A short form for tables.
   var brief: String {
     switch self {
     case .launch(let worker): "launch \(worker)"
@@ -201,7 +201,7 @@ extension Directive {
 
 extension [Directive] {
   var brief: [String] { map(\.brief) }
-  /// What has to be performed or is answered, without what only tells.
+  /// The directives to perform and the answers, without those that only report.
   var deeds: [String] {
     filter { directive in
       switch directive {

@@ -1,16 +1,16 @@
 import WorkerKit
 
-/// What the daemon tells. Caches and `@Unloadable` values see to themselves; here is what only this program
-/// knows.
+/// The daemon's messages. WorkerKit empties caches and `@Unloadable` values itself; this extension does what
+/// only this program can do.
 extension App: WorkerDelegate {
   func didEnterBackground() { keepOrSay() }
 
   func didReceiveMemoryWarning(_ warning: MemoryWarning) {
-    // Screens that nobody sees, but for their edits, have nothing left by now; SQLite has.
+    // Hidden screens hold only their edits by now. SQLite still holds pages.
     journal.shrink()
   }
 
-  /// Its last word: whoever is launched next goes on from here.
+  /// Saves the state, from which the next run continues.
   func willTerminate(reason: String) { keepOrSay() }
 
   private func keepOrSay() {
@@ -20,7 +20,7 @@ extension App: WorkerDelegate {
     } catch { say("\(error)") }
   }
 
-  /// What can't be made again goes to disk.
+  /// Writes to disk what can't be made again.
   func keep() throws(SQLiteError) {
     try journal.keep(
       Restoration(
@@ -28,7 +28,7 @@ extension App: WorkerDelegate {
         drafts: screens.compactMapValues(\.draft)))
   }
 
-  /// What is shown while it sleeps.
+  /// The text that is shown while it sleeps.
   func snapshot() throws(SQLiteError) -> String {
     var lines: [String] = []
     if let shown, let entry = try journal.entry(shown) {

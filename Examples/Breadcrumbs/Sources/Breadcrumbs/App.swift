@@ -1,29 +1,29 @@
 import WorkerKit
 
-/// What came of a command.
+/// The result of a command.
 enum Reply: Hashable, Sendable {
   case done(String)
-  /// It can't be done as things are.
+  /// The command can't be done in the current state.
   case refused(String)
-  /// There is no such thing.
+  /// The entry or photo doesn't exist.
   case missing(String)
-  /// The machine or its disk wouldn't.
+  /// An error of the machine or its disk.
   case failed(String)
 }
 
-/// The application: what is on its screens, and the commands. How it lives is in `App+Life`.
+/// The application: its screens and its commands. Its life cycle is in `App+Life`.
 actor App {
   let album: Album
   let journal: Journal
   let thumbnails: Thumbnails
   var slides: SlideShow
-  /// The one that is shown, and those with an edit in progress.
+  /// The screen that is shown, and those with an edit in progress.
   var screens: [Int: EntryScreen] = [:]
   var shown: Int?
 
   /// Restores what was on the screen when it last ended.
   ///
-  /// - Parameter isBroken: its slide show leaks, as on stage.
+  /// - Parameter isBroken: its slide show leaks, as in the talk.
   init(album: Album, journal: sending Journal, isBroken: Bool) throws(SQLiteError) {
     let before = try journal.restoration()
     self.album = album
@@ -101,7 +101,7 @@ actor App {
     guard let number = shown, let screen = screens[number], let text = screen.draft else {
       return .refused("no edit is in progress here")
     }
-    // Begun, it is finished, even if the background comes in between.
+    // A save that has begun is finished, even if the worker enters the background meanwhile.
     try await withBackgroundTask(named: "save entry \(number)") { () async throws(SQLiteError) in
       try await self.write(text, for: number)
     }
@@ -130,7 +130,7 @@ actor App {
     for _ in 0..<times {
       bitmap = nil
       bitmap = try slides.next()
-      // Warnings, and the others' commands, get their turn.
+      // Lets warnings and other clients' commands run.
       await Task.yield()
     }
     guard let bitmap else { return .refused("the slide show was stopped") }

@@ -1,6 +1,6 @@
 import Glibc
 
-/// Files, whole; without Foundation, which would cost more memory than the rest of this program.
+/// Reads and writes whole files, without Foundation, which would cost more memory than the rest of this program.
 enum File {
   /// `nil`: it can't be read.
   static func read(_ path: String) -> [UInt8]? {
@@ -31,7 +31,7 @@ enum File {
     return close(file) == 0 && isWritten
   }
 
-  /// Whether the descriptor took all of it.
+  /// Whether all bytes were written.
   @discardableResult static func writeAll(_ bytes: [UInt8], to file: Int32) -> Bool {
     var done = 0
     while done < bytes.count {
@@ -45,7 +45,7 @@ enum File {
     return true
   }
 
-  /// The directory and those above it, for the user alone. Whether it is there.
+  /// Makes the directory and its parents, for this user only. Whether it exists.
   static func makeDirectory(_ path: String) -> Bool {
     if mkdir(path, 0o700) == 0 || errno == EEXIST { return true }
     guard errno == ENOENT, let slash = path.lastIndex(of: "/"), slash > path.startIndex else {

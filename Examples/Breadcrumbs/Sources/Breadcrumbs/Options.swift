@@ -1,6 +1,6 @@
 import Glibc
 
-/// How it was started.
+/// The options on the command line.
 struct Options: Hashable {
   var data: String
   /// `nil`: no HTTP, unless a socket was given.

@@ -1,4 +1,4 @@
-/// What a person can ask for: a line at stdin, or the path of an HTTP request.
+/// A command: a line at stdin, or the path of an HTTP request.
 enum Command: Hashable, Sendable {
   case entries
   /// `nil`: what is on the screen.
@@ -16,7 +16,7 @@ enum Command: Hashable, Sendable {
   case help
   case quit
 
-  /// It changes something, beyond what is on the screen.
+  /// The command changes more than what is on the screen.
   var isChange: Bool {
     switch self {
     case .entries, .show, .thumbnails, .footprint, .snapshot, .help: false
@@ -27,10 +27,10 @@ enum Command: Hashable, Sendable {
   static let usage = """
     entries                 all of them, a line each
     show [N]                entry N, or the one on the screen
-    edit N TEXT             begins an edit of entry N, or goes on with it
+    edit N TEXT             begins or continues an edit of entry N
     save, discard           ends the edit of the entry on the screen
     slideshow start         shows the first photo
-    slideshow next [COUNT]  goes on, COUNT photos
+    slideshow next [COUNT]  shows the next photo, or the next COUNT
     slideshow stop
     slideshow leak          from now on every step keeps its photo, as in the talk
     thumbnails              a small picture of each entry
@@ -92,7 +92,7 @@ enum Command: Hashable, Sendable {
   }
 }
 
-/// What isn't a command, and why.
+/// The reason why a line isn't a command.
 enum CommandError: Error, Hashable, CustomStringConvertible {
   case unknown(String)
   case incomplete(String)

@@ -43,7 +43,7 @@ enum Programs {
   }()
 }
 
-/// A program of a test. Its output goes to a file.
+/// A program of a test. Its output is written to a file.
 final class Running {
   let process = Process()
 

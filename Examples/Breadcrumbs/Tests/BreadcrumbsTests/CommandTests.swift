@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Commands") struct CommandTests {
   @Test(
-    "are words, and an edit's text is taken as it is",
+    "A command line is split into words, and an edit's text is kept unchanged",
     arguments: [
       ("entries", .entries), ("  show   5 ", .show(5)), ("show", .show(nil)),
       ("edit 3  two  blanks ", .edit(3, "two  blanks ")), ("edit 3 a\nb", .edit(3, "a\nb")),
@@ -16,7 +16,7 @@ import Testing
   }
 
   @Test(
-    "that aren't any are told from those that are incomplete",
+    "An unknown command, an incomplete one and one with wrong arguments give different errors",
     arguments: [
       ("", .unknown("")), ("Entries", .unknown("Entries")), ("show x", .notANumber("x")),
       ("show 0", .notANumber("0")), ("show 1 2", .surplus("2")),
@@ -35,7 +35,7 @@ import Testing
     return (request, bytes.count)
   }
 
-  @Test("are taken one by one, whole, with their bodies")
+  @Test("HTTP requests are read one by one, each complete with its body")
   func pipelined() throws {
     let (request, rest) = try Self.take(
       "POST /edit/3?x=1 HTTP/1.1\r\ncontent-length: 5\r\n\r\nhello" + "GET / HTTP/1.0\r\n\r\n")
@@ -48,7 +48,7 @@ import Testing
   }
 
   @Test(
-    "that are none, too long or of another kind are refused",
+    "Malformed, too large and unsupported HTTP requests are refused",
     arguments: [
       ("\r\n\r\n", .malformed), ("GET x HTTP/1.1\r\n\r\n", .malformed),
       ("GET /%zz HTTP/1.1\r\n\r\n", .malformed), ("GET /%4 HTTP/1.1\r\n\r\n", .malformed),

@@ -3,15 +3,15 @@ import Testing
 
 /// How workers are stopped, and rest while they are hibernated.
 enum Setting: String, CaseIterable, CustomTestStringConvertible {
-  /// Frozen in cgroups, where the machine permits them.
+  /// Workers are frozen in cgroups, if the machine permits them.
   case frozen
-  /// By signal, and traced.
+  /// Workers are stopped by signal, and rest traced when hibernated.
   case traced
 
   var testDescription: String { rawValue }
 }
 
-/// `dormouse daemon` in a directory of its own. It ends its workers when it is told to end.
+/// `dormouse daemon` in a directory of its own. When it ends, it ends its workers.
 final class DaemonProcess {
   struct WorkerReport: Decodable {
     struct Snapshot: Decodable { var text: String? }

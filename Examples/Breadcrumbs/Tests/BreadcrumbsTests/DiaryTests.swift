@@ -21,7 +21,7 @@ private final class Directory {
 }
 
 @Suite("The journal") struct JournalTests {
-  @Test("keeps what was on the screen, and edits, byte for byte")
+  @Test("The journal keeps the screen's state and edits byte for byte")
   func restoration() throws {
     let directory = try Directory()
     let file = "\(directory.path)/journal.sqlite"
@@ -41,7 +41,7 @@ private final class Directory {
     #expect(try journal.entry(11) == nil)
   }
 
-  @Test("that can't be opened says where it was looked for")
+  @Test("A journal that can't be opened gives an error with its path")
   func unopened() throws {
     let error = #expect(throws: SQLiteError.self) { try Journal(path: "/nowhere/x") }
     #expect(error?.description.contains("/nowhere/x") == true)
@@ -49,7 +49,7 @@ private final class Directory {
 }
 
 @Suite("Photos") struct PhotoTests {
-  @Test("are the same each time they are painted and decoded, at any size")
+  @Test("Photos are the same each time they are painted and decoded, at any size")
   func repeatable() throws {
     let scene = try #require(Scene.all.first)
     let one = Landscape.bitmap(scene, seed: 1, width: 80, height: 60)
@@ -64,7 +64,7 @@ private final class Directory {
     }
   }
 
-  @Test("that are damaged or missing are an error, and no picture")
+  @Test("A damaged or missing photo is an error and gives no picture")
   func damaged() throws {
     #expect(throws: JPEGError.self) { try JPEG.decode([]) }
     #expect(throws: JPEGError.self) { try JPEG.decode([0xff, 0xd8, 0xff, 0xe0, 1, 2, 3]) }

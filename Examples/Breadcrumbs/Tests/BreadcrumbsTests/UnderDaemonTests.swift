@@ -62,7 +62,7 @@ private struct JournalWorker {
     return (min(dirty, anonymous + shared) + (kilobytes("Swap") ?? 0)) << 10
   }
 
-  /// Everything decoded that there is to decode.
+  /// Makes the program decode all photos.
   func fill(_ connection: Connection) throws {
     _ = try connection.page("/show/5")
     _ = try connection.page("/thumbnails")
@@ -75,7 +75,7 @@ private struct JournalWorker {
   "Breadcrumbs under a daemon",
   .enabled(if: Programs.dormouse != nil, "dormouse isn't built: `swift build`, or set DORMOUSE"))
 struct UnderDaemonTests {
-  @Test("One warning brings it from its peak to under a quarter, and loses no edit")
+  @Test("One warning brings Breadcrumbs from its peak to under a quarter, and no edit is lost")
   func warning() throws {
     for setting in Setting.allCases {
       let crumbs = try JournalWorker(setting: setting)
@@ -90,15 +90,15 @@ struct UnderDaemonTests {
       let said = try crumbs.daemon.done("warn", "journal")
       #expect(said.hasPrefix("journal freed "), "\(said)")
       let after = try crumbs.footprint()
-      let told = try connection.page("/footprint")
-      #expect(after < peak / 4, "\(after) of \(peak): \(told)")
+      let reported = try connection.page("/footprint")
+      #expect(after < peak / 4, "\(after) of \(peak): \(reported)")
       #expect(try connection.page("/show/5") == shown)
       #expect(try connection.page("/thumbnails") == thumbnails)
     }
   }
 
   @Test(
-    "It answers the same after a warning, the background, hibernation, and a termination",
+    "Breadcrumbs answers the same after a warning, the background, hibernation and a termination",
     arguments: Setting.allCases)
   func answersTheSame(setting: Setting) throws {
     let crumbs = try JournalWorker(setting: setting)
@@ -135,7 +135,7 @@ struct UnderDaemonTests {
     #expect(try next.page("/show/3") != before[0])
   }
 
-  @Test("The background alone makes it small enough to be hibernated by ios-5's own rules")
+  @Test("In the background Breadcrumbs is small enough for ios-5 to hibernate it")
   func hibernates() throws {
     let crumbs = try JournalWorker(
       """
@@ -152,14 +152,14 @@ struct UnderDaemonTests {
     try crumbs.daemon.wait("journal", toBe: "hibernated")
   }
 
-  /// A device on which five photos are no trouble, and ten are.
+  /// A device with memory for five photos, and not for ten.
   private static let device = """
     policy: ios-5
     policy_overrides: { memory: { budget: 80MB }, background: { suspend_after: 1h } }
 
     """
 
-  @Test("Broken, it is terminated for memory, and the low memory report says so")
+  @Test("Breadcrumbs with the leak is terminated for memory, and the jetsam report says so")
   func broken() throws {
     let crumbs = try JournalWorker(Self.device, options: ", --broken")
     let connection = try crumbs.connect()
@@ -168,7 +168,7 @@ struct UnderDaemonTests {
       do { _ = try connection.post("/slideshow/next") } catch { break }  // it has ended
     }
     try crumbs.daemon.wait("journal", toBe: "terminated")
-    // Written after it has been measured what the end gave back.
+    // The report is written after the freed memory was measured.
     #expect(try eventually { try crumbs.daemon.jetsam().workers != nil })
     let workers = try #require(try crumbs.daemon.jetsam().workers)
     let victim = try #require(workers.first { $0.victimBecause != nil })
@@ -176,7 +176,7 @@ struct UnderDaemonTests {
     #expect(victim.footprint > 60 << 20)
   }
 
-  @Test("Otherwise it survives a long slide show on the same device")
+  @Test("Without the leak Breadcrumbs survives a long slide show on the same device")
   func longSlideShow() throws {
     let crumbs = try JournalWorker(Self.device)
     let connection = try crumbs.connect()

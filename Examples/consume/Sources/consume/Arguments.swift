@@ -1,4 +1,4 @@
-/// What it was asked to do by itself.
+/// The options for steps without commands.
 struct Arguments {
   /// nil: without end.
   var steps: Int?

@@ -1,8 +1,8 @@
-/// A megabyte of memory that is really there, and that no compression makes smaller.
+/// 1 MB of memory that was written to and can't be compressed.
 final class Block: Sendable {
   static let bytes = 1 << 20
 
-  /// Written to in `init`, before anybody else has it, and never again.
+  /// Written only in `init`, before the object is shared.
   private nonisolated(unsafe) let words: UnsafeMutableBufferPointer<UInt64>
 
   init(seed: UInt64) {

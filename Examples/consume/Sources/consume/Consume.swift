@@ -9,7 +9,7 @@ import WorkerKit
 #endif
 
 @main struct Consume {
-  /// All of it can be made again: so it is in a cache, which WorkerKit empties on a warning.
+  /// All objects can be made again, so they are in a cache, which WorkerKit empties on a warning.
   private let objects = MemoryCache<UInt64, Block>(name: "objects", costLimit: 0)
 
   static func main() async {
@@ -26,7 +26,7 @@ import WorkerKit
       Task { await consume.run(steps: arguments.steps ?? .max, every: every) }
     }
     for await line in commands() { await consume.perform(line) }
-    // Nobody gives commands any more; who works by itself goes on until a signal.
+    // No more commands will come. With --every the program continues until a signal.
     while arguments.every != nil { try? await Task.sleep(for: .seconds(3600)) }
   }
 
@@ -52,28 +52,28 @@ import WorkerKit
       guard let count = words.count == 1 ? 1 : Int(words[1]), (0...1_000_000).contains(count) else {
         return say("consume: how many steps?")
       }
-      // On all cores, as a program does that decodes pictures: each thread has a heap of its own.
+      // On all cores, as a program that decodes pictures: each thread has its own heap.
       await withDiscardingTaskGroup { group in
         for _ in 0..<count { group.addTask { step() } }
       }
-      tell("consumed \(count)")
+      report("consumed \(count)")
     case ("warn"?, 1): await warn()
     case ("drop"?, 1):
       objects.removeAll()
-      tell("dropped")
-    case ("footprint"?, 1): tell("now")
+      report("dropped")
+    case ("footprint"?, 1): report("now")
     case ("quit"?, 1): exit(0)
     default: say("consume: commands are consume [N], warn, drop, footprint, quit")
     }
   }
 
-  /// What the daemon's warning does, without a daemon.
+  /// Does the same as a daemon's warning, without a daemon.
   private func warn() async {
     let (before, after) = await Worker.shared.simulateMemoryWarning()
-    tell("warned: \(megabytes(before.total - after.total)) given back")
+    report("warned: \(megabytes(before.total - after.total)) freed")
   }
 
-  private func tell(_ what: String) {
+  private func report(_ what: String) {
     let count = objects.statistics.count
     let footprint = Footprint.current().total
     say("\(what); \(count) object\(count == 1 ? "" : "s"), footprint \(megabytes(footprint))")

@@ -6,7 +6,7 @@
   import Darwin
 #endif
 
-/// A thread of its own for what blocks.
+/// Runs a blocking function on a new thread.
 func startThread(_ body: @escaping @Sendable () -> Void) {
   final class Box: Sendable {
     let body: @Sendable () -> Void
@@ -36,8 +36,8 @@ private let warned: (read: Int32, write: Int32) = {
   return (ends.0, ends.1)
 }()
 
-/// Each SIGUSR1 from here on. A daemon or `footprint record` sends it only to who has a handler for it,
-/// since it would end anybody else.
+/// Each SIGUSR1 from now on. A daemon or `footprint record` sends it only to processes with a handler for it,
+/// because it would end any other.
 func warnings() -> AsyncStream<Void> {
   let (stream, continuation) = AsyncStream.makeStream(of: Void.self)
   // The pipe is made here, before the handler can be the first to ask for it.
@@ -67,7 +67,7 @@ func commands() -> AsyncStream<String> {
   return stream
 }
 
-/// A line on standard output, at once: who reads it through a pipe is waiting.
+/// Writes a line to standard output at once: the reader of a pipe waits for it.
 func say(_ text: String) {
   let bytes = Array((text + "\n").utf8)
   _ = bytes.withUnsafeBytes { write(STDOUT_FILENO, $0.baseAddress, $0.count) }

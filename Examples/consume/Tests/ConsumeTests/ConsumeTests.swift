@@ -59,7 +59,7 @@ extension String {
 }
 
 @Suite("consume", .timeLimit(.minutes(2))) struct ConsumeTests {
-  @Test("Each warning, by command or signal, brings its footprint back to within 1 MB of the start")
+  @Test("Each warning, by command or signal, brings the footprint back to within 1 MB of the start")
   func warned() throws {
     let consume = try Running()
     let start = try #require(consume.ask("footprint").megabytes)
@@ -81,7 +81,7 @@ extension String {
     #expect(try consume.ask("dance").hasPrefix("consume: commands are "))
   }
 
-  @Test("Wrong arguments end it with code 64 and its usage")
+  @Test("With wrong arguments `consume` prints its usage and exits with 64")
   func wrongArguments() throws {
     let consume = try Running(["--steps", "many"])
     #expect(consume.line()?.hasPrefix("usage: consume") == true)

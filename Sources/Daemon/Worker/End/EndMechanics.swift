@@ -3,16 +3,16 @@ import Policy
 
 /// What is left of a worker whose root process has ended.
 struct WhatIsLeft: Hashable, Sendable {
-  /// Not one of its processes runs.
+  /// None of its processes runs.
   var isEmpty: Bool
-  /// How many run beside the root process.
+  /// How many run in addition to the root process.
   var others: Int
 
   /// Its processes can't be found.
   static let unknown = WhatIsLeft(isEmpty: false, others: 0)
 }
 
-/// The outcome of one try to end what a worker has left.
+/// The outcome of one try to end the remaining processes.
 struct Clearing: Hashable, Sendable {
   /// Processes that had left its tree, and were ended.
   var strays = 0
@@ -20,7 +20,7 @@ struct Clearing: Hashable, Sendable {
   var failure: String?
 }
 
-/// What is done to one worker's processes at its end, on other threads. `then` is called on the loop, once. An
+/// Operations on one worker's processes at its end, on other threads. `then` is called on the loop, once. An
 /// outcome may also never come: `WorkerEnding` waits for each only for its patience.
 protocol EndMechanics: AnyObject {
   /// It has a control group of its own.
@@ -40,8 +40,8 @@ protocol EndMechanics: AnyObject {
   /// Finds its processes. `then` may be called before this returns.
   func lookForWhatIsLeft(then: @escaping (WhatIsLeft) -> Void)
 
-  /// Ends all that is left, also what has left its tree. The root process isn't reaped yet: its number, by which
-  /// the others are found, is still its own.
+  /// Ends all that is left, also processes that have left its tree. The root process isn't reaped yet: its
+  /// number, by which the others are found, is still its own.
   func clear(then: @escaping (Clearing) -> Void)
 
   /// How the root process ended. On the loop: the process has ended, and nothing is waited for.
@@ -54,7 +54,7 @@ protocol EndMechanics: AnyObject {
   func readLastWords(then: @escaping (String?) -> Void)
 }
 
-/// What a `WorkerEnding` needs of everything else, about one run of one worker.
+/// The functions that a `WorkerEnding` uses, about one run of one worker.
 protocol EndHost: AnyObject {
   /// The signal that asks it to end.
   var stopSignal: Int32 { get }
@@ -63,7 +63,8 @@ protocol EndHost: AnyObject {
   /// Its memory is being worked on. Its processes may not be reaped meanwhile: that could take a stop away from
   /// the thread that traces them.
   var isActedOn: Bool { get }
-  /// Its end was asked for: what the root process leaves behind has the rest of the grace to save its work.
+  /// Its end was requested: processes that the root process leaves behind have the rest of the grace to save
+  /// their work.
   var isTerminating: Bool { get }
   /// Another program supervises it: its other processes aren't ended, and it isn't reaped.
   var isExternal: Bool { get }
@@ -79,15 +80,15 @@ protocol EndHost: AnyObject {
   /// - Returns: false: it has no connection there.
   func announceEnd(then ask: @escaping () -> Void) -> Bool
 
-  /// The root process has ended. What it has sent is taken, as long as the sender is known.
+  /// The root process has ended. Its last messages are read, as long as the sender is known.
   func rootHasEnded()
-  /// Instead of the rest of the sequence, where another program supervises it.
+  /// Called instead of the rest of the sequence, if another program supervises it.
   func externalRootHasEnded()
   /// The root process was waited for.
   ///
   /// - Parameter others: how many more were ended with it.
   func isReaped(_ status: ExitStatus, leavingBehind others: Int)
-  /// Nothing of it is left. The engine has to hear of it, and the next run may begin.
+  /// Nothing of it is left. The engine has to get the end, and the next run may begin.
   func isGone(_ status: ExitStatus, lastWords: String?)
 
   func log(_ priority: DaemonLog.Priority, _ text: String)

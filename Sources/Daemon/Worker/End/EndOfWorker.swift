@@ -57,7 +57,7 @@ final class EndOfWorker: EndMechanics, EndHost {
     let done = services.loopReturn.callback(then)
     services.killers.submit(about: name, isUrgent: hasGroup) {
       let failure = failureText { try killing.perform(until: Deadline(in: Self.patience)) }
-      // Not before: what is let go of without its memory must be dying.
+      // Not before: a process that is released without its memory must be dying.
       hibernation.forget(name)
       done(failure)
     }
@@ -87,7 +87,7 @@ final class EndOfWorker: EndMechanics, EndHost {
   }
 
   func reap() -> ExitStatus {
-    // What can't be waited for isn't our child, and its status isn't known.
+    // A process that can't be waited for isn't the daemon's child, and its status isn't known.
     let exit = (try? process.reap()) ?? .unknown
     guard let runtime else { return ExitStatus(exit) }
     let status = parts.senses.kernelKills.status(exit, of: runtime)
@@ -150,7 +150,7 @@ final class EndOfWorker: EndMechanics, EndHost {
   func externalRootHasEnded() {
     guard let runtime else { return }
     parts.externalRootHasEnded(runtime)
-    // Another process stands for the worker now, and that has an end of its own.
+    // Another process represents the worker now, and has an end of its own.
     if runtime.process != nil { runtime.ending = nil }
   }
 
@@ -168,7 +168,7 @@ final class EndOfWorker: EndMechanics, EndHost {
     parts.program?.hasEnded(status)
     worker.send(.exited(id, status))
     parts.listening.offer(runtime)
-    // No longer declared: it was only waited for.
+    // It isn't declared any more, and only its end was waited for.
     if worker.state == nil { parts.supervision.removeWorker(id) }
     if !runtime.isDeclared { parts.endedRuns.forgetOldRuns(after: id) }
   }

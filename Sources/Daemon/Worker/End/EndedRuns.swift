@@ -1,6 +1,6 @@
 import Lifecycle
 
-/// What `EndedRuns` needs of everything else.
+/// The functions of the daemon that `EndedRuns` uses.
 protocol EndedRunsHost: AnyObject {
   /// It has no entry in the configuration, and doesn't run.
   func mayBeForgotten(_ id: WorkerID) -> Bool
@@ -33,7 +33,7 @@ final class EndedRuns {
   }
 }
 
-/// What `EndedRuns` gets of the daemon.
+/// The daemon's implementation for `EndedRuns`.
 final class EndedRunsOfDaemon: EndedRunsHost {
   private let driver: EngineDriver
   private let workers: WorkerRegistry

@@ -2,9 +2,9 @@ import Glibc
 import Linux
 import Supervision
 
-/// Processes of a worker that a daemon doesn't manage, because the record by which it would have found
-/// them is damaged or lost. A second instance beside them would have the same files and sockets, and the
-/// first would outlive `dormouse shutdown`.
+/// Processes of a worker that no daemon manages, because the record by which a daemon would have found them is
+/// damaged or lost. A second instance beside them would have the same files and sockets, and the first would
+/// outlive `dormouse shutdown`.
 struct Leftovers {
   /// Where workers have groups of their own.
   let groups: [CgroupRoot]
@@ -27,7 +27,7 @@ struct Leftovers {
 
   func processes(of name: String) -> [Int32] {
     for root in groups {
-      // One that doesn't exist, or can't be read, has nobody in it that we could name.
+      // A cgroup that doesn't exist, or can't be read, has no process to name.
       if let group = WorkerCgroup.find(in: root, name: name), (try? group.isPopulated) == true {
         return ((try? group.processes()) ?? []).sorted()
       }
@@ -43,8 +43,8 @@ struct Leftovers {
     } catch { return true }
   }
 
-  /// Without groups: those that have the worker's log as standard output or error, which only the
-  /// worker's processes do. A look at nothing else: the memory of a sleeper may not be there.
+  /// Without cgroups: processes that have the worker's log as standard output or error, which only the worker's
+  /// processes do. Nothing else is looked at: the memory of a sleeping worker may be missing.
   private func writers(of log: String) -> [Int32] {
     let names = (try? listDirectory("/proc", onlyDirectories: true)) ?? []
     return names.compactMap { Int32($0) }.filter { pid in

@@ -3,9 +3,9 @@ import Linux
 import Policy
 import Supervision
 
-/// The children of this process. `KernelChildren` has the real ones; tests hand in their own.
+/// The children of this process. `KernelChildren` has the real ones; tests provide their own.
 protocol ChildProcesses: AnyObject {
-  /// A child is being forked that has no owner yet: it can't be distinguished from an orphan.
+  /// A child without an owner is being forked: it can't be distinguished from an orphan.
   var anyIsUnclaimed: Bool { get }
   var all: [Int32] { get }
   /// It has ended, and may be waited for by `OrphanReaper`.
@@ -13,9 +13,9 @@ protocol ChildProcesses: AnyObject {
   func reap(_ pid: Int32)
 }
 
-/// Orphans of workers become our children (PR_SET_CHILD_SUBREAPER) and must be waited for. Never
-/// with waitpid(-1): that would take workers' and tracees' reports away from those who wait for
-/// them. Belongs to the loop's thread.
+/// Orphans of workers become the daemon's children (PR_SET_CHILD_SUBREAPER) and must be waited for. Never with
+/// waitpid(-1): that would take the reports of workers and tracees from the parts that wait for them. Belongs
+/// to the loop's thread.
 final class OrphanReaper {
   static let interval = Duration.milliseconds(50)
 
@@ -51,7 +51,7 @@ final class OrphanReaper {
   func reapOrphans() {
     let known = owned()
     let all = children.all
-    // One of them may be a worker that is being started, whose end its owner has to learn of.
+    // One of them may be a worker that is being started, and its owner must get its end.
     if children.anyIsUnclaimed { return reapLater() }
     for pid in all where !known.contains(pid) && children.mayBeReaped(pid) { children.reap(pid) }
   }
@@ -71,7 +71,7 @@ final class KernelChildren: ChildProcesses {
   var all: [Int32] { children(of: getpid()) }
 
   func mayBeReaped(_ pid: Int32) -> Bool {
-    // One that can't be read has been waited for.
+    // A child that can't be read has been waited for.
     guard let stat = try? ProcessStat.read(pid) else { return false }
     return stat.isEnded && !ProcessRemover.shared.holds(pid)
   }

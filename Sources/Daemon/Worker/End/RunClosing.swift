@@ -6,8 +6,8 @@ protocol RunClosingHost: AnyObject {
   func removeFiles(of runtime: WorkerUnit)
 }
 
-/// The one place where a worker's run ends: what the run holds of the loop is given back, what waits for something
-/// hears that it is over, and then the run is replaced by a new one, so that nothing of it reaches the next.
+/// The one place where a worker's run ends: its watches and timers on the loop are removed, open requests are
+/// answered, and then the run is replaced by a new one, so that nothing of it reaches the next.
 final class RunClosing {
   private let watches: any DescriptorWatches
   private let host: any RunClosingHost

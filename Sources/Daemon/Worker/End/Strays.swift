@@ -2,9 +2,9 @@ import Glibc
 import Linux
 import Supervision
 
-/// A process that starts a session of its own and loses its parent (a daemon of the old kind) leaves
-/// its worker's tree, where no cgroup holds it. It becomes our child, since we are its subreaper, and
-/// what the worker was launched with is still in its environment.
+/// A process that starts a session of its own and loses its parent (a classic daemon) leaves its worker's tree,
+/// if no cgroup holds it. It becomes the daemon's child, since the daemon is its subreaper, and the worker's
+/// variables are still in its environment.
 struct Strays: Sendable {
   /// Which has ended.
   let root: ProcessIdentity
@@ -20,12 +20,12 @@ struct Strays: Sendable {
     self.entries = entries
   }
 
-  /// Ends them; how many there were. Not found is who has changed its environment as well. Not for the
-  /// event loop: what reads a process's environment waits for that process's memory.
+  /// Ends them, and returns how many there were. A process that has also changed its environment isn't found.
+  /// Not for the event loop: reading a process's environment waits for that process's memory.
   func kill(until deadline: Deadline) -> (killed: Int, failure: String?) {
     var killed: Set<ProcessIdentity> = []
     var failure: String?
-    // Whoever lost its parent to the last round is our child in this one.
+    // A process whose parent ended in the last round is the daemon's child in this one.
     while true {
       let new = children().filter {
         $0.startTime >= root.startTime && !killed.contains($0.identity) && $0.identity != root
@@ -59,7 +59,7 @@ struct Strays: Sendable {
   }
 
   private func holdsMark(_ pid: Int32) -> Bool {
-    // What can't be read carries no mark.
+    // A process that can't be read carries no mark.
     let text = (try? readText("/proc/\(pid)/environ")) ?? ""
     return text.split(separator: "\0").contains { entries.contains(String($0)) }
   }

@@ -3,7 +3,7 @@ import Policy
 
 /// How one run of a worker ends, from the request, or the end of its root process, until nothing of it is left:
 ///
-///     asked ─▶ root ended ─▶ looked for what is left ─▶ cleared ─▶ reaped ─▶ group removed ─▶ last words ─▶ gone
+///     asked ─▶ root ended ─▶ looked for what is left ─▶ cleared ─▶ reaped ─▶ group removed ─▶ last words ─▶ ended
 ///                 ▲                    │ may still save   │ ▲
 ///                 └────────────────────┘                  └─┘ failed: again, after a growing pause
 ///
@@ -28,7 +28,7 @@ final class WorkerEnding {
   /// A process may keep others from reading what it is, and a thread may hang with it.
   static let patience = Duration.seconds(15)
   static let maxTries = 6
-  /// What is under way reports its end itself; where that is lost, this look finds it.
+  /// An operation reports its end itself; if the report is lost, this look finds it.
   static let interval = Duration.seconds(1)
   /// Between two looks at processes that may still save their work.
   static let savingInterval = Duration.milliseconds(10)
@@ -55,7 +55,7 @@ final class WorkerEnding {
     self.host = host
   }
 
-  /// The root process has ended. Nothing is begun with the worker any more: `isGone` follows, and answers it all.
+  /// The root process has ended. No further operation begins: `isGone` follows, and completes all of them.
   var hasExited: Bool { step != .runs }
 
   // MARK: what ends it
@@ -71,7 +71,7 @@ final class WorkerEnding {
     host.willBeAsked()
     let asked = signal ?? host.stopSignal
     let isAnnounced = signal == nil && host.announceEnd { [mechanics] in mechanics.ask(by: asked) }
-    // Pending while it is frozen or stopped; delivered when it goes on.
+    // The signal is pending while the worker is frozen or stopped, and delivered when it continues.
     mechanics.wake(askingBy: isAnnounced ? nil : asked) { [host] failure in
       if let failure { host.log(.warning, "can't be woken before its end: \(failure)") }
     }
@@ -117,7 +117,7 @@ final class WorkerEnding {
   func rootHasEnded() {
     guard step == .runs || step == .waits else { return }
     host.rootHasEnded()
-    // What it has sent last may have led to its end by another way.
+    // Its last message may have led to its end by another way.
     guard step == .runs || step == .waits else { return }
     step = .waits
     look()
@@ -194,7 +194,7 @@ final class WorkerEnding {
     removeGroup(status)
   }
 
-  /// The worker is gone when all of it is, and its group can be used again.
+  /// The worker has ended when all of it has ended, and its cgroup can be used again.
   private func removeGroup(_ status: ExitStatus) {
     let lost = "can't remove its cgroup within \(Self.patience.spoken)"
     begin(orElse: lost) {

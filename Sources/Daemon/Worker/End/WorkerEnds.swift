@@ -1,8 +1,8 @@
 import Lifecycle
 import Linux
 
-/// Ends workers: hands each request, and the end of each root process, to the run's `WorkerEnding`. Belongs to the
-/// loop's thread.
+/// Ends workers: passes each request, and the end of each root process, to the run's `WorkerEnding`. Belongs to
+/// the loop's thread.
 final class WorkerEnds {
   struct Parts {
     let services: Services
@@ -16,9 +16,9 @@ final class WorkerEnds {
     let listening: ListeningSockets
     let supervision: WorkerSupervision
     let endedRuns: EndedRuns
-    /// nil: workers are what the configuration says.
+    /// nil: the configuration declares the workers.
     let program: (any CallersProgram)?
-    /// Another process of an external worker may stand for it from now on.
+    /// Another process may represent an external worker from now on.
     let externalRootHasEnded: (WorkerUnit) -> Void
   }
 
@@ -38,7 +38,7 @@ final class WorkerEnds {
 
   func kill(_ id: WorkerID) { ending(of: parts.workers[id])?.kill() }
 
-  /// Its root process has ended, or something that its end has to wait for.
+  /// Its root process has ended, or an operation that its end has to wait for.
   func rootHasEnded(_ runtime: WorkerUnit) { ending(of: runtime)?.rootHasEnded() }
 
   /// nil: it has no process.
@@ -61,7 +61,7 @@ final class WorkerEnds {
   }
 }
 
-/// What `RunClosing` gets of the daemon.
+/// The daemon's implementation for `RunClosing`.
 private final class RunClosingOfDaemon: RunClosingHost {
   private let snapshots: SnapshotKeeper
   private let images: ImageRemover

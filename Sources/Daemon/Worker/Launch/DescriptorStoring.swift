@@ -2,7 +2,7 @@ import Lifecycle
 import Policy
 import Supervision
 
-/// What `DescriptorStoring` needs of its worker.
+/// The worker's functions that `DescriptorStoring` uses.
 protocol StoringHost: AnyObject {
   /// `fdstore`, as it is now.
   var limit: Int { get }
@@ -11,19 +11,19 @@ protocol StoringHost: AnyObject {
   func log(_ priority: DaemonLog.Priority, _ text: String)
 }
 
-/// `fdstore:`, the file descriptor store of sd_notify(3), of one worker. What a worker has stored outlives its
-/// runs, and is handed to the next one behind the sockets of `listen`. It doesn't outlive the daemon. Belongs to
-/// the loop's thread.
+/// `fdstore:`, the file descriptor store of sd_notify(3), of one worker. Stored descriptors outlive the
+/// worker's runs, and are passed to the next run after the sockets of `listen`. They don't outlive the daemon.
+/// Belongs to the loop's thread.
 final class DescriptorStoring {
   /// From the operator's stop to the removal: `dormouse restart` stops and starts again.
   static let patience = Duration.seconds(10)
 
   private let timers: any Timers
   private let host: any StoringHost
-  /// The store's other thread calls what this returns; its argument is then called on the loop.
+  /// The store's other thread calls the returned closure, whose argument is then called on the loop.
   private let returning: (@escaping (UInt64) -> Void) -> @Sendable (UInt64) -> Void
   private var store: DescriptorStore?
-  /// It has been said that this run's store is full, and that it can't take everything.
+  /// The log has the warnings that this run's store is full, and that it can't take everything.
   private var hasComplained = (noRoom: false, unsafe: false)
 
   init(
@@ -35,7 +35,7 @@ final class DescriptorStoring {
     self.returning = returning
   }
 
-  /// The worker has asked for it.
+  /// The worker has requested it.
   func keep(_ request: StoreRequest) {
     switch request {
     case .remove(let name): store?.remove(name: name)
@@ -57,7 +57,7 @@ final class DescriptorStoring {
     return store.entries
   }
 
-  /// The operator has stopped it. What isn't started again soon has no use for them.
+  /// The operator has stopped it. A worker that isn't started again soon doesn't need them.
   func wasStopped() {
     guard let stopped = store else { return }
     timers.after(Self.patience) { [weak self] in

@@ -2,22 +2,22 @@ import Lifecycle
 import Linux
 import Policy
 
-/// What one look at a worker's processes has found.
+/// The result of one look at a worker's processes.
 struct RestLook: Equatable {
   /// Clock ticks of processor time.
   var timeUsed: UInt64
-  /// Nothing of it runs, or waits for a processor or a disk.
+  /// None of its threads runs, or waits for a processor or a disk.
   var rests: Bool
 }
 
-/// What `FirstMoments` needs of everything else.
+/// The functions of the daemon that `FirstMoments` uses.
 protocol FirstMomentsHost: AnyObject {
-  /// It says when it is ready, and has done so by now.
+  /// The worker reports its readiness, and has done so by now.
   func saysWhenReady(_ id: WorkerID) -> Bool
   func isAlive(_ id: WorkerID) -> Bool
   /// nil: there is no worker of this name; else the same for as long as it is the same.
   func instance(of id: WorkerID) -> AnyObject?
-  /// Its process has ended, and what is left of it is being dealt with.
+  /// Its process has ended, and its remains are being cleared.
   func hasExited(_ id: WorkerID) -> Bool
   /// The engine takes it for running.
   func runs(_ id: WorkerID) -> Bool
@@ -29,11 +29,12 @@ protocol FirstMomentsHost: AnyObject {
 
 /// Holds back the answer to a start until it is known whether the worker stays.
 ///
-/// What doesn't find its port, its file or its module ends within the first moments of its run, and for the client
-/// that started it "is running" would be no answer. A worker that says when it is ready has done so by
-/// then. Any other is watched until it rests: nothing of it wants a processor or waits for a disk, as
-/// a server that waits for its first client. What goes on working counts as running after a second; what has
-/// hardly got a processor in that time, after five. Belongs to the loop's thread.
+/// A program that doesn't find its port, its file or its module ends within the first moments of its run, and
+/// "is running" would be a wrong answer for the client that started it. A worker that reports readiness has
+/// done so by then. Any other worker is watched until it rests: none of its threads wants a processor or waits
+/// for a disk, as in a server that waits for its first client. A worker that continues to work counts as
+/// running after a second; one that has hardly got a processor in that time, after five. Belongs to the loop's
+/// thread.
 final class FirstMoments {
   private static let least = Duration.milliseconds(100)
   private static let most = Duration.seconds(1)
@@ -72,9 +73,9 @@ final class FirstMoments {
 
   /// - Parameter before: the processor time that it had used when it rested at the last look.
   private func look(at id: WorkerID, _ instance: AnyObject, restingSince before: UInt64?) {
-    // One of the same name may have been started since.
+    // Another worker of the same name may have been started since.
     guard host.instance(of: id) === instance, restarts.isWatched(id) else { return }
-    // One that has ended is only waited for: its end is reported in a moment.
+    // A worker that has ended is only waited for: its end is reported in a moment.
     if host.hasExited(id) { return lookAgain(at: id, instance, restingSince: nil) }
     // The outcome counts once; one that is lost counts as processes that can't be read.
     var deadline: EventLoop.Token?

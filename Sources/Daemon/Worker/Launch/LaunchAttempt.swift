@@ -1,13 +1,13 @@
 import Lifecycle
 import Policy
 
-/// What a launch does, one after the other.
+/// The steps of a launch, in their order.
 enum LaunchStep: CaseIterable {
-  /// No process of an earlier instance is left; its user is looked up, and its group made.
+  /// No process of an earlier instance is left; its user is looked up, and its cgroup is made.
   case terms
   /// The files of its `listen` sockets are opened.
   case sockets
-  /// The sockets over which it talks with the daemon are made.
+  /// The worker's sockets to the daemon are made.
   case channels
   /// Its program and log are opened, and its process is forked.
   case fork
@@ -15,21 +15,21 @@ enum LaunchStep: CaseIterable {
   case program
 }
 
-/// The steps of one launch of one worker, performed on other threads. Tests hand in their own.
+/// The steps of one launch of one worker, performed on other threads. Tests provide their own.
 protocol LaunchMechanics: AnyObject {
-  /// What this launch consists of.
+  /// The plan of this launch.
   var steps: [LaunchStep] { get }
   /// False: the worker was removed meanwhile.
   var isWanted: Bool { get }
   /// A child of this process that only this launch may wait for.
   var pid: Int32? { get }
 
-  /// `then` is called once, on the loop, with the reason if the step has failed: after `limit` at the latest, and
-  /// perhaps before this returns. What a step brings after `undo` has been called is taken away again.
+  /// `then` is called once, on the loop, with the reason if the step has failed: after `limit` at the latest,
+  /// and perhaps before this returns. What a step makes after `undo` has been called is removed again.
   func perform(
     _ step: LaunchStep, within limit: Duration, then: @escaping (_ refusal: String?) -> Void)
 
-  /// Takes away what the steps have made: process, channels, group. `then` is called once, on the loop, when the
+  /// Removes what the steps have made: process, channels, cgroup. `then` is called once, on the loop, when the
   /// worker can be launched again.
   func undo(then: @escaping () -> Void)
 }

@@ -5,8 +5,8 @@ import Policy
 import PolicyFile
 import Supervision
 
-/// One launch of one worker, for its `LaunchAttempt`: what may wait for a name service, a file system or a cgroup
-/// is done on other threads.
+/// One launch of one worker, for its `LaunchAttempt`: work that may wait for a name service, a file system or a
+/// cgroup is done on other threads.
 final class LaunchOfWorker: LaunchMechanics {
   private let parts: LaunchesOfDaemon.Parts
   private let runtime: WorkerUnit
@@ -26,7 +26,7 @@ final class LaunchOfWorker: LaunchMechanics {
     start = StartWatch(parts.services.loop)
   }
 
-  /// What is wrapped inherits its files, has its caller's environment, and no channel to us.
+  /// A wrapped program inherits its files, has its caller's environment, and no channel to the daemon.
   var steps: [LaunchStep] {
     parts.program == nil ? LaunchStep.allCases : [.terms, .fork, .program]
   }
@@ -124,7 +124,7 @@ final class LaunchOfWorker: LaunchMechanics {
         // Dropped, it is killed.
         if !isUndone { self.forked = forked }
         then(nil)
-      case .done(.failure(let error)): then("\(error)")
+      case .done(.failure(let error)): then(error.reason)
       case .overdue:
         then(
           "can't open its program and log within \(limit.components.seconds) s: check their "
@@ -138,7 +138,10 @@ final class LaunchOfWorker: LaunchMechanics {
     guard let forked else { return then("can't fork its process") }
     self.forked = nil
     start.begin(forked, within: limit) { [self] outcome in
-      then(failureText { try hold(try outcome.get()) })
+      switch outcome {
+      case .success(let process): then(failureText { try hold(process) })
+      case .failure(let error): then(error.reason)
+      }
     }
   }
 
@@ -156,7 +159,7 @@ final class LaunchOfWorker: LaunchMechanics {
     isUndone = true
     forked = nil
     start.abandon()
-    // It may run already, and its end is watched by nothing.
+    // It may run already, and nothing watches for its end.
     let killing = runtime.process?.killing
     parts.ends.clearAway(runtime)
     guard cgroup != nil || killing != nil else { return then() }
@@ -164,19 +167,19 @@ final class LaunchOfWorker: LaunchMechanics {
       if let failure { log(.warning, "can't kill all of its processes: \(failure)") }
       then()
     }
-    // Not before the group can be used again. A child that hangs in a file system can't be removed.
+    // Not before the cgroup can be used again. A child that hangs in a file system can't be removed.
     services.mechanics.submit(about: id.name) { [cgroup] in
       let failure = failureText {
         try killing?.perform(until: Deadline(in: .seconds(5)))
         try cgroup?.kill()
       }
-      // What stays behind is found by the next launch (`Leftovers`).
+      // The next launch finds what stays behind (`Leftovers`).
       try? cgroup?.remove(until: Deadline(in: .seconds(1)))
       done(failure)
     }
   }
 
-  /// What stays behind is an empty group, which the next launch takes.
+  /// An empty cgroup stays behind, which the next launch uses.
   private func remove(_ unused: WorkerCgroup?) {
     services.mechanics.submit(about: id.name) { try? unused?.remove(until: Deadline(in: .zero)) }
   }

@@ -5,13 +5,13 @@ import Policy
 import PolicyFile
 import Supervision
 
-/// What all launches of a daemon have in common.
+/// The settings that all launches of a daemon have in common.
 struct LaunchGround {
   /// Where workers' cgroups are made; nil: nowhere.
   var cgroups: CgroupRoot?
   /// Where an earlier version of the daemon made them.
   var earlierCgroups: CgroupRoot?
-  /// Why workers' memory can't be limited, beside what the kernel says.
+  /// Why workers' memory can't be limited, in addition to the kernel's reason.
   var limitsObstacle: DelegatedGroup.Obstacle?
   var records: WorkerRecordStore
   /// The directory of workers' logs.
@@ -22,7 +22,7 @@ struct LaunchGround {
   var inheritance: Inheritance?
 }
 
-/// What a worker is to run with, as its configuration says: command, user, limits, sockets, log. Belongs to the
+/// The terms of a worker's launch by its configuration: command, user, limits, sockets, log. Belongs to the
 /// loop's thread.
 final class LaunchPlanner {
   private let ground: LaunchGround
@@ -61,7 +61,7 @@ final class LaunchPlanner {
     }
   }
 
-  /// What has to be looked up and made for a launch, on another thread.
+  /// What a launch has to look up and make, on another thread.
   func query(of runtime: WorkerUnit) -> TermsQuery {
     let leftovers = Leftovers(
       groups: [ground.cgroups, ground.earlierCgroups].compactMap(\.self), records: ground.records,
@@ -73,7 +73,7 @@ final class LaunchPlanner {
   }
 
   /// - Parameters:
-  ///   - account: whom it runs as; nil: us.
+  ///   - account: the user that it runs as; nil: the daemon's.
   ///   - listeners: the sockets of its `listen`, in the configuration's order.
   func plan(
     for runtime: WorkerUnit, as account: Account?, in cgroup: WorkerCgroup?,
@@ -108,7 +108,7 @@ final class LaunchPlanner {
     return plan
   }
 
-  /// The same of one that runs already, as far as it matters then. The daemon starts, and may wait.
+  /// The same for a worker that runs already, as far as it matters then. The daemon starts, and may wait.
   func complete(adopted plan: inout LaunchPlan, of runtime: WorkerUnit) {
     guard runtime.isDeclared else { return }
     do throws(TermsError) {
@@ -122,17 +122,18 @@ final class LaunchPlanner {
     }
     let path = plan.logPath
     planLog(&plan, runtime.configuration)
-    // Where it was told to write when it was started.
+    // The file that it was launched to write to.
     plan.logIsElsewhere = plan.logIsElsewhere || path != ownLog(of: runtime.id)
     plan.logPath = path
   }
 
-  /// Where a worker writes to, or would if it were started.
+  /// The log that a worker writes to, or would if it were started.
   func logPath(of runtime: WorkerUnit) -> String {
     runtime.process?.plan.logPath ?? runtime.configuration.output.file ?? ownLog(of: runtime.id)
   }
 
-  /// What the processes of a worker have in their environment. The same in the next daemon.
+  /// The variables that all processes of a worker have in their environment. They are the same in the next
+  /// daemon.
   func mark(of id: WorkerID) -> String {
     "\(ChannelPlan.directory(of: ground.socket))/\(CgroupRoot.sanitised(id.name))"
   }
@@ -183,7 +184,7 @@ final class LaunchPlanner {
     return result.merging(runtime.configuration.environment) { $1 }
   }
 
-  /// Of one that runs. Where it uses more than it is allowed, the kernel reclaims before it answers.
+  /// For a running worker. If it uses more than the limit, the kernel reclaims memory before it answers.
   private func limitMemory(of id: WorkerID, _ cgroup: WorkerCgroup?, _ limit: ByteCount) {
     guard let cgroup else {
       return complainOfMemoryLimit(id, limit: limit, cgroup: nil, error: nil)

@@ -4,7 +4,7 @@ import Policy
 import PolicyFile
 import Supervision
 
-/// Why a worker can't have what its configuration asks for.
+/// Why a worker can't have what its configuration requests.
 enum TermsError: Error, CustomStringConvertible {
   case account(AccountError)
   case notRoot(String)
@@ -12,8 +12,8 @@ enum TermsError: Error, CustomStringConvertible {
   var description: String {
     switch self {
     case .account(let error): "\(error)"
-    case .notRoot(let who):
-      "only root can start a worker as \(who): run `dormouse daemon` as root, "
+    case .notRoot(let account):
+      "only root can start a worker as \(account): run `dormouse daemon` as root, "
         + "or remove `user` and `group`"
     }
   }
@@ -31,8 +31,8 @@ struct WantedAccount: Sendable {
   /// Nothing has to be looked up.
   var isOurs: Bool { user == nil && group == nil }
 
-  /// nil: as us. It asks the name service (nsswitch.conf(5)), which may be on another machine: not for the
-  /// loop's thread once the loop runs.
+  /// nil: the daemon's user. This asks the name service (nsswitch.conf(5)), which may be on another machine:
+  /// not for the loop's thread once the loop runs.
   func lookUp() throws(TermsError) -> Account? {
     if isOurs { return nil }
     let account: Account
@@ -63,7 +63,7 @@ struct WantedAccount: Sendable {
   }
 }
 
-/// What a launch depends on.
+/// The conditions of a launch.
 struct LaunchTerms: Sendable {
   var account: Account?
   var cgroup: WorkerCgroup?
@@ -75,7 +75,7 @@ struct LaunchTerms: Sendable {
 struct TermsQuery: Sendable {
   let name: String
   let wanted: WantedAccount
-  /// nil: what is wrapped runs as its caller does, and none of an earlier daemon's can be there.
+  /// nil: a wrapped program runs as its caller does, and no process of an earlier daemon can exist.
   let leftovers: Leftovers?
   let cgroups: CgroupRoot?
   /// Bytes.

@@ -3,7 +3,7 @@ import Linux
 import Policy
 import Supervision
 
-/// What `WorkerLauncher` gets of the daemon.
+/// The daemon's implementation for `WorkerLauncher`.
 final class LaunchesOfDaemon: LaunchHost {
   struct Parts {
     let services: Services
@@ -12,7 +12,7 @@ final class LaunchesOfDaemon: LaunchHost {
     let bootID: String
     /// The daemon's control socket, beside which workers' channels are.
     let socket: String
-    /// nil: workers are what the configuration says.
+    /// nil: the configuration declares the workers.
     let program: (any CallersProgram)?
     let recordWriter: WorkerRecordWriter
     let senses: Senses
@@ -34,8 +34,8 @@ final class LaunchesOfDaemon: LaunchHost {
     parts.workers[id].map { LaunchOfWorker($0, parts) }
   }
 
-  /// A process that an earlier daemon has left and we couldn't take over. Two of one name would share
-  /// an image, and lose their memory to each other.
+  /// A process that an earlier daemon has left and this one couldn't adopt. Two workers of one name would share
+  /// an image, and each would destroy the other's memory.
   func obstacle(toLaunching id: WorkerID) -> String? {
     guard let record = parts.services.records.record(of: id.name),
       record.isAlive(bootID: parts.bootID)
@@ -48,7 +48,7 @@ final class LaunchesOfDaemon: LaunchHost {
     guard let runtime = parts.workers[id], let process = runtime.process else { return }
     runtime.noteLaunch()
     parts.program?.hasLaunched()
-    // From its first moment on: a daemon that dies now must leave it to the next.
+    // Recorded from its first moment on: a daemon that dies now must leave it to the next.
     parts.recordWriter.save(runtime, state: .launching)
     parts.services.log(.info, "\(id): launched as pid \(process.identity.pid)")
   }
@@ -64,7 +64,7 @@ final class LaunchesOfDaemon: LaunchHost {
   func launchHasFailed(_ id: WorkerID) {
     guard let runtime = parts.workers[id] else { return }
     parts.listening.offer(runtime)
-    // No longer declared: only the launch was waited for.
+    // It isn't declared any more, and only the launch was waited for.
     if parts.driver.state.state(of: id) == nil { parts.supervision.removeWorker(id) }
     if !runtime.isDeclared { parts.endedRuns.forgetOldRuns(after: id) }
   }
@@ -74,7 +74,7 @@ final class LaunchesOfDaemon: LaunchHost {
   }
 }
 
-/// What `ProcessHolder` gets of the daemon.
+/// The daemon's implementation for `ProcessHolder`.
 final class ProcessesOfDaemon: ProcessHost {
   private let services: Services
   private let driver: EngineDriver
@@ -171,7 +171,7 @@ private final class ReadinessOfWorker: ReadinessHost {
   func log(_ priority: DaemonLog.Priority, _ text: String) { worker.log(priority, text) }
 }
 
-/// What `FirstMoments` gets of the daemon.
+/// The daemon's implementation for `FirstMoments`.
 final class FirstMomentsOfDaemon: FirstMomentsHost {
   private let driver: EngineDriver
   private let workers: WorkerRegistry

@@ -1,7 +1,7 @@
 import Lifecycle
 import Linux
 
-/// What `ListeningSockets` gets of the daemon.
+/// The daemon's implementation for `ListeningSockets`.
 final class ListeningOfDaemon: ListeningHost {
   private let phase: DaemonPhase
   private let workers: WorkerRegistry
@@ -24,7 +24,7 @@ final class ListeningOfDaemon: ListeningHost {
   func hasProcess(_ id: WorkerID) -> Bool { workers[id]?.process != nil }
   func isLaunching(_ id: WorkerID) -> Bool { launching(id) }
   func processes(of id: WorkerID) -> ProcessTree? {
-    // What has ended, or can't be read, has no sockets to take back.
+    // A worker that has ended, or can't be read, has no sockets to take back.
     try? workers[id]?.process?.tree()
   }
   func start(_ id: WorkerID) {

@@ -5,7 +5,7 @@ import Policy
 import PolicyFile
 import Supervision
 
-/// What `ListeningSockets` needs of everything else. Tests hand in their own.
+/// The functions of the daemon that `ListeningSockets` uses. Tests provide their own.
 protocol ListeningHost: AnyObject {
   /// The daemon ends, or leaves its workers: none is started any more.
   var isClosing: Bool { get }
@@ -22,7 +22,7 @@ protocol ListeningHost: AnyObject {
 /// The sockets of `listen`: the daemon opens them, they outlive their worker's launches, and while the worker is down
 /// a client that connects waits, or starts it. Belongs to the loop's thread.
 final class ListeningSockets {
-  /// A worker that ends again without taking the connection isn't started for it for ever.
+  /// A worker that always ends without accepting the connection is started for it only a few times.
   private static let maxStarts = 5
   private static let startsWithin = Duration.seconds(10)
   private static let pause = Duration.seconds(5)
@@ -72,8 +72,8 @@ final class ListeningSockets {
 
   // MARK: opening
 
-  /// At the daemon's start: those of workers that live on are taken back from them, all others are
-  /// opened before the first worker starts, so that no client is turned away.
+  /// At the daemon's start: the sockets of workers that live on are taken back from them, and all others are
+  /// opened before the first worker starts, so that no client is refused.
   func openListeners(of configurations: [WorkerConfiguration]) {
     for configuration in configurations where !configuration.listen.isEmpty {
       guard let runtime = workers[WorkerID(configuration.name)] else { continue }
@@ -177,7 +177,7 @@ final class ListeningSockets {
     set(of: runtime).all.append(listener)
   }
 
-  /// With the worker of ours that has its address.
+  /// Names the worker of this daemon that has its address.
   private func named(_ error: ListenError, _ runtime: WorkerUnit) -> ListenError {
     var error = error
     guard error.code == EADDRINUSE,
@@ -233,8 +233,8 @@ final class ListeningSockets {
 
   // MARK: starting a worker for a connection
 
-  /// A worker that is down is started by a connection, if it was ended for memory, ended well by itself,
-  /// or never ran. What a person stopped stays so, and failures are the business of `restart`.
+  /// A connection starts a worker that was terminated for memory, ended successfully by itself, or never ran. A
+  /// worker that the operator stopped stays stopped, and `restart` decides about failures.
   func offer(_ runtime: WorkerUnit) {
     guard let set = sets[runtime.id], !host.isClosing, !host.hasProcess(runtime.id),
       startsOnConnection(runtime.id)

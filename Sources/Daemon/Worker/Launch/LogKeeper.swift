@@ -2,7 +2,7 @@ import Lifecycle
 import Policy
 import Supervision
 
-/// Puts logs aside that grow over `output.max_size` while their worker runs. Belongs to the loop's thread.
+/// Rotates logs that grow over `output.max_size` while their worker runs. Belongs to the loop's thread.
 final class LogKeeper {
   /// A disk that is full now may not be in a minute.
   static let pause = Duration.seconds(60)

@@ -3,7 +3,7 @@ import Linux
 import PolicyFile
 import Supervision
 
-/// What `ProcessHolder` needs of everything else.
+/// The functions of the daemon that `ProcessHolder` uses.
 protocol ProcessHost: AnyObject {
   func makeSleep(for runtime: WorkerUnit)
   /// - Parameter refreshMemory: opens the memory of all its processes again.
@@ -19,7 +19,7 @@ protocol ProcessHost: AnyObject {
     _ refresh: MemoryRefresh, of id: WorkerID, then: @escaping (MemoryRefresh.Outcome) -> Void)
 }
 
-/// Holds running processes, ours and adopted ones. Belongs to the loop's thread.
+/// Holds running processes, launched and adopted ones. Belongs to the loop's thread.
 final class ProcessHolder {
   private let loop: any Timers & DescriptorWatches
   private let host: any ProcessHost
@@ -52,7 +52,8 @@ final class ProcessHolder {
     host.isAdopted(runtime)
   }
 
-  /// Opens the memory of all its processes again. What can't be opened now is tried again before it is suspended.
+  /// Opens the memory of all its processes again. A process that can't be opened now is tried again before the
+  /// suspension.
   func refreshMemory(of runtime: WorkerUnit) {
     guard let process = runtime.process else { return }
     host.open(process.memoryRefresh, of: runtime.id) { [weak runtime] opened in

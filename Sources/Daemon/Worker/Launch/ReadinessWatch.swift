@@ -4,7 +4,7 @@ import Policy
 import PolicyFile
 import Supervision
 
-/// What `ReadinessWatch` needs of its worker's run.
+/// The functions of the worker's run that `ReadinessWatch` uses.
 protocol ReadinessHost: AnyObject {
   /// The engine still waits for its readiness.
   var isLaunching: Bool { get }
@@ -25,9 +25,9 @@ protocol ReadinessHost: AnyObject {
   func log(_ priority: DaemonLog.Priority, _ text: String)
 }
 
-/// Finds out when one run of a worker is ready: it says so, accepts connections, has written a line, or answers
-/// (`exec`, `httpGet`, `tcpSocket`). It looks until then, or until the launch has ended otherwise. Belongs to the
-/// loop's thread.
+/// Finds out when one run of a worker is ready: it reports readiness, accepts connections, has written a line,
+/// or answers a probe (`exec`, `httpGet`, `tcpSocket`). It looks until then, or until the launch has ended
+/// otherwise. Belongs to the loop's thread.
 final class ReadinessWatch {
   private static let interval = Duration.milliseconds(50)
 
@@ -55,7 +55,7 @@ final class ReadinessWatch {
     schedule(at: state.firstQuestion(after: timers.now))
   }
 
-  /// It has said so itself, which counts whatever the rule waits for.
+  /// The worker has reported readiness itself, which counts whatever the rule waits for.
   func saidReady() { if !readiness.isReady { becameReady() } }
 
   /// The run has ended.
@@ -84,7 +84,7 @@ final class ReadinessWatch {
   private func check() {
     guard !isOver, readiness.needsChecking, host.isLaunching else { return }
     if let scan = readiness.scan { return search(scan) }
-    // What can't be looked at isn't ready yet.
+    // A source that can't be looked at isn't ready yet.
     if (try? readiness.check()) == true { return becameReady() }
     checkLater()
   }

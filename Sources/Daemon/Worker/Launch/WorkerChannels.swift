@@ -4,8 +4,8 @@ import Linux
 import Supervision
 import Synchronization
 
-/// The sockets over which a worker and we talk with each other. What can't be offered is nil: the worker runs
-/// as well without it.
+/// The sockets between a worker and the daemon. A socket that can't be offered is nil: the worker runs without
+/// it.
 struct WorkerChannels {
   var notify: NotifySocket?
   var pressure: PressureWatch?
@@ -17,14 +17,14 @@ struct WorkerChannels {
 struct ChannelPlan: Sendable {
   /// Of the worker.
   let name: String
-  /// Where the sockets belong. It is made where it isn't there.
+  /// The directory of the sockets. It is made if it doesn't exist.
   let directory: String
-  /// For root, whose own runtime directory others can't pass.
+  /// For root, whose own runtime directory other users can't pass.
   let publicDirectory: String
   let hasNotifySocket: Bool
   /// The worker may store some (`FDSTORE=1`).
   let takesDescriptors: Bool
-  /// The worker's, where it isn't ours.
+  /// The worker's user, if that isn't the daemon's.
   let account: Account?
 
   struct Remark: Sendable {
@@ -32,7 +32,7 @@ struct ChannelPlan: Sendable {
     let text: String
   }
 
-  /// What was made, for the loop's thread, and what there is to be said about the rest.
+  /// The sockets that were made, for the loop's thread, and messages about the others.
   final class Made: Sendable {
     private let channels: Mutex<WorkerChannels?>
     let remarks: [Remark]
@@ -50,8 +50,8 @@ struct ChannelPlan: Sendable {
     let text: String
   }
 
-  /// Another user's worker can reach its channels: the sockets are its own then, in a directory that
-  /// all users may pass through, and only ours may list.
+  /// Another user's worker can reach its channels: the sockets belong to it then, in a directory that all users
+  /// may pass through, and only the daemon's user may list.
   func open() throws -> Made {
     var remarks: [Remark] = []
     let handle = try openTrusted(directory, making: true, as: .own)

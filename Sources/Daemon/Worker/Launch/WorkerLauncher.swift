@@ -1,16 +1,16 @@
 import Lifecycle
 
-/// What `WorkerLauncher` needs of everything else.
+/// The functions of the daemon that `WorkerLauncher` uses.
 protocol LaunchHost: AnyObject {
   /// nil: there is no such worker.
   func mechanics(ofLaunching id: WorkerID) -> (any LaunchMechanics)?
   /// Why the launch can't even begin; a sentence without its full stop.
   func obstacle(toLaunching id: WorkerID) -> String?
-  /// Its program runs. The engine hears of it next.
+  /// Its program runs. The engine gets this next.
   func programRuns(_ id: WorkerID)
-  /// The engine has heard that its program runs.
+  /// The engine knows that its program runs.
   func hasLaunched(_ id: WorkerID)
-  /// The engine has heard that its launch has failed, and nothing of it is left.
+  /// The engine knows that its launch has failed, and nothing of it is left.
   func launchHasFailed(_ id: WorkerID)
   func log(_ id: WorkerID, _ text: String)
 }
@@ -29,7 +29,7 @@ final class WorkerLauncher {
     self.host = host
   }
 
-  /// From the directive until the outcome. What a launch that has failed leaves is removed before that.
+  /// From the directive until the outcome. The remains of a failed launch are removed before that.
   func isLaunching(_ id: WorkerID) -> Bool { attempts[id] != nil }
 
   /// Children of this process that only their launches may wait for.

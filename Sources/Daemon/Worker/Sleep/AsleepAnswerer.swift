@@ -8,7 +8,7 @@ import Supervision
 /// its data path while it runs.
 ///
 ///     a port alone        The queue is looked at, and nothing is taken from it but connections that have
-///                         gone again. So the port may be the worker's main one: a client that says something,
+///                         closed again. So the port may be the worker's main one: a client that sends data,
 ///                         or stays, wakes it, and is served by it.
 ///     a port and a path   What a connection asks can only be read by accepting it, and then it can't be
 ///                         handed on. So what isn't the check gets 503 with Retry-After, and wakes the
@@ -16,9 +16,9 @@ import Supervision
 ///
 /// Of one run of a worker. Belongs to the loop's thread.
 final class AsleepAnswerer {
-  /// A client has so long to say what it wants.
+  /// A client may take this long to send its request.
   private static let patience = Duration.seconds(1)
-  /// A client that is still connected after this, without a word, waits for a greeting.
+  /// A client that is still connected after this, and has sent nothing, waits for a greeting.
   private static let silence = Duration.milliseconds(200)
   private static let maxVisits = 64
 
@@ -27,7 +27,7 @@ final class AsleepAnswerer {
   private let warn: (String) -> Void
   private var session: Session?
 
-  /// From one falling asleep to the wake: everything ends with it.
+  /// One sleep, from the suspension to the wake: everything ends with it.
   private final class Session {
     let wake: (String) -> Void
     var watched: [(descriptor: Descriptor, token: EventLoop.Token)] = []
@@ -62,7 +62,7 @@ final class AsleepAnswerer {
 
   /// The worker has fallen asleep.
   ///
-  /// - Parameter wake: called with why, when something else than a health check comes.
+  /// - Parameter wake: called with the reason, when anything but a health check comes.
   func answer(
     at listeners: [AsleepListener], _ checks: [AsleepAnswer], wake: @escaping (String) -> Void
   ) {
@@ -82,7 +82,7 @@ final class AsleepAnswerer {
     }
   }
 
-  /// It runs again, or never will. The connections that it can still serve stay in its queue.
+  /// The worker runs again, or never will. The connections that it can still serve stay in its queue.
   func stop() {
     guard let session else { return }
     self.session = nil
@@ -122,7 +122,8 @@ final class AsleepAnswerer {
       session.count += count
       resume(listener, session)
     case .silent where timers.now - since < Self.silence:
-      // What is in the queue would call again at once: looked at by the clock until it is settled.
+      // The connections in the queue would report again at once, so a timer looks at them until they are
+      // settled.
       pause(listener, session)
       session.timers[key] = timers.after(.milliseconds(20)) { [unowned self] in
         session.timers[key] = nil
@@ -155,7 +156,7 @@ final class AsleepAnswerer {
 
   private func receive(at listener: AsleepListener, _ path: String, _ session: Session) {
     while self.session === session {
-      // Nothing is left in the queue, or what was there has gone.
+      // The queue is empty, or its connection has closed.
       guard let connection = try? acceptConnection(listener.descriptor) else { return }
       let visit = Visit(connection, path: path)
       if session.visits.count >= Self.maxVisits {
@@ -167,7 +168,7 @@ final class AsleepAnswerer {
         visit.timeout = nil
         turnAway(visit, listener: listener, session: session)
       }
-      // One that can't be watched is turned away when its time is over.
+      // A connection that can't be watched is answered with 503 when its time is over.
       visit.token = try? watches.whenReadable(connection) { [unowned self] in
         hear(visit, listener: listener, session: session)
       }
@@ -183,7 +184,7 @@ final class AsleepAnswerer {
       part = []
     }
     if part.isEmpty {
-      // Connected and gone: a check of the port.
+      // The client connected and closed: a check of the port.
       let isCheck = visit.request.isEmpty
       if isCheck { session.count += 1 }
       if !isCheck { wake(session, Self.reason(listener)) }

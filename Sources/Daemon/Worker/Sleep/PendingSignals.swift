@@ -2,9 +2,9 @@ import Lifecycle
 import Linux
 import Policy
 
-/// Wakes sleeping workers to which a signal was sent. The signal waits in the kernel, which reports that to no other
-/// process, so they are looked at every ten seconds: the root process only, whose pid is the one that people know.
-/// Belongs to the loop's thread.
+/// Wakes sleeping workers to which a signal was sent. The signal waits in the kernel, which reports that to no
+/// other process. So the workers are looked at every ten seconds: only the root process, because operators know
+/// its pid. Belongs to the loop's thread.
 final class PendingSignals {
   private static let interval = Duration.seconds(10)
 
@@ -34,14 +34,14 @@ final class PendingSignals {
         return (runtime.id, pid)
       }
     } pending: {
-      // One that has ended is no business of ours.
+      // A worker that has ended is skipped.
       try? ProcessStatus.unheededSignals(of: $0)
     } send: {
       driver.send($0)
     }
   }
 
-  /// Looks now, and again and again.
+  /// Looks now, and repeats that.
   func follow() {
     for (id, pid) in sleepers() {
       guard let pending = pending(pid),
@@ -52,7 +52,7 @@ final class PendingSignals {
     timers.after(Self.interval) { [weak self] in self?.follow() }
   }
 
-  /// Signals that ask a program to do something. Not those of job control, nor what the end of a child or a
-  /// change of a terminal brings. HUP, INT, QUIT, USR1, USR2, ALRM, TERM, VTALRM, PROF: signal(7).
+  /// Signals that make a program do something. Not those of job control, nor those that the end of a child or a
+  /// change of a terminal causes. HUP, INT, QUIT, USR1, USR2, ALRM, TERM, VTALRM, PROF: signal(7).
   private static let askingSignals: [Int32] = [1, 2, 3, 10, 12, 14, 15, 26, 27]
 }

@@ -7,7 +7,7 @@ struct ImageOnDisk: Sendable {
   var length: Int64?
 
   var path: String { resting.path }
-  /// Tells it from others; nil where that isn't noted.
+  /// Distinguishes it from other images; nil where that isn't noted.
   var mark: ImageMark? { resting.expectation.mark }
 
   init(_ resting: RestingImage, length: Int64?) {
@@ -21,18 +21,18 @@ struct ImageOnDisk: Sendable {
   }
 }
 
-/// Where a worker's memory is, and so what it takes to let it run: decided when it is put to rest, or found at
-/// rest, and kept.
+/// Where a worker's memory is, and so how it can be resumed: decided when it is put to rest, or found at rest,
+/// and kept.
 enum RestState: Sendable {
   /// All of its memory is in its processes. `mayBeStopped`: a hibernation was tried since it was suspended, which
   /// stops it by signal for a while.
   case thaw(mayBeStopped: Bool)
-  /// It is written back from this image, as the image's own plan says.
+  /// Its memory is restored from this image, as the image's own plan says.
   case image(ImageOnDisk)
-  /// An earlier daemon put it to rest, or waking it failed half-way: its memory is verified before it runs. nil:
+  /// An earlier daemon put it to rest, or its wake failed half-way: its memory is verified before it runs. nil:
   /// it is not known to have an image.
   case recover(ImageOnDisk?)
-  /// What its memory is can't be verified. It never runs again.
+  /// Its memory can't be verified. It never runs again.
   case unverified
 
   var image: ImageOnDisk? {

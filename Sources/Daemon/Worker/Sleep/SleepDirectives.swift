@@ -3,8 +3,8 @@ import Lifecycle
 import Linux
 import Policy
 
-/// What belongs to the sleep of workers and to no single run. The directives that put a worker to sleep and wake it
-/// go to its run's `WorkerSleep`. Belongs to the loop's thread.
+/// The parts of workers' sleep that don't belong to one run. The directives that put a worker to sleep and wake
+/// it are passed to its run's `WorkerSleep`. Belongs to the loop's thread.
 final class WorkerSleeps {
   struct Parts {
     let services: Services
@@ -53,8 +53,8 @@ final class WorkerSleeps {
     if summary.image.restore.isLazy { parts.standbyStarter.startStandbyPager() }
   }
 
-  /// After a wake that failed. Where a thread stood in a trace stop of ours, it is released as soon as
-  /// it can be; then the worker has to be woken again.
+  /// After a failed wake. If a thread was in a trace stop of the daemon, it is released as soon as possible;
+  /// then the worker has to be woken again.
   func wakeWhenReleased(_ id: WorkerID) {
     guard Stragglers.shared.hasAny else { return }
     services.loop.after(.seconds(1)) { [driver] in

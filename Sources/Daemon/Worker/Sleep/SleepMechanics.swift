@@ -27,18 +27,18 @@ struct HibernationOutcome: Sendable {
 struct ResumeOutcome: Sendable {
   /// How much of its memory is still to come; nil: all of it is there.
   var missing: MissingBytes?
-  /// Lazy restore was asked for, and not done: why.
+  /// Why a requested lazy restore was not done.
   var eagerReason: String?
 }
 
 /// A recovery's outcome.
 struct RecoveryOutcome: Sendable {
   var result: Result<ResumeOutcome, HibernationError>
-  /// What there is of an image afterwards.
+  /// The image that is left afterwards.
   var image: ImageOnDisk?
 }
 
-/// What is done to one worker's processes and memory, on other threads. `then` is called on the loop, once, and
+/// Operations on one worker's processes and memory, on other threads. `then` is called on the loop, once, and
 /// never before the method returns. One at a time: the caller waits for an outcome before it begins another.
 protocol SleepMechanics: AnyObject {
   /// An operation is really under way on another thread. False while a caller still waits: its outcome was lost.
@@ -52,7 +52,7 @@ protocol SleepMechanics: AnyObject {
 
   func hibernate(then: @escaping (Result<HibernationOutcome, HibernationError>) -> Void)
 
-  /// Lets it run, all of its memory being there. `then` gets why it couldn't.
+  /// Lets it run, when all of its memory is there. `then` gets the reason if that failed.
   func thaw(isStopped: Bool, then: @escaping (_ failure: String?) -> Void)
 
   func restore(
@@ -61,19 +61,19 @@ protocol SleepMechanics: AnyObject {
   /// Verifies its memory, whatever state it is in, writes back what is missing, and lets it run.
   func recover(expecting: ImageExpectation, then: @escaping (RecoveryOutcome) -> Void)
 
-  /// As it rests, if it does: `.suspended` or `.hibernated`; nil: anything is in doubt.
+  /// Its state if it rests: `.suspended` or `.hibernated`; nil: anything is in doubt.
   func look(then: @escaping (_ rest: WorkerState?, _ image: ImageOnDisk?) -> Void)
 }
 
-/// What a worker's `WorkerSleep` needs of everything else.
+/// The functions that a worker's `WorkerSleep` uses.
 protocol SleepHost: AnyObject {
   /// It has a process, which hasn't ended.
   var mayBegin: Bool { get }
-  /// Its process has ended, and that is being dealt with.
+  /// Its process has ended, and its end is being handled.
   var hasEnded: Bool { get }
 
-  /// Calls back when nothing is asked of the worker any more and it knows that it will be suspended; not at all
-  /// where it isn't to be suspended any more.
+  /// Calls back when no answer of the worker is open any more and it knows that it will be suspended; not at
+  /// all if it isn't to be suspended any more.
   func whenReadyToSuspend(then: @escaping () -> Void)
 
   /// It has just been suspended, and the engine hears of it next: from now on its inputs are watched. Not called for
@@ -86,16 +86,16 @@ protocol SleepHost: AnyObject {
   /// The engine knows that it is suspended.
   func isSuspended()
 
-  /// Before the engine hears of it. `why`: a clause, where it isn't the engine's cause.
+  /// Called before the engine gets that. `why`: a clause, if it isn't the engine's cause.
   func isAwake(why: String?, fromImage: Bool)
 
-  /// It couldn't be resumed, and sleeps on: what it was called for still waits.
+  /// It couldn't be resumed, and sleeps on: the cause of its wake still waits.
   func staysAsleep()
 
   /// Ends it by SIGKILL, soon.
   func kill()
 
-  /// An operation has ended, after the engine heard of its outcome. The process may have ended meanwhile.
+  /// An operation has ended, and the engine has got its outcome. The process may have ended meanwhile.
   func operationHasEnded()
 
   func log(_ priority: DaemonLog.Priority, _ text: String)

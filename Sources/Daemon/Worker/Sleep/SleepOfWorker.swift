@@ -46,7 +46,7 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
 
   var isUnderWay: Bool { current?.isTrue == true }
 
-  /// What the operation's thread calls with the outcome.
+  /// The closure that the operation's thread calls with the outcome.
   private func callback<Outcome: Sendable>(
     _ then: @escaping (Outcome) -> Void
   ) -> @Sendable (Outcome) -> Void {
@@ -86,11 +86,11 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
     }
     services.mechanics.submit(about: id.name) {
       [id, refresh = process.memoryRefresh] in
-      // While it may still be opened: a worker's children have memory too. What can't be opened is named by the
-      // hibernation that needs it.
+      // Opened while that may still be permitted: a worker's children have memory too. The hibernation that
+      // needs a memory that can't be opened reports it.
       let opened = try? refresh.perform()
       let result = Result {
-        // What waits for a missing page can't be frozen.
+        // A process that waits for a missing page can't be frozen.
         try hibernation?.awaitFill(of: id.name)
         return try job.run()
       }.mapError(Refusal.init(suspending:))
@@ -98,7 +98,7 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
     }
   }
 
-  /// An outcome that is known at once is reported later all the same.
+  /// An outcome that is known at once is still reported later.
   private func refuse<Outcome>(_ then: @escaping (Outcome) -> Void, _ outcome: Outcome) {
     services.loop.after(.zero) { then(outcome) }
   }
@@ -122,7 +122,7 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
     runtime.conversation?.offers.recount()
     let disk = driver.state.policy.hibernate.disk
     if imageDisk.isShort(of: driver.state.footprint(of: id), by: disk) {
-      // Done before anything that is asked of it later.
+      // This is done before later requests.
       services.hibernation.dropIdleBases()
     }
     let startKeeper = surroundings.keeperStart()
@@ -137,7 +137,7 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
     let request = HibernationRequest(
       target, to: path, level: Int32(policy.compressionLevel),
       restore: surroundings.resumePreference(policy),
-      // Encrypted images are complete each time: a base is kept in plain only.
+      // Encrypted images are always complete: a base is kept only without encryption.
       overlay: policy.overlay && !policy.encrypt, isSealed: policy.encrypt,
       dropsFilePages: policy.dropFilePages,
       storage: ImageStorage(
@@ -151,7 +151,7 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
         before.measure(pids, missing)
       }
     ) { result in
-      // Where it can't be measured, what is left counts as nothing.
+      // If it can't be measured, the rest counts as nothing.
       let after = (try? Footprint.measure(pids))?.footprint ?? 0
       done(Hibernated(result: result, footprint: ByteCount(after)))
     }
@@ -236,8 +236,8 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
     }
   }
 
-  /// Before a worker's memory is brought back: its record says so on disk (see `WorkerRecordKeeper`), and
-  /// what was begun about it, a purge for one, has ended.
+  /// Before a worker's memory is restored: its record on disk says so (see `WorkerRecordKeeper`), and earlier
+  /// operations on it, such as a purge, have ended.
   private func afterWhatIsUnderWay(_ body: @escaping @Sendable () -> Void) {
     let recorded = services.records.barrier()
     services.mechanics.submit(about: id.name, isUrgent: true) {

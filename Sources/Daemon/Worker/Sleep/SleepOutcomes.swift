@@ -6,10 +6,10 @@ import Policy
 import Supervision
 import Synchronization
 
-// What the threads that act on a worker bring back to the loop.
+// The outcomes that the threads that act on a worker bring back to the loop.
 
 extension SleepOfWorker {
-  /// As it rests, if it does; `nil`: anything is in doubt.
+  /// Its state if it rests; `nil`: anything is in doubt.
   static func rest(of target: HibernationTarget, image path: String) -> WorkerState? {
     if Hibernator.isAtRest(target, on: path) { return .hibernated }
     guard !fileExists(path), !fileExists(path + ".partial") else { return nil }
@@ -28,7 +28,7 @@ extension SleepOfWorker {
 
   struct Recovered: Sendable {
     var result: Result<ResumeSummary, HibernationError>
-    /// Of the image afterwards, in bytes on the disk; nil: there is none.
+    /// The length of the image afterwards, in bytes on the disk; nil: there is none.
     var length: Int64?
   }
 }
@@ -50,7 +50,7 @@ extension ResumeOutcome {
   }
 }
 
-/// What a worker takes right before it is hibernated, found on the thread that does that.
+/// The footprint of a worker right before it is hibernated, measured on the thread that does that.
 final class Before: Sendable {
   private let value = Mutex(ByteCount.zero)
 

@@ -3,17 +3,18 @@ import Lifecycle
 import Policy
 import Supervision
 
-/// What `SleepOfWorker` needs beside services and components, for one run of a worker. Tests hand in their own.
+/// The functions that `SleepOfWorker` uses beside services and components, for one run of a worker. Tests
+/// provide their own.
 protocol SleepSurroundings: AnyObject {
-  /// Calls back when nothing is asked of the worker any more and it knows that it will be suspended.
+  /// Calls back when no answer of the worker is open any more and it knows that it will be suspended.
   func whenReadyToSuspend(then: @escaping () -> Void)
   /// From now on its manager is watched, where it has one.
   func watchManager(_ watch: SleepWatch?)
-  /// What starts the keeper where that is missing; for another thread.
+  /// Starts the keeper if there is none; for another thread.
   func keeperStart() -> @Sendable () -> Void
   func resumePreference(_ rules: HibernationRules) -> ResumePreference
   func hasHibernated(_ summary: HibernationSummary, took duration: Duration)
-  /// Before the engine hears of it. `why`: a clause, where it isn't the engine's cause.
+  /// Called before the engine gets that. `why`: a clause, if it isn't the engine's cause.
   func sendAwake(why: String?)
   /// It couldn't be woken: where one of its threads is still being released, it is woken after that.
   func wakeWhenReleased()

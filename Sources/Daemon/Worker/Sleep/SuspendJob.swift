@@ -21,17 +21,17 @@ struct SuspendJob: Sendable {
   var waits: TimedWaits
   /// Nothing but its inputs would ever wake it.
   var dependsOnInputs: Bool
-  /// Its timers are of interest.
+  /// Its timers can wake it.
   var wakesForTimers = false
-  /// At which health checks are answered for it.
+  /// Ports at which health checks are answered for it.
   var answeredPorts: Set<UInt16> = []
-  /// It sleeps because nothing happened, and not because a person or the ladder wants it to.
+  /// It sleeps because it was idle, and not because of the operator or the ladder.
   var mustBeIdle = false
   /// For an external worker in its manager's cgroup.
   var jobs: ManagerJobs?
   var isExternal = false
 
-  /// Lets it run. Tests hand in their own.
+  /// Lets it run. Tests provide their own.
   var wake: @Sendable (HibernationTarget, _ isStopped: Bool) throws -> Void = { target, isStopped in
     target.restartInterruptedSyscalls()
     try target.wake(isStopped: isStopped)
@@ -74,8 +74,8 @@ struct SuspendJob: Sendable {
     throw Unwatchable(why: refusal)
   }
 
-  /// A group that its manager has frozen stays the manager's; and what it runs there must not be
-  /// stopped, because it waits for that.
+  /// A cgroup that its manager has frozen stays the manager's. The processes that the manager runs there must
+  /// not be stopped, because the manager waits for them.
   private func checkManagerIsAway() throws {
     guard isExternal, let cgroup else { return }
     if try cgroup.isFrozen { throw ManagerHasFrozenIt(path: cgroup.path) }
@@ -125,13 +125,13 @@ struct SuspendJob: Sendable {
     try ProcessTree.discover(root: identity, session: session, cgroup: cgroup)
   }
 
-  /// Nothing would wake it to finish what it was at: a request that it has read, on a busy machine.
+  /// Nothing would wake it to finish its work: a request that it has read, on a busy machine.
   private struct AtWork: Error, CustomStringConvertible {
     let thread: Int32
     var description: String { "not idle: its thread \(thread) is working" }
   }
 
-  /// Under `mode: activity`: it would sleep through its calls.
+  /// Under `mode: activity`: it would miss its requests while it sleeps.
   private struct Unwatchable: Error, CustomStringConvertible {
     let why: SystemCallError
     var description: String {
@@ -156,7 +156,8 @@ extension SuspendJob {
     isExternal = runtime.external != nil
     jobs = runtime.external?.jobs
     mustBeIdle = dependsOnInputs && cause?.meansIdle == true
-    // A worker of an earlier daemon, whose sockets Yama keeps from us: its clients would wait for ever.
+    // A worker of an earlier daemon, whose sockets Yama doesn't let this daemon open: its clients would wait
+    // for ever.
     if !Yama.current.permits(process.identity.pid) { dependsOnInputs = true }
   }
 }

@@ -3,7 +3,7 @@ import Lifecycle
 import Policy
 import Supervision
 
-/// What a worker's `WakeWatch` gets of the daemon, for one run.
+/// The daemon's implementation for a worker's `WakeWatch`, for one run.
 final class WakeOfWorker: WakeHost {
   private let worker: WorkerHandle
   private let hibernation: HibernationService
@@ -34,13 +34,13 @@ extension WakeWatch {
 }
 
 extension WorkerUnit {
-  /// The sockets over which the worker talks with us.
+  /// The sockets between the worker and the daemon.
   var ownChannels: Set<String> { run.conversation?.paths ?? [] }
 
   /// Ports at which a connection alone is no reason to wake it.
   var answeredPorts: Set<UInt16> { Set(configuration.healthChecksWhileAsleep.map(\.port)) }
 
-  /// Those that health checks have to themselves: no activity, while it runs.
+  /// Ports that only health checks use: they aren't activity while it runs.
   var healthPorts: Set<UInt16> {
     Set(configuration.healthChecksWhileAsleep.filter { $0.path != nil }.map(\.port))
   }

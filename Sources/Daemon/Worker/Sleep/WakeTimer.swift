@@ -3,11 +3,11 @@ import Linux
 import Policy
 import Supervision
 
-/// The alarm by which one run of a worker is woken for its own timers while it sleeps. Which of them count is
-/// decided by `TimerWake`. Belongs to the loop's thread.
+/// The timer that wakes one run of a worker for its own timers while it sleeps. `TimerWake` decides which of
+/// them count. Belongs to the loop's thread.
 final class WakeTimer {
   private let timers: any Timers
-  /// Called with why, when the time has come.
+  /// Called with the reason, when the time has come.
   private let ring: (String) -> Void
   private var alarm: (at: Instant, token: EventLoop.Token)?
   /// When one of its timers woke it the last time.
@@ -21,7 +21,7 @@ final class WakeTimer {
   /// When it will be woken; nil: no timer of its own wakes it.
   var due: Instant? { alarm?.at }
 
-  /// It has just fallen asleep. What was set before doesn't hold any more.
+  /// It has just fallen asleep. An earlier time isn't valid any more.
   ///
   /// - Parameters:
   ///   - times: its timers and time-outs.
@@ -37,7 +37,7 @@ final class WakeTimer {
     set(at: now + wake.delay, wake.why)
   }
 
-  /// - Parameter instant: one that has passed rings in the loop's next turn.
+  /// - Parameter instant: if it has passed, the timer fires in the loop's next turn.
   func set(at instant: Instant, _ why: String) {
     cancel()
     let delay = max(.zero, instant - timers.now)

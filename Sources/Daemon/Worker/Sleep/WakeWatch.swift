@@ -3,17 +3,17 @@ import Linux
 import Policy
 import Supervision
 
-/// What `WakeWatch` needs of everything else, for one run of a worker. Tests hand in their own.
+/// The functions that `WakeWatch` uses, for one run of a worker. Tests provide their own.
 protocol WakeHost: AnyObject {
-  /// As the configuration has them now.
+  /// The ports of the current configuration.
   var healthChecksWhileAsleep: [AsleepAnswer] { get }
 
-  /// What is still to be done with it, its hibernation for one, is done before what nothing waits for.
+  /// Its remaining operations, such as a hibernation, are done before work that no client waits for.
   func prioritize()
   func send(_ event: Event)
   func log(_ priority: DaemonLog.Priority, _ text: String)
 
-  /// Nothing wakes it any more: whatever else watches it for that ends, too.
+  /// Nothing wakes it any more: other watches for its wake end, too.
   func watchHasEnded()
 }
 
@@ -27,11 +27,11 @@ final class WakeWatch {
   let timer: WakeTimer
   private let answerer: AsleepAnswerer
   private var watched: (inputs: any WakeInputs, token: EventLoop.Token)?
-  /// What it was to be woken for, until it runs.
+  /// The cause of its wake, until it runs.
   private var unheardCall: String?
   /// When it last fell asleep.
   private(set) var leftUnread = LeftUnread()
-  /// What it waited for when it last fell asleep, and can't be woken by.
+  /// Its waits when it last fell asleep that can't wake it.
   private(set) var unwatched: [String] = []
   /// The run has ended: nothing is watched any more.
   private(set) var isOver = false
@@ -84,7 +84,7 @@ final class WakeWatch {
     host.log(.warning, "may miss a wake: \(error)")
   }
 
-  /// The engine knows that it sleeps: it is woken for what came too late for it to see.
+  /// The engine knows that it sleeps: wakes it for input that came too late for it to read.
   func wakeForWhatWaits() {
     if let why = watched?.inputs.waiting { wake(why) }
   }
@@ -100,7 +100,7 @@ final class WakeWatch {
     host.send(.wakeNeeded(id, why))
   }
 
-  /// It couldn't be resumed: what had come for it still waits, and won't be reported again.
+  /// It couldn't be resumed: the input that had come still waits, and won't be reported again.
   func repeatCall() {
     if let why = unheardCall { host.send(.wakeNeeded(id, why)) }
   }

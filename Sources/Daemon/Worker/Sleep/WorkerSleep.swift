@@ -3,9 +3,9 @@ import Hibernation
 import Lifecycle
 import Policy
 
-/// Suspends, hibernates and resumes one run of a worker: begins one operation after the other, tells the engine
-/// each outcome once, and knows where the worker's memory is. Belongs to the loop's thread; a new run has a new
-/// one, and nothing that an operation of the last run brings reaches it.
+/// Suspends, hibernates and resumes one run of a worker: begins one operation after the other, reports each
+/// outcome to the engine once, and knows where the worker's memory is. Belongs to the loop's thread. A new run
+/// has a new instance, which gets no outcome of the last run's operations.
 final class WorkerSleep {
   private let id: WorkerID
   private let driver: EngineDriver
@@ -120,7 +120,7 @@ final class WorkerSleep {
       return driver.send(.found(id, .underWay))
     }
     host.log(.warning, "an operation had no outcome: inspecting its state")
-    // What has not begun by now (its worker is still being told) does not begin any more.
+    // An operation that has not begun by now (its worker is still being notified) does not begin any more.
     begin {
       (mechanics, done: @escaping ((WorkerState?, ImageOnDisk?)) -> Void) in
       mechanics.look { done(($0, $1)) }
@@ -240,10 +240,10 @@ final class WorkerSleep {
       driver.send(.resumed(id, clock.now - started))
     case .failure(let error):
       host.log(.error, "can't be resumed: \(error)")
-      // Its memory is back, and the image gone. A second resume would look for that, and have a
-      // worker killed that lacks nothing.
+      // Its memory is back, and the image is used up. A second resume would look for the image, and kill a
+      // worker that lacks nothing.
       if error.phase == .waking { rest = .recover(nil) }
-      // Its end is no fault of its memory, and will be told as what it is.
+      // The worker's end isn't a fault of its memory, and will be reported as an end.
       let hasEnded = error.aftermath == .vanished
       let isIntact = error.aftermath == .intact || error.aftermath == .ineligible || hasEnded
       driver.send(.resumeFailed(id, error.description, intact: isIntact))

@@ -7,43 +7,45 @@ import PolicyFile
 
 struct DaemonCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "daemon", abstract: "Run the daemon in the foreground.")
+    commandName: "daemon", abstract: "Run the daemon in the foreground.",
+    discussion: """
+      The daemon starts the workers of the configuration and manages them until SIGTERM, SIGINT or \
+      `dormouse shutdown`. Without a configuration it starts with no workers; `dormouse run` adds them.
+
+      A file called dormouse.yaml, or a directory that holds one, is read with the conf.d/*.yaml beside \
+      it. SIGHUP and `dormouse reload` read all of them again.
+
+      Examples:
+        dormouse daemon
+        dormouse daemon --config dormouse.yaml --policy server
+      """)
 
   @Option(
     help: ArgumentHelp(
-      "The configuration.",
-      discussion: """
-        Default: $XDG_CONFIG_HOME/dormouse/dormouse.yaml, which is in ~/.config, or for root \
-        /etc/dormouse/dormouse.yaml. Where that doesn't exist the daemon starts without workers, for \
-        those of `dormouse run`, and `dormouse reload` reads the file once it is there. \
-        A file called dormouse.yaml, or a directory that holds one, is read with the conf.d/*.yaml \
-        beside it.
-        """, valueName: "file"), completion: .file())
+      "The configuration. Default: dormouse/dormouse.yaml in $XDG_CONFIG_HOME or ~/.config (root: "
+        + "in /etc), which may be missing.",
+      valueName: "file"), completion: .file())
   var config: String?
   @Option(
     help: ArgumentHelp(
-      "Where to listen for clients; they need the same option or DORMOUSE_CONTROL_SOCKET.",
+      "Listen here for clients. They need the same option, or DORMOUSE_CONTROL_SOCKET.",
       valueName: "path"), completion: .file())
   var socket: String?
   @Option(
     help: ArgumentHelp(
-      "For images, logs and records of workers.",
-      discussion: """
-        Default: $XDG_STATE_HOME/dormouse, which is in ~/.local/state, or for root /var/lib/dormouse.
-        """, valueName: "directory"), completion: .directory)
+      "Keep images, logs and records here. Default: dormouse in $XDG_STATE_HOME or ~/.local/state "
+        + "(root: in /var/lib).",
+      valueName: "directory"), completion: .directory)
   var stateDirectory: String?
   @Option(
     help: ArgumentHelp(
-      "The policy, instead of the configuration's: a name or a file.", valueName: "policy"),
+      "Use this policy instead of the configuration's: a name or a file.", valueName: "policy"),
     completion: .policies)
   var policy: String?
   @Flag(
     help: ArgumentHelp(
-      "Only prepare the unit's cgroup for a daemon, and exit.",
-      discussion: """
-        For ExecStartPre= and ExecStopPost= of a unit with Delegate=yes. systemd before version 254 needs it to start \
-        a daemon again beside living workers whose memory is limited (docs/systemd.md).
-        """))
+      "Prepare the unit's cgroup for a daemon, and exit: for ExecStartPre= and ExecStopPost= of a "
+        + "unit with Delegate=yes (docs/systemd.md)."))
   var beforeStart = false
 
   func run() throws {
@@ -64,19 +66,19 @@ struct DaemonCommand: ParsableCommand {
   }
 }
 
-/// What `dormouse daemon` was asked for, defaults filled in.
+/// The options of `dormouse daemon`, with defaults filled in.
 struct DaemonOptions: Sendable {
   var configuration: String
-  /// Nobody named it: where it doesn't exist, an empty one stands in for it.
+  /// The path is the default one, not an option: if the file doesn't exist, the configuration is empty.
   var mayBeAbsent: Bool
-  /// nil: as the configuration says, or else the default.
+  /// nil: the configuration's, or else the default.
   var socket: String?
   var defaultSocket: String
   var stateDirectory: String?
   var defaultStateDirectory: String
-  /// Name or path; nil: as the configuration says.
+  /// A name or a path; nil: the configuration's.
   var policy: String?
-  /// Where a policy that is given by name is looked for, in this order.
+  /// The directories in which a policy is looked up by its name, in this order.
   var policyDirectories: [String]
 }
 
@@ -122,7 +124,7 @@ func runDaemon(options: DaemonOptions) -> Int32 {
   }
 }
 
-/// The daemon keeps its paths for long, and its workers have other directories.
+/// The daemon uses its paths later as well, and its workers have other working directories.
 private func absolute(_ path: String?) -> String? {
   guard let path, let here = try? currentDirectory() else { return path }
   return absolutePath(path, in: here)

@@ -7,20 +7,30 @@ struct DoctorCommand: ParsableCommand {
     commandName: "doctor",
     abstract: "Test what this machine and user allow, and show how to enable the rest.",
     discussion: """
-      Where a daemon runs, it is asked: it tries everything as its own user, in its own cgroup and \
-      with its own rights, and `doctor` shows where this shell differs. Without a daemon, or with \
-      --shell, this shell alone is examined. Everything is tried, and nothing is left behind. Exit \
-      code 0 when hibernation works in some way, 69 when it doesn't.
+      If a daemon runs, the daemon tries each mechanism as its own user, in its own cgroup and with its \
+      own rights, and `doctor` shows where this shell differs. Without a daemon, or with --shell, only \
+      this shell is examined. Each mechanism is really tried, and nothing is left behind. The exit code \
+      is 0 if hibernation works in some way, and 69 if it doesn't.
+
+      Examples:
+        dormouse doctor
+        dormouse doctor --verbose --shell
       """)
 
-  @Flag(help: "As JSON (docs/doctor.md).") var json = false
-  @Flag(name: .shortAndLong, help: "Everything that was tried, and what is lost without it.")
+  @Flag(name: .shortAndLong, help: "Show all that was tried, and what is lost without it.")
   var verbose = false
   @Flag(help: "Examine this shell, and ask no daemon.") var shell = false
-  @Option(help: ArgumentHelp("As the daemon's.", valueName: "path"), completion: .file())
-  var socket: String?
-  @Option(help: ArgumentHelp("As the daemon's.", valueName: "directory"), completion: .directory)
+  @Option(
+    help: ArgumentHelp(
+      "Examine this state directory. Default: that of `dormouse daemon`.", valueName: "directory"),
+    completion: .directory)
   var stateDirectory: String?
+  @Flag(help: "Print JSON (docs/doctor.md).") var json = false
+  @Option(
+    help: ArgumentHelp(
+      "The daemon's control socket. Default: that of `dormouse daemon`.", valueName: "path"),
+    completion: .file())
+  var socket: String?
 
   func run() throws {
     let paths = DefaultPaths.ofThisProcess()
@@ -40,7 +50,7 @@ struct DoctorCommand: ParsableCommand {
     if !document.report.hibernates { throw ExitCode(CommandExit.missingMechanism.rawValue) }
   }
 
-  /// nil: no daemon runs. One that runs and can't be asked is no reason to say nothing.
+  /// nil: no daemon runs, or it can't be asked. The second case is reported.
   private static func ask(_ path: String, isNamed: Bool) -> DaemonExamination? {
     do throws(ControlError) {
       var client = try ControlClient(connectingTo: path, isNamed: isNamed)

@@ -2,7 +2,8 @@ import ArgumentParser
 import Hibernation
 import Linux
 
-/// Started by the daemon, not by people: keeps what the next daemon needs to bring sleepers back.
+/// The daemon starts this process. It holds workers' memory descriptors, which the next daemon needs to resume
+/// sleeping workers.
 struct KeeperCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "keeper", abstract: "Keep descriptors for the next daemon.", shouldDisplay: false)

@@ -2,7 +2,7 @@ import ArgumentParser
 import Hibernation
 import Linux
 
-/// Started by the daemon, not by people: goes on with the missing pages of workers when it dies.
+/// The daemon starts this process. It brings workers' missing pages if the daemon is killed.
 struct PagerCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "pager", abstract: "Stand by for a daemon's death.", shouldDisplay: false)

@@ -9,21 +9,20 @@ struct RecoverCommand: ParsableCommand {
     commandName: "recover",
     abstract: "Wake the workers that a daemon has left asleep, if no other daemon follows.",
     discussion: """
-      Sleeping workers are woken and keep running, unmanaged; a daemon that is started later finds \
-      them. Does nothing while a daemon runs. Run it by hand, or from a unit that OnFailure= of the \
-      daemon's unit names, as dormouse-recover.service does. Don't use ExecStopPost=: systemd runs that \
-      before each restart, too, and every sleeping worker would be woken.
+      The woken workers run without a manager; a daemon that is started later finds them. While a daemon \
+      runs, the verb does nothing. Run it by hand, or from a unit that OnFailure= of the daemon's unit \
+      names, as dormouse-recover.service does. Don't use ExecStopPost=: systemd runs that before each \
+      restart, too, and all sleeping workers would be woken.
       """)
 
   @Option(
     help: ArgumentHelp(
-      "The daemon's state directory.",
-      discussion: """
-        Default: $XDG_STATE_HOME/dormouse, which is in ~/.local/state, or for root /var/lib/dormouse.
-        """, valueName: "directory"), completion: .directory)
+      "The daemon's state directory. Default: dormouse in $XDG_STATE_HOME or ~/.local/state (root: "
+        + "in /var/lib).",
+      valueName: "directory"), completion: .directory)
   var stateDirectory: String?
 
-  @Flag(help: "Print the outcome as JSON (docs/json.md).") var json = false
+  @Flag(help: "Print JSON (docs/json.md).") var json = false
 
   func run() throws {
     let path = try absolutePath(

@@ -6,29 +6,27 @@ struct ReloadCommand: ParsableCommand {
     commandName: "reload",
     abstract: "Read the configuration again, or make workers read theirs.",
     discussion: """
-      Without names, the daemon's own configuration (as SIGHUP does): all of it is taken, or nothing. \
-      Policies, importance and shed channels apply at once; commands, directories, environments and \
-      readiness when a worker is started next. Workers that are new are started, workers that are no \
-      longer declared are stopped. A configuration that declares no workers at all is refused where \
-      there are some, unless --allow-empty is given.
+      Without names, the daemon reads its own configuration again, as after SIGHUP. It takes all of it, \
+      or nothing if there is an error. Policies, importance and shed channels apply at once. Commands, \
+      directories, environments and readiness apply when a worker is started next; `dormouse status \
+      NAME` shows what a running worker hasn't taken yet. New workers are started, and workers that are \
+      no longer declared are stopped. A configuration without workers is refused if the daemon has \
+      some, unless you give --allow-empty.
 
-      `dormouse status NAME` shows what a running worker has not taken yet, and --restart restarts these \
-      workers at once.
-
-      With names, each of these workers is sent its `reload_signal`, and woken for it if it sleeps; \
-      answered when it is ready again, where it says so (sd_notify's RELOADING=1 and READY=1). With \
-      --all, all workers that have one.
+      With names or --all, the daemon sends these workers their `reload_signal`. A sleeping worker is \
+      woken for it. If a worker reports its reload (RELOADING=1 and READY=1 of sd_notify), the verb ends \
+      when the worker is ready again.
       """)
 
-  @OptionGroup var connection: ConnectionOptions
-  @Flag(help: "All workers that have a `reload_signal`.") var all = false
-  @Flag(help: "Only show what would change.") var dryRun = false
-  @Flag(help: "Take a configuration without workers, too: it stops and removes all of them.")
+  @Flag(help: "Signal all workers that have a `reload_signal`.") var all = false
+  @Flag(help: "Show what would change, and change nothing.") var dryRun = false
+  @Flag(help: "Take a configuration without workers, too. It stops and removes all workers.")
   var allowEmpty = false
   @Flag(help: "Restart the workers whose new configuration needs it.") var restart = false
-  @Flag(help: "Print the outcome as JSON (docs/json.md).") var json = false
-  @Argument(help: "Names of workers, or patterns such as 'bot0*'.", completion: .workers) var names:
-    [String] = []
+  @Flag(help: "Print JSON (docs/json.md).") var json = false
+  @OptionGroup var connection: ConnectionOptions
+  @Argument(help: "The workers: names, or patterns such as 'bot0*'.", completion: .workers)
+  var names: [String] = []
 
   func validate() throws {
     if restart, all || !names.isEmpty || dryRun {

@@ -5,15 +5,16 @@ struct ShutdownCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "shutdown", abstract: "Stop all workers and end the daemon.",
     discussion: """
-      With --keep-workers only the daemon ends: running workers run on, sleeping ones sleep on, and \
-      the next daemon takes them all over. That is how to upgrade Dormouse under its workers. If no \
-      daemon follows, `dormouse recover` wakes them.
+      With --keep-workers only the daemon ends. Running workers continue to run, sleeping ones stay \
+      asleep, and the next daemon takes all of them over: that is how to upgrade Dormouse. If no daemon \
+      follows, `dormouse recover` wakes the sleeping ones.
       """)
 
+  @Flag(help: "End only the daemon, and leave the workers to the next one.")
+  var keepWorkers = false
+  @Flag(help: "Show what would happen, and change nothing.") var dryRun = false
+  @Flag(help: "Print JSON (docs/json.md).") var json = false
   @OptionGroup var connection: ConnectionOptions
-  @Flag(help: "Leave the workers to the next daemon.") var keepWorkers = false
-  @Flag(help: "Only show what would happen.") var dryRun = false
-  @Flag(help: "Print the outcome as JSON (docs/json.md).") var json = false
 
   func run() throws {
     var daemon = try connection.connect()

@@ -18,12 +18,12 @@ struct FootprintCommand: ParsableCommand {
 struct TerminalDrawing: ParsableArguments {
   @Option(
     help: ArgumentHelp(
-      "Columns of the picture.", discussion: "Default: the terminal's, or else 80.",
+      "Columns of the picture, 24 to 1000. Default: the terminal's, or else 80.",
       valueName: "columns"))
   var width: Int?
-  @Option(help: ArgumentHelp("Lines of the plot, from 3 to 100.", valueName: "lines"))
+  @Option(help: ArgumentHelp("Lines of the plot, 3 to 100.", valueName: "lines"))
   var height = 12
-  @Flag(help: "Draw with ASCII alone. Where LANG and its like don't say UTF-8, this is so anyway.")
+  @Flag(help: "Draw with ASCII characters only. Default where the locale isn't UTF-8.")
   var ascii = false
 
   func validate() throws {
@@ -42,11 +42,11 @@ struct TerminalDrawing: ParsableArguments {
   }
 }
 
-/// What a footprint is measured against.
+/// The reference that a footprint is compared with.
 struct OverOption: ParsableArguments {
   @Option(
     help: ArgumentHelp(
-      "Report how long the footprint was over this; `ios-5` hibernates up to 16MB.",
+      "Report how long the footprint was over this size. Default: 16MB.",
       valueName: "size"))
   var over: String?
 

@@ -8,28 +8,35 @@ struct FootprintCompareCommand: ParsableCommand {
     commandName: "compare",
     abstract: "Compare two recorded footprints: peak, average, what warnings freed.",
     discussion: """
-      A is the earlier version of a program, B the later one. With --fail-if-… it ends with code 1, \
-      and says why, when B has grown more than it may: `dormouse footprint compare main.footprint \
-      branch.footprint --fail-if-peak-grows 10%` holds a program to its footprint in CI.
+      A is the earlier version of a program, B the later one. With --fail-if-… the exit code is 1 if B \
+      has grown by more than that, and standard error has the reason: for CI.
+
+      Examples:
+        dormouse footprint compare main.footprint branch.footprint
+        dormouse footprint compare a.footprint b.footprint --fail-if-peak-grows 10%
       """)
-  @OptionGroup var drawing: TerminalDrawing
-  @OptionGroup var over: OverOption
-  @Option(
-    help: ArgumentHelp("Also draw both into this file.", valueName: "file"), completion: .file())
-  var svg: String?
-  @Flag(help: "Print everything as JSON.") var json = false
   @Option(
     help: ArgumentHelp(
-      "Exit code 1 if the peak of B is higher by more than this.", valueName: "10%|size"))
+      "Exit with 1 if the peak has grown by more than this.", valueName: "10%|size"))
   var failIfPeakGrows: GrowthLimit?
   @Option(
-    help: ArgumentHelp("The same of the average over time.", valueName: "10%|size"))
+    help: ArgumentHelp(
+      "Exit with 1 if the average over time has grown by more than this.", valueName: "10%|size"))
   var failIfAverageGrows: GrowthLimit?
   @Option(
-    help: ArgumentHelp("The same of what was held at the end.", valueName: "10%|size"))
+    help: ArgumentHelp(
+      "Exit with 1 if the footprint at the end has grown by more than this.",
+      valueName: "10%|size"))
   var failIfRestGrows: GrowthLimit?
+  @OptionGroup var over: OverOption
+  @OptionGroup var drawing: TerminalDrawing
+  @Option(
+    help: ArgumentHelp("Also draw both into this SVG file.", valueName: "file"),
+    completion: .file())
+  var svg: String?
+  @Flag(help: "Print JSON, and no picture (docs/json.md).") var json = false
   @Argument(help: "The first recording.", completion: .file()) var a: String
-  @Argument(help: "The second one.", completion: .file()) var b: String
+  @Argument(help: "The second recording.", completion: .file()) var b: String
 
   func run() throws {
     let limit = try over.bytes()

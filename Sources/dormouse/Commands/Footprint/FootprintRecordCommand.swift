@@ -19,44 +19,52 @@ struct FootprintRecordCommand: ParsableCommand {
       dormouse footprint record [<options>] -- <command> [<arguments> ...]
       """,
     discussion: """
-      A worker is followed by its name, with what its daemon says of it: changes of state, warnings, \
-      hibernations. A process and a command need no daemon; their descendants count. The recording \
-      goes into a file, a line for each sample, until Ctrl-C, the end of --for, or the end of what is \
-      recorded. `dormouse footprint show` draws it.
+      A worker's recording also has its changes of state, warnings and hibernations, which the daemon \
+      reports. A process and a command need no daemon; their descendants count. Each sample is a line of \
+      the file. The recording ends with Ctrl-C, after --for, or when the process ends. `dormouse \
+      footprint show` draws it.
 
-      A command keeps the terminal, its signals and its exit code; --for ends it (SIGTERM, and \
-      SIGKILL after 5 s) with code 0. SIGUSR1 to the recorder puts a mark in.
+      A command keeps the terminal and its signals, and its exit code is the verb's. After --for it is \
+      ended (SIGTERM, SIGKILL after 5 s), and the exit code is 0. SIGUSR1 to the recorder adds a mark.
+
+      Examples:
+        dormouse footprint record web --for 10m
+        dormouse footprint record -o server.footprint -- ./server --port 8080
       """)
-  @OptionGroup var connection: ConnectionOptions
   @Option(
-    help: ArgumentHelp("A running process and its descendants.", valueName: "pid"))
+    help: ArgumentHelp("Record this process and its descendants.", valueName: "pid"))
   var pid: Int32?
-  @Option(help: ArgumentHelp("The time between samples, from 1ms.", valueName: "duration"))
+  @Option(help: ArgumentHelp("Take a sample this often, at least 1ms.", valueName: "duration"))
   var every = "100ms"
   @Option(
     name: .customLong("for"),
-    help: ArgumentHelp("For so long; else until something ends it.", valueName: "duration"))
+    help: ArgumentHelp(
+      "Record for this long. Default: until Ctrl-C or the end of the process.",
+      valueName: "duration"))
   var limit: String?
   @Option(
     help: ArgumentHelp(
-      "Ask it to give memory back, so long after the beginning; repeatable.",
-      discussion: "A worker through its daemon, as `dormouse warn`; others by --warn-signal.",
+      "Ask it to free memory, this long after the start; repeatable. A worker is asked by its daemon, "
+        + "as by `dormouse warn`, others by --warn-signal.",
       valueName: "duration"))
   var warnAt: [String] = []
   @Option(
     help: ArgumentHelp(
-      "By this signal, and only those who have a handler for it.", valueName: "signal"))
+      "The signal of --warn-at. Only a process with a handler for it gets it.",
+      valueName: "signal"))
   var warnSignal = "USR1"
   @Option(
     name: [.short, .long],
     help: ArgumentHelp(
-      "The file, whose content is replaced; `-` for standard output.",
-      discussion: "Default: a new one, NAME.footprint.", valueName: "file"), completion: .file())
+      "Write to this file, and replace its content; `-` is standard output. Default: a new file, "
+        + "NAME.footprint.",
+      valueName: "file"), completion: .file())
   var output: String?
-  @Flag(name: .shortAndLong, help: "Show and print nothing of it.") var quiet = false
-  @Flag(help: "At the end, print its numbers as JSON, as `footprint show`.") var json = false
-  @Argument(help: "A worker.", completion: .workers) var name: String?
-  @Argument(parsing: .postTerminator, help: "A command and its arguments, after `--`.")
+  @Flag(name: .shortAndLong, help: "Print nothing.") var quiet = false
+  @Flag(help: "Print JSON at the end, as `footprint show` (docs/json.md).") var json = false
+  @OptionGroup var connection: ConnectionOptions
+  @Argument(help: "The worker to record.", completion: .workers) var name: String?
+  @Argument(parsing: .postTerminator, help: "The command to record, after `--`.")
   var command: [String] = []
 
   func validate() throws {
@@ -70,7 +78,7 @@ struct FootprintRecordCommand: ParsableCommand {
     }
     if json, quiet || output == "-" || !command.isEmpty {
       throw ValidationError(
-        "--json goes with neither --quiet, nor `--output -`, nor a command, whose standard output it is."
+        "--json can't be used with --quiet, with `--output -`, or with a command, which has standard output."
       )
     }
   }
@@ -96,7 +104,7 @@ struct FootprintRecordCommand: ParsableCommand {
       throw CommandFailure(
         exit: .daemonWentAway, text: "the daemon has ended; \(escaped(recorder.path)) is complete")
     }
-    // As it ended, not as we do; but who was stopped at the end of its time has done what it should.
+    // The exit code is the program's. A program that was ended at the end of --for counts as a success.
     guard recorder.recent.end?.reason == .exited, let end else { return }
     switch end {
     case .exited(let code): WrapEnd.exited(code).perform()

@@ -5,23 +5,29 @@ import FootprintTrace
 struct FootprintShowCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "show",
-    abstract: "Draw a recorded footprint: stair-step, warnings, states.",
+    abstract: "Draw a recorded footprint, with its warnings and states.",
     discussion: """
-      On the terminal each column is as high as the footprint's highest moment in it, coloured by \
-      the worker's state. A triangle marks a memory warning, with what it freed, a dot a change \
-      of state. --svg also draws it as a file, by kind of memory. docs/footprint.md describes the file's format.
+      Each column of the terminal shows the highest footprint of its time, in the colour of the worker's \
+      state. A triangle is a memory warning, with what it freed. A dot is a change of state. The file of \
+      --svg also shows the kinds of memory. docs/footprint.md describes the format of recordings.
+
+      Examples:
+        dormouse footprint show web.footprint --svg web.svg
       """)
-  @OptionGroup var drawing: TerminalDrawing
   @OptionGroup var over: OverOption
   @Option(
-    help: ArgumentHelp("Also draw it into this file.", valueName: "file"), completion: .file())
-  var svg: String?
-  @Option(
-    help: ArgumentHelp("So many of what happened are listed; `all` for all.", valueName: "count"))
+    help: ArgumentHelp(
+      "List this many warnings and changes of state, or `all`.", valueName: "count"))
   var marks = LineCount(limit: 20)
-  @Flag(help: "Print its numbers as JSON, and no picture.") var json = false
+  @OptionGroup var drawing: TerminalDrawing
+  @Option(
+    help: ArgumentHelp("Also draw it into this SVG file.", valueName: "file"),
+    completion: .file())
+  var svg: String?
+  @Flag(help: "Print JSON, and no picture (docs/json.md).") var json = false
   @Argument(
-    help: "A file of `dormouse footprint record`; `-` for standard input.", completion: .file())
+    help: "A recording of `dormouse footprint record`; `-` is standard input.",
+    completion: .file())
   var file: String
 
   func run() throws {

@@ -4,8 +4,8 @@ import FootprintRecording
 import Glibc
 import Linux
 
-/// What a person sees of a recording while it is made: on a terminal the picture, always the same
-/// lines of it; else a line for each thing that happens. Of a command nothing, whose terminal it is.
+/// Shows a recording while it is made: on a terminal a picture that is redrawn in place, otherwise a line for
+/// each event. A recorded command has the terminal for itself, so nothing is shown.
 final class RecordingView {
   private let isCommand: Bool
   private let isQuiet: Bool
@@ -19,7 +19,7 @@ final class RecordingView {
     isLive = !isCommand && !isQuiet && isatty(STDOUT_FILENO) == 1
   }
 
-  /// Five times a second is as fast as anybody looks.
+  /// Redraws at most five times a second, which is fast enough to read.
   func show(_ recorder: Recorder) {
     guard isLive, Clocks.monotonic - drawnAt >= 200_000_000 else { return }
     drawnAt = Clocks.monotonic
@@ -28,7 +28,7 @@ final class RecordingView {
       width: size.columns - 1, rows: min(12, size.rows - 5), color: Terminal.showsColor,
       ascii: !Terminal.showsUnicode)
     let lines = renderLive(recorder.recent, style: style)
-    // Back to its first line, and each line's old rest cleared.
+    // Moves to the picture's first line; the rest of each old line is cleared.
     let start = drawn > 0 ? "\u{1B}[\(drawn)A\r" : ""
     try? Output.write(start + lines.map { $0 + "\u{1B}[K\n" }.joined() + "\u{1B}[J")
     drawn = lines.count
@@ -40,13 +40,13 @@ final class RecordingView {
     try? Output.line("\(durationText(mark.at)): \(mark.sentence)")
   }
 
-  /// Removes the picture, for the whole one to take its place.
+  /// Removes the picture, which the picture of the whole recording replaces.
   func close() {
     if drawn > 0 { try? Output.write("\u{1B}[\(drawn)A\r\u{1B}[J") }
     drawn = 0
   }
 
-  /// What has been recorded, and where it is.
+  /// Prints a summary of the recording and its path.
   func sum(up path: String) throws {
     guard !isQuiet else { return }
     let recording: Recording

@@ -6,14 +6,18 @@ struct ExplainCommand: ParsableCommand {
     commandName: "explain",
     abstract: "Explain why a worker is in its state, and what changes it; or which one is next.",
     discussion: """
-      With a worker: why it is in its state, everything that keeps it from the next one, with the \
-      numbers, what would move it, and which key of the policy decides. With --next: who is \
-      terminated and who is hibernated first when memory gets short, and why in this order.
+      With a worker: why it is in its state, what keeps it from the next state (with numbers), what \
+      would change its state, and which key of the policy decides. With --next: the order in which \
+      workers are terminated and hibernated when memory gets short, and why.
+
+      Examples:
+        dormouse explain web
+        dormouse explain --next
       """)
+  @Flag(help: "Show the order of termination and of hibernation.") var next = false
+  @Flag(help: "Print JSON (docs/json.md).") var json = false
   @OptionGroup var connection: ConnectionOptions
-  @Flag(help: "As JSON.") var json = false
-  @Flag(help: "The order of termination and of hibernation.") var next = false
-  @Argument(help: "A worker.", completion: .workers) var name: String?
+  @Argument(help: "The worker.", completion: .workers) var name: String?
 
   func validate() throws {
     if next == (name != nil) {
@@ -39,11 +43,15 @@ struct ExplainCommand: ParsableCommand {
 struct ShadowCommand: WorkerCommand {
   static let configuration = CommandConfiguration(
     commandName: "shadow",
-    abstract: "Log what the policy would do with workers, and don't do it.")
+    abstract: "Log what the policy would do with workers, and don't do it.",
+    discussion: """
+      The worker runs as without Dormouse. `status` shows what the policy would have freed. `dormouse \
+      enforce` ends shadow mode.
+      """)
   static let verb = ControlRequest.Verb.shadow
   static let intent = Intent.shadow
-  @OptionGroup var connection: ConnectionOptions
   @OptionGroup var selection: WorkerSelection
+  @OptionGroup var connection: ConnectionOptions
 }
 
 struct EnforceCommand: WorkerCommand {
@@ -51,6 +59,6 @@ struct EnforceCommand: WorkerCommand {
     commandName: "enforce", abstract: "Apply the policy to workers again, after `shadow`.")
   static let verb = ControlRequest.Verb.enforce
   static let intent = Intent.enforce
-  @OptionGroup var connection: ConnectionOptions
   @OptionGroup var selection: WorkerSelection
+  @OptionGroup var connection: ConnectionOptions
 }

@@ -7,23 +7,24 @@ struct LogsCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "logs", abstract: "Show a worker's output.",
     discussion: """
-      With --follow it ends when the worker has ended and isn't about to be started again, and when \
-      the daemon has ended and no other follows within 5 s.
+      With --follow it ends when the worker has ended and will not be started again, or when the daemon \
+      has ended and no other follows within 5 s.
 
-      At a terminal, control characters other than colours are shown escaped: what a worker writes can't \
-      move your cursor or change what you type. In a file or a pipe every byte is as it was written.
+      On a terminal, control characters other than colours are escaped: a worker can't move your cursor \
+      or change what you type. A file or a pipe gets the bytes as they were written.
 
-      With --json each line is an object. What a worker writes has no time of its own; with --follow a \
-      line has the time at which it was read.
+      With --json each line is an object. A line of the log has no time; with --follow a new line has \
+      the time at which it was read.
       """)
-  @OptionGroup var connection: ConnectionOptions
-  @Argument(help: "A worker.", completion: .workers) var name: String
-  @Flag(name: .shortAndLong, help: "Go on as it writes more.") var follow = false
-  @Flag(help: "As JSON, an object a line.") var json = false
+  @Flag(name: .shortAndLong, help: "Print new lines as they are written.") var follow = false
   @Option(
     name: [.customShort("n"), .long],
-    help: ArgumentHelp("So many lines from the end; `all` for the whole file.", valueName: "count"))
+    help: ArgumentHelp(
+      "Print this many lines from the end; `all` prints the whole file.", valueName: "count"))
   var lines = LineCount(limit: 50)
+  @Flag(help: "Print JSON, an object for each line (docs/json.md).") var json = false
+  @OptionGroup var connection: ConnectionOptions
+  @Argument(help: "The worker.", completion: .workers) var name: String
 
   func run() throws {
     let path = try logPath()
@@ -41,7 +42,7 @@ struct LogsCommand: ParsableCommand {
         reader.waitForChange()
         last = endOfWriting()
       } else {
-        // After the end was known it has been read once more: everything that was written is out.
+        // The file was read once more after the end was known, so all output has been printed.
         try printer.finish(isPast: isPast)
         if let last { Output.complain(last) }
         return
@@ -49,7 +50,7 @@ struct LogsCommand: ParsableCommand {
     }
   }
 
-  /// Why nothing more will be written, where that is known.
+  /// The reason why nothing more will be written, if there is one.
   private func endOfWriting() -> String? {
     for attempt in 0..<50 {
       do {
@@ -60,7 +61,7 @@ struct LogsCommand: ParsableCommand {
       } catch let failure as CommandFailure where failure.exit == .unknownWorker {
         return "\(escaped(name)) has been removed"
       } catch {
-        // The next daemon may be on its way (an upgrade).
+        // The next daemon may be starting, as at an upgrade.
         if attempt < 49 { pauseThread(for: .milliseconds(100)) }
       }
     }
@@ -90,7 +91,7 @@ private struct LogPrinter {
     filter = !json && Terminal.isOutput ? TerminalFilter() : nil
   }
 
-  /// - Parameter isPast: it was in the log before.
+  /// - Parameter isPast: the bytes were in the log before the verb started.
   mutating func print(_ bytes: [UInt8], isPast: Bool) throws {
     if let lines = cutter?.lines(in: bytes) { return try print(lines, isPast) }
     try Output.write(filter?.filter(bytes) ?? bytes)

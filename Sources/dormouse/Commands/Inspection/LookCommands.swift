@@ -6,14 +6,19 @@ struct ProcessesCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "ps", abstract: "List the workers: state, memory, and why.",
     discussion: """
-      With names or patterns (`ps 'bot*'`, as in a shell), only these. Exit code 3 when a name or \
-      pattern fits no worker. In a terminal that is too narrow for the reasons, BAND, PID and IMAGE are \
-      left out.
+      With names or patterns, only these workers are listed. The exit code is 3 if a name or pattern \
+      fits no worker. A terminal that is too narrow for the reasons gets no BAND, PID and IMAGE.
+
+      Examples:
+        dormouse ps
+        dormouse ps 'bot*' --json
       """)
+  @Flag(help: "Print only the names, one on each line.") var names = false
+  @Flag(help: "Print JSON (docs/json.md).") var json = false
   @OptionGroup var connection: ConnectionOptions
-  @Flag(help: "As JSON.") var json = false
-  @Flag(help: "Only the names, a line each.") var names = false
-  @Argument(help: ArgumentHelp("Names or patterns.", valueName: "name"), completion: .workers)
+  @Argument(
+    help: ArgumentHelp("The workers: names, or patterns such as 'bot0*'.", valueName: "name"),
+    completion: .workers)
   var patterns: [String] = []
 
   func validate() throws {
@@ -33,7 +38,7 @@ struct ProcessesCommand: ParsableCommand {
   }
 }
 
-/// What `ps --json` and `status --json` print.
+/// The JSON of `ps` and `status`.
 private struct Listing: Encodable {
   var daemon: DaemonReport?
   var workers: [WorkerReport]?
@@ -42,11 +47,12 @@ private struct Listing: Encodable {
 struct StatusCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "status", abstract: "Show one worker in detail, or the daemon and the machine.")
-  @OptionGroup var connection: ConnectionOptions
-  @Flag(help: "As JSON.") var json = false
-  @Flag(help: "Only what the worker shows of itself: its text, or an image's bytes.")
+  @Flag(help: "Print only the worker's snapshot of itself: a text, or the bytes of a picture.")
   var snapshot = false
-  @Argument(help: "A worker; none for the daemon.", completion: .workers) var name: String?
+  @Flag(help: "Print JSON (docs/json.md).") var json = false
+  @OptionGroup var connection: ConnectionOptions
+  @Argument(help: "The worker. Default: the daemon and the machine.", completion: .workers)
+  var name: String?
 
   func validate() throws {
     if snapshot, json || name == nil {
@@ -81,7 +87,7 @@ extension StatusCommand {
       throw CommandFailure(exit: .notDone, text: "\(escaped(name)) has reported no snapshot")
     }
     if let text = snapshot.text {
-      // At a terminal nobody's text may move the cursor.
+      // At a terminal, text from a worker must not move the cursor.
       let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
       let safe = lines.map { escaped(String($0)) }.joined(separator: "\n")
       return try Output.line(Terminal.isOutput ? safe : text)
@@ -89,7 +95,7 @@ extension StatusCommand {
     if Terminal.isOutput {
       let what = "\(escaped(snapshot.mime)), \(sizeText(snapshot.size))"
       throw CommandFailure(
-        exit: .notDone, text: "its snapshot is an image (\(what)); redirect the output to a file")
+        exit: .notDone, text: "its snapshot is a picture (\(what)); redirect the output to a file")
     }
     try Output.write(Base64.decode(snapshot.data ?? "") ?? [])
   }
@@ -97,11 +103,15 @@ extension StatusCommand {
 
 struct JetsamCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "jetsam", abstract: "Show which worker was terminated for lack of memory, and why."
-  )
+    commandName: "jetsam",
+    abstract: "Show which worker was terminated for lack of memory, and why.",
+    discussion: """
+      A jetsam report has all workers as they were when memory ran out, in the order of termination. \
+      There is one report for each burst of terminations.
+      """)
+  @Flag(help: "Print JSON (docs/json.md).") var json = false
   @OptionGroup var connection: ConnectionOptions
-  @Flag(help: "As JSON.") var json = false
-  @Argument(help: ArgumentHelp("Which report; none for the newest.", valueName: "id"))
+  @Argument(help: ArgumentHelp("The id of a report. Default: the newest.", valueName: "id"))
   var report: String?
 
   func run() throws {

@@ -8,22 +8,23 @@ struct TopCommand: ParsableCommand {
     commandName: "top",
     abstract: "Watch the workers, the largest footprint first; q quits.",
     discussion: """
-      Looks once a second, and at once on any key but q. Where standard output is no terminal, or \
-      with --once, it prints one look and ends. With --json it prints an object for each look, until \
-      --count of them are printed or the daemon has ended.
+      The table is renewed each second, and at once on any key but q. If standard output is no terminal, \
+      or with --once, it is printed once. With --json an object is printed each time, until --count \
+      of them are printed or the daemon has ended.
       """)
-  @OptionGroup var connection: ConnectionOptions
-  @Flag(help: "Print one look, and end.") var once = false
+  @Flag(help: "Print the table once, and end.") var once = false
   @Option(
     name: [.customShort("n"), .long],
-    help: ArgumentHelp("End after so many looks.", valueName: "count"))
+    help: ArgumentHelp("End after the table was shown this often.", valueName: "count"))
   var count: Int?
-  @Flag(help: "As JSON, an object for each look.") var json = false
   @Option(
     name: [.customShort("d"), .long],
-    help: ArgumentHelp("The time between looks, from 100ms to 1h.", valueName: "duration"),
+    help: ArgumentHelp(
+      "Renew the table this often, 100ms to 1h. Default: 1s.", valueName: "duration"),
     transform: durationOption)
   var delay: Duration = .seconds(1)
+  @Flag(help: "Print JSON, an object each time (docs/json.md).") var json = false
+  @OptionGroup var connection: ConnectionOptions
 
   func validate() throws {
     guard (.milliseconds(100) ... .seconds(3600)).contains(delay) else {
@@ -41,7 +42,7 @@ struct TopCommand: ParsableCommand {
       return try printLooks(&daemon)
     }
     let screen = try LiveScreen()
-    // The terminal is given back before anything is said about what went wrong.
+    // The terminal is restored before an error is printed.
     defer { screen.close() }
     var next = Happening.nothing
     var looks = 0
@@ -49,7 +50,7 @@ struct TopCommand: ParsableCommand {
       switch next {
       case .quit: return
       case .signal(let number):
-        // As the shell tells of a program that a signal has ended.
+        // The code with which a shell reports a program that a signal has ended.
         throw ExitCode(128 + number)
       case .nothing, .other: break
       }
@@ -62,9 +63,9 @@ struct TopCommand: ParsableCommand {
     }
   }
 
-  /// One after the other, for a file, a pipe or a program.
+  /// Prints the tables one after the other, for a file, a pipe or a program.
   private func printLooks(_ daemon: inout DaemonConnection) throws {
-    // Without a terminal text is printed once, and JSON until the daemon or the reader has gone.
+    // Without a terminal, text is printed once, and JSON until the daemon or the reader has ended.
     let most = count ?? (once || !json ? 1 : nil)
     var looks = 0
     while true {
@@ -79,14 +80,14 @@ struct TopCommand: ParsableCommand {
       }
       looks += 1
       if looks == most { return }
-      // A signal ends it, and us.
+      // A signal ends the pause and this process.
       pauseThread(for: delay)
     }
   }
 
   private typealias Happening = LiveScreen.Happening
 
-  /// nil: something else came first, and the daemon, who may be busy, isn't waited for any longer.
+  /// nil: a key or a signal came first. The daemon may be busy, and its answer isn't waited for.
   private func ask(
     _ daemon: inout DaemonConnection, while screen: LiveScreen, ended: inout Happening
   ) throws -> ControlResponse? {

@@ -9,23 +9,27 @@ struct EventsCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "events", abstract: "Show past events; -f follows new ones.",
     discussion: """
-      Each change of state with its cause and its cost, memory warnings and what they freed, \
-      changes of pressure, terminations for memory, reloads, refusals and failures. The past comes \
-      from the daemon's journal; with --follow the daemon sends new ones.
+      Events are changes of state with their cause and cost, requests to free memory and what they \
+      freed, changes of the pressure level, terminations for memory, reloads, refusals and failures. \
+      Past events are read from the daemon's journal; with --follow the daemon sends new ones.
+
+      Examples:
+        dormouse events --worker web --since 1h
+        dormouse events -f
       """)
-  @OptionGroup var connection: ConnectionOptions
-  @Flag(name: .shortAndLong, help: "Go on as things happen.") var follow = false
-  @Flag(help: "As JSON, an object a line.") var json = false
-  @Option(help: ArgumentHelp("Of this worker only.", valueName: "name"), completion: .workers)
+  @Flag(name: .shortAndLong, help: "Print new events as they happen.") var follow = false
+  @Option(
+    help: ArgumentHelp("Show only this worker's events.", valueName: "name"), completion: .workers)
   var worker: String?
   @Option(
     help: ArgumentHelp(
-      "So far back: 90s, 30m, 12h, 7d or 2w; a bare number is in seconds.", valueName: "time"))
+      "Begin this long ago, such as 90s, 30m, 12h, 7d or 2w. A bare number is in seconds.",
+      valueName: "time"))
   var since: Since?
   @Option(
     name: [.customShort("n"), .long],
     help: ArgumentHelp(
-      "So many from the end; `all` for everything. Default: 50, with --since all.",
+      "Show this many from the end, or `all`. Default: 50, with --since all.",
       valueName: "count"))
   var lines: LineCount?
   @Option(
@@ -33,6 +37,8 @@ struct EventsCommand: ParsableCommand {
       "Read this journal, a directory or a file, and ask no daemon.", valueName: "path"),
     completion: .file())
   var journal: String?
+  @Flag(help: "Print JSON, an object for each event (docs/json.md).") var json = false
+  @OptionGroup var connection: ConnectionOptions
 
   func validate() throws {
     if follow, journal != nil {
@@ -46,7 +52,7 @@ struct EventsCommand: ParsableCommand {
       return try showPast(of: try JournalFiles.segments(at: journal), until: nil, clock)
     }
     if !follow, connection.socket == nil, !connection.hasDaemon {
-      // Its journal outlives it.
+      // The journal stays when the daemon ends.
       Output.complain("no daemon is running; showing the journal of the last one")
       let directory = "\(DefaultPaths.ofThisProcess().stateDirectory)/journal"
       return try showPast(of: try JournalFiles.segments(at: directory), until: nil, clock)
@@ -56,7 +62,7 @@ struct EventsCommand: ParsableCommand {
     let place = try daemon.journal(follow: follow, worker: worker)
     if let directory = place.directory {
       let end = place.run.map { ($0, place.at) }
-      // It may be that no segment could be written yet, and the daemon's log says why.
+      // Perhaps no segment could be written yet; the daemon's log says why.
       let segments = (try? JournalDirectory(path: directory).segments()) ?? []
       try showPast(of: segments, until: end, clock)
     } else if !follow || since != nil {

@@ -4,13 +4,13 @@ import Journal
 import Lifecycle
 import Policy
 
-/// The past, told from the journal's files.
+/// Past events, read from the journal's files.
 struct History {
   var segments: [JournalSegment]
   var worker: String?
-  /// Nothing before this.
+  /// No event before this time.
   var since: WallTime?
-  /// Nothing after this instant of this run: it is told by the daemon itself.
+  /// No event after this instant of this run: the daemon itself sends the later ones.
   var end: (run: String, at: Int64)?
   private(set) var problems: [JournalProblem] = []
 
@@ -28,7 +28,7 @@ struct History {
     }
     guard let limit else { return events(from: 0) }
     if limit == 0 { return [] }
-    // Far fewer segments than all of them will do, mostly.
+    // In most cases a few segments suffice.
     var count = 2
     while true {
       let events = events(from: max(0, segments.count - count))
@@ -51,7 +51,7 @@ struct History {
     player.play(Array(segments[first...])) { step, engine in
       if case .began(let header, _) = step.what { run = header.run }
       if let end, run == end.run, step.at.nanoseconds > end.at { return }
-      // Told all the same: a change may have begun before.
+      // Earlier steps are narrated as well, because a change may have begun before `since`.
       let notices = Self.notices(of: step, engine, &narrator)
       if let since, step.wall < since { return }
       for notice in notices where worker == nil || notice.worker?.name == worker {
@@ -74,7 +74,7 @@ struct History {
       switch beginning {
       case .newRun where header.segment == 0:
         return [Notice(daemonStarted: header, at: step.at)]
-      // Where one begins to read.
+      // The start of the journal is no event.
       case .first: return []
       case .newRun, .afterGap: return [Notice(gapAt: step.at)]
       }

@@ -28,7 +28,7 @@ struct Since: ExpressibleByArgument {
   var defaultValueDescription: String { text }
 }
 
-/// Times as a reader's clock shows them.
+/// Times in the reader's time zone.
 struct Clock {
   private let today = Clock.parts(Self.now().seconds)
 
@@ -81,14 +81,14 @@ enum JournalFiles {
     return segments
   }
 
-  /// On standard error: what is left out is never left out in silence.
+  /// Reports each omitted part on standard error.
   static func complain(_ problems: [JournalProblem]) {
     for problem in problems { Output.complain(escaped("\(problem)")) }
   }
 }
 
 extension DaemonConnection {
-  /// Everything until now is in the files that it names.
+  /// The files that it names have all events until now.
   mutating func journal(
     follow: Bool = false, worker: String? = nil
   ) throws -> JournalPlace {

@@ -11,32 +11,34 @@ struct ReplayCommand: ParsableCommand {
     commandName: "replay",
     abstract: "Run a journal through the engine again, with the same policy or another.",
     discussion: """
-      Without --policy it checks that the engine decides exactly as it is written down: exit code 0 \
-      if it does, 1 if not, or if a part of the journal can't be read.
+      Without --policy it checks that the engine decides as recorded. The exit code is 0 if it does, and \
+      1 if it doesn't, or if a part of the journal can't be read.
 
-      With --policy it shows what would have differed. What came from outside stays: requests, \
-      activity, connections, crashes, the host's memory (corrected by what workers would have held \
-      more or less). What never happened can't be known, and is modelled: outcomes take as long and \
-      free as much as they did for that worker elsewhere in the journal, or else for the \
-      others; where there are none, a launch takes 1 s, hibernation 1 s per 200 MB leaving 1 %, a \
-      resume 1 s per GB. Nothing fails. A worker that was used then, and would have been terminated \
-      for memory, is launched again. A memory budget that is a size stays as it was recorded, \
-      unless the other policy names one.
+      With --policy it shows what another policy would have done. What came from outside stays as \
+      recorded: requests, activity, connections, crashes, the host's memory. The outcomes of other \
+      decisions are modelled from what the journal has of the same worker, or of the others; nothing \
+      fails. A worker that is needed, and that the other policy has terminated, is launched again. \
+      docs/journal.md has the model.
 
-      ENDED counts terminations for memory and by watchdogs, SLEPT suspensions; WAKE COST is what \
-      all resumes from hibernation took together.
+      ENDED counts terminations for memory and by watchdogs. SLEPT counts suspensions. WAKE COST is the \
+      time of all resumes from hibernation together.
+
+      Examples:
+        dormouse replay
+        dormouse replay --policy server
       """)
+  @Option(
+    help: ArgumentHelp(
+      "Compare with this policy: a name or a file.", valueName: "policy"),
+    completion: .policies)
+  var policy: String?
+  @Flag(help: "Print JSON (docs/json.md).") var json = false
   @OptionGroup var connection: ConnectionOptions
   @Argument(
     help: ArgumentHelp(
-      "A journal's directory, or one of its files; none for the daemon's own.", valueName: "journal"
-    ), completion: .file())
+      "A journal's directory, or one of its files. Default: the running daemon's journal.",
+      valueName: "journal"), completion: .file())
   var journal: String?
-  @Option(
-    help: ArgumentHelp("Another policy: a name or a file.", valueName: "policy"),
-    completion: .policies)
-  var policy: String?
-  @Flag(help: "As JSON.") var json = false
 
   func run() throws {
     let other = try otherPolicy()

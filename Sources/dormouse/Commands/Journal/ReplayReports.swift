@@ -5,7 +5,7 @@ import Journal
 import Lifecycle
 import Policy
 
-// From the engine's values to those that are printed.
+// Converts the engine's values to those that are printed.
 
 extension ReplayReport {
   init(_ check: DeterminismCheck, _ problems: [JournalProblem]) {
@@ -73,7 +73,7 @@ extension PolicyComparison.Counts {
     seconds = tally.nanoseconds.mapValues { Double($0) / 1e9 }
   }
 
-  /// Averages are added: it is what all of them held at a time.
+  /// The averages are added: the sum is what all workers held at a time.
   init(together ledger: Ledger) {
     self.init(ledger.tallies.values.reduce(WorkerTally(), +))
     averageFootprint = ledger.tallies.values.reduce(0) { $0 + $1.averageFootprint }

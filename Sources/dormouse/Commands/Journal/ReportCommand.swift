@@ -10,23 +10,24 @@ struct ReportCommand: ParsableCommand {
     commandName: "report",
     abstract: "Summarize by worker and week: launches, crashes, terminations, resumes, footprints.",
     discussion: """
-      Crashes are unrequested ends by a signal or with another status than 0, launches that \
-      failed, and terminations by a watchdog; TIME-OUTS are launches that weren't ready in time; \
-      JETSAM are terminations for memory; SLEPT counts suspensions. Averages are over the time that a worker was \
-      alive. Days and weeks are those of UTC; weeks begin on Monday. The counts are kept for 13 \
-      months, apart from the journal.
+      CRASHES counts unrequested ends by a signal or with a status other than 0, launches that failed, \
+      and terminations by a watchdog. TIME-OUTS counts launches that weren't ready in time, JETSAM \
+      terminations for memory, SLEPT suspensions. Averages are over the time that a worker was alive. \
+      Days and weeks are in UTC; a week begins on Monday. The counts are kept for 13 months, also \
+      without a journal.
       """)
-  @OptionGroup var connection: ConnectionOptions
-  @Option(help: ArgumentHelp("So far back, in whole days.", valueName: "time"))
+  @Option(help: ArgumentHelp("Begin this long ago, in whole days.", valueName: "time"))
   var since = Since.week
-  @Option(help: ArgumentHelp("Of this worker only.", valueName: "name"), completion: .workers)
+  @Option(
+    help: ArgumentHelp("Show only this worker's counts.", valueName: "name"), completion: .workers)
   var worker: String?
-  @Flag(help: "As JSON.") var json = false
   @Option(
     help: ArgumentHelp(
       "Read the counts in this state directory, and ask no daemon.", valueName: "directory"),
     completion: .directory)
   var stateDirectory: String?
+  @Flag(help: "Print JSON (docs/json.md).") var json = false
+  @OptionGroup var connection: ConnectionOptions
 
   func run() throws {
     let store = DayStore(directory: try directory())
@@ -67,7 +68,7 @@ struct ReportCommand: ParsableCommand {
       var daemon = try connection.connect()
       return try daemon.journal().reports
     } catch let error as ControlError where error.exit == .noDaemon && connection.socket == nil {
-      // Its counts outlive it.
+      // The counts stay when the daemon ends.
       Output.complain("no daemon is running; showing the counts of the last one")
       return "\(DefaultPaths.ofThisProcess().stateDirectory)/reports"
     }

@@ -9,41 +9,58 @@ struct BenchCommand: ParsableCommand {
     abstract: "Measure how fast a program is back from each kind of sleep.",
     usage: "dormouse bench [<options>] -- <command> [<arguments> ...]",
     discussion: """
-      Launches the command itself, without a daemon, and ends it at the end. In each round it is \
-      stopped, frozen, hibernated, swapped out and relaunched; measured is the time from the order \
-      to wake until the first byte of the response. Exit code 0 when hibernation was measured, 69 \
-      when the program or the machine doesn't permit it, 1 when the program doesn't start or answer.
+      `bench` launches the program without a daemon, and ends it at the end. In each round the program \
+      is stopped, frozen, hibernated, swapped out and relaunched. Measured is the time from the order to \
+      wake until the first byte of the response. The exit code is 0 if hibernation was measured, 69 if \
+      the program or the machine doesn't permit it, and 1 if the program doesn't start or answer.
+
+      Examples:
+        dormouse bench --request http://127.0.0.1:8080/ -- python3 -m http.server 8080
+        dormouse bench --ready-tcp 8080 --rounds 20 -- ./server --port 8080
       """)
 
-  @Option(help: ArgumentHelp("http://127.0.0.1:PORT/PATH, which it answers.", valueName: "url"))
+  @Option(
+    help: ArgumentHelp(
+      "Send this HTTP request each time: http://127.0.0.1:PORT/PATH.", valueName: "url"))
   var request: String?
   @Option(
-    help: ArgumentHelp("A shell command that succeeds when it has answered.", valueName: "command"))
+    help: ArgumentHelp(
+      "Run this shell command each time. It succeeds when the program has answered.",
+      valueName: "command"))
   var requestCommand: String?
-  @Option(help: ArgumentHelp("It is ready when it prints a line with this.", valueName: "text"))
+  @Option(
+    help: ArgumentHelp(
+      "The program is ready when it prints a line with this text.", valueName: "text"))
   var readyLine: String?
   @Option(
-    help: ArgumentHelp("It is ready when it accepts connections there.", valueName: "port"))
+    help: ArgumentHelp(
+      "The program is ready when it accepts connections at this port.", valueName: "port"))
   var readyTcp: UInt16?
-  @Option(help: "How often each way is measured.")
+  @Option(
+    help: ArgumentHelp("Measure each kind of sleep this often, 1 to 10000.", valueName: "count"))
   var rounds = 10
-  @Option(help: "How hard images are compressed (zstd): -7 to 19.")
+  @Option(
+    help: ArgumentHelp(
+      "Compress images at this level of zstd, -7 (fastest) to 19.", valueName: "number"))
   var level: Int32 = 1
   @Option(
     help: ArgumentHelp(
-      "How long it may take to start and to answer, such as 90s or 2m; at least 1s.",
+      "Wait this long for the start and for an answer, 1s to 24h. Default: 1m.",
       valueName: "duration"), transform: durationOption)
   var patience: Duration = .seconds(60)
-  @Flag(help: "Print everything as JSON (docs/bench.md).")
-  var json = false
   @Option(
-    help: ArgumentHelp("Also draw the distributions.", valueName: "file"), completion: .file())
-  var svg: String?
-  @Option(
-    help: ArgumentHelp("Images are written below it, as the daemon's.", valueName: "directory"),
+    help: ArgumentHelp(
+      "Write images below this directory. Default: the daemon's state directory.",
+      valueName: "directory"),
     completion: .directory)
   var stateDirectory: String?
-  @Argument(parsing: .postTerminator, help: "The command and its arguments, after `--`.")
+  @Option(
+    help: ArgumentHelp("Also draw the distributions into this SVG file.", valueName: "file"),
+    completion: .file())
+  var svg: String?
+  @Flag(help: "Print JSON (docs/bench.md).")
+  var json = false
+  @Argument(parsing: .postTerminator, help: "The program and its arguments, after `--`.")
   var command: [String]
 
   func validate() throws {
@@ -71,7 +88,7 @@ struct BenchCommand: ParsableCommand {
 
   func run() throws {
     let options = try options()
-    // Before the work: a picture that can't be written is known now.
+    // A picture that can't be written is reported before the work.
     let picture = try svg.map { try PictureFile($0) }
     let report: BenchReport
     do {
@@ -90,7 +107,7 @@ struct BenchCommand: ParsableCommand {
     }
     if report.isInterrupted == true {
       Output.complain("interrupted after \(report.rounds) of \(rounds) rounds")
-      // As the shell tells of a program that SIGINT has ended.
+      // The code with which a shell reports a program that SIGINT has ended.
       throw ExitCode(128 + SIGINT)
     }
     if !report.hibernates {
@@ -141,7 +158,7 @@ struct BenchCommand: ParsableCommand {
 extension BenchError {
   fileprivate var failure: CommandFailure {
     switch self {
-    // The signal itself has ended us, unless somebody handles it.
+    // The signal itself ends this process, unless it is handled.
     case .interrupted, .program, .failed: CommandFailure(exit: .notDone, text: description)
     case .place: CommandFailure(exit: .cannotCreate, text: description)
     }

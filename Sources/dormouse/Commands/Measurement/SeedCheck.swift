@@ -1,8 +1,8 @@
 import Control
 import Simulation
 
-/// `simulate --check`: the engine's invariants on a machine that does everything wrong. The command
-/// that a failing test names.
+/// `simulate --check`: checks the engine's invariants on a machine that fails in every possible way. A failing
+/// test names this command.
 struct SeedCheck {
   var first: UInt64
   var count: UInt64

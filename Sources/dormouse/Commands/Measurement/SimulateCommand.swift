@@ -9,59 +9,68 @@ struct SimulateCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "simulate",
     abstract: "Compare policies on a simulated machine, over a day of traffic.",
+    usage: "dormouse simulate [<options>]",
     discussion: """
-      Thousands of workers, a trace of who is used when, and the engine that the daemon has. The \
-      trace is generated (--generate), or read from files (--trace) in the formats of the Azure \
-      Functions data sets of 2019 and 2021 or in our own (docs/simulation.md). What things cost on \
-      the machine is as measured; --machine changes it. With --check it looks for mistakes of the \
-      engine instead, on a machine that does everything wrong.
+      The daemon's own engine manages thousands of simulated workers. A trace has the times at which \
+      each worker is used. It is generated (--generate), or read from files (--trace): in the formats of \
+      the Azure Functions data sets of 2019 and 2021, or in Dormouse's own (docs/simulation.md). The \
+      costs of each mechanism were measured on a real machine; --machine changes them. With --check \
+      nothing is compared: the engine's invariants are checked on a machine on which everything fails.
+
+      Examples:
+        dormouse simulate --generate daily --workers 1000 --policy ios-5,server
+        dormouse simulate --policy server --order band,footprint --order band,regret
       """)
 
   @OptionGroup var source: TraceOptions
   @Option(
-    help: ArgumentHelp("Policies to compare: names or files.", valueName: "a,b,…"),
+    help: ArgumentHelp("Compare these policies: names or files.", valueName: "a,b,…"),
     completion: .policies)
   var policy = "ios-5,iphone-os-3,server"
   @Option(
     help: ArgumentHelp(
-      "Also with this order of termination, as in `terminate.order`; repeat it for more.",
+      "Use this order of termination, as in `terminate.order`; repeatable, to compare several.",
       valueName: "a,b,…"))
   var order: [String] = []
   @Option(
     help: ArgumentHelp(
-      "The machine's memory. Default: half of what all workers would hold.", valueName: "size"))
+      "Give the machine this much memory. Default: half of what all workers would hold.",
+      valueName: "size"))
   var memory: String?
   @Option(
     help: ArgumentHelp(
-      "What things cost, KEY=VALUE,… or a file with a line for each; repeatable.",
+      "Change what a mechanism costs: KEY=VALUE,… or a file with a line for each; repeatable.",
       valueName: "settings"), completion: .file())
   var machine: [String] = []
-  @Flag(help: "Print everything as JSON.")
-  var json = false
-  @Flag(help: "Print the table as Markdown.")
-  var markdown = false
-  @Option(help: ArgumentHelp("Also draw the comparison.", valueName: "file"), completion: .file())
-  var svg: String?
   @Option(
     help: ArgumentHelp(
-      "Simulate nothing; write the trace in this format (dormouse, azure-2019, azure-2021).",
+      "Simulate nothing, and write the trace to --output in this format.",
       valueName: "format"))
   var convert: TraceFormat?
   @Option(
-    help: ArgumentHelp("Where to, with --convert.", valueName: "directory"), completion: .directory)
+    help: ArgumentHelp("The directory of --convert.", valueName: "directory"),
+    completion: .directory)
   var output: String?
-  @Flag(help: "Check the engine's invariants, for --seed and --seeds from there on.")
+  @Flag(help: "Check the engine's invariants for --seeds seeds, from --seed on.")
   var check = false
-  @Option(help: "With --check: how many seeds.")
+  @Option(help: ArgumentHelp("The number of seeds of --check.", valueName: "count"))
   var seeds: UInt64 = 1
+  @Option(
+    help: ArgumentHelp("Also draw the comparison into this SVG file.", valueName: "file"),
+    completion: .file())
+  var svg: String?
+  @Flag(help: "Print the table as Markdown.")
+  var markdown = false
+  @Flag(help: "Print JSON (docs/json.md).")
+  var json = false
 
   func validate() throws {
     try source.validate(isChecking: check)
     if (convert == nil) != (output == nil) {
-      throw ValidationError("--convert and --output go together.")
+      throw ValidationError("--convert and --output need each other.")
     }
     if check, convert != nil || json || svg != nil {
-      throw ValidationError("--check goes with --seed and --seeds only.")
+      throw ValidationError("--check takes only --seed and --seeds.")
     }
     if seeds == 0 { throw ValidationError("--seeds is at least 1.") }
   }
@@ -69,7 +78,7 @@ struct SimulateCommand: ParsableCommand {
   func run() throws {
     if check { return try SeedCheck(first: source.seed, count: seeds).run() }
     let variants = convert == nil ? try policies() : []
-    // Before the work: a picture that can't be written is known now.
+    // A picture that can't be written is reported before the work.
     let trace = try source.load()
     if let convert, let output { return try TraceFiles.write(trace, convert, to: output) }
     let machine = try model(trace)

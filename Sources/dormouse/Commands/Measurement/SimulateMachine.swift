@@ -2,7 +2,7 @@ import Control
 import Glibc
 import Linux
 
-/// `--machine KEY=VALUE,…`: what things cost, in the units of policy files.
+/// `--machine KEY=VALUE,…`: the costs of operations, in the units of policy files.
 enum MachineSettings {
   /// A list, or the name of a file with a line for each; `#` begins a comment.
   static func read(_ text: String) throws -> [(String, String)] {

@@ -6,26 +6,34 @@ import func Linux.kernelResult
 import struct Linux.SystemCallError
 import Simulation
 
-/// Where a simulation's trace comes from.
+/// The source of a simulation's trace.
 struct TraceOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
-      "Make one up: zipf, daily, bursts, leaks or flapping.", valueName: "pattern"))
+      "Generate a trace of this pattern.", valueName: "pattern"))
   var generate: TraceGenerator.Pattern?
   @Option(
     help: ArgumentHelp(
-      "Read it; several files belong together (--trace a.csv --trace b.csv).", valueName: "file"),
+      "Read the trace from this file; repeatable, for files that belong together.",
+      valueName: "file"),
     completion: .file())
   var trace: [String] = []
-  @Option(help: "How many workers. Of a trace that is read: so many, at random.")
+  @Option(
+    help: ArgumentHelp(
+      "The number of workers. Default: 1000 of a generated trace, all of a file. Fewer of a file are "
+        + "chosen at random.", valueName: "count"))
   var workers: Int?
-  @Option(help: "How long, in hours, a generated trace is.")
+  @Option(
+    help: ArgumentHelp(
+      "The length of a generated trace, in hours, 0.01 to 1000.", valueName: "count"))
   var hours = 24.0
-  @Option(help: "How often an average worker is used in an hour, in a generated trace.")
+  @Option(
+    help: ArgumentHelp(
+      "Uses of an average worker in an hour, in a generated trace.", valueName: "count"))
   var usesPerHour = 2.0
-  @Option(help: "Random seed.")
+  @Option(help: ArgumentHelp("The random seed.", valueName: "number"))
   var seed: UInt64 = 1
-  @Option(help: "What is a worker in Azure's data: an app or a function.")
+  @Option(help: "What counts as a worker in Azure's data.")
   var unit = TraceLoader.Unit.app
 
   func validate(isChecking: Bool) throws {
@@ -68,7 +76,7 @@ extension TraceGenerator.Pattern: ExpressibleByArgument {}
 extension TraceLoader.Unit: ExpressibleByArgument {}
 
 enum TraceFiles {
-  /// Piece by piece: a day of the data set of 2019 is a gigabyte and a half.
+  /// Reads piece by piece: a day of the data set of 2019 has 1.5 GB.
   static func read(_ path: String, into loader: inout TraceLoader) throws {
     let file = try check(
       "reading", on: path, result: kernelResult(path) { open($0, O_RDONLY | O_CLOEXEC) })
@@ -95,7 +103,7 @@ enum TraceFiles {
     let writer = TraceWriter(trace)
     for file in writer.files(format) {
       let path = "\(directory)/\(file.name)"
-      // A million lines at once would be a hundred megabytes: they go out in pieces.
+      // A million lines have 100 MB, so they are written in pieces.
       let output = try PieceFile(path)
       var failure: FileError?
       writer.write(file) { text in

@@ -9,9 +9,13 @@ struct ImportCommand: ParsableCommand {
     commandName: "import",
     abstract: "Convert a Procfile, process-compose.yaml or compose.yaml to dormouse.yaml.",
     discussion: """
-      What can't be taken over stands in comments. `dormouse import Procfile -o dormouse.yaml`, in \
-      the directory of the file, and then `dormouse policy check dormouse.yaml`. A file with errors \
-      is not imported, and -o writes nothing then.
+      What can't be converted is a comment in the output. Run it in the directory of the file, and then \
+      check the result with `dormouse policy check`. A file with errors isn't imported, and no file is \
+      written.
+
+      Examples:
+        dormouse import Procfile -o dormouse.yaml
+        dormouse policy check dormouse.yaml
       """)
 
   enum Format: String, ExpressibleByArgument, CaseIterable {
@@ -20,21 +24,21 @@ struct ImportCommand: ParsableCommand {
     case compose
   }
 
-  @Option(help: "procfile, process-compose, or compose (Docker's). Default: by the file's name.")
+  @Option(help: "The file's format; compose is Docker's. Default: by the file's name.")
   var format: Format?
   @Option(
     name: .shortAndLong,
-    help: ArgumentHelp("Write this file, and not standard output.", valueName: "file"),
+    help: ArgumentHelp("Write to this file instead of standard output.", valueName: "file"),
     completion: .file(extensions: ["yaml", "yml"]))
   var output: String?
-  @Flag(help: "Replace the file of --output where it exists.") var force = false
-  @Flag(help: "Print the outcome as JSON, with the text unless --output is given (docs/json.md).")
+  @Flag(help: "Replace the file of --output if it exists.") var force = false
+  @Flag(help: "Print JSON (docs/json.md). It has the text, unless --output is given.")
   var json = false
-  @Argument(help: ArgumentHelp("The file.", valueName: "file"), completion: .file())
+  @Argument(help: ArgumentHelp("The file to convert.", valueName: "file"), completion: .file())
   var file: String
 
   func validate() throws {
-    if force, output == nil { throw ValidationError("--force goes with --output.") }
+    if force, output == nil { throw ValidationError("--force needs --output.") }
   }
 
   func run() throws {
@@ -61,7 +65,7 @@ struct ImportCommand: ParsableCommand {
         exit: .badConfiguration, text: "\(escaped(file)) was not imported: fix the errors above")
     }
     if let output {
-      // Beside its name, and renamed: an earlier file stays whole if this fails.
+      // Written under another name and renamed: an earlier file stays whole if this fails.
       try PictureFile(output).write(imported.text)
     } else if !json {
       try Output.write(imported.text)
@@ -90,7 +94,7 @@ struct ImportCommand: ParsableCommand {
     case .processCompose: return ProcessComposeImport.convert(text: text, file: file)
     case .compose: return ComposeImport.convert(text: text, file: file)
     case .procfile:
-      // Absent or unreadable: foreman goes on without it, too.
+      // If the file is absent or unreadable, foreman continues without it, too.
       let environment = try? readText("\(directory)/.env")
       return ProcfileImport.convert(text: text, file: file, environmentFile: environment)
     }
@@ -107,7 +111,7 @@ struct ImportCommand: ParsableCommand {
     return slash == file.startIndex ? "/" : String(file[..<slash])
   }
 
-  /// What `policy check` will say: a variable that isn't set here, a file that isn't there.
+  /// The errors that `policy check` will report, such as an unset variable or a missing file.
   private func errors(of text: String) -> [Diagnostic] {
     let check = PolicyCheck.ofThisProcess()
     return ConfigurationFile.parse(

@@ -4,15 +4,15 @@ import Linux
 import Policy
 import PolicyFile
 
-/// `policy check` and `policy show`: files and names, as a person gives them.
+/// `policy check` and `policy show`: reads files and names from the command line.
 struct PolicyCheck {
   var library: PolicyLibrary
-  /// What a configuration's `${VAR}` is expanded from.
+  /// The variables for `${VAR}` in a configuration.
   var environment: [String: String]
-  /// Of all files.
+  /// The number of errors in all files.
   private(set) var errors = 0
   private(set) var warnings = 0
-  /// Nothing is printed on the way.
+  /// Collects the results in `report` and prints nothing.
   var json = false
   private var files: [PolicyCheckReport.File] = []
   private var diagnostics: [DiagnosticReport] = []
@@ -68,14 +68,14 @@ struct PolicyCheck {
     for name in names { try report("\(directory)/\(name).yaml") }
   }
 
-  /// How many there were, as compilers end, where there was an error.
+  /// Prints the numbers of errors and warnings if there was an error, as compilers do.
   func printTotals() {
     guard errors > 0 else { return }
     let rest = warnings > 0 ? " and \(counted(warnings, "warning"))" : ""
     Output.standardError("\(counted(errors, "error"))\(rest)\n")
   }
 
-  /// Everything there is to say, and what came of it.
+  /// All diagnostics of a file, and its result.
   private func examine(_ nameOrPath: String) -> ([Diagnostic], PolicyCheckReport.File) {
     func file(_ isValid: Bool) -> PolicyCheckReport.File {
       PolicyCheckReport.File(file: nameOrPath, code: isValid ? "valid" : "invalid")
@@ -96,14 +96,14 @@ struct PolicyCheck {
       ? ConfigurationFiles.isThere(nameOrPath) : ConfigurationText.isConfiguration(nameOrPath)
   }
 
-  /// A file of a `conf.d` is no configuration of its own: the whole is read.
+  /// A file of a `conf.d` is a part: the whole configuration is read.
   func configuration(_ path: String) -> ParseResult<DaemonConfiguration> {
     ConfigurationFile.load(
       path: ConfigurationFiles.whole(of: path), library: library, environment: environment)
   }
 
   func policy(_ nameOrPath: String) -> ParseResult<LoadedPolicy> {
-    // A file without an ending, here: a person means that one, if no policy is called so.
+    // A word without an extension is a file if no policy has that name and the file exists.
     if library.path(of: nameOrPath) == nil, fileExists(nameOrPath) {
       return PolicyFile.loadWithOrigins(path: nameOrPath)
     }
@@ -114,7 +114,7 @@ struct PolicyCheck {
     library.path(of: path) == nil && fileStatus(of: path)?.isDirectory == true
   }
 
-  /// The way compilers do it, on standard error.
+  /// Prints diagnostics on standard error in compilers' format.
   static func complain(_ diagnostics: [Diagnostic]) {
     let color = Terminal.showsColorOnStandardError
     for diagnostic in diagnostics {
@@ -141,20 +141,20 @@ extension DiagnosticReport {
   }
 }
 
-/// Tells a configuration from a policy by a look at its top: they have no key in common.
+/// Distinguishes a configuration from a policy by the keys at its top level: they have none in common.
 enum ConfigurationText {
   static func isConfiguration(_ path: String) -> Bool {
-    // Only a file that can be read twice; anything else is left to those who read it for good.
+    // Reads only a file that can be read twice. The actual reader reports any other.
     guard let status = fileStatus(of: path), status.isRegularFile,
       status.st_size <= 1 << 20, let text = try? readText(path)
     else { return false }
-    // By its name too: with a typo in its only key it looks like nothing.
+    // The name counts, too: with a typo in its only key, the text has no known key.
     let name = path.split(separator: "/").last
     return name == "dormouse.yaml" || name == "dormouse.yml" || looksLikeConfiguration(text)
   }
 
-  /// Only workers have a `command`. One that stands at the top, without `workers:`, is a mistake in a
-  /// configuration, and none in a policy.
+  /// Only workers have a `command`. A worker at the top level, without `workers:`, is a mistake in a
+  /// configuration, so the file isn't a policy.
   private static func declaresCommand(_ line: Substring) -> Bool {
     let rest = line.drop { $0 == " " }
     guard !rest.hasPrefix("#") else { return false }

@@ -14,14 +14,18 @@ struct PolicyCommand: ParsableCommand {
       commandName: "check",
       abstract: "Check policy and configuration files, and say where they are wrong.",
       discussion: """
-        A configuration is checked together with the conf.d beside it. Ends with 65 where there is \
-        an error; warnings alone are no reason.
+        A configuration is checked together with the conf.d beside it. The exit code is 65 if there is an \
+        error, and 0 if there are only warnings.
+
+        Examples:
+          dormouse policy check
+          dormouse policy check dormouse.yaml mine.yaml
         """)
 
-    @Flag(help: "As JSON, with what is wrong (docs/json.md).") var json = false
+    @Flag(help: "Print JSON (docs/json.md).") var json = false
     @Argument(
       help: ArgumentHelp(
-        "Policies, configurations, or directories of either. Default: the daemon's configuration.",
+        "Policies, configurations, or directories of them. Default: the daemon's configuration.",
         valueName: "file"), completion: .policies)
     var policies: [String] = []
 
@@ -40,15 +44,22 @@ struct PolicyCommand: ParsableCommand {
 struct PolicyDiffCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "diff", abstract: "Show the values in which two policies differ.",
-    discussion: "As diff(1), ends with 0 where there is no difference, and with 1 where there is.")
+    discussion: """
+      The exit code is 0 if there is no difference, and 1 if there is one, as of diff(1).
 
-  @Flag(help: "As JSON.") var json = false
+      Examples:
+        dormouse policy diff ios-5 server
+      """)
+
+  @Flag(help: "Print JSON (docs/json.md).") var json = false
   @Argument(
-    help: ArgumentHelp("A policy's name, a file, or a configuration.", valueName: "left"),
+    help: ArgumentHelp(
+      "The first: a policy's name, a file, or a configuration.", valueName: "left"),
     completion: .policies)
   var left: String
   @Argument(
-    help: ArgumentHelp("What to compare it with.", valueName: "right"), completion: .policies)
+    help: ArgumentHelp("The second, in the same form.", valueName: "right"),
+    completion: .policies)
   var right: String
 
   func run() throws {
@@ -73,11 +84,14 @@ struct PolicySchemaCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "schema", abstract: "Print the JSON Schema of a policy or a configuration.",
     discussion: """
-      For editors: `dormouse policy schema --kind configuration > dormouse.schema.json`, and as the \
-      first line of dormouse.yaml: `# yaml-language-server: $schema=dormouse.schema.json`.
+      Editors complete and check YAML by it, if the first line of dormouse.yaml is \
+      `# yaml-language-server: $schema=dormouse.schema.json`.
+
+      Examples:
+        dormouse policy schema --kind configuration > dormouse.schema.json
       """)
 
-  @Option(help: "Of which file: policy or configuration.") var kind = JSONSchema.Kind.policy
+  @Option(help: "The kind of file that the schema describes.") var kind = JSONSchema.Kind.policy
 
   func run() throws { try Output.write(JSONSchema.text(kind)) }
 }

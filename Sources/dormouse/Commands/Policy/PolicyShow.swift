@@ -8,26 +8,31 @@ struct PolicyShowCommand: ParsableCommand {
     commandName: "show",
     abstract: "Show a policy with all of its values.",
     discussion: """
-      Without --effective or --json the output is a policy file. Of a configuration, the policy is \
-      the one in effect: overrides applied, the worker's too.
+      Without --effective and --json it prints a policy file. For a configuration, that is its policy \
+      with all overrides applied, also the worker's.
 
-      With --effective or --json, and without a name, the running daemon is asked which values it \
-      applies now. That includes what no file says: idle times that it has raised for a worker \
-      (`learned`), shadow mode set by a request (`request`), and the daemon's environment. Where \
-      no daemon runs, the values are those of the files, and standard error says so.
+      With --effective or --json, and without a name, the running daemon answers which values it applies \
+      now. Some are in no file: idle times that it has raised for a worker (`learned`), shadow mode by \
+      request (`request`), and its environment (`environment`). If no daemon runs, the values are those \
+      of the files, and standard error reports that.
+
+      Examples:
+        dormouse policy show server
+        dormouse policy show --effective --worker web
       """)
 
-  @OptionGroup var connection: ConnectionOptions
-  @Flag(help: "Each value with the file and line, or the default, that it comes from.")
+  @Flag(help: "Show each value with the file and line that sets it, or as a default.")
   var effective = false
   @Option(
-    help: ArgumentHelp("As it holds for this worker.", valueName: "name"), completion: .workers)
+    help: ArgumentHelp("Show the values for this worker.", valueName: "name"),
+    completion: .workers)
   var worker: String?
-  @Flag(help: "As JSON, with the origins.") var json = false
+  @Flag(help: "Print JSON, with the origins (docs/json.md).") var json = false
+  @OptionGroup var connection: ConnectionOptions
   @Argument(
     help: ArgumentHelp(
       "A policy's name, a file, or a configuration. Default: the running daemon's, or else the "
-        + "daemon's configuration.",
+        + "daemon's configuration file.",
       valueName: "name"), completion: .policies)
   var policy: String?
 

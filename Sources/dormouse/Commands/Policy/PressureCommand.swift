@@ -11,25 +11,32 @@ struct PressureCommand: ParsableCommand {
 
 struct PressureSetCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "set", abstract: "Set the pressure level for a while, or end that.",
+    commandName: "set", abstract: "Set the pressure level for a time, or end that.",
     discussion: """
-      The level is at least this one until the time is over, whatever is measured, and the policy's \
-      ladder is climbed: workers are warned, hibernated and, where the level's rungs say so, \
-      terminated one after the other for as long as it lasts. Where a worker could be terminated, the \
-      command lists these workers and asks first; where standard input is no terminal it refuses \
-      instead. --yes continues without asking; --dry-run only lists them; in \
-      shadow mode decisions are only logged. Then, or with `auto`, it falls to what is \
-      measured, after the policy's pressure.clear_after. `dormouse warn --all` only warns.
+      Until the time is over, the pressure level is at least this one, and the policy's ladder acts as \
+      in a real shortage: workers are asked to free memory, hibernated and, if the ladder says so, \
+      terminated one after the other. Then, or with `auto`, the level falls to the measured one, after \
+      the policy's pressure.clear_after.
+
+      If workers may be terminated, the verb lists them and asks first. If standard input is no \
+      terminal, it refuses. --yes continues without a question. In shadow mode, decisions are only \
+      logged. `dormouse warn --all` only asks workers to free memory.
+
+      Examples:
+        dormouse pressure set critical --dry-run
+        dormouse pressure set warning --for 1m
+        dormouse pressure set auto
       """)
-  @OptionGroup var connection: ConnectionOptions
-  @Argument(help: "warning, urgent, critical, or auto: as measured again.") var level: Level
-  @Option(name: .customLong("for"), help: ArgumentHelp("For how long.", valueName: "time"))
+  @Option(
+    name: .customLong("for"),
+    help: ArgumentHelp("Keep the level for this long, at most 24h.", valueName: "time"))
   var time = "30s"
-  @Flag(help: "Only show what would happen.") var dryRun = false
+  @Flag(help: "Show what would happen, and change nothing.") var dryRun = false
   @Flag(name: .shortAndLong, help: "Don't ask, although workers may be terminated.")
   var yes = false
-
-  @Flag(help: "Print the outcome as JSON (docs/json.md).") var json = false
+  @Flag(help: "Print JSON (docs/json.md).") var json = false
+  @OptionGroup var connection: ConnectionOptions
+  @Argument(help: "The level; auto: as measured.") var level: Level
 
   enum Level: String, ExpressibleByArgument, CaseIterable {
     case warning, urgent, critical, auto
@@ -46,7 +53,7 @@ struct PressureSetCommand: ParsableCommand {
     try daemon.report(response, of: "pressure_set", json: json)
   }
 
-  /// Terminating is the one thing here that can't be undone.
+  /// Asks before a level that terminates workers: a termination can't be undone.
   private func confirm(_ daemon: inout DaemonConnection) throws {
     let response = try daemon.ask(.explain)
     guard let ranking = response.ranking else { throw CommandFailure.noReport(of: "the order") }
@@ -131,7 +138,7 @@ struct PressureSetCommand: ParsableCommand {
     affected(places, at: level).map { escaped($0.worker) }
   }
 
-  /// Nobody whom the ladder doesn't reach at that level, or whom something protects.
+  /// Leaves out workers that the ladder doesn't reach at that level, and protected ones.
   private static func order(
     _ what: String, _ places: [RankingReport.Place], at level: Level
   ) -> [String] {

@@ -8,12 +8,15 @@ struct CompletionsCommand: ParsableCommand {
     commandName: "completions",
     abstract: "Print a shell's completions of verbs, options and workers' names.",
     discussion: """
-      For bash, in ~/.bashrc: `source <(dormouse completions bash)`. For zsh, as a file `_dormouse` \
-      in a directory of $fpath. For fish: `dormouse completions fish > \
-      ~/.config/fish/completions/dormouse.fish`. `make install` puts all three where the shells look.
+      `make install` and the package install them for all three shells. For zsh, the file is `_dormouse` \
+      in a directory of $fpath.
+
+      Examples:
+        source <(dormouse completions bash)
+        dormouse completions fish > ~/.config/fish/completions/dormouse.fish
       """)
 
-  @Argument(help: "Which shell: bash, zsh or fish.") var shell: Shell
+  @Argument(help: "The shell.") var shell: Shell
 
   func run() throws {
     try Output.line(DormouseCommand.completionScript(for: shell.kind))
@@ -33,8 +36,8 @@ struct CompletionsCommand: ParsableCommand {
 }
 
 extension CompletionKind {
-  /// The names of the daemon's workers, those that stand on the line already left out. Somebody is
-  /// waiting with a finger on the key: without a daemon, or with one that is busy, there are none.
+  /// The names of the daemon's workers, without those that are already on the line. Completion must be fast:
+  /// without a daemon, or with a busy one, there are no names.
   static var workers: CompletionKind {
     .custom { words, cursor, _ in
       let others = words.enumerated().filter { $0.offset != cursor }.map(\.element)
@@ -42,7 +45,7 @@ extension CompletionKind {
     }
   }
 
-  /// The policies by name, and files and directories by what has been typed of their paths.
+  /// The names of policies, and the files and directories that begin with the typed text.
   static var policies: CompletionKind {
     .custom { words, cursor, _ in
       let typed = words.indices.contains(cursor) ? words[cursor] : ""
@@ -61,7 +64,7 @@ extension CompletionKind {
     }
   }
 
-  /// `--socket PATH` or `--socket=PATH`, as far as it has been typed.
+  /// The path of `--socket PATH` or `--socket=PATH` on the line.
   private static func socketOption(among words: [String]) -> String? {
     if let index = words.firstIndex(of: "--socket"), index + 1 < words.count {
       return words[index + 1]

@@ -5,29 +5,36 @@ struct AdoptCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "adopt",
     abstract: "Manage processes that another supervisor has started.",
-    usage: "dormouse adopt <name> (--pid <pid> | --unit <unit> | --cgroup <path>)",
+    usage: "dormouse adopt <name> (--pid <pid> | --unit <unit> | --cgroup <path>) [<options>]",
     discussion: """
-      It is suspended, hibernated and woken as any worker, and never started or stopped: that stays \
-      with whoever supervises it. With --pid it is that process and its descendants; with --unit or \
-      --cgroup it is every process in that group of the cgroup2 tree. Asleep, they are stopped by \
-      signal, which their parent sees; what their manager wants of them wakes them. `dormouse \
-      release` gives it back.
+      The processes become one worker. It is suspended, hibernated and woken as any worker. Dormouse \
+      doesn't start or stop it: its own supervisor does. A sleeping one is stopped by SIGSTOP, which its \
+      parent can see. A signal from its supervisor wakes it. `dormouse release` wakes it and ends the \
+      management.
+
+      Examples:
+        dormouse adopt redis --unit redis.service
+        dormouse adopt notebook --pid 4711
       """)
 
-  @OptionGroup var connection: ConnectionOptions
-  @Argument(help: "The worker's name.") var name: String
-  @Option(help: "A running process.") var pid: Int32?
-  @Option(help: "A unit of systemd, such as redis.service.") var unit: String?
+  @Option(help: "Adopt this process and its descendants.") var pid: Int32?
+  @Option(help: "Adopt all processes of this systemd unit, such as redis.service.")
+  var unit: String?
   @Option(
-    help: ArgumentHelp("A directory of the cgroup2 tree.", valueName: "path"),
+    help: ArgumentHelp(
+      "Adopt all processes of this directory of the cgroup2 tree.", valueName: "path"),
     completion: .directory)
   var cgroup: String?
-  @Option(help: "0-100: raises it among workers of the same state when memory runs out.")
+  @Option(
+    help: ArgumentHelp(
+      "0 to 100. Among workers in the same state, a higher one is terminated later.",
+      valueName: "number"))
   var importance: Int?
-  @Flag(help: "When memory runs out it may be terminated, as other workers are.")
+  @Flag(help: "Let the policy terminate it for lack of memory, as other workers.")
   var mayTerminate = false
-
-  @Flag(help: "Print the outcome as JSON (docs/json.md).") var json = false
+  @Flag(help: "Print JSON (docs/json.md).") var json = false
+  @OptionGroup var connection: ConnectionOptions
+  @Argument(help: "A name for the worker.") var name: String
 
   func validate() throws {
     if [pid != nil, unit != nil, cgroup != nil].count(where: { $0 }) != 1 {
@@ -57,6 +64,6 @@ struct ReleaseCommand: WorkerCommand {
     abstract: "Wake adopted workers, and stop managing them.")
   static let verb = ControlRequest.Verb.release
   static let intent = Intent.release
-  @OptionGroup var connection: ConnectionOptions
   @OptionGroup var selection: WorkerSelection
+  @OptionGroup var connection: ConnectionOptions
 }

@@ -1,7 +1,7 @@
 import ArgumentParser
 import Control
 
-/// A verb that is applied to chosen workers, each of which answers with a sentence.
+/// A verb that is applied to chosen workers, with one sentence about each.
 protocol WorkerCommand: ParsableCommand {
   static var verb: ControlRequest.Verb { get }
   static var intent: Intent { get }
@@ -24,11 +24,11 @@ extension WorkerCommand {
 
 struct StartCommand: WorkerCommand {
   static let configuration = CommandConfiguration(
-    commandName: "start", abstract: "Launch workers; returns when they are ready.")
+    commandName: "start", abstract: "Launch workers; ends when they are ready.")
   static let verb = ControlRequest.Verb.start
   static let intent = Intent.start
-  @OptionGroup var connection: ConnectionOptions
   @OptionGroup var selection: WorkerSelection
+  @OptionGroup var connection: ConnectionOptions
 }
 
 struct StopCommand: ParsableCommand {
@@ -36,13 +36,13 @@ struct StopCommand: ParsableCommand {
     commandName: "stop",
     abstract: "End workers gracefully; a sleeping worker is woken first, to save its work.",
     discussion: """
-      The daemon stays; `dormouse shutdown` ends it, too. `dormouse stop --keep-workers` is the \
-      opposite, and the same as `dormouse shutdown --keep-workers`: the daemon ends, and its workers \
-      stay for the next one.
+      The daemon stays; `dormouse shutdown` ends it, too. `dormouse stop --keep-workers` is another name \
+      for `dormouse shutdown --keep-workers`: the daemon ends, and its workers stay for the next one.
       """)
-  @OptionGroup var connection: ConnectionOptions
+  @Flag(help: "End only the daemon, and leave all workers to the next one.")
+  var keepWorkers = false
   @OptionGroup var selection: WorkerSelection
-  @Flag(help: "End the daemon, and leave all workers to the next one.") var keepWorkers = false
+  @OptionGroup var connection: ConnectionOptions
 
   func validate() throws {
     guard keepWorkers else { return try selection.check() }
@@ -73,11 +73,11 @@ struct RestartCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "restart", abstract: "Stop workers and launch them again.",
     discussion: """
-      With --all, those that run. A worker that was in the foreground returns there; any other displaces \
-      no worker from it.
+      With --all, all running workers are restarted. A worker that was in the foreground returns to it. \
+      Other workers displace none from it.
       """)
-  @OptionGroup var connection: ConnectionOptions
   @OptionGroup var selection: WorkerSelection
+  @OptionGroup var connection: ConnectionOptions
 
   func validate() throws { try selection.check() }
 
@@ -96,8 +96,8 @@ struct ForegroundCommand: WorkerCommand {
     abstract: "Bring workers to the foreground; a sleeping worker is woken.")
   static let verb = ControlRequest.Verb.foreground
   static let intent = Intent.foreground
-  @OptionGroup var connection: ConnectionOptions
   @OptionGroup var selection: WorkerSelection
+  @OptionGroup var connection: ConnectionOptions
 }
 
 struct BackgroundCommand: WorkerCommand {
@@ -105,8 +105,8 @@ struct BackgroundCommand: WorkerCommand {
     commandName: "background", abstract: "Send workers to the background.")
   static let verb = ControlRequest.Verb.background
   static let intent = Intent.background
-  @OptionGroup var connection: ConnectionOptions
   @OptionGroup var selection: WorkerSelection
+  @OptionGroup var connection: ConnectionOptions
 }
 
 struct SuspendCommand: WorkerCommand {
@@ -115,26 +115,42 @@ struct SuspendCommand: WorkerCommand {
     abstract: "Suspend workers: they get no processor time until they are woken.")
   static let verb = ControlRequest.Verb.suspend
   static let intent = Intent.suspend
-  @OptionGroup var connection: ConnectionOptions
   @OptionGroup var selection: WorkerSelection
+  @OptionGroup var connection: ConnectionOptions
 }
 
 struct HibernateCommand: WorkerCommand {
   static let configuration = CommandConfiguration(
-    commandName: "hibernate", abstract: "Move the memory of workers to disk; the processes stay.")
+    commandName: "hibernate", abstract: "Move the memory of workers to disk; the processes stay.",
+    discussion: """
+      A running worker is suspended first. The verb ends when the memory is on disk, and prints how much \
+      was freed. The next connection, byte or signal wakes the worker.
+
+      Examples:
+        dormouse hibernate web
+        dormouse hibernate --all --dry-run
+      """)
   static let verb = ControlRequest.Verb.hibernate
   static let intent = Intent.hibernate
-  @OptionGroup var connection: ConnectionOptions
   @OptionGroup var selection: WorkerSelection
+  @OptionGroup var connection: ConnectionOptions
 }
 
 struct WakeCommand: WorkerCommand {
   static let configuration = CommandConfiguration(
-    commandName: "wake", abstract: "Resume suspended or hibernated workers into the background.")
+    commandName: "wake", abstract: "Resume suspended or hibernated workers into the background.",
+    discussion: """
+      The verb ends when the workers run. `dormouse foreground` wakes a worker, too, and brings it to \
+      the foreground.
+
+      Examples:
+        dormouse wake web
+        dormouse wake 'bot*'
+      """)
   static let verb = ControlRequest.Verb.wake
   static let intent = Intent.wake
-  @OptionGroup var connection: ConnectionOptions
   @OptionGroup var selection: WorkerSelection
+  @OptionGroup var connection: ConnectionOptions
 }
 
 struct TerminateCommand: WorkerCommand {
@@ -143,8 +159,8 @@ struct TerminateCommand: WorkerCommand {
     abstract: "End workers as a lack of memory would: a hibernated worker isn't woken first.")
   static let verb = ControlRequest.Verb.terminate
   static let intent = Intent.terminate
-  @OptionGroup var connection: ConnectionOptions
   @OptionGroup var selection: WorkerSelection
+  @OptionGroup var connection: ConnectionOptions
 }
 
 struct WarnCommand: WorkerCommand {
@@ -152,6 +168,6 @@ struct WarnCommand: WorkerCommand {
     commandName: "warn", abstract: "Ask workers to free memory, and show what they freed.")
   static let verb = ControlRequest.Verb.warn
   static let intent = Intent.warn
-  @OptionGroup var connection: ConnectionOptions
   @OptionGroup var selection: WorkerSelection
+  @OptionGroup var connection: ConnectionOptions
 }

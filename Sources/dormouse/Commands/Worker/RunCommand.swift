@@ -8,25 +8,31 @@ struct RunCommand: ParsableCommand {
     abstract: "Start a command as a new worker.",
     usage: "dormouse run <name> [<options>] -- <command> [<arguments> ...]",
     discussion: """
-      The command is looked up in your PATH, and gets your environment and directory. It belongs \
-      to the daemon from then on; answered when it is ready.
+      The command is looked up in your PATH, and gets your environment and directory. The daemon manages \
+      it until `dormouse stop`, also after your shell ends. The verb ends when the worker is ready.
+
+      Examples:
+        dormouse run web -- python3 -m http.server 8080
+        dormouse run bot --env PORT=8081 --directory /srv/bot -- node bot.js
       """)
 
-  @OptionGroup var connection: ConnectionOptions
-  @Argument(help: "What the worker shall be called.")
-  var name: String
-  @Option(help: "0-100: raises it among workers of the same state when memory runs out.")
+  @Option(
+    help: ArgumentHelp(
+      "0 to 100. Among workers in the same state, a higher one is terminated later.",
+      valueName: "number"))
   var importance: Int?
-  @Option(help: "Its working directory, instead of this one.", completion: .directory)
+  @Option(help: "Run it in this directory instead of the current one.", completion: .directory)
   var directory: String?
   @Option(
     name: .customLong("env"),
-    help: ArgumentHelp("A variable to add to its environment; repeatable.", valueName: "name=value")
-  )
+    help: ArgumentHelp("Add a variable to its environment; repeatable.", valueName: "name=value"))
   var variables: [String] = []
-  @Flag(help: "Give it NOTIFY_SOCKET (sd_notify), to send STATUS= and the like.")
+  @Flag(help: "Give it NOTIFY_SOCKET (sd_notify), over which it can report STATUS=.")
   var notify = false
-  @Flag(help: "Print the outcome as JSON (docs/json.md).") var json = false
+  @Flag(help: "Print JSON (docs/json.md).") var json = false
+  @OptionGroup var connection: ConnectionOptions
+  @Argument(help: "A name for the worker.")
+  var name: String
   @Argument(parsing: .postTerminator, help: "The command and its arguments, after `--`.")
   var command: [String]
 

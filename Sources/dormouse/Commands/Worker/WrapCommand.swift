@@ -13,51 +13,53 @@ struct WrapCommand: ParsableCommand {
     abstract: "Run a language server, MCP server or other stdio helper that sleeps when idle.",
     usage: "dormouse wrap [<options>] -- <command> [<arguments> ...]",
     discussion: """
-      Write it where an editor or agent host is told the helper's command: `dormouse wrap -- \
-      clangd --log=error` instead of `clangd --log=error`. The helper gets its host's own standard \
-      input, output and error, environment, directory and open descriptors. Left alone for \
-      --idle-after it is suspended, after --hibernate-after more its memory leaves RAM, and the \
-      next byte brings it back as it was. Signals and its end pass through: the exit code is the \
-      helper's (126: it can't be started, 127: there is no such command). Killed, a wrapper takes \
-      its helper with it.
+      Write `dormouse wrap --` before the helper's command, in the configuration of the editor or agent \
+      host. The helper gets the host's standard input, output and error, environment, directory and open \
+      descriptors. It is suspended after --idle-after, and hibernated after --hibernate-after. The next \
+      byte wakes it. Signals pass through, and the exit code is the helper's (126: it can't be \
+      started; 127: there is no such command). If the wrapper is killed, its helper is ended.
 
-      No daemon is needed. Where one runs, `dormouse ps` and the verbs know the helper as \
-      COMMAND-PID.
+      No daemon is needed. If one runs, `dormouse ps` and the other verbs know the helper as \
+      COMMAND-PID. If standard input is a terminal, the command is executed without a wrapper.
 
-      Where standard input is a terminal the command is executed as it is, and nothing wraps it.
+      Examples:
+        dormouse wrap -- clangd --log=error
+        dormouse wrap --idle-after 1m --log /tmp/wrap.log -- npx some-mcp-server
       """)
 
   @Option(
     help: ArgumentHelp(
-      "Suspend after this long without traffic, output or work.", discussion: "Default: 5m.",
+      "Suspend it after this long without traffic, output or work. Default: 5m.",
       valueName: "duration"))
   var idleAfter: String?
   @Option(
     help: ArgumentHelp(
-      "Hibernate when suspended for this long; `never`: only when memory is short, or on request.",
-      discussion: "Default: 5m.", valueName: "duration"))
+      "Hibernate it when it was suspended for this long; `never`: only when memory is short, or on "
+        + "request. Default: 5m.",
+      valueName: "duration"))
   var hibernateAfter: String?
   @Option(
     help: ArgumentHelp(
-      "A policy to live by, instead of the built-in one: a name or a file.", valueName: "policy"),
+      "Use this policy instead of the built-in one: a name or a file.", valueName: "policy"),
     completion: .policies)
   var policy: String?
   @Option(
     help: ArgumentHelp(
-      "Log every step in this file. Otherwise only failures are logged, on standard error.",
+      "Log each step to this file. Default: only failures, on standard error.",
       valueName: "file"), completion: .file())
   var log: String?
   @Option(
-    help: ArgumentHelp("The socket of the daemon to register with.", valueName: "path"),
+    help: ArgumentHelp(
+      "Register with the daemon at this control socket.", valueName: "path"),
     completion: .file())
   var socket: String?
   @Option(
-    help: ArgumentHelp("For hibernation images and records.", valueName: "directory"),
+    help: ArgumentHelp("Keep images and records here.", valueName: "directory"),
     completion: .directory)
   var stateDirectory: String?
   @Flag(
     help: ArgumentHelp(
-      "A daemon may end it when memory runs out; otherwise it is only ever hibernated."))
+      "Let a daemon terminate it for lack of memory. Without this it is at most hibernated."))
   var mayTerminate = false
   @Argument(
     parsing: .captureForPassthrough,
@@ -94,8 +96,7 @@ struct WrapCommand: ParsableCommand {
     end.perform()
   }
 
-  /// What comes before the command and is no option that we know, ArgumentParser takes for the
-  /// command.
+  /// ArgumentParser takes an unknown option before the command for the command itself; this refuses it.
   private func checkOption() throws {
     guard let first = command.first, first.hasPrefix("-"), first != "--" else { return }
     if ["-h", "--help", "-help"].contains(first) { throw CleanExit.helpRequest(WrapCommand.self) }
@@ -121,12 +122,12 @@ struct WrapCommand: ParsableCommand {
       PolicyCheck.complain(loaded.diagnostics)
       guard let value = loaded.value else { throw ExitCode(CommandExit.badConfiguration.rawValue) }
       result = value
-      // Nobody else would bring it to the front.
+      // No verb or other worker would bring it to the foreground.
       result.foreground.mode = .activity
     }
     if let idleAfter {
       result.foreground.idleAfter = try duration(idleAfter, of: "--idle-after")
-      // A grace that is longer would be what decides.
+      // A longer grace would decide instead of --idle-after.
       result.background.suspendAfter = result.background.suspendAfter.map {
         min($0, result.foreground.idleAfter / 10)
       }
@@ -147,7 +148,7 @@ struct WrapCommand: ParsableCommand {
     }
   }
 
-  /// As if `dormouse wrap --` had not been there.
+  /// Executes the command as if `dormouse wrap --` had not been there.
   private func execute(_ path: String, _ inheritance: Inheritance, because why: String) -> Never {
     Output.complain("\(escaped(path)) runs without sleep: \(escaped(why))")
     let failure = inheritance.execute(path)
@@ -157,7 +158,7 @@ struct WrapCommand: ParsableCommand {
 }
 
 extension CommandLookupError {
-  /// As env(1) has it.
+  /// The exit codes of env(1).
   var exit: CommandExit {
     switch self {
     case .notFound, .notFoundInPath: .noCommand

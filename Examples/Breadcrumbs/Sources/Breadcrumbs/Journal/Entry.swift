@@ -1,6 +1,6 @@
 /// A day of the journey.
 struct Entry: Hashable, Sendable {
-  /// From 1 on; its photo has the same.
+  /// From 1 on; its photo has the same number.
   var number: Int
   /// YYYY-MM-DD.
   var date: String
@@ -10,14 +10,14 @@ struct Entry: Hashable, Sendable {
 }
 
 extension Entry {
-  /// What a new journal begins with; `Scene.all` has the views.
+  /// The entries of a new journal; `Scene.all` has their views.
   static let first: [Entry] = [
     Entry(
       number: 1, date: "2026-05-02", place: "Lago di Mergozzo", title: "The lake at first light",
-      text: "Nobody up but a heron. The coffee lasted exactly until the sun was over the ridge."),
+      text: "Only a heron was up. The coffee lasted exactly until the sun was over the ridge."),
     Entry(
       number: 2, date: "2026-05-03", place: "Passo San Giacomo", title: "Snow on the pass",
-      text: "Three hours up, one down. Left a glove at the cairn, for whoever needs one more."),
+      text: "Three hours up, one down. Left a glove at the cairn, for the next hiker."),
     Entry(
       number: 3, date: "2026-05-06", place: "Barolo", title: "Green in five shades",
       text: "Every hill has a dog, and every dog has an opinion on bicycles."),
@@ -38,7 +38,7 @@ extension Entry {
       text: "It stays light enough to read. Read until four."),
     Entry(
       number: 9, date: "2026-09-21", place: "Abisko", title: "Northern lights",
-      text: "First a green thread, then the whole curtain. Nobody said a word for an hour."),
+      text: "First a green thread, then the whole curtain. We were silent for an hour."),
     Entry(
       number: 10, date: "2026-10-04", place: "Home", title: "The same hill as always",
       text: "It has been here all the time."),

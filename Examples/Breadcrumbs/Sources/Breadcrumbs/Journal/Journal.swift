@@ -1,4 +1,4 @@
-/// The entries, and what has to be found again after a termination; in one SQLite file.
+/// The entries, and the state that is restored after a termination, in one SQLite file.
 ///
 /// For one task at a time: the application's actor owns it.
 final class Journal {
@@ -7,7 +7,7 @@ final class Journal {
   /// Makes a journal with the first entries where there is none.
   init(path: String) throws(SQLiteError) {
     database = try Database(path: path)
-    // A tenth of what it would take otherwise: ten entries need no more.
+    // A tenth of the default, which is enough for ten entries.
     try database.run("PRAGMA cache_size = -200")
     try database.transaction { () throws(SQLiteError) in
       try database.run(
@@ -39,7 +39,7 @@ final class Journal {
       "SELECT number, date, place, title, text FROM entries ORDER BY number", read: Self.entry)
   }
 
-  /// `nil`: there is none of that number.
+  /// `nil`: no entry has that number.
   func entry(_ number: Int) throws(SQLiteError) -> Entry? {
     try database.rows(
       "SELECT number, date, place, title, text FROM entries WHERE number = ?", .integer(number),
@@ -47,7 +47,7 @@ final class Journal {
     ).first
   }
 
-  /// An edit is over: the text is the entry's, and the draft is gone.
+  /// Ends an edit: the text becomes the entry's, and the draft is removed.
   func save(_ text: String, for number: Int) throws(SQLiteError) {
     try database.transaction { () throws(SQLiteError) in
       try database.run(
@@ -56,11 +56,11 @@ final class Journal {
     }
   }
 
-  /// Gives back the pages that SQLite keeps of the file.
+  /// Frees the pages of the file that SQLite holds in memory.
   func shrink() { database.shrink() }
 }
 
-/// What a person would miss if the program began anew.
+/// The state that a user expects to find after a restart.
 struct Restoration: Hashable, Sendable {
   /// The number of the entry on the screen.
   var shown: Int?

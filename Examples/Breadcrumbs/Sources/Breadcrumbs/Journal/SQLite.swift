@@ -1,16 +1,16 @@
 import CSQLite
 
-/// What SQLite said no to, and in which words.
+/// A failed operation, with SQLite's message.
 struct SQLiteError: Error, Hashable, CustomStringConvertible {
   let operation: String
-  /// As in sqlite3.h.
+  /// A code of sqlite3.h.
   let code: Int32
   let message: String
 
   var description: String { "SQLite, \(operation): \(message) (\(code))" }
 }
 
-/// What goes into a statement's question marks.
+/// A value for a parameter (`?`) of a statement.
 enum SQLValue: Hashable {
   case integer(Int)
   case text(String)
@@ -23,8 +23,8 @@ extension SQLValue: ExpressibleByIntegerLiteral, ExpressibleByStringLiteral {
 }
 
 /// One connection to a database file, to be used by one task at a time. It keeps no prepared
-/// statements, and so no lock on the file between calls: who holds a lock isn't at a safe point to
-/// be suspended.
+/// statements, and so no lock on the file between calls: a worker that holds a lock isn't at a safe
+/// point.
 final class Database {
   private let connection: OpaquePointer
 
@@ -63,20 +63,20 @@ final class Database {
     while try statement.step() {}
   }
 
-  /// All of it or, where `body` throws, nothing.
+  /// Applies all of `body` or, if that throws, nothing.
   func transaction(_ body: () throws(SQLiteError) -> Void) throws(SQLiteError) {
     try run("BEGIN IMMEDIATE")
     do {
       try body()
       try run("COMMIT")
     } catch {
-      // It may have been rolled back already; the first error is the one to tell.
+      // The transaction may have been rolled back already; the first error is the one to report.
       try? run("ROLLBACK")
       throw error
     }
   }
 
-  /// Gives back the pages that SQLite keeps of the file: it reads them again.
+  /// Frees the pages of the file that SQLite holds in memory; SQLite reads them again when needed.
   func shrink() { sqlite3_db_release_memory(connection) }
 }
 

@@ -1,11 +1,11 @@
 import Glibc
 
-/// A photo that can't be had, and why.
+/// The reason why a photo can't be read or made.
 struct PhotoError: Error, Hashable, CustomStringConvertible {
   let description: String
 }
 
-/// The photos, as files: what is on the screen can always be decoded again from there.
+/// The photos as files, from which the screen's pictures can always be decoded again.
 struct Album: Sendable {
   private static let size = (width: 800, height: 600)
   /// Pixels of the screen for one of the photo's sides: it is a fine screen. So a decoded photo has
@@ -33,7 +33,7 @@ struct Album: Sendable {
     }
   }
 
-  /// As it is in its file.
+  /// The bytes of its file.
   func jpeg(_ number: Int) throws(PhotoError) -> [UInt8] {
     guard let bytes = File.read(path(number)) else {
       throw PhotoError(description: "photo \(number) can't be read")
@@ -41,7 +41,7 @@ struct Album: Sendable {
     return bytes
   }
 
-  /// As large as the screen shows it: 4 bytes a pixel.
+  /// The photo at the size of the screen, with 4 bytes a pixel.
   func photo(_ number: Int) throws(PhotoError) -> Bitmap {
     try decode(number, eighths: 8 * Self.fineness)
   }
@@ -61,7 +61,7 @@ struct Album: Sendable {
   }
 
   private func write(_ bytes: [UInt8], to path: String) throws(PhotoError) {
-    // Whole or not at all: who is ended meanwhile leaves no half of a photo.
+    // Renamed when it is complete, so that a program that is ended meanwhile leaves no half photo.
     guard File.write(bytes, to: "\(path).new"), rename("\(path).new", path) == 0 else {
       throw PhotoError(description: "\(path) can't be written")
     }

@@ -3,10 +3,9 @@ import Glibc
 /// A decoded picture: 4 bytes a pixel (red, green, blue, unused), rows from the top. That is what
 /// the talk's slide show leaked.
 ///
-/// In pages of its own, outside of the allocator: what is let go of has left the process at once,
-/// and isn't kept for the next one.
+/// In its own pages, outside of the allocator: they leave the process at once when the bitmap is released.
 final class Bitmap: @unchecked Sendable {
-  // Sendable, for nobody writes after `init`, and the pages live as long as the object.
+  // Sendable, because no code writes after `init`, and the pages live as long as the object.
 
   let width: Int
   let height: Int
@@ -14,7 +13,7 @@ final class Bitmap: @unchecked Sendable {
 
   var byteCount: Int { width * height * 4 }
 
-  /// `fill` gets the pixels, all zero, and is the only one ever to write to them.
+  /// `fill` gets the pixels, all zero. No other code writes to them.
   init<Failure>(
     width: Int, height: Int,
     fill: (UnsafeMutableBufferPointer<UInt32>) throws(Failure) -> Void
@@ -41,7 +40,7 @@ final class Bitmap: @unchecked Sendable {
     }
   }
 
-  /// By which two pictures can be told apart.
+  /// A checksum that distinguishes two pictures.
   var digest: Digest { withPixels { Digest(UnsafeRawBufferPointer($0)) } }
 }
 

@@ -1,6 +1,6 @@
 import CTurboJPEG
 
-/// A picture that can't be read or written, in libturbojpeg's words.
+/// A picture that can't be read or written, with libturbojpeg's message.
 struct JPEGError: Error, Hashable, CustomStringConvertible {
   let operation: String
   let message: String

@@ -1,7 +1,7 @@
 import Glibc
 
-/// A photo that nobody took: sky, light, ridges, water. Generated, so that the example needs no
-/// files of its own and is the same everywhere.
+/// A generated photo: sky, light, ridges, water. The example then needs no files, and is the same
+/// everywhere.
 struct Landscape {
   private let scene: Scene
   private let width: Int
@@ -118,7 +118,7 @@ struct Landscape {
       color = Color(0.93, 0.95, 1).mixed(scene.horizon, 0.45 * (1 - depth))
     }
     let relief: Float = scene.ground == .dunes ? 0.34 : 0.5
-    // The crest's slope tells what the flank beneath it catches, less and less on the way down.
+    // The crest's slope determines the light on the flank beneath it, less and less on the way down.
     let shade = 1 + relief * slopes[index][column] / (1 + below * 9)
     let texture = 0.93 + 0.14 * noise.smooth(Float(column) * 0.06, y * 0.11 + Float(index) * 90)
     color = color.scaled(shade * texture)

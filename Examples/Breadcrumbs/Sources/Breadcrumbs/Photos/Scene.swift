@@ -31,7 +31,7 @@ struct Color: Hashable, Sendable {
   }
 }
 
-/// What was in front of the camera.
+/// The description of a landscape.
 struct Scene: Hashable, Sendable {
   enum Ground: Hashable, Sendable {
     case hills, peaks, dunes

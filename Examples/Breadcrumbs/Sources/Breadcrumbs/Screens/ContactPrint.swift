@@ -1,5 +1,5 @@
-/// A photo as letters, the lighter the denser, with its digest below: who compares two of them has
-/// compared all pixels.
+/// A photo as letters, lighter areas as denser ones, with its digest below. A comparison of two prints
+/// compares all pixels.
 enum ContactPrint {
   private static let columns = 48
   private static let rows = 18
@@ -34,7 +34,7 @@ enum ContactPrint {
     }.joined(separator: "\n")
   }
 
-  /// Of a cell, by sixteen of its pixels.
+  /// The brightness of a cell, from sixteen of its pixels.
   private static func brightness(
     _ pixels: UnsafeBufferPointer<UInt32>, _ bitmap: Bitmap, left: Int, top: Int
   ) -> Int {

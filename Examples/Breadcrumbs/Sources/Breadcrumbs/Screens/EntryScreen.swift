@@ -5,12 +5,12 @@ import WorkerKit
 final class EntryScreen {
   let number: Int
 
-  /// The edit in progress. Nobody else has it, so nothing here may let go of it.
+  /// The edit in progress. This is its only copy, so it must not be unloaded.
   var draft: String?
 
-  /// Decoded, 7.3 MB: it goes on a warning, and comes again when somebody looks.
+  /// The decoded photo, 7.3 MB. A warning unloads it, and the next use decodes it again.
   @Unloadable var photo: Result<Bitmap, PhotoError>
-  /// What a terminal shows of the photo.
+  /// The photo as a terminal shows it.
   @Unloadable var print: String
 
   init(_ number: Int, draft: String? = nil, album: Album) {
@@ -23,13 +23,13 @@ final class EntryScreen {
     _print = Unloadable { photo.use { ContactPrint.text(of: $0) } }
   }
 
-  /// It isn't on the screen any more.
+  /// Another screen is shown now.
   func leave() {
     $photo.unload()
     $print.unload()
   }
 
-  /// - Parameter entry: as it is saved.
+  /// - Parameter entry: the saved entry.
   func text(of entry: Entry) -> String {
     var lines = ["\(entry.number). \(entry.title)", "\(entry.date), \(entry.place)", ""]
     lines.append(draft ?? entry.text)

@@ -2,17 +2,17 @@ import WorkerKit
 
 /// One photo after the other, for ever.
 ///
-/// That of the talk kept the bitmap of each step, 4 bytes a pixel, and nobody ever asked for it again. This one
-/// does so when told to; otherwise it keeps the last few in a cache, which gives them back on a warning.
+/// The talk's slide show kept the bitmap of each step, 4 bytes a pixel, and never used it again. This one does so
+/// with `slideshow leak`; otherwise it keeps the last few in a cache, which a warning empties.
 struct SlideShow {
   let album: Album
   /// From 1 on; `nil`: it doesn't run.
   private(set) var position: Int?
   var isLeaking: Bool
 
-  /// Four photos, for those who go round and round.
+  /// The last four photos, for a user that moves back and forth.
   private let recent = MemoryCache<Int, Bitmap>(name: "slides", costLimit: 32 << 20)
-  /// What the leak has kept. No warning reaches it: nobody knows what it is for.
+  /// The leaked photos. No warning frees them: WorkerKit doesn't know of them.
   private(set) var leaked: [Bitmap] = []
 
   init(album: Album, position: Int? = nil, isLeaking: Bool) {

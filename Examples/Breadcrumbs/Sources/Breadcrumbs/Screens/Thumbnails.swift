@@ -6,9 +6,9 @@ struct Thumbnails {
   private let cache = MemoryCache<Int, PurgeableData>(name: "thumbnails", costLimit: 8 << 20)
   let album: Album
 
-  /// From the cache, or decoded anew: the same picture either way.
+  /// From the cache, or decoded again: the picture is the same.
   func digest(_ number: Int) throws(PhotoError) -> Digest {
-    // Found is not yet there: between the two it may be taken.
+    // A value in the cache may be taken before its content is used.
     if let digest = cache.value(for: number)?.withContent({ Digest($0) }) { return digest }
     let bitmap = try album.thumbnail(number)
     let content = bitmap.withPixels {

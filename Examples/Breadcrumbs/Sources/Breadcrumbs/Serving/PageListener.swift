@@ -1,11 +1,11 @@
 import Glibc
 
-/// A socket that couldn't be had.
+/// The reason why a socket couldn't be opened.
 struct ListenError: Error, CustomStringConvertible {
   let description: String
 }
 
-/// Where HTTP comes in.
+/// A listening socket for HTTP.
 struct Listener: Sendable {
   let descriptor: Int32
 
@@ -22,7 +22,7 @@ struct Listener: Sendable {
 
   private init(descriptor: Int32) { self.descriptor = descriptor }
 
-  /// At the loopback interface: nobody else's business.
+  /// At the loopback interface, so that no other machine can connect.
   init(port: UInt16) throws(ListenError) {
     let socket = Glibc.socket(
       AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
@@ -45,11 +45,11 @@ struct Listener: Sendable {
     descriptor = socket
   }
 
-  /// `nil`: whoever called has gone.
+  /// `nil`: the client has closed its connection.
   func accept() -> Int32? {
     let client = Glibc.accept(descriptor, nil, nil)
     guard client >= 0 else { return nil }
-    // Who doesn't read its answer holds up nobody for long.
+    // A client that doesn't read its answer delays other clients for 5 s at most.
     var limit = timeval(tv_sec: 5, tv_usec: 0)
     setsockopt(client, SOL_SOCKET, SO_SNDTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
     return client

@@ -1,4 +1,4 @@
-/// From a request to an answer. `/show/3` is the command `show 3`, and what is in the body follows:
+/// Answers requests. `/show/3` is the command `show 3`; a body is the rest of the command, as in
 /// `POST /edit/3`.
 struct Routes: Sendable {
   let app: App

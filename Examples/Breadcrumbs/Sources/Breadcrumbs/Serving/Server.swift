@@ -25,7 +25,7 @@ struct Server {
     routes = Routes(app: app, album: album)
   }
 
-  /// Until `quit`, a signal, or the end of all that commands could come from.
+  /// Runs until `quit`, a signal, or the end of all sources of commands.
   mutating func run() async {
     while !isOver, isTyping || listener != nil {
       var waiting = descriptors()
@@ -44,7 +44,7 @@ struct Server {
   private func descriptors() -> [pollfd] {
     var all = clients.map(\.descriptor)
     if isTyping { all.append(0) }
-    // The others wait in the socket's queue.
+    // Other clients wait in the socket's queue.
     if let listener, clients.count < Self.maxClients { all.append(listener.descriptor) }
     return all.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
   }
@@ -116,7 +116,7 @@ struct Server {
     }
   }
 
-  /// Empty: the end; `nil`: nothing there after all.
+  /// Empty: the end; `nil`: nothing could be read.
   private static func read(_ descriptor: Int32) -> [UInt8]? {
     var count = 0
     let bytes = [UInt8](unsafeUninitializedCapacity: 16384) { buffer, length in

@@ -1,20 +1,24 @@
 #!/bin/bash
-# manager.sh EXECUTABLE [suspend|hibernate|awake] [UNIT...]
+# check: what systemctl does to adopted units that sleep: probe, nginx, redis, PostgreSQL
+# each: HOW=suspend HOW=hibernate
+# seconds: 120
+# order: 34
+# HOW=suspend|hibernate|awake adopt.sh [UNIT...]
 #
 # Runs inside a machine with systemd, as root. Adopts units, puts them to sleep, and has the service
-# manager work on them: nothing may hang, crash or lose what was written. Each line ends in ok or FAIL.
+# manager work on them: no unit may hang, crash or lose written data. Each line ends in ok or FAIL.
 # `awake` adopts nothing and runs no daemon: it measures what the same commands take without Dormouse.
 # ONLY= is a regular expression: only commands that match it are run.
 #
 # While a command runs, the state of PID 1 is read 5 times a second: "PID 1 blocked" is its longest time
 # in uninterruptible sleep.
-DM=${1:?the executable}; CLIENT=${CLIENT:-$DM}; HOW=${2:-hibernate}; shift 2
+CLIENT=/usr/bin/dormouse; HOW=${HOW:-hibernate}
 UNITS=${*:-probe nginx redis-server postgresql}
 export PATH=/usr/local/bin:$PATH; FAILED=0
 # Seconds after which a command counts as hung, and the worker is woken by hand.
 LIMIT=${LIMIT:-40}
 
-mkdir -p /etc/dormouse /run/systemd/system/dormouse.service.d
+mkdir -p /etc/dormouse
 cat > /etc/dormouse/dormouse.yaml <<'P'
 policy: ios-5
 policy_overrides:
@@ -23,8 +27,6 @@ policy_overrides:
   pressure: { warning: never, urgent: never }
   hibernate: { after: never, cooldown: 0s, max_footprint: 128MB, min_footprint: 256KB, only_if_faster_than_relaunch: false }
 P
-printf '[Service]\nExecStart=\nExecStart=%s daemon\nExecReload=\nExecReload=%s reload\n' "$DM" "$DM" \
-  > /run/systemd/system/dormouse.service.d/machine.conf
 cat > /usr/local/bin/probe-server <<'P'
 #!/usr/bin/python3
 # Counts requests and reloads (SIGHUP); saves the number of requests when it is ended.
@@ -98,7 +100,7 @@ prepare() { # UNIT: runs, answers, holds a fresh write, is adopted and sleeps
   for _ in 1 2 3; do timeout 100 "$CLIENT" "$HOW" w > /tmp/how.out 2>&1 && return; sleep 2; done
   echo "  $HOW: $(cat /tmp/how.out)"; return 1
 }
-exec {never}<> <(:)  # nothing ever comes from it: a sleep without a new process
+exec {never}<> <(:)  # it never gets data, and so is a sleep without a new process
 # The longest time that PID 1 was in uninterruptible sleep, in ms, until /tmp/try.done exists.
 watchPID1() {
   local state rest now since= longest=0
@@ -168,7 +170,7 @@ for name in $UNITS; do
     redis-server) try "$name" active "systemctl kill -s TERM $u; sleep 2";;  # Debian has Restart=always
   esac
   if [ "$HOW" != awake ]; then
-    # The daemon is dead when the manager wants something. The next one finds the worker, and wakes it.
+    # The daemon was killed before the manager's command. The next one finds the worker, and wakes it.
     try "$name" active "kill -9 \$(systemctl show -p MainPID --value dormouse); systemctl restart $u"
     try "$name" inactive "kill -9 \$(systemctl show -p MainPID --value dormouse); systemctl stop $u"
     timeout 60 "$CLIENT" release w > /dev/null 2>&1

@@ -1,8 +1,12 @@
 #!/bin/bash
-# package.sh DEB [WORKER]: installs the package, upgrades it under a sleeping worker, removes and purges it.
+# check: apt installs it, an upgrade keeps sleepers, removing wakes all workers, purging leaves nothing
+# start: booted
+# seconds: 120
+# order: 15
+# package.sh: installs the package, upgrades it under a sleeping worker, removes and purges it.
 # The user `demo` has a worker of its own under its user's unit. Needs python3, and free ports 7801 and 7802.
 set -u
-deb=$(realpath "$1")
+deb=${1:-/opt/machine/dormouse.deb}
 export DEBIAN_FRONTEND=noninteractive
 failures=0
 check() { # TEXT COMMAND…
@@ -65,7 +69,7 @@ check "the user's worker sleeps on" state_is hibernated as_demo
 check "it hibernates again" hibernates
 
 check "apt removes it" apt-get remove -y dormouse
-check "the executable is gone" test ! -e /usr/bin/dormouse
+check "the executable is removed" test ! -e /usr/bin/dormouse
 check "no daemon is left" test -z "$(pgrep -x dormouse)"
 check "the system's worker was woken, and has its state" same "$before" "$(ask 7801)"
 check "the user's worker was woken, and has its state" same "$before_demo" "$(ask 7802)"

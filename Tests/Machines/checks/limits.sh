@@ -1,13 +1,15 @@
 #!/bin/bash
-# limits.sh EXECUTABLE
+# check: limits.memory, OOM scores and the kernel's OOM killer, before and after kill -9
+# seconds: 90
+# order: 44
 #
-# Runs inside a machine with systemd, as root, with the shipped units installed. A worker that takes more
+# Runs inside a machine with systemd, as root, with the package installed. A worker that takes more
 # than its limits.memory is ended by the kernel and reported as such, before and after kill -9 of the
 # daemon beside a living worker with a limit. The unit has OOMScoreAdjust=-900, and workers don't inherit
 # it. Each line ends in ok or FAIL.
-DM=${1:?the executable}; CLIENT=${CLIENT:-$DM}; FAILED=0
+CLIENT=/usr/bin/dormouse; FAILED=0
 check() { if eval "$2"; then echo "$1: ok"; else echo "$1: FAIL"; FAILED=1; fi; }
-mkdir -p /etc/dormouse /run/systemd/system/dormouse.service.d
+mkdir -p /etc/dormouse
 cat > /etc/dormouse/dormouse.yaml <<'P'
 policy: ios-5
 policy_overrides: { watchdog: { launch: 5m }, background: { suspend_after: never }, pressure: { warning: never, urgent: never, critical: { available_below: 1KB } } }
@@ -21,8 +23,6 @@ workers:
     restart: { when: "no" }
     limits: { memory: 64MB }
 P
-printf '[Service]\nExecStartPre=\nExecStartPre=-%s daemon --before-start\nExecStopPost=\nExecStopPost=-%s daemon --before-start\nExecStart=\nExecStart=%s daemon\n' "$DM" "$DM" "$DM" \
-  > /run/systemd/system/dormouse.service.d/machine.conf
 systemctl daemon-reload; systemctl reset-failed dormouse 2> /dev/null; systemctl restart dormouse
 ready() { for _ in $(seq 60); do timeout 10 "$CLIENT" ps > /dev/null 2>&1 && return; sleep 1; done; }
 UNIT=/sys/fs/cgroup/system.slice/dormouse.service
@@ -49,7 +49,7 @@ check "a worker has OOM score 0" '[ "$(score plain)" = 0 ] && [ "$(score calm)" 
 check "a process that a worker has started has OOM score 0" '[ "$(cat /proc/$(value plain cgroup.procs | tail -1)/oom_score_adj)" = 0 ]'
 check "a worker has its own limits.oom_score_adj" '[ "$(score scored)" = 300 ]'
 eat "first daemon"
-check "a low memory report names it" "timeout 20 '$CLIENT' jetsam | grep -q eater"
+check "a jetsam report names it" "timeout 20 '$CLIENT' jetsam | grep -q eater"
 check "events name the kernel" "timeout 20 '$CLIENT' events --since 5m | grep eater | grep -q 'OOM killer'"
 calm=$(value calm cgroup.procs)
 kill -9 "$(systemctl show -p MainPID --value dormouse)"; sleep 3; ready

@@ -1,12 +1,14 @@
 #!/bin/bash
-# asleep.sh EXECUTABLE
+# check: sleeping workers over a reload of the unit, kill -9, an upgrade; systemctl stop ends them
+# seconds: 60
+# order: 42
 #
-# Runs inside a machine with systemd, as root, with the shipped units installed. Workers of the unit sleep
+# Runs inside a machine with systemd, as root, with the package installed. Workers of the unit sleep
 # over `kill -9` of the daemon, an upgrade (`shutdown --keep-workers`), and a reload of the unit; `ps` shows
 # their images, and the daemon logs once why writes can't be tracked (Linux before 6.7). Each line ends in ok or FAIL.
-DM=${1:?the executable}; CLIENT=${CLIENT:-$DM}; FAILED=0
+CLIENT=/usr/bin/dormouse; FAILED=0
 check() { if eval "$2"; then echo "$1: ok"; else echo "$1: FAIL"; FAILED=1; fi; }
-mkdir -p /etc/dormouse /run/systemd/system/dormouse.service.d
+mkdir -p /etc/dormouse
 cat > /var/tmp/server.py <<'P'
 import http.server, sys
 count, heap = 0, [bytes(str(i), "ascii") * 40 for i in range(20000)]
@@ -28,8 +30,6 @@ workers:
   web: { command: [python3, /var/tmp/server.py, "8001"], readiness: { tcp: 8001 } }
   still: { command: [python3, /var/tmp/server.py, "8002"], readiness: { tcp: 8002 } }
 P
-printf '[Service]\nExecStartPre=\nExecStartPre=-%s daemon --before-start\nExecStopPost=\nExecStopPost=-%s daemon --before-start\nExecStart=\nExecStart=%s daemon\nExecReload=\nExecReload=%s reload\n' "$DM" "$DM" "$DM" "$DM" \
-  > /run/systemd/system/dormouse.service.d/machine.conf
 systemctl daemon-reload; systemctl reset-failed dormouse 2> /dev/null; systemctl restart dormouse
 BEGAN=$(date '+%Y-%m-%d %H:%M:%S')
 ready() { for _ in $(seq 90); do timeout 10 "$CLIENT" ps 2> /dev/null | grep -cE '^(web|still) .*(background|foreground|suspended|hibernated)' | grep -q 2 && return; sleep 1; done; }

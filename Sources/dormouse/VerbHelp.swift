@@ -1,0 +1,109 @@
+import ArgumentParser
+import Control
+
+/// `dormouse VERB --help`: how the verb is called, what it does, its arguments and options, and examples. The text
+/// is ArgumentParser's in another order, and no line of it is wider than the terminal.
+struct VerbHelp {
+  private let error: any Error
+  private let usage: [String]
+  private let paragraphs: [String]
+  private let examples: [String]
+
+  /// nil: `error` isn't a request for a verb's help.
+  init?(for error: any Error) {
+    guard DormouseCommand.exitCode(for: error) == .success else { return nil }
+    let whole = DormouseCommand.fullMessage(for: error, columns: Self.unlimited)
+    guard let overview = Self.part(of: whole, from: "OVERVIEW: ", to: "\n\nUSAGE: "),
+      let usage = Self.part(of: whole, from: "\n\nUSAGE: ", to: "\n\n")
+    else { return nil }
+    self.error = error
+    self.usage = usage.split(separator: "\n").map { line in
+      String(line.drop { $0 == " " })
+    }
+    let (text, examples) = Self.cut(overview, at: "\n\nExamples:\n")
+    paragraphs = text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+    self.examples = examples.split(separator: "\n").map(String.init)
+  }
+
+  /// - Parameter width: columns of the terminal.
+  func text(width: Int) -> String {
+    // Options begin at column 26, and ArgumentParser can't break their texts in no room at all.
+    let width = max(width, 48)
+    var lines = usage.enumerated().flatMap { index, form in
+      Self.wrapped(usage: form, lead: index == 0 ? "USAGE: " : "       ", to: width)
+    }
+    lines += [""] + paragraphs.flatMap { Control.wrapped($0, to: width) } + [""]
+    lines += arguments(width)
+    if !examples.isEmpty { lines += ["", "EXAMPLES:"] + examples }
+    return lines.joined(separator: "\n") + "\n"
+  }
+
+  /// What follows the usage: arguments, options and subcommands.
+  private func arguments(_ width: Int) -> [String] {
+    let narrow = DormouseCommand.fullMessage(for: error, columns: width)
+    guard let usage = Self.range(of: "\n\nUSAGE: ", in: narrow[...]) else { return [] }
+    let (_, rest) = Self.cut(narrow[usage.upperBound...], at: "\n\n")
+    var lines = rest.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+    while lines.last?.allSatisfy({ $0 == " " }) == true { lines.removeLast() }
+    let lead = "  See 'dormouse help "
+    if let last = lines.last, last.hasPrefix(lead) {
+      let verb = last.dropFirst(lead.count).prefix { $0 != " " }
+      lines[lines.count - 1] = "`dormouse \(verb) <subcommand> --help` has a subcommand's options."
+    }
+    return lines
+  }
+
+  /// Broken between arguments, and never inside of `[--option <value>]`. Options stand before the other arguments.
+  private static func wrapped(usage: String, lead: String, to width: Int) -> [String] {
+    let all = Self.words(of: usage)
+    let name = all.prefix { $0.first?.isLetter == true }
+    let rest = all.dropFirst(name.count)
+    let options = rest.filter { $0.hasPrefix("[--") }
+    let words = options + rest.filter { !$0.hasPrefix("[--") }
+    var line = lead + name.joined(separator: " ")
+    let isNarrow = line.count + 1 + (words.map(\.count).max() ?? 0) > width
+    let indent = String(repeating: " ", count: isNarrow ? lead.count + 3 : line.count)
+    var lines: [String] = []
+    for word in words {
+      if line.count + 1 + word.count > width, line.count > indent.count {
+        lines.append(line)
+        line = indent
+      }
+      line += " " + word
+    }
+    return lines + [line]
+  }
+
+  /// Divided at blanks outside of brackets; `--` and what follows it stay together.
+  private static func words(of usage: String) -> [String] {
+    var words: [String] = []
+    var depth = 0
+    for word in usage.split(separator: " ") {
+      if depth > 0 || words.last == "--" {
+        words[words.count - 1] += " " + word
+      } else {
+        words.append(String(word))
+      }
+      depth += word.count { "[(".contains($0) } - word.count { "])".contains($0) }
+    }
+    return words
+  }
+
+  // MARK: parts of a text
+
+  private static let unlimited = 1_000_000
+
+  private static func part(of text: String, from start: String, to end: String) -> Substring? {
+    guard let begins = range(of: start, in: text[...]) else { return nil }
+    return cut(text[begins.upperBound...], at: end).0
+  }
+
+  private static func cut(_ text: Substring, at mark: String) -> (Substring, Substring) {
+    guard let found = range(of: mark, in: text) else { return (text, "") }
+    return (text[..<found.lowerBound], text[found.upperBound...])
+  }
+
+  private static func range(of mark: String, in text: Substring) -> Range<String.Index>? {
+    text.firstRange(of: mark)
+  }
+}
