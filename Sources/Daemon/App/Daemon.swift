@@ -177,7 +177,8 @@ public final class Daemon {
       .init(
         services: services, state: state, workers: workers, phase: phase, requests: requests,
         wrappers: wrappers, restarts: restarts, processes: processes, ends: ends,
-        supervision: supervision, recordWriter: recordWriter)))
+        supervision: supervision, recordWriter: recordWriter, declared: declared,
+        listening: listening)))
   private lazy var managers = ManagerWatching(driver, workers, timers: services.loop) {
     [hibernation = services.hibernation] in hibernation.prioritize($0.name)
   }

@@ -41,6 +41,8 @@ final class DeclaredChanges {
   /// Stops it, where it runs, and forgets it when it has ended. Until then the registry has it, undeclared.
   func remove(_ id: WorkerID) {
     undeclare(id)
+    // Another program supervises it: it stays adopted.
+    if workers[id]?.external != nil { return }
     if driver.state.state(of: id)?.isAlive == true { host.stop(id) }
     // The request may have ended it at once.
     if let runtime = workers[id] { host.closeListeners(of: runtime) }
@@ -68,7 +70,7 @@ final class DeclaredChanges {
     guard driver.state.state(of: id)?.isAlive == true else {
       return host.listenAgain(for: runtime)
     }
-    if !wasDeclared, configuration.autostart { host.startAgain(id) }
+    if !wasDeclared, runtime.external == nil, configuration.autostart { host.startAgain(id) }
   }
 
   func setPolicy(_ policy: LifecyclePolicy, of id: WorkerID) {

@@ -36,6 +36,8 @@ protocol ExternalHost: AnyObject {
   func letGo(of runtime: WorkerUnit)
   /// There is no worker of that name any more.
   func remove(_ id: WorkerID)
+  /// A worker of the configuration, which the daemon doesn't have.
+  func introduce(_ configuration: WorkerConfiguration)
   /// The process that represented a cgroup has ended, and others of it live on (a server that has replaced
   /// itself): the oldest represents it from now on. nil: none is left.
   func attachSuccessor(to runtime: WorkerUnit) -> Successor?
@@ -226,7 +228,13 @@ final class ExternalAdoption {
     host.log(.notice, "\(runtime.id): released")
     host.letGo(of: runtime)
     driver.send(.released(runtime.id))
+    remove(runtime)
+  }
+
+  private func remove(_ runtime: WorkerUnit) {
     host.remove(runtime.id)
+    // A reload has declared its name meanwhile: from now on that is the configuration's worker.
+    if runtime.isDeclared { host.introduce(runtime.configuration) }
   }
 
   // MARK: its end
@@ -239,7 +247,7 @@ final class ExternalAdoption {
     host.letGo(of: runtime)
     driver.send(.exited(id, .unknown))
     driver.send(.removed(id))
-    host.remove(id)
+    remove(runtime)
   }
 
   private func followSuccessor(_ runtime: WorkerUnit) -> Bool {

@@ -2,6 +2,7 @@ import Control
 import Lifecycle
 import Linux
 import Policy
+import PolicyFile
 import Supervision
 
 /// The daemon's implementation for `ExternalAdoption`.
@@ -18,6 +19,8 @@ final class ExternalsOfDaemon: ExternalHost {
     let ends: WorkerEnds
     let supervision: WorkerSupervision
     let recordWriter: WorkerRecordWriter
+    let declared: DeclaredWorkers
+    let listening: ListeningSockets
   }
 
   private let parts: Parts
@@ -69,6 +72,13 @@ final class ExternalsOfDaemon: ExternalHost {
   }
 
   func remove(_ id: WorkerID) { parts.supervision.removeWorker(id) }
+
+  func introduce(_ configuration: WorkerConfiguration) {
+    parts.declared.addDeclared(configuration)
+    if let runtime = parts.workers[WorkerID(configuration.name)] {
+      parts.listening.relisten(runtime)
+    }
+  }
 
   func attachSuccessor(to runtime: WorkerUnit) -> Successor? {
     guard let old = runtime.process, let cgroup = old.cgroup,

@@ -16,7 +16,9 @@ import Testing
       reports.append(report)
     }
     func endIsAsked() { calls.append("end") }
-    func log(_ priority: DaemonLog.Priority, _ text: String) { lines.append("\(priority): \(text)") }
+    func log(_ priority: DaemonLog.Priority, _ text: String) {
+      lines.append("\(priority): \(text)")
+    }
 
     func hasReloaded(_ outcome: ReloadOutcome) { reports.removeFirst()(outcome) }
   }

@@ -52,7 +52,8 @@ import Testing
     run.clearAway()
   }
 
-  @Test("A program that can't be started ends the launch, and the turn returns when its caller says so")
+  @Test(
+    "A program that can't be started ends the launch, and the turn returns when its caller says so")
   func failed() throws {
     defer { run.clearAway() }
     run.begin()
@@ -75,7 +76,9 @@ import Testing
     #expect(states.count == 1)
   }
 
-  @Test("A connection to a daemon that isn't there calls back with nothing, and to one that is, with it")
+  @Test(
+    "A connection to a daemon that isn't there calls back with nothing, and to one that is, with it"
+  )
   func connect() throws {
     defer { run.clearAway() }
     let listener = try UnixSocket.bound(to: scratch.path + "/there", .stream)

@@ -31,7 +31,9 @@ import Testing
     #expect(notes.events == ["added", "request"] && heard.codes == [.done])
   }
 
-  @Test("wait for a worker of an earlier daemon, and reach the engine after its adoption, in their order")
+  @Test(
+    "wait for a worker of an earlier daemon, and reach the engine after its adoption, in their order"
+  )
   func adopted() {
     returning.begin(id)
     ask(.wake)

@@ -61,7 +61,19 @@ import Testing
     #expect(driver.state.state(of: id) == nil)
   }
 
-  @Test("One that is declared again before it has ended isn't forgotten, and starts again by itself")
+  @Test("A worker of another supervisor is neither stopped nor forgotten, and isn't started")
+  func external() {
+    unit.external = ExternalWorker()
+    run()
+    changes.remove(id)
+    #expect(host.calls == ["forget plans of web"] && !unit.isDeclared)
+    changes.apply(.forTest("web"), of: id)
+    #expect(host.calls.suffix(1) == ["rules of web"] && unit.isDeclared)
+    #expect(driver.state.state(of: id) == .background)
+  }
+
+  @Test(
+    "One that is declared again before it has ended isn't forgotten, and starts again by itself")
   func declaredAgain() {
     run()
     changes.remove(id)

@@ -160,7 +160,8 @@ import Testing
     world.driver.send(.adopted(web, profile, state))
   }
 
-  @Test("One that falls asleep again before its wake is answered isn't given back without its memory")
+  @Test(
+    "One that falls asleep again before its wake is answered isn't given back without its memory")
   func asleepAgain() throws {
     try adopt(.hibernated)
     let heard = askRelease()
@@ -228,6 +229,21 @@ import Testing
     world.workers[WorkerID("db")] = .forTest("db")
     #expect(askRelease("db").responses.first?.result == .refused)
     #expect(world.calls.isEmpty)
+  }
+
+  @Test(
+    "A name that a reload has declared meanwhile is the configuration's after the release and the end"
+  )
+  func declaredMeanwhile() throws {
+    try adopt()
+    world.workers[web]?.isDeclared = true
+    _ = askRelease()
+    #expect(world.calls.suffix(2) == ["remove web", "introduce web"])
+    try adopt()
+    let runtime = try #require(world.workers[web])
+    runtime.isDeclared = true
+    externals.externalRootHasEnded(runtime)
+    #expect(world.calls.suffix(2) == ["remove web", "introduce web"])
   }
 
   // MARK: its end

@@ -60,7 +60,9 @@ enum ShellConfigurations {
     }
     if random.chance(50) { worker.liveness = probe(using: &random) }
     // The line is a constant.
-    if random.chance(15) { worker.wakeAt = [try? CalendarSchedule(parsing: line)].compactMap(\.self) }
+    if random.chance(15) {
+      worker.wakeAt = [try? CalendarSchedule(parsing: line)].compactMap(\.self)
+    }
     return worker
   }
 
@@ -69,7 +71,7 @@ enum ShellConfigurations {
   private static func probe(using random: inout SplitMix64) -> Probe {
     Probe(
       .exec(["ask"]), initialDelay: random.pick([.zero, .seconds(3)]),
-      period: random.pick([.seconds(2), .seconds(10), .seconds(60)]),
+      period: random.pick([.seconds(3), .seconds(10), .seconds(20)]),
       timeout: random.pick([.milliseconds(500), .seconds(3)]),
       failureThreshold: random.pick([1, 3]))
   }

@@ -12,7 +12,9 @@ extension ShellWorld: DirectiveExecutor {
     switch directive {
     case .launch(let id): launching.launcher.launch(id)
     case .suspend(let id):
-      if let why = ending.refusalToSuspend(id) ?? externals.refusalToSuspend(id) { return driver.send(.suspendFailed(id, why)) }
+      if let why = ending.refusalToSuspend(id) ?? externals.refusalToSuspend(id) {
+        return driver.send(.suspendFailed(id, why))
+      }
       workers[id]?.sleep?.suspend()
     case .hibernate(let id): workers[id]?.sleep?.hibernate()
     case .resume(let id): workers[id]?.sleep?.resume()

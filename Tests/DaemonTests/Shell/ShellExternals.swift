@@ -2,6 +2,7 @@ import Control
 import Lifecycle
 import Linux
 import Policy
+import PolicyFile
 
 @testable import Daemon
 
@@ -64,6 +65,11 @@ final class ShellExternals: ExternalHost {
   }
 
   func remove(_ id: WorkerID) { world.supervision.real.removeWorker(id) }
+
+  func introduce(_ configuration: WorkerConfiguration) {
+    world.count("declared after its release")
+    world.declared.addDeclared(configuration)
+  }
 
   func attachSuccessor(to runtime: WorkerUnit) -> Successor? {
     guard world.chance(30), let successor = world.runs.takeSuccessor(runtime) else { return nil }

@@ -21,7 +21,7 @@ final class ShellProcesses {
   let log = DaemonLog()
 
   init() throws {
-    all = try (0..<32).map { _ in try .forTest("shell") }
+    all = try (0..<64).map { _ in try .forTest("shell") }
     inputs = try (0..<32).map { _ in try FakeInputs() }
     traffic = try TrafficMonitor(latches: nil, ownChannels: [])
     let own = try ProcessStat.read(getpid())

@@ -10,7 +10,7 @@ import Supervision
 
 /// One run of a simulated worker: what its process and memory really are, and the mechanics that act on them,
 /// with every fault that other threads, disks and kernels have. It complains of what must never be asked for.
-final class ShellRun: SleepMechanics, SleepHost, WakeHost {
+final class ShellRun: SleepMechanics, SleepHost {
   enum Body: String {
     case running, stopped
     /// Its memory is in its image.
@@ -25,7 +25,7 @@ final class ShellRun: SleepMechanics, SleepHost, WakeHost {
   private(set) var number: Int32
   /// Another supervisor's.
   let isExternal: Bool
-  private unowned let world: ShellWorld
+  unowned let world: ShellWorld
   private(set) var body = Body.running
   var hasEnded: Bool { ending?.hasExited ?? true }
   private(set) var status = ExitStatus.exited(0)
@@ -37,7 +37,7 @@ final class ShellRun: SleepMechanics, SleepHost, WakeHost {
   private(set) weak var wakeWatch: WakeWatch?
   private(set) weak var ending: WorkerEnding?
   /// While it sleeps.
-  private var inputs: FakeInputs?
+  private(set) var inputs: FakeInputs?
   private(set) var process: WorkerProcess
   /// Before it died.
   private var lastBody = Body.running
@@ -93,7 +93,7 @@ final class ShellRun: SleepMechanics, SleepHost, WakeHost {
     return true
   }
 
-  private func complain(_ text: String) { world.complain("\(id): \(text) (\(body.rawValue))") }
+  func complain(_ text: String) { world.complain("\(id): \(text) (\(body.rawValue))") }
 
   // MARK: mechanics
 
@@ -282,24 +282,6 @@ final class ShellRun: SleepMechanics, SleepHost, WakeHost {
     }
     ending?.kill()
   }
-
-  /// Something comes for it.
-  func arrive(_ what: String) {
-    guard body == .stopped || body == .evicted, let inputs, isWatched else { return }
-    world.count("arrival seen")
-    inputs.arrive(what)
-    world.clock.becomesReadable(inputs.descriptor)
-  }
-
-  // MARK: what wakes it
-
-  var healthChecksWhileAsleep: [AsleepAnswer] { [] }
-  func prioritize() {}
-  func send(_ event: Event) {
-    if hasEnded { complain("\(event) after its end") }
-    world.driver.send(event)
-  }
-  func watchHasEnded() {}
 
   func operationHasEnded() { if hasEnded { ending?.rootHasEnded() } }
 

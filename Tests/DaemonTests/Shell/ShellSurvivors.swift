@@ -26,10 +26,14 @@ final class ShellSurvivors: SurvivorHost {
   /// As `Leftovers` and the launch's obstacle find it.
   func holds(_ id: WorkerID) -> Bool { remains[id].map { $0.body != .dead } ?? false }
 
+  /// Some can't be taken over, or have no record: they stay as they are.
+  var hasRemains: Bool { remains.values.contains { $0.body != .dead } }
+
   /// What should have been taken over; nil: nothing.
   var omission: String? {
-    remains.values.first { $0.body != .dead && records[$0.id.name] != nil && !given.contains($0.id) }
-      .map { "\($0.id), which an earlier daemon has left, isn't adopted (\($0.body.rawValue))" }
+    remains.values.first {
+      $0.body != .dead && records[$0.id.name]?.process.pid == $0.number && !given.contains($0.id)
+    }.map { "\($0.id), which an earlier daemon has left, isn't adopted (\($0.body.rawValue))" }
   }
 
   // MARK: the adoption's host

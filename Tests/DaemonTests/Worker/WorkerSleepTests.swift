@@ -215,12 +215,16 @@ private final class Host: SleepHost {
     // It comes after all.
     mechanics.suspended?(.success(()))
     #expect(notes.events == ["found", "found", "wakeNeeded"])
-    #expect(!host.isWatched, "an outcome that comes too late has nothing watched: the worker may run by then")
+    #expect(
+      !host.isWatched,
+      "an outcome that comes too late has nothing watched: the worker may run by then")
     sleep.resume()
     #expect(mechanics.asked.last == "thaw, stopped")
   }
 
-  @Test("After a suspension whose outcome was lost, a worker whose inputs aren't watched is woken at once")
+  @Test(
+    "After a suspension whose outcome was lost, a worker whose inputs aren't watched is woken at once"
+  )
   func foundUnwatched() {
     sleep.suspend()
     host.whenReady?()

@@ -115,8 +115,7 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
 
   func hibernate(then: @escaping (Result<HibernationOutcome, HibernationError>) -> Void) {
     guard let runtime, let target = runtime.target() else {
-      return refuse(
-        then, .failure(HibernationError(.checking, "it has no process", aftermath: .vanished)))
+      return refuse(then, .failure(.noProcess))
     }
     let policy = runtime.configuration.policy.hibernate
     runtime.conversation?.offers.recount()
@@ -194,8 +193,7 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
     from image: ImageOnDisk, then: @escaping (Result<ResumeOutcome, HibernationError>) -> Void
   ) {
     guard let runtime, let target = runtime.target() else {
-      return refuse(
-        then, .failure(HibernationError(.checking, "it has no process", aftermath: .vanished)))
+      return refuse(then, .failure(.noProcess))
     }
     runtime.conversation?.offers.dropFound()
     let keepsBase = runtime.keepsBase
@@ -209,8 +207,7 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
 
   func recover(expecting: ImageExpectation, then: @escaping (RecoveryOutcome) -> Void) {
     guard let runtime, let target = runtime.target() else {
-      let error = HibernationError(.checking, "it has no process", aftermath: .vanished)
-      return refuse(then, RecoveryOutcome(result: .failure(error)))
+      return refuse(then, RecoveryOutcome(result: .failure(.noProcess)))
     }
     runtime.conversation?.offers.dropFound()
     let done = moving(then) { [path] (found: Recovered) in

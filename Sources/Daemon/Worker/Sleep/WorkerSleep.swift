@@ -264,28 +264,27 @@ final class WorkerSleep {
   private func hasLooked(_ found: WorkerState?, _ image: ImageOnDisk?) {
     guard !host.hasEnded else { return }
     switch found {
-    case .hibernated:
-      rest = .recover(image)
-      isFoundAsleep(.hibernated, call: Self.unwatched)
-    case .suspended:
-      rest = rest.withoutImage
-      isFoundAsleep(.suspended, call: Self.unwatched)
+    case .hibernated: isFoundAsleep(.hibernated, in: .recover(image))
+    case .suspended: isFoundAsleep(.suspended, in: rest.withoutImage)
     default:
       begin {
         $0.recover(expecting: .unknown, then: $1)
       } then: {
-        $0.recoveredAfterLook($1, call: Self.unwatched)
+        $0.recoveredAfterLook($1)
       }
     }
   }
 
   /// - Parameter call: why it has to be woken, where nothing watches its inputs: no input would wake it.
-  private func isFoundAsleep(_ condition: WorkerCondition, call: String) {
+  private func isFoundAsleep(
+    _ condition: WorkerCondition, in rest: RestState, call: String = unwatched
+  ) {
+    self.rest = rest
     driver.send(.found(id, condition))
     if !isOver, !host.isWatched { driver.send(.wakeNeeded(id, call)) }
   }
 
-  private func recoveredAfterLook(_ outcome: RecoveryOutcome, call: String) {
+  private func recoveredAfterLook(_ outcome: RecoveryOutcome, call: String = unwatched) {
     guard !host.hasEnded else { return }
     switch outcome.result {
     case .success(let done):
@@ -293,8 +292,8 @@ final class WorkerSleep {
       driver.send(.found(id, .running))
     case .failure(let error) where error.aftermath == .intact:
       host.log(.error, "can't be woken yet: \(error)")
-      rest = .recover(outcome.image)
-      isFoundAsleep(outcome.image == nil ? .suspended : .hibernated, call: call)
+      let condition = outcome.image == nil ? WorkerCondition.suspended : .hibernated
+      isFoundAsleep(condition, in: .recover(outcome.image), call: call)
     case .failure(let error):
       killUnverified()
       driver.send(.found(id, .unverifiable(error.description)))
