@@ -221,9 +221,7 @@ public final class Daemon {
         control: control, isLaunching: isLaunching, log: services.log)),
     stopping: OrderlyStop(orderlyStopHost), phase: phase)
   private lazy var signals = DaemonSignals(
-    loop: services.loop,
-    host: SignalsOfDaemon(
-      services: services, orphans: orphans, reloader: reloader, ending: ending))
+    loop: services.loop, host: SignalsOfDaemon(services, orphans, reloader, ending))
 
   public convenience init(_ settings: DaemonSettings) throws(StartError) {
     clinux_keep_heap_small()

@@ -51,8 +51,8 @@ final class SignalsOfDaemon: SignalHost {
   private let ending: DaemonEnd
 
   init(
-    services: Services, orphans: OrphanReaper, reloader: ConfigurationReloader,
-    ending: DaemonEnd
+    _ services: Services, _ orphans: OrphanReaper, _ reloader: ConfigurationReloader,
+    _ ending: DaemonEnd
   ) {
     self.services = services
     self.orphans = orphans

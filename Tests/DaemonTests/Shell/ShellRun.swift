@@ -9,7 +9,7 @@ import Supervision
 @testable import Daemon
 
 /// One run of a simulated worker: what its process and memory really are, and the mechanics that act on them,
-/// with every fault that other threads, disks and kernels have. It complains of what must never be asked for.
+/// with the faults of threads, disks and kernels. It complains of what must never be asked for.
 final class ShellRun: SleepMechanics, SleepHost {
   enum Body: String {
     case running, stopped
@@ -32,14 +32,12 @@ final class ShellRun: SleepMechanics, SleepHost {
   /// Processes that the root process has started. They outlive it, unless something ends them.
   var children: Int
   private(set) var isUnderWay = false
-  // Its unit's run holds them, as in the daemon.
   private(set) weak var sleep: WorkerSleep?
   private(set) weak var wakeWatch: WakeWatch?
   private(set) weak var ending: WorkerEnding?
   /// While it sleeps.
   private(set) var inputs: FakeInputs?
   private(set) var process: WorkerProcess
-  /// Before it died.
   private var lastBody = Body.running
   /// It never answers its probe well.
   let isSick: Bool
@@ -81,14 +79,12 @@ final class ShellRun: SleepMechanics, SleepHost {
     (wakeWatch, self.sleep) = (watch, sleep)
   }
 
-  /// Its end, if that has come, is seen.
   func begin() { if body == .dead { reportDeath() } }
 
   /// Another process of its group stands for it; false: none is left.
   func takeSuccessor() -> Bool {
     guard body == .dead, lastBody == .running else { return false }
-    (body, children) = (.running, 0)
-    process = world.processes.next()
+    (body, children, process) = (.running, 0, world.processes.next())
     number = world.processes.count
     return true
   }
@@ -209,7 +205,7 @@ final class ShellRun: SleepMechanics, SleepHost {
     case .running, .stopped, .evicted: break
     }
     if body == .evicted, !world.images.contains(id) {
-      complain("its image is gone, and was all that there was of its memory")
+      complain("its image has been removed, and held all of its memory")
     }
     if let aftermath = fault(unverifiable: 3) { return .failure(failure(aftermath)) }
     world.images.remove(id)

@@ -97,7 +97,7 @@ final class ShellWorld {
     saved.losesReport = { [unowned self] in chance(5) }
   }
 
-  /// The daemon's process is gone, and what it was about to do isn't done.
+  /// The daemon's process has ended, and what it was about to do isn't done.
   func abandon() {
     for runtime in workers.values {
       runtime.liveness?.end()

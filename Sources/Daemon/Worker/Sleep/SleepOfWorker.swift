@@ -71,11 +71,8 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
     runtime.traffic = nil
     let hibernation = isRestoring ? services.hibernation : nil
     let done = callback { [self] (outcome: Suspended) in
-      if let opened = outcome.opened, let process = self.runtime?.process,
-        process.identity == job.identity
-      {
-        process.adopt(opened)
-      }
+      let process = self.runtime?.process
+      if let opened = outcome.opened, process?.identity == job.identity { process?.adopt(opened) }
       // It may be hibernated next.
       imageDisk.sendReading { [self] in
         if case .success(let found) = outcome.result { asleep = found }
