@@ -204,7 +204,7 @@ import Testing
     #expect(heard.responses.map(\.result) == [.failed])
     #expect(text(heard) == "web: its image can't be read")
     #expect(world.workers[web] != nil && !world.notes.events.contains("released"))
-    #expect(externals.refusalToSuspend(web) == nil, "it goes on as before")
+    #expect(externals.refusalToSuspend(web) == nil, "it continues as before")
   }
 
   @Test("Two requests to release a worker are both answered, and it is released once")

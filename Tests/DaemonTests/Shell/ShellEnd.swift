@@ -9,10 +9,8 @@ import Policy
 final class ShellEnd: EndMechanics, EndHost {
   private unowned let run: ShellRun
   private unowned let world: ShellWorld
-  private var children: Int {
-    get { run.children }
-    set { run.children = newValue }
-  }
+  /// Processes that the root process has started. They outlive it, unless something ends them.
+  private var children: Int
   /// No try to end what it leaves succeeds.
   private lazy var isStubborn = world.chance(20)
   /// When the first try to end them began.
@@ -22,9 +20,10 @@ final class ShellEnd: EndMechanics, EndHost {
   /// When the SIGKILLs began that are under way.
   private var kills: [Instant] = []
 
-  init(_ run: ShellRun, _ world: ShellWorld) {
+  init(_ run: ShellRun, _ world: ShellWorld, children: Int) {
     self.run = run
     self.world = world
+    self.children = children
   }
 
   private func complain(_ text: String) {
@@ -52,7 +51,7 @@ final class ShellEnd: EndMechanics, EndHost {
 
   /// A signal that asks it to end. A stopped process continues to handle it.
   private func take() {
-    if children > 0, world.chance(70) { world.after(.seconds(1)) { [run] in run.children = 0 } }
+    if children > 0, world.chance(70) { world.after(.seconds(1)) { [self] in children = 0 } }
     switch run.body {
     case .evicted: complain("sent SIGTERM without memory to run in")
     case .unverifiable, .dead: break
@@ -78,7 +77,6 @@ final class ShellEnd: EndMechanics, EndHost {
       .milliseconds(50),
       { [self] in
         kills.remove(at: kills.firstIndex(of: began) ?? 0)
-        if run.wasReleased { complain("is killed after its release") }
         if world.chance(3) { return "not permitted" }
         children = 0
         run.die(.signaled(SIGKILL))
@@ -140,16 +138,16 @@ final class ShellEnd: EndMechanics, EndHost {
   var isMemoryUnverified: Bool { run.sleep?.isMemoryUnverified == true }
   var isActedOn: Bool { run.sleep?.isActing == true }
   var isTerminating: Bool { world.driver.state.state(of: run.id) == .terminating }
-  var isExternal: Bool { run.isExternal }
+  let isExternal = false
   var isUnexpected: Bool { !isTerminating }
 
-  func stopListening() { run.wakeWatch?.stop() }
+  func stopListening() {}
   func willBeAsked() {}
 
   func announceEnd(then ask: @escaping () -> Void) -> Bool {
     guard world.chance(30) else { return false }
     world.after(.seconds(1)) { [run] in
-      if !run.hasEnded, run.ending?.isKilled == false { ask() }
+      if !run.ending.hasExited, !run.ending.isKilled { ask() }
     }
     return true
   }
@@ -157,23 +155,16 @@ final class ShellEnd: EndMechanics, EndHost {
   func rootHasEnded() {
     if run.body != .dead { complain("takes it for ended") }
     if isOver { complain("ends again after its end") }
-    run.wakeWatch?.stop()
-    world.runs.stopWatching(run)
   }
 
-  func externalRootHasEnded() {
-    if !run.isExternal { complain("taken for another program's") }
-    if let runtime = world.workers[run.id], world.run(of: run.id) === run {
-      world.externals.externalRootHasEnded(runtime)
-    }
-  }
+  func externalRootHasEnded() { complain("taken for another program's") }
   func isReaped(_ status: ExitStatus, leavingBehind others: Int) {}
 
   func isGone(_ status: ExitStatus, lastWords: String?) {
     if isOver { complain("reported as ended twice") }
     if !isReaped { complain("reported as ended before it was reaped") }
     isOver = true
-    world.runs.ended(run, status)
+    world.ended(run, status)
   }
 
   func log(_ priority: DaemonLog.Priority, _ text: String) {}

@@ -16,10 +16,7 @@ final class ShellLaunching: LaunchHost {
   /// What must not be there any more in the end.
   var remains: String? {
     if let child = children.first { return "a child of \(child.id) is left" }
-    return world.workers.keys.first(where: launcher.isLaunching)
-      .map { id in
-        "the launch of \(id) hasn't ended (\(world.driver.state.state(of: id)?.rawValue ?? "-"))"
-      }
+    return world.names.first(where: launcher.isLaunching).map { "the launch of \($0) hasn't ended" }
   }
 
   /// As `Leftovers` finds it.
@@ -32,9 +29,9 @@ final class ShellLaunching: LaunchHost {
     return child
   }
 
-  func attach(_ child: ShellRun, to runtime: WorkerUnit) throws {
+  func attach(_ child: ShellRun) {
     kill(child)
-    try world.runs.attach(child, to: runtime)
+    world.attach(child)
   }
 
   func kill(_ child: ShellRun) { children.removeAll { $0 === child } }
@@ -43,25 +40,18 @@ final class ShellLaunching: LaunchHost {
 
   func mechanics(ofLaunching id: WorkerID) -> (any LaunchMechanics)? {
     if world.hasRun(id) { world.complain("\(id) is launched, and runs") }
-    if world.phase.isEnding { world.complain("\(id) is launched while the daemon ends") }
-    return world.workers[id].map { ShellLaunch($0, world, self) }
+    if world.isClosing { world.complain("\(id) is launched while the daemon ends") }
+    return ShellLaunch(id, world, self)
   }
 
-  func obstacle(toLaunching id: WorkerID) -> String? {
-    world.survivorHost.holds(id) ? "its process from an earlier daemon still runs" : nil
-  }
+  func obstacle(toLaunching id: WorkerID) -> String? { nil }
 
-  func programRuns(_ id: WorkerID) {
-    guard let runtime = world.workers[id] else { return }
-    runtime.noteLaunch()
-    world.save(runtime, .launching)
-  }
+  func programRuns(_ id: WorkerID) { world.save() }
 
-  func hasLaunched(_ id: WorkerID) { world.runs.hasLaunched(id) }
+  func hasLaunched(_ id: WorkerID) { world.hasLaunched(id) }
 
   func launchHasFailed(_ id: WorkerID) {
     if world.hasRun(id) { world.complain("\(id) couldn't be launched, and runs") }
-    world.runs.launchHasFailed(id)
   }
 
   func log(_ id: WorkerID, _ text: String) { world.count("undoOverdue") }
@@ -69,21 +59,21 @@ final class ShellLaunching: LaunchHost {
 
 /// One simulated launch, whose steps lag, fail, and have outcomes that are late, lost or come twice.
 final class ShellLaunch: LaunchMechanics {
-  private let runtime: WorkerUnit
-  private var id: WorkerID { runtime.id }
+  private let id: WorkerID
   private unowned let world: ShellWorld
   private unowned let launching: ShellLaunching
   private var child: ShellRun?
   private var isUndone = false
 
-  init(_ runtime: WorkerUnit, _ world: ShellWorld, _ launching: ShellLaunching) {
-    self.runtime = runtime
+  init(_ id: WorkerID, _ world: ShellWorld, _ launching: ShellLaunching) {
+    self.id = id
     self.world = world
     self.launching = launching
   }
 
   let steps = LaunchStep.allCases
-  var isWanted: Bool { world.workers[id] === runtime }
+  /// No worker is removed in this world.
+  let isWanted = true
   let pid: Int32? = nil
 
   func perform(_ step: LaunchStep, within limit: Duration, then: @escaping (String?) -> Void) {
@@ -105,7 +95,7 @@ final class ShellLaunch: LaunchMechanics {
 
   /// On another thread, which may not know yet that the launch was given up.
   private func effect(of step: LaunchStep) -> String? {
-    if step == .terms, launching.hasChild(id) || world.survivorHost.holds(id) {
+    if step == .terms, launching.hasChild(id) {
       return "1 process of an earlier instance still runs"
     }
     if step == .fork, !isUndone { child = launching.fork(id) }
@@ -116,7 +106,7 @@ final class ShellLaunch: LaunchMechanics {
   private func end(_ step: LaunchStep, _ refusal: String?, _ then: (String?) -> Void) {
     if step == .program, refusal == nil, !isUndone, let child {
       self.child = nil
-      return then(failureText { try launching.attach(child, to: runtime) })
+      launching.attach(child)
     }
     then(refusal)
   }

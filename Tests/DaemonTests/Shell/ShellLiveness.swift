@@ -1,4 +1,3 @@
-import Glibc
 import Hibernation
 import Lifecycle
 import Linux
@@ -11,35 +10,18 @@ import Supervision
 /// lives. Two runs that follow each other have different ones.
 final class ShellProcesses {
   private let all: [WorkerProcess]
-  private let inputs: [FakeInputs]
-  private(set) var count: Int32 = 0
-  private var inputCount = 0
+  private var count = 0
   /// Looks at nothing.
   let traffic: TrafficMonitor
-  /// What stands for a process of another supervisor.
-  let external: ExternalProcess
-  let log = DaemonLog()
 
   init() throws {
-    all = try (0..<64).map { _ in try .forTest("shell") }
-    inputs = try (0..<32).map { _ in try FakeInputs() }
+    all = try (0..<8).map { _ in try .forTest("shell") }
     traffic = try TrafficMonitor(latches: nil, ownChannels: [])
-    let own = try ProcessStat.read(getpid())
-    external = ExternalProcess(root: own, tree: ProcessTree(processes: [own]))
   }
 
   func next() -> WorkerProcess {
     count += 1
-    return all[Int(count) % all.count]
-  }
-
-  /// Nothing has come at them.
-  func nextInputs() -> FakeInputs {
-    inputCount += 1
-    let next = inputs[inputCount % inputs.count]
-    _ = next.nextReason()
-    next.waiting = nil
-    return next
+    return all[count % all.count]
   }
 }
 
@@ -123,7 +105,7 @@ final class ShellLiveness: ProbeQuestions, ActivityLooking, FootprintSource {
     _ probe: Policy.Probe, to process: WorkerProcess,
     then answer: @escaping (ProbeRunner.Outcome) -> Void
   ) -> () -> Void {
-    guard let run = world.runs.run(of: process) else {
+    guard let run = world.run(of: process) else {
       world.complain("a run that has ended is asked")
       return {}
     }

@@ -7,11 +7,10 @@ import Policy
 /// are lost, late, or come twice.
 final class ShellSchedules: StateFileWriter {
   private static let period: Int64 = 300
+  private static let line = "*/5 * * * *"
+
   private unowned let world: ShellWorld
-  private var schedules: ScheduleMonitor.Schedules {
-    Dictionary(
-      uniqueKeysWithValues: world.workers.map { ($0.key, $0.value.configuration.wakeAt) })
-  }
+  private var schedules: ScheduleMonitor.Schedules = [:]
   /// What the clock on the wall has been set by, in seconds.
   private var shift: Int64 = 1_795_341_600
   private var wasSet = false
@@ -27,10 +26,13 @@ final class ShellSchedules: StateFileWriter {
 
   private var wallClock: Int64 { world.clock.now.nanoseconds / 1_000_000_000 + shift }
 
-  func follow() { monitor.follow() }
+  func begin(_ ids: [WorkerID]) throws {
+    for id in ids { schedules[id] = [try CalendarSchedule(parsing: Self.line)] }
+    if !ids.isEmpty { monitor.follow() }
+  }
 
   func setClock(by seconds: Int64) {
-    if schedules.values.allSatisfy(\.isEmpty) { return }
+    if schedules.isEmpty { return }
     shift += seconds
     wasSet = true
   }
@@ -41,19 +43,14 @@ final class ShellSchedules: StateFileWriter {
       world.complain("\(id) is woken twice for one instant of its schedule")
     }
     woken[id] = now
-    sendWake(id)
-  }
-
-  private func sendWake(_ id: WorkerID) {
-    if world.returning.whenBack(id, { [self] in sendWake(id) }) { return }
     guard world.driver.state.state(of: id)?.sleeps == true else { return }
     world.count("woken by schedule")
-    world.driver.send(.wakeNeeded(id, "its schedule (\(ShellConfigurations.line))"))
+    world.driver.send(.wakeNeeded(id, "its schedule (\(Self.line))"))
   }
 
   /// Of a worker whose instants pass; nil: it is woken at each.
   func omission(of id: WorkerID) -> String? {
-    guard schedules[id]?.isEmpty == false else { return nil }
+    guard schedules[id] != nil else { return nil }
     // A minute until a clock that was set is noticed, and 5 s for the disk.
     let limit = Self.period + 70
     guard let last = woken[id], wallClock - last <= limit, wallClock >= last else {

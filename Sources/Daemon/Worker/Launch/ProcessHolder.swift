@@ -46,7 +46,7 @@ final class ProcessHolder {
     }
   }
 
-  /// Goes on with a run that an earlier daemon, or another supervisor, has begun.
+  /// Continues a run that an earlier daemon, or another supervisor, has begun.
   func adopt(_ process: WorkerProcess, as runtime: WorkerUnit) throws(SystemCallError) {
     try attach(process, to: runtime)
     host.isAdopted(runtime)
