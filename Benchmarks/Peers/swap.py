@@ -120,12 +120,16 @@ class MemoryGroup:
         except OSError as error:
             raise Unavailable(f"no memory cgroup can be made: {error}") from None
         self.file, self.order = ("memory.force_empty", "0") if isv1 else ("memory.reclaim", "4G")
+        self.limit_file = "memory.limit_in_bytes" if isv1 else "memory.max"
         if not os.path.exists(f"{self.path}/{self.file}"):
             self.close()
             raise Unavailable(f"memory cgroups here have no {self.file}")
 
     def enter(self):
         write(f"{self.path}/cgroup.procs", "0")
+
+    def limit(self, size):
+        write(f"{self.path}/{self.limit_file}", str(size))
 
     def reclaim(self):
         try:
