@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""More workers than fit in RAM, of which one at a time is used: the kernel's swap beside Dormouse. See README.md here."""
+"""More workers than fit in RAM, of which one at a time is used: the kernel's swap beside Dormouse.
+See README.md here."""
 import argparse
 import contextlib
 import os
@@ -10,12 +11,13 @@ import sys
 import time
 
 from bench import Daemon, machine
-from peers import WORKER, Connection, free_port, make_devices, p95
+from peers import make_devices, p95
 from Peers import swap
+from Peers.ways import WORKER, Connection, free_port
 
 
 class Crowd:
-    """Workers in one memory group with a limit. They have their memory before the limit is set."""
+    """Workers in one memory group with a limit."""
 
     def __init__(self, options, interval):
         self.options, self.interval = options, interval
@@ -41,11 +43,12 @@ class SwappedCrowd(Crowd):
         self.device, self.processes = device, []
 
     def start(self):
+        """The limit comes first: the kernel refuses a lower one while the workers touch more than that."""
         self.device.on()
+        self.group.limit(self.options.limit << 20)
         self.processes = [subprocess.Popen(command, stdin=subprocess.DEVNULL, preexec_fn=self.group.enter)
                           for command in self.commands()]
         self.connect()
-        self.group.limit(self.options.limit << 20)
 
     def traffic(self):
         """Bytes read from swap and written to it, of the whole machine: no other swap is on."""
@@ -64,7 +67,8 @@ class SwappedCrowd(Crowd):
 
 
 class DormouseCrowd(Crowd):
-    """Quiet for a second in the background means suspended, and at once hibernated. There is no swap."""
+    """Quiet for a second in the background means suspended, and at once hibernated. There is no swap, so the limit
+    comes when all workers have been launched and hibernated."""
     daemon = None
 
     def start(self):
@@ -139,7 +143,8 @@ def measure(name, crowd, options):
             rest += times[1:]
         passed = time.monotonic() - began
         read, written = ((after - earlier) / 1e6 / passed for after, earlier in zip(crowd.traffic(), before))
-        print(f"| {name} | {figures(first)} | {figures(rest)} | {len(first) + len(rest)} | {read:.1f} | {written:.1f} |")
+        print(f"| {name} | {figures(first)} | {figures(rest)} | {len(first) + len(rest)} "
+              f"| {read:.1f} | {written:.1f} |")
         sys.stdout.flush()
     finally:
         crowd.close()
@@ -155,7 +160,7 @@ def main():
         "memory cgroup. Only the workers' own group is short of memory.")
     parser.add_argument("--workers", type=int, default=8)
     parser.add_argument("--objects", type=int, default=60000, help="size of each worker (60000: about 30 MB)")
-    parser.add_argument("--limit", type=int, default=160, help="megabytes of RAM for all workers (160)")
+    parser.add_argument("--limit", type=int, default=96, help="megabytes of RAM for all workers (96)")
     parser.add_argument("--turns", type=int, default=16, help="how many times another worker is used (16)")
     parser.add_argument("--seconds", type=float, default=3, help="how long one is used, a request every 0.2 s (3)")
     parser.add_argument("--interval", type=float, default=1, help="seconds between a worker's own touches (1)")
@@ -166,8 +171,9 @@ def main():
     print(machine())
     with contextlib.ExitStack() as stack:
         devices = make_devices(options, stack)
-        for interval, title in ((None, "workers that do nothing by themselves"),
-                                (options.interval, f"workers that touch all of their objects every {options.interval:g} s")):
+        kinds = {None: "workers that do nothing by themselves",
+                 options.interval: f"workers that touch all of their objects every {options.interval:g} s"}
+        for interval, title in kinds.items():
             print(f"\n{options.workers} {title}; {options.limit} MB for all; ms, median (p95)\n")
             print("| | first request to a worker | next ones | requests | read, MB/s | written, MB/s |")
             print("|---|---:|---:|---:|---:|---:|")
