@@ -145,8 +145,10 @@ def measure(name, crowd, options):
         read, written = ((after - earlier) / 1e6 / passed for after, earlier in zip(crowd.traffic(), before))
         print(f"| {name} | {figures(first)} | {figures(rest)} | {len(first) + len(rest)} "
               f"| {read:.1f} | {written:.1f} |")
-        sys.stdout.flush()
+    except (OSError, RuntimeError) as error:
+        print(f"| {name} | not measured to the end: {error} | | | | |")
     finally:
+        sys.stdout.flush()
         crowd.close()
 
 
@@ -160,7 +162,7 @@ def main():
         "memory cgroup. Only the workers' own group is short of memory.")
     parser.add_argument("--workers", type=int, default=8)
     parser.add_argument("--objects", type=int, default=60000, help="size of each worker (60000: about 30 MB)")
-    parser.add_argument("--limit", type=int, default=96, help="megabytes of RAM for all workers (96)")
+    parser.add_argument("--limit", type=int, default=128, help="megabytes of RAM for all workers (128)")
     parser.add_argument("--turns", type=int, default=16, help="how many times another worker is used (16)")
     parser.add_argument("--seconds", type=float, default=3, help="how long one is used, a request every 0.2 s (3)")
     parser.add_argument("--interval", type=float, default=1, help="seconds between a worker's own touches (1)")
