@@ -38,8 +38,8 @@ extension Probe {
     "mlockall", "keeping the daemon in memory",
     lost: "Under memory pressure the kernel may drop the daemon's code from memory: it reacts some "
       + "10 ms later.",
-    enable: "LimitMEMLOCK=infinity in its unit (ulimit -l unlimited), and for a user's unit also in "
-      + "user@.service, whose limit a user's manager can't exceed; or CAP_IPC_LOCK."
+    enable: "LimitMEMLOCK=infinity in its unit (ulimit -l unlimited), and for a user's unit also "
+      + "in user@.service, whose limit a user's manager can't exceed; or CAP_IPC_LOCK."
   ) { _ in
     try shim("mlockall", on: "(MCL_ONFAULT)") { clinux_lock_memory() }
     munlockall()

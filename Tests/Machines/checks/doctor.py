@@ -95,8 +95,6 @@ swaps = len(read("/proc/swaps").splitlines()) - 1
 check("it says whether there is swap", ("none" in checks["swap"]["found"]) == (swaps == 0), checks["swap"]["found"])
 score = int(read(f"/proc/{pid}/oom_score_adj"))
 says("oom-score", "works" if score <= -900 or root else "missing")
-if score <= -900:
-    check("it names the daemon's OOM score", str(score) in checks["oom-score"]["found"], checks["oom-score"]["found"])
 limit = [l.split()[3] for l in read(f"/proc/{pid}/limits").splitlines() if l.startswith("Max locked memory")][0]
 says("mlockall", "works" if root or limit == "unlimited" else result("mlockall"))
 note(f"locked memory is limited to {limit}, mlockall {result('mlockall')}: {checks['mlockall']['found']}")

@@ -44,7 +44,7 @@ class Guest:
         paths = {name: self._directory / f"{name}.sock" for name in ("agent", "monitor")}
         for path in paths.values():
             path.unlink(missing_ok=True)
-        append = f"root=LABEL=root rw console=ttyS0 loglevel=5 {self._accel.append}"
+        append = f"root=LABEL=root rw console=ttyS0 loglevel=5 {self._accel.append} {os.environ.get('APPEND', '')}"
         with open(self._directory / "qemu.log", "ab") as log:
             self._qemu = subprocess.Popen(
                 ["qemu-system-x86_64", *self._accel.options, "-smp", "2", "-m", str(self._memory), "-nic", "none",
