@@ -221,7 +221,8 @@ public final class Daemon {
         control: control, isLaunching: isLaunching, log: services.log)),
     stopping: OrderlyStop(orderlyStopHost), phase: phase)
   private lazy var signals = DaemonSignals(
-    loop: services.loop, host: SignalsOfDaemon(services, orphans, reloader, ending))
+    loop: services.loop,
+    host: SignalsOfDaemon(services, orphans: orphans, reloader: reloader, ending: ending))
 
   public convenience init(_ settings: DaemonSettings) throws(StartError) {
     clinux_keep_heap_small()
@@ -286,8 +287,7 @@ public final class Daemon {
     driver.connect(directives, [chronicle])
   }
 
-  /// A worker's run holds components, and these hold the registry.
-  deinit { workers.removeAll() }
+  deinit { workers.removeAll() }  // A worker's run holds components, and these hold the registry.
 
   /// Runs until a signal or a request ends it.
   public func run() throws(StartError) {

@@ -51,8 +51,7 @@ final class SignalsOfDaemon: SignalHost {
   private let ending: DaemonEnd
 
   init(
-    _ services: Services, _ orphans: OrphanReaper, _ reloader: ConfigurationReloader,
-    _ ending: DaemonEnd
+    _ services: Services, orphans: OrphanReaper, reloader: ConfigurationReloader, ending: DaemonEnd
   ) {
     self.services = services
     self.orphans = orphans

@@ -267,11 +267,7 @@ final class WorkerSleep {
     case .hibernated: isFoundAsleep(.hibernated, in: .recover(image))
     case .suspended: isFoundAsleep(.suspended, in: rest.withoutImage)
     default:
-      begin {
-        $0.recover(expecting: .unknown, then: $1)
-      } then: {
-        $0.recoveredAfterLook($1)
-      }
+      begin({ $0.recover(expecting: .unknown, then: $1) }, then: { $0.recoveredAfterLook($1) })
     }
   }
 
