@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 import TestSupport
 import Testing
@@ -25,6 +26,38 @@ struct RefusalTests {
     try victim.carryOn()
     let before = try ProcessStat.read(victim.process.pid).cpuTicks
     #expect(try eventually { try ProcessStat.read(victim.process.pid).cpuTicks > before })
+  }
+
+  @Test("A worker is refused, and unchanged, on a kernel on which it wouldn't survive its resume")
+  func unsafeKernel() throws {
+    var features = KernelFeatures.detect()
+    features.restoreObstacle = "this kernel ends a process whose memory was restored"
+    let victim = try Victim([try Fixture.compile("mlocked")])
+    _ = try victim.line()
+    let sum = try victim.ask("sum")
+    let error = try victim.refusal(HibernationService(features: features))
+    #expect(error.description.contains("this kernel ends a process"))
+    #expect(error.aftermath == .ineligible)
+    #expect(try victim.isSuspended)
+    try victim.carryOn()
+    #expect(try victim.ask("sum") == sum)
+  }
+
+  @Test(
+    "The trials of the kernel find the same obstacle each time, and none on a kernel that restores workers"
+  )
+  func trials() throws {
+    #expect(clinux_rseq_survives_restore() == clinux_rseq_survives_restore())
+    #expect(clinux_writes_read_only_pages() == clinux_writes_read_only_pages())
+    let victim = try Victim([try Fixture.compile("torture"), "2", "4", "7"])
+    _ = try victim.line()
+    // Refused where the trials find an obstacle; elsewhere the worker survives.
+    if KernelFeatures.detect().restoreObstacle == nil {
+      try victim.cycle(service)
+      #expect(try victim.ask("errors") == "errors 0 eintr 0")
+    } else {
+      #expect(try victim.refusal(service).aftermath == .ineligible)
+    }
   }
 
   @Test("A process with locked memory is refused", arguments: Victim.Rest.available)

@@ -58,6 +58,25 @@ import Testing
     #expect(notes.wait(for: 2))
   }
 
+  @Test("A job doesn't wait for one that hangs while the only idle thread has yet to take that one")
+  func spokenFor() {
+    let hold = Signal()
+    for _ in 0..<20 {
+      let (pool, notes) = (JobPool(name: "test", most: 2), Notes())
+      pool.submit(about: "first") { notes.add("first") }
+      #expect(notes.wait(for: 1))
+      // Its thread becomes idle.
+      usleep(2000)
+      pool.submit(about: "a") { hold.wait() }
+      pool.submit(about: "b") { notes.add("b") }
+      guard notes.wait(for: 2) else {
+        Issue.record("b waits behind a")
+        break
+      }
+    }
+    hold.raise()
+  }
+
   @Test("An urgent job makes those before it about the same worker urgent")
   func prioritized() {
     let pool = JobPool(name: "test", most: 1, reserve: 1)

@@ -95,6 +95,24 @@ import Testing
     #expect(PressureStall(parsing: []) == nil)
   }
 
+  @Test("A path below /proc is the same as with an interpolated number")
+  func paths() {
+    for pid in [0, 7, 10, 4_194_304, Int32.max, -1, Int32.min] {
+      #expect(procPath(pid, "task/1/stat") == "/proc/\(pid)/task/1/stat")
+    }
+  }
+
+  @Test(
+    "The kernel's counters of this process are read, and those of an ended process aren't there")
+  func counters() throws {
+    #expect(anonymousMemory(of: getpid()) > 100_000)
+    let before = try writtenBytes(of: getpid())
+    try Descriptor.open("/dev/null", O_WRONLY).writeAll(String(repeating: "x", count: 5000))
+    #expect(try writtenBytes(of: getpid()) >= before + 5000)
+    #expect(anonymousMemory(of: Int32.max) == 0)
+    #expect(throws: SystemCallError.self) { try writtenBytes(of: Int32.max) }
+  }
+
   @Test(.enabled(if: access(PressureStall.systemMemoryPath, W_OK) == 0, "no PSI here"))
   func `The kernel accepts a pressure trigger, and a refused window is explained`() throws {
     _ = try PressureStall.read()

@@ -176,14 +176,6 @@ import WorkerProtocol
     await worker.simulateMemoryWarning()
     #expect(delegate.warnings == 1)
   }
-}
-
-@MainActor private final class MainDelegate: WorkerDelegate {
-  var warnings = 0
-  func didReceiveMemoryWarning(_ warning: MemoryWarning) async {
-    MainActor.assertIsolated()
-    warnings += 1
-  }
 
   @Test func `A handler that never returns doesn't keep caches from being emptied`() async throws {
     let worker = Worker(socketPath: nil)
@@ -231,5 +223,13 @@ import WorkerProtocol
     worker.setSnapshotProvider(nil)
     await worker.simulateMemoryWarning()
     withExtendedLifetime(object) {}
+  }
+}
+
+@MainActor private final class MainDelegate: WorkerDelegate {
+  var warnings = 0
+  func didReceiveMemoryWarning(_ warning: MemoryWarning) async {
+    MainActor.assertIsolated()
+    warnings += 1
   }
 }

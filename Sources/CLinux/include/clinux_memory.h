@@ -38,6 +38,12 @@ int64_t clinux_syscall_number(int which);
 // Calls process_madvise(PIDFD_SELF, ranges, 1, MADV_DONTNEED) on a page of this process: 1 if the
 // kernel supports it, else -errno.
 int clinux_try_process_madvise_self(void);
+// 1: writes through /proc/PID/mem by an untraced process reach pages that the owner may only read, as a resume needs
+// them (proc_mem.force_override=always); else -errno. Tried on a page of this process.
+int clinux_writes_read_only_pages(void);
+// 1: a process whose area for restartable sequences (rseq(2)) has old contents runs on, as a restored one must; 0: the
+// kernel ends it; -errno: it couldn't be tried. Tried on a child, for some milliseconds.
+int clinux_rseq_survives_restore(void);
 // 1: both processes run in one address space (kcmp(2)); 0: they don't; -errno: the kernel can't compare them.
 int clinux_share_memory(pid_t one, pid_t other);
 // Returns this process's freed memory to the kernel (malloc_trim(3); without glibc nothing).

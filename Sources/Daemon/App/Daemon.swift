@@ -109,7 +109,8 @@ public final class Daemon {
   private lazy var processes = ProcessHolder(
     services.loop,
     ProcessesOfDaemon(
-      services: services, driver: driver, probes: senses.probes, sleeps: sleeps, ends: ends))
+      services: services, driver: driver, probes: senses.probes, kernelKills: senses.kernelKills,
+      sleeps: sleeps, ends: ends))
   private lazy var firstMoments = FirstMoments(
     timers: services.loop, restarts: restarts,
     host: FirstMomentsOfDaemon(
@@ -160,8 +161,7 @@ public final class Daemon {
         services: services, state: state, driver: driver, workers: workers, bootID: bootID,
         environment: environment, recordWriter: recordWriter, learnedMemory: learnedMemory,
         snapshots: snapshots, restarts: restarts, conversations: conversations,
-        planner: launchPlanner, processes: processes, kernelKills: senses.kernelKills,
-        keeperStarter: keeperStarter,
+        planner: launchPlanner, processes: processes, keeperStarter: keeperStarter,
         watchdogs: senses.watchdogs)))
   private lazy var standbyStarter = StandbyStarter.pager(
     jobs: services.jobs, hibernation: services.hibernation, log: services.log,
@@ -176,9 +176,9 @@ public final class Daemon {
     host: ExternalsOfDaemon(
       .init(
         services: services, state: state, workers: workers, phase: phase, requests: requests,
-        wrappers: wrappers, restarts: restarts, processes: processes,
-        kernelKills: senses.kernelKills, ends: ends, supervision: supervision,
-        recordWriter: recordWriter)))
+        wrappers: wrappers, restarts: restarts, processes: processes, ends: ends,
+        supervision: supervision, recordWriter: recordWriter, declared: declared,
+        listening: listening)))
   private lazy var managers = ManagerWatching(driver, workers, timers: services.loop) {
     [hibernation = services.hibernation] in hibernation.prioritize($0.name)
   }
@@ -193,7 +193,7 @@ public final class Daemon {
       services: services, driver: driver, workers: workers, wrappers: wrappers, launcher: launcher,
       sheds: sheds, conversations: conversations, senses: senses, sleeps: sleeps, ends: ends,
       restarts: restarts, supervision: supervision, recordWriter: recordWriter, jetsam: jetsam,
-      pressure: pressure, ending: ending, program: role.program))
+      pressure: pressure, ending: ending, externals: externals, program: role.program))
   private lazy var configurationHost = ReloadOfDaemon(
     .init(
       services: services, driver: driver, workers: workers, phase: phase, requests: requests,
@@ -218,10 +218,10 @@ public final class Daemon {
       .init(
         driver: driver, workers: workers, returning: returning, requests: requests,
         externals: externals, starter: starter, recordWriter: recordWriter, listening: listening,
-        control: control, log: services.log)),
+        control: control, isLaunching: isLaunching, log: services.log)),
     stopping: OrderlyStop(orderlyStopHost), phase: phase)
   private lazy var signals = DaemonSignals(
-    services: services, orphans: orphans, reloader: reloader, ending: ending)
+    loop: services.loop, host: SignalsOfDaemon(services, orphans, reloader, ending))
 
   public convenience init(_ settings: DaemonSettings) throws(StartError) {
     clinux_keep_heap_small()
@@ -252,7 +252,7 @@ public final class Daemon {
         hibernation: HibernationService(
           features: OwnProcess.kernelFeatures(), separatesWorkers: true))
     } catch { throw .system(error) }
-    control = ControlSocket(path: settings.socket, services)
+    control = ControlSocket(path: settings.socket, services.loop, log)
     stoppedByPerson = StoppedByPerson(path: state.path + "/stopped", files: services.stateFiles)
     jetsam = JetsamKeeper(
       directory: state.jetsam, disk: services.disk, loop: services.loopReturn, log: log)

@@ -9,7 +9,7 @@ struct EndingWorker: Hashable {
   var isAdopting = false
   /// Another program supervises it: it is released, and not stopped.
   var isExternal = false
-  /// An operation on it is under way on another thread.
+  /// An operation on it is under way on another thread, or it is being launched.
   var isBusy = false
   /// It sleeps in a frozen cgroup, which stays frozen without a daemon. A worker that only a signal or a tracer
   /// holds would be continued by any SIGCONT.
@@ -27,6 +27,8 @@ protocol DaemonEndHost: AnyObject {
   func wake(_ id: WorkerID, then answer: @escaping (Answer) -> Void)
   /// Releases an external worker, awake. `then` gets the reason if that failed.
   func release(_ id: WorkerID, then: @escaping (_ failure: String?) -> Void)
+  /// It would sleep in a frozen cgroup.
+  func freezes(_ id: WorkerID) -> Bool
   /// No worker is started any more because its dependencies are ready.
   func refuseWaitingStarts()
   /// For the next daemon.
@@ -89,6 +91,12 @@ final class DaemonEnd {
   func engineIsQuiet() {
     if phase.isEnding { endWhenAllIsQuiet() }
     if phase.isLeaving { leaveWhenAllIsQuiet() }
+  }
+
+  /// Why it isn't suspended any more; nil: it may be. What only a signal or a tracer holds was woken, or will be.
+  func refusalToSuspend(_ id: WorkerID) -> String? {
+    guard phase.isLeaving, !host.freezes(id) else { return nil }
+    return "the daemon is ending, and nothing else would keep it asleep"
   }
 
   // MARK: with its workers

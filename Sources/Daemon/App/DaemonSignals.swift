@@ -3,25 +3,24 @@ import Glibc
 import Hibernation
 import Linux
 
+/// What `DaemonSignals` needs of the daemon. Tests hand in their own.
+protocol SignalHost: AnyObject {
+  /// Children have ended: orphans, and workers that are traced.
+  func reapChildren()
+  /// Reads the configuration again.
+  func reload(then report: @escaping (ReloadOutcome) -> Void)
+  func endIsAsked()
+  func log(_ priority: DaemonLog.Priority, _ text: String)
+}
+
 /// Handles signals to the daemon. Belongs to the loop's thread.
 final class DaemonSignals {
   private let loop: EventLoop
-  private let hibernation: HibernationService
-  private let log: DaemonLog
-  private let orphans: OrphanReaper
-  private let reloader: ConfigurationReloader
-  private let ending: DaemonEnd
+  private let host: any SignalHost
 
-  init(
-    services: Services, orphans: OrphanReaper, reloader: ConfigurationReloader,
-    ending: DaemonEnd
-  ) {
-    loop = services.loop
-    hibernation = services.hibernation
-    log = services.log
-    self.orphans = orphans
-    self.reloader = reloader
-    self.ending = ending
+  init(loop: EventLoop, host: any SignalHost) {
+    self.loop = loop
+    self.host = host
   }
 
   /// From now on signals are delivered here.
@@ -33,17 +32,45 @@ final class DaemonSignals {
     }
   }
 
-  private func handle(_ signal: Int32) {
-    if signal == SIGCHLD {
-      // The kernel hides a traced worker's end until its tracer looks, and orphans must be reaped.
-      hibernation.reapChildren()
-      orphans.reapOrphans()
-    } else if signal == SIGHUP {
-      reloader.reload(allowEmpty: false) { [log] in
-        log($0.isDone ? .notice : .error, "reload: \($0.text)")
-      }
-    } else {
-      ending.signalHasCome()
+  /// One has come.
+  func handle(_ signal: Int32) {
+    switch signal {
+    case SIGCHLD: host.reapChildren()
+    case SIGHUP:
+      host.reload { [host] in host.log($0.isDone ? .notice : .error, "reload: \($0.text)") }
+    default: host.endIsAsked()
     }
   }
+}
+
+/// What `DaemonSignals` gets of the daemon.
+final class SignalsOfDaemon: SignalHost {
+  private let services: Services
+  private let orphans: OrphanReaper
+  private let reloader: ConfigurationReloader
+  private let ending: DaemonEnd
+
+  init(
+    _ services: Services, _ orphans: OrphanReaper, _ reloader: ConfigurationReloader,
+    _ ending: DaemonEnd
+  ) {
+    self.services = services
+    self.orphans = orphans
+    self.reloader = reloader
+    self.ending = ending
+  }
+
+  func reapChildren() {
+    // A traced worker's end is hidden until its tracer looks; orphans must be reaped.
+    services.hibernation.reapChildren()
+    orphans.reapOrphans()
+  }
+
+  func reload(then report: @escaping (ReloadOutcome) -> Void) {
+    reloader.reload(allowEmpty: false, then: report)
+  }
+
+  func endIsAsked() { ending.signalHasCome() }
+
+  func log(_ priority: DaemonLog.Priority, _ text: String) { services.log(priority, text) }
 }

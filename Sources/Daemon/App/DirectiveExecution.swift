@@ -21,6 +21,7 @@ final class DirectiveExecution: DirectiveExecutor {
     let jetsam: JetsamKeeper
     let pressure: PressureMonitor
     let ending: DaemonEnd
+    let externals: ExternalAdoption
     /// nil: the configuration declares the workers.
     let program: (any CallersProgram)?
   }
@@ -39,7 +40,7 @@ final class DirectiveExecution: DirectiveExecutor {
     case .finishShed(let id): parts.sheds.finishShed(id)
     case .expireTask(let id, let task): parts.conversations.expireTask(id, task)
     case .checkSafePoint(let id): parts.senses.safePoints.checkSafePoint(id)
-    case .suspend(let id): parts.workers[id]?.sleep?.suspend()
+    case .suspend(let id): suspend(id)
     case .hibernate(let id): parts.workers[id]?.sleep?.hibernate()
     case .resume(let id): parts.workers[id]?.sleep?.resume()
     case .terminate(let id): parts.ends.terminate(id)
@@ -57,6 +58,13 @@ final class DirectiveExecution: DirectiveExecutor {
     case .watchdogMissed(let id, let what): log(.warning, "\(id): \(what)")
     case .wouldHave(let id, let what): log(.notice, "\(id): shadow mode: \(what)")
     }
+  }
+
+  private func suspend(_ id: WorkerID) {
+    if let why = parts.ending.refusalToSuspend(id) ?? parts.externals.refusalToSuspend(id) {
+      return parts.driver.send(.suspendFailed(id, why))
+    }
+    parts.workers[id]?.sleep?.suspend()
   }
 
   func engineIsQuiet() { parts.ending.engineIsQuiet() }

@@ -13,6 +13,7 @@ final class EndOfDaemon: DaemonEndHost {
     let recordWriter: WorkerRecordWriter
     let listening: ListeningSockets
     let control: ControlSocket
+    let isLaunching: (WorkerID) -> Bool
     let log: DaemonLog
   }
 
@@ -28,9 +29,13 @@ final class EndOfDaemon: DaemonEndHost {
     let state = parts.driver.state.state(of: runtime.id)
     return EndingWorker(
       id: runtime.id, state: state, isAdopting: parts.returning.isAdopting(runtime.id),
-      isExternal: runtime.external != nil, isBusy: runtime.isBusy,
-      restsFrozen: state?.sleeps == true && runtime.process?.cgroup?.freezer != nil)
+      isExternal: runtime.external != nil,
+      // A process that is launched after the daemon has left would have no record.
+      isBusy: runtime.isBusy || parts.isLaunching(runtime.id),
+      restsFrozen: state?.sleeps == true && freezes(runtime.id))
   }
+
+  func freezes(_ id: WorkerID) -> Bool { parts.workers[id]?.process?.cgroup?.freezer != nil }
 
   var isAdopting: Bool { parts.returning.isUnderWay }
 
@@ -52,7 +57,10 @@ final class EndOfDaemon: DaemonEndHost {
     for runtime in parts.workers.values { parts.listening.closeListeners(of: runtime) }
   }
 
-  func announceEnd(_ text: String) { parts.control.announceEnd(text) }
+  func announceEnd(_ text: String) {
+    parts.driver.deliverAnswers()
+    parts.control.announceEnd(text)
+  }
 
   func log(_ priority: DaemonLog.Priority, _ text: String) { parts.log(priority, text) }
 }

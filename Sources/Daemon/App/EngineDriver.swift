@@ -92,6 +92,9 @@ final class EngineDriver {
       .request(Request(id: id, verb: verb, worker: worker, asked: asked, occasion: occasion)))
   }
 
+  /// Answers that only wait for the disk are given now.
+  func deliverAnswers() { replies.deliverAll() }
+
   /// The configuration was read again. Nothing happens before the next event.
   func setPolicy(_ policy: LifecyclePolicy) { engine.setPolicy(policy) }
 }

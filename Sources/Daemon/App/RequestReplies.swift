@@ -39,6 +39,9 @@ final class RequestReplies {
     timers.after(Self.maxWait) { [weak self] in self?.deliver(upTo: number) }
   }
 
+  /// The daemon ends, and waits for the disk itself before its process does.
+  func deliverAll() { deliver(upTo: lastDelivery) }
+
   private func deliver(upTo number: UInt64) {
     while let first = undelivered.first, first.number <= number {
       undelivered.removeFirst()

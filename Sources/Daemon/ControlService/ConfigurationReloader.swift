@@ -210,7 +210,9 @@ final class ConfigurationReloader {
     of configuration: WorkerConfiguration, from known: KnownWorker, _ policies: Policies
   ) -> String? {
     let changed = configuration.changes(from: known.configuration, machine: policies)
-    guard !changed.isEmpty else { return nil }
+    guard !changed.isEmpty else {
+      return known.isDeclared ? nil : "\(configuration.name): in the configuration again"
+    }
     let atLaunch = changed.filter(\.atLaunch).map(\.key)
     let later =
       isRunning(WorkerID(configuration.name)) && !atLaunch.isEmpty

@@ -37,6 +37,8 @@ final class ControlServer {
     var framer = LineFramer()
     var pending: [UInt8] = []
     var isClosed = false
+    /// Requests that haven't been answered.
+    var unanswered: [UInt64] = []
     /// More of its requests are waiting.
     var isWaiting = false
     var isFull: Bool { pending.count > ControlServer.maxUnread }
@@ -167,14 +169,26 @@ final class ControlServer {
       handler?.end(by: request.verb)
       return
     }
+    client.unanswered.append(request.id)
     handler?.handle(request, from: client.id) { [weak self, weak client] response in
-      guard let self, let client else { return }
+      // Where it isn't among them any more, the daemon's end has answered it.
+      guard let self, let client, let place = client.unanswered.firstIndex(of: request.id)
+      else { return }
+      client.unanswered.remove(at: place)
       respond(to: client, response)
     }
   }
 
-  /// Clients that asked for the end get their answer before the socket closes.
+  /// Every request gets its answer before the socket closes: those that asked for the end, and those whose outcome
+  /// hasn't come.
   func announceEnd(_ text: String) {
+    for client in clients.values {
+      for id in client.unanswered {
+        respond(
+          to: client, ControlResponse(id: id, result: .refused, text: "the daemon is ending"))
+      }
+      client.unanswered = []
+    }
     for (client, id) in waitingForEnd {
       respond(to: client, ControlResponse(id: id, result: .done, text: text))
     }

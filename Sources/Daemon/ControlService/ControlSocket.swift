@@ -1,19 +1,21 @@
 /// The control socket, from the moment at which clients are accepted. Belongs to the loop's thread.
 final class ControlSocket {
   private let path: String
-  private let services: Services
+  private let loop: EventLoop
+  private let log: DaemonLog
   private var opened: (server: ControlServer, service: ControlService)?
 
-  init(path: String, _ services: Services) {
+  init(path: String, _ loop: EventLoop, _ log: DaemonLog) {
     self.path = path
-    self.services = services
+    self.loop = loop
+    self.log = log
   }
 
   /// Accepts clients.
   ///
   /// - Parameter makeService: what answers the requests.
   func open(_ makeService: (ControlServer) -> ControlService) throws(StartError) {
-    let server = try ControlServer(path: path, services.loop, services.log)
+    let server = try ControlServer(path: path, loop, log)
     let service = makeService(server)
     try server.connect(service)
     opened = (server, service)

@@ -2,8 +2,8 @@ import Lifecycle
 import Policy
 import PolicyFile
 
-/// The daemon's implementation for `ConfigurationReloader`.
-final class ReloadOfDaemon: ConfigurationHost {
+/// The daemon's implementation for `ConfigurationReloader` and `DeclaredChanges`.
+final class ReloadOfDaemon: ConfigurationHost, DeclaredChangeHost {
   struct Parts {
     let services: Services
     let driver: EngineDriver
@@ -27,6 +27,8 @@ final class ReloadOfDaemon: ConfigurationHost {
   }
 
   private let parts: Parts
+  private lazy var changes = DeclaredChanges(
+    driver: parts.driver, workers: parts.workers, host: self)
 
   init(_ parts: Parts) { self.parts = parts }
 
@@ -44,9 +46,7 @@ final class ReloadOfDaemon: ConfigurationHost {
   var isEnding: Bool { parts.phase.isEnding }
   var isLeaving: Bool { parts.phase.isLeaving }
 
-  func known(_ id: WorkerID) -> KnownWorker? {
-    workers[id].map { KnownWorker(configuration: $0.configuration, isDeclared: $0.isDeclared) }
-  }
+  func known(_ id: WorkerID) -> KnownWorker? { changes.known(id) }
 
   var knownWorkers: [WorkerID] { Array(workers.keys) }
 
@@ -59,21 +59,8 @@ final class ReloadOfDaemon: ConfigurationHost {
     parts.configuration.apply(configuration)
   }
 
-  func remove(_ id: WorkerID) {
-    parts.supervision.forgetPlans(of: id)
-    if parts.driver.state.state(of: id)?.isAlive == true {
-      parts.requests.request(.stop, id) { _ in }
-    }
-    // The request may have ended it at once.
-    if let runtime = workers[id] { parts.listening.closeListeners(of: runtime) }
-    parts.driver.send(.removed(id))
-    if parts.driver.state.state(of: id) == nil { parts.supervision.removeWorker(id) }
-  }
-
-  func undeclare(_ id: WorkerID) {
-    parts.supervision.forgetPlans(of: id)
-    workers[id]?.isDeclared = false
-  }
+  func remove(_ id: WorkerID) { changes.remove(id) }
+  func undeclare(_ id: WorkerID) { changes.undeclare(id) }
 
   func whenAdopted(_ id: WorkerID, _ body: @escaping () -> Void) -> Bool {
     parts.returning.whenBack(id, body)
@@ -85,19 +72,11 @@ final class ReloadOfDaemon: ConfigurationHost {
   }
 
   func apply(_ configuration: WorkerConfiguration, of id: WorkerID) {
-    guard let runtime = workers[id] else { return }
-    runtime.configuration = configuration
-    runtime.environment = parts.environment.merging(configuration.environment) { $1 }
-    runtime.isDeclared = true
-    parts.supervision.restartRulesChanged(id)
-    parts.driver.send(.profileChanged(id, runtime.profile))
-    if parts.driver.state.state(of: id)?.isAlive != true { parts.listening.relisten(runtime) }
+    changes.apply(configuration, of: id)
   }
 
   func setPolicy(_ policy: LifecyclePolicy, of id: WorkerID) {
-    guard let runtime = workers[id] else { return }
-    runtime.configuration.policy = policy
-    parts.driver.send(.profileChanged(id, runtime.profile))
+    changes.setPolicy(policy, of: id)
   }
 
   func startAutomatically(_ added: [WorkerConfiguration]) {
@@ -113,4 +92,20 @@ final class ReloadOfDaemon: ConfigurationHost {
     parts.schedules.follow()
     parts.encryption.tryEncryption(for: parts.configuration.current)
   }
+
+  // MARK: what its changes need
+
+  func environment(of configuration: WorkerConfiguration) -> [String: String] {
+    parts.environment.merging(configuration.environment) { $1 }
+  }
+
+  func stop(_ id: WorkerID) { parts.requests.request(.stop, id) { _ in } }
+  func startAgain(_ id: WorkerID) {
+    parts.starter.start(id, .restart, occasion: .autostart) { _ in }
+  }
+  func forgetPlans(of id: WorkerID) { parts.supervision.forgetPlans(of: id) }
+  func removeWorker(_ id: WorkerID) { parts.supervision.removeWorker(id) }
+  func rulesHaveChanged(of id: WorkerID) { parts.supervision.restartRulesChanged(id) }
+  func closeListeners(of runtime: WorkerUnit) { parts.listening.closeListeners(of: runtime) }
+  func listenAgain(for runtime: WorkerUnit) { parts.listening.relisten(runtime) }
 }

@@ -36,6 +36,8 @@ protocol ExternalHost: AnyObject {
   func letGo(of runtime: WorkerUnit)
   /// There is no worker of that name any more.
   func remove(_ id: WorkerID)
+  /// A worker of the configuration, which the daemon doesn't have.
+  func introduce(_ configuration: WorkerConfiguration)
   /// The process that represented a cgroup has ended, and others of it live on (a server that has replaced
   /// itself): the oldest represents it from now on. nil: none is left.
   func attachSuccessor(to runtime: WorkerUnit) -> Successor?
@@ -57,6 +59,8 @@ final class ExternalAdoption {
   private let driver: EngineDriver
   private let workers: WorkerRegistry
   private let host: any ExternalHost
+  /// Those that are woken because they are being given back.
+  private var releasing: Set<WorkerID> = []
 
   static let patience = Duration.seconds(5)
 
@@ -201,32 +205,49 @@ final class ExternalAdoption {
       letGo(runtime)
       return done(nil)
     }
+    releasing.insert(id)
     host.wake(id) { [unowned self] answer in
-      guard answer.code == .done else { return done(answer.text) }
-      letGo(runtime)
-      done(nil)
+      guard answer.code == .done else {
+        releasing.remove(id)
+        return done(answer.text)
+      }
+      // It was released twice, or has ended since it was woken; another may have its name by now.
+      guard workers[id] === runtime else { return done(nil) }
+      // The answer may have waited for the disk, and a suspension may have been under way.
+      release(id, then: done)
     }
   }
 
+  /// Why it isn't suspended any more; nil: it may be.
+  func refusalToSuspend(_ id: WorkerID) -> String? {
+    releasing.contains(id) ? "it is being released" : nil
+  }
+
   private func letGo(_ runtime: WorkerUnit) {
-    // It was released twice, or has ended since it was woken; another may have its name by now.
-    guard workers[runtime.id] === runtime else { return }
+    releasing.remove(runtime.id)
     host.log(.notice, "\(runtime.id): released")
     host.letGo(of: runtime)
     driver.send(.released(runtime.id))
+    remove(runtime)
+  }
+
+  private func remove(_ runtime: WorkerUnit) {
     host.remove(runtime.id)
+    // A reload has declared its name meanwhile: from now on that is the configuration's worker.
+    if runtime.isDeclared { host.introduce(runtime.configuration) }
   }
 
   // MARK: its end
 
   /// The processes that it leaves behind belong to its manager.
   func externalRootHasEnded(_ runtime: WorkerUnit) {
+    releasing.remove(runtime.id)
     if !runtime.isKilled, followSuccessor(runtime) { return }
     let id = runtime.id
     host.letGo(of: runtime)
     driver.send(.exited(id, .unknown))
     driver.send(.removed(id))
-    host.remove(id)
+    remove(runtime)
   }
 
   private func followSuccessor(_ runtime: WorkerUnit) -> Bool {

@@ -2,6 +2,7 @@ import Control
 import Lifecycle
 import Linux
 import Policy
+import PolicyFile
 import Supervision
 
 /// The daemon's implementation for `ExternalAdoption`.
@@ -15,10 +16,11 @@ final class ExternalsOfDaemon: ExternalHost {
     let wrappers: RegisteredWrappers
     let restarts: RestartSupervisor
     let processes: ProcessHolder
-    let kernelKills: KernelKillWatch
     let ends: WorkerEnds
     let supervision: WorkerSupervision
     let recordWriter: WorkerRecordWriter
+    let declared: DeclaredWorkers
+    let listening: ListeningSockets
   }
 
   private let parts: Parts
@@ -54,8 +56,7 @@ final class ExternalsOfDaemon: ExternalHost {
       logPath: parts.state.log(of: configuration.name))
     let process = try WorkerProcess.adopt(found.root.identity, plan: plan, opensMemory: false)
     if let memories = found.memories { process.adopt(memories) }
-    try parts.processes.attach(process, to: runtime)
-    parts.kernelKills.adopt(runtime)
+    try parts.processes.adopt(process, as: runtime)
   }
 
   func wasAdded(_ id: WorkerID) { parts.restarts.add(id, exits: []) }
@@ -72,6 +73,13 @@ final class ExternalsOfDaemon: ExternalHost {
 
   func remove(_ id: WorkerID) { parts.supervision.removeWorker(id) }
 
+  func introduce(_ configuration: WorkerConfiguration) {
+    parts.declared.addDeclared(configuration)
+    if let runtime = parts.workers[WorkerID(configuration.name)] {
+      parts.listening.relisten(runtime)
+    }
+  }
+
   func attachSuccessor(to runtime: WorkerUnit) -> Successor? {
     guard let old = runtime.process, let cgroup = old.cgroup,
       // A cgroup that can't be read has been removed, and its processes have ended.
@@ -83,8 +91,7 @@ final class ExternalsOfDaemon: ExternalHost {
       runtime.external?.jobs = (try? process.tree()).flatMap {
         ManagerJobs(root: eldest.identity, tree: $0)
       }
-      try parts.processes.attach(process, to: runtime)
-      parts.kernelKills.adopt(runtime)
+      try parts.processes.adopt(process, as: runtime)
       parts.processes.refreshMemory(of: runtime)
       return Successor(pid: eldest.pid, cgroup: cgroup.path)
     } catch { return nil }

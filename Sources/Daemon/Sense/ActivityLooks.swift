@@ -118,7 +118,7 @@ final class ActivityLooks: ActivityLooking {
         ?? tree.processes.reduce(0) { $0 + $1.cpuTicks } * 1_000_000 / ClockTicks.perSecond
       var found = ActivityFindings(
         root: identity, cpu: cpu,
-        anonymous: tree.pids.reduce(0) { $0 + Measurement.anonymousMemory(of: $1) })
+        anonymous: tree.pids.reduce(0) { $0 + anonymousMemory(of: $1) })
       if wantsTraffic {
         let hasTraffic = traffic?.perform(at: tree) == true
         found.hasTraffic = hasTraffic && !isSwallowed

@@ -45,17 +45,6 @@ struct Measurement: Sendable {
       footprint: footprint, reclaimable: reclaimable, anonymous: anonymous, at: now,
       took: now - start, refusal: refusal)
   }
-
-  /// Resident less file-backed pages, from /proc/PID/statm (proc_pid_statm(5)); bytes. 0: it has ended.
-  static func anonymousMemory(of pid: Int32) -> UInt64 {
-    // What has ended has no memory.
-    guard let text = try? readText("/proc/\(pid)/statm") else { return 0 }
-    let words = text.split(separator: " ")
-    guard words.count > 2, let resident = UInt64(words[1]), let shared = UInt64(words[2]),
-      resident >= shared
-    else { return 0 }
-    return (resident - shared) * pageSize
-  }
 }
 
 /// When a worker may be measured again, and which callers wait for that. One look at a time: a caller that asks

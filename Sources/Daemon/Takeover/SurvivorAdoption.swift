@@ -143,6 +143,8 @@ final class SurvivorAdoption {
       host.staysAsleep(id, with: recovery.image)
       driver.send(
         .adopted(id, runtime.profile, recovery.image == nil ? .suspended : .hibernated))
+      // Nothing watches its inputs: no input would wake it.
+      driver.send(.wakeNeeded(id, "it couldn't be woken when it was adopted"))
     case .failure(let error):
       host.log(.error, "\(id): terminated: its memory can't be restored: \(error)")
       // Called before the engine can wake it, because the engine takes it for suspended.

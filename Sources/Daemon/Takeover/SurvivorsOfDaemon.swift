@@ -23,7 +23,6 @@ final class SurvivorsOfDaemon: SurvivorHost {
     let conversations: WorkerConversations
     let planner: LaunchPlanner
     let processes: ProcessHolder
-    let kernelKills: KernelKillWatch
     let keeperStarter: KeeperStarter<DescriptorKeeperMeans>
     let watchdogs: WatchdogReporter
   }
@@ -87,8 +86,7 @@ final class SurvivorsOfDaemon: SurvivorHost {
     if runtime.external != nil, cgroup != nil {
       runtime.external?.jobs = ManagerJobs(root: record.process, tree: try process.tree())
     }
-    try parts.processes.attach(process, to: runtime)
-    parts.kernelKills.adopt(runtime)
+    try parts.processes.adopt(process, as: runtime)
     runtime.noteLaunch()
     if let launched = runtime.launched,
       (launched.command, launched.directory) != (record.command, record.directory)

@@ -81,7 +81,9 @@ final class Relay {
   }
 
   /// Its answer isn't wanted any more.
-  func cancel() { fail("is not awaited any more") }
+  func cancel() {
+    finish(ControlResponse(id: id, result: .failed, text: "the request to \(name) was cancelled"))
+  }
 
   private func hear() {
     // An error counts as a hang-up.

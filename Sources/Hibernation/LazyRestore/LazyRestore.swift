@@ -10,9 +10,8 @@ public enum RestoreMode: Sendable, Hashable {
   /// follows; a thread that touches a missing page waits for it. If a lazy restore isn't possible, the
   /// restore is eager.
   ///
-  /// - Parameter learns: what happens at the first resume, when the working set isn't known. True: the worker
-  ///   is resumed with nearly all pages missing, to learn the working set; this takes longer. False: the
-  ///   restore is eager.
+  /// - Parameter learns: at the first resume the working set isn't known. True: nearly all pages are missing
+  ///   then, and the restore learns the working set; this takes longer. False: the restore is eager.
   case lazy(learns: Bool)
 }
 

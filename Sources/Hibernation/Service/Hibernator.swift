@@ -66,6 +66,9 @@ public final class Hibernator {
         .checking, "hibernation isn't implemented for this processor architecture yet",
         aftermath: .ineligible)
     }
+    if let obstacle = features.restoreObstacle {
+      throw HibernationError(.checking, obstacle, aftermath: .ineligible)
+    }
     let found: ProcessTree
     do throws(HibernationError) { found = try check(target) } catch {
       throw judge(error, target, image: path)

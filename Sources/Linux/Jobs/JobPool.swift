@@ -68,8 +68,8 @@ public final class JobPool: Sendable {
         line.isUrgent = line.isUrgent || isUrgent
         if !line.isUnderWay, line.jobs.count == 1 { state.ready.append(subject) }
         state.lines[subject] = line
-        guard Self.next(state, most) != nil, state.idle == 0,
-          state.threads < most + reserve
+        // A thread that is idle may not have taken yet what it was woken for.
+        guard Self.startable(state, most) > state.idle, state.threads < most + reserve
         else { return false }
         state.threads += 1
         return true
@@ -97,6 +97,12 @@ public final class JobPool: Sendable {
         return urgent
       }
       return state.ordinaryUnderWay < most && !state.ready.isEmpty ? 0 : nil
+    }
+
+    /// Subjects of which a free thread would do something.
+    private static func startable(_ state: State, _ most: Int) -> Int {
+      let urgent = state.ready.count { state.lines[$0]?.isUrgent == true }
+      return urgent + max(0, min(state.ready.count - urgent, most - state.ordinaryUnderWay))
     }
 
     private func run() {

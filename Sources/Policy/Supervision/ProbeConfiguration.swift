@@ -64,7 +64,7 @@ public struct Probe: Hashable, Sendable {
 /// The sum of a probe's results. Pure: results in, verdict out.
 ///
 /// A readiness probe begins as failing, a liveness probe as passing, as in Kubernetes. A sleeping
-/// worker isn't checked, and failures before the sleep don't count afterwards.
+/// worker isn't checked, and its monitor begins with a new state when it runs again.
 public struct ProbeState: Hashable, Sendable {
   public enum Purpose: Hashable, Sendable { case readiness, liveness }
   public enum Verdict: Hashable, Sendable { case passing, failing }
@@ -93,9 +93,6 @@ public struct ProbeState: Hashable, Sendable {
     verdict = success ? .passing : .failing
     return verdict
   }
-
-  /// The worker was asleep: results before the sleep are forgotten.
-  public mutating func resumed() { streak = 0 }
 
   /// When to check first, after a launch or a resume.
   public func firstQuestion(after start: Instant) -> Instant { start + probe.initialDelay }

@@ -30,6 +30,7 @@ private final class World: DaemonEndHost, OrderlyStopHost {
     calls.append("release \(id)")
     releases[id.name] = then
   }
+  func freezes(_ id: WorkerID) -> Bool { id.name == "frozen" }
   func refuseWaitingStarts() {
     if calls.last != "refuse starts" { calls.append("refuse starts") }
   }
@@ -226,6 +227,14 @@ private final class World: DaemonEndHost, OrderlyStopHost {
     world.answer("web")
     #expect(end.hasEnded)
     #expect(world.lines.last == "the daemon ends; 1 worker remains")
+  }
+
+  @Test("While the daemon leaves, a worker that only a signal would hold isn't suspended again")
+  func noSuspension() {
+    #expect(end.refusalToSuspend(WorkerID("web")) == nil)
+    end.leave()
+    #expect(end.refusalToSuspend(WorkerID("web")) != nil)
+    #expect(end.refusalToSuspend(WorkerID("frozen")) == nil)
   }
 
   @Test(

@@ -140,6 +140,20 @@ final class FakeSavedState: SavedState {
     #expect(heard.texts == ["one", "two"])
   }
 
+  @Test("Replies are sent at once when the daemon ends, and only once")
+  func end() {
+    let heard = Heard()
+    let (first, second) = (ask(heard), ask(heard))
+    saved.isSaved = false
+    replies.deliver(Answer(.done, "one"), to: first)
+    replies.deliver(Answer(.done, "two"), to: second)
+    replies.deliverAll()
+    #expect(heard.texts == ["one", "two"])
+    saved.save()
+    timers.advance(by: .seconds(2))
+    #expect(heard.texts == ["one", "two"])
+  }
+
   @Test("Replies are sent after a second in any case, and only once")
   func patience() {
     let heard = Heard()

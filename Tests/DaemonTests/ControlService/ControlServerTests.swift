@@ -247,6 +247,7 @@ import Testing
     #expect(clients.map { $0.answers.map(\.id) } == [[1], [2], [3]])
     #expect(clients[0].answers[0].text == "all workers have ended")
     #expect(clients[1].answers[0].text == "all workers have ended")
+    #expect(clients[2].answers[0].text == "the daemon is ending", "its outcome came too late")
     #expect(access(path, F_OK) != 0)
   }
 

@@ -43,11 +43,7 @@ import Testing
     let heard = ask()
     world.examined(.done(.success(try Self.process())))
     #expect(heard.responses.map(\.result) == [.done])
-    if state != .background {
-      let profile = WorkerProfile(policy: LifecyclePolicy(name: "test"))
-      world.driver.send(.exited(web, .unknown))
-      world.driver.send(.adopted(web, profile, state))
-    }
+    if state != .background { move(to: state) }
   }
 
   private func text(_ heard: Heard) -> String { heard.responses.map(\.text).joined() }
@@ -157,6 +153,29 @@ import Testing
 
   // MARK: release
 
+  /// The engine has it in this state.
+  private func move(to state: WorkerState) {
+    let profile = WorkerProfile(policy: LifecyclePolicy(name: "test"))
+    world.driver.send(.exited(web, .unknown))
+    world.driver.send(.adopted(web, profile, state))
+  }
+
+  @Test(
+    "One that falls asleep again before its wake is answered isn't given back without its memory")
+  func asleepAgain() throws {
+    try adopt(.hibernated)
+    let heard = askRelease()
+    #expect(externals.refusalToSuspend(web) == "it is being released")
+    // The answer waits for the disk, and a suspension was under way.
+    world.woken()
+    #expect(heard.responses.isEmpty && world.workers.count == 1)
+    #expect(world.calls.suffix(2) == ["wake web", "wake web"])
+    move(to: .background)
+    world.woken()
+    #expect(heard.responses.map(\.result) == [.done] && world.workers.count == 0)
+    #expect(externals.refusalToSuspend(web) == nil)
+  }
+
   @Test("A running external worker is released at once, and its files are removed")
   func releaseRunning() throws {
     try adopt()
@@ -172,6 +191,7 @@ import Testing
     try adopt(.hibernated)
     let heard = askRelease()
     #expect(heard.responses.isEmpty && world.calls.last == "wake web")
+    move(to: .background)
     world.woken()
     #expect(heard.responses.map(\.result) == [.done] && world.workers.count == 0)
   }
@@ -184,12 +204,14 @@ import Testing
     #expect(heard.responses.map(\.result) == [.failed])
     #expect(text(heard) == "web: its image can't be read")
     #expect(world.workers[web] != nil && !world.notes.events.contains("released"))
+    #expect(externals.refusalToSuspend(web) == nil, "it continues as before")
   }
 
   @Test("Two requests to release a worker are both answered, and it is released once")
   func releaseTwice() throws {
     try adopt(.suspended)
     let (first, second) = (askRelease(), askRelease())
+    move(to: .background)
     world.woken()
     // Another process is adopted under its name before the second answer.
     try adopt()
@@ -207,6 +229,21 @@ import Testing
     world.workers[WorkerID("db")] = .forTest("db")
     #expect(askRelease("db").responses.first?.result == .refused)
     #expect(world.calls.isEmpty)
+  }
+
+  @Test(
+    "A name that a reload has declared meanwhile is the configuration's after the release and the end"
+  )
+  func declaredMeanwhile() throws {
+    try adopt()
+    world.workers[web]?.isDeclared = true
+    _ = askRelease()
+    #expect(world.calls.suffix(2) == ["remove web", "introduce web"])
+    try adopt()
+    let runtime = try #require(world.workers[web])
+    runtime.isDeclared = true
+    externals.externalRootHasEnded(runtime)
+    #expect(world.calls.suffix(2) == ["remove web", "introduce web"])
   }
 
   // MARK: its end

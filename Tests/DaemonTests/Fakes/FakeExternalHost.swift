@@ -2,6 +2,7 @@ import Control
 import Lifecycle
 import Linux
 import Policy
+import PolicyFile
 import Supervision
 import TestSupport
 
@@ -50,6 +51,9 @@ final class FakeExternalHost: ExternalHost {
   func remove(_ id: WorkerID) {
     calls.append("remove \(id)")
     workers[id] = nil
+  }
+  func introduce(_ configuration: WorkerConfiguration) {
+    calls.append("introduce \(configuration.name)")
   }
   func attachSuccessor(to runtime: WorkerUnit) -> Successor? {
     calls.append("look for a successor")

@@ -85,6 +85,8 @@ final class NoSleepMechanics: SleepMechanics, SleepHost {
   var mayBegin: Bool { true }
   var hasEnded: Bool { false }
   func whenReadyToSuspend(then: @escaping () -> Void) {}
+  func fallsAsleep() {}
+  var isWatched: Bool { true }
   func isSuspended() {}
   func isAwake(why: String?, fromImage: Bool) {}
   func staysAsleep() {}

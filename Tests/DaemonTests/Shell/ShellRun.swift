@@ -177,11 +177,15 @@ final class ShellRun: SleepMechanics, SleepHost {
     }
   }
 
+  func fallsAsleep() { isWatched = true }
+  private(set) var isWatched = false
+
   func isSuspended() {
     if world.chance(5) { world.driver.send(.wakeNeeded(id, "data that came as it fell asleep")) }
   }
 
   func isAwake(why: String?, fromImage: Bool) {
+    if why == nil { isWatched = false }
     if body != .running, body != .dead { complain("is said to be awake") }
   }
 

@@ -1,3 +1,4 @@
+import Glibc
 import Hibernation
 import Lifecycle
 import Linux
@@ -34,7 +35,10 @@ private final class Surroundings: SleepSurroundings {
   private let surroundings = Surroundings()
   private let looks = Looks()
 
-  private final class Looks { var count = 0 }
+  private final class Looks {
+    var count = 0
+    var last: ((ImageDisk?) -> Void)?
+  }
 
   init() throws {
     scratch = try Scratch()
@@ -56,7 +60,10 @@ private final class Surroundings: SleepSurroundings {
     let disk = ImageDiskMonitor(
       directory: scratch.path, ledger: WriteLedger(path: "\(scratch.path)/writes"),
       ImageDiskMonitor.Needs(
-        look: { [looks] _ in looks.count += 1 }, send: { _ in }, save: { _ in }, time: { 0 },
+        look: { [looks] in
+          looks.count += 1
+          looks.last = $0
+        }, send: { _ in }, save: { _ in }, time: { 0 },
         log: { _, _ in }))
     return SleepOfWorker(
       runtime: runtime, services: services, driver: driver, imageDisk: disk,
@@ -106,6 +113,43 @@ private final class Surroundings: SleepSurroundings {
     #expect(world.watches.active == 0 && looks.count == 1)
     #expect(surroundings.calls == ["it was not suspended", "awake"])
     withExtendedLifetime(runtime) {}
+  }
+
+  /// A process of the test's own, and what the daemon holds of it.
+  private func launchSleeper(in runtime: WorkerUnit) throws -> SpawnedProcess {
+    let null = try Descriptor.open("/dev/null", O_RDWR)
+    let child = try spawn(
+      SpawnRequest(
+        path: "/bin/sleep", arguments: ["sleep", "1000"], environment: [:], directory: "/",
+        input: null.raw, output: null.raw, error: null.raw, cgroup: nil))
+    runtime.process = try .forTest(child.identity)
+    return child
+  }
+
+  @Test(
+    "A suspended worker's inputs are watched when the outcome counts, and not when it comes too late",
+    arguments: [true, false])
+  func fallsAsleep(counts: Bool) throws {
+    let runtime = makeRuntime()
+    let child = try launchSleeper(in: runtime)
+    defer {
+      sendSignal(SIGKILL, to: child.pid)
+      waitpid(child.pid, nil, 0)
+    }
+    let sleep = makeSleep(of: runtime, world.makeWatch())
+    var failure: String?
+    var hasEnded = false
+    sleep.suspend(isRestoring: false) { outcome in
+      if case .failure(let refusal) = outcome { failure = refusal.text }
+      hasEnded = true
+      if counts { sleep.fallsAsleep() }
+    }
+    try turn { looks.last != nil }
+    looks.last?(nil)
+    #expect(failure == nil && hasEnded)
+    // What is said later is of no outcome.
+    sleep.fallsAsleep()
+    #expect(sleep.isWatched == counts && (runtime.asleepSince != nil) == counts)
   }
 
   @Test("A failed wake is repeated, and once more when the worker's threads are released")

@@ -42,10 +42,7 @@ private final class Run: SleepMechanics, SleepHost, WakeHost {
   func look(then: @escaping (WorkerState?, ImageOnDisk?) -> Void) {}
 
   /// Its processes have stopped.
-  func stop() {
-    watch.listen(at: .success(inputs) as Result<FakeInputs, SystemCallError>)
-    suspended?(.success(()))
-  }
+  func stop() { suspended?(.success(())) }
   func refuseHibernation() {
     hibernated?(.failure(HibernationError(.checking, "a device is mapped", aftermath: .intact)))
   }
@@ -54,6 +51,10 @@ private final class Run: SleepMechanics, SleepHost, WakeHost {
   var mayBegin: Bool { true }
   var hasEnded: Bool { false }
   func whenReadyToSuspend(then: @escaping () -> Void) { then() }
+  func fallsAsleep() {
+    watch.listen(at: .success(inputs) as Result<FakeInputs, SystemCallError>)
+  }
+  var isWatched: Bool { watch.isWatching }
   func isSuspended() { watch.wakeForWhatWaits() }
   func isAwake(why: String?, fromImage: Bool) { if why == nil { watch.stop() } }
   func staysAsleep() { watch.repeatCall() }

@@ -122,6 +122,8 @@ struct WorkerRunTests {
     func recover(expecting: ImageExpectation, then: @escaping (RecoveryOutcome) -> Void) {}
     func look(then: @escaping (_ rest: WorkerState?, _ image: ImageOnDisk?) -> Void) {}
     func whenReadyToSuspend(then: @escaping () -> Void) {}
+    func fallsAsleep() {}
+    var isWatched: Bool { true }
     func isSuspended() {}
     func isAwake(why: String?, fromImage: Bool) {}
     func staysAsleep() {}

@@ -61,8 +61,13 @@ private final class Host: SleepHost {
   var whenReady: (() -> Void)?
 
   func whenReadyToSuspend(then: @escaping () -> Void) { whenReady = then }
+  var isWatched = false
+  func fallsAsleep() { isWatched = true }
   func isSuspended() { noted.append("suspended") }
-  func isAwake(why: String?, fromImage: Bool) { noted.append(why ?? "awake") }
+  func isAwake(why: String?, fromImage: Bool) {
+    isWatched = false
+    noted.append(why ?? "awake")
+  }
   func staysAsleep() { noted.append("stays asleep") }
   func kill() { noted.append("killed") }
   func operationHasEnded() { noted.append("over") }
@@ -194,7 +199,7 @@ private final class Host: SleepHost {
     mechanics.recovered?(RecoveryOutcome(result: .success(ResumeOutcome())))
     #expect(notes.events.isEmpty)
     mechanics.looked?(.suspended, nil)
-    #expect(notes.events == ["found"])
+    #expect(notes.events == ["found", "wakeNeeded"], "nothing watches its inputs")
   }
 
   @Test("A sleep is inspected if its outcome was lost, and not while the operation continues")
@@ -209,9 +214,34 @@ private final class Host: SleepHost {
     mechanics.looked?(.suspended, nil)
     // It comes after all.
     mechanics.suspended?(.success(()))
-    #expect(notes.events == ["found", "found"])
+    #expect(notes.events == ["found", "found", "wakeNeeded"])
+    #expect(
+      !host.isWatched,
+      "an outcome that comes too late has nothing watched: the worker may run by then")
     sleep.resume()
     #expect(mechanics.asked.last == "thaw, stopped")
+  }
+
+  @Test(
+    "After a suspension whose outcome was lost, a worker whose inputs aren't watched is woken at once"
+  )
+  func foundUnwatched() {
+    sleep.suspend()
+    host.whenReady?()
+    mechanics.isUnderWay = false
+    sleep.inspect()
+    mechanics.looked?(.suspended, nil)
+    #expect(notes.events == ["found", "wakeNeeded"])
+  }
+
+  @Test("A worker whose inputs are watched sleeps on after an inspection")
+  func foundWatched() {
+    putToSleep()
+    sleep.resume()
+    mechanics.isUnderWay = false
+    sleep.inspect()
+    mechanics.looked?(.hibernated, Self.image)
+    #expect(notes.events == ["suspended", "hibernated", "found"] && host.isWatched)
   }
 
   @Test("A sleep that an earlier daemon began ends with a recovery, which reports what it found")

@@ -71,14 +71,6 @@ import Testing
     #expect(outcome.error.contains("conf.d/a.yaml:1:12"), "\(outcome)")
   }
 
-  @Test("A configuration key without effect is reported with its line and column")
-  func keysWithoutEffect() throws {
-    let daemon = try TestDaemon("workers:\n  web: { command: sleep 100007, wake_at: '@daily' }\n")
-    try daemon.wait("web", toBe: "foreground")
-    let isListed = daemon.words.contains("dormouse.yaml:2:33: warning: `wake_at` has no effect")
-    #expect(isListed || !daemon.words.contains("wake_at"), "\(daemon.words)")
-  }
-
   @Test("`reload` of a configuration with an error changes nothing and reports the error's place")
   func refused() throws {
     let daemon = try TestDaemon(Self.before)

@@ -13,16 +13,20 @@ final class EndedRuns {
   static let limit = 100
 
   private let host: any EndedRunsHost
+  private let limit: Int
   /// The latest last.
   private var ids: [WorkerID] = []
 
-  init(_ host: any EndedRunsHost) { self.host = host }
+  init(_ host: any EndedRunsHost, limit: Int = EndedRuns.limit) {
+    self.host = host
+    self.limit = limit
+  }
 
   /// - Parameter latest: has just ended.
   func forgetOldRuns(after latest: WorkerID) {
     ids.removeAll { $0 == latest }
     ids.append(latest)
-    guard ids.count > Self.limit else { return }
+    guard ids.count > limit else { return }
     let oldest = ids.removeFirst()
     // It may have been run again since; then it comes back at its next end.
     if host.mayBeForgotten(oldest) { host.forget(oldest) }

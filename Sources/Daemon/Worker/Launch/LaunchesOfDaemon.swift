@@ -79,16 +79,18 @@ final class ProcessesOfDaemon: ProcessHost {
   private let services: Services
   private let driver: EngineDriver
   private let probes: ProbeAsker
+  private let kernelKills: KernelKillWatch
   private let sleeps: WorkerSleeps
   private let ends: WorkerEnds
 
   init(
-    services: Services, driver: EngineDriver, probes: ProbeAsker, sleeps: WorkerSleeps,
-    ends: WorkerEnds
+    services: Services, driver: EngineDriver, probes: ProbeAsker, kernelKills: KernelKillWatch,
+    sleeps: WorkerSleeps, ends: WorkerEnds
   ) {
     self.services = services
     self.driver = driver
     self.probes = probes
+    self.kernelKills = kernelKills
     self.sleeps = sleeps
     self.ends = ends
   }
@@ -106,6 +108,8 @@ final class ProcessesOfDaemon: ProcessHost {
   }
 
   func rootHasEnded(_ runtime: WorkerUnit) { ends.rootHasEnded(runtime) }
+
+  func isAdopted(_ runtime: WorkerUnit) { kernelKills.adopt(runtime) }
 
   func open(
     _ refresh: MemoryRefresh, of id: WorkerID, then: @escaping (MemoryRefresh.Outcome) -> Void

@@ -12,6 +12,8 @@ protocol ProcessHost: AnyObject {
     refreshMemory: @escaping (WorkerUnit) -> Void
   ) -> any ReadinessHost
   func rootHasEnded(_ runtime: WorkerUnit)
+  /// An earlier daemon, or another supervisor, has begun its run.
+  func isAdopted(_ runtime: WorkerUnit)
   /// On another thread; `then` is called on the loop where its memories could be opened.
   func open(
     _ refresh: MemoryRefresh, of id: WorkerID, then: @escaping (MemoryRefresh.Outcome) -> Void)
@@ -42,6 +44,12 @@ final class ProcessHolder {
     runtime.exitWatch = try loop.whenReadable(process.pidfd) { [unowned self, weak runtime] in
       if let runtime { host.rootHasEnded(runtime) }
     }
+  }
+
+  /// Continues a run that an earlier daemon, or another supervisor, has begun.
+  func adopt(_ process: WorkerProcess, as runtime: WorkerUnit) throws(SystemCallError) {
+    try attach(process, to: runtime)
+    host.isAdopted(runtime)
   }
 
   /// Opens the memory of all its processes again. A process that can't be opened now is tried again before the

@@ -44,8 +44,8 @@ protocol SleepMechanics: AnyObject {
   /// An operation is really under way on another thread. False while a caller still waits: its outcome was lost.
   var isUnderWay: Bool { get }
 
-  /// Stops it, and watches its inputs from then on. When it fails it runs, unless the refusal says that it is still
-  /// stopped.
+  /// Stops it, and finds its inputs, which `fallsAsleep` has watched. When it fails it runs, unless the refusal says
+  /// that it is still stopped.
   ///
   /// - Parameter isRestoring: the rest of its memory is still being restored, and must be there first.
   func suspend(isRestoring: Bool, then: @escaping (Result<Void, Refusal>) -> Void)
@@ -75,6 +75,13 @@ protocol SleepHost: AnyObject {
   /// Calls back when no answer of the worker is open any more and it knows that it will be suspended; not at
   /// all if it isn't to be suspended any more.
   func whenReadyToSuspend(then: @escaping () -> Void)
+
+  /// It has just been suspended, and the engine hears of it next: from now on its inputs are watched. Not called for
+  /// an outcome that came too late.
+  func fallsAsleep()
+
+  /// While it sleeps: something watches its inputs, and would wake it.
+  var isWatched: Bool { get }
 
   /// The engine knows that it is suspended.
   func isSuspended()

@@ -21,6 +21,8 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
   private let surroundings: any SleepSurroundings
   /// Cleared on the thread of the operation that is under way, when that has ended.
   private var current: Underway?
+  /// What the suspension that has just ended has found; nil: none has.
+  private var asleep: Asleep?
 
   private final class Underway: Sendable {
     private let state = Atomic(true)
@@ -69,15 +71,14 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
     runtime.traffic = nil
     let hibernation = isRestoring ? services.hibernation : nil
     let done = callback { [self] (outcome: Suspended) in
-      if let opened = outcome.opened, let process = self.runtime?.process,
-        process.identity == job.identity
-      {
-        process.adopt(opened)
-      }
+      let process = self.runtime?.process
+      if let opened = outcome.opened, process?.identity == job.identity { process?.adopt(opened) }
       // It may be hibernated next.
       imageDisk.sendReading { [self] in
-        if case .success(let asleep) = outcome.result { fellAsleep(asleep) }
+        if case .success(let found) = outcome.result { asleep = found }
         then(outcome.result.map { _ in })
+        // Where the outcome came too late, nothing has used it, and the worker may run.
+        asleep = nil
       }
     }
     services.mechanics.submit(about: id.name) {
@@ -99,8 +100,8 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
     services.loop.after(.zero) { then(outcome) }
   }
 
-  private func fellAsleep(_ asleep: Asleep) {
-    guard let runtime, !wakeWatch.isOver else { return }
+  func fallsAsleep() {
+    guard let runtime, let asleep, !wakeWatch.isOver else { return }
     runtime.asleepSince = EventLoop.now
     wakeWatch.listen(at: asleep.sources)
     wakeWatch.timer.set(
@@ -111,8 +112,7 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
 
   func hibernate(then: @escaping (Result<HibernationOutcome, HibernationError>) -> Void) {
     guard let runtime, let target = runtime.target() else {
-      return refuse(
-        then, .failure(HibernationError(.checking, "it has no process", aftermath: .vanished)))
+      return refuse(then, .failure(.noProcess))
     }
     let policy = runtime.configuration.policy.hibernate
     runtime.conversation?.offers.recount()
@@ -190,8 +190,7 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
     from image: ImageOnDisk, then: @escaping (Result<ResumeOutcome, HibernationError>) -> Void
   ) {
     guard let runtime, let target = runtime.target() else {
-      return refuse(
-        then, .failure(HibernationError(.checking, "it has no process", aftermath: .vanished)))
+      return refuse(then, .failure(.noProcess))
     }
     runtime.conversation?.offers.dropFound()
     let keepsBase = runtime.keepsBase
@@ -205,8 +204,7 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
 
   func recover(expecting: ImageExpectation, then: @escaping (RecoveryOutcome) -> Void) {
     guard let runtime, let target = runtime.target() else {
-      let error = HibernationError(.checking, "it has no process", aftermath: .vanished)
-      return refuse(then, RecoveryOutcome(result: .failure(error)))
+      return refuse(then, RecoveryOutcome(result: .failure(.noProcess)))
     }
     runtime.conversation?.offers.dropFound()
     let done = moving(then) { [path] (found: Recovered) in
@@ -270,6 +268,8 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
     guard runtime?.process != nil else { return }
     surroundings.whenReadyToSuspend(then: then)
   }
+
+  var isWatched: Bool { wakeWatch.isWatching }
 
   func isSuspended() { wakeWatch.wakeForWhatWaits() }
 

@@ -61,3 +61,9 @@ final class Before: Sendable {
     value.withLock { $0 = measurement.footprint }
   }
 }
+
+extension HibernationError {
+  static var noProcess: HibernationError {
+    HibernationError(.checking, "it has no process", aftermath: .vanished)
+  }
+}

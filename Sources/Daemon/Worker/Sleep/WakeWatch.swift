@@ -49,6 +49,9 @@ final class WakeWatch {
   /// Something is still watched or timed for it.
   var isActive: Bool { watched != nil || timer.due != nil || answeredCount != nil }
 
+  /// Its inputs are watched.
+  var isWatching: Bool { watched != nil }
+
   /// Health checks that were answered since it fell asleep; nil: none are.
   var answeredCount: Int? { answerer.count }
 

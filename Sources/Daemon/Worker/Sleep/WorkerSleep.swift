@@ -29,6 +29,7 @@ final class WorkerSleep {
   private var isOver = false
 
   private static let unverified = "its memory can't be verified"
+  private static let unwatched = "its inputs aren't watched: the outcome of its suspension was lost"
 
   init(
     _ id: WorkerID, driver: EngineDriver, clock: any Timers, mechanics: any SleepMechanics,
@@ -170,6 +171,7 @@ final class WorkerSleep {
     switch outcome {
     case .success:
       missing = nil
+      host.fallsAsleep()
       driver.send(.suspended(id))
       host.isSuspended()
     case .failure(let refusal):
@@ -201,9 +203,7 @@ final class WorkerSleep {
       rest = .thaw(mayBeStopped: false)
       return notSuspended(why)
     }
-    recoveredAfterLook(outcome)
-    // Nothing else would wake it: its inputs aren't watched.
-    driver.send(.wakeNeeded(id, "it was not suspended (\(why)), and is still stopped"))
+    recoveredAfterLook(outcome, call: "it was not suspended (\(why)), and is still stopped")
   }
 
   private func hibernationEnded(_ outcome: Result<HibernationOutcome, HibernationError>) {
@@ -264,12 +264,8 @@ final class WorkerSleep {
   private func hasLooked(_ found: WorkerState?, _ image: ImageOnDisk?) {
     guard !host.hasEnded else { return }
     switch found {
-    case .hibernated:
-      rest = .recover(image)
-      driver.send(.found(id, .hibernated))
-    case .suspended:
-      rest = rest.withoutImage
-      driver.send(.found(id, .suspended))
+    case .hibernated: isFoundAsleep(.hibernated, in: .recover(image))
+    case .suspended: isFoundAsleep(.suspended, in: rest.withoutImage)
     default:
       begin {
         $0.recover(expecting: .unknown, then: $1)
@@ -279,7 +275,16 @@ final class WorkerSleep {
     }
   }
 
-  private func recoveredAfterLook(_ outcome: RecoveryOutcome) {
+  /// - Parameter call: why it has to be woken, where nothing watches its inputs: no input would wake it.
+  private func isFoundAsleep(
+    _ condition: WorkerCondition, in rest: RestState, call: String = unwatched
+  ) {
+    self.rest = rest
+    driver.send(.found(id, condition))
+    if !isOver, !host.isWatched { driver.send(.wakeNeeded(id, call)) }
+  }
+
+  private func recoveredAfterLook(_ outcome: RecoveryOutcome, call: String = unwatched) {
     guard !host.hasEnded else { return }
     switch outcome.result {
     case .success(let done):
@@ -287,8 +292,8 @@ final class WorkerSleep {
       driver.send(.found(id, .running))
     case .failure(let error) where error.aftermath == .intact:
       host.log(.error, "can't be woken yet: \(error)")
-      rest = .recover(outcome.image)
-      driver.send(.found(id, outcome.image == nil ? .suspended : .hibernated))
+      let condition = outcome.image == nil ? WorkerCondition.suspended : .hibernated
+      isFoundAsleep(condition, in: .recover(outcome.image), call: call)
     case .failure(let error):
       killUnverified()
       driver.send(.found(id, .unverifiable(error.description)))

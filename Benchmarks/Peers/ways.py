@@ -1,0 +1,280 @@
+"""The ways to put a worker to sleep that peers.py compares, each behind the same few methods."""
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+from bench import Daemon
+from Peers import swap
+
+WORKER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "objects.py")
+KINDS = {"light": "/", "all": "/all"}
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as one:
+        return one.getsockname()[1]
+
+
+def anonymous(pid):
+    """Bytes of anonymous memory in RAM."""
+    with open(f"/proc/{pid}/smaps_rollup") as file:
+        return next(int(row.split()[1]) << 10 for row in file if row.startswith("Anonymous:"))
+
+
+def stop(pid):
+    """SIGSTOP, until the process has stopped."""
+    os.kill(pid, signal.SIGSTOP)
+    while True:
+        with open(f"/proc/{pid}/stat") as file:
+            if file.read().rsplit(")", 1)[1].split()[0] == "T":
+                return
+        time.sleep(0.001)
+
+
+def drop(paths):
+    """Writes files to the disk and drops them from the page cache."""
+    for path in paths:
+        with contextlib.suppress(FileNotFoundError):
+            file = os.open(path, os.O_RDONLY)
+            os.fsync(file)
+            os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+            os.close(file)
+
+
+def files(directory):
+    return [os.path.join(folder, name) for folder, _, names in os.walk(directory) for name in names]
+
+
+class Connection:
+    def __init__(self, port):
+        end = time.monotonic() + 60
+        while True:
+            try:
+                self.line = socket.create_connection(("127.0.0.1", port), 60)
+                break
+            except OSError:
+                if time.monotonic() > end:
+                    raise
+                time.sleep(0.002)
+        self.line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def send(self, path):
+        self.line.sendall(f"GET {path} HTTP/1.1\r\nHost: peers\r\n\r\n".encode())
+
+    def first_byte(self):
+        if self.line.recv(1) != b"H":
+            raise RuntimeError("the connection has ended")
+
+    def rest(self):
+        """The remaining answer; its end is known by its length."""
+        answer = b""
+        while b"\r\n\r\n" not in answer:
+            answer += self.line.recv(65536)
+        head, body = answer.split(b"\r\n\r\n", 1)
+        if b" 200 " not in head:
+            raise RuntimeError(head.decode())
+        length = int(head.lower().split(b"content-length:")[1].split(b"\r")[0])
+        while len(body) < length:
+            body += self.line.recv(65536)
+
+
+class Peer:
+    """One way to put a worker to sleep. The worker is the same program for each, with the same state."""
+
+    def __init__(self, name, objects):
+        self.name, self.objects = name, objects
+        self.results = {kind: {"wake": [], "sleep": [], "ram": [], "disk": []} for kind in KINDS}
+        self.errors = []
+
+    def command(self):
+        return [sys.executable, WORKER, str(self.objects), str(self.port)]
+
+    def launch(self):
+        self.port = free_port()
+        self.start()
+        self.connection = Connection(self.port)
+        self.connection.send("/all")
+        self.connection.first_byte()
+        self.connection.rest()
+
+    def start(self):
+        self.process = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL)
+        self.pid = self.process.pid
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+
+    def prepare(self):
+        """Before the order to sleep; not measured."""
+
+    def sleep(self):
+        raise NotImplementedError
+
+    def asleep(self):
+        """After the worker sleeps, and not measured. Bytes that remain in RAM, and bytes on disk."""
+        return anonymous(self.pid), 0
+
+    def wake(self, path):
+        """The request comes first, as in real use; then the order. Returns at the answer's first byte."""
+        self.connection.send(path)
+        self.order()
+        self.connection.first_byte()
+
+    def order(self):
+        os.kill(self.pid, signal.SIGCONT)
+
+    def settle(self):
+        """Until all memory is back and the worker is as it was; not measured."""
+
+
+class Stopped(Peer):
+    def sleep(self):
+        stop(self.pid)
+
+
+class Swapped(Peer):
+    """Paged out by MADV_PAGEOUT, then by the group's reclaim, so that the swap cache is empty as well."""
+
+    def __init__(self, name, objects, device):
+        super().__init__(name, objects)
+        self.device = device
+
+    def start(self):
+        self.group = swap.MemoryGroup()
+        self.process = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL, preexec_fn=self.group.enter)
+        self.pid = self.process.pid
+
+    def end(self):
+        super().end()
+        self.group.close()
+
+    def prepare(self):
+        self.device.on()
+        self.before = self.device.in_ram()
+
+    def sleep(self):
+        stop(self.pid)
+        swap.page_out(self.pid)
+        self.group.reclaim()
+
+    def asleep(self):
+        with open(f"/proc/{self.pid}/smaps_rollup") as file:
+            swapped = next(int(row.split()[1]) << 10 for row in file if row.startswith("Swap:"))
+        on_disk = swapped if isinstance(self.device, swap.SwapFile) else 0
+        return anonymous(self.pid) + max(0, self.device.in_ram() - self.before), on_disk
+
+    def settle(self):
+        self.device.off()
+
+
+class Relaunched(Peer):
+    def sleep(self):
+        self.end()
+
+    def asleep(self):
+        return 0, 0
+
+    def wake(self, path):
+        self.start()
+        self.connection = Connection(self.port)
+        self.connection.send(path)
+        self.connection.first_byte()
+
+
+class Memcr(Peer):
+    """A memcr service for this worker; its protocol is four bytes of command, four of pid, four of answer."""
+    CHECKPOINT, RESTORE = 100, 101
+
+    def __init__(self, name, objects, executable, flags, is_dropped=False):
+        super().__init__(name, objects)
+        self.executable, self.flags, self.is_dropped = executable, flags, is_dropped
+
+    def start(self):
+        super().start()
+        self.directory = tempfile.mkdtemp(prefix="dormouse-peers-memcr-")
+        self.socket = os.path.join(self.directory, "socket")
+        self.images = os.path.join(self.directory, "images")
+        os.mkdir(self.images)
+        self.service = subprocess.Popen([self.executable, "-l", self.socket, "-d", self.images] + self.flags,
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        for _ in range(1000):
+            if os.path.exists(self.socket):
+                return
+            time.sleep(0.01)
+
+    def request(self, code):
+        line = socket.socket(socket.AF_UNIX)
+        line.connect(self.socket)
+        line.sendall(code.to_bytes(4, "little") + self.pid.to_bytes(4, "little"))
+        return line
+
+    @staticmethod
+    def answer(line):
+        with line:
+            if line.recv(4) != bytes(4):
+                raise RuntimeError("memcr has failed")
+
+    def sleep(self):
+        self.answer(self.request(self.CHECKPOINT))
+
+    def asleep(self):
+        if self.is_dropped:
+            drop(files(self.images))
+        return anonymous(self.pid), sum(os.path.getsize(path) for path in files(self.images))
+
+    def order(self):
+        self.line = self.request(self.RESTORE)
+
+    def settle(self):
+        self.answer(self.line)
+
+    def end(self):
+        super().end()
+        self.service.kill()
+        self.service.wait()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+
+class Dormouse(Peer):
+    def __init__(self, name, objects, resume="auto", is_dropped=False):
+        super().__init__(name, objects)
+        self.resume, self.is_dropped = resume, is_dropped
+
+    def start(self):
+        """The default policy's settings, without its limits: every order to sleep is carried out."""
+        self.daemon = Daemon({
+            "policy_overrides": {
+                "background": {"suspend_after": "never"},
+                "hibernate": {"after": "never", "cooldown": "0s", "max_footprint": "unlimited", "resume": self.resume,
+                              "only_if_faster_than_relaunch": False,
+                              "disk": {"budget": "20GB", "daily_writes": "1000GB"}}},
+            "workers": {"web": {"command": self.command(), "readiness": {"tcp": self.port}}}})
+        while "pid" not in self.daemon.worker("web"):
+            time.sleep(0.02)
+        self.pid = self.daemon.worker("web")["pid"]
+
+    def end(self):
+        self.daemon.close()
+
+    def sleep(self):
+        self.daemon.ask("hibernate", "web")
+
+    def asleep(self):
+        if self.is_dropped:
+            drop(path for path in files(os.path.join(self.daemon.directory, "state"))
+                 if os.path.isfile(path) and os.path.getsize(path) > 100_000)
+        worker = self.daemon.worker("web")
+        return anonymous(self.pid), worker.get("imageSize", 0) + worker.get("baseSize", 0)
+
+    def order(self):
+        self.line = self.daemon.send("wake", "web")
+
+    def settle(self):
+        self.daemon.answer(self.line)

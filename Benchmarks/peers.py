@@ -1,0 +1,174 @@
+#!/usr/bin/env python3
+"""Dormouse beside its peers, in turns: SIGCONT alone, the kernel's swap on zram and on a file, memcr, a relaunch.
+See README.md here."""
+import argparse
+import contextlib
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import time
+
+from bench import machine
+from Peers import swap
+from Peers.ways import KINDS, Dormouse, Memcr, Relaunched, Stopped, Swapped, anonymous
+
+WARM_UP = 3
+
+
+def turn(peer, path):
+    """One sleep and one wake: milliseconds to wake and to sleep, bytes in RAM and on disk meanwhile."""
+    peer.prepare()
+    start = time.perf_counter()
+    peer.sleep()
+    slept = (time.perf_counter() - start) * 1000
+    ram, disk = peer.asleep()
+    time.sleep(0.02)
+    start = time.perf_counter()
+    peer.wake(path)
+    woken = (time.perf_counter() - start) * 1000
+    peer.connection.rest()
+    peer.settle()
+    time.sleep(0.05)
+    return {"wake": woken, "sleep": slept, "ram": ram, "disk": disk}
+
+
+def measure(peers, kind, rounds):
+    """Each peer has its turn in each round, and each round begins with another one."""
+    for peer in peers:
+        peer.launch()
+    size = max(anonymous(peer.pid) for peer in peers)
+    broken = set()
+    for number in range(WARM_UP + rounds):
+        for place in range(len(peers)):
+            peer = peers[(place + number) % len(peers)]
+            if peer in broken:
+                continue
+            try:
+                figures = turn(peer, KINDS[kind])
+            except (OSError, RuntimeError, swap.Unavailable) as error:
+                peer.errors.append(f"{kind}: {error}")
+                broken.add(peer)
+                if isinstance(peer, Swapped) and peer.device.is_on():
+                    peer.device.off()
+                continue
+            if number >= WARM_UP:
+                for key, value in figures.items():
+                    peer.results[kind][key].append(value)
+    return size
+
+
+def finish(peers):
+    for peer in peers:
+        with contextlib.suppress(OSError, RuntimeError, AttributeError, subprocess.SubprocessError):
+            peer.end()
+
+
+def p95(values):
+    """By nearest rank, as `dormouse bench`."""
+    return sorted(values)[-(-len(values) * 95 // 100) - 1]
+
+
+def milliseconds(values):
+    return f"{statistics.median(values):.1f} ({p95(values):.1f})" if values else "–"
+
+
+def megabytes(values):
+    return f"{statistics.median(values) / 1e6:.1f}" if values else "–"
+
+
+def table(peers, size, rounds, load):
+    print(f"\n{peers[0].objects} objects, {size / 1e6:.0f} MB, {rounds} rounds, load {load} "
+          f"to {os.getloadavg()[0]:.1f}; ms, median (p95); MB\n")
+    print("| | wake, light request | wake, all objects | to sleep | stays in RAM | on disk |")
+    print("|---|---:|---:|---:|---:|---:|")
+    for peer in peers:
+        light, everything = peer.results["light"], peer.results["all"]
+        print(f"| {peer.name} | {milliseconds(light['wake'])} | {milliseconds(everything['wake'])} "
+              f"| {milliseconds(light['sleep'] + everything['sleep'])} | {megabytes(light['ram'] + everything['ram'])} "
+              f"| {megabytes(light['disk'] + everything['disk'])} |")
+    for peer in peers:
+        for error in peer.errors:
+            print(f"\n{peer.name}: not measured to the end: {error}")
+    sys.stdout.flush()
+
+
+def make_peers(objects, options, devices):
+    peers = [
+        Stopped("SIGCONT alone", objects),
+        Dormouse("Dormouse, `auto` (default)", objects),
+        Dormouse("Dormouse, `auto`, image not in the page cache", objects, is_dropped=True),
+        Dormouse("Dormouse, `eager`", objects, "eager"),
+        Dormouse("Dormouse, `lazy`", objects, "lazy")]
+    if options.memcr:
+        peers += [
+            Memcr("memcr, lz4", objects, options.memcr, ["-z", "lz4"]),
+            Memcr("memcr, lz4, file not in the page cache", objects, options.memcr, ["-z", "lz4"], is_dropped=True),
+            Memcr("memcr, zstd, MD5", objects, options.memcr, ["-z", "zstd", "-c"])]
+    peers += [Swapped(name, objects, device) for name, device in devices]
+    peers.append(Relaunched("relaunch", objects))
+    return [peer for peer in peers if not options.only or any(word in peer.name for word in options.only)]
+
+
+def make_devices(options, stack):
+    """The kernel's swap, where the machine allows it. Says what is left out, and why."""
+    devices = []
+    if options.no_swap:
+        return devices
+    try:
+        if os.geteuid() != 0:
+            raise swap.Unavailable("needs root")
+        with open("/proc/swaps") as file:
+            if len(file.readlines()) > 1:
+                raise swap.Unavailable("other swap is on, and pages would be written to both; `swapoff -a` first")
+        swap.MemoryGroup().close()
+        directory = swap.filesystem_directory()
+        stack.callback(swap.remove_directory, directory)
+    except swap.Unavailable as error:
+        print(f"left out: zram and a swap file: {error}")
+        return devices
+    for name, make in (("zram", lambda: swap.Zram(options.swap_megabytes, options.zram_algorithm)),
+                       ("swap file", lambda: swap.SwapFile(directory, options.swap_megabytes))):
+        try:
+            device = make()
+        except swap.Unavailable as error:
+            print(f"left out: {name}: {error}")
+            continue
+        stack.callback(device.close)
+        devices.append((f"zram ({device.algorithm})" if name == "zram" else name, device))
+    return devices
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, epilog="DORMOUSE=FILE in the environment names the executable. Swap needs root, swapon "
+        "and a memory cgroup; where these are missing, the script says so and leaves its rows out.")
+    parser.add_argument("--rounds", type=int, default=15, help=f"measured rounds, after {WARM_UP} that aren't (15)")
+    parser.add_argument("--objects", type=int, nargs="+", default=[13000, 110000, 375000],
+                        help="sizes of the worker: 13000 are about 15 MB, 110000 are 45 MB, 375000 are 127 MB")
+    parser.add_argument("--memcr", metavar="FILE", help="memcr's executable, built with COMPRESS_LZ4=1 COMPRESS_ZSTD=1 "
+                        "CHECKSUM_MD5=1; without it, memcr is left out")
+    parser.add_argument("--no-swap", action="store_true", help="leave zram and the swap file out")
+    parser.add_argument("--swap-megabytes", type=int, default=512, help="size of each swap area (512)")
+    parser.add_argument("--zram-algorithm", help="for example lz4 or zstd; the kernel's default without it")
+    parser.add_argument("--only", nargs="+", metavar="WORD", help="rows whose name contains one of these words")
+    options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that swap is switched off
+    print(machine())
+    with contextlib.ExitStack() as stack:
+        devices = make_devices(options, stack)
+        for objects in options.objects:
+            load = f"{os.getloadavg()[0]:.1f}"
+            peers = make_peers(objects, options, devices)
+            size = 0
+            for kind in KINDS:
+                try:
+                    size = max(size, measure(peers, kind, options.rounds))
+                finally:
+                    finish(peers)
+            table(peers, size, options.rounds, load)
+
+
+if __name__ == "__main__":
+    main()

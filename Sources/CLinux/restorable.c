@@ -1,0 +1,80 @@
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "clinux_memory.h"
+
+int clinux_writes_read_only_pages(void) {
+  size_t size = (size_t)sysconf(_SC_PAGESIZE);
+  char *page = mmap(NULL, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) return -errno;
+  int file = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
+  int result = file < 0 ? -errno : pwrite(file, "x", 1, (off_t)(uintptr_t)page) == 1 ? 1 : -errno;
+  if (file >= 0) close(file);
+  munmap(page, size);
+  return result;
+}
+
+#if defined(__GLIBC__) && (defined(__x86_64__) || defined(__aarch64__))
+// glibc 2.35 and later register an area for each thread.
+extern const ptrdiff_t __rseq_offset __attribute__((weak));
+extern const unsigned int __rseq_size __attribute__((weak));
+
+static volatile uint32_t *rseq_area(void) {
+  if (!&__rseq_offset || !&__rseq_size || !__rseq_size) return NULL;
+  char *thread;
+#ifdef __x86_64__
+  __asm__("mov %%fs:0, %0" : "=r"(thread));
+#else
+  __asm__("mrs %0, tpidr_el0" : "=r"(thread));
+#endif
+  return (volatile uint32_t *)(thread + __rseq_offset);
+}
+
+// In the child: between two changes of the processor the area names another one, as after a restore.
+static void change_rseq_area(volatile uint32_t *area) {
+  struct timespec moment = {0, 1000000};
+  cpu_set_t allowed, one;
+  if (sched_getaffinity(0, sizeof allowed, &allowed)) _exit(0);
+  for (int cpu = 0, changes = 0; cpu < CPU_SETSIZE && changes < 4; cpu++) {
+    if (!CPU_ISSET(cpu, &allowed)) continue;
+    area[0] ^= 1;
+    area[1] = area[0];
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    sched_setaffinity(0, sizeof one, &one);
+    nanosleep(&moment, NULL);
+    changes++;
+  }
+  _exit(0);
+}
+
+int clinux_rseq_survives_restore(void) {
+  volatile uint32_t *area = rseq_area();
+  if (!area) return 1;
+  // No signal is sent to this process when the child ends, so no handler sees it.
+  long child = syscall(SYS_clone, 0, 0, 0, 0, 0);
+  if (child < 0) return -errno;
+  if (child == 0) {
+    prctl(PR_SET_DUMPABLE, 0);
+    signal(SIGSEGV, SIG_DFL);
+    change_rseq_area(area);
+  }
+  int status = 0;
+  while (waitpid((pid_t)child, &status, __WALL) < 0)
+    if (errno != EINTR) return -errno;
+  return WIFEXITED(status) ? 1 : 0;
+}
+#else
+int clinux_rseq_survives_restore(void) { return 1; }
+#endif

@@ -1,0 +1,94 @@
+import Glibc
+import Lifecycle
+import Linux
+import Policy
+import PolicyFile
+import TestSupport
+import Testing
+
+@testable import Daemon
+
+@Suite("The caller's program as the only worker") struct ProgramRunTests {
+  private final class Program: CallersProgram {
+    let inheritance = Inheritance(firstArgument: 0)
+    let logPath: String? = nil
+    let wakes = 0
+    private(set) var changes: [WorkerState] = []
+    private(set) var launches = 0
+
+    func hasLaunched() { launches += 1 }
+    func hasEnded(_ status: Lifecycle.ExitStatus) {}
+    func hasChanged(_ transition: Transition) { changes.append(transition.to) }
+  }
+
+  private let scratch: Scratch
+  private let program = Program()
+  private let daemon: Daemon
+  private let run: ProgramRun
+
+  init() throws {
+    scratch = try Scratch()
+    let configuration = DaemonConfiguration(
+      workers: [
+        WorkerConfiguration(
+          name: "tool", command: ["/nonexistent/tool"], directory: "/",
+          policy: LifecyclePolicy(name: "test"))
+      ])
+    daemon = try Daemon(
+      DaemonSettings(
+        configuration: configuration, stateDirectory: scratch.path + "/state",
+        socket: scratch.path + "/tool.sock", environment: [:], version: "1",
+        reload: { ParseResult(value: nil, diagnostics: []) }),
+      .standingFor(
+        program, log: scratch.path + "/log", pace: SamplingPace(), sharedImages: { 0 }))
+    run = daemon.programRun(of: WorkerID("tool"))
+  }
+
+  @Test("Before it begins there is no worker, no process, and no socket")
+  func before() {
+    #expect(run.state == nil && run.process == nil && run.isReaped && !run.isBusy)
+    #expect(run.footprint == .zero && isAbsent(scratch.path + "/tool.sock"))
+    run.sampleAgain()
+    run.clearAway()
+  }
+
+  @Test(
+    "A program that can't be started ends the launch, and the turn returns when its caller says so")
+  func failed() throws {
+    defer { run.clearAway() }
+    run.begin()
+    #expect(run.state == .launching && !isAbsent(scratch.path + "/tool.sock"))
+    let end = EventLoop.now + .seconds(60)
+    run.turn { run.state == .terminated || EventLoop.now > end }
+    #expect(run.state == .terminated && run.process == nil)
+    #expect(program.changes == [.launching, .terminated] && program.launches == 0)
+    #expect(isAbsent(scratch.path + "/tool.sock"), "the socket is closed with the last turn")
+  }
+
+  @Test("What is known of it is reported as `status` has it")
+  func report() throws {
+    defer { run.clearAway() }
+    run.begin()
+    var states: [String] = []
+    let end = EventLoop.now + .seconds(60)
+    run.report { states.append($0.state) }
+    run.turn { !states.isEmpty && run.state == .terminated || EventLoop.now > end }
+    #expect(states.count == 1)
+  }
+
+  @Test(
+    "A connection to a daemon that isn't there calls back with nothing, and to one that is, with it"
+  )
+  func connect() throws {
+    defer { run.clearAway() }
+    let listener = try UnixSocket.bound(to: scratch.path + "/there", .stream)
+    #expect(listen(listener.raw, 1) == 0)
+    var found: [Bool] = []
+    run.connect(to: scratch.path + "/nothing") { found.append($0 != nil) }
+    let end = EventLoop.now + .seconds(60)
+    run.turn { found.count == 1 || EventLoop.now > end }
+    run.connect(to: scratch.path + "/there") { found.append($0 != nil) }
+    run.turn { found.count == 2 || EventLoop.now > end }
+    #expect(found == [false, true])
+  }
+}

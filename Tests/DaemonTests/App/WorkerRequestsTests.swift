@@ -1,0 +1,64 @@
+import Lifecycle
+import Testing
+
+@testable import Daemon
+
+@Suite("Requests about workers") struct WorkerRequestsTests {
+  private let timers = FakeTimers()
+  private let notes = EventNotes()
+  private let returning = ReturningWorkers()
+  private let driver: EngineDriver
+  private let requests: WorkerRequests
+  private let unit = WorkerUnit.forTest("web")
+  private var id: WorkerID { unit.id }
+
+  private final class Heard { var codes: [Answer.Code] = [] }
+  private let heard = Heard()
+
+  init() {
+    driver = .forTest(timers, notes)
+    requests = WorkerRequests(driver, returning)
+    driver.send(.added(unit.id, unit.profile))
+  }
+
+  private func ask(_ verb: Request.Verb) {
+    requests.request(verb, id) { [heard] in heard.codes.append($0.code) }
+  }
+
+  @Test("go to the engine at once, and are answered once")
+  func atOnce() {
+    ask(.stop)
+    #expect(notes.events == ["added", "request"] && heard.codes == [.done])
+  }
+
+  @Test(
+    "wait for a worker of an earlier daemon, and reach the engine after its adoption, in their order"
+  )
+  func adopted() {
+    returning.begin(id)
+    ask(.wake)
+    ask(.start)
+    #expect(notes.events == ["added"] && heard.codes.isEmpty && requests.isAlive(id))
+    driver.send(.adopted(id, unit.profile, .background))
+    returning.isOver(id)
+    #expect(notes.events == ["added", "adopted", "request", "request"])
+    #expect(heard.codes == [.done, .done], "it runs: a second process isn't started")
+    #expect(requests.isAlive(id))
+  }
+
+  @Test("about a worker that ended before it was back are answered as of one that doesn't run")
+  func ended() {
+    returning.begin(id)
+    ask(.wake)
+    returning.isOver(id)
+    #expect(heard.codes == [.refused] && !requests.isAlive(id))
+  }
+
+  @Test("are about a worker that lives where the engine says so, or an earlier daemon has left it")
+  func alive() {
+    #expect(!requests.isAlive(id))
+    #expect(!requests.isAlive(WorkerID("unknown")))
+    driver.send(.adopted(id, unit.profile, .background))
+    #expect(requests.isAlive(id))
+  }
+}

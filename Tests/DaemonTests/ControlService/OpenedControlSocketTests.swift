@@ -1,0 +1,63 @@
+import Control
+import Glibc
+import Lifecycle
+import Linux
+import Policy
+import TestSupport
+import Testing
+
+@testable import Daemon
+
+@Suite("The daemon's hold on its control socket") struct OpenedControlSocketTests {
+  private let scratch: Scratch
+  private let loop: EventLoop
+  private let socket: ControlSocket
+  private let world = ControlWorld()
+
+  init() throws {
+    scratch = try Scratch()
+    loop = try EventLoop()
+    socket = ControlSocket(path: scratch.path + "/control.sock", loop, DaemonLog())
+  }
+
+  private var path: String { scratch.path + "/control.sock" }
+
+  private func turn(_ client: ControlTestClient, until isDone: () throws -> Bool) throws {
+    let end = EventLoop.now + .seconds(30)
+    while try !isDone() {
+      guard EventLoop.now < end else { throw TestFailure("the condition didn't hold within 30 s") }
+      try loop.turn(until: EventLoop.now + .milliseconds(2))
+      try client.read()
+    }
+  }
+
+  @Test("Before it is opened there is no client, nothing listens, and its end does nothing")
+  func unopened() {
+    #expect(socket.process(of: ClientID(number: 1)) == nil)
+    socket.announceEnd("the daemon ends")
+    socket.close()
+    #expect(isAbsent(path))
+  }
+
+  @Test("It keeps the service that answers, and closes for new clients")
+  func opened() throws {
+    try socket.open { _ in world.service }
+    let client = try ControlTestClient(path)
+    try client.ask(1, .ps)
+    try turn(client) { client.answers.count == 1 }
+    #expect(client.answers.map(\.result) == [.done])
+    #expect(socket.process(of: ClientID(number: 1)) == ownPid)
+    socket.close()
+    #expect(isAbsent(path))
+  }
+
+  @Test("A path that can't be used is refused, and nothing is open then")
+  func refused() throws {
+    let file = try scratch.write("file", "")
+    let socket = ControlSocket(path: file + "/control.sock", loop, DaemonLog())
+    #expect(throws: StartError.self) { try socket.open { _ in world.service } }
+    #expect(socket.process(of: ClientID(number: 1)) == nil)
+  }
+
+  private var ownPid: Int32 { getpid() }
+}
