@@ -41,20 +41,22 @@ static volatile uint32_t *rseq_area(void) {
   return (volatile uint32_t *)(thread + __rseq_offset);
 }
 
-// In the child: between two changes of the processor the area names another one, as after a restore.
+// In the child: the area names processors on which it doesn't run, as after a restore, and the kernel compares when
+// the child moves to another one.
 static void change_rseq_area(volatile uint32_t *area) {
   struct timespec moment = {0, 1000000};
   cpu_set_t allowed, one;
+  int cpus[2], count = 0;
   if (sched_getaffinity(0, sizeof allowed, &allowed)) _exit(0);
-  for (int cpu = 0, changes = 0; cpu < CPU_SETSIZE && changes < 4; cpu++) {
-    if (!CPU_ISSET(cpu, &allowed)) continue;
-    area[0] ^= 1;
-    area[1] = area[0];
+  for (int cpu = 0; cpu < CPU_SETSIZE && count < 2; cpu++)
+    if (CPU_ISSET(cpu, &allowed)) cpus[count++] = cpu;
+  for (int turn = 0; turn < 4 && count > 0; turn++) {
+    area[0] = area[0] + 1;
+    area[1] = area[1] + 1;
     CPU_ZERO(&one);
-    CPU_SET(cpu, &one);
+    CPU_SET(cpus[turn % count], &one);
     sched_setaffinity(0, sizeof one, &one);
     nanosleep(&moment, NULL);
-    changes++;
   }
   _exit(0);
 }
