@@ -12,9 +12,10 @@ struct StallMeter {
   /// Microseconds, at the last look; nil: that look failed, or there was none.
   private(set) var someTotal: UInt64?
 
-  /// Percent of the window that ends now; `nil` the first time, and without PSI.
-  mutating func read(at now: Instant, window: Duration) -> (some: Double, full: Double)? {
-    let stall = try? PressureStall.read()
+  /// Percent of the window that ends now; `nil` the first time, and without PSI (`stall` is `nil`).
+  mutating func add(
+    _ stall: PressureStall?, at now: Instant, window: Duration
+  ) -> (some: Double, full: Double)? {
     someTotal = stall?.some.totalMicroseconds
     guard let stall else { return nil }
     return add(
