@@ -33,8 +33,7 @@ func malformed(_ path: String) -> SystemCallError {
 }
 
 extension Collection where Element == UInt8, SubSequence: Collection {
-  /// `12` or `12.34`; nil on anything else. Unlike `Double(String)` this needs none of the standard library's code
-  /// for strings, which an idle daemon would keep in memory for it.
+  /// `12` or `12.34`; nil on anything else.
   func decimal() -> Double? {
     let point = firstIndex(of: UInt8(ascii: "."))
     guard let whole: UInt64 = self[startIndex..<(point ?? endIndex)].number() else { return nil }
