@@ -16,13 +16,15 @@ func readNamedFile(_ path: String) throws(SystemCallError) -> [UInt8] {
   do throws(SystemCallError) { return try readFile(path) } catch { throw error.on(path) }
 }
 
+/// Larger than any record that is read with one call, in bytes.
+let largestRecord = 8192
+
 /// A kernel file that is one record, as most files in /proc and in cgroups are: one read with a larger buffer
 /// gets all of it, and no second read is needed to find the end.
 func readRecord(_ path: String) throws(SystemCallError) -> [UInt8] {
-  let most = 8192
   do throws(SystemCallError) {
-    let bytes = try Descriptor.open(path, O_RDONLY | O_NONBLOCK).read(upTo: most)
-    if bytes.count < most { return bytes }
+    let bytes = try Descriptor.open(path, O_RDONLY | O_NONBLOCK).read(upTo: largestRecord)
+    if bytes.count < largestRecord { return bytes }
   } catch { throw error.on(path) }
   return try readNamedFile(path)
 }

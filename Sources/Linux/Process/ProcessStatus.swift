@@ -34,19 +34,6 @@ public struct ProcessStatus: Hashable, Sendable {
     ProcessStatus(parsing: try readRecord("/proc/\(pid)/status"))
   }
 
-  /// Signals that are pending for the process or its first thread, without those that it ignores. Other
-  /// fields aren't parsed: this is read regularly for each sleeping worker.
-  public static func unheededSignals(of pid: Int32) throws(SystemCallError) -> UInt64 {
-    unheededSignals(in: try readRecord("/proc/\(pid)/status"))
-  }
-
-  static func unheededSignals(in bytes: [UInt8]) -> UInt64 {
-    func mask(_ key: StaticString) -> UInt64 {
-      value(of: key, in: bytes)?.number(radix: 16) ?? 0
-    }
-    return (mask("SigPnd:") | mask("ShdPnd:")) & ~mask("SigIgn:")
-  }
-
   /// Fields that the kernel leaves out (older kernels, kernel threads) keep their zeros.
   public init(parsing bytes: [UInt8]) {
     forEachField(bytes) { key, value in
