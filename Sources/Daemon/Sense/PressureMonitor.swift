@@ -8,9 +8,9 @@ final class PressureMonitor {
   /// What the kernel reports of memory. Tests provide their own.
   struct Readings {
     /// nil: there is no /proc.
-    var memory: () -> MemoryInfo? = { try? MemoryInfo.read() }
+    var memory: () -> MemoryInfo?
     /// nil: there is no PSI.
-    var stall: () -> PressureStall? = { try? PressureStall.read() }
+    var stall: () -> PressureStall?
     /// A descriptor that polls `POLLPRI` while the stall within the window exceeds the threshold.
     var trigger:
       (_ kind: PressureTrigger.Kind, _ stall: Duration, _ window: Duration)
@@ -18,6 +18,16 @@ final class PressureMonitor {
           (kind, stall, window) throws(PressureTriggerError) in
           try PressureTrigger(kind, stall: stall, window: window).descriptor
         }
+
+    static func kernel() -> Readings {
+      // Both are read each second. nil: there is no such file, and so nothing to report.
+      let memory = try? KernelRecord(MemoryInfo.path)
+      let pressure = try? KernelRecord(PressureStall.systemMemoryPath)
+      return Readings(
+        memory: { memory.flatMap { try? MemoryInfo.read($0) } },
+        // A kernel without PSI has no stalls to report.
+        stall: { pressure.flatMap { try? PressureStall.read($0) } })
+    }
   }
 
   private let loop: any Timers & DescriptorWatches
@@ -33,7 +43,7 @@ final class PressureMonitor {
   private var rules = PressureRules()
 
   init(
-    _ loop: any Timers & DescriptorWatches, _ readings: Readings = Readings(),
+    _ loop: any Timers & DescriptorWatches, _ readings: Readings = .kernel(),
     send: @escaping (Event) -> Void, log: @escaping (DaemonLog.Priority, String) -> Void
   ) {
     self.loop = loop
@@ -83,7 +93,7 @@ final class PressureMonitor {
   /// Without /proc there is nothing to report.
   func sendReading() {
     guard let info = readings.memory() else { return }
-    lastStall = stalls.add(readings.stall(), at: loop.now, window: rules.minWindow)
+    lastStall = stalls.read(readings.stall(), at: loop.now, window: rules.minWindow)
     send(
       .memory(
         MemoryReading(
