@@ -268,9 +268,7 @@ public final class Daemon {
         SavedRecords(records, services.loopReturn), timers: services.loop))
     requests = WorkerRequests(driver, returning)
     recordWriter = WorkerRecordWriter(records: records, bootID: bootID, log: log)
-    chronicle = try Chronicle(
-      settings.configuration.journal, version: settings.version, directory: state.journal,
-      reports: state.reports, log: { log($0, $1) })
+    chronicle = try Chronicle(settings: settings, state: state, log: log)
     pressure = PressureMonitor(
       services.loop, send: { [driver] in driver.send($0) }, log: { log($0, $1) })
 

@@ -23,6 +23,14 @@ final class Chronicle: EngineObserver {
     var send: (EventRecord) -> Bool
   }
 
+  convenience init(
+    settings: DaemonSettings, state: StateDirectory, log: DaemonLog
+  ) throws(StartError) {
+    try self.init(
+      settings.configuration.journal, version: settings.version, directory: state.journal,
+      reports: state.reports, log: { log($0, $1) })
+  }
+
   /// - Parameter directory: of the journal, where the configuration names none.
   init(
     _ configuration: JournalConfiguration, version: String, directory: String, reports: String,
