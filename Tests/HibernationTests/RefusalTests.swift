@@ -49,6 +49,12 @@ struct RefusalTests {
   func trials() throws {
     #expect(clinux_rseq_survives_restore() == clinux_rseq_survives_restore())
     #expect(clinux_writes_read_only_pages() == clinux_writes_read_only_pages())
+    for _ in 0..<3 {
+      var (writes, showsRseq): (Int32, Int32) = (0, 0)
+      #expect(clinux_try_as_tracer(&writes, &showsRseq) == 0)
+      #expect(writes == KernelTrial.asTracer.writes)
+      #expect(showsRseq == KernelTrial.asTracer.showsRseq)
+    }
     let victim = try Victim([try Fixture.compile("torture"), "2", "4", "7"])
     _ = try victim.line()
     // Refused where the trials find an obstacle; elsewhere the worker survives.

@@ -27,6 +27,7 @@ struct Operation {
     let stat: ProcessStat
     let session: TraceSession
     var memory: ProcessMemory
+    let sequences: RestartableSequences
     var mappings: [MemoryMapping] = []
     var pages: PageMap?
     /// A memo of what smaps has shown, if it was read.
@@ -73,7 +74,8 @@ struct Operation {
           // While a process is traced, no other process can get its number before its tracer has seen its
           // end.
           return Captive(
-            stat: stat, session: session, memory: try target.memory(of: stat.identity))
+            stat: stat, session: session, memory: try target.memory(of: stat.identity),
+            sequences: try RestartableSequences(of: session))
         } catch {
           session.detach()
           throw error
@@ -100,9 +102,21 @@ struct Operation {
     }
   }
 
-  /// Every process has a thread that waits in a system call, and so can be used for eviction.
-  var isIdle: Bool {
-    processes.allSatisfy { $0.session.threads.contains(where: \.isWaiting) }
+  /// Why it can't be hibernated from this stop; `nil` if it can. Each process needs a thread that waits in a system
+  /// call, and so can be used for eviction. No thread that will be parked may be inside a restartable sequence.
+  var isBusy: String? {
+    for captive in processes {
+      let threads = captive.session.threads
+      if !threads.contains(where: \.isWaiting) {
+        return "one of its processes never waits in a system call"
+      }
+      if freezer == nil,
+        threads.contains(where: { captive.sequences.isInside($0, memory: captive.memory) })
+      {
+        return "one of its threads is always inside a restartable sequence (rseq)"
+      }
+    }
+    return nil
   }
 
   mutating func detach() {
@@ -145,7 +159,7 @@ struct Operation {
       try Capture(
         chunks: overlay?.chunks ?? processes.flatMap { $0.plan?.chunks ?? [] },
         memories: processes.map(\.memory),
-        writer: writer, level: request.level
+        writer: writer, level: request.level, access: hibernator.features.forcedAccess
       ).run(lanes: hibernator.lanes)
     }
     FaultPoint.captured.pass()
@@ -194,7 +208,6 @@ struct Operation {
       let captive = processes[index]
       try attempt(.scanning) { try captive.session.prepareTimePlaces(memory: captive.memory) }
     }
-    // ps(1) reads arguments and environment from the process's memory.
     let pages = try attempt(.scanning) {
       try PageMap(pid: stat.pid, useScan: hibernator.features.pagemapScan)
     }
@@ -202,7 +215,9 @@ struct Operation {
     processes[index].plan = try attempt(.scanning) {
       try PagePlan(
         process: index, mappings: mappings, pages: pages,
-        keep: [stat.arguments, stat.environment],
+        // ps(1) reads arguments and environment from the process's memory.
+        keep: [stat.arguments, stat.environment] + processes[index].sequences.ranges,
+        keepsProtected: hibernator.keepsProtectedPages,
         workingSet: restore.isLazy ? workingSet(of: processes[index]) : nil)
     }
   }
