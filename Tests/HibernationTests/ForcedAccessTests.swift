@@ -24,11 +24,11 @@ struct ForcedAccessTests {
   func torture(way: Way, rest: Victim.Rest) throws {
     let overlays = way == .tracked || way == .compared ? way.rawValue : nil
     let probe = try Probe(
-      [try Fixture.compile("torture"), "4", "14", "3"], rest: rest, isLazy: way == .lazy,
+      [try Fixture.compile("torture"), "2", "14", "3"], rest: rest, isLazy: way == .lazy,
       overlays: overlays, forced: true)
     try #require(try probe.talk.line().hasPrefix("ready"))
     let sum = try probe.talk.ask("sum")
-    for round in 1...4 {
+    for round in 1...2 {
       try probe.perform("hibernate")
       try probe.perform("resume")
       if way == .lazy { try probe.perform("settle") }

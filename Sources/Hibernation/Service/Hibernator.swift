@@ -168,7 +168,7 @@ public final class Hibernator {
       // After it has run, it may have other processes.
       try operation.stopAndSeize(attempt == 1 ? found : nil)
       if attempt > 1 { operation.target.waits.restsAnew() }
-      guard let why = operation.isBusy else { return }
+      guard let why = operation.busyReason else { return }
       guard attempt < 10 else {
         operation.detach()
         throw HibernationError(.seizing, "busy: \(why)")
