@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 import TestSupport
 import Testing
@@ -93,6 +94,16 @@ struct ForcedAccessTests {
     }
     #expect(try victim.ask("sum") == sum)
     #expect(try victim.ask("errors") == "errors 0 eintr 0")
+  }
+
+  @Test("The trial of what a tracer may do finds the same each time")
+  func trial() {
+    for _ in 0..<3 {
+      var (writes, showsRseq): (Int32, Int32) = (0, 0)
+      #expect(clinux_try_as_tracer(&writes, &showsRseq) == 0)
+      #expect(writes == KernelTrial.asTracer.writes)
+      #expect(showsRseq == KernelTrial.asTracer.showsRseq)
+    }
   }
 
   private func runProtected(_ pid: Int32, forced: Bool) throws -> String {
