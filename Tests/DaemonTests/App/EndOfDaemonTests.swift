@@ -42,6 +42,7 @@ import Testing
     func needs(of id: WorkerID) -> [WorkerID] { [] }
     func isExternal(_ id: WorkerID) -> Bool { false }
     func stop(_ id: WorkerID, then answer: @escaping (Answer) -> Void) {}
+    func log(_ priority: DaemonLog.Priority, _ text: String) {}
   }
 
   /// A thaw that ends when a test says so.
@@ -104,7 +105,7 @@ import Testing
   }
 
   private func leave() -> DaemonEnd {
-    let end = DaemonEnd(host: host, stopping: OrderlyStop(orders))
+    let end = DaemonEnd(host: host, stopping: OrderlyStop(orders, timers: timers), timers: timers)
     end.leave()
     return end
   }
