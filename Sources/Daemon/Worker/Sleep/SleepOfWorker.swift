@@ -42,7 +42,7 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
 
   var isUnderWay: Bool { current?.isTrue == true }
 
-  /// The closure that the operation's thread calls with the outcome.
+  /// What the operation's thread calls with the outcome.
   private func callback<Outcome: Sendable>(
     _ then: @escaping (Outcome) -> Void
   ) -> @Sendable (Outcome) -> Void {
@@ -110,13 +110,13 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
 
   /// Nothing is done before a later daemon would find the worker, and its image.
   func hibernate(then: @escaping (Result<HibernationOutcome, HibernationError>) -> Void) {
-    guard let process = runtime?.process else { return refuse(then, .failure(.noProcess)) }
+    guard runtime?.process != nil else { return refuse(then, .failure(.noProcess)) }
     recordWait.begin { [services, id] answer in
       services.records.whenSaved(id.name, services.loopReturn.callback(answer))
     } then: { [unowned self] obstacle in
       if let obstacle { return then(.failure(HibernationError(.checking, obstacle))) }
-      // It may have ended meanwhile.
-      guard !hasEnded, let runtime, runtime.process === process, let target = runtime.target()
+      // It may have ended meanwhile, or been asked to: nothing has waited for an operation.
+      guard let runtime, runtime.ending == nil, let target = runtime.target()
       else { return then(.failure(.noProcess)) }
       hibernate(runtime, target, then: then)
     }
