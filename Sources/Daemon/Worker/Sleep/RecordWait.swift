@@ -1,3 +1,4 @@
+import Lifecycle
 import Policy
 
 /// Waits until a later daemon would find a worker: its record is on the disk. Without one, that daemon would remove
