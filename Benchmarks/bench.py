@@ -11,6 +11,10 @@ import tempfile
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+# The demo has what these programs use as well: free ports, and the lines that talk to workers.
+sys.path.insert(0, os.path.join(ROOT, "Examples", "demo"))
+from ports import free_port  # noqa: E402, F401
+
 BINARY = os.environ.get("DORMOUSE", os.path.join(ROOT, ".build", "release", "dormouse"))
 
 

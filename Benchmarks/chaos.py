@@ -17,11 +17,8 @@ import tempfile
 import threading
 import time
 
-from bench import ROOT, Daemon, machine
-
-sys.path.insert(0, os.path.join(ROOT, "Examples", "demo"))
-from cast import free_port  # noqa: E402
-from talk import Redis, Web  # noqa: E402
+from bench import ROOT, Daemon, free_port, machine
+from talk import Redis, Web
 
 FIXTURES = os.path.join(ROOT, "Tests", "Fixtures")
 PATIENCE = 60

@@ -10,10 +10,10 @@ import subprocess
 import sys
 import time
 
-from bench import Daemon, machine
+from bench import Daemon, free_port, machine
 from peers import make_devices, p95
 from Peers import swap
-from Peers.ways import WORKER, Connection, free_port
+from Peers.ways import WORKER, Connection
 
 
 class Crowd:

@@ -9,11 +9,8 @@ import sys
 import tempfile
 import time
 
-from bench import BINARY, ROOT, machine
-
-sys.path.insert(0, os.path.join(ROOT, "Examples", "demo"))
-from cast import free_port  # noqa: E402
-from talk import Redis  # noqa: E402
+from bench import BINARY, ROOT, free_port, machine
+from talk import Redis
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 FIXTURES = os.path.join(ROOT, "Tests", "Fixtures")

@@ -4,9 +4,7 @@ import shutil
 import sys
 
 from bench import ROOT
-
-sys.path.insert(0, os.path.join(ROOT, "Examples", "demo"))
-from talk import Redis, Web  # noqa: E402
+from talk import Redis, Web
 
 FIXTURES = os.path.join(ROOT, "Tests", "Fixtures")
 

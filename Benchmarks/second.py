@@ -6,12 +6,10 @@ import statistics
 import sys
 import time
 
-from bench import ROOT, Daemon, figures, machine
+from bench import ROOT, Daemon, figures, free_port, machine
 from programs import programs
-
-sys.path.insert(0, os.path.join(ROOT, "Examples", "demo"))
-from cast import free_port, memory  # noqa: E402
-from talk import Web  # noqa: E402
+from cast import memory
+from talk import Web
 
 WAYS = ("complete", "compared", "tracked")
 

@@ -13,22 +13,9 @@ import tempfile
 import threading
 import time
 
-from bench import ROOT, Daemon, machine
+from bench import ROOT, Daemon, free_port, machine
 
 REQUEST = b"GET / HTTP/1.1\r\nHost: soak\r\n\r\n"
-
-def free_ports(count, chance):
-    ports = []
-    while len(ports) < count:
-        port = chance.randrange(12000, 32000)
-        with socket.socket() as one:
-            try:
-                one.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-        if port not in ports:
-            ports.append(port)
-    return ports
 
 
 class Worker:
@@ -226,7 +213,7 @@ def asleep(program):
 
 def soak(options, program):
     chance = random.Random(options.seed)
-    ports = free_ports(options.workers, chance)
+    ports = [free_port(chance) for _ in range(options.workers)]
     workers = [Worker(f"w{n:03}", port) for n, port in enumerate(ports)]
     daemon = Daemon({
         "policy": os.path.join(ROOT, "Policies", "server.yaml"),

@@ -5,20 +5,15 @@
 
 Prints the medians in ms. Exit code 1: a bench didn't succeed.
 """
-import argparse, json, os, socket, statistics, subprocess, sys, tempfile
+import argparse, json, os, statistics, subprocess, sys, tempfile
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+from bench import ROOT, free_port
+
 PROGRAM = os.path.join(ROOT, "Tests", "Fixtures", "http_state.py")
 
 
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return str(one.getsockname()[1])
-
-
 def measure(binary, rounds, megabytes, directory):
-    port = free_port()
+    port = str(free_port())
     done = subprocess.run(
         [binary, "bench", "--rounds", str(rounds), "--json", "--state-directory", directory,
          "--request", f"http://127.0.0.1:{port}/count", "--",

@@ -6,15 +6,10 @@ import socket
 import sys
 import time
 
-from bench import ROOT, Daemon, figures, machine
+from bench import ROOT, Daemon, figures, free_port, machine
 
 SERVER = os.path.join(ROOT, "Tests", "Fixtures", "http_state.py")
 REQUEST = b"GET /count HTTP/1.1\r\nHost: bench\r\n\r\n"
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as one:
-        return one.getsockname()[1]
 
 
 def connect(port):

@@ -9,16 +9,11 @@ import sys
 import tempfile
 import time
 
-from bench import Daemon
+from bench import Daemon, free_port
 from Peers import swap
 
 WORKER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "objects.py")
 KINDS = {"light": "/", "all": "/all"}
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as one:
-        return one.getsockname()[1]
 
 
 def anonymous(pid):

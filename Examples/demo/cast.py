@@ -1,19 +1,13 @@
 """The workers: programs that most machines have, and what the demo keeps of each."""
 import os
 import shutil
-import socket
 import sys
 
+from ports import free_port
 from talk import Redis, Web
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOOLS = os.path.join(HERE, "..", "..", ".build", "tools")
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class Worker:

@@ -18,6 +18,9 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "Examples", "demo"))
+from ports import free_port  # noqa: E402
+
 JAVA = """
 import com.sun.net.httpserver.*; import java.net.*; import java.util.*;
 public class State {
@@ -38,12 +41,6 @@ public class State {
   }
 }
 """
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class Web:

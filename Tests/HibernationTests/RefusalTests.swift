@@ -1,4 +1,3 @@
-import CLinux
 import Glibc
 import TestSupport
 import Testing
@@ -44,14 +43,11 @@ struct RefusalTests {
   }
 
   @Test(
-    "The trials of the kernel find the same obstacle each time, and none on a kernel that restores workers"
+    "A worker survives its resume where the trials of the kernel find no obstacle, and is refused elsewhere"
   )
   func trials() throws {
-    #expect(clinux_rseq_survives_restore() == clinux_rseq_survives_restore())
-    #expect(clinux_writes_read_only_pages() == clinux_writes_read_only_pages())
     let victim = try Victim([try Fixture.compile("torture"), "2", "4", "7"])
     _ = try victim.line()
-    // Refused where the trials find an obstacle; elsewhere the worker survives.
     if KernelFeatures.detect().restoreObstacle == nil {
       try victim.cycle(service)
       #expect(try victim.ask("errors") == "errors 0 eintr 0")

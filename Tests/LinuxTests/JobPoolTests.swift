@@ -59,14 +59,13 @@ import Testing
   }
 
   @Test("A job doesn't wait for one that hangs while the only idle thread has yet to take that one")
-  func spokenFor() {
+  func spokenFor() throws {
     let hold = Signal()
     for _ in 0..<20 {
       let (pool, notes) = (JobPool(name: "test", most: 2), Notes())
       pool.submit(about: "first") { notes.add("first") }
       #expect(notes.wait(for: 1))
-      // Its thread becomes idle.
-      usleep(2000)
+      try #require(eventually { pool.idleThreads == 1 })
       pool.submit(about: "a") { hold.wait() }
       pool.submit(about: "b") { notes.add("b") }
       guard notes.wait(for: 2) else {

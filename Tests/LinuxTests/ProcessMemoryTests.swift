@@ -95,13 +95,6 @@ import Testing
     #expect(PressureStall(parsing: []) == nil)
   }
 
-  @Test("A path below /proc is the same as with an interpolated number")
-  func paths() {
-    for pid in [0, 7, 10, 4_194_304, Int32.max, -1, Int32.min] {
-      #expect(procPath(pid, "task/1/stat") == "/proc/\(pid)/task/1/stat")
-    }
-  }
-
   @Test(
     "The kernel's counters of this process are read, and those of an ended process aren't there")
   func counters() throws {

@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import Testing
 
 @testable import Linux
@@ -78,18 +79,41 @@ import Testing
 }
 
 @Suite struct ProcessStatusTests {
-  @Test func `Pending signals that aren't ignored are found without parsing the other fields`() {
+  @Test func `Waiting signals that aren't ignored are found without parsing the other fields`() {
     let text = """
       Name:\tSigPnd: ff
-      SigQ:\t1/2
+      Uid:\t1000\t1001\t1002\t1003
+      SigQ:\t21/96365
       SigPnd:\t0000000000000001
       ShdPnd:\t0000000000005000
       SigBlk:\t0000000000010000
       SigIgn:\t0000000000001000
       """
-    #expect(ProcessStatus.unheededSignals(in: Array(text.utf8)) == 0x4001)
-    #expect(ProcessStatus.unheededSignals(in: Array("Name:\ta\n".utf8)) == 0)
-    #expect(ProcessStatus.unheededSignals(in: []) == 0)
+    #expect(
+      WaitingSignals(parsing: Array(text.utf8))
+        == WaitingSignals(unheeded: 0x4001, counted: 21, user: 1000))
+    let none = WaitingSignals(unheeded: 0, counted: nil)
+    #expect(WaitingSignals(parsing: Array("Name:\ta\n".utf8)) == none)
+    #expect(WaitingSignals(parsing: []) == none)
+  }
+
+  @Test func `The kernel counts a signal that waits for a stopped process, of the process's user`()
+    throws
+  {
+    let (receiver, other) = (try TestChild("sleep", "60"), try TestChild("sleep", "60"))
+    kill(receiver.pid, SIGSTOP)
+    #expect(try eventually { try ProcessStat.read(receiver.pid).state == .stopped })
+    #expect(try WaitingSignals.read(receiver.pid).user == getuid())
+    kill(receiver.pid, SIGUSR1)
+    #expect(try WaitingSignals.read(receiver.pid).unheeded == 1 << UInt64(SIGUSR1 - 1))
+    // Other processes of this user get signals too, so two reads may differ.
+    #expect(
+      try eventually {
+        let (here, there) = (
+          try WaitingSignals.read(receiver.pid).counted, try WaitingSignals.read(other.pid).counted
+        )
+        return here == there && here.map { $0 > 0 } == true
+      })
   }
 
   @Test func `A value ends at the end of its line, and its key begins a line`() {

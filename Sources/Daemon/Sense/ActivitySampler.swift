@@ -61,17 +61,20 @@ final class ActivitySampler {
   /// A running worker's footprint and activity. The exact footprint costs the kernel a walk through
   /// all page tables, so it is taken only when the cheap count of resident pages, or the
   /// size of its purgeable memory, has moved.
-  func sample(_ runtime: WorkerUnit) {
+  ///
+  /// - Returns: false if it hasn't run since the last look, and so can't have changed anything.
+  func sample(_ runtime: WorkerUnit) -> Bool {
     // The processes and the memory of a worker that hasn't run are unchanged. Only traffic over its sockets can
     // come without its running.
     if runtime.sample.isUnchanged, !countsTraffic(of: runtime),
       runtime.sample.canSkip(cpu: runtime.process?.cgroup?.cpuMicroseconds(), at: clock.now)
     {
-      return
+      return false
     }
     lookAtActivity(of: runtime) { [unowned self] found in
       if let found { apply(found, of: runtime) }
     }
+    return true
   }
 
   /// Calls back on the loop; nil: it isn't known, or the run has ended meanwhile.

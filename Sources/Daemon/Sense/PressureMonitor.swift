@@ -8,6 +8,9 @@ final class PressureMonitor {
   private let loop: EventLoop
   private let send: (Event) -> Void
   private let log: (DaemonLog.Priority, String) -> Void
+  /// Both are read each second. nil: there is no such file, and so nothing to report.
+  private let memory = try? KernelRecord(MemoryInfo.path)
+  private let pressure = try? KernelRecord(PressureStall.systemMemoryPath)
   private var stalls = StallMeter()
   private var triggers: [(trigger: PressureTrigger, watch: EventLoop.Token)] = []
   /// Percent of the window that the last sample ended; nil: not known yet, or there is no PSI.
@@ -65,8 +68,9 @@ final class PressureMonitor {
 
   /// Without /proc there is nothing to report.
   func sendReading() {
-    guard let info = try? MemoryInfo.read() else { return }
-    lastStall = stalls.read(at: EventLoop.now, window: rules.minWindow)
+    guard let info = memory.flatMap({ try? MemoryInfo.read($0) }) else { return }
+    let stall = pressure.flatMap { try? PressureStall.read($0) }
+    lastStall = stalls.read(stall, at: EventLoop.now, window: rules.minWindow)
     send(
       .memory(
         MemoryReading(

@@ -118,12 +118,12 @@ final class SamplingOfDaemon: SamplingHost {
   }
 
   func sample(_ runtime: WorkerUnit) {
-    guard let process = runtime.process else { return }
+    // A worker that hasn't run has written nothing to its log, and none of its processes was killed.
+    guard let process = runtime.process, parts.activity.sample(runtime) else { return }
     if parts.driver.state.state(of: runtime.id) != .launching {
       parts.logs.keepSmall(process.plan.logPlace, of: runtime.id, runtime.configuration.output)
     }
     parts.kernelKills.lookForKernelKills(of: runtime)
-    parts.activity.sample(runtime)
   }
 
   func saveMemoryWhenDue() { parts.learnedMemory.saveWhenDue() }

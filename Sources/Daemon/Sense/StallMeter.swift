@@ -9,12 +9,13 @@ struct StallMeter {
   /// The latest last; the first is the newest that is a whole window old, where there is one.
   private var history: [Totals] = []
 
-  /// Microseconds, at the last look; nil: that look failed, or there was none.
+  /// Microseconds, at the last look; nil: that look found none, or there was none.
   private(set) var someTotal: UInt64?
 
   /// Percent of the window that ends now; `nil` the first time, and without PSI.
-  mutating func read(at now: Instant, window: Duration) -> (some: Double, full: Double)? {
-    let stall = try? PressureStall.read()
+  mutating func read(
+    _ stall: PressureStall?, at now: Instant, window: Duration
+  ) -> (some: Double, full: Double)? {
     someTotal = stall?.some.totalMicroseconds
     guard let stall else { return nil }
     return add(

@@ -5,12 +5,8 @@ extension WorkerCgroup {
   /// controller, which is turned on here if the groups above permit it.
   public func limitMemory(to bytes: Int64) throws(SystemCallError) {
     if access("\(path)/memory.max", F_OK) != 0 {
-      let parent = String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)])
-      let above = String(parent[..<(parent.lastIndex(of: "/") ?? parent.startIndex)])
-      // The kernel refuses this if processes are in the group itself, as the daemon may be. The controller
-      // may also be on already.
-      _ = try? writeControl("\(above)/cgroup.subtree_control", "+memory")
-      _ = try? writeControl("\(parent)/cgroup.subtree_control", "+memory")
+      let parent = CgroupRoot(path: String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)]))
+      parent.turnOn(["memory"], includingAbove: true)
     }
     try writeControl("\(path)/memory.max", "\(bytes)")
   }

@@ -99,13 +99,18 @@ public struct CgroupRoot: Hashable, Sendable {
   }
 
   /// Has the kernel count the memory and the tasks of each worker, which also shows which one its OOM
-  /// killer ended. The group above has to give these controllers on: `includingAbove` turns them on there,
-  /// which the kernel refuses where processes are in that group itself.
+  /// killer ended. The group above has to give these controllers on: `includingAbove` turns them on there.
   public func countMemoryAndTasks(includingAbove: Bool) {
+    turnOn(["memory", "pids"], includingAbove: includingAbove)
+  }
+
+  /// Turns on controllers for the groups in this one, and before that, if wanted, for this one itself.
+  func turnOn(_ controllers: [String], includingAbove: Bool) {
     let above = String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)])
     for group in includingAbove ? [above, path] : [path] {
-      for controller in ["memory", "pids"] {
-        // What isn't counted is nil in `CgroupAccount`.
+      for controller in controllers {
+        // The kernel refuses this where the group above doesn't have the controller, and where processes are
+        // in the group itself. Then nothing is counted (nil in `CgroupAccount`), and setting a limit fails.
         _ = try? writeControl("\(group)/cgroup.subtree_control", "+\(controller)")
       }
     }

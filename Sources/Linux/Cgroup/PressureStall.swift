@@ -26,6 +26,13 @@ public struct PressureStall: Hashable, Sendable {
     return stall
   }
 
+  public static func read(_ record: KernelRecord) throws(SystemCallError) -> PressureStall {
+    guard let stall = PressureStall(parsing: try record.read()) else {
+      throw malformed(record.path)
+    }
+    return stall
+  }
+
   public init?(parsing bytes: [UInt8]) {
     guard let some = value(of: "some ", in: bytes).flatMap(Line.init(parsing:)) else { return nil }
     self.some = some

@@ -31,6 +31,9 @@ public final class JobPool: Sendable {
   /// False: a job about the subject is waiting or under way.
   public func isIdle(about subject: String) -> Bool { shared.isIdle(about: subject) }
 
+  /// Threads that wait for a job.
+  var idleThreads: Int { shared.state.withLock { $0.idle } }
+
   private final class Shared: Sendable {
     struct Line {
       var jobs: [Job] = []

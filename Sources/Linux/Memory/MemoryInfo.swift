@@ -1,5 +1,7 @@
 /// The machine's memory, in bytes (`/proc/meminfo`, proc_meminfo(5)).
 public struct MemoryInfo: Hashable, Sendable {
+  public static let path = "/proc/meminfo"
+
   public var total: Int64
   /// The kernel's estimate of the memory that could be allocated without swapping.
   public var available: Int64
@@ -15,12 +17,17 @@ public struct MemoryInfo: Hashable, Sendable {
   /// leaves them out, and swings by tens of megabytes with them. Reading them costs more, so it is
   /// for measurements rather than for sampling.
   public static func read(withPerCPULists: Bool = false) throws(SystemCallError) -> MemoryInfo {
-    let path = "/proc/meminfo"
     guard var info = MemoryInfo(parsing: try readRecord(path)) else { throw malformed(path) }
     if withPerCPULists {
       let pages = perCPUPages(parsing: try readNamedFile("/proc/zoneinfo"))
       info.available += pages * Int64(pageSize)
     }
+    return info
+  }
+
+  /// Of `path`.
+  public static func read(_ record: KernelRecord) throws(SystemCallError) -> MemoryInfo {
+    guard let info = MemoryInfo(parsing: try record.read()) else { throw malformed(record.path) }
     return info
   }
 

@@ -16,13 +16,15 @@ func readNamedFile(_ path: String) throws(SystemCallError) -> [UInt8] {
   do throws(SystemCallError) { return try readFile(path) } catch { throw error.on(path) }
 }
 
+/// Larger than any record that is read with one call, in bytes.
+let largestRecord = 8192
+
 /// A kernel file that is one record, as most files in /proc and in cgroups are: one read with a larger buffer
 /// gets all of it, and no second read is needed to find the end.
 func readRecord(_ path: String) throws(SystemCallError) -> [UInt8] {
-  let most = 8192
   do throws(SystemCallError) {
-    let bytes = try Descriptor.open(path, O_RDONLY | O_NONBLOCK).read(upTo: most)
-    if bytes.count < most { return bytes }
+    let bytes = try Descriptor.open(path, O_RDONLY | O_NONBLOCK).read(upTo: largestRecord)
+    if bytes.count < largestRecord { return bytes }
   } catch { throw error.on(path) }
   return try readNamedFile(path)
 }
@@ -33,8 +35,7 @@ func malformed(_ path: String) -> SystemCallError {
 }
 
 extension Collection where Element == UInt8, SubSequence: Collection {
-  /// `12` or `12.34`; nil on anything else. Unlike `Double(String)` this needs none of the standard library's code
-  /// for strings, which an idle daemon would keep in memory for it.
+  /// `12` or `12.34`; nil on anything else.
   func decimal() -> Double? {
     let point = firstIndex(of: UInt8(ascii: "."))
     guard let whole: UInt64 = self[startIndex..<(point ?? endIndex)].number() else { return nil }

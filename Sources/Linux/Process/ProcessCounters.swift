@@ -2,7 +2,7 @@
 ///
 /// It needs the permission to trace the process; without it the call fails with EACCES or EPERM.
 public func writtenBytes(of pid: Int32) throws(SystemCallError) -> UInt64 {
-  let path = procPath(pid, "io")
+  let path = "/proc/\(pid)/io"
   guard let bytes: UInt64 = value(of: "wchar: ", in: try readRecord(path))?.number() else {
     throw malformed(path)
   }
@@ -13,7 +13,7 @@ public func writtenBytes(of pid: Int32) throws(SystemCallError) -> UInt64 {
 /// a kernel thread.
 public func anonymousMemory(of pid: Int32) -> UInt64 {
   // A process that has ended has no memory.
-  guard let words = try? readRecord(procPath(pid, "statm")).words(), words.count > 2,
+  guard let words = try? readRecord("/proc/\(pid)/statm").words(), words.count > 2,
     let resident: UInt64 = words[1].number(), let shared: UInt64 = words[2].number(),
     resident >= shared
   else { return 0 }

@@ -54,7 +54,7 @@ public struct ProcessStat: Hashable, Sendable {
   public var identity: ProcessIdentity { ProcessIdentity(pid: pid, startTime: startTime) }
 
   public static func read(_ pid: Int32) throws(SystemCallError) -> ProcessStat {
-    try read(path: procPath(pid, "stat"))
+    try read(path: "/proc/\(pid)/stat")
   }
 
   public static func read(thread: Int32, of pid: Int32) throws(SystemCallError) -> ProcessStat {

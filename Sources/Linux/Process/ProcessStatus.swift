@@ -31,20 +31,7 @@ public struct ProcessStatus: Hashable, Sendable {
 
   /// Reads the status of a process, or of any thread.
   public static func read(_ pid: Int32) throws(SystemCallError) -> ProcessStatus {
-    ProcessStatus(parsing: try readRecord(procPath(pid, "status")))
-  }
-
-  /// Signals that are pending for the process or its first thread, without those that it ignores. Other
-  /// fields aren't parsed: this is read regularly for each sleeping worker.
-  public static func unheededSignals(of pid: Int32) throws(SystemCallError) -> UInt64 {
-    unheededSignals(in: try readRecord(procPath(pid, "status")))
-  }
-
-  static func unheededSignals(in bytes: [UInt8]) -> UInt64 {
-    func mask(_ key: StaticString) -> UInt64 {
-      value(of: key, in: bytes)?.number(radix: 16) ?? 0
-    }
-    return (mask("SigPnd:") | mask("ShdPnd:")) & ~mask("SigIgn:")
+    ProcessStatus(parsing: try readRecord("/proc/\(pid)/status"))
   }
 
   /// Fields that the kernel leaves out (older kernels, kernel threads) keep their zeros.
@@ -82,5 +69,5 @@ public struct ProcessStatus: Hashable, Sendable {
 
 /// The threads of a process, the first one first.
 public func threads(of pid: Int32) throws(SystemCallError) -> [Int32] {
-  try listNumbers(procPath(pid, "task"))
+  try listNumbers("/proc/\(pid)/task")
 }

@@ -9,14 +9,43 @@ import Testing
   private final class World {
     let timers = FakeTimers()
     var sleepers: [(id: WorkerID, pid: Int32)] = [(WorkerID("web"), 100)]
-    var statuses: [Int32: ProcessStatus] = [100: ProcessStatus(parsing: [])]
+    var waiting: [Int32: WaitingSignals] = [100: WaitingSignals(unheeded: 0, counted: nil)]
+    var namespaces: [Int32: UInt64] = [:]
+    var afterLook: (Int32) -> Void = { _ in }
+    /// Since it was emptied.
+    var looks: [Int32] = []
     var events: [Event] = []
     private(set) lazy var signals = PendingSignals(
       timers: timers, sleepers: { [unowned self] in sleepers },
       pending: { [unowned self] in
-        statuses[$0].map { ($0.pendingForProcess | $0.pendingForThread) & ~$0.ignored }
+        looks.append($0)
+        let found = waiting[$0]
+        afterLook($0)
+        return found
       },
+      namespace: { [unowned self] in namespaces[$0] },
       send: { [unowned self] in events.append($0) })
+
+    /// Workers of one user whose signals the kernel counts together, with pids from 100.
+    func sleep(_ count: Int32, counted: UInt64? = 0) {
+      sleepers = (0..<count).map { (WorkerID("w\($0)"), 100 + $0) }
+      for (_, pid) in sleepers {
+        waiting[pid] = WaitingSignals(unheeded: 0, counted: counted, user: 1000)
+        namespaces[pid] = 7
+      }
+    }
+
+    func send(_ signal: Int32, to pid: Int32) {
+      waiting[pid]?.unheeded |= 1 << UInt64(signal - 1)
+      let user = waiting[pid]?.user
+      for other in waiting.keys where waiting[other]?.user == user { waiting[other]?.counted? += 1 }
+    }
+
+    func round() -> [Int32] {
+      looks = []
+      timers.advance(by: .seconds(10))
+      return looks
+    }
   }
 
   private let world = World()
@@ -25,27 +54,25 @@ import Testing
     signals.reduce(0) { $0 | 1 << UInt64($1 - 1) }
   }
 
-  private func woken(by signal: Int32) -> Event {
-    .wakeNeeded(WorkerID("web"), "signal \(signal)")
+  private func woken(_ worker: String = "web", by signal: Int32) -> Event {
+    .wakeNeeded(WorkerID(worker), "signal \(signal)")
   }
 
-  @Test("A signal to a sleeping worker's process or thread wakes it within ten seconds")
+  @Test("A signal to a sleeping worker wakes it within ten seconds")
   func wakes() {
     world.signals.follow()
     #expect(world.events.isEmpty)
-    world.statuses[100]?.pendingForProcess = mask(15)
+    world.waiting[100]?.unheeded = mask(15)
     world.timers.advance(by: .seconds(10))
     #expect(world.events == [woken(by: 15)])
-    world.statuses[100]?.pendingForProcess = 0
-    world.statuses[100]?.pendingForThread = mask(10)
+    world.waiting[100]?.unheeded = mask(10)
     world.timers.advance(by: .seconds(10))
     #expect(world.events == [woken(by: 15), woken(by: 10)])
   }
 
-  @Test("A signal that a sleeping worker ignores, or that has no effect, doesn't wake it")
+  @Test("A signal that has no effect on a program doesn't wake a sleeping worker")
   func ignored() {
-    world.statuses[100]?.pendingForProcess = mask(1, 17, 18, 20, 28)
-    world.statuses[100]?.ignored = mask(1)
+    world.waiting[100]?.unheeded = mask(17, 18, 20, 28)
     world.signals.follow()
     world.timers.advance(by: .seconds(30))
     #expect(world.events.isEmpty)
@@ -54,11 +81,85 @@ import Testing
   @Test("Signals are looked for at all workers that sleep at that time, and not at ended ones")
   func sleepers() {
     world.sleepers = [(WorkerID("gone"), 7), (WorkerID("web"), 100)]
-    world.statuses[100]?.pendingForProcess = mask(2)
+    world.waiting[100]?.unheeded = mask(2)
     world.signals.follow()
     #expect(world.events == [woken(by: 2)])
     world.sleepers = []
     world.timers.advance(by: .seconds(60))
     #expect(world.events.count == 1 && world.timers.pending.count == 1)
+  }
+
+  @Test(
+    "One sleeping worker of a user is looked at while the kernel's count of the user's signals is unchanged"
+  )
+  func oneOfAUser() {
+    world.sleep(5, counted: 2)
+    world.signals.follow()
+    #expect(world.looks == [100, 101, 102, 103, 104])
+    for _ in 0..<5 { #expect(world.round() == [100]) }
+    // Each minute, all.
+    #expect(world.round() == [100, 101, 102, 103, 104])
+    #expect(world.round() == [100])
+  }
+
+  @Test(
+    "A changed count has all workers of that user looked at, in the same round, and wakes the right one"
+  )
+  func changedCount() {
+    world.sleep(5)
+    world.waiting[104]?.user = 1001
+    world.signals.follow()
+    #expect(world.round() == [100, 104])
+    world.send(15, to: 102)
+    #expect(world.round() == [100, 101, 102, 103, 104])
+    #expect(world.events == [woken("w2", by: 15)])
+    #expect(world.round() == [100, 104])
+  }
+
+  @Test("A signal that comes after its process was looked at is found in the next round")
+  func betweenLooks() {
+    world.sleep(3)
+    world.afterLook = { [world] in if $0 == 101 { world.send(12, to: 101) } }
+    world.signals.follow()
+    world.afterLook = { _ in }
+    #expect(world.events.isEmpty)
+    #expect(world.round() == [100, 101, 102])
+    #expect(world.events == [woken("w1", by: 12)])
+  }
+
+  @Test("A worker that has just fallen asleep is looked at even if the count is unchanged")
+  func newSleeper() {
+    world.sleep(3)
+    world.signals.follow()
+    let all = world.sleepers
+    world.sleepers = [all[0], all[1]]
+    #expect(world.round() == [100])
+    world.sleepers = all
+    #expect(world.round() == [100, 102])
+    #expect(world.round() == [100])
+  }
+
+  @Test(
+    "Each worker is looked at each time where the count isn't known, or the namespace, and in another namespace",
+    arguments: [true, false])
+  func unknownAccount(countIsKnown: Bool) {
+    world.sleep(3, counted: countIsKnown ? 0 : nil)
+    if countIsKnown { world.namespaces = [100: 7, 102: 8] }
+    world.signals.follow()
+    #expect(world.round() == [100, 101, 102])
+    #expect(world.round() == [100, 101, 102])
+  }
+
+  @Test(
+    "A signal that hides from the count, because another one went at the same time, is found within a minute"
+  )
+  func hidden() {
+    world.sleep(3)
+    world.signals.follow()
+    world.waiting[102]?.unheeded = mask(1)
+    world.timers.advance(by: .seconds(59))
+    #expect(world.events.isEmpty)
+    world.timers.advance(by: .seconds(1))
+    #expect(world.events == [woken("w2", by: 1)])
   }
 }

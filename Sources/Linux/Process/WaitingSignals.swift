@@ -1,0 +1,33 @@
+import Glibc
+
+/// The signals that wait for a process, of `/proc/PID/status` (proc_pid_status(5)). Its other fields aren't parsed:
+/// this is read regularly for sleeping workers.
+public struct WaitingSignals: Hashable, Sendable {
+  /// Those for the process or its first thread that it doesn't ignore; signal N in bit N−1.
+  public var unheeded: UInt64
+  /// How many wait for all processes of its user (in its user namespace), those that timers keep ready included; nil:
+  /// the kernel doesn't say it.
+  public var counted: UInt64?
+  /// The real user id.
+  public var user: UInt32
+
+  public init(unheeded: UInt64, counted: UInt64?, user: UInt32 = 0) {
+    self.unheeded = unheeded
+    self.counted = counted
+    self.user = user
+  }
+
+  public static func read(_ pid: Int32) throws(SystemCallError) -> WaitingSignals {
+    WaitingSignals(parsing: try readRecord("/proc/\(pid)/status"))
+  }
+
+  init(parsing bytes: [UInt8]) {
+    func mask(_ key: StaticString) -> UInt64 {
+      value(of: key, in: bytes)?.number(radix: 16) ?? 0
+    }
+    unheeded = (mask("SigPnd:") | mask("ShdPnd:")) & ~mask("SigIgn:")
+    user = value(of: "Uid:", in: bytes)?.words().first?.number() ?? 0
+    // `SigQ: 2/96365`: the count and its limit.
+    counted = value(of: "SigQ:", in: bytes)?.prefix { $0 != UInt8(ascii: "/") }.number()
+  }
+}
