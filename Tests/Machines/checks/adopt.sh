@@ -1,7 +1,7 @@
 #!/bin/bash
 # check: what systemctl does to adopted units that sleep: probe, nginx, redis, PostgreSQL
 # each: HOW=suspend HOW=hibernate
-# seconds: 120
+# seconds: 180
 # order: 34
 # HOW=suspend|hibernate|awake adopt.sh [UNIT...]
 #
