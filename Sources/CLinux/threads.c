@@ -84,10 +84,13 @@ void clinux_release_unused_stack(void) {
   if (error) return;
   uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
   uintptr_t start = ((uintptr_t)lowest + page - 1) & ~(page - 1);
-  // Two pages for this function's own frame, and for the call.
-  uintptr_t end = ((uintptr_t)__builtin_frame_address(0) & ~(page - 1)) - 2 * page;
-  // The first thread's stack isn't mapped to its limit: ENOMEM then, after what is mapped.
-  if (start < end) madvise((void *)start, end - start, MADV_DONTNEED);
+  // This function's own frame, and that of the call.
+  uintptr_t end = ((uintptr_t)__builtin_frame_address(0) - 1024) & ~(page - 1);
+  if (start >= end) return;
+  // The first thread's stack isn't mapped to its limit: ENOMEM then, after what is mapped. Locked memory can be released
+  // since Linux 5.18, by an advice of its own; older kernels refuse that one.
+  if (!madvise((void *)start, end - start, 24 /* MADV_DONTNEED_LOCKED */) || errno != EINVAL) return;
+  madvise((void *)start, end - start, MADV_DONTNEED);
 }
 
 static int64_t protect(uintptr_t start, uint64_t length) {

@@ -34,6 +34,8 @@ public final class WrapComposition {
     do throws(SystemCallError) {
       guardian = try Guardian(directory: directory, socket: socket)
     } catch { return .unmanaged("can't start its guard process: \(error)") }
+    // Also before the first thread: each would get a heap of its own.
+    ProgramRun.prepareProcess()
     // An error means that the caller has ended already, and there is nothing to watch.
     let caller = try? Descriptor.pidfd(of: getppid())
     var inheritance = settings.inheritance
@@ -73,7 +75,6 @@ public final class WrapComposition {
 
   private func runToEnd() throws(StartError) -> WrapEnd {
     defer { run.clearAway() }
-    ProgramRun.prepareProcess()
     do throws(SystemCallError) {
       try signals.listen(on: run.loop)
     } catch { throw .system(error) }

@@ -262,7 +262,7 @@ public final class Daemon {
       path: role.hasSuccessor ? state.path + "/memory" : nil, services)
     driver = EngineDriver(
       Engine(
-        policy: settings.configuration.policy, remembering: learnedMemory.learned),
+        policy: settings.configuration.policy, remembering: learnedMemory.takeLearned()),
       clock: services.loop,
       replies: RequestReplies(
         SavedRecords(records, services.loopReturn), timers: services.loop))

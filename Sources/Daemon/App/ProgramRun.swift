@@ -39,7 +39,7 @@ package final class ProgramRun {
 
   // MARK: its life
 
-  /// Before anything is started.
+  /// Before anything is started, and before the process has a second thread.
   package static func prepareProcess() {
     clinux_keep_heap_small()
     // Processes that lose their parent stay below this process, so that they are found without a look at all of

@@ -69,6 +69,7 @@ final class PressureMonitor {
   /// Without /proc there is nothing to report.
   func sendReading() {
     guard let info = memory.flatMap({ try? MemoryInfo.read($0) }) else { return }
+    // A kernel without PSI has no stalls to report.
     let stall = pressure.flatMap { try? PressureStall.read($0) }
     lastStall = stalls.read(stall, at: EventLoop.now, window: rules.minWindow)
     send(

@@ -64,10 +64,16 @@ struct Memory: Codable, Hashable, Sendable {
   }
 }
 
-/// The file, and what was written to it last.
+/// The file, and whether what it has is as it is now.
 struct MemoryKeeper {
   let path: String
-  private(set) var kept = Memory()
+  /// What an earlier daemon's engine had learned, until that is taken.
+  private var learned: Learned?
+  /// By worker, the latest last.
+  private(set) var exits: [String: [ExitRecord]] = [:]
+  /// Of the facts in the file: they themselves would be a second copy in memory of all that was learned. If the
+  /// hashes of different facts were equal (1 in 2^64), the file would be written at the next change.
+  private var writtenHash = MemoryKeeper.hash(Memory())
   /// Why the facts that were kept earlier aren't known.
   private(set) var damage: String?
   private var savedAt = Instant.zero
@@ -85,10 +91,16 @@ struct MemoryKeeper {
       return
     }
     if let memory = Memory(bytes, at: now, time: Int64(time(nil))) {
-      kept = memory
+      (learned, exits) = (memory.learned, memory.exits)
+      writtenHash = Self.hash(memory)
     } else {
       damage = "\(path) is damaged"
     }
+  }
+
+  mutating func takeLearned() -> Learned {
+    defer { learned = nil }
+    return learned ?? Learned()
   }
 
   func isDue(at now: Instant) -> Bool { now - savedAt >= Self.saveEvery }
@@ -97,14 +109,21 @@ struct MemoryKeeper {
   mutating func nextToWrite(_ memory: Memory, at now: Instant) -> Memory? {
     savedAt = now
     var memory = memory
-    memory.savedAt = kept.savedAt
-    guard memory != kept || hasFailed else { return nil }
+    let hash = Self.hash(memory)
+    guard hash != writtenHash || hasFailed else { return nil }
     hasFailed = false
     memory.savedAt = Int64(time(nil))
-    kept = memory
+    (exits, writtenHash) = (memory.exits, hash)
     return memory
   }
 
   /// The facts that `nextToWrite` returned couldn't be written: they are returned again when that is due.
   mutating func wasNotWritten() { hasFailed = true }
+
+  private static func hash(_ memory: Memory) -> Int {
+    var hasher = Hasher()
+    hasher.combine(memory.learned)
+    hasher.combine(memory.exits)
+    return hasher.finalize()
+  }
 }

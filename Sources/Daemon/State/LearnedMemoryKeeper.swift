@@ -51,8 +51,8 @@ final class LearnedMemoryKeeper {
     }
   }
 
-  /// What an earlier daemon's engine had learned.
-  var learned: Learned { file?.kept.learned ?? Learned() }
+  /// What an earlier daemon's engine had learned; only the first call returns it.
+  func takeLearned() -> Learned { file?.takeLearned() ?? Learned() }
 
   /// The source of the facts that are kept from now on.
   ///
@@ -66,7 +66,7 @@ final class LearnedMemoryKeeper {
 
   /// How earlier runs of that name ended.
   func rememberedExits(of id: WorkerID) -> [ExitRecord] {
-    sources?.exits(id) ?? file?.kept.exits[id.name] ?? []
+    sources?.exits(id) ?? file?.exits[id.name] ?? []
   }
 
   /// Saves what has changed, `MemoryKeeper.saveEvery` after the last time at the earliest.
@@ -96,7 +96,7 @@ final class LearnedMemoryKeeper {
     guard let sources else { return nil }
     var memory = Memory()
     memory.learned = sources.driver.state.learned.limited(to: Memory.maxWorkers)
-    memory.exits = file?.kept.exits ?? [:]
+    memory.exits = file?.exits ?? [:]
     for id in sources.workers.keys {
       if let exits = sources.exits(id), !exits.isEmpty { memory.exits[id.name] = exits }
     }

@@ -11,9 +11,15 @@ import Synchronization
 final class WorkerRecordKeeper {
   let store: WorkerRecordStore
   private let queue = WorkQueue(name: "dormouse-recs")
-  private var known: [String: WorkerRecord] = [:]
+  private var known: [String: Known] = [:]
   /// Saves that aren't done yet.
   private let pending = Pending()
+
+  /// An object, because a dictionary reserves memory for more values than it has, and a record is 290 bytes.
+  private final class Known {
+    let record: WorkerRecord
+    init(_ record: WorkerRecord) { self.record = record }
+  }
 
   private final class Pending: Sendable { let count = Atomic(0) }
 
@@ -26,12 +32,12 @@ final class WorkerRecordKeeper {
     records: [WorkerRecord], failures: [WorkerRecordError]
   ) {
     let found = try store.loadAll()
-    for record in found.records { known[record.name] = record }
+    for record in found.records { known[record.name] = Known(record) }
     return found
   }
 
   /// The last one that was saved or found.
-  func record(of name: String) -> WorkerRecord? { known[name] }
+  func record(of name: String) -> WorkerRecord? { known[name]?.record }
 
   /// Whether there is a file, be it damaged. At the daemon's start.
   func contains(_ name: String) -> Bool { store.contains(name) }
@@ -39,7 +45,7 @@ final class WorkerRecordKeeper {
   func save(
     _ record: WorkerRecord, onFailure: @escaping @Sendable (WorkerRecordError) -> Void
   ) {
-    known[record.name] = record
+    known[record.name] = Known(record)
     pending.count.add(1, ordering: .acquiringAndReleasing)
     queue.submit { [store, pending] in
       defer { pending.count.subtract(1, ordering: .acquiringAndReleasing) }

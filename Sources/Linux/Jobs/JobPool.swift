@@ -118,7 +118,10 @@ public final class JobPool: Sendable {
         }
         if state.withLock({ $0.hasEnded }) { return }
         state.withLock { $0.idle += 1 }
-        work.wait()
+        if work.wait(timeout: .now() + Thread.idleTime) == .timedOut {
+          Thread.releaseUnusedStack()
+          work.wait()
+        }
         state.withLock { $0.idle -= 1 }
       }
     }

@@ -125,7 +125,7 @@ import Testing
     world.timers.advance(by: .seconds(100))
     keeper.saveWhenDue()
     keeper.close()
-    #expect(disk.written.isEmpty && keeper.learned == Learned())
+    #expect(disk.written.isEmpty && keeper.takeLearned() == Learned())
     #expect(keeper.rememberedExits(of: WorkerID("web")) == [exit(1)])
   }
 }

@@ -189,7 +189,7 @@ final class WrapHost {
   }
 
   func wait(toBe state: String) throws {
-    guard try eventually(within: .seconds(30), { (try? self.status())?.state == state }) else {
+    guard try eventually(within: .seconds(90), { (try? self.status())?.state == state }) else {
       throw TestFailure("it isn't \(state); \(words)")
     }
   }

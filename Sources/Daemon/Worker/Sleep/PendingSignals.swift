@@ -7,7 +7,7 @@ import Policy
 /// its pid. Belongs to the loop's thread.
 ///
 /// The kernel counts the waiting signals of each user. While that count is unchanged, one look a user is enough.
-/// One signal that comes while another one goes hides itself from the count; a look at all workers every minute
+/// A signal that comes while another one's wait ends leaves the count as it is; a look at all workers every minute
 /// finds it.
 final class PendingSignals {
   private static let interval = Duration.seconds(10)
