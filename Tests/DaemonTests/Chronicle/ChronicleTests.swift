@@ -115,7 +115,7 @@ import Testing
     let chronicle = try make()
     let world = World(chronicle, "web", "quiet")
     weak var kept: Heard?
-    try {
+    do {
       let heard = Heard()
       kept = heard
       let end = chronicle.follow(worker: "quiet") { [heard] in
@@ -125,7 +125,7 @@ import Testing
       world.fail("web")
       #expect(kept != nil)
       end()
-    }()
+    }
     #expect(kept == nil)
   }
 

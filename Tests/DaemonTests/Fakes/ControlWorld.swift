@@ -13,8 +13,9 @@ final class ControlWorld {
 
   final class FakeEvents: EventSource {
     private(set) var workers: [String?] = []
-    func follow(worker: String?, receive: @escaping (EventRecord) -> Bool) {
+    func follow(worker: String?, receive: @escaping (EventRecord) -> Bool) -> () -> Void {
       workers.append(worker)
+      return {}
     }
   }
 

@@ -17,7 +17,8 @@ final class ShellClients: EventRecipients, EventSource {
   private var clients = (0..<3).map { ClientID(number: $0) }
   private var lastClient: UInt64 = 2
   private var answers: [(verb: ControlRequest.Verb, count: Int, isClosed: Bool)] = []
-  private var receivers: [(EventRecord) -> Bool] = []
+  private var receivers: [Int: (EventRecord) -> Bool] = [:]
+  private var followings = 0
 
   init(_ world: ShellWorld) {
     self.world = world
@@ -121,11 +122,16 @@ final class ShellClients: EventRecipients, EventSource {
   func happened(_ transition: Transition) {
     if receivers.isEmpty { return }
     let event = EventRecord(time: "now", kind: "state", text: transition.to.rawValue)
-    receivers.removeAll { !$0(event) }
+    for (number, receive) in receivers.sorted(by: { $0.key < $1.key }) where !receive(event) {
+      receivers[number] = nil
+    }
   }
 
-  func follow(worker: String?, receive: @escaping (EventRecord) -> Bool) {
-    receivers.append(receive)
+  func follow(worker: String?, receive: @escaping (EventRecord) -> Bool) -> () -> Void {
+    followings += 1
+    let number = followings
+    receivers[number] = receive
+    return { [weak self] in self?.receivers[number] = nil }
   }
 
   func unreadBytes(of client: ClientID) -> Int? {
