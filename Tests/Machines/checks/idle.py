@@ -4,7 +4,7 @@
 # order: 90
 import time
 
-from common import PROGRAMS, check, configure, daemon, document, dormouse, finish, journal, note, now, ready, state, unit, workers
+from common import PROGRAMS, anonymous, check, configure, daemon, document, dormouse, finish, journal, note, now, ready, state, unit, workers
 
 # The shipped policy, as a new user has it.
 configure(f"""policy: ios-5
@@ -16,10 +16,15 @@ workers:
 """)
 ready("one", "two", "cache")
 since, pid, pids = now(), daemon(), {n: w.get("pid") for n, w in workers().items()}
-time.sleep(600)
+memory = []
+for _ in range(20):
+    time.sleep(30)
+    memory.append({n: anonymous(p) for n, p in pids.items()})
 check("the daemon is the same process", daemon() == pid, f"{pid}, then {daemon()}")
 check("the unit was not restarted", unit("NRestarts") == "0", unit("NRestarts"))
 check("each worker is the same process", {n: w.get("pid") for n, w in workers().items()} == pids, workers())
+for name in pids:
+    note(f"{name}: {', '.join(str(m[name]) for m in memory)} KB of anonymous memory in RAM, every 30 s")
 text = dormouse("events", "--since", "11m").text
 note(text)
 check("pressure was never reported", not [l for l in text.splitlines() if "pressure " in l], text)

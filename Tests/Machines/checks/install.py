@@ -52,9 +52,9 @@ def blocks(section, subsection=None):
 def shell(text, command, user="demo"):
     """As in a login shell; the answer to apt's question is yes."""
     done = run("bash", "-lec", f"cd {CHECKOUT}\n{command}", user=user, seconds=100, input="y\n")
-    check(f"{text} succeeds", done.code == 0, done.text[-600:])
     note(command)
-    return done
+    if not check(f"{text} succeeds", done.code == 0, done.text[-600:]):
+        finish()
 
 
 def answers():
