@@ -212,14 +212,14 @@ public final class Daemon {
       reloads: reloads, reloader: reloader, externals: externals, wrappers: wrappers,
       cgroups: cgroups, socket: socket))
   private lazy var statusReporter = StatusReporter(driver, controlHost, clock: services.loop)
-  private lazy var orderlyStopHost = OrderlyStopOfDaemon(workers, requests)
+  private lazy var stopHost = OrderlyStopOfDaemon(workers, requests, log: services.log)
   private lazy var ending = DaemonEnd(
     host: EndOfDaemon(
       .init(
         driver: driver, workers: workers, returning: returning, requests: requests,
         externals: externals, starter: starter, recordWriter: recordWriter, listening: listening,
         control: control, isLaunching: isLaunching, log: services.log)),
-    stopping: OrderlyStop(orderlyStopHost), phase: phase)
+    stopping: OrderlyStop(stopHost, timers: services.loop), timers: services.loop, phase: phase)
   private lazy var signals = DaemonSignals(
     loop: services.loop,
     host: SignalsOfDaemon(services, orphans: orphans, reloader: reloader, ending: ending))

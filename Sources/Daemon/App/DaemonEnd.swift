@@ -1,4 +1,5 @@
 import Lifecycle
+import Policy
 
 /// What `DaemonEnd` knows of a worker.
 struct EndingWorker: Hashable {
@@ -14,6 +15,8 @@ struct EndingWorker: Hashable {
   /// It sleeps in a frozen cgroup, which stays frozen without a daemon. A worker that only a signal or a tracer
   /// holds would be continued by any SIGCONT.
   var restsFrozen = false
+  /// It hasn't ended since SIGKILL: nothing that the daemon can wait for is under way.
+  var hasOutlivedKill = false
 
   var isAlive: Bool { isAdopting || state?.isAlive == true }
 }
@@ -24,6 +27,8 @@ protocol DaemonEndHost: AnyObject {
   var workers: [EndingWorker] { get }
   /// Workers that an earlier daemon has left are being adopted.
   var isAdopting: Bool { get }
+  /// No event waits for the engine. If false, `engineIsQuiet` will be called.
+  var isEngineQuiet: Bool { get }
   func wake(_ id: WorkerID, then answer: @escaping (Answer) -> Void)
   /// Releases an external worker, awake. `then` gets the reason if that failed.
   func release(_ id: WorkerID, then: @escaping (_ failure: String?) -> Void)
@@ -55,19 +60,24 @@ final class DaemonPhase {
 final class DaemonEnd {
   private let host: any DaemonEndHost
   private let stopping: OrderlyStop
+  private let timers: any Timers
   let phase: DaemonPhase
   /// The loop has nothing to do any more.
   private(set) var hasEnded = false
   /// External workers that are being released.
   private var releasing: Set<WorkerID> = []
+  /// How often the release of an external worker has failed.
+  private var failedReleases: [WorkerID: Int] = [:]
   /// Workers that are woken because only the daemon keeps them asleep, and whether each wake has ended.
   private var woken: [WorkerID: Bool] = [:]
 
   init(
-    host: any DaemonEndHost, stopping: OrderlyStop, phase: DaemonPhase = DaemonPhase()
+    host: any DaemonEndHost, stopping: OrderlyStop, timers: any Timers,
+    phase: DaemonPhase = DaemonPhase()
   ) {
     self.host = host
     self.stopping = stopping
+    self.timers = timers
     self.phase = phase
   }
 
@@ -104,16 +114,31 @@ final class DaemonEnd {
   /// Stops every worker, after those that depend on it, and ends when the last one has ended.
   func end() {
     phase.isEnding = true
-    for worker in host.workers where worker.isAlive && worker.isExternal { release(worker.id) }
+    phase.isLeaving = false
+    releaseExternals()
     endWhenAllIsQuiet()
+  }
+
+  private func releaseExternals() {
+    for worker in host.workers where worker.isAlive && worker.isExternal { release(worker.id) }
   }
 
   private func release(_ id: WorkerID) {
     guard releasing.insert(id).inserted else { return }
     host.release(id) { [unowned self] failure in
       releasing.remove(id)
-      if let failure { host.log(.error, "\(id): can't be released: \(failure)") }
+      if let failure { releaseHasFailed(id, failure) }
       endWhenAllIsQuiet()
+    }
+  }
+
+  private func releaseHasFailed(_ id: WorkerID, _ failure: String) {
+    let pause = OrderlyStop.pauses.delay(afterRestarts: failedReleases[id, default: 0])
+    failedReleases[id, default: 0] += 1
+    host.log(.error, "\(id): can't be released: \(failure); next attempt in \(pause.spoken)")
+    timers.after(pause) { [weak self] in
+      guard let self, !hasEnded else { return }
+      releaseExternals()
     }
   }
 
@@ -128,7 +153,7 @@ final class DaemonEnd {
   // MARK: without them
 
   /// Ends the daemon as soon as nothing is under way. Workers that rest frozen sleep on; those that only a signal
-  /// or a tracer holds are woken first.
+  /// or a tracer holds are woken first. A worker that has outlived SIGKILL is left as it is.
   func leave() {
     guard !phase.isClosing else { return }
     host.log(.notice, "stopping: the workers keep running for the next daemon")
@@ -137,11 +162,13 @@ final class DaemonEnd {
   }
 
   private func leaveWhenAllIsQuiet() {
-    guard !hasEnded, !host.isAdopting else { return }
+    // Such a start would begin after the daemon's last look at its workers.
+    host.refuseWaitingStarts()
+    guard !hasEnded, !host.isAdopting, host.isEngineQuiet else { return }
     let workers = host.workers
     var isQuiet = true
     for worker in workers {
-      guard let state = worker.state, state.isAlive else { continue }
+      guard let state = worker.state, state.isAlive, !worker.hasOutlivedKill else { continue }
       let mustWake = state.sleeps && !worker.restsFrozen && woken[worker.id] != true
       if mustWake { wake(worker.id) }
       if mustWake || worker.isBusy || !state.isSettled { isQuiet = false }

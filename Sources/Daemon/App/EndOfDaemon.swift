@@ -32,12 +32,15 @@ final class EndOfDaemon: DaemonEndHost {
       isExternal: runtime.external != nil,
       // A process that is launched after the daemon has left would have no record.
       isBusy: runtime.isBusy || parts.isLaunching(runtime.id),
-      restsFrozen: state?.sleeps == true && freezes(runtime.id))
+      restsFrozen: state?.sleeps == true && freezes(runtime.id),
+      hasOutlivedKill: parts.driver.state.hasOutlivedKill(runtime.id))
   }
 
   func freezes(_ id: WorkerID) -> Bool { parts.workers[id]?.process?.cgroup?.freezer != nil }
 
   var isAdopting: Bool { parts.returning.isUnderWay }
+
+  var isEngineQuiet: Bool { parts.driver.isQuiet }
 
   func wake(_ id: WorkerID, then answer: @escaping (Answer) -> Void) {
     parts.requests.request(.wake, id, then: answer)

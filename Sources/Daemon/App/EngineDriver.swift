@@ -41,6 +41,9 @@ final class EngineDriver {
   /// What the engine knows now. It changes with every event.
   var state: Engine { _read { yield engine } }
 
+  /// No event waits. If false, `engineIsQuiet` will be called.
+  var isQuiet: Bool { pump.isQuiet }
+
   /// When `send(.deadline)` is due; nil: nothing has a deadline.
   var nextDeadline: Instant? { engine.nextDeadline }
 

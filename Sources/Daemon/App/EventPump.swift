@@ -5,11 +5,15 @@ final class EventPump<Event> {
   private var next = 0
   private var isPumping = false
 
+  /// No event is being handled, and none waits.
+  private(set) var isQuiet = true
+
   /// - Parameters:
   ///   - handle: one event.
   ///   - whenQuiet: called when no event waits. Events that it sends are handled, and then it is called again.
   func send(_ event: Event, handle: (Event) -> Void, whenQuiet: () -> Void) {
     waiting.append(event)
+    isQuiet = false
     guard !isPumping else { return }
     isPumping = true
     defer { isPumping = false }
@@ -21,6 +25,7 @@ final class EventPump<Event> {
       }
       waiting.removeAll(keepingCapacity: true)
       next = 0
+      isQuiet = true
       whenQuiet()
     } while !waiting.isEmpty
   }

@@ -167,7 +167,7 @@ final class ExternalAdoption {
   func foreignRefusal(_ verb: Request.Verb, _ id: WorkerID) -> String? {
     guard workers[id]?.external != nil, host.isAlive(id) else { return nil }
     switch verb {
-    case .start, .stop, .terminate:
+    case .start, .restart, .stop, .terminate:
       return "\(id) was adopted: start and stop it with its own supervisor, or run "
         + "`dormouse release \(id)` first"
     default: return nil

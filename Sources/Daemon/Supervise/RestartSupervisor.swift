@@ -72,6 +72,9 @@ final class RestartSupervisor {
     case .terminated where transition.from != .terminated:
       ended(id, transition.cause)
       answerWatchers(of: id, transition.cause)
+    // If not for a stop: the request to stop it has failed, or another one has replaced it.
+    case .resuming, .foreground, .background, .suspended, .hibernated:
+      histories[id]?.isToStop = transition.cause.isStop
     default: break
     }
   }
@@ -95,9 +98,9 @@ final class RestartSupervisor {
     var status = host.lastExit(of: id)
     if case .failed = cause { status = nil }
     histories[id]?.end(cause, status, at: wallClock() / 1_000_000_000)
-    // Started again already, or going with the daemon.
-    guard host.state(of: id) == .terminated, !host.isClosing, let terms = host.terms(of: id),
-      !terms.isExternal
+    // Started again already, or ended with the daemon, or by request.
+    guard host.state(of: id) == .terminated, !host.isClosing, histories[id]?.isToStop != true,
+      let terms = host.terms(of: id), !terms.isExternal
     else { return }
     let ran = timers.now - launchedAt(of: id)
     switch cause {
@@ -191,12 +194,14 @@ final class RestartSupervisor {
     switch verb {
     case .start, .restart:
       cancel(id)
+      histories[id]?.isToStop = false
       histories[id]?.rules.reset()
       histories[id]?.restarts = 0
       histories[id]?.memoryStreak = 0
       setStopped(id, false)
     case .stop, .terminate:
       cancel(id)
+      histories[id]?.isToStop = true
       histories[id]?.problem = nil
       if host.terms(of: id)?.rules.condition == .unlessStopped { setStopped(id, true) }
     default: break

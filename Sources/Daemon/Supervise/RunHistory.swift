@@ -51,6 +51,8 @@ struct RunHistory {
   var timer: EventLoop.Token?
   /// Why it isn't started any more; a clause.
   var problem: String?
+  /// The operator has asked for the end of the run, which may end for another reason first.
+  var isToStop = false
 
   init(exits: [ExitRecord] = []) { self.exits = exits.suffix(Self.maxExits) }
 
@@ -65,6 +67,7 @@ struct RunHistory {
     launchedAt = now
     lastEnd = nil
     problem = nil
+    isToStop = false
   }
 
   /// The run has ended. `status`: nil: it couldn't be launched.
@@ -76,7 +79,8 @@ struct RunHistory {
         at: time, why: cause.sentence, status: status, footprint: footprint, lastWords: lastWords))
     footprint = .zero
     lastWords = nil
-    lastEnd = .init(succeeded: status == .exited(0), wasStopped: cause.isRequested)
+    lastEnd = .init(
+      succeeded: status == .exited(0), wasStopped: cause.isRequested || isToStop)
   }
 
   /// `DORMOUSE_…`: what the next run can read of the last one.
@@ -108,4 +112,7 @@ extension Cause {
   fileprivate var isRequested: Bool {
     if case .requested = self { true } else { false }
   }
+
+  /// The worker is to end by request.
+  var isStop: Bool { self == .requested(.stop) || self == .requested(.terminate) }
 }

@@ -15,6 +15,11 @@ struct Ending: Codable, Sendable, Equatable {
 }
 
 extension Engine {
+  /// It was sent SIGKILL, and hasn't ended within `Ending.patience`.
+  public func hasOutlivedKill(_ worker: WorkerID) -> Bool {
+    index(of: worker).map { workers[$0].run.ending?.hasGivenUp == true } ?? false
+  }
+
   /// How the worker is asked to end.
   enum EndSignal { case stop, abort }
 

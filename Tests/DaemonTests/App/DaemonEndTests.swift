@@ -14,6 +14,8 @@ private final class World: DaemonEndHost, OrderlyStopHost {
 
   var workers: [EndingWorker] { known.values.sorted { $0.id < $1.id } }
   var isAdopting: Bool { known.values.contains(where: \.isAdopting) }
+  var isEngineQuiet = true
+  let timers = FakeTimers()
 
   func wake(_ id: WorkerID, then answer: @escaping (Answer) -> Void) {
     calls.append("wake \(id)")
@@ -70,7 +72,12 @@ private final class World: DaemonEndHost, OrderlyStopHost {
   private let world = World()
   private let end: DaemonEnd
 
-  init() { end = DaemonEnd(host: world, stopping: OrderlyStop(world)) }
+  init() { end = Self.end(of: world) }
+
+  private static func end(of world: World) -> DaemonEnd {
+    DaemonEnd(
+      host: world, stopping: OrderlyStop(world, timers: world.timers), timers: world.timers)
+  }
 
   private func hasStopped(_ name: String) {
     world.set(name) { $0.state = .terminated }
@@ -177,10 +184,38 @@ private final class World: DaemonEndHost, OrderlyStopHost {
     #expect(world.asked == ["release theirs"], "the first one is still under way")
     world.isReleased("theirs", "its image can't be read")
     #expect(!end.hasEnded)
-    #expect(world.lines == ["theirs: can't be released: its image can't be read"])
+    #expect(
+      world.lines == ["theirs: can't be released: its image can't be read; next attempt in 1 s"])
     end.end()
     #expect(world.asked == ["release theirs", "release theirs"])
     world.isReleased("theirs")
+    #expect(end.hasEnded)
+  }
+
+  @Test("A release that failed is tried again after a growing pause, until it succeeds")
+  func externalAgain() {
+    world.add("theirs", .hibernated)
+    world.set("theirs") { $0.isExternal = true }
+    end.end()
+    for (count, pause) in [1, 2, 4].enumerated() {
+      world.isReleased("theirs", "its image can't be read")
+      #expect(world.timers.pending == [.seconds(pause)] && world.asked.count == count + 1)
+      world.timers.advance(by: .seconds(pause))
+      #expect(world.asked.count == count + 2)
+    }
+    world.isReleased("theirs")
+    #expect(end.hasEnded && world.timers.pending.isEmpty)
+  }
+
+  @Test("A stop that failed is requested again, and the daemon ends when the worker has ended")
+  func stopAgain() {
+    world.add("web", .hibernated)
+    end.end()
+    world.answer("web", .failed, "web could not be resumed")
+    #expect(world.lines == ["web could not be resumed; it is asked to stop again in 1 s"])
+    world.timers.advance(by: .seconds(1))
+    #expect(world.asked == ["stop web", "stop web"])
+    hasStopped("web")
     #expect(end.hasEnded)
   }
 
@@ -207,7 +242,10 @@ private final class World: DaemonEndHost, OrderlyStopHost {
     world.add("gone", .terminated)
     end.leave()
     #expect(end.hasEnded && end.phase.isLeaving && !end.phase.isEnding)
-    #expect(world.calls == ["save awake foreground", "save frozen hibernated", "announce"])
+    #expect(
+      world.calls == [
+        "refuse starts", "save awake foreground", "save frozen hibernated", "announce",
+      ])
     #expect(
       world.lines.last
         == "the daemon ends; 2 workers remain, 1 of them asleep until a daemon starts or "
@@ -271,6 +309,38 @@ private final class World: DaemonEndHost, OrderlyStopHost {
     #expect(end.hasEnded && world.asked.isEmpty)
   }
 
+  @Test("A start that waits for a dependency is refused when the daemon leaves its workers")
+  func leaveRefusesStarts() {
+    world.add("web", .launching)
+    end.leave()
+    #expect(world.calls == ["refuse starts"] && !end.hasEnded)
+  }
+
+  @Test("The daemon doesn't leave before the engine has handled every event")
+  func leaveAfterEvents() {
+    world.add("web", .suspended)
+    end.leave()
+    world.set("web") { $0.state = .background }
+    // The answer is one of several outcomes of an event.
+    world.isEngineQuiet = false
+    world.answer("web")
+    #expect(!end.hasEnded)
+    world.isEngineQuiet = true
+    end.engineIsQuiet()
+    #expect(end.hasEnded)
+  }
+
+  @Test("A worker that has outlived SIGKILL doesn't keep a daemon that leaves, and is recorded")
+  func leaveUnkillable() {
+    world.add("web", .terminating)
+    end.leave()
+    #expect(!end.hasEnded)
+    world.set("web") { $0.hasOutlivedKill = true }
+    end.engineIsQuiet()
+    #expect(end.hasEnded && world.asked.isEmpty)
+    #expect(world.calls.contains("save web terminating"))
+  }
+
   @Test(
     "A daemon that is ending refuses to leave its workers, and a second request to leave adds nothing"
   )
@@ -282,7 +352,7 @@ private final class World: DaemonEndHost, OrderlyStopHost {
 
     let other = World()
     other.add("web", .resuming)
-    let leaving = DaemonEnd(host: other, stopping: OrderlyStop(other))
+    let leaving = Self.end(of: other)
     leaving.leave()
     leaving.leave()
     #expect(other.lines.count == 1 && !leaving.hasEnded)
@@ -294,7 +364,10 @@ private final class World: DaemonEndHost, OrderlyStopHost {
     end.leave()
     end.end()
     #expect(world.asked == ["stop web"] && !end.hasEnded)
+    world.set("web") { $0.state = .background }
+    end.engineIsQuiet()
+    #expect(!end.hasEnded, "it is quiet, but web is to end")
     hasStopped("web")
-    #expect(end.hasEnded)
+    #expect(end.hasEnded && world.calls.contains("close listeners"))
   }
 }

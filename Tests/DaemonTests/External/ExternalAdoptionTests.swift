@@ -142,7 +142,7 @@ import Testing
   @Test("An adopted worker that runs can't be started or ended, and every other verb works")
   func verbs() throws {
     try adopt()
-    for verb in [Request.Verb.start, .stop, .terminate] {
+    for verb in [Request.Verb.start, .restart, .stop, .terminate] {
       #expect(externals.foreignRefusal(verb, web)?.hasPrefix("web was adopted") == true)
     }
     #expect(externals.foreignRefusal(.suspend, web) == nil)

@@ -13,10 +13,10 @@ final class ShellClients: EventRecipients, EventSource {
   private let host: ShellControlHost
   private lazy var service = ControlService(
     driver: world.driver, host: host, following: EventFollowing(self, self),
-    status: StatusReporter(world.driver, host, clock: world.clock), log: DaemonLog())
+    status: StatusReporter(world.driver, host, clock: world.clock), log: world.processes.log)
   private var clients = (0..<3).map { ClientID(number: $0) }
   private var lastClient: UInt64 = 2
-  private var answers: [(verb: ControlRequest.Verb, count: Int)] = []
+  private var answers: [(verb: ControlRequest.Verb, count: Int, isClosed: Bool)] = []
   private var receivers: [(EventRecord) -> Bool] = []
 
   init(_ world: ShellWorld) {
@@ -29,7 +29,7 @@ final class ShellClients: EventRecipients, EventSource {
     ControlRequest.Verb(rawValue: $0.rawValue)
   }
   private static let others: [ControlRequest.Verb] = [
-    .ps, .status, .explain, .policy, .events, .jetsam, .setPressure,
+    .ps, .status, .explain, .policy, .events, .jetsam, .setPressure, .previewReload,
   ]
 
   func askSomething(of id: WorkerID, using random: inout SplitMix64) {
@@ -54,12 +54,49 @@ final class ShellClients: EventRecipients, EventSource {
       ControlRequest(id: UInt64(answers.count), verb: verb, worker: id.name), from: clients[0])
   }
 
+  /// The configuration is read again.
+  func askReload(allowEmpty: Bool) {
+    var request = ControlRequest(id: UInt64(answers.count), verb: .reload)
+    request.allowEmpty = allowEmpty
+    send(request, from: clients[0])
+  }
+
+  /// A worker that no configuration declares.
+  func askRun(_ name: String, importance: Int) {
+    world.count("ran")
+    var request = ControlRequest(id: UInt64(answers.count), verb: .run, worker: name)
+    request.launch = LaunchSpecification(
+      command: [name], directory: "/", environment: [:], importance: importance)
+    send(request, from: clients[1])
+  }
+
+  func askAdopt(_ name: String, mayBeTerminated: Bool) {
+    var request = ControlRequest(id: UInt64(answers.count), verb: .adopt, worker: name)
+    request.adoption = AdoptionSpecification(pid: 100, mayBeTerminated: mayBeTerminated)
+    send(request, from: clients[2])
+  }
+
+  func askToLeave() { service.end(by: .leave) }
+
+  /// Some had no answer when the daemon ended.
+  private(set) var wereCutOff = false
+
+  /// As `ControlServer` does it: what has no answer yet gets one.
+  func announceEnd() {
+    for number in answers.indices where answers[number].count == 0 {
+      world.count("answered at the end")
+      wereCutOff = true
+      answers[number].count = 1
+      answers[number].isClosed = true
+    }
+  }
+
   private func send(_ request: ControlRequest, from client: ClientID) {
     let number = answers.count
-    answers.append((request.verb, 0))
+    answers.append((request.verb, 0, false))
     service.handle(request, from: client) { [unowned self] response in
       if response.id != request.id { world.complain("request \(number): another's answer") }
-      answers[number].count += 1
+      if !answers[number].isClosed { answers[number].count += 1 }
     }
   }
 
@@ -117,7 +154,12 @@ private final class ShellControlHost: ControlHost {
   // MARK: reports
 
   func facts(of id: WorkerID) -> WorkerFacts? {
-    world.workers[id].map { WorkerFacts(policy: $0.configuration.policy) }
+    world.workers[id].map {
+      var facts = WorkerFacts(policy: $0.configuration.policy)
+      facts.isDeclared = $0.isDeclared
+      facts.isAdopted = $0.external != nil
+      return facts
+    }
   }
   func daemonFacts() -> DaemonFacts {
     DaemonFacts(
@@ -146,18 +188,20 @@ private final class ShellControlHost: ControlHost {
   // MARK: verbs
 
   var now: Instant { world.clock.now }
-  var isEnding: Bool { world.isClosing }
-  var isLeaving: Bool { false }
-  func end() { world.complain("nothing has asked for the end") }
-  func leave() { end() }
-  func isAlive(_ id: WorkerID) -> Bool { world.driver.state.state(of: id)?.isAlive == true }
+  var isEnding: Bool { world.phase.isEnding }
+  var isLeaving: Bool { world.phase.isLeaving }
+  func end() { world.ending.end() }
+  func leave() { world.ending.leave() }
+  func isAlive(_ id: WorkerID) -> Bool { world.requests.isAlive(id) }
   func request(
     _ verb: Request.Verb, _ id: WorkerID, asked: Instant?, then answer: @escaping (Answer) -> Void
-  ) { world.driver.request(verb, id, asked: asked, then: answer) }
+  ) { world.requests.request(verb, id, asked: asked, then: answer) }
   func start(_ id: WorkerID, _ verb: Request.Verb, then answer: @escaping (Answer) -> Void) {
     world.supervision.start(id, verb, then: answer)
   }
-  func foreignRefusal(_ verb: Request.Verb, _ id: WorkerID) -> String? { nil }
+  func foreignRefusal(_ verb: Request.Verb, _ id: WorkerID) -> String? {
+    world.externals.foreignRefusal(verb, id)
+  }
   func personAsks(_ verb: Request.Verb, _ id: WorkerID) {
     world.supervision.personAsks(verb, id)
   }
@@ -167,7 +211,7 @@ private final class ShellControlHost: ControlHost {
     later((), done)
   }
 
-  // MARK: what isn't asked for in this world
+  // MARK: also what isn't asked for in this world
 
   private func refuse(
     _ request: ControlRequest, _ respond: @escaping (ControlResponse) -> Void
@@ -176,21 +220,21 @@ private final class ShellControlHost: ControlHost {
   func launch(
     _ configuration: WorkerConfiguration, environment: [String: String],
     then answer: @escaping (Answer) -> Void
-  ) { answer(Answer(.refused, "not here")) }
+  ) { world.supervision.launch(configuration, environment: environment, then: answer) }
   func adopt(_ request: ControlRequest, then respond: @escaping (ControlResponse) -> Void) {
-    refuse(request, respond)
+    world.externals.adopt(request, then: respond)
   }
   func release(_ request: ControlRequest, then respond: @escaping (ControlResponse) -> Void) {
-    refuse(request, respond)
+    world.externals.release(request, then: respond)
   }
   func reloadWorker(_ request: ControlRequest, then respond: @escaping (ControlResponse) -> Void) {
     refuse(request, respond)
   }
   func reload(allowEmpty: Bool, then report: @escaping (ReloadOutcome) -> Void) {
-    report((false, "not here"))
+    world.reloads.reloader.reload(allowEmpty: allowEmpty, then: report)
   }
   func previewReload(allowEmpty: Bool, then report: @escaping (ReloadOutcome) -> Void) {
-    report((false, "not here"))
+    world.reloads.reloader.preview(allowEmpty: allowEmpty, then: report)
   }
   func register(_ wrapper: WrapperReport?, from client: ClientID) -> String? { nil }
   func hasLeft(_ client: ClientID) {}

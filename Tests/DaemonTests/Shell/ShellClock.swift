@@ -1,15 +1,31 @@
+import Linux
 import Policy
 
 @testable import Daemon
 
-/// Virtual time: what is due next happens next, and nothing waits.
-final class ShellClock: Timers {
-  private(set) var now = Instant(nanoseconds: 1_000_000_000)
+/// Virtual time: what is due next happens next, and nothing waits. A descriptor that is watched becomes readable when
+/// the simulation says so.
+final class ShellClock: Timers, DescriptorWatches {
+  typealias Handler = (Epoll.Interest) -> Void
+
+  private(set) var now: Instant
   /// The next one last.
-  private var waiting: [(at: Instant, token: EventLoop.Token, action: () -> Void)] = []
+  private var waiting:
+    [(at: Instant, token: EventLoop.Token, file: StaticString, action: () -> Void)] = []
+  private var watched: [(token: EventLoop.Token, descriptor: Descriptor, handler: Handler)] = []
   private var count: UInt64 = 0
 
+  init(_ now: Instant = Instant(nanoseconds: 1_000_000_000)) { self.now = now }
+
   var next: Instant? { waiting.last?.at }
+
+  /// The files of the components whose timers have still to ring.
+  var timedBy: Set<String> {
+    Set(waiting.map { "\($0.file)".split(separator: "/").last.map(String.init) ?? "" })
+  }
+
+  /// How many descriptors are watched.
+  var watchCount: Int { watched.count }
 
   func setTimer(
     after delay: Duration, file: StaticString, line: UInt, _ action: @escaping () -> Void
@@ -18,12 +34,18 @@ final class ShellClock: Timers {
     let (at, token) = (now + delay, EventLoop.Token(id: count))
     // Most are due soon.
     let place = waiting.lastIndex { $0.at > at }.map { $0 + 1 } ?? 0
-    waiting.insert((at, token, action), at: place)
+    waiting.insert((at, token, file, action), at: place)
     return token
   }
 
   func cancel(_ token: EventLoop.Token) {
     if let place = waiting.lastIndex(where: { $0.token == token }) { waiting.remove(at: place) }
+  }
+
+  func abandon() {
+    let dropped = (waiting, watched)
+    (waiting, watched) = ([], [])
+    withExtendedLifetime(dropped) {}
   }
 
   func advance(to instant: Instant) { now = max(now, instant) }
@@ -34,5 +56,29 @@ final class ShellClock: Timers {
     waiting.removeLast()
     next.action()
     return true
+  }
+
+  // MARK: descriptors
+
+  func watch(
+    _ descriptor: Descriptor, _ interest: Epoll.Interest, file: StaticString, line: UInt,
+    _ handler: @escaping Handler
+  ) throws(SystemCallError) -> EventLoop.Token {
+    count += 1
+    let token = EventLoop.Token(id: count)
+    watched.append((token, descriptor, handler))
+    return token
+  }
+
+  func change(
+    _ descriptor: Descriptor, _ token: EventLoop.Token, to interest: Epoll.Interest
+  ) throws(SystemCallError) {}
+
+  func unwatch(_ descriptor: Descriptor, _ token: EventLoop.Token) {
+    watched.removeAll { $0.token == token }
+  }
+
+  func becomesReadable(_ descriptor: Descriptor) {
+    for each in watched where each.descriptor === descriptor { each.handler(.readable) }
   }
 }

@@ -1,25 +1,63 @@
 import Policy
+import Supervision
 
 @testable import Daemon
 
-/// A disk that takes its time.
+/// A disk that takes its time, with the workers' records. A daemon that dies leaves what has come onto it by then.
 final class ShellDisk: SavedState {
   private let clock: ShellClock
   private var savedAt = Instant.zero
   private var delay = Duration.zero
+  /// What was saved last, whether the disk has it or not.
+  private(set) var known: [String: WorkerRecord]
+  private var stored: [String: WorkerRecord]
+  /// nil: removed.
+  private var underWay: [(at: Instant, name: String, record: WorkerRecord?)] = []
+  /// What was saved is never reported.
+  var losesReport: () -> Bool = { false }
 
-  init(_ clock: ShellClock) { self.clock = clock }
+  init(_ clock: ShellClock, _ records: [String: WorkerRecord] = [:]) {
+    self.clock = clock
+    (known, stored) = (records, records)
+  }
 
   func save() { savedAt = max(savedAt, clock.now + delay) }
+
+  func save(_ record: WorkerRecord) {
+    save()
+    known[record.name] = record
+    underWay.append((savedAt, record.name, record))
+  }
+
+  func remove(_ name: String) {
+    known[name] = nil
+    underWay.append((max(savedAt, clock.now), name, nil))
+  }
 
   func stall(for delay: Duration) {
     self.delay = delay
     save()
   }
 
+  /// What a resume waits for: the disk has everything that was saved.
+  func drain() { store { _ in true } }
+
+  /// What the next daemon finds, where this one dies now.
+  func records() -> [String: WorkerRecord] {
+    store { $0 <= clock.now }
+    return stored
+  }
+
+  private func store(_ isDone: (Instant) -> Bool) {
+    let done = underWay.prefix { isDone($0.at) }
+    for each in done { stored[each.name] = each.record }
+    underWay.removeFirst(done.count)
+  }
+
   var isSaved: Bool { clock.now >= savedAt }
 
   func whenSaved(_ body: @escaping () -> Void) {
+    if losesReport() { return }
     clock.after(max(.zero, savedAt - clock.now), do: body)
   }
 }

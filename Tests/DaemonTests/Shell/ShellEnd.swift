@@ -9,8 +9,10 @@ import Policy
 final class ShellEnd: EndMechanics, EndHost {
   private unowned let run: ShellRun
   private unowned let world: ShellWorld
-  /// Processes that the root process has started. They outlive it, unless something ends them.
-  private var children: Int
+  private var children: Int {
+    get { run.children }
+    set { run.children = newValue }
+  }
   /// No try to end what it leaves succeeds.
   private lazy var isStubborn = world.chance(20)
   /// When the first try to end them began.
@@ -20,10 +22,9 @@ final class ShellEnd: EndMechanics, EndHost {
   /// When the SIGKILLs began that are under way.
   private var kills: [Instant] = []
 
-  init(_ run: ShellRun, _ world: ShellWorld, children: Int) {
+  init(_ run: ShellRun, _ world: ShellWorld) {
     self.run = run
     self.world = world
-    self.children = children
   }
 
   private func complain(_ text: String) {
@@ -51,7 +52,7 @@ final class ShellEnd: EndMechanics, EndHost {
 
   /// A signal that asks it to end. A stopped process continues to handle it.
   private func take() {
-    if children > 0, world.chance(70) { world.after(.seconds(1)) { [self] in children = 0 } }
+    if children > 0, world.chance(70) { world.after(.seconds(1)) { [run] in run.children = 0 } }
     switch run.body {
     case .evicted: complain("sent SIGTERM without memory to run in")
     case .unverifiable, .dead: break
@@ -77,6 +78,7 @@ final class ShellEnd: EndMechanics, EndHost {
       .milliseconds(50),
       { [self] in
         kills.remove(at: kills.firstIndex(of: began) ?? 0)
+        if run.wasReleased { complain("is killed after its release") }
         if world.chance(3) { return "not permitted" }
         children = 0
         run.die(.signaled(SIGKILL))
@@ -138,16 +140,16 @@ final class ShellEnd: EndMechanics, EndHost {
   var isMemoryUnverified: Bool { run.sleep?.isMemoryUnverified == true }
   var isActedOn: Bool { run.sleep?.isActing == true }
   var isTerminating: Bool { world.driver.state.state(of: run.id) == .terminating }
-  let isExternal = false
+  var isExternal: Bool { run.isExternal }
   var isUnexpected: Bool { !isTerminating }
 
-  func stopListening() {}
+  func stopListening() { run.wakeWatch?.stop() }
   func willBeAsked() {}
 
   func announceEnd(then ask: @escaping () -> Void) -> Bool {
     guard world.chance(30) else { return false }
     world.after(.seconds(1)) { [run] in
-      if !run.ending.hasExited, !run.ending.isKilled { ask() }
+      if !run.hasEnded, run.ending?.isKilled == false { ask() }
     }
     return true
   }
@@ -155,16 +157,23 @@ final class ShellEnd: EndMechanics, EndHost {
   func rootHasEnded() {
     if run.body != .dead { complain("takes it for ended") }
     if isOver { complain("ends again after its end") }
+    run.wakeWatch?.stop()
+    world.runs.stopWatching(run)
   }
 
-  func externalRootHasEnded() { complain("taken for another program's") }
+  func externalRootHasEnded() {
+    if !run.isExternal { complain("taken for another program's") }
+    if let runtime = world.workers[run.id], world.run(of: run.id) === run {
+      world.externals.externalRootHasEnded(runtime)
+    }
+  }
   func isReaped(_ status: ExitStatus, leavingBehind others: Int) {}
 
   func isGone(_ status: ExitStatus, lastWords: String?) {
     if isOver { complain("reported as ended twice") }
     if !isReaped { complain("reported as ended before it was reaped") }
     isOver = true
-    world.ended(run, status)
+    world.runs.ended(run, status)
   }
 
   func log(_ priority: DaemonLog.Priority, _ text: String) {}

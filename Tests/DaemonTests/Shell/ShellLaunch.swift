@@ -13,10 +13,16 @@ final class ShellLaunching: LaunchHost {
 
   init(_ world: ShellWorld) { self.world = world }
 
-  /// What must not be there any more in the end.
-  var remains: String? {
-    if let child = children.first { return "a child of \(child.id) is left" }
-    return world.names.first(where: launcher.isLaunching).map { "the launch of \($0) hasn't ended" }
+  /// What must not be there any more when all is quiet. When the daemon ends, an overdue `undo` may have left a child:
+  /// the kernel ends it with the daemon, because its parent-death signal is set until it executes the program.
+  var leftChild: String? { children.first.map { "a child of \($0.id) is left" } }
+
+  /// What must not be under way when the daemon ends.
+  var unfinished: String? {
+    world.workers.keys.first(where: launcher.isLaunching)
+      .map { id in
+        "the launch of \(id) hasn't ended (\(world.driver.state.state(of: id)?.rawValue ?? "-"))"
+      }
   }
 
   /// As `Leftovers` finds it.
@@ -29,9 +35,9 @@ final class ShellLaunching: LaunchHost {
     return child
   }
 
-  func attach(_ child: ShellRun) {
+  func attach(_ child: ShellRun, to runtime: WorkerUnit) throws {
     kill(child)
-    world.attach(child)
+    try world.runs.attach(child, to: runtime)
   }
 
   func kill(_ child: ShellRun) { children.removeAll { $0 === child } }
@@ -40,18 +46,25 @@ final class ShellLaunching: LaunchHost {
 
   func mechanics(ofLaunching id: WorkerID) -> (any LaunchMechanics)? {
     if world.hasRun(id) { world.complain("\(id) is launched, and runs") }
-    if world.isClosing { world.complain("\(id) is launched while the daemon ends") }
-    return ShellLaunch(id, world, self)
+    if world.phase.isEnding { world.complain("\(id) is launched while the daemon ends") }
+    return world.workers[id].map { ShellLaunch($0, world, self) }
   }
 
-  func obstacle(toLaunching id: WorkerID) -> String? { nil }
+  func obstacle(toLaunching id: WorkerID) -> String? {
+    world.survivorHost.holds(id) ? "its process from an earlier daemon still runs" : nil
+  }
 
-  func programRuns(_ id: WorkerID) { world.save() }
+  func programRuns(_ id: WorkerID) {
+    guard let runtime = world.workers[id] else { return }
+    runtime.noteLaunch()
+    world.save(runtime, .launching)
+  }
 
-  func hasLaunched(_ id: WorkerID) { world.hasLaunched(id) }
+  func hasLaunched(_ id: WorkerID) { world.runs.hasLaunched(id) }
 
   func launchHasFailed(_ id: WorkerID) {
     if world.hasRun(id) { world.complain("\(id) couldn't be launched, and runs") }
+    world.runs.launchHasFailed(id)
   }
 
   func log(_ id: WorkerID, _ text: String) { world.count("undoOverdue") }
@@ -59,21 +72,21 @@ final class ShellLaunching: LaunchHost {
 
 /// One simulated launch, whose steps lag, fail, and have outcomes that are late, lost or come twice.
 final class ShellLaunch: LaunchMechanics {
-  private let id: WorkerID
+  private let runtime: WorkerUnit
+  private var id: WorkerID { runtime.id }
   private unowned let world: ShellWorld
   private unowned let launching: ShellLaunching
   private var child: ShellRun?
   private var isUndone = false
 
-  init(_ id: WorkerID, _ world: ShellWorld, _ launching: ShellLaunching) {
-    self.id = id
+  init(_ runtime: WorkerUnit, _ world: ShellWorld, _ launching: ShellLaunching) {
+    self.runtime = runtime
     self.world = world
     self.launching = launching
   }
 
   let steps = LaunchStep.allCases
-  /// No worker is removed in this world.
-  let isWanted = true
+  var isWanted: Bool { world.workers[id] === runtime }
   let pid: Int32? = nil
 
   func perform(_ step: LaunchStep, within limit: Duration, then: @escaping (String?) -> Void) {
@@ -95,7 +108,7 @@ final class ShellLaunch: LaunchMechanics {
 
   /// On another thread, which may not know yet that the launch was given up.
   private func effect(of step: LaunchStep) -> String? {
-    if step == .terms, launching.hasChild(id) {
+    if step == .terms, launching.hasChild(id) || world.survivorHost.holds(id) {
       return "1 process of an earlier instance still runs"
     }
     if step == .fork, !isUndone { child = launching.fork(id) }
@@ -106,7 +119,7 @@ final class ShellLaunch: LaunchMechanics {
   private func end(_ step: LaunchStep, _ refusal: String?, _ then: (String?) -> Void) {
     if step == .program, refusal == nil, !isUndone, let child {
       self.child = nil
-      launching.attach(child)
+      return then(failureText { try launching.attach(child, to: runtime) })
     }
     then(refusal)
   }

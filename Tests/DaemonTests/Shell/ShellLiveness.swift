@@ -1,3 +1,4 @@
+import Glibc
 import Hibernation
 import Lifecycle
 import Linux
@@ -10,18 +11,35 @@ import Supervision
 /// lives. Two runs that follow each other have different ones.
 final class ShellProcesses {
   private let all: [WorkerProcess]
-  private var count = 0
+  private let inputs: [FakeInputs]
+  private(set) var count: Int32 = 0
+  private var inputCount = 0
   /// Looks at nothing.
   let traffic: TrafficMonitor
+  /// What stands for a process of another supervisor.
+  let external: ExternalProcess
+  let log = DaemonLog(ofWrapper: "/dev/null")
 
   init() throws {
-    all = try (0..<8).map { _ in try .forTest("shell") }
+    all = try (0..<64).map { _ in try .forTest("shell") }
+    inputs = try (0..<32).map { _ in try FakeInputs() }
     traffic = try TrafficMonitor(latches: nil, ownChannels: [])
+    let own = try ProcessStat.read(getpid())
+    external = ExternalProcess(root: own, tree: ProcessTree(processes: [own]))
   }
 
   func next() -> WorkerProcess {
     count += 1
-    return all[count % all.count]
+    return all[Int(count) % all.count]
+  }
+
+  /// Nothing has come at them.
+  func nextInputs() -> FakeInputs {
+    inputCount += 1
+    let next = inputs[inputCount % inputs.count]
+    _ = next.nextReason()
+    next.waiting = nil
+    return next
   }
 }
 
@@ -85,8 +103,9 @@ final class ShellLiveness: ProbeQuestions, ActivityLooking, FootprintSource {
 
   /// What has not been done about a worker that is awake; nil: nothing.
   func omission(of id: WorkerID) -> String? {
+    // An adopted worker whose name a reload has declared: its own supervisor asks it.
     guard let probe = world.workers[id]?.configuration.liveness, let since = awakeSince[id],
-      let run = world.run(of: id), run.body == .running
+      let run = world.run(of: id), run.body == .running, !run.isExternal
     else { return nil }
     let now = world.clock.now
     let cycle = probe.initialDelay + probe.period + probe.timeout + LivenessMonitor.patience * 3
@@ -105,7 +124,7 @@ final class ShellLiveness: ProbeQuestions, ActivityLooking, FootprintSource {
     _ probe: Policy.Probe, to process: WorkerProcess,
     then answer: @escaping (ProbeRunner.Outcome) -> Void
   ) -> () -> Void {
-    guard let run = world.run(of: process) else {
+    guard let run = world.runs.run(of: process) else {
       world.complain("a run that has ended is asked")
       return {}
     }

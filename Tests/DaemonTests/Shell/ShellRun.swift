@@ -1,13 +1,15 @@
 import Hibernation
 import Lifecycle
+import Linux
 import Policy
+import PolicyFile
 import Simulation
 import Supervision
 
 @testable import Daemon
 
 /// One run of a simulated worker: what its process and memory really are, and the mechanics that act on them,
-/// with every fault that other threads, disks and kernels have. It complains of what must never be asked for.
+/// with the faults of threads, disks and kernels. It complains of what must never be asked for.
 final class ShellRun: SleepMechanics, SleepHost {
   enum Body: String {
     case running, stopped
@@ -19,43 +21,98 @@ final class ShellRun: SleepMechanics, SleepHost {
   }
 
   let id: WorkerID
-  private unowned let world: ShellWorld
+  /// Its pid, for the workers' records.
+  private(set) var number: Int32
+  /// Another supervisor's.
+  let isExternal: Bool
+  unowned let world: ShellWorld
   private(set) var body = Body.running
-  var hasEnded: Bool { ending.hasExited }
+  var hasEnded: Bool { ending?.hasExited ?? true }
   private(set) var status = ExitStatus.exited(0)
-  private(set) lazy var ending: WorkerEnding = {
-    let end = ShellEnd(self, world, children: world.pick([0, 0, 1, 3]))
-    return WorkerEnding(timers: world.clock, mechanics: end, host: end)
-  }()
+  /// Processes that the root process has started. They outlive it, unless something ends them.
+  var children: Int
   private(set) var isUnderWay = false
-  var sleep: WorkerSleep?
-  let process: WorkerProcess
+  private(set) weak var sleep: WorkerSleep?
+  private(set) weak var wakeWatch: WakeWatch?
+  private(set) weak var ending: WorkerEnding?
+  /// While it sleeps.
+  private(set) var inputs: FakeInputs?
+  private(set) var process: WorkerProcess
+  private var lastBody = Body.running
   /// It never answers its probe well.
   let isSick: Bool
 
-  init(_ id: WorkerID, _ world: ShellWorld) {
+  init(_ id: WorkerID, _ world: ShellWorld, isExternal: Bool = false) {
     self.id = id
     self.world = world
+    self.isExternal = isExternal
     process = world.processes.next()
+    number = world.processes.count
     isSick = world.chance(10)
+    children = world.pick([0, 0, 1, 3])
   }
 
-  private func complain(_ text: String) { world.complain("\(id): \(text) (\(body.rawValue))") }
+  /// The same process under the next daemon: what an operation hadn't done yet, isn't done.
+  init(_ old: ShellRun, after world: ShellWorld) {
+    id = old.id
+    self.world = world
+    isExternal = old.isExternal
+    process = world.processes.next()
+    number = old.number
+    isSick = old.isSick
+    children = old.children
+    body = old.body
+    status = old.status
+  }
+
+  func makeEnding(for runtime: WorkerUnit) {
+    let end = ShellEnd(self, world)
+    runtime.ending = WorkerEnding(timers: world.clock, mechanics: end, host: end)
+    ending = runtime.ending
+  }
+
+  func makeSleep(for runtime: WorkerUnit) {
+    let watch = WakeWatch(id, watches: world.clock, timers: world.clock, host: self)
+    let sleep = WorkerSleep(
+      id, driver: world.driver, clock: world.clock, mechanics: self, host: self)
+    (runtime.wakeWatch, runtime.sleep) = (watch, sleep)
+    (wakeWatch, self.sleep) = (watch, sleep)
+  }
+
+  func begin() { if body == .dead { reportDeath() } }
+
+  /// Another process of its group stands for it; false: none is left.
+  func takeSuccessor() -> Bool {
+    guard body == .dead, lastBody == .running else { return false }
+    (body, children, process) = (.running, 0, world.processes.next())
+    number = world.processes.count
+    return true
+  }
+
+  func complain(_ text: String) { world.complain("\(id): \(text) (\(body.rawValue))") }
 
   // MARK: mechanics
 
   /// The effect comes after a while, and its outcome when it has; or it is lost, late, or twice.
+  ///
+  /// - Parameter isReported: its outcome comes.
   private func operate<Outcome>(
-    _ effect: @escaping () -> Outcome, _ then: @escaping (Outcome) -> Void
+    isReported: Bool = false, _ effect: @escaping () -> Outcome,
+    _ then: @escaping (Outcome) -> Void
   ) {
     if isUnderWay { complain("two operations at once") }
+    if wasReleased { complain("is worked on after its release") }
     isUnderWay = true
     world.after(.milliseconds(300), rarely: .seconds(200)) { [self] in
       let outcome = effect()
       isUnderWay = false
+      if isReported { return then(outcome) }
       world.report(late: .seconds(150), twice: .seconds(60)) { then(outcome) }
     }
   }
+
+  /// Its supervisor has it again.
+  var wasReleased: Bool { isExternal && world.run(of: id) !== self && body != .dead }
 
   func suspend(isRestoring: Bool, then: @escaping (Result<Void, Refusal>) -> Void) {
     if body != .running, body != .dead { complain("suspended") }
@@ -81,6 +138,7 @@ final class ShellRun: SleepMechanics, SleepHost {
         if body == .dead { return .failure(failure(.vanished)) }
         if let aftermath = fault(unverifiable: 2) { return .failure(failure(aftermath)) }
         body = .evicted
+        world.images.insert(id)
         return .success(
           HibernationOutcome(
             image: ImageOnDisk(path: "/\(id)"),
@@ -108,10 +166,18 @@ final class ShellRun: SleepMechanics, SleepHost {
   }
 
   func recover(expecting: ImageExpectation, then: @escaping (RecoveryOutcome) -> Void) {
+    recover(expecting: expecting, isReported: false, then: then)
+  }
+
+  func recover(
+    expecting: ImageExpectation, isReported: Bool,
+    then: @escaping (RecoveryOutcome) -> Void
+  ) {
     if case .hibernated = expecting, body != .evicted, body != .dead, body != .unverifiable {
       complain("recovered from an image that it doesn't have")
     }
     operate(
+      isReported: isReported,
       { [self] in
         let result = body == .running ? .success(ResumeOutcome()) : bringBack()
         let image = body == .evicted ? ImageOnDisk(path: "/\(id)") : nil
@@ -131,12 +197,18 @@ final class ShellRun: SleepMechanics, SleepHost {
   }
 
   private func bringBack() -> Result<ResumeOutcome, HibernationError> {
+    // Its record is on the disk before its memory moves.
+    world.saved.drain()
     switch body {
     case .dead: return .failure(failure(.vanished))
     case .unverifiable: return .failure(failure(.unverifiable))
     case .running, .stopped, .evicted: break
     }
+    if body == .evicted, !world.images.contains(id) {
+      complain("its image has been removed, and held all of its memory")
+    }
     if let aftermath = fault(unverifiable: 3) { return .failure(failure(aftermath)) }
+    world.images.remove(id)
     if world.chance(3) {
       // Its memory is back, and it can't be woken.
       body = .stopped
@@ -177,25 +249,37 @@ final class ShellRun: SleepMechanics, SleepHost {
     }
   }
 
-  func fallsAsleep() { isWatched = true }
-  private(set) var isWatched = false
-
-  func isSuspended() {
-    if world.chance(5) { world.driver.send(.wakeNeeded(id, "data that came as it fell asleep")) }
+  func fallsAsleep() {
+    let inputs = world.processes.nextInputs()
+    inputs.waiting = world.chance(5) ? "data that came as it fell asleep" : nil
+    self.inputs = inputs
+    wakeWatch?.listen(at: .success(inputs) as Result<FakeInputs, SystemCallError>)
+    if world.chance(20) {
+      wakeWatch?.timer.set(at: world.clock.now + .seconds(world.pick([0, 5, 90])), "its own timer")
+    }
   }
+
+  var isWatched: Bool { wakeWatch?.isWatching == true }
+
+  func isSuspended() { wakeWatch?.wakeForWhatWaits() }
 
   func isAwake(why: String?, fromImage: Bool) {
-    if why == nil { isWatched = false }
     if body != .running, body != .dead { complain("is said to be awake") }
+    if why == nil { wakeWatch?.stop() }
   }
 
-  func staysAsleep() {
-    if world.chance(50) { world.driver.send(.wakeNeeded(id, "what still waits for it")) }
+  func staysAsleep() { wakeWatch?.repeatCall() }
+
+  func kill() {
+    switch body {
+    case .running, .stopped, .evicted:
+      if sleep?.isMemoryUnverified == true { complain("is killed though its memory is intact") }
+    case .unverifiable, .dead: break
+    }
+    ending?.kill()
   }
 
-  func kill() { ending.kill() }
-
-  func operationHasEnded() { if hasEnded { ending.rootHasEnded() } }
+  func operationHasEnded() { if hasEnded { ending?.rootHasEnded() } }
 
   func log(_ priority: DaemonLog.Priority, _ text: String) {}
 
@@ -203,9 +287,14 @@ final class ShellRun: SleepMechanics, SleepHost {
 
   func die(_ status: ExitStatus) {
     guard body != .dead else { return }
+    lastBody = body
     body = .dead
     self.status = status
+    reportDeath()
+  }
+
+  private func reportDeath() {
     // The loop hears of it a moment later.
-    world.after(.milliseconds(100)) { [self] in ending.rootHasEnded() }
+    world.after(.milliseconds(100)) { [self, world] in world.clock.becomesReadable(process.pidfd) }
   }
 }

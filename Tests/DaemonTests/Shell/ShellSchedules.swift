@@ -7,10 +7,11 @@ import Policy
 /// are lost, late, or come twice.
 final class ShellSchedules: StateFileWriter {
   private static let period: Int64 = 300
-  private static let line = "*/5 * * * *"
-
   private unowned let world: ShellWorld
-  private var schedules: ScheduleMonitor.Schedules = [:]
+  private var schedules: ScheduleMonitor.Schedules {
+    Dictionary(
+      uniqueKeysWithValues: world.workers.map { ($0.key, $0.value.configuration.wakeAt) })
+  }
   /// What the clock on the wall has been set by, in seconds.
   private var shift: Int64 = 1_795_341_600
   private var wasSet = false
@@ -26,13 +27,10 @@ final class ShellSchedules: StateFileWriter {
 
   private var wallClock: Int64 { world.clock.now.nanoseconds / 1_000_000_000 + shift }
 
-  func begin(_ ids: [WorkerID]) throws {
-    for id in ids { schedules[id] = [try CalendarSchedule(parsing: Self.line)] }
-    if !ids.isEmpty { monitor.follow() }
-  }
+  func follow() { monitor.follow() }
 
   func setClock(by seconds: Int64) {
-    if schedules.isEmpty { return }
+    if schedules.values.allSatisfy(\.isEmpty) { return }
     shift += seconds
     wasSet = true
   }
@@ -43,14 +41,19 @@ final class ShellSchedules: StateFileWriter {
       world.complain("\(id) is woken twice for one instant of its schedule")
     }
     woken[id] = now
+    sendWake(id)
+  }
+
+  private func sendWake(_ id: WorkerID) {
+    if world.returning.whenBack(id, { [self] in sendWake(id) }) { return }
     guard world.driver.state.state(of: id)?.sleeps == true else { return }
     world.count("woken by schedule")
-    world.driver.send(.wakeNeeded(id, "its schedule (\(Self.line))"))
+    world.driver.send(.wakeNeeded(id, "its schedule (\(ShellConfigurations.line))"))
   }
 
   /// Of a worker whose instants pass; nil: it is woken at each.
   func omission(of id: WorkerID) -> String? {
-    guard schedules[id] != nil else { return nil }
+    guard schedules[id]?.isEmpty == false else { return nil }
     // A minute until a clock that was set is noticed, and 5 s for the disk.
     let limit = Self.period + 70
     guard let last = woken[id], wallClock - last <= limit, wallClock >= last else {
@@ -59,10 +62,17 @@ final class ShellSchedules: StateFileWriter {
     return nil
   }
 
+  /// An outcome of the disk is still to come, where none is lost.
+  private(set) var isWriting = false
+
   func replace(_ path: String, with text: String, then: @escaping (_ failure: String?) -> Void) {
+    isWriting = true
     world.after(.milliseconds(20), rarely: .seconds(30)) { [self] in
       let failure = world.chance(5) ? "no room" : nil
-      world.report(late: .seconds(20), twice: .seconds(60)) { then(failure) }
+      world.report(late: .seconds(20), twice: .seconds(60)) { [self] in
+        isWriting = false
+        then(failure)
+      }
     }
   }
 }

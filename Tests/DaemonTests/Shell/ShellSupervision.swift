@@ -1,5 +1,6 @@
 import Lifecycle
 import Policy
+import PolicyFile
 
 @testable import Daemon
 @testable import Simulation
@@ -9,39 +10,19 @@ import Policy
 final class ShellSupervision: RestartHost, DependencyHost, SupervisionHost, FirstMomentsHost {
   private unowned let world: ShellWorld
   private let files = FakeStateFiles()
-  private var allTerms: [WorkerID: RestartTerms] = [:]
-  private var allDependencies: [WorkerID: [Dependency]] = [:]
+  /// Whose rules have been changed since they ended.
+  private var changedSince: Set<WorkerID> = []
   private(set) lazy var restarts = RestartSupervisor(
     timers: world.clock, wallClock: { [unowned self] in world.clock.now.nanoseconds },
     stopped: StoppedByPerson(path: "/nowhere/stopped", files: files), host: self)
-  private lazy var starter = DependencyStarter(self)
-  private lazy var supervision = WorkerSupervision(
-    restarts: restarts, starter: starter, host: self)
+  private(set) lazy var starter = DependencyStarter(self)
+  private(set) lazy var real = WorkerSupervision(restarts: restarts, starter: starter, host: self)
   private lazy var firstMoments = FirstMoments(
     timers: world.clock, restarts: restarts, host: self)
-  /// They say when they are ready.
-  private var sayWhenReady: Set<WorkerID> = []
-  private(set) var isClosing = false
   /// Since they last began to run.
   private var stoppedByPerson: Set<WorkerID> = []
 
   init(_ world: ShellWorld) { self.world = world }
-
-  /// - Parameter before: what the worker may depend on.
-  func add(_ id: WorkerID, before: [WorkerID], using random: inout SplitMix64) {
-    let condition = random.pick(RestartRules.Condition.allCases)
-    allTerms[id] = RestartTerms(
-      rules: RestartRules(
-        condition,
-        giveUp: random.pick([nil, RestartRules.GiveUp(restarts: 2, window: .seconds(60))])))
-    if let other = before.last, random.chance(40) {
-      allDependencies[id] = [
-        Dependency(other.name, random.pick(Dependency.Condition.allCases))
-      ]
-    }
-    if random.chance(50) { sayWhenReady.insert(id) }
-    restarts.add(id, exits: [])
-  }
 
   /// As `ControlOfDaemon` does.
   func start(_ id: WorkerID, _ verb: Request.Verb, then answer: @escaping (Answer) -> Void) {
@@ -50,23 +31,36 @@ final class ShellSupervision: RestartHost, DependencyHost, SupervisionHost, Firs
 
   func personAsks(_ verb: Request.Verb, _ id: WorkerID) {
     if verb == .stop || verb == .terminate { stoppedByPerson.insert(id) }
-    supervision.personAsks(verb, id)
+    real.personAsks(verb, id)
   }
 
   func note(_ transition: Transition) {
-    if transition.to == .launching { stoppedByPerson.remove(transition.worker) }
-    supervision.supervise(transition)
+    if transition.to == .launching {
+      stoppedByPerson.remove(transition.worker)
+      changedSince.remove(transition.worker)
+    }
+    real.supervise(transition)
   }
 
-  /// The daemon ends: nothing is started any more.
-  func close() {
-    isClosing = true
-    starter.stopWaiting("the daemon is ending")
+  /// As `ControlOfDaemon` does.
+  func launch(
+    _ configuration: WorkerConfiguration, environment: [String: String],
+    then answer: @escaping (Answer) -> Void
+  ) {
+    let runtime = WorkerUnit(
+      configuration: configuration, environment: environment, isDeclared: false)
+    restarts.add(runtime.id, exits: [])
+    world.workers[runtime.id] = runtime
+    world.driver.send(.added(runtime.id, runtime.profile))
+    world.requests.request(.start, runtime.id) { [firstMoments] in
+      firstMoments.watch(runtime.id, $0, then: answer)
+    }
   }
 
   /// How a worker ended that `restart: always` should have started again; nil: it runs, or may be down.
   func forgotten(_ id: WorkerID) -> String? {
-    guard allTerms[id]?.rules.condition == .always, !stoppedByPerson.contains(id),
+    guard terms(of: id)?.rules.condition == .always, !stoppedByPerson.contains(id),
+      !changedSince.contains(id),
       state(of: id) == .terminated,
       restarts.problem(of: id) == nil, restarts.plan(of: id) == nil,
       starter.awaited(by: id) == nil, let cause = world.driver.state.snapshot(of: id)?.cause
@@ -86,7 +80,15 @@ final class ShellSupervision: RestartHost, DependencyHost, SupervisionHost, Firs
 
   func lastExit(of id: WorkerID) -> ExitStatus? { world.driver.state.snapshot(of: id)?.lastExit }
 
-  func terms(of id: WorkerID) -> RestartTerms? { allTerms[id] }
+  var isClosing: Bool { world.phase.isClosing }
+
+  func terms(of id: WorkerID) -> RestartTerms? {
+    world.workers[id].map {
+      RestartTerms(
+        rules: $0.configuration.restart, importance: $0.configuration.importance,
+        isExternal: $0.external != nil)
+    }
+  }
 
   func start(_ id: WorkerID, then answer: @escaping (Answer) -> Void) {
     starter.start(id, .restart, occasion: .restart, then: answer)
@@ -94,11 +96,14 @@ final class ShellSupervision: RestartHost, DependencyHost, SupervisionHost, Firs
 
   func log(_ priority: DaemonLog.Priority, _ text: String) {}
 
-  func dependencies(of id: WorkerID) -> [Dependency] { allDependencies[id] ?? [] }
+  func dependencies(of id: WorkerID) -> [Dependency] {
+    world.workers[id]?.configuration.dependsOn ?? []
+  }
 
   func standing(of id: WorkerID) -> DependencyStanding {
-    var standing = DependencyStanding(state: state(of: id))
-    standing.hasProcess = world.hasRun(id)
+    var standing = DependencyStanding(
+      state: state(of: id), isAdopting: world.returning.isAdopting(id))
+    standing.hasProcess = world.workers[id]?.process != nil
     standing.willRestart = restarts.plan(of: id) != nil
     standing.lastEnd = restarts.lastEnd(of: id)
     standing.lastExit = restarts.exits(of: id)?.last?.why
@@ -109,7 +114,7 @@ final class ShellSupervision: RestartHost, DependencyHost, SupervisionHost, Firs
     _ verb: Request.Verb, _ id: WorkerID, asked: Instant?, occasion: Request.Occasion?,
     then answer: @escaping (Answer) -> Void
   ) {
-    world.driver.request(verb, id, asked: asked, occasion: occasion, then: answer)
+    world.requests.request(verb, id, asked: asked, occasion: occasion, then: answer)
   }
 
   func record(problem: String, of id: WorkerID) { restarts.record(problem: problem, of: id) }
@@ -117,17 +122,20 @@ final class ShellSupervision: RestartHost, DependencyHost, SupervisionHost, Firs
   func dropStore(of id: WorkerID) {}
   func hasEnded(_ id: WorkerID, _ cause: Cause) {}
   func followLiveness(of id: WorkerID, _ transition: Transition?) {
+    if transition == nil, state(of: id) == .terminated { changedSince.insert(id) }
     if let runtime = world.workers[id] {
       world.liveness.supervisor.followLiveness(of: runtime, transition)
     }
   }
   func forgetTraffic(of id: WorkerID) {}
-  func remove(_ id: WorkerID) { world.complain("\(id) is removed") }
+  func remove(_ id: WorkerID) { world.runs.remove(id) }
 
   // MARK: the first moments of a run
 
-  func saysWhenReady(_ id: WorkerID) -> Bool { sayWhenReady.contains(id) }
-  func isAlive(_ id: WorkerID) -> Bool { state(of: id)?.isAlive == true }
+  func saysWhenReady(_ id: WorkerID) -> Bool {
+    world.workers[id]?.configuration.readiness != nil
+  }
+  func isAlive(_ id: WorkerID) -> Bool { world.requests.isAlive(id) }
   func instance(of id: WorkerID) -> AnyObject? { world.workers[id] }
   func hasExited(_ id: WorkerID) -> Bool { world.workers[id]?.hasExited ?? true }
   func runs(_ id: WorkerID) -> Bool { state(of: id)?.runs == true }

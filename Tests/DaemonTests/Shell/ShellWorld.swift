@@ -1,6 +1,7 @@
 import Glibc
 import Lifecycle
 import Policy
+import PolicyFile
 import Supervision
 
 @testable import Daemon
@@ -8,67 +9,104 @@ import Supervision
 
 /// The shell around the engine, driven through virtual time: the real `EngineDriver`, `RequestReplies`,
 /// `ControlService`, `RestartSupervisor`, `DependencyStarter`, `LivenessSupervisor`, `ScheduleMonitor`,
-/// `WorkerLauncher`, `WorkerSleep`s and `WorkerEnding`s over simulated processes, disks, probes and clients. One
-/// seed, one life.
-final class ShellWorld: DirectiveExecutor, EngineObserver, RunClosingHost {
+/// `WorkerLauncher`, `ProcessHolder`, `WorkerSleep`s, `WakeWatch`es and `WorkerEnding`s, `ConfigurationReloader`,
+/// `ExternalAdoption`, `SurvivorAdoption` and `DaemonEnd` over simulated processes, disks, probes and clients. This
+/// makes them and connects them, as `Daemon` does. One seed, one life; a daemon that dies or leaves has a successor.
+final class ShellWorld {
   enum Fate { case reported, late, lost, twice }
 
-  let clock = ShellClock()
+  let clock: ShellClock
   let seed: UInt64
-  private(set) var driver: EngineDriver
-  private(set) var complaints: [String] = []
-  private var random: SplitMix64
-  private let saved: ShellDisk
-  private var runs: [WorkerID: ShellRun] = [:]
-  let workers = WorkerRegistry()
+  let driver: EngineDriver
+  let saved: ShellDisk
   let processes: ShellProcesses
+  let workers = WorkerRegistry()
+  let returning = ReturningWorkers()
+  let phase = DaemonPhase()
+  let hasFreezer: Bool
+  private let configuration: DaemonConfiguration
+  private let records: [String: WorkerRecord]
+  private let remains: [ShellRun]
+  private(set) lazy var survivorHost = ShellSurvivors(self, remains, records)
+  private(set) lazy var endHost = ShellDaemonEnd(self)
+  private(set) lazy var reloads = ShellReloads(self, configuration)
+  private(set) lazy var requests = WorkerRequests(driver, returning)
   private(set) lazy var supervision = ShellSupervision(self)
   private(set) lazy var liveness = ShellLiveness(self)
-  private lazy var schedules = ShellSchedules(self)
-  private lazy var clients = ShellClients(self)
-  private lazy var launching = ShellLaunching(self)
-  private lazy var closing = RunClosing(FakeWatches(), self)
-  private var hasFaults = true
-  let names: [WorkerID]
+  private(set) lazy var schedules = ShellSchedules(self)
+  private(set) lazy var clients = ShellClients(self)
+  private(set) lazy var launching = ShellLaunching(self)
+  private(set) lazy var runs = ShellRuns(self)
+  private(set) lazy var declared = DeclaredWorkers(
+    driver: driver, workers: workers, returning: returning, host: reloads)
+  private(set) lazy var externalHost = ShellExternals(self)
+  private(set) lazy var externals = ExternalAdoption(driver, workers, host: externalHost)
+  private(set) lazy var survivors = SurvivorAdoption(
+    driver: driver, workers: workers, returning: returning, timers: clock, host: survivorHost)
+  private lazy var stopHost = OrderlyStopOfDaemon(workers, requests, log: processes.log)
+  private(set) lazy var ending = DaemonEnd(
+    host: endHost, stopping: OrderlyStop(stopHost, timers: clock), timers: clock, phase: phase)
+
+  var random: SplitMix64
+  /// What is on the disk of workers' memory.
+  var images: Set<WorkerID> = []
+  var hasFaults = true
+  private(set) var complaints: [String] = []
   private var events: [Event] = []
   /// How often what has happened.
   private(set) var counts: [String: Int] = [:]
 
-  init(seed: UInt64, _ processes: ShellProcesses) {
-    self.seed = seed
-    self.processes = processes
-    random = SplitMix64(seed: seed)
-    saved = ShellDisk(clock)
-    names = (0..<(1 + Int(random.next() % 3))).map { WorkerID("w\($0)") }
+  convenience init(seed: UInt64, _ processes: ShellProcesses) {
+    var random = SplitMix64(seed: seed)
     let policy = LifecyclePolicy.random(using: &random)
+    let configuration = DaemonConfiguration(
+      policy: policy, workers: ShellConfigurations.first(policy, using: &random))
+    self.init(
+      seed: seed, random, processes, ShellClock(), configuration, records: [:], remains: [],
+      hasFreezer: random.chance(50))
+  }
+
+  /// The next daemon, after one that has left its workers, or has died.
+  convenience init(after old: ShellWorld) {
+    let clock = ShellClock(old.clock.now + .seconds(1))
+    self.init(
+      seed: old.seed, old.random, old.processes, clock, old.reloads.current,
+      records: old.saved.records(), remains: old.runs.all, hasFreezer: old.hasFreezer)
+    images = old.images
+    counts = old.counts
+  }
+
+  private init(
+    seed: UInt64, _ random: SplitMix64, _ processes: ShellProcesses, _ clock: ShellClock,
+    _ configuration: DaemonConfiguration, records: [String: WorkerRecord], remains: [ShellRun],
+    hasFreezer: Bool
+  ) {
+    self.seed = seed
+    self.random = random
+    self.processes = processes
+    self.clock = clock
+    saved = ShellDisk(clock, records)
     driver = EngineDriver(
-      Engine(policy: policy), clock: clock, replies: RequestReplies(saved, timers: clock))
+      Engine(policy: configuration.policy), clock: clock,
+      replies: RequestReplies(saved, timers: clock))
+    self.hasFreezer = hasFreezer
+    self.configuration = configuration
+    self.records = records
+    self.remains = remains
     driver.connect(self, [self])
-    for (number, name) in names.enumerated() {
-      let probe = random.chance(50) ? Self.probe(using: &random) : nil
-      workers[name] = .forTest(name.name) {
-        $0.policy = policy
-        $0.liveness = probe
-      }
-      supervision.add(name, before: Array(names.prefix(number)), using: &random)
-      driver.send(.added(name, WorkerProfile.random(from: policy, using: &random)))
+    saved.losesReport = { [unowned self] in chance(5) }
+  }
+
+  /// The daemon's process has ended, and what it was about to do isn't done.
+  func abandon() {
+    for runtime in workers.values {
+      runtime.liveness?.end()
+      runtime.readiness?.end()
+      runtime.endRun()
     }
+    workers.removeAll()
+    clock.abandon()
   }
-
-  private static func probe(using random: inout SplitMix64) -> Probe {
-    Probe(
-      .exec(["ask"]), initialDelay: random.pick([.zero, .seconds(3)]),
-      period: random.pick([.seconds(2), .seconds(10), .seconds(60)]),
-      timeout: random.pick([.milliseconds(500), .seconds(3)]),
-      failureThreshold: random.pick([1, 3]))
-  }
-
-  func hasRun(_ id: WorkerID) -> Bool { runs[id] != nil }
-  func run(of id: WorkerID) -> ShellRun? { runs[id] }
-  func run(of process: WorkerProcess) -> ShellRun? {
-    runs.values.first { $0.process === process }
-  }
-  var isClosing: Bool { supervision.isClosing }
 
   // MARK: chance and time
 
@@ -108,164 +146,43 @@ final class ShellWorld: DirectiveExecutor, EngineObserver, RunClosingHost {
     clock.after(random.duration(upTo: limit), do: action)
   }
 
-  /// Everything that is due until then.
-  private func run(until end: Instant) {
+  /// Everything that is due until then, or until the daemon's end.
+  func run(until end: Instant) {
     var steps = 0
-    while true {
+    while !ending.hasEnded {
       let next = [clock.next, driver.nextDeadline].compactMap(\.self).min()
       guard let next, next <= end else { return clock.advance(to: end) }
       clock.advance(to: next)
       driver.passDeadlines()
-      while clock.runOne() {}
+      while !ending.hasEnded, clock.runOne() {}
       steps += 1
       if steps > 20_000 { return complain("time doesn't pass") }
     }
   }
 
-  // MARK: one life
+  // MARK: a worker's runs
 
-  /// What went wrong; empty: nothing.
-  func live(stimuli: Int) throws -> [String] {
-    try schedules.begin(names.filter { _ in random.chance(15) })
-    for _ in 0..<stimuli {
-      run(until: clock.now + random.duration(upTo: random.chance(20) ? .seconds(60) : .seconds(2)))
-      stimulate()
-      if !complaints.isEmpty { return complaints }
-    }
-    // The world heals: no more faults, no pressure. What was lost is found, and everything comes to rest.
-    hasFaults = false
-    driver.send(.pressureSet(.normal, for: .zero))
-    driver.send(.memory(Self.reading(.gigabytes(8))))
-    run(until: clock.now + .seconds(1200))
-    for name in names {
-      if let why = supervision.forgotten(name) { complain("\(name) isn't started again: \(why)") }
-      if let what = liveness.omission(of: name) { complain("\(name) \(what)") }
-      if let what = schedules.omission(of: name) { complain("\(name) \(what)") }
-    }
-    endAll()
-    return complaints
+  func hasRun(_ id: WorkerID) -> Bool { runs[id] != nil }
+  func run(of id: WorkerID) -> ShellRun? { runs[id] }
+
+  /// For the next daemon, as `WorkerRecordWriter` does.
+  func save(_ runtime: WorkerUnit, _ state: WorkerState) {
+    guard runtime.process != nil, state != .terminated, let run = runs[runtime.id] else { return }
+    let state = state == .hibernated && runtime.image == nil ? .suspended : state
+    var record = WorkerRecord(
+      name: runtime.id.name, process: .init(pid: run.number, startTime: 1), session: run.number,
+      bootID: "boot", command: [runtime.id.name], directory: "/", logPath: "/log",
+      state: state.rawValue)
+    record.wasInFront = state == .foreground || runtime.returnsToFront
+    record.importance = runtime.configuration.importance
+    record.external = runtime.external.map { $0.mayBeTerminated ? .mayBeTerminated : .mayNot }
+    saved.save(record)
   }
-
-  private func endAll() {
-    supervision.close()
-    for name in names where driver.state.state(of: name)?.isAlive == true {
-      clients.ask(.stop, name)
-    }
-    run(until: clock.now + .seconds(3600))
-    for name in names {
-      let state = driver.state.state(of: name)
-      if state != .terminated { complain("\(name) is stuck: \(state?.rawValue ?? "unknown")") }
-      if let run = runs[name] { complain("\(name): a run is left (\(run.body.rawValue))") }
-    }
-    if let remains = launching.remains { complain(remains) }
-    for omission in clients.omissions { complain(omission) }
-  }
-
-  private static func reading(_ available: ByteCount) -> MemoryReading {
-    MemoryReading(total: .gigabytes(8), available: available)
-  }
-
-  private func stimulate() {
-    let name = random.pick(names)
-    let run = runs[name]
-    switch random.next() % 100 {
-    case ..<40:
-      // What is asked may be answered at once, with chances of its own.
-      var choices = SplitMix64(seed: random.next())
-      clients.askSomething(of: name, using: &choices)
-    case ..<52: driver.send(.memory(Self.reading(.megabytes(random.pick([40, 200, 900, 6000])))))
-    case ..<60: driver.send(.footprint(name, .megabytes(random.pick([1, 10, 60]))))
-    case ..<66: if run?.body == .running { driver.send(.activity(name)) }
-    case ..<76:
-      if run?.body == .stopped || run?.body == .evicted {
-        driver.send(.wakeNeeded(name, "a connection"))
-      }
-    case ..<80:
-      if run?.body == .running { driver.send(.taskBegan(name, task: "save", limit: .seconds(5))) }
-    case ..<86: run?.die(.signaled(11))
-    case ..<92: saved.stall(for: random.duration(upTo: .seconds(3)))
-    case ..<96: driver.setPolicy(.random(using: &random))
-    case ..<97: schedules.setClock(by: random.pick([-7000, -100, 100, 7000]))
-    default: driver.send(.stalled(random.pick([.warning, .urgent, .critical])))
-    }
-  }
-
-  // MARK: what the engine wants
-
-  func engineIsQuiet() {}
-
-  func execute(_ directive: Directive) {
-    switch directive {
-    case .launch(let id): launching.launcher.launch(id)
-    case .suspend(let id): runs[id]?.sleep?.suspend()
-    case .hibernate(let id): runs[id]?.sleep?.hibernate()
-    case .resume(let id): runs[id]?.sleep?.resume()
-    case .inspect(let id):
-      if let sleep = runs[id]?.sleep { sleep.inspect() } else { driver.send(.exited(id, .unknown)) }
-    case .terminate(let id): runs[id]?.ending.terminate()
-    case .abort(let id): runs[id]?.ending.terminate(by: SIGABRT)
-    case .kill(let id): runs[id]?.kill()
-    case .shed(let id, _, _): answer(id, .seconds(3)) { .shedAnswered(id) }
-    case .finishShed(let id):
-      answer(id, .milliseconds(50)) {
-        .shedFinished(id, before: .megabytes(8), after: .megabytes(4))
-      }
-    case .checkSafePoint(let id): answer(id, .milliseconds(10)) { .fileLocks(id, held: 0) }
-    case .checkWatchdog(let id): answer(id, .milliseconds(10)) { .watchdogSeen(id, at: nil) }
-    case .purge(let id): answer(id, .milliseconds(20)) { .purged(id, freed: .megabytes(1)) }
-    case .measure(let id): answer(id, .milliseconds(20)) { .footprint(id, .megabytes(5)) }
-    case .expireTask(let id, let task): answer(id, .seconds(1)) { .taskEnded(id, task: task) }
-    case .transition(let transition):
-      liveness.note(transition)
-      clients.happened(transition)
-      supervision.note(transition)
-    case .pressureChanged(_, let level, _):
-      if level == .normal { supervision.restarts.pressureIsNormal() }
-    case .answer, .report, .wouldHave, .watchdogMissed: break
-    }
-  }
-
-  /// An event of the run that there is now, if it still is then.
-  private func answer(_ id: WorkerID, _ most: Duration, _ event: @escaping () -> Event) {
-    guard let run = runs[id], !chance(2) else { return }
-    after(most) { [unowned self] in if runs[id] === run { driver.send(event()) } }
-  }
-
-  /// Its program runs: it is a worker from now on.
-  func attach(_ run: ShellRun) {
-    if runs[run.id] != nil { complain("\(run.id) runs twice") }
-    run.sleep = WorkerSleep(run.id, driver: driver, clock: clock, mechanics: run, host: run)
-    runs[run.id] = run
-    guard let runtime = workers[run.id] else { return }
-    runtime.process = run.process
-    runtime.sleep = run.sleep
-    runtime.ending = run.ending
-    if chance(50) { runtime.traffic = processes.traffic }
-  }
-
-  /// The engine has heard that it runs.
-  func hasLaunched(_ id: WorkerID) {
-    let run = runs[id]
-    after(.seconds(1)) { [unowned self] in if runs[id] === run { driver.send(.ready(id)) } }
-  }
-
-  func save() { saved.save() }
-
-  func ended(_ run: ShellRun, _ status: ExitStatus) {
-    guard runs[run.id] === run else { return complain("\(run.id) has ended twice") }
-    runs[run.id] = nil
-    if let runtime = workers[run.id] { closing.close(runtime) }
-    liveness.forget(run)
-    saved.save()
-    driver.send(.exited(run.id, status))
-  }
-
-  func removeFiles(of runtime: WorkerUnit) {}
 
   // MARK: what must be true
 
   /// What the engine hears of a worker's sleep is so, and is of the run that there is.
-  func handled(_ event: Event, directives: [Directive], engine: Engine, at now: Instant) {
+  fileprivate func check(_ event: Event) {
     events.append(event)
     if events.count > 40 { events.removeFirst(20) }
     switch event {
@@ -273,15 +190,22 @@ final class ShellWorld: DirectiveExecutor, EngineObserver, RunClosingHost {
     case .launchFailed(let id, _):
       count("launchFailed")
       if hasRun(id) { complain("\(event) of \(id), which runs") }
-    case .suspended(let id): check(id, .stopped, event, "suspended")
+    case .suspended(let id):
+      check(id, .stopped, event, "suspended")
+      if run(of: id)?.isWatched == false { complain("\(id) sleeps, and isn't watched") }
     case .hibernated(let id, _): check(id, .evicted, event, "hibernated")
-    case .resumed(let id, _): check(id, .running, event, "resumed")
+    case .resumed(let id, _):
+      check(id, .running, event, "resumed")
+      if run(of: id)?.isWatched == true { complain("\(id) runs, and its inputs are watched") }
     case .found(let id, .running): check(id, .running, event, "found")
     case .suspendFailed(let id, _): check(id, .running, event, "suspendFailed")
     case .found(let id, .suspended): check(id, .stopped, event, "found")
     case .found(let id, .hibernated): check(id, .evicted, event, "found")
     case .hibernateFailed(let id, _, _): check(id, nil, event, "hibernateFailed")
     case .resumeFailed(let id, _, _): check(id, nil, event, "resumeFailed")
+    case .adopted(let id, _, .suspended): check(id, nil, event, "adopted suspended")
+    case .adopted(let id, _, .hibernated): check(id, .evicted, event, "adopted hibernated")
+    case .adopted(let id, _, _): check(id, .running, event, "adopted")
     case .exited: count("exited")
     case .unhealthy(let id, _):
       liveness.note(unhealthy: id)
@@ -295,5 +219,11 @@ final class ShellWorld: DirectiveExecutor, EngineObserver, RunClosingHost {
     guard let run = runs[id] else { return complain("\(event) of \(id), which has ended") }
     guard let body, run.body != body, run.body != .dead else { return }
     complain("\(event) isn't true: \(run.body.rawValue)")
+  }
+}
+
+extension ShellWorld: EngineObserver {
+  func handled(_ event: Event, directives: [Directive], engine: Engine, at now: Instant) {
+    check(event)
   }
 }

@@ -12,7 +12,9 @@ import Testing
     var external: Set<WorkerID> = []
     private(set) var stopped: [String] = []
     private var answers: [WorkerID: (Answer) -> Void] = [:]
-    private(set) lazy var stop = OrderlyStop(self)
+    let timers = FakeTimers()
+    private(set) var lines: [String] = []
+    private(set) lazy var stop = OrderlyStop(self, timers: timers)
 
     func needs(of id: WorkerID) -> [WorkerID] { needed[id] ?? [] }
     func isExternal(_ id: WorkerID) -> Bool { external.contains(id) }
@@ -20,6 +22,8 @@ import Testing
       stopped.append(id.name)
       answers[id] = answer
     }
+
+    func log(_ priority: DaemonLog.Priority, _ text: String) { lines.append(text) }
 
     func add(_ name: String, needs others: String...) {
       alive.append(WorkerID(name))
@@ -32,7 +36,9 @@ import Testing
       stop.advance()
     }
 
-    func refuse(_ name: String) { answers[WorkerID(name)]?(Answer(.failed, "it hangs")) }
+    func refuse(_ name: String, _ code: Answer.Code = .failed) {
+      answers[WorkerID(name)]?(Answer(code, "\(name) hangs"))
+    }
   }
 
   private let world = World()
@@ -65,6 +71,35 @@ import Testing
     world.stop.advance()
     world.refuse("web")
     #expect(world.stopped == ["web", "db"])
+  }
+
+  @Test(
+    "A worker whose stop failed or was replaced is asked again after pauses that double up to 30 s",
+    arguments: [Answer.Code.failed, .refused])
+  func again(code: Answer.Code) {
+    world.add("web")
+    world.stop.advance()
+    for (count, pause) in [1, 2, 4, 8, 16, 30, 30].enumerated() {
+      world.refuse("web", code)
+      #expect(world.timers.pending == [.seconds(pause)])
+      world.stop.advance()
+      #expect(world.stopped.count == count + 1, "not before the pause is over")
+      world.timers.advance(by: .seconds(pause))
+      #expect(world.stopped.count == count + 2)
+    }
+    #expect(world.lines.first == "web hangs; it is asked to stop again in 1 s")
+    world.end("web")
+    #expect(world.timers.pending.isEmpty)
+  }
+
+  @Test("A worker that ends during the pause after a failed stop isn't asked again")
+  func endsMeanwhile() {
+    world.add("web")
+    world.stop.advance()
+    world.refuse("web")
+    world.alive = []
+    world.timers.advance(by: .seconds(60))
+    #expect(world.stopped == ["web"])
   }
 
   @Test("External workers are left running when all workers are stopped")

@@ -69,6 +69,40 @@ import Testing
     #expect(world.gone.count == 1)
   }
 
+  @Test("A SIGKILL that failed is sent again after pauses that double, until the process has ended")
+  func killedAgain() {
+    ending.kill()
+    for (count, pause) in [1, 2, 4, 8, 16, 32, 60, 60].enumerated() {
+      world.kills.last?("not permitted")
+      #expect(timers.pending == [.seconds(pause)] && world.kills.count == count + 1)
+      timers.advance(by: .seconds(pause))
+      #expect(world.kills.count == count + 2)
+    }
+    #expect(world.lines.prefix(2) == ["not permitted", "next SIGKILL in 1 s"])
+    world.kills.last?("not permitted")
+    ending.rootHasEnded()
+    world.succeed()
+    #expect(world.kills.count == 9 && world.gone.count == 1 && world.isAtRest)
+  }
+
+  @Test("Another SIGKILL replaces the one that was to follow a failed one")
+  func killedMeanwhile() {
+    ending.kill()
+    world.kills.last?("not permitted")
+    ending.kill()
+    world.kills.last?(nil)
+    timers.advance(by: .seconds(60))
+    #expect(world.kills.count == 2)
+  }
+
+  @Test("No SIGKILL follows a failed one when the run is replaced")
+  func notKilledAfterwards() {
+    ending.kill()
+    world.kills.last?("not permitted")
+    ending.end()
+    #expect(timers.pending.isEmpty)
+  }
+
   @Test("No stop signal is sent when the root process has ended")
   func askedTooLate() {
     ending.rootHasEnded()

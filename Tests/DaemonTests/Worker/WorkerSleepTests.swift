@@ -234,6 +234,19 @@ private final class Host: SleepHost {
     #expect(notes.events == ["found", "wakeNeeded"])
   }
 
+  @Test("A worker whose inputs aren't watched is woken again when a resume fails")
+  func resumeFailedUnwatched() {
+    putToSleep()
+    let failure = HibernationError(.reading, "its image can't be read", aftermath: .intact)
+    sleep.resume()
+    mechanics.restored?(.failure(failure))
+    #expect(notes.events.last == "resumeFailed", "its inputs wake it")
+    host.isWatched = false
+    sleep.resume()
+    mechanics.restored?(.failure(failure))
+    #expect(notes.events.suffix(2) == ["resumeFailed", "wakeNeeded"])
+  }
+
   @Test("A worker whose inputs are watched sleeps on after an inspection")
   func foundWatched() {
     putToSleep()

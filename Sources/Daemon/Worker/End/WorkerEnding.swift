@@ -48,6 +48,10 @@ final class WorkerEnding {
   /// The patience for each SIGKILL that is under way.
   private var kills: [UInt64: EventLoop.Token] = [:]
   private var killCount: UInt64 = 0
+  /// SIGKILLs in a row that failed, and when the next one follows.
+  private var failedKills = 0
+  private var nextKill: EventLoop.Token?
+  static let killPauses = Backoff()
 
   init(timers: any Timers, mechanics: any EndMechanics, host: any EndHost) {
     self.timers = timers
@@ -81,6 +85,7 @@ final class WorkerEnding {
     guard step != .isOver else { return }
     // All have been killed.
     if isReaped, !mechanics.hasGroup { return }
+    set(nextKill: nil)
     isKilled = true
     killCount += 1
     let number = killCount
@@ -93,7 +98,21 @@ final class WorkerEnding {
         return
       }
       killHasEnded(number, failure)
+      failedKills = failure == nil ? 0 : failedKills + 1
+      if failure != nil { killLater() }
     }
+  }
+
+  /// The engine has sent its last directive for this end, so nothing else would end the worker.
+  private func killLater() {
+    guard step == .runs else { return }
+    let pause = Self.killPauses.delay(afterRestarts: failedKills - 1)
+    host.log(.warning, "next SIGKILL in \(pause.spoken)")
+    set(
+      nextKill: timers.after(pause) { [weak self] in
+        guard let self, step == .runs else { return }
+        kill()
+      })
   }
 
   private func killHasEnded(_ number: UInt64, _ failure: String?) {
@@ -107,6 +126,7 @@ final class WorkerEnding {
   func end() {
     step = .isOver
     set(timer: nil)
+    set(nextKill: nil)
     for timer in kills.values { timers.cancel(timer) }
     kills = [:]
   }
@@ -120,6 +140,7 @@ final class WorkerEnding {
     // Its last message may have led to its end by another way.
     guard step == .runs || step == .waits else { return }
     step = .waits
+    set(nextKill: nil)
     look()
   }
 
@@ -238,5 +259,10 @@ final class WorkerEnding {
   private func set(timer new: EventLoop.Token?) {
     if let timer { timers.cancel(timer) }
     timer = new
+  }
+
+  private func set(nextKill new: EventLoop.Token?) {
+    if let nextKill { timers.cancel(nextKill) }
+    nextKill = new
   }
 }

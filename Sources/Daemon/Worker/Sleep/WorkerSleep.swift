@@ -63,11 +63,8 @@ final class WorkerSleep {
       // An inspection may have ended the wait.
       guard let self, !isOver, host.mayBegin, operations.isLatest(number) else { return }
       rest = .thaw(mayBeStopped: false)
-      begin {
-        $0.suspend(isRestoring: missing != nil, then: $1)
-      } then: {
-        $0.suspensionEnded($1)
-      }
+      begin(
+        { $0.suspend(isRestoring: missing != nil, then: $1) }, then: { $0.suspensionEnded($1) })
     }
   }
 
@@ -77,11 +74,7 @@ final class WorkerSleep {
       return driver.send(.hibernateFailed(id, Self.unverified, permanent: true))
     }
     rest = .thaw(mayBeStopped: true)
-    begin {
-      $0.hibernate(then: $1)
-    } then: {
-      $0.hibernationEnded($1)
-    }
+    begin({ $0.hibernate(then: $1) }, then: { $0.hibernationEnded($1) })
   }
 
   func resume() {
@@ -228,7 +221,7 @@ final class WorkerSleep {
       return driver.send(.resumed(id, clock.now - started))
     }
     driver.send(.resumeFailed(id, failure, intact: true))
-    host.staysAsleep()
+    staysAsleep()
   }
 
   private func resumeEnded(
@@ -247,8 +240,17 @@ final class WorkerSleep {
       let hasEnded = error.aftermath == .vanished
       let isIntact = error.aftermath == .intact || error.aftermath == .ineligible || hasEnded
       driver.send(.resumeFailed(id, error.description, intact: isIntact))
-      if hasEnded { host.kill() } else if isIntact { host.staysAsleep() }
+      if hasEnded { host.kill() } else if isIntact { staysAsleep() }
     }
+  }
+
+  private func staysAsleep() {
+    host.staysAsleep()
+    wakeIfUnwatched()
+  }
+
+  private func wakeIfUnwatched(_ call: String = unwatched) {
+    if !isOver, !host.isWatched { driver.send(.wakeNeeded(id, call)) }
   }
 
   private func isRestored(_ outcome: ResumeOutcome) {
@@ -277,7 +279,7 @@ final class WorkerSleep {
   ) {
     self.rest = rest
     driver.send(.found(id, condition))
-    if !isOver, !host.isWatched { driver.send(.wakeNeeded(id, call)) }
+    wakeIfUnwatched(call)
   }
 
   private func recoveredAfterLook(_ outcome: RecoveryOutcome, call: String = unwatched) {

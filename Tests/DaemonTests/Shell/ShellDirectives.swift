@@ -1,0 +1,60 @@
+import Lifecycle
+import Policy
+
+@testable import Daemon
+
+// What the engine wants, as `DirectiveExecution` hands it on.
+
+extension ShellWorld: DirectiveExecutor {
+  func engineIsQuiet() { ending.engineIsQuiet() }
+
+  func execute(_ directive: Directive) {
+    switch directive {
+    case .launch(let id): launching.launcher.launch(id)
+    case .suspend(let id):
+      if let why = ending.refusalToSuspend(id) ?? externals.refusalToSuspend(id) {
+        return driver.send(.suspendFailed(id, why))
+      }
+      workers[id]?.sleep?.suspend()
+    case .hibernate(let id): workers[id]?.sleep?.hibernate()
+    case .resume(let id): workers[id]?.sleep?.resume()
+    case .inspect(let id):
+      if let sleep = workers[id]?.sleep {
+        sleep.inspect()
+      } else {
+        driver.send(.exited(id, .unknown))
+      }
+    case .terminate(let id): workers[id]?.ending?.terminate()
+    case .abort(let id): workers[id]?.ending?.terminate(by: 6)
+    case .kill(let id): workers[id]?.ending?.kill()
+    case .shed(let id, _, _): answer(id, .seconds(3)) { .shedAnswered(id) }
+    case .finishShed(let id):
+      answer(id, .milliseconds(50)) {
+        .shedFinished(id, before: .megabytes(8), after: .megabytes(4))
+      }
+    case .checkSafePoint(let id): answer(id, .milliseconds(10)) { .fileLocks(id, held: 0) }
+    case .checkWatchdog(let id): answer(id, .milliseconds(10)) { .watchdogSeen(id, at: nil) }
+    case .purge(let id): answer(id, .milliseconds(20)) { .purged(id, freed: .megabytes(1)) }
+    case .measure(let id): answer(id, .milliseconds(20)) { .footprint(id, .megabytes(5)) }
+    case .expireTask(let id, let task): answer(id, .seconds(1)) { .taskEnded(id, task: task) }
+    case .transition(let transition): report(transition)
+    case .pressureChanged(_, let level, _):
+      if level == .normal { supervision.restarts.pressureIsNormal() }
+    case .answer, .report, .wouldHave, .watchdogMissed: break
+    }
+  }
+
+  private func report(_ transition: Transition) {
+    liveness.note(transition)
+    clients.happened(transition)
+    guard let runtime = workers[transition.worker] else { return }
+    save(runtime, transition.to)
+    supervision.note(transition)
+  }
+
+  /// An event of the run that there is now, if it still is then.
+  private func answer(_ id: WorkerID, _ most: Duration, _ event: @escaping () -> Event) {
+    guard let run = run(of: id), !chance(2) else { return }
+    after(most) { [unowned self] in if self.run(of: id) === run { driver.send(event()) } }
+  }
+}

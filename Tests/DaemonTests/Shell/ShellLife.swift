@@ -1,0 +1,172 @@
+import Lifecycle
+import Policy
+
+@testable import Daemon
+@testable import Simulation
+
+// One daemon's life: what happens to it, and what must be true when it is over.
+
+extension ShellWorld {
+  /// How a daemon's life ends.
+  private enum End: CaseIterable {
+    /// It has long been quiet, all workers are stopped, and then the daemon is.
+    case quiet
+    /// It stops its workers itself.
+    case shutdown
+    /// It leaves them to the next one.
+    case leave
+    /// It is killed.
+    case death
+  }
+
+  /// What went wrong is in `complaints`.
+  ///
+  /// - Parameter isLast: it has no successor.
+  /// - Returns: the next daemon.
+  func live(stimuli: Int, isLast: Bool) -> ShellWorld? {
+    defer { abandon() }
+    begin()
+    for _ in 0..<stimuli {
+      run(until: clock.now + random.duration(upTo: random.chance(20) ? .seconds(60) : .seconds(2)))
+      stimulate()
+      if !complaints.isEmpty { return nil }
+    }
+    switch isLast ? .quiet : random.pick([End.quiet, .quiet, .quiet, .shutdown, .leave, .death]) {
+    case .quiet:
+      comeToRest()
+      stopAll()
+    case .shutdown: end(by: .shutdown)
+    case .leave:
+      end(by: .leave)
+      return complaints.isEmpty ? ShellWorld(after: self) : nil
+    case .death:
+      count("died")
+      return ShellWorld(after: self)
+    }
+    return nil
+  }
+
+  /// As `Daemon.begin`.
+  private func begin() {
+    declared.introduceWorkers(reloads.current.workers)
+    survivors.adoptSurvivors()
+    declared.startWorkers(reloads.current.workers)
+    schedules.follow()
+  }
+
+  // MARK: what happens
+
+  private func stimulate() {
+    let ids = workers.keys.sorted()
+    // What is asked may be answered at once, with chances of its own.
+    var choices = SplitMix64(seed: random.next())
+    guard !ids.isEmpty else { return clients.askReload(allowEmpty: true) }
+    let id = random.pick(ids)
+    let run = run(of: id)
+    switch random.next() % 100 {
+    case ..<36: clients.askSomething(of: id, using: &choices)
+    case ..<46: driver.send(.memory(Self.reading(.megabytes(random.pick([40, 200, 900, 6000])))))
+    case ..<53: driver.send(.footprint(id, .megabytes(random.pick([1, 10, 60]))))
+    case ..<58: if run?.body == .running { driver.send(.activity(id)) }
+    case ..<67: run?.arrive("a connection")
+    case ..<70:
+      if run?.body == .running { driver.send(.taskBegan(id, task: "save", limit: .seconds(5))) }
+    case ..<75: run?.die(.signaled(11))
+    case ..<80: saved.stall(for: random.duration(upTo: .seconds(3)))
+    case ..<82: driver.setPolicy(.random(using: &random))
+    case ..<83: schedules.setClock(by: random.pick([-7000, -100, 100, 7000]))
+    case ..<86: driver.send(.stalled(random.pick([.warning, .urgent, .critical])))
+    case ..<92: clients.askReload(allowEmpty: choices.chance(50))
+    case ..<95: clients.askRun(random.pick(["r0", "r1", "r2", "w0"]), importance: 10)
+    case ..<98: clients.askAdopt(random.pick(["x0", "x1"]), mayBeTerminated: choices.chance(50))
+    default: clients.ask(.release, id)
+    }
+  }
+
+  private static func reading(_ available: ByteCount) -> MemoryReading {
+    MemoryReading(total: .gigabytes(8), available: available)
+  }
+
+  // MARK: what must be true
+
+  /// No more faults, no pressure. What was lost is found, and everything comes to rest.
+  private func heal() {
+    hasFaults = false
+    driver.send(.pressureSet(.normal, for: .zero))
+    driver.send(.memory(Self.reading(.gigabytes(8))))
+  }
+
+  private func comeToRest() {
+    heal()
+    run(until: clock.now + .seconds(450))
+    for id in workers.keys.sorted() {
+      if let why = supervision.forgotten(id) { complain("\(id) isn't started again: \(why)") }
+      if let what = liveness.omission(of: id) { complain("\(id) \(what)") }
+      if let what = schedules.omission(of: id) { complain("\(id) \(what)") }
+      let sleeps = driver.state.state(of: id)?.sleeps == true
+      if sleeps, run(of: id)?.isWatched == false {
+        complain("\(id) sleeps, and nothing would wake it")
+      }
+    }
+    if returning.isUnderWay { complain("workers of an earlier daemon are still returning") }
+    for omission in [reloads.omission, survivorHost.omission, externalHost.omission] {
+      if let omission { complain(omission) }
+    }
+  }
+
+  /// Every worker ends, and then nothing of it is left.
+  private func stopAll() {
+    let ids = workers.keys.sorted()
+    supervision.starter.stopWaiting("all workers are to stop")
+    // Also one that has ended: it may wait for its restart.
+    for id in ids { clients.ask(workers[id]?.external == nil ? .stop : .release, id) }
+    run(until: clock.now + .seconds(300))
+    if let remains = runs.remains { complain("\(remains) is still there") }
+    if clock.watchCount > 0 { complain("\(clock.watchCount) descriptors are still watched") }
+    if let child = launching.leftChild { complain(child) }
+    // Schedules continue, and each instant of theirs is written to the disk.
+    let ofSchedules = schedules.isWriting ? ["ShellWorld.swift"] : []
+    let others = clock.timedBy.subtracting(["ScheduleMonitor.swift"] + ofSchedules)
+    if !others.isEmpty, !survivorHost.hasRemains {
+      complain("timers still run, of \(others.sorted())")
+    }
+    ending.signalHasCome()
+    run(until: clock.now + .seconds(3000))
+    checkEnd()
+    if clients.wereCutOff { complain("requests are answered by the daemon's end alone") }
+  }
+
+  private func end(by verb: ControlVerb) {
+    count("\(verb)")
+    // Some of the faults last for a while.
+    if random.chance(50) { heal() }
+    switch verb {
+    case .shutdown: ending.signalHasCome()
+    case .leave: clients.askToLeave()
+    }
+    run(until: clock.now + random.duration(upTo: .seconds(100)))
+    if verb == .leave, !ending.hasEnded, random.chance(20) {
+      count("shutdown instead of leave")
+      ending.signalHasCome()
+    }
+    run(until: clock.now + .seconds(100))
+    heal()
+    run(until: clock.now + .seconds(3000))
+    checkEnd()
+  }
+
+  enum ControlVerb { case shutdown, leave }
+
+  private func checkEnd() {
+    if !ending.hasEnded {
+      let states = workers.map { "\($0.key) \(driver.state.state(of: $0.key)?.rawValue ?? "-")" }
+      return complain("the daemon doesn't end: \(states.sorted())")
+    }
+    if let omission = endHost.omission { complain(omission) }
+    if let launch = launching.unfinished { complain(launch) }
+    for omission in clients.omissions { complain(omission) }
+    if !phase.isLeaving, let image = images.first(where: { !survivorHost.holds($0) }) {
+      complain("an image of \(image) is left")
+    }
+  }
+}

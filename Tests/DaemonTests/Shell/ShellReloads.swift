@@ -1,0 +1,115 @@
+import Lifecycle
+import Policy
+import PolicyFile
+
+@testable import Daemon
+@testable import Simulation
+
+/// The host of the real `DeclaredWorkers`, `DeclaredChanges` and `ConfigurationReloader`, over a configuration that is read again while
+/// operations are under way.
+final class ShellReloads: ConfigurationHost, DeclaredHost, DeclaredChangeHost {
+  private unowned let world: ShellWorld
+  private(set) var current: DaemonConfiguration
+  private lazy var changes = DeclaredChanges(
+    driver: world.driver, workers: world.workers, host: self)
+  private(set) lazy var reloader = ConfigurationReloader(
+    driver: world.driver, host: self, log: world.processes.log
+  ) { [unowned self] in look(then: $0) }
+
+  init(_ world: ShellWorld, _ current: DaemonConfiguration) {
+    self.world = world
+    self.current = current
+  }
+
+  private func look(then: @escaping (ParseResult<DaemonConfiguration>?) -> Void) {
+    var choices = SplitMix64(seed: world.random.next())
+    world.after(.milliseconds(50), rarely: .seconds(9)) { [self] in
+      if world.chance(5) { return then(nil) }
+      var new = current
+      if choices.chance(20) { new.policy = .random(using: &choices) }
+      let others = world.workers.values.filter { !$0.isDeclared }.map(\.id.name).sorted()
+      new.workers = ShellConfigurations.next(
+        current.workers, others: others, new.policy, using: &choices)
+      then(ParseResult(value: world.chance(5) ? nil : new, diagnostics: []))
+    }
+  }
+
+  /// What isn't so though the configuration was read a while ago; nil: nothing.
+  var omission: String? {
+    let ids = Set(current.workers.map { WorkerID($0.name) })
+    for id in ids.sorted() where world.driver.state.state(of: id) == nil {
+      return "\(id) is in the configuration, and the engine doesn't know it"
+    }
+    for unit in world.workers.values where unit.isDeclared && !ids.contains(unit.id) {
+      return "\(unit.id) is still declared"
+    }
+    let known = Set(world.driver.state.snapshots().map(\.worker))
+    if known != Set(world.workers.keys) {
+      return "the engine knows \(known), and the registry \(Set(world.workers.keys))"
+    }
+    return nil
+  }
+
+  // MARK: the reloader's host
+
+  var isEnding: Bool { world.phase.isEnding }
+  var isLeaving: Bool { world.phase.isLeaving }
+
+  func known(_ id: WorkerID) -> KnownWorker? { changes.known(id) }
+  var knownWorkers: [WorkerID] { Array(world.workers.keys) }
+  func policyHasChanged(_ policy: LifecyclePolicy) {}
+  func apply(_ configuration: DaemonConfiguration) {
+    world.count("reloaded")
+    current = configuration
+  }
+  func remove(_ id: WorkerID) {
+    let state = world.driver.state.state(of: id)
+    world.count(state?.isAlive == true ? "removed alive" : "removed")
+    if state?.isSettled == false { world.count("removed while under way") }
+    changes.remove(id)
+  }
+  func undeclare(_ id: WorkerID) {
+    world.count("undeclared while it returns")
+    changes.undeclare(id)
+  }
+  func whenAdopted(_ id: WorkerID, _ body: @escaping () -> Void) -> Bool {
+    world.returning.whenBack(id, body)
+  }
+  func introduce(_ configuration: WorkerConfiguration) { world.declared.addDeclared(configuration) }
+  func apply(_ configuration: WorkerConfiguration, of id: WorkerID) {
+    world.count("changed")
+    changes.apply(configuration, of: id)
+  }
+  func setPolicy(_ policy: LifecyclePolicy, of id: WorkerID) {
+    changes.setPolicy(policy, of: id)
+  }
+  func startAutomatically(_ workers: [WorkerConfiguration]) {
+    world.declared.startAutomatically(workers)
+    world.supervision.starter.advance()
+  }
+  func configurationHasChanged() { world.schedules.follow() }
+
+  // MARK: the host of the declared workers
+
+  var isClosing: Bool { world.phase.isClosing }
+  func environment(of configuration: WorkerConfiguration) -> [String: String] { [:] }
+  func willAdd(_ id: WorkerID) { world.supervision.restarts.add(id, exits: []) }
+  func wasStoppedByPerson(_ id: WorkerID) -> Bool { false }
+  func start(
+    _ id: WorkerID, _ verb: Request.Verb, occasion: Request.Occasion,
+    then answer: @escaping (Answer) -> Void
+  ) {
+    world.supervision.starter.start(id, verb, occasion: occasion, then: answer)
+  }
+  func stop(_ id: WorkerID) { world.requests.request(.stop, id) { _ in } }
+  func startAgain(_ id: WorkerID) {
+    world.count("started again")
+    world.supervision.starter.start(id, .restart, occasion: .autostart) { _ in }
+  }
+  func forgetPlans(of id: WorkerID) { world.supervision.real.forgetPlans(of: id) }
+  func removeWorker(_ id: WorkerID) { world.supervision.real.removeWorker(id) }
+  func rulesHaveChanged(of id: WorkerID) { world.supervision.real.restartRulesChanged(id) }
+  func listenAgain(for runtime: WorkerUnit) {}
+  func closeListeners(of runtime: WorkerUnit) {}
+  func log(_ priority: DaemonLog.Priority, _ text: String) {}
+}
