@@ -118,20 +118,20 @@ struct WriteBack: Sendable {
     let gone = Gone()
     let steps = image.steps(leavesBackgroundFill: prefetch != nil)
     guard let tracer else {
-      try restore(steps, lanes: lanes, gone)
+      try restore(steps, lanes: lanes, gone: gone)
       return gone.all
     }
     let refused = Refused()
-    try restore(steps.filter(\.chunk.writable), lanes: lanes, gone, refused)
+    try restore(steps.filter(\.chunk.writable), lanes: lanes, gone: gone, refused: refused)
     let rest = steps.filter { !$0.chunk.writable } + refused.all
-    if !rest.isEmpty { try tracer.perform { try restore(rest, lanes: 1, gone) } }
+    if !rest.isEmpty { try tracer.perform { try restore(rest, lanes: 1, gone: gone) } }
     return gone.all
   }
 
   /// - Parameter refused: takes the steps that the kernel refuses to this thread. (A chunk of a base says what its
   ///   mapping permitted when the base was made.) Steps can be repeated.
   private func restore(
-    _ steps: [RestoreStep], lanes: Int, _ gone: Gone, _ refused: Refused? = nil
+    _ steps: [RestoreStep], lanes: Int, gone: Gone, refused: Refused? = nil
   ) throws {
     let failure = FirstFailure()
     inParallel(count: steps.count, lanes: lanes) { next in

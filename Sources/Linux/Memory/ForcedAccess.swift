@@ -24,7 +24,7 @@ public enum ForcedAccess: Hashable, Sendable {
 
   /// Call it before each transfer through /proc/PID/mem.
   static func check(
-    _ call: String, _ pid: Int32, _ range: PageRange, writing: Bool
+    _ call: String, on pid: Int32, _ range: PageRange, writing: Bool
   ) throws(SystemCallError) {
     guard isSimulated else { return }
     let lines = try readFile("/proc/\(pid)/maps").split(separator: UInt8(ascii: "\n"))

@@ -87,7 +87,8 @@ public struct ProcessMemory: Sendable {
       let offset = off_t(Int64(bitPattern: range.address + done))
       let rest = Int(range.length - done)
       let subject = "memory of pid \(pid) at 0x\(String(range.address + done, radix: 16))"
-      try ForcedAccess.check(writing ? "write" : "read", pid, range, writing: writing)
+      try ForcedAccess.check(
+        writing ? "write" : "read", on: pid, range, writing: writing)
       let count = try systemCall(writing ? "write" : "read", on: subject) {
         writing
           ? pwrite(descriptor.raw, buffer + Int(done), rest, offset)

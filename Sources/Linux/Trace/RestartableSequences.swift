@@ -4,7 +4,7 @@ import Glibc
 /// The areas that threads share with the kernel for restartable sequences (rseq(2)): glibc 2.35 and later has one in
 /// each thread's control block.
 ///
-/// The kernel writes the numbers of the processor, the node and the memory context there whenever the thread goes on
+/// The kernel writes the numbers of the processor, the node and the memory context there whenever the thread continues
 /// elsewhere. Newer kernels (seen on 7.3) compare these numbers first with those that they wrote last, and end the
 /// process by SIGSEGV where they differ. An image has earlier numbers. No write from outside could bring the right ones either: a
 /// thread that is borrowed, or that moves from a trace stop to the freezer, can get new ones at any time while its
