@@ -194,9 +194,9 @@ let package = Package(
     .testTarget(
       name: "DaemonTests",
       dependencies: [
-        "Control", "Daemon", "DaemonFakes", "Hibernation", "Lifecycle", "Linux", "Policy",
-        "PolicyFile",
-        "Simulation", "Supervision", "TestSupport",
+        "Control", "Daemon", "DaemonFakes", "Hibernation", "Journal", "Lifecycle", "Linux",
+        "Policy",
+        "PolicyFile", "Simulation", "Supervision", "TestSupport",
       ],
       swiftSettings: strict),
     .testTarget(

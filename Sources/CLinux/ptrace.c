@@ -53,6 +53,19 @@ int clinux_ptrace_set_signal_mask(pid_t thread, uint64_t mask) {
   return RESULT(ptrace(PTRACE_SETSIGMASK, thread, AS_POINTER(sizeof mask), &mask));
 }
 
+int clinux_ptrace_get_rseq_area(pid_t thread, uint64_t *address, uint64_t *length) {
+  // struct ptrace_rseq_configuration; Debian 11's headers are older than the call.
+  struct {
+    uint64_t pointer;
+    uint32_t size, signature, flags, pad;
+  } area = {0};
+  if (ptrace(0x420f /* PTRACE_GET_RSEQ_CONFIGURATION */, thread, AS_POINTER(sizeof area), &area) < 0)
+    return -errno;
+  *address = area.pointer;
+  *length = area.size;
+  return area.pointer != 0 && area.size != 0;
+}
+
 // waitid() rather than waitpid(): a thread group's leader that has ended must stay a zombie for the
 // event loop, which reaps it through its pidfd and needs its exit status.
 int clinux_ptrace_poll(pid_t thread, int *signal) {

@@ -5,14 +5,17 @@
 #include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "clinux_memory.h"
+#include "clinux_ptrace.h"
 
 int clinux_writes_read_only_pages(void) {
   size_t size = (size_t)sysconf(_SC_PAGESIZE);
@@ -21,6 +24,56 @@ int clinux_writes_read_only_pages(void) {
   int file = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
   int result = file < 0 ? -errno : pwrite(file, "x", 1, (off_t)(uintptr_t)page) == 1 ? 1 : -errno;
   if (file >= 0) close(file);
+  munmap(page, size);
+  return result;
+}
+
+// No signal is sent to this process when the child ends, so no handler sees it.
+static long fork_silently(void) { return syscall(SYS_clone, 0, 0, 0, 0, 0); }
+
+static int await(pid_t child, int *status) {
+  while (waitpid(child, status, __WALL) < 0)
+    if (errno != EINTR) return -errno;
+  return 0;
+}
+
+static int write_through_file(pid_t process, const char *page) {
+  char path[32];
+  snprintf(path, sizeof path, "/proc/%d/mem", process);
+  int file = open(path, O_RDWR | O_CLOEXEC);
+  if (file < 0) return -errno;
+  int result = pwrite(file, "x", 1, (off_t)(uintptr_t)page) == 1 ? 1 : -errno;
+  close(file);
+  return result;
+}
+
+int clinux_try_as_tracer(int *writes, int *shows_rseq) {
+  size_t size = (size_t)sysconf(_SC_PAGESIZE);
+  char *page = mmap(NULL, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) return -errno;
+  long child = fork_silently();
+  if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (;;) pause();
+  }
+  int result = child < 0 ? -errno : clinux_ptrace_seize((pid_t)child, 0);
+  int status = 0;
+  uint64_t address, length;
+  if (result == 0) {
+    *writes = write_through_file((pid_t)child, page);
+    result = clinux_ptrace_interrupt((pid_t)child);
+  }
+  if (result == 0) result = await((pid_t)child, &status);
+  if (result == 0) {
+    int area = clinux_ptrace_get_rseq_area((pid_t)child, &address, &length);
+    *shows_rseq = area < 0 ? area : 1;
+  }
+  if (child > 0) {
+    kill((pid_t)child, SIGKILL);
+    do {
+      if (await((pid_t)child, &status) < 0) break;
+    } while (!WIFEXITED(status) && !WIFSIGNALED(status));
+  }
   munmap(page, size);
   return result;
 }
@@ -64,8 +117,7 @@ static void change_rseq_area(volatile uint32_t *area) {
 int clinux_rseq_survives_restore(void) {
   volatile uint32_t *area = rseq_area();
   if (!area) return 1;
-  // No signal is sent to this process when the child ends, so no handler sees it.
-  long child = syscall(SYS_clone, 0, 0, 0, 0, 0);
+  long child = fork_silently();
   if (child < 0) return -errno;
   if (child == 0) {
     prctl(PR_SET_DUMPABLE, 0);
@@ -73,8 +125,8 @@ int clinux_rseq_survives_restore(void) {
     change_rseq_area(area);
   }
   int status = 0;
-  while (waitpid((pid_t)child, &status, __WALL) < 0)
-    if (errno != EINTR) return -errno;
+  int ended = await((pid_t)child, &status);
+  if (ended < 0) return ended;
   return WIFEXITED(status) ? 1 : 0;
 }
 #else

@@ -9,8 +9,8 @@ extension Probe {
   private static let memoryFile = Probe(
     "proc-mem", "reading a worker's memory as a file", need: .required,
     lost: "No worker can be hibernated: its protected pages can't be read.",
-    enable: "/proc mounted without hidepid for the daemon's user; a kernel that is "
-      + "booted with proc_mem.force_override=always, where that isn't its default."
+    enable: "/proc mounted without hidepid for the daemon's user; a kernel that isn't booted with "
+      + "proc_mem.force_override=never."
   ) { examination in
     let child = try examination.child.get()
     let memory = try ProcessMemory(pid: child.pid)
@@ -18,8 +18,11 @@ extension Probe {
     // The process waits for input, so the memory doesn't change meanwhile.
     let bytes = try memory.readBytes(at: range.address, count: Int(range.length))
     try memory.writeBytes(bytes, at: range.address)
-    if let obstacle = KernelFeatures.detect().restoreObstacle { throw ProbeFailure(obstacle) }
-    return .works("read and wrote \(range.length) bytes of a child through /proc/PID/mem")
+    let features = KernelFeatures.detect()
+    if let obstacle = features.restoreObstacle { throw ProbeFailure(obstacle) }
+    return .works(
+      "read and wrote \(range.length) bytes of a child through /proc/PID/mem"
+        + (features.forcedAccess == .anyThread ? "" : "; only its tracer writes read-only pages"))
   }
 
   private static let memoryCalls = Probe(

@@ -28,14 +28,22 @@ extension Probe {
   private static let trigger = Probe(
     "psi-trigger", "notification of stalls",
     lost: "Stalls are sampled once a second instead of reported at once.",
-    enable: "Linux 6.5 or later; before that, CAP_SYS_RESOURCE for the daemon."
+    enable: "CAP_SYS_RESOURCE for the daemon, or a kernel that permits triggers with windows of "
+      + "2 s to every user."
   ) { _ in
-    _ = try PressureTrigger(stall: .milliseconds(200), window: .seconds(2))
-    // The reason is known: it is the kernel's rule for unprivileged users.
-    guard (try? PressureTrigger(stall: .milliseconds(200), window: .seconds(1))) != nil else {
-      return .works("for windows that are multiples of 2 s; others need CAP_SYS_RESOURCE")
+    try triggers { window in
+      _ = try PressureTrigger(stall: .milliseconds(200), window: window)
     }
-    return .works("for windows of any length")
+  }
+
+  /// `set` sets a trigger with this window. Distributions' kernels differ here from the version they
+  /// are based on: Debian's 6.1 permits to every user what came with Linux 6.5.
+  static func triggers(set: (Duration) throws -> Void) throws -> Finding {
+    try set(.seconds(2))
+    do { try set(.seconds(1)) } catch {
+      return .works("windows of 2 s, and not of 1 s; for these it needs CAP_SYS_RESOURCE")
+    }
+    return .works("windows of 2 s and of 1 s")
   }
 
   private static let swap = Probe(

@@ -106,6 +106,42 @@ import Testing
   }
 }
 
+@Suite struct PressureTriggerProbeTests {
+  @Test func `The finding names the windows that were tried, also where only 2 s are permitted`()
+    throws
+  {
+    let all = try Probe.triggers { _ in }
+    #expect(all == .works("windows of 2 s and of 1 s"))
+    let some = try Probe.triggers { window in
+      guard window == .seconds(2) else { throw refusal(EINVAL, window) }
+    }
+    #expect(some.result == .works)
+    #expect(some.found.contains("windows of 2 s, and not of 1 s"))
+  }
+
+  @Test func `A refused window of 2 s makes notification missing, and no kernel version is named`()
+    throws
+  {
+    let check = try #require(Doctor.probes.first { $0.id == "psi-trigger" })
+    for code in [EPERM, EACCES] {
+      let error = #expect(throws: PressureTriggerError.self) {
+        try Probe.triggers { window in throw refusal(code, window) }
+      }
+      let found = try #require(error?.description)
+      #expect(found.contains("/proc/pressure/memory") && found.contains("CAP_SYS_RESOURCE"))
+      for text in [found, check.enable, check.lost] {
+        #expect(text.firstMatch(of: /\d\.\d/) == nil, "\(text)")
+      }
+    }
+  }
+
+  private func refusal(_ code: Int32, _ window: Duration) -> PressureTriggerError {
+    PressureTriggerError(
+      cause: SystemCallError("open", on: PressureStall.systemMemoryPath, code: code),
+      window: window)
+  }
+}
+
 @Suite struct DoctorDocumentationTests {
   @Test func `Every mechanism is documented under its id`() throws {
     let root = "/" + #filePath.split(separator: "/").dropLast(3).joined(separator: "/")

@@ -18,9 +18,13 @@
 //   HibernateProbe mortal ROUNDS DIRECTORY CGROUP|- -- COMMAND…
 //     hibernates and resumes workers that are killed at random moments. Prints `outlived …`.
 //
+//   HibernateProbe protected PID
+//     writes one byte of a read-only page of a process back to it, three times: untraced, from a thread that
+//     traces it, and untraced again. Prints which attempts the kernel permits.
 //   HibernateProbe pager
 //     the standby pager, on descriptor 0.
 //
+// With DORMOUSE_TEST_PROC_MEM set, only a thread that traces a process writes its read-only pages.
 // With DORMOUSE_STANDBY set, `serve` starts a standby pager. With DORMOUSE_OVERLAY set (`tracked` or
 // `compared`), `serve` keeps bases. With DORMOUSE_RESUME set, `serve` restores lazily. DORMOUSE_FAULT
 // names a fault point (FaultPoint.swift) at which it kills itself.
@@ -189,6 +193,25 @@ func selfcheck(_ arguments: ArraySlice<String>) throws {
   report("kept \(rounds) rounds as uid \(geteuid())")
 }
 
+func protected(_ arguments: ArraySlice<String>) throws {
+  guard let pid = arguments.first.flatMap(Int32.init),
+    let range = try MemoryMapping.all(of: pid).first(where: {
+      $0.readable && !$0.writable && !$0.shared && $0.anonymous > 0
+    })?.range
+  else { throw Usage() }
+  let memory = try ProcessMemory(pid: pid)
+  let byte = try memory.readBytes(at: range.address, count: 1)
+  let attempt: @Sendable () -> String = {
+    do throws(SystemCallError) {
+      try memory.writeBytes(byte, at: range.address)
+      return "written"
+    } catch { return error.code == EIO ? "refused" : "\(error)" }
+  }
+  let identity = try ProcessIdentity.current(of: pid)
+  let results = [attempt(), try BriefTracer.perform(tracing: [identity], attempt), attempt()]
+  report("\(ForcedAccess.tried): \(results), traced by \(try ProcessStatus.read(pid).tracer)")
+}
+
 func mortal(_ arguments: ArraySlice<String>) throws {
   let words = Array(arguments)
   guard words.count >= 5, let rounds = Int(words[0]), words[3] == "--" else { throw Usage() }
@@ -268,6 +291,7 @@ do {
   switch arguments.first {
   case "serve": try serve(arguments.dropFirst())
   case "recover": try recover(arguments.dropFirst())
+  case "protected": try protected(arguments.dropFirst())
   case "mortal": try mortal(arguments.dropFirst())
   case "pager": for line in StandbyPager.run(input: Descriptor(owning: 0)) { report(line) }
   case "bench": try bench(arguments.dropFirst())

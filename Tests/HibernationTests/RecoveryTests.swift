@@ -115,6 +115,46 @@ struct RecoveryTests {
     #expect(aftermath == .unverifiable || aftermath == .vanished)
   }
 
+  @Test("A worker is recovered beside a program that its manager runs, which isn't stopped")
+  func managersProgram() throws {
+    guard Victim.Rest.available.contains(.frozen) else {
+      return notTestedHere("no cgroup for workers can be made here")
+    }
+    let (probe, sum, group) = try asleepInForeignGroup()
+    defer { remove(group) }
+    let before = try group.processes()
+    let job = try spawnShell("sleep 1000 & wait", in: group)
+    defer { end(job) }
+    let all = try waitFor(group.processes, until: { $0.count == before.count + 2 })
+    try recoverAndCheck(probe, sum, in: group)
+    for pid in all where !before.contains(pid) {
+      #expect(try ProcessStat.read(pid).state == .sleeping)
+    }
+  }
+
+  @Test("A worker isn't recovered beside a process of unknown origin")
+  func unknownProcess() throws {
+    guard Victim.Rest.available.contains(.frozen) else {
+      return notTestedHere("no cgroup for workers can be made here")
+    }
+    let (probe, _, group) = try asleepInForeignGroup()
+    defer { remove(group) }
+    let shell = try spawnShell("sleep 1000 & wait", in: nil)
+    defer { end(shell) }
+    let children = {
+      try readText("/proc/\(shell.pid)/task/\(shell.pid)/children").split(separator: " ")
+        .compactMap { Int32($0) }
+    }
+    let child = try #require(try waitFor(children, until: { $0.count == 1 }).first)
+    try group.add(child)
+    let (target, image) = (try target(of: probe, in: group), probe.image)
+    let error = #expect(throws: HibernationError.self) {
+      try service.wait { (h) throws(HibernationError) in try h.recover(target, from: image) }
+    }
+    #expect(error?.aftermath == .unverifiable)
+    #expect(error?.description.contains("process \(child) (sleep) did not exist") == true)
+  }
+
   @Test("A worker that may not be traced stays asleep until tracing is permitted")
   func notPermitted() throws {
     let probe = try Probe(Self.command(), rest: .traced, fault: .evicted)
@@ -175,9 +215,60 @@ struct RecoveryTests {
     return try probe.talk.ask("sum")
   }
 
-  private func recoverAndCheck(_ probe: Probe, _ sum: String, _ note: Comment? = nil) throws {
-    let target = probe.target
-    let image = probe.image
+  /// A hibernated worker without a daemon, in a cgroup that stands for another program's.
+  private func asleepInForeignGroup() throws -> (Probe, sum: String, WorkerCgroup) {
+    let probe = try Probe(Self.command(), rest: .traced, fault: .rested)
+    let sum = try Self.sum(probe)
+    try probe.order("hibernate")
+    try probe.daemonDies()
+    let group = try #require(try Victim.makeGroup(for: .frozen))
+    for pid in try probe.target.discover().pids { try group.add(pid) }
+    return (probe, sum, group)
+  }
+
+  private func target(of probe: Probe, in group: WorkerCgroup?) throws -> HibernationTarget {
+    var target = probe.target
+    if let group { target.cgroup = try WorkerCgroup(path: group.path, isExternal: true) }
+    return target
+  }
+
+  private func remove(_ group: WorkerCgroup) {
+    // What is left of the group doesn't disturb other tests.
+    try? group.kill()
+    try? group.remove(until: Deadline(in: .seconds(5)))
+  }
+
+  /// A child of this process, as the worker is since its daemon's death.
+  private func spawnShell(_ script: String, in group: WorkerCgroup?) throws -> SpawnedProcess {
+    let null = try Descriptor.open("/dev/null", O_RDWR)
+    return try spawn(
+      SpawnRequest(
+        path: "/bin/sh", arguments: ["sh", "-c", script], environment: ["PATH": Program.path],
+        directory: "/tmp", input: null.raw, output: null.raw, error: 2,
+        cgroup: group?.directory.raw))
+  }
+
+  private func end(_ process: SpawnedProcess) {
+    kill(-process.pid, SIGKILL)
+    reap(process.pid)
+  }
+
+  private func waitFor<Value>(
+    _ read: () throws -> Value, until holds: (Value) -> Bool
+  ) throws -> Value {
+    let deadline = Deadline(in: .seconds(20))
+    while true {
+      let value = try read()
+      if holds(value) { return value }
+      try #require(!deadline.hasPassed, "\(value)")
+      usleep(2000)
+    }
+  }
+
+  private func recoverAndCheck(
+    _ probe: Probe, _ sum: String, _ note: Comment? = nil, in group: WorkerCgroup? = nil
+  ) throws {
+    let (target, image) = (try target(of: probe, in: group), probe.image)
     _ = try service.wait { (h) throws(HibernationError) in try h.recover(target, from: image) }
     try #require(try probe.talk.ask("sum") == sum, note)
     #expect(try probe.talk.ask("wake").hasPrefix("woke"), note)

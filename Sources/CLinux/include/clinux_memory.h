@@ -38,9 +38,13 @@ int64_t clinux_syscall_number(int which);
 // Calls process_madvise(PIDFD_SELF, ranges, 1, MADV_DONTNEED) on a page of this process: 1 if the
 // kernel supports it, else -errno.
 int clinux_try_process_madvise_self(void);
-// 1: writes through /proc/PID/mem by an untraced process reach pages that the owner may only read, as a resume needs
-// them (proc_mem.force_override=always); else -errno. Tried on a page of this process.
+// 1: a thread that traces no process writes pages through /proc/PID/mem that their process may only read
+// (proc_mem.force_override=always); else -errno. Tried on a page of this process.
 int clinux_writes_read_only_pages(void);
+// What the calling thread may do to a child that it traces. *writes: 1 if it writes such pages, else -errno (-EIO with
+// proc_mem.force_override=never). *shows_rseq: 1 if the kernel shows the child's area for restartable sequences, else
+// -errno. Returns 0, or -errno if it couldn't be tried: this process may trace no child.
+int clinux_try_as_tracer(int *writes, int *shows_rseq);
 // 1: a process whose area for restartable sequences (rseq(2)) has old contents runs on, as a restored one must; 0: the
 // kernel ends it; -errno: it couldn't be tried. Tried on a child, for some milliseconds.
 int clinux_rseq_survives_restore(void);

@@ -23,6 +23,9 @@ int clinux_ptrace_get_registers(pid_t thread, struct clinux_registers *registers
 int clinux_ptrace_set_registers(pid_t thread, const struct clinux_registers *registers);
 int clinux_ptrace_get_signal_mask(pid_t thread, uint64_t *mask);
 int clinux_ptrace_set_signal_mask(pid_t thread, uint64_t mask);
+// The area that a stopped thread has registered for restartable sequences (rseq(2)): 1; it has none: 0. -EIO: this
+// kernel doesn't show it (PTRACE_GET_RSEQ_CONFIGURATION, Linux 5.13).
+int clinux_ptrace_get_rseq_area(pid_t thread, uint64_t *address, uint64_t *length);
 
 enum {
   CLINUX_STOP_NONE,     // nothing to report

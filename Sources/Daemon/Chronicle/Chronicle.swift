@@ -11,8 +11,9 @@ final class Chronicle: EngineObserver {
   /// `nil`: the configuration wants none.
   private let journal: JournalWriter?
   private let days: DayKeeper
-  private let queue = WorkQueue(name: "dormouse-jrnl")
-  private var followers: [Follower] = []
+  private let queue: WorkQueue
+  private var followers: [(number: UInt64, follower: Follower)] = []
+  private var lastFollower: UInt64 = 0
   private var narrator = Narrator()
 
   /// A client that follows all events, or those of one worker.
@@ -22,14 +23,26 @@ final class Chronicle: EngineObserver {
     var send: (EventRecord) -> Bool
   }
 
-  init(settings: DaemonSettings, state: StateDirectory, log: DaemonLog) throws(StartError) {
-    let configuration = settings.configuration.journal
+  convenience init(
+    settings: DaemonSettings, state: StateDirectory, log: DaemonLog
+  ) throws(StartError) {
+    try self.init(
+      settings.configuration.journal, version: settings.version, directory: state.journal,
+      reports: state.reports, log: { log($0, $1) })
+  }
+
+  /// - Parameter directory: of the journal, where the configuration names none.
+  init(
+    _ configuration: JournalConfiguration, version: String, directory: String, reports: String,
+    queue: WorkQueue = WorkQueue(name: "dormouse-jrnl"), log: @escaping DayKeeper.Log
+  ) throws(StartError) {
+    self.queue = queue
     journal =
       configuration.enabled
       ? try JournalWriter(
-        configuration, directory: configuration.path ?? state.journal, version: settings.version,
-        queue: queue, log: log) : nil
-    days = DayKeeper(directory: state.reports, queue: queue, log: log)
+        configuration, directory: configuration.path ?? directory, version: version, queue: queue,
+        log: log) : nil
+    days = DayKeeper(directory: reports, queue: queue, log: log)
   }
 
   func begin(_ engine: Engine, at now: Instant) {
@@ -54,16 +67,23 @@ final class Chronicle: EngineObserver {
 
   private func publish(_ notice: Notice) {
     let record = EventRecord(notice, wall: JournalWriter.wall())
-    followers.removeAll { follower in
-      if let worker = follower.worker, notice.worker?.name != worker { return false }
-      return !follower.send(record)
+    // A copy: a client that can't be reached any more may end its following meanwhile.
+    for (number, follower) in followers {
+      if let worker = follower.worker, notice.worker?.name != worker { continue }
+      if !follower.send(record) { endFollowing(number) }
     }
   }
 
-  func follow(worker: String?, receive: @escaping (EventRecord) -> Bool) {
+  /// `receive` returns false when the client has disconnected. Returns a closure that ends the following, too.
+  func follow(worker: String?, receive: @escaping (EventRecord) -> Bool) -> () -> Void {
     if followers.isEmpty { narrator = Narrator() }
-    followers.append(Follower(worker: worker, send: receive))
+    lastFollower += 1
+    let number = lastFollower
+    followers.append((number, Follower(worker: worker, send: receive)))
+    return { [weak self] in self?.endFollowing(number) }
   }
+
+  private func endFollowing(_ number: UInt64) { followers.removeAll { $0.number == number } }
 
   /// Everything until now is on its way to the files; `done` is called, on another thread, when it
   /// is in them.
@@ -76,9 +96,12 @@ final class Chronicle: EngineObserver {
       at: now.nanoseconds)
   }
 
-  func close(at now: Instant) {
-    journal?.close(at: now)
-    days.close(at: now)
+  /// At the daemon's end: waits until everything is in the files. False: the disk took too long.
+  @discardableResult
+  func close(at now: Instant, within limit: Duration = .seconds(10)) -> Bool {
+    journal?.flush(at: now)
+    days.save(at: now)
+    return queue.drain(within: limit)
   }
 }
 

@@ -2,68 +2,105 @@ import Journal
 import Lifecycle
 import Linux
 import Policy
+import Synchronization
 
-/// Keeps today's tallies, and saves them every ten minutes and on request.
+/// Keeps today's tallies, and saves them every ten minutes and on request. All files are read and written on the
+/// queue's thread.
 final class DayKeeper {
+  typealias Log = @Sendable (DaemonLog.Priority, String) -> Void
+
   let store: DayStore
-  private let log: DaemonLog
   private let queue: WorkQueue
+  private let days: DayRecords
+  private let clock: () -> WallTime
   private var ledger = Ledger()
-  private var today: DayRecord
+  private var today: Int
   private var savedAt = Instant.zero
 
   static let saveEvery = Duration.seconds(600)
 
-  init(directory: String, queue: WorkQueue, log: DaemonLog) {
+  init(
+    directory: String, queue: WorkQueue, wall: @escaping () -> WallTime = JournalWriter.wall,
+    log: @escaping Log
+  ) {
     store = DayStore(directory: directory)
-    self.log = log
+    days = DayRecords(store, log)
+    clock = wall
     self.queue = queue
-    today = DayRecord(day: JournalWriter.wall().day)
-    load()
-  }
-
-  private func load() {
-    do {
-      if let record = try store.load(today.day) { today = record }
-    } catch {
-      log(.error, "can't read today's counts for `dormouse report`: \(error); they start from zero")
-      store.setAside(today.day)
-    }
+    today = wall().day
   }
 
   func begin(_ engine: Engine, at now: Instant) {
     ledger.begin(engine, at: now)
     savedAt = now
+    // A damaged file is reported at the start, and not ten minutes later.
+    queue.submit { [days, today] in days.open(today) }
   }
 
   func record(_ event: Event, directives: [Directive], engine: Engine, at now: Instant) {
     ledger.record(event, directives: directives, engine: engine, at: now)
     guard case .memory = event else { return }
-    let day = JournalWriter.wall().day
-    if day != today.day {
+    let day = clock().day
+    if day != today {
       save(at: now)
-      today = DayRecord(day: day)
-      // A clock that was set back may find the day begun.
-      load()
+      today = day
     } else if now - savedAt >= Self.saveEvery {
       save(at: now)
     }
   }
 
-  func save(at now: Instant, then done: @escaping @Sendable () -> Void = {}) {
+  /// What was counted is on its way to the file.
+  func save(at now: Instant) {
     savedAt = now
-    today.add(ledger.close(at: now))
-    queue.submit { [store, today, log] in
-      do {
-        try store.save(today)
-      } catch { log(.error, "can't write the counts for `dormouse report`: \(error)") }
-      store.trim()
-      done()
-    }
+    let counted = ledger.close(at: now)
+    queue.submit { [days, today] in days.add(counted, to: today) }
+  }
+}
+
+/// The tallies of the current day, and of earlier ones that couldn't be written. Used on the queue's thread only:
+/// a day whose file is read was written there before, where the clock was set back.
+private final class DayRecords: Sendable {
+  private let store: DayStore
+  private let log: DayKeeper.Log
+  private let records = Mutex<[Int: DayRecord]>([:])
+
+  /// Days that are kept for a disk to which nothing can be written.
+  private static let maxUnwritten = 7
+
+  init(_ store: DayStore, _ log: @escaping DayKeeper.Log) {
+    self.store = store
+    self.log = log
   }
 
-  func close(at now: Instant) {
-    save(at: now)
-    queue.perform {}
+  func open(_ day: Int) {
+    records.withLock { if $0[day] == nil { $0[day] = load(day) } }
+  }
+
+  func add(_ counted: [WorkerID: WorkerTally], to day: Int) {
+    open(day)
+    records.withLock { records in
+      records[day]?.add(counted)
+      for (each, record) in records.sorted(by: { $0.key < $1.key }) {
+        do {
+          try store.save(record)
+          if each != day { records[each] = nil }
+        } catch { log(.error, "can't write the counts for `dormouse report`: \(error)") }
+      }
+      while records.count > Self.maxUnwritten, let oldest = records.keys.filter({ $0 != day }).min()
+      {
+        records[oldest] = nil
+      }
+    }
+    store.trim()
+  }
+
+  private func load(_ day: Int) -> DayRecord {
+    do {
+      if let record = try store.load(day) { return record }
+    } catch {
+      log(.error, "can't read today's counts for `dormouse report`: \(error); they start from zero")
+      store.setAside(day)
+    }
+    return DayRecord(day: day)
   }
 }

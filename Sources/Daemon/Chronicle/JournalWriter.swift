@@ -12,7 +12,8 @@ final class JournalWriter {
   private let configuration: JournalConfiguration
   private let version: String
   let run = String(UInt64.random(in: 0 ... .max), radix: 16)
-  private let log: DaemonLog
+  private let log: (DaemonLog.Priority, String) -> Void
+  private let clock: () -> WallTime
   private let file: SegmentFile
 
   private var encoder: JournalEncoder?
@@ -24,18 +25,21 @@ final class JournalWriter {
 
   /// Records of little importance may wait in memory this long.
   static let maxDelay = Duration.seconds(30)
-  private static let retryAfter = Duration.seconds(60)
+  static let retryAfter = Duration.seconds(60)
   /// A clock that is steered, and not set, doesn't make a record each time.
   private static let wallTolerance: Int64 = 50_000_000
 
   init(
     _ configuration: JournalConfiguration, directory: String, version: String, queue: WorkQueue,
-    log: DaemonLog
+    wall: @escaping () -> WallTime = JournalWriter.wall,
+    open: @escaping SegmentFile.Open = SegmentFile.create,
+    log: @escaping (DaemonLog.Priority, String) -> Void
   ) throws(StartError) {
     self.configuration = configuration
     self.version = version
     self.log = log
-    file = SegmentFile(queue: queue)
+    clock = wall
+    file = SegmentFile(queue: queue, open: open)
     self.directory = JournalDirectory(path: directory)
     _ = try openTrusted(directory, making: true, as: .shared)
     do throws(SystemCallError) {
@@ -44,17 +48,28 @@ final class JournalWriter {
   }
 
   /// Must be called first, before the engine gets any event.
-  func begin(_ engine: Engine, at now: Instant) {
+  func begin(_ engine: Engine, at now: Instant) { begin(engine, at: now, makingDirectory: false) }
+
+  private func begin(_ engine: Engine, at now: Instant, makingDirectory: Bool) {
+    guard file.pending < SegmentFile.maxPending else {
+      return giveUp("the disk is too slow", at: now)
+    }
+    let wall = clock()
     do {
       encoder = try JournalEncoder(
         SegmentHeader(
-          version: version, run: run, segment: nextSegment, at: now, wall: Self.wall(),
+          version: version, run: run, segment: nextSegment, at: now, wall: wall,
           policy: engine.policy), engine: engine)
     } catch { return giveUp("can't write the engine's state: \(error)", at: now) }
-    wallOffset = Self.wall().nanoseconds - now.nanoseconds
+    wallOffset = wall.nanoseconds - now.nanoseconds
     let limit = ByteCount(
       configuration.size.bytes.multipliedReportingOverflow(by: Int64(configuration.keep)).0)
-    file.begin(directory.path(of: nextFile)) { [directory] in directory.trim(to: limit) }
+    file.begin(directory.path(of: nextFile)) { [directory] in
+      // Where that fails, so does making the file.
+      if makingDirectory { _ = try? openTrusted(directory.path, making: true, as: .shared) }
+    } then: { [directory] in
+      directory.trim(to: limit)
+    }
     nextFile += 1
     nextSegment += 1
     flush(at: now)
@@ -69,7 +84,8 @@ final class JournalWriter {
     } catch { return giveUp("can't write an event: \(error)", at: now) }
     if Int64(encoder?.size ?? 0) >= configuration.size.bytes {
       flush(at: now)
-      begin(engine, at: now)
+      // Of a journal that was paused by that, the rest follows when it continues.
+      if encoder != nil { begin(engine, at: now) }
     } else if directives.contains(where: Self.isTold) || now - lastFlush >= Self.maxDelay {
       flush(at: now)
     }
@@ -81,10 +97,11 @@ final class JournalWriter {
     } catch { giveUp("can't write a policy: \(error)", at: now) }
   }
 
+  /// What was recorded is on its way to the file.
   func flush(at now: Instant) {
     guard encoder != nil else { return }
     lastFlush = now
-    let wall = Self.wall()
+    let wall = clock()
     if (wall.nanoseconds - now.nanoseconds - wallOffset).magnitude > Self.wallTolerance.magnitude {
       wallOffset = wall.nanoseconds - now.nanoseconds
       encoder?.record(wall: wall, at: now)
@@ -93,17 +110,6 @@ final class JournalWriter {
       return giveUp("the disk is too slow", at: now)
     }
     if let bytes = encoder?.takeBytes(), !bytes.isEmpty { file.append(bytes) }
-  }
-
-  /// Calls back on another thread when all of it can be read.
-  func flush(at now: Instant, then done: @escaping @Sendable () -> Void) {
-    flush(at: now)
-    file.whenWritten(done)
-  }
-
-  func close(at now: Instant) {
-    flush(at: now)
-    file.drain()
   }
 
   /// Records that a reader may look for at once.
@@ -126,8 +132,7 @@ final class JournalWriter {
     guard let retryAt, now >= retryAt, file.pending == 0 else { return }
     self.retryAt = nil
     // Another process may have removed the directory.
-    _ = try? openTrusted(directory.path, making: true, as: .shared)
-    begin(engine, at: now)
+    begin(engine, at: now, makingDirectory: true)
   }
 
   static func wall() -> WallTime { WallTime(nanoseconds: Clocks.realtime) }

@@ -6,16 +6,34 @@ import Synchronization
 /// keep the daemon from acting. Nothing is synced: a daemon that is killed loses nothing that was
 /// written, and a machine that loses its power loses the journal's last seconds.
 final class SegmentFile: Sendable {
+  typealias Open = @Sendable (_ path: String) throws(SystemCallError) -> Descriptor
+
   private let queue: WorkQueue
+  private let open: Open
   private let shared = Mutex(Shared())
 
   private struct Shared {
-    var file: (descriptor: Descriptor, path: String)?
+    var file: File?
     var pending = 0
     var failure: SystemCallError?
   }
 
-  init(queue: WorkQueue) { self.queue = queue }
+  private struct File {
+    let descriptor: Descriptor
+    let path: String
+    /// A whole `append` is in it.
+    var hasContent = false
+  }
+
+  /// - Parameter open: makes a new file.
+  init(queue: WorkQueue, open: @escaping Open = SegmentFile.create) {
+    self.queue = queue
+    self.open = open
+  }
+
+  static func create(_ path: String) throws(SystemCallError) -> Descriptor {
+    try Descriptor.open(path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND, mode: 0o600)
+  }
 
   /// Bytes that may wait for the disk.
   static let maxPending = 4 << 20
@@ -31,12 +49,16 @@ final class SegmentFile: Sendable {
     }
   }
 
-  /// A new file; `then` is called on the queue when it is there.
-  func begin(_ path: String, then: @escaping @Sendable () -> Void) {
+  /// A new file. Both closures are called on the queue: `first` before it is made, `then` when it is there.
+  func begin(
+    _ path: String, first: @escaping @Sendable () -> Void = {},
+    then: @escaping @Sendable () -> Void = {}
+  ) {
     queue.submit { [self] in
+      first()
       do throws(SystemCallError) {
-        let file = try Descriptor.open(path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND, mode: 0o600)
-        shared.withLock { $0.file = (file, path) }
+        let descriptor = try open(path)
+        shared.withLock { $0.file = File(descriptor: descriptor, path: path) }
         then()
       } catch { fail(error) }
     }
@@ -47,15 +69,16 @@ final class SegmentFile: Sendable {
     queue.submit { [self] in
       defer { shared.withLock { $0.pending -= bytes.count } }
       guard let file = shared.withLock({ $0.file }) else { return }
-      do throws(SystemCallError) {
-        var failure: SystemCallError?
-        bytes.withUnsafeBytes { bytes in
-          do throws(SystemCallError) {
-            try file.descriptor.writeAll(bytes)
-          } catch { failure = SystemCallError("write", on: file.path, code: error.code) }
-        }
-        if let failure { throw failure }
-      } catch { fail(error) }
+      var failure: SystemCallError?
+      bytes.withUnsafeBytes { bytes in
+        do throws(SystemCallError) {
+          try file.descriptor.writeAll(bytes)
+        } catch { failure = SystemCallError("write", on: file.path, code: error.code) }
+      }
+      guard let failure else { return shared.withLock { $0.file?.hasContent = true } }
+      // On a full disk, the next try would leave another useless file, and so would each one after it.
+      if !file.hasContent { discardFile(file.path) }
+      fail(failure)
     }
   }
 
@@ -65,10 +88,4 @@ final class SegmentFile: Sendable {
       shared.failure = error
     }
   }
-
-  /// When everything before this has been written.
-  func whenWritten(_ done: @escaping @Sendable () -> Void) { queue.submit(done) }
-
-  /// Waits for that.
-  func drain() { queue.perform {} }
 }

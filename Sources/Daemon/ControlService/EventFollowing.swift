@@ -3,8 +3,9 @@ import Journal
 
 /// The source of events. In the daemon it is `Chronicle`.
 protocol EventSource: AnyObject {
-  /// `receive` is called for each event, of all workers or of one, until it returns false.
-  func follow(worker: String?, receive: @escaping (EventRecord) -> Bool)
+  /// `receive` is called for each event, of all workers or of one, until it returns false, or until the returned
+  /// closure is called.
+  func follow(worker: String?, receive: @escaping (EventRecord) -> Bool) -> () -> Void
 }
 
 extension Chronicle: EventSource {}
@@ -27,6 +28,8 @@ final class EventFollowing {
     var request: UInt64 = 0
     /// Events that weren't sent to it, because it didn't read those before.
     var lost = 0
+    /// End its followings.
+    var ends: [() -> Void] = []
   }
 
   private let source: any EventSource
@@ -44,9 +47,10 @@ final class EventFollowing {
   ///   - worker: nil: all workers.
   func follow(_ client: ClientID, _ request: UInt64, worker: String?) {
     followers[client, default: Follower()].request = request
-    source.follow(worker: worker) { [weak self] event in
+    let end = source.follow(worker: worker) { [weak self] event in
       self?.pass(event, to: client, request) ?? false
     }
+    followers[client]?.ends.append(end)
   }
 
   /// False: it has left.
@@ -80,5 +84,7 @@ final class EventFollowing {
     send(event, to: client, follower.request)
   }
 
-  func forget(_ client: ClientID) { followers[client] = nil }
+  func forget(_ client: ClientID) {
+    for end in followers.removeValue(forKey: client)?.ends ?? [] { end() }
+  }
 }

@@ -1,15 +1,28 @@
 import Linux
 import Supervision
 
-/// A `SideProgram` on the event loop, which is called back when it is over.
-final class FollowedProgram {
-  let program: SideProgram
-  private let loop: EventLoop
-  private var watch: (descriptor: Descriptor, token: EventLoop.Token)?
+/// A program that takes its steps when its descriptor is readable. Tests provide their own.
+protocol SteppingProgram: AnyObject {
+  /// What to watch; nil when it is over. Another one after some steps.
+  var descriptor: Descriptor? { get }
+  var isOver: Bool { get }
+  func proceed()
+  func cancel()
+}
+
+extension SideProgram: SteppingProgram {}
+
+/// A `SideProgram` on the event loop, which is called back when it is over. Belongs to the loop's thread.
+final class FollowedProgram<Program: SteppingProgram> {
+  let program: Program
+  private let loop: any Timers & DescriptorWatches
+  private var watch: (descriptor: Descriptor, token: LoopToken)?
   private var ended: (() -> Void)?
 
   /// `ended` is called once, and never before this returns or after `cancel`.
-  init(_ program: SideProgram, _ loop: EventLoop, ended: @escaping () -> Void) {
+  init(
+    _ program: Program, _ loop: any Timers & DescriptorWatches, ended: @escaping () -> Void
+  ) {
     self.program = program
     self.loop = loop
     self.ended = ended
@@ -33,7 +46,7 @@ final class FollowedProgram {
     if watch?.descriptor === descriptor { return }
     unwatch()
     do throws(SystemCallError) {
-      let token = try loop.watch(descriptor, .readable) { [unowned self] _ in
+      let token = try loop.whenReadable(descriptor) { [unowned self] in
         // The program lets go of it, and epoll would forget it unasked.
         let held = descriptor
         program.proceed()

@@ -12,7 +12,7 @@ struct StallMeter {
   /// Microseconds, at the last look; nil: that look found none, or there was none.
   private(set) var someTotal: UInt64?
 
-  /// Percent of the window that ends now; `nil` the first time, and without PSI.
+  /// Percent of the window that ends now; `nil` the first time, and without PSI (`stall` is `nil`).
   mutating func read(
     _ stall: PressureStall?, at now: Instant, window: Duration
   ) -> (some: Double, full: Double)? {

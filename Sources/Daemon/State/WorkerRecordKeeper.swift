@@ -6,8 +6,9 @@ import Synchronization
 /// it a moment later, in the same order.
 ///
 /// A crash between the two leaves an older record, which the next daemon compares with what the kernel reports
-/// of the worker. One case needs the disk first: a record that says `hibernated` without an image means that
-/// the memory is lost. So a resume begins when `barrier` has returned.
+/// of the worker. Two cases need the disk first. A record that says `hibernated` without an image means that
+/// the memory is lost, so a resume begins when `barrier` has returned. An image without a record is removed, so a
+/// hibernation begins when there is a record (`RecordWait`).
 final class WorkerRecordKeeper {
   let store: WorkerRecordStore
   private let queue = WorkQueue(name: "dormouse-recs")
@@ -63,6 +64,11 @@ final class WorkerRecordKeeper {
 
   /// Calls `body`, on another thread, when the disk has what was saved before this call.
   func whenSaved(_ body: @escaping @Sendable () -> Void) { queue.submit(body) }
+
+  /// The same; `body` gets whether there is a record of that name.
+  func whenSaved(_ name: String, _ body: @escaping @Sendable (_ isThere: Bool) -> Void) {
+    queue.submit { [store] in body(store.contains(name)) }
+  }
 
   /// Waits until the disk has what was saved before this call; for another thread than the loop's.
   func barrier() -> @Sendable () -> Void {

@@ -52,7 +52,7 @@ private final class SheddingOfWorker: ShedHost {
   func log(_ priority: DaemonLog.Priority, _ text: String) { worker.log(priority, text) }
 }
 
-extension FollowedProgram: ShedCommand {
+extension FollowedProgram: ShedCommand where Program == SideProgram {
   var pid: Int32? { program.pid }
   var hang: String? { program.hang }
 }

@@ -10,14 +10,22 @@ struct Capture: Sendable {
   let memories: [ProcessMemory]
   let writer: ImageWriter
   let level: Int32
+  var access = ForcedAccess.anyThread
 
+  /// The calling thread must trace the processes.
   func run(lanes: Int) throws {
+    let (shared, own) = access.split(chunks) { $0.kind.readable }
+    try run(shared, lanes: lanes)
+    try run(own, lanes: 1)
+  }
+
+  private func run(_ chunks: [PagePlan.PlannedChunk], lanes: Int) throws {
     let failure = FirstFailure()
     inParallel(count: chunks.count, lanes: lanes) { next in
       failure.record {
         let lane = try Lane(level: level)
         while let index = next(), !failure.hasFailed {
-          try lane.capture(chunks[index], from: memories, to: writer)
+          try lane.capture(chunks[index], from: self.memories, to: self.writer)
         }
       }
     }
@@ -102,26 +110,53 @@ struct WriteBack: Sendable {
   /// Set for a lazy restore. The chunks of the background fill are then left out, and the others are filled
   /// (userfaultfd) instead of written.
   var prefetch: Prefetch?
+  /// Writes the pages that the processes may not write themselves. `nil`: every thread may.
+  var tracer: WriteBackTracer?
 
   /// Returns the indices of processes that have no memory any more: they are being killed.
   func run(lanes: Int) throws -> [Int] {
-    let failure = FirstFailure()
     let gone = Gone()
     let steps = image.steps(leavesBackgroundFill: prefetch != nil)
+    guard let tracer else {
+      try restore(steps, lanes: lanes, gone)
+      return gone.all
+    }
+    let refused = Refused()
+    try restore(steps.filter(\.chunk.writable), lanes: lanes, gone, refused)
+    let rest = steps.filter { !$0.chunk.writable } + refused.all
+    if !rest.isEmpty { try tracer.perform { try restore(rest, lanes: 1, gone) } }
+    return gone.all
+  }
+
+  /// - Parameter refused: takes the steps that the kernel refuses to this thread. (A chunk of a base says what its
+  ///   mapping permitted when the base was made.) Steps can be repeated.
+  private func restore(
+    _ steps: [RestoreStep], lanes: Int, _ gone: Gone, _ refused: Refused? = nil
+  ) throws {
+    let failure = FirstFailure()
     inParallel(count: steps.count, lanes: lanes) { next in
       failure.record {
         let lane = try Lane()
         while let index = next(), !failure.hasFailed {
           let process = steps[index].process
-          guard let memory = memories[process], !gone.contains(process) else { continue }
-          if try !lane.restore(steps[index], of: image, to: memory, prefetch) {
-            gone.insert(process)
+          guard let memory = self.memories[process], !gone.contains(process) else { continue }
+          do {
+            if try !lane.restore(steps[index], of: self.image, to: memory, self.prefetch) {
+              gone.insert(process)
+            }
+          } catch let error as SystemCallError where error.code == EIO && refused != nil {
+            refused?.add(steps[index])
           }
         }
       }
     }
     try failure.rethrow()
-    return gone.all
+  }
+
+  private final class Refused: Sendable {
+    private let steps = Mutex<[RestoreStep]>([])
+    var all: [RestoreStep] { steps.withLock { $0 } }
+    func add(_ step: RestoreStep) { steps.withLock { $0.append(step) } }
   }
 
   private final class Gone: Sendable {
@@ -165,6 +200,26 @@ struct WriteBack: Sendable {
         throw error
       }
     }
+  }
+}
+
+/// The thread that may write every page of the worker on a kernel with `ForcedAccess.tracingThread`.
+struct WriteBackTracer: Sendable {
+  /// Empty: the calling thread traces them already. A frozen worker is traced by no thread.
+  let untraced: [ProcessIdentity]
+
+  func perform(_ body: @escaping @Sendable () throws -> Void) throws {
+    if untraced.isEmpty { return try body() }
+    let failure = FirstFailure()
+    try BriefTracer.perform(tracing: untraced) { failure.record(body) }
+    try failure.rethrow()
+  }
+}
+
+extension ForcedAccess {
+  /// Divides work into what every thread may do, and what only the tracing thread may do.
+  func split<Item>(_ items: [Item], _ isFree: (Item) -> Bool) -> (shared: [Item], own: [Item]) {
+    self == .anyThread ? (items, []) : (items.filter(isFree), items.filter { !isFree($0) })
   }
 }
 

@@ -18,7 +18,8 @@ extension Operation {
           knowledge: try attempt(.scanning) { try knowledge(of: captive) }))
     }
     do {
-      return try Overlay(of: subjects, over: base, lanes: hibernator.lanes)
+      return try Overlay(
+        of: subjects, over: base, lanes: hibernator.lanes, access: hibernator.features.forcedAccess)
     } catch is ImageError {
       // A damaged base is not used.
       return nil

@@ -22,7 +22,10 @@ struct Overlay: Sendable {
   private typealias Share = (process: Int, kind: PagePlan.Kind, ranges: [PageRange])
 
   /// - Returns: `nil` if so much has changed that an overlay isn't worth its cost.
-  init?(of subjects: [Subject], over base: ImageReader, lanes: Int) throws {
+  init?(
+    of subjects: [Subject], over base: ImageReader, lanes: Int,
+    access: ForcedAccess = .anyThread
+  ) throws {
     var changed: [Share] = []
     var kept: [Int: [PageRange]] = [:]
     var doubts: [Comparison.Item] = []
@@ -49,7 +52,7 @@ struct Overlay: Sendable {
     if Self.bytes(changed) > limit { return nil }
     compared = doubts.reduce(0) { $0 + $1.part.ranges.bytes }
     let verdicts = try Comparison(
-      items: doubts, base: base, memories: subjects.map(\.memory)
+      items: doubts, base: base, memories: subjects.map(\.memory), access: access
     ).run(lanes: lanes)
     for (item, verdict) in zip(doubts, verdicts) {
       let process = Int(item.part.process)
@@ -108,21 +111,29 @@ struct Comparison: Sendable {
   let base: ImageReader
   /// By the parts' process index.
   let memories: [ProcessMemory]
+  var access = ForcedAccess.anyThread
 
-  /// A verdict for each item.
+  /// A verdict for each item. The calling thread must trace the processes.
   func run(lanes: Int) throws -> [Verdict] {
     let verdicts = Verdicts(count: items.count)
+    let (shared, own) = access.split(Array(items.indices)) { items[$0].kind.readable }
+    try run(shared, lanes: lanes, verdicts)
+    try run(own, lanes: 1, verdicts)
+    return verdicts.all
+  }
+
+  private func run(_ indices: [Int], lanes: Int, _ verdicts: Verdicts) throws {
     let failure = FirstFailure()
-    inParallel(count: items.count, lanes: lanes) { next in
+    inParallel(count: indices.count, lanes: lanes) { next in
       failure.record {
         let lane = try Lane()
-        while let index = next(), !failure.hasFailed {
+        while let number = next(), !failure.hasFailed {
+          let index = indices[number]
           verdicts.set(index, try lane.compare(self.items[index], self))
         }
       }
     }
     try failure.rethrow()
-    return verdicts.all
   }
 
   private final class Verdicts: Sendable {

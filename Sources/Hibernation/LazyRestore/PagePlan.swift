@@ -44,17 +44,20 @@ struct PagePlan: Sendable {
 
   /// - Parameters:
   ///   - keep: addresses that stay in memory.
+  ///   - keepsProtected: pages that the process may not write stay, too.
   ///   - workingSet: for an image from which a process may be restored lazily; else `nil`.
   init(
     process: Int, mappings: [MemoryMapping], pages: PageMap, keep: [Range<UInt64>],
-    workingSet: WorkingSet? = nil
+    keepsProtected: Bool = false, workingSet: WorkingSet? = nil
   ) throws(SystemCallError) {
     var byKind: [Kind: [PageRange]] = [:]
     for mapping in mappings where Self.canMove(mapping) {
+      if keepsProtected, Self.isProtected(mapping) { continue }
       let found = try pages.privatePages(from: mapping.start, to: mapping.end)
       let moving = Self.subtract(keep, from: found)
       var kind = Kind(
-        readable: mapping.readable, writable: mapping.writable, absentIsZero: !mapping.hasFile)
+        readable: mapping.readable, writable: !Self.isProtected(mapping),
+        absentIsZero: !mapping.hasFile)
       if let workingSet {
         // Pages of files can't be missing: userfaultfd doesn't accept them.
         let (prefetched, rest) =
@@ -98,6 +101,11 @@ struct PagePlan: Sendable {
     // mseal(2): the kernel refuses to discard pages of a sealed mapping that isn't writable.
     if mapping.flags.contains(.sealed), !mapping.writable { return false }
     return mapping.anonymous > 0
+  }
+
+  /// The process may not write there by itself; see `ForcedAccess`.
+  private static func isProtected(_ mapping: MemoryMapping) -> Bool {
+    !mapping.writable || mapping.flags.contains(.shadowStack)
   }
 
   /// - Parameter limit: bytes of a chunk.

@@ -70,7 +70,7 @@ extension Hibernator {
       return try bringBack(target, from: image.resting, run: true)
     }
 
-    let tree = try attempt(.stopping) { try target.discover() }
+    let tree = try attempt(.stopping) { try withoutManagersJobs(target, image) }
     // Seizing the threads makes them run for a moment, which wakes their waits.
     target.waits.wakes(tree)
     let held = try hold(image, target: target, tree: tree, isFrozen: isFrozen)
@@ -98,6 +98,21 @@ extension Hibernator {
   }
 
   // MARK: stop and prove
+
+  /// The worker's processes. While it slept without a daemon, its service manager may have started
+  /// programs in its cgroup (`ExecStop=`, `ExecReload=`), and waits for them: they aren't the worker's, and
+  /// aren't stopped. The worker didn't start them: each of its threads still has to be where the image says.
+  private func withoutManagersJobs(
+    _ target: HibernationTarget, _ image: ImageReader
+  ) throws(SystemCallError) -> ProcessTree {
+    let tree = try ProcessTree.discover(
+      root: target.root, session: target.session, cgroup: target.cgroup)
+    guard target.cgroup?.isExternal == true,
+      let jobs = ManagerJobs(
+        root: target.root, tree: tree, members: Set(image.processes.map(\.identity)))
+    else { return tree }
+    return jobs.absent(from: tree)
+  }
 
   /// Stops and seizes every process of the image that still exists, and proves that none has run. Nothing is
   /// undone on failure: a process that is stopped must stay stopped.

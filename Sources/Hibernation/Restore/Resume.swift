@@ -136,7 +136,8 @@ extension Hibernator {
     let unreachable: [Int]
     do {
       unreachable = try WriteBack(
-        image: image, memories: memories, prefetch: prefetch
+        image: image, memories: memories, prefetch: prefetch,
+        tracer: tracer(of: image.processes.map(\.identity), isTracing: !sessions.isEmpty)
       ).run(lanes: lanes)
     } catch {
       let failure = HibernationError.from(error, in: .writingBack)
@@ -149,6 +150,12 @@ extension Hibernator {
     }
     try checkAnybodyLives(image)
     FaultPoint.writtenBack.pass()
+  }
+
+  /// - Parameter isTracing: this thread traces the processes.
+  func tracer(of processes: [ProcessIdentity], isTracing: Bool) -> WriteBackTracer? {
+    if features.forcedAccess == .anyThread { return nil }
+    return WriteBackTracer(untraced: isTracing ? [] : processes.filter(\.isAlive))
   }
 
   /// `nil` for a process that has ended.

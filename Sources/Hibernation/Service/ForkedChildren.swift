@@ -36,9 +36,13 @@ extension Hibernator {
             aftermath: .unverifiable)
         }
         journal.hasBegunChildren = true
-        for chunk in image.chunks
-        where chunk.isBackgroundFilled && Int(chunk.process) == part.process {
-          try child.fill(chunk, of: image, before: before, after: after)
+        let fill: @Sendable () throws -> Void = { [before, after] in
+          try child.fill(from: image, process: part.process, before: before, after: after)
+        }
+        if let tracer = tracer(of: [newborn], isTracing: false) {
+          try tracer.perform(fill)
+        } else {
+          try fill()
         }
       }
     } catch let error as HibernationError {
@@ -77,16 +81,14 @@ private func isInFork(_ pid: Int32) -> Bool {
 }
 
 /// A child that was forked while pages were missing.
-private final class ForkedChild {
+private struct ForkedChild: Sendable {
   private let memory: ProcessMemory
   private let mappings: [MemoryMapping]
   /// Pages that it got by the fork, or from the pager before it died.
   private let populated: Set<UInt64>
-  private let buffer: ChunkBuffer
 
   init(_ process: ProcessIdentity, useScan: Bool) throws {
     memory = try ProcessMemory(of: process)
-    buffer = try ChunkBuffer()
     let pages = try PageMap(pid: process.pid, useScan: useScan)
     mappings = try MemoryMapping.all(of: process.pid).filter {
       !$0.hasFile && !$0.shared && !$0.flags.contains(.wipedOnFork)
@@ -111,14 +113,14 @@ private final class ForkedChild {
   }
 
   func fill(
-    _ chunk: ImageChunk, of image: ImageReader, before: PageLayout, after: PageLayout
+    from image: ImageReader, process: Int, before: PageLayout, after: PageLayout
   ) throws {
-    var pages = try buffer.load(chunk, of: image)
-    for range in chunk.ranges {
-      for page in range.pages {
+    let buffer = try ChunkBuffer()
+    for chunk in image.chunks where chunk.isBackgroundFilled && Int(chunk.process) == process {
+      var pages = try buffer.load(chunk, of: image)
+      for page in chunk.ranges.flatMap(\.pages) {
         if let place = place(of: page, before, after) {
-          try memory.write(
-            [PageRange(address: place, length: pageSize)], from: pages)
+          try memory.write([PageRange(address: place, length: pageSize)], from: pages)
         }
         pages += Int(pageSize)
       }

@@ -104,6 +104,10 @@ public final class Hibernator {
     }
   }
 
+  /// A later daemon may have to restore the worker without tracing it, and on this kernel it couldn't write pages that
+  /// the worker may only read: these stay in memory.
+  var keepsProtectedPages: Bool { features.forcedAccess != .anyThread && kept.isNeeded }
+
   /// The way of resuming that follows from the worker's policy and its history.
   private func plan(_ request: HibernationRequest) -> RestorePlan {
     if request.isSealed { return RestorePlan(eager: "its images are encrypted") }
@@ -164,10 +168,10 @@ public final class Hibernator {
       // After it has run, it may have other processes.
       try operation.stopAndSeize(attempt == 1 ? found : nil)
       if attempt > 1 { operation.target.waits.restsAnew() }
-      if operation.isIdle { return }
+      guard let why = operation.busyReason else { return }
       guard attempt < 10 else {
         operation.detach()
-        throw HibernationError(.seizing, "busy: one of its processes never waits in a system call")
+        throw HibernationError(.seizing, "busy: \(why)")
       }
       operation.letRun()
       pauseThread(for: .milliseconds(5))

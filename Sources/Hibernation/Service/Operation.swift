@@ -27,6 +27,7 @@ struct Operation {
     let stat: ProcessStat
     let session: TraceSession
     var memory: ProcessMemory
+    let sequences: RestartableSequences
     var mappings: [MemoryMapping] = []
     var pages: PageMap?
     /// A memo of what smaps has shown, if it was read.
@@ -73,7 +74,8 @@ struct Operation {
           // While a process is traced, no other process can get its number before its tracer has seen its
           // end.
           return Captive(
-            stat: stat, session: session, memory: try target.memory(of: stat.identity))
+            stat: stat, session: session, memory: try target.memory(of: stat.identity),
+            sequences: try RestartableSequences(of: session))
         } catch {
           session.detach()
           throw error
@@ -98,11 +100,6 @@ struct Operation {
       try SharedMemoryMaps.check(try attempt(.stopping) { try target.discover().processes })
       throw error
     }
-  }
-
-  /// Every process has a thread that waits in a system call, and so can be used for eviction.
-  var isIdle: Bool {
-    processes.allSatisfy { $0.session.threads.contains(where: \.isWaiting) }
   }
 
   mutating func detach() {
@@ -145,7 +142,7 @@ struct Operation {
       try Capture(
         chunks: overlay?.chunks ?? processes.flatMap { $0.plan?.chunks ?? [] },
         memories: processes.map(\.memory),
-        writer: writer, level: request.level
+        writer: writer, level: request.level, access: hibernator.features.forcedAccess
       ).run(lanes: hibernator.lanes)
     }
     FaultPoint.captured.pass()
@@ -194,7 +191,6 @@ struct Operation {
       let captive = processes[index]
       try attempt(.scanning) { try captive.session.prepareTimePlaces(memory: captive.memory) }
     }
-    // ps(1) reads arguments and environment from the process's memory.
     let pages = try attempt(.scanning) {
       try PageMap(pid: stat.pid, useScan: hibernator.features.pagemapScan)
     }
@@ -202,7 +198,9 @@ struct Operation {
     processes[index].plan = try attempt(.scanning) {
       try PagePlan(
         process: index, mappings: mappings, pages: pages,
-        keep: [stat.arguments, stat.environment],
+        // ps(1) reads arguments and environment from the process's memory.
+        keep: [stat.arguments, stat.environment] + processes[index].sequences.ranges,
+        keepsProtected: hibernator.keepsProtectedPages,
         workingSet: restore.isLazy ? workingSet(of: processes[index]) : nil)
     }
   }

@@ -101,8 +101,8 @@ public struct PressureTriggerError: Error, Hashable, Sendable, CustomStringConve
       return "\(path): this kernel has no pressure stall information "
         + "(CONFIG_PSI, or psi=1 on its command line)"
     case EPERM, EACCES:
-      return "\(path): not permitted to set a pressure trigger; kernels before 6.5 need "
-        + "CAP_SYS_RESOURCE for it, later ones permit windows that are multiples of 2 s"
+      return "\(path): the kernel permits no pressure trigger to this user (\(cause)); it needs "
+        + "CAP_SYS_RESOURCE, or a kernel that permits windows that are multiples of 2 s to every user"
     case EINVAL:
       return "\(path): the kernel refuses a pressure trigger with a window of \(window); windows "
         + "are 500 ms to 10 s, and multiples of 2 s without CAP_SYS_RESOURCE"

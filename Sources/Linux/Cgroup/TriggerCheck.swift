@@ -1,7 +1,7 @@
 /// Checks whether an event of a pressure trigger is true.
 ///
-/// The kernel (6.5 and newer) starts the window of a trigger without CAP_SYS_RESOURCE at a count that only
-/// privileged triggers keep up to date, and compares it with another count. So the first stall after the
+/// A kernel that permits triggers without CAP_SYS_RESOURCE starts the window of such a trigger at a count that
+/// only privileged triggers keep up to date, and compares it with another count. So the first stall after the
 /// trigger was made, even of 1 µs, counts as all stalls since boot. Therefore the kernel's count is compared
 /// with its count when the trigger was made, or at the last true event.
 public struct TriggerCheck: Sendable {

@@ -141,7 +141,8 @@ public enum Thread {
   static func releaseUnusedStack() { clinux_release_unused_stack() }
 }
 
-/// Runs `lane` on up to `lanes` threads, the calling one included, and returns when all are done. Each lane
+/// Runs `lane` on up to `lanes` threads, the calling one included (so on that one alone if `lanes` is 1), and returns
+/// when all are done. Each lane
 /// takes indices below `count` from `next` until there are none; they come in order. State that a lane needs
 /// (buffers, a compressor) is a local variable of it. On return no thread holds the values that `lane` has
 /// captured: captured descriptors are closed when the caller releases them.

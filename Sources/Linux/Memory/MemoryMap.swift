@@ -39,6 +39,8 @@ public struct MemoryMapping: Sendable, Hashable {
     public static let writesWatched = Flags(rawValue: 1 << 7)  // uw
     public static let wipedOnFork = Flags(rawValue: 1 << 8)  // wf
     public static let hugePages = Flags(rawValue: 1 << 9)  // hg
+    /// It is shown as writable, and only calls and returns write there.
+    public static let shadowStack = Flags(rawValue: 1 << 10)  // ss
 
     static let codes: [(UInt8, UInt8, Flags)] = [
       (ascii("s"), ascii("h"), .shared), (ascii("l"), ascii("o"), .locked),
@@ -46,7 +48,7 @@ public struct MemoryMapping: Sendable, Hashable {
       (ascii("p"), ascii("f"), .pureFrames), (ascii("u"), ascii("m"), .userfault),
       (ascii("u"), ascii("w"), .writesWatched), (ascii("u"), ascii("i"), .userfault),
       (ascii("s"), ascii("l"), .sealed), (ascii("w"), ascii("f"), .wipedOnFork),
-      (ascii("h"), ascii("g"), .hugePages),
+      (ascii("h"), ascii("g"), .hugePages), (ascii("s"), ascii("s"), .shadowStack),
     ]
 
     private static func ascii(_ character: Unicode.Scalar) -> UInt8 {

@@ -8,6 +8,8 @@ import Glibc
 /// other process. So everything is written through the descriptor. Reading by pid (`direct`) is faster; a
 /// caller that keeps the data checks the process's identity afterwards.
 ///
+/// Pages that the process itself may not write (or read) need more on some kernels: see `ForcedAccess`.
+///
 /// The descriptor keeps working when a later daemon, no longer the parent, couldn't open it any
 /// more: hold it from the worker's launch on.
 public struct ProcessMemory: Sendable {
@@ -85,6 +87,7 @@ public struct ProcessMemory: Sendable {
       let offset = off_t(Int64(bitPattern: range.address + done))
       let rest = Int(range.length - done)
       let subject = "memory of pid \(pid) at 0x\(String(range.address + done, radix: 16))"
+      try ForcedAccess.check(writing ? "write" : "read", pid, range, writing: writing)
       let count = try systemCall(writing ? "write" : "read", on: subject) {
         writing
           ? pwrite(descriptor.raw, buffer + Int(done), rest, offset)

@@ -141,6 +141,38 @@ public enum BriefTracer {
     return value
   }
 
+  /// The same, and the thread traces these processes meanwhile, without stopping them: each by its first thread, which
+  /// is all that `ForcedAccess.tracingThread` asks for. They are detached when this returns. A frozen process doesn't
+  /// notice it. One that has ended is left out.
+  public static func perform<Value: Sendable>(
+    tracing processes: [ProcessIdentity], _ body: @escaping @Sendable () -> Value
+  ) throws(SystemCallError) -> Value {
+    let outcome = perform { () -> Result<Value, SystemCallError> in
+      do throws(SystemCallError) {
+        for process in processes { try attach(process) }
+        return .success(body())
+      } catch { return .failure(error) }
+    }
+    guard let outcome else {
+      throw SystemCallError("start", on: "a thread that traces", code: EAGAIN)
+    }
+    return try outcome.get()
+  }
+
+  private static func attach(_ process: ProcessIdentity) throws(SystemCallError) {
+    let pid = process.pid
+    do throws(SystemCallError) {
+      try Yama.check("PTRACE_SEIZE", pid)
+      try shim("PTRACE_SEIZE", on: "pid \(pid)") { clinux_ptrace_seize(pid, 0) }
+    } catch {
+      // For a process that has just ended, the kernel returns EPERM.
+      if !process.isAlive { return }
+      throw error
+    }
+    // It isn't stopped, so it is detached by the end of this thread.
+    Stragglers.shared.add([pid], of: pid)
+  }
+
   private final class Outcome<Value: Sendable>: Sendable {
     private let result = Mutex<(value: Value?, tracer: Int32)>((nil, 0))
     private let isThere = DispatchSemaphore(value: 0)

@@ -12,13 +12,16 @@ public struct KernelFeatures: Sendable, Hashable {
   public var processMadviseSelf: Bool
   /// Writes to pages can be tracked (userfaultfd's asynchronous write protection, 6.7).
   public var writeTracking: Bool
+  /// Which threads may write a worker's read-only pages.
+  public var forcedAccess: ForcedAccess
   /// Why a hibernated worker would not survive its resume on this kernel; nil: nothing is known to prevent it.
   public var restoreObstacle: String?
 
   public init(
     canInject: Bool, pagemapScan: Bool, processMadviseSelf: Bool, writeTracking: Bool = false,
-    restoreObstacle: String? = nil
+    forcedAccess: ForcedAccess = .anyThread, restoreObstacle: String? = nil
   ) {
+    self.forcedAccess = forcedAccess
     self.restoreObstacle = restoreObstacle
     self.canInject = canInject
     self.pagemapScan = pagemapScan
@@ -38,19 +41,19 @@ public struct KernelFeatures: Sendable, Hashable {
       canInject: clinux_registers_supported() == 1, pagemapScan: scans,
       processMadviseSelf: clinux_try_process_madvise_self() == 1,
       writeTracking: scans && clinux_try_tracking() == 1,
-      restoreObstacle: triedRestoreObstacle)
+      forcedAccess: .tried, restoreObstacle: triedRestoreObstacle)
   }
 
-  /// Tried once in each process: one of the trials takes some milliseconds.
+  /// Tried once in each process.
   private static let triedRestoreObstacle: String? = {
-    let writes = clinux_writes_read_only_pages()
-    if writes < 0 {
-      return "this kernel doesn't let another process write read-only pages "
-        + "(\(SystemCallError("pwrite", on: "/proc/self/mem", code: -writes))), so no resume could restore "
-        + "them; boot with proc_mem.force_override=always"
+    if ForcedAccess.tried == .noThread {
+      return "this kernel lets no process write read-only pages of another one, so no resume could "
+        + "restore them; boot without proc_mem.force_override=never"
     }
-    if clinux_rseq_survives_restore() == 0 {
-      return "this kernel ends a process whose rseq area (restartable sequences) was restored"
+    // Where the kernel shows these areas, their pages stay. All kernels that compare them show them.
+    if KernelTrial.asTracer.showsRseq < 0, clinux_rseq_survives_restore() == 0 {
+      return "this kernel ends a process whose rseq area (restartable sequences) was restored, and "
+        + "doesn't show where that area is"
     }
     return nil
   }()

@@ -70,28 +70,3 @@ public struct SleepWatch: Sendable {
     }
   }
 }
-
-/// Programs that a worker's manager runs beside it in the same cgroup.
-public struct ManagerJobs: Sendable {
-  private let root: ProcessIdentity
-  private let manager: Int32
-  private let members: Set<ProcessIdentity>
-
-  /// - Parameter tree: the processes that belong to the worker itself.
-  public init?(root: ProcessIdentity, tree: ProcessTree) {
-    guard let manager = tree.processes.first(where: { $0.identity == root })?.parent, manager > 0
-    else { return nil }
-    self.root = root
-    self.manager = manager
-    members = Set(tree.processes.map(\.identity))
-  }
-
-  /// A process that the manager itself has started since, in a session of its own, as service
-  /// managers start `ExecReload=`, `ExecStop=` and the like. It must not be stopped: the manager waits
-  /// for it.
-  public func running(in tree: ProcessTree) -> ProcessStat? {
-    tree.processes.first {
-      $0.parent == manager && $0.session == $0.pid && !members.contains($0.identity)
-    }
-  }
-}

@@ -5,11 +5,15 @@ import Testing
 
 @Suite("Clients that follow events") struct EventFollowingTests {
   private final class Source: EventSource {
-    private var followers: [(worker: String?, receive: (EventRecord) -> Bool)] = []
+    private var followers: [(number: Int, worker: String?, receive: (EventRecord) -> Bool)] = []
+    private var last = 0
     var count: Int { followers.count }
 
-    func follow(worker: String?, receive: @escaping (EventRecord) -> Bool) {
-      followers.append((worker, receive))
+    func follow(worker: String?, receive: @escaping (EventRecord) -> Bool) -> () -> Void {
+      last += 1
+      let number = last
+      followers.append((number, worker, receive))
+      return { [weak self] in self?.followers.removeAll { $0.number == number } }
     }
 
     func happen(_ text: String) {
@@ -79,7 +83,9 @@ import Testing
     recipients.unread[other] = 0
     following.follow(client, 7, worker: nil)
     following.follow(other, 8, worker: nil)
+    following.follow(client, 9, worker: "web")
     following.forget(client)
+    #expect(source.count == 1, "the source keeps nothing of it, also if no event comes")
     source.happen("one")
     #expect(recipients.texts(client).isEmpty && recipients.texts(other) == ["one"])
     #expect(source.count == 1)

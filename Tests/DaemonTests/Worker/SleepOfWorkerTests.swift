@@ -56,7 +56,9 @@ private final class Surroundings: SleepSurroundings {
       isDeclared: true)
   }
 
-  private func makeSleep(of runtime: WorkerUnit, _ watch: WakeWatch) -> SleepOfWorker {
+  private func makeSleep(
+    of runtime: WorkerUnit, _ watch: WakeWatch, recordPatience: Duration = .seconds(60)
+  ) -> SleepOfWorker {
     let disk = ImageDiskMonitor(
       directory: scratch.path, ledger: WriteLedger(path: "\(scratch.path)/writes"),
       ImageDiskMonitor.Needs(
@@ -67,7 +69,8 @@ private final class Surroundings: SleepSurroundings {
         log: { _, _ in }))
     return SleepOfWorker(
       runtime: runtime, services: services, driver: driver, imageDisk: disk,
-      image: "\(scratch.path)/web.image", wakeWatch: watch, surroundings: surroundings)
+      image: "\(scratch.path)/web.image", wakeWatch: watch, surroundings: surroundings,
+      recordPatience: recordPatience)
   }
 
   private func turn(until isDone: () -> Bool) throws {
@@ -150,6 +153,59 @@ private final class Surroundings: SleepSurroundings {
     // What is said later is of no outcome.
     sleep.fallsAsleep()
     #expect(sleep.isWatched == counts && (runtime.asleepSince != nil) == counts)
+  }
+
+  @Test(
+    "A hibernation begins when a later daemon would find the worker: without a record its image is removed"
+  )
+  func recorded() throws {
+    let runtime = makeRuntime()
+    let child = try launchSleeper(in: runtime)
+    defer {
+      sendSignal(SIGKILL, to: child.pid)
+      waitpid(child.pid, nil, 0)
+    }
+    sendSignal(SIGSTOP, to: child.pid)
+    var outcomes: [String] = []
+    func hibernate(_ sleep: SleepOfWorker) throws {
+      let count = outcomes.count
+      sleep.hibernate {
+        switch $0 {
+        case .success: outcomes.append("hibernated")
+        case .failure(let error): outcomes.append(error.description)
+        }
+      }
+      #expect(outcomes.count == count)
+      try turn { outcomes.count > count }
+    }
+    // The disk of the records doesn't answer, since the launch.
+    let gate = ThreadGate()
+    defer { gate.open() }
+    services.records.whenSaved { gate.pass() }
+    let writer = WorkerRecordWriter(records: services.records, bootID: "boot", log: DaemonLog())
+    writer.save(runtime, state: .launching)
+    let impatient = makeSleep(of: runtime, world.makeWatch(), recordPatience: .milliseconds(50))
+    try hibernate(impatient)
+    #expect(outcomes.last?.hasPrefix("its record isn't on the disk after 50 ms") == true)
+    #expect(!impatient.isUnderWay && surroundings.calls.isEmpty)
+    #expect(try listDirectory(scratch.path) == [], "neither a record nor an image")
+    // The next operation ends a wait that is still under way.
+    let sleep = makeSleep(of: runtime, world.makeWatch())
+    sleep.hibernate { _ in outcomes.append("too late") }
+    var hasLooked = false
+    sleep.look { _, _ in hasLooked = true }
+    gate.open()
+    try turn { hasLooked }
+    services.records.drain()
+    #expect(services.records.isSaved && services.records.contains("web"))
+    #expect(!outcomes.contains("too late"))
+    try hibernate(sleep)
+    #expect(outcomes.last?.contains("record") == false, "whatever this machine allows")
+    // A record that couldn't be written.
+    services.records.remove("web")
+    try hibernate(sleep)
+    #expect(outcomes.last?.hasPrefix("its record can't be written") == true)
+    #expect(!outcomes.contains("too late"))
   }
 
   @Test("A failed wake is repeated, and once more when the worker's threads are released")

@@ -15,11 +15,13 @@ import Testing
     let digest: String
     let pid: Int32
 
-    init() throws {
+    /// - Parameter forced: a process must also trace a worker to write its read-only pages (simulated).
+    init(forced: Bool = false) throws {
       let web = try WebWorker(megabytes: 1)
       daemon = try TestDaemon(
         MainJobTests.patient + web.entry(.frozen), setting: .frozen, starts: false)
       daemon.set("DORMOUSE_TEST_YAMA", "1")
+      if forced { daemon.set("DORMOUSE_TEST_PROC_MEM", "1") }
       try daemon.start()
       try daemon.wait("web", toBe: "foreground")
       connection = try HTTPConnection(port: web.port)
@@ -44,9 +46,9 @@ import Testing
 
   @Test(
     "At Yama's scope 1, a hibernated worker resumes under the next daemon after its own was killed",
-    .enabled(if: Surroundings.hasCgroups, needsGroups))
-  func killed() throws {
-    let sleeper = try Sleeper()
+    .enabled(if: Surroundings.hasCgroups, needsGroups), arguments: [false, true])
+  func killed(forced: Bool) throws {
+    let sleeper = try Sleeper(forced: forced)
     try sleeper.daemon.crash()
     try sleeper.daemon.start()
     try sleeper.expectAwake()

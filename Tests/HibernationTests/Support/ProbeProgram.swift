@@ -29,9 +29,10 @@ final class Probe {
   ///   - isLazy: the daemon restores lazily.
   ///   - overlays: keeps bases, `tracked` or `compared`.
   ///   - hasStandby: with a standby pager, which continues when the daemon dies.
+  ///   - forced: only the thread that traces the worker may write its read-only pages (simulated).
   init(
     _ command: [String], rest: Victim.Rest, fault: FaultPoint? = nil, time: Int = 1,
-    isLazy: Bool = false, overlays: String? = nil, hasStandby: Bool = false
+    isLazy: Bool = false, overlays: String? = nil, hasStandby: Bool = false, forced: Bool = false
   ) throws {
     // When the daemon dies, its worker becomes a child of this process, so that its end can be seen.
     _ = clinux_become_subreaper()
@@ -42,7 +43,7 @@ final class Probe {
     _ = try systemCall("mkfifo", on: fifo) { mkfifo(fifo, 0o600) }
     cgroup = try Victim.makeGroup(for: rest)
     var environment = Self.environment(
-      fault, time: time, isLazy: isLazy, hasStandby: hasStandby)
+      fault, time: time, isLazy: isLazy, hasStandby: hasStandby, forced: forced)
     environment["DORMOUSE_OVERLAY"] = overlays
     daemon = try spawn(
       SpawnRequest(
@@ -60,9 +61,14 @@ final class Probe {
   }
 
   static func environment(
-    _ fault: FaultPoint?, time: Int = 1, isLazy: Bool = false, hasStandby: Bool = false
+    _ fault: FaultPoint?, time: Int = 1, isLazy: Bool = false, hasStandby: Bool = false,
+    forced: Bool = false
   ) -> [String: String] {
     var environment = ["PATH": getenv("PATH").map { String(cString: $0) } ?? "/usr/bin:/bin"]
+    // With it in the tests' own environment, all tests run under that rule.
+    if forced || getenv("DORMOUSE_TEST_PROC_MEM") != nil {
+      environment["DORMOUSE_TEST_PROC_MEM"] = "1"
+    }
     if hasStandby { environment["DORMOUSE_STANDBY"] = "1" }
     if isLazy { environment["DORMOUSE_RESUME"] = "lazy" }
     if let fault { environment["DORMOUSE_FAULT"] = "\(fault.rawValue)@\(time)" }
@@ -124,6 +130,12 @@ final class Probe {
 
   /// A second daemon recovers the worker, and dies at `fault`.
   func recoverAndDie(at fault: FaultPoint) throws {
+    let status = try recover(Self.environment(fault))
+    #expect(status & 0x7f == SIGKILL, "the second daemon hasn't died at \(fault)")
+  }
+
+  /// A second daemon recovers the worker. Returns its status.
+  func recover(_ environment: [String: String]) throws -> Int32 {
     let null = try Descriptor.open("/dev/null", O_RDWR)
     let second = try spawn(
       SpawnRequest(
@@ -132,10 +144,10 @@ final class Probe {
           "HibernateProbe", "recover", "\(victim.pid)", "\(victim.startTime)",
           cgroup?.path ?? "-", image,
         ],
-        environment: Self.environment(fault), directory: "/tmp", input: null.raw,
+        environment: environment, directory: "/tmp", input: null.raw,
         output: null.raw, error: 2))
     var status: Int32 = 0
     waitpid(second.pid, &status, 0)
-    #expect(status & 0x7f == SIGKILL, "the second daemon hasn't died at \(fault)")
+    return status
   }
 }

@@ -1,7 +1,7 @@
 #!/bin/bash
 # check: what systemctl does to adopted units that sleep: probe, nginx, redis, PostgreSQL
 # each: HOW=suspend HOW=hibernate
-# seconds: 120
+# seconds: 180
 # order: 34
 # HOW=suspend|hibernate|awake adopt.sh [UNIT...]
 #
@@ -12,10 +12,11 @@
 #
 # While a command runs, the state of PID 1 is read 5 times a second: "PID 1 blocked" is its longest time
 # in uninterruptible sleep.
-CLIENT=/usr/bin/dormouse; HOW=${HOW:-hibernate}
+CLIENT=/usr/bin/dormouse; HOW=${HOW:-hibernate}; PATIENCE_WHOLE=${PATIENCE%%.*}; PATIENCE_WHOLE=${PATIENCE_WHOLE:-1}
 UNITS=${*:-probe nginx redis-server postgresql}
 export PATH=/usr/local/bin:$PATH; FAILED=0
 # Seconds after which a command counts as hung, and the worker is woken by hand.
+[ "$PATIENCE_WHOLE" -gt 1 ] && LIMIT=${LIMIT:-100}
 LIMIT=${LIMIT:-40}
 
 mkdir -p /etc/dormouse
@@ -56,6 +57,9 @@ ExecReload=/bin/sh -c 'echo reloading; sleep 0.3; kill -HUP $MAINPID'
 ExecStop=/bin/sh -c 'echo stopping; sleep 0.3'
 TimeoutStopSec=60
 P
+# Debian gives nginx 5 s to stop, on hardware; in emulation the daemon's start alone takes 4 s.
+mkdir -p /run/systemd/system/nginx.service.d
+printf '[Service]\nTimeoutStopSec=%s\n' $((5 * PATIENCE_WHOLE)) > /run/systemd/system/nginx.service.d/machine.conf
 systemctl daemon-reload
 
 unit() { case $1 in postgresql) echo postgresql@$(ls /etc/postgresql | head -1)-main.service;; *) echo "$1.service";; esac; }

@@ -20,7 +20,7 @@ def run(machine, image, cells, deb, accel, logs, here, table, keep):
             table.add(machine, cell, "skipped", 0, "the mirror has no such kernel")
         return
     files = directory / "files.tar"
-    subprocess.run(["tar", "-cf", str(files), "-C", str(pathlib.Path(deb).parent), pathlib.Path(deb).name], check=True)
+    subprocess.run(["tar", "-cf", str(files), "-C", str(pathlib.Path(deb).parent), *packages(pathlib.Path(deb))], check=True)
     guest = None
     try:
         guest = guests.Guest(directory, image.disk, image.kernel(machine.kernel), accel, files)
@@ -51,12 +51,17 @@ def run(machine, image, cells, deb, accel, logs, here, table, keep):
         files.unlink(missing_ok=True)
 
 
+def packages(deb):
+    """The package, and the tarball of `make dist` beside it if there is one, for the check of docs/install.md."""
+    return [deb.name] + sorted(p.name for p in deb.parent.glob("dormouse-*-linux-*.tar.xz"))[-1:]
+
 
 def upload(guest, here):
     for folder in ("checks", "programs"):
         for path in sorted((here / folder).iterdir()):
             if path.is_file():
                 guest.put(f"{PLACE}/{folder}/{path.name}", path.read_bytes())
+    guest.put(f"{PLACE}/install.md", (here.parent.parent / "docs/install.md").read_bytes())
 
 
 def attempt(guest, cell, accel, directory, here):

@@ -137,7 +137,7 @@ final class LaunchOfWorker: LaunchMechanics {
   private func executeProgram(within limit: Duration, _ then: @escaping (String?) -> Void) {
     guard let forked else { return then("can't fork its process") }
     self.forked = nil
-    start.begin(forked, within: limit) { [self] outcome in
+    start.begin(WorkerStart(forked), within: limit) { [self] outcome in
       switch outcome {
       case .success(let process): then(failureText { try hold(process) })
       case .failure(let error): then(error.reason)

@@ -1,10 +1,24 @@
 import Linux
 import Supervision
 
+/// A child between fork and execve. Tests provide their own.
+protocol StartingWorker: AnyObject {
+  /// Polls readable when `look` can say more.
+  var report: Descriptor { get }
+  var pid: Int32 { get }
+  /// nil: it isn't known yet whether its program runs.
+  func look() throws(LaunchError) -> WorkerProcess?
+  /// Its time is over: what isn't a worker by now is killed. Never nil.
+  func expire() throws(LaunchError) -> WorkerProcess?
+  func abandon()
+}
+
+extension WorkerStart: StartingWorker {}
+
 /// Watches over one child between fork and execve. Belongs to the loop's thread.
 final class StartWatch {
   private let loop: any Timers & DescriptorWatches
-  private var start: WorkerStart?
+  private var start: (any StartingWorker)?
   private var watch: EventLoop.Token?
   private var timer: EventLoop.Token?
   private var report: ((Result<WorkerProcess, LaunchError>) -> Void)?
@@ -17,11 +31,10 @@ final class StartWatch {
   /// Calls back once, when the worker's program runs or the launch has failed; at the deadline at the
   /// latest, and perhaps before this returns.
   func begin(
-    _ forked: ForkedWorker, within limit: Duration,
+    _ start: any StartingWorker, within limit: Duration,
     then report: @escaping (Result<WorkerProcess, LaunchError>) -> Void
   ) {
     self.report = report
-    let start = WorkerStart(forked)
     self.start = start
     do throws(SystemCallError) {
       watch = try loop.whenReadable(start.report) { [unowned self] in

@@ -21,12 +21,14 @@ final class WorkerLauncher {
   private let driver: EngineDriver
   private let timers: any Timers
   private let host: any LaunchHost
+  private let turns: LaunchTurns
   private var attempts: [WorkerID: LaunchAttempt] = [:]
 
   init(driver: EngineDriver, timers: any Timers, host: any LaunchHost) {
     self.driver = driver
     self.timers = timers
     self.host = host
+    turns = LaunchTurns(timers: timers)
   }
 
   /// From the directive until the outcome. The remains of a failed launch are removed before that.
@@ -47,11 +49,12 @@ final class WorkerLauncher {
       ended(id, outcome)
     }
     attempts[id] = attempt
-    attempt.proceed()
+    turns.take(id) { attempt.proceed() }
   }
 
   private func ended(_ id: WorkerID, _ outcome: LaunchAttempt.Outcome) {
     attempts[id] = nil
+    defer { turns.end(id) }
     switch outcome {
     case .launched:
       host.programRuns(id)

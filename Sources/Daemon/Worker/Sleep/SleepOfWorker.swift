@@ -5,7 +5,6 @@ import Lifecycle
 import Linux
 import Policy
 import Supervision
-import Synchronization
 
 /// Acts on one run of a worker for its `WorkerSleep`: its processes are stopped, hibernated and resumed by the threads
 /// of `mechanics` and `hibernation`, and its inputs are watched while it sleeps.
@@ -19,20 +18,16 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
   private let path: String
   private let wakeWatch: WakeWatch
   private let surroundings: any SleepSurroundings
+  private let recordWait: RecordWait
   /// Cleared on the thread of the operation that is under way, when that has ended.
   private var current: Underway?
   /// What the suspension that has just ended has found; nil: none has.
   private var asleep: Asleep?
 
-  private final class Underway: Sendable {
-    private let state = Atomic(true)
-    var isTrue: Bool { state.load(ordering: .acquiring) }
-    func end() { state.store(false, ordering: .releasing) }
-  }
-
   init(
     runtime: WorkerUnit, services: Services, driver: EngineDriver, imageDisk: ImageDiskMonitor,
-    image path: String, wakeWatch: WakeWatch, surroundings: any SleepSurroundings
+    image path: String, wakeWatch: WakeWatch, surroundings: any SleepSurroundings,
+    recordPatience: Duration = RecordWait.patience
   ) {
     self.runtime = runtime
     id = runtime.id
@@ -42,14 +37,17 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
     self.path = path
     self.wakeWatch = wakeWatch
     self.surroundings = surroundings
+    recordWait = RecordWait(services.loop, patience: recordPatience)
   }
 
   var isUnderWay: Bool { current?.isTrue == true }
 
-  /// The closure that the operation's thread calls with the outcome.
+  /// What the operation's thread calls with the outcome.
   private func callback<Outcome: Sendable>(
     _ then: @escaping (Outcome) -> Void
   ) -> @Sendable (Outcome) -> Void {
+    // What still waits doesn't begin beside this operation.
+    recordWait.cancel()
     let underway = Underway()
     current = underway
     let back = services.loopReturn.callback(then)
@@ -110,10 +108,24 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
     runtime.conversation?.offers.recount()
   }
 
+  /// Nothing is done before a later daemon would find the worker, and its image.
   func hibernate(then: @escaping (Result<HibernationOutcome, HibernationError>) -> Void) {
-    guard let runtime, let target = runtime.target() else {
-      return refuse(then, .failure(.noProcess))
+    guard runtime?.process != nil else { return refuse(then, .failure(.noProcess)) }
+    recordWait.begin { [services, id] answer in
+      services.records.whenSaved(id.name, services.loopReturn.callback(answer))
+    } then: { [unowned self] obstacle in
+      if let obstacle { return then(.failure(HibernationError(.checking, obstacle))) }
+      // It may have ended meanwhile, or been asked to: nothing has waited for an operation.
+      guard let runtime, runtime.ending == nil, let target = runtime.target()
+      else { return then(.failure(.noProcess)) }
+      hibernate(runtime, target, then: then)
     }
+  }
+
+  private func hibernate(
+    _ runtime: WorkerUnit, _ target: HibernationTarget,
+    then: @escaping (Result<HibernationOutcome, HibernationError>) -> Void
+  ) {
     let policy = runtime.configuration.policy.hibernate
     runtime.conversation?.offers.recount()
     let disk = driver.state.policy.hibernate.disk
@@ -131,14 +143,8 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
       then(hibernated(outcome, from: before.footprint, started: started))
     }
     let request = HibernationRequest(
-      target, to: path, level: Int32(policy.compressionLevel),
-      restore: surroundings.resumePreference(policy),
-      // Encrypted images are always complete: a base is kept only without encryption.
-      overlay: policy.overlay && !policy.encrypt, isSealed: policy.encrypt,
-      dropsFilePages: policy.dropFilePages,
-      storage: ImageStorage(
-        durability: policy.durability == .synced ? .synced : .cached,
-        dropsCache: driver.state.pressure != .normal))
+      target, to: path, by: policy, restore: surroundings.resumePreference(policy),
+      dropsCache: driver.state.pressure != .normal)
     services.hibernation.hibernate(
       request,
       first: {
@@ -159,14 +165,8 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
     runtime?.measuring.memoryMoves()
     let took = EventLoop.now - started
     return outcome.result.map { summary in
-      let length = Int64(summary.imageLength)
       surroundings.hasHibernated(summary, took: took)
-      return HibernationOutcome(
-        image: ImageOnDisk(summary.image, length: length),
-        result: HibernationResult(
-          footprintBefore: before, footprintAfter: outcome.footprint,
-          imageSize: ByteCount(length), duration: took),
-        restoreMode: .of(summary.image.restore))
+      return HibernationOutcome(summary, from: before, to: outcome.footprint, took: took)
     }
   }
 

@@ -16,6 +16,13 @@ extension SleepOfWorker {
     return Hibernator.isAtRest(target, on: nil) ? .suspended : nil
   }
 
+  /// An operation, until its thread reports that it has ended.
+  final class Underway: Sendable {
+    private let state = Atomic(true)
+    var isTrue: Bool { state.load(ordering: .acquiring) }
+    func end() { state.store(false, ordering: .releasing) }
+  }
+
   struct Suspended: Sendable {
     var opened: MemoryRefresh.Outcome?
     var result: Result<Asleep, Refusal>
@@ -40,6 +47,37 @@ extension Refusal {
     } else {
       self.init(text: "\(error)")
     }
+  }
+}
+
+extension HibernationRequest {
+  /// - Parameter dropsCache: the image doesn't stay in the page cache.
+  init(
+    _ target: HibernationTarget, to path: String, by rules: HibernationRules,
+    restore: ResumePreference, dropsCache: Bool
+  ) {
+    self.init(
+      target, to: path, level: Int32(rules.compressionLevel), restore: restore,
+      // Encrypted images are always complete: a base is kept only without encryption.
+      overlay: rules.overlay && !rules.encrypt, isSealed: rules.encrypt,
+      dropsFilePages: rules.dropFilePages,
+      storage: ImageStorage(
+        durability: rules.durability == .synced ? .synced : .cached, dropsCache: dropsCache))
+  }
+}
+
+extension HibernationOutcome {
+  init(
+    _ summary: HibernationSummary, from before: ByteCount, to after: ByteCount,
+    took duration: Duration
+  ) {
+    let length = Int64(summary.imageLength)
+    self.init(
+      image: ImageOnDisk(summary.image, length: length),
+      result: HibernationResult(
+        footprintBefore: before, footprintAfter: after, imageSize: ByteCount(length),
+        duration: duration),
+      restoreMode: .of(summary.image.restore))
   }
 }
 

@@ -1,0 +1,60 @@
+import Lifecycle
+import Policy
+
+/// Begins launches a few at a time. Each uses a thread and some memory for a moment; of a hundred at once, the threads
+/// would wait for each other, and the heap would keep gaps (0.45 MB with 100 workers). A launch that takes long, because
+/// a file system doesn't answer, delays the others by `patience` only. Belongs to the loop's thread.
+final class LaunchTurns {
+  /// Launches at once. One needs some milliseconds, of which the processors have work for less than half.
+  static let most = 4
+  /// After this time a launch doesn't count any more.
+  static let patience = Duration.milliseconds(100)
+
+  private let timers: any Timers
+  /// In the order in which they began.
+  private var underWay: [(id: WorkerID, since: Instant)] = []
+  private var waiting: ArraySlice<(id: WorkerID, begin: () -> Void)> = []
+  private var isAdvancing = false
+  private var timer: EventLoop.Token?
+
+  init(timers: any Timers) { self.timers = timers }
+
+  deinit { if let timer { timers.cancel(timer) } }
+
+  /// Calls `begin` when it is this launch's turn: at once, unless others are under way.
+  func take(_ id: WorkerID, _ begin: @escaping () -> Void) {
+    waiting.append((id, begin))
+    advance()
+  }
+
+  /// The launch has ended.
+  func end(_ id: WorkerID) {
+    underWay.removeAll { $0.id == id }
+    advance()
+  }
+
+  private func advance() {
+    // A launch may end while it begins.
+    guard !isAdvancing else { return }
+    isAdvancing = true
+    while !waiting.isEmpty {
+      let now = timers.now
+      underWay.removeAll { now - $0.since >= Self.patience }
+      guard underWay.count < Self.most, let next = waiting.popFirst() else { break }
+      underWay.append((next.id, now))
+      next.begin()
+    }
+    isAdvancing = false
+    scheduleNext()
+  }
+
+  private func scheduleNext() {
+    if let timer { timers.cancel(timer) }
+    timer = nil
+    guard !waiting.isEmpty, let first = underWay.first else { return }
+    timer = timers.after(Self.patience - (timers.now - first.since)) { [weak self] in
+      self?.timer = nil
+      self?.advance()
+    }
+  }
+}

@@ -1,0 +1,189 @@
+import Control
+import Journal
+import Lifecycle
+import Linux
+import Policy
+import PolicyFile
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import Daemon
+
+@Suite("What happened") struct ChronicleTests {
+  private let scratch: Scratch
+  private let queue = WorkQueue(name: "test")
+  private let lines = LoggedLines()
+
+  init() throws {
+    scratch = try Scratch(["reports/.keep": ""])
+  }
+
+  private func make(enabled: Bool = true, path: String? = nil) throws -> Chronicle {
+    try Chronicle(
+      JournalConfiguration(enabled: enabled, path: path), version: "1",
+      directory: "\(scratch.path)/journal", reports: "\(scratch.path)/reports", queue: queue,
+      log: lines.log)
+  }
+
+  /// Workers of an engine, which fail to launch.
+  private final class World {
+    var engine = Engine(policy: LifecyclePolicy(name: "test"))
+    private let chronicle: Chronicle
+    private var second: Int64 = 0
+    var now: Instant { .zero + .seconds(second) }
+
+    init(_ chronicle: Chronicle, _ workers: String...) {
+      self.chronicle = chronicle
+      for worker in workers {
+        _ = engine.handle(
+          .added(WorkerID(worker), WorkerProfile(policy: engine.policy)), at: .zero)
+      }
+      chronicle.begin(engine, at: now)
+    }
+
+    func fail(_ worker: String) {
+      second += 1
+      send(.request(Request(id: UInt64(second), verb: .start, worker: WorkerID(worker))))
+      send(.launchFailed(WorkerID(worker), "no such file"))
+    }
+
+    private func send(_ event: Event) {
+      let directives = engine.handle(event, at: now)
+      chronicle.handled(event, directives: directives, engine: engine, at: now)
+    }
+  }
+
+  private final class Heard {
+    var events: [EventRecord] = []
+    var stays = true
+    var workers: Set<String> { Set(events.compactMap(\.worker)) }
+  }
+
+  @Test("A follower gets the events of all workers, or of its worker alone")
+  func followers() throws {
+    let chronicle = try make()
+    let world = World(chronicle, "web", "db")
+    let (all, web) = (Heard(), Heard())
+    let ends = [
+      chronicle.follow(worker: nil) {
+        all.events.append($0)
+        return true
+      },
+      chronicle.follow(worker: "web") {
+        web.events.append($0)
+        return true
+      },
+    ]
+    world.fail("db")
+    #expect(all.workers == ["db"] && web.events.isEmpty)
+    world.fail("web")
+    #expect(all.workers == ["db", "web"] && web.workers == ["web"])
+    #expect(web.events.allSatisfy { !$0.text.isEmpty && !$0.kind.isEmpty && !$0.time.isEmpty })
+    chronicle.record(world.engine.policy, at: world.now)
+    #expect(all.events.last?.kind == "policy" && web.events.last?.kind != "policy")
+    for end in ends { end() }
+    let before = (all.events.count, web.events.count)
+    world.fail("web")
+    #expect(before == (all.events.count, web.events.count))
+  }
+
+  @Test("A client that can't be reached any more gets no further event, the others get each one")
+  func left() throws {
+    let chronicle = try make()
+    let world = World(chronicle, "web")
+    let (leaving, staying) = (Heard(), Heard())
+    var end: () -> Void = {}
+    end = chronicle.follow(worker: nil) {
+      leaving.events.append($0)
+      // Its connection is closed while it is sent this event.
+      end()
+      return false
+    }
+    let other = chronicle.follow(worker: nil) {
+      staying.events.append($0)
+      return true
+    }
+    world.fail("web")
+    world.fail("web")
+    #expect(leaving.events.count == 1 && staying.events.count > 1)
+    other()
+  }
+
+  @Test("Nothing is kept of a client that has disconnected, although its worker does nothing")
+  func nothingKept() throws {
+    let chronicle = try make()
+    let world = World(chronicle, "web", "quiet")
+    weak var kept: Heard?
+    try {
+      let heard = Heard()
+      kept = heard
+      let end = chronicle.follow(worker: "quiet") { [heard] in
+        heard.events.append($0)
+        return heard.stays
+      }
+      world.fail("web")
+      #expect(kept != nil)
+      end()
+    }()
+    #expect(kept == nil)
+  }
+
+  @Test("After a save, the files have everything until then: events and counts")
+  func saved() throws {
+    let chronicle = try make()
+    let world = World(chronicle, "web")
+    world.fail("web")
+    let isDone = Mutex(false)
+    let place = chronicle.save(at: world.now) { isDone.withLock { $0 = true } }
+    #expect(try eventually { isDone.withLock { $0 } })
+    #expect(place.directory == "\(scratch.path)/journal" && place.run != nil)
+    #expect(place.reports == "\(scratch.path)/reports" && place.at == world.now.nanoseconds)
+    var player = JournalPlayer()
+    player.play(try JournalDirectory(path: "\(scratch.path)/journal").segments()) { _, _ in }
+    #expect(player.problems.isEmpty && player.engine.isSame(as: world.engine))
+    let today = try DayStore(directory: place.reports).load(JournalWriter.wall().day)
+    // Midnight may have come.
+    let day = try today ?? DayStore(directory: place.reports).load(JournalWriter.wall().day - 1)
+    #expect(day?.tallies[WorkerID("web")]?.failedLaunches == 1)
+  }
+
+  @Test("Without a journal the days are counted, and events can be followed")
+  func disabled() throws {
+    let chronicle = try make(enabled: false)
+    let world = World(chronicle, "web")
+    let heard = Heard()
+    let end = chronicle.follow(worker: nil) {
+      heard.events.append($0)
+      return true
+    }
+    world.fail("web")
+    let place = chronicle.save(at: world.now) {}
+    #expect(place.directory == nil && place.run == nil && !heard.events.isEmpty)
+    #expect(chronicle.close(at: world.now, within: .seconds(60)))
+    #expect(!fileExists("\(scratch.path)/journal"))
+    #expect(try listDirectory("\(scratch.path)/reports").contains { $0.hasSuffix(".json") })
+    end()
+  }
+
+  @Test("The configuration may name the journal's directory")
+  func configured() throws {
+    let chronicle = try make(path: "\(scratch.path)/elsewhere")
+    let world = World(chronicle, "web")
+    #expect(chronicle.close(at: world.now, within: .seconds(60)))
+    #expect(try !listDirectory("\(scratch.path)/elsewhere").isEmpty)
+  }
+
+  @Test("The daemon's end waits for a disk that doesn't answer, but not without limit")
+  func hungDisk() throws {
+    let chronicle = try make()
+    let world = World(chronicle, "web")
+    let gate = ThreadGate()
+    defer { gate.open() }
+    queue.submit { gate.pass() }
+    world.fail("web")
+    #expect(!chronicle.close(at: world.now, within: .milliseconds(10)))
+    gate.open()
+    #expect(chronicle.close(at: world.now, within: .seconds(60)))
+  }
+}

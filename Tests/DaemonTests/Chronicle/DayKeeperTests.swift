@@ -1,0 +1,183 @@
+import Glibc
+import Journal
+import Lifecycle
+import Linux
+import Policy
+import TestSupport
+import Testing
+
+@testable import Daemon
+
+@Suite("The counts of each day") struct DayKeeperTests {
+  /// A day that ends, and a disk that answers, when a test says so.
+  private final class World {
+    let scratch: Scratch
+    let queue = WorkQueue(name: "test")
+    let lines = LoggedLines()
+    let id = WorkerID("web")
+    let engine = Engine(policy: LifecyclePolicy(name: "test"))
+    var day = 20_000
+    private(set) var keeper: DayKeeper
+    private var second: Int64 = 0
+
+    init(_ scratch: Scratch? = nil) throws {
+      let scratch = try scratch ?? Scratch()
+      self.scratch = scratch
+      var today = { 20_000 }
+      keeper = DayKeeper(
+        directory: "\(scratch.path)/reports", queue: queue,
+        wall: { WallTime(nanoseconds: Int64(today()) * 86_400_000_000_000) }, log: lines.log)
+      today = { [unowned self] in day }
+    }
+
+    var now: Instant { .zero + .seconds(second) }
+
+    func makeDirectory() { mkdir("\(scratch.path)/reports", 0o700) }
+
+    func begin() { keeper.begin(engine, at: now) }
+
+    /// Launches that have failed, and the look at the memory that follows each second.
+    func count(_ failures: Int, after seconds: Int64 = 1) {
+      second += seconds
+      for _ in 0..<failures { record(.launchFailed(id, "no such file")) }
+      record(.memory(MemoryReading(total: .gigabytes(8), available: .gigabytes(4))))
+    }
+
+    private func record(_ event: Event) {
+      keeper.record(event, directives: [], engine: engine, at: now)
+    }
+
+    func save() {
+      keeper.save(at: now)
+      settle()
+    }
+
+    func settle() { #expect(queue.drain(within: .seconds(60))) }
+
+    /// In the file; nil: there is none.
+    func saved(_ day: Int) throws -> Int? {
+      try keeper.store.load(day).map { $0.tallies[id]?.failedLaunches ?? 0 }
+    }
+  }
+
+  @Test("A day's counts are saved every ten minutes, and the next daemon adds to them")
+  func saved() throws {
+    let world = try World()
+    world.makeDirectory()
+    world.begin()
+    world.count(1)
+    world.count(2, after: 598)
+    world.settle()
+    #expect(try world.saved(20_000) == nil)
+    world.count(3, after: 1)
+    world.settle()
+    #expect(try world.saved(20_000) == 6)
+    world.count(1)
+    world.save()
+    world.save()
+    #expect(try world.saved(20_000) == 7, "nothing is counted twice")
+    let next = try World(world.scratch)
+    next.begin()
+    next.count(10)
+    next.save()
+    #expect(try next.saved(20_000) == 17 && world.lines.all.isEmpty && next.lines.all.isEmpty)
+  }
+
+  @Test("At midnight (UTC) the day's counts are saved, and the next day begins with none")
+  func midnight() throws {
+    let world = try World()
+    world.makeDirectory()
+    world.begin()
+    world.count(4)
+    world.day += 1
+    world.count(1)
+    world.count(2)
+    world.save()
+    #expect(try world.saved(20_000) == 5 && world.saved(20_001) == 2)
+  }
+
+  @Test(
+    "A clock that is set forth and back loses no count, and no day's file is read on the loop's thread",
+    arguments: [true, false])
+  func clockSetBack(isSlow: Bool) throws {
+    let world = try World()
+    world.makeDirectory()
+    world.begin()
+    world.count(1)
+    world.save()
+    let gate = ThreadGate()
+    defer { gate.open() }
+    // The file of the day is still an old one when the day begins once more.
+    if isSlow { world.queue.submit { gate.pass() } }
+    world.count(2)
+    world.day += 1
+    world.count(4)
+    world.day -= 1
+    world.count(8)
+    world.count(16)
+    gate.open()
+    world.save()
+    #expect(try world.saved(20_000) == 1 + 2 + 4 + 16 && world.saved(20_001) == 8)
+  }
+
+  @Test(
+    "A damaged file is moved aside and logged when the daemon starts, and its day begins with zero")
+  func damaged() throws {
+    let world = try World()
+    world.makeDirectory()
+    let name = "\(CivilDate(day: 20_000).text).json"
+    try world.scratch.write("reports/\(name)", "damaged")
+    world.begin()
+    world.settle()
+    #expect(world.lines.all.count == 1 && world.lines.all[0].hasSuffix("they start from zero"))
+    world.count(3)
+    world.save()
+    #expect(try world.saved(20_000) == 3 && world.lines.all.count == 1)
+    let aside = "\(world.scratch.path)/reports/\(name).damaged"
+    #expect(try readFile(aside).elementsEqual("damaged".utf8))
+  }
+
+  @Test("Counts that can't be written are kept over midnight, and written when that works again")
+  func failing() throws {
+    let world = try World()
+    world.begin()
+    world.count(1)
+    world.save()
+    #expect(world.lines.all.count == 1 && world.lines.all[0].contains("can't write the counts"))
+    world.count(2)
+    world.day += 1
+    world.count(4)
+    world.count(8)
+    world.settle()
+    world.makeDirectory()
+    world.save()
+    #expect(try world.saved(20_000) == 7 && world.saved(20_001) == 8)
+    // A week at most.
+    Scratch.remove("\(world.scratch.path)/reports")
+    for _ in 0..<20 {
+      world.day += 1
+      world.count(1)
+    }
+    world.settle()
+    world.makeDirectory()
+    world.save()
+    #expect(try listDirectory("\(world.scratch.path)/reports").count == 7 + 1)
+  }
+
+  @Test("The counts of 396 days are kept, and other files")
+  func trimmed() throws {
+    let world = try World()
+    world.makeDirectory()
+    for day in 19_000..<19_400 {
+      let text = String(decoding: try DayRecord(day: day).encoded(), as: UTF8.self)
+      try world.scratch.write("reports/\(CivilDate(day: day).text).json", text)
+    }
+    try world.scratch.write("reports/notes.txt", "")
+    world.begin()
+    world.count(1)
+    world.save()
+    let names = try listDirectory("\(world.scratch.path)/reports")
+    #expect(names.count == 397 && names.contains("notes.txt"))
+    #expect(try world.saved(19_004) == nil && world.saved(19_005) == 0 && world.saved(20_000) == 1)
+  }
+}

@@ -1,0 +1,56 @@
+import Glibc
+import Linux
+import Policy
+
+@testable import Daemon
+
+/// A loop whose time passes, and whose descriptors have events, when a test says so.
+final class FakeLoop: Timers, DescriptorWatches {
+  let timers = FakeTimers()
+  /// The next watches fail with this code.
+  var refusal: Int32?
+  private(set) var watched: [Watched] = []
+  private var count: UInt64 = 0
+
+  struct Watched {
+    let token: LoopToken
+    let descriptor: Descriptor
+    var interest: Epoll.Interest
+    let handler: (Epoll.Interest) -> Void
+  }
+
+  var now: Instant { timers.now }
+  func setTimer(
+    after delay: Duration, file: StaticString, line: UInt, _ action: @escaping () -> Void
+  ) -> LoopToken { timers.setTimer(after: delay, file: file, line: line, action) }
+  func cancel(_ token: LoopToken) { timers.cancel(token) }
+
+  func watch(
+    _ descriptor: Descriptor, _ interest: Epoll.Interest, file: StaticString, line: UInt,
+    _ handler: @escaping (Epoll.Interest) -> Void
+  ) throws(SystemCallError) -> LoopToken {
+    if let refusal { throw SystemCallError("epoll_ctl", on: "test", code: refusal) }
+    count += 1
+    let token = LoopToken(id: count)
+    watched.append(
+      Watched(token: token, descriptor: descriptor, interest: interest, handler: handler))
+    return token
+  }
+
+  func change(
+    _ descriptor: Descriptor, _ token: LoopToken, to interest: Epoll.Interest
+  ) throws(SystemCallError) {
+    for place in watched.indices where watched[place].token == token {
+      watched[place].interest = interest
+    }
+  }
+
+  func unwatch(_ descriptor: Descriptor, _ token: LoopToken) {
+    watched.removeAll { $0.token == token && $0.descriptor === descriptor }
+  }
+
+  /// The descriptor that is watched at this place has an event.
+  func fire(_ place: Int = 0) {
+    if watched.indices.contains(place) { watched[place].handler(watched[place].interest) }
+  }
+}

@@ -1,0 +1,138 @@
+import Glibc
+import Linux
+import Policy
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import Daemon
+
+@Suite("The event loop") struct EventLoopTests {
+  private let loop: EventLoop
+  private let heard = Heard()
+
+  private final class Heard { var names: [String] = [] }
+
+  init() throws { loop = try EventLoop(check: nil) }
+
+  private func note(_ name: String) -> () -> Void { { [heard] in heard.names.append(name) } }
+
+  /// One turn that waits for nothing.
+  private func turn() throws { try loop.turn(until: EventLoop.now) }
+
+  private func turn(until isDone: () -> Bool) throws {
+    let deadline = EventLoop.now + .seconds(60)
+    while !isDone(), EventLoop.now < deadline { try loop.turn(until: deadline) }
+  }
+
+  @Test(
+    "Timers are called in the order of their times, and those of one time in that of their setting")
+  func order() throws {
+    let now = EventLoop.now
+    for (name, offset) in [("c", 3), ("a", 1), ("b", 2), ("a2", 1), ("never", 3_600_000)] {
+      loop.at(now + .milliseconds(offset), note(name))
+    }
+    try turn { heard.names.count == 4 }
+    #expect(heard.names == ["a", "a2", "b", "c"])
+  }
+
+  @Test("A timer that is due again at once waits for the next turn, after the descriptors")
+  func again() throws {
+    let counter = try EventCounter()
+    try loop.watch(counter.descriptor, .readable) { [heard] _ in
+      heard.names.append("descriptor")
+      counter.clear()
+    }
+    loop.after(.zero) { [loop, heard] in
+      heard.names.append("first")
+      counter.signal()
+      loop.after(.zero) { heard.names.append("second") }
+    }
+    try turn()
+    #expect(heard.names == ["first"])
+    try turn()
+    #expect(heard.names == ["first", "descriptor", "second"])
+  }
+
+  @Test("A cancelled timer isn't called, also if it is due in the same turn")
+  func cancelled() throws {
+    let now = EventLoop.now
+    let last = loop.at(now, note("last"))
+    loop.cancel(last)
+    var later: LoopToken?
+    loop.at(now) { [loop, heard] in
+      heard.names.append("first")
+      if let later { loop.cancel(later) }
+    }
+    later = loop.at(now, note("later"))
+    try turn()
+    try turn()
+    #expect(heard.names == ["first"])
+  }
+
+  @Test("A descriptor that an earlier handler of the same turn has dropped isn't reported any more")
+  func dropped() throws {
+    let counters = try (0..<2).map { _ in try EventCounter() }
+    var tokens: [LoopToken] = []
+    for (number, counter) in counters.enumerated() {
+      let token = try loop.watch(counter.descriptor, .readable) { [loop, heard] _ in
+        heard.names.append("one of them")
+        loop.unwatch(counters[1 - number].descriptor, tokens[1 - number])
+        counter.clear()
+      }
+      tokens.append(token)
+    }
+    for counter in counters { counter.signal() }
+    try turn()
+    try turn()
+    #expect(heard.names == ["one of them"])
+  }
+
+  @Test("A new descriptor with the number of a closed one gets none of its events")
+  func reused() throws {
+    let first = try EventCounter()
+    var old: EventCounter? = try EventCounter()
+    let number = try #require(old?.descriptor.raw)
+    var held: [EventCounter] = []
+    var token: LoopToken?
+    try loop.watch(first.descriptor, .readable) { [loop, heard] _ in
+      first.clear()
+      guard let counter = old, let oldToken = token else { return }
+      loop.unwatch(counter.descriptor, oldToken)
+      old = nil
+      // A parallel test may take the number: then there is nothing to see.
+      if let next = try? EventCounter() {
+        held.append(next)
+        heard.names.append(next.descriptor.raw == number ? "same number" : "another")
+        _ = try? loop.watch(next.descriptor, .readable) { _ in heard.names.append("of the old one")
+        }
+      }
+    }
+    if let old {
+      token = try loop.watch(old.descriptor, .readable) { [heard] _ in heard.names.append("old") }
+      first.signal()
+      old.signal()
+    }
+    try turn()
+    try turn()
+    #expect(!heard.names.contains("of the old one"))
+    // The order of the two events isn't promised.
+    #expect(heard.names.filter { $0 != "old" }.count == 1)
+  }
+
+  @Test("A descriptor whose interest is empty isn't reported until that is changed again")
+  func interest() throws {
+    let counter = try EventCounter()
+    let token = try loop.watch(counter.descriptor, .readable) { [heard] _ in
+      heard.names.append("readable")
+      counter.clear()
+    }
+    try loop.change(counter.descriptor, token, to: [])
+    counter.signal()
+    try turn()
+    #expect(heard.names.isEmpty)
+    try loop.change(counter.descriptor, token, to: .readable)
+    try turn()
+    #expect(heard.names == ["readable"])
+  }
+}

@@ -1,0 +1,86 @@
+import Glibc
+import Linux
+import Policy
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import Daemon
+
+@Suite("Messages to the event loop") struct MailboxTests {
+  private final class Receiver { var numbers: [Int] = [] }
+
+  private let loop: EventLoop
+  private let receiver = Receiver()
+
+  init() throws { loop = try EventLoop(check: nil) }
+
+  private func watch(_ mailbox: Mailbox<Receiver>) throws {
+    try loop.watch(mailbox.descriptor, .readable) { [receiver, loop] _ in
+      mailbox.drain(receiver, on: loop)
+    }
+  }
+
+  private func turn(until isDone: () -> Bool) throws {
+    let deadline = EventLoop.now + .seconds(60)
+    while !isDone(), EventLoop.now < deadline { try loop.turn(until: deadline) }
+  }
+
+  @Test("Messages of one thread come in their order, and none is lost among those of many threads")
+  func threads() throws {
+    let mailbox = try Mailbox<Receiver>()
+    try watch(mailbox)
+    let threads = try (0..<8).map { thread in
+      try TestThread {
+        for number in 0..<500 { mailbox.post { $0.numbers.append(thread * 1000 + number) } }
+      }
+    }
+    try turn { receiver.numbers.count == 4000 }
+    for thread in threads { thread.join() }
+    #expect(Set(receiver.numbers).count == 4000 && receiver.numbers.count == 4000)
+    for thread in 0..<8 {
+      let own = receiver.numbers.filter { $0 / 1000 == thread }
+      #expect(own == own.sorted())
+    }
+  }
+
+  @Test("A message that is posted while others are handled comes in the next turn")
+  func meanwhile() throws {
+    let mailbox = try Mailbox<Receiver>()
+    try watch(mailbox)
+    mailbox.post {
+      $0.numbers.append(1)
+      mailbox.post { $0.numbers.append(3) }
+    }
+    mailbox.post { $0.numbers.append(2) }
+    try turn { receiver.numbers.count == 2 }
+    #expect(receiver.numbers == [1, 2])
+    try turn { receiver.numbers.count == 3 }
+    #expect(receiver.numbers == [1, 2, 3])
+  }
+
+  @Test("Messages that were never read are freed with the mailbox")
+  func freed() throws {
+    final class Load: Sendable {}
+    weak var kept: Load?
+    try {
+      let mailbox = try Mailbox<Receiver>()
+      let load = Load()
+      kept = load
+      for _ in 0..<3 { mailbox.post { [load] _ in withExtendedLifetime(load) {} } }
+    }()
+    #expect(kept == nil)
+  }
+
+  @Test("An outcome that another thread reports twice counts once")
+  func once() throws {
+    let back = try LoopReturn(loop)
+    let done: @Sendable (Int) -> Void = back.callback { [receiver] in receiver.numbers.append($0) }
+    done(1)
+    done(2)
+    let last: @Sendable (Int) -> Void = back.callback { [receiver] in receiver.numbers.append($0) }
+    last(3)
+    try turn { receiver.numbers.count == 2 }
+    #expect(receiver.numbers == [1, 3])
+  }
+}

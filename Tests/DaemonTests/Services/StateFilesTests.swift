@@ -1,0 +1,102 @@
+import Glibc
+import Linux
+import Policy
+import TestSupport
+import Testing
+
+@testable import Daemon
+
+@Suite("Small files of the daemon's") struct StateFilesTests {
+  private let scratch: Scratch
+  private let loop: EventLoop
+  private let disk = DiskQueue()
+  private let files: StateFiles
+  private let heard = Heard()
+
+  private final class Heard { var outcomes: [String?] = [] }
+
+  init() throws {
+    scratch = try Scratch()
+    loop = try EventLoop()
+    files = StateFiles(try LoopReturn(loop), disk)
+  }
+
+  private func replace(_ name: String, _ text: String) {
+    files.replace("\(scratch.path)/\(name)", with: text) { [heard] in heard.outcomes.append($0) }
+  }
+
+  private func turn(until isDone: () -> Bool) throws {
+    let deadline = EventLoop.now + .seconds(60)
+    while !isDone(), EventLoop.now < deadline { try loop.turn(until: deadline) }
+  }
+
+  private func text(_ name: String) throws -> String {
+    String(decoding: try readFile("\(scratch.path)/\(name)"), as: UTF8.self)
+  }
+
+  @Test("The last text that was given is in the file, and each outcome comes on the loop, in order")
+  func order() throws {
+    for number in 1...5 { replace("stopped", "\(number)") }
+    #expect(heard.outcomes.isEmpty)
+    disk.drain()
+    #expect(try text("stopped") == "5" && heard.outcomes.isEmpty, "the loop hasn't turned")
+    try turn { heard.outcomes.count == 5 }
+    #expect(heard.outcomes == [nil, nil, nil, nil, nil])
+    #expect(try listDirectory(scratch.path) == ["stopped"])
+    #expect((fileStatus(of: "\(scratch.path)/stopped")?.st_mode ?? 0) & 0o777 == 0o600)
+  }
+
+  @Test("A file that can't be replaced keeps its text, and the reason names the file and the error")
+  func failure() throws {
+    try scratch.write("schedule/now", "a directory has this name")
+    replace("none/stopped", "1")
+    replace("schedule", "2")
+    replace("stopped", "3")
+    try turn { heard.outcomes.count == 3 }
+    let reasons = heard.outcomes.compactMap(\.self)
+    #expect(reasons.count == 2 && heard.outcomes.last == .some(nil))
+    #expect(reasons[0].contains("none/stopped") && reasons[0].contains("No such file"))
+    #expect(reasons[1].contains("schedule") && reasons[1].contains("directory"))
+    #expect(try text("schedule/now") == "a directory has this name" && text("stopped") == "3")
+    #expect(try listDirectory(scratch.path).sorted() == ["schedule", "stopped"], "no partial file")
+  }
+
+  @Test("A partial file that a killed daemon has left doesn't keep the next one from writing")
+  func partial() throws {
+    try scratch.write("stopped", "old")
+    try scratch.write("stopped.partial", "half of")
+    replace("stopped", "new")
+    try turn { heard.outcomes.count == 1 }
+    #expect(heard.outcomes == [nil])
+    #expect(try text("stopped") == "new" && listDirectory(scratch.path) == ["stopped"])
+  }
+
+  @Test("A disk that doesn't answer delays nothing: no outcome comes before it answers")
+  func hung() throws {
+    let gate = ThreadGate()
+    defer { gate.open() }
+    disk.submit { gate.pass() }
+    replace("stopped", "1")
+    #expect(!disk.drain(within: .milliseconds(10)))
+    var hasTurned = false
+    loop.after(.zero) { hasTurned = true }
+    try turn { hasTurned }
+    #expect(heard.outcomes.isEmpty && !fileExists("\(scratch.path)/stopped"))
+    gate.open()
+    try turn { heard.outcomes.count == 1 }
+    #expect(try text("stopped") == "1")
+  }
+
+  @Test(
+    "An awaited job of the disk is done when its wait returns, and failures of others are logged")
+  func awaited() throws {
+    let path = "\(scratch.path)/later"
+    disk.write("can't write", DaemonLog()) { throw TestFailure("a full disk") }
+    let wait = disk.submitAwaited {
+      // It exists when the wait returns.
+      try? StateFile.replace(path, with: [1], durability: .none)
+    }
+    wait()
+    #expect(fileExists(path))
+  }
+}

@@ -1,0 +1,127 @@
+import Glibc
+import Linux
+import Policy
+import Supervision
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import Daemon
+
+@Suite("The records that are kept of workers") struct WorkerRecordKeeperTests {
+  private let scratch: Scratch
+  private let keeper: WorkerRecordKeeper
+  private let failures = LoggedLines()
+
+  init() throws {
+    scratch = try Scratch()
+    keeper = try WorkerRecordKeeper(directory: "\(scratch.path)/workers")
+  }
+
+  private func record(_ name: String, _ state: String = "background") throws -> WorkerRecord {
+    WorkerRecord(try .forTest(name), bootID: "boot", state: state)
+  }
+
+  private func save(_ record: WorkerRecord) {
+    keeper.save(record) { [failures] in failures.log(.error, "\($0)") }
+  }
+
+  /// The disk doesn't answer until the gate is opened.
+  private func block() -> ThreadGate {
+    let gate = ThreadGate()
+    keeper.whenSaved { gate.pass() }
+    return gate
+  }
+
+  @Test("What was saved last is known at once, and is on the disk after that, in the same order")
+  func order() throws {
+    let gate = block()
+    defer { gate.open() }
+    #expect(keeper.isSaved)
+    save(try record("web", "background"))
+    save(try record("web", "suspended"))
+    #expect(!keeper.isSaved && keeper.record(of: "web")?.state == "suspended")
+    #expect(!keeper.contains("web"))
+    gate.open()
+    keeper.drain()
+    #expect(keeper.isSaved && keeper.contains("web"))
+    let next = try WorkerRecordKeeper(directory: "\(scratch.path)/workers")
+    #expect(next.record(of: "web") == nil)
+    #expect(try next.loadAll().records.map(\.state) == ["suspended"])
+    #expect(next.record(of: "web")?.state == "suspended" && failures.all.isEmpty)
+  }
+
+  @Test("A worker that has ended has no record, whatever was saved of it before")
+  func removed() throws {
+    let gate = block()
+    defer { gate.open() }
+    save(try record("web"))
+    save(try record("db"))
+    keeper.remove("web")
+    #expect(keeper.record(of: "web") == nil && keeper.record(of: "db") != nil)
+    gate.open()
+    keeper.drain()
+    #expect(!keeper.contains("web") && keeper.contains("db"))
+  }
+
+  @Test("A record that can't be written is reported, and counts as dealt with")
+  func failing() throws {
+    Scratch.remove("\(scratch.path)/workers")
+    save(try record("web"))
+    keeper.drain()
+    #expect(failures.all.count == 1 && failures.all[0].contains("No such file"))
+    // An answer to a client doesn't wait for it any more.
+    #expect(keeper.isSaved && !keeper.contains("web"))
+  }
+
+  @Test("The question for a worker's record is answered after what was saved before it")
+  func asked() throws {
+    let gate = block()
+    defer { gate.open() }
+    save(try record("web"))
+    let answers = Mutex<[String]>([])
+    for name in ["web", "db"] {
+      keeper.whenSaved(name) { isThere in answers.withLock { $0.append("\(name) \(isThere)") } }
+    }
+    #expect(answers.withLock { $0.isEmpty })
+    gate.open()
+    keeper.drain()
+    #expect(answers.withLock { $0 } == ["web true", "db false"])
+  }
+
+  @Test("A barrier returns when the disk has what was saved before it")
+  func barrier() throws {
+    let gate = block()
+    defer { gate.open() }
+    save(try record("web"))
+    let wait = keeper.barrier()
+    let hasReturned = Mutex(false)
+    let path = "\(scratch.path)/workers/web.worker"
+    let thread = try TestThread {
+      wait()
+      hasReturned.withLock { $0 = fileExists(path) }
+    }
+    #expect(!hasReturned.withLock { $0 })
+    gate.open()
+    thread.join()
+    #expect(hasReturned.withLock { $0 })
+  }
+
+  @Test("The loop is called back when the disk has the records, and not before it turns")
+  func saved() throws {
+    let loop = try EventLoop()
+    let saved = SavedRecords(keeper, try LoopReturn(loop))
+    let gate = block()
+    defer { gate.open() }
+    save(try record("web"))
+    var calls = 0
+    saved.whenSaved { calls += 1 }
+    #expect(!saved.isSaved)
+    gate.open()
+    keeper.drain()
+    #expect(saved.isSaved && calls == 0)
+    let end = EventLoop.now + .seconds(60)
+    while calls == 0, EventLoop.now < end { try loop.turn(until: end) }
+    #expect(calls == 1)
+  }
+}

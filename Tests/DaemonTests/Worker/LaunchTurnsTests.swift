@@ -1,0 +1,74 @@
+import Lifecycle
+import Policy
+import Testing
+
+@testable import Daemon
+
+@Suite("The turns of launches") struct LaunchTurnsTests {
+  private final class World {
+    let timers = FakeTimers()
+    private(set) lazy var turns = LaunchTurns(timers: timers)
+    var begun: [String] = []
+    var endsAtOnce = false
+
+    func take(_ names: [String]) {
+      for name in names {
+        turns.take(WorkerID(name)) { [unowned self] in
+          begun.append(name)
+          if endsAtOnce { end(name) }
+        }
+      }
+    }
+
+    func end(_ name: String) { turns.end(WorkerID(name)) }
+  }
+
+  private let world = World()
+  private let names = (1...7).map { "w\($0)" }
+
+  @Test("Four launches begin at once, and each end lets the next one begin, in order")
+  func inOrder() {
+    world.take(names)
+    #expect(world.begun == ["w1", "w2", "w3", "w4"])
+    world.end("w3")
+    #expect(world.begun.last == "w5" && world.begun.count == 5)
+    world.end("w1")
+    world.end("w5")
+    #expect(world.begun == names)
+    for name in ["w2", "w4", "w6", "w7"] { world.end(name) }
+    #expect(world.timers.pending.isEmpty)
+  }
+
+  @Test("Launches that hang delay the others by 100 ms, once")
+  func hanging() {
+    world.take(names)
+    world.timers.advance(by: .milliseconds(99))
+    #expect(world.begun.count == 4)
+    world.timers.advance(by: .milliseconds(1))
+    #expect(world.begun == names)
+    // These four still hang. They count no more.
+    for name in ["w5", "w6", "w7"] { world.end(name) }
+    world.take(["a", "b", "c", "d", "e"])
+    #expect(Array(world.begun.suffix(4)) == ["a", "b", "c", "d"])
+    world.end("a")
+    #expect(world.begun.last == "e")
+  }
+
+  @Test("A thousand launches that end as they begin all begin")
+  func atOnce() {
+    world.endsAtOnce = true
+    let names = (0..<1000).map { "\($0)" }
+    world.take(names)
+    #expect(world.begun == names && world.timers.pending.isEmpty)
+  }
+
+  @Test("No timer runs while no launch waits for its turn")
+  func timers() {
+    world.take(["a", "b", "c", "d"])
+    #expect(world.timers.pending.isEmpty)
+    world.take(["e"])
+    #expect(world.timers.pending.count == 1)
+    world.end("a")
+    #expect(world.begun.last == "e" && world.timers.pending.isEmpty)
+  }
+}

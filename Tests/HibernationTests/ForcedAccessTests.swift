@@ -1,0 +1,129 @@
+import CLinux
+import Glibc
+import TestSupport
+import Testing
+
+@testable import Hibernation
+@testable import Linux
+
+/// Kernels on which only the thread that traces a process may write pages that the process itself may not write
+/// (CONFIG_PROC_MEM_FORCE_PTRACE). A daemon with DORMOUSE_TEST_PROC_MEM enforces the rule on itself.
+@Suite(.serialized)
+struct ForcedAccessTests {
+  enum Way: String, CaseIterable, CustomTestStringConvertible {
+    case eager, lazy, tracked, compared
+    var testDescription: String { rawValue }
+  }
+
+  static let everyWay: [(Way, Victim.Rest)] = Way.allCases.flatMap { way in
+    Victim.Rest.available.filter { way != .lazy || $0 == .frozen }.map { (way, $0) }
+  }
+
+  @Test(
+    "Where only the tracing thread may write read-only pages, a worker keeps every byte",
+    arguments: everyWay)
+  func torture(way: Way, rest: Victim.Rest) throws {
+    let overlays = way == .tracked || way == .compared ? way.rawValue : nil
+    let probe = try Probe(
+      [try Fixture.compile("torture"), "2", "14", "3"], rest: rest, isLazy: way == .lazy,
+      overlays: overlays, forced: true)
+    try #require(try probe.talk.line().hasPrefix("ready"))
+    let sum = try probe.talk.ask("sum")
+    for round in 1...2 {
+      try probe.perform("hibernate")
+      try probe.perform("resume")
+      if way == .lazy { try probe.perform("settle") }
+      try #require(try probe.talk.ask("sum") == sum, "round \(round)")
+    }
+    #expect(try probe.talk.ask("wake").hasPrefix("woke"))
+    #expect(try probe.talk.ask("errors") == "errors 0 eintr 0")
+  }
+
+  @Test(
+    "A worker whose pages became read-only after its base was made resumes from both",
+    arguments: Victim.Rest.available)
+  func changedProtection(rest: Victim.Rest) throws {
+    let probe = try Probe(
+      [try Fixture.compile("hardening")], rest: rest, overlays: "compared", forced: true)
+    try #require(try probe.talk.line().hasPrefix("ready"))
+    for command in ["sum", "harden", "harden", "soften", "sum"] {
+      let answer = try probe.talk.ask(command)
+      try #require(answer.hasSuffix(" right"), "\(command): \(answer)")
+      try probe.perform("hibernate")
+      try probe.perform("resume")
+    }
+    #expect(try probe.talk.ask("sum").hasSuffix(" right"))
+  }
+
+  static let deaths: [(FaultPoint, Victim.Rest)] = Victim.Rest.available.flatMap { rest in
+    [FaultPoint.evicted, .rested, .writingBack].map { ($0, rest) }
+  }
+
+  @Test("A later daemon restores read-only pages as their tracer, too", arguments: deaths)
+  func recovery(fault: FaultPoint, rest: Victim.Rest) throws {
+    let probe = try Probe(
+      [try Fixture.compile("torture"), "4", "14", "3"], rest: rest, fault: fault, forced: true)
+    try #require(try probe.talk.line().hasPrefix("ready"))
+    let sum = try probe.talk.ask("sum")
+    if fault == .writingBack {
+      try probe.perform("hibernate")
+      try probe.order("resume")
+    } else {
+      try probe.order("hibernate")
+    }
+    try probe.daemonDies()
+    #expect(try probe.recover(Probe.environment(nil, forced: true)) == 0)
+    #expect(try probe.talk.ask("sum") == sum)
+    #expect(try probe.talk.ask("errors") == "errors 0 eintr 0")
+  }
+
+  @Test("A process is traced only while its read-only pages are written, and not stopped")
+  func briefly() throws {
+    let victim = try Victim([try Fixture.compile("torture"), "1", "0", "9"])
+    _ = try victim.line()
+    let sum = try victim.ask("sum")
+    let simulated = try runProtected(victim.process.pid, forced: true)
+    #expect(
+      simulated
+        == "tracingThread: [\"refused\", \"written\", \"refused\"], traced by 0\n")
+    let real = try runProtected(victim.process.pid, forced: false)
+    if KernelFeatures.detect().forcedAccess == .anyThread {
+      #expect(real == "anyThread: [\"written\", \"written\", \"written\"], traced by 0\n")
+    } else {
+      #expect(real == simulated)
+    }
+    #expect(try victim.ask("sum") == sum)
+    #expect(try victim.ask("errors") == "errors 0 eintr 0")
+  }
+
+  @Test("The trial of what a tracer may do finds the same each time")
+  func trial() {
+    for _ in 0..<3 {
+      var (writes, showsRseq): (Int32, Int32) = (0, 0)
+      #expect(clinux_try_as_tracer(&writes, &showsRseq) == 0)
+      #expect(writes == KernelTrial.asTracer.writes)
+      #expect(showsRseq == KernelTrial.asTracer.showsRseq)
+    }
+  }
+
+  private func runProtected(_ pid: Int32, forced: Bool) throws -> String {
+    try Probe.run(
+      ["protected", "\(pid)"], prefix: forced ? ["env", "DORMOUSE_TEST_PROC_MEM=1"] : [])
+  }
+
+  @Test("Pages that a later daemon couldn't write stay in memory")
+  func keepsProtected() throws {
+    let victim = try Victim([try Fixture.compile("hardening")])
+    _ = try victim.line()
+    #expect(try victim.ask("harden").hasSuffix(" right"))
+    let pid = victim.process.pid
+    let mappings = try MemoryMapping.all(of: pid)
+    let pages = try PageMap(pid: pid)
+    let all = try PagePlan(process: 0, mappings: mappings, pages: pages, keep: [])
+    let some = try PagePlan(
+      process: 0, mappings: mappings, pages: pages, keep: [], keepsProtected: true)
+    #expect(all.chunks.contains { !$0.kind.writable })
+    #expect(some.chunks.allSatisfy { $0.kind.writable })
+    #expect(some.bytes < all.bytes)
+  }
+}
