@@ -46,7 +46,7 @@ enum ShellConfigurations {
     _ name: String, after before: [String], _ policy: LifecyclePolicy,
     using random: inout SplitMix64
   ) -> WorkerConfiguration {
-    var own = random.chance(80) ? policy : .random(using: &random)
+    var own = random.chance(90) ? policy : .ofShell(using: &random)
     own.memory = policy.memory
     var worker = WorkerConfiguration(
       name: name, command: [name], directory: "/", importance: random.pick([0, 0, 50, 100]),
@@ -71,8 +71,20 @@ enum ShellConfigurations {
   private static func probe(using random: inout SplitMix64) -> Probe {
     Probe(
       .exec(["ask"]), initialDelay: random.pick([.zero, .seconds(3)]),
-      period: random.pick([.seconds(3), .seconds(10), .seconds(20)]),
+      period: random.pick([.seconds(5), .seconds(10), .seconds(20)]),
       timeout: random.pick([.milliseconds(500), .seconds(3)]),
       failureThreshold: random.pick([1, 3]))
+  }
+}
+
+extension LifecyclePolicy {
+  /// A random one. The engine's own simulation has heartbeats every few seconds, which would be most of what happens
+  /// in these lives.
+  static func ofShell(using random: inout SplitMix64) -> LifecyclePolicy {
+    var policy = LifecyclePolicy.random(using: &random)
+    if let every = policy.background.heartbeat?.every {
+      policy.background.heartbeat?.every = every * 15
+    }
+    return policy
   }
 }

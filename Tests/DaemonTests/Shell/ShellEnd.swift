@@ -38,7 +38,7 @@ final class ShellEnd: EndMechanics, EndHost {
     // What acts on a run's processes may outlive the run.
     world.after(most, rarely: .seconds(40)) { [unowned world, run] in
       let outcome = withExtendedLifetime(run) { effect() }
-      world.report(late: .seconds(150), twice: .seconds(60)) { then(outcome) }
+      world.report(late: .seconds(100), twice: .seconds(60)) { then(outcome) }
     }
   }
 

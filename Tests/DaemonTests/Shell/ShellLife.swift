@@ -73,7 +73,7 @@ extension ShellWorld {
       if run?.body == .running { driver.send(.taskBegan(id, task: "save", limit: .seconds(5))) }
     case ..<75: run?.die(.signaled(11))
     case ..<80: saved.stall(for: random.duration(upTo: .seconds(3)))
-    case ..<82: driver.setPolicy(.random(using: &random))
+    case ..<82: driver.setPolicy(.ofShell(using: &random))
     case ..<83: schedules.setClock(by: random.pick([-7000, -100, 100, 7000]))
     case ..<86: driver.send(.stalled(random.pick([.warning, .urgent, .critical])))
     case ..<92: clients.askReload(allowEmpty: choices.chance(50))
@@ -98,7 +98,8 @@ extension ShellWorld {
 
   private func comeToRest() {
     heal()
-    run(until: clock.now + .seconds(450))
+    // Longer than a schedule's period, and than all that was lost or late.
+    run(until: clock.now + .seconds(380))
     for id in workers.keys.sorted() {
       if let why = supervision.forgotten(id) { complain("\(id) isn't started again: \(why)") }
       if let what = liveness.omission(of: id) { complain("\(id) \(what)") }

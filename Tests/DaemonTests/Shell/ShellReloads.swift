@@ -26,7 +26,7 @@ final class ShellReloads: ConfigurationHost, DeclaredHost, DeclaredChangeHost {
     world.after(.milliseconds(50), rarely: .seconds(9)) { [self] in
       if world.chance(5) { return then(nil) }
       var new = current
-      if choices.chance(20) { new.policy = .random(using: &choices) }
+      if choices.chance(8) { new.policy = .ofShell(using: &choices) }
       let others = world.workers.values.filter { !$0.isDeclared }.map(\.id.name).sorted()
       new.workers = ShellConfigurations.next(
         current.workers, others: others, new.policy, using: &choices)

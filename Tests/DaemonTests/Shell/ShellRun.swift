@@ -103,11 +103,11 @@ final class ShellRun: SleepMechanics, SleepHost {
     if isUnderWay { complain("two operations at once") }
     if wasReleased { complain("is worked on after its release") }
     isUnderWay = true
-    world.after(.milliseconds(300), rarely: .seconds(200)) { [self] in
+    world.after(.milliseconds(300), rarely: .seconds(120)) { [self] in
       let outcome = effect()
       isUnderWay = false
       if isReported { return then(outcome) }
-      world.report(late: .seconds(150), twice: .seconds(60)) { then(outcome) }
+      world.report(late: .seconds(100), twice: .seconds(60)) { then(outcome) }
     }
   }
 

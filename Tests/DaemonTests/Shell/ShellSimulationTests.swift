@@ -1,4 +1,5 @@
 import Glibc
+import Synchronization
 import Testing
 
 @testable import Daemon
@@ -7,6 +8,9 @@ import Testing
   /// All parts together.
   private static let seeds = 5000
   private static let parts = 10
+
+  /// How often what has happened, in the parts that are done.
+  private static let total = Mutex<(parts: Int, counts: [String: Int])>((0, [:]))
 
   /// The same in each run, or those from `DORMOUSE_TEST_SEED` on.
   private static let first =
@@ -27,7 +31,16 @@ import Testing
         return
       }
     }
-    // A simulation in which something never happens says nothing about it.
+    let total = Self.total.withLock {
+      $0.parts += 1
+      $0.counts.merge(counts, uniquingKeysWith: +)
+      return $0
+    }
+    if total.parts == Self.parts { checkThatAllHappens(total.counts) }
+  }
+
+  /// A simulation in which something never happens says nothing about it.
+  private func checkThatAllHappens(_ counts: [String: Int]) {
     for name in [
       "suspended", "suspendFailed", "hibernated", "hibernateFailed", "resumed", "resumeFailed",
       "found", "exited", "launchFailed", "launched", "undone", "undoOverdue", "lost", "late",

@@ -58,7 +58,7 @@ final class ShellWorld {
 
   convenience init(seed: UInt64, _ processes: ShellProcesses) {
     var random = SplitMix64(seed: seed)
-    let policy = LifecyclePolicy.random(using: &random)
+    let policy = LifecyclePolicy.ofShell(using: &random)
     let configuration = DaemonConfiguration(
       policy: policy, workers: ShellConfigurations.first(policy, using: &random))
     self.init(

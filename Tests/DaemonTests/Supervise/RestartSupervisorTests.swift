@@ -82,58 +82,6 @@ import Testing
     #expect(supervisor.lastEnd(of: web)?.wasStopped == true)
   }
 
-  @Test(
-    "A worker that was asked to stop while it ended for another reason isn't restarted",
-    arguments: [
-      Cause.watchdog("liveness probe failed"), .pressure(.critical), .exited(.signaled(11)),
-      .failed("no such program"),
-    ])
-  func stoppedWhileEnding(cause: Cause) {
-    world.add("web")
-    world.launch()
-    supervisor.record(host.transit("web", to: .terminating, cause))
-    supervisor.personAsks(.stop, web)
-    world.end("web", cause)
-    #expect(supervisor.plan(of: web) == nil && host.timers.pending.isEmpty)
-    #expect(supervisor.lastEnd(of: web)?.wasStopped == true)
-    // It was started since.
-    world.run("web", cause)
-    #expect(supervisor.plan(of: web) != nil)
-  }
-
-  @Test("A start that follows a request to stop permits restarts again")
-  func startedAfterStop() {
-    world.add("web")
-    world.launch()
-    supervisor.personAsks(.stop, web)
-    supervisor.personAsks(.start, web)
-    world.end()
-    #expect(world.delay() == .seconds(1))
-  }
-
-  @Test("A worker that was asked to stop and dies while it is resumed for that isn't restarted")
-  func stoppedWhileAsleep() {
-    world.add("web")
-    world.launch()
-    supervisor.record(host.transit("web", to: .suspending, .idle(.zero)))
-    supervisor.personAsks(.stop, web)
-    supervisor.record(host.transit("web", to: .suspended, .idle(.zero)))
-    supervisor.record(host.transit("web", to: .resuming, .requested(.stop)))
-    world.end()
-    #expect(supervisor.plan(of: web) == nil)
-  }
-
-  @Test("A worker whose stop failed is restarted when it ends by itself later")
-  func stopFailed() {
-    world.add("web")
-    world.launch()
-    supervisor.record(host.transit("web", to: .resuming, .requested(.stop)))
-    supervisor.personAsks(.stop, web)
-    supervisor.record(host.transit("web", to: .hibernated, .failed("its image can't be read")))
-    world.end()
-    #expect(world.delay() == .seconds(1))
-  }
-
   @Test("A worker that can't be launched has failed, even where its run before had succeeded")
   func failedLaunch() {
     world.add("web", RestartRules(.onFailure, giveUp: nil))
