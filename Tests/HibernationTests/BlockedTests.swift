@@ -26,7 +26,8 @@ struct BlockedTests {
     let argument: [String] =
       switch kind {
       case .futex: [file]
-      case .nanosleep: ["0.8"]
+      // Longer than the three hibernations take on a busy machine.
+      case .nanosleep: ["3"]
       default: []
       }
     let victim = try Victim([program, kind.rawValue] + argument, rest: rest)

@@ -92,7 +92,7 @@ struct RestartableSequencesTests {
   }
 
   @Test(
-    "A worker whose threads move to other processors while it sleeps continues there", arguments: ways
+    "A worker whose threads move to other processors in its sleep continues there", arguments: ways
   )
   func moved(rest: Victim.Rest, mode: RestoreMode) throws {
     guard let (victim, _) = try start(["6"], rest: rest) else { return }
