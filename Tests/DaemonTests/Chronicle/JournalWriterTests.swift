@@ -11,124 +11,9 @@ import Testing
 @testable import Daemon
 
 @Suite("The journal's writer") struct JournalWriterTests {
-  /// An engine whose events are journaled, on a disk that fails when a test says so.
-  private final class World {
-    let scratch: Scratch
-    let queue = WorkQueue(name: "test")
-    let lines = LoggedLines()
-    let disk = Disk()
-    let id = WorkerID("web")
-    let policy = LifecyclePolicy(name: "test")
-    var engine: Engine
-    var wall = WallTime(nanoseconds: 1_790_000_000_000_000_000)
-    private(set) var writer: JournalWriter
-
-    final class Disk: Sendable {
-      private let state = Mutex<(isFull: Bool, opened: [Descriptor])>((false, []))
-
-      @Sendable func open(_ path: String) throws(SystemCallError) -> Descriptor {
-        let descriptor = try SegmentFile.create(path)
-        let isFull = state.withLock { state in
-          state.opened.append(descriptor)
-          return state.isFull
-        }
-        if isFull { try fill(descriptor) }
-        return descriptor
-      }
-
-      private func fill(_ descriptor: Descriptor) throws(SystemCallError) {
-        let full = try Descriptor.open("/dev/full", O_WRONLY)
-        _ = try systemCall("dup2") { dup2(full.raw, descriptor.raw) }
-      }
-
-      /// What is open already fails, too.
-      func setFull(_ isFull: Bool) throws {
-        let opened = state.withLock { state in
-          state.isFull = isFull
-          return state.opened
-        }
-        if isFull, let last = opened.last { try fill(last) }
-      }
-    }
-
-    init(size: ByteCount = .megabytes(8), keep: Int = 8, directory: String = "journal") throws {
-      scratch = try Scratch()
-      engine = Engine(policy: policy)
-      var now: () -> WallTime = { WallTime(nanoseconds: 0) }
-      writer = try JournalWriter(
-        JournalConfiguration(size: size, keep: keep), directory: "\(scratch.path)/\(directory)",
-        version: "1.2.3", queue: queue, wall: { now() }, open: disk.open, log: lines.log)
-      now = { [unowned self] in wall }
-      _ = engine.handle(.added(id, WorkerProfile(policy: policy)), at: at(0))
-    }
-
-    func at(_ seconds: Int64) -> Instant { .zero + .seconds(seconds) }
-
-    func begin(at seconds: Int64 = 0) { writer.begin(engine, at: at(seconds)) }
-
-    func send(_ seconds: Int64, _ event: Event) {
-      let directives = engine.handle(event, at: at(seconds))
-      writer.record(event, directives: directives, engine: engine, at: at(seconds))
-    }
-
-    func sample(_ seconds: Int64) {
-      send(
-        seconds, .memory(MemoryReading(total: .gigabytes(8), available: .gigabytes(4))))
-    }
-
-    /// It is started, and its launch fails: two transitions.
-    func failLaunch(_ seconds: Int64, why: String = "no such file") {
-      send(seconds, .request(Request(id: UInt64(seconds), verb: .start, worker: id)))
-      send(seconds, .launchFailed(id, why))
-    }
-
-    /// Everything that was flushed is in the files.
-    func settle() { #expect(queue.drain(within: .seconds(60))) }
-
-    var path: String { writer.directory.path }
-    var files: [String] {
-      get throws { try listDirectory(path).filter { $0.hasSuffix(".jsonl") }.sorted() }
-    }
-    var bytes: Int {
-      get throws { try files.reduce(0) { try $0 + readFile("\(path)/\($1)").count } }
-    }
-
-    struct Played {
-      var player = JournalPlayer()
-      var headers: [SegmentHeader] = []
-      var beginnings: [JournalStep.Beginning] = []
-      var events = 0
-    }
-
-    func play() throws -> Played {
-      var played = Played()
-      var (headers, beginnings, events) = (played.headers, played.beginnings, 0)
-      played.player.play(try writer.directory.segments()) { step, _ in
-        switch step.what {
-        case .began(let header, let beginning):
-          headers.append(header)
-          beginnings.append(beginning)
-        case .wentOn(let header): headers.append(header)
-        case .event: events += 1
-        case .policy: break
-        }
-      }
-      (played.headers, played.beginnings, played.events) = (headers, beginnings, events)
-      return played
-    }
-
-    /// The whole journal leads to the engine as it is, without a problem.
-    func checkWhole() throws {
-      writer.flush(at: at(1_000_000))
-      settle()
-      let player = try play().player
-      #expect(player.problems.isEmpty && player.engine.isSame(as: engine), "\(player.problems)")
-    }
-  }
-
   @Test("A journal that is played again leads to the same engine")
   func played() throws {
-    let world = try World()
+    let world = try JournalWorld()
     world.begin()
     world.failLaunch(1)
     world.sample(2)
@@ -146,7 +31,7 @@ import Testing
 
   @Test("A new daemon's first file follows the last one, and other files are left alone")
   func numbers() throws {
-    let world = try World()
+    let world = try JournalWorld()
     for name in ["00000007.jsonl", "notes.txt", "x.jsonl"] {
       try world.scratch.write("journal/\(name)", "")
     }
@@ -161,7 +46,7 @@ import Testing
 
   @Test("A full segment is followed by the next one, and the oldest are removed")
   func rotation() throws {
-    let world = try World(size: ByteCount(6000), keep: 3)
+    let world = try JournalWorld(size: ByteCount(6000), keep: 3)
     world.begin()
     for second in 1...100 { world.failLaunch(Int64(second)) }
     world.writer.flush(at: world.at(101))
@@ -182,7 +67,7 @@ import Testing
 
   @Test("A transition is written at once, and a sample after 30 s at the latest")
   func delay() throws {
-    let world = try World()
+    let world = try JournalWorld()
     world.begin()
     world.settle()
     let begun = try world.bytes
@@ -202,7 +87,7 @@ import Testing
 
   @Test("A clock that was set is recorded, and one that is only steered isn't")
   func clock() throws {
-    let world = try World()
+    let world = try JournalWorld()
     world.begin()
     world.wall.nanoseconds += 40_000_000 + 1_000_000_000
     world.failLaunch(1)
@@ -218,7 +103,7 @@ import Testing
 
   @Test("A full disk pauses the journal for a minute, logs that once, and leaves no useless files")
   func full() throws {
-    let world = try World()
+    let world = try JournalWorld()
     try world.disk.setFull(true)
     world.begin()
     world.settle()
@@ -245,7 +130,7 @@ import Testing
 
   @Test("What was written before a failure stays, and a reader learns that something is missing")
   func gap() throws {
-    let world = try World()
+    let world = try JournalWorld()
     world.begin()
     world.failLaunch(1)
     world.settle()
@@ -265,7 +150,7 @@ import Testing
     "A disk that doesn't answer costs 4 MB of memory and no more; the journal continues when it answers",
     arguments: [ByteCount.megabytes(8), ByteCount.kilobytes(64)])
   func slow(size: ByteCount) throws {
-    let world = try World(size: size, keep: 10_000)
+    let world = try JournalWorld(size: size, keep: 10_000)
     world.begin()
     world.settle()
     let gate = ThreadGate()
@@ -292,7 +177,7 @@ import Testing
   @Test(
     "A directory that another process has removed is made again, by another thread than the loop's")
   func removed() throws {
-    let world = try World()
+    let world = try JournalWorld()
     world.begin()
     world.settle()
     Scratch.remove(world.path)

@@ -62,6 +62,19 @@ import Testing
     #expect(world.begun == names && world.timers.pending.isEmpty)
   }
 
+  @Test("Nothing is kept of a launch that has begun, while others wait")
+  func nothingKept() {
+    final class Launch {}
+    weak var kept: Launch?
+    do {
+      let launch = Launch()
+      kept = launch
+      world.turns.take(WorkerID("first")) { withExtendedLifetime(launch) {} }
+    }
+    world.take(names)
+    #expect(world.begun.count == 3 && kept == nil)
+  }
+
   @Test("No timer runs while no launch waits for its turn")
   func timers() {
     world.take(["a", "b", "c", "d"])

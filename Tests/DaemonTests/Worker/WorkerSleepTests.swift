@@ -274,11 +274,7 @@ private final class Host: SleepHost {
   func performing() {
     var back: ((Int) -> Void)?
     var outcomes: [Int] = []
-    sleep.perform {
-      back = $0
-    } then: {
-      outcomes.append($0)
-    }
+    sleep.perform({ back = $0 }, then: { outcomes.append($0) })
     #expect(sleep.isBusy && sleep.isActing, "its process may not be reaped")
     back?(7)
     back?(8)
@@ -289,11 +285,7 @@ private final class Host: SleepHost {
   func performedTooLate() {
     var back: ((Int) -> Void)?
     var outcomes: [Int] = []
-    sleep.perform {
-      back = $0
-    } then: {
-      outcomes.append($0)
-    }
+    sleep.perform({ back = $0 }, then: { outcomes.append($0) })
     sleep.end()
     back?(7)
     #expect(outcomes.isEmpty && !sleep.isActing)

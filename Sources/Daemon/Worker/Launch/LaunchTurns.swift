@@ -13,7 +13,9 @@ final class LaunchTurns {
   private let timers: any Timers
   /// In the order in which they began.
   private var underWay: [(id: WorkerID, since: Instant)] = []
-  private var waiting: ArraySlice<(id: WorkerID, begin: () -> Void)> = []
+  /// nil: it has begun. A slice would keep what it no longer shows, and with it the worker.
+  private var waiting: [(id: WorkerID, begin: () -> Void)?] = []
+  private var next = 0
   private var isAdvancing = false
   private var timer: EventLoop.Token?
 
@@ -37,21 +39,32 @@ final class LaunchTurns {
     // A launch may end while it begins.
     guard !isAdvancing else { return }
     isAdvancing = true
-    while !waiting.isEmpty {
+    while next < waiting.count {
       let now = timers.now
       underWay.removeAll { now - $0.since >= Self.patience }
-      guard underWay.count < Self.most, let next = waiting.popFirst() else { break }
-      underWay.append((next.id, now))
-      next.begin()
+      guard underWay.count < Self.most else { break }
+      if let launch = takeNext() {
+        underWay.append((launch.id, now))
+        launch.begin()
+      }
     }
     isAdvancing = false
     scheduleNext()
   }
 
+  private func takeNext() -> (id: WorkerID, begin: () -> Void)? {
+    defer {
+      waiting[next] = nil
+      next += 1
+      if next == waiting.count { (waiting, next) = ([], 0) }
+    }
+    return waiting[next]
+  }
+
   private func scheduleNext() {
     if let timer { timers.cancel(timer) }
     timer = nil
-    guard !waiting.isEmpty, let first = underWay.first else { return }
+    guard next < waiting.count, let first = underWay.first else { return }
     timer = timers.after(Self.patience - (timers.now - first.since)) { [weak self] in
       self?.timer = nil
       self?.advance()
