@@ -55,6 +55,17 @@ import Testing
     let host = try WrapHost(options: ["--idle-after", "1h"])
     let server = try host.serverPid()
     let guardian = try host.guardianPid()
+    let wrap = "\(host.state)/dormouse/wrap"
+    let directory = try #require(try listDirectory(wrap, onlyDirectories: true).first)
+    // Another thread than the one that starts the program writes its record.
+    var record: String?
+    #expect(
+      try eventually {
+        record = try? listDirectory("\(wrap)/\(directory)/workers").first {
+          $0.hasSuffix(".worker")
+        }
+        return record != nil
+      })
     kill(guardian, SIGKILL)
     #expect(try eventually { hasEnded(guardian) })
     kill(host.pid, SIGKILL)
@@ -70,10 +81,7 @@ import Testing
       _ = try? stranger.wait(.seconds(10))
     }
     #expect(try ProcessStat.read(stranger.pid).session == stranger.pid)
-    let wrap = "\(host.state)/dormouse/wrap"
-    let directory = try #require(try listDirectory(wrap, onlyDirectories: true).first)
-    let record = try #require(try listDirectory("\(wrap)/\(directory)/workers").first)
-    let path = "\(wrap)/\(directory)/workers/\(record)"
+    let path = "\(wrap)/\(directory)/workers/\(try #require(record))"
     let text = recordText(
       try readText(path),
       setting: [
