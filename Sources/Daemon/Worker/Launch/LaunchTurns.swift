@@ -1,11 +1,11 @@
 import Lifecycle
 import Policy
 
-/// Begins launches a few at a time. Each uses a thread and some memory for a moment; of a hundred at once, the threads
-/// would wait for each other, and the heap would keep gaps (0.45 MB with 100 workers). A launch that takes long, because
-/// a file system doesn't answer, delays the others by `patience` only. Belongs to the loop's thread.
+/// Begins launches a few at a time. Each uses a thread and some memory for a moment, and after a hundred at once the heap
+/// would keep gaps (0.45 MB, Benchmarks/results/2026-11-22-idle.md). A launch that takes long, because a file system
+/// doesn't answer, delays the others by `patience` only. Belongs to the loop's thread.
 final class LaunchTurns {
-  /// Launches at once. One needs some milliseconds, of which the processors have work for less than half.
+  /// Launches at once.
   static let most = 4
   /// After this time a launch doesn't count any more.
   static let patience = Duration.milliseconds(100)
