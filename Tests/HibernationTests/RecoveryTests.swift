@@ -256,13 +256,13 @@ struct RecoveryTests {
   private func waitFor<Value>(
     _ read: () throws -> Value, until holds: (Value) -> Bool
   ) throws -> Value {
-    let deadline = Deadline(in: .seconds(20))
-    while true {
-      let value = try read()
-      if holds(value) { return value }
-      try #require(!deadline.hasPassed, "\(value)")
-      usleep(2000)
+    var value = try read()
+    let isThere = try eventually {
+      value = try read()
+      return holds(value)
     }
+    try #require(isThere, "\(value)")
+    return value
   }
 
   private func recoverAndCheck(

@@ -24,7 +24,7 @@ final class PressureMonitor {
       let memory = try? KernelRecord(MemoryInfo.path)
       let pressure = try? KernelRecord(PressureStall.systemMemoryPath)
       return Readings(
-        // The same.
+        // As if there were no such file.
         memory: { memory.flatMap { try? MemoryInfo.read($0) } },
         // A kernel without PSI has no stalls to report.
         stall: { pressure.flatMap { try? PressureStall.read($0) } })

@@ -42,28 +42,7 @@ import Testing
     func log(_ priority: DaemonLog.Priority, _ text: String) {}
   }
 
-  private final class Loop: Timers, DescriptorWatches {
-    let timers = FakeTimers()
-    private(set) var watched: [(descriptor: Descriptor, handler: (Epoll.Interest) -> Void)] = []
-    var now: Instant { timers.now }
-    func setTimer(
-      after delay: Duration, file: StaticString, line: UInt, _ action: @escaping () -> Void
-    ) -> LoopToken { timers.setTimer(after: delay, file: file, line: line, action) }
-    func cancel(_ token: LoopToken) { timers.cancel(token) }
-    func watch(
-      _ descriptor: Descriptor, _ interest: Epoll.Interest, file: StaticString, line: UInt,
-      _ handler: @escaping (Epoll.Interest) -> Void
-    ) throws(SystemCallError) -> LoopToken {
-      watched.append((descriptor, handler))
-      return LoopToken(id: UInt64(watched.count))
-    }
-    func change(
-      _ descriptor: Descriptor, _ token: LoopToken, to interest: Epoll.Interest
-    ) throws(SystemCallError) {}
-    func unwatch(_ descriptor: Descriptor, _ token: LoopToken) {}
-  }
-
-  private let loop = Loop()
+  private let loop = FakeLoop()
   private let host = Host()
   private let holder: ProcessHolder
 
