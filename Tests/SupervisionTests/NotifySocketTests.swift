@@ -160,6 +160,25 @@ import Testing
     #expect(try socket.receive { _ in true }.isEmpty)
   }
 
+  @Test func `An error while datagrams are read loses none of those that were read before it`()
+    throws
+  {
+    let scratch = try Scratch()
+    var reads = 0
+    let socket = try NotifySocket(path: "\(scratch.path)/notify") {
+      (descriptor, buffer) throws(SystemCallError) in
+      reads += 1
+      if reads > 1 { throw SystemCallError("recvmsg", on: "", code: ENOMEM) }
+      return try Reception.receive(from: descriptor, into: buffer)
+    }
+    let client = try UnixSocket.connected(to: socket.path, .datagram)
+    try client.writeAll("READY=1")
+    try client.writeAll("STATUS=second")
+    #expect(try socket.receive { _ in true } == [.ready])
+    // Nothing was read before this error.
+    #expect(throws: SystemCallError.self) { try socket.receive { _ in true } }
+  }
+
   @Test func `Only the socket's user may write to the notification file, which can be bound again`()
     throws
   {

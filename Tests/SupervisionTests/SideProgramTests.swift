@@ -69,4 +69,21 @@ import Testing
     #expect(short.phase == .ended(.exited(3)))
     #expect(short.hang == nil)
   }
+
+  @Test("A side program that something else has reaped counts as ended, and is watched no longer")
+  func reapedElsewhere() throws {
+    let scratch = try Scratch()
+    let plan = plan(scratch)
+    let program = SideProgram(about: "reaped") { () throws(LaunchError) in
+      try plan.prepareBeside(["sleep", "60"], pid: 1, keepsOutput: false)
+    }
+    try program.follow { $0 == .running }
+    let pid = try #require(program.pid)
+    kill(pid, SIGKILL)
+    var status: Int32 = 0
+    #expect(waitpid(pid, &status, 0) == pid)
+    program.proceed()
+    #expect(program.phase == .ended(.unknown))
+    #expect(program.isOver)
+  }
 }

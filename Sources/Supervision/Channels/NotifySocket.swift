@@ -16,6 +16,10 @@ public final class NotifySocket {
   /// Requests to store or remove descriptors, oldest first.
   private var storeRequests: [StoreRequest] = []
   private let takesDescriptors: Bool
+  private let read: Read
+
+  typealias Read =
+    (Descriptor, UnsafeMutableRawBufferPointer) throws(SystemCallError) -> Reception?
 
   private var allowance: Int64 = NotifySocket.maxSaved
   private var refilledAt: Int64 = 0
@@ -46,9 +50,19 @@ public final class NotifySocket {
   /// At a path that a worker already knows, from an earlier daemon.
   ///
   /// - Parameter takesDescriptors: the worker may store some (`FDSTORE=1`).
-  public init(path: String, takesDescriptors: Bool = false) throws(SystemCallError) {
+  public convenience init(
+    path: String, takesDescriptors: Bool = false
+  ) throws(SystemCallError) {
+    try self.init(path: path, takesDescriptors: takesDescriptors) {
+      (socket, buffer) throws(SystemCallError) in
+      try Reception.receive(from: socket, into: buffer)
+    }
+  }
+
+  init(path: String, takesDescriptors: Bool = false, read: @escaping Read) throws(SystemCallError) {
     self.path = path
     self.takesDescriptors = takesDescriptors
+    self.read = read
     descriptor = try UnixSocket.bound(to: path, .datagram)
     try shim("setsockopt", on: path) { clinux_pass_credentials(descriptor.raw) }
     // Senders of FDSTORE=1 are answered EPERM by the kernel.
@@ -56,7 +70,7 @@ public final class NotifySocket {
   }
 
   /// Everything that has come, at most `limit` datagrams of it; what is left keeps the descriptor
-  /// readable. `isMember` says whether a pid is one of the worker's.
+  /// readable. An error is thrown only when nothing was read before it. `isMember` says whether a pid is one of the worker's.
   public func receive(
     limit: Int = 64, at now: Int64 = Clocks.boottime, isMember: (Int32) -> Bool
   ) throws(SystemCallError) -> [NotifyMessage] {
@@ -68,7 +82,13 @@ public final class NotifySocket {
     defer { buffer.deallocate() }
     var messages: [NotifyMessage] = []
     for _ in 0..<min(Int64(limit), allowance) {
-      guard let datagram = try Reception.receive(from: descriptor, into: buffer) else { break }
+      let received: Reception?
+      do throws(SystemCallError) { received = try read(descriptor, buffer) } catch {
+        // What has been read is gone from the socket. The error comes again with the next call.
+        if messages.isEmpty { throw error }
+        break
+      }
+      guard let datagram = received else { break }
       allowance -= 1
       // The kernel reports the sender. 0: a process of a pid namespace that the daemon can't see.
       guard datagram.count <= Self.maxDatagram, datagram.pid > 0, isMember(datagram.pid) else {

@@ -104,8 +104,15 @@ public final class SideProgram {
 
   private func lookAtEnd() {
     guard let process else { return }
-    // An error would mean that another part has reaped it.
-    guard let exit = (try? reapChild(process.pidfd, pid: process.pid)) ?? nil else { return }
+    let exit: WorkerExit
+    do throws(SystemCallError) {
+      guard let reaped = try reapChild(process.pidfd, pid: process.pid) else { return }
+      exit = reaped
+    } catch {
+      // Something else has reaped it. It has ended, and its pidfd stays readable: to watch it further would keep the
+      // event loop busy.
+      exit = .unknown
+    }
     self.process = nil
     phase = .ended(exit)
   }
