@@ -13,7 +13,8 @@ RELEASE = -c release --static-swift-stdlib --product dormouse -Xlinker --build-i
 LLD := $(wildcard $(dir $(realpath $(shell command -v $(SWIFT))))ld.lld)
 ifneq ($(LLD),)
 ORDERED = -Xswiftc -use-ld=lld -Xswiftc -Xfrontend -Xswiftc -function-sections -Xcc -ffunction-sections \
-  -Xlinker --symbol-ordering-file=$(CURDIR)/Packaging/code-order.txt -Xlinker --no-warn-symbol-ordering
+  -Xlinker --symbol-ordering-file=$(CURDIR)/Packaging/code-order.txt -Xlinker --no-warn-symbol-ordering \
+  -Xlinker -T -Xlinker $(CURDIR)/Packaging/private-functions.ld
 endif
 # The layers of the design, enforced: a module imports only what its target names.
 CHECKED = --explicit-target-dependency-import-check error

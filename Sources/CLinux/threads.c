@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "clinux_threads.h"
@@ -123,4 +124,11 @@ int64_t clinux_protect_constants(void) {
   }
   close(file);
   return sum;
+}
+
+int clinux_semaphore_wait(sem_t *semaphore, int64_t deadline) {
+  struct timespec time = {deadline / 1000000000, deadline % 1000000000};
+  while (sem_clockwait(semaphore, CLOCK_MONOTONIC, &time))
+    if (errno != EINTR) return -errno;
+  return 0;
 }

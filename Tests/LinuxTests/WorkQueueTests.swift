@@ -1,4 +1,3 @@
-import Dispatch
 import Synchronization
 import Testing
 
@@ -28,7 +27,7 @@ import Testing
     let order = Mutex<[Int]>([])
     func job(_ number: Int) -> WorkQueue.Job { { order.withLock { $0.append(number) } } }
     let queue = WorkQueue(name: "test")
-    let gate = DispatchSemaphore(value: 0)
+    let gate = Semaphore()
     queue.submit { gate.wait() }
     queue.submit(about: "a", job(1))
     queue.submit(about: "b", job(2))

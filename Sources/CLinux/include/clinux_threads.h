@@ -1,6 +1,7 @@
 #ifndef CLINUX_THREADS_H
 #define CLINUX_THREADS_H
 
+#include <semaphore.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -13,4 +14,6 @@ void clinux_release_unused_stack(void);
 // Makes constants read-only that are stored with variables, because a compiler has marked their section (.rodata) as
 // writable. Swift's generic metadata patterns are marked so. Returns how many bytes.
 int64_t clinux_protect_constants(void);
+// Waits until CLOCK_MONOTONIC has reached `deadline` (nanoseconds). 0, or -ETIMEDOUT.
+int clinux_semaphore_wait(sem_t *semaphore, int64_t deadline);
 #endif

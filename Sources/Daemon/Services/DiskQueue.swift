@@ -1,4 +1,3 @@
-import Dispatch
 import Linux
 
 /// Small files of the daemon, written on threads of their own and in the order in which they were given: a disk
@@ -10,7 +9,7 @@ struct DiskQueue: Sendable {
 
   /// Returns a closure that waits until the job is done; for any thread but the loop's, and once only.
   func submitAwaited(_ job: @escaping @Sendable () -> Void) -> @Sendable () -> Void {
-    let done = DispatchSemaphore(value: 0)
+    let done = Semaphore()
     queue.submit {
       job()
       done.signal()
@@ -36,9 +35,8 @@ extension WorkQueue {
   /// Waits until everything that was submitted has been done. False: it took too long.
   @discardableResult
   func drain(within limit: Duration) -> Bool {
-    let done = DispatchSemaphore(value: 0)
+    let done = Semaphore()
     submit { done.signal() }
-    let nanoseconds = limit.wholeNanoseconds
-    return done.wait(timeout: .now() + .nanoseconds(Int(nanoseconds))) == .success
+    return done.wait(within: limit)
   }
 }

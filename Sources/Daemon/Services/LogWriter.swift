@@ -1,4 +1,3 @@
-import Dispatch
 import Glibc
 import Linux
 import Synchronization
@@ -25,7 +24,7 @@ final class LogWriter: Sendable {
     }
 
     let state = Mutex(State())
-    let work = DispatchSemaphore(value: 0)
+    let work = Semaphore()
     /// nil: standard error.
     let descriptor: Descriptor?
 

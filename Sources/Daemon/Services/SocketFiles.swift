@@ -1,4 +1,3 @@
-import Dispatch
 import Glibc
 import Linux
 import Policy
@@ -10,7 +9,7 @@ import Supervision
 final class SocketFiles {
   private let jobs: LoopJobs
   private let threads: BlockingJobs
-  private var removals: [String: DispatchGroup] = [:]
+  private var removals: [String: Signal] = [:]
 
   init(_ jobs: LoopJobs, _ threads: BlockingJobs = .files) {
     self.jobs = jobs
@@ -30,20 +29,19 @@ final class SocketFiles {
   }
 
   private func remove(at path: String, _ removal: @escaping @Sendable () -> Void) {
-    let group = DispatchGroup()
-    group.enter()
+    let end = Signal()
     let isAccepted = threads.submit(about: "removal of \(path)") {
       removal()
-      group.leave()
+      end.raise()
       return {}
     }
-    if isAccepted { removals[path] = group } else { group.leave() }
+    if isAccepted { removals[path] = end }
   }
 
   /// Called at the daemon's end, when its loop has ended.
-  func drain(within limit: DispatchTimeInterval) {
-    let end = DispatchTime.now() + limit
-    for group in removals.values { _ = group.wait(timeout: end) }
+  func drain(within limit: Duration) {
+    let deadline = Deadline(in: limit)
+    for removal in removals.values { removal.wait(until: deadline) }
   }
 
   typealias Opened = Result<Listener, ListenError>

@@ -1,4 +1,3 @@
-import Dispatch
 import Linux
 import Synchronization
 
@@ -71,7 +70,7 @@ final class BackgroundFill: Sendable {
 
   let missing: MissingBytes
   private let outcome = Mutex<Outcome?>(nil)
-  private let over = DispatchSemaphore(value: 0)
+  private let over = Semaphore()
 
   init(_ record: ResumeHistory.LazyResume? = nil, missing: UInt64 = 0) {
     self.record = record

@@ -1,4 +1,3 @@
-import Dispatch
 import Linux
 import Synchronization
 
@@ -186,15 +185,18 @@ public final class HibernationService: Sendable {
   /// be called on any thread except the event loop's.
   @discardableResult
   public func dropIdleBases(outdated: Bool = false) -> @Sendable () -> Void {
-    let group = DispatchGroup()
-    for bench in all() {
-      group.enter()
+    let done = Semaphore()
+    let benches = all()
+    for bench in benches {
       submit(to: bench) { bench in
         bench.hibernator.withLock { $0.dropIdleBases(outdated: outdated) }
-        group.leave()
+        done.signal()
       }
     }
-    return { _ = group.wait(timeout: .now() + .seconds(1)) }
+    return {
+      let deadline = Deadline(in: .seconds(1))
+      for _ in benches where !done.wait(until: deadline) { return }
+    }
   }
 
   /// See `Hibernator.dropIdleBase`.

@@ -1,4 +1,3 @@
-import Dispatch
 import Synchronization
 
 /// Threads for work that may wait without limit because a file system, a device or a name service doesn't
@@ -35,8 +34,8 @@ public final class BlockingJobs: Sendable {
     private let name: String
     private let maxThreads: Int
     private let state = Mutex(State())
-    private let work = DispatchSemaphore(value: 0)
-    private static let patience = DispatchTimeInterval.seconds(5)
+    private let work = Semaphore()
+    private static let patience = Duration.seconds(5)
 
     init(name: String, maxThreads: Int) {
       self.name = name
@@ -63,7 +62,7 @@ public final class BlockingJobs: Sendable {
     private func serve() {
       while true {
         state.withLock { $0.idle += 1 }
-        let isWanted = work.wait(timeout: .now() + Self.patience) == .success
+        let isWanted = work.wait(within: Self.patience)
         let next = state.withLock { state -> (subject: String, job: Job)? in
           state.idle -= 1
           if isWanted, !state.waiting.isEmpty { return state.waiting.removeFirst() }

@@ -1,4 +1,3 @@
-import Dispatch
 import Synchronization
 
 /// Threads that perform jobs about subjects (workers, by name). Jobs about one subject are performed one
@@ -58,7 +57,7 @@ public final class JobPool: Sendable {
     let most: Int
     let reserve: Int
     let state = Mutex(State())
-    let work = DispatchSemaphore(value: 0)
+    let work = Semaphore()
 
     init(name: String, most: Int, reserve: Int) {
       (self.name, self.most, self.reserve) = (name, most, reserve)
@@ -118,7 +117,7 @@ public final class JobPool: Sendable {
         }
         if state.withLock({ $0.hasEnded }) { return }
         state.withLock { $0.idle += 1 }
-        if work.wait(timeout: .now() + Thread.idleTime) == .timedOut {
+        if !work.wait(within: Thread.idleTime) {
           Thread.releaseUnusedStack()
           work.wait()
         }

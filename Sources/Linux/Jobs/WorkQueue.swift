@@ -1,10 +1,9 @@
 import CLinux
-import Dispatch
 import Glibc
 import Synchronization
 
 /// One thread that performs jobs, always the same kernel thread. ptrace needs that: only the thread that
-/// attached may control a tracee. A `DispatchQueue` doesn't promise it.
+/// attached may control a tracee.
 ///
 /// Jobs are performed in order, but urgent ones come before all others: a client waits for the resume of one
 /// worker, and no client waits for the hibernation of a hundred others. Jobs about the same subject never
@@ -18,7 +17,7 @@ public final class WorkQueue: Sendable {
   /// that an unused queue is freed and ends its thread.
   private final class Backlog: Sendable {
     private let jobs = Mutex<(waiting: WaitingJobs, ended: Bool)>((WaitingJobs(), false))
-    private let work = DispatchSemaphore(value: 0)
+    private let work = Semaphore()
 
     func append(_ job: @escaping Job, about subject: String?, isUrgent: Bool) {
       jobs.withLock { $0.waiting.append(job, about: subject, isUrgent: isUrgent) }
@@ -37,9 +36,12 @@ public final class WorkQueue: Sendable {
     }
 
     /// Waits for the next job.
-    func next(within time: DispatchTimeInterval?) -> Next {
-      let limit = time.map { DispatchTime.now() + $0 } ?? .distantFuture
-      if work.wait(timeout: limit) == .timedOut { return .nothing }
+    func next(within time: Duration?) -> Next {
+      if let time {
+        guard work.wait(within: time) else { return .nothing }
+      } else {
+        work.wait()
+      }
       let (job, ended) = jobs.withLock { jobs in (jobs.waiting.next(), jobs.ended) }
       return job.map(Next.job) ?? (ended ? .ended : .nothing)
     }
@@ -49,10 +51,10 @@ public final class WorkQueue: Sendable {
   ///
   /// - Parameter chore: performed on the thread after each job, and again after the time that it
   ///   returns, until it returns `nil`.
-  public init(name: String, chore: (@Sendable () -> DispatchTimeInterval?)? = nil) {
+  public init(name: String, chore: (@Sendable () -> Duration?)? = nil) {
     // This happens once, at the daemon's start: without its threads the daemon can't work.
     let started = Thread.start(name: name) { [backlog] in
-      var pause: DispatchTimeInterval?
+      var pause: Duration?
       var hasUsedStack = false
       loop: while true {
         switch backlog.next(within: pause ?? (hasUsedStack ? Thread.idleTime : nil)) {
@@ -86,7 +88,7 @@ public final class WorkQueue: Sendable {
 
   /// Performs `body` on the queue's thread and waits for it. Never from that thread itself.
   public func perform<Value: Sendable>(_ body: @escaping @Sendable () -> Value) -> Value {
-    let done = DispatchSemaphore(value: 0)
+    let done = Semaphore()
     let slot = Slot<Value>()
     submit {
       slot.set(body())
@@ -135,7 +137,7 @@ public enum Thread {
   }
 
   /// After this time without a job, a thread that stays releases the stack that its jobs have used.
-  static let idleTime = DispatchTimeInterval.seconds(2)
+  static let idleTime = Duration.seconds(2)
 
   /// Returns the calling thread's stack below its current depth to the kernel: 12 to 400 KB after a job.
   static func releaseUnusedStack() { clinux_release_unused_stack() }
@@ -150,7 +152,7 @@ public func inParallel(
   count: Int, lanes: Int, _ lane: @escaping @Sendable (_ next: () -> Int?) -> Void
 ) {
   let cursor = Cursor()
-  let done = DispatchSemaphore(value: 0)
+  let done = Semaphore()
   // If threads can't be started, fewer lanes do the work.
   let helpers = (1..<max(1, min(lanes, count))).filter { _ in
     let work = Handover(lane)

@@ -1,5 +1,4 @@
 import CLinux
-import Dispatch
 import Glibc
 import Synchronization
 
@@ -175,7 +174,7 @@ public enum BriefTracer {
 
   private final class Outcome<Value: Sendable>: Sendable {
     private let result = Mutex<(value: Value?, tracer: Int32)>((nil, 0))
-    private let isThere = DispatchSemaphore(value: 0)
+    private let isThere = Semaphore()
 
     func report(_ value: Value, tracer: Int32) {
       result.withLock { $0 = (value, tracer) }

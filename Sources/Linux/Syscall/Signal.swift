@@ -1,8 +1,6 @@
-import Dispatch
-
 /// An event that one thread raises once, and for which others wait.
 public final class Signal: Sendable {
-  private let semaphore = DispatchSemaphore(value: 0)
+  private let semaphore = Semaphore()
 
   public init() {}
 
@@ -12,5 +10,13 @@ public final class Signal: Sendable {
   public func wait() {
     semaphore.wait()
     semaphore.signal()
+  }
+
+  /// The same for a limited time. False: the deadline has passed.
+  @discardableResult
+  public func wait(until deadline: Deadline) -> Bool {
+    guard semaphore.wait(until: deadline) else { return false }
+    semaphore.signal()
+    return true
   }
 }

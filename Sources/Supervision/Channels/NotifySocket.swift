@@ -84,7 +84,7 @@ public final class NotifySocket {
     for _ in 0..<min(Int64(limit), allowance) {
       let received: Reception?
       do throws(SystemCallError) { received = try read(descriptor, buffer) } catch {
-        // What has been read is gone from the socket. The error comes again with the next call.
+        // What has been read is no longer in the socket. The error comes again with the next call.
         if messages.isEmpty { throw error }
         break
       }

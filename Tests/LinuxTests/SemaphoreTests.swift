@@ -1,0 +1,47 @@
+import Synchronization
+import Testing
+
+@testable import Linux
+
+@Suite("Semaphores") struct SemaphoreTests {
+  @Test("Each signal lets one waiting thread continue, also one that comes later")
+  func counting() {
+    let (semaphore, done) = (Semaphore(), Semaphore())
+    let passed = Mutex(0)
+    semaphore.signal()
+    semaphore.wait()
+    let started = (0..<3).filter { _ in
+      Thread.start(name: "test") {
+        semaphore.wait()
+        passed.withLock { $0 += 1 }
+        done.signal()
+      }
+    }
+    #expect(started.count == 3)
+    for _ in started { semaphore.signal() }
+    for _ in started { #expect(done.wait(within: .seconds(30))) }
+    #expect(passed.withLock { $0 } == 3)
+    #expect(!semaphore.wait(within: .zero))
+  }
+
+  @Test("A wait with a limit ends after it, not before, and takes no signal")
+  func limits() {
+    let semaphore = Semaphore()
+    let began = Clocks.monotonic
+    #expect(!semaphore.wait(within: .milliseconds(30)))
+    #expect(Clocks.monotonic - began >= 30_000_000)
+    semaphore.signal()
+    #expect(semaphore.wait(within: .seconds(30)))
+    #expect(!semaphore.wait(until: Deadline(in: .zero)))
+  }
+
+  @Test("An event that was raised lets all threads continue, within a limit and without")
+  func signals() {
+    let event = Signal()
+    #expect(!event.wait(until: Deadline(in: .milliseconds(1))))
+    event.raise()
+    #expect(event.wait(until: Deadline(in: .seconds(30))))
+    #expect(event.wait(until: Deadline(in: .zero)))
+    event.wait()
+  }
+}
