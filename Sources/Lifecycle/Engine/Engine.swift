@@ -128,7 +128,7 @@ extension Engine {
   mutating func refresh() {
     workers.refresh(
       WorkerView(
-        now: now, mode: policy.mode, episode: gauge.episode,
+        now: now, mode: policy.mode, episode: gauge.episode, level: actingLevel,
         warnOncePer: policy.pressure.warnOncePer))
   }
 

@@ -20,6 +20,13 @@ extension Engine {
 }
 
 extension WorkerRecord {
+  /// `nil`: time alone changes nothing.
+  func nextDeadline(after now: Instant) -> Instant? {
+    var next = EarliestDeadline(after: now)
+    considerDeadlines(&next)
+    return next.instant
+  }
+
   /// The instants at which time alone may move the worker out of its state.
   func considerDeadlines(_ next: inout EarliestDeadline) {
     // Its leader decides the rest.
@@ -47,6 +54,7 @@ extension WorkerRecord {
     case .hibernated:
       next.consider(run.retryResumeAt)
       next.consider(heartbeatAt)
+      next.consider(demotedAt)
     case .terminating:
       next.consider(run.ending?.killBy?.until)
       next.consider(run.ending?.giveUpAt)

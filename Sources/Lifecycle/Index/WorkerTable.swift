@@ -20,15 +20,13 @@ struct WorkerTable: Sendable, RandomAccessCollection {
   private var groups: [WorkerGroups] = []
   private var standings: [RankKey?] = []
   private var members: [SlotSet] = .init(repeating: SlotSet(), count: WorkerGroups.count)
-  private var deadlines = DeadlineHeap()
+  private var deadlines = SlotHeap<Instant>()
   private var hasGone = false
   /// A worker was found to lack room on the disk since the free room last grew.
   var lacksDisk = false
 
-  /// Counts changes of the workers that could be hibernated under pressure.
-  private(set) var sleeperChanges = 0
-  /// What the last search among them found.
-  var fruitless: FruitlessSearch?
+  /// The workers that could be hibernated under pressure, and what prevents it.
+  var sleepers = SleeperVerdicts()
 
   /// The footprints of all live workers, always up to date.
   private(set) var footprint = ByteCount.zero
@@ -49,6 +47,8 @@ struct WorkerTable: Sendable, RandomAccessCollection {
   }
 
   func index(of worker: WorkerID) -> Int? { slotByName[worker].map { Int(places[$0]) } }
+  func index(ofSlot slot: Int) -> Int { Int(places[slot]) }
+  func slot(at index: Int) -> Int { Int(slots[index]) }
 
   /// The worker's share of a device's memory. Read from the slot and not from the record: each change
   /// of a worker asks twice, and mustn't copy the record for that.
@@ -101,6 +101,7 @@ extension WorkerTable {
     let slot = Int(slots[index])
     slotByName[records[slot].id] = nil
     regroup(slot, [])
+    sleepers.forget(slot, isSleeper: false)
     deadlines.set(slot, nil)
     pending.remove(index)
     renumber { $0.remove(at: index) }
@@ -183,7 +184,9 @@ extension WorkerTable {
       let record = records[slot]
       let old = groups[slot]
       regroup(slot, WorkerGroups.of(record, view))
-      if old.union(groups[slot]).contains(.hibernatable) { sleeperChanges += 1 }
+      if old.union(groups[slot]).contains(.hibernatable) {
+        sleepers.forget(slot, isSleeper: groups[slot].contains(.hibernatable))
+      }
       standings[slot] = RankKey(record, at: view.now)
       deadlines.set(slot, record.nextDeadline(after: view.now))
       if record.isForgettable { hasGone = true }
@@ -215,7 +218,7 @@ extension WorkerTable {
   }
 
   /// The earliest deadline of all workers.
-  var nextDeadline: Instant? { deadlines.first?.at }
+  var nextDeadline: Instant? { deadlines.first?.key }
 
   func isEmpty(_ group: WorkerGroups) -> Bool { members[group.place].isEmpty }
 
@@ -260,6 +263,7 @@ extension WorkerTable: Codable {
       let slot = Int(slots[index])
       footprint += livingFootprint(slot)
       regroup(slot, WorkerGroups(rawValue: stored.groups))
+      sleepers.forget(slot, isSleeper: groups[slot].contains(.hibernatable))
       deadlines.set(slot, stored.deadline)
       hasGone = hasGone || stored.record.isForgettable
       isStale[slot] = false
@@ -275,7 +279,7 @@ extension WorkerTable: Codable {
       let slot = Int(slots[index])
       return Stored(
         record: records[slot], groups: groups[slot].rawValue,
-        deadline: deadlines.deadline(of: slot),
+        deadline: deadlines.key(of: slot),
         isPending: pending.contains(index))
     }
     try container.encode(workers, forKey: .workers)
@@ -289,10 +293,4 @@ extension WorkerTable: Equatable {
 
 extension WorkerRecord {
   fileprivate var isForgettable: Bool { forgetWhenGone && state == .terminated }
-
-  fileprivate func nextDeadline(after now: Instant) -> Instant? {
-    var next = EarliestDeadline(after: now)
-    considerDeadlines(&next)
-    return next.instant
-  }
 }

@@ -27,35 +27,37 @@ extension Engine {
   }
 
   private mutating func hibernateBiggest(_ level: PressureLevel) -> LadderState.Outcome {
-    if let search = workers.fruitless,
-      search.holds(workers.sleeperChanges, disk: disk, resumeRate: resumeRate)
-    {
-      return search.lacksDisk ? makeRoomOnDisk(level) : search.outcome
-    }
-    let before = decisions
-    var sleepers = sleepersFirst(workers.indices(.hibernatable))
-    var outcome = LadderState.Outcome.nothingLeft
-    var lacksDisk = false
+    workers.sleepers.reconsider(room: diskRoom, resumeRate)
+    var sleepers = sleepersFirst(workers.sleepersToExamine)
     while let index = sleepers.popFirst() {
-      switch obstacle(workers[index].imagined ?? workers[index], to: .pressure) {
-      case .measuring?: outcome = .waiting
-      case .overDiskBudget?, .diskNearlyFull?: lacksDisk = true
-      case nil where isShadow(index):
+      if let verdict = verdict(on: workers[index].imagined ?? workers[index]) {
+        workers.setVerdict(index, verdict)
+      } else if isShadow(index) {
         if countShadowHibernation(index, level) { return .acted }
-      case nil:
+      } else {
         hibernate(index, .pressure(level))
         ladderState.step = .hibernating(workers[index].id, until: now + LadderState.patience)
         return .acted
-      default: break
       }
     }
-    lacksDisk = lacksDisk && outcome == .nothingLeft
-    if decisions == before {
-      workers.fruitless = FruitlessSearch(
-        changes: workers.sleeperChanges, disk: disk, resumeRate: resumeRate, outcome: outcome,
-        lacksDisk: lacksDisk)
+    if !workers.sleepers.measuring.isEmpty { return .waiting }
+    // Fewer images don't help where the day's writes are used up.
+    if let image = workers.sleepers.withoutRoom.first?.key, image <= writableToday {
+      return makeRoomOnDisk(level)
     }
-    return lacksDisk ? makeRoomOnDisk(level) : outcome
+    return .nothingLeft
+  }
+
+  /// `nil`: it can be hibernated now.
+  private func verdict(on worker: WorkerRecord) -> SleeperVerdict? {
+    switch obstacleBesidesDisk(worker, to: .pressure) {
+    case nil:
+      let image = worker.expectedImage
+      return image > diskRoom ? .lacksRoom(image: image) : nil
+    case .measuring?: return .measuring
+    case .slowerThanRelaunch?: return .slow
+    case _?: return .refused
+    }
   }
 
   /// An episode's warning isn't repeated, unless the policy wants one for each level.
@@ -84,22 +86,6 @@ extension Engine {
     // One request may be in flight already, and each must still be finished.
     ladderState.step = .warning(until: now + longest + longest + LadderState.patience)
     return .acted
-  }
-}
-
-/// The last search found no worker to hibernate, for this reason. It isn't repeated until something
-/// changes that the result rests on: the sleeping workers (whose deadlines count as changes), the disk,
-/// the cost of resumes. Machine-wide rules touch every worker when they change. It isn't in a
-/// checkpoint, because it can be found again.
-struct FruitlessSearch: Sendable {
-  var changes: Int
-  var disk: DiskReading?
-  var resumeRate: ResumeRate
-  var outcome: LadderState.Outcome
-  var lacksDisk: Bool
-
-  func holds(_ changes: Int, disk: DiskReading?, resumeRate: ResumeRate) -> Bool {
-    self.changes == changes && self.disk == disk && self.resumeRate == resumeRate
   }
 }
 

@@ -74,6 +74,13 @@ struct PressureEpisode: Codable, Hashable, Sendable {
 
 extension Engine {
   mutating func updatePressure() {
+    let acting = actingLevel
+    defer {
+      // At another level, workers that were warned may be warned again.
+      if actingLevel != acting, policy.pressure.warnOncePer != .episode {
+        workers.markStale(.noted)
+      }
+    }
     let change = gauge.update(
       measured: holdingLevel(), set: setPressure?.level ?? .normal, rules: policy.pressure, at: now)
     guard let change else { return }

@@ -20,9 +20,7 @@ extension Engine {
   /// Under pressure, when only the disk prevents a hibernation: terminates the demoted worker with the
   /// biggest image.
   mutating func makeRoomOnDisk(_ level: PressureLevel) -> LadderState.Outcome {
-    let demoted = workers.indices(.demotable).filter {
-      workers[$0].isDemoted(at: now) && workers[$0].goal == nil && !isShadow($0)
-    }
+    let demoted = workers.indices(.demoted).filter { !isShadow($0) }
     let biggest = demoted.max { left, right in
       let (left, right) = (workers[left], workers[right])
       let (small, large) = (left.run.hibernation.imageSize, right.run.hibernation.imageSize)

@@ -44,11 +44,28 @@ extension Engine {
       return .overDailyWrites(
         written: disk.writtenToday, adding: image, limit: rules.dailyWrites)
     }
-    let least = ByteCount(Int64(Double(disk.total.bytes) * rules.minFreePercent / 100))
+    let least = leastFree(of: disk)
     if disk.total > .zero, disk.free - image < least {
       return .diskNearlyFull(free: disk.free, adding: image, least: least)
     }
     return nil
+  }
+
+  private func leastFree(of disk: DiskReading) -> ByteCount {
+    ByteCount(Int64(Double(disk.total.bytes) * policy.hibernate.disk.minFreePercent / 100))
+  }
+
+  /// The largest image for which there is no `diskObstacle`.
+  var diskRoom: ByteCount {
+    guard let disk else { return ByteCount(.max) }
+    let room = min(policy.hibernate.disk.budget - disk.images, writableToday)
+    return disk.total > .zero ? min(room, disk.free - leastFree(of: disk)) : room
+  }
+
+  /// What may still be written today.
+  var writableToday: ByteCount {
+    guard let disk else { return ByteCount(.max) }
+    return policy.hibernate.disk.dailyWrites - disk.writtenToday
   }
 }
 

@@ -63,8 +63,18 @@ extension Engine {
     _ worker: WorkerRecord, to occasion: WorkerRecord.Occasion, at now: Instant? = nil
   ) -> HibernationObstacle? {
     let now = now ?? self.now
-    for check in Self.checks where check.occasions.contains(occasion) {
-      if let obstacle = check.find(self, worker, now) { return obstacle }
+    for check in Check.allCases where check.occasions.contains(occasion) {
+      if let obstacle = find(check, worker, now) { return obstacle }
+    }
+    return nil
+  }
+
+  /// The first obstacle that more room on the disk, or another day, wouldn't remove.
+  func obstacleBesidesDisk(
+    _ worker: WorkerRecord, to occasion: WorkerRecord.Occasion
+  ) -> HibernationObstacle? {
+    for check in Check.allCases where check != .disk && check.occasions.contains(occasion) {
+      if let obstacle = find(check, worker, now) { return obstacle }
     }
     return nil
   }
@@ -73,61 +83,63 @@ extension Engine {
   func obstacles(
     _ worker: WorkerRecord, to occasion: WorkerRecord.Occasion, at now: Instant
   ) -> [HibernationObstacle] {
-    Self.checks.filter { $0.occasions.contains(occasion) }.compactMap { $0.find(self, worker, now) }
+    Check.allCases.filter { $0.occasions.contains(occasion) }
+      .compactMap { find($0, worker, now) }
   }
 
-  private struct Check: Sendable {
-    var occasions: WorkerRecord.Occasion
-    var find: @Sendable (Engine, WorkerRecord, Instant) -> HibernationObstacle?
+  /// In the order in which they decide.
+  private enum Check: CaseIterable {
+    case policy, refusal, measurement, footprint, largest, disk, smallest, relaunch, cooldown,
+      failure,
+      rest
+
+    var occasions: WorkerRecord.Occasion {
+      switch self {
+      case .policy, .refusal, .measurement, .footprint, .disk: [.automatic, .pressure, .request]
+      case .largest, .smallest, .relaunch, .cooldown, .failure: [.automatic, .pressure]
+      case .rest: .automatic
+      }
+    }
   }
 
-  private static let always: WorkerRecord.Occasion = [.automatic, .pressure, .request]
-  private static let unasked: WorkerRecord.Occasion = [.automatic, .pressure]
-
-  private static let checks: [Check] = [
-    Check(occasions: always) { _, worker, _ in
-      worker.policy.hibernate.enabled ? nil : .disabled
-    },
-    Check(occasions: always) { _, worker, _ in
-      worker.run.hibernation.permanentRefusal.map { .refusedForGood($0) }
-    },
-    Check(occasions: always) { _, worker, now in
-      worker.run.isMeasuredAsleep || now >= worker.measuredBy ? nil : .measuring
-    },
-    Check(occasions: always) { _, worker, _ in worker.run.footprint == nil ? .unmeasured : nil },
-    Check(occasions: unasked) { _, worker, _ in
+  private func find(
+    _ check: Check, _ worker: WorkerRecord, _ now: Instant
+  ) -> HibernationObstacle? {
+    switch check {
+    case .policy: return worker.policy.hibernate.enabled ? nil : .disabled
+    case .refusal: return worker.run.hibernation.permanentRefusal.map { .refusedForGood($0) }
+    case .measurement:
+      return worker.run.isMeasuredAsleep || now >= worker.measuredBy ? nil : .measuring
+    case .footprint: return worker.run.footprint == nil ? .unmeasured : nil
+    case .largest:
       guard let limit = worker.policy.hibernate.maxFootprint, worker.movable > limit else {
         return nil
       }
       return .tooBig(worker.movable, limit: limit)
-    },
-    Check(occasions: always) { engine, worker, _ in engine.diskObstacle(for: worker.expectedImage)
-    },
-    Check(occasions: unasked) { _, worker, _ in
+    case .disk: return diskObstacle(for: worker.expectedImage)
+    case .smallest:
       let least = worker.policy.hibernate.minFootprint
       return worker.movable < least ? .tooSmall(worker.movable, limit: least) : nil
-    },
-    Check(occasions: unasked) { engine, worker, _ in
-      let expected = engine.expectedResume(of: worker)
-      guard worker.policy.hibernate.onlyIfFasterThanRelaunch, let relaunch = worker.launchCost,
-        expected > relaunch
-      else { return nil }
-      return .slowerThanRelaunch(resume: expected, relaunch: relaunch)
-    },
-    Check(occasions: unasked) { _, worker, now in
+    case .relaunch: return relaunchObstacle(of: worker)
+    case .cooldown:
       guard let over = worker.cooldownOver, now < over else { return nil }
       let whole = worker.policy.hibernate.cooldown
       return .coolingDown(whole - (over - now), of: whole)
-    },
-    Check(occasions: unasked) { _, worker, now in
+    case .failure:
       guard let retryAt = worker.run.hibernation.retryAt, now < retryAt else { return nil }
       return .failedLately(worker.run.hibernation.lastFailure ?? "", retryIn: retryAt - now)
-    },
-    Check(occasions: .automatic) { _, worker, now in
+    case .rest:
       guard let rest = worker.hibernationRest else { return .onlyUnderPressure }
       let slept = now - rest.from
       guard slept < rest.after else { return nil }
       return .tooEarly(slept, of: rest.after, raised: worker.hibernationBackOff)
-    },
-  ]
+    }
+  }
+
+  private func relaunchObstacle(of worker: WorkerRecord) -> HibernationObstacle? {
+    guard worker.policy.hibernate.onlyIfFasterThanRelaunch, let relaunch = worker.launchCost
+    else { return nil }
+    let expected = expectedResume(of: worker)
+    return expected > relaunch ? .slowerThanRelaunch(resume: expected, relaunch: relaunch) : nil
+  }
 }

@@ -10,7 +10,7 @@ struct WorkerGroups: OptionSet, Hashable, Sendable {
   static let terminating = WorkerGroups(rawValue: 1 << 2)
   /// Runs, and has a shed request under way or coming.
   static let shedding = WorkerGroups(rawValue: 1 << 3)
-  /// Can be warned, and wasn't in this episode of pressure.
+  /// Can be warned, and wasn't in this episode of pressure, or not at this level.
   static let warnable = WorkerGroups(rawValue: 1 << 4)
   /// Under pressure it would be hibernated, or its measurement is waited for.
   static let hibernatable = WorkerGroups(rawValue: 1 << 5)
@@ -27,8 +27,8 @@ struct WorkerGroups: OptionSet, Hashable, Sendable {
 
   /// Offers memory that may be purged.
   static let offering = WorkerGroups(rawValue: 1 << 13)
-  /// Hibernated, and may be demoted in its time.
-  static let demotable = WorkerGroups(rawValue: 1 << 14)
+  /// Hibernated, and demoted.
+  static let demoted = WorkerGroups(rawValue: 1 << 14)
   /// Would be hibernated by now, except for reasons outside the worker: the disk, or the resume costs
   /// of others.
   static let held = WorkerGroups(rawValue: 1 << 15)
@@ -54,6 +54,8 @@ struct WorkerView {
   var mode: LifecyclePolicy.Mode
   /// `PressureGauge.episode`.
   var episode: Int
+  /// `Engine.actingLevel`.
+  var level: PressureLevel
   var warnOncePer: PressureRules.WarningScope
 }
 
@@ -78,8 +80,8 @@ extension WorkerGroups {
       if worker.profile.leader == nil, worker.isHeld(view) { groups.insert(.held) }
     }
     if worker.offersMemory, !isShadow || !worker.notes.contains(.purge) { groups.insert(.offering) }
-    if worker.state == .hibernated, worker.goal == nil, worker.profile.leader == nil {
-      groups.insert(.demotable)
+    if worker.isDemoted(at: view.now), worker.goal == nil, worker.profile.leader == nil {
+      groups.insert(.demoted)
     }
     guard worker.footprint >= Engine.minYield else { return groups }
     let isOpen = !isShadow || worker.sparedIn != view.episode
@@ -95,11 +97,10 @@ extension WorkerRecord {
     (modeByRequest ?? (policy.mode == .shadow ? .shadow : view.mode)) == .shadow
   }
 
-  /// At some level; the ladder checks at which.
   fileprivate func canBeWarned(_ view: WorkerView) -> Bool {
     guard state == .foreground || state == .background, profile.canShed else { return false }
     guard let warned = warnedIn, warned.episode == view.episode else { return true }
-    return view.warnOncePer != .episode && warned.level < .critical
+    return view.warnOncePer != .episode && warned.level < view.level
   }
 
   /// As far as it depends on the worker: the room on the disk and the cost of a resume are checked when

@@ -1,11 +1,10 @@
 import Policy
 
-/// The next instant of each worker, the earliest first: a binary heap in which each slot knows its
-/// place, so that a deadline which moves (and idleness moves with every sign of life) leaves
-/// nothing behind.
-struct DeadlineHeap: Sendable {
+/// A key for each slot, the smallest first: a binary heap in which each slot knows its place, so that a key that changes
+/// (a worker's next deadline moves with every sign of life) leaves nothing behind.
+struct SlotHeap<Key: Comparable & Sendable>: Sendable {
   private struct Entry {
-    var at: Instant
+    var key: Key
     var slot: Int32
   }
 
@@ -13,30 +12,30 @@ struct DeadlineHeap: Sendable {
   /// By slot: its place in `entries`, or −1.
   private var places: [Int32] = []
 
-  /// The earliest.
-  var first: (at: Instant, slot: Int)? { entries.first.map { ($0.at, Int($0.slot)) } }
+  /// The smallest.
+  var first: (key: Key, slot: Int)? { entries.first.map { ($0.key, Int($0.slot)) } }
 
-  func deadline(of slot: Int) -> Instant? {
+  func key(of slot: Int) -> Key? {
     guard slot < places.count, places[slot] >= 0 else { return nil }
-    return entries[Int(places[slot])].at
+    return entries[Int(places[slot])].key
   }
 
-  /// `nil`: time alone changes nothing for this worker.
-  mutating func set(_ slot: Int, _ at: Instant?) {
+  /// `nil`: the slot isn't in the heap any more.
+  mutating func set(_ slot: Int, _ key: Key?) {
     while places.count <= slot { places.append(-1) }
     let place = Int(places[slot])
-    switch at {
+    switch key {
     case nil where place < 0: break
     case nil: remove(at: place)
-    case let at? where place < 0:
-      entries.append(Entry(at: at, slot: Int32(slot)))
+    case let key? where place < 0:
+      entries.append(Entry(key: key, slot: Int32(slot)))
       places[slot] = Int32(entries.count - 1)
       rise(from: entries.count - 1)
-    case let at?:
-      let before = entries[place].at
-      guard at != before else { return }
-      entries[place].at = at
-      if at < before { rise(from: place) } else { sink(from: place) }
+    case let key?:
+      let before = entries[place].key
+      guard key != before else { return }
+      entries[place].key = key
+      if key < before { rise(from: place) } else { sink(from: place) }
     }
   }
 
@@ -44,15 +43,15 @@ struct DeadlineHeap: Sendable {
     places[Int(entries[place].slot)] = -1
     let last = entries.removeLast()
     guard place < entries.count else { return }
-    let before = entries[place].at
+    let before = entries[place].key
     entries[place] = last
     places[Int(last.slot)] = Int32(place)
-    if last.at < before { rise(from: place) } else { sink(from: place) }
+    if last.key < before { rise(from: place) } else { sink(from: place) }
   }
 
   private mutating func rise(from start: Int) {
     var place = start
-    while place > 0, entries[place].at < entries[(place - 1) / 2].at {
+    while place > 0, entries[place].key < entries[(place - 1) / 2].key {
       exchange(place, (place - 1) / 2)
       place = (place - 1) / 2
     }
@@ -64,8 +63,8 @@ struct DeadlineHeap: Sendable {
       let left = 2 * place + 1
       guard left < entries.count else { return }
       let right = left + 1
-      let child = right < entries.count && entries[right].at < entries[left].at ? right : left
-      guard entries[child].at < entries[place].at else { return }
+      let child = right < entries.count && entries[right].key < entries[left].key ? right : left
+      guard entries[child].key < entries[place].key else { return }
       exchange(place, child)
       place = child
     }
