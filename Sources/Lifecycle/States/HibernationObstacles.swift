@@ -64,7 +64,7 @@ extension Engine {
   ) -> HibernationObstacle? {
     let now = now ?? self.now
     for check in Check.allCases where check.occasions.contains(occasion) {
-      if let obstacle = find(check, worker, now) { return obstacle }
+      if let obstacle = find(check, for: worker, at: now) { return obstacle }
     }
     return nil
   }
@@ -74,7 +74,7 @@ extension Engine {
     _ worker: WorkerRecord, to occasion: WorkerRecord.Occasion
   ) -> HibernationObstacle? {
     for check in Check.allCases where check != .disk && check.occasions.contains(occasion) {
-      if let obstacle = find(check, worker, now) { return obstacle }
+      if let obstacle = find(check, for: worker, at: now) { return obstacle }
     }
     return nil
   }
@@ -84,7 +84,7 @@ extension Engine {
     _ worker: WorkerRecord, to occasion: WorkerRecord.Occasion, at now: Instant
   ) -> [HibernationObstacle] {
     Check.allCases.filter { $0.occasions.contains(occasion) }
-      .compactMap { find($0, worker, now) }
+      .compactMap { find($0, for: worker, at: now) }
   }
 
   /// In the order in which they decide.
@@ -103,7 +103,7 @@ extension Engine {
   }
 
   private func find(
-    _ check: Check, _ worker: WorkerRecord, _ now: Instant
+    _ check: Check, for worker: WorkerRecord, at now: Instant
   ) -> HibernationObstacle? {
     switch check {
     case .policy: return worker.policy.hibernate.enabled ? nil : .disabled
