@@ -81,9 +81,40 @@ import Testing
     let record = try world.record { $0.process = ProcessIdentity(pid: getpid(), startTime: 1) }
     #expect(!host.describesRunning(record))
     #expect(throws: (any Error).self) { try host.takeOver(record) }
-    #expect(try unit().process == nil)
+    #expect(world.workers.count == 0 && world.restarts.exits(of: WorkerID("web")) == nil)
     #expect(host.describesRunning(try world.record()))
     #expect(!host.describesRunning(try world.record { $0.bootID = "another" }))
+  }
+
+  @Test(
+    "A declared worker that couldn't be taken over has nothing of the run that its record describes"
+  )
+  func notTakenOver() throws {
+    let runtime = try world.add("web", .terminated)
+    let path = world.scratch.path + "/web.worker"
+    let record = try world.record {
+      $0.process = ProcessIdentity(pid: getpid(), startTime: 1)
+      $0.external = .mayNot
+      $0.asleepSince = 5
+      $0.watchdog = 3_000_000_000
+      $0.workerSocket = path
+    }
+    #expect(throws: (any Error).self) { try host.takeOver(record) }
+    #expect(try unit() === runtime && runtime.isDeclared)
+    #expect(runtime.external == nil, "its next run is the daemon's own")
+    #expect(runtime.asleepSince == nil && runtime.watchdogInterval == nil)
+    #expect(runtime.conversation == nil && runtime.process == nil)
+    world.services.socketFiles.drain(within: .seconds(60))
+    #expect(isAbsent(path))
+  }
+
+  @Test("A worker whose cgroup can't be used isn't taken over by half, and keeps its image")
+  func byHalf() throws {
+    try world.scratch.write("state/images/web.image", "memory")
+    let record = try world.record { $0.cgroupPath = "/no/such/group" }
+    #expect(throws: (any Error).self) { try host.takeOver(record) }
+    #expect(world.workers.count == 0)
+    #expect(!isAbsent(world.state.image(of: "web")))
   }
 
   @Test("A worker that ended without a daemon leaves the note of its end, and no files")
