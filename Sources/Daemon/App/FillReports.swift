@@ -1,20 +1,28 @@
 import Hibernation
 import Lifecycle
 
+/// Reports of lazy restores whose pages were still missing, on the hibernator's threads. Tests provide their own.
+protocol FillSource {
+  func onFillFailure(_ report: @escaping @Sendable (String, HibernationError) -> Void)
+  func onFillEnd(_ report: @escaping @Sendable (String) -> Void)
+}
+
+extension HibernationService: FillSource {}
+
 /// Outcomes of lazy restores whose pages are still missing, from the hibernator's threads.
 enum FillReports {
   /// - Parameter measure: on the loop. The worker's memory differs from that at its wake even if it did
   ///   nothing.
   static func follow(
-    _ hibernation: HibernationService, loopReturn: LoopReturn, log: DaemonLog,
+    _ source: some FillSource, loopReturn: LoopReturn, log: DaemonLog,
     measure: @escaping (WorkerID) -> Void
   ) {
-    hibernation.onFillFailure { name, error in
+    source.onFillFailure { name, error in
       log(.error, "\(name): terminated: its missing pages can't be restored: \(error)")
     }
     let hasEnded: @Sendable (String) -> Void = loopReturn.relay {
       measure(WorkerID($0))
     }
-    hibernation.onFillEnd(hasEnded)
+    source.onFillEnd(hasEnded)
   }
 }

@@ -15,16 +15,17 @@ enum OwnProcess {
     // A worker costs ten descriptors and more, and 1024 is the usual limit.
     clinux_raise_descriptor_limit()
     _ = clinux_lock_memory()
-    spareFromTheKernel(log)
+    spareFromTheKernel(OOMScoreOfProcess()) { log($0, $1) }
     ignoreWriteSignals()
   }
 
-  static func kernelFeatures() -> KernelFeatures {
-    var features = KernelFeatures.detect()
-    // For measuring the effect of tracking, and for tests without it.
-    if getenv("DORMOUSE_TRACKING").map({ String(cString: $0) }) == "off" {
-      features.writeTracking = false
-    }
+  /// - Parameter tracking: `off`: for measuring the effect of tracking, and for tests without it.
+  static func kernelFeatures(
+    _ detected: KernelFeatures = .detect(),
+    tracking: String? = getenv("DORMOUSE_TRACKING").map { String(cString: $0) }
+  ) -> KernelFeatures {
+    var features = detected
+    if tracking == "off" { features.writeTracking = false }
     return features
   }
 
@@ -37,24 +38,42 @@ enum OwnProcess {
 
   /// Lowers the daemon's own oom_score_adj where that is permitted. No worker gets a protected one, also
   /// where the daemon was started with it (`OOMScoreAdjust=` in its unit).
-  private static func spareFromTheKernel(_ log: DaemonLog) {
-    guard let before = useWorkersOOMScore(), before > -900 else { return }
-    do throws(SystemCallError) {
-      try writeControl(oomScorePath, "-900")
-    } catch {
+  static func spareFromTheKernel(
+    _ score: some OwnOOMScore, _ log: (DaemonLog.Priority, String) -> Void
+  ) {
+    guard let before = useWorkersOOMScore(score), before > spared else { return }
+    do throws(SystemCallError) { try score.set(spared) } catch {
       log(.info, "the kernel's OOM killer may choose the daemon: \(error)")
     }
   }
 
-  private static let oomScorePath = "/proc/self/oom_score_adj"
+  private static let spared: Int32 = -900
 
   /// From now on, programs are started with the value for workers: the daemon's own, if it is known.
   @discardableResult
-  static func useWorkersOOMScore() -> Int32? {
-    // Without /proc there is nothing to inherit that could be seen or changed.
-    guard let own = (try? readText(oomScorePath)).flatMap({ Int32($0.prefix { $0 != "\n" }) })
-    else { return nil }
-    clinux_spawn_with_oom_score(OOMScore.ofWorkers(own: own))
+  static func useWorkersOOMScore(_ score: some OwnOOMScore = OOMScoreOfProcess()) -> Int32? {
+    guard let own = score.own else { return nil }
+    score.spawn(with: OOMScore.ofWorkers(own: own))
     return own
   }
+}
+
+/// The oom_score_adj of this process and of those that it starts. Tests provide their own.
+protocol OwnOOMScore {
+  /// nil: without /proc there is nothing to inherit that could be seen or changed.
+  var own: Int32? { get }
+  func set(_ score: Int32) throws(SystemCallError)
+  func spawn(with score: Int32)
+}
+
+struct OOMScoreOfProcess: OwnOOMScore {
+  private static let path = "/proc/self/oom_score_adj"
+
+  var own: Int32? {
+    // nil: see above.
+    (try? readText(Self.path)).flatMap { Int32($0.prefix { $0 != "\n" }) }
+  }
+
+  func set(_ score: Int32) throws(SystemCallError) { try writeControl(Self.path, "\(score)") }
+  func spawn(with score: Int32) { clinux_spawn_with_oom_score(score) }
 }

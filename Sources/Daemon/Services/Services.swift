@@ -25,16 +25,19 @@ struct Services {
   let records: WorkerRecordKeeper
   let hibernation: HibernationService
 
+  /// - Parameter files: what may wait for a file system. A test that runs beside others has its own: jobs about
+  ///   one subject refuse each other.
   init(
-    log: DaemonLog, records: WorkerRecordKeeper, hibernation: HibernationService
+    log: DaemonLog, records: WorkerRecordKeeper, hibernation: HibernationService,
+    files: BlockingJobs = .files
   ) throws(SystemCallError) {
     self.log = log
     self.records = records
     self.hibernation = hibernation
     loop = try EventLoop()
     loopReturn = try LoopReturn(loop)
-    jobs = try LoopJobs(loop)
+    jobs = try LoopJobs(loop, files)
     stateFiles = StateFiles(loopReturn, disk)
-    socketFiles = SocketFiles(jobs)
+    socketFiles = SocketFiles(jobs, files)
   }
 }

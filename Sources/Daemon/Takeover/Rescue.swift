@@ -1,5 +1,4 @@
 import CLinux
-import Glibc
 import Hibernation
 import Linux
 import Supervision
@@ -11,9 +10,8 @@ import Supervision
 public struct Rescue {
   private let state: StateDirectory
   private let records: WorkerRecordStore
-  private let bootID: String
-  private let hibernator = Hibernator()
-  private var handedOver: HandedOver?
+  private var means: any RescueMeans
+  private var memories: [ProcessIdentity: Descriptor] = [:]
 
   /// The outcome for one worker.
   public struct Outcome: Sendable {
@@ -29,31 +27,43 @@ public struct Rescue {
   /// - Throws: `StartError.inUse` if a daemon runs: it manages its workers.
   public init(stateDirectory: String) throws(StartError) {
     clinux_stay_out_of_core_files()
-    state = try StateDirectory(path: stateDirectory)
+    let state = try StateDirectory(path: stateDirectory)
+    let means: RescueOfMachine
+    do throws(SystemCallError) {
+      means = try RescueOfMachine(keeper: state.path + "/keeper.sock")
+    } catch { throw .system(error) }
+    try self.init(state, means)
+  }
+
+  init(_ state: StateDirectory, _ means: any RescueMeans) throws(StartError) {
+    self.state = state
+    self.means = means
     do throws(WorkerRecordError) {
       records = try WorkerRecordStore(directory: state.workers)
     } catch { throw .socket(path: state.workers, error.description) }
-    do throws(SystemCallError) { bootID = try WorkerRecord.currentBootID() } catch {
-      throw .system(error)
-    }
   }
 
   /// One after the other, in the order of their names.
   public mutating func run(_ report: (Outcome) -> Void) {
-    handedOver = HandedOver.collect(from: state.path + "/keeper.sock", within: .seconds(2))
+    let handedOver = means.collect()
+    memories = handedOver ?? [:]
     var allAreAwake = true
     // Otherwise a later daemon needs it.
-    defer { if allAreAwake { handedOver?.areTaken() } }
+    defer { if allAreAwake, handedOver != nil { means.areTaken() } }
     do throws(WorkerRecordError) {
       let found = try records.loadAll()
-      for record in found.records where record.isAlive(bootID: bootID) {
+      for record in found.records where means.describesRunning(record) {
         var outcome = recover(record)
         outcome.worker = record.name
         if outcome.isFailure { allAreAwake = false }
         report(outcome)
       }
       for failure in found.failures { report(Outcome(text: "\(failure)", isFailure: true)) }
-    } catch { report(Outcome(text: "can't look for workers: \(error)", isFailure: true)) }
+      if !found.failures.isEmpty { allAreAwake = false }
+    } catch {
+      allAreAwake = false
+      report(Outcome(text: "can't look for workers: \(error)", isFailure: true))
+    }
   }
 
   private func recover(_ record: WorkerRecord) -> Outcome {
@@ -61,20 +71,15 @@ public struct Rescue {
     let path = state.image(of: name)
     // Their start times are compared when they are written to.
     let memories = Dictionary(
-      (handedOver?.memories ?? [:]).filter { $0.key.isAlive }.map { ($0.key.pid, $0.value) },
+      self.memories.filter { $0.key.isAlive }.map { ($0.key.pid, $0.value) },
       uniquingKeysWith: { first, _ in first })
     do {
-      let target = HibernationTarget(
-        name: name, root: record.process, session: record.session,
-        cgroup: try record.cgroupPath.map {
-          try WorkerCgroup(path: $0, isExternal: record.external != nil)
-        }, memories: memories, waits: record.waits.map { TimedWaits($0) } ?? TimedWaits())
+      let target = try means.target(of: record, memories: memories)
       if record.state == Self.hibernated, isAbsent(path) {
         return end(record, target: target, why: "its image \(path) does not exist any more")
       }
       do throws(HibernationError) {
-        let summary = try hibernator.recover(target, from: path, expecting: .of(record))
-        return ran(record, restored: summary.restored)
+        return ran(record, restored: try means.recover(target, from: path, expecting: .of(record)))
       } catch {
         switch error.aftermath {
         case .vanished: return Outcome(text: "\(name): has already ended", isFailure: false)
@@ -110,15 +115,9 @@ public struct Rescue {
     _ record: WorkerRecord, target: HibernationTarget, why: String
   ) -> Outcome {
     let text = "\(record.name): terminated: its memory can't be restored: \(why)"
-    do {
-      if let cgroup = target.cgroup {
-        try cgroup.kill()
-        // A group that isn't empty stays for the next daemon.
-        if record.external == nil { try? cgroup.remove(until: Deadline(in: .seconds(2))) }
-      } else {
-        try ProcessTree.killAll(root: record.process, session: record.session)
-      }
-    } catch { return Outcome(text: "\(text); ending it failed: \(error)", isFailure: true) }
+    do { try means.end(record, target) } catch {
+      return Outcome(text: "\(text); ending it failed: \(error)", isFailure: true)
+    }
     discardFile(state.image(of: record.name))
     records.remove(record.name)
     return Outcome(text: text, isFailure: true)

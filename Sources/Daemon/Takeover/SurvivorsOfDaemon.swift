@@ -68,6 +68,22 @@ final class SurvivorsOfDaemon: SurvivorHost {
 
   func takeOver(_ record: WorkerRecord) throws {
     let runtime = introduce(record)
+    do { try attach(record, to: runtime) } catch {
+      giveUp(runtime)
+      throw error
+    }
+  }
+
+  /// The next run is this daemon's own, and has nothing of what the record says. The image stays.
+  private func giveUp(_ runtime: WorkerUnit) {
+    RunClosing(services.loop, KeptFiles()).close(runtime)
+    runtime.external = nil
+    guard !runtime.isDeclared else { return }
+    parts.workers[runtime.id] = nil
+    parts.restarts.remove(runtime.id)
+  }
+
+  private func attach(_ record: WorkerRecord, to runtime: WorkerUnit) throws {
     let cgroup = try record.cgroupPath.map {
       try WorkerCgroup(path: $0, isExternal: record.external != nil)
     }
@@ -258,6 +274,11 @@ final class SurvivorsOfDaemon: SurvivorHost {
   }
 
   func log(_ priority: DaemonLog.Priority, _ text: String) { services.log(priority, text) }
+}
+
+/// For the end of a run whose process runs on, and may be taken over by a later daemon.
+private final class KeptFiles: RunClosingHost {
+  func removeFiles(of runtime: WorkerUnit) {}
 }
 
 extension ImageExpectation {

@@ -20,31 +20,12 @@ import Testing
   private let records: WorkerRecordKeeper
   private let requests: WorkerRequests
   private let launches = Launches()
-  private let dependencies = NoDependencies()
-  private let orders = NoOrders()
+  private let dependencies = FakeSupervisionHost()
+  private let orders = DaemonEndWorld()
   private let mechanics = Operations()
   private let host: EndOfDaemon
 
   private final class Launches { var underWay: Set<WorkerID> = [] }
-
-  private final class NoDependencies: DependencyHost {
-    var now = Instant.zero
-    func dependencies(of id: WorkerID) -> [Dependency] { [] }
-    func standing(of id: WorkerID) -> DependencyStanding { DependencyStanding(state: nil) }
-    func request(
-      _ verb: Request.Verb, _ id: WorkerID, asked: Instant?, occasion: Request.Occasion?,
-      then answer: @escaping (Answer) -> Void
-    ) {}
-    func record(problem: String, of id: WorkerID) {}
-  }
-
-  private final class NoOrders: OrderlyStopHost {
-    var alive: [WorkerID] { [] }
-    func needs(of id: WorkerID) -> [WorkerID] { [] }
-    func isExternal(_ id: WorkerID) -> Bool { false }
-    func stop(_ id: WorkerID, then answer: @escaping (Answer) -> Void) {}
-    func log(_ priority: DaemonLog.Priority, _ text: String) {}
-  }
 
   /// A thaw that ends when a test says so.
   private final class Operations {

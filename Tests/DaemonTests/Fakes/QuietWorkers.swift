@@ -48,14 +48,19 @@ extension WorkerProcess {
   }
 }
 
-/// Carries nothing out; notes the names of the events.
+/// Carries nothing out; notes the events.
 final class EventNotes: DirectiveExecutor, EngineObserver {
+  /// Their names.
   private(set) var events: [String] = []
+  private(set) var all: [Event] = []
+
+  func forget() { (events, all) = ([], []) }
 
   func execute(_ directive: Directive) {}
   func engineIsQuiet() {}
   func handled(_ event: Event, directives: [Directive], engine: Engine, at now: Instant) {
     events.append(String("\(event)".prefix { $0 != "(" }))
+    all.append(event)
   }
 }
 

@@ -5,33 +5,8 @@ import Testing
 @testable import Daemon
 
 @Suite("What a worker's transition sets off") struct WorkerSupervisionTests {
-  private final class Host: SupervisionHost, DependencyHost {
-    private(set) var calls: [String] = []
-    var needs: [WorkerID: [Dependency]] = [:]
-    private(set) var asked: [String] = []
-
-    func dropStore(of id: WorkerID) { calls.append("drop store") }
-    func hasEnded(_ id: WorkerID, _ cause: Cause) { calls.append("ended: \(cause.sentence)") }
-    func followLiveness(of id: WorkerID, _ transition: Transition?) {
-      calls.append(transition == nil ? "liveness, as configured" : "liveness")
-    }
-    func forgetTraffic(of id: WorkerID) { calls.append("forget traffic") }
-    func remove(_ id: WorkerID) { calls.append("remove") }
-
-    var now: Instant { .zero }
-    func dependencies(of id: WorkerID) -> [Dependency] { needs[id] ?? [] }
-    func standing(of id: WorkerID) -> DependencyStanding { DependencyStanding(state: .terminated) }
-    func request(
-      _ verb: Request.Verb, _ id: WorkerID, asked: Instant?, occasion: Request.Occasion?,
-      then answer: @escaping (Answer) -> Void
-    ) {
-      self.asked.append(id.name)
-    }
-    func record(problem: String, of id: WorkerID) {}
-  }
-
   private let world = RestartWorld()
-  private let host = Host()
+  private let host = FakeSupervisionHost()
   private let starter: DependencyStarter
   private let supervision: WorkerSupervision
   private let id = WorkerID("web")
@@ -51,9 +26,9 @@ import Testing
     transit(to: .launching, .requested(.start))
     transit(to: .background, .becameReady)
     transit(to: .terminated, RestartWorld.failure)
-    #expect(host.calls.prefix(2) == ["liveness", "liveness"])
-    #expect(host.calls.dropFirst(2).first?.hasPrefix("ended: ") == true)
-    #expect(host.calls.count == 4 && host.calls.last == "liveness")
+    #expect(host.calls.prefix(2) == ["liveness of web", "liveness of web"])
+    #expect(host.calls.dropFirst(2).first?.hasPrefix("web has ended: ") == true)
+    #expect(host.calls.count == 4 && host.calls.last == "liveness of web")
     #expect(world.delay() != nil, "it is started again")
   }
 
@@ -61,14 +36,14 @@ import Testing
   func store() {
     transit(to: .launching, .requested(.start))
     transit(to: .terminated, .requested(.stop))
-    #expect(host.calls.contains("drop store"))
-    #expect(host.calls.filter { $0.hasPrefix("ended: ") }.count == 1)
+    #expect(host.calls.contains("drop store of web"))
+    #expect(host.calls.filter { $0.hasPrefix("web has ended: ") }.count == 1)
   }
 
   @Test("A second transition to terminated only updates the probes")
   func again() {
     transit(to: .terminated, .requested(.stop))
-    #expect(host.calls == ["liveness"])
+    #expect(host.calls == ["liveness of web"])
   }
 
   @Test("The operator's stop ends a worker's wait for its dependencies")
@@ -76,7 +51,7 @@ import Testing
     host.needs[id] = [Dependency("db", .ready)]
     var answers: [Answer] = []
     starter.start(id) { answers.append($0) }
-    #expect(host.asked == ["db"] && answers.isEmpty)
+    #expect(host.asked == ["restart db"] && answers.isEmpty)
     supervision.personAsks(.stop, id)
     #expect(answers.map(\.text) == ["web was stopped before it was started"])
   }
@@ -89,12 +64,12 @@ import Testing
     supervision.forgetPlans(of: id)
     #expect(answers.map(\.text) == ["web is no longer in the configuration"])
     supervision.removeWorker(id)
-    #expect(host.calls.last == "remove" && world.supervisor.exits(of: id) == nil)
+    #expect(host.calls.last == "remove web" && world.supervisor.exits(of: id) == nil)
   }
 
   @Test("A new configuration applies to the probe and to the look at traffic")
   func configuration() {
     supervision.restartRulesChanged(id)
-    #expect(host.calls == ["liveness, as configured", "forget traffic"])
+    #expect(host.calls == ["liveness of web, as configured", "forget traffic of web"])
   }
 }

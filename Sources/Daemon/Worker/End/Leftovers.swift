@@ -6,16 +6,16 @@ import Supervision
 /// damaged or lost. A second instance beside them would have the same files and sockets, and the first would
 /// outlive `dormouse shutdown`.
 struct Leftovers {
-  /// Where workers have groups of their own.
-  let groups: [CgroupRoot]
   let records: WorkerRecordStore
   /// The directory of workers' logs.
   let logs: String
+  let means: any LeftoverMeans
 
   /// Why the worker must not be launched; nil: nothing is left of an earlier instance.
   func refusal(ofLaunching name: String) -> String? {
-    let pids = processes(of: name)
-    guard !pids.isEmpty else { return nil }
+    let group = means.group(of: name)
+    let pids = processes(of: name, in: group)
+    if pids.isEmpty { return group.map { Self.refusal(ofLaunching: name, beside: $0.path) } }
     let shown = pids.prefix(20).map(String.init).joined(separator: " ")
     let what =
       pids.count == 1
@@ -25,14 +25,15 @@ struct Leftovers {
       + "`dormouse start \(name)`"
   }
 
-  func processes(of name: String) -> [Int32] {
-    for root in groups {
-      // A cgroup that doesn't exist, or can't be read, has no process to name.
-      if let group = WorkerCgroup.find(in: root, name: name), (try? group.isPopulated) == true {
-        return ((try? group.processes()) ?? []).sorted()
-      }
-    }
-    return isDamaged(name) ? writers(of: "\(logs)/\(name).log") : []
+  /// Its processes can't be listed: they are threads of a threaded cgroup, or another pid namespace's.
+  private static func refusal(ofLaunching name: String, beside group: String) -> String {
+    "processes of an earlier instance still run without a valid record in \(group): "
+      + "run `echo 1 > \(group)/cgroup.kill`, then `dormouse start \(name)`"
+  }
+
+  private func processes(of name: String, in group: (path: String, pids: [Int32])?) -> [Int32] {
+    if let group { return group.pids.sorted() }
+    return isDamaged(name) ? means.writers(of: "\(logs)/\(name).log").sorted() : []
   }
 
   private func isDamaged(_ name: String) -> Bool {
@@ -42,10 +43,33 @@ struct Leftovers {
       return false
     } catch { return true }
   }
+}
 
-  /// Without cgroups: processes that have the worker's log as standard output or error, which only the worker's
-  /// processes do. Nothing else is looked at: the memory of a sleeping worker may be missing.
-  private func writers(of log: String) -> [Int32] {
+/// The looks of `Leftovers` at processes. Tests provide their own.
+protocol LeftoverMeans: Sendable {
+  /// The worker's group, if some process runs in it.
+  func group(of name: String) -> (path: String, pids: [Int32])?
+  /// Processes that have this file as standard output or error.
+  func writers(of log: String) -> [Int32]
+}
+
+struct LeftoversOnMachine: LeftoverMeans {
+  /// Where workers have groups of their own.
+  let groups: [CgroupRoot]
+
+  func group(of name: String) -> (path: String, pids: [Int32])? {
+    for root in groups {
+      // A cgroup that doesn't exist, or can't be read, has no process to name.
+      if let group = WorkerCgroup.find(in: root, name: name), (try? group.isPopulated) == true {
+        return (group.path, (try? group.processes()) ?? [])
+      }
+    }
+    return nil
+  }
+
+  /// Without cgroups: only the worker's processes have its log. Nothing else is looked at: the memory of a
+  /// sleeping worker may be missing.
+  func writers(of log: String) -> [Int32] {
     let names = (try? listDirectory("/proc", onlyDirectories: true)) ?? []
     return names.compactMap { Int32($0) }.filter { pid in
       pid != getpid()
@@ -54,6 +78,6 @@ struct Leftovers {
           // Rotated, or removed.
           return target == log || target.hasPrefix("\(log).") || target == "\(log) (deleted)"
         }
-    }.sorted()
+    }
   }
 }

@@ -9,12 +9,16 @@ struct Strays: Sendable {
   /// Which has ended.
   let root: ProcessIdentity
   private let entries: Set<String>
+  private let means: any StrayMeans
 
   /// - Parameters:
   ///   - mark: the worker's DORMOUSE_RUN.
   ///   - notify: its NOTIFY_SOCKET: an earlier version's daemon started workers without a mark.
-  init(root: ProcessIdentity, mark: String, notify: String?) {
+  init(
+    root: ProcessIdentity, mark: String, notify: String?, means: any StrayMeans = OwnChildren()
+  ) {
     self.root = root
+    self.means = means
     var entries: Set = ["\(LaunchPlan.markVariable)=\(mark)"]
     if let notify { entries.insert("NOTIFY_SOCKET=\(notify)") }
     self.entries = entries
@@ -27,7 +31,7 @@ struct Strays: Sendable {
     var failure: String?
     // A process whose parent ended in the last round is the daemon's child in this one.
     while true {
-      let new = children().filter {
+      let new = means.children().filter {
         $0.startTime >= root.startTime && !killed.contains($0.identity) && $0.identity != root
           && holdsMark($0.pid)
       }
@@ -37,16 +41,31 @@ struct Strays: Sendable {
       }
       for stat in new {
         killed.insert(stat.identity)
-        do throws(SystemCallError) {
-          // It may have ended meanwhile, and have passed on what it was at.
-          let session = stat.session == getsid(0) ? nil : stat.session
-          try ProcessTree.killAll(root: stat.identity, session: session, until: deadline)
-        } catch { failure = "\(error)" }
+        do throws(SystemCallError) { try means.kill(stat, until: deadline) } catch {
+          failure = "\(error)"
+        }
       }
     }
   }
 
-  private func children() -> [ProcessStat] {
+  private func holdsMark(_ pid: Int32) -> Bool {
+    means.environment(of: pid).contains { entries.contains(String($0)) }
+  }
+}
+
+/// The operations of `Strays` on processes. Tests provide their own.
+protocol StrayMeans: Sendable {
+  /// The daemon's, those that have ended excepted.
+  func children() -> [ProcessStat]
+  /// Empty: it can't be read.
+  func environment(of pid: Int32) -> [Substring]
+  /// All of its tree.
+  func kill(_ stat: ProcessStat, until deadline: Deadline) throws(SystemCallError)
+}
+
+/// Of this process.
+struct OwnChildren: StrayMeans {
+  func children() -> [ProcessStat] {
     // A kernel without CONFIG_PROC_CHILDREN has no such file.
     let words = (try? readText("/proc/self/task/\(getpid())/children")) ?? ""
     return words.split(separator: " ").compactMap { word in
@@ -58,9 +77,14 @@ struct Strays: Sendable {
     }
   }
 
-  private func holdsMark(_ pid: Int32) -> Bool {
+  func environment(of pid: Int32) -> [Substring] {
     // A process that can't be read carries no mark.
-    let text = (try? readText("/proc/\(pid)/environ")) ?? ""
-    return text.split(separator: "\0").contains { entries.contains(String($0)) }
+    ((try? readText("/proc/\(pid)/environ")) ?? "").split(separator: "\0")
+  }
+
+  func kill(_ stat: ProcessStat, until deadline: Deadline) throws(SystemCallError) {
+    // It may have ended meanwhile, and have passed on what it was at.
+    let session = stat.session == getsid(0) ? nil : stat.session
+    try ProcessTree.killAll(root: stat.identity, session: session, until: deadline)
   }
 }

@@ -64,8 +64,9 @@ final class LaunchPlanner {
   /// What a launch has to look up and make, on another thread.
   func query(of runtime: WorkerUnit) -> TermsQuery {
     let leftovers = Leftovers(
-      groups: [ground.cgroups, ground.earlierCgroups].compactMap(\.self), records: ground.records,
-      logs: ground.logs)
+      records: ground.records, logs: ground.logs,
+      means: LeftoversOnMachine(
+        groups: [ground.cgroups, ground.earlierCgroups].compactMap(\.self)))
     return TermsQuery(
       name: runtime.id.name, wanted: WantedAccount(runtime.configuration),
       leftovers: ground.inheritance == nil ? leftovers : nil, cgroups: ground.cgroups,

@@ -1,0 +1,254 @@
+import Glibc
+import Hibernation
+import Linux
+import Policy
+import PolicyFile
+import Supervision
+import TestSupport
+import Testing
+
+@testable import Daemon
+@testable import Lifecycle
+
+@Suite("The engine's directives as the daemon carries them out") struct DirectiveExecutionTests {
+  private let world: AdapterWorld
+  private let program = Program()
+  private let launcher: LaunchWorld
+  private let execution: DirectiveExecution
+
+  private final class Program: CallersProgram {
+    let inheritance = Inheritance(firstArgument: 0)
+    let logPath: String? = nil
+    let wakes = 0
+    private(set) var changes: [WorkerState] = []
+    func hasLaunched() {}
+    func hasEnded(_ status: Lifecycle.ExitStatus) {}
+    func hasChanged(_ transition: Transition) { changes.append(transition.to) }
+  }
+
+  init() throws {
+    world = try AdapterWorld()
+    launcher = LaunchWorld()
+    execution = DirectiveExecution(
+      .init(
+        services: world.services, driver: world.driver, workers: world.workers,
+        wrappers: world.wrappers, launcher: launcher.launcher, sheds: world.sheds,
+        conversations: world.conversations, senses: world.senses, sleeps: world.sleeps,
+        ends: world.ends, restarts: world.restarts, supervision: world.supervision,
+        recordWriter: world.recordWriter, jetsam: world.jetsam, pressure: world.pressure,
+        ending: world.ending, externals: world.externals, program: program))
+  }
+
+  private func transition(
+    _ name: String = "web", from: WorkerState = .background, to: WorkerState,
+    _ cause: Cause = .requested(.stop)
+  ) -> Directive {
+    .transition(
+      Transition(
+        worker: WorkerID(name), from: from, to: to, cause: cause, at: world.timers.now))
+  }
+
+  /// Has a sleep that does nothing by itself.
+  private func addSleeper(_ state: WorkerState) throws -> (WorkerUnit, SleepNotes) {
+    let runtime = try world.add("web", state)
+    let notes = SleepNotes()
+    runtime.sleep = WorkerSleep(
+      runtime.id, driver: world.driver, clock: world.timers, mechanics: notes, host: notes)
+    return (runtime, notes)
+  }
+
+  // MARK: sleep
+
+  @Test("Directives about sleep reach the worker's own sleep, one operation at a time")
+  func sleep() throws {
+    let (runtime, notes) = try addSleeper(.suspending)
+    execution.execute(.suspend(runtime.id))
+    #expect(notes.begun == ["suspend"])
+    for directive in [Directive.suspend, Directive.hibernate, Directive.resume] {
+      execution.execute(directive(WorkerID("unknown")))
+    }
+    #expect(notes.begun == ["suspend"] && world.notes.all == [])
+  }
+
+  @Test("A daemon that leaves doesn't suspend what only it would keep asleep")
+  func leaving() throws {
+    let (runtime, notes) = try addSleeper(.suspending)
+    world.ending.leave()
+    execution.execute(.suspend(runtime.id))
+    #expect(notes.begun == [])
+    #expect(
+      world.notes.all == [
+        .suspendFailed(
+          runtime.id, "the daemon is ending, and nothing else would keep it asleep")
+      ])
+  }
+
+  @Test("A worker without a process has ended, when the engine asks for its state")
+  func inspect() throws {
+    try world.add("web", .terminated)
+    for name in ["web", "unknown"] {
+      execution.execute(.inspect(WorkerID(name)))
+      #expect(world.notes.all.last == .exited(WorkerID(name), .unknown))
+    }
+    world.notes.forget()
+    let (runtime, notes) = try addSleeper(.resuming)
+    execution.execute(.inspect(runtime.id))
+    #expect(notes.begun == ["look"] && world.notes.all == [])
+  }
+
+  // MARK: ends
+
+  @Test("A request to end a worker, to abort it and to kill it are three")
+  func ends() throws {
+    let runtime = try world.add()
+    let end = EndWorld(world.timers)
+    runtime.ending = end.ending
+    execution.execute(.abort(runtime.id))
+    #expect(end.begun.contains { $0.hasPrefix("ask \(SIGABRT)") })
+    execution.execute(.kill(runtime.id))
+    #expect(end.begun.last == "kill")
+    execution.execute(.terminate(WorkerID("unknown")))
+  }
+
+  // MARK: what the engine waits for
+
+  @Test("Each directive that the engine waits for has an outcome, also if nothing can be done")
+  func outcomes() throws {
+    let id = WorkerID("unknown")
+    execution.execute(.finishShed(id))
+    execution.execute(.purge(id))
+    execution.execute(.inspect(id))
+    #expect(
+      world.notes.all == [
+        .shedFinished(id, before: .zero, after: .zero),
+        .purgeFailed(id, "it offers no purgeable memory"), .exited(id, .unknown),
+      ])
+  }
+
+  @Test("A worker of a wrapper is the wrapper's: its directives reach no component of the daemon")
+  func wrapped() throws {
+    world.wrapped.processes[ClientID(number: 1)] = 77
+    _ = world.wrappers.register(
+      WrapperWorld.report("tool", mayBeTerminated: true), from: ClientID(number: 1))
+    world.notes.forget()
+    execution.execute(.inspect(WorkerID("tool")))
+    execution.execute(.kill(WorkerID("tool")))
+    #expect(!world.notes.all.contains(.exited(WorkerID("tool"), .unknown)))
+    #expect(world.wrapped.killed.map(\.pid) == [77])
+  }
+
+  // MARK: what is recorded and logged
+
+  @Test("A worker's new state is logged, recorded for the next daemon, and reaches supervision")
+  func transitions() throws {
+    let runtime = try world.add()
+    execution.execute(transition(to: .terminating))
+    world.services.records.drain()
+    #expect(try world.services.records.store.load("web").state == "terminating")
+    #expect(world.supervised.calls == ["liveness of web"])
+    #expect(world.logged.contains("web: background → terminating: "))
+    #expect(program.changes == [.terminating] && runtime.process != nil)
+  }
+
+  @Test("A state of a worker that the daemon doesn't have is only logged")
+  func unknown() throws {
+    execution.execute(transition("unknown", to: .terminated))
+    #expect(world.logged.contains("unknown: background → terminated: "))
+    #expect(world.supervised.calls == [] && world.restarting.host.started.isEmpty)
+    world.services.records.drain()
+    #expect(!world.services.records.store.contains("unknown"))
+  }
+
+  @Test("Only a termination for memory takes the host's memory down for the jetsam report")
+  func victims() throws {
+    try world.add()
+    execution.execute(transition(to: .terminating))
+    let report = JetsamReport(
+      at: .zero, level: .critical, why: "pressure", budget: .zero, availableBefore: .zero,
+      availableAfter: .zero, largest: nil, entries: [])
+    execution.execute(.report(report))
+    execution.execute(transition(to: .terminating, .pressure(.critical)))
+    execution.execute(.report(report))
+    var hosts: [Bool] = []
+    for id in world.jetsam.ids.sorted() { world.jetsam.load(id) { hosts.append($0?.host != nil) } }
+    try world.turn { hosts.count == 2 }
+    #expect(hosts == [false, true])
+  }
+
+  @Test(
+    "A rise of the pressure is a warning, a fall a notice, and only normal pressure restarts workers"
+  )
+  func pressure() throws {
+    world.restarting.add("web", RestartWorld.rules)
+    world.restarting.host.pressure = .critical
+    world.restarting.run("web", .pressure(.critical))
+    #expect(world.restarting.host.names == [])
+    execution.execute(.pressureChanged(from: .normal, to: .critical, why: "no memory"))
+    execution.execute(.pressureChanged(from: .critical, to: .warning, why: "some memory"))
+    #expect(world.restarting.host.names == [])
+    world.restarting.host.pressure = .normal
+    execution.execute(.pressureChanged(from: .warning, to: .normal, why: "memory"))
+    world.restarting.host.timers.advance(by: .seconds(60))
+    #expect(world.restarting.host.names == ["web"])
+    #expect(world.logged.contains("pressure normal → critical: no memory"))
+  }
+
+  @Test("Reports for people change nothing")
+  func reports() throws {
+    let runtime = try world.add()
+    execution.execute(.watchdogMissed(runtime.id, "it gave no sign for 3 s"))
+    execution.execute(.wouldHave(runtime.id, "be suspended"))
+    execution.execute(.answer(1, Answer(.done, "")))
+    execution.execute(.expireTask(runtime.id, task: "upload"))
+    #expect(world.logged.contains("web: it gave no sign for 3 s"))
+    #expect(world.logged.contains("web: shadow mode: be suspended"))
+    #expect(world.notes.all == [])
+  }
+
+  @Test("A launch is the launcher's")
+  func launch() {
+    execution.execute(.launch(launcher.id))
+    #expect(launcher.launches.count == 1)
+  }
+
+  @Test("When the engine is quiet, the daemon's end may continue")
+  func quiet() {
+    world.ending.end()
+    #expect(world.ending.hasEnded, "there are no workers")
+    execution.engineIsQuiet()
+    #expect(world.daemonEnd.calls.filter { $0 == "announce" }.count == 1)
+  }
+}
+
+/// A sleep whose operations are noted and never end.
+private final class SleepNotes: SleepMechanics, SleepHost {
+  private(set) var begun: [String] = []
+
+  var isUnderWay: Bool { !begun.isEmpty }
+  func suspend(isRestoring: Bool, then: @escaping (Result<Void, Refusal>) -> Void) {
+    begun.append("suspend")
+  }
+  func hibernate(then: @escaping (Result<HibernationOutcome, HibernationError>) -> Void) {
+    begun.append("hibernate")
+  }
+  func thaw(isStopped: Bool, then: @escaping (String?) -> Void) { begun.append("thaw") }
+  func restore(
+    from image: ImageOnDisk, then: @escaping (Result<ResumeOutcome, HibernationError>) -> Void
+  ) { begun.append("restore") }
+  func recover(expecting: ImageExpectation, then: @escaping (RecoveryOutcome) -> Void) {
+    begun.append("recover")
+  }
+  func look(then: @escaping (WorkerState?, ImageOnDisk?) -> Void) { begun.append("look") }
+
+  var mayBegin: Bool { true }
+  var hasEnded: Bool { false }
+  func whenReadyToSuspend(then: @escaping () -> Void) { then() }
+  func fallsAsleep() {}
+  var isWatched: Bool { true }
+  func isSuspended() {}
+  func isAwake(why: String?, fromImage: Bool) {}
+  func staysAsleep() {}
+  func kill() {}
+  func operationHasEnded() {}
+  func log(_ priority: DaemonLog.Priority, _ text: String) {}
+}

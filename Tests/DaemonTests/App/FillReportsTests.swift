@@ -1,0 +1,69 @@
+import Hibernation
+import Lifecycle
+import Linux
+import Policy
+import TestSupport
+import Testing
+
+@testable import Daemon
+
+@Suite("Pages that are still missing after a wake") struct FillReportsTests {
+  private final class Source: FillSource {
+    private(set) var failed: (@Sendable (String, HibernationError) -> Void)?
+    private(set) var ended: (@Sendable (String) -> Void)?
+    func onFillFailure(_ report: @escaping @Sendable (String, HibernationError) -> Void) {
+      failed = report
+    }
+    func onFillEnd(_ report: @escaping @Sendable (String) -> Void) { ended = report }
+  }
+
+  private final class Measured { var names: [String] = [] }
+
+  private let loop: EventLoop
+  private let loopReturn: LoopReturn
+  private let source = Source()
+  private let scratch: Scratch
+  private let log: DaemonLog
+  private let measured = Measured()
+
+  init() throws {
+    scratch = try Scratch()
+    log = DaemonLog(ofWrapper: scratch.path + "/log")
+    loop = try EventLoop()
+    loopReturn = try LoopReturn(loop)
+    FillReports.follow(source, loopReturn: loopReturn, log: log) { [measured] in
+      measured.names.append($0.name)
+    }
+  }
+
+  private func logged() throws -> String {
+    log.drain()
+    return try readText(scratch.path + "/log")
+  }
+
+  @Test("A worker is measured again when its last page has come, on the loop, each time")
+  func filled() throws {
+    let ended = try #require(source.ended)
+    try TestThread {
+      ended("web")
+      ended("api")
+      ended("web")
+    }.join()
+    #expect(measured.names == [], "not on another thread")
+    let deadline = EventLoop.now + .seconds(60)
+    while measured.names.count < 3, EventLoop.now < deadline { try loop.turn(until: deadline) }
+    #expect(measured.names == ["web", "api", "web"])
+    #expect(try logged() == "")
+  }
+
+  @Test("The end of a worker whose pages can't be restored is logged at once, with the reason")
+  func failed() throws {
+    let failed = try #require(source.failed)
+    try TestThread { failed("web", HibernationError(.filling, "the image is damaged")) }.join()
+    #expect(
+      try logged().hasSuffix(
+        " web: terminated: its missing pages can't be restored: the image is damaged "
+          + "(while filling in the background)\n"))
+    #expect(measured.names == [])
+  }
+}

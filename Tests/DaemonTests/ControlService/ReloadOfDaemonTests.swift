@@ -1,0 +1,132 @@
+import Lifecycle
+import Linux
+import Policy
+import PolicyFile
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import Daemon
+
+@Suite("A configuration that is read again, as the daemon applies it") struct ReloadOfDaemonTests {
+  private let world: AdapterWorld
+  private let file = File()
+  private let host: ReloadOfDaemon
+  private let configuration: ConfigurationInForce
+
+  /// What a reload reads.
+  private final class File: Sendable {
+    let content = Mutex(DaemonConfiguration(policy: LifecyclePolicy(name: "test")))
+    func set(_ change: @Sendable (inout DaemonConfiguration) -> Void) {
+      content.withLock { change(&$0) }
+    }
+  }
+
+  init() throws {
+    world = try AdapterWorld()
+    configuration = ConfigurationInForce(DaemonConfiguration(policy: LifecyclePolicy(name: "test")))
+    let chronicle = try Chronicle(
+      JournalConfiguration(), version: "1", directory: world.state.journal,
+      reports: world.state.reports, log: { _, _ in })
+    host = ReloadOfDaemon(
+      .init(
+        services: world.services, driver: world.driver, workers: world.workers,
+        phase: world.phase, requests: world.requests, configuration: configuration,
+        environment: ["HOME": "/root", "PORT": "1"],
+        read: { [file] in
+          ParseResult(value: file.content.withLock { $0 }, diagnostics: [])
+        }, chronicle: chronicle, pressure: world.pressure, supervision: world.supervision,
+        starter: world.starter, declared: world.declared, listening: world.listeners.sockets,
+        schedules: ScheduleMonitor(
+          services: world.services, state: world.state, driver: world.driver,
+          workers: world.workers, returning: world.returning),
+        encryption: world.senses.encryption, returning: world.returning))
+  }
+
+  private func reload(allowEmpty: Bool = false) throws -> ReloadOutcome {
+    let reloader = host.makeReloader()
+    var outcomes: [ReloadOutcome] = []
+    reloader.reload(allowEmpty: allowEmpty) { outcomes.append($0) }
+    #expect(outcomes.isEmpty, "the file may be in a file system that doesn't answer")
+    try world.turn { !outcomes.isEmpty }
+    #expect(outcomes.count == 1)
+    return outcomes[0]
+  }
+
+  @Test(
+    "A worker that the configuration adds is known, started, and has the daemon's variables below its own"
+  )
+  func added() throws {
+    file.set {
+      $0.workers = [
+        .forTest("web") {
+          $0.environment = ["PORT": "80"]
+          $0.autostart = true
+        }
+      ]
+    }
+    #expect(try reload().isDone)
+    let runtime = try #require(world.workers[WorkerID("web")])
+    #expect(world.driver.state.state(of: runtime.id) == .terminated)
+    #expect(world.supervised.asked == ["start web"])
+    #expect(host.environment(of: runtime.configuration) == ["HOME": "/root", "PORT": "80"])
+  }
+
+  @Test("A worker that the configuration drops is removed, and one that runs is stopped first")
+  func dropped() throws {
+    try world.add("db", .terminated)
+    let web = try world.add("web")
+    file.set { $0.workers = [.forTest("api") { $0.autostart = false }] }
+    #expect(try reload().isDone)
+    #expect(world.supervised.calls.contains("remove db"))
+    #expect(!world.supervised.calls.contains("remove web"))
+    #expect(world.driver.state.state(of: web.id) == .terminating && !web.isDeclared)
+    #expect(world.supervised.asked == [])
+  }
+
+  @Test(
+    "A changed worker that runs has its new configuration at once, and its policy in the engine")
+  func changed() throws {
+    let web = try world.add("web")
+    file.set {
+      $0.workers = [
+        .forTest("web") {
+          $0.importance = 70
+          $0.policy.foreground.idleAfter = .seconds(77)
+        }
+      ]
+    }
+    #expect(try reload().isDone)
+    #expect(web.configuration.importance == 70 && web.isDeclared)
+    #expect(world.notes.events.contains("profileChanged"), "\(world.notes.events)")
+    #expect(world.supervised.calls.contains("liveness of web, as configured"))
+  }
+
+  @Test("A worker of an earlier daemon that is being adopted is changed when it is back")
+  func adopting() throws {
+    let id = WorkerID("web")
+    world.returning.begin(id)
+    var bodies = 0
+    #expect(host.whenAdopted(id) { bodies += 1 })
+    #expect(bodies == 0)
+    world.returning.isOver(id)
+    #expect(bodies == 1)
+    #expect(!host.whenAdopted(id) { bodies += 1 } && bodies == 1)
+  }
+
+  @Test("A reload while the daemon ends or leaves is known to the reloader")
+  func phases() throws {
+    #expect(!host.isEnding && !host.isLeaving)
+    world.ending.leave()
+    #expect(host.isLeaving)
+  }
+
+  @Test("A configuration without workers is refused, unless the operator permits that")
+  func empty() throws {
+    try world.add("web", .terminated)
+    #expect(try !reload().isDone)
+    #expect(world.workers.count == 1 && world.supervised.calls == [])
+    #expect(try reload(allowEmpty: true).isDone)
+    #expect(world.supervised.calls.contains("remove web"))
+  }
+}

@@ -1,0 +1,203 @@
+import Control
+import Glibc
+import Hibernation
+import Lifecycle
+import Linux
+import Policy
+import PolicyFile
+import Supervision
+import TestSupport
+
+@testable import Daemon
+
+/// The components that the adapters beside them (`…OfDaemon`, `…OfWorker`) connect, as `Daemon` connects them: over
+/// the real services in a directory of their own, and over fakes where a component needs the daemon. The test's own
+/// process stands for each worker's. Directives are noted and not carried out.
+final class AdapterWorld {
+  let scratch: Scratch
+  let timers = FakeTimers()
+  let notes = EventNotes()
+  let driver: EngineDriver
+  let services: Services
+  let state: StateDirectory
+  let log: DaemonLog
+  let workers = WorkerRegistry()
+  let phase = DaemonPhase()
+  let returning = ReturningWorkers()
+  let requests: WorkerRequests
+  let recordWriter: WorkerRecordWriter
+  static let bootID = "boot"
+  /// Beside it are the workers' channels.
+  var socket: String { scratch.path + "/run/control.sock" }
+
+  // What the daemon is for the components.
+  let restarting = RestartWorld()
+  let supervised = FakeSupervisionHost()
+  let wrapped = WrapperWorld()
+  let foreign = FakeExternalHost()
+  let daemonEnd = DaemonEndWorld()
+  let listeners: ListeningWorld
+  var launching: Set<WorkerID> = []
+  /// External workers whose root process has ended.
+  private(set) var externalEnds: [WorkerID] = []
+  var whenExternalRootEnds: (WorkerUnit) -> Void = { _ in }
+
+  init() throws {
+    scratch = try Scratch()
+    log = DaemonLog(ofWrapper: scratch.path + "/log")
+    state = try StateDirectory(path: scratch.path + "/state")
+    services = try Services(
+      log: log, records: WorkerRecordKeeper(directory: state.workers),
+      hibernation: HibernationService(lanes: 1, separatesWorkers: true),
+      files: BlockingJobs(name: "test"))
+    heldToTheEnd = services
+    listeners = try ListeningWorld()
+    driver = .forTest(timers, notes)
+    requests = WorkerRequests(driver, returning)
+    recordWriter = WorkerRecordWriter(records: services.records, bootID: Self.bootID, log: log)
+    learnedMemory.connect(driver, workers) { [restarts] in restarts.exits(of: $0) }
+  }
+
+  deinit { workers.removeAll() }
+
+  // MARK: components
+
+  var restarts: RestartSupervisor { restarting.supervisor }
+  private(set) lazy var starter = DependencyStarter(supervised)
+  private(set) lazy var supervision = WorkerSupervision(
+    restarts: restarts, starter: starter, host: supervised)
+  private(set) lazy var snapshots = SnapshotKeeper(
+    directory: state.snapshots, disk: services.disk, log: log)
+  private(set) lazy var jetsam = JetsamKeeper(
+    directory: state.jetsam, disk: services.disk, loop: services.loopReturn, log: log)
+  private(set) lazy var learnedMemory = LearnedMemoryKeeper(path: nil, services)
+  private(set) lazy var pressure = PressureMonitor(
+    services.loop, send: { [driver] in driver.send($0) }, log: { [log] in log($0, $1) })
+  private(set) lazy var wrappers = RegisteredWrappers(
+    driver: driver, workers: workers, clock: timers, host: wrapped)
+  private(set) lazy var senses = Senses(
+    .init(
+      services: services, driver: driver, workers: workers, role: .daemon(), state: state,
+      jetsam: jetsam, learnedMemory: learnedMemory, restarts: restarts, recordWriter: recordWriter,
+      pressure: pressure, logs: LogKeeper(services)))
+  private(set) lazy var endedRuns = EndedRuns(
+    EndedRunsOfDaemon(
+      driver: driver, workers: workers, requests: requests, supervision: supervision), limit: 2)
+  private(set) lazy var planner = LaunchPlanner(
+    ground: LaunchGround(records: services.records.store, logs: state.logs, socket: socket),
+    restarts: restarts, services: services)
+  private(set) lazy var reloads = WorkerReloads(
+    services.loop,
+    ReloadingOfWorker(
+      .init(
+        services: services, driver: driver, workers: workers, phase: phase, returning: returning,
+        requests: requests, wrappers: wrappers, restarts: restarts)))
+  private(set) lazy var conversations = WorkerConversations(
+    .init(
+      services: services, driver: driver, workers: workers, reloads: reloads,
+      watchdogs: senses.watchdogs, snapshots: snapshots, recordWriter: recordWriter,
+      isLaunching: { [unowned self] in launching.contains($0) }))
+  private(set) lazy var sheds = WorkerSheds(
+    services: services, driver: driver, workers: workers, meter: senses.meter,
+    scanner: senses.scanner, liveness: senses.liveness)
+  private(set) lazy var ends = WorkerEnds(
+    .init(
+      services: services, driver: driver, workers: workers, requests: requests, senses: senses,
+      snapshots: snapshots, launchPlanner: planner, restarts: restarts,
+      listening: listeners.sockets, supervision: supervision, endedRuns: endedRuns, program: nil,
+      externalRootHasEnded: { [unowned self] in
+        externalEnds.append($0.id)
+        whenExternalRootEnds($0)
+      }))
+  private(set) lazy var keeperStarter = KeeperStarter(
+    DescriptorKeeperMeans(
+      path: state.path + "/keeper.sock", hibernation: services.hibernation, daemonLog: log),
+    hasSuccessors: false)
+  private(set) lazy var sleeps = WorkerSleeps(
+    .init(
+      services: services, driver: driver, workers: workers, state: state, senses: senses,
+      conversations: conversations,
+      managers: ManagerWatching(driver, workers, timers: timers) { _ in },
+      keeperStarter: keeperStarter,
+      standbyStarter: .pager(
+        jobs: services.jobs, hibernation: services.hibernation, log: log, hasSuccessors: false),
+      resumeChoice: ResumeChoice(override: nil), ends: ends))
+  private(set) lazy var processes = ProcessHolder(
+    services.loop,
+    ProcessesOfDaemon(
+      services: services, driver: driver, probes: senses.probes, kernelKills: senses.kernelKills,
+      sleeps: sleeps, ends: ends))
+  private(set) lazy var declared = DeclaredWorkers(
+    driver: driver, workers: workers, returning: returning,
+    host: DeclaredOfDaemon(
+      .init(
+        phase: phase, environment: ["HOME": "/root"], restarts: restarts,
+        learnedMemory: learnedMemory, wrappers: wrappers,
+        stoppedByPerson: StoppedByPerson(path: "/state/stopped", files: restarting.host.files),
+        starter: starter, log: log)))
+  private(set) lazy var externals = ExternalAdoption(driver, workers, host: foreign)
+  private(set) lazy var ending = DaemonEnd(
+    host: daemonEnd, stopping: OrderlyStop(daemonEnd, timers: timers), timers: timers,
+    phase: phase)
+
+  /// Declared last, and so freed last: components give back what they hold of the loop when they are freed.
+  private let heldToTheEnd: Services
+
+  // MARK: what a test does
+
+  /// In this state. It has a process, unless it is terminated.
+  @discardableResult
+  func add(
+    _ name: String = "web", _ state: WorkerState = .background, isDeclared: Bool = true,
+    _ change: (inout WorkerConfiguration) -> Void = { _ in }
+  ) throws -> WorkerUnit {
+    let runtime = WorkerUnit.forTest(name, isDeclared: isDeclared, change)
+    if state != .terminated { runtime.process = try .forTest(name) }
+    workers[runtime.id] = runtime
+    restarting.add(name)
+    driver.send(.adopted(runtime.id, runtime.profile, state))
+    notes.forget()
+    return runtime
+  }
+
+  func handle(_ runtime: WorkerUnit) -> WorkerHandle {
+    WorkerHandle(runtime: runtime, driver: driver, log: log)
+  }
+
+  /// A record of this name, as an earlier daemon has left it, with the test's own process.
+  func record(
+    _ name: String = "web", _ state: WorkerState = .background,
+    _ change: (inout WorkerRecord) -> Void = { _ in }
+  ) throws -> WorkerRecord {
+    var record = WorkerRecord(
+      name: name, process: try ProcessStat.read(getpid()).identity, session: getpid(),
+      bootID: Self.bootID, command: [name], directory: "/", logPath: "/dev/null",
+      state: state.rawValue)
+    change(&record)
+    return record
+  }
+
+  /// Turns the real loop until that holds.
+  func turn(until isDone: () throws -> Bool) throws {
+    let deadline = EventLoop.now + .seconds(60)
+    while try !isDone() {
+      if EventLoop.now >= deadline { throw TestFailure("it didn't happen within 60 s") }
+      try services.loop.turn(until: EventLoop.now + .milliseconds(5))
+    }
+  }
+
+  /// Until everything that was begun on other threads about a worker has come back.
+  func settle(_ name: String = "web") throws {
+    var isBack = false
+    let back = services.loopReturn.callback { (_: Bool) in isBack = true }
+    services.mechanics.submit(about: name) { back(true) }
+    try turn { isBack }
+  }
+
+  /// What was logged so far.
+  var logged: String {
+    log.drain()
+    // Nothing was logged.
+    return (try? readText(scratch.path + "/log")) ?? ""
+  }
+}

@@ -1,0 +1,281 @@
+import Control
+import Glibc
+import Lifecycle
+import Linux
+import Policy
+import PolicyFile
+import Supervision
+import TestSupport
+import Testing
+
+@testable import Daemon
+
+@Suite("What supervision knows of the daemon's workers") struct SupervisionAdapterTests {
+  private let world: AdapterWorld
+  private let started = Started()
+
+  private final class Started {
+    var ids: [WorkerID] = []
+    var asked: [Policy.Probe] = []
+    var answers: [(ProbeRunner.Outcome) -> Void] = []
+    var dropped = 0
+  }
+
+  private final class Questions: ProbeQuestions {
+    let started: Started
+    init(_ started: Started) { self.started = started }
+    func put(
+      _ probe: Policy.Probe, to process: WorkerProcess,
+      then answer: @escaping (ProbeRunner.Outcome) -> Void
+    ) -> () -> Void {
+      started.asked.append(probe)
+      started.answers.append(answer)
+      return { [started] in started.dropped += 1 }
+    }
+  }
+
+  init() throws { world = try AdapterWorld() }
+
+  // MARK: restarts
+
+  private var restarts: RestartsOfDaemon {
+    RestartsOfDaemon(
+      phase: world.phase, driver: world.driver, workers: world.workers, log: world.log
+    ) { [started] id, _ in started.ids.append(id) }
+  }
+
+  @Test("A worker's terms of restart are its configuration's, and an external one is named so")
+  func terms() throws {
+    let host = restarts
+    #expect(host.terms(of: WorkerID("web")) == nil && host.state(of: WorkerID("web")) == nil)
+    let runtime = try world.add {
+      $0.restart = RestartWorld.rules
+      $0.importance = 40
+    }
+    #expect(
+      host.terms(of: runtime.id) == RestartTerms(rules: RestartWorld.rules, importance: 40))
+    runtime.external = ExternalWorker(mayBeTerminated: true)
+    #expect(host.terms(of: runtime.id)?.isExternal == true)
+  }
+
+  @Test("A worker's last exit is what the engine has, for the decision whether it is started again")
+  func lastExit() throws {
+    let runtime = try world.add()
+    #expect(restarts.lastExit(of: runtime.id) == nil)
+    world.driver.send(.exited(runtime.id, .exited(4)))
+    #expect(restarts.lastExit(of: runtime.id) == .exited(4))
+    #expect(restarts.state(of: runtime.id) == .terminated)
+  }
+
+  @Test("No worker is started again while the daemon ends or leaves")
+  func closing() throws {
+    let (first, second) = (world, try AdapterWorld())
+    #expect(!restarts.isClosing)
+    first.ending.end()
+    second.ending.leave()
+    #expect(restarts.isClosing)
+    #expect(
+      RestartsOfDaemon(
+        phase: second.phase, driver: second.driver, workers: second.workers, log: second.log
+      ) { _, _ in }.isClosing)
+  }
+
+  // MARK: removal
+
+  private var supervision: SupervisionOfDaemon {
+    SupervisionOfDaemon(
+      workers: world.workers, reloads: world.reloads, liveness: world.senses.liveness,
+      listening: world.listeners.sockets)
+  }
+
+  @Test("A worker that is removed leaves the registry, and a name that isn't known changes nothing")
+  func removed() throws {
+    let runtime = try world.add()
+    supervision.remove(WorkerID("unknown"))
+    #expect(world.workers.count == 1)
+    supervision.remove(runtime.id)
+    #expect(world.workers.count == 0)
+    supervision.dropStore(of: runtime.id)
+    supervision.forgetTraffic(of: runtime.id)
+    supervision.followLiveness(of: runtime.id, nil)
+    supervision.hasEnded(runtime.id, .requested(.stop))
+  }
+
+  // MARK: dependencies
+
+  private var dependencies: DependenciesOfDaemon {
+    DependenciesOfDaemon(
+      driver: world.driver, workers: world.workers, returning: world.returning,
+      restarts: world.restarts, requests: world.requests)
+  }
+
+  @Test("A worker that isn't in the registry has no process and no plans, whatever the engine has")
+  func unknown() throws {
+    let id = WorkerID("web")
+    #expect(dependencies.standing(of: id) == DependencyStanding(state: nil))
+    #expect(dependencies.dependencies(of: id) == [])
+    try world.add()
+    world.workers[id] = nil
+    #expect(dependencies.standing(of: id) == DependencyStanding(state: .background))
+  }
+
+  @Test("How a worker's last run ended, and whether it is started again, decide what waits for it")
+  func standing() throws {
+    let runtime = try world.add("db", .terminated) { $0.dependsOn = [Dependency("disk")] }
+    #expect(dependencies.dependencies(of: runtime.id).map(\.worker) == ["disk"])
+    world.restarting.run("db")
+    let standing = dependencies.standing(of: runtime.id)
+    #expect(standing.willRestart && !standing.hasProcess && !standing.isAdopting)
+    #expect(standing.lastEnd == .init(succeeded: false, wasStopped: false))
+    #expect(standing.lastExit?.contains("4") == true)
+    world.returning.begin(runtime.id)
+    #expect(dependencies.standing(of: runtime.id).isAdopting)
+    runtime.process = try .forTest()
+    #expect(dependencies.standing(of: runtime.id).hasProcess)
+  }
+
+  @Test("A start that waits for an adoption is answered after it")
+  func waitingRequest() throws {
+    let id = try world.add("db", .terminated).id
+    world.returning.begin(id)
+    var answers = 0
+    dependencies.request(.start, id, asked: nil, occasion: nil) { _ in answers += 1 }
+    #expect(world.notes.all == [] && answers == 0)
+    world.returning.isOver(id)
+    #expect(world.notes.events == ["request"])
+  }
+
+  // MARK: liveness
+
+  private func liveness(_ runtime: WorkerUnit) throws -> LivenessOfWorker {
+    LivenessOfWorker(
+      supervisor: world.senses.liveness, driver: world.driver, probes: Questions(started),
+      activity: world.senses.activity, runtime: runtime,
+      process: try #require(runtime.process))
+  }
+
+  @Test("A worker is asked whether it is well only while this run of it runs")
+  func mayBeAsked() throws {
+    let runtime = try world.add()
+    let host = try liveness(runtime)
+    #expect(host.mayBeAsked)
+    world.driver.send(.exited(runtime.id, .exited(0)))
+    #expect(!host.mayBeAsked, "the engine takes it for ended")
+    world.driver.send(.adopted(runtime.id, runtime.profile, .background))
+    runtime.process = try .forTest()
+    #expect(!host.mayBeAsked, "this is another run")
+  }
+
+  @Test("A worker whose root process has ended isn't asked any more")
+  func ended() throws {
+    let runtime = try world.add()
+    let host = try liveness(runtime)
+    let end = EndWorld(world.timers)
+    runtime.ending = end.ending
+    #expect(host.mayBeAsked)
+    end.ending.rootHasEnded()
+    #expect(!host.mayBeAsked)
+  }
+
+  @Test("A worker that sleeps isn't asked, because the question would wake it")
+  func asleep() throws {
+    #expect(try !liveness(try world.add("web", .suspended)).mayBeAsked)
+  }
+
+  @Test("What a probe finds of a worker that was freed concerns nothing")
+  func freed() throws {
+    var runtime: WorkerUnit? = try world.add()
+    let host = try liveness(try #require(runtime))
+    world.workers.removeAll()
+    runtime = nil
+    var traffic: [Bool] = []
+    host.lookAtTraffic { traffic.append($0) }
+    host.wasActive()
+    host.isUnhealthy("it doesn't answer")
+    host.questionHasEnded()
+    #expect(traffic == [false] && !host.mayBeAsked && !host.watchesTraffic)
+    #expect(world.notes.all == [])
+  }
+
+  @Test("A question is put to the run's process, and can be dropped")
+  func questions() throws {
+    let runtime = try world.add()
+    let host = try liveness(runtime)
+    let probe = Policy.Probe(.tcp(host: "127.0.0.1", port: 80))
+    var outcomes = 0
+    let drop = host.ask(probe) { _ in outcomes += 1 }
+    #expect(started.asked.count == 1 && outcomes == 0)
+    drop()
+    #expect(started.dropped == 1)
+    host.isUnhealthy("it doesn't answer")
+    #expect(world.notes.all == [.unhealthy(runtime.id, "it doesn't answer")])
+  }
+
+  // MARK: sockets
+
+  @Test("A connection starts a worker as `connection`, and not while the daemon ends")
+  func connection() throws {
+    let runtime = try world.add("web", .terminated)
+    let host = ListeningOfDaemon(
+      phase: world.phase, workers: world.workers, declared: world.declared, log: world.log
+    ) { [world] in world.launching.contains($0) }
+    host.start(runtime.id)
+    #expect(world.supervised.asked == ["start web"])
+    #expect(!host.hasProcess(runtime.id) && !host.isLaunching(runtime.id) && !host.isClosing)
+    #expect(host.processes(of: runtime.id) == nil)
+    world.launching = [runtime.id]
+    runtime.process = try .forTest()
+    #expect(host.hasProcess(runtime.id) && host.isLaunching(runtime.id))
+    #expect(host.processes(of: runtime.id)?.pids.contains(getpid()) == true)
+    world.ending.end()
+    #expect(host.isClosing)
+  }
+
+  @Test("A connection to a worker that runs already starts nothing")
+  func alreadyRunning() throws {
+    let runtime = try world.add()
+    ListeningOfDaemon(
+      phase: world.phase, workers: world.workers, declared: world.declared, log: world.log
+    ) { _ in false }.start(runtime.id)
+    #expect(world.supervised.asked == [])
+  }
+}
+
+@Suite("How the daemon reaches registered wrappers") struct WrapperSocketsTests {
+  private let world: AdapterWorld
+  private let sockets: WrapperSockets
+
+  init() throws {
+    world = try AdapterWorld()
+    sockets = WrapperSockets(
+      world.services,
+      ControlSocket(path: world.scratch.path + "/control.sock", world.services.loop, world.log))
+  }
+
+  @Test(
+    "A process that started after the wrapper registered isn't killed: the number was used again")
+  func reused() {
+    // This is the test's own process: killed, it would pass no test.
+    #expect(sockets.kill(getpid(), startedBefore: .zero) == .hasEnded)
+  }
+
+  @Test("A wrapper that has ended needs no kill")
+  func ended() {
+    #expect(sockets.kill(1 << 22, startedBefore: EventLoop.now) == .hasEnded)
+  }
+
+  @Test("A wrapper whose socket isn't there answers that it has ended, once")
+  func noSocket() throws {
+    var responses: [ControlResponse.Result] = []
+    sockets.ask(
+      ControlRequest(id: 3, verb: .ps), at: world.scratch.path + "/none.sock",
+      patience: .seconds(60)
+    ) { responses.append($0.result) }
+    #expect(responses == [])
+    try world.turn { !responses.isEmpty }
+    #expect(responses.count == 1 && responses[0] != .done)
+  }
+
+  @Test("A connection that isn't there belongs to no process")
+  func noClient() { #expect(sockets.process(of: ClientID(number: 7)) == nil) }
+}

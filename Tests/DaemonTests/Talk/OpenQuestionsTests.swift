@@ -1,0 +1,215 @@
+import Glibc
+import Policy
+import Supervision
+import TestSupport
+import Testing
+import WorkerProtocol
+
+@testable import Daemon
+
+/// A worker's connections, whose part the test plays: a real socket, no process.
+private final class TalkWorld {
+  let timers = FakeTimers()
+  let talk: WorkerTalk
+  private(set) lazy var questions = OpenQuestions(timers)
+  private(set) var replies: [ConversationReply] = []
+  private let scratch: Scratch
+
+  init() throws {
+    scratch = try Scratch()
+    talk = WorkerTalk(try WorkerSocket(path: scratch.path + "/worker"))
+  }
+
+  func connect() throws -> WorkersEnd {
+    let before = talk.socket.connectionIDs.count
+    let end = try WorkersEnd(talk.socket.path)
+    // The kernel may show it a moment later.
+    guard
+      try eventually({
+        _ = try talk.socket.service { $0 == getpid() }
+        return talk.socket.connectionIDs.count > before
+      })
+    else { throw TestFailure("no connection") }
+    return end
+  }
+
+  @discardableResult
+  func ask(
+    _ number: UInt64 = 1, patience: Duration? = .seconds(1),
+    then: @escaping () -> Void = {}
+  ) -> Bool {
+    questions.ask(
+      .willSuspend, over: talk, number: number, within: .seconds(2), patience: patience
+    ) { [unowned self] in
+      replies.append($0)
+      then()
+    }
+  }
+
+  func answer(_ number: UInt64 = 1, by place: Int = 0) -> StrayAnswers.Kind? {
+    talk.answered(number, by: talk.socket.connectionIDs[place])
+  }
+}
+
+@Suite("Questions to a worker that wait for an answer") struct OpenQuestionsTests {
+  private let world: TalkWorld
+
+  init() throws { world = try TalkWorld() }
+
+  @Test("A worker without a connection isn't asked, and nothing waits for it")
+  func unconnected() {
+    #expect(!world.ask())
+    world.questions.end()
+    #expect(world.replies == [] && world.timers.pending == [])
+  }
+
+  @Test("An answer is passed on once, and ends the wait for it")
+  func answered() throws {
+    let end = try world.connect()
+    #expect(world.ask() && world.timers.pending == [.seconds(1)])
+    #expect(world.answer() == nil)
+    #expect(world.replies == [.answered] && world.timers.pending == [])
+    #expect(world.answer() == .repeated)
+    world.timers.advance(by: .seconds(60))
+    world.questions.end()
+    #expect(world.replies == [.answered])
+    withExtendedLifetime(end) {}
+  }
+
+  @Test("A worker that doesn't answer is silent when its time is over, and its answer is late then")
+  func silent() throws {
+    let end = try world.connect()
+    world.ask()
+    world.timers.advance(by: .milliseconds(999))
+    #expect(world.replies == [])
+    world.timers.advance(by: .milliseconds(1))
+    #expect(world.replies == [.silent])
+    #expect(world.answer() == .late)
+    #expect(world.answer() == .repeated)
+    #expect(world.replies == [.silent])
+    withExtendedLifetime(end) {}
+  }
+
+  @Test("A question without patience waits until the run ends")
+  func patient() throws {
+    let end = try world.connect()
+    world.ask(patience: nil)
+    world.timers.advance(by: .seconds(3600))
+    #expect(world.replies == [] && world.timers.pending == [])
+    world.questions.end()
+    world.questions.end()
+    #expect(world.replies == [.runEnded])
+    withExtendedLifetime(end) {}
+  }
+
+  @Test("The run's end answers every question, in their order, and leaves no timer")
+  func runEnded() throws {
+    let end = try world.connect()
+    for number: UInt64 in [3, 1, 2] { world.ask(number) }
+    world.questions.withdraw(2)
+    world.questions.withdraw(99)
+    world.questions.end()
+    #expect(world.replies == [.runEnded, .runEnded] && world.timers.pending == [])
+    withExtendedLifetime(end) {}
+  }
+
+  @Test("A question that is asked because of another's end is open, and answered by itself")
+  func asksAgain() throws {
+    let end = try world.connect()
+    world.ask(1) { [world] in world.ask(2) }
+    #expect(world.answer(1) == nil)
+    #expect(world.replies == [.answered] && world.timers.pending == [.seconds(1)])
+    #expect(world.answer(2) == nil)
+    #expect(world.replies == [.answered, .answered])
+    withExtendedLifetime(end) {}
+  }
+}
+
+@Suite("Requests over a worker's connections") struct RequestsOverConnectionsTests {
+  private let world: TalkWorld
+  private let notes = Notes()
+
+  private final class Notes { var answers = 0 }
+
+  init() throws { world = try TalkWorld() }
+
+  private var talk: WorkerTalk { world.talk }
+
+  private func ask(_ number: UInt64, _ request: DaemonMessage.Request = .willSuspend) -> Bool {
+    talk.ask(request, id: number, within: .seconds(1)) { [notes] in notes.answers += 1 }
+  }
+
+  @Test("The end of a background task answers the question whether it is out of time, and no other")
+  func tasks() throws {
+    let end = try world.connect()
+    #expect(ask(1, .taskExpired(task: "upload")) && ask(2, .taskExpired(task: "sync")) && ask(3))
+    talk.taskHasEnded("upload")
+    #expect(notes.answers == 1)
+    talk.taskHasEnded("upload")
+    #expect(notes.answers == 1)
+    // Its own `done` was needless, and is no mistake.
+    #expect(world.answer(1) == nil && notes.answers == 1)
+    #expect(world.answer(2) == nil && notes.answers == 2)
+    withExtendedLifetime(end) {}
+  }
+
+  @Test("A connection that the daemon has closed is no excuse for a missing answer")
+  func shutOut() throws {
+    let end = try world.connect()
+    #expect(ask(1))
+    let id = talk.socket.connectionIDs[0]
+    talk.hasLeft(id, byItself: false)
+    #expect(!talk.isAbandoned(1) && notes.answers == 0)
+    #expect(ask(2))
+    talk.hasLeft(id, byItself: true)
+    #expect(talk.isAbandoned(2) && !talk.isAbandoned(99))
+    withExtendedLifetime(end) {}
+  }
+
+  @Test("A connection that wasn't asked answers for one that has ended, once")
+  func otherConnection() throws {
+    let first = try world.connect()
+    #expect(ask(1))
+    let second = try world.connect()
+    #expect(world.answer(1, by: 1) == .repeated, "the one that was asked is still there")
+    talk.hasLeft(talk.socket.connectionIDs[0], byItself: true)
+    #expect(world.answer(1, by: 1) == nil && notes.answers == 1)
+    #expect(world.answer(1, by: 1) == .repeated && notes.answers == 1)
+    withExtendedLifetime((first, second)) {}
+  }
+
+  @Test("Only the last requests are remembered: an answer to an older one is to an unknown request")
+  func forgotten() throws {
+    let end = try world.connect()
+    for number: UInt64 in 1...40 {
+      #expect(ask(number))
+      talk.close(number)
+    }
+    #expect(world.answer(8) == .unknown && world.answer(9) == .late && world.answer(40) == .late)
+    #expect(notes.answers == 0)
+    withExtendedLifetime(end) {}
+  }
+
+  @Test("A message that wants no answer may get one")
+  func posted() throws {
+    let end = try world.connect()
+    talk.post(7, .request(id: 7, deadlineSeconds: 0, .willSuspend))
+    #expect(world.answer(7) == nil && world.answer(7) == nil)
+    #expect(try end.hear().count == 1)
+  }
+
+  @Test("Useless answers are counted, and the first, second, fourth and eighth are logged")
+  func counts() {
+    #expect(talk.sentence == nil)
+    #expect(
+      (1...9).map { _ in talk.count(.late) } == [
+        true, true, false, true, false, false, false, true, false,
+      ])
+    #expect(talk.count(.unknown))
+    #expect(talk.countRefusal() && talk.countRefusal() && !talk.countRefusal())
+    #expect(
+      talk.sentence
+        == "answers without effect: 9 late, 1 to unknown requests; "
+        + "connections refused or closed by the daemon: 3")
+  }
+}

@@ -1,0 +1,162 @@
+import Glibc
+import Lifecycle
+import Linux
+import Policy
+import PolicyFile
+import Supervision
+import TestSupport
+import Testing
+
+@testable import Daemon
+
+extension AdapterWorld {
+  var launchParts: LaunchesOfDaemon.Parts { launchParts(nil) }
+
+  /// - Parameter program: of a wrapper.
+  func launchParts(_ program: (any CallersProgram)?) -> LaunchesOfDaemon.Parts {
+    LaunchesOfDaemon.Parts(
+      services: services, driver: driver, workers: workers, bootID: Self.bootID, socket: socket,
+      program: program, recordWriter: recordWriter, senses: senses, starter: starter,
+      supervision: supervision, endedRuns: endedRuns, listening: listeners.sockets,
+      planner: planner, conversations: conversations, processes: processes, ends: ends)
+  }
+}
+
+@Suite("The steps of one launch") struct LaunchOfWorkerTests {
+  private let world: AdapterWorld
+
+  init() throws { world = try AdapterWorld() }
+
+  private final class Program: CallersProgram {
+    let inheritance = Inheritance(firstArgument: 0)
+    let logPath: String? = nil
+    let wakes = 0
+    func hasLaunched() {}
+    func hasEnded(_ status: Lifecycle.ExitStatus) {}
+    func hasChanged(_ transition: Transition) {}
+  }
+
+  private func launch(
+    _ change: (inout WorkerConfiguration) -> Void = { _ in }
+  ) throws -> (WorkerUnit, LaunchOfWorker) {
+    let runtime = try world.add("web", .terminated, change)
+    return (runtime, LaunchOfWorker(runtime, world.launchParts))
+  }
+
+  /// The outcome of one step; nil: it has succeeded.
+  private func perform(_ step: LaunchStep, _ launch: LaunchOfWorker) throws -> String? {
+    var outcomes: [String?] = []
+    launch.perform(step, within: .seconds(60)) { outcomes.append($0) }
+    try world.turn { !outcomes.isEmpty }
+    try world.settle()
+    #expect(outcomes.count == 1)
+    return outcomes[0]
+  }
+
+  @Test("A wrapped program has no sockets and no channels of the daemon")
+  func steps() throws {
+    let runtime = try world.add("web", .terminated)
+    #expect(LaunchOfWorker(runtime, world.launchParts).steps == LaunchStep.allCases)
+    #expect(
+      LaunchOfWorker(runtime, world.launchParts(Program())).steps == [.terms, .fork, .program])
+  }
+
+  @Test("A launch is wanted only for the worker that is in the registry")
+  func wanted() throws {
+    let (runtime, launch) = try launch()
+    #expect(launch.isWanted)
+    try world.add("web", .terminated)
+    #expect(!launch.isWanted)
+    world.workers[runtime.id] = nil
+    #expect(!launch.isWanted && launch.pid == nil)
+  }
+
+  @Test("A user that doesn't exist ends the launch, with the name of the user")
+  func account() throws {
+    let (_, launch) = try launch { $0.user = "no-such-user-here" }
+    #expect(try perform(.terms, launch)?.contains("no-such-user-here") == true)
+  }
+
+  @Test("A memory limit that can't be enforced is reported, and the worker is launched")
+  func memoryLimit() throws {
+    let (_, launch) = try launch { $0.limits.memory = .megabytes(100) }
+    #expect(try perform(.terms, launch) == nil)
+    #expect(world.logged.contains("limits.memory, 100"))
+    #expect(world.logged.contains("is not enforced: it has no cgroup of its own"))
+  }
+
+  @Test("A damaged record alone, without a process, keeps no worker from its launch")
+  func leftovers() throws {
+    let (_, launch) = try launch()
+    try world.scratch.write("state/workers/web.worker", "damaged")
+    // No process writes to its log.
+    #expect(try perform(.terms, launch) == nil)
+  }
+
+  @Test(
+    "The worker's sockets are there after their step, and none of them after the launch is undone")
+  func channels() throws {
+    let (runtime, launch) = try launch { $0.readiness = .notify }
+    #expect(try perform(.channels, launch) == nil)
+    let conversation = try #require(runtime.conversation)
+    let paths = conversation.paths
+    #expect(conversation.notifyPath != nil && conversation.workerSocketPath != nil)
+    #expect(!paths.isEmpty && paths.allSatisfy { fileExists($0) })
+    var undone = 0
+    launch.undo { undone += 1 }
+    #expect(undone == 1, "nothing has to be waited for")
+    #expect(runtime.conversation == nil && conversation.isOver)
+    world.services.socketFiles.drain(within: .seconds(60))
+    #expect(paths.allSatisfy { isAbsent($0) })
+  }
+
+  @Test("Sockets that are made after the launch was undone are removed again")
+  func lateChannels() throws {
+    let (runtime, launch) = try launch { $0.readiness = .notify }
+    var outcomes: [String?] = []
+    launch.perform(.channels, within: .seconds(60)) { outcomes.append($0) }
+    launch.undo {}
+    try world.turn { !outcomes.isEmpty }
+    world.services.socketFiles.drain(within: .seconds(60))
+    #expect(runtime.conversation == nil)
+    let directory = ChannelPlan.directory(of: world.socket)
+    #expect(try listDirectory(directory).filter { $0.hasPrefix("web") } == [])
+  }
+
+  @Test("A directory in which the sockets can't be made ends the launch")
+  func noChannels() throws {
+    let (runtime, launch) = try launch { $0.readiness = .notify }
+    // A file is where the directory should be.
+    try world.scratch.write("run", "")
+    #expect(try perform(.channels, launch) != nil)
+    #expect(runtime.conversation == nil)
+  }
+
+  @Test("A log that can't be opened ends the launch before anything is forked")
+  func noLog() throws {
+    let (_, launch) = try launch {
+      $0.command = ["/bin/sh"]
+      $0.output.file = "/nonexistent/directory/web.log"
+    }
+    let refusal = try #require(try perform(.fork, launch))
+    #expect(refusal.contains("/nonexistent/directory"), "\(refusal)")
+    #expect(launch.pid == nil)
+    #expect(try perform(.program, launch) == "can't fork its process")
+  }
+
+  @Test("Terms that come after the launch was undone continue nothing")
+  func lateTerms() throws {
+    let (_, launch) = try launch()
+    var outcomes: [String?] = []
+    launch.perform(.terms, within: .seconds(60)) { outcomes.append($0) }
+    launch.undo {}
+    var later = false
+    world.services.jobs.run(about: "later", within: .seconds(60)) {
+    } then: { _ in
+      later = true
+    }
+    try world.turn { later }
+    try world.settle()
+    #expect(outcomes.isEmpty)
+  }
+}

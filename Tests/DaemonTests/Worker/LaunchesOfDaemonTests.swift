@@ -1,0 +1,150 @@
+import Glibc
+import Lifecycle
+import Linux
+import Policy
+import PolicyFile
+import Supervision
+import TestSupport
+import Testing
+
+@testable import Daemon
+
+@Suite("What a launch is for the daemon") struct LaunchesOfDaemonTests {
+  private let world: AdapterWorld
+  private let host: LaunchesOfDaemon
+
+  init() throws {
+    world = try AdapterWorld()
+    host = LaunchesOfDaemon(world.launchParts)
+  }
+
+  @Test("There is nothing to launch of a worker that isn't known")
+  func unknown() throws {
+    #expect(host.mechanics(ofLaunching: WorkerID("web")) == nil)
+    try world.add("web", .terminated)
+    #expect(host.mechanics(ofLaunching: WorkerID("web")) != nil)
+  }
+
+  @Test("A worker isn't launched beside a process of its own from an earlier daemon")
+  func survivor() throws {
+    let id = WorkerID("web")
+    #expect(host.obstacle(toLaunching: id) == nil)
+    world.services.records.save(try world.record()) { _ in }
+    let obstacle = try #require(host.obstacle(toLaunching: id))
+    #expect(obstacle.contains("`kill -9 \(getpid())`"))
+    #expect(host.obstacle(toLaunching: WorkerID("api")) == nil)
+  }
+
+  @Test("A record of another boot, or of a process that has ended, keeps no worker from its launch")
+  func oldRecords() throws {
+    let id = WorkerID("web")
+    world.services.records.save(try world.record { $0.bootID = "another" }) { _ in }
+    #expect(host.obstacle(toLaunching: id) == nil)
+    world.services.records.save(
+      try world.record { $0.process = ProcessIdentity(pid: getpid(), startTime: 1) }
+    ) { _ in }
+    #expect(host.obstacle(toLaunching: id) == nil)
+  }
+
+  @Test("A program that runs has a record before the engine knows it, so that no daemon loses it")
+  func recorded() throws {
+    let runtime = try world.add("web", .launching)
+    host.programRuns(runtime.id)
+    world.services.records.drain()
+    #expect(try world.services.records.store.load("web").state == "launching")
+    #expect(runtime.launched?.command == ["web", "--serve"])
+    #expect(world.logged.contains("web: launched as pid \(getpid())"))
+    #expect(world.notes.all == [])
+  }
+
+  @Test("A program whose worker has no process any more is neither recorded nor logged")
+  func unrecorded() throws {
+    let runtime = try world.add("web", .terminated)
+    host.programRuns(runtime.id)
+    host.programRuns(WorkerID("unknown"))
+    world.services.records.drain()
+    #expect(!world.services.records.store.contains("web") && runtime.launched == nil)
+    #expect(world.logged == "")
+  }
+
+  @Test(
+    "A failed launch removes a worker that the configuration has dropped meanwhile, and no other")
+  func failed() throws {
+    let runtime = try world.add("web", .terminated)
+    host.launchHasFailed(runtime.id)
+    #expect(world.supervised.calls == [])
+    world.driver.send(.removed(runtime.id))
+    host.launchHasFailed(runtime.id)
+    host.launchHasFailed(WorkerID("unknown"))
+    #expect(world.supervised.calls == ["remove web"])
+  }
+
+  @Test("A `run` that can't be launched counts among those that are forgotten one day")
+  func failedRuns() throws {
+    for name in ["one", "two", "three"] {
+      try world.add(name, .terminated, isDeclared: false)
+      host.launchHasFailed(WorkerID(name))
+    }
+    #expect(world.supervised.calls == ["remove one"])
+  }
+
+  @Test("When a worker runs, those that depend on it are started")
+  func dependents() throws {
+    let runtime = try world.add("db", .launching)
+    let web = WorkerID("web")
+    world.supervised.needs[web] = [Dependency("db")]
+    world.starter.start(web) { _ in }
+    #expect(world.supervised.asked == ["restart db"])
+    world.supervised.standings[runtime.id] = DependencyStanding(
+      state: .background, hasProcess: true)
+    host.hasLaunched(WorkerID("unknown"))
+    #expect(world.supervised.asked == ["restart db"])
+    host.hasLaunched(runtime.id)
+    #expect(world.supervised.asked == ["restart db", "start web"])
+  }
+
+  // MARK: first moments and stored descriptors
+
+  @Test("A worker that isn't known doesn't run, has ended, and can't be looked at")
+  func firstMoments() throws {
+    let host = FirstMomentsOfDaemon(
+      driver: world.driver, workers: world.workers, requests: world.requests,
+      scanner: world.senses.scanner)
+    let id = WorkerID("web")
+    #expect(host.hasExited(id) && !host.runs(id) && !host.isAlive(id))
+    #expect(host.instance(of: id) == nil && !host.saysWhenReady(id))
+    #expect(!host.look(at: id) { _ in })
+    let runtime = try world.add { $0.readiness = .notify }
+    #expect(!host.hasExited(id) && host.runs(id) && host.isAlive(id))
+    #expect(host.instance(of: id) === runtime && host.saysWhenReady(id))
+    runtime.process = nil
+    #expect(!host.look(at: id) { _ in })
+  }
+
+  @Test("Stored descriptors are dropped only from a worker that neither runs nor is launched")
+  func storing() throws {
+    let runtime = try world.add("web", .terminated) { $0.fdstore = 4 }
+    let host = StoringOfWorker(world.handle(runtime)) { [world] in world.launching.contains($0) }
+    #expect(host.isDown && host.limit == 4)
+    world.launching = [runtime.id]
+    #expect(!host.isDown)
+    world.launching = []
+    runtime.process = try .forTest()
+    #expect(!host.isDown)
+    runtime.process = nil
+    world.driver.send(.adopted(runtime.id, runtime.profile, .background))
+    #expect(!host.isDown, "the engine takes it for running")
+    world.driver.send(.removed(runtime.id))
+    world.driver.send(.exited(runtime.id, .unknown))
+    #expect(host.isDown && world.driver.state.state(of: runtime.id) == nil)
+  }
+
+  @Test("A worker that was freed stores nothing")
+  func storingFreed() throws {
+    var runtime: WorkerUnit? = try world.add("web") { $0.fdstore = 4 }
+    let host = StoringOfWorker(world.handle(try #require(runtime))) { _ in true }
+    world.workers.removeAll()
+    runtime = nil
+    #expect(host.isDown && host.limit == 0)
+  }
+}

@@ -1,0 +1,144 @@
+import Glibc
+import Linux
+import Policy
+import PolicyFile
+import Supervision
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import Daemon
+
+@Suite("Processes that an earlier instance of a worker has left") struct LeftoversTests {
+  private let scratch: Scratch
+  private let records: WorkerRecordStore
+  private let processes = Processes()
+
+  /// Processes as a test says.
+  private final class Processes: LeftoverMeans {
+    struct State {
+      /// Of groups, by worker.
+      var groups: [String: [Int32]] = [:]
+      /// Of logs, by path.
+      var logs: [String: [Int32]] = [:]
+      var asked: [String] = []
+    }
+    let state = Mutex(State())
+
+    func set(_ change: @Sendable (inout State) -> Void) { state.withLock { change(&$0) } }
+    var asked: [String] { state.withLock { $0.asked } }
+    func group(of name: String) -> (path: String, pids: [Int32])? {
+      state.withLock { $0.groups[name].map { ("/groups/\(name)", $0) } }
+    }
+    func writers(of log: String) -> [Int32] {
+      state.withLock {
+        $0.asked.append(log)
+        return $0.logs[log] ?? []
+      }
+    }
+  }
+
+  init() throws {
+    scratch = try Scratch()
+    records = try WorkerRecordStore(directory: scratch.path)
+  }
+
+  private func refusal(_ name: String = "web") -> String? {
+    Leftovers(records: records, logs: "/logs", means: processes).refusal(ofLaunching: name)
+  }
+
+  private func damage(_ name: String = "web") throws {
+    try scratch.write("\(name).worker", "damaged")
+  }
+
+  @Test("A worker of which nothing is left can be launched")
+  func nothing() throws {
+    #expect(refusal() == nil)
+    try damage()
+    #expect(refusal() == nil)
+  }
+
+  @Test(
+    "A worker whose cgroup has processes isn't launched, and the refusal has the command that ends them"
+  )
+  func group() {
+    processes.set { $0.groups["web"] = [41, 7, 300] }
+    #expect(
+      refusal()
+        == "3 processes of an earlier instance still run without a valid record: "
+        + "run `kill -9 7 41 300`, then `dormouse start web`")
+    processes.set { $0.groups["web"] = [41] }
+    #expect(refusal()?.hasPrefix("1 process of an earlier instance still runs") == true)
+    #expect(refusal("api") == nil)
+  }
+
+  @Test("A command that the operator can type names twenty processes at most")
+  func many() {
+    processes.set { $0.groups["web"] = Array(1...100) }
+    let text = refusal() ?? ""
+    #expect(text.hasPrefix("100 processes") && text.contains(" 19 20`") && !text.contains(" 21"))
+  }
+
+  @Test(
+    "Without cgroups, processes that write the worker's log are looked for if its record is damaged"
+  )
+  func logs() throws {
+    processes.set { $0.logs["/logs/web.log"] = [41] }
+    #expect(refusal() == nil && processes.asked == [], "it has no record: nothing was lost")
+    try records.save(
+      WorkerRecord(
+        name: "web", process: ProcessIdentity(pid: 41, startTime: 1), session: 41, bootID: "boot",
+        command: ["web"], directory: "/", logPath: "/logs/web.log", state: "background"))
+    #expect(refusal() == nil && processes.asked == [], "its record is valid: it was adopted")
+    try damage()
+    #expect(refusal()?.contains("`kill -9 41`") == true && processes.asked == ["/logs/web.log"])
+  }
+
+  @Test("A cgroup whose processes can't be listed keeps its worker from being launched as well")
+  func unlisted() {
+    processes.set { $0.groups["web"] = [] }
+    #expect(
+      refusal()
+        == "processes of an earlier instance still run without a valid record in /groups/web: "
+        + "run `echo 1 > /groups/web/cgroup.kill`, then `dormouse start web`")
+  }
+
+  @Test("A user that doesn't exist, and leftovers, end a launch before it makes a cgroup")
+  func terms() {
+    func perform(_ name: String, leftovers: Bool = true, user: String? = nil) -> String? {
+      let query = TermsQuery(
+        name: name, wanted: WantedAccount(.forTest(name) { $0.user = user }),
+        leftovers: leftovers
+          ? Leftovers(records: records, logs: "/logs", means: processes) : nil,
+        cgroups: nil, memoryLimit: nil)
+      if case .failure(let refusal) = query.perform() { return refusal.text }
+      return nil
+    }
+    processes.set { $0.groups["web"] = [41] }
+    #expect(perform("web")?.contains("`kill -9 41`") == true)
+    #expect(perform("api") == nil)
+    #expect(perform("api", user: "no-such-user-here")?.contains("no-such-user-here") == true)
+    // A wrapped program runs as its caller does.
+    #expect(perform("web", leftovers: false, user: "no-such-user-here") == nil)
+  }
+
+  @Test("A name service that doesn't answer is named only where it was asked")
+  func silence() {
+    let ours = WantedAccount(.forTest("web"))
+    let other = WantedAccount(
+      .forTest("web") {
+        $0.user = "www"
+        $0.group = "adm"
+      })
+    #expect(ours.isOurs && !other.isOurs)
+    #expect(
+      ours.isSilent(.seconds(10))
+        == "can't look for processes of an earlier instance within 10 s")
+    #expect(
+      other.isSilent(.seconds(10))
+        == "can't look up user www, group adm within 10 s: check the name service (nsswitch.conf(5))"
+    )
+    #expect(ours.isStillSilent.hasPrefix("an earlier launch still looks for processes"))
+    #expect(other.isStillSilent.hasSuffix("to find user www, group adm"))
+  }
+}

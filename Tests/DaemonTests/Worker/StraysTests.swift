@@ -1,0 +1,138 @@
+import Glibc
+import Linux
+import Synchronization
+import Testing
+
+@testable import Daemon
+
+/// Children of the daemon, as a test says.
+private final class Children: StrayMeans {
+  struct State {
+    var stats: [ProcessStat] = []
+    var environments: [Int32: [String]] = [:]
+    /// Children of the daemon as soon as this one has ended.
+    var children: [Int32: [Int32]] = [:]
+    var refusals: [Int32: Int32] = [:]
+    var killed: [Int32] = []
+    /// Each kill is followed by a new child.
+    var forks = false
+  }
+  let state = Mutex(State())
+
+  func set(_ change: @Sendable (inout State) -> Void) { state.withLock { change(&$0) } }
+  var killed: [Int32] { state.withLock { $0.killed } }
+
+  func children() -> [ProcessStat] { state.withLock { $0.stats } }
+  func environment(of pid: Int32) -> [Substring] {
+    state.withLock { ($0.environments[pid] ?? []).map { $0[...] } }
+  }
+  func kill(_ stat: ProcessStat, until deadline: Deadline) throws(SystemCallError) {
+    let refusal = state.withLock { state -> Int32? in
+      state.killed.append(stat.pid)
+      if let refusal = state.refusals[stat.pid] { return refusal }
+      state.stats.removeAll { $0.pid == stat.pid }
+      if state.forks { state.add(stat.pid + 1) }
+      for pid in state.children[stat.pid] ?? [] { state.add(pid) }
+      return nil
+    }
+    if let refusal { throw SystemCallError("kill", on: "pid \(stat.pid)", code: refusal) }
+  }
+}
+
+extension Children.State {
+  /// Of the test's own process, but for its number, its start and its environment.
+  mutating func add(_ pid: Int32, at start: UInt64 = 100, _ entry: String = "DORMOUSE_RUN=mark") {
+    guard var stat = try? ProcessStat.read(getpid()) else { return }
+    stat.pid = pid
+    stat.startTime = start
+    stats.append(stat)
+    environments[pid] = ["HOME=/", entry]
+  }
+}
+
+@Suite("Processes that have left their worker's tree") struct StraysTests {
+  private let children = Children()
+
+  private func kill(
+    notify: String? = nil, until deadline: Deadline = Deadline(in: .seconds(60))
+  ) -> (killed: Int, failure: String?) {
+    Strays(
+      root: ProcessIdentity(pid: 50, startTime: 90), mark: "mark", notify: notify, means: children
+    ).kill(until: deadline)
+  }
+
+  @Test("A child of the daemon with the worker's mark in its environment is ended")
+  func marked() {
+    children.set { $0.add(51) }
+    let outcome = kill()
+    #expect(outcome.killed == 1 && outcome.failure == nil && children.killed == [51])
+  }
+
+  @Test("Children of other workers, and of none, aren't touched")
+  func others() {
+    children.set {
+      $0.add(51, "DORMOUSE_RUN=mark2")
+      $0.add(52, "XDORMOUSE_RUN=mark")
+      $0.add(53, "NOTIFY_SOCKET=/run/web.notify")
+      $0.add(54)
+      $0.environments[54] = []
+    }
+    #expect(kill().killed == 0 && children.killed == [])
+  }
+
+  @Test("A process that is older than the worker isn't the worker's, whatever its environment has")
+  func older() {
+    children.set {
+      $0.add(51, at: 89)
+      $0.add(52, at: 90)
+    }
+    #expect(kill().killed == 1 && children.killed == [52])
+  }
+
+  @Test("The root process itself, which isn't reaped yet, isn't counted")
+  func root() {
+    children.set { $0.add(50, at: 90) }
+    #expect(kill().killed == 0 && children.killed == [])
+  }
+
+  @Test("A process of an earlier version's worker is known by its notify socket")
+  func earlierVersion() {
+    children.set { $0.add(51, "NOTIFY_SOCKET=/run/web.notify") }
+    #expect(kill().killed == 0)
+    #expect(kill(notify: "/run/web.notify").killed == 1)
+  }
+
+  @Test("A process that becomes the daemon's child when its parent is ended is ended as well")
+  func generations() {
+    children.set {
+      $0.add(51)
+      $0.children = [51: [61, 62], 62: [71]]
+    }
+    let outcome = kill()
+    #expect(outcome.killed == 4 && outcome.failure == nil)
+    #expect(children.killed == [51, 61, 62, 71])
+  }
+
+  @Test("A process that can't be killed is tried once, reported, and doesn't protect the others")
+  func refused() {
+    children.set {
+      $0.add(51)
+      $0.add(52)
+      $0.refusals = [51: EPERM]
+    }
+    let outcome = kill()
+    #expect(children.killed == [51, 52])
+    #expect(outcome.failure?.contains("pid 51") == true)
+  }
+
+  @Test("Processes that fork without end are given up at the deadline, and that is reported")
+  func storm() {
+    children.set {
+      $0.add(51)
+      $0.forks = true
+    }
+    let outcome = kill(until: Deadline(in: .milliseconds(20)))
+    #expect(outcome.failure == "new processes start faster than they are killed")
+    #expect(outcome.killed > 0 && outcome.killed == children.killed.count)
+  }
+}
