@@ -66,6 +66,48 @@ struct HugePagesTests {
     #expect(try victim.ask("sum") == sum)
   }
 
+  @Test(
+    "A page that stays shares no huge page with memory that was freed",
+    arguments: Victim.Rest.available)
+  func alone(rest: Victim.Rest) throws {
+    let victim = try Victim([try Fixture.compile("sequences"), "4", "huge"], rest: rest)
+    guard try victim.line() != "none", KernelTrial.asTracer.showsRseq == 1 else {
+      return notTestedHere("no thread has an area for restartable sequences that stays in RAM")
+    }
+    let addresses = try victim.ask("areas").split(separator: " ").dropFirst().map {
+      try #require(UInt64($0.split(separator: ":")[1], radix: 16))
+    }
+    guard let before = Self.inHugePages(addresses, of: victim.process.pid), before > 0 else {
+      return notTestedHere("no huge page is free, or /proc/kpageflags isn't readable")
+    }
+    let path = Fixture.imagePath()
+    try victim.sleep(service, at: path)
+    #expect(Self.inHugePages(addresses, of: victim.process.pid) == 0)
+    try victim.wake(service, from: path)
+    #expect(try victim.ask("check") == "wrong 0")
+  }
+
+  /// How many of these addresses are in huge pages.
+  private static func inHugePages(_ addresses: [UInt64], of pid: Int32) -> Int? {
+    func entry(_ number: UInt64, of path: String) -> UInt64? {
+      var entry: UInt64 = 0
+      guard let file = try? Descriptor.open(path, O_RDONLY),
+        pread(file.raw, &entry, 8, off_t(number * 8)) == 8
+      else { return nil }
+      return entry
+    }
+    var count = 0
+    for address in addresses {
+      guard let page = entry(address / pageSize, of: "/proc/\(pid)/pagemap"), page >> 63 == 1,
+        case let frame = page & (1 << 55 - 1), frame != 0,
+        let flags = entry(frame, of: "/proc/kpageflags")
+      else { return nil }
+      // KPF_THP
+      if flags & 1 << 22 != 0 { count += 1 }
+    }
+    return count
+  }
+
   private struct Area {
     /// No file, and not the stack, whose page with the arguments stays.
     var isUnnamed: Bool

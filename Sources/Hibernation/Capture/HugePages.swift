@@ -5,7 +5,8 @@ import Linux
 /// khugepaged looks for ranges of 2 MB that have at least one page that was used recently, and makes a huge page of
 /// them: it fills their holes with zeros. It does this to stopped and frozen processes, too, and where huge pages are on
 /// for all programs, to all memory. So pages can exist that didn't when the worker's pages were listed, and pages that
-/// were freed can exist again around one that stays.
+/// were freed can exist again around one that stays. And a huge page of which a part is freed stays whole in RAM, until
+/// memory is short, although the process has only the rest.
 enum HugePages {
   private static let length: UInt64 = 2 << 20
 
@@ -16,15 +17,23 @@ enum HugePages {
     let used = (plan.ranges + PagePlan.wholePages(captive.kept)).map {
       PageRange(from: $0.address / length * length, to: ($0.end + length - 1) / length * length)
     }
-    let movable = captive.mappings.filter { !$0.hasFile && PagePlan.canMove($0) }.map(\.range)
     var holes: [PageRange] = []
-    for range in used.union().intersection(with: movable) {
+    for range in used.union().intersection(with: movable(in: captive)) {
       let found = try pages.privatePages(from: range.address, to: range.end)
       for run in PagePlan.subtract(captive.kept, from: found) {
         for zeros in try zeros(in: run, of: captive.memory) { holes.appendBehind(zeros) }
       }
     }
     return holes
+  }
+
+  /// The pages that stay in areas that can have huge pages.
+  static func kept(by captive: Operation.Captive) -> [PageRange] {
+    PagePlan.wholePages(captive.kept).intersection(with: movable(in: captive))
+  }
+
+  private static func movable(in captive: Operation.Captive) -> [PageRange] {
+    captive.mappings.filter { !$0.hasFile && PagePlan.canMove($0) }.map(\.range)
   }
 
   private static func zeros(
@@ -42,16 +51,12 @@ enum HugePages {
     return zeros
   }
 
-  /// Removes the marks of use from all anonymous pages of a process. khugepaged leaves ranges alone in which no page has
-  /// one. No content changes.
+  /// Removes the marks of use from all anonymous pages of a worker that rests. khugepaged leaves ranges alone in which no
+  /// page has one. No content changes.
   static func forgetUse(of tree: ProcessTree) {
-    for pid in tree.pids { forgetUse(of: pid) }
-  }
-
-  static func forgetUse(of pid: Int32) {
     // A failure only costs RAM, if khugepaged comes across the process. The file of a process that isn't dumpable belongs
     // to root: another user's daemon may not write it.
-    try? writeControl("/proc/\(pid)/clear_refs", "2")
+    for pid in tree.pids { try? writeControl("/proc/\(pid)/clear_refs", "2") }
   }
 }
 
@@ -60,32 +65,32 @@ extension Operation {
   func evict(
     _ captive: Captive, _ plan: PagePlan, with injector: inout Injector
   ) throws {
-    let freed = try discard(plan.ranges, with: &injector)
+    // A huge page of which one page stays would be freed only when memory is short. The kernel may refuse to split it.
+    _ = try advise(.coolAlone, HugePages.kept(by: captive), with: &injector)
+    let freed = try advise(.free, plan.ranges, with: &injector)
     guard freed == plan.bytes else {
       throw HibernationError(
         .evicting,
         "the kernel freed \(freed) of \(plan.bytes) bytes of process \(captive.stat.pid)")
     }
-    HugePages.forgetUse(of: captive.stat.pid)
     // If they aren't found or freed, the worker sleeps with some pages of zeros more.
     let holes = (try? HugePages.filledHoles(of: captive)) ?? []
-    _ = try discard(holes, with: &injector)
+    _ = try advise(.free, holes, with: &injector)
   }
 
-  /// Returns the bytes freed: fewer if the kernel stopped at a range that it doesn't free.
-  private func discard(
-    _ ranges: [PageRange], with injector: inout Injector
+  private func advise(
+    _ advice: Injector.Advice, _ ranges: [PageRange], with injector: inout Injector
   ) throws -> UInt64 {
     var rest = ranges[...]
     var bytes: UInt64 = 0
     while !rest.isEmpty {
       let batch = rest.prefix(Injector.rangesPerCall)
-      let freed = try injector.discard(
-        batch, inOneCall: hibernator.features.processMadviseSelf)
-      bytes += freed
-      if freed < batch.bytes { break }
+      let done = try injector.advise(
+        advice, batch, inOneCall: hibernator.features.processMadviseSelf)
+      bytes += done
+      if done < batch.bytes { break }
       rest = rest.dropFirst(batch.count)
-      FaultPoint.evicting.pass()
+      if advice == .free { FaultPoint.evicting.pass() }
     }
     return bytes
   }

@@ -2,12 +2,14 @@
 # as: root demo
 # seconds: 180
 # order: 33
-"""Huge pages are on for all programs, and khugepaged looks at all memory every few seconds. The worker has a thread
-whose control block, which stays in RAM, lies in an area that khugepaged takes."""
+"""Huge pages are on for all programs. While the worker sleeps, khugepaged looks at all memory again and again. The worker
+has a thread whose control block, which stays in RAM, lies in an area that khugepaged takes. (HugePagesTests has what
+khugepaged does during a hibernation.)"""
 import http.client
 import pathlib
 import subprocess
 import sys
+import time
 
 from common import (CALM, PATIENCE, PROGRAMS, anonymous, areas, check, configure, eventually, finish, hibernate, note,
                     processes, ready, skip, state)
@@ -17,9 +19,13 @@ HUGE = pathlib.Path("/sys/kernel/mm/transparent_hugepage")
 if not HUGE.exists():
     skip("this kernel has no huge pages")
 (HUGE / "enabled").write_text("always")
-for key, value in {"defrag": 1, "scan_sleep_millisecs": 100, "alloc_sleep_millisecs": 100, "pages_to_scan": 65536,
-                   "max_ptes_none": 511}.items():
+for key, value in {"defrag": 1, "alloc_sleep_millisecs": 100, "pages_to_scan": 65536, "max_ptes_none": 511}.items():
     (HUGE / "khugepaged" / key).write_text(str(value))
+
+
+def pause(milliseconds):
+    """How long khugepaged sleeps after each look at all memory."""
+    (HUGE / "khugepaged/scan_sleep_millisecs").write_text(str(milliseconds))
 
 
 def scans():
@@ -55,6 +61,7 @@ while True:
     page.value = b"x"
     time.sleep(0.5)
 """])
+pause(100)
 configure(CALM + f"""workers:
   huge: {{ command: [python3, {PROGRAMS}/threads.py, "{PORT}"], readiness: {{ tcp: {PORT} }} }}
 """)
@@ -76,11 +83,14 @@ for turn in (1, 2, 3):
     answer = ask()
     check(f"it answers on its open connection ({turn})", answer == f"{pid} {turn} intact", answer)
     note(f"awake: {anonymous(pid)} KB, of them {huge(pid)} KB in huge pages")
+    pause(600_000)
+    time.sleep(1)  # It ends the look that it has begun.
     done = hibernate("huge")
     check(f"it hibernates ({turn})", done.code == 0, done.text)
     first = anonymous(pid)
     if not check(f"at most 256 KB stay ({turn})", first <= 256, f"{first} KB"):
         note(smaps())
+    pause(100)
     check(f"khugepaged looks at all memory ({turn})", scanned(4), scans())
     later = anonymous(pid)
     if not check(f"no more has come back ({turn})", later <= first, f"{first} KB, then {later} KB"):
