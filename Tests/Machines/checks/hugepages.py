@@ -7,6 +7,7 @@ has a thread whose control block, which stays in RAM, lies in an area that khuge
 khugepaged does during a hibernation.)"""
 import http.client
 import pathlib
+import struct
 import subprocess
 import sys
 import time
@@ -40,6 +41,21 @@ def huge(pid):
 
 def smaps():
     return "\n".join(areas(pathlib.Path(f"/proc/{pid}/smaps").read_text()))
+
+
+def whole():
+    """Pages of its own in RAM that are parts of huge pages: these are in RAM whole, whatever the process has of them."""
+    count = 0
+    with open(f"/proc/{pid}/pagemap", "rb") as pages, open("/proc/kpageflags", "rb") as flags:
+        for line in areas(pathlib.Path(f"/proc/{pid}/smaps").read_text()):
+            start, end = (int(address, 16) // 4096 for address in line.split()[3].split("-"))
+            pages.seek(start * 8)
+            for entry in struct.unpack(f"={end - start}Q", pages.read((end - start) * 8)):
+                # In RAM, no file's; then the frame's number.
+                if entry >> 63 and not entry >> 61 & 1:
+                    flags.seek((entry & (1 << 55) - 1) * 8)
+                    count += struct.unpack("=Q", flags.read(8))[0] >> 22 & 1
+    return count
 
 
 def scanned(times):
@@ -90,6 +106,7 @@ for turn in (1, 2, 3):
     first = anonymous(pid)
     if not check(f"at most 256 KB stay ({turn})", first <= 256, f"{first} KB"):
         note(smaps())
+    check(f"no page that stays is part of a huge page ({turn})", whole() == 0, whole())
     pause(100)
     check(f"khugepaged looks at all memory ({turn})", scanned(4), scans())
     later = anonymous(pid)
