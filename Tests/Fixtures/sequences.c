@@ -2,6 +2,7 @@
 //
 //   sequences THREADS          prints `ready PID`, or `none` if the C library has registered no area
 //   sequences THREADS endless  another thread is always inside a sequence
+//   sequences THREADS huge     the other threads' areas are in huge pages, if the kernel has some
 //
 // One command a line on stdin, one line on stdout for each:
 //   areas     areas TID:ADDRESS …   hexadecimal addresses, all threads that wait
@@ -16,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -98,6 +100,16 @@ static void *endless(void *unused) {
 }
 #endif
 
+// A stack that ends with a huge page; glibc puts the thread's block, with its area, at the end.
+static int on_huge_pages(pthread_attr_t *attributes) {
+  enum { HUGE = 2 << 20 };
+  char *at = mmap(NULL, 3 * HUGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (at == MAP_FAILED) return -1;
+  char *stack = (char *)(((uintptr_t)at + HUGE - 1) / HUGE * HUGE);
+  madvise(stack, 2 * HUGE, MADV_HUGEPAGE);
+  return pthread_attr_setstack(attributes, stack, 2 * HUGE);
+}
+
 int main(int arguments, char **argument) {
   if (!&__rseq_offset || !&__rseq_size || !__rseq_size) {
     printf("none\n");
@@ -112,12 +124,15 @@ int main(int arguments, char **argument) {
     char byte;
     struct waiter *w = &waiters[i];
     if (pipe(w->ask) || pipe(w->answer)) return 2;
-    if (pthread_create(&w->thread, NULL, serve, w)) return 2;
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    if (arguments > 2 && !strcmp(argument[2], "huge") && on_huge_pages(&attributes)) return 2;
+    if (pthread_create(&w->thread, &attributes, serve, w)) return 2;
     if (read(w->answer[0], &byte, 1) != 1) return 2;
   }
 #ifdef __x86_64__
   pthread_t spinner;
-  if (arguments > 2 && pthread_create(&spinner, NULL, endless, NULL)) return 2;
+  if (arguments > 2 && !strcmp(argument[2], "endless") && pthread_create(&spinner, NULL, endless, NULL)) return 2;
 #endif
   printf("ready %d\n", getpid());
   fflush(stdout);

@@ -2,8 +2,8 @@
 //
 //   thp MEGABYTES      prints `ready KB`: how much of it is in huge pages (AnonHugePages)
 //
-// On stdin, a line each: `sum` answers with a checksum of it, `huge` with `huge KB`. End of input ends
-// it.
+// On stdin, a line each: `sum` answers with a checksum of it, `huge` with `huge KB`; `holes` frees every second page.
+// End of input ends it.
 #define _GNU_SOURCE
 #include <stdint.h>
 #include <stdio.h>
@@ -40,6 +40,9 @@ int main(int count, char **arguments) {
     uint64_t sum = 0;
     if (!strcmp(line, "huge\n")) {
       printf("huge %ld\n", huge_kilobytes());
+    } else if (!strcmp(line, "holes\n")) {
+      for (size_t at = 0; at < length; at += 8192) madvise((char *)words + at, 4096, MADV_DONTNEED);
+      printf("holes\n");
     } else {
       for (size_t i = 0; i < length / 8; i++) sum = (sum ^ words[i]) * 0x9fb21c651e98df25u;
       printf("sum %016llx\n", (unsigned long long)sum);

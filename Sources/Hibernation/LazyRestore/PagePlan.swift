@@ -134,12 +134,16 @@ struct PagePlan: Sendable {
 
   /// The pages of `found` that no range in `keep` touches.
   static func subtract(_ keep: [Range<UInt64>], from found: [PageRange]) -> [PageRange] {
-    let kept = keep.filter { !$0.isEmpty }.map {
+    found.subtracting(wholePages(keep))
+  }
+
+  /// All pages that a range touches.
+  static func wholePages(_ ranges: [Range<UInt64>]) -> [PageRange] {
+    ranges.filter { !$0.isEmpty }.map {
       PageRange(
         from: $0.lowerBound / pageSize * pageSize,
         to: ($0.upperBound + pageSize - 1) / pageSize * pageSize)
-    }
-    return found.subtracting(kept.union())
+    }.union()
   }
 
   /// A free place for the scratch area: below a mapping that has a wide gap under it, but not below the

@@ -37,6 +37,9 @@ struct Operation {
     /// Its threads are parked in the scratch area; see `Parking`.
     var isParked = false
 
+    /// Addresses whose pages stay. ps(1) reads arguments and environment from the process's memory.
+    var kept: [Range<UInt64>] { [stat.arguments, stat.environment] + sequences.ranges }
+
     var parking: Parking {
       Parking(session: session, memory: memory, scratch: scratchAddress)
     }
@@ -198,8 +201,7 @@ struct Operation {
     processes[index].plan = try attempt(.scanning) {
       try PagePlan(
         process: index, mappings: mappings, pages: pages,
-        // ps(1) reads arguments and environment from the process's memory.
-        keep: [stat.arguments, stat.environment] + processes[index].sequences.ranges,
+        keep: processes[index].kept,
         keepsProtected: hibernator.keepsProtectedPages,
         workingSet: restore.isLazy ? workingSet(of: processes[index]) : nil)
     }
@@ -278,24 +280,6 @@ struct Operation {
     return refusal
   }
 
-  private func evict(
-    _ captive: Captive, _ plan: PagePlan, with injector: inout Injector
-  ) throws {
-    var rest = plan.ranges[...]
-    while !rest.isEmpty {
-      let batch = rest.prefix(Injector.rangesPerCall)
-      let wanted = batch.bytes
-      let freed = try injector.discard(
-        batch, inOneCall: hibernator.features.processMadviseSelf)
-      guard freed == wanted else {
-        throw HibernationError(
-          .evicting, "the kernel freed \(freed) of \(wanted) bytes of process \(captive.stat.pid)")
-      }
-      rest = rest.dropFirst(batch.count)
-      FaultPoint.evicting.pass()
-    }
-  }
-
   /// The worker rests: frozen and untraced in a cgroup made by Dormouse, else stopped, traced and parked.
   mutating func rest() throws(HibernationError) -> HibernationSummary {
     if let cgroup = freezer {
@@ -308,12 +292,14 @@ struct Operation {
       FaultPoint.detached.pass()
       // The worker is frozen, so it doesn't run. This ends the stop, so that only the freezer holds it.
       try attempt(.resting) { try tree.continueAll() }
+      HugePages.forgetUse(of: tree)
       return try finish(moved: moved, processes: tree.processes.count)
     }
     let moved = moved
     hibernator.resting[target.name] = processes.map(\.session)
     hibernator.parked[target.name] = processes.filter(\.isParked).map(\.parking)
     let count = processes.count
+    HugePages.forgetUse(of: tree)
     processes = []
     return try finish(moved: moved, processes: count)
   }

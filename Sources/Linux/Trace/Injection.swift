@@ -114,18 +114,27 @@ public struct Injector {
     try write(Array(code[..<Int(size)]), at: address)
   }
 
-  /// Frees pages (MADV_DONTNEED). Returns the bytes freed; fewer than requested means that the kernel stopped
-  /// at a range that it doesn't free.
-  public mutating func discard(
-    _ ranges: ArraySlice<PageRange>, inOneCall: Bool
+  /// What the kernel is to do with pages.
+  public enum Advice: Sendable {
+    /// They are freed: MADV_DONTNEED.
+    case free
+    /// They count as unused, and don't share a huge page with pages outside of the range: MADV_COLD.
+    case coolAlone
+
+    fileprivate var code: UInt64 { self == .free ? UInt64(MADV_DONTNEED) : 20 }
+  }
+
+  /// Gives the kernel an advice about pages. Returns the bytes for which it was taken: fewer than requested means that the
+  /// kernel stopped at a range for which it refuses it.
+  public mutating func advise(
+    _ advice: Advice, _ ranges: ArraySlice<PageRange>, inOneCall: Bool
   ) throws(TraceError) -> UInt64 {
     guard let scratch else { return 0 }
-    let advice = UInt64(MADV_DONTNEED)
     guard inOneCall else {
       var done: UInt64 = 0
       for range in ranges {
         let result = try call(
-          CLINUX_SYS_madvise, [range.address, range.length, advice, 0, 0, 0])
+          CLINUX_SYS_madvise, [range.address, range.length, advice.code, 0, 0, 0])
         if result != 0 { break }
         done += range.length
       }
@@ -136,7 +145,7 @@ public struct Injector {
     let pidfdSelf = UInt64(bitPattern: -10000)
     let result = try call(
       CLINUX_SYS_process_madvise,
-      [pidfdSelf, scratch.address + Self.rangesOffset, UInt64(ranges.count), advice, 0, 0])
+      [pidfdSelf, scratch.address + Self.rangesOffset, UInt64(ranges.count), advice.code, 0, 0])
     return result < 0 ? 0 : UInt64(result)
   }
 

@@ -92,8 +92,8 @@ func reap(_ pid: Int32) {
 
 /// Anonymous memory of the processes in bytes, without areas under MADV_HUGEPAGE.
 ///
-/// In such areas khugepaged can fill holes with zero pages after a hibernation has listed the existing pages.
-/// Such pages stay (their content is right, and the area isn't larger than before).
+/// In such areas khugepaged can fill holes with zero pages at any time. A hibernation looks for them once; those that come
+/// after that stay (their content is right, and the area isn't larger than before).
 func anonymousBytes(of pids: [Int32]) throws -> UInt64 {
   try pids.reduce(0) { total, pid in
     var pending: UInt64 = 0

@@ -186,8 +186,26 @@ def status(pid, key):
 
 
 def anonymous(pid):
-    """The anonymous memory of a process in RAM, in KB."""
-    return int((status(pid, "RssAnon") or "0 kB").split()[0])
+    """The anonymous memory of a process in RAM, in KB; 0 if it has ended. It is counted page by page: the kernel's own
+    counters (RssAnon) can be wrong by up to 64 pages for each processor or thread."""
+    try:
+        for line in open(f"/proc/{pid}/smaps_rollup"):
+            if line.startswith("Anonymous:"):
+                return int(line.split()[1])
+    except OSError:
+        pass
+    return 0
+
+
+def areas(smaps):
+    """The areas with anonymous memory in RAM, from the text of /proc/PID/smaps."""
+    area, found = "", []
+    for line in smaps.splitlines():
+        if not line.split()[0].endswith(":"):
+            area = line
+        elif line.startswith("Anonymous:") and not line.endswith(" 0 kB"):
+            found.append(f"{line.split()[1]} KB in {area}")
+    return found
 
 
 def hibernate(name, tries=4):

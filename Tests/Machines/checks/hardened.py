@@ -5,7 +5,7 @@
 import http.client
 import pathlib
 
-from common import (CALM, PATIENCE, PROGRAMS, anonymous, check, configure, dormouse, eventually, finish, note, run, state)
+from common import (CALM, PATIENCE, PROGRAMS, anonymous, areas, check, configure, dormouse, eventually, finish, note, run, state)
 
 UNITS = {
     "dynamic": (8301, "DynamicUser=yes\nPrivateUsers=yes"),
@@ -44,16 +44,6 @@ for name, port in [(n, p) for n, (p, _) in UNITS.items()] + [("namespaces", 8310
         except OSError:
             return None
 
-    def resident(pid):
-        """The areas with anonymous memory in RAM, from smaps."""
-        area, found = "", []
-        for line in pathlib.Path(f"/proc/{pid}/smaps").read_text().splitlines():
-            if line[:1].isdigit() or line[:1] in "abcdef":
-                area = line
-            elif line.startswith("Anonymous:") and not line.endswith(" 0 kB"):
-                found.append(f"{line.split()[1]} KB in {area}")
-        return "\n".join(found)
-
     connection = eventually(connect, 30, 0.5)
     if not check(f"{name}: the unit starts", connection, started.text or run("systemctl", "status", unit).text[-400:]):
         continue
@@ -80,7 +70,7 @@ for name, port in [(n, p) for n, (p, _) in UNITS.items()] + [("namespaces", 8310
         after = [anonymous(p) for p in pids]
         if not check(f"{name}: at most 256 KB stay ({turn - 1})", max(after) <= 256, f"{pids}: {after} KB"):
             note(dormouse("events", "--worker", name, "--lines", "3").text)
-            note("\n".join(resident(p) for p in pids))
+            note("\n".join(line for p in pids for line in areas(pathlib.Path(f"/proc/{p}/smaps").read_text())))
         answer = ask()
         check(f"{name}: it answers on its open connection ({turn - 1})", answer == f"{first.split()[0]} {turn} intact", f"{answer} after {first}")
     check(f"{name}: it is released", dormouse("release", name).code == 0)

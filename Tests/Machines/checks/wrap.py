@@ -9,7 +9,7 @@ import pathlib
 import pwd
 import shlex
 
-from common import check, eventually, finish, identity, note, run
+from common import areas, check, eventually, finish, identity, note, run
 import json
 
 PLACE = os.environ["PLACE"]
@@ -34,7 +34,7 @@ def ask(text):
     process.stdin.write(text + "\\n"); process.stdin.flush()
     out["answers"].append(process.stdout.readline().strip())
 def resident(pid):
-    try: return next(int(l.split()[1]) for l in open(f"/proc/{pid}/status") if l.startswith("RssAnon"))
+    try: return next(int(l.split()[1]) for l in open(f"/proc/{pid}/smaps_rollup") if l.startswith("Anonymous:"))
     except (OSError, StopIteration): return -1
 for turn in range(3):
     ask(f"turn{turn}")
@@ -42,6 +42,7 @@ for turn in range(3):
     awake, end = resident(pid), time.monotonic() + 25 * patience
     while resident(pid) > 256 and time.monotonic() < end: time.sleep(0.3)
     out["asleep"].append([awake, resident(pid)])
+    if out["asleep"][-1][1] > 256: out["smaps"] = open(f"/proc/{pid}/smaps").read()
     if turn == 0:
         out["ps"] = subprocess.run(["dormouse", "ps"], capture_output=True, text=True).stdout
 ask("last")
@@ -82,6 +83,7 @@ check("with its memory, in order", [a.split()[1:3] for a in out["answers"]] == [
       and len({a.split()[3] for a in out["answers"]}) == 1, out["answers"])
 for turn, (awake, asleep) in enumerate(out["asleep"], 1):
     check(f"its memory left RAM, sleep {turn}", 0 <= asleep <= 256 < awake, f"{awake} KB awake, {asleep} KB asleep")
+note("\n".join(areas(out.get("smaps", ""))))
 check("its exit code is the helper's", out["code"] == 0, out["code"])
 check("no process is left", not out["left"], out["left"])
 left = [p for place in (pathlib.Path("/home/demo/.local/state/dormouse"),) if place.exists() for p in place.rglob("*image*") if p.is_file()]

@@ -1,0 +1,97 @@
+import Linux
+
+/// What the kernel's khugepaged does to the memory of a process that is being hibernated, and what undoes it.
+///
+/// khugepaged looks for ranges of 2 MB that have at least one page that was used recently, and makes a huge page of
+/// them: it fills their holes with zeros. It does this to stopped and frozen processes, too, and where huge pages are on
+/// for all programs, to all memory. So pages can exist that didn't when the worker's pages were listed, and pages that
+/// were freed can exist again around one that stays. And a huge page of which a part is freed stays whole in RAM, until
+/// memory is short, although the process has only the rest.
+enum HugePages {
+  private static let length: UInt64 = 2 << 20
+
+  /// Pages of zeros in ranges in which khugepaged may have filled holes. A hole reads as zeros, too: such a page can be
+  /// freed. One with other content was brought by the kernel from somewhere else, and stays.
+  static func filledHoles(of captive: Operation.Captive) throws(SystemCallError) -> [PageRange] {
+    guard let pages = captive.pages, let plan = captive.plan else { return [] }
+    let used = (plan.ranges + PagePlan.wholePages(captive.kept)).map {
+      PageRange(from: $0.address / length * length, to: ($0.end + length - 1) / length * length)
+    }
+    var holes: [PageRange] = []
+    for range in used.union().intersection(with: movable(in: captive)) {
+      let found = try pages.privatePages(from: range.address, to: range.end)
+      for run in PagePlan.subtract(captive.kept, from: found) {
+        for zeros in try zeros(in: run, of: captive.memory) { holes.appendBehind(zeros) }
+      }
+    }
+    return holes
+  }
+
+  /// The pages that stay in areas that can have huge pages.
+  static func kept(by captive: Operation.Captive) -> [PageRange] {
+    PagePlan.wholePages(captive.kept).intersection(with: movable(in: captive))
+  }
+
+  private static func movable(in captive: Operation.Captive) -> [PageRange] {
+    captive.mappings.filter { !$0.hasFile && PagePlan.canMove($0) }.map(\.range)
+  }
+
+  private static func zeros(
+    in run: PageRange, of memory: ProcessMemory
+  ) throws(SystemCallError) -> [PageRange] {
+    let bytes = UnsafeMutableRawBufferPointer.allocate(byteCount: Int(pageSize), alignment: 8)
+    defer { bytes.deallocate() }
+    guard let base = bytes.baseAddress else { return [] }
+    var zeros: [PageRange] = []
+    for address in run.pages {
+      let page = PageRange(address: address, length: pageSize)
+      try memory.read([page], into: base, direct: true)
+      if bytes.bindMemory(to: UInt64.self).allSatisfy({ $0 == 0 }) { zeros.appendBehind(page) }
+    }
+    return zeros
+  }
+
+  /// Removes the marks of use from all anonymous pages of a worker that rests. khugepaged leaves ranges alone in which no
+  /// page has one. No content changes.
+  static func forgetUse(of tree: ProcessTree) {
+    // A failure only costs RAM, if khugepaged comes across the process. The file of a process that isn't dumpable belongs
+    // to root: another user's daemon may not write it.
+    for pid in tree.pids { try? writeControl("/proc/\(pid)/clear_refs", "2") }
+  }
+}
+
+extension Operation {
+  /// Frees the pages that are in the image, and what khugepaged has put between them meanwhile.
+  func evict(
+    _ captive: Captive, _ plan: PagePlan, with injector: inout Injector
+  ) throws {
+    // A huge page of which one page stays would be freed only when memory is short. The kernel may refuse to split it.
+    _ = try advise(.coolAlone, HugePages.kept(by: captive), with: &injector)
+    let freed = try advise(.free, plan.ranges, with: &injector)
+    guard freed == plan.bytes else {
+      throw HibernationError(
+        .evicting,
+        "the kernel freed \(freed) of \(plan.bytes) bytes of process \(captive.stat.pid)")
+    }
+    // If they aren't found or freed, the worker sleeps with some pages of zeros more.
+    let holes = (try? HugePages.filledHoles(of: captive)) ?? []
+    _ = try advise(.free, holes, with: &injector)
+  }
+
+  private func advise(
+    _ advice: Injector.Advice, _ ranges: [PageRange], with injector: inout Injector
+  ) throws -> UInt64 {
+    var rest = ranges[...]
+    var bytes: UInt64 = 0
+    while !rest.isEmpty {
+      let batch = rest.prefix(Injector.rangesPerCall)
+      let done = try injector.advise(
+        advice, batch, inOneCall: hibernator.features.processMadviseSelf)
+      bytes += done
+      if done < batch.bytes { break }
+      rest = rest.dropFirst(batch.count)
+      if advice == .free { FaultPoint.evicting.pass() }
+    }
+    return bytes
+  }
+}
