@@ -10,6 +10,8 @@ from . import guest as guests
 # Exit statuses of a check; README.md describes them.
 SKIPPED, REBOOT, POWER_CUT = 77, 90, 91
 PLACE = "/opt/machine"
+# Of the repository, for the check `peers`.
+BENCHMARK = ("Benchmarks/peers.py", "Benchmarks/bench.py", "Benchmarks/Peers/*.py", "Examples/demo/ports.py")
 
 
 def run(machine, image, cells, deb, accel, logs, here, table, keep):
@@ -61,7 +63,11 @@ def upload(guest, here):
         for path in sorted((here / folder).iterdir()):
             if path.is_file():
                 guest.put(f"{PLACE}/{folder}/{path.name}", path.read_bytes())
-    guest.put(f"{PLACE}/install.md", (here.parent.parent / "docs/install.md").read_bytes())
+    root = here.parent.parent
+    guest.put(f"{PLACE}/install.md", (root / "docs/install.md").read_bytes())
+    for pattern in BENCHMARK:
+        for path in sorted(root.glob(pattern)):
+            guest.put(f"{PLACE}/benchmarks/{path.relative_to(root)}", path.read_bytes())
 
 
 def attempt(guest, cell, accel, directory, here):
