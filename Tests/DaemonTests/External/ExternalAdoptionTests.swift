@@ -222,6 +222,19 @@ import Testing
     #expect(world.workers[web] != nil, "the second one is another worker")
   }
 
+  @Test("The release of a worker that ended meanwhile holds no later worker of its name awake")
+  func endsWhileReleased() throws {
+    try adopt(.hibernated)
+    let heard = askRelease()
+    externals.externalRootHasEnded(try #require(world.workers[web]))
+    #expect(externals.refusalToSuspend(web) == nil)
+    try adopt()
+    // The answer to the wake has waited for the disk.
+    world.woken()
+    #expect(heard.responses.map(\.result) == [.done])
+    #expect(world.workers[web] != nil && externals.refusalToSuspend(web) == nil)
+  }
+
   @Test("An unknown worker, or one of the daemon's own, isn't released")
   func notExternal() {
     #expect(askRelease(nil).responses.first?.result == .badRequest)
