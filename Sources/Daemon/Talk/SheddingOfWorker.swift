@@ -4,7 +4,7 @@ import Policy
 import Supervision
 
 /// What a `ShedAttempt` gets of the daemon, for one run of a worker.
-private final class SheddingOfWorker: ShedHost {
+final class SheddingOfWorker: ShedHost {
   private let worker: WorkerHandle
   private let process: WorkerProcess
   private let loop: EventLoop

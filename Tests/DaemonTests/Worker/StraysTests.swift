@@ -54,11 +54,11 @@ extension Children.State {
   private let children = Children()
 
   private func kill(
-    notify: String? = nil, until deadline: Deadline = Deadline(in: .seconds(60))
+    notify: String? = nil, within limit: Duration = .seconds(60)
   ) -> (killed: Int, failure: String?) {
     Strays(
       root: ProcessIdentity(pid: 50, startTime: 90), mark: "mark", notify: notify, means: children
-    ).kill(until: deadline)
+    ).kill(within: limit)
   }
 
   @Test("A child of the daemon with the worker's mark in its environment is ended")
@@ -126,13 +126,35 @@ extension Children.State {
   }
 
   @Test("Processes that fork without end are given up at the deadline, and that is reported")
-  func storm() {
+  func storm() throws {
     children.set {
       $0.add(51)
       $0.forks = true
     }
-    let outcome = kill(until: Deadline(in: .milliseconds(20)))
-    #expect(outcome.failure == "new processes start faster than they are killed")
+    let outcome = kill(within: .milliseconds(20))
+    let failure = try #require(outcome.failure)
+    #expect(failure.hasPrefix("after 20 ms, processes that have left its tree were still found"))
+    #expect(failure.contains("killed: \(outcome.killed)); others may run"))
     #expect(outcome.killed > 0 && outcome.killed == children.killed.count)
+  }
+
+  @Test("What is found only after the deadline is killed, and reported with the number of looks")
+  func late() {
+    children.set {
+      $0.add(51)
+      $0.add(52)
+      $0.refusals = [51: EPERM]
+      $0.children = [52: [61]]
+    }
+    let outcome = kill(within: .zero)
+    #expect(outcome.killed == 2 && children.killed == [51, 52], "no second look")
+    #expect(outcome.failure?.contains("were still found (looks: 1, killed: 2)") == true)
+  }
+
+  @Test("A deadline that has passed is no failure when nothing is found")
+  func nothingLate() {
+    children.set { $0.add(51, "DORMOUSE_RUN=mark2") }
+    let outcome = kill(within: .zero)
+    #expect(outcome.killed == 0 && outcome.failure == nil && children.killed == [])
   }
 }

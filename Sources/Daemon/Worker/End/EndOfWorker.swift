@@ -12,6 +12,7 @@ final class EndOfWorker: EndMechanics, EndHost {
   private unowned let ends: WorkerEnds
 
   private static let patience = Duration.seconds(5)
+  private static let patienceForStrays = Duration.seconds(1)
   private static let patienceForLog = Duration.seconds(1)
 
   init(worker: WorkerHandle, process: WorkerProcess, ends: WorkerEnds) {
@@ -79,9 +80,11 @@ final class EndOfWorker: EndMechanics, EndHost {
       notify: runtime?.conversation?.notifyPath)
     let done = services.loopReturn.callback(then)
     services.killers.submit(about: id.name, isUrgent: hasGroup) {
-      let deadline = Deadline(in: Self.patience)
-      let failure = failureText { try killing.perform(until: deadline) }
-      let found = killing.cgroup == nil ? strays.kill(until: deadline) : (killed: 0, failure: nil)
+      let failure = failureText { try killing.perform(until: Deadline(in: Self.patience)) }
+      // The tree may have used all of its time.
+      let found =
+        killing.cgroup == nil
+        ? strays.kill(within: Self.patienceForStrays) : (killed: 0, failure: nil)
       done(Clearing(strays: found.killed, failure: failure ?? found.failure))
     }
   }

@@ -1,4 +1,5 @@
 import Glibc
+import Lifecycle
 import Linux
 import Supervision
 
@@ -26,26 +27,34 @@ struct Strays: Sendable {
 
   /// Ends them, and returns how many there were. A process that has also changed its environment isn't found.
   /// Not for the event loop: reading a process's environment waits for that process's memory.
-  func kill(until deadline: Deadline) -> (killed: Int, failure: String?) {
+  ///
+  /// - Parameter limit: from this call on. What is found after it is still killed, and then no more is looked for.
+  func kill(within limit: Duration) -> (killed: Int, failure: String?) {
+    let deadline = Deadline(in: limit)
     var killed: Set<ProcessIdentity> = []
     var failure: String?
     // A process whose parent ended in the last round is the daemon's child in this one.
-    while true {
+    for round in 1... {
       let new = means.children().filter {
         $0.startTime >= root.startTime && !killed.contains($0.identity) && $0.identity != root
           && holdsMark($0.pid)
       }
-      if new.isEmpty { return (killed.count, failure) }
-      if deadline.hasPassed {
-        return (killed.count, "new processes start faster than they are killed")
-      }
+      if new.isEmpty { break }
+      let isLate = deadline.hasPassed
       for stat in new {
         killed.insert(stat.identity)
         do throws(SystemCallError) { try means.kill(stat, until: deadline) } catch {
           failure = "\(error)"
         }
       }
+      if isLate {
+        failure =
+          "after \(limit.spoken), processes that have left its tree were still found "
+          + "(looks: \(round), killed: \(killed.count)); others may run"
+        break
+      }
     }
+    return (killed.count, failure)
   }
 
   private func holdsMark(_ pid: Int32) -> Bool {

@@ -123,7 +123,7 @@ final class ProcessesOfDaemon: ProcessHost {
 }
 
 /// What a worker's `ReadinessWatch` gets of the daemon, for one run.
-private final class ReadinessOfWorker: ReadinessHost {
+final class ReadinessOfWorker: ReadinessHost {
   private let worker: WorkerHandle
   private let process: WorkerProcess
   private let jobs: LoopJobs
