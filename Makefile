@@ -16,6 +16,9 @@ ORDERED = -Xswiftc -use-ld=lld -Xswiftc -Xfrontend -Xswiftc -function-sections -
   -Xlinker --symbol-ordering-file=$(CURDIR)/Packaging/code-order.txt -Xlinker --no-warn-symbol-ordering \
   -Xlinker -T -Xlinker $(CURDIR)/Packaging/private-functions.ld
 endif
+# The compiler's own hash tables have no random order then, and it is loaded at one address: the same source at the same
+# path gives the same bytes.
+RELEASE_BUILD = SWIFT_DETERMINISTIC_HASHING=1 $(shell setarch -R true 2>/dev/null && echo setarch -R) $(SWIFT) build
 # The layers of the design, enforced: a module imports only what its target names.
 CHECKED = --explicit-target-dependency-import-check error
 
@@ -24,7 +27,7 @@ CHECKED = --explicit-target-dependency-import-check error
 
 build:
 	scripts/bootstrap build
-	$(SWIFT) build $(RELEASE)
+	$(RELEASE_BUILD) $(RELEASE)
 
 debug:
 	scripts/bootstrap debug
@@ -32,7 +35,7 @@ debug:
 
 demo:
 	scripts/bootstrap demo
-	$(SWIFT) build $(RELEASE)
+	$(RELEASE_BUILD) $(RELEASE)
 	scripts/demo
 
 test:
@@ -75,7 +78,7 @@ test-machines:
 # Writes Packaging/code-order.txt again, from a run of the release build; not part of `test`.
 order-code:
 	scripts/bootstrap build
-	$(SWIFT) build $(RELEASE) -Xlinker -Map=$(CURDIR)/.build/dormouse.map
+	$(RELEASE_BUILD) $(RELEASE) -Xlinker -Map=$(CURDIR)/.build/dormouse.map
 	scripts/order-code "$$($(SWIFT) build $(RELEASE) --show-bin-path)/dormouse" .build/dormouse.map
 
 format:
