@@ -146,6 +146,8 @@ struct RecoveryTests {
         .compactMap { Int32($0) }
     }
     let child = try #require(try waitFor(children, until: { $0.count == 1 }).first)
+    // Until it has become the program, it has the shell's name.
+    _ = try waitFor({ try readText("/proc/\(child)/comm") }, until: { $0 == "sleep\n" })
     try group.add(child)
     let (target, image) = (try target(of: probe, in: group), probe.image)
     let error = #expect(throws: HibernationError.self) {
