@@ -16,8 +16,8 @@ ORDERED = -Xswiftc -use-ld=lld -Xswiftc -Xfrontend -Xswiftc -function-sections -
   -Xlinker --symbol-ordering-file=$(CURDIR)/Packaging/code-order.txt -Xlinker --no-warn-symbol-ordering \
   -Xlinker -T -Xlinker $(CURDIR)/Packaging/private-functions.ld
 endif
-# The compiler's own hash tables have no random order then, and it is loaded at one address: the same source at the same
-# path gives the same bytes.
+# The compiler's own hash tables have no random order then, and it is loaded at one address. Modules built twice were the same;
+# two whole builds still differed, and the cause isn't known.
 RELEASE_BUILD = SWIFT_DETERMINISTIC_HASHING=1 $(shell setarch -R true 2>/dev/null && echo setarch -R) $(SWIFT) build
 # The layers of the design, enforced: a module imports only what its target names.
 CHECKED = --explicit-target-dependency-import-check error
@@ -102,7 +102,7 @@ install: build
 	  done; \
 	done
 
-# Packages of the release build, in .build/packages. The same source at the same path gives the same bytes.
+# Packages of the release build, in .build/packages. The same executable gives the same bytes.
 deb:
 	rm -rf .build/stage-deb
 	$(MAKE) --no-print-directory install DESTDIR=$(CURDIR)/.build/stage-deb PREFIX=/usr
