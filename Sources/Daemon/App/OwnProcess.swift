@@ -70,7 +70,7 @@ struct OOMScoreOfProcess: OwnOOMScore {
   private static let path = "/proc/self/oom_score_adj"
 
   var own: Int32? {
-    // nil: see above.
+    // Without /proc nothing can be read: nil, as the protocol says.
     (try? readText(Self.path)).flatMap { Int32($0.prefix { $0 != "\n" }) }
   }
 

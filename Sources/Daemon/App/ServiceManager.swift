@@ -12,7 +12,7 @@ enum ServiceManager {
       // A service manager that can't be reached isn't needed to run.
       let connection = try? UnixSocket.connected(to: socket, .datagram)
     else { return }
-    // The same.
+    // Nor is one that has ended meanwhile.
     try? connection.writeAll(message)
   }
 }

@@ -91,6 +91,25 @@ struct SleeperSearchTests {
     #expect(verdicts.measuring.isEmpty)
   }
 
+  @Test("The room on the disk is the largest image that no limit of the disk refuses")
+  func room() {
+    var random = TestRandom()
+    for _ in 0..<500 {
+      var world = world([8])
+      world.send(
+        .disk(
+          DiskReading(
+            total: .megabytes(Bool.random(using: &random) ? 1000 : 0),
+            free: .megabytes(.random(in: 0...1000, using: &random)),
+            images: .megabytes(.random(in: 0...120, using: &random)),
+            writtenToday: .megabytes(.random(in: 0...600, using: &random)))))
+      let room = world.engine.diskRoom
+      #expect(world.engine.diskObstacle(for: room) == nil)
+      #expect(world.engine.diskObstacle(for: room + ByteCount(1)) != nil)
+      #expect(world.state(WorkerID("w8")) == .suspended)
+    }
+  }
+
   private enum SlotNumber {
     static let web = 3
     static let mail = 9

@@ -59,7 +59,7 @@ struct LeftoversOnMachine: LeftoverMeans {
 
   func group(of name: String) -> (path: String, pids: [Int32])? {
     for root in groups {
-      // A cgroup that doesn't exist, or can't be read, has no process to name.
+      // A group that can't be read counts as empty. One whose processes can't be listed has some, and names none.
       if let group = WorkerCgroup.find(in: root, name: name), (try? group.isPopulated) == true {
         return (group.path, (try? group.processes()) ?? [])
       }
