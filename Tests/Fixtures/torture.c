@@ -74,11 +74,17 @@ static int is_blocked(struct victim *v) {
 static const char *await_all(void) {
   // Counted in its own pauses: the process may be hibernated for longer than the limit meanwhile.
   int patience = ANSWER_SECONDS * 1000;
-  for (int i = 0; i < victim_count; i++)
-    while (victims[i].answered != victims[i].requested || !is_blocked(&victims[i])) {
-      if (patience-- == 0) return kinds[victims[i].kind].name;
+  for (int i = 0; i < victim_count; i++) {
+    struct victim *v = &victims[i];
+    while (v->answered != v->requested || !is_blocked(v)) {
+      if (patience-- == 0) return kinds[v->kind].name;
       brief_sleep();
+      // A signal that arrives just before pause(2) doesn't end it. After SIGSTOP and SIGCONT the kernel makes the call once
+      // more, so this can happen with no hibernation, too.
+      if (kinds[v->kind].block == block_pause && v->answered != v->requested && patience % 200 == 0)
+        kinds[v->kind].poke(v);
     }
+  }
   return NULL;
 }
 

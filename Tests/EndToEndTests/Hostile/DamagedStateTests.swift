@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Images and disks that fail") struct DamageTests {
   enum Damage: String, CaseIterable, CustomTestStringConvertible {
-    case empty, truncatedHead, truncatedTail, bitInHead, bitInMiddle, bitInTail, missing
+    case empty, truncatedHead, truncatedTail, bitInHead, bytesInMiddle, bitInTail, missing
 
     var testDescription: String { rawValue }
 
@@ -21,7 +21,9 @@ import Testing
       case .truncatedHead: bytes.removeLast(bytes.count - 10)
       case .truncatedTail: bytes.removeLast(7)
       case .bitInHead: flip(9)
-      case .bitInMiddle: flip(bytes.count / 2)
+      // Of single flipped bits in a zstd frame, about one in 400 changes nothing of what is decompressed: then a match is
+      // copied from another place with the same bytes. Such an image is right.
+      case .bytesInMiddle: for offset in 0..<64 { flip(bytes.count / 2 + offset) }
       case .bitInTail: flip(bytes.count - 30)
       }
       let file = try Descriptor.open(path, O_WRONLY | O_TRUNC)
