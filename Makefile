@@ -7,8 +7,9 @@ SOURCES = Package.swift Sources Tests Examples
 # The build ID is by what debuggers find the symbols that `install` takes out of the executable.
 # Not position-independent: else each start adjusts 60,000 pointers, and each daemon has its own copy of 0.7 MB
 # of pages that hold them. Libraries, heap and stacks are at random addresses, as always.
+# The debug information names C modules by a hash, which would have the headers' times in it (-fno-pch-timestamp).
 RELEASE = -c release --static-swift-stdlib --product dormouse -Xlinker --build-id=sha1 \
-  -Xlinker --icf=safe -Xlinker --no-export-dynamic -Xlinker -no-pie $(ORDERED)
+  -Xlinker --icf=safe -Xlinker --no-export-dynamic -Xlinker -no-pie -Xcc -Xclang -Xcc -fno-pch-timestamp $(ORDERED)
 # With the toolchain's own linker, functions that an idle daemon calls come first (scripts/order-code).
 LLD := $(wildcard $(dir $(realpath $(shell command -v $(SWIFT))))ld.lld)
 ifneq ($(LLD),)
@@ -16,8 +17,7 @@ ORDERED = -Xswiftc -use-ld=lld -Xswiftc -Xfrontend -Xswiftc -function-sections -
   -Xlinker --symbol-ordering-file=$(CURDIR)/Packaging/code-order.txt -Xlinker --no-warn-symbol-ordering \
   -Xlinker -T -Xlinker $(CURDIR)/Packaging/private-functions.ld
 endif
-# The compiler's own hash tables have no random order then, and it is loaded at one address. Modules built twice were the same;
-# two whole builds still differed, and the cause isn't known.
+# So that two builds have the same bytes: the compiler's own hash tables have no random order, and it is loaded at one address.
 RELEASE_BUILD = SWIFT_DETERMINISTIC_HASHING=1 $(shell setarch -R true 2>/dev/null && echo setarch -R) $(SWIFT) build
 # The layers of the design, enforced: a module imports only what its target names.
 CHECKED = --explicit-target-dependency-import-check error

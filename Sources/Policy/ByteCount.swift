@@ -27,15 +27,20 @@ public struct ByteCount: Codable, Hashable, Comparable, Sendable, AdditiveArithm
 extension ByteCount: CustomStringConvertible {
   /// For people: `512 B`, `4 KB`, `16.3 MB`, `1.5 GB`, at most one decimal, none where it is zero.
   public var description: String {
-    let units: [(Int64, String)] = [(1 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "KB")]
     let magnitude = bytes.magnitude
-    for (size, name) in units where magnitude >= UInt64(size) {
-      let tenths = (Double(bytes) / Double(size) * 10).rounded()
-      let whole = Int64(tenths / 10)
-      let rest = Int64(tenths) - whole * 10
-      return rest == 0 ? "\(whole) \(name)" : "\(whole).\(rest.magnitude) \(name)"
-    }
+    if magnitude >= 1 << 30 { return text(in: 1 << 30, "GB") }
+    if magnitude >= 1 << 20 { return text(in: 1 << 20, "MB") }
+    if magnitude >= 1 << 10 { return text(in: 1 << 10, "KB") }
     return "\(bytes) B"
+  }
+
+  /// Not inlined: the compiler (Swift 6.3) would put the copies together in another order in each build.
+  @inline(never)
+  private func text(in size: Int64, _ unit: String) -> String {
+    let tenths = (Double(bytes) / Double(size) * 10).rounded()
+    let whole = Int64(tenths / 10)
+    let rest = Int64(tenths) - whole * 10
+    return rest == 0 ? "\(whole) \(unit)" : "\(whole).\(rest.magnitude) \(unit)"
   }
 }
 
@@ -78,12 +83,16 @@ extension Duration {
   /// For people and policies: `500ms`, `2s`, `10m`, `1h`; the largest unit that is whole.
   public var policyText: String {
     let nanoseconds = wholeNanoseconds
-    let units: [(Int64, String)] = [
-      (3_600_000_000_000, "h"), (60_000_000_000, "m"), (1_000_000_000, "s"),
-    ]
-    for (size, name) in units where nanoseconds != 0 && nanoseconds % size == 0 {
-      return "\(nanoseconds / size)\(name)"
-    }
-    return nanoseconds == 0 ? "0s" : "\(nanoseconds / 1_000_000)ms"
+    if nanoseconds == 0 { return "0s" }
+    if let text = Self.text(nanoseconds, in: 3_600_000_000_000, "h") { return text }
+    if let text = Self.text(nanoseconds, in: 60_000_000_000, "m") { return text }
+    if let text = Self.text(nanoseconds, in: 1_000_000_000, "s") { return text }
+    return "\(nanoseconds / 1_000_000)ms"
+  }
+
+  /// Not inlined; see `ByteCount.text`. `nil`: it isn't a whole number of the unit.
+  @inline(never)
+  private static func text(_ nanoseconds: Int64, in size: Int64, _ unit: String) -> String? {
+    nanoseconds % size == 0 ? "\(nanoseconds / size)\(unit)" : nil
   }
 }
