@@ -32,24 +32,11 @@ extension ImageReader {
   }
 }
 
-/// A halt of a worker that forked or freed memory while pages were missing: it was frozen until all pages
-/// were in place.
+/// A halt of a worker that forked while pages were missing: it was frozen until all pages were in place.
 struct Halt: Sendable, Equatable {
   /// Time of the monotonic clock, in ns.
   var began: Int64
   var length: Int64 = 0
-  var isForFork: Bool
-  /// Processor time of the worker's group in µs: from its wake to the halt, and during `watch` after it.
-  var workBefore: UInt64 = 0
-  var workAfter: UInt64 = 0
-
-  /// How long the worker is watched after the halt, in µs.
-  static let watch: UInt32 = 10_000
-
-  /// True if the halt came in the middle of the work for which the worker was woken: a client that waits for
-  /// the answer then waits for the halt too. A thread that ends after the answer frees its stack; that halts
-  /// the worker too, and delays no client.
-  var delaysWork: Bool { isForFork || workAfter * 2 > workBefore }
 }
 
 /// The second part of a lazy restore: it fills the remaining pages on a thread of its own while the worker

@@ -15,7 +15,16 @@ final class LazyProcess {
   let pid: Int32
   let userfault: Userfault
   let journal: FaultJournal
-  var layout: PageLayout
+  private(set) var layout: PageLayout
+  /// The layout when no change was last under way.
+  private(set) var settledLayout: PageLayout
+  /// Counts the changes of `layout`.
+  private(set) var changes = 0
+  private var settledChanges = 0
+  /// Pages for which a thread waits, and whose message has been read.
+  var faults: [UInt64] = []
+  /// What was moved since no change was last under way.
+  private(set) var moves: [KnownMove] = []
   /// Messages that an earlier pager has read without completing their effects: it died before.
   var unfinished: [FaultJournal.Message]
   /// The chunks of the background fill, by their index in the image.
@@ -40,8 +49,11 @@ final class LazyProcess {
     pid = handle.userfault.pid
     userfault = handle.userfault
     journal = handle.journal
-    layout = try PageLayout(replaying: handle.journal.batches.closed)
-    unfinished = handle.journal.batches.open
+    let batches = handle.journal.batches
+    layout = try PageLayout(replaying: batches.closed)
+    settledLayout = try PageLayout(replaying: batches.settled)
+    moves = batches.unsettled.flatMap(\.moves).map { KnownMove(move: $0) }
+    unfinished = batches.open
     let mine = image.chunks.indices.filter {
       image.chunks[$0].isBackgroundFilled && Int(image.chunks[$0].process) == part.process
     }
@@ -51,6 +63,33 @@ final class LazyProcess {
         (start: $0.address, end: $0.end, chunk: chunk)
       }
     }.sorted { $0.start < $1.start }
+  }
+
+  /// Records the messages of changes. Page faults aren't among them.
+  func apply(_ batch: [Change]) throws(PageLayout.Ambiguous) {
+    try layout.apply(batch.map(\.message))
+    moves += batch.flatMap { change in
+      [change.message].moves.map { KnownMove(move: $0, thread: change.thread) }
+    }
+    changes += 1
+  }
+
+  func noChangeIsUnderWay() {
+    journal.markQuiet()
+    if !moves.isEmpty || changes != settledChanges {
+      settledLayout = layout
+      settledChanges = changes
+    }
+    moves = []
+  }
+
+  /// Orders the last two batches of the journal anew, as if all their changes had been made at once.
+  func applyAgain() throws(PageLayout.Ambiguous) {
+    journal.reopenLastBatch()
+    let batches = journal.batches
+    layout = try PageLayout(replaying: batches.closed)
+    moves = batches.unsettled.flatMap(\.moves).map { KnownMove(move: $0) }
+    try apply(batches.open.map { Change(message: $0) })
   }
 
   /// The chunk that has a page of the image.

@@ -196,7 +196,6 @@ extension Hibernator {
         goesOnForAnother: goesOnForAnother)
       pager.filled = { missing.filled($0) }
       try pager.run(learning)
-      if learning != nil { pager.watchAfterHalt() }
       for process in pager.processes { outcome.touched[process.pid] = process.touched }
       outcome.waited = pager.waited
       outcome.halt = pager.halt

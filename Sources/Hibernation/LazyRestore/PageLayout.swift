@@ -40,6 +40,32 @@ struct PageLayout: Sendable {
     return address
   }
 
+  /// Where a run of the image's pages belongs now, as far as it stays together: its address (`nil` if the process has given the
+  /// pages up), and how many of the `length` bytes that is true for.
+  func now(_ start: UInt64, _ length: UInt64) -> (address: UInt64?, length: UInt64) {
+    var (address, length) = (start, length)
+    func cut(_ edge: UInt64) { if edge > address { length = min(length, edge - address) } }
+    for change in changes {
+      switch change {
+      case .dropped(let range):
+        if range.contains(address) { return (nil, min(length, range.upperBound - address)) }
+        cut(range.lowerBound)
+      case .moved(let from, let to, let moved):
+        if address &- from < moved {
+          length = min(length, from + moved - address)
+          address = to &+ (address &- from)
+        } else if address &- to < moved {
+          cut(from)
+          return (nil, min(length, to + moved - address))
+        } else {
+          cut(from)
+          cut(to)
+        }
+      }
+    }
+    return (address, length)
+  }
+
   /// The image's page that belongs at an address; `nil` if there is none, so that the address reads as zeros.
   func original(of address: UInt64) -> UInt64? {
     var address = address
@@ -68,7 +94,7 @@ struct PageLayout: Sendable {
     for message in batch where Int(message.event) == CLINUX_UFFD_REMOVE {
       changes.append(.dropped(message.a..<max(message.a, message.b)))
     }
-    let moves = batch.filter { Int($0.event) == CLINUX_UFFD_REMAP }.map(Move.init)
+    let moves = batch.moves
     for move in try Self.inOrder(moves) {
       changes.append(
         .moved(
@@ -82,11 +108,11 @@ struct PageLayout: Sendable {
     }
   }
 
-  private struct Move {
+  struct Move {
     let from: Range<UInt64>
     let to: Range<UInt64>
 
-    init(_ message: FaultJournal.Message) {
+    fileprivate init(_ message: FaultJournal.Message) {
       from = message.a..<max(message.a, message.a &+ message.c)
       to = message.b..<max(message.b, message.b &+ message.c)
     }
@@ -115,7 +141,7 @@ struct PageLayout: Sendable {
     return result
   }
 
-  private static func subtract(
+  static func subtract(
     _ taken: [Range<UInt64>], from range: Range<UInt64>
   ) -> [Range<UInt64>] {
     taken.reduce([range]) { parts, one in
@@ -127,5 +153,22 @@ struct PageLayout: Sendable {
         ]
       }
     }.filter { !$0.isEmpty }
+  }
+}
+
+extension [PageLayout.Move] {
+  /// One may have moved what another one had moved before, or to the place that it had left.
+  var isChained: Bool {
+    indices.contains { index in
+      self[..<index].contains {
+        $0.to.overlaps(self[index].from) || $0.from.overlaps(self[index].to)
+      }
+    }
+  }
+}
+
+extension [FaultJournal.Message] {
+  var moves: [PageLayout.Move] {
+    filter { Int($0.event) == CLINUX_UFFD_REMAP }.map(PageLayout.Move.init)
   }
 }

@@ -7,11 +7,12 @@ import Linux
 /// What makes it safe:
 /// - The worker holds the userfaultfds too. If the pager dies, the worker waits at the next missing page
 ///   until a new daemon continues from the image and the journals.
-/// - A worker that forks, or moves or drops memory, waits until its message is read. Before the message is
-///   read, the pager starts to freeze the worker's group: no instruction of the worker or of a new child runs
+/// - A worker that moves or drops memory waits until its message is read, and runs on then.
+/// - A worker that forks is frozen before its message is read: no instruction of the worker or of the child runs
 ///   until all pages are in their places, in the child too. Only the pager holds a child's userfaultfd. If
 ///   the pager dies then, the journal shows it, and the child stays frozen.
-/// - Nothing is filled while a message waits to be read: the kernel refuses that.
+/// - Nothing is filled while a message waits to be read: the kernel refuses that. So each page is filled where it
+///   belongs at that moment.
 /// - A page is filled once. If it is missing after that, the program has dropped it itself.
 ///
 /// Used on one thread.
@@ -27,11 +28,8 @@ final class Pager {
   private let goesOnForAnother: Bool
   /// The group has been frozen by this pager or (in a recovery) by an earlier daemon.
   var isFrozen: Bool
-  /// Set if the worker was halted to read its changes of mappings.
+  /// Set if the worker was halted because it forked.
   var halt: Halt?
-  /// Processor time of the group, in µs: before it was woken, and when it was thawed after a halt.
-  private let workAtStart: UInt64
-  var workAtThaw: UInt64?
   /// Called with the length of each chunk that is in place.
   var filled: ((Int) -> Void)?
   /// How long threads waited for pages, in ns.
@@ -61,7 +59,6 @@ final class Pager {
     self.target = target
     self.cgroup = cgroup
     self.isFrozen = isFrozen
-    workAtStart = cgroup.cpuMicroseconds() ?? 0
     scratch = try ChunkBuffer()
     childScratch = try ChunkBuffer()
     processes = try parts.map { try LazyProcess($0, image) }
@@ -71,7 +68,7 @@ final class Pager {
   func run(_ learning: Learning?) throws {
     // An earlier pager has filled everything.
     if processes.contains(where: { $0.journal.phase == .complete }) { return try tearDown() }
-    for process in processes where !process.unfinished.isEmpty { try drain(process) }
+    for process in processes where !process.unfinished.isEmpty { try finish(process) }
     if let learning, learning.isLearning, !isFrozen { try learnWorkingSet(learning) }
     // The worker's first answer is under way, and needs the processors and the memory bandwidth.
     let grace = Clocks.monotonic + 5_000_000
@@ -86,22 +83,6 @@ final class Pager {
     try drainEvents()
     FaultPoint.filled.pass()
     try tearDown()
-  }
-
-  /// Records the beginning of a halt: the worker is being frozen until all pages are in place.
-  func beginHalt() {
-    let now = cgroup.cpuMicroseconds() ?? workAtStart
-    halt = Halt(
-      began: Clocks.monotonic, isForFork: false,
-      workBefore: now > workAtStart ? now - workAtStart : 0)
-  }
-
-  /// Watches what the worker does after a halt: this shows whether the halt came in the middle of its work.
-  func watchAfterHalt() {
-    guard let workAtThaw, halt?.isForFork == false else { return }
-    usleep(Halt.watch)
-    let now = cgroup.cpuMicroseconds() ?? workAtThaw
-    halt?.workAfter = now > workAtThaw ? now - workAtThaw : 0
   }
 
   // MARK: faults
@@ -122,9 +103,13 @@ final class Pager {
     var polled = processes.map {
       pollfd(fd: $0.userfault.descriptor.raw, events: Int16(POLLIN), revents: 0)
     }
-    guard poll(&polled, nfds_t(polled.count), wait) > 0 else { return false }
+    let isWaiting = processes.contains { !$0.faults.isEmpty }
+    guard poll(&polled, nfds_t(polled.count), isWaiting ? 0 : wait) > 0 || isWaiting else {
+      return false
+    }
     let began = Clocks.monotonic
-    for (process, result) in zip(processes, polled) where result.revents & Int16(POLLIN) != 0 {
+    for (process, result) in zip(processes, polled)
+    where result.revents & Int16(POLLIN) != 0 || !process.faults.isEmpty {
       try serve(process, singly: singly)
     }
     waited += Clocks.monotonic - began
@@ -133,22 +118,30 @@ final class Pager {
 
   private func serve(_ process: LazyProcess, singly: Bool) throws {
     while !process.isGone {
-      if process.userfault.hasEventInFlight { return try drain(process) }
-      // The kernel delivers page faults before other messages.
-      guard let message = try process.journal.read(from: process.userfault) else { return }
-      guard Int(message.event) == CLINUX_UFFD_PAGEFAULT else {
-        // A signal interrupted the thread that waited, and another thread forks (or changes mappings).
-        process.journal.markQuiet()
-        try process.layout.apply([message])
-        return try drain(process, ahead: message)
-      }
-      try answer(message.b & ~(pageSize - 1), process, singly: singly)
+      try settle(process)
+      // All pages are filled while the worker is frozen.
       if isFrozen { return }
+      if let page = process.faults.popLast() {
+        try answer(page, process, singly: singly)
+      } else if let message = try process.journal.read(from: process.userfault) {
+        try receive(message, process)
+      } else {
+        return
+      }
     }
   }
 
+  /// Fills what belongs at an address for which a thread waits. If that changes meanwhile, it is looked at once more.
   private func answer(_ page: UInt64, _ process: LazyProcess, singly: Bool) throws {
     process.touched.insert(page)
+    var changes: Int
+    repeat {
+      changes = process.changes
+      try fillAnswer(page, process, singly: singly)
+    } while process.changes != changes && !process.isGone && !isFrozen
+  }
+
+  private func fillAnswer(_ page: UInt64, _ process: LazyProcess, singly: Bool) throws {
     if let original = process.layout.original(of: page), let chunk = process.chunk(with: original),
       !process.done.contains(chunk), !process.filled.contains(original)
     {
@@ -163,7 +156,9 @@ final class Pager {
     // The page was never in the image, or the program has dropped it since.
     switch try patiently({ () throws(SystemCallError) in try process.userfault.fillZero(page) }) {
     case .present: process.userfault.wake(page, pageSize)
-    case .eventFirst: try drain(process)
+    case .eventFirst:
+      process.faults.append(page)
+      try settle(process)
     case .vanished: process.isGone = true
     case .filled, .notRegistered: break
     }
@@ -222,8 +217,9 @@ final class Pager {
     var singly = false
     while done < length, !process.isGone {
       let page = original + done
-      guard let address = process.layout.now(page) else {
-        done += pageSize
+      let now = process.layout.now(page, length - done)
+      guard let address = now.address else {
+        done += now.length
         continue
       }
       if destination.wiped.contains(where: { $0.contains(address) }) {
@@ -235,10 +231,8 @@ final class Pager {
         done += pageSize
         continue
       }
-      var extent = pageSize
-      if process.layout.isIdentity, !singly {
-        extent = process.unfilled(from: page, length - done)
-      }
+      let mayBeLong = !singly && (!destination.isChild || process.layout.isIdentity)
+      let extent = mayBeLong ? process.unfilled(from: page, now.length) : pageSize
       let result = try patiently { () throws(SystemCallError) in
         try destination.userfault.fill(address, extent, from: source + Int(done))
       }
@@ -262,7 +256,7 @@ final class Pager {
         done += pageSize
       case .eventFirst:
         if !destination.isChild {
-          try drain(process)
+          try settle(process)
         } else if deadline.hasPassed {
           throw SystemCallError("fill", on: "a child of pid \(process.pid)", code: ETIMEDOUT)
         }

@@ -2,24 +2,24 @@ import CLinux
 import Glibc
 import Linux
 
-/// What the pager does when the worker forks or changes its mappings, and at the end.
+/// What the pager does when the worker forks, and at the end.
 extension Pager {
   /// Freezes the worker, then reads all messages until none is left. The worker stays frozen until all pages
   /// are in place.
   ///
-  /// - Parameter ahead: a message that was read before the freeze, which happens rarely. Its order with the
-  ///   messages that are read now isn't known.
+  /// - Parameter ahead: a fork's message that was read before the freeze, which happens rarely.
   func drain(_ process: LazyProcess, ahead: FaultJournal.Message? = nil) throws {
     try freeze()
-    var batch = process.unfinished
+    var batch = process.unfinished.map { LazyProcess.Change(message: $0) }
     process.unfinished = []
     let deadline = Deadline(in: .seconds(10))
     while true {
+      let calls = MemoryCalls(of: process.pid)
       if let message = try process.journal.read(from: process.userfault) {
         if Int(message.event) == CLINUX_UFFD_PAGEFAULT {
           process.touched.insert(message.b & ~(pageSize - 1))
         } else {
-          batch.append(message)
+          batch.append(process.change(message, calls))
         }
         continue
       }
@@ -30,28 +30,27 @@ extension Pager {
       sched_yield()
     }
     FaultPoint.eventRead.pass()
-    let children = (batch + (ahead.map { [$0] } ?? [])).filter { Int($0.event) == CLINUX_UFFD_FORK }
+    let messages = batch.map(\.message) + (ahead.map { [$0] } ?? [])
+    let children = messages.filter { Int($0.event) == CLINUX_UFFD_FORK }
       .map {
         Userfault(
           descriptor: Descriptor(owning: Int32(truncatingIfNeeded: $0.a & 0xffff_ffff)),
           pid: process.pid)
       }
-    if let ahead, Int(ahead.event) == CLINUX_UFFD_REMAP,
-      batch.contains(where: { Int($0.event) == CLINUX_UFFD_REMAP })
-    {
-      throw PageLayout.Ambiguous(description: "two threads moved memory at once")
+    let moves = process.moves.map(\.move)
+    try order(batch, of: process)
+    if !children.isEmpty, moves.isChained {
+      throw PageLayout.Ambiguous(description: "a thread forked while others moved memory")
     }
-    let before = process.layout
-    try process.layout.apply(batch)
     let wiped = children.isEmpty ? [] : try wipedOnFork(process)
     for child in children {
-      let destination = Destination(child: child, of: process, before: before, wiped: wiped)
+      let destination = Destination(
+        child: child, of: process, before: process.settledLayout, wiped: wiped)
       for chunk in process.chunks { try fill(chunk, of: process, destination) }
     }
-    if !children.isEmpty { halt?.isForFork = true }
     // The last reference to a child's userfaultfd is dropped here: its memory is ordinary from now on.
     if !children.isEmpty { process.journal.forksAreDone() }
-    process.journal.markQuiet()
+    process.noChangeIsUnderWay()
   }
 
   /// Ranges that are empty in a child (MADV_WIPEONFORK): random generators detect forks by this.
@@ -66,13 +65,13 @@ extension Pager {
     // Doesn't wait for the freeze to complete: a thread that waits for the pager can't freeze.
     try writeControl("\(cgroup.path)/cgroup.freeze", "1")
     isFrozen = true
-    beginHalt()
+    halt = Halt(began: Clocks.monotonic)
   }
 
   /// Drains processes until no message is in flight. All pages are filled then.
   func drainEvents() throws {
     for process in processes where !process.isGone {
-      while process.userfault.hasEventInFlight { try drain(process) }
+      while process.userfault.hasEventInFlight { try settle(process) }
     }
   }
 
@@ -117,7 +116,6 @@ extension Pager {
     // The worker's memory is in place: a failure here costs at most an EINTR.
     let isAtRest = (try? cgroup.freeze(until: Deadline(in: HibernationTarget.patience))) != nil
     if isAtRest { target.restartInterruptedSyscalls() }
-    workAtThaw = cgroup.cpuMicroseconds()
     try target.wake(isStopped: false)
     if let began = halt?.began { halt?.length = Clocks.monotonic - began }
     isFrozen = false

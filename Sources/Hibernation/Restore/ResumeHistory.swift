@@ -21,12 +21,12 @@ struct ResumeHistory: Sendable {
     var total: UInt64
     /// Nearly all pages were missing, to learn the working set, so the times aren't typical.
     var wasLearning: Bool
-    /// The worker forked or freed memory, so it was frozen until all pages were in place.
+    /// The worker forked, so it was frozen until all pages were in place.
     var halt: Halt?
 
     /// Time until a waiting client could have an answer, without the worker's own work.
     var untilAnswer: Int64 {
-      beforeRunning + waited + (halt.map { $0.delaysWork ? $0.length : 0 } ?? 0)
+      beforeRunning + waited + (halt?.length ?? 0)
     }
   }
 
@@ -34,7 +34,7 @@ struct ResumeHistory: Sendable {
   private var eager: Int64?
   private var lazy: Int64?
   private var bytes: UInt64 = 0
-  private var lastLazy: LazyResume?
+  private(set) var lastLazy: LazyResume?
   /// Eager resumes since a lazy restore.
   private var eagerInARow = 0
 
@@ -86,10 +86,7 @@ struct ResumeHistory: Sendable {
     }
     let times = "\(Self.text(lazy)) ms lazily, \(Self.text(eager)) ms in full"
     if lazy * 10 < eager * 9 { return RestorePlan(lazy: times) }
-    let halt =
-      lastLazy.halt?.delaysWork == true
-      ? ": it forks or frees memory while it works" : ""
-    return RestorePlan(eager: "\(times)\(halt)")
+    return RestorePlan(eager: lastLazy.halt == nil ? times : "\(times): it forks")
   }
 
   private static func mean(_ old: Int64?, _ new: Int64) -> Int64 {

@@ -115,6 +115,12 @@ public struct Userfault: Sendable {
     _ = clinux_uffd_wake(descriptor.raw, address, length)
   }
 
+  /// A message can be read.
+  public var isReadable: Bool {
+    var polled = pollfd(fd: descriptor.raw, events: Int16(POLLIN), revents: 0)
+    return poll(&polled, 1, 0) == 1 && polled.revents & Int16(POLLIN) != 0
+  }
+
   /// A fork, mremap, munmap or madvise of the process waits, or is about to wait, until its event is read.
   public var hasEventInFlight: Bool { clinux_uffd_event_in_flight(descriptor.raw) == 1 }
 }

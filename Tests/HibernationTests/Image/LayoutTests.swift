@@ -1,4 +1,5 @@
 import CLinux
+import TestSupport
 import Testing
 
 @testable import Hibernation
@@ -57,6 +58,35 @@ struct LayoutTests {
     // In a later batch the result is different.
     let layout = try PageLayout(replaying: [[into], [unmapped]])
     #expect(layout.now(0x5000) == nil)
+  }
+
+  @Test("A run of pages has the same place as each of its pages alone")
+  func runs() throws {
+    var random = TestRandom(seed: 11)
+    for _ in 0..<400 {
+      var batches: [[FaultJournal.Message]] = []
+      for _ in 0..<Int.random(in: 0...6, using: &random) {
+        let (a, b) = (
+          UInt64.random(in: 0..<64, using: &random) << 12,
+          UInt64.random(in: 0..<64, using: &random) << 12
+        )
+        let length = UInt64.random(in: 1..<12, using: &random) << 12
+        batches.append(
+          Bool.random(using: &random)
+            ? [message(CLINUX_UFFD_UNMAP, a, a + length)]
+            : [message(CLINUX_UFFD_REMAP, a, b, length)])
+      }
+      let layout = try PageLayout(replaying: batches)
+      var page: UInt64 = 0
+      while page < 80 << 12 {
+        let run = layout.now(page, (80 << 12) - page)
+        try #require(run.length > 0 && run.length % 4096 == 0)
+        for offset in stride(from: 0, to: run.length, by: 4096) {
+          #expect(layout.now(page + offset) == run.address.map { $0 + offset }, "\(batches)")
+        }
+        page += run.length
+      }
+    }
   }
 
   @Test("Changes that no correct program can have made are an error")

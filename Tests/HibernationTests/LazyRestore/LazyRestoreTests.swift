@@ -83,6 +83,28 @@ struct LazyRestoreTests {
     #expect(try victim.ask("verify").hasSuffix("errors 0"))
   }
 
+  @Test(
+    "A program that moves, unmaps and drops memory on many threads while pages are missing isn't halted for that",
+    .enabled(if: isPermitted(), "userfaultfd for workers takes root here"),
+    arguments: ["nofork", "moves"])
+  func neverHalted(calls: String) throws {
+    let victim = try Victim([try Fixture.compile("churn"), "6", "6", "64", calls], rest: .frozen)
+    #expect(try victim.line().hasPrefix("ready"))
+    let path = Fixture.imagePath()
+    let name = victim.target.name
+    for round in 1...Self.churnRounds {
+      _ = try service.wait { (h) throws(HibernationError) in h.workingSets[name] = nil }
+      _ = try sleep(victim, at: path)
+      try victim.send("churn \(round)")
+      try wake(victim, from: path)
+      try service.awaitFill(of: name)
+      let answer = try victim.line()
+      try #require(answer.hasSuffix("errors 0"), "round \(round): \(answer)")
+      let last = try service.wait { (h) throws(HibernationError) in h.histories[name]?.lastLazy }
+      #expect(last != nil && last?.halt == nil, "round \(round)")
+    }
+  }
+
   static let churnRounds =
     getenv("DORMOUSE_CHURN_ROUNDS").flatMap { Int(String(cString: $0)) } ?? 20
 

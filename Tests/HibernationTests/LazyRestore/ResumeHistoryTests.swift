@@ -13,17 +13,7 @@ struct ResumeHistoryTests {
       wasLearning: learning, halt: halt)
   }
 
-  private static func halt(isForFork: Bool = false, workAfter: UInt64 = 0) -> Halt {
-    Halt(
-      began: 0, length: 20_000_000, isForFork: isForFork, workBefore: 2000, workAfter: workAfter)
-  }
-
-  @Test(
-    "A worker that frees memory after its answer is restored lazily if that is faster")
-  func haltedBehindItsAnswer() {
-    let plan = Self.known(Self.lazyResume(halt: Self.halt(workAfter: 200))).plan(.auto)
-    #expect(plan == RestorePlan(lazy: "3.5 ms lazily, 18.0 ms in full"))
-  }
+  private static let halt = Halt(began: 0, length: 20_000_000)
 
   /// A history with an eager resume and a learned working set.
   private static func known(_ last: ResumeHistory.LazyResume? = nil) -> ResumeHistory {
@@ -60,8 +50,7 @@ struct ResumeHistoryTests {
       (small, "small"),
       (Self.known(Self.lazyResume(waited: 14_000_000)), "17.0 ms lazily, 18.0 ms in full"),
       (Self.known(Self.lazyResume(wanted: 9 << 20)), "most of its memory"),
-      (Self.known(Self.lazyResume(halt: Self.halt(isForFork: true))), "forks"),
-      (Self.known(Self.lazyResume(halt: Self.halt(workAfter: 1500))), "while it works"),
+      (Self.known(Self.lazyResume(halt: Self.halt)), "forks"),
     ]
     for (history, reason) in cases {
       let plan = history.plan(.auto)
@@ -72,7 +61,7 @@ struct ResumeHistoryTests {
 
   @Test("After sixteen eager resumes a lazy restore is tried again")
   func secondChance() {
-    var history = Self.known(Self.lazyResume(halt: Self.halt(isForFork: true)))
+    var history = Self.known(Self.lazyResume(halt: Self.halt))
     for _ in 1..<ResumeHistory.patience {
       history.recordEager(18_000_000, bytes: 16 << 20)
       #expect(!history.plan(.auto).isLazy)
