@@ -40,8 +40,9 @@ final class LazyProcess {
   /// By address in the image.
   private let ranges: [(start: UInt64, end: UInt64, chunk: Int)]
   private var cache: [Int: [UInt8]] = [:]
-  /// Chunks that are kept decompressed while pages are filled one by one: 32 MiB.
-  private static let cacheLimit = 128
+  private var cachedBytes = 0
+  /// Bytes of chunks that are kept decompressed while pages are filled one by one: 32 MiB.
+  private static let cacheLimit = 32 << 20
 
   init(_ part: PagerPart, _ image: ImageReader) throws {
     let handle = part.handle
@@ -130,7 +131,8 @@ final class LazyProcess {
       return (buffer.keep(pages[offset..<(offset + size)]), offset)
     }
     let pages = try buffer.load(entry, of: image)
-    if cache.count < Self.cacheLimit {
+    if cachedBytes < Self.cacheLimit {
+      cachedBytes += entry.length
       cache[chunk] = [UInt8](UnsafeRawBufferPointer(start: pages, count: entry.length))
     }
     return (pages + offset, offset)

@@ -290,6 +290,7 @@ extension PagePlan.WorkingSet {
   /// that is already in place can't be seen. So the set only grows, up to a limit; then it starts again
   /// empty.
   mutating func learn(_ touched: Set<UInt64>) {
+    isKnown = true
     pages.formUnion(touched)
     if pages.count > Self.limit { pages = touched }
   }

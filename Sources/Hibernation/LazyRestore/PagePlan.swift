@@ -40,6 +40,8 @@ struct PagePlan: Sendable {
   struct WorkingSet: Sendable {
     /// Addresses of pages.
     var pages: Set<UInt64> = []
+    /// The pages were learned from a resume.
+    var isKnown = false
   }
 
   /// - Parameters:
@@ -82,7 +84,9 @@ struct PagePlan: Sendable {
     for kind in order {
       let ranges = byKind[kind] ?? []
       self.byKind.append((kind, ranges))
-      let limit = kind.isPrefetched ? ImageLayout.prefetchChunkLength : ImageLayout.chunkLength
+      // Which pages are needed first isn't known: each of them costs its chunk's decompression.
+      let isSmall = kind.isPrefetched || workingSet?.isKnown == false
+      let limit = isSmall ? ImageLayout.prefetchChunkLength : ImageLayout.chunkLength
       chunks += Self.chunks(of: ranges, kind: kind, process: process, limit: limit)
     }
   }

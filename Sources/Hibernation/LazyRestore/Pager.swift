@@ -48,6 +48,9 @@ final class Pager {
     var isLearning: Bool
     var length: Duration = .milliseconds(150)
     var quiet: Duration = .milliseconds(50)
+    /// A worker that needs more than these pages at once gets whole chunks from then on: one by one, they take longer than all of
+    /// its memory at once. 2 MiB.
+    var limit = 512
   }
 
   init(
@@ -94,6 +97,7 @@ final class Pager {
     while !isFrozen, Clocks.monotonic < end {
       if try serveAll(wait: 5, singly: true) { last = Clocks.monotonic }
       if Clocks.monotonic - last > learning.quiet.nanoseconds { return }
+      if processes.reduce(0, { $0 + $1.touched.count }) > learning.limit { return }
     }
   }
 

@@ -1,6 +1,6 @@
 /// The way of resuming that a worker's policy asks for.
 public enum ResumePreference: String, Sendable, CaseIterable {
-  /// The way that was faster in the worker's own history.
+  /// Lazy, unless that was slower in the worker's own history.
   case auto
   case eager
   /// Lazy if that is possible.
@@ -46,6 +46,9 @@ struct ResumeHistory: Sendable {
   static let smallest: UInt64 = 2 << 20
   /// Programs change, so the lazy mode is tried again after this number of eager resumes.
   static let patience = 16
+  /// An eager resume of this many bytes takes about a second on one core of a small machine. It says when an eager resume is worth
+  /// a trial, of which no worker's history tells before.
+  static let eagerPerSecond = 400.0 * 1_000_000
 
   mutating func recordEager(_ nanoseconds: Int64, bytes: UInt64) {
     eager = Self.mean(eager, nanoseconds)
@@ -62,30 +65,31 @@ struct ResumeHistory: Sendable {
 
   mutating func record(refusal: String) { self.refusal = refusal }
 
-  func plan(_ preference: ResumePreference) -> RestorePlan {
+  /// - Parameter anonymous: bytes of the worker's anonymous memory now.
+  func plan(_ preference: ResumePreference, anonymous: UInt64) -> RestorePlan {
     switch preference {
     case .eager: return RestorePlan(eager: "hibernate.resume is eager")
     case .lazy: return RestorePlan(lazy: "hibernate.resume is lazy")
     case .auto: break
     }
     if let refusal { return RestorePlan(eager: refusal) }
-    guard let eager else {
-      return RestorePlan(eager: "first resume: no history yet")
-    }
-    if bytes < Self.smallest {
+    if max(bytes, anonymous) < Self.smallest {
       return RestorePlan(eager: "small: a full restore is as fast")
     }
     guard let lastLazy, eagerInARow < Self.patience else {
       return RestorePlan(lazy: "to learn which pages it needs first")
     }
-    if lastLazy.wanted * 2 > lastLazy.total {
-      return RestorePlan(eager: "it needs most of its memory at once")
-    }
     guard let lazy else {
       return RestorePlan(lazy: "the pages that it needs first are known")
     }
+    guard let eager else {
+      let expected = Double(bytes) / Self.eagerPerSecond * 1_000_000_000
+      return Double(lazy) > expected * 1.5
+        ? RestorePlan(eager: "\(Self.text(lazy)) ms lazily: to compare with a full restore")
+        : RestorePlan(lazy: "\(Self.text(lazy)) ms until it had what it needed")
+    }
     let times = "\(Self.text(lazy)) ms lazily, \(Self.text(eager)) ms in full"
-    if lazy * 10 < eager * 9 { return RestorePlan(lazy: times) }
+    if lazy < eager { return RestorePlan(lazy: times) }
     return RestorePlan(eager: lastLazy.halt == nil ? times : "\(times): it forks")
   }
 

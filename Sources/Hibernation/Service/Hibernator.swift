@@ -57,10 +57,6 @@ public final class Hibernator {
     let (target, path) = (request.target, request.path)
     // The working set of the last resume is known when its fill has ended.
     try awaitFill(of: target.name)
-    let plan = plan(request)
-    let overlays = request.overlay && !plan.isLazy && !request.isSealed
-    // The base stays if an image exists, which may need it: then this hibernation was ordered twice.
-    if !overlays, !fileExists(path) { dropOverlays(of: target.name, for: path) }
     guard features.canInject else {
       throw HibernationError(
         .checking, "hibernation isn't implemented for this processor architecture yet",
@@ -73,6 +69,10 @@ public final class Hibernator {
     do throws(HibernationError) { found = try check(target) } catch {
       throw judge(error, target, image: path)
     }
+    let plan = plan(request, found)
+    let overlays = request.overlay && !plan.isLazy && !request.isSealed
+    // The base stays if an image exists, which may need it: then this hibernation was ordered twice.
+    if !overlays, !fileExists(path) { dropOverlays(of: target.name, for: path) }
     let seal = request.isSealed ? try newSeal(for: path) : nil
     var operation = Operation(
       request, restore: plan, overlays: overlays, seal: seal, hibernator: self)
@@ -109,13 +109,15 @@ public final class Hibernator {
   var keepsProtectedPages: Bool { features.forcedAccess != .anyThread && kept.isNeeded }
 
   /// The way of resuming that follows from the worker's policy and its history.
-  private func plan(_ request: HibernationRequest) -> RestorePlan {
+  private func plan(_ request: HibernationRequest, _ tree: ProcessTree) -> RestorePlan {
     if request.isSealed { return RestorePlan(eager: "its images are encrypted") }
     if kept.isNeeded {
       return RestorePlan(
         eager: "a later daemon can't continue a lazy restore (kernel.yama.ptrace_scope)")
     }
-    return histories[request.target.name, default: ResumeHistory()].plan(request.restore)
+    let history = histories[request.target.name, default: ResumeHistory()]
+    return history.plan(
+      request.restore, anonymous: tree.pids.reduce(0) { $0 + anonymousMemory(of: $1) })
   }
 
   /// Checks what can be seen before the worker is stopped. Returns its processes: it is suspended, so it has
