@@ -84,7 +84,7 @@ final class LazyProcess {
     moves = []
   }
 
-  /// Orders the last two batches of the journal anew, as if all their changes had been made at once.
+  /// Makes one batch of the journal's last two, and orders it: their changes may have been made at once.
   func applyAgain() throws(PageLayout.Ambiguous) {
     journal.reopenLastBatch()
     let batches = journal.batches

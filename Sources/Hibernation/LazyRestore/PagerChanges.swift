@@ -28,14 +28,14 @@ extension Pager {
       let calls = MemoryCalls(of: process.pid)
       if process.journal.isHalfFull || calls.mayFork { return try drain(process) }
       if let message = try process.journal.read(from: process.userfault) {
-        try receive(message, process, calls)
+        try receive(message, process, during: calls)
       }
     }
   }
 
   /// Deals with one message that was read while the worker runs.
   func receive(
-    _ message: FaultJournal.Message, _ process: LazyProcess, _ calls: MemoryCalls? = nil
+    _ message: FaultJournal.Message, _ process: LazyProcess, during calls: MemoryCalls? = nil
   ) throws {
     switch Int(message.event) {
     case CLINUX_UFFD_PAGEFAULT: process.faults.append(message.b & ~(pageSize - 1))

@@ -46,8 +46,8 @@ struct ResumeHistory: Sendable {
   static let smallest: UInt64 = 2 << 20
   /// Programs change, so the lazy mode is tried again after this number of eager resumes.
   static let patience = 16
-  /// An eager resume of this many bytes takes about a second on one core of a small machine. It says when an eager resume is worth
-  /// a trial, of which no worker's history tells before.
+  /// An eager resume of this many bytes takes about a second on one core of a small machine. It decides when an eager resume is
+  /// worth a trial, before the worker has had one.
   static let eagerPerSecond = 400.0 * 1_000_000
 
   mutating func recordEager(_ nanoseconds: Int64, bytes: UInt64) {

@@ -57,6 +57,14 @@ public final class Hibernator {
     let (target, path) = (request.target, request.path)
     // The working set of the last resume is known when its fill has ended.
     try awaitFill(of: target.name)
+    let found: ProcessTree
+    do throws(HibernationError) { found = try attempt(.checking) { try target.discover() } } catch {
+      throw judge(error, target, image: path)
+    }
+    let plan = plan(request, found)
+    let overlays = request.overlay && !plan.isLazy && !request.isSealed
+    // The base stays if an image exists, which may need it: then this hibernation was ordered twice.
+    if !overlays, !fileExists(path) { dropOverlays(of: target.name, for: path) }
     guard features.canInject else {
       throw HibernationError(
         .checking, "hibernation isn't implemented for this processor architecture yet",
@@ -65,14 +73,9 @@ public final class Hibernator {
     if let obstacle = features.restoreObstacle {
       throw HibernationError(.checking, obstacle, aftermath: .ineligible)
     }
-    let found: ProcessTree
-    do throws(HibernationError) { found = try check(target) } catch {
+    do throws(HibernationError) { try check(target, found) } catch {
       throw judge(error, target, image: path)
     }
-    let plan = plan(request, found)
-    let overlays = request.overlay && !plan.isLazy && !request.isSealed
-    // The base stays if an image exists, which may need it: then this hibernation was ordered twice.
-    if !overlays, !fileExists(path) { dropOverlays(of: target.name, for: path) }
     let seal = request.isSealed ? try newSeal(for: path) : nil
     var operation = Operation(
       request, restore: plan, overlays: overlays, seal: seal, hibernator: self)
@@ -120,17 +123,16 @@ public final class Hibernator {
       request.restore, anonymous: tree.pids.reduce(0) { $0 + anonymousMemory(of: $1) })
   }
 
-  /// Checks what can be seen before the worker is stopped. Returns its processes: it is suspended, so it has
-  /// the same ones when it is stopped.
-  private func check(_ target: HibernationTarget) throws(HibernationError) -> ProcessTree {
+  /// Checks what can be seen before the worker is stopped.
+  ///
+  /// - Parameter tree: its processes. It is suspended, so it has the same ones when it is stopped.
+  private func check(_ target: HibernationTarget, _ tree: ProcessTree) throws(HibernationError) {
     if let obstacle = kept.obstacle(target) { throw obstacle }
-    return try attempt(.checking) {
-      let tree = try target.discover()
+    try attempt(.checking) {
       Stragglers.shared.release(of: tree.pids, within: .milliseconds(100))
       try Eligibility.check(processes: tree.processes)
       // The maps of a frozen worker are checked when it is stopped; see `Operation.stopAndSeize`.
       if try !target.isFrozen() { try SharedMemoryMaps.check(tree.processes) }
-      return tree
     }
   }
 

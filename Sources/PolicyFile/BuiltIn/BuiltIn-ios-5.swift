@@ -67,7 +67,7 @@ extension BuiltInPolicies {
       min_footprint: 1MB                # a smaller worker frees too little
       after: 30s                        # time suspended; under pressure at once. `never`: only under pressure
       only_if_faster_than_relaunch: true  # a worker that launches faster than it resumes stays suspended
-      resume: auto                      # its working set first, or all memory before it runs: what was faster before
+      resume: auto                      # its working set first, unless all memory at once was faster before
       cooldown: 45s                     # after a wake, to prevent flapping (ChromeOS' value)
       demote_after: 24h                 # without a wake for a day it counts as suspended in the order of termination, and
                                         # its image makes room for others (XNU reduces its freezer daily). `never`

@@ -44,9 +44,13 @@ import Testing
     try damage.inflict(on: "\(daemon.state)/images/web.image")
 
     let outcome = try daemon.verb("wake", "web")
-    #expect(outcome.code == 1)
-    #expect(outcome.error.split(separator: "\n").count == 1)
-    #expect(outcome.error.hasPrefix("dormouse: web is terminated: "), "\(outcome)")
+    // A frozen worker is restored lazily. It may run already when a damaged page is read, and is terminated then.
+    let mayRunFirst = damage == .bytesInMiddle && setting == .frozen
+    if !mayRunFirst || outcome.code != 0 {
+      #expect(outcome.code == 1)
+      #expect(outcome.error.split(separator: "\n").count == 1)
+      #expect(outcome.error.hasPrefix("dormouse: web is terminated: "), "\(outcome)")
+    }
     try daemon.wait("web", toBe: "terminated")
     #expect(hasEnded(pid))
     #expect(try daemon.worker("web").lastExit?.text == "ended by SIGKILL", "\(daemon.words)")
