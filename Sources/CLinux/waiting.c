@@ -5,7 +5,6 @@
 #include <poll.h>
 #include <sched.h>
 #include <sys/file.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -116,36 +115,14 @@ enum clinux_again clinux_again_of(int64_t number) {
 int64_t clinux_number_of_epoll_pwait(void) { return SYS_epoll_pwait; }
 int clinux_is_restart(int64_t number) { return number == SYS_restart_syscall; }
 
-int clinux_changed_memory(int64_t number, const uint64_t *arguments, uint64_t *ranges) {
-  uint64_t length = (arguments[1] + 4095) & ~4095ull;
-  switch (number) {
-#ifdef SYS_mmap
-    case SYS_mmap:
-      if (!(arguments[3] & MAP_FIXED)) return 0;
-      break;
-#endif
-    case SYS_munmap: break;
-    case SYS_mremap:
-      if (!(arguments[3] & MREMAP_FIXED)) break;
-      ranges[2] = arguments[4];
-      ranges[3] = arguments[4] + ((arguments[2] + 4095) & ~4095ull);
-      ranges[0] = arguments[0];
-      ranges[1] = arguments[0] + length;
-      return 2;
-    default: return 0;
-  }
-  ranges[0] = arguments[0];
-  ranges[1] = arguments[0] + length;
-  return 1;
-}
-
-int clinux_may_fork(int64_t number, uint64_t first_argument) {
+int clinux_may_fork_or_move(int64_t number, uint64_t first_argument) {
   switch (number) {
 #ifdef SYS_fork
     case SYS_fork: return 1;
 #endif
     case SYS_clone: return !(first_argument & CLONE_VM);
     case SYS_clone3: return 1;
+    case SYS_mremap: return 1;
     default: return 0;
   }
 }

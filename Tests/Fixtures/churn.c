@@ -1,8 +1,7 @@
 // A program that changes its mappings in every way that a program can, and detects each page with wrong
 // content: for resumes with missing pages.
 //
-//   churn THREADS REGIONS PAGES [CALLS]   prints `ready PID`; `nofork` of CALLS: no thread forks, `moves`: most calls move
-//                                         or unmap memory
+//   churn THREADS REGIONS PAGES [CALLS]   prints `ready PID`; CALLS `drops`: no thread forks or moves memory
 //
 // One command a line on stdin, one line on stdout for each:
 //   churn SEED   churned N errors M    every thread at once: fork, munmap, mremap, madvise, writes,
@@ -37,7 +36,7 @@ struct worker {
   uint64_t random;
 };
 
-static int thread_count, region_count, page_count, forks = 1, mostly_moves;
+static int thread_count, region_count, page_count, drops_only;
 static struct worker *workers;
 static pthread_barrier_t start, end;
 static uint64_t order;  // the seed; 0: verify; ~0: quit
@@ -112,6 +111,7 @@ static void drop_some(struct worker *w, struct region *r) {
 }
 
 static void move(struct worker *w, struct region *r) {
+  if (drops_only) return;
   int pages = r->pages < MAX_PAGES / 2 ? r->pages + (int)(next(w) % 32) : r->pages;
   void *to = NULL;
   int flags = MREMAP_MAYMOVE;
@@ -141,7 +141,7 @@ static void replace(struct worker *w, struct region *r) {
 }
 
 static void fork_one(struct worker *w) {
-  if (!forks) return;
+  if (drops_only) return;
   pid_t child = fork();
   if (child < 0) { complain("fork", NULL, (uint64_t)errno, 0); return; }
   if (child == 0) {
@@ -184,7 +184,7 @@ static void operate(struct worker *w) {
   struct region *r = &w->regions[next(w) % (uint64_t)region_count];
   struct region *other = &w->regions[next(w) % (uint64_t)region_count];
   operations++;
-  switch (mostly_moves ? 2 + next(w) % 3 : next(w) % 10) {
+  switch (next(w) % 10) {
     case 0: check_region(r, "a page"); break;
     case 1: drop_some(w, r); break;
     case 2: move(w, r); break;
@@ -226,8 +226,7 @@ int main(int count, char **arguments) {
   region_count = atoi(arguments[2]);
   page_count = atoi(arguments[3]);
   if (page_count > MAX_PAGES / 2) return 2;
-  if (count > 4) forks = 0;
-  if (count > 4) mostly_moves = !strcmp(arguments[4], "moves");
+  drops_only = count > 4 && !strcmp(arguments[4], "drops");
   pthread_barrier_init(&start, NULL, (unsigned)thread_count + 1);
   pthread_barrier_init(&end, NULL, (unsigned)thread_count + 1);
   workers = calloc((size_t)thread_count, sizeof *workers);

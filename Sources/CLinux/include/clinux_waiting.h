@@ -33,10 +33,8 @@ enum clinux_again clinux_again_of(int64_t number);
 int64_t clinux_number_of_epoll_pwait(void);
 // restart_syscall(2).
 int clinux_is_restart(int64_t number);
-// A call that copies the process's memory for a child, or may do so. (The flags of clone3(2) are in the program's memory.)
-int clinux_may_fork(int64_t number, uint64_t first_argument);
-// The memory that a call unmaps or moves, from its arguments: up to two pairs of start and end. Returns how many.
-int clinux_changed_memory(int64_t number, const uint64_t *arguments, uint64_t *ranges);
+// A call that moves memory, or copies it for a child, or may do so. (The flags of clone3(2) are in the program's memory.)
+int clinux_may_fork_or_move(int64_t number, uint64_t first_argument);
 
 // SO_RCVTIMEO or SO_SNDTIMEO in nanoseconds, 0: none.
 int64_t clinux_socket_timeout(int fd, int sending);

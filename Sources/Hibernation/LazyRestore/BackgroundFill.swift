@@ -32,7 +32,7 @@ extension ImageReader {
   }
 }
 
-/// A halt of a worker that forked while pages were missing: it was frozen until all pages were in place.
+/// A halt of a worker that forked or moved memory while pages were missing: it was frozen until all pages were in place.
 struct Halt: Sendable, Equatable {
   /// Time of the monotonic clock, in ns.
   var began: Int64

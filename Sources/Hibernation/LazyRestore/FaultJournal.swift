@@ -161,10 +161,6 @@ final class FaultJournal: @unchecked Sendable {
   /// Marks a moment when no change was under way: all messages before the mark are of earlier changes than
   /// all messages after it.
   private static let quiet: UInt8 = 0xf4
-  /// Marks that all messages before the mark are of earlier changes than all messages after it, although changes may have been
-  /// under way: one of those after it may have been made before a fork, for example, and one before it after the fork.
-  private static let ordered: UInt8 = 0xf5
-  private static let marks = [quiet, ordered]
 
   private func slot(_ index: Int) -> UnsafeMutablePointer<Message> {
     (base + Self.slotsOffset + index * 32).assumingMemoryBound(to: Message.self)
@@ -196,41 +192,11 @@ final class FaultJournal: @unchecked Sendable {
   /// More than half of the slots are in use.
   var isHalfFull: Bool { next > Self.slotCount / 2 }
 
-  /// Makes the last closed batch and the open one into one open batch: their order isn't certain.
-  func reopenLastBatch() {
-    guard let mark = (0..<next).last(where: { slot($0).pointee.event == Self.ordered }) else {
+  func markQuiet() {
+    guard next > 0, next < Self.slotCount - 1, slot(next - 1).pointee.event != Self.quiet else {
       return
     }
-    slot(mark).pointee.event = UInt8(CLINUX_UFFD_FORK_DONE)
-  }
-
-  /// Replaces the open batch. A kill in the middle of this leaves a batch that another pager may not be able to order.
-  func replaceOpenBatch(with messages: [Message]) throws(SystemCallError) {
-    let start = ((0..<next).last { Self.marks.contains(slot($0).pointee.event) } ?? -1) + 1
-    guard start + messages.count < Self.slotCount - 1 else {
-      throw SystemCallError("write", on: "\(Self.name): it is full", code: ENOSPC)
-    }
-    for index in start..<max(next, start + messages.count) {
-      slot(index).pointee = index - start < messages.count ? messages[index - start] : Message()
-    }
-    next = start + messages.count
-  }
-
-  func markQuiet() {
-    if next > 0, slot(next - 1).pointee.event == Self.ordered {
-      slot(next - 1).pointee.event = Self.quiet
-    } else {
-      mark(Self.quiet)
-    }
-  }
-
-  func markOrdered() { mark(Self.ordered) }
-
-  private func mark(_ event: UInt8) {
-    guard next > 0, next < Self.slotCount - 1,
-      !Self.marks.contains(slot(next - 1).pointee.event)
-    else { return }
-    slot(next).pointee.event = event
+    slot(next).pointee.event = Self.quiet
     next += 1
   }
 
@@ -246,32 +212,21 @@ final class FaultJournal: @unchecked Sendable {
     }
   }
 
-  /// Messages in batches; within a batch the order isn't certain.
-  struct Batches {
+  /// All messages so far, in batches; within a batch the order isn't certain. `open` has the messages of a
+  /// batch that hasn't ended.
+  var batches: (closed: [[Message]], open: [Message]) {
     var closed: [[Message]] = []
-    /// A batch that hasn't ended.
     var open: [Message] = []
-    /// How many of the closed ones were complete when no change was under way.
-    fileprivate(set) var settledCount = 0
-
-    var settled: [[Message]] { Array(closed.prefix(settledCount)) }
-    var unsettled: [[Message]] { Array(closed.dropFirst(settledCount)) }
-  }
-
-  /// All messages so far.
-  var batches: Batches {
-    var batches = Batches()
     for index in 0..<next {
       let message = slot(index).pointee
-      if !Self.marks.contains(message.event) {
-        batches.open.append(message)
-        continue
+      if message.event == Self.quiet {
+        closed.append(open)
+        open = []
+      } else {
+        open.append(message)
       }
-      batches.closed.append(batches.open)
-      batches.open = []
-      if message.event == Self.quiet { batches.settledCount = batches.closed.count }
     }
-    return batches
+    return (closed, open)
   }
 
   /// Empties the journal.

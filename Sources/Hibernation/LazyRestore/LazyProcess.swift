@@ -16,15 +16,10 @@ final class LazyProcess {
   let userfault: Userfault
   let journal: FaultJournal
   private(set) var layout: PageLayout
-  /// The layout when no change was last under way.
-  private(set) var settledLayout: PageLayout
   /// Counts the changes of `layout`.
   private(set) var changes = 0
-  private var settledChanges = 0
   /// Pages for which a thread waits, and whose message has been read.
   var faults: [UInt64] = []
-  /// What was moved since no change was last under way.
-  private(set) var moves: [KnownMove] = []
   /// Messages that an earlier pager has read without completing their effects: it died before.
   var unfinished: [FaultJournal.Message]
   /// The chunks of the background fill, by their index in the image.
@@ -50,11 +45,8 @@ final class LazyProcess {
     pid = handle.userfault.pid
     userfault = handle.userfault
     journal = handle.journal
-    let batches = handle.journal.batches
-    layout = try PageLayout(replaying: batches.closed)
-    settledLayout = try PageLayout(replaying: batches.settled)
-    moves = batches.unsettled.flatMap(\.moves).map { KnownMove(move: $0) }
-    unfinished = batches.open
+    layout = try PageLayout(replaying: handle.journal.batches.closed)
+    unfinished = handle.journal.batches.open
     let mine = image.chunks.indices.filter {
       image.chunks[$0].isBackgroundFilled && Int(image.chunks[$0].process) == part.process
     }
@@ -67,30 +59,9 @@ final class LazyProcess {
   }
 
   /// Records the messages of changes. Page faults aren't among them.
-  func apply(_ batch: [Change]) throws(PageLayout.Ambiguous) {
-    try layout.apply(batch.map(\.message))
-    moves += batch.flatMap { change in
-      [change.message].moves.map { KnownMove(move: $0, thread: change.thread) }
-    }
+  func apply(_ batch: [FaultJournal.Message]) throws(PageLayout.Ambiguous) {
+    try layout.apply(batch)
     changes += 1
-  }
-
-  func noChangeIsUnderWay() {
-    journal.markQuiet()
-    if !moves.isEmpty || changes != settledChanges {
-      settledLayout = layout
-      settledChanges = changes
-    }
-    moves = []
-  }
-
-  /// Makes one batch of the journal's last two, and orders it: their changes may have been made at once.
-  func applyAgain() throws(PageLayout.Ambiguous) {
-    journal.reopenLastBatch()
-    let batches = journal.batches
-    layout = try PageLayout(replaying: batches.closed)
-    moves = batches.unsettled.flatMap(\.moves).map { KnownMove(move: $0) }
-    try apply(batches.open.map { Change(message: $0) })
   }
 
   /// The chunk that has a page of the image.
@@ -161,9 +132,12 @@ final class ChunkBuffer {
   func load(_ chunk: ImageChunk, of image: ImageReader) throws(ImageError) -> UnsafeRawPointer {
     let target = UnsafeMutableRawBufferPointer(rebasing: pages[..<chunk.length])
     try image.read(chunk, stored: stored, into: target, with: decompressor)
-    guard let base = target.baseAddress else {
-      throw .damaged(path: image.path, part: "an empty chunk")
-    }
+    return loaded
+  }
+
+  /// The pages of the chunk that was loaded last.
+  var loaded: UnsafeRawPointer {
+    guard let base = pages.baseAddress else { preconditionFailure("a chunk has an address") }
     return UnsafeRawPointer(base)
   }
 

@@ -94,7 +94,7 @@ struct PageLayout: Sendable {
     for message in batch where Int(message.event) == CLINUX_UFFD_REMOVE {
       changes.append(.dropped(message.a..<max(message.a, message.b)))
     }
-    let moves = batch.moves
+    let moves = batch.filter { Int($0.event) == CLINUX_UFFD_REMAP }.map(Move.init)
     for move in try Self.inOrder(moves) {
       changes.append(
         .moved(
@@ -108,11 +108,11 @@ struct PageLayout: Sendable {
     }
   }
 
-  struct Move {
+  private struct Move {
     let from: Range<UInt64>
     let to: Range<UInt64>
 
-    fileprivate init(_ message: FaultJournal.Message) {
+    init(_ message: FaultJournal.Message) {
       from = message.a..<max(message.a, message.a &+ message.c)
       to = message.b..<max(message.b, message.b &+ message.c)
     }
@@ -141,7 +141,7 @@ struct PageLayout: Sendable {
     return result
   }
 
-  static func subtract(
+  private static func subtract(
     _ taken: [Range<UInt64>], from range: Range<UInt64>
   ) -> [Range<UInt64>] {
     taken.reduce([range]) { parts, one in
@@ -153,22 +153,5 @@ struct PageLayout: Sendable {
         ]
       }
     }.filter { !$0.isEmpty }
-  }
-}
-
-extension [PageLayout.Move] {
-  /// One may have moved what another one had moved before, or to the place that it had left.
-  var isChained: Bool {
-    indices.contains { index in
-      self[..<index].contains {
-        $0.to.overlaps(self[index].from) || $0.from.overlaps(self[index].to)
-      }
-    }
-  }
-}
-
-extension [FaultJournal.Message] {
-  var moves: [PageLayout.Move] {
-    filter { Int($0.event) == CLINUX_UFFD_REMAP }.map(PageLayout.Move.init)
   }
 }

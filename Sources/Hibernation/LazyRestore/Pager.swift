@@ -7,8 +7,8 @@ import Linux
 /// What makes it safe:
 /// - The worker holds the userfaultfds too. If the pager dies, the worker waits at the next missing page
 ///   until a new daemon continues from the image and the journals.
-/// - A worker that moves or drops memory waits until its message is read, and runs on then.
-/// - A worker that forks is frozen before its message is read: no instruction of the worker or of the child runs
+/// - A worker that drops or unmaps memory waits until its message is read, and runs on then.
+/// - A worker that forks or moves memory is frozen before its message is read: no instruction of the worker or of a child runs
 ///   until all pages are in their places, in the child too. Only the pager holds a child's userfaultfd. If
 ///   the pager dies then, the journal shows it, and the child stays frozen.
 /// - Nothing is filled while a message waits to be read: the kernel refuses that. So each page is filled where it
@@ -21,17 +21,25 @@ final class Pager {
   let target: HibernationTarget
   let cgroup: WorkerCgroup
   private(set) var processes: [LazyProcess]
-  private let scratch: ChunkBuffer
+  let scratch: ChunkBuffer
   /// A second buffer, for forked children: they appear while the first one holds a chunk of their parent.
   let childScratch: ChunkBuffer
   /// An earlier pager has begun the fill and died.
-  private let goesOnForAnother: Bool
+  let goesOnForAnother: Bool
   /// The group has been frozen by this pager or (in a recovery) by an earlier daemon.
   var isFrozen: Bool
-  /// Set if the worker was halted because it forked.
+  /// Set if the worker was halted because it forked or moved memory.
   var halt: Halt?
   /// Called with the length of each chunk that is in place.
   var filled: ((Int) -> Void)?
+  /// Chunks that are decompressed by another thread, while all the rest is filled.
+  private(set) var ahead: ChunksAhead?
+  /// With fewer chunks, another thread isn't worth its start.
+  private static let worthAThread = 8
+  /// Chunks that threads of the worker have waited for.
+  private var answered = 0
+  /// A worker that has waited for this number of chunks needs more than its working set: the rest follows at once.
+  private static let fewAnswers = 3
   /// How long threads waited for pages, in ns.
   private(set) var waited: Int64 = 0
 
@@ -75,17 +83,42 @@ final class Pager {
     if let learning, learning.isLearning, !isFrozen { try learnWorkingSet(learning) }
     // The worker's first answer is under way, and needs the processors and the memory bandwidth.
     let grace = Clocks.monotonic + 5_000_000
-    while !isFrozen, Clocks.monotonic < grace { try serveAll(wait: 1) }
-    for process in processes {
-      for (number, chunk) in process.chunks.enumerated() {
-        if !isFrozen { try serveAll(wait: 0) }
-        if number == process.chunks.count / 2 { FaultPoint.filling.pass() }
-        try fill(chunk, of: process, Destination(process))
-      }
+    while !isFrozen, Clocks.monotonic < grace, answered < Self.fewAnswers {
+      try serveAll(wait: 1)
     }
+    try fillRest()
     try drainEvents()
     FaultPoint.filled.pass()
     try tearDown()
+  }
+
+  /// Fills all chunks that aren't in place yet.
+  private func fillRest() throws {
+    var owners: [Int: LazyProcess] = [:]
+    for process in processes {
+      for chunk in process.chunks where !process.done.contains(chunk) { owners[chunk] = process }
+    }
+    let chunks = owners.keys.sorted()
+    if chunks.count >= Self.worthAThread, onlineProcessors > 1 {
+      let ahead = try ChunksAhead(image, chunks: chunks)
+      if ahead.start() { self.ahead = ahead }
+    }
+    defer {
+      ahead?.finish()
+      ahead = nil
+    }
+    for number in 0... {
+      if !isFrozen { try serveAll(wait: 0) }
+      if number == chunks.count / 2 { FaultPoint.filling.pass() }
+      let next: ChunksAhead.Next?
+      if let ahead {
+        next = try ahead.next()
+      } else {
+        next = number < chunks.count ? .own(chunk: chunks[number]) : nil
+      }
+      guard let next, let process = owners[next.chunk] else { return }
+      try fill(next, of: process, Destination(process))
+    }
   }
 
   // MARK: faults
@@ -128,7 +161,7 @@ final class Pager {
       if let page = process.faults.popLast() {
         try answer(page, process, singly: singly)
       } else if let message = try process.journal.read(from: process.userfault) {
-        try receive(message, process)
+        try receive(message, of: process)
       } else {
         return
       }
@@ -155,7 +188,9 @@ final class Pager {
         process.filled.insert(original)
         return
       }
-      return try fill(chunk, of: process, Destination(process))
+      answered += 1
+      return try fill(
+        ahead?.take(chunk) ?? .own(chunk: chunk), of: process, Destination(process))
     }
     // The page was never in the image, or the program has dropped it since.
     switch try patiently({ () throws(SystemCallError) in try process.userfault.fillZero(page) }) {
@@ -165,123 +200,6 @@ final class Pager {
       try settle(process)
     case .vanished: process.isGone = true
     case .filled, .notRegistered: break
-    }
-  }
-
-  // MARK: filling
-
-  /// Where pages are filled: in a process, or in a child that it has just forked.
-  struct Destination {
-    let process: LazyProcess
-    let userfault: Userfault
-    /// For a child: its parent's layout before the changes that were made during the fork. It isn't known
-    /// beforehand which of these changes the child has seen.
-    let before: PageLayout?
-    /// Ranges that stay empty in a child.
-    var wiped: [Range<UInt64>] = []
-    var isChild: Bool { before != nil }
-
-    init(_ process: LazyProcess) {
-      self.process = process
-      userfault = process.userfault
-      before = nil
-    }
-
-    init(child: Userfault, of process: LazyProcess, before: PageLayout, wiped: [Range<UInt64>]) {
-      self.process = process
-      self.wiped = wiped
-      userfault = child
-      self.before = before
-    }
-  }
-
-  func fill(_ chunk: Int, of process: LazyProcess, _ destination: Destination) throws {
-    // A child has got by the fork all pages that its parent had in place.
-    if process.isGone || process.done.contains(chunk) { return }
-    let buffer = destination.isChild ? childScratch : scratch
-    let pages = try buffer.load(image.chunks[chunk], of: image)
-    var offset = 0
-    for range in image.chunks[chunk].ranges {
-      try place(range.address, from: pages + offset, length: range.length, in: destination)
-      offset += Int(range.length)
-    }
-    if !destination.isChild {
-      process.done.insert(chunk)
-      filled?(image.chunks[chunk].length)
-    }
-  }
-
-  /// Fills a run of the image's pages at their present addresses.
-  private func place(
-    _ original: UInt64, from source: UnsafeRawPointer, length: UInt64, in destination: Destination
-  ) throws {
-    let process = destination.process
-    let deadline = Deadline(in: .seconds(10))
-    var done: UInt64 = 0
-    var singly = false
-    while done < length, !process.isGone {
-      let page = original + done
-      let now = process.layout.now(page, length - done)
-      guard let address = now.address else {
-        done += now.length
-        continue
-      }
-      if destination.wiped.contains(where: { $0.contains(address) }) {
-        done += pageSize
-        continue
-      }
-      // A page that was filled alone isn't filled again, because the program may have dropped it.
-      if process.filled.contains(page) {
-        done += pageSize
-        continue
-      }
-      let mayBeLong = !singly && (!destination.isChild || process.layout.isIdentity)
-      let extent = mayBeLong ? process.unfilled(from: page, now.length) : pageSize
-      let result = try patiently { () throws(SystemCallError) in
-        try destination.userfault.fill(address, extent, from: source + Int(done))
-      }
-      switch result {
-      case .filled(let count): done += count
-      case .present:
-        // Only an earlier pager or a fork can have put the page there. Otherwise its content is wrong, and
-        // the worker must not continue with it.
-        guard goesOnForAnother || destination.isChild else { throw Unexpected(address: address) }
-        destination.userfault.wake(address, pageSize)
-        done += pageSize
-      case .notRegistered:
-        // A mapping may end within the run.
-        if extent > pageSize {
-          singly = true
-          continue
-        }
-        if let earlier = destination.before?.now(page), earlier != address {
-          _ = try destination.userfault.fill(earlier, pageSize, from: source + Int(done))
-        }
-        done += pageSize
-      case .eventFirst:
-        if !destination.isChild {
-          try settle(process)
-        } else if deadline.hasPassed {
-          throw SystemCallError("fill", on: "a child of pid \(process.pid)", code: ETIMEDOUT)
-        }
-      case .vanished:
-        if destination.isChild { return }
-        process.isGone = true
-      }
-    }
-  }
-
-  /// Tries again while memory is short.
-  private func patiently(
-    _ body: () throws(SystemCallError) -> Userfault.Filling
-  ) throws -> Userfault.Filling {
-    var attempts = 0
-    while true {
-      do throws(SystemCallError) { return try body() } catch {
-        attempts += 1
-        guard error.code == ENOMEM, attempts < 500 else { throw error }
-        pauseThread(for: .milliseconds(10))
-      }
     }
   }
 }

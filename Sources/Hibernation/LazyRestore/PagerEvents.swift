@@ -2,24 +2,24 @@ import CLinux
 import Glibc
 import Linux
 
-/// What the pager does when the worker forks, and at the end.
+/// What the pager does when the worker forks or moves memory, and at the end.
 extension Pager {
   /// Freezes the worker, then reads all messages until none is left. The worker stays frozen until all pages
   /// are in place.
   ///
-  /// - Parameter ahead: a fork's message that was read before the freeze, which happens rarely.
+  /// - Parameter ahead: a message that was read before the freeze, which happens rarely. Its order with the
+  ///   messages that are read now isn't known.
   func drain(_ process: LazyProcess, ahead: FaultJournal.Message? = nil) throws {
     try freeze()
-    var batch = process.unfinished.map { LazyProcess.Change(message: $0) }
+    var batch = process.unfinished
     process.unfinished = []
     let deadline = Deadline(in: .seconds(10))
     while true {
-      let calls = MemoryCalls(of: process.pid)
       if let message = try process.journal.read(from: process.userfault) {
         if Int(message.event) == CLINUX_UFFD_PAGEFAULT {
           process.touched.insert(message.b & ~(pageSize - 1))
         } else {
-          batch.append(process.change(message, calls))
+          batch.append(message)
         }
         continue
       }
@@ -30,27 +30,29 @@ extension Pager {
       sched_yield()
     }
     FaultPoint.eventRead.pass()
-    let messages = batch.map(\.message) + (ahead.map { [$0] } ?? [])
+    let messages = batch + (ahead.map { [$0] } ?? [])
     let children = messages.filter { Int($0.event) == CLINUX_UFFD_FORK }
       .map {
         Userfault(
           descriptor: Descriptor(owning: Int32(truncatingIfNeeded: $0.a & 0xffff_ffff)),
           pid: process.pid)
       }
-    let moves = process.moves.map(\.move)
-    try order(batch, of: process)
-    if !children.isEmpty, moves.isChained {
-      throw PageLayout.Ambiguous(description: "a thread forked while others moved memory")
+    if let ahead, Int(ahead.event) == CLINUX_UFFD_REMAP,
+      batch.contains(where: { Int($0.event) == CLINUX_UFFD_REMAP })
+    {
+      throw PageLayout.Ambiguous(description: "two threads moved memory at once")
     }
+    let before = process.layout
+    try process.apply(batch)
     let wiped = children.isEmpty ? [] : try wipedOnFork(process)
     for child in children {
       let destination = Destination(
-        child: child, of: process, before: process.settledLayout, wiped: wiped)
-      for chunk in process.chunks { try fill(chunk, of: process, destination) }
+        child: child, of: process, before: before, wiped: wiped)
+      for chunk in process.chunks { try fill(.own(chunk: chunk), of: process, destination) }
     }
     // The last reference to a child's userfaultfd is dropped here: its memory is ordinary from now on.
     if !children.isEmpty { process.journal.forksAreDone() }
-    process.noChangeIsUnderWay()
+    process.journal.markQuiet()
   }
 
   /// Ranges that are empty in a child (MADV_WIPEONFORK): random generators detect forks by this.

@@ -21,7 +21,7 @@ struct ResumeHistory: Sendable {
     var total: UInt64
     /// Nearly all pages were missing, to learn the working set, so the times aren't typical.
     var wasLearning: Bool
-    /// The worker forked, so it was frozen until all pages were in place.
+    /// The worker forked or moved memory, so it was frozen until all pages were in place.
     var halt: Halt?
 
     /// Time until a waiting client could have an answer, without the worker's own work.
@@ -90,7 +90,7 @@ struct ResumeHistory: Sendable {
     }
     let times = "\(Self.text(lazy)) ms lazily, \(Self.text(eager)) ms in full"
     if lazy < eager { return RestorePlan(lazy: times) }
-    return RestorePlan(eager: lastLazy.halt == nil ? times : "\(times): it forks")
+    return RestorePlan(eager: lastLazy.halt == nil ? times : "\(times): it forks or moves memory")
   }
 
   private static func mean(_ old: Int64?, _ new: Int64) -> Int64 {

@@ -25,8 +25,9 @@ extension Hibernator {
           aftermath: .unverifiable)
       }
       let batches = journal.batches
-      let before = try PageLayout(replaying: batches.settled)
-      let after = try PageLayout(replaying: batches.closed + [batches.open])
+      let before = try PageLayout(replaying: batches.closed)
+      var after = before
+      try after.apply(batches.open)
       for newborn in children {
         let child = try ForkedChild(newborn, useScan: features.pagemapScan)
         if child.mayGetHugePages, journal.hasBegunChildren {

@@ -31,7 +31,8 @@ check("pressure was never reported", not [l for l in text.splitlines() if "press
 check("no worker was terminated", "→ terminated" not in text, text)
 check("two of three workers sleep by the policy", sum(state(n) in ("suspended", "hibernated") for n in pids) == 2, dormouse("ps").text)
 log = journal(since)
-odd = [l for l in log.splitlines() if any(w in l.lower() for w in ("fail", "error", "can't", "warning", "refused", "missing"))]
+# Linux before 6.7 can't track writes, and the daemon says so once for each worker.
+odd = [l for l in log.splitlines() if "this kernel can't track writes" not in l and any(w in l.lower() for w in ("fail", "error", "can't", "warning", "refused", "missing"))]
 check("the log has no failure and no warning", not odd, odd)
 note(f"{len(log.splitlines())} lines of log")
 check("the log has fewer than 60 lines", len(log.splitlines()) < 60, len(log.splitlines()))

@@ -1,0 +1,149 @@
+import Linux
+import Synchronization
+
+/// Decompresses chunks of the background fill on a thread of its own, ahead of the pager. Decompression takes most of a fill's
+/// time; the pages are put in place by the pager alone, because only it knows where they belong.
+final class ChunksAhead: @unchecked Sendable {
+  // Unchecked: a buffer is used by one thread at a time. The state says by which: by the helper while `inWork` names it, and by the
+  // pager from its place in `ready` until `recycle`.
+
+  private struct State {
+    /// In the order of the fill; some of them may be claimed.
+    var waiting: ArraySlice<Int>
+    /// Chunks that one of the two threads has begun with.
+    var claimed: Set<Int> = []
+    var free: [Int]
+    var inWork: Int?
+    var ready: [(chunk: Int, buffer: Int)] = []
+    var failure: ImageError?
+    var isOver = false
+
+    /// The next chunk that no thread has begun with.
+    mutating func claimNext() -> Int? {
+      while let chunk = waiting.popFirst() {
+        if claimed.insert(chunk).inserted { return chunk }
+      }
+      return nil
+    }
+  }
+
+  /// A chunk for the pager.
+  enum Next {
+    case ready(chunk: Int, buffer: Int)
+    /// The pager reads it itself.
+    case own(chunk: Int)
+
+    var chunk: Int {
+      switch self {
+      case .ready(let chunk, _), .own(let chunk): chunk
+      }
+    }
+  }
+
+  private static let bufferCount = 3
+  private let image: ImageReader
+  private let buffers: [ChunkBuffer]
+  private let state: Mutex<State>
+  /// There is a free buffer, or the pager is done.
+  private let room = Semaphore()
+  /// A chunk is ready, or has failed.
+  private let progress = Semaphore()
+  private let ended = Semaphore()
+
+  init(_ image: ImageReader, chunks: [Int]) throws {
+    self.image = image
+    buffers = try (0..<Self.bufferCount).map { _ in try ChunkBuffer() }
+    state = Mutex(State(waiting: chunks[...], free: Array(0..<Self.bufferCount)))
+  }
+
+  /// False if there is no thread for it: the pager then reads all chunks itself.
+  func start() -> Bool { Thread.start(name: "dormouse-ahead") { self.work() } }
+
+  /// Waits for the helper's end.
+  func finish() {
+    state.withLock { $0.isOver = true }
+    room.signal()
+    ended.wait()
+  }
+
+  // MARK: the helper's thread
+
+  private func work() {
+    while let (chunk, buffer) = begin() {
+      do throws(ImageError) {
+        _ = try buffers[buffer].load(image.chunks[chunk], of: image)
+        state.withLock {
+          $0.inWork = nil
+          $0.ready.append((chunk, buffer))
+        }
+      } catch {
+        state.withLock {
+          $0.inWork = nil
+          $0.failure = error
+        }
+      }
+      progress.signal()
+    }
+    ended.signal()
+  }
+
+  private func begin() -> (chunk: Int, buffer: Int)? {
+    while true {
+      let (work, isOver) = state.withLock { state -> ((chunk: Int, buffer: Int)?, Bool) in
+        if state.isOver || state.failure != nil { return (nil, true) }
+        guard let buffer = state.free.popLast() else { return (nil, false) }
+        guard let chunk = state.claimNext() else { return (nil, true) }
+        state.inWork = chunk
+        return ((chunk, buffer), false)
+      }
+      if let work { return work }
+      if isOver { return nil }
+      room.wait()
+    }
+  }
+
+  // MARK: the pager's thread
+
+  /// A chunk that has to be filled; `nil` if none is left.
+  func next() throws(ImageError) -> Next? {
+    while true {
+      let found = state.withLock { state -> (next: Next?, isWaiting: Bool) in
+        if !state.ready.isEmpty {
+          let (chunk, buffer) = state.ready.removeFirst()
+          return (.ready(chunk: chunk, buffer: buffer), false)
+        }
+        if let chunk = state.claimNext() { return (.own(chunk: chunk), false) }
+        return (nil, state.inWork != nil)
+      }
+      if let failure = state.withLock({ $0.failure }) { throw failure }
+      if let next = found.next { return next }
+      if !found.isWaiting { return nil }
+      progress.wait()
+    }
+  }
+
+  /// A certain chunk, for a thread of the worker that waits for it. A chunk that the helper has begun with is waited for.
+  func take(_ chunk: Int) throws(ImageError) -> Next {
+    while true {
+      let next = state.withLock { state -> Next? in
+        if let index = state.ready.firstIndex(where: { $0.chunk == chunk }) {
+          return .ready(chunk: chunk, buffer: state.ready.remove(at: index).buffer)
+        }
+        if state.inWork == chunk { return nil }
+        state.claimed.insert(chunk)
+        return .own(chunk: chunk)
+      }
+      if let failure = state.withLock({ $0.failure }) { throw failure }
+      if let next { return next }
+      progress.wait()
+    }
+  }
+
+  /// The pages of a ready chunk, until `recycle`.
+  func pages(in buffer: Int) -> UnsafeRawPointer { buffers[buffer].loaded }
+
+  func recycle(_ buffer: Int) {
+    state.withLock { $0.free.append(buffer) }
+    room.signal()
+  }
+}

@@ -1,0 +1,130 @@
+import CLinux
+import Glibc
+import Linux
+
+/// How the pager puts pages in place.
+extension Pager {
+  /// Where pages are filled: in a process, or in a child that it has just forked.
+  struct Destination {
+    let process: LazyProcess
+    let userfault: Userfault
+    /// For a child: its parent's layout before the changes that were made during the fork. It isn't known
+    /// beforehand which of these changes the child has seen.
+    let before: PageLayout?
+    /// Ranges that stay empty in a child.
+    var wiped: [Range<UInt64>] = []
+    var isChild: Bool { before != nil }
+
+    init(_ process: LazyProcess) {
+      self.process = process
+      userfault = process.userfault
+      before = nil
+    }
+
+    init(child: Userfault, of process: LazyProcess, before: PageLayout, wiped: [Range<UInt64>]) {
+      self.process = process
+      self.wiped = wiped
+      userfault = child
+      self.before = before
+    }
+  }
+
+  func fill(
+    _ source: ChunksAhead.Next, of process: LazyProcess, _ destination: Destination
+  ) throws {
+    let chunk = source.chunk
+    defer { if case .ready(_, let buffer) = source { ahead?.recycle(buffer) } }
+    // A child has got by the fork all pages that its parent had in place.
+    if process.isGone || process.done.contains(chunk) { return }
+    let pages: UnsafeRawPointer
+    if case .ready(_, let buffer) = source, let ahead {
+      pages = ahead.pages(in: buffer)
+    } else {
+      let buffer = destination.isChild ? childScratch : scratch
+      pages = try buffer.load(image.chunks[chunk], of: image)
+    }
+    var offset = 0
+    for range in image.chunks[chunk].ranges {
+      try place(range.address, from: pages + offset, length: range.length, in: destination)
+      offset += Int(range.length)
+    }
+    if !destination.isChild {
+      process.done.insert(chunk)
+      filled?(image.chunks[chunk].length)
+    }
+  }
+
+  /// Fills a run of the image's pages at their present addresses.
+  func place(
+    _ original: UInt64, from source: UnsafeRawPointer, length: UInt64, in destination: Destination
+  ) throws {
+    let process = destination.process
+    let deadline = Deadline(in: .seconds(10))
+    var done: UInt64 = 0
+    var singly = false
+    while done < length, !process.isGone {
+      let page = original + done
+      let now = process.layout.now(page, length - done)
+      guard let address = now.address else {
+        done += now.length
+        continue
+      }
+      if destination.wiped.contains(where: { $0.contains(address) }) {
+        done += pageSize
+        continue
+      }
+      // A page that was filled alone isn't filled again, because the program may have dropped it.
+      if process.filled.contains(page) {
+        done += pageSize
+        continue
+      }
+      let mayBeLong = !singly && (!destination.isChild || process.layout.isIdentity)
+      let extent = mayBeLong ? process.unfilled(from: page, now.length) : pageSize
+      let result = try patiently { () throws(SystemCallError) in
+        try destination.userfault.fill(address, extent, from: source + Int(done))
+      }
+      switch result {
+      case .filled(let count): done += count
+      case .present:
+        // Only an earlier pager or a fork can have put the page there. Otherwise its content is wrong, and
+        // the worker must not continue with it.
+        guard goesOnForAnother || destination.isChild else { throw Unexpected(address: address) }
+        destination.userfault.wake(address, pageSize)
+        done += pageSize
+      case .notRegistered:
+        // A mapping may end within the run.
+        if extent > pageSize {
+          singly = true
+          continue
+        }
+        if let earlier = destination.before?.now(page), earlier != address {
+          _ = try destination.userfault.fill(earlier, pageSize, from: source + Int(done))
+        }
+        done += pageSize
+      case .eventFirst:
+        if !destination.isChild {
+          try settle(process)
+        } else if deadline.hasPassed {
+          throw SystemCallError("fill", on: "a child of pid \(process.pid)", code: ETIMEDOUT)
+        }
+      case .vanished:
+        if destination.isChild { return }
+        process.isGone = true
+      }
+    }
+  }
+
+  /// Tries again while memory is short.
+  func patiently(
+    _ body: () throws(SystemCallError) -> Userfault.Filling
+  ) throws -> Userfault.Filling {
+    var attempts = 0
+    while true {
+      do throws(SystemCallError) { return try body() } catch {
+        attempts += 1
+        guard error.code == ENOMEM, attempts < 500 else { throw error }
+        pauseThread(for: .milliseconds(10))
+      }
+    }
+  }
+}
