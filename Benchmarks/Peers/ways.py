@@ -262,6 +262,12 @@ class Dormouse(Peer):
         self.daemon.ask("hibernate", "web")
 
     def asleep(self):
+        # A worker whose last answer may not be the last word is woken once more (docs/waking.md).
+        for _ in range(10):
+            time.sleep(0.01)
+            if self.daemon.worker("web")["state"] == "hibernated":
+                break
+            self.daemon.ask("hibernate", "web")
         if self.is_dropped:
             drop(path for path in files(os.path.join(self.daemon.directory, "state"))
                  if os.path.isfile(path) and os.path.getsize(path) > 100_000)
