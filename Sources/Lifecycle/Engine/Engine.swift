@@ -19,7 +19,7 @@ import Policy
 /// the knobs of its life (background, hibernate, watchdog, grace, `foreground.mode`, mode).
 public struct Engine: Codable, Sendable, Equatable {
   /// Machine-wide rules: pressure, ladder, termination order, foreground.
-  public private(set) var policy: LifecyclePolicy
+  @SharedPolicy public private(set) var policy: LifecyclePolicy
 
   var workers = WorkerTable()
   var memory = MemoryState()

@@ -17,3 +17,7 @@ extension Engine {
     index(of: worker).map { workers[$0].profile }
   }
 }
+
+extension WorkerTable {
+  fileprivate var running: [WorkerID] { indices.filter { self[$0].state.runs }.map { self[$0].id } }
+}

@@ -3,12 +3,12 @@ import Policy
 /// A key for each slot, the smallest first: a binary heap in which each slot knows its place, so that a key that changes
 /// (a worker's next deadline moves with every sign of life) leaves nothing behind.
 struct SlotHeap<Key: Comparable & Sendable>: Sendable {
-  private struct Entry {
+  fileprivate struct Entry {
     var key: Key
     var slot: Int32
   }
 
-  private var entries: [Entry] = []
+  fileprivate var entries: [Entry] = []
   /// By slot: its place in `entries`, or −1.
   private var places: [Int32] = []
 
@@ -74,5 +74,37 @@ struct SlotHeap<Key: Comparable & Sendable>: Sendable {
     entries.swapAt(one, other)
     places[Int(entries[one].slot)] = Int32(one)
     places[Int(entries[other].slot)] = Int32(other)
+  }
+}
+
+extension SlotHeap {
+  /// The slots from the smallest key on. Each costs a logarithm of the number that were taken before it, whatever the
+  /// size of the heap.
+  var ascending: Walk { Walk(entries) }
+
+  struct Walk {
+    private let entries: [Entry]
+    /// Places whose parents were taken: one of them is the next. A place stands for a slot here.
+    private var frontier = SlotHeap()
+
+    fileprivate init(_ entries: [Entry]) {
+      self.entries = entries
+      reach(0)
+    }
+
+    /// The next slot.
+    var first: Int? { frontier.first.map { Int(entries[$0.slot].slot) } }
+
+    mutating func popFirst() -> Int? {
+      guard let place = frontier.first?.slot else { return nil }
+      frontier.set(place, nil)
+      reach(2 * place + 1)
+      reach(2 * place + 2)
+      return Int(entries[place].slot)
+    }
+
+    private mutating func reach(_ place: Int) {
+      if place < entries.count { frontier.set(place, entries[place].key) }
+    }
   }
 }

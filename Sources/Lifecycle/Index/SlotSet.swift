@@ -8,6 +8,13 @@ struct SlotSet: Sendable {
   var isEmpty: Bool { members.isEmpty }
   var count: Int { members.count }
 
+  func contains(_ slot: Int) -> Bool { slot < places.count && places[slot] >= 0 }
+
+  mutating func removeAll() {
+    for slot in members { places[Int(slot)] = -1 }
+    members.removeAll(keepingCapacity: true)
+  }
+
   mutating func insert(_ slot: Int) {
     while places.count <= slot { places.append(-1) }
     guard places[slot] < 0 else { return }

@@ -7,7 +7,8 @@ import Policy
 /// what it touched. An index is a place in the order of names and holds until a worker is added or
 /// removed; inside, a worker keeps its *slot* for life.
 struct WorkerTable: Sendable, RandomAccessCollection {
-  private var records: [WorkerRecord] = []
+  /// Boxed, so that a function that reads a record gets it in place: an array would give it a copy.
+  private var records: [CopyOnWriteBox<WorkerRecord>] = []
   private var freeSlots: [Int] = []
   /// By index: the slot. By slot: the index.
   private var slots: [Int32] = []
@@ -17,8 +18,9 @@ struct WorkerTable: Sendable, RandomAccessCollection {
   private var pending = IndexBits()
   private var stale: [Int32] = []
   private var isStale: [Bool] = []
+  /// Of the stale: the worker has changed, or is due, and not only what its groups depend on beside it.
+  private var isChanged: [Bool] = []
   private var groups: [WorkerGroups] = []
-  private var standings: [RankKey?] = []
   private var members: [SlotSet] = .init(repeating: SlotSet(), count: WorkerGroups.count)
   private var deadlines = SlotHeap<Instant>()
   private var hasGone = false
@@ -27,6 +29,7 @@ struct WorkerTable: Sendable, RandomAccessCollection {
 
   /// The workers that could be hibernated under pressure, and what prevents it.
   var sleepers = SleeperVerdicts()
+  var termination = TerminationIndex()
 
   /// The footprints of all live workers, always up to date.
   private(set) var footprint = ByteCount.zero
@@ -35,14 +38,14 @@ struct WorkerTable: Sendable, RandomAccessCollection {
   var endIndex: Int { slots.count }
 
   subscript(index: Int) -> WorkerRecord {
-    _read { yield records[Int(slots[index])] }
+    _read { yield records[Int(slots[index])].wrappedValue }
     _modify {
       let slot = Int(slots[index])
       let before = livingFootprint(slot)
       pending.insert(index)
       markStale(slot)
       defer { footprint += livingFootprint(slot) - before }
-      yield &records[slot]
+      yield &records[slot].wrappedValue
     }
   }
 
@@ -50,14 +53,22 @@ struct WorkerTable: Sendable, RandomAccessCollection {
   func index(ofSlot slot: Int) -> Int { Int(places[slot]) }
   func slot(at index: Int) -> Int { Int(slots[index]) }
 
-  /// The worker's share of a device's memory. Read from the slot and not from the record: each change
-  /// of a worker asks twice, and mustn't copy the record for that.
+  /// Those without a worker included.
+  var slotCount: Int { records.count }
+  func groups(ofSlot slot: Int) -> WorkerGroups { groups[slot] }
+
+  /// The worker's share of a device's memory.
   private func livingFootprint(_ slot: Int) -> ByteCount {
-    guard records[slot].state.isAlive else { return .zero }
-    return records[slot].run.footprint ?? .zero
+    guard records[slot].wrappedValue.state.isAlive else { return .zero }
+    return records[slot].wrappedValue.run.footprint ?? .zero
   }
 
   private mutating func markStale(_ slot: Int) {
+    isChanged[slot] = true
+    markForRegrouping(slot)
+  }
+
+  private mutating func markForRegrouping(_ slot: Int) {
     guard !isStale[slot] else { return }
     isStale[slot] = true
     stale.append(Int32(slot))
@@ -72,14 +83,13 @@ extension WorkerTable {
   mutating func add(_ record: WorkerRecord) -> Int {
     let slot = freeSlots.popLast() ?? records.count
     if slot == records.count {
-      records.append(record)
+      records.append(CopyOnWriteBox(wrappedValue: record))
       isStale.append(false)
+      isChanged.append(false)
       groups.append([])
-      standings.append(nil)
       places.append(0)
     } else {
-      records[slot] = record
-      standings[slot] = nil
+      records[slot] = CopyOnWriteBox(wrappedValue: record)
     }
     slotByName[record.id] = slot
     let index = insertionPoint(of: record.id)
@@ -99,7 +109,7 @@ extension WorkerTable {
 
   private mutating func remove(at index: Int) {
     let slot = Int(slots[index])
-    slotByName[records[slot].id] = nil
+    slotByName[records[slot].wrappedValue.id] = nil
     regroup(slot, [])
     sleepers.forget(slot, isSleeper: false)
     deadlines.set(slot, nil)
@@ -117,6 +127,7 @@ extension WorkerTable {
     }
     change(&slots)
     for index in slots.indices { places[Int(slots[index])] = Int32(index) }
+    termination.noteAll()
     for slot in waiting { pending.insert(Int(places[slot])) }
   }
 
@@ -168,7 +179,7 @@ extension WorkerTable {
 
   /// For a fact that only decides which workers belong to a group.
   mutating func markStale(_ group: WorkerGroups) {
-    for slot in members[group.place].members { markStale(Int(slot)) }
+    for slot in members[group.place].members { markForRegrouping(Int(slot)) }
   }
 }
 
@@ -178,30 +189,22 @@ extension WorkerTable {
   /// Brings groups and deadlines up to date; costs nothing where nothing was touched.
   mutating func refresh(_ view: WorkerView) {
     guard !stale.isEmpty else { return }
-    for place in stale.indices {
-      let slot = Int(stale[place])
+    for slot in stale {
+      let slot = Int(slot)
       isStale[slot] = false
-      let record = records[slot]
-      let old = groups[slot]
-      regroup(slot, WorkerGroups.of(record, view))
-      if old.union(groups[slot]).contains(.hibernatable) {
-        sleepers.forget(slot, isSleeper: groups[slot].contains(.hibernatable))
+      let (old, new) = (groups[slot], WorkerGroups.of(records[slot].wrappedValue, view))
+      regroup(slot, new)
+      let affected = isChanged[slot] ? old.union(new) : old.symmetricDifference(new)
+      if affected.contains(.hibernatable) {
+        sleepers.forget(slot, isSleeper: new.contains(.hibernatable))
       }
-      standings[slot] = RankKey(record, at: view.now)
-      deadlines.set(slot, record.nextDeadline(after: view.now))
-      if record.isForgettable { hasGone = true }
+      guard isChanged[slot] else { continue }
+      isChanged[slot] = false
+      termination.note(slot)
+      deadlines.set(slot, records[slot].wrappedValue.nextDeadline(after: view.now))
+      if records[slot].wrappedValue.isForgettable { hasGone = true }
     }
     stale.removeAll(keepingCapacity: true)
-  }
-
-  /// `nil`: there is none, or the worker has changed since then.
-  func derivedStanding(_ index: Int) -> RankKey? {
-    let slot = Int(slots[index])
-    return isStale[slot] ? nil : standings[slot]
-  }
-
-  mutating func setStanding(_ index: Int, _ standing: RankKey) {
-    standings[Int(slots[index])] = standing
   }
 
   private mutating func regroup(_ slot: Int, _ new: WorkerGroups) {
@@ -227,17 +230,12 @@ extension WorkerTable {
     members[group.place].members.map { Int(places[Int($0)]) }
   }
 
-  /// Read in place: the shell asks for these every second.
-  var running: [WorkerID] {
-    slots.compactMap { records[Int($0)].state.runs ? records[Int($0)].id : nil }
-  }
-
   func forEach(_ group: WorkerGroups, _ body: (WorkerRecord) -> Void) {
-    for slot in members[group.place].members { body(records[Int(slot)]) }
+    for slot in members[group.place].members { body(records[Int(slot)].wrappedValue) }
   }
 
   func contains(_ group: WorkerGroups, where matches: (WorkerRecord) -> Bool) -> Bool {
-    members[group.place].members.contains { matches(records[Int($0)]) }
+    members[group.place].members.contains { matches(records[Int($0)].wrappedValue) }
   }
 }
 
@@ -266,7 +264,7 @@ extension WorkerTable: Codable {
       sleepers.forget(slot, isSleeper: groups[slot].contains(.hibernatable))
       deadlines.set(slot, stored.deadline)
       hasGone = hasGone || stored.record.isForgettable
-      isStale[slot] = false
+      (isStale[slot], isChanged[slot]) = (false, false)
       if !stored.isPending { pending.remove(index) }
     }
     stale = []
@@ -278,7 +276,7 @@ extension WorkerTable: Codable {
     let workers = indices.map { index in
       let slot = Int(slots[index])
       return Stored(
-        record: records[slot], groups: groups[slot].rawValue,
+        record: records[slot].wrappedValue, groups: groups[slot].rawValue,
         deadline: deadlines.key(of: slot),
         isPending: pending.contains(index))
     }

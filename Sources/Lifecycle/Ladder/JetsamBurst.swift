@@ -13,15 +13,16 @@ struct JetsamBurst: Codable, Sendable, Equatable {
 
   mutating func markGone(_ worker: WorkerID) { victims[worker]?.isGone = true }
 
-  func finished(availableAfter: ByteCount) -> JetsamReport {
-    var report = report
+  mutating func finish(availableAfter: ByteCount) {
     report.availableAfter = availableAfter
-    for place in report.entries.indices {
+    // A burst has few victims among all workers, and they are among the first.
+    var left = victims.count
+    for place in report.entries.indices where left > 0 {
       guard let victim = victims[report.entries[place].worker] else { continue }
+      left -= 1
       report.entries[place].victimBecause = victim.why
       report.entries[place].gaveBack = victim.isGone ? report.entries[place].footprint : nil
     }
-    return report
   }
 }
 
@@ -31,33 +32,25 @@ extension Engine {
 
   mutating func openBurst(at level: PressureLevel) {
     guard ladderState.burst == nil else { return }
-    let order = living()
-    let largest = order.max {
-      workers.standing($0, at: now).footprint < workers.standing($1, at: now).footprint
-    }
+    refresh()
+    workers.rankForTermination(by: policy.terminate, at: now)
+    let standings = workers.termination.standingsInOrder()
+    let largest = standings.max { $0.footprint < $1.footprint }
     ladderState.burst = JetsamBurst(
       report: JetsamReport(
         at: now, level: level, why: whyHolding(), budget: budget, availableBefore: available,
-        availableAfter: available, largest: largest.map { workers[$0].id },
-        entries: order.map(entry)))
-  }
-
-  private func entry(_ index: Int) -> JetsamReport.Entry {
-    let standing = workers.standing(index, at: now)
-    return JetsamReport.Entry(
-      worker: workers[index].id, state: workers[index].state, band: standing.band,
-      footprint: standing.footprint, peakFootprint: workers[index].run.peakFootprint,
-      sinceUse: standing.isInFront ? .zero : now - standing.lastUsed,
-      age: now - workers[index].run.launchAskedAt)
+        availableAfter: available, largest: largest?.worker,
+        entries: standings.map { $0.entry(at: now) }))
   }
 
   /// Ends the burst when the memory has recovered and settled, or when the ladder has nothing left to
   /// free. It doesn't wait for `clear_after`: the operator reads the reason soon after the termination.
   mutating func closeBurst(nothingLeft: Bool) {
-    guard let burst = ladderState.burst else { return }
-    let hasRecovered = actingLevel < burst.report.level && hasSettled
-    guard nothingLeft || hasRecovered else { return }
-    ladderState.burst = nil
-    emit(.report(burst.finished(availableAfter: available)))
+    guard let level = ladderState.burst?.report.level else { return }
+    let hasRecovered = actingLevel < level && hasSettled
+    // Taken, so that the report's list is changed in place.
+    guard nothingLeft || hasRecovered, var burst = ladderState.burst.take() else { return }
+    burst.finish(availableAfter: available)
+    emit(.report(burst.report))
   }
 }

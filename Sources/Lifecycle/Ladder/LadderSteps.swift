@@ -30,7 +30,7 @@ extension Engine {
     workers.sleepers.reconsider(room: diskRoom, resumeRate)
     var sleepers = sleepersFirst(workers.sleepersToExamine)
     while let index = sleepers.popFirst() {
-      if let verdict = verdict(on: workers[index].imagined ?? workers[index]) {
+      if let verdict = verdict(on: index) {
         workers.setVerdict(index, verdict)
       } else if isShadow(index) {
         if countShadowHibernation(index, level) { return .acted }
@@ -46,6 +46,11 @@ extension Engine {
       return makeRoomOnDisk(level)
     }
     return .nothingLeft
+  }
+
+  private func verdict(on index: Int) -> SleeperVerdict? {
+    if let imagined = workers[index].imagined { return verdict(on: imagined) }
+    return verdict(on: workers[index])
   }
 
   /// `nil`: it can be hibernated now.

@@ -5,69 +5,38 @@ extension Engine {
   /// not one name, because the first may not die.
   public func terminationOrder() -> [WorkerID] { living().map { workers[$0].id } }
 
-  /// The indices of every live worker, in that order.
+  /// The indices of every live worker, in that order. From the records, for callers that may change nothing; the ladder
+  /// uses `TerminationIndex`.
   func living() -> [Int] {
-    terminationKeys(workers.indices.filter { workers[$0].state.isAlive })
-      .sorted { $0.key < $1.key }.map(\.index)
-  }
-
-  /// The first to be terminated first, for callers that need a few of them.
-  func victimsFirst(_ indices: [Int]) -> PartialHeap<OrderKey> {
-    PartialHeap(terminationKeys(indices))
+    let criteria = policy.terminate.criteria
+    let alive = workers.indices.filter { workers[$0].state.isAlive }
+    let keys = alive.map { index in
+      OrderKey(name: index, criteria) { workers[index].rank(by: $0, at: now) }
+    }
+    return keys.sorted().map(\.name)
   }
 
   /// By `hibernate.order`, ties by name.
   func sleepersFirst(_ indices: [Int]) -> PartialHeap<OrderKey> {
-    PartialHeap(keys(of: indices, order: policy.hibernate.order, hibernationRank))
+    guard !indices.isEmpty else { return PartialHeap([]) }
+    let criteria = policy.hibernate.order.withoutRepetition
+    return PartialHeap(
+      indices.map { index in
+        let key = OrderKey(name: index, criteria) { hibernationRank(of: workers[index], by: $0) }
+        return (key, index)
+      })
   }
 
-  /// Of equal workers, the longest unused is first.
-  private func terminationKeys(_ indices: [Int]) -> [(key: OrderKey, index: Int)] {
-    keys(of: indices, order: policy.terminate.order + [.recency], rank)
-  }
-
-  private func keys(
-    of indices: [Int], order: [TerminationRules.Criterion],
-    _ rank: (WorkerRecord, TerminationRules.Criterion) -> Int64
-  ) -> [(key: OrderKey, index: Int)] {
-    var criteria: [TerminationRules.Criterion] = []
-    for criterion in order where !criteria.contains(criterion) { criteria.append(criterion) }
-    return indices.map { index in
-      var key = OrderKey(name: index)
-      let standing = workers.standing(index, at: now)
-      for place in criteria.indices {
-        key.values[place] =
-          standing.rank(by: criteria[place], at: now)
-          ?? rank(workers[index], criteria[place])
-      }
-      return (key, index)
-    }
-  }
-
-  /// The rank by one criterion; the smaller number comes first.
-  func rank(of worker: WorkerRecord, by criterion: TerminationRules.Criterion) -> Int64 {
-    switch criterion {
-    case .band, .footprint, .recency:
-      RankKey(worker, at: now).rank(by: criterion, at: now) ?? 0
-    case .regret: Self.rank(regretTerms(of: worker))
-    case .relaunchCost: (worker.launchCost ?? .zero).wholeNanoseconds
-    }
-  }
-
-  /// The same for `hibernate.order`, where the cost of a return is a resume.
+  /// The rank by one criterion of `hibernate.order`, where the cost of a return is a resume; the smaller number comes
+  /// first.
   func hibernationRank(
     of worker: WorkerRecord, by criterion: TerminationRules.Criterion
   ) -> Int64 {
     switch criterion {
-    case .band, .footprint, .recency: rank(of: worker, by: criterion)
-    case .regret: Self.rank(resumeRegretTerms(of: worker))
+    case .band, .footprint, .recency: worker.rank(by: criterion, at: now)
+    case .regret: resumeRegretTerms(of: worker).rank
     case .relaunchCost: expectedResume(of: worker).wholeNanoseconds
     }
-  }
-
-  /// The bits of numbers from zero on are in the order of the numbers.
-  private static func rank(_ terms: RegretTerms) -> Int64 {
-    Int64(bitPattern: max(0, terms.value).bitPattern)
   }
 
   /// A foreground worker counts as in use.
@@ -76,15 +45,35 @@ extension Engine {
   }
 }
 
-extension RankKey {
-  /// `nil`: the record is needed to find it. A foreground worker counts as in use.
-  func rank(by criterion: TerminationRules.Criterion, at now: Instant) -> Int64? {
+extension WorkerRecord {
+  /// The rank by one criterion of `terminate.order`; the smaller number comes first. A foreground worker counts as in
+  /// use.
+  func rank(by criterion: TerminationRules.Criterion, at now: Instant) -> Int64 {
     switch criterion {
-    case .band: Int64(band)
+    case .band: Int64(band(at: now))
     case .footprint: -footprint.bytes
-    case .recency: (isInFront ? now : lastUsed).nanoseconds
-    case .regret, .relaunchCost: nil
+    case .recency: (state == .foreground ? now : lastUsed).nanoseconds
+    case .regret: relaunchRegret(at: now).rank
+    case .relaunchCost: (launchCost ?? .zero).wholeNanoseconds
     }
+  }
+}
+
+extension RegretTerms {
+  /// The bits of numbers from zero on are in the order of the numbers.
+  fileprivate var rank: Int64 { Int64(bitPattern: max(0, value).bitPattern) }
+}
+
+extension TerminationRules {
+  /// Those that decide: of equal workers, the longest unused is first.
+  var criteria: [Criterion] { (order + [.recency]).withoutRepetition }
+}
+
+extension [TerminationRules.Criterion] {
+  fileprivate var withoutRepetition: [TerminationRules.Criterion] {
+    var criteria: [TerminationRules.Criterion] = []
+    for criterion in self where !criteria.contains(criterion) { criteria.append(criterion) }
+    return criteria
   }
 }
 
@@ -96,7 +85,13 @@ struct OrderKey: Comparable {
   /// Workers are sorted by name, so the index stands for it.
   var name: Int
 
-  init(name: Int) { self.name = name }
+  init(
+    name: Int, _ criteria: [TerminationRules.Criterion],
+    rank: (TerminationRules.Criterion) -> Int64
+  ) {
+    self.name = name
+    for place in criteria.indices { values[place] = rank(criteria[place]) }
+  }
 
   static func < (left: OrderKey, right: OrderKey) -> Bool {
     for place in left.values.indices where left.values[place] != right.values[place] {

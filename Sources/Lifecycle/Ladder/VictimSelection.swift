@@ -14,11 +14,12 @@ extension Engine {
       return .waiting
     }
     guard !workers.isEmpty(victims.openGroup) else { return .nothingLeft }
-    let group = workers.indices(victims.group)
-    workers.renewStandings(group, at: now)
-    var candidates = victimsFirst(group)
-    while let index = candidates.popFirst() {
-      let why = reason(for: index, before: candidates.first, victims)
+    workers.rankForTermination(by: policy.terminate, at: now)
+    var candidates = workers.termination.victims(of: victims)
+    while let slot = candidates.popFirst() {
+      let index = workers.index(ofSlot: slot)
+      let next = candidates.first.map { workers.index(ofSlot: $0) }
+      let why = reason(for: index, before: next, victims)
       if isShadow(index) {
         if countShadowTermination(index, why) { return .acted }
         continue
@@ -79,7 +80,7 @@ extension Engine {
   private func compared(
     _ worker: WorkerRecord, _ next: WorkerRecord, by order: [TerminationRules.Criterion]
   ) -> (equal: [TerminationRules.Criterion], decisive: TerminationRules.Criterion?) {
-    let differs = order.firstIndex { rank(of: worker, by: $0) != rank(of: next, by: $0) }
+    let differs = order.firstIndex { worker.rank(by: $0, at: now) != next.rank(by: $0, at: now) }
     return (Array(order[..<(differs ?? order.endIndex)]), differs.map { order[$0] })
   }
 

@@ -50,11 +50,7 @@ public struct RegretTerms: Hashable, Sendable {
 }
 
 extension Engine {
-  func regretTerms(of worker: WorkerRecord) -> RegretTerms {
-    worker.regretTerms(
-      at: now, cost: worker.launchCost ?? RegretTerms.unknownLaunch,
-      isCostKnown: worker.launchCost != nil)
-  }
+  func regretTerms(of worker: WorkerRecord) -> RegretTerms { worker.relaunchRegret(at: now) }
 
   /// For hibernation: the worker returns by a resume.
   func resumeRegretTerms(of worker: WorkerRecord) -> RegretTerms {
@@ -66,6 +62,12 @@ extension Engine {
 }
 
 extension WorkerRecord {
+  /// For termination: the worker returns by a relaunch.
+  func relaunchRegret(at now: Instant) -> RegretTerms {
+    regretTerms(
+      at: now, cost: launchCost ?? RegretTerms.unknownLaunch, isCostKnown: launchCost != nil)
+  }
+
   func regretTerms(at now: Instant, cost: Duration, isCostKnown: Bool) -> RegretTerms {
     let age = state == .foreground ? Duration.zero : now - lastUsed
     let interval = max(expectedInterval, Self.ageClass(age))

@@ -107,18 +107,20 @@ extension WorkerRecord {
   /// a worker is to be hibernated.
   fileprivate func isHibernatable(_ view: WorkerView, _ isShadow: Bool) -> Bool {
     guard goal == nil, !isShadow || !notes.contains(.hibernation) else { return false }
-    guard state == .suspended || isShadow, let sleeper = state == .suspended ? self : imagined
-    else { return false }
-    let (rules, history) = (policy.hibernate, run.hibernation)
-    guard rules.enabled, history.permanentRefusal == nil else { return false }
-    guard sleeper.run.isMeasuredAsleep || view.now >= sleeper.measuredBy else { return true }
-    guard run.footprint != nil, movable >= rules.minFootprint else { return false }
-    if let limit = rules.maxFootprint, movable > limit { return false }
-    return view.now >= cooldownOver ?? .zero && view.now >= history.retryAt ?? .zero
+    if state == .suspended { return isHibernatableSleeper(view) }
+    return isShadow && imagined?.isHibernatableSleeper(view) == true
+  }
+
+  private func isHibernatableSleeper(_ view: WorkerView) -> Bool {
+    guard policy.hibernate.enabled, run.hibernation.permanentRefusal == nil else { return false }
+    guard run.isMeasuredAsleep || view.now >= measuredBy else { return true }
+    guard run.footprint != nil, movable >= policy.hibernate.minFootprint else { return false }
+    if let limit = policy.hibernate.maxFootprint, movable > limit { return false }
+    return view.now >= cooldownOver ?? .zero && view.now >= run.hibernation.retryAt ?? .zero
   }
 
   fileprivate func isHeld(_ view: WorkerView) -> Bool {
-    let rest = (imagined ?? self).hibernationRest
+    let rest = shadow.depth == nil ? hibernationRest : (imagined ?? self).hibernationRest
     return rest.map { view.now >= $0.from + $0.after } ?? false
   }
 

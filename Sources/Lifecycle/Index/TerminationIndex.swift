@@ -1,0 +1,102 @@
+import Policy
+
+/// The order of termination, for the choice of a victim and for a jetsam report.
+///
+/// A change of a worker is only noted here. The next choice ranks again what has changed, and what time has changed: an
+/// event without pressure costs a note, and a choice costs nothing for workers that are as they were at the last one.
+/// All of it follows from the records, so it isn't part of a checkpoint.
+struct TerminationIndex: Sendable {
+  private var outdated = SlotSet()
+  private var isAllOutdated = true
+  /// By which the slots are ranked.
+  private var criteria: [TerminationRules.Criterion] = []
+  /// By slot. Means something for the slots in `order` only.
+  private var standings: [Standing] = []
+  /// When time alone changes a standing.
+  private var expiries = SlotHeap<Instant>()
+  private var order = LazyOrder<OrderKey>()
+  private var suspended = SlotHeap<OrderKey>()
+  private var background = SlotHeap<OrderKey>()
+  private var foreground = SlotHeap<OrderKey>()
+
+  mutating func note(_ slot: Int) { outdated.insert(slot) }
+
+  /// For a change of the order of names, on which ties depend.
+  mutating func noteAll() { isAllOutdated = true }
+
+  /// The slots to rank again. They count as ranked from here on.
+  ///
+  /// - Parameter count: of all slots.
+  fileprivate mutating func takeOutdated(
+    of count: Int, by criteria: [TerminationRules.Criterion], at now: Instant
+  ) -> [Int32] {
+    if isAllOutdated || criteria != self.criteria {
+      isAllOutdated = false
+      self.criteria = criteria
+      for slot in 0..<count { outdated.insert(slot) }
+    }
+    while let (at, slot) = expiries.first, at <= now {
+      expiries.set(slot, nil)
+      outdated.insert(slot)
+    }
+    defer { outdated.removeAll() }
+    return outdated.members
+  }
+
+  /// - Parameter rung: the one that may terminate the worker.
+  fileprivate mutating func set(
+    _ slot: Int, _ standing: Standing?, of rung: Ladder.Rung.Victims?
+  ) {
+    if let standing {
+      while standings.count <= slot { standings.append(standing) }
+      standings[slot] = standing
+    }
+    expiries.set(slot, standing?.until)
+    order.set(slot, standing?.key)
+    suspended.set(slot, rung == .suspended ? standing?.key : nil)
+    background.set(slot, rung == .background ? standing?.key : nil)
+    foreground.set(slot, rung == .foreground ? standing?.key : nil)
+  }
+
+  /// The slots that a rung may terminate, the first to be terminated first.
+  func victims(of rung: Ladder.Rung.Victims) -> SlotHeap<OrderKey>.Walk {
+    switch rung {
+    case .suspended: suspended.ascending
+    case .background: background.ascending
+    case .foreground: foreground.ascending
+    }
+  }
+
+  /// Of all live workers, the first to be terminated first.
+  mutating func standingsInOrder() -> [Standing] {
+    var all: [Standing] = []
+    all.reserveCapacity(standings.count)
+    let standings = standings
+    order.forEach { all.append(standings[$0]) }
+    return all
+  }
+}
+
+extension WorkerTable {
+  /// To be called, after `refresh`, before the order of termination is used.
+  mutating func rankForTermination(by rules: TerminationRules, at now: Instant) {
+    let criteria = rules.criteria
+    for slot in termination.takeOutdated(of: slotCount, by: criteria, at: now) {
+      let slot = Int(slot)
+      guard let index = index(ofUsedSlot: slot), self[index].state.isAlive else {
+        termination.set(slot, nil, of: nil)
+        continue
+      }
+      let standing = Standing.of(self[index], name: index, by: criteria, at: now)
+      let groups = groups(ofSlot: slot)
+      let rung = Ladder.Rung.Victims.allCases.first { groups.contains($0.group) }
+      termination.set(slot, standing, of: rung)
+    }
+  }
+
+  /// `nil`: no worker has the slot.
+  private func index(ofUsedSlot slot: Int) -> Int? {
+    let index = index(ofSlot: slot)
+    return index < endIndex && self.slot(at: index) == slot ? index : nil
+  }
+}
