@@ -92,6 +92,9 @@ final class Pager {
     try tearDown()
   }
 
+  /// Chunks that are in place.
+  private var doneCount: Int { processes.reduce(0) { $0 + $1.done.count } }
+
   /// Fills all chunks that aren't in place yet.
   private func fillRest() throws {
     var owners: [Int: LazyProcess] = [:]
@@ -107,9 +110,14 @@ final class Pager {
       ahead?.finish()
       ahead = nil
     }
+    let doneBefore = doneCount
+    var isHalfDone = false
     for number in 0... {
       if !isFrozen { try serveAll(wait: 0) }
-      if number == chunks.count / 2 { FaultPoint.filling.pass() }
+      if !isHalfDone, doneCount - doneBefore >= chunks.count / 2 {
+        isHalfDone = true
+        FaultPoint.filling.pass()
+      }
       let next: ChunksAhead.Next?
       if let ahead {
         next = try ahead.next()
