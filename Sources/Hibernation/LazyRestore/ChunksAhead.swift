@@ -1,18 +1,18 @@
 import Linux
 import Synchronization
 
-/// Decompresses chunks of the background fill on a thread of its own, ahead of the pager. Decompression takes most of a fill's
-/// time; the pages are put in place by the pager alone, because only it knows where they belong.
+/// The chunks of a background fill that are still to be filled. A thread of its own can decompress them ahead of the pager:
+/// that takes most of a fill's time. The pages are put in place by the pager alone, because only it knows where they belong.
 final class ChunksAhead: @unchecked Sendable {
   // Unchecked: a buffer is used by one thread at a time. The state says by which: by the helper while `inWork` names it, and by the
-  // pager from its place in `ready` until `recycle`.
+  // pager from its place in `ready` until `recycle`. The array itself is set before the helper starts.
 
   private struct State {
     /// In the order of the fill; some of them may be claimed.
     var waiting: ArraySlice<Int>
     /// Chunks that one of the two threads has begun with.
     var claimed: Set<Int> = []
-    var free: [Int]
+    var free: [Int] = []
     var inWork: Int?
     var ready: [(chunk: Int, buffer: Int)] = []
     var failure: ImageError?
@@ -42,25 +42,34 @@ final class ChunksAhead: @unchecked Sendable {
 
   private static let bufferCount = 3
   private let image: ImageReader
-  private let buffers: [ChunkBuffer]
+  private var buffers: [ChunkBuffer] = []
   private let state: Mutex<State>
   /// There is a free buffer, or the pager is done.
   private let room = Semaphore()
   /// A chunk is ready, or has failed.
   private let progress = Semaphore()
   private let ended = Semaphore()
+  /// Of the pager's thread.
+  private var hasHelper = false
 
-  init(_ image: ImageReader, chunks: [Int]) throws {
+  /// - Parameter chunks: in the order of the fill.
+  init(_ image: ImageReader, chunks: [Int]) {
     self.image = image
-    buffers = try (0..<Self.bufferCount).map { _ in try ChunkBuffer() }
-    state = Mutex(State(waiting: chunks[...], free: Array(0..<Self.bufferCount)))
+    state = Mutex(State(waiting: chunks[...]))
   }
 
-  /// False if there is no thread for it: the pager then reads all chunks itself.
-  func start() -> Bool { Thread.start(name: "dormouse-ahead") { self.work() } }
+  /// Starts the helper. Without memory or a thread for it, the pager reads all chunks itself.
+  func start() {
+    do throws(ZstdError) {
+      while buffers.count < Self.bufferCount { buffers.append(try ChunkBuffer()) }
+    } catch { return }
+    state.withLock { $0.free = Array(0..<Self.bufferCount) }
+    hasHelper = Thread.start(name: "dormouse-ahead") { self.work() }
+  }
 
   /// Waits for the helper's end.
   func finish() {
+    guard hasHelper else { return }
     state.withLock { $0.isOver = true }
     room.signal()
     ended.wait()

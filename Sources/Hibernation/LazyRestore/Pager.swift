@@ -32,7 +32,7 @@ final class Pager {
   var halt: Halt?
   /// Called with the length of each chunk that is in place.
   var filled: ((Int) -> Void)?
-  /// Chunks that are decompressed by another thread, while all the rest is filled.
+  /// What is left, while all of it is filled.
   private(set) var ahead: ChunksAhead?
   /// With fewer chunks, another thread isn't worth its start.
   private static let worthAThread = 8
@@ -102,29 +102,22 @@ final class Pager {
       for chunk in process.chunks where !process.done.contains(chunk) { owners[chunk] = process }
     }
     let chunks = owners.keys.sorted()
-    if chunks.count >= Self.worthAThread, onlineProcessors > 1 {
-      let ahead = try ChunksAhead(image, chunks: chunks)
-      if ahead.start() { self.ahead = ahead }
-    }
+    let ahead = ChunksAhead(image, chunks: chunks)
+    if chunks.count >= Self.worthAThread, onlineProcessors > 1 { ahead.start() }
+    self.ahead = ahead
     defer {
-      ahead?.finish()
-      ahead = nil
+      ahead.finish()
+      self.ahead = nil
     }
     let doneBefore = doneCount
     var isHalfDone = false
-    for number in 0... {
+    while true {
       if !isFrozen { try serveAll(wait: 0) }
       if !isHalfDone, doneCount - doneBefore >= chunks.count / 2 {
         isHalfDone = true
         FaultPoint.filling.pass()
       }
-      let next: ChunksAhead.Next?
-      if let ahead {
-        next = try ahead.next()
-      } else {
-        next = number < chunks.count ? .own(chunk: chunks[number]) : nil
-      }
-      guard let next, let process = owners[next.chunk] else { return }
+      guard let next = try ahead.next(), let process = owners[next.chunk] else { return }
       try fill(next, of: process, Destination(process))
     }
   }

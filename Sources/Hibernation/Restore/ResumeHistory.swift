@@ -30,9 +30,8 @@ struct ResumeHistory: Sendable {
     }
   }
 
-  /// Recent means, in ns.
-  private var eager: Int64?
-  private var lazy: Int64?
+  private var eager = RecentTimes()
+  private var lazy = RecentTimes()
   private var bytes: UInt64 = 0
   private(set) var lastLazy: LazyResume?
   /// Eager resumes since a lazy restore.
@@ -46,18 +45,22 @@ struct ResumeHistory: Sendable {
   static let smallest: UInt64 = 2 << 20
   /// Programs change, so the lazy mode is tried again after this number of eager resumes.
   static let patience = 16
+  /// One slow resume doesn't decide: the machine may have been busy.
+  static let enough = 3
   /// An eager resume of this many bytes takes about a second on one core of a small machine. It decides when an eager resume is
   /// worth a trial, before the worker has had one.
   static let eagerPerSecond = 400.0 * 1_000_000
 
   mutating func recordEager(_ nanoseconds: Int64, bytes: UInt64) {
-    eager = Self.mean(eager, nanoseconds)
+    eager.add(nanoseconds)
     self.bytes = bytes
     eagerInARow += 1
   }
 
   mutating func record(_ resume: LazyResume) {
-    if !resume.wasLearning { lazy = Self.mean(lazy, resume.untilAnswer) }
+    // It is another program by now.
+    if eagerInARow >= Self.patience { lazy = RecentTimes() }
+    if !resume.wasLearning { lazy.add(resume.untilAnswer) }
     bytes = resume.total
     lastLazy = resume
     eagerInARow = 0
@@ -79,10 +82,10 @@ struct ResumeHistory: Sendable {
     guard let lastLazy, eagerInARow < Self.patience else {
       return RestorePlan(lazy: "to learn which pages it needs first")
     }
-    guard let lazy else {
+    guard lazy.count >= Self.enough, let lazy = lazy.median else {
       return RestorePlan(lazy: "the pages that it needs first are known")
     }
-    guard let eager else {
+    guard let eager = eager.median else {
       let expected = Double(bytes) / Self.eagerPerSecond * 1_000_000_000
       return Double(lazy) > expected * 1.5
         ? RestorePlan(eager: "\(Self.text(lazy)) ms lazily: to compare with a full restore")
@@ -93,13 +96,23 @@ struct ResumeHistory: Sendable {
     return RestorePlan(eager: lastLazy.halt == nil ? times : "\(times): it forks or moves memory")
   }
 
-  private static func mean(_ old: Int64?, _ new: Int64) -> Int64 {
-    guard let old else { return new }
-    return (old * 3 + new) / 4
-  }
-
   private static func text(_ nanoseconds: Int64) -> String {
     let tenths = (nanoseconds + 50_000) / 100_000
     return "\(tenths / 10).\(tenths % 10)"
+  }
+}
+
+/// The last few times, in ns. Their median is the typical one: a mean would remember a busy moment.
+private struct RecentTimes: Sendable {
+  private static let limit = 5
+  private var times: [Int64] = []
+
+  var count: Int { times.count }
+
+  var median: Int64? { times.isEmpty ? nil : times.sorted()[(times.count - 1) / 2] }
+
+  mutating func add(_ time: Int64) {
+    times.append(time)
+    if times.count > Self.limit { times.removeFirst() }
   }
 }

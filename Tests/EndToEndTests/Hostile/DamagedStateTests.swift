@@ -21,8 +21,8 @@ import Testing
       case .truncatedHead: bytes.removeLast(bytes.count - 10)
       case .truncatedTail: bytes.removeLast(7)
       case .bitInHead: flip(9)
-      // Of single flipped bits in a zstd frame, about one in 400 changes nothing of what is decompressed: then a match is
-      // copied from another place with the same bytes. Such an image is right.
+      // A single flipped bit in a zstd frame may change nothing of what is decompressed: a match is copied from another
+      // place with the same bytes. Such an image is right.
       case .bytesInMiddle: for offset in 0..<64 { flip(bytes.count / 2 + offset) }
       case .bitInTail: flip(bytes.count - 30)
       }

@@ -20,7 +20,7 @@ struct ResumeHistoryTests {
     var history = ResumeHistory()
     history.recordEager(18_000_000, bytes: 16 << 20)
     history.record(lazyResume(beforeRunning: 1_000_000, waited: 40_000_000, learning: true))
-    if let last { history.record(last) }
+    for _ in 0..<3 { if let last { history.record(last) } }
     return history
   }
 
@@ -33,14 +33,25 @@ struct ResumeHistoryTests {
     #expect(first == RestorePlan(lazy: "to learn which pages it needs first"))
     history.record(Self.lazyResume(beforeRunning: 1_000_000, waited: 40_000_000, learning: true))
     #expect(history.plan(.auto, anonymous: 16 << 20).isLazy)
-    history.record(Self.lazyResume())
+    for _ in 0..<3 { history.record(Self.lazyResume()) }
     let plan = history.plan(.auto, anonymous: 16 << 20)
     #expect(plan == RestorePlan(lazy: "3.5 ms until it had what it needed"))
     // Its pages are read and written back at 400 MB a second: 42 ms.
-    for _ in 0..<16 { history.record(Self.lazyResume(waited: 70_000_000)) }
+    for _ in 0..<5 { history.record(Self.lazyResume(waited: 70_000_000)) }
     #expect(!history.plan(.auto, anonymous: 16 << 20).isLazy)
     history.recordEager(80_000_000, bytes: 16 << 20)
     #expect(history.plan(.auto, anonymous: 16 << 20).reason.hasSuffix("lazily, 80.0 ms in full"))
+  }
+
+  @Test("One or two slow lazy resumes, on a busy machine, don't make the next ones eager")
+  func busyMoment() {
+    var history = ResumeHistory()
+    history.record(Self.lazyResume(learning: true))
+    for _ in 0..<2 { history.record(Self.lazyResume(waited: 900_000_000)) }
+    #expect(history.plan(.auto, anonymous: 16 << 20).isLazy)
+    for _ in 0..<3 { history.record(Self.lazyResume()) }
+    history.recordEager(18_000_000, bytes: 16 << 20)
+    #expect(history.plan(.auto, anonymous: 16 << 20).isLazy)
   }
 
   @Test("A small worker's first resume is eager, and its present size counts")

@@ -5,7 +5,7 @@ import Testing
 @testable import Linux
 
 /// Which calls move a process's memory or copy it, by their arguments.
-struct MemoryCallTests {
+struct ForkOrMoveTests {
   /// The numbers on x86-64.
   private enum Call {
     static let munmap = 11
