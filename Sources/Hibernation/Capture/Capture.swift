@@ -116,7 +116,7 @@ struct WriteBack: Sendable {
   /// Returns the indices of processes that have no memory any more: they are being killed.
   func run(lanes: Int) throws -> [Int] {
     let gone = Gone()
-    let steps = image.steps(leavesBackgroundFill: prefetch != nil)
+    let steps = image.steps.filter { prefetch == nil || !$0.isBackgroundFilled }
     guard let tracer else {
       try restore(steps, lanes: lanes, gone: gone)
       return gone.all
@@ -188,9 +188,8 @@ struct WriteBack: Sendable {
       try image.load(step, stored: stored, into: pages, with: decompressor)
       guard let base = pages.baseAddress else { return true }
       do throws(SystemCallError) {
-        // An image for lazy restore has no base, so its chunks are written whole.
         if let prefetch {
-          try prefetch.place(step.chunk, from: base, memory)
+          try prefetch.place(step, from: base, memory)
         } else {
           try memory.write(step.ranges, from: base)
         }

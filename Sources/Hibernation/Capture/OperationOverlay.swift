@@ -8,6 +8,8 @@ extension Operation {
   /// `nil`: everything is written.
   func planOverlay() throws(HibernationError) -> Overlay? {
     guard overlays, let base = hibernator.openBase(of: target.name, for: path) else { return nil }
+    // A base for eager restores: all of its pages would have to be there before the worker runs.
+    if restore.isLazy, base.mappings.isEmpty { return nil }
     // By the same index as the processes.
     var subjects: [Overlay.Subject] = []
     for captive in processes {
@@ -80,13 +82,27 @@ extension Operation {
     do {
       let tracker =
         try process?.tracker ?? injector.openWriteTracker { FaultPoint.trackerOpened.pass() }
-      let registered = plan.trackableMappings.filter { Self.canRegister($0, with: tracker) }
+      // A lazy restore registers these mappings itself, with the process's own userfaultfd.
+      let registered =
+        restore.isLazy
+        ? try freeMappings(of: captive, from: tracker)
+        : plan.trackableMappings.filter { Self.canRegister($0, with: tracker) }
       hibernator.trackers[target.name, default: [:]][identity] = TrackedProcess(
         tracker: tracker, registered: registered, memo: captive.memo ?? process?.memo)
       return nil
     } catch TraceError.injected(let call, let pid, let code) {
       return "\(call) inside process \(pid): \(String(cString: strerror(code)))"
     } catch let error as SystemCallError { return error.description }
+  }
+
+  /// Ends the tracking of all mappings. Returns those that stay registered: none.
+  private func freeMappings(
+    of captive: Captive, from tracker: WriteTracker
+  ) throws(SystemCallError) -> [PageRange] {
+    for mapping in captive.mappings where !mapping.hasFile && PagePlan.canMove(mapping) {
+      try tracker.unregister(mapping.range)
+    }
+    return []
   }
 
   private static func canRegister(_ range: PageRange, with tracker: WriteTracker) -> Bool {

@@ -38,8 +38,11 @@ struct Overlay: Sendable {
         // Files' pages can't be tracked; see `WriteTracker`.
         var knowledge = subject.knowledge
         if !kind.absentIsZero { knowledge.tracked = [] }
-        let division = PageDivision(
-          of: ranges, base: pages[index].ranges, knowing: knowledge)
+        // What the worker needs first isn't taken from a chunk of the base that is filled while it runs.
+        let supplied =
+          subject.plan.isForLazyRestore && !kind.isBackgroundFilled
+          ? pages[index].present : pages[index].ranges
+        let division = PageDivision(of: ranges, base: supplied, knowing: knowledge)
         changed.append((index, kind, division.changed))
         kept[index, default: []] += division.kept
         doubts += pages[index].parts(of: division.doubtful, process: UInt32(index)).map {

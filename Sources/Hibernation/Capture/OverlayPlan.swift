@@ -19,12 +19,15 @@ struct BasePages: Sendable {
   /// By address.
   private let pieces: [Piece]
   let ranges: [PageRange]
+  /// Those that a lazy restore puts in place before the process runs.
+  let present: [PageRange]
 
   init(chunks: [ImageChunk], process: Int) {
     pieces = chunks.enumerated().filter { Int($1.process) == process }.flatMap { index, chunk in
       chunk.ranges.map { Piece(range: $0, chunk: UInt32(index)) }
     }.sorted { $0.range.address < $1.range.address }
     ranges = pieces.map(\.range).union()
+    present = pieces.filter { !chunks[Int($0.chunk)].isBackgroundFilled }.map(\.range).union()
   }
 
   /// The chunks that have these pages. The base must have all of the pages.

@@ -75,6 +75,7 @@ extension Hibernator {
   ///
   /// - Parameter outdated: only bases that are too old to be used.
   public func dropIdleBases(outdated: Bool = false) {
+    collectFills()
     for (name, base) in bases where !outdated || Clocks.monotonic - base.made > Base.greatestAge {
       dropIdleBase(of: name)
     }
@@ -82,6 +83,7 @@ extension Hibernator {
 
   /// Removes a worker's base and stops tracking its writes, unless the worker is hibernated.
   public func dropIdleBase(of name: String) {
+    collectFills()
     guard let base = bases[name], base.image == nil else { return }
     bases[name] = nil
     trackers[name] = nil
@@ -95,25 +97,30 @@ extension Hibernator {
     _ image: ImageReader, of name: String, keepsBase: Bool
   ) throws(HibernationError) {
     let path = image.path
-    guard keepsBase, let id = image.reference?.id ?? image.id, image.mappings.isEmpty else {
+    guard keepsBase, let base = futureBase(image, of: name) else {
       try removeImage(path)
       dropOverlays(of: name, for: path)
       return
     }
-    let basePath = ImageLayout.basePath(of: path)
     if image.reference != nil {
       try removeImage(path)
     } else {
-      do throws(SystemCallError) { try renameFile(path, to: basePath) } catch {
+      do throws(SystemCallError) { try renameFile(path, to: base.path) } catch {
         throw HibernationError(.writingBack, "can't rename \(path): \(error.reason)")
       }
       FaultPoint.baseKept.pass()
     }
-    bases[name] = Base(
-      path: basePath, id: id,
+    bases[name] = base
+    arm(name)
+  }
+
+  /// What stays of an image after commit B; `nil` if it can't be a base.
+  func futureBase(_ image: ImageReader, of name: String) -> Base? {
+    guard let id = image.reference?.id ?? image.id else { return nil }
+    return Base(
+      path: ImageLayout.basePath(of: image.path), id: id,
       made: image.reference == nil ? Clocks.monotonic : bases[name]?.made ?? Clocks.monotonic,
       current: image.reference == nil ? image.ownPages : image.pagesOfBase)
-    arm(name)
   }
 
   /// From here on the worker's writes are recorded. All of its pages are in place, and it doesn't run yet.

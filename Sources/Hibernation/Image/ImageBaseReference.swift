@@ -97,6 +97,11 @@ struct RestoreStep: Sendable {
   let ranges: [PageRange]
   /// Where each range lies in the chunk's data. Empty: the ranges follow each other.
   let offsets: [Int]
+
+  /// Bytes of the pages that are needed.
+  var length: Int { Int(ranges.bytes) }
+  /// A lazy restore may leave these pages out until the process runs.
+  var isBackgroundFilled: Bool { chunk.isBackgroundFilled }
 }
 
 extension ImageReader {
@@ -118,22 +123,12 @@ extension ImageReader {
     }
     try check(reference, against: base)
     openBase = [base]
-  }
-
-  /// The steps that restore all pages.
-  func steps(leavesBackgroundFill: Bool = false) -> [RestoreStep] {
-    let own = chunks.filter { !leavesBackgroundFill || !$0.isBackgroundFilled }.map {
-      RestoreStep(
-        isOfBase: false, chunk: $0, process: Int($0.process), ranges: $0.ranges, offsets: [])
+    steps += reference.parts.map { part in
+      let chunk = base.chunks[Int(part.chunk)]
+      return RestoreStep(
+        isOfBase: true, chunk: chunk, process: Int(part.process), ranges: part.ranges,
+        offsets: chunk.offsets(of: part.ranges) ?? [])
     }
-    guard let base, let reference else { return own }
-    return own
-      + reference.parts.map { part in
-        let chunk = base.chunks[Int(part.chunk)]
-        return RestoreStep(
-          isOfBase: true, chunk: chunk, process: Int(part.process), ranges: part.ranges,
-          offsets: chunk.offsets(of: part.ranges) ?? [])
-      }
   }
 
   /// Loads a chunk's pages, from the image or from its base, to the start of `target`. All readers of chunks

@@ -20,6 +20,8 @@ public struct ImageReader: Sendable {
   let reference: BaseReference?
   /// The base: none or one.
   var openBase: [ImageReader] = []
+  /// What restores all pages: from the image itself, then from its base.
+  var steps: [RestoreStep]
   /// `nil`: the image isn't encrypted.
   private let seal: Seal?
 
@@ -51,6 +53,10 @@ public struct ImageReader: Sendable {
     do throws(ByteReader.Exhausted) {
       (processes, chunks, mappings, id, reference) = try Self.sections(of: index)
     } catch { throw .damaged(path: path, part: "its index ends early") }
+    steps = chunks.map {
+      RestoreStep(
+        isOfBase: false, chunk: $0, process: Int($0.process), ranges: $0.ranges, offsets: [])
+    }
     try checkBounds(dataEnd: header.indexOffset)
   }
 

@@ -23,12 +23,12 @@ public final class MissingBytes: Sendable {
 extension ImageReader {
   /// Bytes that a lazy restore leaves for the background fill.
   var backgroundFillLength: UInt64 {
-    chunks.reduce(0) { $0 + ($1.isBackgroundFilled ? UInt64($1.length) : 0) }
+    steps.reduce(0) { $0 + ($1.isBackgroundFilled ? UInt64($1.length) : 0) }
   }
 
   /// Whether the background fill has pages of the process with this index.
   func hasBackgroundFill(of process: Int) -> Bool {
-    chunks.contains { $0.isBackgroundFilled && Int($0.process) == process }
+    steps.contains { $0.isBackgroundFilled && $0.process == process }
   }
 }
 
@@ -49,6 +49,8 @@ final class BackgroundFill: Sendable {
     var waited: Int64 = 0
     /// `nil`: the worker wasn't halted.
     var halt: Halt?
+    /// The image, or the base that it names, is still on disk.
+    var keepsBase = false
     var failure: HibernationError?
   }
 
@@ -56,11 +58,14 @@ final class BackgroundFill: Sendable {
   let record: ResumeHistory.LazyResume?
 
   let missing: MissingBytes
+  /// What stays on disk when all pages are in place.
+  let base: Base?
   private let outcome = Mutex<Outcome?>(nil)
   private let over = Semaphore()
 
-  init(_ record: ResumeHistory.LazyResume? = nil, missing: UInt64 = 0) {
+  init(_ record: ResumeHistory.LazyResume? = nil, missing: UInt64 = 0, base: Base? = nil) {
     self.record = record
+    self.base = base
     self.missing = MissingBytes(missing)
   }
 
@@ -69,6 +74,8 @@ final class BackgroundFill: Sendable {
     outcome.withLock { $0 = result }
     over.signal()
   }
+
+  var hasSucceeded: Bool { outcome.withLock { $0.map { $0.failure == nil } ?? false } }
 
   /// Waits for the end of the fill.
   func wait() -> Outcome {

@@ -80,7 +80,7 @@ final class ChunksAhead: @unchecked Sendable {
   private func work() {
     while let (chunk, buffer) = begin() {
       do throws(ImageError) {
-        _ = try buffers[buffer].load(image.chunks[chunk], of: image)
+        _ = try buffers[buffer].load(image.steps[chunk], of: image)
         state.withLock {
           $0.inWork = nil
           $0.ready.append((chunk, buffer))

@@ -22,7 +22,7 @@ final class LazyProcess {
   var faults: [UInt64] = []
   /// Messages that an earlier pager has read without completing their effects: it died before.
   var unfinished: [FaultJournal.Message]
-  /// The chunks of the background fill, by their index in the image.
+  /// The background fill's chunks of the image and of its base, by their index in `ImageReader.steps`.
   let chunks: [Int]
   /// Chunks that are in place.
   var done: Set<Int> = []
@@ -47,12 +47,12 @@ final class LazyProcess {
     journal = handle.journal
     layout = try PageLayout(replaying: handle.journal.batches.closed)
     unfinished = handle.journal.batches.open
-    let mine = image.chunks.indices.filter {
-      image.chunks[$0].isBackgroundFilled && Int(image.chunks[$0].process) == part.process
+    let mine = image.steps.indices.filter {
+      image.steps[$0].isBackgroundFilled && image.steps[$0].process == part.process
     }
     chunks = mine
     ranges = mine.flatMap { chunk in
-      image.chunks[chunk].ranges.map {
+      image.steps[chunk].ranges.map {
         (start: $0.address, end: $0.end, chunk: chunk)
       }
     }.sorted { $0.start < $1.start }
@@ -88,7 +88,7 @@ final class LazyProcess {
   func cached(
     _ chunk: Int, page: UInt64, of image: ImageReader, buffer: ChunkBuffer
   ) throws -> (UnsafeRawPointer, Int) {
-    let entry = image.chunks[chunk]
+    let entry = image.steps[chunk]
     var offset = 0
     for range in entry.ranges {
       if range.contains(page) {
@@ -128,10 +128,9 @@ final class ChunkBuffer {
     single.deallocate()
   }
 
-  /// Returns the chunk's pages. They are valid until the next call.
-  func load(_ chunk: ImageChunk, of image: ImageReader) throws(ImageError) -> UnsafeRawPointer {
-    let target = UnsafeMutableRawBufferPointer(rebasing: pages[..<chunk.length])
-    try image.read(chunk, stored: stored, into: target, with: decompressor)
+  /// Returns the pages that are needed of a chunk. They are valid until the next call.
+  func load(_ step: RestoreStep, of image: ImageReader) throws(ImageError) -> UnsafeRawPointer {
+    try image.load(step, stored: stored, into: pages, with: decompressor)
     return loaded
   }
 

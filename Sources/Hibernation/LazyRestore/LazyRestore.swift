@@ -29,6 +29,7 @@ extension Hibernator {
   public func awaitFill(of name: String) throws(HibernationError) {
     guard let fill = fills.removeValue(forKey: name) else { return }
     let outcome = fill.wait()
+    takeBase(of: fill, outcome, name)
     if let failure = outcome.failure {
       handles[name] = nil
       throw failure
@@ -44,11 +45,31 @@ extension Hibernator {
     histories[name, default: ResumeHistory()].record(record)
   }
 
+  /// Does that for fills that have ended, so that their bases can be removed.
+  func collectFills() {
+    for (name, fill) in fills where fill.hasSucceeded {
+      try? awaitFill(of: name)  // It has no failure.
+    }
+  }
+
+  /// Commit B of a lazy restore: from here on the base isn't needed any more, and may be the next image's.
+  func takeBase(
+    of fill: BackgroundFill, _ outcome: BackgroundFill.Outcome, _ name: String
+  ) {
+    if outcome.keepsBase, let base = fill.base {
+      bases[name] = base
+    } else {
+      // If pages couldn't be filled, the image is still there and may need its base.
+      trackers[name] = nil
+      if outcome.failure == nil { bases[name] = nil }
+    }
+  }
+
   /// Writes the pages that mustn't be missing, and lets the worker run. The rest follows.
   func restoreLazily(
-    _ target: HibernationTarget, from place: RestingImage, learns: Bool
+    _ target: HibernationTarget, from place: RestingImage, learns: Bool, keepsBase: Bool
   ) throws(HibernationError) -> LazyRestoreResult {
-    let image = try openOwn(place, of: target)
+    let image = try openOwn(place, of: target, heldBase: bases[target.name]?.image)
     guard let cgroup = target.cgroup?.freezer, resting[target.name] == nil else {
       return .refused("no cgroup of its own")
     }
@@ -108,7 +129,8 @@ extension Hibernator {
     let record = ResumeHistory.LazyResume(
       beforeRunning: Clocks.monotonic - began, waited: 0, wanted: image.dataLength - backgroundFill,
       total: image.dataLength, wasLearning: !isKnown)
-    try start(image, target: target, cgroup: cgroup, parts: parts, record: record)
+    try start(
+      image, target: target, cgroup: cgroup, parts: parts, record: record, keepsBase: keepsBase)
     try attempt(.waking) { try target.wake(correctingTimeoutsOf: image) }
     return .done(written: image.dataLength - backgroundFill, backgroundFill: backgroundFill)
   }
@@ -135,7 +157,7 @@ extension Hibernator {
     if strays.isEmpty { return written }
     let memory = try target.memory(of: image.processes[index].identity)
     let buffer = try ChunkBuffer()
-    for chunk in image.chunks where chunk.isBackgroundFilled && Int(chunk.process) == index {
+    for chunk in image.steps where chunk.isBackgroundFilled && chunk.process == index {
       var pages: UnsafeRawPointer?
       var offset = 0
       for range in chunk.ranges {
@@ -156,15 +178,18 @@ extension Hibernator {
   /// Starts the fill's thread.
   private func start(
     _ image: ImageReader, target: HibernationTarget, cgroup: WorkerCgroup,
-    parts: [PagerPart], record: ResumeHistory.LazyResume
+    parts: [PagerPart], record: ResumeHistory.LazyResume, keepsBase: Bool
   ) throws(HibernationError) {
     let learning = Pager.Learning(isLearning: record.wasLearning)
-    let fill = BackgroundFill(record, missing: image.backgroundFillLength)
+    let fill = BackgroundFill(
+      record, missing: image.backgroundFillLength,
+      base: keepsBase ? futureBase(image, of: target.name) : nil)
+    let keepsBase = fill.base != nil
     let (fillFailed, fillEnded, standby) = (fillFailed, fillEnded, standby)
     let isStarted = Thread.start(name: "dormouse-pager") {
       let outcome = Self.page(
         image, target: target, cgroup: cgroup, parts: parts, learning: learning,
-        missing: fill.missing, isFrozen: false, goesOnForAnother: false)
+        missing: fill.missing, isFrozen: false, goesOnForAnother: false, keepsBase: keepsBase)
       standby?.retract(image: image.path)
       if let failure = outcome.failure { fillFailed?(target.name, failure) }
       fill.end(outcome)
@@ -178,8 +203,9 @@ extension Hibernator {
     // No process runs yet, so all pages are filled now.
     let outcome = Self.page(
       image, target: target, cgroup: cgroup, parts: parts, learning: nil, missing: fill.missing,
-      isFrozen: true, goesOnForAnother: false)
+      isFrozen: true, goesOnForAnother: false, keepsBase: keepsBase)
     standby?.retract(image: image.path)
+    takeBase(of: fill, outcome, target.name)
     if let failure = outcome.failure { throw failure }
   }
 
@@ -187,18 +213,19 @@ extension Hibernator {
   private static func page(
     _ image: ImageReader, target: HibernationTarget, cgroup: WorkerCgroup,
     parts: [PagerPart], learning: Pager.Learning?, missing: MissingBytes,
-    isFrozen: Bool, goesOnForAnother: Bool
+    isFrozen: Bool, goesOnForAnother: Bool, keepsBase: Bool = false
   ) -> BackgroundFill.Outcome {
     var outcome = BackgroundFill.Outcome()
     do {
       let pager = try Pager(
         image: image, target: target, cgroup: cgroup, parts: parts, isFrozen: isFrozen,
-        goesOnForAnother: goesOnForAnother)
+        goesOnForAnother: goesOnForAnother, keepsBase: keepsBase)
       pager.filled = { missing.filled($0) }
       try pager.run(learning)
       for process in pager.processes { outcome.touched[process.pid] = process.touched }
       outcome.waited = pager.waited
       outcome.halt = pager.halt
+      outcome.keepsBase = pager.keepsBase
     } catch {
       // Frozen at once: its memory might be wrong.
       try? writeControl("\(cgroup.path)/cgroup.freeze", "1")

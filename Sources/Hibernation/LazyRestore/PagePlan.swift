@@ -9,6 +9,8 @@ struct PagePlan: Sendable {
   var backgroundMappings: [PageRange] = []
   /// The same pages as in `chunks`, by address.
   private(set) var byKind: [(kind: Kind, ranges: [PageRange])] = []
+  /// Some of the pages may be missing while the process runs.
+  let isForLazyRestore: Bool
   /// Mappings whose writes can be tracked.
   private(set) var trackableMappings: [PageRange] = []
 
@@ -52,6 +54,7 @@ struct PagePlan: Sendable {
     process: Int, mappings: [MemoryMapping], pages: PageMap, keep: [Range<UInt64>],
     keepsProtected: Bool = false, workingSet: WorkingSet? = nil
   ) throws(SystemCallError) {
+    isForLazyRestore = workingSet != nil
     var byKind: [Kind: [PageRange]] = [:]
     for mapping in mappings where Self.canMove(mapping) {
       if keepsProtected, Self.isProtected(mapping) { continue }

@@ -26,6 +26,8 @@ final class Pager {
   let childScratch: ChunkBuffer
   /// An earlier pager has begun the fill and died.
   let goesOnForAnother: Bool
+  /// At the end, the image or its base stays on disk, for the next hibernation.
+  var keepsBase: Bool
   /// The group has been frozen by this pager or (in a recovery) by an earlier daemon.
   var isFrozen: Bool
   /// Set if the worker was halted because it forked or moved memory.
@@ -63,9 +65,10 @@ final class Pager {
 
   init(
     image: ImageReader, target: HibernationTarget, cgroup: WorkerCgroup,
-    parts: [PagerPart], isFrozen: Bool, goesOnForAnother: Bool
+    parts: [PagerPart], isFrozen: Bool, goesOnForAnother: Bool, keepsBase: Bool = false
   ) throws {
     self.goesOnForAnother = goesOnForAnother
+    self.keepsBase = keepsBase
     self.image = image
     self.target = target
     self.cgroup = cgroup

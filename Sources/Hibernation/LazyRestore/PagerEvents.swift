@@ -87,8 +87,23 @@ extension Pager {
     FaultPoint.thawed.pass()
     // The image is removed last: while it exists it is locked, and a new daemon waits for this pager. Without
     // the image, a new daemon might hibernate the worker again while this pager still thaws it.
+    removeImage()
+  }
+
+  /// Commit B. A complete image becomes the base of the next one; an overlay's base stays.
+  private func removeImage() {
+    let base = ImageLayout.basePath(of: image.path)
+    if keepsBase, image.reference == nil {
+      do throws(SystemCallError) {
+        try renameFile(image.path, to: base)
+        FaultPoint.baseKept.pass()
+        return
+      } catch { keepsBase = false }  // The next image is complete then.
+    }
     discardFile(image.path)
     FaultPoint.unlinked.pass()
+    // Only now: the image was read together with it.
+    if !keepsBase { discardFile(base) }
   }
 
   /// Makes all ranges ordinary memory again. A thread that forks or changes mappings meanwhile is released:

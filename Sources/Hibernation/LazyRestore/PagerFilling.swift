@@ -41,16 +41,16 @@ extension Pager {
       pages = ahead.pages(in: buffer)
     } else {
       let buffer = destination.isChild ? childScratch : scratch
-      pages = try buffer.load(image.chunks[chunk], of: image)
+      pages = try buffer.load(image.steps[chunk], of: image)
     }
     var offset = 0
-    for range in image.chunks[chunk].ranges {
+    for range in image.steps[chunk].ranges {
       try place(range.address, from: pages + offset, length: range.length, in: destination)
       offset += Int(range.length)
     }
     if !destination.isChild {
       process.done.insert(chunk)
-      filled?(image.chunks[chunk].length)
+      filled?(image.steps[chunk].length)
     }
   }
 

@@ -20,22 +20,29 @@ struct Prefetch: Sendable {
     }
   }
 
-  /// Fills a chunk's pages. Each of its ranges lies within one mapping, because it was captured that way.
+  /// Puts a step's pages in place.
   func place(
-    _ chunk: ImageChunk, from pages: UnsafeRawPointer, _ memory: ProcessMemory
+    _ step: RestoreStep, from pages: UnsafeRawPointer, _ memory: ProcessMemory
   ) throws(SystemCallError) {
-    let process = Int(chunk.process)
-    if !chunk.ranges.contains(where: { userfault(of: process, at: $0.address) != nil }) {
-      return try memory.write(chunk.ranges, from: pages)
+    let process = step.process
+    if step.ranges.allSatisfy({ head(of: $0, in: process) == (nil, $0.length) }) {
+      return try memory.write(step.ranges, from: pages)
     }
     var offset = 0
-    for range in chunk.ranges {
-      if let userfault = userfault(of: process, at: range.address) {
-        try fill(range, from: pages + offset, userfault: userfault, memory: memory)
-      } else {
-        try memory.write([range], from: pages + offset)
+    for range in step.ranges {
+      var rest = range
+      while rest.length > 0 {
+        // A range can reach beyond a mapping: the base was made with other mappings.
+        let (place, length) = head(of: rest, in: process)
+        let (part, tail) = rest.split(after: length)
+        if let place, let userfault = places[process]?[place].userfault {
+          try fill(part, from: pages + offset, userfault: userfault, memory: memory)
+        } else {
+          try memory.write([part], from: pages + offset)
+        }
+        offset += Int(length)
+        rest = tail
       }
-      offset += Int(range.length)
     }
   }
 
@@ -62,15 +69,22 @@ struct Prefetch: Sendable {
     }
   }
 
-  private func userfault(of process: Int, at address: UInt64) -> Userfault? {
-    guard let places = places[process] else { return nil }
+  /// The registered mapping with the first pages of a range, and for how many bytes that is so; `nil`: none has them.
+  private func head(of range: PageRange, in process: Int) -> (place: Int?, length: UInt64) {
+    guard let places = places[process] else { return (nil, range.length) }
     var low = 0
     var high = places.count
     while low < high {
       let middle = (low + high) / 2
-      if places[middle].range.end <= address { low = middle + 1 } else { high = middle }
+      if places[middle].range.end <= range.address { low = middle + 1 } else { high = middle }
     }
-    guard low < places.count, places[low].range.contains(address) else { return nil }
-    return places[low].userfault
+    guard low < places.count, places[low].range.address < range.end else {
+      return (nil, range.length)
+    }
+    let place = places[low]
+    if place.range.address > range.address {
+      return (nil, place.range.address - range.address)
+    }
+    return (low, min(range.end, place.range.end) - range.address)
   }
 }

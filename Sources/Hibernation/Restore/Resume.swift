@@ -20,8 +20,7 @@ extension Hibernator {
   ///
   /// - Parameters:
   ///   - image: as the hibernation's summary has it.
-  ///   - keepsBase: leaves the image on disk as the base of the next one, which is then an overlay. Not for a
-  ///     lazy restore.
+  ///   - keepsBase: leaves the image on disk as the base of the next one, which is then an overlay.
   /// - Throws: `HibernationError`. `intact`: the worker is hibernated as before. `unverifiable`: the image is
   ///   damaged or the write-back failed half-way; the worker must be killed.
   @discardableResult
@@ -37,13 +36,15 @@ extension Hibernator {
         if !image.restore.reason.isEmpty { summary.eagerReason = image.restore.reason }
         summary.restored = try bringBack(target, from: image, run: true, keepsBase: keepsBase)
       case .lazy(let learns):
-        switch try restoreLazily(target, from: image, learns: learns) {
+        switch try restoreLazily(
+          target, from: image, learns: learns, keepsBase: keepsBase)
+        {
         case .done(let written, let backgroundFill):
           (summary.restored, summary.backgroundFill) = (written, backgroundFill)
           summary.missing = fills[target.name]?.missing
         case .refused(let reason):
           summary.eagerReason = reason
-          summary.restored = try bringBack(target, from: image, run: true)
+          summary.restored = try bringBack(target, from: image, run: true, keepsBase: keepsBase)
         }
       }
     } catch { throw judge(error, target, image: image.path) }

@@ -116,7 +116,7 @@ private struct ForkedChild: Sendable {
     from image: ImageReader, process: Int, before: PageLayout, after: PageLayout
   ) throws {
     let buffer = try ChunkBuffer()
-    for chunk in image.chunks where chunk.isBackgroundFilled && Int(chunk.process) == process {
+    for chunk in image.steps where chunk.isBackgroundFilled && chunk.process == process {
       var pages = try buffer.load(chunk, of: image)
       for page in chunk.ranges.flatMap(\.pages) {
         if let place = place(of: page, before, after) {

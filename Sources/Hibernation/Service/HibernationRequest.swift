@@ -10,7 +10,7 @@ public struct HibernationRequest: Sendable {
   /// (`RestingImage.restore`): for example, an encrypted image is always restored in full.
   public var restore: ResumePreference
   /// Writes only the pages that have changed, if an earlier resume has kept a base, and prepares for the next
-  /// overlay. Not together with a lazy restore (a mapping has one userfaultfd) or `isSealed`.
+  /// overlay. Not together with `isSealed`.
   public var overlay: Bool
   /// Encrypts the image (`Seal`). Without a key no image is written.
   public var isSealed: Bool

@@ -62,7 +62,7 @@ public final class Hibernator {
       throw judge(error, target, image: path)
     }
     let plan = plan(request, found)
-    let overlays = request.overlay && !plan.isLazy && !request.isSealed
+    let overlays = request.overlay && !request.isSealed
     // The base stays if an image exists, which may need it: then this hibernation was ordered twice.
     if !overlays, !fileExists(path) { dropOverlays(of: target.name, for: path) }
     guard features.canInject else {
@@ -195,7 +195,7 @@ public final class Hibernator {
   /// Drops all state of a worker that is being killed.
   public func forget(_ name: String) {
     // The fill ends at once: the worker has no memory any more.
-    _ = fills.removeValue(forKey: name)?.wait()
+    if let fill = fills.removeValue(forKey: name) { takeBase(of: fill, fill.wait(), name) }
     kept.drop(name)
     handles[name] = nil
     workingSets[name] = nil

@@ -28,6 +28,32 @@ struct PagerDeathTests {
     #expect(try recoverAndCheck(probe, "\(fault)"))
   }
 
+  @Test(
+    "A daemon killed at any step of a lazy restore from an overlay and its base loses nothing",
+    arguments: points + [.baseKept])
+  func everyFaultPointOfOverlay(fault: FaultPoint) throws {
+    // The first resume is from a complete image, which isn't removed, and of a worker that changes no mapping.
+    let time = [.unlinked, .eventRead, .baseKept].contains(fault) ? 1 : 2
+    let probe = try Probe(
+      Self.command(), rest: .frozen, fault: fault, time: time, isLazy: true, overlays: "compared")
+    #expect(try probe.talk.line().hasPrefix("ready"))
+    try probe.perform("hibernate")
+    if fault == .baseKept { try probe.talk.send("churn 3") }
+    try probe.order("resume")
+    if fault != .baseKept {
+      #expect(try probe.reports.line().hasPrefix("done"))
+      try probe.perform("settle")
+      try probe.perform("hibernate")
+      #expect(
+        try ImageReader(path: probe.image).steps.contains { $0.isOfBase && $0.isBackgroundFilled })
+      try probe.talk.send("churn 3")
+      try probe.order("resume")
+    }
+    try probe.daemonDies()
+    #expect(try recoverAndCheck(probe, "\(fault)"))
+    #expect(access(probe.image + ".base", F_OK) != 0, "\(fault)")
+  }
+
   @Test("A daemon killed while it prepares for a lazy restore leaves no obstacle to the next one")
   func whilePreparing() throws {
     let probe = try Probe(Self.command(), rest: .frozen, fault: .userfaultOpened, isLazy: true)

@@ -11,11 +11,14 @@ import Testing
   .serialized, .enabled(if: Victim.cgroupRoot != nil, "no cgroup for workers can be made here"))
 struct RestoreModeTests {
   enum Mode: CaseIterable {
-    case complete, overlay, lazy, encrypted
+    case complete, overlay, lazy, lazyOverlay, encrypted
+
+    var isLazy: Bool { self == .lazy || self == .lazyOverlay }
+    var isOverlay: Bool { self == .overlay || self == .lazyOverlay }
 
     static let available = allCases.filter { mode in
       switch mode {
-      case .lazy: LazyRestoreTests.isPermitted()
+      case .lazy, .lazyOverlay: LazyRestoreTests.isPermitted()
       case .encrypted: Keyring.isUsable
       case .complete, .overlay: true
       }
@@ -70,14 +73,14 @@ struct RestoreModeTests {
     _ = try service.wait { (h) throws(HibernationError) in
       try h.hibernate(
         HibernationRequest(
-          target, to: path, restore: mode == .lazy ? .lazy : .eager, overlay: mode == .overlay,
+          target, to: path, restore: mode.isLazy ? .lazy : .eager, overlay: mode.isOverlay,
           isSealed: mode == .encrypted))
     }
     #expect(try victim.anonymousMemory() <= 256 << 10)
     _ = try service.wait { (h) throws(HibernationError) in
       try h.resume(
-        target, from: RestingImage(path: path, mode == .lazy ? .lazy(learns: false) : .eager),
-        keepsBase: mode == .overlay)
+        target, from: RestingImage(path: path, mode.isLazy ? .lazy(learns: true) : .eager),
+        keepsBase: mode.isOverlay)
     }
   }
 }
