@@ -2,6 +2,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -11,20 +13,41 @@
 
 #include "clinux_userfault.h"
 
+#ifndef UFFD_FEATURE_WP_ASYNC
+#define UFFD_FEATURE_WP_ASYNC (1 << 15)
+#endif
+
 _Static_assert(sizeof(struct clinux_uffd_message) == sizeof(struct uffd_msg), "uffd_msg");
 
-int clinux_uffd_negotiate(int fd) {
+int clinux_uffd_negotiate(int fd, int tracks) {
   struct uffdio_api api = {
       .api = UFFD_API,
       .features = UFFD_FEATURE_EVENT_FORK | UFFD_FEATURE_EVENT_REMAP | UFFD_FEATURE_EVENT_REMOVE |
-                  UFFD_FEATURE_EVENT_UNMAP,
+                  UFFD_FEATURE_EVENT_UNMAP | (tracks ? UFFD_FEATURE_WP_ASYNC : 0),
   };
   return ioctl(fd, UFFDIO_API, &api) < 0 ? -errno : 0;
 }
 
-int clinux_uffd_register(int fd, uint64_t start, uint64_t length) {
+int clinux_uffd_tracks(int fd) {
+  char path[64], text[512];
+  snprintf(path, sizeof path, "/proc/self/fdinfo/%d", fd);
+  int info = open(path, O_RDONLY | O_CLOEXEC);
+  if (info < 0) return 0;
+  ssize_t length = read(info, text, sizeof text - 1);
+  close(info);
+  if (length < 0) return 0;
+  text[length] = 0;
+  // API, the features in force, the features that the kernel has; all in hexadecimal.
+  const char *line = strstr(text, "API:");
+  unsigned long long api, features;
+  if (!line || sscanf(line, "API:%llx:%llx", &api, &features) != 2) return 0;
+  return (features & UFFD_FEATURE_WP_ASYNC) != 0;
+}
+
+int clinux_uffd_register(int fd, uint64_t start, uint64_t length, int tracks) {
   struct uffdio_register argument = {
-      .range = {.start = start, .len = length}, .mode = UFFDIO_REGISTER_MODE_MISSING};
+      .range = {.start = start, .len = length},
+      .mode = UFFDIO_REGISTER_MODE_MISSING | (tracks ? UFFDIO_REGISTER_MODE_WP : 0)};
   if (ioctl(fd, UFFDIO_REGISTER, &argument) < 0) return -errno;
   uint64_t needed = 1ull << _UFFDIO_COPY | 1ull << _UFFDIO_ZEROPAGE | 1ull << _UFFDIO_WAKE;
   return (argument.ioctls & needed) == needed ? 0 : -EOPNOTSUPP;
@@ -35,9 +58,10 @@ int clinux_uffd_unregister(int fd, uint64_t start, uint64_t length) {
   return ioctl(fd, UFFDIO_UNREGISTER, &range) < 0 ? -errno : 0;
 }
 
-int64_t clinux_uffd_copy(int fd, uint64_t target, const void *source, uint64_t length) {
+int64_t clinux_uffd_copy(int fd, uint64_t target, const void *source, uint64_t length, int protects) {
   struct uffdio_copy argument = {
-      .dst = target, .src = (uint64_t)(uintptr_t)source, .len = length};
+      .dst = target, .src = (uint64_t)(uintptr_t)source, .len = length,
+      .mode = protects ? UFFDIO_COPY_MODE_WP : 0};
   if (ioctl(fd, UFFDIO_COPY, &argument) == 0) return (int64_t)length;
   int code = errno;
   return argument.copy > 0 ? argument.copy : -code;

@@ -14,7 +14,8 @@ struct RecoveryTests {
     FaultPoint.allCases.filter { point in
       switch point {
       case .recoverySeized, .registersBack, .userfaultOpened, .fillMarked, .fillPrepared,
-        .filling, .eventRead, .filled, .unregistered, .registered, .thawed, .trackerOpened,
+        .filling, .eventRead, .filled, .handingOver, .unregistered, .registered, .thawed,
+        .trackerOpened,
         .baseKept, .baseRemoved:
         false
       case .frozen, .detached: rest == .frozen

@@ -19,15 +19,19 @@ struct clinux_uffd_message {
   uint64_t a, b, c;
 };
 
-// Enables the needed features (fork, remap, remove and unmap events). Once for each descriptor.
-int clinux_uffd_negotiate(int fd);
-// Missing pages of the range fault from now on; -EINVAL where that can't be (files' pages).
-int clinux_uffd_register(int fd, uint64_t start, uint64_t length);
+// Enables the needed features (fork, remap, remove and unmap events). Once for each descriptor. With `tracks`, writes can
+// be tracked as well (clinux_tracking.h): Linux 6.7.
+int clinux_uffd_negotiate(int fd, int tracks);
+// Whether a descriptor of this process was negotiated so; 0 also if that can't be read.
+int clinux_uffd_tracks(int fd);
+// Missing pages of the range fault from now on; -EINVAL where that can't be (files' pages). With `tracks`, writes to pages
+// that are filled with `protects` are recorded.
+int clinux_uffd_register(int fd, uint64_t start, uint64_t length, int tracks);
 // The range is ordinary memory again; threads that wait for a page continue.
 int clinux_uffd_unregister(int fd, uint64_t start, uint64_t length);
 // Fills missing pages and wakes. Returns the bytes filled, fewer if a page can't be filled, or
 // -EEXIST, -ENOENT (not registered), -EAGAIN (an event is in flight), -ESRCH…
-int64_t clinux_uffd_copy(int fd, uint64_t target, const void *source, uint64_t length);
+int64_t clinux_uffd_copy(int fd, uint64_t target, const void *source, uint64_t length, int protects);
 // Fills a page with zeros, in the same way.
 int64_t clinux_uffd_zero(int fd, uint64_t target, uint64_t length);
 int clinux_uffd_wake(int fd, uint64_t start, uint64_t length);

@@ -39,6 +39,14 @@ struct Halt: Sendable, Equatable {
   var length: Int64 = 0
 }
 
+/// What is known about writes to a process since it was resumed, when all of its pages are in place.
+struct TrackedFill: Sendable {
+  /// Mappings whose writes are visible from now on.
+  var armed: [PageRange] = []
+  /// Their pages that are as they were filled.
+  var unwritten: [PageRange] = []
+}
+
 /// The second part of a lazy restore: it fills the remaining pages on a thread of its own while the worker
 /// runs.
 final class BackgroundFill: Sendable {
@@ -51,6 +59,8 @@ final class BackgroundFill: Sendable {
     var halt: Halt?
     /// The image, or the base that it names, is still on disk.
     var keepsBase = false
+    /// By process, where writes are tracked from the resume on.
+    var tracked: [Int32: TrackedFill] = [:]
     var failure: HibernationError?
   }
 
@@ -61,12 +71,26 @@ final class BackgroundFill: Sendable {
   /// What stays on disk when all pages are in place.
   let base: Base?
   private let outcome = Mutex<Outcome?>(nil)
+  private let isAwake = Mutex<Bool?>(nil)
+  private let hasWoken = Semaphore()
   private let over = Semaphore()
 
   init(_ record: ResumeHistory.LazyResume? = nil, missing: UInt64 = 0, base: Base? = nil) {
     self.record = record
     self.base = base
     self.missing = MissingBytes(missing)
+  }
+
+  /// The resume has let the worker run, or has failed to.
+  func woke(_ success: Bool) {
+    isAwake.withLock { $0 = success }
+    hasWoken.signal()
+  }
+
+  /// For the fill's thread: true if no one else is about to thaw the worker.
+  func waitUntilAwake() -> Bool {
+    guard hasWoken.wait(within: .seconds(2)) else { return false }
+    return isAwake.withLock { $0 } == true
   }
 
   func end(_ result: Outcome) {

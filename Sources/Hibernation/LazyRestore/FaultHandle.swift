@@ -16,11 +16,8 @@ extension FaultHandle {
       guard let userfault = try Userfault.find(header.userfault, of: process),
         clinux_inode(userfault.raw) == header.inode
       else { continue }
-      let handle = Userfault(descriptor: userfault, pid: process.pid)
-      // The kernel refuses this if the earlier daemon has already done it.
-      do throws(SystemCallError) { try handle.negotiate() } catch {
-        if error.code != EINVAL { throw error }
-      }
+      var handle = Userfault(descriptor: userfault, pid: process.pid)
+      try handle.adopt()
       return FaultHandle(
         userfault: handle,
         journal: try .adopt(file))
@@ -30,12 +27,12 @@ extension FaultHandle {
 
   /// Makes a process open both descriptors, on the thread that is borrowed for the hibernation.
   static func inject(
-    _ injector: Injector, into process: ProcessIdentity
+    _ injector: Injector, into process: ProcessIdentity, tracksWrites: Bool
   ) throws -> FaultHandle {
     let number = try injector.openUserfault()
     do {
       let descriptor = try Userfault.duplicate(number, of: process.pid)
-      let userfault = Userfault(descriptor: descriptor, pid: process.pid)
+      var userfault = Userfault(descriptor: descriptor, pid: process.pid)
       FaultPoint.userfaultOpened.pass()
       let file = try injector.createMemoryFile(FaultJournal.name)
       let journal = try FaultJournal.create(
@@ -43,7 +40,7 @@ extension FaultHandle {
         inode: clinux_inode(descriptor.raw))
       // This step is last: if the daemon dies before it, the userfaultfd isn't mistaken for one that the
       // program uses.
-      try userfault.negotiate()
+      try userfault.negotiate(tracksWrites: tracksWrites)
       return FaultHandle(userfault: userfault, journal: journal)
     } catch {
       try injector.closeDescriptor(number)

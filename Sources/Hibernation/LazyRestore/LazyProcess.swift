@@ -8,6 +8,8 @@ struct PagerPart: Sendable {
   let handle: FaultHandle
   /// Pages of chunks of the background fill that are in place already.
   var placed: Set<UInt64> = []
+  /// Takes over when all pages are in place; `nil`: the next hibernation compares pages.
+  var tracker: WriteTracker?
 }
 
 /// A process with missing pages.
@@ -32,6 +34,9 @@ final class LazyProcess {
   var touched: Set<UInt64> = []
   /// The process has no memory any more.
   var isGone = false
+  let tracker: WriteTracker?
+  /// The mappings with missing pages, as they were at the hibernation.
+  let mappings: [PageRange]
   /// By address in the image.
   private let ranges: [(start: UInt64, end: UInt64, chunk: Int)]
   private var cache: [Int: [UInt8]] = [:]
@@ -41,6 +46,8 @@ final class LazyProcess {
 
   init(_ part: PagerPart, _ image: ImageReader) throws {
     let handle = part.handle
+    tracker = handle.userfault.tracksWrites ? part.tracker : nil
+    mappings = image.mappings.filter { Int($0.process) == part.process }.map(\.range)
     filled = part.placed
     pid = handle.userfault.pid
     userfault = handle.userfault

@@ -56,7 +56,14 @@ extension Hibernator {
   func takeBase(
     of fill: BackgroundFill, _ outcome: BackgroundFill.Outcome, _ name: String
   ) {
-    if outcome.keepsBase, let base = fill.base {
+    if outcome.keepsBase, var base = fill.base {
+      for identity in (trackers[name] ?? [:]).keys {
+        let known = outcome.tracked[identity.pid] ?? TrackedFill()
+        trackers[name]?[identity]?.registered = known.armed
+        trackers[name]?[identity]?.armed = known.armed
+        // What was written during the fill differs.
+        base.current[identity] = base.current[identity]?.split(by: known.unwritten).inside
+      }
       bases[name] = base
     } else {
       // If pages couldn't be filled, the image is still there and may need its base.
@@ -88,7 +95,10 @@ extension Hibernator {
       guard let handle = handles[target.name]?[process.identity] else {
         return .refused("process \(process.pid) has no userfaultfd made by Dormouse")
       }
-      parts.append(PagerPart(process: index, handle: handle))
+      parts.append(
+        PagerPart(
+          process: index, handle: handle,
+          tracker: keepsBase ? trackers[target.name]?[process.identity]?.tracker : nil))
     }
 
     for part in parts { part.handle.journal.reset(to: .preparing) }
@@ -131,7 +141,16 @@ extension Hibernator {
       total: image.dataLength, wasLearning: !isKnown)
     try start(
       image, target: target, cgroup: cgroup, parts: parts, record: record, keepsBase: keepsBase)
-    try attempt(.waking) { try target.wake(correctingTimeoutsOf: image) }
+    let fill = fills[target.name]
+    try attempt(.waking) {
+      do {
+        try target.wake(correctingTimeoutsOf: image)
+        fill?.woke(true)
+      } catch {
+        fill?.woke(false)
+        throw error
+      }
+    }
     return .done(written: image.dataLength - backgroundFill, backgroundFill: backgroundFill)
   }
 
@@ -189,7 +208,8 @@ extension Hibernator {
     let isStarted = Thread.start(name: "dormouse-pager") {
       let outcome = Self.page(
         image, target: target, cgroup: cgroup, parts: parts, learning: learning,
-        missing: fill.missing, isFrozen: false, goesOnForAnother: false, keepsBase: keepsBase)
+        missing: fill.missing, isFrozen: false, goesOnForAnother: false, keepsBase: keepsBase,
+        isAwake: { fill.waitUntilAwake() })
       standby?.retract(image: image.path)
       if let failure = outcome.failure { fillFailed?(target.name, failure) }
       fill.end(outcome)
@@ -213,7 +233,8 @@ extension Hibernator {
   private static func page(
     _ image: ImageReader, target: HibernationTarget, cgroup: WorkerCgroup,
     parts: [PagerPart], learning: Pager.Learning?, missing: MissingBytes,
-    isFrozen: Bool, goesOnForAnother: Bool, keepsBase: Bool = false
+    isFrozen: Bool, goesOnForAnother: Bool, keepsBase: Bool = false,
+    isAwake: (() -> Bool)? = nil
   ) -> BackgroundFill.Outcome {
     var outcome = BackgroundFill.Outcome()
     do {
@@ -221,11 +242,13 @@ extension Hibernator {
         image: image, target: target, cgroup: cgroup, parts: parts, isFrozen: isFrozen,
         goesOnForAnother: goesOnForAnother, keepsBase: keepsBase)
       pager.filled = { missing.filled($0) }
+      pager.isAwake = isAwake
       try pager.run(learning)
       for process in pager.processes { outcome.touched[process.pid] = process.touched }
       outcome.waited = pager.waited
       outcome.halt = pager.halt
       outcome.keepsBase = pager.keepsBase
+      outcome.tracked = pager.tracked
     } catch {
       // Frozen at once: its memory might be wrong.
       try? writeControl("\(cgroup.path)/cgroup.freeze", "1")

@@ -27,7 +27,10 @@ extension Operation {
     do {
       // The descriptors are looked up each time: the program may have closed them, or executed another
       // program (exec).
-      let handle = try FaultHandle.find(in: identity) ?? .inject(injector, into: identity)
+      let handle =
+        try FaultHandle.find(in: identity)
+        ?? .inject(
+          injector, into: identity, tracksWrites: hibernator.features.writeTracking)
       hibernator.handles[target.name, default: [:]][identity] = handle
       return nil
     } catch TraceError.injected(let call, _, let code) where code == EPERM {

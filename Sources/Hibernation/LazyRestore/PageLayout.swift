@@ -17,6 +17,11 @@ struct PageLayout: Sendable {
 
   var isIdentity: Bool { changes.isEmpty }
 
+  /// Some pages are at other addresses than in the image.
+  var hasMoves: Bool {
+    changes.contains { if case .moved = $0 { true } else { false } }
+  }
+
   init() {}
 
   init(replaying batches: [[FaultJournal.Message]]) throws(Ambiguous) {

@@ -32,6 +32,10 @@ final class Pager {
   var isFrozen: Bool
   /// Set if the worker was halted because it forked or moved memory.
   var halt: Halt?
+  /// Waits until the resume has let the worker run. `nil`: its writes won't be tracked.
+  var isAwake: (() -> Bool)?
+  /// By process: what is known about its writes at the end.
+  var tracked: [Int32: TrackedFill] = [:]
   /// Called with the length of each chunk that is in place.
   var filled: ((Int) -> Void)?
   /// What is left, while all of it is filled.
@@ -140,7 +144,7 @@ final class Pager {
 
   /// Fills the pages for all waiting threads. Returns true if a thread waited.
   @discardableResult
-  private func serveAll(wait: Int32, singly: Bool = false) throws -> Bool {
+  func serveAll(wait: Int32, singly: Bool = false) throws -> Bool {
     var polled = processes.map {
       pollfd(fd: $0.userfault.descriptor.raw, events: Int16(POLLIN), revents: 0)
     }

@@ -80,8 +80,12 @@ extension Pager {
   // MARK: the end
 
   func tearDown() throws {
+    let isHeld = try holdForTracking()
     for process in processes { process.journal.phase = .complete }
-    for process in processes where !process.isGone { try release(process) }
+    for process in processes where !process.isGone {
+      if isHeld { try handOver(process) } else { try release(process) }
+    }
+    if isHeld { try checkHandOver() }
     FaultPoint.unregistered.pass()
     if isFrozen { try mendAndThaw() }
     FaultPoint.thawed.pass()
@@ -108,7 +112,7 @@ extension Pager {
 
   /// Makes all ranges ordinary memory again. A thread that forks or changes mappings meanwhile is released:
   /// no page was missing.
-  private func release(_ process: LazyProcess) throws {
+  func release(_ process: LazyProcess) throws {
     let deadline = Deadline(in: .seconds(10))
     try process.userfault.unregisterAll()
     while true {

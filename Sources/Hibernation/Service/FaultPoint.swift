@@ -22,7 +22,9 @@ public enum FaultPoint: String, CaseIterable, Sendable {
   case fillPrepared = "fill-prepared"
   case filling
   case eventRead = "event-read"
-  case filled, unregistered, thawed
+  case filled
+  case handingOver = "handing-over"
+  case unregistered, thawed
   // In a recovery only.
   case recoverySeized = "recovery-seized"
   case registersBack = "registers-back"

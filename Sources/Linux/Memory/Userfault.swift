@@ -6,6 +6,8 @@ import Glibc
 public struct Userfault: Sendable {
   public let descriptor: Descriptor
   public let pid: Int32
+  /// It records writes to the pages that it has filled, as a `WriteTracker` does.
+  public private(set) var tracksWrites = false
 
   public init(descriptor: Descriptor, pid: Int32) {
     self.descriptor = descriptor
@@ -40,13 +42,27 @@ public struct Userfault: Sendable {
     return readLink("/proc/self/fd/\(descriptor.raw)") == link ? descriptor : nil
   }
 
-  public func negotiate() throws(SystemCallError) {
-    try shim("UFFDIO_API", on: "pid \(pid)") { clinux_uffd_negotiate(descriptor.raw) }
+  /// Once for each userfaultfd.
+  public mutating func negotiate(tracksWrites: Bool) throws(SystemCallError) {
+    try shim("UFFDIO_API", on: "pid \(pid)") {
+      clinux_uffd_negotiate(descriptor.raw, tracksWrites ? 1 : 0)
+    }
+    self.tracksWrites = tracksWrites
+  }
+
+  /// Takes over what another process has negotiated, or negotiates without `tracksWrites`.
+  public mutating func adopt() throws(SystemCallError) {
+    do throws(SystemCallError) { try negotiate(tracksWrites: false) } catch {
+      // The kernel refuses a second time.
+      if error.code != EINVAL { throw error }
+    }
+    tracksWrites = clinux_uffd_tracks(descriptor.raw) == 1
   }
 
   public func register(_ range: PageRange) throws(SystemCallError) {
     try shim("UFFDIO_REGISTER", on: "0x\(String(range.address, radix: 16)) of pid \(pid)") {
-      clinux_uffd_register(descriptor.raw, range.address, range.length)
+      clinux_uffd_register(
+        descriptor.raw, range.address, range.length, tracksWrites ? 1 : 0)
     }
   }
 
@@ -91,7 +107,8 @@ public struct Userfault: Sendable {
   public func fill(
     _ address: UInt64, _ length: UInt64, from source: UnsafeRawPointer
   ) throws(SystemCallError) -> Filling {
-    try judge(clinux_uffd_copy(descriptor.raw, address, source, length), address)
+    try judge(
+      clinux_uffd_copy(descriptor.raw, address, source, length, tracksWrites ? 1 : 0), address)
   }
 
   public func fillZero(_ address: UInt64) throws(SystemCallError) -> Filling {

@@ -25,7 +25,7 @@ struct OverlayDeathTests {
       let pass: Int
       switch fault {
       case .recoverySeized, .registersBack, .fillMarked, .fillPrepared, .filling, .eventRead,
-        .filled, .unregistered, .userfaultOpened, .registered, .thawed:
+        .filled, .handingOver, .unregistered, .userfaultOpened, .registered, .thawed:
         return nil
       case .frozen, .detached:
         if rest != .frozen { return nil }

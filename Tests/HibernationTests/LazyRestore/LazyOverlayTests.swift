@@ -1,0 +1,117 @@
+import Glibc
+import TestSupport
+import Testing
+
+@testable import Hibernation
+@testable import Linux
+
+/// Lazy restores of workers whose images have only what has changed since an earlier one.
+@Suite(
+  .serialized,
+  .enabled(
+    if: Victim.cgroupRoot != nil && LazyRestoreTests.isPermitted(),
+    "needs a cgroup for workers, and root for userfaultfd"))
+struct LazyOverlayTests {
+  private let path = Fixture.imagePath()
+
+  private func sleep(
+    _ victim: Victim, _ service: HibernationService
+  ) throws(HibernationError) -> HibernationSummary {
+    try service.awaitFill(of: victim.target.name)
+    let target = victim.target
+    try attempt(.stopping) { try victim.suspend() }
+    return try service.wait { [path] (h) throws(HibernationError) in
+      try h.hibernate(HibernationRequest(target, to: path, restore: .lazy, overlay: true))
+    }
+  }
+
+  private func wake(
+    _ victim: Victim, _ service: HibernationService
+  ) throws -> ResumeSummary {
+    let target = victim.target
+    return try service.wait { [path] (h) throws(HibernationError) in
+      try h.resume(target, from: RestingImage(path: path, .lazy(learns: true)), keepsBase: true)
+    }
+  }
+
+  @Test(
+    "Threads that write all the time find what they have written, whatever was taken from a base",
+    arguments: [false, true], [false, true])
+  func scribble(tracks: Bool, forks: Bool) throws {
+    var features = KernelFeatures.detect()
+    if !tracks { features.writeTracking = false }
+    let service = HibernationService(features: features)
+    let victim = try Victim(
+      [try Fixture.compile("scribble"), "4", "16"] + (forks ? ["forks"] : []), rest: .frozen)
+    #expect(try victim.line().hasPrefix("ready"))
+    var random = TestRandom(seed: forks ? 3 : 4)
+    var (unchanged, compared) = (0, 0)
+    for round in 1...Self.rounds {
+      let slept: HibernationSummary
+      do throws(HibernationError) { slept = try sleep(victim, service) } catch {
+        // A child that has just been forked shares all of its parent's memory: then there is nothing to move.
+        try #require(
+          forks && error.reason.contains("no private memory"), "round \(round): \(error)")
+        try victim.cgroup?.thaw(until: Deadline(in: .seconds(5)))
+        continue
+      }
+      if slept.unchanged > 2 << 20 { unchanged += 1 }
+      if slept.compared > 2 << 20 { compared += 1 }
+      let woken = try wake(victim, service)
+      if !forks { #expect(woken.eagerReason == nil, "round \(round)") }
+      usleep(UInt32.random(in: 0..<60_000, using: &random))
+      let answer = try victim.ask("verify")
+      try #require(answer.hasSuffix("errors 0"), "round \(round): \(answer)")
+    }
+    #expect(unchanged > Self.rounds / 4)
+    // After a fork, and where the worker can't be frozen at once, it isn't known what was written.
+    if tracks, !forks, features.writeTracking { #expect(compared < Self.rounds / 2) }
+    try service.awaitFill(of: victim.target.name)
+    #expect(try victim.ask("verify").hasSuffix("errors 0"))
+    service.forget(victim.target.name)
+  }
+
+  /// More of them on request: DORMOUSE_SCRIBBLE_ROUNDS=500.
+  static let rounds =
+    getenv("DORMOUSE_SCRIBBLE_ROUNDS").flatMap { Int(String(cString: $0)) } ?? 25
+
+  @Test("What a worker needs first isn't left in a part of the base that is filled while it runs")
+  func neededFirst() throws {
+    let service = HibernationService()
+    let victim = try Victim([try Fixture.compile("layers"), "1024"], rest: .frozen)
+    try #require(try victim.line().hasPrefix("ready"))
+    _ = try sleep(victim, service)
+    try victim.send("change 1 40")
+    _ = try wake(victim, service)
+    _ = try victim.line()
+    let slept = try sleep(victim, service)
+    #expect(slept.unchanged > 8 << 20)
+    let image = try ImageReader(path: path)
+    let identity = victim.target.root
+    let name = victim.target.name
+    let needed = try service.wait { (h) throws(HibernationError) in
+      h.workingSets[name]?[identity]?.pages ?? []
+    }
+    #expect(!needed.isEmpty)
+    let late = image.steps.filter(\.isBackgroundFilled).flatMap(\.ranges).flatMap(\.pages)
+    #expect(needed.isDisjoint(with: late))
+    #expect(image.steps.contains { $0.isOfBase && $0.isBackgroundFilled })
+    _ = try wake(victim, service)
+    #expect(try victim.ask("verify") == "same")
+    service.forget(name)
+  }
+
+  @Test("A base that was made for full restores isn't used for a lazy one")
+  func baseOfFullRestore() throws {
+    let service = HibernationService()
+    let victim = try Victim([try Fixture.compile("layers"), "1024"], rest: .frozen)
+    try #require(try victim.line().hasPrefix("ready"))
+    _ = try victim.nap(service, at: path)
+    try victim.rise(service, from: path)
+    let slept = try sleep(victim, service)
+    #expect(slept.unchanged == 0)
+    #expect(try wake(victim, service).backgroundFill > 4 << 20)
+    #expect(try victim.ask("verify") == "same")
+    service.forget(victim.target.name)
+  }
+}
