@@ -262,9 +262,9 @@ class Dormouse(Peer):
         self.daemon.ask("hibernate", "web")
 
     def asleep(self):
-        # A worker whose last answer may not be the last word is woken once more (docs/waking.md).
-        for _ in range(10):
-            time.sleep(0.01)
+        # Within 2 s of an answer in the same tick as its request, the worker is woken once more (docs/waking.md).
+        for _ in range(60):
+            time.sleep(0.05)
             if self.daemon.worker("web")["state"] == "hibernated":
                 break
             self.daemon.ask("hibernate", "web")

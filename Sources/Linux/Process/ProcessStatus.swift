@@ -9,6 +9,8 @@ public struct ProcessStatus: Hashable, Sendable {
   public var tracer: Int32 = 0
   /// The real user id.
   public var user: UInt32 = 0
+  /// The size of its table of descriptors, a power of two from 64 on.
+  public var descriptorTableSize: UInt64 = 0
   /// Pending for this thread, and for the process.
   public var pendingForThread: UInt64 = 0
   public var pendingForProcess: UInt64 = 0
@@ -42,6 +44,7 @@ public struct ProcessStatus: Hashable, Sendable {
       case "Tgid": threadGroup = value.number() ?? 0
       case "TracerPid": tracer = value.number() ?? 0
       case "Uid": user = value.words().first?.number() ?? 0
+      case "FDSize": descriptorTableSize = value.number() ?? 0
       case "SigPnd": pendingForThread = value.number(radix: 16) ?? 0
       case "ShdPnd": pendingForProcess = value.number(radix: 16) ?? 0
       case "SigBlk": blocked = value.number(radix: 16) ?? 0

@@ -2,8 +2,14 @@ import CLinux
 import Glibc
 
 extension Injector {
-  /// The lowest number of Dormouse's descriptors in a process. It is high, because programs count from 0.
-  private static let firstDescriptor: UInt64 = 200
+  /// The lowest number of Dormouse's descriptors in a process. It is high, because programs count from 0. It is within the
+  /// process's table of descriptors: to enlarge a table that threads share, the kernel waits for all processors (RCU), which
+  /// took 10 to 16 ms here (Linux 6.18).
+  private var firstDescriptor: UInt64 {
+    // If it can't be read, the kernel enlarges the table.
+    let size = (try? ProcessStatus.read(session.pid))?.descriptorTableSize ?? 0
+    return size >= 64 && size < 256 ? size - 16 : 200
+  }
 
   /// Makes the process open a userfaultfd on itself. Returns its number there.
   /// - Throws: `TraceError.injected` with EPERM if the process may not open one: neither by
@@ -66,7 +72,7 @@ extension Injector {
     let duplicate = UInt64(F_DUPFD_CLOEXEC)
     let high = try call(
       number: clinux_userfault_syscall_number(Int32(CLINUX_SYS_fcntl)),
-      [UInt64(number), duplicate, Self.firstDescriptor, 0, 0, 0])
+      [UInt64(number), duplicate, firstDescriptor, 0, 0, 0])
     // If the limit on descriptors is low, the descriptor keeps its number.
     guard high >= 0 else { return Int32(truncatingIfNeeded: number) }
     try closeDescriptor(Int32(truncatingIfNeeded: number))
