@@ -1,6 +1,7 @@
 // Memory that can't be compressed, behind a small HTTP server: blob PORT MEGABYTES
 //   GET /      answers a byte of it        GET /all   answers a sum over all of it
 #include <arpa/inet.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,13 +18,14 @@ static uint64_t all(void) {
   return sum;
 }
 
-static void serve(int line) {
+static void *serve(void *argument) {
+  int line = (int)(intptr_t)argument;
   char request[4096], answer[256];
   for (unsigned long served = 0;; served++) {
     size_t used = 0;
     do {
       ssize_t got = read(line, request + used, sizeof request - 1 - used);
-      if (got <= 0) return;
+      if (got <= 0) return close(line), NULL;
       request[used += (size_t)got] = 0;
     } while (!strstr(request, "\r\n\r\n") && used < sizeof request - 1);
     uint64_t value = strncmp(request, "GET /all", 8) ? words[served % count] : all();
@@ -31,7 +33,7 @@ static void serve(int line) {
     int length = snprintf(body, sizeof body, "%llu\n", (unsigned long long)value);
     int size = snprintf(answer, sizeof answer,
                         "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", length, body);
-    if (write(line, answer, (size_t)size) != size) return;
+    if (write(line, answer, (size_t)size) != size) return close(line), NULL;
   }
 }
 
@@ -54,7 +56,8 @@ int main(int argc, char **argv) {
   for (;;) {
     int line = accept(listener, NULL, NULL);
     if (line < 0) return 1;
-    serve(line);
-    close(line);
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, serve, (void *)(intptr_t)line)) return 1;
+    pthread_detach(thread);
   }
 }

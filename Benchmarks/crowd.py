@@ -13,7 +13,7 @@ import time
 from bench import Daemon, free_port, machine
 from peers import make_devices, p95
 from Peers import swap
-from Peers.ways import WORKER, Connection
+from Peers.programs import HTTP, WORKER
 
 
 class Crowd:
@@ -29,7 +29,7 @@ class Crowd:
         return [[sys.executable, WORKER, str(self.options.objects), str(port)] + extra for port in self.ports]
 
     def connect(self):
-        self.connections = [Connection(port) for port in self.ports]
+        self.connections = [HTTP(port) for port in self.ports]
         for connection in self.connections:
             request(connection)
 
@@ -119,7 +119,7 @@ def own_memory_group():
 def request(connection):
     """Milliseconds until the first byte of an answer for which all objects are touched."""
     start = time.perf_counter()
-    connection.send("/all")
+    connection.send("all")
     connection.first_byte()
     passed = (time.perf_counter() - start) * 1000
     connection.rest()

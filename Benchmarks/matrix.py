@@ -37,7 +37,7 @@ def interpreter(name, program, fixture, sizes, wanted, path, what):
 
 def blob(directory, wanted, path, what):
     program = os.path.join(directory, "blob")
-    subprocess.run(["cc", "-O2", "-o", program, os.path.join(HERE, "blob.c")], check=True)
+    subprocess.run(["cc", "-O2", "-pthread", "-o", program, os.path.join(HERE, "blob.c")], check=True)
     for size in wanted:
         port = free_port()
         yield Case(f"C, random bytes, {what}", size, [program, str(port), str(size)],

@@ -12,12 +12,13 @@ import time
 
 from bench import machine
 from Peers import swap
-from Peers.ways import KINDS, Dormouse, Memcr, Relaunched, Stopped, Swapped, anonymous
+from Peers.programs import KINDS, PROGRAMS
+from Peers.ways import Dormouse, Memcr, Relaunched, Stopped, Swapped, anonymous
 
 WARM_UP = 3
 
 
-def turn(peer, path):
+def turn(peer, kind):
     """One sleep and one wake: milliseconds to wake and to sleep, bytes in RAM and on disk meanwhile."""
     peer.prepare()
     start = time.perf_counter()
@@ -26,7 +27,7 @@ def turn(peer, path):
     ram, disk = peer.asleep()
     time.sleep(0.02)
     start = time.perf_counter()
-    peer.wake(path)
+    peer.wake(kind)
     woken = (time.perf_counter() - start) * 1000
     peer.connection.rest()
     peer.settle()
@@ -46,7 +47,7 @@ def measure(peers, kind, rounds):
             if peer in broken:
                 continue
             try:
-                figures = turn(peer, KINDS[kind])
+                figures = turn(peer, kind)
             except (OSError, RuntimeError, swap.Unavailable) as error:
                 peer.errors.append(f"{kind}: {error}")
                 broken.add(peer)
@@ -79,7 +80,8 @@ def megabytes(values):
 
 
 def table(peers, size, rounds, load):
-    print(f"\n{peers[0].objects} objects, {size / 1e6:.0f} MB, {rounds} rounds, load {load} "
+    program = peers[0].program
+    print(f"\n{program.name}, {peers[0].size} {program.unit}, {size / 1e6:.0f} MB, {rounds} rounds, load {load} "
           f"to {os.getloadavg()[0]:.1f}; ms, median (p95); MB\n")
     print("| | wake, light request | wake, all objects | to sleep | stays in RAM | on disk |")
     print("|---|---:|---:|---:|---:|---:|")
@@ -94,20 +96,21 @@ def table(peers, size, rounds, load):
     sys.stdout.flush()
 
 
-def make_peers(objects, options, devices):
+def make_peers(program, size, options, devices):
+    worker = (program, size)
     peers = [
-        Stopped("SIGCONT alone", objects),
-        Dormouse("Dormouse, `auto` (default)", objects),
-        Dormouse("Dormouse, `auto`, image not in the page cache", objects, is_dropped=True),
-        Dormouse("Dormouse, `eager`", objects, "eager"),
-        Dormouse("Dormouse, `lazy`", objects, "lazy")]
+        Stopped("SIGCONT alone", *worker),
+        Dormouse("Dormouse, `auto` (default)", *worker),
+        Dormouse("Dormouse, `auto`, image not in the page cache", *worker, is_dropped=True),
+        Dormouse("Dormouse, `eager`", *worker, "eager"),
+        Dormouse("Dormouse, `lazy`", *worker, "lazy")]
     if options.memcr:
         peers += [
-            Memcr("memcr, lz4", objects, options.memcr, ["-z", "lz4"]),
-            Memcr("memcr, lz4, file not in the page cache", objects, options.memcr, ["-z", "lz4"], is_dropped=True),
-            Memcr("memcr, zstd, MD5", objects, options.memcr, ["-z", "zstd", "-c"])]
-    peers += [Swapped(name, objects, device) for name, device in devices]
-    peers.append(Relaunched("relaunch", objects))
+            Memcr("memcr, lz4", *worker, options.memcr, ["-z", "lz4"]),
+            Memcr("memcr, lz4, file not in the page cache", *worker, options.memcr, ["-z", "lz4"], is_dropped=True),
+            Memcr("memcr, zstd, MD5", *worker, options.memcr, ["-z", "zstd", "-c"])]
+    peers += [Swapped(name, *worker, device) for name, device in devices]
+    peers.append(Relaunched("relaunch", *worker))
     return [peer for peer in peers if not options.only or any(word in peer.name for word in options.only)]
 
 
@@ -140,13 +143,35 @@ def make_devices(options, stack):
     return devices
 
 
+def run(program, options, devices):
+    if not program.is_there():
+        print(f"left out: {program.name}: {program.tool} is not installed")
+        return
+    try:
+        for size in options.size or program.sizes:
+            load = f"{os.getloadavg()[0]:.1f}"
+            peers = make_peers(program, size, options, devices)
+            memory = 0
+            for kind in KINDS:
+                try:
+                    memory = max(memory, measure(peers, kind, options.rounds))
+                finally:
+                    finish(peers)
+            table(peers, memory, options.rounds, load)
+    finally:
+        program.remove()
+
+
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, epilog="DORMOUSE=FILE in the environment names the executable. Swap needs root, swapon "
         "and a memory cgroup; where these are missing, the script says so and leaves its rows out.")
     parser.add_argument("--rounds", type=int, default=15, help=f"measured rounds, after {WARM_UP} that aren't (15)")
-    parser.add_argument("--objects", type=int, nargs="+", default=[13000, 110000, 375000],
-                        help="sizes of the worker: 13000 are about 15 MB, 110000 are 45 MB, 375000 are 127 MB")
+    names = [program.name for program in PROGRAMS]
+    parser.add_argument("--program", nargs="+", choices=names, default=["python"],
+                        help=f"workers: {', '.join(names)} (python)")
+    parser.add_argument("--size", type=int, nargs="+", help="sizes of the worker; in objects, keys or MB: see "
+                        "Peers/programs.py")
     parser.add_argument("--memcr", metavar="FILE", help="memcr's executable, built with COMPRESS_LZ4=1 COMPRESS_ZSTD=1 "
                         "CHECKSUM_MD5=1; without it, memcr is left out")
     parser.add_argument("--no-swap", action="store_true", help="leave zram and the swap file out")
@@ -158,16 +183,9 @@ def main():
     print(machine())
     with contextlib.ExitStack() as stack:
         devices = make_devices(options, stack)
-        for objects in options.objects:
-            load = f"{os.getloadavg()[0]:.1f}"
-            peers = make_peers(objects, options, devices)
-            size = 0
-            for kind in KINDS:
-                try:
-                    size = max(size, measure(peers, kind, options.rounds))
-                finally:
-                    finish(peers)
-            table(peers, size, options.rounds, load)
+        for program in PROGRAMS:
+            if program.name in options.program:
+                run(program, options, devices)
 
 
 if __name__ == "__main__":

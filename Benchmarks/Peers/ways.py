@@ -11,10 +11,7 @@ import time
 
 from bench import Daemon, free_port
 from Peers import swap
-
-WORKER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "objects.py")
-KINDS = {"light": "/", "all": "/all"}
-
+from Peers.programs import KINDS
 
 def anonymous(pid):
     """Bytes of anonymous memory in RAM."""
@@ -46,60 +43,27 @@ def files(directory):
     return [os.path.join(folder, name) for folder, _, names in os.walk(directory) for name in names]
 
 
-class Connection:
-    def __init__(self, port):
-        end = time.monotonic() + 60
-        while True:
-            try:
-                self.line = socket.create_connection(("127.0.0.1", port), 60)
-                break
-            except OSError:
-                if time.monotonic() > end:
-                    raise
-                time.sleep(0.002)
-        self.line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-
-    def send(self, path):
-        self.line.sendall(f"GET {path} HTTP/1.1\r\nHost: peers\r\n\r\n".encode())
-
-    def first_byte(self):
-        if self.line.recv(1) != b"H":
-            raise RuntimeError("the connection has ended")
-
-    def rest(self):
-        """The remaining answer; its end is known by its length."""
-        answer = b""
-        while b"\r\n\r\n" not in answer:
-            answer += self.line.recv(65536)
-        head, body = answer.split(b"\r\n\r\n", 1)
-        if b" 200 " not in head:
-            raise RuntimeError(head.decode())
-        length = int(head.lower().split(b"content-length:")[1].split(b"\r")[0])
-        while len(body) < length:
-            body += self.line.recv(65536)
-
-
 class Peer:
     """One way to put a worker to sleep. The worker is the same program for each, with the same state."""
 
-    def __init__(self, name, objects):
-        self.name, self.objects = name, objects
+    def __init__(self, name, program, size):
+        self.name, self.program, self.size = name, program, size
         self.results = {kind: {"wake": [], "sleep": [], "ram": [], "disk": []} for kind in KINDS}
         self.errors = []
 
     def command(self):
-        return [sys.executable, WORKER, str(self.objects), str(self.port)]
+        return self.program.command(self.size, self.port)
 
     def launch(self):
         self.port = free_port()
         self.start()
-        self.connection = Connection(self.port)
-        self.connection.send("/all")
+        self.connection = self.program.connect(self.port, self.size)
+        self.connection.send("all")
         self.connection.first_byte()
         self.connection.rest()
 
     def start(self):
-        self.process = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL)
+        self.process = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
         self.pid = self.process.pid
 
     def end(self):
@@ -116,9 +80,9 @@ class Peer:
         """After the worker sleeps, and not measured. Bytes that remain in RAM, and bytes on disk."""
         return anonymous(self.pid), 0
 
-    def wake(self, path):
+    def wake(self, kind):
         """The request comes first, as in real use; then the order. Returns at the answer's first byte."""
-        self.connection.send(path)
+        self.connection.send(kind)
         self.order()
         self.connection.first_byte()
 
@@ -137,13 +101,14 @@ class Stopped(Peer):
 class Swapped(Peer):
     """Paged out by MADV_PAGEOUT, then by the group's reclaim, so that the swap cache is empty as well."""
 
-    def __init__(self, name, objects, device):
-        super().__init__(name, objects)
+    def __init__(self, name, program, size, device):
+        super().__init__(name, program, size)
         self.device = device
 
     def start(self):
         self.group = swap.MemoryGroup()
-        self.process = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL, preexec_fn=self.group.enter)
+        self.process = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                        preexec_fn=self.group.enter)
         self.pid = self.process.pid
 
     def end(self):
@@ -176,10 +141,10 @@ class Relaunched(Peer):
     def asleep(self):
         return 0, 0
 
-    def wake(self, path):
+    def wake(self, kind):
         self.start()
-        self.connection = Connection(self.port)
-        self.connection.send(path)
+        self.connection = self.program.connect(self.port, self.size)
+        self.connection.send(kind)
         self.connection.first_byte()
 
 
@@ -187,8 +152,8 @@ class Memcr(Peer):
     """A memcr service for this worker; its protocol is four bytes of command, four of pid, four of answer."""
     CHECKPOINT, RESTORE = 100, 101
 
-    def __init__(self, name, objects, executable, flags, is_dropped=False):
-        super().__init__(name, objects)
+    def __init__(self, name, program, size, executable, flags, is_dropped=False):
+        super().__init__(name, program, size)
         self.executable, self.flags, self.is_dropped = executable, flags, is_dropped
 
     def start(self):
@@ -238,8 +203,8 @@ class Memcr(Peer):
 
 
 class Dormouse(Peer):
-    def __init__(self, name, objects, resume="auto", is_dropped=False):
-        super().__init__(name, objects)
+    def __init__(self, name, program, size, resume="auto", is_dropped=False):
+        super().__init__(name, program, size)
         self.resume, self.is_dropped = resume, is_dropped
 
     def start(self):

@@ -1,0 +1,13 @@
+// A worker of peers.py: `objects.js OBJECTS PORT`; `/` touches few objects, `/all` all.
+const http = require("http");
+const [count, port] = process.argv.slice(2).map(Number);
+const objects = Array.from({ length: count }, (_, n) => ({ number: n, text: `value ${n} of ${count}` }));
+
+const server = http.createServer((request, response) => {
+  const touched = request.url === "/all" ? objects : objects.slice(-1);
+  const body = JSON.stringify([count, touched.reduce((sum, one) => sum + one.number + one.text.length, 0)]);
+  response.writeHead(200, { "Content-Length": Buffer.byteLength(body) });
+  response.end(body);
+});
+server.keepAliveTimeout = 600_000;
+server.listen(port, "127.0.0.1");
