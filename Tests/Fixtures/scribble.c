@@ -1,9 +1,11 @@
 // A program whose threads write to pages all the time, also while it is put to sleep and while its pages are filled. Each page
 // is compared with a number in shared memory, which no hibernation moves.
 //
-//   scribble THREADS MEGABYTES [forks]   prints `ready PID`. With `forks`, a thread forks children that check all pages.
+//   scribble THREADS MEGABYTES [forks | grows]   prints `ready PID`. `forks`: a thread forks children that check all pages.
+//                                                `grows`: a thread enlarges a mapping at its place, and writes to what is new.
 //
 // One command a line on stdin, one line on stdout for each:
+//   exec     ready PID           replaces itself
 //   verify   writes N errors M   all pages are read; N counts since the last answer, M from the start
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -91,6 +93,23 @@ static void *fork_often(void *unused) {
   return NULL;
 }
 
+static void *grow(void *unused) {
+  (void)unused;
+  size_t most = (size_t)256 << 20, length = 4 * PAGE;
+  char *at = map(most, MAP_PRIVATE);
+  munmap(at + length, most - length);
+  memset(at, 1, length);
+  while (length < most) {
+    if (mremap(at, length, length + PAGE, 0) == at) {
+      at[length] = 1;
+      length += PAGE;
+      (*writes)++;
+    }
+    usleep(500);
+  }
+  return NULL;
+}
+
 int main(int count, char **words) {
   if (count < 3) return 64;
   threads = atoi(words[1]);
@@ -111,12 +130,14 @@ int main(int count, char **words) {
     pthread_mutex_init(&locks[i], NULL);
     if (pthread_create(&thread, NULL, scribble, (void *)i)) return 2;
   }
-  pthread_t forker;
-  if (count > 3 && pthread_create(&forker, NULL, fork_often, NULL)) return 2;
+  pthread_t other;
+  int grows = count > 3 && strcmp(words[3], "grows") == 0;
+  if (count > 3 && pthread_create(&other, NULL, grows ? grow : fork_often, NULL)) return 2;
   printf("ready %d\n", getpid());
   fflush(stdout);
   char line[64];
   while (fgets(line, sizeof line, stdin)) {
+    if (strcmp(line, "exec\n") == 0) execv("/proc/self/exe", words);
     for (int i = 0; i < threads; i++) pthread_mutex_lock(&locks[i]);
     for (size_t page = 0; page < all; page++) check(page);
     printf("writes %llu errors %llu\n", (unsigned long long)atomic_exchange(writes, 0),

@@ -19,7 +19,7 @@ enum { CLINUX_UFFD_USER_MODE_ONLY = 1 };
 int clinux_track_open(void);
 // Asks for asynchronous write protection, once for each descriptor; -EINVAL where there is none.
 int clinux_track_negotiate(int fd);
-// Writes to the range can be watched from now on. -EBUSY: another userfaultfd has it; -ESRCH: the process
+// Writes to the range can be watched from now on. -EBUSY: another userfaultfd has it; -ENOMEM: the process
 // doesn't have that memory any more (it has ended, or called exec).
 int clinux_track_register(int fd, uint64_t start, uint64_t length);
 // Present private pages of the range, with CLINUX_PAGE_IS_WRITTEN where they aren't protected. -EPERM

@@ -9,7 +9,9 @@ extension Operation {
   func planOverlay() throws(HibernationError) -> Overlay? {
     guard overlays, let base = hibernator.openBase(of: target.name, for: path) else { return nil }
     // A base for eager restores: all of its pages would have to be there before the worker runs.
-    if restore.isLazy, base.mappings.isEmpty { return nil }
+    if restore.isLazy, !base.chunks.contains(where: { $0.isPrefetched || $0.isBackgroundFilled }) {
+      return nil
+    }
     // By the same index as the processes.
     var subjects: [Overlay.Subject] = []
     for captive in processes {
@@ -56,7 +58,7 @@ extension Operation {
     for mapping in mappings where !mapping.hasFile && PagePlan.canMove(mapping) {
       do throws(SystemCallError) { try known.tracker.register(mapping.range) } catch {
         // The mapping is registered with another userfaultfd (EBUSY), or the process has another memory now
-        // (ESRCH): smaps shows which. Some memory can't be registered at all (EINVAL).
+        // (ENOMEM): smaps shows which. Some memory can't be registered at all (EINVAL).
         if error.code != EINVAL { return nil }
       }
     }

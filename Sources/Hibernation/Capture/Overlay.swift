@@ -169,7 +169,7 @@ struct Comparison: Sendable {
       let chunk = work.base.chunks[Int(part.chunk)]
       let step = RestoreStep(
         isOfBase: false, chunk: chunk, process: Int(part.process), ranges: part.ranges,
-        offsets: chunk.offsets(of: part.ranges) ?? [])
+        offsets: chunk.offsets(of: part.ranges) ?? [], isInNextBase: true)
       try work.base.load(step, stored: stored, into: then, with: decompressor)
       guard let now = now.baseAddress, let then = then.baseAddress else { return verdict }
       try work.memories[Int(part.process)].read(

@@ -75,6 +75,7 @@ extension Hibernator {
   ///
   /// - Parameter outdated: only bases that are too old to be used.
   public func dropIdleBases(outdated: Bool = false) {
+    if !outdated { for fill in fills.values { fill.dropBase() } }
     collectFills()
     for (name, base) in bases where !outdated || Clocks.monotonic - base.made > Base.greatestAge {
       dropIdleBase(of: name)
@@ -83,6 +84,7 @@ extension Hibernator {
 
   /// Removes a worker's base and stops tracking its writes, unless the worker is hibernated.
   public func dropIdleBase(of name: String) {
+    fills[name]?.dropBase()
     collectFills()
     guard let base = bases[name], base.image == nil else { return }
     bases[name] = nil

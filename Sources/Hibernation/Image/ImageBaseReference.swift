@@ -100,6 +100,8 @@ struct RestoreStep: Sendable {
 
   /// Bytes of the pages that are needed.
   var length: Int { Int(ranges.bytes) }
+  /// The base of the next image has these pages: it matters whether they are written to.
+  let isInNextBase: Bool
   /// A lazy restore may leave these pages out until the process runs.
   var isBackgroundFilled: Bool { chunk.isBackgroundFilled }
 }
@@ -127,7 +129,7 @@ extension ImageReader {
       let chunk = base.chunks[Int(part.chunk)]
       return RestoreStep(
         isOfBase: true, chunk: chunk, process: Int(part.process), ranges: part.ranges,
-        offsets: chunk.offsets(of: part.ranges) ?? [])
+        offsets: chunk.offsets(of: part.ranges) ?? [], isInNextBase: true)
     }
   }
 

@@ -53,9 +53,11 @@ public struct ImageReader: Sendable {
     do throws(ByteReader.Exhausted) {
       (processes, chunks, mappings, id, reference) = try Self.sections(of: index)
     } catch { throw .damaged(path: path, part: "its index ends early") }
+    let isComplete = reference == nil
     steps = chunks.map {
       RestoreStep(
-        isOfBase: false, chunk: $0, process: Int($0.process), ranges: $0.ranges, offsets: [])
+        isOfBase: false, chunk: $0, process: Int($0.process), ranges: $0.ranges, offsets: [],
+        isInNextBase: isComplete)
     }
     try checkBounds(dataEnd: header.indexOffset)
   }

@@ -71,8 +71,8 @@ final class BackgroundFill: Sendable {
   /// What stays on disk when all pages are in place.
   let base: Base?
   private let outcome = Mutex<Outcome?>(nil)
-  private let isAwake = Mutex<Bool?>(nil)
-  private let hasWoken = Semaphore()
+  private let awake = Mutex<Bool?>(nil)
+  private let dropsBase = Atomic(false)
   private let over = Semaphore()
 
   init(_ record: ResumeHistory.LazyResume? = nil, missing: UInt64 = 0, base: Base? = nil) {
@@ -82,16 +82,15 @@ final class BackgroundFill: Sendable {
   }
 
   /// The resume has let the worker run, or has failed to.
-  func woke(_ success: Bool) {
-    isAwake.withLock { $0 = success }
-    hasWoken.signal()
-  }
+  func woke(_ success: Bool) { awake.withLock { $0 = success } }
 
-  /// For the fill's thread: true if no one else is about to thaw the worker.
-  func waitUntilAwake() -> Bool {
-    guard hasWoken.wait(within: .seconds(2)) else { return false }
-    return isAwake.withLock { $0 } == true
-  }
+  /// `nil`: it is about to.
+  var isAwake: Bool? { awake.withLock { $0 } }
+
+  /// Nothing is to stay on disk when all pages are in place.
+  func dropBase() { dropsBase.store(true, ordering: .releasing) }
+
+  var mustDropBase: Bool { dropsBase.load(ordering: .acquiring) }
 
   func end(_ result: Outcome) {
     missing.end()

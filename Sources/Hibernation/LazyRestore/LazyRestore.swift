@@ -1,6 +1,7 @@
 import CLinux
 import Glibc
 import Linux
+import Synchronization
 
 /// How a worker gets its memory back.
 public enum RestoreMode: Sendable, Hashable {
@@ -205,11 +206,13 @@ extension Hibernator {
       base: keepsBase ? futureBase(image, of: target.name) : nil)
     let keepsBase = fill.base != nil
     let (fillFailed, fillEnded, standby) = (fillFailed, fillEnded, standby)
+    // With their last reference the descriptors are closed: before the end of the fill is known.
+    let handed = Handed(parts)
     let isStarted = Thread.start(name: "dormouse-pager") {
       let outcome = Self.page(
-        image, target: target, cgroup: cgroup, parts: parts, learning: learning,
+        image, target: target, cgroup: cgroup, parts: handed.take(), learning: learning,
         missing: fill.missing, isFrozen: false, goesOnForAnother: false, keepsBase: keepsBase,
-        isAwake: { fill.waitUntilAwake() })
+        of: fill)
       standby?.retract(image: image.path)
       if let failure = outcome.failure { fillFailed?(target.name, failure) }
       fill.end(outcome)
@@ -234,7 +237,7 @@ extension Hibernator {
     _ image: ImageReader, target: HibernationTarget, cgroup: WorkerCgroup,
     parts: [PagerPart], learning: Pager.Learning?, missing: MissingBytes,
     isFrozen: Bool, goesOnForAnother: Bool, keepsBase: Bool = false,
-    isAwake: (() -> Bool)? = nil
+    of fill: BackgroundFill? = nil
   ) -> BackgroundFill.Outcome {
     var outcome = BackgroundFill.Outcome()
     do {
@@ -242,7 +245,10 @@ extension Hibernator {
         image: image, target: target, cgroup: cgroup, parts: parts, isFrozen: isFrozen,
         goesOnForAnother: goesOnForAnother, keepsBase: keepsBase)
       pager.filled = { missing.filled($0) }
-      pager.isAwake = isAwake
+      if let fill {
+        pager.isAwake = { fill.isAwake }
+        pager.mustDropBase = { fill.mustDropBase }
+      }
       try pager.run(learning)
       for process in pager.processes { outcome.touched[process.pid] = process.touched }
       outcome.waited = pager.waited
@@ -347,4 +353,16 @@ extension PagePlan.WorkingSet {
 
   /// 8 MiB of 4 KiB pages.
   private static let limit = 2048
+}
+
+/// A value for another thread, which keeps no reference after it has taken it.
+private final class Handed<Value: Sendable>: Sendable {
+  private let value: Mutex<[Value]>
+  init(_ value: [Value]) { self.value = Mutex(value) }
+  func take() -> [Value] {
+    value.withLock { value in
+      defer { value = [] }
+      return value
+    }
+  }
 }

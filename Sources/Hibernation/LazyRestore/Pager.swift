@@ -28,12 +28,14 @@ final class Pager {
   let goesOnForAnother: Bool
   /// At the end, the image or its base stays on disk, for the next hibernation.
   var keepsBase: Bool
+  /// The worker's policy has changed meanwhile, or the disk is short.
+  var mustDropBase: (() -> Bool)?
   /// The group has been frozen by this pager or (in a recovery) by an earlier daemon.
   var isFrozen: Bool
   /// Set if the worker was halted because it forked or moved memory.
   var halt: Halt?
-  /// Waits until the resume has let the worker run. `nil`: its writes won't be tracked.
-  var isAwake: (() -> Bool)?
+  /// Whether the resume has let the worker run; its result is `nil` until that is known. `nil`: its writes won't be tracked.
+  var isAwake: (() -> Bool?)?
   /// By process: what is known about its writes at the end.
   var tracked: [Int32: TrackedFill] = [:]
   /// Called with the length of each chunk that is in place.
@@ -192,7 +194,9 @@ final class Pager {
     {
       if singly {
         let (source, _) = try process.cached(chunk, page: original, of: image, buffer: scratch)
-        try place(original, from: source, length: pageSize, in: Destination(process))
+        try place(
+          original, from: source, length: pageSize, tracked: image.steps[chunk].isInNextBase,
+          in: Destination(process))
         process.filled.insert(original)
         return
       }

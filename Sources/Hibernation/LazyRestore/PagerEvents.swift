@@ -85,7 +85,7 @@ extension Pager {
     for process in processes where !process.isGone {
       if isHeld { try handOver(process) } else { try release(process) }
     }
-    if isHeld { try checkHandOver() }
+    if isHeld { checkHandOver() }
     FaultPoint.unregistered.pass()
     if isFrozen { try mendAndThaw() }
     FaultPoint.thawed.pass()
@@ -97,6 +97,10 @@ extension Pager {
   /// Commit B. A complete image becomes the base of the next one; an overlay's base stays.
   private func removeImage() {
     let base = ImageLayout.basePath(of: image.path)
+    if let mustDropBase, mustDropBase() {
+      keepsBase = false
+      endTracking()
+    }
     if keepsBase, image.reference == nil {
       do throws(SystemCallError) {
         try renameFile(image.path, to: base)
@@ -135,7 +139,9 @@ extension Pager {
   /// Corrects calls that the freeze would end with an EINTR that the program mustn't see, and thaws.
   private func mendAndThaw() throws {
     // The worker's memory is in place: a failure here costs at most an EINTR.
-    let isAtRest = (try? cgroup.freeze(until: Deadline(in: HibernationTarget.patience))) != nil
+    // If it was only frozen to track its writes, its other threads shouldn't wait long for the last one.
+    let patience = halt == nil ? Duration.milliseconds(500) : HibernationTarget.patience
+    let isAtRest = (try? cgroup.freeze(until: Deadline(in: patience))) != nil
     if isAtRest { target.restartInterruptedSyscalls() }
     try target.wake(isStopped: false)
     if let began = halt?.began { halt?.length = Clocks.monotonic - began }

@@ -45,7 +45,9 @@ extension Pager {
     }
     var offset = 0
     for range in image.steps[chunk].ranges {
-      try place(range.address, from: pages + offset, length: range.length, in: destination)
+      try place(
+        range.address, from: pages + offset, length: range.length,
+        tracked: image.steps[chunk].isInNextBase, in: destination)
       offset += Int(range.length)
     }
     if !destination.isChild {
@@ -56,9 +58,11 @@ extension Pager {
 
   /// Fills a run of the image's pages at their present addresses.
   func place(
-    _ original: UInt64, from source: UnsafeRawPointer, length: UInt64, in destination: Destination
+    _ original: UInt64, from source: UnsafeRawPointer, length: UInt64, tracked: Bool,
+    in destination: Destination
   ) throws {
     let process = destination.process
+    let tracked = tracked && process.tracker != nil
     let deadline = Deadline(in: .seconds(10))
     var done: UInt64 = 0
     var singly = false
@@ -81,7 +85,8 @@ extension Pager {
       let mayBeLong = !singly && (!destination.isChild || process.layout.isIdentity)
       let extent = mayBeLong ? process.unfilled(from: page, now.length) : pageSize
       let result = try patiently { () throws(SystemCallError) in
-        try destination.userfault.fill(address, extent, from: source + Int(done))
+        try destination.userfault.fill(
+          address, extent, from: source + Int(done), tracked: tracked)
       }
       switch result {
       case .filled(let count): done += count
@@ -98,7 +103,8 @@ extension Pager {
           continue
         }
         if let earlier = destination.before?.now(page), earlier != address {
-          _ = try destination.userfault.fill(earlier, pageSize, from: source + Int(done))
+          _ = try destination.userfault.fill(
+            earlier, pageSize, from: source + Int(done), tracked: false)
         }
         done += pageSize
       case .eventFirst:

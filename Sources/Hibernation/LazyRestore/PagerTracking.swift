@@ -1,31 +1,85 @@
+import CLinux
+import Glibc
 import Linux
 
 /// How write tracking goes on when all pages are in place: until then the process's own userfaultfd has recorded writes, and
 /// from then on a `WriteTracker` does. A mapping has one of them, so the worker is frozen for a moment in between.
+///
+/// Nothing here may cost the worker anything but time: if a step fails, the next hibernation compares pages.
 extension Pager {
-  /// A thread that can't be frozen in this time is in a call that may take long.
+  /// From the order to freeze until the whole group is frozen. On a busy machine a thread may wait that long for a processor.
   private static let patienceForTracking = Duration.milliseconds(20)
 
-  /// Freezes the worker. False: its writes can't be tracked, and the next hibernation compares pages.
+  /// Freezes the worker. False: its writes won't be tracked. (`isFrozen` says whether it has to be thawed.)
   func holdForTracking() throws -> Bool {
-    guard keepsBase, !isFrozen, processes.allSatisfy(\.canBeTracked), let isAwake, isAwake()
+    guard keepsBase, mustDropBase?() != true, !isFrozen, processes.allSatisfy(\.canBeTracked),
+      try waitUntilAwake(), try waitUntilFreezable(), processes.allSatisfy(\.canBeTracked)
     else { return false }
-    try writeControl("\(cgroup.path)/cgroup.freeze", "1")
-    let deadline = Deadline(in: Self.patienceForTracking)
-    while try !cgroup.isFrozen {
-      // A thread that waits for a page, or for the reading of its message, can't freeze. A fork or a move freezes, too.
-      try serveAll(wait: 0)
-      if isFrozen { return false }
-      pauseThread(for: .microseconds(50))
-      if deadline.hasPassed {
-        isFrozen = true
-        return false
-      }
+    do throws(SystemCallError) { try writeControl("\(cgroup.path)/cgroup.freeze", "1") } catch {
+      return false
     }
     isFrozen = true
-    return processes.allSatisfy {
-      $0.isGone || $0.canBeTracked && !$0.userfault.hasEventInFlight
+    // A thread that waits for a page, or for the reading of its message, can't freeze.
+    let deadline = Deadline(in: Self.patienceForTracking)
+    var isUnmoved = true
+    while (try? cgroup.isFrozen) != true {
+      for process in processes where !process.isGone {
+        isUnmoved = try serveLate(process) && isUnmoved
+      }
+      if deadline.hasPassed { return false }
+      pauseThread(for: .microseconds(50))
     }
+    return isUnmoved && processes.allSatisfy { $0.isGone || !$0.userfault.hasEventInFlight }
+  }
+
+  /// The worker isn't let run by another thread any more.
+  private func waitUntilAwake() throws -> Bool {
+    guard let isAwake else { return false }
+    let deadline = Deadline(in: .seconds(2))
+    while !isFrozen, !deadline.hasPassed {
+      if let isAwake = isAwake() { return isAwake }
+      try serveAll(wait: 1)
+    }
+    return false
+  }
+
+  /// No thread is in a call that can't be interrupted: such a thread would let all others wait. Most such calls are short.
+  private func waitUntilFreezable() throws -> Bool {
+    let deadline = Deadline(in: .milliseconds(10))
+    while !isFrozen {
+      if processes.allSatisfy(\.canFreezeAtOnce) { return true }
+      if deadline.hasPassed { return false }
+      try serveAll(wait: 1)
+    }
+    return false
+  }
+
+  /// Answers threads that wait although no page of the image is missing any more. False: the process has moved memory or
+  /// forked.
+  private func serveLate(_ process: LazyProcess) throws -> Bool {
+    var pages = process.faults
+    process.faults = []
+    var isUnmoved = true
+    while let message = try process.journal.read(from: process.userfault) {
+      switch Int(message.event) {
+      case CLINUX_UFFD_PAGEFAULT: pages.append(message.b & ~(pageSize - 1))
+      case CLINUX_UFFD_FORK:
+        close(Int32(truncatingIfNeeded: message.a & 0xffff_ffff))
+        process.journal.forksAreDone()
+        isUnmoved = false
+      case CLINUX_UFFD_REMAP: isUnmoved = false
+      default: break  // Nothing is missing there, and the tracker won't register it.
+      }
+    }
+    for page in pages {
+      switch try patiently({ () throws(SystemCallError) in try process.userfault.fillZero(page) }) {
+      case .present: process.userfault.wake(page, pageSize)
+      case .eventFirst: process.faults.append(page)
+      case .vanished: process.isGone = true
+      case .filled, .notRegistered: break
+      }
+    }
+    return isUnmoved
   }
 
   /// The worker is frozen, and no message is under way.
@@ -33,31 +87,30 @@ extension Pager {
     FaultPoint.handingOver.pass()
     do {
       tracked[process.pid] = try tracking(of: process)
-    } catch let error as SystemCallError where error.meansVanished {
-      // It has ended; the worker's others go on.
-      process.isGone = true
+    } catch {
+      tracked[process.pid] = nil
+      // Also if it has ended, or executes another program.
+      try release(process)
     }
   }
 
   private func tracking(of process: LazyProcess) throws -> TrackedFill? {
-    guard let tracker = process.tracker else {
+    // Some kernels can't look at the pages of a process that has ended.
+    guard let tracker = process.tracker, HibernationTarget.hasMemory(process.pid) else {
       try release(process)
       return nil
     }
     let pages = try PageMap(pid: process.pid)
     var known = TrackedFill()
     for mapping in process.mappings {
-      // `nil`: parts of it were unmapped.
+      // `nil`: other memory is mapped in parts of it.
       if let unwritten = try pages.unwrittenPages(in: mapping) {
         known.unwritten += unwritten
         known.armed.append(mapping)
       }
     }
-    if process.layout.isIdentity {
-      for mapping in process.mappings { try process.userfault.unregister(mapping) }
-    } else {
-      try release(process)
-    }
+    // A mapping may have grown, and be registered beyond its earlier end.
+    try process.userfault.unregisterAllOfFrozen()
     known.armed = try known.armed.filter { mapping in
       do throws(SystemCallError) { try tracker.register(mapping) } catch { return false }
       return try pages.protect(mapping)
@@ -66,12 +119,33 @@ extension Pager {
   }
 
   /// If another program has thawed the worker meanwhile, writes may have been missed.
-  func checkHandOver() throws {
-    if try !cgroup.isFrozen { tracked = [:] }
+  func checkHandOver() {
+    if (try? cgroup.isFrozen) != true { tracked = [:] }
+  }
+}
+
+extension Pager {
+  /// No base stays: nothing is tracked.
+  func endTracking() {
+    for process in processes where tracked[process.pid] != nil {
+      for mapping in process.mappings {
+        // The tracker's descriptor is closed soon, which ends the rest.
+        try? process.tracker?.unregister(mapping)
+      }
+    }
+    tracked = [:]
   }
 }
 
 extension LazyProcess {
   /// Memory that was moved has other addresses than in the base.
   fileprivate var canBeTracked: Bool { isGone || tracker != nil && !layout.hasMoves }
+
+  fileprivate var canFreezeAtOnce: Bool {
+    if isGone { return true }
+    // If its threads can't be listed, it has ended.
+    return ((try? threads(of: pid)) ?? []).allSatisfy { thread in
+      (try? ProcessStat.read(thread))?.state != .uninterruptible
+    }
+  }
 }

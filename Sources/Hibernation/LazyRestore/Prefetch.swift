@@ -7,6 +7,7 @@ struct Prefetch: Sendable {
   private struct Place {
     let range: PageRange
     let userfault: Userfault
+    let tracksWrites: Bool
   }
   /// By the image's process index; by address.
   private var places: [Int: [Place]] = [:]
@@ -15,7 +16,7 @@ struct Prefetch: Sendable {
     for part in parts {
       places[part.process] = image.mappings.filter { Int($0.process) == part.process }.map {
         Place(
-          range: $0.range, userfault: part.handle.userfault)
+          range: $0.range, userfault: part.handle.userfault, tracksWrites: part.tracker != nil)
       }.sorted { $0.range.address < $1.range.address }
     }
   }
@@ -35,8 +36,10 @@ struct Prefetch: Sendable {
         // A range can reach beyond a mapping: the base was made with other mappings.
         let (place, length) = head(of: rest, in: process)
         let (part, tail) = rest.split(after: length)
-        if let place, let userfault = places[process]?[place].userfault {
-          try fill(part, from: pages + offset, userfault: userfault, memory: memory)
+        if let place = place.flatMap({ places[process]?[$0] }) {
+          try fill(
+            part, from: pages + offset, place.userfault,
+            tracked: place.tracksWrites && step.isInNextBase, memory)
         } else {
           try memory.write([part], from: pages + offset)
         }
@@ -47,13 +50,15 @@ struct Prefetch: Sendable {
   }
 
   private func fill(
-    _ range: PageRange, from pages: UnsafeRawPointer, userfault: Userfault,
-    memory: ProcessMemory
+    _ range: PageRange, from pages: UnsafeRawPointer, _ userfault: Userfault, tracked: Bool,
+    _ memory: ProcessMemory
   ) throws(SystemCallError) {
     var done: UInt64 = 0
     while done < range.length {
       let address = range.address + done
-      switch try userfault.fill(address, range.length - done, from: pages + Int(done)) {
+      switch try userfault.fill(
+        address, range.length - done, from: pages + Int(done), tracked: tracked)
+      {
       case .filled(let count): done += count
       case .present:
         // The page appeared by itself while the worker slept, so its content is wrong.

@@ -72,6 +72,20 @@ public struct Userfault: Sendable {
     }
   }
 
+  /// Makes every range of a frozen process ordinary memory again, in a tenth of the time of `unregisterAll`: without looking
+  /// at the pages (smaps).
+  public func unregisterAllOfFrozen() throws(SystemCallError) {
+    for line in try readFile("/proc/\(pid)/maps").split(separator: 10) {
+      guard let mapping = MemoryMapping(header: line), !mapping.hasFile else { continue }
+      let result = clinux_uffd_unregister(descriptor.raw, mapping.start, mapping.length)
+      // EINVAL: a mapping of a kind that can't be registered.
+      if result == 0 || result == -EINVAL { continue }
+      throw SystemCallError(
+        "UFFDIO_UNREGISTER", on: "0x\(String(mapping.start, radix: 16)) of pid \(pid)",
+        code: -result)
+    }
+  }
+
   /// Makes every range ordinary memory again, whatever the process has done with its mappings. A thread that
   /// waits for a page then gets the present content, or zeros if the page is missing.
   public func unregisterAll() throws(SystemCallError) {
@@ -104,11 +118,14 @@ public struct Userfault: Sendable {
     case vanished
   }
 
+  /// - Parameter tracked: writes to these pages are recorded, if this userfaultfd does that. The first one to each page
+  ///   costs a fault.
   public func fill(
-    _ address: UInt64, _ length: UInt64, from source: UnsafeRawPointer
+    _ address: UInt64, _ length: UInt64, from source: UnsafeRawPointer, tracked: Bool
   ) throws(SystemCallError) -> Filling {
-    try judge(
-      clinux_uffd_copy(descriptor.raw, address, source, length, tracksWrites ? 1 : 0), address)
+    let protects: Int32 = tracked && tracksWrites ? 1 : 0
+    return try judge(
+      clinux_uffd_copy(descriptor.raw, address, source, length, protects), address)
   }
 
   public func fillZero(_ address: UInt64) throws(SystemCallError) -> Filling {

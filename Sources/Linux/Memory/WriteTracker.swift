@@ -23,7 +23,7 @@ public struct WriteTracker: Sendable {
   /// Makes writes to a mapping visible, if they aren't yet. Memory that is mapped there later, or moved
   /// elsewhere, isn't watched, and the tracker detects that.
   ///
-  /// - Throws: EBUSY if another userfaultfd handles its page faults; ESRCH if the process has another memory
+  /// - Throws: EBUSY if another userfaultfd handles its page faults; ENOMEM if the process has another memory
   ///   now.
   public func register(_ range: PageRange) throws(SystemCallError) {
     try shim("UFFDIO_REGISTER", on: "0x\(String(range.address, radix: 16)) of pid \(pid)") {

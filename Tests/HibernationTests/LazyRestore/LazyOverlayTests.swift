@@ -36,15 +36,16 @@ struct LazyOverlayTests {
 
   @Test(
     "Threads that write all the time find what they have written, whatever was taken from a base",
-    arguments: [false, true], [false, true])
-  func scribble(tracks: Bool, forks: Bool) throws {
+    arguments: [false, true], ["", "forks", "grows"])
+  func scribble(tracks: Bool, other: String) throws {
+    let forks = other == "forks"
     var features = KernelFeatures.detect()
     if !tracks { features.writeTracking = false }
     let service = HibernationService(features: features)
     let victim = try Victim(
-      [try Fixture.compile("scribble"), "4", "16"] + (forks ? ["forks"] : []), rest: .frozen)
+      [try Fixture.compile("scribble"), "4", "16"] + (other.isEmpty ? [] : [other]), rest: .frozen)
     #expect(try victim.line().hasPrefix("ready"))
-    var random = TestRandom(seed: forks ? 3 : 4)
+    var random = TestRandom(seed: UInt64(other.count))
     var (unchanged, compared) = (0, 0)
     for round in 1...Self.rounds {
       let slept: HibernationSummary
@@ -74,6 +75,44 @@ struct LazyOverlayTests {
   /// More of them on request: DORMOUSE_SCRIBBLE_ROUNDS=500.
   static let rounds =
     getenv("DORMOUSE_SCRIBBLE_ROUNDS").flatMap { Int(String(cString: $0)) } ?? 25
+
+  @Test("A program that replaces itself while its pages are filled, or just after that, isn't lost")
+  func exec() throws {
+    let service = HibernationService()
+    let victim = try Victim([try Fixture.compile("scribble"), "2", "8"], rest: .frozen)
+    #expect(try victim.line().hasPrefix("ready"))
+    var random = TestRandom(seed: 5)
+    for round in 1...15 {
+      _ = try sleep(victim, service)
+      _ = try wake(victim, service)
+      usleep(UInt32.random(in: 0..<30_000, using: &random))
+      #expect(try victim.ask("exec").hasPrefix("ready"), "round \(round)")
+      try service.awaitFill(of: victim.target.name)
+      #expect(try victim.ask("verify").hasSuffix("errors 0"), "round \(round)")
+    }
+    service.forget(victim.target.name)
+  }
+
+  @Test("A worker whose policy keeps no base any more while its pages are filled leaves none")
+  func policyChanges() throws {
+    let service = HibernationService()
+    let victim = try Victim([try Fixture.compile("scribble"), "2", "32"], rest: .frozen)
+    #expect(try victim.line().hasPrefix("ready"))
+    let name = victim.target.name
+    for round in 1...4 {
+      _ = try sleep(victim, service)
+      _ = try wake(victim, service)
+      if round % 2 == 0 {
+        _ = try service.wait { (h) throws(HibernationError) in h.dropIdleBase(of: name) }
+      }
+      try service.awaitFill(of: name)
+      #expect((access(path + ".base", F_OK) == 0) == (round % 2 == 1), "round \(round)")
+      #expect(try victim.ask("verify").hasSuffix("errors 0"))
+    }
+    service.forget(name)
+    try service.awaitFill(of: name)
+    #expect(access(path + ".base", F_OK) != 0)
+  }
 
   @Test("What a worker needs first isn't left in a part of the base that is filled while it runs")
   func neededFirst() throws {

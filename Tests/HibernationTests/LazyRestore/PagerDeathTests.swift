@@ -36,14 +36,15 @@ struct PagerDeathTests {
     // The first resume is from a complete image, which becomes the base.
     let isOfFirst = fault == .baseKept || fault == .handingOver
     let time = isOfFirst || fault == .unlinked || fault == .eventRead ? 1 : 2
-    // A worker that has forked isn't tracked.
-    let command = try Self.command() + (fault == .handingOver ? ["drops"] : [])
+    // A worker that has forked or moved memory isn't tracked.
+    let command =
+      fault == .handingOver ? [try Fixture.compile("scribble"), "2", "16"] : try Self.command()
     let probe = try Probe(
       command, rest: .frozen, fault: fault, time: time, isLazy: true, overlays: way)
     #expect(try probe.talk.line().hasPrefix("ready"))
     try probe.perform("hibernate")
     if isOfFirst {
-      try probe.talk.send("churn 3")
+      try probe.talk.send(fault == .handingOver ? "verify" : "churn 3")
       try probe.order("resume")
     } else {
       try probe.perform("resume")
