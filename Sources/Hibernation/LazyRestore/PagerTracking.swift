@@ -22,6 +22,7 @@ extension Pager {
     // A thread that waits for a page, or for the reading of its message, can't freeze.
     let deadline = Deadline(in: Self.patienceForTracking)
     var isUnmoved = true
+    // If that can't be read, it counts as not frozen.
     while (try? cgroup.isFrozen) != true {
       for process in processes where !process.isGone {
         isUnmoved = try serveLate(process) && isUnmoved

@@ -12,7 +12,11 @@ public enum FileLocks {
     var held: Set<String> = []
     var unreadable: [Int32] = []
     for pid in pids {
-      if let found = ofDescriptors(of: pid) { held.formUnion(found) } else { unreadable.append(pid) }
+      if let found = ofDescriptors(of: pid) {
+        held.formUnion(found)
+      } else {
+        unreadable.append(pid)
+      }
     }
     // Without it, nothing is known of their locks.
     if !unreadable.isEmpty, let all = try? readText("/proc/locks") {
