@@ -55,7 +55,11 @@ int clinux_uffd_register(int fd, uint64_t start, uint64_t length, int tracks) {
 
 int clinux_uffd_unregister(int fd, uint64_t start, uint64_t length) {
   struct uffdio_range range = {.start = start, .len = length};
-  return ioctl(fd, UFFDIO_UNREGISTER, &range) < 0 ? -errno : 0;
+  if (ioctl(fd, UFFDIO_UNREGISTER, &range) < 0) return -errno;
+  // The kernel wakes the threads that wait before it takes the mapping's own lock, so that one can begin to wait in between
+  // and isn't woken (seen on Linux 6.18). From here on none can begin.
+  ioctl(fd, UFFDIO_WAKE, &range);
+  return 0;
 }
 
 int64_t clinux_uffd_copy(int fd, uint64_t target, const void *source, uint64_t length, int protects) {

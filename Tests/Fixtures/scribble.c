@@ -69,7 +69,7 @@ static void *scribble(void *argument) {
   return NULL;
 }
 
-// A child's page must fit together; the parent's threads have gone on with its number meanwhile.
+// A child's page must fit together; the parent's threads have raised its number meanwhile.
 static void check_copy(size_t page) {
   uint64_t *at = pages + page * WORDS, number = at[0];
   if (number == 0 || number > numbers[page] || at[WORDS - 1] != ~number ||

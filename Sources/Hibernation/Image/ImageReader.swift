@@ -85,35 +85,6 @@ public struct ImageReader: Sendable {
     }
   }
 
-  /// Reads the whole file, decompresses every chunk, and checks all checksums.
-  public func verify() throws(ImageError) {
-    try forEachChunk { _, _ in }
-    try base?.verify()
-  }
-
-  /// Calls `body` with each chunk and its pages, in the order of the index.
-  func forEachChunk(
-    _ body: (ImageChunk, UnsafeRawBufferPointer) -> Void
-  ) throws(ImageError) {
-    let pages = UnsafeMutableRawBufferPointer.allocate(
-      byteCount: ImageLayout.chunkLength, alignment: 4096)
-    let stored = UnsafeMutableRawBufferPointer.allocate(
-      byteCount: ChunkCompressor.bound(ImageLayout.chunkLength), alignment: 64)
-    defer {
-      pages.deallocate()
-      stored.deallocate()
-    }
-    let decompressor: ChunkDecompressor
-    do throws(ZstdError) { decompressor = try ChunkDecompressor() } catch {
-      throw .unreadable(path: path, SystemCallError("decompress", on: path, code: ENOMEM))
-    }
-    for chunk in chunks {
-      let target = UnsafeMutableRawBufferPointer(rebasing: pages[..<chunk.length])
-      try read(chunk, stored: stored, into: target, with: decompressor)
-      body(chunk, UnsafeRawBufferPointer(target))
-    }
-  }
-
   private func checkBounds(dataEnd: UInt64) throws(ImageError) {
     for chunk in chunks {
       let end = chunk.offset.addingReportingOverflow(UInt64(chunk.storedLength))

@@ -107,3 +107,15 @@ final class BackgroundFill: Sendable {
     return outcome.withLock { $0 } ?? Outcome()
   }
 }
+
+/// A value for another thread, which keeps no reference after it has taken it.
+final class Handed<Value: Sendable>: Sendable {
+  private let value: Mutex<[Value]>
+  init(_ value: [Value]) { self.value = Mutex(value) }
+  func take() -> [Value] {
+    value.withLock { value in
+      defer { value = [] }
+      return value
+    }
+  }
+}

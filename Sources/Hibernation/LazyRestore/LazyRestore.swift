@@ -106,24 +106,7 @@ extension Hibernator {
     guard image.lock(waits: false) else { return .refused("another process uses its image") }
     try attempt(.writingBack) { try image.mark(.filling) }
     FaultPoint.fillMarked.pass()
-    do {
-      // Ranges are registered first: from here on only the pages that Dormouse fills appear in them. Without
-      // that, a write to one page of an area for huge pages would add 511 neighbours of zeros, and so would
-      // khugepaged; a debugger's read would leave the zero page.
-      for part in parts {
-        for mapping in image.mappings where Int(mapping.process) == part.process {
-          try part.handle.userfault.register(mapping.range)
-        }
-      }
-      FaultPoint.registered.pass()
-      let strays = try parts.map { try self.strays(in: image, process: $0.process) }
-      try writeBack(
-        image, into: target, sessions: [], prefetch: Prefetch(parts: parts, image: image))
-      for (index, pages) in strays.enumerated() {
-        parts[index].placed = try overwrite(
-          pages, of: image, process: parts[index].process, target)
-      }
-    } catch {
+    do { try prefetch(image, into: target, &parts) } catch {
       // No process has run, so the worker is as it was.
       try attempt(.writingBack) {
         for part in parts { try part.handle.userfault.unregisterAll() }
@@ -142,7 +125,34 @@ extension Hibernator {
       total: image.dataLength, wasLearning: !isKnown)
     try start(
       image, target: target, cgroup: cgroup, parts: parts, record: record, keepsBase: keepsBase)
-    let fill = fills[target.name]
+    try letRun(target, image, before: fills[target.name])
+    return .done(written: image.dataLength - backgroundFill, backgroundFill: backgroundFill)
+  }
+
+  /// Puts everything in place that the worker needs before it runs.
+  private func prefetch(
+    _ image: ImageReader, into target: HibernationTarget, _ parts: inout [PagerPart]
+  ) throws {
+    // Ranges are registered first: from here on only the pages that Dormouse fills appear in them. Without
+    // that, a write to one page of an area for huge pages would add 511 neighbours of zeros, and so would
+    // khugepaged; a debugger's read would leave the zero page.
+    for part in parts {
+      for mapping in image.mappings where Int(mapping.process) == part.process {
+        try part.handle.userfault.register(mapping.range)
+      }
+    }
+    FaultPoint.registered.pass()
+    let strays = try parts.map { try self.strays(in: image, process: $0.process) }
+    try writeBack(
+      image, into: target, sessions: [], prefetch: Prefetch(parts: parts, image: image))
+    for (index, pages) in strays.enumerated() {
+      parts[index].placed = try overwrite(pages, of: image, process: parts[index].process, target)
+    }
+  }
+
+  private func letRun(
+    _ target: HibernationTarget, _ image: ImageReader, before fill: BackgroundFill?
+  ) throws(HibernationError) {
     try attempt(.waking) {
       do {
         try target.wake(correctingTimeoutsOf: image)
@@ -152,7 +162,6 @@ extension Hibernator {
         throw error
       }
     }
-    return .done(written: image.dataLength - backgroundFill, backgroundFill: backgroundFill)
   }
 
   // MARK: pages that came back by themselves
@@ -233,7 +242,7 @@ extension Hibernator {
   }
 
   /// Runs a pager to its end. A worker whose pages can't be filled is killed.
-  private static func page(
+  static func page(
     _ image: ImageReader, target: HibernationTarget, cgroup: WorkerCgroup,
     parts: [PagerPart], learning: Pager.Learning?, missing: MissingBytes,
     isFrozen: Bool, goesOnForAnother: Bool, keepsBase: Bool = false,
@@ -269,76 +278,6 @@ extension Hibernator {
     }
     return outcome
   }
-
-  // MARK: recovery
-
-  /// The worker may run already, while some of its pages are in the image only.
-  func isFilling(_ image: ImageReader) throws(HibernationError) -> Bool {
-    try findHandles(image).allSatisfy { $0.handle.journal.phase != .preparing }
-  }
-
-  /// Continues a lazy restore during which the earlier daemon died.
-  func continueFill(
-    _ image: ImageReader, _ target: HibernationTarget
-  ) throws(HibernationError) -> UInt64 {
-    guard let cgroup = target.cgroup?.freezer else {
-      throw HibernationError(
-        .checking, "it was restored lazily without a cgroup", aftermath: .unverifiable)
-    }
-    let parts = try findHandles(image)
-    if parts.contains(where: { $0.handle.journal.phase == .preparing }) {
-      // No process has run, so the restore starts from the beginning.
-      try checkAtRest(target)
-      try attempt(.writingBack) {
-        for part in parts { try part.handle.userfault.unregisterAll() }
-        try image.mark(.atRest)
-        for part in parts { part.handle.journal.reset(to: .idle) }
-      }
-      return try bringBack(target, from: image.resting, run: true)
-    }
-    for part in parts where part.handle.journal.openForks > 0 {
-      // If no page is missing any more, none is missing in a child.
-      if part.handle.journal.phase != .complete { try bringToChildren(of: part, image, target) }
-      part.handle.journal.forksAreDone()
-    }
-    let wanted = try attempt(.checking) { try readText("\(cgroup.path)/cgroup.freeze") }
-    let isFrozen = wanted.hasPrefix("1")
-    let outcome = Self.page(
-      image, target: target, cgroup: cgroup, parts: parts, learning: nil, missing: MissingBytes(0),
-      isFrozen: isFrozen,
-      goesOnForAnother: true)
-    if let failure = outcome.failure { throw failure }
-    return image.backgroundFillLength
-  }
-
-  /// Finds the worker's own descriptors. A worker that has lost them can touch missing pages that are never
-  /// filled.
-  private func findHandles(
-    _ image: ImageReader
-  ) throws(HibernationError) -> [PagerPart] {
-    var parts: [PagerPart] = []
-    for (index, process) in image.processes.enumerated() where process.identity.isAlive {
-      if !image.hasBackgroundFill(of: index) { continue }
-      let handle: FaultHandle?
-      do throws(SystemCallError) {
-        handle = try FaultHandle.find(in: process.identity)
-      } catch {
-        if error.meansVanished { continue }
-        throw HibernationError(
-          .filling,
-          "the missing pages of process \(process.pid) can't be filled in: \(error); it waits for them",
-          aftermath: .intact)
-      }
-      guard let handle, let phase = handle.journal.phase, phase != .idle else {
-        if !HibernationTarget.hasMemory(process.pid) { continue }
-        throw HibernationError(
-          .filling, "process \(process.pid) has closed its userfaultfd while pages were missing",
-          aftermath: .unverifiable)
-      }
-      parts.append(PagerPart(process: index, handle: handle))
-    }
-    return parts
-  }
 }
 
 extension PagePlan.WorkingSet {
@@ -353,16 +292,4 @@ extension PagePlan.WorkingSet {
 
   /// 8 MiB of 4 KiB pages.
   private static let limit = 2048
-}
-
-/// A value for another thread, which keeps no reference after it has taken it.
-private final class Handed<Value: Sendable>: Sendable {
-  private let value: Mutex<[Value]>
-  init(_ value: [Value]) { self.value = Mutex(value) }
-  func take() -> [Value] {
-    value.withLock { value in
-      defer { value = [] }
-      return value
-    }
-  }
 }

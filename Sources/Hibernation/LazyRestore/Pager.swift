@@ -195,7 +195,7 @@ final class Pager {
       if singly {
         let (source, _) = try process.cached(chunk, page: original, of: image, buffer: scratch)
         try place(
-          original, from: source, length: pageSize, tracked: image.steps[chunk].isInNextBase,
+          original, from: source, length: pageSize, tracked: tracks(chunk, of: process),
           in: Destination(process))
         process.filled.insert(original)
         return

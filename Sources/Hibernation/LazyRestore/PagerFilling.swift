@@ -47,7 +47,7 @@ extension Pager {
     for range in image.steps[chunk].ranges {
       try place(
         range.address, from: pages + offset, length: range.length,
-        tracked: image.steps[chunk].isInNextBase, in: destination)
+        tracked: tracks(chunk, of: process), in: destination)
       offset += Int(range.length)
     }
     if !destination.isChild {
@@ -56,16 +56,19 @@ extension Pager {
     }
   }
 
+  /// It matters for the next hibernation whether the process writes to the chunk's pages.
+  func tracks(_ chunk: Int, of process: LazyProcess) -> Bool {
+    image.steps[chunk].isInNextBase && process.tracker != nil
+  }
+
   /// Fills a run of the image's pages at their present addresses.
   func place(
     _ original: UInt64, from source: UnsafeRawPointer, length: UInt64, tracked: Bool,
     in destination: Destination
   ) throws {
     let process = destination.process
-    let tracked = tracked && process.tracker != nil
     let deadline = Deadline(in: .seconds(10))
-    var done: UInt64 = 0
-    var singly = false
+    var (done, singly) = (UInt64(0), false)
     while done < length, !process.isGone {
       let page = original + done
       let now = process.layout.now(page, length - done)

@@ -2,7 +2,7 @@ import CLinux
 import Glibc
 import Linux
 
-/// How write tracking goes on when all pages are in place: until then the process's own userfaultfd has recorded writes, and
+/// How writes are tracked when all pages are in place: until then the process's own userfaultfd has recorded writes, and
 /// from then on a `WriteTracker` does. A mapping has one of them, so the worker is frozen for a moment in between.
 ///
 /// Nothing here may cost the worker anything but time: if a step fails, the next hibernation compares pages.

@@ -38,8 +38,8 @@ struct Prefetch: Sendable {
         let (part, tail) = rest.split(after: length)
         if let place = place.flatMap({ places[process]?[$0] }) {
           try fill(
-            part, from: pages + offset, place.userfault,
-            tracked: place.tracksWrites && step.isInNextBase, memory)
+            part, from: pages + offset, with: place.userfault,
+            tracked: place.tracksWrites && step.isInNextBase, memory: memory)
         } else {
           try memory.write([part], from: pages + offset)
         }
@@ -50,8 +50,8 @@ struct Prefetch: Sendable {
   }
 
   private func fill(
-    _ range: PageRange, from pages: UnsafeRawPointer, _ userfault: Userfault, tracked: Bool,
-    _ memory: ProcessMemory
+    _ range: PageRange, from pages: UnsafeRawPointer, with userfault: Userfault, tracked: Bool,
+    memory: ProcessMemory
   ) throws(SystemCallError) {
     var done: UInt64 = 0
     while done < range.length {

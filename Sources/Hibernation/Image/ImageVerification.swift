@@ -1,0 +1,33 @@
+import Glibc
+import Linux
+
+extension ImageReader {
+  /// Reads the whole file, decompresses every chunk, and checks all checksums.
+  public func verify() throws(ImageError) {
+    try forEachChunk { _, _ in }
+    try base?.verify()
+  }
+
+  /// Calls `body` with each chunk and its pages, in the order of the index.
+  func forEachChunk(
+    _ body: (ImageChunk, UnsafeRawBufferPointer) -> Void
+  ) throws(ImageError) {
+    let pages = UnsafeMutableRawBufferPointer.allocate(
+      byteCount: ImageLayout.chunkLength, alignment: 4096)
+    let stored = UnsafeMutableRawBufferPointer.allocate(
+      byteCount: ChunkCompressor.bound(ImageLayout.chunkLength), alignment: 64)
+    defer {
+      pages.deallocate()
+      stored.deallocate()
+    }
+    let decompressor: ChunkDecompressor
+    do throws(ZstdError) { decompressor = try ChunkDecompressor() } catch {
+      throw .unreadable(path: path, SystemCallError("decompress", on: path, code: ENOMEM))
+    }
+    for chunk in chunks {
+      let target = UnsafeMutableRawBufferPointer(rebasing: pages[..<chunk.length])
+      try read(chunk, stored: stored, into: target, with: decompressor)
+      body(chunk, UnsafeRawBufferPointer(target))
+    }
+  }
+}

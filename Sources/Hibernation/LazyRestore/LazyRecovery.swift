@@ -1,0 +1,74 @@
+import CLinux
+import Glibc
+import Linux
+
+/// Lazy restores during which the earlier daemon died.
+extension Hibernator {
+  /// The worker may run already, while some of its pages are in the image only.
+  func isFilling(_ image: ImageReader) throws(HibernationError) -> Bool {
+    try findHandles(image).allSatisfy { $0.handle.journal.phase != .preparing }
+  }
+
+  /// Continues a lazy restore during which the earlier daemon died.
+  func continueFill(
+    _ image: ImageReader, _ target: HibernationTarget
+  ) throws(HibernationError) -> UInt64 {
+    guard let cgroup = target.cgroup?.freezer else {
+      throw HibernationError(
+        .checking, "it was restored lazily without a cgroup", aftermath: .unverifiable)
+    }
+    let parts = try findHandles(image)
+    if parts.contains(where: { $0.handle.journal.phase == .preparing }) {
+      // No process has run, so the restore starts from the beginning.
+      try checkAtRest(target)
+      try attempt(.writingBack) {
+        for part in parts { try part.handle.userfault.unregisterAll() }
+        try image.mark(.atRest)
+        for part in parts { part.handle.journal.reset(to: .idle) }
+      }
+      return try bringBack(target, from: image.resting, run: true)
+    }
+    for part in parts where part.handle.journal.openForks > 0 {
+      // If no page is missing any more, none is missing in a child.
+      if part.handle.journal.phase != .complete { try bringToChildren(of: part, image, target) }
+      part.handle.journal.forksAreDone()
+    }
+    let wanted = try attempt(.checking) { try readText("\(cgroup.path)/cgroup.freeze") }
+    let isFrozen = wanted.hasPrefix("1")
+    let outcome = Self.page(
+      image, target: target, cgroup: cgroup, parts: parts, learning: nil, missing: MissingBytes(0),
+      isFrozen: isFrozen,
+      goesOnForAnother: true)
+    if let failure = outcome.failure { throw failure }
+    return image.backgroundFillLength
+  }
+
+  /// Finds the worker's own descriptors. A worker that has lost them can touch missing pages that are never
+  /// filled.
+  private func findHandles(
+    _ image: ImageReader
+  ) throws(HibernationError) -> [PagerPart] {
+    var parts: [PagerPart] = []
+    for (index, process) in image.processes.enumerated() where process.identity.isAlive {
+      if !image.hasBackgroundFill(of: index) { continue }
+      let handle: FaultHandle?
+      do throws(SystemCallError) {
+        handle = try FaultHandle.find(in: process.identity)
+      } catch {
+        if error.meansVanished { continue }
+        throw HibernationError(
+          .filling,
+          "the missing pages of process \(process.pid) can't be filled in: \(error); it waits for them",
+          aftermath: .intact)
+      }
+      guard let handle, let phase = handle.journal.phase, phase != .idle else {
+        if !HibernationTarget.hasMemory(process.pid) { continue }
+        throw HibernationError(
+          .filling, "process \(process.pid) has closed its userfaultfd while pages were missing",
+          aftermath: .unverifiable)
+      }
+      parts.append(PagerPart(process: index, handle: handle))
+    }
+    return parts
+  }
+}
