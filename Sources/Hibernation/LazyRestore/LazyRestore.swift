@@ -265,10 +265,12 @@ extension Hibernator {
       outcome.keepsBase = pager.keepsBase
       outcome.tracked = pager.tracked
     } catch {
+      // If it has ended, its group may already be the next run's.
+      let lives = image.processes.contains { $0.identity.isAlive }
       // Frozen at once: its memory might be wrong.
-      try? writeControl("\(cgroup.path)/cgroup.freeze", "1")
+      if lives { try? writeControl("\(cgroup.path)/cgroup.freeze", "1") }
       let reason = HibernationError.from(error, in: .filling)
-      if target.hasSurvivors() {
+      if lives, target.hasSurvivors() {
         try? cgroup.kill()  // A process that survives this is reported as unverifiable.
         outcome.failure = HibernationError(.filling, reason.reason, aftermath: .unverifiable)
       } else {

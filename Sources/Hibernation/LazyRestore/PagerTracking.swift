@@ -15,6 +15,8 @@ extension Pager {
     guard keepsBase, mustDropBase?() != true, !isFrozen, processes.allSatisfy(\.canBeTracked),
       try waitUntilAwake(), try waitUntilFreezable(), processes.allSatisfy(\.canBeTracked)
     else { return false }
+    // A worker that has ended has no group any more, or its next run has it.
+    guard image.processes.allSatisfy(\.identity.isAlive), target.root.isAlive else { return false }
     do throws(SystemCallError) { try writeControl("\(cgroup.path)/cgroup.freeze", "1") } catch {
       return false
     }

@@ -173,7 +173,7 @@ public final class Hibernator {
       try operation.stopAndSeize(attempt == 1 ? found : nil)
       if attempt > 1 { operation.target.waits.restsAnew() }
       guard let why = operation.busyReason else { return }
-      guard attempt < 10 else {
+      guard attempt < 30 else {
         operation.detach()
         throw HibernationError(.seizing, "busy: \(why)")
       }

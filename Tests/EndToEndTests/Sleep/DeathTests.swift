@@ -96,7 +96,8 @@ import Testing
     let before = try Holdings(daemon, groupsIn: parent)
     var random = TestRandom()
     for round in 0..<24 {
-      #expect(try daemon.ask(.start, "web").result == .done)
+      let started = try daemon.ask(.start, "web")
+      #expect(started.result == .done, "round \(round): \(started)")
       #expect(try daemon.ask(.suspend, "web").result == .done)
       let pid = try #require(try daemon.worker("web").pid)
       var client = try ControlClient(connectingTo: daemon.socket, isNamed: true)
