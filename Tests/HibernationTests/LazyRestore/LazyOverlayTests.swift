@@ -64,9 +64,9 @@ struct LazyOverlayTests {
       let answer = try victim.ask("verify")
       try #require(answer.hasSuffix("errors 0"), "round \(round): \(answer)")
     }
-    #expect(unchanged > Self.rounds / 4)
+    #expect(unchanged > 0)
     // After a fork, and where the worker can't be frozen at once, it isn't known what was written.
-    if tracks, !forks, features.writeTracking { #expect(compared < Self.rounds / 2) }
+    if tracks, !forks, features.writeTracking { #expect(compared < Self.rounds) }
     try service.awaitFill(of: victim.target.name)
     #expect(try victim.ask("verify").hasSuffix("errors 0"))
     service.forget(victim.target.name)
