@@ -84,27 +84,21 @@ extension Operation {
     do {
       let tracker =
         try process?.tracker ?? injector.openWriteTracker { FaultPoint.trackerOpened.pass() }
-      // A lazy restore registers these mappings itself, with the process's own userfaultfd.
-      let registered =
-        restore.isLazy
-        ? try freeMappings(of: captive, from: tracker)
-        : plan.trackableMappings.filter { Self.canRegister($0, with: tracker) }
+      var registered: [PageRange] = []
+      if restore.isLazy {
+        // A lazy restore registers these mappings itself, with the process's own userfaultfd.
+        for mapping in captive.mappings where !mapping.hasFile && PagePlan.canMove(mapping) {
+          try tracker.unregister(mapping.range)
+        }
+      } else {
+        registered = plan.trackableMappings.filter { Self.canRegister($0, with: tracker) }
+      }
       hibernator.trackers[target.name, default: [:]][identity] = TrackedProcess(
         tracker: tracker, registered: registered, memo: captive.memo ?? process?.memo)
       return nil
     } catch TraceError.injected(let call, let pid, let code) {
       return "\(call) inside process \(pid): \(String(cString: strerror(code)))"
     } catch let error as SystemCallError { return error.description }
-  }
-
-  /// Ends the tracking of all mappings. Returns those that stay registered: none.
-  private func freeMappings(
-    of captive: Captive, from tracker: WriteTracker
-  ) throws(SystemCallError) -> [PageRange] {
-    for mapping in captive.mappings where !mapping.hasFile && PagePlan.canMove(mapping) {
-      try tracker.unregister(mapping.range)
-    }
-    return []
   }
 
   private static func canRegister(_ range: PageRange, with tracker: WriteTracker) -> Bool {

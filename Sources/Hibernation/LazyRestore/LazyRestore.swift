@@ -267,7 +267,7 @@ extension Hibernator {
     } catch {
       // If it has ended, its group may already be the next run's.
       let lives = image.processes.contains { $0.identity.isAlive }
-      // Frozen at once: its memory might be wrong.
+      // Frozen at once: its memory might be wrong. If that fails, it is killed a moment later all the same.
       if lives { try? writeControl("\(cgroup.path)/cgroup.freeze", "1") }
       let reason = HibernationError.from(error, in: .filling)
       if lives, target.hasSurvivors() {

@@ -121,7 +121,7 @@ extension Pager {
     return known
   }
 
-  /// If another program has thawed the worker meanwhile, writes may have been missed.
+  /// If another program has thawed the worker meanwhile, or that can't be read, writes may have been missed.
   func checkHandOver() {
     if (try? cgroup.isFrozen) != true { tracked = [:] }
   }
@@ -146,7 +146,7 @@ extension LazyProcess {
 
   fileprivate var canFreezeAtOnce: Bool {
     if isGone { return true }
-    // If its threads can't be listed, it has ended.
+    // If its threads can't be listed or read, they have ended.
     return ((try? threads(of: pid)) ?? []).allSatisfy { thread in
       (try? ProcessStat.read(thread))?.state != .uninterruptible
     }

@@ -66,23 +66,12 @@ public struct Userfault: Sendable {
     }
   }
 
-  public func unregister(_ range: PageRange) throws(SystemCallError) {
-    try shim("UFFDIO_UNREGISTER", on: "0x\(String(range.address, radix: 16)) of pid \(pid)") {
-      clinux_uffd_unregister(descriptor.raw, range.address, range.length)
-    }
-  }
-
   /// Makes every range of a frozen process ordinary memory again, in a tenth of the time of `unregisterAll`: without looking
   /// at the pages (smaps).
   public func unregisterAllOfFrozen() throws(SystemCallError) {
     for line in try readFile("/proc/\(pid)/maps").split(separator: 10) {
       guard let mapping = MemoryMapping(header: line), !mapping.hasFile else { continue }
-      let result = clinux_uffd_unregister(descriptor.raw, mapping.start, mapping.length)
-      // EINVAL: a mapping of a kind that can't be registered.
-      if result == 0 || result == -EINVAL { continue }
-      throw SystemCallError(
-        "UFFDIO_UNREGISTER", on: "0x\(String(mapping.start, radix: 16)) of pid \(pid)",
-        code: -result)
+      try unregisterUserfault(descriptor, mapping.range, of: pid)
     }
   }
 
@@ -157,4 +146,17 @@ public struct Userfault: Sendable {
 
   /// A fork, mremap, munmap or madvise of the process waits, or is about to wait, until its event is read.
   public var hasEventInFlight: Bool { clinux_uffd_event_in_flight(descriptor.raw) == 1 }
+}
+
+/// The range is ordinary memory again, if it was registered.
+///
+/// - Throws: ENOMEM if the process has another memory now.
+func unregisterUserfault(
+  _ descriptor: Descriptor, _ range: PageRange, of pid: Int32
+) throws(SystemCallError) {
+  let result = clinux_uffd_unregister(descriptor.raw, range.address, range.length)
+  // EINVAL: a mapping of a kind that can't be registered.
+  if result == 0 || result == -EINVAL { return }
+  throw SystemCallError(
+    "UFFDIO_UNREGISTER", on: "0x\(String(range.address, radix: 16)) of pid \(pid)", code: -result)
 }

@@ -33,11 +33,7 @@ public struct WriteTracker: Sendable {
 
   /// Ends the tracking of a mapping, if it is tracked.
   public func unregister(_ range: PageRange) throws(SystemCallError) {
-    let result = clinux_uffd_unregister(descriptor.raw, range.address, range.length)
-    // EINVAL: a mapping of a kind that can't be registered.
-    if result == 0 || result == -EINVAL { return }
-    throw SystemCallError(
-      "UFFDIO_UNREGISTER", on: "0x\(String(range.address, radix: 16)) of pid \(pid)", code: -result)
+    try unregisterUserfault(descriptor, range, of: pid)
   }
 }
 

@@ -46,7 +46,7 @@ struct LazyOverlayTests {
       [try Fixture.compile("scribble"), "4", "16"] + (other.isEmpty ? [] : [other]), rest: .frozen)
     #expect(try victim.line().hasPrefix("ready"))
     var random = TestRandom(seed: UInt64(other.count))
-    var (unchanged, compared) = (0, 0)
+    var unchanged = 0
     for round in 1...Self.rounds {
       let slept: HibernationSummary
       do throws(HibernationError) { slept = try sleep(victim, service) } catch {
@@ -57,16 +57,14 @@ struct LazyOverlayTests {
         continue
       }
       if slept.unchanged > 2 << 20 { unchanged += 1 }
-      if slept.compared > 2 << 20 { compared += 1 }
       let woken = try wake(victim, service)
       if !forks { #expect(woken.eagerReason == nil, "round \(round)") }
+      // All pages are read at a random moment: while they are filled, during the hand-over, or later.
       usleep(UInt32.random(in: 0..<60_000, using: &random))
       let answer = try victim.ask("verify")
       try #require(answer.hasSuffix("errors 0"), "round \(round): \(answer)")
     }
     #expect(unchanged > 0)
-    // After a fork, and where the worker can't be frozen at once, it isn't known what was written.
-    if tracks, !forks, features.writeTracking { #expect(compared < Self.rounds) }
     try service.awaitFill(of: victim.target.name)
     #expect(try victim.ask("verify").hasSuffix("errors 0"))
     service.forget(victim.target.name)
@@ -75,6 +73,24 @@ struct LazyOverlayTests {
   /// More of them on request: DORMOUSE_SCRIBBLE_ROUNDS=500.
   static let rounds =
     getenv("DORMOUSE_SCRIBBLE_ROUNDS").flatMap { Int(String(cString: $0)) } ?? 25
+
+  @Test("What a worker hasn't written since a lazy restore is known, and not compared")
+  func tracked() throws {
+    let service = HibernationService()
+    guard KernelFeatures.detect().writeTracking else { return notTestedHere("Linux 6.7") }
+    let victim = try Victim([try Fixture.compile("churn"), "2", "16", "64"], rest: .frozen)
+    #expect(try victim.line().hasPrefix("ready"))
+    var known = 0
+    for _ in 1...6 {
+      let slept = try sleep(victim, service)
+      if slept.unchanged > 8 << 20, slept.compared < 1 << 20 { known += 1 }
+      _ = try wake(victim, service)
+    }
+    // Where the worker isn't frozen in 20 ms, on a busy machine, its pages are compared.
+    #expect(known >= 2, "\(known) of 5")
+    #expect(try victim.ask("verify").hasSuffix("errors 0"))
+    service.forget(victim.target.name)
+  }
 
   @Test("A program that replaces itself while its pages are filled, or just after that, isn't lost")
   func exec() throws {
@@ -85,6 +101,7 @@ struct LazyOverlayTests {
     for round in 1...15 {
       _ = try sleep(victim, service)
       _ = try wake(victim, service)
+      // At a random moment of the fill, or just after it.
       usleep(UInt32.random(in: 0..<30_000, using: &random))
       #expect(try victim.ask("exec").hasPrefix("ready"), "round \(round)")
       try service.awaitFill(of: victim.target.name)

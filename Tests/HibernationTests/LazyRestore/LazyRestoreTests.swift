@@ -46,7 +46,10 @@ struct LazyRestoreTests {
     let sum = try victim.ask("sum")
     let path = Fixture.imagePath()
     for round in 1...30 {
+      let table = try ProcessStatus.read(victim.process.pid).descriptorTableSize
       let slept = try sleep(victim, at: path, overlay: overlays)
+      // To enlarge it, the kernel would wait for all processors.
+      #expect(try ProcessStatus.read(victim.process.pid).descriptorTableSize == table)
       #expect(slept.lazyRefusal == nil)
       // The second image is complete: most of the working set is in parts of the first that are filled in the background.
       if overlays, round > 2 { #expect(slept.unchanged > 4 << 20, "\(round): \(slept)") }
