@@ -178,7 +178,7 @@ static void child(const struct clinux_spawn *what, const struct clinux_birth *bi
   end_with_parent(birth->parent);
   // A new session: otherwise a daemon's death would orphan a stopped process group, and the kernel
   // would send it SIGHUP and SIGCONT.
-  if (setsid() < 0) fail(report, CLINUX_SPAWN_SESSION);
+  if (!what->keeps_session && setsid() < 0) fail(report, CLINUX_SPAWN_SESSION);
 
   struct sigaction standard;
   memset(&standard, 0, sizeof standard);

@@ -2,7 +2,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -42,12 +44,42 @@ int clinux_reap(int pidfd, int *kind, int *status) {
 }
 
 int clinux_become_subreaper(void) { return RESULT(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)); }
-int clinux_ignore_stops_of_children(void) {
+int clinux_report_stops_of_children(int reported) {
   struct sigaction action;
   memset(&action, 0, sizeof action);
   action.sa_handler = SIG_DFL;
-  action.sa_flags = SA_NOCLDSTOP;
+  action.sa_flags = reported ? 0 : SA_NOCLDSTOP;
   return RESULT(sigaction(SIGCHLD, &action, NULL));
+}
+
+static void *stop(void *argument) {
+  int number = (int)(intptr_t)argument;
+  struct sigaction standard;
+  sigset_t only;
+  memset(&standard, 0, sizeof standard);
+  standard.sa_handler = SIG_DFL;
+  sigemptyset(&only);
+  sigaddset(&only, number);
+  sigaction(number, &standard, NULL);
+  raise(number);
+  pthread_sigmask(SIG_UNBLOCK, &only, NULL);
+  return NULL;
+}
+
+int clinux_stop_by_signal(int number) {
+  pthread_attr_t small;
+  pthread_t thread;
+  pthread_attr_init(&small);
+  pthread_attr_setdetachstate(&small, PTHREAD_CREATE_DETACHED);
+  pthread_attr_setstacksize(&small, 65536);
+  return -pthread_create(&thread, &small, stop, (void *)(intptr_t)number);
+}
+
+int clinux_stop_of_child(pid_t pid) {
+  siginfo_t info;
+  info.si_pid = 0;
+  if (waitid(P_PID, (id_t)pid, &info, WSTOPPED | WNOHANG | WNOWAIT) < 0) return -errno;
+  return info.si_pid == pid && info.si_code == CLD_STOPPED ? info.si_status : 0;
 }
 int clinux_lock_memory(void) { return RESULT(mlockall(MCL_CURRENT | 4 /* MCL_ONFAULT */)); }
 int clinux_unlock_memory(void) { return RESULT(munlockall()); }

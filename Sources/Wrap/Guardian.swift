@@ -69,7 +69,7 @@ final class Guardian {
   }
 
   /// Closes inherited descriptors: a reader that waits for the end of a pipe must not wait for the guardian.
-  private static func letGoOfEverything(but kept: Int32) {
+  static func letGoOfEverything(but kept: Int32) {
     for name in (try? listDirectory("/proc/self/fd")) ?? [] {
       if let number = Int32(name), number > STDERR_FILENO, number != kept { close(number) }
     }

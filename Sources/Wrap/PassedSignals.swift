@@ -1,10 +1,7 @@
-import CLinux
-import Daemon
 import Glibc
-import Linux
 
-/// The program that a wrapper's signals are meant for. Tests hand in their own.
-protocol SignalTarget: AnyObject {
+/// What all programs do with a wrapper's signals.
+protocol SignalReceiver: AnyObject {
   /// It was started, and its end hasn't been noted yet.
   var hasProcess: Bool { get }
   /// It sleeps, or is being suspended or resumed.
@@ -12,7 +9,14 @@ protocol SignalTarget: AnyObject {
   /// It has a handler for the signal.
   func catches(_ signal: Int32) -> Bool
   func wake(_ reason: String)
+  /// To its first process.
   func signal(_ signal: Int32)
+  /// A child or a descendant without a parent has ended.
+  func reap()
+}
+
+/// A program without a terminal. Tests hand in their own.
+protocol SignalTarget: SignalReceiver {
   /// Sends the signal to the program's process group; false: the group can't be named safely, or has ended.
   func signalGroup(_ signal: Int32) -> Bool
   /// Stops all of its processes; false: they can't be found.
@@ -20,12 +24,10 @@ protocol SignalTarget: AnyObject {
   func continueAll()
   /// Stops the wrapper itself, so that the shell sees it.
   func stopWrapper()
-  /// A child or a descendant without a parent has ended.
-  func reap()
 }
 
-/// Passes signals to the wrapper on to its program, and wakes a sleeping program for them. Belongs to the
-/// loop's thread.
+/// Passes signals to the wrapper on to its program, which has no terminal, and wakes a sleeping program for them.
+/// Belongs to the loop's thread.
 final class PassedSignals {
   private let target: any SignalTarget
   /// Signals for a sleeping program, until it runs.
@@ -40,17 +42,6 @@ final class PassedSignals {
   ]
 
   init(_ target: any SignalTarget) { self.target = target }
-
-  /// From now on the wrapper receives the signals here, and they don't end or stop it.
-  func listen(on loop: any DescriptorWatches) throws(SystemCallError) {
-    _ = clinux_ignore_stops_of_children()
-    let signals = try SignalQueue(Self.passed + [SIGCHLD])
-    _ = try loop.whenReadable(signals.descriptor) { [unowned self] in
-      for signal in signals.arrivals() {
-        receive(signal.number, isFromTerminal: signal.isFromTerminal)
-      }
-    }
-  }
 
   func receive(_ signal: Int32, isFromTerminal: Bool = false) {
     switch signal {

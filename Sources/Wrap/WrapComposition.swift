@@ -15,7 +15,7 @@ public final class WrapComposition {
   /// The composed daemon; its parts need it.
   private let daemon: Daemon
   private let run: ProgramRun
-  private let signals: PassedSignals
+  private let signals: WrapperSignals
   private let code: IdleCodeRelease
   private var registration: WrapperRegistration?
   /// The wrapper's own.
@@ -34,27 +34,39 @@ public final class WrapComposition {
     do throws(SystemCallError) {
       guardian = try Guardian(directory: directory, socket: socket)
     } catch { return .unmanaged("can't start its guard process: \(error)") }
+    let terminal: WrapperSignals.Terminal?
+    do throws(SystemCallError) {
+      terminal = try WrapperSignals.Terminal()
+    } catch {
+      guardian.dismiss()
+      return .unmanaged("can't start the process that watches its terminal: \(error)")
+    }
     // Also before the first thread: each would get a heap of its own.
     ProgramRun.prepareProcess()
     // An error means that the caller has ended already, and there is nothing to watch.
     let caller = try? Descriptor.pidfd(of: getppid())
     var inheritance = settings.inheritance
     inheritance.announcement = guardian.announcement
+    inheritance.keepsSession = terminal != nil
     let program = WrappedProgram(WorkerID(name), inheritance, logPath: settings.log)
+    let held = terminal != nil && settings.log == nil ? HeldErrors() : nil
     defer {
+      held?.write()
+      terminal?.witness.dismiss()
       WrapStore.clearAway(directory, socket: socket, known: [])
       guardian.dismiss()
     }
     do throws(StartError) {
       return try WrapComposition(
-        settings: settings, program: program, caller: caller, directory: directory, socket: socket
+        settings: settings, program: program, terminal: terminal, held: held, caller: caller,
+        directory: directory, socket: socket
       ).runToEnd()
     } catch { return .unmanaged("\(error)") }
   }
 
   private init(
-    settings: WrapSettings, program: WrappedProgram, caller: Descriptor?,
-    directory: String, socket: String
+    settings: WrapSettings, program: WrappedProgram, terminal: WrapperSignals.Terminal?,
+    held: HeldErrors?, caller: Descriptor?, directory: String, socket: String
   ) throws(StartError) {
     self.settings = settings
     self.program = program
@@ -64,11 +76,11 @@ public final class WrapComposition {
     store.clearAwayRemains(socketDirectory: settings.socketDirectory)
     daemon = try Daemon(
       DaemonSettings(wrapping: settings, program.id, directory: directory, socket: socket),
-      .wrapper(settings, program))
+      .wrapper(settings, program, errors: held?.descriptor))
     // Until the daemon has locked its own directory.
     withExtendedLifetime(store) {}
     run = daemon.programRun(of: program.id)
-    signals = PassedSignals(WrappedProcess(run))
+    signals = WrapperSignals(WrappedProcess(run), terminal, timers: run.loop)
     code = IdleCodeRelease(run.loop)
     program.connect(self)
   }
@@ -113,7 +125,9 @@ extension WrapComposition: WrappedProgramHost {
 
   func sampleNow() { run.sampleAgain() }
 
-  func deliverWaitingSignals() { signals.deliverWaiting() }
+  func programRuns() { signals.programRuns() }
+
+  func programFallsAsleep() { signals.programFallsAsleep() }
 
   func reportState() {
     registration?.report()
@@ -144,10 +158,12 @@ extension DaemonRole {
       running: min(max(idleAfter / 8, .milliseconds(100)), .seconds(2)), resting: .seconds(5))
   }
 
-  static func wrapper(_ settings: WrapSettings, _ program: WrappedProgram) -> DaemonRole {
+  static func wrapper(
+    _ settings: WrapSettings, _ program: WrappedProgram, errors: Descriptor?
+  ) -> DaemonRole {
     let directory = settings.stateDirectory
     return standingFor(
-      program, log: settings.log,
+      program, log: settings.log, errors: errors,
       pace: paceOfWrapper(idleAfter: settings.policy.foreground.idleAfter),
       sharedImages: { WrapStore.imageBytes(in: directory) })
   }

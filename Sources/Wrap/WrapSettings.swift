@@ -15,7 +15,7 @@ public struct WrapSettings: Sendable {
   public var stateDirectory: String
   /// The socket of the daemon that it registers with. The wrapper's own socket is in `wrap` beside that.
   public var daemonSocket: String
-  /// nil: standard error, with warnings and errors only.
+  /// nil: standard error, with errors only; if that is the program's terminal, they are held until its end.
   public var log: String?
   public var version: String
   /// A daemon may terminate it when memory runs out.

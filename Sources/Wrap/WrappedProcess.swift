@@ -1,3 +1,4 @@
+import CLinux
 import Daemon
 import Glibc
 import Lifecycle
@@ -5,13 +6,15 @@ import Linux
 import Supervision
 
 /// The processes of a wrapper's worker, as its signals reach them.
-final class WrappedProcess: SignalTarget {
+final class WrappedProcess {
   private let run: ProgramRun
 
   init(_ run: ProgramRun) { self.run = run }
 
   private var process: WorkerProcess? { run.process }
+}
 
+extension WrappedProcess: SignalReceiver {
   var hasProcess: Bool { process != nil }
 
   var isAsleep: Bool {
@@ -33,6 +36,10 @@ final class WrappedProcess: SignalTarget {
     try? process?.signal(signal)
   }
 
+  func reap() { run.reapChildren() }
+}
+
+extension WrappedProcess: SignalTarget {
   /// Until it is reaped, no other group can have its number.
   func signalGroup(_ signal: Int32) -> Bool {
     guard let process, !run.isReaped else { return false }
@@ -57,6 +64,41 @@ final class WrappedProcess: SignalTarget {
   }
 
   func stopWrapper() { sendSignal(SIGSTOP, to: getpid()) }
+}
 
-  func reap() { run.reapChildren() }
+extension WrappedProcess: TerminalProgram {
+  var sharesGroup: Bool { process.map { getpgid($0.identity.pid) == getpgrp() } ?? false }
+
+  // Without /proc none is found.
+  private var processes: [ProcessStat] { (try? process?.tree().processes) ?? [] }
+
+  var groups: Set<Int32> { Set(processes.map(\.processGroup)) }
+
+  var stopSignal: Int32? {
+    guard let process, !run.isReaped else { return nil }
+    let signal = clinux_stop_of_child(process.identity.pid)
+    return signal > 0 ? signal : nil
+  }
+
+  var losesStops: Bool {
+    switch run.state {
+    case .suspending, .suspended: process.map { $0.cgroup == nil } ?? false
+    case .hibernating, .hibernated: true
+    default: false
+    }
+  }
+
+  func signal(_ signal: Int32, group: Int32) {
+    for stat in processes where stat.processGroup == group {
+      // What has ended meanwhile needs no signal.
+      _ = try? stat.identity.signal(signal)
+    }
+  }
+
+  // Without a thread the shell doesn't see the stop; the terminal's next Ctrl-Z tries again.
+  func stopWrapper(by signal: Int32) { _ = clinux_stop_by_signal(signal) }
+
+  func noteUse() { run.noteUse() }
+
+  func reportStops(_ reported: Bool) { _ = clinux_report_stops_of_children(reported ? 1 : 0) }
 }

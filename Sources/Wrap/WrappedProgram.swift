@@ -9,7 +9,9 @@ protocol WrappedProgramHost: AnyObject {
   var isRunning: Bool { get }
   /// From now on it is measured as often as a running worker.
   func sampleNow()
-  func deliverWaitingSignals()
+  /// It may have slept, or have been about to.
+  func programRuns()
+  func programFallsAsleep()
   /// Reports its state to the daemon, if one runs.
   func reportState()
   /// Its run is over: `end` is set.
@@ -57,7 +59,8 @@ final class WrappedProgram: CallersProgram {
       wakes += 1
       host.sampleNow()
     }
-    if host.isRunning { host.deliverWaitingSignals() }
+    if host.isRunning { host.programRuns() }
+    if transition.to == .suspending { host.programFallsAsleep() }
     if !transition.to.isPassing { host.reportState() }
     guard transition.to == .terminated else { return }
     if end == nil {

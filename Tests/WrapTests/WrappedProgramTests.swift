@@ -12,7 +12,8 @@ private final class Host: WrappedProgramHost {
   private(set) var done: [String] = []
 
   func sampleNow() { done.append("sample") }
-  func deliverWaitingSignals() { done.append("signals") }
+  func programRuns() { done.append("signals") }
+  func programFallsAsleep() { done.append("asleep") }
   func reportState() { done.append("report") }
   func programHasEnded() { done.append("end") }
 

@@ -17,6 +17,7 @@ struct clinux_spawn {
   int kept_count;
   uint64_t ignored;          // signals to ignore: N in bit N-1
   int announcement;          // gets the new process's number, four bytes, before it executes; or -1
+  int keeps_session;         // it stays in our session and process group, and so keeps our terminal
   const struct clinux_terms *terms;  // NULL: these are the same as this process's
   int oom_score;             // oom_score_adj: -1000…1000, or one of the next two
 };
@@ -76,7 +77,7 @@ struct clinux_birth {
   int *step;    // shared with the child; see clinux_spawn_step
 };
 
-// Begins to start a process in a session of its own, with default signal dispositions, no signal
+// Begins to start a process, in a session of its own unless `keeps_session`, with default signal dispositions, no signal
 // blocked and no descriptor but 0, 1 and 2. Returns its pid, or -errno where not even that was
 // possible. It doesn't wait for the child: steps after the fork may take without limit (a stopped child,
 // a file system that doesn't answer). Call it from a thread that lives as long as the daemon: until it

@@ -15,9 +15,16 @@ int clinux_reap(int pidfd, int *kind, int *status);
 
 // Makes this process the parent of its descendants' orphans (prctl(2), PR_SET_CHILD_SUBREAPER).
 int clinux_become_subreaper(void);
-// Limits SIGCHLD to ends (SA_NOCLDSTOP). Otherwise every stop of a traced thread raises one, and a
+// 0: limits SIGCHLD to ends (SA_NOCLDSTOP). Otherwise every stop of a traced thread raises one, and a
 // hibernation has thousands.
-int clinux_ignore_stops_of_children(void);
+int clinux_report_stops_of_children(int reported);
+// The signal that has stopped this child (not a tracer's stop); 0: it isn't stopped. -errno. Takes nothing away
+// from another waiter (WNOWAIT).
+int clinux_stop_of_child(pid_t pid);
+// Stops this process as the signal does by default, a moment later: from a thread of its own, so that the caller isn't
+// stopped in the middle of something. The kernel drops the signal if nobody could continue the process (an orphaned
+// process group; setpgid(2)). -errno.
+int clinux_stop_by_signal(int number);
 // mlockall(MCL_CURRENT | MCL_ONFAULT): current mappings, mainly the code, stay in memory once they
 // have been touched. Not MCL_FUTURE: locked heap can't be freed (MADV_DONTNEED is refused).
 int clinux_lock_memory(void);

@@ -37,14 +37,15 @@ package struct DaemonRole {
   /// For one worker, the program of the daemon's caller.
   ///
   /// - Parameters:
-  ///   - log: a file; nil: standard error, and only errors.
+  ///   - log: a file; nil: only errors are logged.
+  ///   - errors: gets them then; nil: standard error.
   ///   - sharedImages: bytes of all images on the disk that share the budget.
   package static func standingFor(
-    _ program: any CallersProgram, log: String?, pace: SamplingPace,
-    sharedImages: @escaping @Sendable () -> Int64
+    _ program: any CallersProgram, log: String?, errors: Descriptor? = nil,
+    pace: SamplingPace, sharedImages: @escaping @Sendable () -> Int64
   ) -> DaemonRole {
     DaemonRole(
-      log: DaemonLog(ofWrapper: log), hasSuccessor: false,
+      log: DaemonLog(ofWrapper: log, errors: errors), hasSuccessor: false,
       // It shares its cgroup with its caller.
       leavesCgroup: false, looksAtDescendantsOnly: true, pace: pace, metersWork: true,
       sharedImages: sharedImages, program: program)

@@ -25,7 +25,7 @@ final class DaemonSignals {
 
   /// From now on signals are delivered here.
   func follow() throws(SystemCallError) {
-    _ = clinux_ignore_stops_of_children()
+    _ = clinux_report_stops_of_children(0)
     let signals = try SignalQueue([SIGTERM, SIGINT, SIGHUP, SIGCHLD])
     try loop.watch(signals.descriptor, .readable) { [unowned self] _ in
       for signal in signals.arrivals() { handle(signal.number) }

@@ -108,6 +108,9 @@ package final class ProgramRun {
 
   package func wake(_ reason: String) { parts.driver.send(.wakeNeeded(id, reason)) }
 
+  /// It counts as used now.
+  package func noteUse() { parts.driver.send(.activity(id)) }
+
   /// From now on it is sampled as often as a running worker.
   package func sampleAgain() { if let unit { parts.senses.sampling.sampleAnew(unit) } }
 

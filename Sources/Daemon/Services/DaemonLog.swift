@@ -28,14 +28,16 @@ struct DaemonLog: Sendable {
 
   /// A wrapper's standard error is its program's, so only failures are written to it.
   ///
-  /// - Parameter path: of a file that gets all of it instead.
-  init(ofWrapper path: String?) {
+  /// - Parameters:
+  ///   - path: of a file that gets all of it instead.
+  ///   - errors: gets the failures if there is no such file; nil: standard error.
+  init(ofWrapper path: String?, errors: Descriptor? = nil) {
     toJournal = false
     let descriptor = path.flatMap {
       // nil: then only errors are logged, to standard error.
       try? Descriptor.open($0, O_WRONLY | O_CREAT | O_APPEND, mode: 0o600)
     }
-    writer = LogWriter(descriptor)
+    writer = LogWriter(descriptor ?? errors)
     least = descriptor == nil ? .error : .info
   }
 

@@ -12,6 +12,9 @@ public struct Inheritance: Hashable, Sendable {
   public var ignoredSignals: UInt64
   /// A pipe to which the child writes its pid (four bytes) before it executes.
   public var announcement: Int32?
+  /// It stays in this process's session and process group. Otherwise it leads a session of its own, which has
+  /// no terminal.
+  public var keepsSession = false
 
   public init(
     firstArgument: Int, descriptors: [Int32] = [], ignoredSignals: UInt64 = 0,
@@ -37,6 +40,10 @@ public struct Inheritance: Hashable, Sendable {
     for number in [SIGPIPE, SIGXFSZ] where !ProcessStatus.contains(ignoredSignals, number) {
       signal(number, SIG_DFL)
     }
+    // As in a program that is spawned.
+    var none = sigset_t()
+    sigemptyset(&none)
+    sigprocmask(SIG_SETMASK, &none, nil)
     clinux_restore_core_files()
     return -kernelResult(path) { execv($0, CommandLine.unsafeArgv + firstArgument) }
   }
@@ -58,6 +65,7 @@ func withInherited<Result>(
           input: request.input, output: request.output, error: request.error,
           cgroup: request.cgroup ?? -1, kept: kept.baseAddress, kept_count: Int32(kept.count),
           ignored: inheritance.ignoredSignals, announcement: inheritance.announcement ?? -1,
+          keeps_session: inheritance.keepsSession ? 1 : 0,
           terms: nil, oom_score: request.oomScore.raw)
         return body(&prepared)
       }

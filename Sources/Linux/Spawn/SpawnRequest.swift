@@ -101,7 +101,8 @@ func withPrepared<Result>(
               path: path, arguments: arguments.baseAddress, environment: variables.baseAddress,
               directory: directory, input: request.input, output: request.output,
               error: request.error, cgroup: request.cgroup ?? -1, kept: nil, kept_count: 0,
-              ignored: 0, announcement: -1, terms: terms, oom_score: request.oomScore.raw)
+              ignored: 0, announcement: -1, keeps_session: 0, terms: terms,
+              oom_score: request.oomScore.raw)
             return body(&prepared)
           }
         }

@@ -76,11 +76,6 @@ struct WrapCommand: ParsableCommand {
     let first = Int(CommandLine.argc) - words.count
     let inheritance = Inheritance.ofThisProcess(firstArgument: first)
     let path = try locate(program)
-    if isatty(STDIN_FILENO) == 1 {
-      execute(
-        path, inheritance,
-        because: "standard input is a terminal; only input from pipes or sockets can wake it")
-    }
     let paths = DefaultPaths.ofThisProcess()
     let end = WrapComposition.run(
       WrapSettings(

@@ -1,0 +1,199 @@
+import CLinux
+import Daemon
+import Glibc
+import Linux
+import Policy
+
+/// A program that has the wrapper's terminal. Tests hand in their own.
+protocol TerminalProgram: SignalReceiver {
+  /// Its first process is still in the process group in which the wrapper is.
+  var sharesGroup: Bool { get }
+  /// The process groups of all of its processes.
+  var groups: Set<Int32> { get }
+  /// What has stopped its first process, which isn't asleep; nil: it isn't stopped.
+  var stopSignal: Int32? { get }
+  /// It sleeps, and its sleep will end by SIGCONT, for which the kernel drops the signal of a Ctrl-Z.
+  var losesStops: Bool { get }
+  /// Sends the signal to those of its processes that are in the group.
+  func signal(_ signal: Int32, group: Int32)
+  /// Stops the wrapper itself by the signal, so that the shell sees it.
+  func stopWrapper(by signal: Int32)
+  /// It was used: the time until it is idle begins again.
+  func noteUse()
+  /// Whether this process hears of stops of its children.
+  func reportStops(_ reported: Bool)
+}
+
+/// The signals of a wrapper whose program has its terminal. Program and wrapper are in one process group, as if the
+/// shell had started the program itself, so most signals reach both. What reaches the wrapper alone is passed on
+/// (`SignalWitness`). A stop of the program (Ctrl-Z) stops the wrapper too, which the shell waits for. Belongs to the
+/// loop's thread.
+final class TerminalSignals {
+  private let program: any TerminalProgram
+  private let witness: any GroupWitness
+  private let terminal: any JobTerminal
+  private let timers: any Timers
+  private let ownGroup: Int32
+
+  private struct Arrival {
+    var signal: Int32
+    var at: Instant
+  }
+
+  /// Signals to the wrapper; the witness wasn't asked about the first, and hasn't answered about the others.
+  private var undecided: [Arrival] = []
+  private var asked: [Arrival] = []
+  /// What the witness has reported, and when.
+  private var seen: [Int32: Instant] = [:]
+  private var question: LoopToken?
+  /// Signals for a sleeping program, until it runs.
+  private var waiting: [Int32] = []
+  /// The group in which the witness is, if not in the wrapper's.
+  private var joined: Int32?
+  private var foregroundLook: LoopToken?
+  /// The group whose SIGTSTP is lost, and is sent again.
+  private var stopped: Int32?
+  /// The wrapper has been told to stop, and hasn't been continued.
+  private var isStopping = false
+
+  /// The kernel sends a signal to one member of a group after the other, without a pause.
+  static let patience = Duration.milliseconds(5)
+  /// The witness answers within microseconds unless it was stopped.
+  static let answerLimit = Duration.milliseconds(500)
+  /// A shell that brings a job to the foreground sends no signal if the job wasn't stopped.
+  static let foregroundPace = Duration.milliseconds(500)
+  private static let staleAfter = Duration.seconds(1)
+
+  init(
+    _ program: any TerminalProgram, witness: any GroupWitness, terminal: any JobTerminal,
+    timers: any Timers, ownGroup: Int32 = getpgrp()
+  ) {
+    self.program = program
+    self.witness = witness
+    self.terminal = terminal
+    self.timers = timers
+    self.ownGroup = ownGroup
+  }
+
+  // MARK: what arrives
+
+  func receive(_ signal: Int32) {
+    if signal == SIGCHLD {
+      program.reap()
+      return followStop()
+    }
+    if signal == SIGCONT {
+      isStopping = false
+      // As the kernel does.
+      undecided.removeAll { $0.signal == SIGTSTP }
+      asked.removeAll { $0.signal == SIGTSTP }
+      // It was stopped for any time.
+      if program.hasProcess, !program.isAsleep { program.noteUse() }
+      // In the background it may have stopped again at once. A look now could come before it was continued.
+      timers.after(Self.patience) { [unowned self] in followStop() }
+    }
+    wake(for: signal, group: ownGroup)
+    undecided.append(Arrival(signal: signal, at: timers.now))
+    if question == nil { question = timers.after(Self.patience) { [unowned self] in ask() } }
+  }
+
+  func receive(_ report: WitnessReport) {
+    switch report {
+    case .answer: decide()
+    case .signal(let signal):
+      if joined == nil { seen[signal] = timers.now }
+      wake(for: signal, group: joined ?? ownGroup)
+    }
+  }
+
+  /// From now on all signals are passed on, because nothing tells which of them the program has got.
+  func loseWitness() { decide() }
+
+  private func wake(for signal: Int32, group: Int32) {
+    guard program.hasProcess, program.isAsleep else { return }
+    if signal == SIGTSTP, program.losesStops { stopped = group }
+    // A program isn't woken for a signal that it would drop.
+    if signal == SIGWINCH, !program.catches(signal) { return }
+    program.wake("the signal \(signal)")
+  }
+
+  // MARK: what is passed on
+
+  private func ask() {
+    asked += undecided
+    undecided = []
+    witness.ask()
+    question = timers.after(Self.answerLimit) { [unowned self] in decide() }
+  }
+
+  private func decide() {
+    if let question { timers.cancel(question) }
+    question = nil
+    let inGroup = asked.isEmpty ? false : program.sharesGroup
+    for arrival in asked {
+      let reported = seen.removeValue(forKey: arrival.signal).map {
+        arrival.at - $0 < Self.staleAfter
+      }
+      if reported != true || !inGroup { pass(arrival.signal) }
+    }
+    asked = []
+    if !undecided.isEmpty { question = timers.after(Self.patience) { [unowned self] in ask() } }
+  }
+
+  private func pass(_ signal: Int32) {
+    if program.hasProcess, !program.isAsleep { return program.signal(signal) }
+    waiting.append(signal)
+  }
+
+  // MARK: the program's states
+
+  /// It runs: sends it the signals that waited.
+  func programRuns() {
+    guard program.hasProcess else { return }
+    if let foregroundLook { timers.cancel(foregroundLook) }
+    foregroundLook = nil
+    if joined != nil {
+      joined = nil
+      witness.join(ownGroup)
+    }
+    program.reportStops(true)
+    let due = waiting
+    waiting = []
+    for signal in due { program.signal(signal) }
+    if let stopped {
+      self.stopped = nil
+      program.signal(SIGTSTP, group: stopped)
+    }
+    followStop()
+  }
+
+  func programFallsAsleep() {
+    program.reportStops(false)
+    lookAtForeground(isFirst: true)
+  }
+
+  /// A program in the foreground hears its terminal's signals; one in the background is woken when it comes to the
+  /// foreground.
+  private func lookAtForeground(isFirst: Bool) {
+    foregroundLook = nil
+    guard let foreground = terminal.foregroundGroup else { return }
+    if program.groups.contains(foreground) {
+      if !isFirst { return program.wake("its terminal, which is in its foreground again") }
+      guard foreground != ownGroup else { return }
+      joined = foreground
+      return witness.join(foreground)
+    }
+    foregroundLook = timers.after(Self.foregroundPace) { [unowned self] in
+      lookAtForeground(isFirst: false)
+    }
+  }
+
+  private func followStop() {
+    guard program.hasProcess, !program.isAsleep, let signal = program.stopSignal else { return }
+    // The shell sees one stop, and continues the wrapper once.
+    if isStopping { return }
+    isStopping = true
+    // SIGSTOP would also stop a wrapper that no shell continues.
+    program.stopWrapper(by: [SIGTTIN, SIGTTOU].contains(signal) ? signal : SIGTSTP)
+  }
+}

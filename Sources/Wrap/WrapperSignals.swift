@@ -1,0 +1,83 @@
+import CLinux
+import Daemon
+import Glibc
+import Linux
+
+/// What happens with the signals that the wrapper gets.
+final class WrapperSignals {
+  /// The program has the wrapper's terminal. Made before the first thread.
+  struct Terminal {
+    let terminal: ControllingTerminal
+    let queue: SignalQueue
+    let witness: SignalWitness
+
+    /// nil: standard input isn't the terminal of this session.
+    init?() throws(SystemCallError) {
+      guard let terminal = ControllingTerminal() else { return nil }
+      self.terminal = terminal
+      // Blocked before the witness is forked: none is lost until it reads its own.
+      queue = try SignalQueue(PassedSignals.passed + [SIGCHLD])
+      witness = try SignalWitness()
+    }
+  }
+
+  private enum Way {
+    case passing(PassedSignals)
+    case terminal(TerminalSignals, Terminal)
+  }
+
+  private let way: Way
+
+  init(_ process: WrappedProcess, _ terminal: Terminal?, timers: any Timers) {
+    guard let terminal else {
+      way = .passing(PassedSignals(process))
+      return
+    }
+    let signals = TerminalSignals(
+      process, witness: terminal.witness, terminal: terminal.terminal, timers: timers)
+    way = .terminal(signals, terminal)
+  }
+
+  /// From now on the wrapper receives its signals here, and they don't end or stop it.
+  func listen(on loop: any DescriptorWatches) throws(SystemCallError) {
+    _ = clinux_report_stops_of_children(0)
+    switch way {
+    case .passing(let signals):
+      let queue = try SignalQueue(PassedSignals.passed + [SIGCHLD])
+      _ = try loop.whenReadable(queue.descriptor) {
+        for signal in queue.arrivals() {
+          signals.receive(signal.number, isFromTerminal: signal.isFromTerminal)
+        }
+      }
+    case .terminal(let signals, let terminal):
+      _ = try loop.whenReadable(terminal.queue.descriptor) {
+        for signal in terminal.queue.arrivals() { signals.receive(signal.number) }
+      }
+      try listen(to: terminal.witness, signals, on: loop)
+    }
+  }
+
+  private func listen(
+    to witness: SignalWitness, _ signals: TerminalSignals, on loop: any DescriptorWatches
+  ) throws(SystemCallError) {
+    var token: LoopToken?
+    token = try loop.whenReadable(witness.channel) {
+      guard let reports = witness.reports() else {
+        if let token { loop.unwatch(witness.channel, token) }
+        return signals.loseWitness()
+      }
+      for report in reports { signals.receive(report) }
+    }
+  }
+
+  func programRuns() {
+    switch way {
+    case .passing(let signals): signals.deliverWaiting()
+    case .terminal(let signals, _): signals.programRuns()
+    }
+  }
+
+  func programFallsAsleep() {
+    if case .terminal(let signals, _) = way { signals.programFallsAsleep() }
+  }
+}
