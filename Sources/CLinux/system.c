@@ -52,6 +52,10 @@ int clinux_report_stops_of_children(int reported) {
   return RESULT(sigaction(SIGCHLD, &action, NULL));
 }
 
+static unsigned stops;
+
+unsigned clinux_stop_count(void) { return __atomic_load_n(&stops, __ATOMIC_SEQ_CST); }
+
 static void *stop(void *argument) {
   int number = (int)(intptr_t)argument;
   struct sigaction standard;
@@ -61,8 +65,10 @@ static void *stop(void *argument) {
   sigemptyset(&only);
   sigaddset(&only, number);
   sigaction(number, &standard, NULL);
+  __atomic_add_fetch(&stops, 1, __ATOMIC_SEQ_CST);
   raise(number);
   pthread_sigmask(SIG_UNBLOCK, &only, NULL);
+  __atomic_add_fetch(&stops, 1, __ATOMIC_SEQ_CST);
   return NULL;
 }
 

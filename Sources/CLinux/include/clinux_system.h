@@ -25,6 +25,8 @@ int clinux_stop_of_child(pid_t pid);
 // stopped in the middle of something. The kernel drops the signal if nobody could continue the process (an orphaned
 // process group; setpgid(2)). -errno.
 int clinux_stop_by_signal(int number);
+// Twice the stops that clinux_stop_by_signal has made; odd while one is under way.
+unsigned clinux_stop_count(void);
 // mlockall(MCL_CURRENT | MCL_ONFAULT): current mappings, mainly the code, stay in memory once they
 // have been touched. Not MCL_FUTURE: locked heap can't be freed (MADV_DONTNEED is refused).
 int clinux_lock_memory(void);

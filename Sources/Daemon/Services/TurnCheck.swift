@@ -50,6 +50,8 @@ struct TurnCheck {
     var waited: Int64
     /// Page faults that had to read from a disk.
     var faults: Int64
+    /// As in `clinux_stop_count`.
+    var stops: UInt32
   }
 
   /// nil: nothing is checked. On the loop's thread.
@@ -75,6 +77,8 @@ struct TurnCheck {
     began = nil
     guard clinux_monotonic() - start.at > settings.limit else { return nil }
     let end = now()
+    // The process has stopped itself meanwhile (Ctrl-Z in a wrapper's terminal).
+    guard start.stops == end.stops, start.stops % 2 == 0 else { return nil }
     let computed = end.computed - start.computed
     let blocked = end.at - start.at - (end.waited - start.waited) - computed
     guard blocked > settings.limit || computed > Self.computing * settings.limit else { return nil }
@@ -120,7 +124,8 @@ struct TurnCheck {
 
   private func now() -> Moment {
     var moment = Moment(
-      at: clinux_monotonic(), computed: 0, waited: 0, faults: clinux_major_faults())
+      at: clinux_monotonic(), computed: 0, waited: 0, faults: clinux_major_faults(),
+      stops: clinux_stop_count())
     guard let account else { return moment }
     withUnsafeTemporaryAllocation(byteCount: 80, alignment: 8) { buffer in
       let count = pread(account.raw, buffer.baseAddress, buffer.count, 0)

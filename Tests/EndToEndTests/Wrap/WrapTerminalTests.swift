@@ -1,0 +1,59 @@
+import Glibc
+import Linux
+import TestSupport
+import Testing
+
+/// Each drives the wrapper from an interactive bash on a terminal; see `Tests/Fixtures/terminal_jobs.py`.
+@Suite("dormouse wrap in a terminal") struct WrapTerminalTests {
+  private func play(_ scenario: String, _ setting: Setting) throws {
+    let scratch = try Scratch()
+    let log = "\(scratch.path)/log"
+    var person = Command(
+      arguments: [
+        Surroundings.python, Surroundings.fixture("terminal_jobs.py"), scenario,
+        Surroundings.executable, "wrap", "--log", log,
+      ] + WrapHost.hasty + ["--"])
+    person.environment["WRAP_LOG"] = log
+    person.environment["XDG_STATE_HOME"] = "\(scratch.path)/state"
+    person.environment["XDG_RUNTIME_DIR"] = "\(scratch.path)/run"
+    if setting != .frozen { person.environment["DORMOUSE_CGROUP"] = "/proc/nowhere" }
+    let result = try person.run(in: scratch, limit: .seconds(400))
+    #expect(result.code == 0, "\(result)")
+  }
+
+  /// As an ordinary user nothing differs from a user who may not use cgroups.
+  static let settings = Setting.available.filter { $0 != .ordinaryUser }
+
+  @Test(
+    "The first key, Ctrl-C, a new size and Ctrl-D wake a hibernated program, and each arrives once",
+    arguments: settings)
+  func keys(setting: Setting) throws { try play("keys", setting) }
+
+  @Test("A line that the kernel edits wakes a hibernated program at its end", arguments: settings)
+  func cooked(setting: Setting) throws { try play("cooked", setting) }
+
+  @Test(
+    "Ctrl-Z, jobs, fg and kill -9 work on an awake and on a hibernated program", arguments: settings
+  )
+  func stop(setting: Setting) throws { try play("stop", setting) }
+
+  @Test("A program that hibernates in the background wakes for fg", arguments: settings)
+  func background(setting: Setting) throws { try play("background", setting) }
+
+  @Test(
+    "A program gets a signal to its job once, and one to the wrapper alone too",
+    arguments: settings)
+  func once(setting: Setting) throws { try play("once", setting) }
+
+  @Test("A shell and its jobs hibernate together, and its job control works", arguments: settings)
+  func shell(setting: Setting) throws { try play("shell", setting) }
+
+  @Test("A terminal that hangs up ends a hibernated program", arguments: settings)
+  func hangup(setting: Setting) throws { try play("hangup", setting) }
+
+  @Test("A wrapped program in a pipeline hibernates and wakes", arguments: settings)
+  func pipeline(setting: Setting) throws { try play("pipeline", setting) }
+
+  @Test("Ctrl-C ends a script together with the hibernated program that it runs", arguments: settings)
+  func script(setting: Setting) throws { try play("script", setting) }
+}
