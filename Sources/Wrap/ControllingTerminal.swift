@@ -5,6 +5,8 @@ import Linux
 protocol JobTerminal: AnyObject {
   /// The process group that gets the terminal's keys; nil: the terminal has hung up.
   var foregroundGroup: Int32? { get }
+  /// The group gets the terminal's keys from now on. Only from the foreground group.
+  func give(to group: Int32)
 }
 
 final class ControllingTerminal: JobTerminal {
@@ -23,4 +25,7 @@ final class ControllingTerminal: JobTerminal {
     let group = tcgetpgrp(descriptor.raw)
     return group > 0 ? group : nil
   }
+
+  // A group that has ended leaves the terminal to this one.
+  func give(to group: Int32) { tcsetpgrp(descriptor.raw, group) }
 }

@@ -46,6 +46,7 @@ final class TerminalSignals {
   /// What the witness has reported, and when.
   private var seen: [Int32: Instant] = [:]
   private var question: LoopToken?
+  private var hasWitness = true
   /// Signals for a sleeping program, until it runs.
   private var waiting: [Int32] = []
   /// The group in which the witness is, if not in the wrapper's.
@@ -55,6 +56,8 @@ final class TerminalSignals {
   private var stopped: Int32?
   /// The wrapper has been told to stop, and hasn't been continued.
   private var isStopping = false
+  /// The program's group that had the terminal then.
+  private var owner: Int32?
 
   /// The kernel sends a signal to one member of a group after the other, without a pause.
   static let patience = Duration.milliseconds(5)
@@ -84,13 +87,12 @@ final class TerminalSignals {
     }
     if signal == SIGCONT {
       isStopping = false
+      returnTerminal()
       // As the kernel does.
       undecided.removeAll { $0.signal == SIGTSTP }
       asked.removeAll { $0.signal == SIGTSTP }
       // It was stopped for any time.
       if program.hasProcess, !program.isAsleep { program.noteUse() }
-      // In the background it may have stopped again at once. A look now could come before it was continued.
-      timers.after(Self.patience) { [unowned self] in followStop() }
     }
     wake(for: signal, group: ownGroup)
     undecided.append(Arrival(signal: signal, at: timers.now))
@@ -107,7 +109,10 @@ final class TerminalSignals {
   }
 
   /// From now on all signals are passed on, because nothing tells which of them the program has got.
-  func loseWitness() { decide() }
+  func loseWitness() {
+    hasWitness = false
+    if !asked.isEmpty { decide() }
+  }
 
   private func wake(for signal: Int32, group: Int32) {
     guard program.hasProcess, program.isAsleep else { return }
@@ -122,6 +127,7 @@ final class TerminalSignals {
   private func ask() {
     asked += undecided
     undecided = []
+    guard hasWitness else { return decide() }
     witness.ask()
     question = timers.after(Self.answerLimit) { [unowned self] in decide() }
   }
@@ -135,6 +141,10 @@ final class TerminalSignals {
         arrival.at - $0 < Self.staleAfter
       }
       if reported != true || !inGroup { pass(arrival.signal) }
+    }
+    if asked.contains(where: { $0.signal == SIGCONT }) {
+      // In the background it may have stopped again at once. A look now could come before it was continued.
+      timers.after(Self.patience) { [unowned self] in followStop() }
     }
     asked = []
     if !undecided.isEmpty { question = timers.after(Self.patience) { [unowned self] in ask() } }
@@ -188,11 +198,22 @@ final class TerminalSignals {
     }
   }
 
+  /// The shell has given the terminal to the wrapper's group. A program that is a shell had it for its own group.
+  private func returnTerminal() {
+    guard let owner else { return }
+    self.owner = nil
+    guard owner != ownGroup, terminal.foregroundGroup == ownGroup, program.groups.contains(owner)
+    else { return }
+    terminal.give(to: owner)
+  }
+
   private func followStop() {
     guard program.hasProcess, !program.isAsleep, let signal = program.stopSignal else { return }
-    // The shell sees one stop, and continues the wrapper once.
-    if isStopping { return }
+    // The shell sees one stop, and continues the wrapper once. A program that is about to be continued isn't stopped.
+    if isStopping || (undecided + asked).contains(where: { $0.signal == SIGCONT }) { return }
     isStopping = true
+    let foreground = terminal.foregroundGroup
+    owner = foreground.flatMap { program.groups.contains($0) ? $0 : nil }
     // SIGSTOP would also stop a wrapper that no shell continues.
     program.stopWrapper(by: [SIGTTIN, SIGTTOU].contains(signal) ? signal : SIGTSTP)
   }

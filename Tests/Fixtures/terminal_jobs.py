@@ -204,8 +204,9 @@ def stop(terminal, wrap):
 
 
 def background(terminal, wrap):
-    program = ("import time; x = bytearray(b'k') * 20_000_000; print('rea' + 'dy', flush=True); "
-               "time.sleep(3); print('got', input(), x[7])")
+    program = ("import os, time\nx = bytearray(b'k') * 20_000_000\nprint('rea' + 'dy', flush=True)\n"
+               "while os.getpgrp() != os.tcgetpgrp(0): time.sleep(0.2)\n"
+               "print('got', input(), x[7])")
     terminal.type(f"{wrap} python3 -c {shlex.quote(program)} &\n")
     terminal.expect("ready")
     asleep()

@@ -54,6 +54,7 @@ import Testing
   @Test("A wrapped program in a pipeline hibernates and wakes", arguments: settings)
   func pipeline(setting: Setting) throws { try play("pipeline", setting) }
 
-  @Test("Ctrl-C ends a script together with the hibernated program that it runs", arguments: settings)
+  @Test(
+    "Ctrl-C ends a script together with the hibernated program that it runs", arguments: settings)
   func script(setting: Setting) throws { try play("script", setting) }
 }

@@ -1,0 +1,246 @@
+import DaemonFakes
+import Glibc
+import Policy
+import Testing
+
+@testable import Wrap
+
+/// A program that notes what is done with it.
+private final class Program: TerminalProgram {
+  var hasProcess = true
+  var isAsleep = false
+  var caught: Set<Int32> = []
+  var sharesGroup = true
+  var groups: Set<Int32> = [100]
+  var stopSignal: Int32?
+  var losesStops = false
+  private(set) var done: [String] = []
+
+  func catches(_ signal: Int32) -> Bool { caught.contains(signal) }
+  func wake(_ reason: String) { done.append("wake: \(reason)") }
+  func signal(_ signal: Int32) { done.append("signal \(signal)") }
+  func signal(_ signal: Int32, group: Int32) { done.append("signal \(signal) to \(group)") }
+  func stopWrapper(by signal: Int32) { done.append("stop wrapper \(signal)") }
+  func noteUse() { done.append("use") }
+  func reportStops(_ reported: Bool) {}
+  func reap() {}
+
+  func take() -> [String] {
+    defer { done = [] }
+    return done
+  }
+}
+
+private final class Witness: GroupWitness {
+  var asked = 0
+  var joined: [Int32] = []
+  func ask() { asked += 1 }
+  func join(_ group: Int32) { joined.append(group) }
+}
+
+private final class Terminal: JobTerminal {
+  var foregroundGroup: Int32? = 100
+  var given: [Int32] = []
+  func give(to group: Int32) {
+    given.append(group)
+    foregroundGroup = group
+  }
+}
+
+/// The wrapper is in group 100.
+@Suite("Signals of a wrapper whose program has its terminal") struct TerminalSignalsTests {
+  private let program = Program()
+  private let witness = Witness()
+  private let terminal = Terminal()
+  private let timers = FakeTimers()
+  private let signals: TerminalSignals
+
+  init() {
+    signals = TerminalSignals(
+      program, witness: witness, terminal: terminal, timers: timers, ownGroup: 100)
+  }
+
+  /// The witness answers; it has got these.
+  private func answer(having got: [Int32] = []) {
+    for signal in got { signals.receive(.signal(signal)) }
+    timers.advance(by: TerminalSignals.patience)
+    signals.receive(.answer)
+  }
+
+  @Test(
+    "A signal to the whole group isn't passed on, whichever of wrapper and witness hears of it first"
+  )
+  func group() {
+    signals.receive(SIGINT)
+    answer(having: [SIGINT])
+    signals.receive(.signal(SIGTERM))
+    signals.receive(SIGTERM)
+    answer()
+    #expect(program.take().isEmpty)
+    #expect(witness.asked == 2)
+  }
+
+  @Test("A signal to the wrapper alone is passed on, also shortly after one to the group")
+  func alone() {
+    signals.receive(SIGTERM)
+    answer(having: [SIGTERM])
+    signals.receive(SIGTERM)
+    answer()
+    #expect(program.take() == ["signal \(SIGTERM)"])
+  }
+
+  @Test("A signal to the group is passed on to a program that has left the group")
+  func left() {
+    program.sharesGroup = false
+    signals.receive(SIGTERM)
+    answer(having: [SIGTERM])
+    #expect(program.take() == ["signal \(SIGTERM)"])
+  }
+
+  @Test("A report that is older than a second says nothing about a later signal")
+  func stale() {
+    signals.receive(.signal(SIGUSR1))
+    timers.advance(by: .seconds(2))
+    signals.receive(SIGUSR1)
+    answer()
+    #expect(program.take() == ["signal \(SIGUSR1)"])
+  }
+
+  @Test("Without an answer within half a second, or without a witness, signals are passed on")
+  func silence() {
+    signals.receive(SIGHUP)
+    timers.advance(by: TerminalSignals.patience + TerminalSignals.answerLimit)
+    #expect(program.take() == ["signal \(SIGHUP)"])
+    signals.loseWitness()
+    signals.receive(SIGHUP)
+    timers.advance(by: TerminalSignals.patience)
+    #expect(program.take() == ["signal \(SIGHUP)"])
+    #expect(witness.asked == 1)
+  }
+
+  @Test("A sleeping program is woken at once, and gets what was for the wrapper alone when it runs")
+  func asleep() {
+    program.isAsleep = true
+    signals.receive(SIGTERM)
+    #expect(program.take() == ["wake: the signal \(SIGTERM)"])
+    answer()
+    #expect(program.take().isEmpty)
+    program.isAsleep = false
+    signals.programRuns()
+    #expect(program.take() == ["signal \(SIGTERM)"])
+  }
+
+  @Test("A new size wakes a sleeping program only if it has a handler for it")
+  func size() {
+    program.isAsleep = true
+    signals.receive(.signal(SIGWINCH))
+    #expect(program.take().isEmpty)
+    program.caught = [SIGWINCH]
+    signals.receive(.signal(SIGWINCH))
+    #expect(program.take() == ["wake: the signal \(SIGWINCH)"])
+  }
+
+  @Test(
+    "While a shell sleeps the witness is in the group of its foreground job, and returns when it runs"
+  )
+  func joins() {
+    program.groups = [200, 300]
+    terminal.foregroundGroup = 300
+    signals.programFallsAsleep()
+    #expect(witness.joined == [300])
+    program.isAsleep = true
+    signals.receive(.signal(SIGINT))
+    #expect(program.take() == ["wake: the signal \(SIGINT)"])
+    program.isAsleep = false
+    signals.programRuns()
+    #expect(witness.joined == [300, 100])
+    // The program has it from the kernel; it says nothing about a later one for the wrapper.
+    signals.receive(SIGINT)
+    answer()
+    #expect(program.take() == ["signal \(SIGINT)"])
+  }
+
+  @Test("A program that sleeps in the background is woken when its group gets the terminal")
+  func background() {
+    terminal.foregroundGroup = 999
+    signals.programFallsAsleep()
+    program.isAsleep = true
+    timers.advance(by: .seconds(3))
+    #expect(program.take().isEmpty)
+    terminal.foregroundGroup = 100
+    timers.advance(by: TerminalSignals.foregroundPace)
+    #expect(program.take().count == 1)
+    signals.programRuns()
+    #expect(timers.pending.isEmpty)
+  }
+
+  @Test("A stop of the program stops the wrapper once, until the shell continues it")
+  func stops() {
+    program.stopSignal = SIGTTIN
+    signals.receive(SIGCHLD)
+    signals.receive(SIGCHLD)
+    #expect(program.take() == ["stop wrapper \(SIGTTIN)"])
+    program.stopSignal = nil
+    signals.receive(SIGCONT)
+    answer(having: [SIGCONT])
+    timers.advance(by: TerminalSignals.patience)
+    #expect(program.take() == ["use"])
+    program.stopSignal = SIGSTOP
+    signals.receive(SIGCHLD)
+    #expect(program.take() == ["stop wrapper \(SIGTSTP)"])
+  }
+
+  @Test("A program that stops again at once in the background stops the wrapper again")
+  func stopsAgain() {
+    program.stopSignal = SIGTSTP
+    signals.receive(SIGCHLD)
+    signals.receive(SIGCONT)
+    program.stopSignal = SIGTTOU
+    signals.receive(SIGCHLD)
+    answer(having: [SIGCONT])
+    timers.advance(by: TerminalSignals.patience)
+    #expect(program.take() == ["stop wrapper \(SIGTSTP)", "use", "stop wrapper \(SIGTTOU)"])
+  }
+
+  @Test(
+    "A shell that stopped itself gets the terminal back, which the outer shell gives to the wrapper"
+  )
+  func suspend() {
+    program.sharesGroup = false
+    program.groups = [200]
+    terminal.foregroundGroup = 200
+    program.stopSignal = SIGSTOP
+    signals.receive(SIGCHLD)
+    terminal.foregroundGroup = 100
+    signals.receive(SIGCONT)
+    #expect(terminal.given == [200])
+    answer(having: [SIGCONT])
+    #expect(program.take() == ["stop wrapper \(SIGTSTP)", "use", "signal \(SIGCONT)"])
+  }
+
+  @Test("A Ctrl-Z that the end of a sleep loses is sent again, to the group that had it")
+  func lost() {
+    program.isAsleep = true
+    program.losesStops = true
+    program.groups = [200]
+    terminal.foregroundGroup = 200
+    signals.programFallsAsleep()
+    signals.receive(.signal(SIGTSTP))
+    program.isAsleep = false
+    signals.programRuns()
+    #expect(program.take() == ["wake: the signal \(SIGTSTP)", "signal \(SIGTSTP) to 200"])
+  }
+
+  @Test("A Ctrl-Z from before the stop isn't passed on after it")
+  func ctrlZ() {
+    signals.receive(SIGTSTP)
+    timers.advance(by: .seconds(100))
+    program.stopSignal = nil
+    _ = program.take()
+    signals.receive(SIGTSTP)
+    signals.receive(SIGCONT)
+    answer(having: [SIGCONT])
+    timers.advance(by: .seconds(100))
+    #expect(program.take() == ["use"])
+  }
+}
