@@ -30,6 +30,9 @@ protocol SignalTarget: SignalReceiver {
 /// Belongs to the loop's thread.
 final class PassedSignals {
   private let target: any SignalTarget
+  /// Their sender means the program's whole process group: in the program's own place, the wrapper got what was
+  /// sent to its group.
+  private let reachGroup: Bool
   /// Signals for a sleeping program, until it runs.
   private var waiting: [Int32] = []
   /// Stopped by the terminal (Ctrl-Z), together with the wrapper.
@@ -41,7 +44,10 @@ final class PassedSignals {
     SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGTERM, SIGCONT, SIGTSTP, SIGWINCH,
   ]
 
-  init(_ target: any SignalTarget) { self.target = target }
+  init(_ target: any SignalTarget, reachGroup: Bool = false) {
+    self.target = target
+    self.reachGroup = reachGroup
+  }
 
   func receive(_ signal: Int32, isFromTerminal: Bool = false) {
     switch signal {
@@ -61,6 +67,10 @@ final class PassedSignals {
       return target.wake("the signal \(signal)")
     }
     // A terminal sends a signal to its whole foreground group.
+    deliver(signal, toGroup: toGroup || reachGroup)
+  }
+
+  private func deliver(_ signal: Int32, toGroup: Bool) {
     if toGroup, target.signalGroup(signal) { return }
     target.signal(signal)
   }
@@ -68,7 +78,7 @@ final class PassedSignals {
   /// The program runs: sends it the signals that waited.
   func deliverWaiting() {
     guard target.hasProcess else { return }
-    for signal in waiting { target.signal(signal) }
+    for signal in waiting { deliver(signal, toGroup: reachGroup) }
     waiting = []
   }
 

@@ -20,8 +20,7 @@ public final class WrapComposition {
   private var registration: WrapperRegistration?
   /// The wrapper's own.
   private let socket: String
-  /// The process that started the wrapper.
-  private let caller: Descriptor?
+  private let caller: Caller
   private var hasEnded = false
 
   /// Runs the program to its end. It is started from this thread, which lives as long.
@@ -43,8 +42,8 @@ public final class WrapComposition {
     }
     // Also before the first thread: each would get a heap of its own.
     ProgramRun.prepareProcess()
-    // An error means that the caller has ended already, and there is nothing to watch.
-    let caller = try? Descriptor.pidfd(of: getppid())
+    let caller = Caller.ofThisProcess(
+      announced: getenv("JPY_PARENT_PID").map { String(cString: $0) })
     var inheritance = settings.inheritance
     inheritance.announcement = guardian.announcement
     inheritance.keepsSession = terminal != nil
@@ -66,7 +65,7 @@ public final class WrapComposition {
 
   private init(
     settings: WrapSettings, program: WrappedProgram, terminal: WrapperSignals.Terminal?,
-    held: HeldErrors?, caller: Descriptor?, directory: String, socket: String
+    held: HeldErrors?, caller: Caller, directory: String, socket: String
   ) throws(StartError) {
     self.settings = settings
     self.program = program
@@ -80,7 +79,8 @@ public final class WrapComposition {
     // Until the daemon has locked its own directory.
     withExtendedLifetime(store) {}
     run = daemon.programRun(of: program.id)
-    signals = WrapperSignals(WrappedProcess(run), terminal, timers: run.loop)
+    signals = WrapperSignals(
+      WrappedProcess(run), terminal, reachGroup: caller.servesKernels, timers: run.loop)
     code = IdleCodeRelease(run.loop)
     program.connect(self)
   }
@@ -98,15 +98,20 @@ public final class WrapComposition {
   }
 
   /// Wakes the program when its caller ends, so that a program that checks for its caller can react. The end
-  /// of its standard input would show that as well, but another process may hold the other end.
+  /// of its standard input would show that as well, but another process may hold the other end. A Jupyter
+  /// kernel checks for its parent, which is the wrapper: that one is ended, as without a wrapper.
   private func watchCaller() {
-    guard let caller else { return }
-    let run = run
+    guard let descriptor = caller.descriptor else { return }
+    let (run, servesKernels) = (run, caller.servesKernels)
     var token: LoopToken?
     // Without this watch, the program is woken only by its own inputs.
-    token = try? run.loop.whenReadable(caller) { [unowned run] in
-      if let token { run.loop.unwatch(caller, token) }
-      run.wake("the end of the process that started it")
+    token = try? run.loop.whenReadable(descriptor) { [unowned run] in
+      if let token { run.loop.unwatch(descriptor, token) }
+      if servesKernels {
+        run.kill("the Jupyter server that started it has ended")
+      } else {
+        run.wake("the end of the process that started it")
+      }
     }
   }
 

@@ -28,9 +28,9 @@ final class WrapperSignals {
 
   private let way: Way
 
-  init(_ process: WrappedProcess, _ terminal: Terminal?, timers: any Timers) {
+  init(_ process: WrappedProcess, _ terminal: Terminal?, reachGroup: Bool, timers: any Timers) {
     guard let terminal else {
-      way = .passing(PassedSignals(process))
+      way = .passing(PassedSignals(process, reachGroup: reachGroup))
       return
     }
     let signals = TerminalSignals(

@@ -83,6 +83,22 @@ private final class Target: SignalTarget {
     #expect(target.take() == ["signal \(SIGINT)"])
   }
 
+  @Test("A Jupyter server's signals are sent to its kernel's whole group, awake or asleep")
+  func fromJupyterServer() {
+    let signals = PassedSignals(target, reachGroup: true)
+    signals.receive(SIGINT)
+    #expect(target.take() == ["group \(SIGINT)"])
+    target.isAsleep = true
+    signals.receive(SIGINT)
+    #expect(target.take() == ["wake: the signal \(SIGINT)"])
+    target.isAsleep = false
+    signals.deliverWaiting()
+    #expect(target.take() == ["group \(SIGINT)"])
+    target.hasGroup = false
+    signals.receive(SIGTERM)
+    #expect(target.take() == ["signal \(SIGTERM)"])
+  }
+
   @Test("Before the program is started, and after its end, signals are dropped")
   func noProcess() {
     target.hasProcess = false

@@ -1,5 +1,6 @@
 import CLinux
 import Control
+import Glibc
 import Lifecycle
 import Linux
 import Policy
@@ -110,6 +111,13 @@ package final class ProgramRun {
 
   /// It counts as used now.
   package func noteUse() { parts.driver.send(.activity(id)) }
+
+  /// Ends it at once, also if it is suspended or hibernated. Its descendants end with it, as at any end.
+  package func kill(_ reason: String) {
+    log(.notice, "\(id) is killed: \(reason)")
+    // A process that has ended already needs no signal.
+    try? process?.signal(SIGKILL)
+  }
 
   /// From now on it is sampled as often as a running worker.
   package func sampleAgain() { if let unit { parts.senses.sampling.sampleAnew(unit) } }

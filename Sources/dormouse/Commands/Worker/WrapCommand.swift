@@ -40,6 +40,11 @@ struct WrapCommand: ParsableCommand {
   var hibernateAfter: String?
   @Option(
     help: ArgumentHelp(
+      "Wake it when a timer or time-out of its own is due that is at least this long. Default: never.",
+      valueName: "duration"))
+  var wakeForTimers: String?
+  @Option(
+    help: ArgumentHelp(
       "Use this policy instead of the built-in one: a name or a file.", valueName: "policy"),
     completion: .policies)
   var policy: String?
@@ -131,6 +136,16 @@ struct WrapCommand: ParsableCommand {
       result.hibernate.after = nil
     } else if let hibernateAfter {
       result.hibernate.after = try duration(hibernateAfter, of: "--hibernate-after")
+    }
+    if wakeForTimers == "never" {
+      result.background.wakeForTimers = nil
+    } else if let wakeForTimers {
+      let shortest = try duration(wakeForTimers, of: "--wake-for-timers")
+      guard shortest > .zero else {
+        throw CommandFailure(
+          exit: .usage, text: "--wake-for-timers must be longer than 0; `never` switches it off")
+      }
+      result.background.wakeForTimers = shortest
     }
     return result
   }
