@@ -71,8 +71,9 @@ public struct Integration: Sendable {
       if !server.edits.isEmpty { changed.append(place) }
       outcome.servers.append(server.outcome)
     }
-    // A file without commands isn't concerned.
-    let obstacle = outcome.servers.isEmpty ? nil : found.obstacle
+    // Files in which nothing would change aren't concerned.
+    let couldChange = change == nil ? !outcome.servers.isEmpty : !edits.isEmpty
+    let obstacle = couldChange ? found.obstacle : nil
     guard let change, !edits.isEmpty else {
       outcome.problem = obstacle
       return outcome
@@ -98,7 +99,7 @@ public struct Integration: Sendable {
   }
 
   /// The changed document, if nothing other than the commands means something else.
-  private static func verified(
+  static func verified(
     _ edits: [TextEdit], _ changed: [CommandPlace], in document: ConfigDocument
   ) throws(FileProblem) -> ConfigDocument {
     let new: ConfigDocument

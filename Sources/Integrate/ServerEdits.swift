@@ -33,9 +33,10 @@ struct ServerEdits {
         try Self.check(Array(command.prefix(count)), for: change, integration)
       case (.unclear, _):
         outcome.state = .wrapped
-        throw .unclear
+        if change == .unwrap { throw .unclear }
       case (.nothing, let change):
         outcome.state = .notWrapped
+        if change == .unwrap { break }
         if let refusal = place.refusal ?? Refusal.of(command) { throw refusal }
         try Self.checkProgram(command[0], of: place, in: document, integration.places)
         guard change == .wrap else { break }
@@ -44,8 +45,9 @@ struct ServerEdits {
         outcome.isOurs = true
       }
     } catch {
-      // A server without a command has a better reason than that.
-      outcome.refusal = error == .noCommand ? place.refusal ?? error : error
+      // A server without a command may have a better reason than that, and needs none to be unwrapped.
+      let isConcerned = change != .unwrap || outcome.state == .wrapped
+      outcome.refusal = isConcerned ? error == .noCommand ? place.refusal ?? error : error : nil
     }
     self.edits = edits
     self.outcome = outcome

@@ -56,14 +56,15 @@ import Testing
     let text = #"""
       {"mcpServers": {
         "mine": {"command": "/usr/bin/env", "args": []},
+        "short": {"command": "dormouse", "args": ["wrap", "sleep"]},
         "own": {"command": "dormouse", "args": ["wrap", "--", "sleep", "700"]}
       }}
       """#
     let home = try IntegrateHome([".cursor/mcp.json": text])
     home.change(.cursor)
-    #expect(home.look(.cursor).flatMap(\.servers).map(\.state) == [.wrapped, .wrapped])
+    #expect(home.look(.cursor).flatMap(\.servers).map(\.state) == [.wrapped, .wrapped, .wrapped])
     let undone = home.change(.cursor, .unwrap)
-    #expect(undone.first?.servers.last?.refusal == .wrappedBefore)
+    #expect(undone.first?.servers.map(\.refusal) == [nil, .unclear, .wrappedBefore])
     #expect(try home.read(".cursor/mcp.json") == text)
   }
 
@@ -94,6 +95,43 @@ import Testing
     let problem = home.change(.cursor).first?.problem
     #expect(problem?.sentence("f").hasPrefix("f:2:18: a key in quotes") == true)
     #expect(problem?.exit == .badConfiguration)
+  }
+
+  @Test("A change that would damage a file, or change anything else in it, is refused")
+  func damage() throws {
+    let document = try ConfigDocument(
+      Array(#"{"mcpServers": {"s": {"command": "x", "args": ["y"]}}, "z": 1}"#.utf8), .json)
+    let places = MCPServers.find(at: ["mcpServers"], in: document.root)
+    let good = try WrapEdits(document: document, words: WrapWords(program: "/bin/dormouse"))
+      .edits(places[0])
+    #expect(try Integration.verified(good, places, in: document).root["z"] != nil)
+    let z = try #require(document.root["z"]).range
+    let y = try #require(document.root[["mcpServers", "s", "args"]]?.list?[0]).range
+    for bad in [
+      TextEdit(z, "2".utf8), TextEdit(z, "".utf8), TextEdit(y, "\"n\"".utf8),
+      TextEdit(0..<0, "{".utf8),
+    ] {
+      #expect(throws: FileProblem.otherMeaning) {
+        try Integration.verified(good + [bad], places, in: document)
+      }
+    }
+    #expect(throws: FileProblem.otherMeaning) {
+      try Integration.verified([TextEdit(z, "1".utf8)], places, in: document)
+    }
+  }
+
+  @Test("A file in which nothing would change may be read-only, and undoing needs no reasons")
+  func nothingToChange() throws {
+    let text = #"{"mcpServers": {"r": {"url": "http://x"}, "lost": {"command": "/nowhere/x"}}}"#
+    let home = try IntegrateHome([".cursor/mcp.json": text])
+    #expect(chmod("\(home.scratch.path)/.cursor/mcp.json", 0o400) == 0)
+    for change in [Integration.Change.wrap, .unwrap] {
+      let file = try #require(home.change(.cursor, change).first)
+      #expect(file.problem == nil && !file.isChanged)
+      let codes = file.servers.map { $0.refusal?.code }
+      #expect(codes == (change == .wrap ? ["remote", "missing_program"] : [nil, nil]))
+    }
+    #expect(home.look(.cursor).first?.problem == .readOnly)
   }
 
   @Test("A file of another user isn't changed", .enabled(if: getuid() == 0, "chown takes root"))

@@ -205,6 +205,22 @@ private struct RandomConfig {
     }
   }
 
+  @Test("Undoing restores the meaning of a file that the host has written again in its own way")
+  func rewritten() throws {
+    var config = RandomConfig(random: TestRandom(), isStrict: true)
+    for _ in 0..<500 {
+      let (old, new) = try roundTrip(config.json(), .json)
+      let lines = try #require(JSON(new.bytes)).line
+      let rewritten = try ConfigDocument(lines, .json)
+      let undone = try rewritten.applying(
+        MCPServers.find(at: ["m"], in: rewritten.root).flatMap { place in
+          let hadList = old.root[["m", place.name]]?["args"] != nil
+          return try UnwrapEdits(document: rewritten).edits(place, keepsEmptyList: hadList)
+        })
+      #expect(JSON(undone.bytes) == JSON(old.bytes))
+    }
+  }
+
   private static func sorted(_ value: JSON) -> JSON {
     switch value {
     case .array(let values): .array(values.map(sorted))

@@ -90,6 +90,19 @@ import Testing
       "[m.\"s\"]\ncommand = \"/usr/bin/dormouse\"\nargs = [\"wrap\", \"--\", '''x''']\n", .toml)
   }
 
+  @Test("Inline tables of TOML on several lines keep their lines")
+  func longInlineTables() throws {
+    try check(
+      "m.s = {\n  command = 'x', # c\n}\n",
+      "m.s = {\n  command = \"/usr/bin/dormouse\",\n  args = [\"wrap\", \"--\", 'x'], # c\n}\n",
+      .toml,
+      keepsEmptyList: false)
+    try check(
+      "m.s = {\n  # c\n  args = ['y'], command = 'x'\n}\n",
+      "m.s = {\n  # c\n  args = [\"wrap\", \"--\", 'x', 'y'], command = \"/usr/bin/dormouse\"\n}\n",
+      .toml)
+  }
+
   @Test("A list that has the program as its first word gets the words before it")
   func lists() throws {
     try check(

@@ -1,4 +1,4 @@
-/// Reads TOML 1.0, and remembers where each value is.
+/// Reads TOML 1.1, and remembers where each value is.
 struct TOMLReader {
   let bytes: [UInt8]
   var place = 0

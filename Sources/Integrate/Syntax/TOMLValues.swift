@@ -44,21 +44,21 @@ extension TOMLReader {
     }
   }
 
+  /// On several lines and with a last comma, as TOML 1.1 permits it.
   private mutating func inlineTable(_ depth: Int) throws(ConfigSyntaxError) -> ConfigValue {
     let start = place
     place += 1
     var table = ConfigValue(kind: .table([]), range: start..<place)
-    skipBlanks()
-    if take(UInt8(ascii: "}")) { return table }
     while true {
+      skipLines()
+      if take(UInt8(ascii: "}")) { return table }
       let path = try keys()
       guard take(UInt8(ascii: "=")) else { throw expected("`=`") }
       skipBlanks()
       try table.add(path[...], try value(depth: depth + 1), isLine: false)
-      skipBlanks()
-      if take(UInt8(ascii: "}")) { return table }
+      skipLines()
+      if next == UInt8(ascii: "}") { continue }
       guard take(UInt8(ascii: ",")) else { throw expected("`,` or `}`") }
-      skipBlanks()
     }
   }
 

@@ -11,12 +11,14 @@ enum OwnProgram {
     if let name = CommandLine.arguments.first {
       do throws(CommandLookupError) {
         let path = try locateCommand(name, searchPath: environment["PATH"], directory: directory)
-        // Another program may have this name.
-        if let found = fileStatus(of: path), let running = fileStatus(of: own),
-          found.isSameFile(as: running), isNamed(path)
-        {
-          return path
+        // Another program may have this name; and `..` after a link may lead elsewhere.
+        let found = [withoutDots(path), path].first { candidate in
+          guard let file = fileStatus(of: candidate), let running = fileStatus(of: own) else {
+            return false
+          }
+          return file.isSameFile(as: running) && isNamed(candidate)
         }
+        if let found { return found }
       } catch {}  // The caller may have given any name.
     }
     guard let path = linkTarget(own), !isAbsent(path), isNamed(path) else {
@@ -25,6 +27,18 @@ enum OwnProgram {
         text: "this executable isn't found under the name `dormouse`: call it by its full path")
     }
     return path
+  }
+
+  /// The path without `.` and `..`.
+  private static func withoutDots(_ path: String) -> String {
+    let parts = path.split(separator: "/").reduce(into: [Substring]()) { parts, part in
+      if part == ".." {
+        _ = parts.popLast()
+      } else if part != "." {
+        parts.append(part)
+      }
+    }
+    return "/" + parts.joined(separator: "/")
   }
 
   /// Its words in a configuration are found again by this name.

@@ -159,6 +159,9 @@ import Testing
       ["env", "PATH=\(home.scratch.path)/bin:/usr/bin:/bin", "dormouse", "integrate", "cursor"])
     #expect(outcome.code == 0, "\(outcome)")
     #expect(try home.read(".cursor/mcp.json").contains(#""command": "\#(link)""#))
+    #expect(try home.run(["../bin/dormouse", "integrate", "cursor", "--undo"]).code == 0)
+    #expect(try home.run(["../bin/dormouse", "integrate", "cursor"]).code == 0)
+    #expect(try home.read(".cursor/mcp.json").contains(#""command": "\#(link)""#))
   }
 
   @Test("What can't be done is one sentence on standard error, with the exit code for it")
@@ -211,6 +214,14 @@ import Testing
       #expect(try schema.problems(of: document) == [], "\(arguments)")
       #expect(document["code"]?.text == code, "\(arguments): \(outcome)")
     }
+  }
+
+  @Test("The usage has the options of `wrap` last")
+  func usage() throws {
+    let outcome = try Home([:]).dormouse("--help")
+    #expect(
+      outcome.output.hasPrefix(
+        "USAGE: dormouse integrate [<options>] [<host>] [-- <wrap options>]\n"), "\(outcome)")
   }
 
   @Test("No line is wider than a terminal of 80 columns, except for a long path")
