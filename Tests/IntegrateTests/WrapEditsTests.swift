@@ -67,6 +67,14 @@ import Testing
       keepsEmptyList: false)
   }
 
+  @Test("The new list is on a line of its own behind a comment, too")
+  func afterComment() throws {
+    try check(
+      "{\"m\": {\"s\": {\n\t// c\n\t\"command\": \"x\", // d\n}}}",
+      "{\"m\": {\"s\": {\n\t// c\n\t\"command\": \"/usr/bin/dormouse\",\n\t\"args\": [\"wrap\", \"--\", \"x\"], // d\n}}}",
+      keepsEmptyList: false)
+  }
+
   @Test("Tables of TOML are edited in the place where they are written")
   func toml() throws {
     try check(

@@ -63,8 +63,10 @@ struct WrapEdits {
     var start = key.lowerBound
     while start > 0, document.bytes[start - 1].isBlank { start -= 1 }
     var blanks = Array(document.bytes[start..<key.lowerBound])
-    let isFirst = start > 0 && "{,".utf8.contains(document.bytes[start - 1])
-    if !isFirst || (blanks.isEmpty && !isCompact(member)) { blanks = [0x20] }
+    // Blanks between a comment and the key are those of the line only if they have its line end.
+    let isPlain = start > 0 && "{,".utf8.contains(document.bytes[start - 1])
+    let isUsable = isPlain || blanks.contains(UInt8(ascii: "\n"))
+    if !isUsable || (blanks.isEmpty && !isCompact(member)) { blanks = [0x20] }
     let text = [UInt8(ascii: ",")] + blanks + self.key(name) + equals(member) + array
     return [TextEdit(replaced.range, replaced.bytes + text)]
   }
