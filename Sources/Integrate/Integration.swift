@@ -27,12 +27,14 @@ public struct Integration: Sendable {
   ///
   /// - Parameter change: what would be done; nil: the servers are only listed.
   public func look(at hosts: [IntegratedHost], for change: Change?) -> [FileOutcome] {
-    var known: Set<String> = []
+    // A project's directory may be the home directory, and links may lead to one file.
+    var (paths, targets): (Set<String>, Set<String>) = ([], [])
     return hosts.flatMap { host in
       host.files(places).compactMap { file in
+        guard paths.insert("\(host) \(file.path)").inserted else { return nil }
         do throws(FileProblem) {
           guard let found = try ConfigFile(file.path),
-            known.insert("\(host) \(found.target)").inserted
+            targets.insert("\(host) \(found.target)").inserted
           else { return nil }
           return look(at: found, of: file, for: change)
         } catch {

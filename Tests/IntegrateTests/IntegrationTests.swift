@@ -92,6 +92,9 @@ import Testing
     #expect(unlink(path + ".2") == 0)
     #expect(try home.read(".cursor/mcp.json") == Self.sleepers)
     try home.scratch.write(".cursor/mcp.json", "{\n  \"mcpServers\": {,}}")
+    var integration = home.integration
+    integration.places.directory = home.scratch.path
+    #expect(integration.look(at: [.cursor], for: .wrap).count == 1)
     let problem = home.change(.cursor).first?.problem
     #expect(problem?.sentence("f").hasPrefix("f:2:18: a key in quotes") == true)
     #expect(problem?.exit == .badConfiguration)
