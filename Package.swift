@@ -90,6 +90,9 @@ let package = Package(
       ],
       swiftSettings: strict),
 
+    // `dormouse integrate`: edits the configuration of editors and agents.
+    .target(name: "Integrate", dependencies: ["Control", "Linux"], swiftSettings: compact),
+
     // Beside the daemon: what measures a worker's resume, examines a machine, and records footprints.
     .target(
       name: "Bench",
@@ -111,7 +114,7 @@ let package = Package(
       dependencies: [
         "Policy", "Lifecycle", "PolicyFile", "Journal", "Linux", "Hibernation", "Supervision",
         "Bench", "Daemon", "Doctor", "FootprintRecording", "Control", "FootprintTrace",
-        "JSONLines", "Simulation", "Wrap",
+        "Integrate", "JSONLines", "Simulation", "Wrap",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       swiftSettings: compact),
@@ -205,6 +208,9 @@ let package = Package(
         "Control", "Daemon", "DaemonFakes", "JSONLines", "Lifecycle", "Linux", "Policy",
         "TestSupport", "Wrap",
       ],
+      swiftSettings: strict),
+    .testTarget(
+      name: "IntegrateTests", dependencies: ["Integrate", "JSONLines", "Linux", "TestSupport"],
       swiftSettings: strict),
     .testTarget(
       name: "BenchTests", dependencies: ["Bench", "Control", "Doctor", "Linux", "TestSupport"],

@@ -27,8 +27,8 @@ struct DormouseCommand: ParsableCommand {
       CommandGroup(
         name: "Worker",
         subcommands: [
-          RunCommand.self, WrapCommand.self, StartCommand.self, StopCommand.self,
-          RestartCommand.self,
+          RunCommand.self, WrapCommand.self, IntegrateCommand.self, StartCommand.self,
+          StopCommand.self, RestartCommand.self,
           ForegroundCommand.self, BackgroundCommand.self, SuspendCommand.self,
           HibernateCommand.self, WakeCommand.self,
           WarnCommand.self, TerminateCommand.self, ShadowCommand.self, EnforceCommand.self,

@@ -58,8 +58,9 @@ struct VerbHelp {
     let all = Self.words(of: usage)
     let name = all.prefix { $0.first?.isLetter == true }
     let rest = all.dropFirst(name.count)
-    let options = rest.filter { $0.hasPrefix("[--") }
-    let words = options + rest.filter { !$0.hasPrefix("[--") }
+    // `[-- <words>]` is none.
+    func isOption(_ word: String) -> Bool { word.hasPrefix("[--") && !word.hasPrefix("[-- ") }
+    let words = rest.filter(isOption) + rest.filter { !isOption($0) }
     var line = lead + name.joined(separator: " ")
     let isNarrow = line.count + 1 + (words.map(\.count).max() ?? 0) > width
     let indent = String(repeating: " ", count: isNarrow ? lead.count + 3 : line.count)

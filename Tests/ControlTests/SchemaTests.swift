@@ -50,13 +50,15 @@ import Testing
     try same(JetsamRecord.self, "jetsam", but: ["code", "text"])
   }
 
-  @Test("The JSON of doctor, outcomes, checks and imports has the keys of their schemas")
+  @Test(
+    "The JSON of doctor, outcomes, checks, imports and integrations has the keys of their schemas")
   func others() throws {
     try same(DoctorReport.self, "common.json#/$defs/doctorReport")
     try same(DaemonContext.self, "common.json#/$defs/daemonContext")
     try same(OutcomeReport.self, "outcome")
     try same(PolicyCheckReport.self, "policy-check")
     try same(ImportReport.self, "import")
+    try same(IntegrationReport.self, "integrate")
   }
 
   @Test("Values and differences of policies, and replays, have the keys of their schemas")

@@ -12,7 +12,7 @@ import Linux
 public struct DefaultPaths: Sendable {
   private let environment: [String: String]
   private let userID: UInt32
-  private let home: String
+  public let home: String
   private let executableDirectory: String?
   private let isDirectory: @Sendable (String) -> Bool
 

@@ -36,6 +36,13 @@ public func linkStatus(of path: String) -> stat? {
   return lstat(path, &status) == 0 ? status : nil
 }
 
+/// realpath(3): the path without links, `.` and `..`.
+public func resolvedPath(_ path: String) throws(SystemCallError) -> String {
+  let resolved = try pointerCall("realpath", path: path) { realpath($0, nil) }
+  defer { free(resolved) }
+  return String(cString: resolved)
+}
+
 extension stat {
   public var isRegularFile: Bool { st_mode & S_IFMT == S_IFREG }
   public var isDirectory: Bool { st_mode & S_IFMT == S_IFDIR }

@@ -99,6 +99,17 @@ public final class StateFile {
     }
   }
 
+  /// Gives the new content the mode and the owner that the file has. The umask doesn't apply.
+  public func keep(modeAndOwnerOf status: stat) throws(SystemCallError) {
+    try perform { () throws(SystemCallError) in
+      let own = try file.readStatus(place.partial)
+      if own.st_uid != status.st_uid || own.st_gid != status.st_gid {
+        try file.setOwner(user: status.st_uid, group: status.st_gid, path: place.partial)
+      }
+      try file.setMode(status.st_mode & 0o7777, path: place.partial)
+    }
+  }
+
   /// Gives the new content the file's name. Nothing can be written afterwards.
   public func commit(_ durability: Durability) throws(SystemCallError) {
     try perform { () throws(SystemCallError) in

@@ -96,6 +96,20 @@ struct WrapCommand: ParsableCommand {
     end.perform()
   }
 
+  /// Checks options that are written into a host's configuration, where an error would be seen late.
+  static func check(options: [String]) throws {
+    let end = ["--", "true"]
+    let parsed = try parse(options + end)
+    try parsed.checkOption()
+    guard parsed.command == end else {
+      let word = parsed.command.first ?? "--"
+      throw CommandFailure(
+        exit: .usage,
+        text: "only options of `wrap` can be written after `--`, and `\(escaped(word))` is none")
+    }
+    _ = try parsed.effectivePolicy(DefaultPaths.ofThisProcess())
+  }
+
   /// ArgumentParser takes an unknown option before the command for the command itself; this refuses it.
   private func checkOption() throws {
     guard let first = command.first, first.hasPrefix("-"), first != "--" else { return }

@@ -1,0 +1,133 @@
+import Control
+
+/// The lines that edits change, as `diff -U1` shows them.
+struct Difference {
+  private static let context = 1
+  /// A file may be one long line.
+  private static let longest = 400
+
+  private let old: [UInt8]
+  private let edits: [TextEdit]
+  /// Where each line of the old text begins.
+  private let starts: [Int]
+  /// Behind a last line feed is no line.
+  private let lastLine: Int
+
+  init(old: [UInt8], edits: [TextEdit]) {
+    self.old = old
+    self.edits = TextEdit.sorted(edits)
+    starts = [0] + old.indices.filter { old[$0] == UInt8(ascii: "\n") }.map { $0 + 1 }
+    lastLine = max(starts.count - (old.last == UInt8(ascii: "\n") ? 2 : 1), 0)
+  }
+
+  var lines: [String] {
+    var result: [String] = []
+    var added = 0
+    for hunk in hunks {
+      let first = max(hunk.lowerBound - Self.context, 0)
+      let last = max(min(hunk.upperBound + Self.context, lastLine), hunk.upperBound)
+      let range = start(hunk.lowerBound)..<end(hunk.upperBound)
+      let own = edits.filter { (range.lowerBound...range.upperBound).contains($0.range.lowerBound) }
+        .map { edit in
+          TextEdit(
+            edit.range.lowerBound - range.lowerBound..<edit.range.upperBound - range.lowerBound,
+            edit.bytes)
+        }
+      let before = Self.split(Array(old[range]))
+      let after = Self.split(TextEdit.apply(own, to: Array(old[range])))
+      let others = (hunk.lowerBound - first) + (last - hunk.upperBound)
+      result.append(
+        "@@ -\(first + 1),\(before.count + others) +\(first + 1 + added),\(after.count + others) @@"
+      )
+      added += after.count - before.count
+      result += (first..<hunk.lowerBound).map { " " + shown(line($0)) }
+      result += changed(before, after)
+      result += (hunk.upperBound..<last).map { " " + shown(line($0 + 1)) }
+    }
+    return result
+  }
+
+  /// Ranges of lines, first and last, with edits that are near each other together.
+  private var hunks: [Range<Int>] {
+    var hunks: [Range<Int>] = []
+    for edit in edits {
+      let first = number(edit.range.lowerBound)
+      let last = max(first, number(edit.range.upperBound))
+      if let before = hunks.last, first <= before.upperBound + 2 * Self.context + 1 {
+        hunks[hunks.count - 1] = before.lowerBound..<max(last, before.upperBound)
+      } else {
+        hunks.append(first..<last)
+      }
+    }
+    return hunks
+  }
+
+  /// The line that a byte is in.
+  private func number(_ place: Int) -> Int {
+    var (low, high) = (0, starts.count)
+    while high - low > 1 {
+      let middle = (low + high) / 2
+      if starts[middle] <= place { low = middle } else { high = middle }
+    }
+    return low
+  }
+
+  private func start(_ line: Int) -> Int { starts[line] }
+
+  /// Without its line feed.
+  private func end(_ line: Int) -> Int {
+    line + 1 < starts.count ? starts[line + 1] - 1 : old.count
+  }
+
+  private func line(_ number: Int) -> [UInt8] { Array(old[start(number)..<end(number)]) }
+
+  private static func split(_ bytes: [UInt8]) -> [[UInt8]] {
+    bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).map(Array.init)
+  }
+
+  private func changed(_ before: [[UInt8]], _ after: [[UInt8]]) -> [String] {
+    var (removed, inserted): (Set<Int>, Set<Int>) = ([], [])
+    for change in after.difference(from: before) {
+      switch change {
+      case .remove(let offset, _, _): removed.insert(offset)
+      case .insert(let offset, _, _): inserted.insert(offset)
+      }
+    }
+    var result: [String] = []
+    var (old, new) = (0, 0)
+    while old < before.count || new < after.count {
+      if removed.contains(old) {
+        result.append("-" + shown(before[old]))
+        old += 1
+      } else if inserted.contains(new) {
+        result.append("+" + shown(after[new]))
+        new += 1
+      } else {
+        result.append(" " + shown(before[old]))
+        old += 1
+        new += 1
+      }
+    }
+    return result
+  }
+
+  private func shown(_ line: [UInt8]) -> String {
+    let text = String(decoding: line.last == 0x0D ? line.dropLast() : line[...], as: UTF8.self)
+    let safe = escaped(text).replacingTabs
+    return shortened(safe, to: Self.longest)
+  }
+}
+
+extension String {
+  /// `escaped` writes a tab as `\t`, which isn't a line's indentation.
+  fileprivate var replacingTabs: String {
+    guard hasPrefix("\\t") else { return self }
+    var rest = self[...]
+    var indent = ""
+    while rest.hasPrefix("\\t") {
+      rest = rest.dropFirst(2)
+      indent += "\t"
+    }
+    return indent + rest
+  }
+}

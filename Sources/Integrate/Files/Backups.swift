@@ -1,0 +1,49 @@
+import Glibc
+import Linux
+
+/// Copies of files as they were before the first command in them was wrapped. A configuration may have secrets, so
+/// only the user can read the copies.
+struct Backups {
+  let directory: String
+
+  /// Where the copy of a file is. Its name is the file's path with `%2F` for each slash.
+  func path(of target: String) -> String { "\(directory)/\(Self.name(of: target))" }
+
+  static func name(of target: String) -> String {
+    let name = target.reduce(into: "") { name, character in
+      switch character {
+      case "/": name += "%2F"
+      case "%": name += "%25"
+      default: name.append(character)
+      }
+    }
+    let most = 200
+    if name.utf8.count <= most { return name }
+    // FNV-1a: only names that are too long for a file system need it.
+    let hash = target.utf8.reduce(0xcbf2_9ce4_8422_2325 as UInt64) {
+      ($0 ^ UInt64($1)) &* 0x100_0000_01b3
+    }
+    let end = name.utf8.suffix(most - 17)
+    return String(hash, radix: 16) + "-" + String(decoding: end, as: UTF8.self)
+  }
+
+  /// The copy; nil: there is none, or it can't be read.
+  func read(_ target: String) -> [UInt8]? {
+    // Without a copy, undoing only knows less of how the file was.
+    try? readFile(path(of: target))
+  }
+
+  func save(_ bytes: [UInt8], of target: String) throws(FileProblem) {
+    do throws(DirectoryTrustError) {
+      let directory = try DirectoryTrust.ofThisProcess.open(directory, making: 0o700)
+      do throws(SystemCallError) {
+        try StateFile.replace(
+          Self.name(of: target), in: directory, with: bytes, durability: .dataAndDirectory)
+      } catch {
+        throw DirectoryTrustError.failed(error)
+      }
+    } catch { throw .backup("\(error)") }
+  }
+
+  func remove(_ target: String) { discardFile(path(of: target)) }
+}

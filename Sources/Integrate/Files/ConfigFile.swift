@@ -1,0 +1,53 @@
+import Glibc
+import Linux
+
+/// A configuration file on disk.
+struct ConfigFile {
+  /// Without links. A link to the file stays a link.
+  let target: String
+  let bytes: [UInt8]
+  private let status: stat
+
+  private static let largest = 64 << 20
+  private static let partialSuffix = ".dormouse-partial"
+
+  /// nil: there is no such file.
+  init?(_ path: String) throws(FileProblem) {
+    if isAbsent(path) { return nil }
+    do throws(SystemCallError) {
+      target = try resolvedPath(path)
+      status = try readStatus(of: target)
+    } catch {
+      // A link to nothing, or a file in the place of a directory.
+      if error.code == ENOENT || error.code == ENOTDIR { return nil }
+      throw .unreadable(error)
+    }
+    if !status.isRegularFile { throw .notRegular }
+    if status.st_size > Self.largest { throw .tooLarge }
+    do throws(SystemCallError) { bytes = try readFile(target) } catch { throw .unreadable(error) }
+  }
+
+  /// Why this process must not replace the file; nil: it may.
+  var obstacle: FileProblem? {
+    if status.st_uid != geteuid() { return .owner(status.st_uid) }
+    if status.st_mode & S_IWUSR == 0 { return .readOnly }
+    return status.st_nlink > 1 ? .hardLinks(Int(status.st_nlink)) : nil
+  }
+
+  /// Replaces all of it at once: after a crash it has the old bytes or the new ones.
+  func replace(with new: [UInt8]) throws(FileProblem) {
+    if let obstacle { throw obstacle }
+    do throws(SystemCallError) {
+      let file = try StateFile(target, partialSuffix: Self.partialSuffix)
+      try file.keep(modeAndOwnerOf: status)
+      try file.write(new)
+      // Most hosts write to their file while they run.
+      guard try readFile(target) == bytes, try readStatus(of: target).isSameFile(as: status) else {
+        throw SystemCallError("write", on: target, code: EBUSY)
+      }
+      try file.commit(.dataAndDirectory)
+    } catch {
+      throw error.code == EBUSY ? .changedMeanwhile : .failed(error)
+    }
+  }
+}

@@ -1,0 +1,90 @@
+/// A program that starts servers as its configuration says.
+public enum IntegratedHost: String, CaseIterable, Hashable, Sendable {
+  case claudeCode = "claude-code"
+  case claudeDesktop = "claude-desktop"
+  case codex
+  case cursor
+  case vscode
+  case zed
+  case helix
+  case jupyter
+  case neovim
+  case emacs
+
+  public var title: String {
+    switch self {
+    case .claudeCode: "Claude Code"
+    case .claudeDesktop: "Claude Desktop"
+    case .codex: "Codex"
+    case .cursor: "Cursor"
+    case .vscode: "VS Code"
+    case .zed: "Zed"
+    case .helix: "Helix"
+    case .jupyter: "Jupyter"
+    case .neovim: "Neovim"
+    case .emacs: "Emacs"
+    }
+  }
+
+  /// What to write by hand, where the configuration is a program.
+  public func snippet(_ words: WrapWords) -> String? {
+    let command = words.all + ["clangd"]
+    switch self {
+    case .neovim:
+      return """
+        -- ~/.config/nvim/init.lua, Neovim 0.11 and newer; the same for each server
+        vim.lsp.config('clangd', {
+          cmd = { \(command.map(Self.quoted).joined(separator: ", ")) },
+        })
+        vim.lsp.enable('clangd')
+
+        """
+    case .emacs:
+      return """
+        ;; ~/.emacs.d/init.el, eglot; the same for each server
+        (with-eval-after-load 'eglot
+          (add-to-list 'eglot-server-programs
+                       '((c-mode c++-mode)
+                         . (\(command.map(Self.quoted).joined(separator: " "))))))
+
+        """
+    default: return nil
+    }
+  }
+
+  /// A text of Lua and of Emacs Lisp.
+  private static func quoted(_ text: String) -> String {
+    String(decoding: ConfigDocument.literal(text), as: UTF8.self)
+  }
+}
+
+/// What decides where the hosts' files are.
+public struct HostPlaces: Sendable {
+  public var environment: [String: String]
+  public var home: String
+  public var directory: String
+
+  public init(environment: [String: String], home: String, directory: String) {
+    self.environment = environment
+    self.home = home
+    self.directory = directory
+  }
+
+  /// A directory that a variable names; an empty or relative one is ignored.
+  func variable(_ name: String) -> String? {
+    environment[name].flatMap { $0.hasPrefix("/") ? $0 : nil }
+  }
+
+  var configuration: String { variable("XDG_CONFIG_HOME") ?? "\(home)/.config" }
+}
+
+/// One configuration file of a host.
+struct HostFile: Sendable {
+  var host: IntegratedHost
+  var path: String
+  var format = ConfigDocument.Format.json
+  /// It belongs to a project, and may be shared with other people.
+  var isOfProject = false
+  /// The commands in it.
+  var find: @Sendable (ConfigValue) -> [CommandPlace]
+}

@@ -1,0 +1,21 @@
+/// The commands of Jupyter's kernels.
+enum JupyterKernels {
+  /// The kernel of a `kernel.json`, which its directory names.
+  static func find(_ name: String, in root: ConfigValue) -> [CommandPlace] {
+    guard let arguments = root["argv"] else { return [] }
+    var place = CommandPlace(name: name, shape: .list(["argv"]))
+    let provisioner = root[["metadata", "kernel_provisioner", "provisioner_name"]]?.text
+    if let provisioner, provisioner != "local-provisioner" {
+      place.refusal = .otherProvisioner(provisioner)
+    } else if let program = arguments.list?.first?.text, isPython(program) {
+      place.refusal = .jupytersPython(program)
+    }
+    return [place]
+  }
+
+  /// The names that Jupyter replaces by the path of its own Python, if they are the first word.
+  private static func isPython(_ program: String) -> Bool {
+    program.hasPrefix("python")
+      && program.dropFirst("python".count).allSatisfy { $0.isNumber || $0 == "." }
+  }
+}

@@ -1,0 +1,72 @@
+/// The commands of language servers.
+enum LanguageServers {
+  /// `[language-server.NAME]`. Helix merges its own configuration with this one: a server without `args` gets
+  /// those that Helix knows.
+  static func ofHelix(_ root: ConfigValue) -> [CommandPlace] {
+    (root["language-server"]?.members ?? []).map { member in
+      var place = CommandPlace(
+        name: member.name,
+        shape: .split(
+          table: ["language-server", member.name], command: "command", arguments: "args"))
+      if member.value["command"] != nil, member.value["args"] == nil {
+        place.refusal = .defaultArguments("`args`")
+      }
+      return place
+    }
+  }
+
+  /// `lsp.NAME.binary`. Servers without it are Zed's own, and it starts them without configuration.
+  static func ofZed(_ root: ConfigValue) -> [CommandPlace] {
+    (root["lsp"]?.members ?? []).compactMap { member in
+      guard member.value["binary"]?["path"] != nil else { return nil }
+      return CommandPlace(
+        name: member.name,
+        shape: .split(
+          table: ["lsp", member.name, "binary"], command: "path", arguments: "arguments"))
+    }
+  }
+
+  private struct Setting {
+    var name: String
+    var path: String
+    /// nil: the extension has none.
+    var arguments: String?
+    /// Without that setting the extension uses arguments of its own.
+    var hasDefaults = false
+  }
+
+  private static let settings = [
+    Setting(name: "clangd", path: "clangd.path", arguments: "clangd.arguments"),
+    Setting(
+      name: "sourcekit-lsp", path: "swift.sourcekit-lsp.serverPath",
+      arguments: "swift.sourcekit-lsp.serverArguments"),
+    Setting(
+      name: "terraform-ls", path: "terraform.languageServer.path",
+      arguments: "terraform.languageServer.args", hasDefaults: true),
+    Setting(name: "rust-analyzer", path: "rust-analyzer.server.path"),
+    Setting(name: "lua-language-server", path: "Lua.misc.executablePath"),
+    Setting(name: "zls", path: "zig.zls.path"),
+  ]
+
+  /// The extensions of VS Code that start the server which the settings name.
+  static func ofVSCode(_ root: ConfigValue) -> [CommandPlace] {
+    settings.compactMap { setting in
+      // An empty text is the default.
+      guard let path = root[setting.path], path.text != "", !path.isWord("null") else {
+        return nil
+      }
+      var place = CommandPlace(
+        name: setting.name,
+        shape: .split(
+          table: [], command: setting.path, arguments: setting.arguments ?? "no arguments"))
+      if let arguments = setting.arguments {
+        if setting.hasDefaults, root[arguments] == nil {
+          place.refusal = .defaultArguments("`\(arguments)`")
+        }
+      } else {
+        place.refusal = .pathOnly
+      }
+      return place
+    }
+  }
+}

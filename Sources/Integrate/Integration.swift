@@ -1,0 +1,138 @@
+import Control
+import Linux
+
+/// `dormouse integrate`: finds the servers in the configuration of hosts, and changes their commands.
+public struct Integration: Sendable {
+  public enum Change: Sendable {
+    case wrap
+    case unwrap
+  }
+
+  public var places: HostPlaces
+  public var words: WrapWords
+  /// The options of `words` were asked for. Servers with other ones are reported.
+  public var hasOwnOptions = false
+  /// Only these servers; none: all.
+  public var servers: [String] = []
+  /// Where copies of changed files are kept.
+  public var backupDirectory: String
+
+  public init(places: HostPlaces, words: WrapWords, backupDirectory: String) {
+    self.places = places
+    self.words = words
+    self.backupDirectory = backupDirectory
+  }
+
+  /// The files of these hosts that exist, each once.
+  ///
+  /// - Parameter change: what would be done; nil: the servers are only listed.
+  public func look(at hosts: [IntegratedHost], for change: Change?) -> [FileOutcome] {
+    // A project's directory may be the home directory, and links may lead to one file.
+    var (paths, targets): (Set<String>, Set<String>) = ([], [])
+    return hosts.flatMap { host in
+      host.files(places).compactMap { file in
+        guard paths.insert("\(host) \(file.path)").inserted else { return nil }
+        do throws(FileProblem) {
+          guard let found = try ConfigFile(file.path),
+            targets.insert("\(host) \(found.target)").inserted
+          else { return nil }
+          return look(at: found, of: file, for: change)
+        } catch {
+          return FileOutcome(file, problem: error)
+        }
+      }
+    }
+  }
+
+  /// Where files of a host are looked for.
+  public func paths(of host: IntegratedHost) -> [String] { host.files(places).map(\.path) }
+
+  private func look(
+    at found: ConfigFile, of file: HostFile, for change: Change?
+  ) -> FileOutcome {
+    var outcome = FileOutcome(file)
+    outcome.target = found.target
+    let document: ConfigDocument
+    do throws(ConfigSyntaxError) {
+      document = try ConfigDocument(found.bytes, file.format)
+    } catch {
+      let (line, column) = error.place(in: found.bytes)
+      outcome.problem = .syntax(line: line, column: column, why: error.why)
+      return outcome
+    }
+    let backup = backup(of: found.target, file.format)
+    outcome.hasBackup = backup != nil
+    var edits: [TextEdit] = []
+    var changed: [CommandPlace] = []
+    for place in file.find(document.root) {
+      let isWanted = servers.isEmpty || servers.contains(place.name)
+      let server = ServerEdits(
+        place: place, document: document, backup: backup, change: isWanted ? change : nil,
+        integration: self)
+      edits += server.edits
+      if !server.edits.isEmpty { changed.append(place) }
+      outcome.servers.append(server.outcome)
+    }
+    // Files in which nothing would change aren't concerned.
+    let couldChange = change == nil ? !outcome.servers.isEmpty : !edits.isEmpty
+    let obstacle = couldChange ? found.obstacle : nil
+    guard let change, !edits.isEmpty else {
+      outcome.problem = obstacle
+      return outcome
+    }
+    if let obstacle {
+      outcome.fail(obstacle)
+      return outcome
+    }
+    do throws(FileProblem) {
+      let new = try Self.verified(edits, changed, in: document)
+      outcome.edit = FileEdit(
+        file: found, old: document, new: new, edits: edits, change: change,
+        isFirst: !outcome.servers.contains { $0.state == .wrapped },
+        isLast: !outcome.servers.contains { $0.isOurs })
+    } catch { outcome.fail(error) }
+    return outcome
+  }
+
+  private func backup(of target: String, _ format: ConfigDocument.Format) -> ConfigDocument? {
+    guard let bytes = Backups(directory: backupDirectory).read(target) else { return nil }
+    // What was copied could be read; a damaged copy is worth as much as none.
+    return try? ConfigDocument(bytes, format)
+  }
+
+  /// The changed document, if nothing other than the commands means something else.
+  static func verified(
+    _ edits: [TextEdit], _ changed: [CommandPlace], in document: ConfigDocument
+  ) throws(FileProblem) -> ConfigDocument {
+    let new: ConfigDocument
+    do throws(ConfigSyntaxError) { new = try document.applying(edits) } catch {
+      throw .otherMeaning
+    }
+    var (rest, newRest) = (document.root, new.root)
+    for place in changed {
+      // An edited command can be read before and after; anything else is a defect.
+      guard let before = try? place.command(in: document.root),
+        let after = try? place.command(in: new.root), before != after,
+        after.suffix(before.count) == before[...] || before.suffix(after.count) == after[...]
+      else { throw .otherMeaning }
+      place.forget(in: &rest)
+      place.forget(in: &newRest)
+    }
+    guard newRest.means(theSameAs: rest) else { throw .otherMeaning }
+    return new
+  }
+
+  /// Changes the file as `look` has planned it.
+  public func apply(_ outcome: inout FileOutcome) {
+    guard outcome.problem == nil, let edit = outcome.edit else { return }
+    let backups = Backups(directory: backupDirectory)
+    do throws(FileProblem) {
+      if edit.change == .wrap, edit.isFirst || !outcome.hasBackup {
+        try backups.save(edit.file.bytes, of: edit.file.target)
+      }
+      try edit.file.replace(with: edit.new.bytes)
+      if edit.change == .unwrap, edit.isLast { backups.remove(edit.file.target) }
+      outcome.isChanged = true
+    } catch { outcome.fail(error) }
+  }
+}

@@ -1,0 +1,95 @@
+import Control
+
+/// What people read about files and servers.
+public struct IntegrationText: Sendable {
+  public var home: String
+  /// Columns of the terminal; nil: there is none.
+  public var width: Int?
+  public var color: Bool
+
+  public init(home: String, width: Int?, color: Bool) {
+    self.home = home
+    self.width = width
+    self.color = color
+  }
+
+  /// One table for all files. A file is a line of its own, with its servers below it.
+  public func lines(_ files: [FileOutcome]) -> [String] {
+    files.enumerated().flatMap { index, file in
+      (index > 0 ? [""] : []) + lines(file)
+    }
+  }
+
+  private func lines(_ file: FileOutcome) -> [String] {
+    var lines = ["\(file.host.rawValue): \(short(file.path))"]
+    if let problem = file.problem { lines += wrapped("  \(sentence(problem))", to: width) }
+    if file.servers.isEmpty { return lines }
+    var table = Table(columns: [
+      .init(title: "  SERVER", least: 20), .init(title: "STATE"),
+      .init(title: "COMMAND, OR WHY NOT"),
+    ])
+    table.rows = file.servers.map { server in
+      [
+        .init("  " + name(server)), .init(Self.label(server.state)),
+        .init(server.refusal?.text ?? command(server)),
+      ]
+    }
+    return lines + table.lines(width: width, color: color, wrapsLast: width != nil)
+  }
+
+  private func sentence(_ problem: FileProblem) -> String {
+    if case .syntax(let line, let column, let why) = problem {
+      return "line \(line), column \(column): \(escaped(why))"
+    }
+    return "this file \(problem.text)"
+  }
+
+  private func name(_ server: ServerOutcome) -> String {
+    escaped(server.name) + (server.project.map { " in \(short($0))" } ?? "")
+  }
+
+  /// In a terminal its beginning, which says enough.
+  private func command(_ server: ServerOutcome) -> String {
+    let text = shellText(server.command)
+    return width == nil ? text : shortened(text, to: 120)
+  }
+
+  private static func label(_ state: ServerOutcome.State) -> String {
+    switch state {
+    case .notWrapped: "not wrapped"
+    case .wrapped: "wrapped"
+    case .newlyWrapped: "wrapped now"
+    case .unwrapped: "unwrapped"
+    }
+  }
+
+  /// The path with `~` for the home directory, escaped.
+  public func short(_ path: String) -> String {
+    let isInside = home.count > 1 && path.hasPrefix(home + "/")
+    return escaped(isInside ? "~" + path.dropFirst(home.count) : path)
+  }
+
+  /// The changes, as `diff -u` prints them.
+  public func difference(_ file: FileOutcome) -> [String] {
+    let lines = file.difference
+    if lines.isEmpty { return [] }
+    let path = short(file.path)
+    return ["--- \(path)", "+++ \(path)"] + lines
+  }
+}
+
+extension FileOutcome {
+  public var report: IntegrationReport.File {
+    var place: (line: Int, column: Int)?
+    if case .syntax(let line, let column, _) = problem { place = (line, column) }
+    return IntegrationReport.File(
+      host: host.rawValue, path: path, problem: problem.map { CodedText($0.code, $0.text) },
+      line: place?.line, column: place?.column, isChanged: isChanged, difference: difference,
+      servers: servers.map { server in
+        IntegrationReport.Server(
+          name: server.name, project: server.project, state: server.state.rawValue,
+          command: server.command,
+          reason: server.refusal.map { CodedText($0.code, $0.text) })
+      })
+  }
+}

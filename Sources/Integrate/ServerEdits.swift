@@ -1,0 +1,91 @@
+import Control
+import Linux
+
+/// What happens to the command of one server, and why.
+struct ServerEdits {
+  let edits: [TextEdit]
+  let outcome: ServerOutcome
+
+  /// - Parameter change: nil: it is only looked at.
+  init(
+    place: CommandPlace, document: ConfigDocument, backup: ConfigDocument?,
+    change: Integration.Change?, integration: Integration
+  ) {
+    var outcome = ServerOutcome(name: place.name, project: place.project)
+    var edits: [TextEdit] = []
+    do throws(Refusal) {
+      let command = try place.command(in: document.root)
+      outcome.command = command
+      // Without a copy of the earlier file all of them count as ours.
+      let before = backup.flatMap { try? place.command(in: $0.root) }
+      let wasWrapped = before.map { WrapWords.find(in: $0) != .nothing } ?? false
+      switch (WrapWords.find(in: command), change) {
+      case (.words(let count), .unwrap) where !wasWrapped:
+        edits = try UnwrapEdits(document: document).edits(
+          place, keepsEmptyList: Self.hadArguments(place, backup))
+        outcome.state = .unwrapped
+        outcome.command = Array(command.dropFirst(count))
+      case (.words(let count), _):
+        outcome.state = .wrapped
+        outcome.isOurs = !wasWrapped
+        outcome.command = Array(command.dropFirst(count))
+        if change == .unwrap { throw .wrappedBefore }
+        try Self.check(Array(command.prefix(count)), for: change, integration)
+      case (.unclear, _):
+        outcome.state = .wrapped
+        if change == .unwrap { throw .unclear }
+      case (.nothing, let change):
+        outcome.state = .notWrapped
+        if change == .unwrap { break }
+        if let refusal = place.refusal ?? Refusal.of(command) { throw refusal }
+        try Self.checkProgram(command[0], of: place, in: document, integration.places)
+        guard change == .wrap else { break }
+        edits = try WrapEdits(document: document, words: integration.words).edits(place)
+        outcome.state = .newlyWrapped
+        outcome.isOurs = true
+      }
+    } catch {
+      // A server without a command may have a better reason than that, and needs none to be unwrapped.
+      let isConcerned = change != .unwrap || outcome.state == .wrapped
+      outcome.refusal = isConcerned ? error == .noCommand ? place.refusal ?? error : error : nil
+    }
+    self.edits = edits
+    self.outcome = outcome
+  }
+
+  private static func hadArguments(_ place: CommandPlace, _ backup: ConfigDocument?) -> Bool {
+    guard case .split(let table, _, let arguments) = place.shape else { return true }
+    return backup?.root[table]?[arguments] != nil
+  }
+
+  /// Of a command that is wrapped already.
+  private static func check(
+    _ words: [String], for change: Integration.Change?, _ integration: Integration
+  ) throws(Refusal) {
+    if let program = words.first, program.hasPrefix("/"), isAbsent(program) {
+      throw .lostWrapper(program)
+    }
+    let options = Array(words.dropFirst(2).dropLast())
+    if change == .wrap, integration.hasOwnOptions, options != integration.words.options {
+      throw .wrappedOtherwise
+    }
+  }
+
+  /// Finds the program as the host would. A path with variables, a relative one, and one of another PATH can't be
+  /// checked.
+  private static func checkProgram(
+    _ program: String, of place: CommandPlace, in document: ConfigDocument, _ places: HostPlaces
+  ) throws(Refusal) {
+    if program.contains("$") || program.contains("{") { return }
+    if program.contains("/"), !program.hasPrefix("/") { return }
+    if case .split(let table, _, _) = place.shape,
+      document.root[table]?["env"]?["PATH"] != nil
+    {
+      return
+    }
+    do throws(CommandLookupError) {
+      _ = try locateCommand(
+        program, searchPath: places.environment["PATH"], directory: places.directory)
+    } catch { throw .missing(error) }
+  }
+}

@@ -1,0 +1,121 @@
+/// A host's configuration file: its bytes, and what they mean.
+struct ConfigDocument: Sendable {
+  enum Format: Sendable {
+    /// With comments and trailing commas, which VS Code and Zed permit.
+    case json
+    case toml
+  }
+
+  static let byteOrderMark: [UInt8] = [0xEF, 0xBB, 0xBF]
+
+  let format: Format
+  let bytes: [UInt8]
+  let root: ConfigValue
+
+  init(_ bytes: [UInt8], _ format: Format) throws(ConfigSyntaxError) {
+    self.format = format
+    self.bytes = bytes
+    switch format {
+    case .json: root = try JSONReader.read(bytes)
+    case .toml: root = try TOMLReader.read(bytes)
+    }
+  }
+
+  /// The document with other bytes at some places.
+  func applying(_ edits: [TextEdit]) throws(ConfigSyntaxError) -> ConfigDocument {
+    try ConfigDocument(TextEdit.apply(edits, to: bytes), format)
+  }
+
+  /// A text as it is written in this format. Both formats have these escapes.
+  static func literal(_ text: String) -> [UInt8] {
+    var result = [UInt8(ascii: "\"")]
+    for byte in text.utf8 {
+      switch byte {
+      case UInt8(ascii: "\""), UInt8(ascii: "\\"): result += [UInt8(ascii: "\\"), byte]
+      case UInt8(ascii: "\n"): result += "\\n".utf8
+      case UInt8(ascii: "\t"): result += "\\t".utf8
+      case UInt8(ascii: "\r"): result += "\\r".utf8
+      case 0..<0x20, 0x7F:
+        let digits = String(byte, radix: 16)
+        result += ("\\u00" + (digits.utf8.count == 1 ? "0" : "") + digits).utf8
+      default: result.append(byte)
+      }
+    }
+    return result + [UInt8(ascii: "\"")]
+  }
+
+  /// Only blanks and line ends are there.
+  func isBlank(_ range: Range<Int>) -> Bool { bytes[range].allSatisfy(\.isBlank) }
+
+  /// The first byte after blanks and comments from `place` on.
+  func afterSpace(_ place: Int) -> Int {
+    var place = place
+    while place < bytes.count {
+      if bytes[place].isBlank {
+        place += 1
+      } else if let end = commentEnd(place) {
+        place = end
+      } else {
+        break
+      }
+    }
+    return place
+  }
+
+  /// Where the comment that begins at `place` ends; nil: there is none.
+  private func commentEnd(_ place: Int) -> Int? {
+    switch format {
+    case .toml:
+      return bytes[place] == UInt8(ascii: "#") ? lineEnd(place) : nil
+    case .json:
+      guard bytes[place] == UInt8(ascii: "/"), place + 1 < bytes.count else { return nil }
+      if bytes[place + 1] == UInt8(ascii: "/") { return lineEnd(place) }
+      guard bytes[place + 1] == UInt8(ascii: "*") else { return nil }
+      var end = place + 2
+      while end + 1 < bytes.count, bytes[end...].prefix(2) != [0x2A, 0x2F] { end += 1 }
+      return min(end + 2, bytes.count)
+    }
+  }
+
+  /// The end of the line without its line end, which may have two bytes.
+  func lineEnd(_ place: Int) -> Int {
+    let end = bytes[place...].firstIndex(of: UInt8(ascii: "\n")) ?? bytes.count
+    return end > place && bytes[end - 1] == UInt8(ascii: "\r") ? end - 1 : end
+  }
+
+  func lineStart(_ place: Int) -> Int {
+    bytes[..<place].lastIndex(of: UInt8(ascii: "\n")).map { $0 + 1 } ?? 0
+  }
+}
+
+extension UInt8 {
+  /// A space, a tab, or part of a line end.
+  var isBlank: Bool { self == 0x20 || self == 0x09 || self == 0x0A || self == 0x0D }
+}
+
+/// Other bytes in place of a range.
+struct TextEdit: Hashable, Sendable {
+  var range: Range<Int>
+  var bytes: [UInt8]
+
+  init(_ range: Range<Int>, _ bytes: some Sequence<UInt8> = []) {
+    self.range = range
+    self.bytes = Array(bytes)
+  }
+
+  /// `edits` don't overlap.
+  static func apply(_ edits: [TextEdit], to bytes: [UInt8]) -> [UInt8] {
+    var result: [UInt8] = []
+    var place = 0
+    for edit in sorted(edits) {
+      result += bytes[place..<edit.range.lowerBound]
+      result += edit.bytes
+      place = edit.range.upperBound
+    }
+    return result + bytes[place...]
+  }
+
+  static func sorted(_ edits: [TextEdit]) -> [TextEdit] {
+    edits.sorted { $0.range.lowerBound < $1.range.lowerBound }
+  }
+}

@@ -1,0 +1,79 @@
+/// A value of a host's configuration, and where its text is in the file.
+struct ConfigValue: Sendable {
+  enum Kind: Sendable {
+    case text(String)
+    case list([ConfigValue])
+    case table([ConfigMember])
+    /// A number, a truth value, null or a date, as it is written.
+    case other(String)
+  }
+
+  /// How a table or list of a TOML file came to be, which decides whether later lines may add to it. All of a
+  /// JSON file is `value`.
+  enum Origin: Sendable { case value, header, implied, dotted, tables }
+
+  var kind: Kind
+  /// The bytes of the value. Of a TOML table with a header, those of its first header.
+  var range: Range<Int>
+  var origin = Origin.value
+
+  var text: String? { if case .text(let text) = kind { text } else { nil } }
+  var list: [ConfigValue]? { if case .list(let values) = kind { values } else { nil } }
+  var members: [ConfigMember]? { if case .table(let members) = kind { members } else { nil } }
+
+  subscript(name: String) -> ConfigValue? { member(name)?.value }
+
+  func member(_ name: String) -> ConfigMember? { members?.first { $0.name == name } }
+
+  subscript(path: [String]) -> ConfigValue? {
+    var value: ConfigValue? = self
+    for name in path { value = value?[name] }
+    return value
+  }
+
+  /// Whether the host would read the same from both.
+  func means(theSameAs other: ConfigValue) -> Bool {
+    switch (kind, other.kind) {
+    case (.text(let one), .text(let two)), (.other(let one), .other(let two)):
+      // Not by canonical equivalence, as `==` of String has it.
+      one.utf8.elementsEqual(two.utf8)
+    case (.list(let one), .list(let two)):
+      one.count == two.count && zip(one, two).allSatisfy { $0.means(theSameAs: $1) }
+    case (.table(let one), .table(let two)):
+      one.count == two.count
+        && zip(one, two).allSatisfy {
+          $0.name.utf8.elementsEqual($1.name.utf8) && $0.value.means(theSameAs: $1.value)
+        }
+    default: false
+    }
+  }
+}
+
+struct ConfigMember: Sendable {
+  var name: String
+  /// The key as it is written, with quotes. In a TOML file all of `a.b.name`.
+  var key: Range<Int>
+  /// The last part of the key.
+  var lastKey: Range<Int>
+  var value: ConfigValue
+  /// A line of a TOML file, not a member between braces.
+  var isLine = false
+}
+
+/// Why a file can't be read, and where.
+struct ConfigSyntaxError: Error, Hashable, Sendable {
+  /// In bytes.
+  var offset: Int
+  var why: String
+
+  /// Both count from 1; a column is a character.
+  func place(in bytes: [UInt8]) -> (line: Int, column: Int) {
+    let before = bytes.prefix(offset)
+    let start = before.lastIndex(of: UInt8(ascii: "\n")).map { $0 + 1 } ?? 0
+    let skipsMark = start == 0 && bytes.starts(with: ConfigDocument.byteOrderMark)
+    let column = String(decoding: before[start...], as: UTF8.self).unicodeScalars.count
+    return (
+      line: before.count { $0 == UInt8(ascii: "\n") } + 1, column: column + (skipsMark ? 0 : 1)
+    )
+  }
+}

@@ -1,0 +1,215 @@
+/// Reads JSON with comments and trailing commas (JSONC), and remembers where each value is.
+struct JSONReader {
+  private let bytes: [UInt8]
+  private var place = 0
+
+  /// More levels than a configuration has, and far fewer than a thread's stack allows.
+  private static let deepest = 200
+
+  static func read(_ bytes: [UInt8]) throws(ConfigSyntaxError) -> ConfigValue {
+    var reader = JSONReader(bytes: bytes)
+    if bytes.starts(with: ConfigDocument.byteOrderMark) { reader.place = 3 }
+    try reader.skipSpace()
+    // An empty file has no settings.
+    if reader.next == nil {
+      return ConfigValue(kind: .table([]), range: bytes.count..<bytes.count)
+    }
+    let value = try reader.value(depth: 0)
+    try reader.skipSpace()
+    if reader.next != nil { throw reader.failure("there is more after the end of the document") }
+    return value
+  }
+
+  private init(bytes: [UInt8]) { self.bytes = bytes }
+
+  private var next: UInt8? { place < bytes.count ? bytes[place] : nil }
+
+  private func failure(_ why: String, at offset: Int? = nil) -> ConfigSyntaxError {
+    ConfigSyntaxError(offset: offset ?? place, why: why)
+  }
+
+  private func expected(_ what: String) -> ConfigSyntaxError {
+    guard next != nil else { return failure("the file ends where \(what) is expected") }
+    return failure("\(what) is expected here")
+  }
+
+  private mutating func skipSpace() throws(ConfigSyntaxError) {
+    while let byte = next {
+      if byte.isBlank {
+        place += 1
+      } else if byte == UInt8(ascii: "/") {
+        try skipComment()
+      } else {
+        return
+      }
+    }
+  }
+
+  private mutating func skipComment() throws(ConfigSyntaxError) {
+    let start = place
+    switch place + 1 < bytes.count ? bytes[place + 1] : 0 {
+    case UInt8(ascii: "/"):
+      while let byte = next, byte != UInt8(ascii: "\n") { place += 1 }
+    case UInt8(ascii: "*"):
+      place += 2
+      while place + 1 < bytes.count {
+        if bytes[place] == UInt8(ascii: "*"), bytes[place + 1] == UInt8(ascii: "/") {
+          place += 2
+          return
+        }
+        place += 1
+      }
+      throw failure("this comment has no end", at: start)
+    default: throw failure("a value or a comment is expected here")
+    }
+  }
+
+  private mutating func value(depth: Int) throws(ConfigSyntaxError) -> ConfigValue {
+    if depth >= Self.deepest { throw failure("more than \(Self.deepest) levels are nested") }
+    let start = place
+    let kind: ConfigValue.Kind
+    switch next {
+    case UInt8(ascii: "{"): kind = try .table(members(depth))
+    case UInt8(ascii: "["): kind = try .list(elements(depth))
+    case UInt8(ascii: "\""): kind = try .text(string())
+    default: kind = try .other(word())
+    }
+    return ConfigValue(kind: kind, range: start..<place)
+  }
+
+  private mutating func members(_ depth: Int) throws(ConfigSyntaxError) -> [ConfigMember] {
+    place += 1
+    var members: [ConfigMember] = []
+    var names: Set<String> = []
+    while true {
+      try skipSpace()
+      if take(UInt8(ascii: "}")) { return members }
+      guard next == UInt8(ascii: "\"") else { throw expected("a key in quotes, or `}`,") }
+      let start = place
+      let name = try string()
+      let key = start..<place
+      if !names.insert(name).inserted {
+        throw failure("the key `\(name)` is already in this object", at: start)
+      }
+      try skipSpace()
+      guard take(UInt8(ascii: ":")) else { throw expected("`:`") }
+      try skipSpace()
+      let value = try value(depth: depth + 1)
+      members.append(ConfigMember(name: name, key: key, lastKey: key, value: value))
+      try skipSpace()
+      if next == UInt8(ascii: "}") { continue }
+      guard take(UInt8(ascii: ",")) else { throw expected("`,` or `}`") }
+    }
+  }
+
+  private mutating func elements(_ depth: Int) throws(ConfigSyntaxError) -> [ConfigValue] {
+    place += 1
+    var values: [ConfigValue] = []
+    while true {
+      try skipSpace()
+      if take(UInt8(ascii: "]")) { return values }
+      values.append(try value(depth: depth + 1))
+      try skipSpace()
+      if next == UInt8(ascii: "]") { continue }
+      guard take(UInt8(ascii: ",")) else { throw expected("`,` or `]`") }
+    }
+  }
+
+  private mutating func take(_ byte: UInt8) -> Bool {
+    guard next == byte else { return false }
+    place += 1
+    return true
+  }
+
+  /// A number, true, false or null. What it means isn't needed.
+  private mutating func word() throws(ConfigSyntaxError) -> String {
+    let start = place
+    while let byte = next, Self.isOfWord(byte) { place += 1 }
+    let text = String(decoding: bytes[start..<place], as: UTF8.self)
+    if ["true", "false", "null"].contains(text) { return text }
+    guard let first = text.utf8.first, first == UInt8(ascii: "-") || (0x30...0x39).contains(first),
+      Double(text) != nil
+    else {
+      place = start
+      throw expected("a value")
+    }
+    return text
+  }
+
+  private static func isOfWord(_ byte: UInt8) -> Bool {
+    switch byte {
+    case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
+    default: "+-._".utf8.contains(byte)
+    }
+  }
+
+  private mutating func string() throws(ConfigSyntaxError) -> String {
+    let start = place
+    place += 1
+    var text: [UInt8] = []
+    while let byte = next {
+      switch byte {
+      case UInt8(ascii: "\""):
+        place += 1
+        return String(decoding: text, as: UTF8.self)
+      case UInt8(ascii: "\\"): text += try escape()
+      case 0..<0x20: throw failure("a control character in a text is written with `\\`")
+      default:
+        text.append(byte)
+        place += 1
+      }
+    }
+    throw failure("this text has no end", at: start)
+  }
+
+  private mutating func escape() throws(ConfigSyntaxError) -> [UInt8] {
+    let start = place
+    place += 1
+    guard let byte = next else { throw failure("this text has no end", at: start) }
+    place += 1
+    switch byte {
+    case UInt8(ascii: "n"): return [0x0A]
+    case UInt8(ascii: "r"): return [0x0D]
+    case UInt8(ascii: "t"): return [0x09]
+    case UInt8(ascii: "b"): return [0x08]
+    case UInt8(ascii: "f"): return [0x0C]
+    case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"): return [byte]
+    case UInt8(ascii: "u"):
+      guard let first = fourDigits() else {
+        throw failure("`\\u` has four hexadecimal digits", at: start)
+      }
+      return Array(String(Character(scalar(first))).utf8)
+    default: throw failure("there is no escape of this letter", at: start)
+    }
+  }
+
+  /// Half a surrogate pair alone, which hosts accept, is U+FFFD here. The bytes of the file stay.
+  private mutating func scalar(_ first: UInt32) -> Unicode.Scalar {
+    let unknown: Unicode.Scalar = "\u{FFFD}"
+    guard (0xD800..<0xDC00).contains(first) else { return Unicode.Scalar(first) ?? unknown }
+    let rest = place
+    guard take(UInt8(ascii: "\\")), take(UInt8(ascii: "u")), let second = fourDigits(),
+      (0xDC00..<0xE000).contains(second)
+    else {
+      place = rest
+      return unknown
+    }
+    return Unicode.Scalar(0x10000 + (first - 0xD800) << 10 + (second - 0xDC00)) ?? unknown
+  }
+
+  private mutating func fourDigits() -> UInt32? {
+    guard place + 4 <= bytes.count else { return nil }
+    let digits = bytes[place..<place + 4]
+    guard digits.allSatisfy(\.isHexadecimal),
+      let value = UInt32(String(decoding: digits, as: UTF8.self), radix: 16)
+    else { return nil }
+    place += 4
+    return value
+  }
+}
+
+extension UInt8 {
+  var isHexadecimal: Bool {
+    (0x30...0x39).contains(self) || (0x41...0x46).contains(self) || (0x61...0x66).contains(self)
+  }
+}

@@ -1,0 +1,223 @@
+/// Reads TOML 1.1, and remembers where each value is.
+struct TOMLReader {
+  let bytes: [UInt8]
+  var place = 0
+  private var root = ConfigValue(kind: .table([]), range: 0..<0, origin: .header)
+  /// The table of the last header.
+  private var current: [TOMLKey] = []
+
+  static func read(_ bytes: [UInt8]) throws(ConfigSyntaxError) -> ConfigValue {
+    var reader = TOMLReader(bytes: bytes)
+    if bytes.starts(with: ConfigDocument.byteOrderMark) { reader.place = 3 }
+    while reader.next != nil {
+      reader.skipBlanks()
+      switch reader.next {
+      case UInt8(ascii: "["): try reader.header()
+      case nil, UInt8(ascii: "\n"), UInt8(ascii: "\r"), UInt8(ascii: "#"): break
+      default: try reader.line()
+      }
+      try reader.endOfLine()
+    }
+    return reader.root
+  }
+
+  private init(bytes: [UInt8]) { self.bytes = bytes }
+
+  var next: UInt8? { place < bytes.count ? bytes[place] : nil }
+
+  func failure(_ why: String, at offset: Int? = nil) -> ConfigSyntaxError {
+    ConfigSyntaxError(offset: offset ?? place, why: why)
+  }
+
+  func expected(_ what: String) -> ConfigSyntaxError {
+    guard next != nil else { return failure("the file ends where \(what) is expected") }
+    return failure("\(what) is expected here")
+  }
+
+  mutating func take(_ byte: UInt8) -> Bool {
+    guard next == byte else { return false }
+    place += 1
+    return true
+  }
+
+  /// Spaces and tabs.
+  mutating func skipBlanks() {
+    while let byte = next, byte == 0x20 || byte == 0x09 { place += 1 }
+  }
+
+  mutating func skipComment() {
+    guard next == UInt8(ascii: "#") else { return }
+    while let byte = next, byte != UInt8(ascii: "\n") { place += 1 }
+  }
+
+  private mutating func endOfLine() throws(ConfigSyntaxError) {
+    skipBlanks()
+    skipComment()
+    if next == nil || take(UInt8(ascii: "\n")) { return }
+    guard take(UInt8(ascii: "\r")), take(UInt8(ascii: "\n")) else {
+      throw expected("the end of the line")
+    }
+  }
+
+  private mutating func header() throws(ConfigSyntaxError) {
+    let start = place
+    place += 1
+    let isOfTables = take(UInt8(ascii: "["))
+    skipBlanks()
+    let path = try keys()
+    for _ in 0..<(isOfTables ? 2 : 1) where !take(UInt8(ascii: "]")) { throw expected("`]`") }
+    let table = ConfigValue(kind: .table([]), range: start..<place, origin: .header)
+    try root.open(path[...], table, isOfTables: isOfTables)
+    current = path
+  }
+
+  private mutating func line() throws(ConfigSyntaxError) {
+    let path = try keys()
+    guard take(UInt8(ascii: "=")) else { throw expected("`=`") }
+    skipBlanks()
+    let value = try value(depth: 0)
+    try root.add(path[...], value, isLine: true, in: current[...])
+  }
+
+  /// `a."b".c`, with the blanks after it.
+  mutating func keys() throws(ConfigSyntaxError) -> [TOMLKey] {
+    var keys: [TOMLKey] = []
+    repeat {
+      skipBlanks()
+      let start = place
+      let name: String
+      switch next {
+      case UInt8(ascii: "\""): name = try basicString()
+      case UInt8(ascii: "'"): name = try literalString()
+      default: name = try bareKey()
+      }
+      keys.append(TOMLKey(name: name, range: start..<place))
+      skipBlanks()
+    } while take(UInt8(ascii: "."))
+    return keys
+  }
+
+  private mutating func bareKey() throws(ConfigSyntaxError) -> String {
+    let start = place
+    while let byte = next {
+      switch byte {
+      case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, UInt8(ascii: "_"), UInt8(ascii: "-"): place += 1
+      default:
+        if place == start { throw expected("a key") }
+        return String(decoding: bytes[start..<place], as: UTF8.self)
+      }
+    }
+    if place == start { throw expected("a key") }
+    return String(decoding: bytes[start..<place], as: UTF8.self)
+  }
+}
+
+/// One part of a key.
+struct TOMLKey {
+  var name: String
+  var range: Range<Int>
+
+  var isDefinedTwice: ConfigSyntaxError {
+    ConfigSyntaxError(offset: range.lowerBound, why: "`\(name)` is defined twice")
+  }
+}
+
+// MARK: - Tables
+
+extension ConfigValue {
+  /// `[path]` or `[[path]]`.
+  fileprivate mutating func open(
+    _ path: ArraySlice<TOMLKey>, _ table: ConfigValue, isOfTables: Bool
+  ) throws(ConfigSyntaxError) {
+    guard let key = path.first else { return }
+    if path.count > 1 {
+      let implied = ConfigValue(kind: .table([]), range: table.range, origin: .implied)
+      return try change(key, missing: implied) { (inner) throws(ConfigSyntaxError) in
+        if inner.origin == .dotted { throw key.isDefinedTwice }
+        try inner.open(path.dropFirst(), table, isOfTables: isOfTables)
+      }
+    }
+    guard var members, let index = members.firstIndex(where: { $0.name == key.name }) else {
+      let value =
+        isOfTables
+        ? ConfigValue(kind: .list([table]), range: table.range, origin: .tables) : table
+      return append(key, path: [key], value, isLine: false)
+    }
+    let known = members[index].value
+    if isOfTables, known.origin == .tables, let list = known.list {
+      members[index].value.kind = .list(list + [table])
+    } else if !isOfTables, known.origin == .implied {
+      members[index].value.origin = .header
+    } else {
+      throw key.isDefinedTwice
+    }
+    kind = .table(members)
+  }
+
+  /// `path = value` in the table `current`.
+  mutating func add(
+    _ path: ArraySlice<TOMLKey>, _ value: ConfigValue, isLine: Bool,
+    in current: ArraySlice<TOMLKey> = []
+  ) throws(ConfigSyntaxError) {
+    if let key = current.first {
+      return try change(key, missing: nil) { (inner) throws(ConfigSyntaxError) in
+        try inner.add(path, value, isLine: isLine, in: current.dropFirst())
+      }
+    }
+    try add(path, all: path, value, isLine: isLine)
+  }
+
+  private mutating func add(
+    _ path: ArraySlice<TOMLKey>, all: ArraySlice<TOMLKey>, _ value: ConfigValue, isLine: Bool
+  ) throws(ConfigSyntaxError) {
+    guard let key = path.first else { return }
+    if path.count > 1 {
+      let dotted = ConfigValue(kind: .table([]), range: key.range, origin: .dotted)
+      return try change(key, missing: dotted) { (inner) throws(ConfigSyntaxError) in
+        if inner.origin != .dotted { throw key.isDefinedTwice }
+        try inner.add(path.dropFirst(), all: all, value, isLine: isLine)
+      }
+    }
+    if member(key.name) != nil { throw key.isDefinedTwice }
+    append(key, path: all, value, isLine: isLine)
+  }
+
+  private mutating func append(
+    _ key: TOMLKey, path: ArraySlice<TOMLKey>, _ value: ConfigValue, isLine: Bool
+  ) {
+    guard let members else { return }
+    let start = path.first?.range.lowerBound ?? key.range.lowerBound
+    kind = .table(
+      members + [
+        ConfigMember(
+          name: key.name, key: start..<key.range.upperBound, lastKey: key.range, value: value,
+          isLine: isLine)
+      ])
+  }
+
+  /// Changes the member, or the last one of a list of tables.
+  private mutating func change(
+    _ key: TOMLKey, missing: ConfigValue?,
+    _ body: (inout ConfigValue) throws(ConfigSyntaxError) -> Void
+  ) throws(ConfigSyntaxError) {
+    guard var members else { throw key.isDefinedTwice }
+    if let missing, member(key.name) == nil {
+      append(key, path: [key], missing, isLine: false)
+      members = self.members ?? []
+    }
+    guard let index = members.firstIndex(where: { $0.name == key.name }) else {
+      throw key.isDefinedTwice
+    }
+    var value = members[index].value
+    if value.origin == .tables, var list = value.list, var last = list.popLast() {
+      try body(&last)
+      value.kind = .list(list + [last])
+    } else {
+      // What is written between braces or brackets is complete.
+      if value.origin == .value { throw key.isDefinedTwice }
+      try body(&value)
+    }
+    members[index].value = value
+    kind = .table(members)
+  }
+}

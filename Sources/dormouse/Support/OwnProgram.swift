@@ -1,0 +1,48 @@
+import Control
+import Linux
+
+/// The path by which other programs can start this executable.
+enum OwnProgram {
+  /// As it was called, and not without links: `/usr/bin/dormouse` stays after an upgrade, the file behind a link
+  /// may not.
+  static func path(_ environment: [String: String]) throws -> String {
+    let own = "/proc/self/exe"
+    let directory = try currentDirectory()
+    if let name = CommandLine.arguments.first {
+      do throws(CommandLookupError) {
+        let path = try locateCommand(name, searchPath: environment["PATH"], directory: directory)
+        // Another program may have this name; and `..` after a link may lead elsewhere.
+        let found = [withoutDots(path), path].first { candidate in
+          guard let file = fileStatus(of: candidate), let running = fileStatus(of: own) else {
+            return false
+          }
+          return file.isSameFile(as: running) && isNamed(candidate)
+        }
+        if let found { return found }
+      } catch {}  // The caller may have given any name.
+    }
+    guard let path = linkTarget(own), !isAbsent(path), isNamed(path) else {
+      throw CommandFailure(
+        exit: .notDone,
+        text: "this executable isn't found under the name `dormouse`: call it by its full path")
+    }
+    return path
+  }
+
+  /// The path without `.` and `..`.
+  private static func withoutDots(_ path: String) -> String {
+    let parts = path.split(separator: "/").reduce(into: [Substring]()) { parts, part in
+      if part == ".." {
+        _ = parts.popLast()
+      } else if part != "." {
+        parts.append(part)
+      }
+    }
+    return "/" + parts.joined(separator: "/")
+  }
+
+  /// Its words in a configuration are found again by this name.
+  private static func isNamed(_ path: String) -> Bool {
+    path.split(separator: "/").last == "dormouse"
+  }
+}

@@ -1,0 +1,38 @@
+import Linux
+import TestSupport
+
+@testable import Integrate
+
+/// Hosts in a home directory of a test's own.
+struct IntegrateHome {
+  let scratch: Scratch
+  var environment = ["PATH": "/usr/bin:/bin"]
+  var words = WrapWords(program: "/usr/bin/dormouse")
+
+  init(_ files: [String: String]) throws { scratch = try Scratch(files) }
+
+  var integration: Integration {
+    // A directory of another project, where no file is.
+    Integration(
+      places: HostPlaces(
+        environment: environment, home: scratch.path, directory: "\(scratch.path)/project"),
+      words: words, backupDirectory: "\(scratch.path)/state/integrate")
+  }
+
+  func look(_ host: IntegratedHost) -> [FileOutcome] { integration.look(at: [host], for: nil) }
+
+  @discardableResult
+  func change(_ host: IntegratedHost, _ change: Integration.Change = .wrap) -> [FileOutcome] {
+    var files = integration.look(at: [host], for: change)
+    for index in files.indices { integration.apply(&files[index]) }
+    return files
+  }
+
+  func read(_ name: String) throws -> String { try readText("\(scratch.path)/\(name)") }
+
+  /// The code of each server's reason, or its state, by name.
+  func states(_ host: IntegratedHost) -> [String: String] {
+    let servers = look(host).flatMap(\.servers)
+    return Dictionary(servers.map { ($0.name, $0.refusal?.code ?? $0.state.rawValue) }) { $1 }
+  }
+}
