@@ -12,6 +12,7 @@ import Testing
   /// Looks and examinations that a test answers.
   private final class Host: RuleAdoptionHost, StateFileWriter {
     var isClosing = false
+    var obstacle: String?
     var owners: [Int32: WorkerID] = [:]
     private(set) var looks: [RuleLook] = []
     private var lookAnswers: [(RuleLook.Outcome?) -> Void] = []
@@ -112,6 +113,15 @@ import Testing
     rules.follow([])
     timers.advance(by: .seconds(60))
     #expect(host.looks.isEmpty && timers.pending.isEmpty)
+  }
+
+  @Test("Rules on a machine that doesn't let their workers sleep give a warning")
+  func obstacle() {
+    host.obstacle = "Yama forbids it"
+    rules.follow([])
+    #expect(host.lines.isEmpty)
+    rules.follow([Self.rule()])
+    #expect(host.lines == ["adoption by rule: Yama forbids it"])
   }
 
   @Test("With a rule it looks at once, and then every 5 s from the end of the last look")

@@ -36,6 +36,7 @@ final class ShellRules: RuleAdoptionHost, StateFileWriter {
   // MARK: the host
 
   var isClosing: Bool { world.phase.isClosing }
+  var obstacle: String? { nil }
 
   func look(_ look: RuleLook, then: @escaping (RuleLook.Outcome?) -> Void) {
     later(rarely: .seconds(20)) { [self] in

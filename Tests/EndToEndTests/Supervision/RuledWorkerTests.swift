@@ -93,7 +93,9 @@ import Testing
     let text = try daemon.done("explain", server.name)
     #expect(text.contains("Adopted by the rule web"), "\(text)")
     #expect(try daemon.done("status", server.name).contains("the rule web"))
-    #expect(try daemon.done("events", "--worker", server.name).contains("adopted while it ran (rule web)"))
+    #expect(
+      try daemon.done("events", "--worker", server.name).contains("adopted while it ran (rule web)")
+    )
     try server.end()
     try wait(daemon, server.name, isThere: false)
   }

@@ -6,6 +6,8 @@ import Policy
 protocol RuleAdoptionHost: AnyObject {
   /// The daemon ends, or leaves its workers.
   var isClosing: Bool { get }
+  /// Why workers of rules can't sleep on this machine; nil: they can.
+  var obstacle: String? { get }
   /// Looks on another thread, and calls back once, later; nil: it took too long.
   func look(_ look: RuleLook, then: @escaping (RuleLook.Outcome?) -> Void)
   /// Which rule each of these workers belongs to now; nil: it took too long.
@@ -71,6 +73,9 @@ final class RuleAdoption {
     known = [:]
     waiting = []
     noted = [:]
+    if !rules.isEmpty, let obstacle = host.obstacle {
+      host.log(.warning, "adoption by rule: \(obstacle)")
+    }
     released.keepOnly(rules) { [host] in host.log(.warning, $0) }
     examineWorkers()
     lookSoon()

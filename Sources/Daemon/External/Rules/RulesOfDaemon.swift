@@ -21,6 +21,13 @@ final class RulesOfDaemon: RuleAdoptionHost {
 
   var isClosing: Bool { parts.phase.isClosing }
 
+  var obstacle: String? {
+    Yama.current.forbidsStrangers
+      ? "Yama (kernel.yama.ptrace_scope) keeps this daemon from watching the inputs of processes that it "
+        + "hasn't started, so they can't be put to sleep; use `dormouse wrap` or root's daemon"
+      : nil
+  }
+
   func look(_ look: RuleLook, then: @escaping (RuleLook.Outcome?) -> Void) {
     run("processes of rules", { look.perform() }) { then($0 ?? nil) }
   }
