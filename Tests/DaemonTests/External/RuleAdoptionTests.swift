@@ -191,7 +191,7 @@ import Testing
     #expect(host.adopted.isEmpty)
     #expect(
       host.lines == [
-        "rule r: pid 7 isn't adopted: the rule has 1 workers, as many as its `limit` allows"
+        "rule r: pid 7 isn't adopted: the rule has 1 worker, as many as its `limit` allows"
       ])
     workers[WorkerID("r-3")] = nil
     timers.advance(by: .seconds(5))

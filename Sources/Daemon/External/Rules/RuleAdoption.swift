@@ -190,7 +190,8 @@ final class RuleAdoption {
   private func refusal(by rule: AdoptionRule) -> String? {
     let count = workers.values.count { $0.external?.rule == rule.name }
     return count < rule.limit
-      ? nil : "the rule has \(count) workers, as many as its `limit` allows"
+      ? nil
+      : "the rule has \(count) \(count == 1 ? "worker" : "workers"), as many as its `limit` allows"
   }
 
   private func adopt(_ ruled: RuledProcess) {

@@ -161,8 +161,7 @@ private struct RulePass {
 
   private mutating func decide(_ process: ProcessObservation) -> RuleLook.Standing {
     let stat = process.stat
-    // Threads of the kernel are children of the second process; it is one, too.
-    if stat.pid <= 2 || stat.parent == 2 { return .unmatched }
+    if stat.pid == 1 || isOfKernel(stat) { return .unmatched }
     let ancestors = ancestors(of: stat)
     if isOwned(stat, ancestors) { return .owned }
     guard let choice = matching.choose(process) else { return .unmatched }
@@ -178,6 +177,11 @@ private struct RulePass {
     case .met: break
     }
     return .matched(rule, refusal(of: stat, ancestors, by: rule).map { .refused($0) } ?? .ready)
+  }
+
+  /// Threads of the kernel are children of its second process. In a container that number is any process's.
+  private mutating func isOfKernel(_ stat: ProcessStat) -> Bool {
+    (stat.pid == 2 || stat.parent == 2) && self.stat(of: 2)?.name == "kthreadd"
   }
 
   /// The nearest first.
@@ -238,6 +242,6 @@ private struct RulePass {
       pid: stat.pid, terminal: stat.terminal, session: stat.session, group: stat.processGroup,
       parentSession: parent?.session ?? 0, parentGroup: parent?.processGroup ?? 0,
       readsTerminal: stat.terminal != 0 && ProcessDetails.readsTerminal(stat.pid)
-    ).refusal.map { "\($0); `terminal: true` in the rule adopts it all the same" }
+    ).refusal.map { "\($0) (`terminal: true` in the rule adopts it)" }
   }
 }
