@@ -94,6 +94,8 @@ install: build
 	scripts/install-texts "$(DESTDIR)$(PREFIX)/bin/dormouse" "$(DESTDIR)$(PREFIX)/share"
 	install -d "$(DESTDIR)$(PREFIX)/share/dormouse/policies"
 	install -m 644 Policies/*.yaml "$(DESTDIR)$(PREFIX)/share/dormouse/policies"
+	install -d "$(DESTDIR)$(PREFIX)/share/dormouse/policies/rules"
+	install -m 644 Policies/rules/*.yaml "$(DESTDIR)$(PREFIX)/share/dormouse/policies/rules"
 	for kind in user system; do \
 	  install -d "$(DESTDIR)$(PREFIX)/lib/systemd/$$kind"; \
 	  for unit in Packaging/systemd/$$kind/*.service; do \

@@ -7,6 +7,8 @@ public struct DaemonConfiguration: Hashable, Sendable {
   public var policy: LifecyclePolicy
   /// In the order of the files.
   public var workers: [WorkerConfiguration]
+  /// `adopt:`, in the order of the files; the first that matches a process decides.
+  public var adoption: [AdoptionRule] = []
   /// `nil`: the default directory.
   public var stateDirectory: String?
   /// `nil`: the default path. At most 107 bytes, which is the kernel's limit.

@@ -50,6 +50,25 @@ public struct PolicyLibrary: Hashable, Sendable {
     return PolicyFile.loadWithOrigins(path: path)
   }
 
+  /// The files of rules that `adopt:` can name, sorted.
+  public var ruleNames: [String] {
+    let files = directories.flatMap { FileContents.names(in: FilePaths.resolve("rules", from: $0)) }
+    let names = files.filter { $0.hasSuffix(".yaml") && isName($0) }.map(FilePaths.stem(of:))
+    return Set(names + BuiltInRules.all.map(\.key)).sorted()
+  }
+
+  /// `rules/NAME.yaml` of the first directory that has it, or what is built in. nil: there is none.
+  func rules(_ name: String) -> Result<SourceText, Unreadable>? {
+    guard isName(name) else { return nil }
+    let paths = directories.lazy.map { FilePaths.resolve("rules/\(name).yaml", from: $0) }
+    if let path = paths.first(where: FileContents.exists) {
+      return FileContents.read(path).map { SourceText(text: $0, file: path) }
+    }
+    return BuiltInRules.text(of: name).map {
+      .success(SourceText(text: $0, file: "built-in/rules/\(name).yaml"))
+    }
+  }
+
   static func isPath(_ text: String) -> Bool {
     text.contains("/") || text.hasSuffix(".yaml") || text.hasSuffix(".yml")
   }

@@ -56,6 +56,7 @@ import Testing
     try same(DoctorReport.self, "common.json#/$defs/doctorReport")
     try same(DaemonContext.self, "common.json#/$defs/daemonContext")
     try same(OutcomeReport.self, "outcome")
+    try same(AdoptionPreviewReport.self, "adopt-dry-run")
     try same(PolicyCheckReport.self, "policy-check")
     try same(ImportReport.self, "import")
     try same(IntegrationReport.self, "integrate")
@@ -196,6 +197,7 @@ import Testing
         /Move\(\s*to: [a-zA-Z. ?:]+, code: "([a-z_]+)"/
       ),
       ("Sources/Daemon/ControlService/PlanReporter.swift", coded),
+      ("Sources/Daemon/External/Rules/AdoptionPreview.swift", coded),
       ("Sources/Daemon/ControlService/WorkerReporter.swift", coded),
       ("Sources/Daemon/ControlService/ExplanationReporter.swift", coded),
       ("Sources/Daemon/ControlService/ControlOfDaemon.swift", coded),

@@ -26,7 +26,10 @@ import YAML
 
   @Test func `The JSON Schema of configurations accepts complete configurations`() throws {
     let validator = Validator(root: try Self.schema(.configuration))
-    for text in [`The daemon's configuration`.full, `Declared workers`.full, "workers:\n"] {
+    let rules = `Rules of adoption in a configuration`.full
+    for text in [
+      `The daemon's configuration`.full, `Declared workers`.full, "workers:\n", rules,
+    ] {
       #expect(validator.problems(try Self.document(text)) == [])
     }
   }
@@ -99,7 +102,11 @@ import YAML
     #expect(Set(KeyDescriptions.policy.keys).subtracting(policy).isEmpty)
     let worker = Set(KeyExplorer.worker().paths().map { "workers.*.\($0)" })
     let top = Set(KeyExplorer.configuration().paths())
-    #expect(Set(KeyDescriptions.configuration.keys).subtracting(worker).subtracting(top).isEmpty)
+    let rule = Set(
+      KeyExplorer.adoptionRule().paths().filter { !$0.hasPrefix("policy.") }.map { "adopt.\($0)" })
+    #expect(rule.subtracting(KeyDescriptions.configuration.keys).isEmpty)
+    let known = worker.union(top).union(rule)
+    #expect(Set(KeyDescriptions.configuration.keys).subtracting(known).isEmpty)
     #expect(WorkerConfiguration.notYetEffective.isSubset(of: KeyExplorer.worker().paths()))
   }
 }

@@ -55,3 +55,23 @@ extension `The documentation` {
     }
   }
 }
+
+extension `The documentation` {
+  @Test(arguments: KeyExplorer.adoptionRule().paths().filter { !$0.hasPrefix("policy.") })
+  func `The page about the configuration lists every key of a rule of adoption`(key: String) throws
+  {
+    let text = try Self.document("configuration.md")
+    let section = try #require(text.split(separator: "\n## ").first { $0.hasPrefix("Adopt\n") })
+    let leaf = key.split(separator: ".").last.map(String.init) ?? key
+    #expect(section.contains("| `\(leaf)` |"), "\(key)")
+  }
+
+  @Test func `The example in the page about adoption works`() throws {
+    let text = try Self.document("adoption.md")
+    let start = try #require(text.firstRange(of: "```yaml\n")?.upperBound)
+    let end = try #require(text[start...].firstRange(of: "```")?.lowerBound)
+    let result = configuration(String(text[start..<end]))
+    #expect(result.diagnostics.isEmpty, "\(result.rendered)")
+    #expect(result.value?.adoption.map(\.name) == ["tsserver", "jupyter"])
+  }
+}

@@ -40,7 +40,7 @@ struct SourceRuleTests {
     // On threads of their own.
     "Daemon/Worker/End/EndOfWorker.swift", "Daemon/Sense/SafePointCheck.swift",
     "Daemon/Sense/FootprintMeasuring.swift", "Daemon/Worker/Sleep/SuspendJob.swift",
-    "Daemon/External/ExternalProcess.swift",
+    "Daemon/External/ExternalProcess.swift", "Daemon/External/Rules/AdoptionPreview.swift",
     // While the daemon starts.
     "Daemon/Takeover/SurvivorsOfDaemon.swift",
     "Daemon/Talk/ConversationOfWorker.swift",

@@ -56,6 +56,8 @@ public struct ControlRequest: Codable, Hashable, Sendable {
     /// Takes a running process or cgroup that another program has started into the life cycle, and gives it
     /// back.
     case adopt, release
+    /// Which processes the rules of the configuration would take, and which they have.
+    case previewAdoption
     /// A wrapper (`dormouse wrap`) reports its worker's state. The report is valid as long as this connection
     /// exists; each further report replaces the last.
     case register
@@ -117,27 +119,6 @@ public struct LaunchSpecification: Codable, Hashable, Sendable {
   }
 }
 
-/// `adopt NAME --pid N`, or `--unit` and `--cgroup`: what runs already. One of the two is set.
-public struct AdoptionSpecification: Codable, Hashable, Sendable {
-  /// It and its descendants.
-  public var pid: Int32?
-  /// A directory of the cgroup2 tree, or a unit's name.
-  public var cgroup: String?
-  public var importance: Int?
-  /// It may be terminated when memory runs out; else it is only ever suspended and hibernated.
-  public var mayBeTerminated: Bool?
-
-  public init(
-    pid: Int32? = nil, cgroup: String? = nil, importance: Int? = nil,
-    mayBeTerminated: Bool? = nil
-  ) {
-    self.pid = pid
-    self.cgroup = cgroup
-    self.importance = importance
-    self.mayBeTerminated = mayBeTerminated
-  }
-}
-
 /// What the daemon answers.
 public struct ControlResponse: Codable, Hashable, Sendable {
   public var id: UInt64
@@ -159,6 +140,8 @@ public struct ControlResponse: Codable, Hashable, Sendable {
   /// `policy`: every value, in the order of the documentation.
   public var policy: [PolicyValueReport]?
   public var doctor: DaemonExamination?
+  /// `previewAdoption`
+  public var adoption: AdoptionPreviewReport?
 
   public init(
     id: UInt64, result: Result, text: String, workers: [WorkerReport]? = nil,
@@ -261,6 +244,8 @@ public struct WorkerReport: Codable, Hashable, Sendable {
   public var tasks: [String]
   /// Another program has started it, and supervises it.
   public var isAdopted: Bool?
+  /// The rule of `adopt:` by which that was done.
+  public var rule: String?
   /// The process of `dormouse wrap` that it belongs to.
   public var wrapper: Int32?
   /// How often it has been woken; reported of wrapped workers.

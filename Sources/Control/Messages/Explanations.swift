@@ -24,6 +24,8 @@ public struct ExplanationReport: Codable, Hashable, Sendable {
   /// What it waited for when it last fell asleep and isn't woken by, because nothing can watch that in
   /// its place; clauses such as `the release of a file lock`.
   public var unwatched: [String]?
+  /// The rule of `adopt:` by which it was adopted.
+  public var rule: String?
 
   public init(
     worker: String, state: String, secondsInState: Double, because: CodedText, key: String? = nil,

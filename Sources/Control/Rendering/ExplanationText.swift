@@ -31,6 +31,9 @@ public func renderExplanation(
   if let fruitless = report.fruitlessWarnings {
     lines += wrapped("Memory warnings: \(escaped(fruitless.text))", to: width)
   }
+  if let rule = report.rule {
+    lines += wrapped("Adopted by the rule \(escaped(rule)) (`adopt:` in dormouse.yaml)", to: width)
+  }
   if let unwatched = report.unwatched {
     let list = unwatched.map(escaped).joined(separator: ", ")
     lines += wrapped("While it sleeps, these don't wake it: \(list)", to: width)

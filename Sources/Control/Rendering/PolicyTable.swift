@@ -4,7 +4,7 @@ public struct PolicyValueReport: Codable, Hashable, Sendable {
   public var key: String
   /// As a policy file writes it.
   public var value: String
-  /// `default`, `policy`, `overrides` or `worker`; of a running daemon also `learned`, `request`,
+  /// `default`, `policy`, `overrides`, `worker` or `rule`; of a running daemon also `learned`, `request`,
   /// `environment` and `wrapper`: what replaced the value of the files.
   public var from: String
   /// Absent where it is the default. Where the value was replaced, where the files' own comes from.
@@ -26,7 +26,8 @@ public struct PolicyValueReport: Codable, Hashable, Sendable {
     guard declared == nil else { return from }
     guard let file else { return "default" }
     let place = line.map { "\(file):\($0)" } ?? file
-    return from == "policy" ? place : "\(place) (\(from == "worker" ? "worker" : "override"))"
+    return from == "policy"
+      ? place : "\(place) (\(["worker", "rule"].contains(from) ? from : "override"))"
   }
 
   /// `hibernate.after is 2m instead of 30s (dormouse.yaml:4): …`
@@ -78,7 +79,7 @@ public func renderPolicyValues(_ values: [PolicyValueReport], color: Bool = fals
       switch value.from {
       case "default": .dim
       case "policy": nil
-      case "worker": .green
+      case "worker", "rule": .green
       case "learned", "request", "environment", "wrapper": .cyan
       default: .yellow
       }

@@ -8,6 +8,7 @@ public func renderWorkerStatus(
   var block = StatusBlock(
     title: "\(escaped(worker.name)): \(shown) for \(durationText(worker.secondsInState))")
   block.add("reason", escaped(worker.reason.text))
+  block.add("adopted by", worker.rule.map { "the rule \(escaped($0))" })
   block.add("says", worker.says.map(escaped))
   block.add("snapshot", worker.snapshot.map(snapshotText))
   block.add("connections", connectionsText(worker))
@@ -37,11 +38,7 @@ public func renderWorkerStatus(
   block.add("shadow mode", worker.shadow.map { escaped($0.text) })
   block.add("tasks", worker.tasks.isEmpty ? nil : worker.tasks.map(escaped).joined(separator: ", "))
   block.add("processes", processesText(worker))
-  block.add(
-    "wrapped by",
-    worker.wrapper.map { pid in
-      "pid \(pid)" + (worker.wakes.map { ", woken \($0) times" } ?? "")
-    })
+  block.add("wrapped by", wrapperText(worker))
   block.add("last exit", worker.lastExit.map { escaped($0.text) })
   // For a running worker they are of no interest any more.
   block.add("last output", isThere ? nil : worker.exits?.last?.lastWords.map(escaped))
@@ -147,6 +144,12 @@ private func restartsText(_ worker: WorkerReport) -> String? {
 private func processesText(_ worker: WorkerReport) -> String? {
   guard let pid = worker.pid else { return nil }
   return worker.processes > 1 ? "\(worker.processes), the first is pid \(pid)" : "pid \(pid)"
+}
+
+private func wrapperText(_ worker: WorkerReport) -> String? {
+  worker.wrapper.map { pid in
+    "pid \(pid)" + (worker.wakes.map { ", woken \($0) times" } ?? "")
+  }
 }
 
 /// The comparison that decides whether hibernating is worth it.

@@ -126,7 +126,7 @@ public final class Daemon {
       services: services, driver: driver, workers: workers, requests: requests, senses: senses,
       snapshots: snapshots, launchPlanner: launchPlanner, restarts: restarts, listening: listening,
       supervision: supervision, endedRuns: endedRuns, program: role.program,
-      externalRootHasEnded: { [unowned self] in externals.externalRootHasEnded($0) }))
+      externalRootHasEnded: { [unowned self] in external.adoption.externalRootHasEnded($0) }))
   private lazy var endedRuns = EndedRuns(
     EndedRunsOfDaemon(
       driver: driver, workers: workers, requests: requests, supervision: supervision))
@@ -162,7 +162,7 @@ public final class Daemon {
         environment: environment, recordWriter: recordWriter, learnedMemory: learnedMemory,
         snapshots: snapshots, restarts: restarts, conversations: conversations,
         planner: launchPlanner, processes: processes, keeperStarter: keeperStarter,
-        watchdogs: senses.watchdogs)))
+        watchdogs: senses.watchdogs, rules: configuration.current.adoption)))
   private lazy var standbyStarter = StandbyStarter.pager(
     jobs: services.jobs, hibernation: services.hibernation, log: services.log,
     hasSuccessors: role.hasSuccessor)
@@ -171,14 +171,13 @@ public final class Daemon {
       path: state.path + "/keeper.sock", hibernation: services.hibernation,
       daemonLog: services.log),
     hasSuccessors: role.hasSuccessor)
-  private lazy var externals: ExternalAdoption = ExternalAdoption(
-    driver, workers,
-    host: ExternalsOfDaemon(
-      .init(
-        services: services, state: state, workers: workers, phase: phase, requests: requests,
-        wrappers: wrappers, restarts: restarts, processes: processes, ends: ends,
-        supervision: supervision, recordWriter: recordWriter, declared: declared,
-        listening: listening)))
+  private lazy var external: ExternalWorkers = ExternalWorkers(
+    driver, bootID: bootID,
+    .init(
+      services: services, state: state, workers: workers, phase: phase, requests: requests,
+      wrappers: wrappers, restarts: restarts, processes: processes, ends: ends,
+      supervision: supervision, recordWriter: recordWriter, declared: declared,
+      listening: listening))
   private lazy var managers = ManagerWatching(driver, workers, timers: services.loop) {
     [hibernation = services.hibernation] in hibernation.prioritize($0.name)
   }
@@ -193,14 +192,14 @@ public final class Daemon {
       services: services, driver: driver, workers: workers, wrappers: wrappers, launcher: launcher,
       sheds: sheds, conversations: conversations, senses: senses, sleeps: sleeps, ends: ends,
       restarts: restarts, supervision: supervision, recordWriter: recordWriter, jetsam: jetsam,
-      pressure: pressure, ending: ending, externals: externals, program: role.program))
+      pressure: pressure, ending: ending, externals: external.adoption, program: role.program))
   private lazy var configurationHost = ReloadOfDaemon(
     .init(
       services: services, driver: driver, workers: workers, phase: phase, requests: requests,
       configuration: configuration, environment: environment, read: read, chronicle: chronicle,
       pressure: pressure, supervision: supervision, starter: starter, declared: declared,
       listening: listening, schedules: schedules, encryption: senses.encryption,
-      returning: returning))
+      returning: returning, followRules: external.rules.follow))
   private lazy var reloader = configurationHost.makeReloader()
   private lazy var controlHost = ControlOfDaemon(
     .init(
@@ -209,16 +208,16 @@ public final class Daemon {
       configuration: configuration, chronicle: chronicle, snapshots: snapshots, jetsam: jetsam,
       learnedMemory: learnedMemory, planner: launchPlanner, senses: senses, restarts: restarts,
       starter: starter, supervision: supervision, firstMoments: firstMoments, schedules: schedules,
-      reloads: reloads, reloader: reloader, externals: externals, wrappers: wrappers,
-      cgroups: cgroups, socket: socket))
+      reloads: reloads, reloader: reloader, externals: external.adoption,
+      rules: external.rules, wrappers: wrappers, cgroups: cgroups, socket: socket))
   private lazy var statusReporter = StatusReporter(driver, controlHost, clock: services.loop)
   private lazy var stopHost = OrderlyStopOfDaemon(workers, requests, log: services.log)
   private lazy var ending = DaemonEnd(
     host: EndOfDaemon(
       .init(
         driver: driver, workers: workers, returning: returning, requests: requests,
-        externals: externals, starter: starter, recordWriter: recordWriter, listening: listening,
-        control: control, isLaunching: isLaunching, log: services.log)),
+        externals: external.adoption, starter: starter, recordWriter: recordWriter,
+        listening: listening, control: control, isLaunching: isLaunching, log: services.log)),
     stopping: OrderlyStop(stopHost, timers: services.loop), timers: services.loop, phase: phase)
   private lazy var signals = DaemonSignals(
     loop: services.loop,
@@ -327,6 +326,7 @@ public final class Daemon {
     declared.startWorkers(configured.workers)
     configuration.dropWorkers()
     schedules.follow()
+    external.rules.follow(configured.adoption)
     let count = workers.count == 1 ? "1 worker" : "\(workers.count) workers"
     services.log(.info, "ready: \(count), policy \(driver.state.policy.name), \(freezer.text)")
     senses.sampling.sampleRegularly()

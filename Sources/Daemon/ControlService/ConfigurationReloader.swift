@@ -12,6 +12,8 @@ protocol ConfigurationHost: AnyObject {
   /// nil: there is no such worker.
   func known(_ id: WorkerID) -> KnownWorker?
   var knownWorkers: [WorkerID] { get }
+  /// Those of the configuration in force.
+  var rules: [AdoptionRule] { get }
 
   /// The engine has the policy.
   func policyHasChanged(_ policy: LifecyclePolicy)
@@ -39,6 +41,8 @@ protocol ConfigurationHost: AnyObject {
 struct KnownWorker {
   var configuration: WorkerConfiguration
   var isDeclared: Bool
+  /// Adopted by a rule, which has its policy.
+  var isRuled = false
 }
 
 /// A configuration that is read again: all of it is taken, or nothing. Belongs to the loop's thread.
@@ -100,11 +104,13 @@ final class ConfigurationReloader {
       host.policyHasChanged(policies.new)
       changes.append(change)
     }
+    changes += AdoptionRule.changes(from: host.rules, to: new.adoption, machine: policies)
     host.apply(new)
     changes += removeUndeclared(new) + applyWorkers(new, policies)
     // `run` workers live by the daemon's policy.
-    for id in host.knownWorkers.sorted() where host.known(id)?.isDeclared == false {
-      if host.known(id)?.configuration.policy != new.policy { host.setPolicy(new.policy, of: id) }
+    for id in host.knownWorkers.sorted() {
+      guard let known = host.known(id), !known.isDeclared, !known.isRuled else { continue }
+      if known.configuration.policy != new.policy { host.setPolicy(new.policy, of: id) }
     }
     host.configurationHasChanged()
     driver.send(.deadline)
@@ -174,6 +180,7 @@ final class ConfigurationReloader {
       }
       return isChanged(known, worker) ? changeText(of: worker, from: known, policies) : nil
     }
+    changes += AdoptionRule.changes(from: host.rules, to: new.adoption, machine: policies)
     return (
       true,
       changes.isEmpty

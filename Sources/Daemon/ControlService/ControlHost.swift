@@ -66,6 +66,8 @@ protocol ControlHost: ReportSource {
   func sendDiskReading(then done: @escaping () -> Void)
 
   func adopt(_ request: ControlRequest, then respond: @escaping (ControlResponse) -> Void)
+  /// nil: the machine's processes can't be read in time.
+  func previewAdoption(then: @escaping (AdoptionPreviewReport?) -> Void)
   func release(_ request: ControlRequest, then respond: @escaping (ControlResponse) -> Void)
   func reloadWorker(_ request: ControlRequest, then respond: @escaping (ControlResponse) -> Void)
   func reload(allowEmpty: Bool, then report: @escaping (ReloadOutcome) -> Void)

@@ -33,6 +33,7 @@ final class ControlOfDaemon: ControlHost {
     let reloads: WorkerReloads
     let reloader: ConfigurationReloader
     let externals: ExternalAdoption
+    let rules: RuleAdoption
     let wrappers: RegisteredWrappers
     let cgroups: CgroupRoot?
     let socket: String
@@ -56,6 +57,7 @@ final class ControlOfDaemon: ControlHost {
     facts.command = runtime.launched?.command ?? configuration.command
     facts.isDeclared = runtime.isDeclared
     facts.isAdopted = runtime.external != nil
+    facts.rule = runtime.external?.rule
     facts.changedSinceLaunch = runtime.keysChangedSinceLaunch
     facts.reloadSignal = configuration.reloadSignal
     let program = parts.role.program
@@ -178,6 +180,14 @@ final class ControlOfDaemon: ControlHost {
 
   func release(_ request: ControlRequest, then respond: @escaping (ControlResponse) -> Void) {
     parts.externals.release(request, then: respond)
+  }
+
+  func previewAdoption(then: @escaping (AdoptionPreviewReport?) -> Void) {
+    let preview = parts.rules.preview(footprint: parts.driver.state.footprint)
+    parts.services.jobs.run(about: "preview of rules", within: .seconds(20), preview.perform) {
+      guard case .done(let report) = $0 else { return then(nil) }
+      then(report)
+    }
   }
 
   func reloadWorker(_ request: ControlRequest, then respond: @escaping (ControlResponse) -> Void) {

@@ -81,6 +81,7 @@ final class ControlService: ControlRequestHandler {
     case .run: run(call)
     case .adopt: host.adopt(request, then: call.respond)
     case .release: host.release(request, then: call.respond)
+    case .previewAdoption: previewAdoption(call)
     case .reloadWorker: host.reloadWorker(request, then: call.respond)
     case .setPressure: setPressure(call)
     case .doctor: host.examineItself { call.respond(ControlResponse(id: request.id, $0)) }
@@ -121,12 +122,13 @@ final class ControlService: ControlRequestHandler {
     let id = WorkerID(name)
     let facts = host.facts(of: id)
     guard
-      let found = reporter.explanation(
+      var found = reporter.explanation(
         of: id, unwatched: facts?.unwatched ?? [], plans: facts?.plans ?? WorkerPlans())
     else { return answerUnknown(call, name) }
     var response = ControlResponse(
       id: call.request.id, result: .done,
       text: "\(name) is \(found.state.spoken): \(found.report.because.text)")
+    found.report.rule = facts?.rule
     response.explanation = found.report
     call.respond(response)
   }
@@ -256,6 +258,16 @@ final class ControlService: ControlRequestHandler {
   }
 
   // MARK: the daemon
+
+  private func previewAdoption(_ call: ControlCall) {
+    host.previewAdoption { report in
+      var response = ControlResponse(
+        id: call.request.id, result: report == nil ? .failed : .done,
+        text: report?.text ?? "the processes of this machine can't be read in time")
+      response.adoption = report
+      call.respond(response)
+    }
+  }
 
   private func setPressure(_ call: ControlCall) {
     if host.isEnding || host.isLeaving { return answerEnding(call) }

@@ -35,7 +35,11 @@ final class DeclaredChanges {
 
   /// nil: there is no such worker.
   func known(_ id: WorkerID) -> KnownWorker? {
-    workers[id].map { KnownWorker(configuration: $0.configuration, isDeclared: $0.isDeclared) }
+    workers[id].map {
+      KnownWorker(
+        configuration: $0.configuration, isDeclared: $0.isDeclared,
+        isRuled: $0.external?.rule != nil)
+    }
   }
 
   /// Stops it, where it runs, and forgets it when it has ended. Until then the registry has it, undeclared.

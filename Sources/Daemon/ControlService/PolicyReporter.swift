@@ -16,7 +16,8 @@ struct PolicyReporter {
 
   /// - Parameter policy: the worker's own, with what its configuration sets.
   func worker(_ snapshot: WorkerSnapshot, _ policy: LifecyclePolicy) -> [PolicyValueReport] {
-    var values = PolicyInForce(policy, origins: facts.origins, worker: snapshot.worker.name)
+    let name = snapshot.profile.rule.map(Origins.name(ofRule:)) ?? snapshot.worker.name
+    var values = PolicyInForce(policy, origins: facts.origins, worker: name)
     applyMode(snapshot, to: &values)
     for backOff in engine.idleBackOffs(of: snapshot.worker, at: now) {
       values.replace(

@@ -24,6 +24,8 @@ final class ReloadOfDaemon: ConfigurationHost, DeclaredChangeHost {
     let schedules: ScheduleMonitor
     let encryption: EncryptionTrial
     let returning: ReturningWorkers
+    /// The configuration has other rules of adoption, perhaps.
+    var followRules: ([AdoptionRule]) -> Void = { _ in }
   }
 
   private let parts: Parts
@@ -91,7 +93,10 @@ final class ReloadOfDaemon: ConfigurationHost, DeclaredChangeHost {
     }
     parts.schedules.follow()
     parts.encryption.tryEncryption(for: parts.configuration.current)
+    parts.followRules(parts.configuration.current.adoption)
   }
+
+  var rules: [AdoptionRule] { parts.configuration.current.adoption }
 
   // MARK: what its changes need
 

@@ -13,6 +13,8 @@ struct WorkerFacts {
   /// In the configuration file.
   var isDeclared = true
   var isAdopted = false
+  /// The rule by which it was adopted.
+  var rule: String?
   /// Keys of its configuration that apply at its next launch.
   var changedSinceLaunch: [String] = []
   var reloadSignal: Int32?

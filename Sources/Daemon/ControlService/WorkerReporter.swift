@@ -39,6 +39,9 @@ struct WorkerReporter {
     report.secondsSinceUse = (now - snapshot.lastUsed).seconds
     report.policy = snapshot.profile.policy.name
     report.reason = CodedText(snapshot.cause)
+    if snapshot.cause == .adopted, let rule = snapshot.profile.rule {
+      report.reason.text += " (rule \(rule))"
+    }
     report.hibernation = snapshot.hibernationVerdict.map { CodedText($0) }
     report.purgeable = snapshot.purgeable > .zero ? snapshot.purgeable.bytes : nil
     report.tasks = snapshot.tasks
@@ -66,6 +69,7 @@ struct WorkerReporter {
     report.reloadSignal = facts.reloadSignal.map(SignalName.text)
     report.log = facts.log
     report.isAdopted = facts.isAdopted ? true : nil
+    report.rule = facts.rule
     report.wrapper = facts.wrapper?.pid
     report.wakes = facts.wrapper?.wakes
     report.says = facts.says

@@ -11,45 +11,16 @@ struct ExternalWorker: Sendable {
   var mayBeTerminated = false
   /// In its manager's cgroup: other processes that run there.
   var jobs: ManagerJobs?
+  /// The name of the rule by which it was adopted; nil: the operator has adopted it.
+  var rule: String?
 }
 
-/// The functions of the daemon that `ExternalAdoption` uses. Tests provide their own.
-protocol ExternalHost: AnyObject {
-  /// The daemon ends, or leaves its workers.
-  var isClosing: Bool { get }
-  /// Also true of one that is being adopted.
-  func isAlive(_ id: WorkerID) -> Bool
-  /// A wrapper has a worker of this name.
-  func isWrapped(_ id: WorkerID) -> Bool
-  func owner(of pid: Int32) -> WorkerID?
-  /// Looks at what is to be adopted, on another thread. Calls back once, later.
-  func examine(
-    _ wanted: AdoptionSpecification, as name: String, within limit: Duration,
-    then: @escaping (JobOutcome<Result<ExternalProcess, AdoptionRefusal>>) -> Void)
-  /// Holds its process, and listens for its end.
-  func attach(_ found: ExternalProcess, to runtime: WorkerUnit) throws
-  /// The registry has it.
-  func wasAdded(_ id: WorkerID)
-  /// The engine's answer.
-  func wake(_ id: WorkerID, then answer: @escaping (Answer) -> Void)
-  /// The daemon holds nothing of its process any more.
-  func letGo(of runtime: WorkerUnit)
-  /// There is no worker of that name any more.
-  func remove(_ id: WorkerID)
-  /// A worker of the configuration, which the daemon doesn't have.
-  func introduce(_ configuration: WorkerConfiguration)
-  /// The process that represented a cgroup has ended, and others of it live on (a server that has replaced
-  /// itself): the oldest represents it from now on. nil: none is left.
-  func attachSuccessor(to runtime: WorkerUnit) -> Successor?
-  /// For the next daemon.
-  func save(_ runtime: WorkerUnit, _ state: WorkerState)
-  func log(_ priority: DaemonLog.Priority, _ text: String)
-}
+/// A process that a rule takes.
+struct RuledProcess {
+  var process: ProcessIdentity
+  var rule: AdoptionRule
 
-/// A process that represents a cgroup.
-struct Successor: Hashable {
-  var pid: Int32
-  var cgroup: String
+  var name: String { rule.workerName(of: process.pid) }
 }
 
 /// `adopt` and `release`: workers that another program has started and still supervises. The daemon suspends,
@@ -98,6 +69,28 @@ final class ExternalAdoption {
     } catch { refuse(error) }
   }
 
+  /// - Parameter done: called once, perhaps at once, with the reason if it isn't adopted.
+  func adopt(_ ruled: RuledProcess, then done: @escaping (AdoptionRefusal?) -> Void) {
+    let specification = AdoptionSpecification(
+      pid: ruled.process.pid, importance: ruled.rule.importance,
+      mayBeTerminated: ruled.rule.mayTerminate)
+    do throws(AdoptionRefusal) {
+      try checkName(ruled.name)
+    } catch { return done(error) }
+    host.examine(specification, as: ruled.name, within: Self.patience) { [unowned self] outcome in
+      do throws(AdoptionRefusal) {
+        let found = try Self.found(outcome, ruled.name)
+        try checkName(ruled.name)
+        try checkOwners(found)
+        guard found.root.identity == ruled.process else {
+          throw .refused("process \(ruled.process.pid) has ended")
+        }
+        _ = try register(found, as: ruled.name, specification, by: ruled.rule)
+        done(nil)
+      } catch { done(error) }
+    }
+  }
+
   private static func found(
     _ outcome: JobOutcome<Result<ExternalProcess, AdoptionRefusal>>, _ name: String
   ) throws(AdoptionRefusal) -> ExternalProcess {
@@ -136,7 +129,8 @@ final class ExternalAdoption {
   }
 
   private func register(
-    _ found: ExternalProcess, as name: String, _ specification: AdoptionSpecification
+    _ found: ExternalProcess, as name: String, _ specification: AdoptionSpecification,
+    by rule: AdoptionRule? = nil
   ) throws(AdoptionRefusal) -> WorkerUnit {
     let importance = specification.importance ?? 0
     guard (0...100).contains(importance) else {
@@ -146,18 +140,20 @@ final class ExternalAdoption {
       configuration: WorkerConfiguration(
         name: name, command: found.command?.arguments ?? [found.root.name],
         directory: found.command?.directory ?? "/", importance: importance,
-        policy: driver.state.policy),
+        policy: rule?.effectivePolicy ?? driver.state.policy),
       environment: [:], isDeclared: false)
     runtime.external = ExternalWorker(
       mayBeTerminated: specification.mayBeTerminated ?? false,
-      jobs: found.jobs)
+      jobs: found.jobs, rule: rule?.name)
     do {
       try host.attach(found, to: runtime)
     } catch { throw .refused("\(name) can't be adopted: \(error)") }
     workers[runtime.id] = runtime
     host.wasAdded(runtime.id)
     host.log(
-      .notice, "\(runtime.id): adopted pid \(found.root.pid), started by another program")
+      .notice,
+      "\(runtime.id): adopted pid \(found.root.pid), started by another program"
+        + (rule.map { " (rule \($0.name), mode \($0.mode.rawValue))" } ?? ""))
     driver.send(.adopted(runtime.id, runtime.profile, .background))
     host.save(runtime, .background)
     return runtime
@@ -192,9 +188,15 @@ final class ExternalAdoption {
       return answer(
         .refused, "\(name) was started by Dormouse, not adopted; `dormouse stop \(name)` ends it")
     }
-    release(id) { failure in
+    let (rule, process) = (runtime.external?.rule, runtime.process?.identity)
+    release(id) { [unowned self] failure in
       if let failure { return answer(.failed, failure) }
-      answer(.done, "\(name) is no longer managed")
+      guard let rule, let process else { return answer(.done, "\(name) is no longer managed") }
+      host.wasReleased(process, from: rule)
+      answer(
+        .done,
+        "\(name) is no longer managed; the rule \(rule) doesn't adopt it again until the rule is "
+          + "changed")
     }
   }
 

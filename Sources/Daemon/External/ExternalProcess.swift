@@ -81,6 +81,14 @@ extension ExternalProcess {
     } catch let refusal as AdoptionRefusal { throw refusal } catch { throw .refused("\(error)") }
   }
 
+  /// Why a process must not sleep; nil: it may. What else of its tree says so, `examine` finds.
+  static func refusal(of process: ProcessStat) -> String? {
+    do throws(AdoptionRefusal) {
+      try check(process)
+      return nil
+    } catch { return error.text }
+  }
+
   private static func check(_ process: ProcessStat) throws(AdoptionRefusal) {
     let pid = process.pid
     if pid == 1 || pid == getpid() || ancestors().contains(pid) {

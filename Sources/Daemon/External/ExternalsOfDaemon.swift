@@ -21,6 +21,8 @@ final class ExternalsOfDaemon: ExternalHost {
     let recordWriter: WorkerRecordWriter
     let declared: DeclaredWorkers
     let listening: ListeningSockets
+    /// The operator has released a process of a rule.
+    var wasReleased: (ProcessIdentity, String) -> Void = { _, _ in }
   }
 
   private let parts: Parts
@@ -33,9 +35,7 @@ final class ExternalsOfDaemon: ExternalHost {
 
   func isWrapped(_ id: WorkerID) -> Bool { parts.wrappers.leads(id) }
 
-  func owner(of pid: Int32) -> WorkerID? {
-    parts.workers.values.first { $0.process?.owns(pid) == true }?.id
-  }
+  func owner(of pid: Int32) -> WorkerID? { parts.workers.owner(of: pid) }
 
   func examine(
     _ wanted: AdoptionSpecification, as name: String, within limit: Duration,
@@ -99,6 +99,10 @@ final class ExternalsOfDaemon: ExternalHost {
 
   func save(_ runtime: WorkerUnit, _ state: WorkerState) {
     parts.recordWriter.save(runtime, state: state)
+  }
+
+  func wasReleased(_ process: ProcessIdentity, from rule: String) {
+    parts.wasReleased(process, rule)
   }
 
   func log(_ priority: DaemonLog.Priority, _ text: String) {

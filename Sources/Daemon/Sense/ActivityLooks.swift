@@ -34,6 +34,9 @@ protocol ActivityLooking: AnyObject {
 final class ActivityLooks: ActivityLooking {
   /// A look that takes longer is given up: what waits for it continues without the outcome.
   private static let patience = Duration.seconds(3)
+  /// Many processes may be adopted on a machine with many others, in shadow mode for days: which processes belong to
+  /// them is looked up this often, and not each second.
+  private static let validity = Duration.seconds(5)
 
   private let jobs: LoopJobs
   private let driver: EngineDriver
@@ -66,7 +69,9 @@ final class ActivityLooks: ActivityLooking {
   ) {
     let look = runtime.activityLook ?? makeLook(runtime)
     runtime.activityLook = look
-    if process.cgroup != nil { return perform(look, process, then) }
+    let isKnown =
+      runtime.external != nil && scanner.hasSeen(process.identity, within: Self.validity)
+    if process.cgroup != nil || isKnown { return perform(look, process, then) }
     // One look at all processes serves all workers that are sampled now.
     scanner.scanProcesses { [unowned self] _ in
       if runtime.process === process { perform(look, process, then) } else { then(nil) }
@@ -98,7 +103,7 @@ final class ActivityLooks: ActivityLooking {
   private func job(_ runtime: WorkerUnit) -> @Sendable () -> ActivityFindings? {
     guard let process = runtime.process else { return { nil } }
     let (identity, session, cgroup) = (process.identity, process.session, process.cgroup)
-    let scan = scanner.lastScan
+    let (scan, isExternal) = (scanner.lastScan, runtime.external != nil)
     let traffic = beginTrafficLook(runtime)
     let wantsTraffic = traffic != nil
     let isSwallowed = runtime.isAsked
@@ -109,7 +114,10 @@ final class ActivityLooks: ActivityLooking {
         // One that has ended can't be looked at any more.
         all = try? ProcessTree.discover(root: identity, session: session, cgroup: cgroup)
       } else {
-        all = scan?.tree(root: identity, session: session)
+        all =
+          isExternal
+          ? scan?.currentTree(root: identity, session: session)
+          : scan?.tree(root: identity, session: session)
       }
       guard let tree = all else { return nil }
       // In a cgroup of its own, this includes the time of children that have ended.

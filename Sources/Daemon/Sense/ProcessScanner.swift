@@ -44,6 +44,12 @@ final class ProcessScanner {
   /// What the last look found.
   var lastScan: ProcessScan? { last?.scan }
 
+  /// The last look has found this process, and was begun less than this long ago.
+  func hasSeen(_ process: ProcessIdentity, within age: Duration) -> Bool {
+    guard let last, clock.now - last.begun < age else { return false }
+    return last.scan.contains(process)
+  }
+
   /// `then` gets all processes of a worker as of now, on the loop and perhaps at once; nil: they can't be
   /// found.
   func withTree(of process: WorkerProcess, then: @escaping (ProcessTree?) -> Void) {

@@ -25,6 +25,8 @@ final class SurvivorsOfDaemon: SurvivorHost {
     let processes: ProcessHolder
     let keeperStarter: KeeperStarter<DescriptorKeeperMeans>
     let watchdogs: WatchdogReporter
+    /// The rules of the configuration.
+    var rules: [AdoptionRule] = []
   }
 
   private let parts: Parts
@@ -121,7 +123,8 @@ final class SurvivorsOfDaemon: SurvivorHost {
       ?? WorkerUnit(
         configuration: WorkerConfiguration(
           name: record.name, command: record.command, directory: record.directory,
-          importance: min(max(record.importance, 0), 100), policy: parts.driver.state.policy),
+          importance: min(max(record.importance, 0), 100),
+          policy: parts.rules.policy(ofRule: record.rule, parts.driver.state.policy)),
         environment: parts.environment, isDeclared: false)
     if parts.workers[id] == nil {
       parts.restarts.add(id, exits: parts.learnedMemory.rememberedExits(of: id))
@@ -131,7 +134,7 @@ final class SurvivorsOfDaemon: SurvivorHost {
     runtime.watchdogInterval = record.watchdog.map { .nanoseconds($0) }
     if let waits = record.waits { runtime.waits = TimedWaits(waits) }
     runtime.external = record.external.map {
-      ExternalWorker(mayBeTerminated: $0 == .mayBeTerminated)
+      ExternalWorker(mayBeTerminated: $0 == .mayBeTerminated, rule: record.rule)
     }
     return runtime
   }

@@ -32,6 +32,7 @@ struct WorkerRecordWriter {
     // From the moment at which it begins to be woken, its time-outs may have been corrected.
     record.waits = state == .resuming ? nil : runtime.waits.kept
     record.external = runtime.external.map { $0.mayBeTerminated ? .mayBeTerminated : .mayNot }
+    record.rule = runtime.external?.rule
     return record
   }
 }

@@ -79,6 +79,7 @@ final class WorkerUnit {
       canAnswer: run.conversation?.canAnswer == true,
       announcesReadiness: configuration.readiness != nil)
     profile.mayBeTerminated = external?.mayBeTerminated ?? true
+    profile.rule = external?.rule
     return profile
   }
 

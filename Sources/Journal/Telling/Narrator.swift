@@ -161,6 +161,9 @@ extension Narrator {
     let isOutcome = transition.cause == .succeeded
     let cause = isOutcome ? journey?.cause ?? transition.cause : transition.cause
     var notice = Notice(.state, worker: worker, text: cause.sentence, at: transition.at)
+    if cause == .adopted, case .adopted(_, let profile, _) = event, let rule = profile.rule {
+      notice.text += " (rule \(rule))"
+    }
     notice.from = from
     notice.to = transition.to
     describeCost(in: &notice, of: event, cause: cause, journey: journey)

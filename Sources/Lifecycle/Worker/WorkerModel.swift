@@ -44,6 +44,8 @@ public struct WorkerProfile: Codable, Hashable, Sendable {
   /// follow "by". Here the worker is only hibernated or terminated for memory. `nil`: this engine
   /// decides.
   public var leader: String?
+  /// The rule of `adopt:` by which the worker was adopted. `nil`: none.
+  public var rule: String?
 
   public init(
     policy: LifecyclePolicy, importance: Int = 0, canShed: Bool = false,

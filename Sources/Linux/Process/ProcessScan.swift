@@ -27,6 +27,22 @@ public struct ProcessScan: Sendable {
     let members = ProcessTree.members(of: processes, root: root, session: session)
     return ProcessTree(processes: ProcessTree.parentsFirst(members))
   }
+
+  /// The same processes as they are now. Those that have ended since are left out, and newer ones aren't found.
+  public func currentTree(root: ProcessIdentity, session: Int32? = nil) -> ProcessTree {
+    ProcessTree(
+      processes: tree(root: root, session: session).processes.compactMap { old in
+        // It has ended.
+        guard let stat = try? ProcessStat.read(old.pid), stat.startTime == old.startTime,
+          !stat.isEnded
+        else { return nil }
+        return stat
+      })
+  }
+
+  public func contains(_ process: ProcessIdentity) -> Bool {
+    processes.contains { $0.identity == process }
+  }
 }
 
 /// The children of all threads of a process: the kernel lists a child with the thread that forked it, and an

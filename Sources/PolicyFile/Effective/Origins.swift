@@ -9,6 +9,8 @@ public struct Origin: Hashable, Sendable {
     case overrides
     /// A worker's own entry in the configuration.
     case worker
+    /// The rule of `adopt:` by which the worker was adopted.
+    case rule
   }
   public var layer: Layer
   /// The path that was given to the daemon, or to another reader; `nil`: by default.
@@ -25,7 +27,7 @@ public struct Origin: Hashable, Sendable {
   }
 
   /// The configuration overrides the policy with it.
-  public var isOverride: Bool { layer == .overrides || layer == .worker }
+  public var isOverride: Bool { layer == .overrides || layer == .worker || layer == .rule }
 }
 
 /// Which line of which file every value of a configuration comes from.
@@ -46,6 +48,9 @@ public struct Origins: Hashable, Sendable {
   var declarations: [String: Source] = [:]
 
   public init() {}
+
+  /// The name under which `origin(of:worker:)` knows a rule of `adopt:`. No worker has a name with a blank.
+  public static func name(ofRule rule: String) -> String { "adopt \(rule)" }
 
   /// Where a value of the policy comes from: of a worker's, or of the machine's.
   ///

@@ -26,6 +26,7 @@ struct ConfigurationReader {
       return true
     }
     workers(parts, &configuration)
+    adoption(parts, &configuration)
     for part in parts {
       part.reportMisplacedWorkers()
       part.finish()
@@ -120,6 +121,16 @@ struct ConfigurationReader {
         Origins.Source(layer: .overrides, file: reader.sink.source.file, keys: settings))
     }
     PolicyChecks(policy: configuration.policy, readers: readers).run()
+  }
+
+  // MARK: rules of adoption
+
+  private func adoption(_ parts: [MappingReader], _ configuration: inout DaemonConfiguration) {
+    let found = AdoptionReader(library: library, policy: configuration.policy).read(parts)
+    configuration.adoption = found.map(\.rule)
+    for each in found {
+      configuration.origins.overrides[Origins.name(ofRule: each.rule.name)] = each.source
+    }
   }
 
   // MARK: workers

@@ -64,7 +64,8 @@ private struct SchemaWriter {
 
   private func description(of path: String) -> String? {
     guard kind == .configuration else { return KeyDescriptions.policy[path] }
-    for prefix in ["policy_overrides.", "workers.*.policy."] where path.hasPrefix(prefix) {
+    for prefix in ["policy_overrides.", "workers.*.policy.", "adopt.policy."]
+    where path.hasPrefix(prefix) {
       return KeyDescriptions.policy[String(path.dropFirst(prefix.count))]
     }
     return KeyDescriptions.configuration[path]

@@ -147,6 +147,7 @@ enum KeyDescriptions {
         "The oldest segments are removed when all of them hold more than this many times `size`, 1 to 10000. "
         + "Default: 8.",
     ]
+    for (key, text) in AdoptionKeyDescriptions.all { result[key] = text }
     for (key, text) in WorkerKeyDescriptions.all { result["workers.*.\(key)"] = text }
     return result
   }()

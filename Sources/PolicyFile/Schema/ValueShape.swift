@@ -98,6 +98,14 @@ enum KeyExplorer {
     return shape
   }
 
+  /// One entry of `adopt:`.
+  static func adoptionRule() -> MappingShape {
+    let shape = MappingShape()
+    let reader = AdoptionReader(library: .init(directories: []), policy: .init())
+    _ = reader.entry(MappingReader(exploring: shape), number: 1)
+    return shape
+  }
+
   /// One entry of `workers:`.
   static func worker() -> MappingShape {
     let shape = MappingShape()

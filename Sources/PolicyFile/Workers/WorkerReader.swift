@@ -191,7 +191,7 @@ extension MappingReader {
 extension Converter where Value == String {
   /// A user or group, as /etc/passwd allows them, or a number. Whether there is one isn't looked up:
   /// a configuration is checked on other machines, too.
-  fileprivate static func account(_ expects: String) -> Converter {
+  static func account(_ expects: String) -> Converter {
     .scalar(expects) { text in
       let isName = text.utf8.allSatisfy {
         $0 > 0x20 && $0 != 0x7F && $0 != UInt8(ascii: ":") && $0 != UInt8(ascii: "/")

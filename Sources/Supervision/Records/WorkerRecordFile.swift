@@ -49,6 +49,8 @@ public struct WorkerRecord: Hashable, Sendable {
   public var wasInFront = false
   /// Adopted from another program, which supervises it: the daemon never ends it and never clears up after it.
   public var external: External?
+  /// The name of the rule by which it was adopted.
+  public var rule: String?
 
   public enum External: String, Hashable, Sendable {
     case mayBeTerminated = "may-be-terminated"
@@ -109,7 +111,7 @@ extension WorkerRecord {
     lines += [line("directory", directory), line("log", logPath), line("state", state)]
     let optional = [
       ("cgroup", cgroupPath), ("notify", notifySocket), ("pressure", pressureWatch),
-      ("image", imagePath), ("mark", imageMark), ("socket", workerSocket),
+      ("image", imagePath), ("mark", imageMark), ("socket", workerSocket), ("rule", rule),
     ]
     if importance != 0 { lines.append("importance=\(importance)") }
     lines += purgeable.map { "purgeable=\($0)" }
@@ -181,6 +183,7 @@ extension WorkerRecord {
         restsSince: try number("rests"),
         began: Dictionary(began, uniquingKeysWith: { first, _ in first }))
     }
+    record.rule = fields["rule"]?.first
     record.wasInFront = fields["front"]?.first == "1"
     // What can't be read protects.
     record.external = fields["external"].map { External(rawValue: $0.first ?? "") ?? .mayNot }

@@ -20,6 +20,7 @@ import Testing
     var workers: [WorkerID: KnownWorker] = [:]
     private(set) var calls: [String] = []
     var isEnding = false
+    var rules: [AdoptionRule] = []
     var isLeaving = false
 
     private final class NoExecutor: DirectiveExecutor {

@@ -54,7 +54,8 @@ import Testing
             driver: world.driver, workers: world.workers, requests: world.requests,
             scanner: world.senses.scanner)),
         schedules: schedules, reloads: world.reloads, reloader: reloading.makeReloader(),
-        externals: world.externals, wrappers: world.wrappers, cgroups: nil, socket: world.socket))
+        externals: world.externals, rules: world.rules, wrappers: world.wrappers, cgroups: nil,
+        socket: world.socket))
   }
 
   private final class Program: CallersProgram {

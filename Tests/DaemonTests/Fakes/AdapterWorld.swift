@@ -136,6 +136,14 @@ final class AdapterWorld {
         stoppedByPerson: StoppedByPerson(path: "/state/stopped", files: restarting.host.files),
         starter: starter, log: log)))
   private(set) lazy var externals = ExternalAdoption(driver, workers, host: foreign)
+  private(set) lazy var rules = RuleAdoption(
+    timers: timers, workers: workers,
+    released: ReleasedProcesses(
+      path: state.path + "/released", bootID: "boot", files: restarting.host.files),
+    host: RulesOfDaemon(
+      .init(
+        services: services, driver: driver, workers: workers, phase: phase, externals: externals,
+        recordWriter: recordWriter)))
   private(set) lazy var ending = DaemonEnd(
     host: daemonEnd, stopping: OrderlyStop(daemonEnd, timers: timers), timers: timers,
     phase: phase)

@@ -31,6 +31,7 @@ final class FakeControlHost: ControlHost {
   private var journals: [(JournalPlace) -> Void] = []
   private var loads: [(JetsamRecord?) -> Void] = []
   private var snapshots: [(SnapshotStore.Snapshot?) -> Void] = []
+  private var previews: [(AdoptionPreviewReport?) -> Void] = []
   private var outcomes: [(ReloadOutcome) -> Void] = []
   private var examinations: [(Result<DaemonExamination, ExaminationFailure>) -> Void] = []
 
@@ -67,6 +68,7 @@ final class FakeControlHost: ControlHost {
   func saveJournal(at place: JournalPlace) { first(&journals)?(place) }
   func load(_ record: JetsamRecord?) { first(&loads)?(record) }
   func load(_ snapshot: SnapshotStore.Snapshot?) { first(&snapshots)?(snapshot) }
+  func preview(_ report: AdoptionPreviewReport?) { first(&previews)?(report) }
   func report(_ outcome: ReloadOutcome) { first(&outcomes)?(outcome) }
 
   private func first<Value>(_ waiting: inout [Value]) -> Value? {
@@ -165,6 +167,7 @@ final class FakeControlHost: ControlHost {
   func release(_ request: ControlRequest, then respond: @escaping (ControlResponse) -> Void) {
     pass(request, then: respond)
   }
+  func previewAdoption(then: @escaping (AdoptionPreviewReport?) -> Void) { previews.append(then) }
   func reloadWorker(_ request: ControlRequest, then respond: @escaping (ControlResponse) -> Void) {
     pass(request, then: respond)
   }

@@ -62,6 +62,9 @@ final class FakeExternalHost: ExternalHost {
   func save(_ runtime: WorkerUnit, _ state: WorkerState) {
     calls.append("save \(runtime.id) \(state)")
   }
+  func wasReleased(_ process: ProcessIdentity, from rule: String) {
+    calls.append("released from \(rule)")
+  }
   func log(_ priority: DaemonLog.Priority, _ text: String) { lines.append(text) }
 
   // MARK: what a test does

@@ -42,6 +42,21 @@ import Testing
     #expect(trees.count == 2 && trees[1] == nil)
   }
 
+  @Test(
+    "A look has seen a process for a while, and none that began later or that has another start time"
+  )
+  func seen() throws {
+    let own = try ProcessIdentity.current(of: getpid())
+    #expect(!scanner.hasSeen(own, within: .seconds(5)))
+    scanner.scanProcesses { _ in }
+    looks.answer(try ProcessScan.read())
+    #expect(scanner.hasSeen(own, within: .seconds(5)))
+    let other = ProcessIdentity(pid: own.pid, startTime: own.startTime + 1)
+    #expect(!scanner.hasSeen(other, within: .seconds(5)))
+    world.timers.advance(by: .seconds(5))
+    #expect(!scanner.hasSeen(own, within: .seconds(5)))
+  }
+
   @Test("A report without workers that need a look gets none")
   func notNeeded() throws {
     #expect(recent() == [false])

@@ -230,6 +230,9 @@ private final class ShellControlHost: ControlHost {
   func adopt(_ request: ControlRequest, then respond: @escaping (ControlResponse) -> Void) {
     world.externals.adopt(request, then: respond)
   }
+  func previewAdoption(then: @escaping (AdoptionPreviewReport?) -> Void) {
+    later(AdoptionPreviewReport(rules: world.rules.rules.count, findings: []), then)
+  }
   func release(_ request: ControlRequest, then respond: @escaping (ControlResponse) -> Void) {
     world.externals.release(request, then: respond)
   }

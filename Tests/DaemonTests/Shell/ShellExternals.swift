@@ -78,5 +78,9 @@ final class ShellExternals: ExternalHost {
   }
 
   func save(_ runtime: WorkerUnit, _ state: WorkerState) { world.save(runtime, state) }
+  func wasReleased(_ process: ProcessIdentity, from rule: String) {
+    world.count("released from its rule")
+    world.rules.wasReleased(process, from: rule)
+  }
   func log(_ priority: DaemonLog.Priority, _ text: String) {}
 }

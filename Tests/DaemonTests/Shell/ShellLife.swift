@@ -52,6 +52,7 @@ extension ShellWorld {
     survivors.adoptSurvivors()
     declared.startWorkers(reloads.current.workers)
     schedules.follow()
+    rules.follow(reloads.current.adoption)
   }
 
   // MARK: what happens
@@ -110,7 +111,9 @@ extension ShellWorld {
       }
     }
     if returning.isUnderWay { complain("workers of an earlier daemon are still returning") }
-    for omission in [reloads.omission, survivorHost.omission, externalHost.omission] {
+    for omission in [
+      reloads.omission, survivorHost.omission, externalHost.omission, ruleHost.omission,
+    ] {
       if let omission { complain(omission) }
     }
   }
@@ -127,7 +130,8 @@ extension ShellWorld {
     if let child = launching.leftChild { complain(child) }
     // Schedules continue, and each instant of theirs is written to the disk.
     let ofSchedules = schedules.isWriting ? ["ShellWorld.swift"] : []
-    let others = clock.timedBy.subtracting(["ScheduleMonitor.swift"] + ofSchedules)
+    let others = clock.timedBy.subtracting(
+      ["ScheduleMonitor.swift", "RuleAdoption.swift", "ShellRules.swift"] + ofSchedules)
     if !others.isEmpty, !survivorHost.hasRemains {
       complain("timers still run, of \(others.sorted())")
     }

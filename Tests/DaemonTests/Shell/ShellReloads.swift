@@ -30,6 +30,7 @@ final class ShellReloads: ConfigurationHost, DeclaredHost, DeclaredChangeHost {
       let others = world.workers.values.filter { !$0.isDeclared }.map(\.id.name).sorted()
       new.workers = ShellConfigurations.next(
         current.workers, others: others, new.policy, using: &choices)
+      new.adoption = ShellRules.next(current.adoption, new.policy, using: &choices)
       then(ParseResult(value: world.chance(5) ? nil : new, diagnostics: []))
     }
   }
@@ -56,6 +57,7 @@ final class ShellReloads: ConfigurationHost, DeclaredHost, DeclaredChangeHost {
   var isLeaving: Bool { world.phase.isLeaving }
 
   func known(_ id: WorkerID) -> KnownWorker? { changes.known(id) }
+  var rules: [AdoptionRule] { current.adoption }
   var knownWorkers: [WorkerID] { Array(world.workers.keys) }
   func policyHasChanged(_ policy: LifecyclePolicy) {}
   func apply(_ configuration: DaemonConfiguration) {
@@ -87,7 +89,10 @@ final class ShellReloads: ConfigurationHost, DeclaredHost, DeclaredChangeHost {
     world.declared.startAutomatically(workers)
     world.supervision.starter.advance()
   }
-  func configurationHasChanged() { world.schedules.follow() }
+  func configurationHasChanged() {
+    world.schedules.follow()
+    world.rules.follow(current.adoption)
+  }
 
   // MARK: the host of the declared workers
 

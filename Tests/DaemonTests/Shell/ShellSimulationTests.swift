@@ -52,7 +52,9 @@ import Testing
       "leave", "shutdown instead of leave", "died", "taken over", "left asleep", "adopted",
       "adopted suspended", "adopted hibernated", "forgotten", "answered at the end", "arrival seen",
       "started again",
-      "undeclared while it returns", "can't be woken yet",
+      "undeclared while it returns", "adopted by rule", "released by rule",
+      "released from its rule",
+      "changed by rule", "can't be woken yet",
     ] {
       #expect(counts[name, default: 0] > 2, "\(name): \(counts[name, default: 0])")
     }

@@ -82,7 +82,7 @@ final class ShellSurvivors: SurvivorHost {
     if world.workers[id] == nil { world.supervision.restarts.add(id, exits: []) }
     world.workers[id] = runtime
     runtime.external = record.external.map {
-      ExternalWorker(mayBeTerminated: $0 == .mayBeTerminated)
+      ExternalWorker(mayBeTerminated: $0 == .mayBeTerminated, rule: record.rule)
     }
     world.count("taken over")
     try world.runs.attach(run, to: runtime)

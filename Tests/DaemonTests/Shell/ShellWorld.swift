@@ -41,6 +41,11 @@ final class ShellWorld {
     driver: driver, workers: workers, returning: returning, host: reloads)
   private(set) lazy var externalHost = ShellExternals(self)
   private(set) lazy var externals = ExternalAdoption(driver, workers, host: externalHost)
+  private(set) lazy var ruleHost = ShellRules(self)
+  private(set) lazy var rules = RuleAdoption(
+    timers: clock, workers: workers,
+    released: ReleasedProcesses(path: "/nonexistent/released", bootID: "boot", files: ruleHost),
+    host: ruleHost)
   private(set) lazy var survivors = SurvivorAdoption(
     driver: driver, workers: workers, returning: returning, timers: clock, host: survivorHost)
   private lazy var stopHost = OrderlyStopOfDaemon(workers, requests, log: processes.log)
@@ -59,8 +64,9 @@ final class ShellWorld {
   convenience init(seed: UInt64, _ processes: ShellProcesses) {
     var random = SplitMix64(seed: seed)
     let policy = LifecyclePolicy.ofShell(using: &random)
-    let configuration = DaemonConfiguration(
+    var configuration = DaemonConfiguration(
       policy: policy, workers: ShellConfigurations.first(policy, using: &random))
+    configuration.adoption = ShellRules.next([], policy, using: &random)
     self.init(
       seed: seed, random, processes, ShellClock(), configuration, records: [:], remains: [],
       hasFreezer: random.chance(50))
@@ -176,6 +182,7 @@ final class ShellWorld {
     record.wasInFront = state == .foreground || runtime.returnsToFront
     record.importance = runtime.configuration.importance
     record.external = runtime.external.map { $0.mayBeTerminated ? .mayBeTerminated : .mayNot }
+    record.rule = runtime.external?.rule
     saved.save(record)
   }
 

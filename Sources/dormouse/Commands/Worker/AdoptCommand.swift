@@ -1,20 +1,29 @@
 import ArgumentParser
 import Control
+import Daemon
 
 struct AdoptCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "adopt",
     abstract: "Manage processes that another supervisor has started.",
-    usage: "dormouse adopt <name> (--pid <pid> | --unit <unit> | --cgroup <path>) [<options>]",
+    usage: """
+      dormouse adopt <name> (--pid <pid> | --unit <unit> | --cgroup <path>) [<options>]
+      dormouse adopt --dry-run [--config <path>] [--json]
+      """,
     discussion: """
       The processes become one worker. It is suspended, hibernated and woken as any worker. Dormouse \
       doesn't start or stop it: its own supervisor does. A sleeping one is stopped by SIGSTOP, which its \
       parent can see. A signal from its supervisor wakes it. `dormouse release` wakes it and ends the \
       management.
 
+      With rules in dormouse.yaml (`adopt:`) the daemon adopts what appears and matches. --dry-run lists \
+      what these rules match, and adopts nothing: as the running daemon sees it, or without a daemon, or \
+      with --config, as the file says.
+
       Examples:
         dormouse adopt redis --unit redis.service
         dormouse adopt notebook --pid 4711
+        dormouse adopt --dry-run
       """)
 
   @Option(help: "Adopt this process and its descendants.") var pid: Int32?
@@ -32,11 +41,21 @@ struct AdoptCommand: ParsableCommand {
   var importance: Int?
   @Flag(help: "Let the policy terminate it for lack of memory, as other workers.")
   var mayTerminate = false
+  @Flag(help: "List the processes that the rules of `adopt:` match, and adopt none.")
+  var dryRun = false
+  @Option(
+    help: ArgumentHelp(
+      "With --dry-run: try the rules of this configuration, without the daemon.", valueName: "path"),
+    completion: .file())
+  var config: String?
   @Flag(help: "Print JSON (docs/json.md).") var json = false
   @OptionGroup var connection: ConnectionOptions
-  @Argument(help: "A name for the worker.") var name: String
+  @Argument(help: "A name for the worker.") var name: String?
 
   func validate() throws {
+    if dryRun { return try validateDryRun() }
+    if config != nil { throw ValidationError("--config needs --dry-run.") }
+    if name == nil { throw ValidationError("Give a name for the worker, or --dry-run.") }
     if [pid != nil, unit != nil, cgroup != nil].count(where: { $0 }) != 1 {
       throw ValidationError("Give one of --pid, --unit and --cgroup.")
     }
@@ -48,13 +67,57 @@ struct AdoptCommand: ParsableCommand {
     }
   }
 
+  private func validateDryRun() throws {
+    let isNamed = pid != nil || unit != nil || cgroup != nil || name != nil
+    if isNamed || importance != nil || mayTerminate {
+      throw ValidationError(
+        "--dry-run takes no process and no name: it lists what the rules match.")
+    }
+    if config != nil, connection.socket != nil {
+      throw ValidationError("--socket asks a daemon, which a configuration by name doesn't need.")
+    }
+  }
+
   func run() throws {
+    if dryRun { return try showPreview() }
     var daemon = try connection.connect()
     let adoption = AdoptionSpecification(
       pid: pid, cgroup: cgroup ?? unit, importance: importance, mayBeTerminated: mayTerminate)
     try daemon.report(
       daemon.request(.adopt, worker: name, adoption: adoption), of: "adopt", worker: name,
       json: json)
+  }
+}
+
+extension AdoptCommand {
+  private func showPreview() throws {
+    let report = try preview()
+    if json { return try Output.json(report) }
+    try Output.write(
+      renderAdoptionPreview(report, width: Terminal.width, color: Terminal.showsColor))
+  }
+
+  private func preview() throws -> AdoptionPreviewReport {
+    if config == nil, connection.socket != nil || connection.hasDaemon {
+      var daemon = try connection.connect()
+      guard let report = try daemon.ask(.previewAdoption).adoption else {
+        throw CommandFailure.noReport(of: "the rules")
+      }
+      return report
+    }
+    let place = try config ?? PolicySubject.defaultConfiguration()
+    if config == nil {
+      Output.complain("no daemon is running; these are the rules of \(escaped(place))")
+    }
+    let result = PolicyCheck.ofThisProcess().configuration(place)
+    PolicyCheck.complain(result.errors)
+    guard let rules = result.value?.adoption else {
+      throw CommandFailure(exit: .badConfiguration, text: "nothing shown: fix the errors above")
+    }
+    guard let report = AdoptionPreview(rules).perform() else {
+      throw CommandFailure(exit: .notDone, text: "/proc can't be listed")
+    }
+    return report
   }
 }
 

@@ -1,0 +1,66 @@
+/// `adopt NAME --pid N`, or `--unit` and `--cgroup`: what runs already. One of the two is set.
+public struct AdoptionSpecification: Codable, Hashable, Sendable {
+  /// It and its descendants.
+  public var pid: Int32?
+  /// A directory of the cgroup2 tree, or a unit's name.
+  public var cgroup: String?
+  public var importance: Int?
+  /// It may be terminated when memory runs out; else it is only ever suspended and hibernated.
+  public var mayBeTerminated: Bool?
+
+  public init(
+    pid: Int32? = nil, cgroup: String? = nil, importance: Int? = nil,
+    mayBeTerminated: Bool? = nil
+  ) {
+    self.pid = pid
+    self.cgroup = cgroup
+    self.importance = importance
+    self.mayBeTerminated = mayBeTerminated
+  }
+}
+
+/// `adopt --dry-run`: a process that a rule of `adopt:` matches.
+public struct AdoptionFinding: Codable, Hashable, Sendable {
+  /// The rule's name, and `shadow` or `manage`.
+  public var rule: String
+  public var mode: String
+  /// The worker's name, also of one that isn't adopted yet.
+  public var worker: String
+  public var pid: Int32
+  /// With all its descendants, in bytes; nil where it may not be measured.
+  public var footprint: Int64?
+  public var processes: Int
+  public var command: [String]
+  /// What happens to it, or why nothing does.
+  public var result: CodedText
+
+  public init(
+    rule: String, mode: String, worker: String, pid: Int32, footprint: Int64?, processes: Int,
+    command: [String], result: CodedText
+  ) {
+    self.rule = rule
+    self.mode = mode
+    self.worker = worker
+    self.pid = pid
+    self.footprint = footprint
+    self.processes = processes
+    self.command = command
+    self.result = result
+  }
+}
+
+/// `adopt --dry-run --json`.
+public struct AdoptionPreviewReport: Codable, Hashable, Sendable {
+  /// How many rules there are.
+  public var rules: Int
+  public var findings: [AdoptionFinding]
+
+  public init(rules: Int, findings: [AdoptionFinding]) {
+    self.rules = rules
+    self.findings = findings
+  }
+
+  public var text: String {
+    "the rules match \(findings.count) \(findings.count == 1 ? "process" : "processes")"
+  }
+}

@@ -1,0 +1,49 @@
+import Lifecycle
+import Linux
+import Supervision
+
+extension WorkerRegistry {
+  /// The worker that a process belongs to. A few files of /proc are read, however many workers there are: those that
+  /// may be meant are asked.
+  func owner(of pid: Int32) -> WorkerID? {
+    let chain = Self.chain(of: pid)
+    let groups = Self.groups(of: pid)
+    return values.first { runtime in
+      guard let process = runtime.process, Self.mayOwn(process, chain: chain, groups: groups) else {
+        return false
+      }
+      return process.owns(pid)
+    }?.id
+  }
+
+  private static func mayOwn(
+    _ process: WorkerProcess, chain: [ProcessStat], groups: [String]
+  ) -> Bool {
+    if chain.first?.identity == process.identity { return true }
+    if let path = process.cgroup?.path { return groups.contains { path.hasSuffix($0) } }
+    return chain.contains { $0.identity == process.identity || $0.session == process.session }
+  }
+
+  /// It and its ancestors.
+  private static func chain(of pid: Int32) -> [ProcessStat] {
+    var chain: [ProcessStat] = []
+    var current = pid
+    // What has ended owns nothing.
+    while current > 1, chain.count < 64, let stat = try? ProcessStat.read(current) {
+      chain.append(stat)
+      current = stat.parent
+    }
+    return chain
+  }
+
+  /// Its group and those above it: `/a/b`, `/a`. A mount may show them below another directory.
+  private static func groups(of pid: Int32) -> [String] {
+    var parts = (ProcessDetails.cgroup(of: pid) ?? "").split(separator: "/")
+    var groups: [String] = []
+    while !parts.isEmpty {
+      groups.append("/" + parts.joined(separator: "/"))
+      parts.removeLast()
+    }
+    return groups
+  }
+}

@@ -1,0 +1,77 @@
+import Glibc
+
+/// A directory of /proc that is a process, as one listing shows it.
+///
+/// The inode number distinguishes two processes that had the same pid one after the other: the kernel gives each
+/// directory of /proc a number from a counter when it is made, and removes it with its process. A process that is
+/// listed with another number is perhaps still the same one; one that is listed with the same number is.
+public struct ListedProcess: Hashable, Sendable {
+  public var pid: Int32
+  public var inode: UInt64
+
+  public init(pid: Int32, inode: UInt64) {
+    self.pid = pid
+    self.inode = inode
+  }
+
+  /// All processes of the machine. Nothing of a process itself is read.
+  public static func all() throws(SystemCallError) -> [ListedProcess] {
+    let directory = try pointerCall("opendir", path: "/proc") { opendir($0) }
+    defer { closedir(directory) }
+    var found: [ListedProcess] = []
+    while let entry = try nextEntry(of: directory, at: "/proc") {
+      let pid = withUnsafeBytes(of: &entry.pointee.d_name) { name -> Int32? in
+        name.prefix { $0 != 0 }.number()
+      }
+      if let pid { found.append(ListedProcess(pid: pid, inode: UInt64(entry.pointee.d_ino))) }
+    }
+    return found
+  }
+}
+
+/// What /proc shows of a process beside its stat; each nil where it may not be read, or the process has ended.
+public enum ProcessDetails {
+  /// Longer command lines are cut.
+  public static let longestCommand = 4096
+
+  /// The words of its command line. It is in the process's memory: a process that changes its mappings is waited
+  /// for.
+  public static func command(of pid: Int32) -> [String]? {
+    guard
+      // It may not be read, or the process has ended.
+      let bytes = try? Descriptor.open("/proc/\(pid)/cmdline", O_RDONLY | O_NONBLOCK)
+        .read(upTo: longestCommand)
+    else { return nil }
+    var words = bytes.split(separator: 0, omittingEmptySubsequences: false)
+    if words.last?.isEmpty == true { words.removeLast() }
+    return words.map { String(decoding: $0, as: UTF8.self) }
+  }
+
+  /// The path of its program, also of one that was replaced on disk.
+  public static func executable(of pid: Int32) -> String? {
+    let deleted = " (deleted)"
+    return linkTarget("/proc/\(pid)/exe").map {
+      $0.hasSuffix(deleted) ? String($0.dropLast(deleted.count)) : $0
+    }
+  }
+
+  /// Its group in the cgroup2 tree.
+  public static func cgroup(of pid: Int32) -> String? {
+    // It has ended.
+    (try? readText("/proc/\(pid)/cgroup")).flatMap(CgroupRoot.ownPath(parsing:))
+  }
+
+  /// Its standard input is a terminal.
+  public static func readsTerminal(_ pid: Int32) -> Bool {
+    guard let target = linkTarget("/proc/\(pid)/fd/0") else { return false }
+    return target.hasPrefix("/dev/pts/") || target.hasPrefix("/dev/tty")
+      || target == "/dev/console"
+  }
+}
+
+/// This process.
+public enum OwnIdentity {
+  public static var pid: Int32 { getpid() }
+  /// The user whose rights it has.
+  public static var user: UInt32 { geteuid() }
+}

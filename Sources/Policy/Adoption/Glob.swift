@@ -1,0 +1,65 @@
+/// A pattern for whole texts: `*` stands for any characters (also `/` and none), `?` for one character, and `\`
+/// takes its special meaning from the character after it. There are no classes and no alternatives.
+public struct Glob: Hashable, Sendable, CustomStringConvertible {
+  /// As it is written.
+  public let pattern: String
+  fileprivate let tokens: [Token]
+
+  fileprivate enum Token: Hashable, Sendable {
+    case anything
+    case one
+    case scalar(Unicode.Scalar)
+  }
+
+  public init(_ pattern: String) {
+    self.pattern = pattern
+    var tokens: [Token] = []
+    var scalars = pattern.unicodeScalars.makeIterator()
+    while let scalar = scalars.next() {
+      switch scalar {
+      case "*":
+        // Two in a row match what one does, and would only take longer.
+        if tokens.last != .anything { tokens.append(.anything) }
+      case "?": tokens.append(.one)
+      // At the end it stands for itself.
+      case "\\": tokens.append(.scalar(scalars.next() ?? "\\"))
+      default: tokens.append(.scalar(scalar))
+      }
+    }
+    self.tokens = tokens
+  }
+
+  public var description: String { pattern }
+
+  /// The time is at most the product of both lengths: only the last `*` is ever tried again.
+  public func matches(_ text: String) -> Bool {
+    let scalars = Array(text.unicodeScalars)
+    var (place, token) = (0, 0)
+    var retry: (token: Int, place: Int)?
+    while place < scalars.count {
+      if token < tokens.count, tokens[token] == .anything {
+        retry = (token + 1, place)
+        token += 1
+      } else if token < tokens.count, tokens[token].takes(scalars[place]) {
+        token += 1
+        place += 1
+      } else if let last = retry {
+        retry = (last.token, last.place + 1)
+        (token, place) = (last.token, last.place + 1)
+      } else {
+        return false
+      }
+    }
+    return tokens[token...].allSatisfy { $0 == .anything }
+  }
+}
+
+extension Glob.Token {
+  fileprivate func takes(_ scalar: Unicode.Scalar) -> Bool {
+    switch self {
+    case .anything: false
+    case .one: true
+    case .scalar(let own): own == scalar
+    }
+  }
+}

@@ -1,0 +1,300 @@
+import DaemonFakes
+import Lifecycle
+import Linux
+import Policy
+import PolicyFile
+import Supervision
+import Testing
+
+@testable import Daemon
+
+@Suite("Adoption by rule") struct RuleAdoptionTests {
+  /// Looks and examinations that a test answers.
+  private final class Host: RuleAdoptionHost, StateFileWriter {
+    var isClosing = false
+    var obstacle: String?
+    var owners: [Int32: WorkerID] = [:]
+    private(set) var looks: [RuleLook] = []
+    private var lookAnswers: [(RuleLook.Outcome?) -> Void] = []
+    private var examinations: [([WorkerID: AdoptionRule]?) -> Void] = []
+    private var adoptions: [(AdoptionRefusal?) -> Void] = []
+    private(set) var adopted: [RuledProcess] = []
+    private(set) var releases: [WorkerID] = []
+    private(set) var examined: [[RuledWorker]] = []
+    private(set) var changed: [WorkerID] = []
+    private(set) var lines: [String] = []
+    private(set) var files: [String: String] = [:]
+    var releaseFailure: String?
+
+    func look(_ look: RuleLook, then: @escaping (RuleLook.Outcome?) -> Void) {
+      looks.append(look)
+      lookAnswers.append(then)
+    }
+    func examineAgain(
+      _ workers: [RuledWorker], by matching: RuleMatching,
+      then: @escaping ([WorkerID: AdoptionRule]?) -> Void
+    ) {
+      examined.append(workers)
+      examinations.append(then)
+    }
+    func owner(of pid: Int32) -> WorkerID? { owners[pid] }
+    func adopt(_ ruled: RuledProcess, then: @escaping (AdoptionRefusal?) -> Void) {
+      adopted.append(ruled)
+      adoptions.append(then)
+    }
+    func release(_ id: WorkerID, then: @escaping (String?) -> Void) {
+      releases.append(id)
+      then(releaseFailure)
+    }
+    func hasChanged(_ runtime: WorkerUnit) { changed.append(runtime.id) }
+    func log(_ priority: DaemonLog.Priority, _ text: String) { lines.append(text) }
+    func replace(_ path: String, with text: String, then: @escaping (String?) -> Void) {
+      files[path] = text
+      then(nil)
+    }
+
+    func answerLook(_ outcome: RuleLook.Outcome?) { lookAnswers.removeFirst()(outcome) }
+    func answerExamination(_ choices: [WorkerID: AdoptionRule]?) {
+      examinations.removeFirst()(choices)
+    }
+    func answerAdoption(_ refusal: String? = nil) {
+      adoptions.removeFirst()(refusal.map { .refused($0) })
+    }
+    var isLooking: Bool { !lookAnswers.isEmpty }
+  }
+
+  private let host = Host()
+  private let timers = FakeTimers()
+  private let workers = WorkerRegistry()
+  private let rules: RuleAdoption
+
+  init() {
+    rules = RuleAdoption(
+      timers: timers, workers: workers,
+      released: ReleasedProcesses(path: "/nonexistent/released", bootID: "boot", files: host),
+      host: host)
+  }
+
+  private static func rule(_ name: String = "r", _ pattern: String = "x") -> AdoptionRule {
+    var match = ProcessPattern()
+    match.name = [Glob(pattern)]
+    return AdoptionRule(name: name, matches: [match])
+  }
+
+  private static func found(
+    _ pid: Int32, _ matched: RuleLook.Matched = .ready, rule: Int = 0
+  ) -> RuleLook.Found {
+    RuleLook.Found(
+      process: ProcessIdentity(pid: pid, startTime: 5), rule: rule, matched: matched, command: ["x"]
+    )
+  }
+
+  private func answer(_ found: RuleLook.Found...) {
+    var outcome = RuleLook.Outcome()
+    outcome.found = found
+    host.answerLook(outcome)
+  }
+
+  /// A worker of a rule, with the test's own process.
+  @discardableResult
+  private func worker(_ name: String, of rule: AdoptionRule) throws -> WorkerUnit {
+    let runtime = WorkerUnit(
+      configuration: WorkerConfiguration(
+        name: name, command: ["x", "-v"], policy: rule.effectivePolicy),
+      environment: [:], isDeclared: false)
+    runtime.external = ExternalWorker(rule: rule.name)
+    runtime.process = try .forTest(name)
+    workers[runtime.id] = runtime
+    return runtime
+  }
+
+  @Test("Without a rule the machine's processes aren't looked at")
+  func noRules() {
+    rules.follow([])
+    timers.advance(by: .seconds(60))
+    #expect(host.looks.isEmpty && timers.pending.isEmpty)
+  }
+
+  @Test("Rules on a machine that doesn't let their workers sleep give a warning")
+  func obstacle() {
+    host.obstacle = "Yama forbids it"
+    rules.follow([])
+    #expect(host.lines.isEmpty)
+    rules.follow([Self.rule()])
+    #expect(host.lines == ["adoption by rule: Yama forbids it"])
+  }
+
+  @Test("With a rule it looks at once, and then every 5 s from the end of the last look")
+  func looks() {
+    rules.follow([Self.rule()])
+    #expect(host.looks.count == 1 && timers.pending.isEmpty)
+    timers.advance(by: .seconds(60))
+    #expect(host.looks.count == 1)
+    answer()
+    #expect(timers.pending == [.seconds(5)])
+    timers.advance(by: .seconds(5))
+    #expect(host.looks.count == 2)
+  }
+
+  @Test(
+    "What a look has found is adopted, one process after the other, each under its rule and pid")
+  func adopts() {
+    rules.follow([Self.rule("a"), Self.rule("b")])
+    answer(Self.found(7), Self.found(8, rule: 1), Self.found(9, .contained(7)))
+    #expect(host.adopted.map(\.name) == ["a-7"])
+    host.answerAdoption()
+    #expect(host.adopted.map(\.name) == ["a-7", "b-8"])
+    host.answerAdoption()
+    #expect(host.adopted.count == 2)
+  }
+
+  @Test("A process that a worker owns by now isn't adopted again")
+  func owned() {
+    rules.follow([Self.rule()])
+    host.owners[7] = WorkerID("r-7")
+    answer(Self.found(7))
+    #expect(host.adopted.isEmpty && host.lines.isEmpty)
+  }
+
+  @Test("A reason why a process isn't adopted is logged once, and again when it is another")
+  func reasons() {
+    rules.follow([Self.rule()])
+    for why in ["it is stopped", "it is stopped", "it is traced"] {
+      answer(Self.found(7, .refused(why)))
+      timers.advance(by: .seconds(5))
+    }
+    #expect(
+      host.lines == [
+        "rule r: pid 7 isn't adopted: it is stopped", "rule r: pid 7 isn't adopted: it is traced",
+      ])
+  }
+
+  @Test("A refusal at the adoption is logged once, and the adoption is tried at each look")
+  func refused() {
+    rules.follow([Self.rule()])
+    for _ in 0..<2 {
+      answer(Self.found(7))
+      host.answerAdoption("it has a watchdog")
+      timers.advance(by: .seconds(5))
+    }
+    #expect(host.adopted.count == 2)
+    #expect(host.lines == ["rule r: pid 7 isn't adopted: it has a watchdog"])
+  }
+
+  @Test("A rule adopts no more processes than its limit, and reports that")
+  func limited() throws {
+    var rule = Self.rule()
+    rule.limit = 1
+    try worker("r-3", of: rule)
+    rules.follow([rule])
+    answer(Self.found(7))
+    #expect(host.adopted.isEmpty)
+    #expect(
+      host.lines == [
+        "rule r: pid 7 isn't adopted: the rule has 1 worker, as many as its `limit` allows"
+      ])
+    workers[WorkerID("r-3")] = nil
+    timers.advance(by: .seconds(5))
+    answer(Self.found(7))
+    #expect(host.adopted.map(\.name) == ["r-7"])
+  }
+
+  @Test("A look that takes too long is reported once, and the next one follows")
+  func slow() {
+    rules.follow([Self.rule()])
+    for _ in 0..<2 {
+      host.answerLook(nil)
+      timers.advance(by: .seconds(5))
+    }
+    #expect(host.lines.count == 1 && host.looks.count == 3)
+  }
+
+  @Test("What earlier rules have found isn't adopted, and everything is looked at again")
+  func generations() {
+    rules.follow([Self.rule("a")])
+    answer(Self.found(7), Self.found(8))
+    rules.follow([Self.rule("b")])
+    #expect(host.looks.count == 2 && host.looks[1].known.isEmpty)
+    host.answerAdoption()
+    #expect(host.adopted.map(\.name) == ["a-7"])
+    rules.follow([Self.rule("c")])
+    // The look of b's time is still under way, and is of no use.
+    #expect(host.looks.count == 2)
+    answer(Self.found(9))
+    #expect(host.adopted.count == 1 && host.looks.count == 3)
+  }
+
+  @Test("Rules that are the same change nothing")
+  func unchanged() throws {
+    rules.follow([Self.rule()])
+    answer()
+    try worker("r-3", of: Self.rule())
+    rules.follow([Self.rule()])
+    #expect(host.looks.count == 1 && host.examined.isEmpty)
+  }
+
+  @Test("When the rules change, each of their workers gets its rule's policy, or is released")
+  func changed() throws {
+    let kept = try worker("r-3", of: Self.rule())
+    try worker("s-4", of: Self.rule("s"))
+    workers[WorkerID("by-hand")] = WorkerUnit(
+      configuration: WorkerConfiguration(name: "by-hand", command: ["y"], policy: .init()),
+      environment: [:], isDeclared: false)
+    var new = Self.rule("t")
+    new.mode = .manage
+    new.mayTerminate = true
+    new.importance = 9
+    rules.follow([new])
+    #expect(host.examined.map { $0.map(\.id.name).sorted() } == [["r-3", "s-4"]])
+    #expect(host.examined.first?.first?.command == ["x", "-v"])
+    host.answerExamination([kept.id: new])
+    #expect(host.releases.map(\.name) == ["s-4"] && host.changed == [kept.id])
+    #expect(kept.external?.rule == "t" && kept.external?.mayBeTerminated == true)
+    #expect(kept.configuration.policy.mode == .enforce && kept.configuration.importance == 9)
+  }
+
+  @Test("An examination that takes too long, and a release that fails, are tried again")
+  func retried() throws {
+    try worker("r-3", of: Self.rule())
+    rules.follow([])
+    host.answerExamination(nil)
+    #expect(host.releases.isEmpty)
+    host.releaseFailure = "the disk is full"
+    timers.advance(by: .seconds(30))
+    host.answerExamination([:])
+    timers.advance(by: .seconds(30))
+    host.releaseFailure = nil
+    host.answerExamination([:])
+    #expect(host.releases.map(\.name) == ["r-3", "r-3"])
+    #expect(host.lines.contains("r-3 can't be released: the disk is full"))
+  }
+
+  @Test("Nothing is adopted while the daemon ends")
+  func closing() {
+    rules.follow([Self.rule()])
+    host.isClosing = true
+    answer(Self.found(7))
+    timers.advance(by: .seconds(60))
+    #expect(host.adopted.isEmpty && host.looks.count == 1)
+  }
+
+  @Test("A process that was released is named to each look, until its rule chooses otherwise")
+  func released() {
+    rules.follow([Self.rule()])
+    let process = ProcessIdentity(pid: 7, startTime: 5)
+    rules.wasReleased(process, from: "r")
+    answer()
+    timers.advance(by: .seconds(5))
+    #expect(host.looks.last?.released == [process])
+    #expect(host.files["/nonexistent/released"]?.hasPrefix("boot\n7 5 ") == true)
+    answer()
+    var managed = Self.rule()
+    managed.mode = .manage
+    rules.follow([managed])
+    #expect(host.looks.last?.released == [process])
+    answer()
+    rules.follow([Self.rule("r", "y")])
+    #expect(host.looks.last?.released == [])
+    #expect(host.files["/nonexistent/released"] == "boot\n")
+  }
+}

@@ -1,0 +1,197 @@
+import Glibc
+import Lifecycle
+import Linux
+import Policy
+import TestSupport
+import Testing
+
+@testable import Daemon
+
+@Suite("A look at the processes that rules match") struct RuleLookTests {
+  private let scratch: Scratch
+
+  init() throws { scratch = try Scratch() }
+
+  /// A process that a rule knows by a directory in its command line.
+  private final class Program {
+    let process: SpawnedProcess
+    var pid: Int32 { process.pid }
+    var identity: ProcessIdentity { process.identity }
+
+    init(_ arguments: [String]) throws {
+      let null = try Descriptor.open("/dev/null", O_RDWR)
+      process = try spawn(
+        SpawnRequest(
+          path: arguments[0], arguments: arguments, environment: ["PATH": "/usr/bin:/bin"],
+          directory: "/", input: null.raw, output: null.raw, error: null.raw))
+    }
+
+    deinit {
+      // What can't be killed has ended.
+      try? ProcessTree.killAll(root: process.identity, session: process.pid)
+      while waitpid(process.pid, nil, 0) < 0, errno == EINTR {}
+    }
+  }
+
+  private func rule(_ change: (inout ProcessPattern) -> Void = { _ in }) -> AdoptionRule {
+    var pattern = ProcessPattern()
+    pattern.command = [Glob("*\(scratch.path)*")]
+    change(&pattern)
+    return AdoptionRule(name: "r", matches: [pattern])
+  }
+
+  private func look(
+    _ rule: AdoptionRule, known: [Int32: RuleLook.Known] = [:], later: Duration = .zero
+  ) -> RuleLook {
+    RuleLook(
+      matching: RuleMatching([rule]), owned: [:], released: [], known: known,
+      now: EventLoop.now + later)
+  }
+
+  private func sleeper() throws -> Program {
+    let program = try Program(["/bin/sh", "-c", "sleep 60; true", "\(scratch.path)/x"])
+    let isThere = try eventually {
+      ProcessDetails.command(of: program.pid)?.contains("\(scratch.path)/x") == true
+        && !children(of: program.pid).isEmpty
+    }
+    #expect(isThere)
+    return program
+  }
+
+  private func found(
+    _ look: RuleLook, _ pid: Int32
+  ) throws -> RuleLook.Matched? {
+    try #require(look.perform()).found.first { $0.process.pid == pid }?.matched
+  }
+
+  @Test("A process that matches is found with its command, and its child isn't matched")
+  func finds() throws {
+    let program = try sleeper()
+    let outcome = try #require(look(rule()).perform())
+    let found = outcome.found.filter { $0.process == program.identity }
+    #expect(found.map(\.matched) == [.ready])
+    #expect(found.first?.command.last == "\(scratch.path)/x")
+    #expect(outcome.listed > 1 && outcome.read >= outcome.found.count)
+  }
+
+  @Test("A process whose ancestor matches belongs to it")
+  func contained() throws {
+    let inner = "exec -a \(scratch.path)/inner sleep 60 & wait"
+    let program = try Program(["/bin/bash", "-c", inner, "\(scratch.path)/outer"])
+    var child: Int32?
+    let isThere = try eventually {
+      child = children(of: program.pid).first {
+        ProcessDetails.command(of: $0)?.first == "\(scratch.path)/inner"
+      }
+      return child != nil
+    }
+    try #require(isThere)
+    let pid = try #require(child)
+    #expect(try found(look(rule()), pid) == .contained(program.pid))
+    #expect(try found(look(rule()), program.pid) == .ready)
+  }
+
+  @Test("A process that is too young or too small is found with what is missing")
+  func conditions() throws {
+    let program = try sleeper()
+    let old = look(rule { $0.olderThan = .seconds(3600) })
+    guard case .tooYoung(let rest) = try found(old, program.pid) else {
+      Issue.record("it isn't too young")
+      return
+    }
+    #expect(rest > .seconds(3000) && rest <= .seconds(3600))
+    let large = look(rule { $0.minFootprint = .gigabytes(64) })
+    guard case .tooSmall(let size, let least) = try found(large, program.pid) else {
+      Issue.record("it isn't too small")
+      return
+    }
+    #expect(size != nil && least == .gigabytes(64))
+  }
+
+  @Test("A worker's processes aren't matched, and a released process isn't adopted")
+  func excluded() throws {
+    let program = try sleeper()
+    var owned = look(rule())
+    owned.owned = [program.pid: program.identity.startTime]
+    #expect(try found(owned, program.pid) == nil)
+    // The pid is another process's by now.
+    owned.owned = [program.pid: program.identity.startTime - 1]
+    owned.matching.rules[0].limit = 1
+    #expect(try found(owned, program.pid) == .ready)
+    var released = look(rule())
+    released.released = [program.identity]
+    #expect(try found(released, program.pid) == .released)
+  }
+
+  @Test("A stopped process isn't adopted, with the reason")
+  func stopped() throws {
+    let program = try sleeper()
+    kill(program.pid, SIGSTOP)
+    let isStopped = try eventually { try ProcessStat.read(program.pid).state == .stopped }
+    #expect(isStopped)
+    guard case .refused(let why) = try found(look(rule()), program.pid) else {
+      Issue.record("it isn't refused")
+      return
+    }
+    #expect(why.contains("is stopped"))
+  }
+
+  @Test("A process that matches nothing isn't read again for 40 s, unless it is young")
+  func remembered() throws {
+    let program = try sleeper()
+    let nothing = rule { $0.name = [Glob("no-such-name")] }
+    let first = try #require(look(nothing).perform())
+    let again = try #require(look(nothing, known: first.known, later: .seconds(5)).perform())
+    #expect(again.listed >= first.known.count / 2)
+    #expect(again.read < first.read)
+    // It is young: it may become another program at any moment.
+    #expect(first.known[program.pid].map { $0.due <= EventLoop.now } == true)
+    let old = try #require(first.known[1])
+    #expect(old.due > EventLoop.now + .seconds(30))
+    let late = look(nothing, known: first.known, later: .seconds(61))
+    #expect(try #require(late.perform()).read >= first.read / 2)
+  }
+
+  @Test("A process that becomes another program is noticed within a minute")
+  func becomesAnother() throws {
+    let wait = "while [ ! -e \(scratch.path)/go ]; do sleep 0.05; done"
+    let program = try Program(
+      ["/bin/bash", "-c", "\(wait); exec -a \(scratch.path)/y sleep 60"])
+    let first = try #require(look(rule()).perform())
+    #expect(first.found.contains { $0.process.pid == program.pid })
+    let plain = rule { $0.command = [Glob("\(scratch.path)/y *")] }
+    let before = try #require(look(plain).perform())
+    #expect(!before.found.contains { $0.process.pid == program.pid })
+    try scratch.write("go", "")
+    let isOther = try eventually {
+      ProcessDetails.command(of: program.pid)?.first == "\(scratch.path)/y"
+    }
+    #expect(isOther)
+    let after = try #require(look(plain, known: before.known, later: .seconds(61)).perform())
+    #expect(after.found.contains { $0.process.pid == program.pid })
+  }
+}
+
+@Suite("Processes that were released from a rule") struct ReleasedProcessesTests {
+  private let files = FakeStateFiles()
+
+  @Test("They are remembered for the next daemon of the same boot")
+  func remembered() throws {
+    let scratch = try Scratch()
+    let path = "\(scratch.path)/released"
+    let rule = AdoptionRule(name: "r", matches: [])
+    let own = try ProcessIdentity.current(of: getpid())
+    let released = ReleasedProcesses(path: path, bootID: "boot", files: files)
+    #expect(released.processes.isEmpty)
+    released.add(own, from: rule) { _ in }
+    #expect(released.processes == [own])
+    try scratch.write("released", try #require(files.texts[path]))
+    let next = ReleasedProcesses(path: path, bootID: "boot", files: files)
+    #expect(next.processes == [own])
+    next.keepOnly([rule]) { _ in }
+    #expect(next.processes == [own])
+    #expect(ReleasedProcesses(path: path, bootID: "later", files: files).processes.isEmpty)
+    next.keepOnly([]) { _ in }
+    #expect(next.processes.isEmpty)
+  }
+}

@@ -1,0 +1,103 @@
+import Lifecycle
+import Linux
+import Policy
+
+@testable import Daemon
+@testable import Simulation
+
+/// The host of the real `RuleAdoption`, over processes that appear now and then.
+final class ShellRules: RuleAdoptionHost, StateFileWriter {
+  private unowned let world: ShellWorld
+
+  init(_ world: ShellWorld) { self.world = world }
+
+  /// What is in the file when it is read: none, one or two of two rules.
+  static func next(
+    _ old: [AdoptionRule], _ policy: LifecyclePolicy, using random: inout SplitMix64
+  ) -> [AdoptionRule] {
+    if random.chance(50) { return old }
+    return ["ra", "rb"].filter { _ in random.chance(70) }.map { name in
+      var rule = AdoptionRule(name: name, matches: [], policy: policy)
+      rule.mode = random.pick([.manage, .manage, .shadow])
+      rule.mayTerminate = random.chance(50)
+      rule.limit = random.pick([1, 50])
+      rule.importance = random.pick([0, 50])
+      return rule
+    }
+  }
+
+  /// A worker of a rule that was removed; nil: none.
+  var omission: String? {
+    let names = Set(world.rules.rules.map(\.name))
+    return world.workers.values.first { $0.external?.rule.map { !names.contains($0) } ?? false }
+      .map { "\($0.id) belongs to a rule that was removed" }
+  }
+
+  // MARK: the host
+
+  var isClosing: Bool { world.phase.isClosing }
+  var obstacle: String? { nil }
+
+  func look(_ look: RuleLook, then: @escaping (RuleLook.Outcome?) -> Void) {
+    later(rarely: .seconds(20)) { [self] in
+      if world.chance(3) { return then(nil) }
+      var outcome = RuleLook.Outcome()
+      // When the world heals, no new process appears.
+      let indices = look.matching.rules.indices.filter { _ in world.chance(15) }
+      outcome.found = indices.map { index in
+        RuleLook.Found(
+          process: world.processes.external.root.identity, rule: index,
+          matched: world.pick([.ready, .ready, .refused("it is stopped"), .contained(7)]),
+          command: ["r"])
+      }
+      then(outcome)
+    }
+  }
+
+  func examineAgain(
+    _ workers: [RuledWorker], by matching: RuleMatching,
+    then: @escaping ([WorkerID: AdoptionRule]?) -> Void
+  ) {
+    later(rarely: .seconds(20)) { [self] in
+      if world.chance(10) { return then(nil) }
+      var choices: [WorkerID: AdoptionRule] = [:]
+      for worker in workers where !world.chance(10) {
+        choices[worker.id] = matching.rules.first { worker.id.name.hasPrefix($0.name) }
+      }
+      then(choices)
+    }
+  }
+
+  private func later(rarely longest: Duration, _ action: @escaping () -> Void) {
+    let most = world.chance(2) ? longest : .milliseconds(100)
+    world.clock.after(world.random.duration(upTo: most), do: action)
+  }
+
+  func owner(of pid: Int32) -> WorkerID? { nil }
+
+  func adopt(_ ruled: RuledProcess, then: @escaping (AdoptionRefusal?) -> Void) {
+    world.externals.adopt(ruled) { [world] refusal in
+      if refusal == nil { world.count("adopted by rule") }
+      then(refusal)
+    }
+  }
+
+  func release(_ id: WorkerID, then: @escaping (String?) -> Void) {
+    world.externals.release(id) { [world] failure in
+      if failure == nil { world.count("released by rule") }
+      then(failure)
+    }
+  }
+
+  func hasChanged(_ runtime: WorkerUnit) {
+    world.count("changed by rule")
+    world.driver.send(.profileChanged(runtime.id, runtime.profile))
+    if let state = world.driver.state.state(of: runtime.id) { world.save(runtime, state) }
+  }
+
+  func replace(_ path: String, with text: String, then: @escaping (_ failure: String?) -> Void) {
+    world.clock.after(.milliseconds(10)) { then(nil) }
+  }
+
+  func log(_ priority: DaemonLog.Priority, _ text: String) {}
+}

@@ -1,0 +1,234 @@
+import Control
+import Glibc
+import Linux
+import TestSupport
+import Testing
+
+@Suite("Processes that are adopted by a rule") struct RuledWorkerTests {
+  /// A server that the test supervises itself, and that a rule knows by its port.
+  private final class Server {
+    let process: SpawnedProcess
+    let port: UInt16
+    var pid: Int32 { process.pid }
+    /// Of its worker.
+    var name: String { "web-\(pid)" }
+
+    static func pattern(_ port: UInt16) -> String { "*/http_state.py --port \(port) *" }
+
+    init(_ scratch: Scratch, port: UInt16) throws {
+      self.port = port
+      process = try Command(
+        arguments: [
+          Surroundings.python, Surroundings.fixture("http_state.py"), "--port", "\(port)",
+          "--delay-ms", "20", "--megabytes", "1",
+        ]
+      ).start(output: scratch.uniquePath("out"), error: scratch.uniquePath("err"))
+      guard try eventually({ (try? HTTPConnection(port: port)) != nil }) else {
+        throw TestFailure("the server doesn't listen")
+      }
+    }
+
+    func end() throws {
+      kill(pid, SIGKILL)
+      try process.wait(.seconds(10))
+    }
+
+    deinit {
+      kill(process.pid, SIGKILL)
+      // It was waited for already.
+      _ = try? process.wait(.seconds(10))
+    }
+
+    var isStopped: Bool { (try? ProcessStat.read(pid))?.state.isAtRest == true }
+  }
+
+  private static let policy = """
+    policy_overrides:
+      foreground: { mode: activity, max: unlimited, idle_after: 1s }
+      background: { suspend_after: 1s }
+      hibernate: { after: 1s, cooldown: 0s, min_footprint: 4KB, only_if_faster_than_relaunch: false }
+
+    """
+
+  private static func rule(_ port: UInt16, _ keys: String = "mode: manage") -> String {
+    """
+    adopt:
+      - name: web
+        match: { command: "\(Server.pattern(port))", user: me }
+        \(keys)
+
+    """
+  }
+
+  /// What it does, within the time of four looks.
+  private func wait(
+    _ daemon: TestDaemon, _ name: String, isThere: Bool = true
+  ) throws {
+    let isSo = try eventually(within: .seconds(40)) {
+      (try daemon.ask(.status, name).workers?.first != nil) == isThere
+    }
+    guard isSo else {
+      throw TestFailure("\(name) is\(isThere ? "n't" : "") adopted; the daemon: \(daemon.words)")
+    }
+  }
+
+  private func write(_ daemon: TestDaemon, _ text: String) throws {
+    let file = try Descriptor.open(daemon.configuration, O_WRONLY | O_TRUNC)
+    try file.writeAll(text)
+  }
+
+  @Test(
+    "A process that appears is adopted, hibernates, is woken by a client, and is forgotten when it ends"
+  )
+  func life() throws {
+    let port = try freePort()
+    let daemon = try TestDaemon(Self.policy + Self.rule(port))
+    let server = try Server(daemon.scratch, port: port)
+    try wait(daemon, server.name)
+    let report = try daemon.worker(server.name)
+    #expect(report.rule == "web" && report.isAdopted == true && report.pid == server.pid)
+    try daemon.wait(server.name, toBe: "hibernated", within: .seconds(60))
+    #expect(server.isStopped)
+    #expect(try HTTPConnection(port: port).get("/count") == "1")
+    let text = try daemon.done("explain", server.name)
+    #expect(text.contains("Adopted by the rule web"), "\(text)")
+    #expect(try daemon.done("status", server.name).contains("the rule web"))
+    #expect(
+      try daemon.done("events", "--worker", server.name).contains("adopted while it ran (rule web)")
+    )
+    try server.end()
+    try wait(daemon, server.name, isThere: false)
+  }
+
+  @Test("A rule without a mode only records what it would have done")
+  func shadow() throws {
+    let port = try freePort()
+    let daemon = try TestDaemon(Self.policy + Self.rule(port, "limit: 5"))
+    let server = try Server(daemon.scratch, port: port)
+    try wait(daemon, server.name)
+    let isRecorded = try eventually(within: .seconds(60)) {
+      try daemon.worker(server.name).shadow?.hibernations ?? 0 > 0
+    }
+    #expect(isRecorded, "\(daemon.words)")
+    #expect(!server.isStopped)
+    #expect(["foreground", "background"].contains(try daemon.worker(server.name).state))
+    #expect(
+      try daemon.done("policy", "show", "--effective", "--worker", server.name)
+        .contains("shadow"))
+    // A request is carried out, and the operator can end the shadow mode of one worker.
+    try daemon.done("enforce", server.name)
+    try daemon.wait(server.name, toBe: "hibernated", within: .seconds(60))
+  }
+
+  @Test(
+    "A released process isn't adopted again, also by the next daemon, until its rule is changed")
+  func released() throws {
+    let port = try freePort()
+    let daemon = try TestDaemon(Self.policy + Self.rule(port))
+    let server = try Server(daemon.scratch, port: port)
+    try wait(daemon, server.name)
+    try daemon.done("suspend", server.name)
+    let text = try daemon.done("release", server.name)
+    #expect(text.contains("the rule web doesn't adopt it again"), "\(text)")
+    #expect(!server.isStopped)
+    let list = try daemon.done("adopt", "--dry-run")
+    #expect(list.contains("you have released it"), "\(list)")
+    daemon.stop(patience: .seconds(10))
+    try daemon.start()
+    // Two looks.
+    usleep(6_000_000)
+    #expect(try daemon.verb("status", server.name).code == 3)
+    try write(daemon, Self.policy + Self.rule(port, "mode: manage\n    except: { name: x }"))
+    let change = try daemon.done("reload")
+    #expect(change.contains("rule web: except"), "\(change)")
+    try wait(daemon, server.name)
+  }
+
+  @Test(
+    "A reload releases the workers of a removed rule, awake, and changes those of the others")
+  func reloaded() throws {
+    let port = try freePort()
+    let daemon = try TestDaemon(Self.policy + Self.rule(port, "limit: 5"))
+    let server = try Server(daemon.scratch, port: port)
+    try wait(daemon, server.name)
+    try write(daemon, Self.policy + Self.rule(port, "mode: manage\n    importance: 7"))
+    #expect(try daemon.done("reload").contains("rule web: mode shadow → manage"))
+    try daemon.wait(server.name, toBe: "hibernated", within: .seconds(60))
+    #expect(try daemon.worker(server.name).importance == 7)
+    try write(daemon, Self.policy)
+    #expect(try daemon.done("reload").contains("rule web removed"))
+    try wait(daemon, server.name, isThere: false)
+    let isAwake = try eventually { !server.isStopped }
+    #expect(isAwake)
+    #expect(try HTTPConnection(port: port).get("/count") == "1")
+  }
+
+  @Test(
+    "After a kill of the daemon the next one has the worker asleep under its rule, or releases it")
+  func killed() throws {
+    let port = try freePort()
+    let text = Self.policy + Self.rule(port)
+    let daemon = try TestDaemon(text)
+    let server = try Server(daemon.scratch, port: port)
+    try wait(daemon, server.name)
+    try daemon.wait(server.name, toBe: "hibernated", within: .seconds(60))
+    try daemon.waitForRecord(of: server.name)
+    try daemon.crash()
+    try daemon.start()
+    try wait(daemon, server.name)
+    let report = try daemon.worker(server.name)
+    #expect(report.rule == "web" && report.pid == server.pid)
+    #expect(try HTTPConnection(port: port).get("/count") == "1")
+    try daemon.wait(server.name, toBe: "hibernated", within: .seconds(60))
+    try daemon.waitForRecord(of: server.name)
+    try daemon.crash()
+    try write(daemon, Self.policy)
+    try daemon.start()
+    try wait(daemon, server.name, isThere: false)
+    #expect(try HTTPConnection(port: port).get("/count") == "2")
+    #expect(!server.isStopped)
+  }
+
+  @Test("A dry run lists what the rules match, with and without a daemon, and adopts nothing")
+  func dryRun() throws {
+    let port = try freePort()
+    let daemon = try TestDaemon(
+      Self.policy + Self.rule(port, "limit: 5").replacing("user: me", with: "older_than: 1h"))
+    let server = try Server(daemon.scratch, port: port)
+    let found = try daemon.json(AdoptionPreviewReport.self, "adopt", "--dry-run")
+    let finding = found.findings.first { $0.pid == server.pid }
+    #expect(finding?.result.code == "too_young" && finding?.worker == server.name)
+    #expect(finding?.footprint ?? 0 > 1 << 20 && finding?.mode == "shadow")
+    try write(daemon, Self.policy + Self.rule(port))
+    let outcome = try Command(
+      arguments: [
+        Surroundings.executable, "adopt", "--dry-run", "--config", daemon.configuration,
+      ]
+    ).run(in: daemon.scratch)
+    #expect(outcome.code == 0 && outcome.output.contains("would be adopted"), "\(outcome)")
+    #expect(try daemon.verb("status", server.name).code == 3)
+  }
+
+  @Test("500 processes that match no rule cost the daemon little processor time")
+  func cheap() throws {
+    let daemon = try TestDaemon(Self.policy + Self.rule(try freePort()))
+    let crowd = try Command(
+      arguments: [
+        Surroundings.python, "-c",
+        "import os,signal\nfor i in range(500):\n  if os.fork() == 0: signal.pause()\nsignal.pause()",
+      ]
+    ).start(output: daemon.scratch.uniquePath("out"), error: daemon.scratch.uniquePath("err"))
+    defer {
+      // What can't be killed has ended.
+      try? ProcessTree.killAll(root: crowd.identity, session: crowd.pid)
+      _ = try? crowd.wait(.seconds(10))
+    }
+    let isThere = try eventually { children(of: crowd.pid).count == 500 }
+    #expect(isThere)
+    // They are young for 15 s, and looked at each time.
+    let before = try ProcessStat.read(daemon.pid).cpuTicks
+    usleep(20_000_000)
+    let ticks = try ProcessStat.read(daemon.pid).cpuTicks - before
+    #expect(Double(ticks) / Double(ClockTicks.perSecond) < 2, "of 20 s")
+  }
+}
