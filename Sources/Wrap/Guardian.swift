@@ -51,7 +51,7 @@ final class Guardian {
       signal(number, SIG_IGN)
     }
     clinux_set_thread_name("dormouse-guard")
-    letGoOfEverything(but: input)
+    letGoOfEverything(but: [input])
     // The guardian doesn't need the code that the wrapper has used so far.
     dropOwnCode()
     var known: [ProcessIdentity] = []
@@ -69,9 +69,9 @@ final class Guardian {
   }
 
   /// Closes inherited descriptors: a reader that waits for the end of a pipe must not wait for the guardian.
-  static func letGoOfEverything(but kept: Int32) {
+  static func letGoOfEverything(but kept: [Int32]) {
     for name in (try? listDirectory("/proc/self/fd")) ?? [] {
-      if let number = Int32(name), number > STDERR_FILENO, number != kept { close(number) }
+      if let number = Int32(name), number > STDERR_FILENO, !kept.contains(number) { close(number) }
     }
     Standard.occupy([STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO])
   }

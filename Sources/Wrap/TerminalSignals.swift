@@ -54,7 +54,7 @@ final class TerminalSignals {
   private var foregroundLook: LoopToken?
   /// The group whose SIGTSTP is lost, and is sent again.
   private var stopped: Int32?
-  /// The wrapper has been told to stop, and hasn't been continued.
+  /// The wrapper is about to stop, or has stopped, and hasn't been continued.
   private var isStopping = false
   /// The program's group that had the terminal then.
   private var owner: Int32?
@@ -108,7 +108,7 @@ final class TerminalSignals {
     }
   }
 
-  /// From now on all signals are passed on, because nothing tells which of them the program has got.
+  /// From now on all signals are passed on, because it isn't known which of them the program has got.
   func loseWitness() {
     hasWitness = false
     if !asked.isEmpty { decide() }

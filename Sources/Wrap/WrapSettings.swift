@@ -20,11 +20,13 @@ public struct WrapSettings: Sendable {
   public var version: String
   /// A daemon may terminate it when memory runs out.
   public var mayBeTerminated: Bool
+  /// The first part of its name, in place of the command's.
+  public var label: String?
 
   public init(
     command: [String], path: String, inheritance: Inheritance, policy: LifecyclePolicy,
     stateDirectory: String, daemonSocket: String, log: String?, version: String,
-    mayBeTerminated: Bool = false
+    mayBeTerminated: Bool = false, label: String? = nil
   ) {
     self.command = command
     self.path = path
@@ -35,11 +37,13 @@ public struct WrapSettings: Sendable {
     self.log = log
     self.version = version
     self.mayBeTerminated = mayBeTerminated
+    self.label = label
   }
 
   /// `clangd-4711`: unique as long as the wrapper lives, and a valid worker's name.
   var name: String {
-    let base = (command.first ?? "").split(separator: "/").last ?? "wrapped"
+    let base =
+      label.map { $0[...] } ?? (command.first ?? "").split(separator: "/").last ?? "wrapped"
     let safe = base.unicodeScalars.prefix(40).map { scalar in
       let isPlain = scalar.isASCII && scalar.properties.isAlphabetic
       return isPlain || ("0"..."9").contains(scalar) || "-_.".unicodeScalars.contains(scalar)
@@ -47,6 +51,16 @@ public struct WrapSettings: Sendable {
     }
     let start = safe.first.map { $0 == "." || $0 == "-" } ?? true
     return "\(start ? "w" : "")\(String(safe))-\(getpid())"
+  }
+
+  /// Whether it can be the first part of a wrapper's name: with `-` and a pid it is a worker's name.
+  public static func isLabel(_ text: String) -> Bool {
+    let allowed = text.unicodeScalars.allSatisfy {
+      $0.isASCII && $0.properties.isAlphabetic || ("0"..."9").contains($0)
+        || "-_.".unicodeScalars.contains($0)
+    }
+    return allowed && (1...40).contains(text.utf8.count) && !text.hasPrefix(".")
+      && !text.hasPrefix("-")
   }
 
   var socketDirectory: String {

@@ -17,7 +17,7 @@ final class WrapperSignals {
       self.terminal = terminal
       // Blocked before the witness is forked: none is lost until it reads its own.
       queue = try SignalQueue(PassedSignals.passed + [SIGCHLD])
-      witness = try SignalWitness()
+      witness = try SignalWitness(queue)
     }
   }
 
@@ -61,9 +61,9 @@ final class WrapperSignals {
     to witness: SignalWitness, _ signals: TerminalSignals, on loop: any DescriptorWatches
   ) throws(SystemCallError) {
     var token: LoopToken?
-    token = try loop.whenReadable(witness.channel) {
+    token = try loop.whenReadable(witness.descriptor) {
       guard let reports = witness.reports() else {
-        if let token { loop.unwatch(witness.channel, token) }
+        if let token { loop.unwatch(witness.descriptor, token) }
         return signals.loseWitness()
       }
       for report in reports { signals.receive(report) }

@@ -22,8 +22,8 @@ int clinux_report_stops_of_children(int reported);
 // from another waiter (WNOWAIT).
 int clinux_stop_of_child(pid_t pid);
 // Stops this process as the signal does by default, a moment later: from a thread of its own, so that the caller isn't
-// stopped in the middle of something. The kernel drops the signal if nobody could continue the process (an orphaned
-// process group; setpgid(2)). -errno.
+// stopped in the middle of something. The kernel drops the signal in an orphaned process group (setpgid(2)), where no
+// shell would continue the process. -errno.
 int clinux_stop_by_signal(int number);
 // Twice the stops that clinux_stop_by_signal has made; odd while one is under way.
 unsigned clinux_stop_count(void);

@@ -75,3 +75,8 @@ public func makeDirectory(_ path: String, mode: mode_t) throws(SystemCallError) 
   try shim("mkdir", on: path) { result }
   return true
 }
+
+/// Nothing can be done where standard error can't be written.
+public func writeToStandardError(_ bytes: [UInt8]) {
+  if !bytes.isEmpty { _ = write(STDERR_FILENO, bytes, bytes.count) }
+}

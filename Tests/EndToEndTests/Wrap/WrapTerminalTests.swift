@@ -21,7 +21,7 @@ import Testing
     #expect(result.code == 0, "\(result)")
   }
 
-  /// As an ordinary user nothing differs from a user who may not use cgroups.
+  /// An ordinary user's case is that without cgroups.
   static let settings = Setting.available.filter { $0 != .ordinaryUser }
 
   @Test(

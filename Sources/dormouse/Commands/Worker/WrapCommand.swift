@@ -10,7 +10,8 @@ import Wrap
 struct WrapCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "wrap",
-    abstract: "Run a language server, MCP server or other stdio helper that sleeps when idle.",
+    abstract:
+      "Run a language server, an MCP server or a program in a terminal that sleeps when idle.",
     usage: "dormouse wrap [<options>] -- <command> [<arguments> ...]",
     discussion: """
       Write `dormouse wrap --` before the helper's command, in the configuration of the editor or agent \
@@ -20,10 +21,12 @@ struct WrapCommand: ParsableCommand {
       started; 127: there is no such command). If the wrapper is killed, its helper is ended.
 
       No daemon is needed. If one runs, `dormouse ps` and the other verbs know the helper as \
-      COMMAND-PID. If standard input is a terminal, the command is executed without a wrapper.
+      COMMAND-PID. If standard input is your terminal, the program keeps it: the first key, Ctrl-C, \
+      Ctrl-Z and a new size wake it.
 
       Examples:
         dormouse wrap -- clangd --log=error
+        dormouse wrap -- claude
         dormouse wrap --idle-after 1m --log /tmp/wrap.log -- npx some-mcp-server
       """)
 
@@ -62,6 +65,10 @@ struct WrapCommand: ParsableCommand {
     help: ArgumentHelp("Keep images and records here.", valueName: "directory"),
     completion: .directory)
   var stateDirectory: String?
+  @Option(
+    help: ArgumentHelp(
+      "Call it NAME-PID in `ps` and for the verbs, in place of COMMAND-PID.", valueName: "name"))
+  var name: String?
   @Flag(
     help: ArgumentHelp(
       "Let a daemon terminate it for lack of memory. Without this it is at most hibernated."))
@@ -87,7 +94,7 @@ struct WrapCommand: ParsableCommand {
         command: words, path: path, inheritance: inheritance, policy: try effectivePolicy(paths),
         stateDirectory: stateDirectory ?? paths.stateDirectory,
         daemonSocket: paths.socket(option: socket), log: log, version: Dormouse.version,
-        mayBeTerminated: mayTerminate))
+        mayBeTerminated: mayTerminate, label: try checkedName()))
     switch end {
     case .notStarted(let why): Output.complain(escaped(why))
     case .unmanaged(let why): execute(path, inheritance, because: why)
@@ -107,6 +114,7 @@ struct WrapCommand: ParsableCommand {
         exit: .usage,
         text: "only options of `wrap` can be written after `--`, and `\(escaped(word))` is none")
     }
+    _ = try parsed.checkedName()
     _ = try parsed.effectivePolicy(DefaultPaths.ofThisProcess())
   }
 
@@ -118,6 +126,16 @@ struct WrapCommand: ParsableCommand {
       exit: .usage,
       text: "`wrap` has no option `\(escaped(first))`; `dormouse wrap --help` lists them, and the "
         + "command comes after `--`")
+  }
+
+  private func checkedName() throws -> String? {
+    guard let name else { return nil }
+    if WrapSettings.isLabel(name) { return name }
+    throw CommandFailure(
+      exit: .usage,
+      text:
+        "--name `\(escaped(name))` has to have 1 to 40 letters, digits, `-`, `_` and `.`, and not to "
+        + "begin with `.` or `-`")
   }
 
   private func locate(_ program: String) throws -> String {

@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+"""From a key to its echo on a terminal: a node program with a full-screen display, under `dormouse wrap`.
+
+    python3 Benchmarks/terminal.py [--size 300] [--rounds 10] [--dormouse .build/release/dormouse]
+
+The program reads single keys and draws a line for each, as an agent's display does, and holds --size MB of objects. A
+pty is the keyboard and the screen. Each round types a key while the program is awake, waits until it hibernates, types
+the next key, and lets it read all of its objects. Prints medians, the slowest round, and the program's memory.
+"""
+import argparse
+import os
+import pty
+import select
+import statistics
+import sys
+import tempfile
+import time
+
+PROGRAM = r"""
+const size = Number(process.argv[2]);
+const kept = [];
+for (let i = 0; i < size * 1000; i++) kept.push({id: i, text: 'message ' + i, list: Array(100).fill(i)});
+process.stdin.setRawMode(true);
+let shown = '';
+function draw() { process.stdout.write('\x1b[H\x1b[2K> ' + shown + '\n'); }
+process.stdin.on('data', data => {
+  const key = data.toString();
+  if (key === '\x03') process.exit(0);
+  if (key === 's') {
+    let sum = 0;
+    for (const each of kept) sum += each.list[99] + each.text.length;
+    process.stdout.write('<sum ' + sum + '>\n');
+    return;
+  }
+  shown = (shown + key).slice(-60);
+  draw();
+  process.stdout.write('<' + key + '>\n');
+});
+draw();
+process.stdout.write('<ready>\n');
+"""
+
+
+class Terminal:
+    def __init__(self, command, environment):
+        self.pid, self.descriptor = pty.fork()
+        if self.pid == 0:
+            os.environ.update(environment)
+            os.execvp(command[0], command)
+        self.shown = b""
+
+    def wait(self, text, limit=120):
+        end = time.monotonic() + limit
+        while text.encode() not in self.shown:
+            if time.monotonic() > end:
+                sys.exit(f"terminal: no {text!r} in {self.shown[-500:]!r}")
+            if select.select([self.descriptor], [], [], 1)[0]:
+                self.shown += os.read(self.descriptor, 65536)
+        found, self.shown = self.shown, b""
+        return found
+
+    def press(self, key, text):
+        """Milliseconds from the key to the text."""
+        began = time.monotonic()
+        os.write(self.descriptor, key.encode())
+        self.wait(text)
+        return (time.monotonic() - began) * 1000
+
+
+def wait_for_sleep(log, mark):
+    end = time.monotonic() + 120
+    while time.monotonic() < end:
+        text = open(log).read()
+        if len(text) > mark and "→ hibernated" in text.strip().rpartition("\n")[2]:
+            return len(text)
+        time.sleep(0.1)
+    sys.exit("terminal: it doesn't hibernate: " + open(log).read()[-1000:])
+
+
+def program_of(pid):
+    """The wrapper's child that isn't the wrapper's own."""
+    for task in os.listdir(f"/proc/{pid}/task"):
+        for child in open(f"/proc/{pid}/task/{task}/children").read().split():
+            if b"\0wrap\0" not in open(f"/proc/{child}/cmdline", "rb").read():
+                return int(child)
+    sys.exit("terminal: the wrapper has no program")
+
+
+def memory(pid):
+    """RSS in MB."""
+    with open(f"/proc/{pid}/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--size", type=int, default=300, help="MB of objects, about")
+    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--dormouse", default=".build/release/dormouse")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as directory:
+        script, log = f"{directory}/agent.js", f"{directory}/log"
+        with open(script, "w") as file:
+            file.write(PROGRAM)
+        os.mkdir(f"{directory}/run", 0o700)
+        terminal = Terminal(
+            [os.path.abspath(options.dormouse), "wrap", "--idle-after", "1s", "--hibernate-after",
+             "500ms", "--log", log, "--", "node", script, str(options.size)],
+            {"XDG_STATE_HOME": f"{directory}/state", "XDG_RUNTIME_DIR": f"{directory}/run"})
+        terminal.wait("<ready>")
+        pid = program_of(terminal.pid)
+        rows, mark = [], 0
+        for number in range(options.rounds):
+            awake = terminal.press("a", "<a>")
+            before = memory(pid)
+            mark = wait_for_sleep(log, mark)
+            asleep = memory(pid)
+            key = terminal.press("b", "<b>")
+            began = time.monotonic()
+            os.write(terminal.descriptor, b"s")
+            terminal.wait("<sum ")
+            rows.append((awake, key, (time.monotonic() - began) * 1000, before, asleep))
+            time.sleep(0.3)
+            terminal.shown = b""
+        os.write(terminal.descriptor, b"\x03")
+        os.waitpid(terminal.pid, 0)
+    columns = list(zip(*rows))
+    median = [statistics.median(column) for column in columns]
+    print(f"node, {options.size} MB of objects asked for, {options.rounds} rounds, load "
+          f"{os.getloadavg()[0]:.1f}")
+    print(f"key to echo, awake:      {median[0]:6.1f} ms (slowest {max(columns[0]):.1f})")
+    print(f"key to echo, hibernated: {median[1]:6.1f} ms (slowest {max(columns[1]):.1f})")
+    print(f"all objects after that:  {median[2]:6.1f} ms (slowest {max(columns[2]):.1f})")
+    print(f"memory awake {median[3]:.0f} MB, hibernated {median[4]:.2f} MB")
+
+
+main()

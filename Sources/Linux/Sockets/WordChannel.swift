@@ -1,0 +1,61 @@
+import Glibc
+
+/// One end of a channel between two processes that carries 32-bit numbers. Neither end ever waits for the other.
+public struct WordChannel: Sendable {
+  public let descriptor: Descriptor
+
+  public enum Arrival: Hashable, Sendable {
+    case word(Int32)
+    case nothing
+    /// The other end is closed.
+    case ended
+  }
+
+  /// Both ends, closed on execution. The one that isn't used is closed after a fork.
+  public static func pair() throws(SystemCallError) -> (WordChannel, WordChannel) {
+    var ends: [Int32] = [-1, -1]
+    let kind =
+      Int32(SOCK_SEQPACKET.rawValue) | Int32(SOCK_CLOEXEC.rawValue) | Int32(SOCK_NONBLOCK.rawValue)
+    _ = try systemCall("socketpair") { socketpair(AF_UNIX, kind, 0, &ends) }
+    return (
+      WordChannel(descriptor: Descriptor(owning: ends[0])),
+      WordChannel(descriptor: Descriptor(owning: ends[1]))
+    )
+  }
+
+  /// A word that finds no room is lost: the other process hasn't read some hundred.
+  public func send(_ word: Int32) {
+    var word = word
+    _ = Glibc.send(descriptor.raw, &word, MemoryLayout<Int32>.size, Int32(MSG_NOSIGNAL))
+  }
+
+  public func receive() -> Arrival {
+    var word: Int32 = 0
+    while true {
+      let count = kernelResult { recv(descriptor.raw, &word, MemoryLayout<Int32>.size, 0) }
+      if count == MemoryLayout<Int32>.size { return .word(word) }
+      if count == -Int(EAGAIN) { return .nothing }
+      if count != -Int(EINTR) { return .ended }
+    }
+  }
+
+  /// The other end reads that it is closed.
+  public func end() { shutdown(descriptor.raw, Int32(SHUT_RDWR)) }
+}
+
+/// Waits without limit until one of them is readable.
+public func waitForInput(_ descriptors: [Descriptor]) throws(SystemCallError) {
+  var places = descriptors.map { pollfd(fd: $0.raw, events: Int16(POLLIN), revents: 0) }
+  _ = try systemCall("poll") { poll(&places, nfds_t(places.count), -1) }
+}
+
+/// A pipe whose ends are closed on execution and don't block.
+public func unblockedPipe() throws(SystemCallError) -> (input: Descriptor, output: Descriptor) {
+  var ends: [Int32] = [-1, -1]
+  _ = try systemCall("pipe") { pipe(&ends) }
+  for end in ends {
+    _ = fcntl(end, F_SETFD, FD_CLOEXEC)
+    _ = fcntl(end, F_SETFL, O_NONBLOCK)
+  }
+  return (Descriptor(owning: ends[0]), Descriptor(owning: ends[1]))
+}
