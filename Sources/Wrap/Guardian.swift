@@ -83,4 +83,10 @@ enum Standard {
     guard let null = try? Descriptor.open("/dev/null", O_RDWR) else { return }
     for number in descriptors where number != null.raw { dup2(null.raw, number) }
   }
+
+  /// Puts /dev/null in the place of a standard input at its end. A Jupyter server closes its end at once, and that
+  /// would end the kernel's first sleep. A reader finds the end there as well.
+  static func replaceEndedInput() {
+    if Descriptor.inputEvents(of: STDIN_FILENO) == Int16(POLLHUP) { occupy([STDIN_FILENO]) }
+  }
 }

@@ -44,6 +44,7 @@ public final class WrapComposition {
     ProgramRun.prepareProcess()
     let caller = Caller.ofThisProcess(
       announced: getenv("JPY_PARENT_PID").map { String(cString: $0) })
+    if caller.servesKernels { Standard.replaceEndedInput() }
     var inheritance = settings.inheritance
     inheritance.announcement = guardian.announcement
     inheritance.keepsSession = terminal != nil

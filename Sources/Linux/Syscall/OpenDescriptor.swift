@@ -92,7 +92,10 @@ public struct OpenDescriptor: Hashable, Sendable {
 
 extension Descriptor {
   /// What poll(2) reports about its input: data, a connection, a hang-up; 0: none.
-  public var inputEvents: Int16 {
+  public var inputEvents: Int16 { Self.inputEvents(of: raw) }
+
+  /// The same of a descriptor that isn't owned.
+  public static func inputEvents(of raw: Int32) -> Int16 {
     var entry = pollfd(fd: raw, events: Int16(POLLIN) | Int16(CLINUX_EPOLLRDHUP), revents: 0)
     return poll(&entry, 1, 0) > 0 ? entry.revents : 0
   }

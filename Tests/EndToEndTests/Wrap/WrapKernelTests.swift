@@ -85,6 +85,26 @@ import Testing
     #expect(try eventually { hasEnded(kernel) && hasEnded(wrapper) })
   }
 
+  @Test(
+    "A kernel whose server has closed its input at the start sleeps the first time without a wake")
+  func endedInput() throws {
+    // jupyter_client closes the pipe at once. `read` returns at its end.
+    let server = [
+      "sh", "-c", #"export JPY_PARENT_PID=$$; : | { read line; exec "$@"; }"#, "sh",
+    ]
+    let program = "import time; block = b'x' * 8_000_000; time.sleep(1000)"
+    let host = try WrapHost([Surroundings.python, "-c", program], starter: server)
+    // There is no log before the wrapper's start.
+    let sleeps = try eventually {
+      (try? readText(host.log))?.contains("→ hibernated") == true
+    }
+    #expect(sleeps, "\(host.words)")
+    #expect(try readText(host.log).split(separator: "→ suspending").count == 2)
+    kill(host.pid, SIGKILL)
+    _ = try host.end()
+    #expect(try eventually { host.hasLeftNothing() })
+  }
+
   @Test("With --wake-for-timers a hibernated kernel wakes when its silent cell's wait is over")
   func silentCell() throws {
     let host = try WrapHost(options: WrapHost.hasty + ["--wake-for-timers", "3s"])
