@@ -8,6 +8,8 @@ protocol SignalReceiver: AnyObject {
   var isAsleep: Bool { get }
   /// It has a handler for the signal.
   func catches(_ signal: Int32) -> Bool
+  /// All of its processes ignore the signal.
+  func ignores(_ signal: Int32) -> Bool
   func wake(_ reason: String)
   /// To its first process.
   func signal(_ signal: Int32)
@@ -63,6 +65,9 @@ final class PassedSignals {
     if target.isAsleep {
       // A program isn't woken for a signal that it would drop, mostly a terminal's new size.
       if signal == SIGWINCH, !target.catches(signal) { return }
+      // The kernel drops an ignored signal when it is sent. Delivered after the wake, it could meet a handler: an
+      // idle Jupyter kernel ignores SIGINT, and its next cell would be interrupted.
+      if target.ignores(signal) { return }
       waiting.append(signal)
       return target.wake("the signal \(signal)")
     }

@@ -119,6 +119,7 @@ final class TerminalSignals {
     if signal == SIGTSTP, program.losesStops { stopped = group }
     // A program isn't woken for a signal that it would drop.
     if signal == SIGWINCH, !program.catches(signal) { return }
+    if signal != SIGCONT, program.ignores(signal) { return }
     program.wake("the signal \(signal)")
   }
 
@@ -152,6 +153,8 @@ final class TerminalSignals {
 
   private func pass(_ signal: Int32) {
     if program.hasProcess, !program.isAsleep { return program.signal(signal) }
+    // As in PassedSignals.
+    if program.hasProcess, signal != SIGCONT, program.ignores(signal) { return }
     waiting.append(signal)
   }
 

@@ -29,6 +29,16 @@ extension WrappedProcess: SignalReceiver {
     (try? process?.catches(signal)) == true
   }
 
+  func ignores(_ signal: Int32) -> Bool {
+    // In doubt it is woken: a process that can't be read may have ended.
+    guard let tree = try? process?.tree(), !tree.pids.isEmpty else { return false }
+    return tree.pids.allSatisfy { pid in
+      // As above.
+      guard let status = try? ProcessStatus.read(pid) else { return false }
+      return ProcessStatus.contains(status.ignored, signal)
+    }
+  }
+
   func wake(_ reason: String) { run.wake(reason) }
 
   func signal(_ signal: Int32) {

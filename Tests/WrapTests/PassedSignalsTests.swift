@@ -8,11 +8,13 @@ private final class Target: SignalTarget {
   var hasProcess = true
   var isAsleep = false
   var caught: Set<Int32> = []
+  var ignored: Set<Int32> = []
   var hasGroup = true
   var canBeFound = true
   private(set) var done: [String] = []
 
   func catches(_ signal: Int32) -> Bool { caught.contains(signal) }
+  func ignores(_ signal: Int32) -> Bool { ignored.contains(signal) }
   func wake(_ reason: String) { done.append("wake: \(reason)") }
   func signal(_ signal: Int32) { done.append("signal \(signal)") }
   func signalGroup(_ signal: Int32) -> Bool {
@@ -59,6 +61,19 @@ private final class Target: SignalTarget {
     target.isAsleep = false
     signals.deliverWaiting()
     #expect(target.take() == ["signal \(SIGTERM)", "signal \(SIGUSR1)"])
+    signals.deliverWaiting()
+    #expect(target.take().isEmpty)
+  }
+
+  @Test(
+    "A sleeping program gets no signal that it ignored when the signal was sent, and isn't woken")
+  func ignoredAsleep() {
+    target.isAsleep = true
+    target.ignored = [SIGINT]
+    signals.receive(SIGINT)
+    #expect(target.take().isEmpty)
+    target.isAsleep = false
+    target.ignored = []
     signals.deliverWaiting()
     #expect(target.take().isEmpty)
   }

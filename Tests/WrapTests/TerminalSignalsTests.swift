@@ -10,6 +10,7 @@ private final class Program: TerminalProgram {
   var hasProcess = true
   var isAsleep = false
   var caught: Set<Int32> = []
+  var ignored: Set<Int32> = []
   var sharesGroup = true
   var groups: Set<Int32> = [100]
   var stopSignal: Int32?
@@ -17,6 +18,7 @@ private final class Program: TerminalProgram {
   private(set) var done: [String] = []
 
   func catches(_ signal: Int32) -> Bool { caught.contains(signal) }
+  func ignores(_ signal: Int32) -> Bool { ignored.contains(signal) }
   func wake(_ reason: String) { done.append("wake: \(reason)") }
   func signal(_ signal: Int32) { done.append("signal \(signal)") }
   func signal(_ signal: Int32, group: Int32) { done.append("signal \(signal) to \(group)") }
