@@ -12,20 +12,21 @@ import Linux
 /// It is a fork from before the first thread, so that it shares all its pages with the wrapper. It
 /// leads its own session, so that a signal to the wrapper's process group doesn't end it.
 final class Guardian {
-  private let pid: Int32
+  let pid: Int32
   private var pipe: Descriptor?
 
   /// The descriptor to which the child writes its pid, as four bytes, so that the guardian knows it.
   var announcement: Int32? { pipe?.raw }
 
   private static let endMarker: Int32 = -1
+  /// Only the program's first process is known.
+  private static let forgetMarker: Int32 = -2
 
   /// Call it only while the process has one thread.
   init(directory: String, socket: String) throws(SystemCallError) {
-    var ends: [Int32] = [-1, -1]
-    _ = try systemCall("pipe") { Glibc.pipe(&ends) }
-    let (input, output) = (Descriptor(owning: ends[0]), Descriptor(owning: ends[1]))
-    for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+    // The loop writes to it, and the guardian, which only reads, may be stopped.
+    let (input, output) = try unblockedPipe()
+    _ = fcntl(input.raw, F_SETFL, 0)
     guard try threads(of: getpid()).count == 1 else {
       throw SystemCallError("fork", on: "a process with several threads", code: EDEADLK)
     }
@@ -34,12 +35,27 @@ final class Guardian {
     pipe = output
   }
 
+  /// The program sleeps, and these are all of its processes: if its first process ends together with the wrapper, the
+  /// others can't be found any more.
+  func know(_ pids: [Int32]) { send([Self.forgetMarker] + pids) }
+
+  /// The program runs.
+  func forget() { send([Self.forgetMarker]) }
+
+  private func send(_ words: [Int32]) {
+    guard let pipe else { return }
+    // A write this small happens as a whole, or not at all if the guardian doesn't read.
+    for start in stride(from: 0, to: words.count, by: 1024) {
+      let part = Array(words[start..<min(start + 1024, words.count)])
+      part.withUnsafeBytes { _ = write(pipe.raw, $0.baseAddress, $0.count) }
+    }
+  }
+
   /// Ends the guardian: the program has ended, and nothing is left to clean up.
   func dismiss() {
-    guard let pipe else { return }
-    var word = Self.endMarker
+    if pipe == nil { return }
     signal(SIGPIPE, SIG_IGN)
-    _ = write(pipe.raw, &word, MemoryLayout<Int32>.size)
+    send([Self.endMarker])
     self.pipe = nil
     waitForChild(pid)
   }
@@ -61,8 +77,14 @@ final class Guardian {
       if count == -Int(EINTR) { continue }
       if count != MemoryLayout<Int32>.size { break }
       if word == endMarker { _exit(0) }
+      if word == forgetMarker {
+        known.removeSubrange(min(1, known.count)...)
+        continue
+      }
       // Without a stat the process has ended.
-      if let stat = try? ProcessStat.read(word) { known.append(stat.identity) }
+      if let stat = try? ProcessStat.read(word), !known.contains(stat.identity) {
+        known.append(stat.identity)
+      }
     }
     WrapStore.clearAway(directory, socket: socket, known: known)
     _exit(0)

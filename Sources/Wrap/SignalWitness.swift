@@ -27,7 +27,9 @@ enum WitnessReport: Hashable {
 /// terminal's foreground group, so that the wrapper hears of Ctrl-C and of a new size.
 final class SignalWitness: GroupWitness {
   private let channel: WordChannel
-  private let pid: Int32
+  let pid: Int32
+  /// nil: it has ended already.
+  private let process: Descriptor?
 
   /// Readable if a report waits.
   var descriptor: Descriptor { channel.descriptor }
@@ -40,6 +42,8 @@ final class SignalWitness: GroupWitness {
     pid = try shim("fork") { clinux_fork() }
     if pid == 0 { Self.witness(other, queue) }
     channel = own
+    // An error means that it has ended.
+    process = try? Descriptor.pidfd(of: pid)
   }
 
   func ask() { channel.send(0) }
@@ -59,7 +63,8 @@ final class SignalWitness: GroupWitness {
 
   /// Ends it: the program has ended.
   func dismiss() {
-    channel.end()
+    // It may be stopped, and not read the end of the channel.
+    if let process { clinux_pidfd_send_signal(process.raw, SIGKILL) }
     waitForChild(pid)
   }
 

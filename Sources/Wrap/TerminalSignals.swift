@@ -18,6 +18,12 @@ protocol TerminalProgram: SignalReceiver {
   func signal(_ signal: Int32, group: Int32)
   /// Stops the wrapper itself by the signal, so that the shell sees it.
   func stopWrapper(by signal: Int32)
+  /// That is under way, or the shell hasn't continued the wrapper yet.
+  var isStoppingWrapper: Bool { get }
+  /// The last stop of the wrapper ended at once: the kernel drops it where no shell would continue the wrapper.
+  var hasDroppedStop: Bool { get }
+  /// The shell waits for the wrapper as its job, and shows that the job has stopped.
+  var isJobOfShell: Bool { get }
   /// It was used: the time until it is idle begins again.
   func noteUse()
   /// Whether this process hears of stops of its children.
@@ -38,13 +44,17 @@ final class TerminalSignals {
   private struct Arrival {
     var signal: Int32
     var at: Instant
+    /// The program was there, so it could get the signal too.
+    var hadProgram: Bool
+    /// The end of the program's sleep drops it.
+    var isLost: Bool
   }
 
   /// Signals to the wrapper; the witness wasn't asked about the first, and hasn't answered about the others.
   private var undecided: [Arrival] = []
   private var asked: [Arrival] = []
   /// What the witness has reported, and when.
-  private var seen: [Int32: Instant] = [:]
+  private var seen: [Int32: [Instant]] = [:]
   private var question: LoopToken?
   private var hasWitness = true
   /// Signals for a sleeping program, until it runs.
@@ -52,10 +62,15 @@ final class TerminalSignals {
   /// The group in which the witness is, if not in the wrapper's.
   private var joined: Int32?
   private var foregroundLook: LoopToken?
+  /// The group of another job that was seen to have the terminal.
+  private var otherForeground: Int32?
   /// The group whose SIGTSTP is lost, and is sent again.
   private var stopped: Int32?
-  /// The wrapper is about to stop, or has stopped, and hasn't been continued.
-  private var isStopping = false
+  /// The wrapper was stopped together with the program, and the end of that stop hasn't been handled.
+  private var hasStopped = false
+  private var stopLook: LoopToken?
+  /// Stops in a row that ended at once: no shell follows them.
+  private var vainStops = 0
   /// The program's group that had the terminal then.
   private var owner: Int32?
 
@@ -65,6 +80,8 @@ final class TerminalSignals {
   static let answerLimit = Duration.milliseconds(500)
   /// A shell that brings a job to the foreground sends no signal if the job wasn't stopped.
   static let foregroundPace = Duration.milliseconds(500)
+  /// While the wrapper is stopped, no time passes for it.
+  static let stopPace = Duration.milliseconds(20)
   private static let staleAfter = Duration.seconds(1)
 
   init(
@@ -86,16 +103,17 @@ final class TerminalSignals {
       return followStop()
     }
     if signal == SIGCONT {
-      isStopping = false
-      returnTerminal()
+      continued()
       // As the kernel does.
       undecided.removeAll { $0.signal == SIGTSTP }
       asked.removeAll { $0.signal == SIGTSTP }
-      // It was stopped for any time.
-      if program.hasProcess, !program.isAsleep { program.noteUse() }
+      waiting.removeAll { $0 == SIGTSTP }
+      stopped = nil
     }
-    wake(for: signal, group: ownGroup)
-    undecided.append(Arrival(signal: signal, at: timers.now))
+    let isLost = signal == SIGTSTP && program.losesStops && !program.ignores(signal)
+    undecided.append(
+      Arrival(signal: signal, at: timers.now, hadProgram: program.hasProcess, isLost: isLost))
+    wake(for: signal)
     if question == nil { question = timers.after(Self.patience) { [unowned self] in ask() } }
   }
 
@@ -103,8 +121,11 @@ final class TerminalSignals {
     switch report {
     case .answer: decide()
     case .signal(let signal):
-      if joined == nil { seen[signal] = timers.now }
-      wake(for: signal, group: joined ?? ownGroup)
+      if joined == nil { seen[signal, default: []].append(timers.now) }
+      if signal == SIGTSTP, program.losesStops, !program.ignores(signal) {
+        stopped = joined ?? ownGroup
+      }
+      wake(for: signal)
     }
   }
 
@@ -114,9 +135,8 @@ final class TerminalSignals {
     if !asked.isEmpty { decide() }
   }
 
-  private func wake(for signal: Int32, group: Int32) {
+  private func wake(for signal: Int32) {
     guard program.hasProcess, program.isAsleep else { return }
-    if signal == SIGTSTP, program.losesStops { stopped = group }
     // A program isn't woken for a signal that it would drop.
     if signal == SIGWINCH, !program.catches(signal) { return }
     if signal != SIGCONT, program.ignores(signal) { return }
@@ -138,17 +158,39 @@ final class TerminalSignals {
     question = nil
     let inGroup = asked.isEmpty ? false : program.sharesGroup
     for arrival in asked {
-      let reported = seen.removeValue(forKey: arrival.signal).map {
-        arrival.at - $0 < Self.staleAfter
+      let reported = takeReport(of: arrival)
+      if !reported || !inGroup || !arrival.hadProgram {
+        pass(arrival.signal)
+      } else if arrival.isLost {
+        repeatStop()
       }
-      if reported != true || !inGroup { pass(arrival.signal) }
     }
+    // The kernel merges equal signals that wait: the witness may have read more of them than the wrapper.
+    let open = Set(undecided.map(\.signal))
+    seen = seen.filter { open.contains($0.key) }
     if asked.contains(where: { $0.signal == SIGCONT }) {
       // In the background it may have stopped again at once. A look now could come before it was continued.
       timers.after(Self.patience) { [unowned self] in followStop() }
     }
     asked = []
     if !undecided.isEmpty { question = timers.after(Self.patience) { [unowned self] in ask() } }
+  }
+
+  /// The wrapper has heard of the terminal's Ctrl-Z before the witness.
+  private func repeatStop() {
+    if program.isAsleep {
+      stopped = ownGroup
+    } else {
+      program.signal(SIGTSTP, group: ownGroup)
+    }
+  }
+
+  private func takeReport(of arrival: Arrival) -> Bool {
+    var times = (seen[arrival.signal] ?? []).filter { arrival.at - $0 < Self.staleAfter }
+    defer { seen[arrival.signal] = times }
+    if times.isEmpty { return false }
+    times.removeFirst()
+    return true
   }
 
   private func pass(_ signal: Int32) {
@@ -190,12 +232,14 @@ final class TerminalSignals {
   private func lookAtForeground(isFirst: Bool) {
     foregroundLook = nil
     guard let foreground = terminal.foregroundGroup else { return }
-    if program.groups.contains(foreground) {
+    // A program that sleeps doesn't change its groups.
+    if isFirst || foreground != otherForeground, program.groups.contains(foreground) {
       if !isFirst { return program.wake("its terminal, which is in its foreground again") }
       guard foreground != ownGroup else { return }
       joined = foreground
       return witness.join(foreground)
     }
+    otherForeground = foreground
     foregroundLook = timers.after(Self.foregroundPace) { [unowned self] in
       lookAtForeground(isFirst: false)
     }
@@ -210,14 +254,46 @@ final class TerminalSignals {
     terminal.give(to: owner)
   }
 
+  /// The shell has continued the wrapper, after any time.
+  private func continued() {
+    guard hasStopped else { return }
+    hasStopped = false
+    returnTerminal()
+    if program.hasProcess, !program.isAsleep { program.noteUse() }
+  }
+
   private func followStop() {
-    guard program.hasProcess, !program.isAsleep, let signal = program.stopSignal else { return }
-    // The shell sees one stop, and continues the wrapper once. A program that is about to be continued isn't stopped.
-    if isStopping || (undecided + asked).contains(where: { $0.signal == SIGCONT }) { return }
-    isStopping = true
-    let foreground = terminal.foregroundGroup
-    owner = foreground.flatMap { program.groups.contains($0) ? $0 : nil }
-    // SIGSTOP would also stop a wrapper that no shell continues.
-    program.stopWrapper(by: [SIGTTIN, SIGTTOU].contains(signal) ? signal : SIGTSTP)
+    guard program.hasProcess, !program.isAsleep else { return }
+    guard let signal = program.stopSignal else {
+      vainStops = 0
+      return
+    }
+    // A program that is about to be continued isn't stopped.
+    if (undecided + asked).contains(where: { $0.signal == SIGCONT }) { return }
+    // A shell follows its own job only. Elsewhere a program that is stopped by SIGSTOP is continued by its pid.
+    if signal == SIGSTOP, !program.isJobOfShell { return }
+    // The shell sees one stop, and continues the wrapper once.
+    if !hasStopped {
+      guard vainStops < 3 else { return }
+      vainStops += 1
+      hasStopped = true
+      let foreground = terminal.foregroundGroup
+      owner = foreground.flatMap { program.groups.contains($0) ? $0 : nil }
+      // SIGSTOP would also stop a wrapper that no shell continues.
+      program.stopWrapper(by: [SIGTTIN, SIGTTOU].contains(signal) ? signal : SIGTSTP)
+    }
+    lookForEndOfStop()
+  }
+
+  /// The SIGCONT that ended the stop can't be relied on: another Ctrl-Z removes it before it is read.
+  private func lookForEndOfStop() {
+    guard stopLook == nil else { return }
+    stopLook = timers.after(Self.stopPace) { [unowned self] in
+      stopLook = nil
+      if program.isStoppingWrapper { return lookForEndOfStop() }
+      if !program.hasDroppedStop { vainStops = 0 }
+      continued()
+      followStop()
+    }
   }
 }

@@ -15,7 +15,10 @@ public final class WrapComposition {
   /// The composed daemon; its parts need it.
   private let daemon: Daemon
   private let run: ProgramRun
+  private let process: WrappedProcess
   private let signals: WrapperSignals
+  /// Hears of the processes of a program in a terminal, which no session of its own holds together.
+  private let guardian: Guardian?
   private let code: IdleCodeRelease
   private var registration: WrapperRegistration?
   /// The wrapper's own.
@@ -48,6 +51,9 @@ public final class WrapComposition {
     var inheritance = settings.inheritance
     inheritance.announcement = guardian.announcement
     inheritance.keepsSession = terminal != nil
+    if let terminal {
+      OwnOrphans.belongToTheWorker(except: [guardian.pid, terminal.witness.pid])
+    }
     let program = WrappedProgram(WorkerID(name), inheritance, logPath: settings.log)
     let held = terminal != nil && settings.log == nil ? HeldErrors() : nil
     defer {
@@ -58,15 +64,17 @@ public final class WrapComposition {
     }
     do throws(StartError) {
       return try WrapComposition(
-        settings: settings, program: program, terminal: terminal, held: held, caller: caller,
+        settings: settings, program: program, guardian: guardian, terminal: terminal, held: held,
+        caller: caller,
         directory: directory, socket: socket
       ).runToEnd()
     } catch { return .unmanaged("\(error)") }
   }
 
   private init(
-    settings: WrapSettings, program: WrappedProgram, terminal: WrapperSignals.Terminal?,
-    held: HeldErrors?, caller: Caller, directory: String, socket: String
+    settings: WrapSettings, program: WrappedProgram, guardian: Guardian,
+    terminal: WrapperSignals.Terminal?, held: HeldErrors?, caller: Caller, directory: String,
+    socket: String
   ) throws(StartError) {
     self.settings = settings
     self.program = program
@@ -80,8 +88,10 @@ public final class WrapComposition {
     // Until the daemon has locked its own directory.
     withExtendedLifetime(store) {}
     run = daemon.programRun(of: program.id)
+    process = WrappedProcess(run)
+    self.guardian = terminal == nil ? nil : guardian
     signals = WrapperSignals(
-      WrappedProcess(run), terminal, reachGroup: caller.servesKernels, timers: run.loop)
+      process, terminal, reachGroup: caller.servesKernels, timers: run.loop)
     code = IdleCodeRelease(run.loop)
     program.connect(self)
   }
@@ -131,9 +141,17 @@ extension WrapComposition: WrappedProgramHost {
 
   func sampleNow() { run.sampleAgain() }
 
-  func programRuns() { signals.programRuns() }
+  func programRuns() {
+    guardian?.forget()
+    signals.programRuns()
+  }
 
-  func programFallsAsleep() { signals.programFallsAsleep() }
+  func programFallsAsleep() {
+    programSleeps()
+    signals.programFallsAsleep()
+  }
+
+  func programSleeps() { guardian?.know(process.unheldPids) }
 
   func reportState() {
     registration?.report()

@@ -8,6 +8,8 @@ import Supervision
 /// The processes of a wrapper's worker, as its signals reach them.
 final class WrappedProcess {
   private let run: ProgramRun
+  /// `clinux_stop_count` before the last stop of the wrapper.
+  private var stopRequest: UInt32?
 
   init(_ run: ProgramRun) { self.run = run }
 
@@ -80,7 +82,12 @@ extension WrappedProcess: TerminalProgram {
   var sharesGroup: Bool { process.map { getpgid($0.identity.pid) == getpgrp() } ?? false }
 
   // Without /proc none is found.
-  private var processes: [ProcessStat] { (try? process?.tree().processes) ?? [] }
+  private var processes: [ProcessStat] {
+    (try? process?.tree(in: ProcessScan.readDescendants()).processes) ?? []
+  }
+
+  /// All of its processes, if no cgroup holds them.
+  var unheldPids: [Int32] { process?.cgroup == nil ? processes.map(\.pid) : [] }
 
   var groups: Set<Int32> { Set(processes.map(\.processGroup)) }
 
@@ -105,8 +112,17 @@ extension WrappedProcess: TerminalProgram {
     }
   }
 
-  // Without a thread the shell doesn't see the stop; the terminal's next Ctrl-Z tries again.
-  func stopWrapper(by signal: Int32) { _ = clinux_stop_by_signal(signal) }
+  func stopWrapper(by signal: Int32) {
+    let count = clinux_stop_count()
+    // Without a thread the shell doesn't see the stop.
+    stopRequest = clinux_stop_by_signal(signal) == 0 ? count : nil
+  }
+
+  var isStoppingWrapper: Bool { stopRequest.map { clinux_stop_count() &- $0 < 2 } ?? false }
+
+  var hasDroppedStop: Bool { stopRequest.map { clinux_stop_count() &- $0 > 2 } ?? true }
+
+  var isJobOfShell: Bool { getpgrp() == getpid() && getsid(0) != getpid() }
 
   func noteUse() { run.noteUse() }
 

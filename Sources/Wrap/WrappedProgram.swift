@@ -12,6 +12,7 @@ protocol WrappedProgramHost: AnyObject {
   /// It may have slept, or have been about to.
   func programRuns()
   func programFallsAsleep()
+  func programSleeps()
   /// Reports its state to the daemon, if one runs.
   func reportState()
   /// Its run is over: `end` is set.
@@ -61,6 +62,7 @@ final class WrappedProgram: CallersProgram {
     }
     if host.isRunning { host.programRuns() }
     if transition.to == .suspending { host.programFallsAsleep() }
+    if transition.to == .suspended || transition.to == .hibernated { host.programSleeps() }
     if !transition.to.isPassing { host.reportState() }
     guard transition.to == .terminated else { return }
     if end == nil {

@@ -279,6 +279,66 @@ def shell(terminal, wrap):
     terminal.line("echo end=$?", "end=3")
 
 
+def again(terminal, wrap):
+    """Ctrl-Z at any moment after `fg` stops the job again."""
+    python(terminal, wrap)
+    terminal.type("\x1a")
+    terminal.expect("Stopped")
+    terminal.prompt()
+    for number in range(12):
+        terminal.type("fg\n")
+        terminal.expect("python3 -q\r\n")
+        time.sleep((number % 6) * 0.003)
+        end = time.monotonic() + PATIENCE
+        while b"Stopped" not in terminal.shown:  # a key before the job has the terminal is the shell's
+            if time.monotonic() > end:
+                raise Wrong(f"Ctrl-Z has no effect, round {number}")
+            terminal.type("\x1a")
+            time.sleep(0.3)
+            terminal.read(0)
+        terminal.expect("Stopped")
+        terminal.prompt()
+    terminal.line("kill -9 %1")
+
+
+HOLDER = "import time; x = bytearray(b'k') * 12_000_000; print('hold' + 'er', flush=True); time.sleep(1000)"
+
+
+def anonymous(pid):
+    return int(re.search(r"RssAnon:\s+(\d+)", open(f"/proc/{pid}/status").read()).group(1))
+
+
+def orphans(terminal, wrap):
+    """A process whose parent has ended sleeps with the program, and ends with it."""
+    terminal.line(wrap + " bash --norc -i")
+    terminal.type(f"( python3 -c {shlex.quote(HOLDER)} & )\n")
+    terminal.expect("holder")
+    terminal.type("\n")
+    terminal.prompt()
+    asleep()
+    held = [pid for pid in tree(terminal.pid) if b"hold" in open(f"/proc/{pid}/cmdline", "rb").read()]
+    if len(held) != 1 or anonymous(held[0]) > 4000:
+        raise Wrong(f"{held}: {[anonymous(pid) for pid in held]} KB")
+    terminal.type("exit 3\n")
+    terminal.expect("exit")
+    terminal.prompt()
+    terminal.line("echo end=$?", "end=3")
+    all_end(held)
+
+
+def killed(terminal, wrap):
+    """SIGKILL to wrapper and program leaves no child without its memory."""
+    program = ("import subprocess, sys, time\n"
+               f"subprocess.Popen([sys.executable, '-c', {HOLDER!r}], start_new_session=True)\n"
+               "time.sleep(1000)")
+    terminal.type(f"{wrap} python3 -c {shlex.quote(program)} &\n")
+    terminal.expect("holder")
+    asleep()
+    pids = tree(terminal.pid)[1:]
+    terminal.line("kill -9 %1")
+    all_end(pids)
+
+
 def hangup(terminal, wrap):
     python(terminal, wrap)
     asleep()

@@ -5,55 +5,11 @@ import Testing
 
 @testable import Wrap
 
-/// A program that notes what is done with it.
-private final class Program: TerminalProgram {
-  var hasProcess = true
-  var isAsleep = false
-  var caught: Set<Int32> = []
-  var ignored: Set<Int32> = []
-  var sharesGroup = true
-  var groups: Set<Int32> = [100]
-  var stopSignal: Int32?
-  var losesStops = false
-  private(set) var done: [String] = []
-
-  func catches(_ signal: Int32) -> Bool { caught.contains(signal) }
-  func ignores(_ signal: Int32) -> Bool { ignored.contains(signal) }
-  func wake(_ reason: String) { done.append("wake: \(reason)") }
-  func signal(_ signal: Int32) { done.append("signal \(signal)") }
-  func signal(_ signal: Int32, group: Int32) { done.append("signal \(signal) to \(group)") }
-  func stopWrapper(by signal: Int32) { done.append("stop wrapper \(signal)") }
-  func noteUse() { done.append("use") }
-  func reportStops(_ reported: Bool) {}
-  func reap() {}
-
-  func take() -> [String] {
-    defer { done = [] }
-    return done
-  }
-}
-
-private final class Witness: GroupWitness {
-  var asked = 0
-  var joined: [Int32] = []
-  func ask() { asked += 1 }
-  func join(_ group: Int32) { joined.append(group) }
-}
-
-private final class Terminal: JobTerminal {
-  var foregroundGroup: Int32? = 100
-  var given: [Int32] = []
-  func give(to group: Int32) {
-    given.append(group)
-    foregroundGroup = group
-  }
-}
-
 /// The wrapper is in group 100.
 @Suite("Signals of a wrapper whose program has its terminal") struct TerminalSignalsTests {
-  private let program = Program()
-  private let witness = Witness()
-  private let terminal = Terminal()
+  private let program = NotingProgram()
+  private let witness = NotingWitness()
+  private let terminal = NotingTerminal()
   private let timers = FakeTimers()
   private let signals: TerminalSignals
 
@@ -97,15 +53,6 @@ private final class Terminal: JobTerminal {
     signals.receive(SIGTERM)
     answer(having: [SIGTERM])
     #expect(program.take() == ["signal \(SIGTERM)"])
-  }
-
-  @Test("A report that is older than a second says nothing about a later signal")
-  func stale() {
-    signals.receive(.signal(SIGUSR1))
-    timers.advance(by: .seconds(2))
-    signals.receive(SIGUSR1)
-    answer()
-    #expect(program.take() == ["signal \(SIGUSR1)"])
   }
 
   @Test("Without an answer within half a second, or without a witness, signals are passed on")
@@ -176,16 +123,23 @@ private final class Terminal: JobTerminal {
     #expect(timers.pending.isEmpty)
   }
 
+  /// The shell has continued wrapper and program.
+  private func goOn() {
+    program.isStoppingWrapper = false
+    program.stopSignal = nil
+    signals.receive(SIGCONT)
+    answer(having: [SIGCONT])
+    timers.advance(by: .seconds(1))
+  }
+
   @Test("A stop of the program stops the wrapper once, until the shell continues it")
   func stops() {
     program.stopSignal = SIGTTIN
     signals.receive(SIGCHLD)
     signals.receive(SIGCHLD)
+    timers.advance(by: .seconds(5))
     #expect(program.take() == ["stop wrapper \(SIGTTIN)"])
-    program.stopSignal = nil
-    signals.receive(SIGCONT)
-    answer(having: [SIGCONT])
-    timers.advance(by: TerminalSignals.patience)
+    goOn()
     #expect(program.take() == ["use"])
     program.stopSignal = SIGSTOP
     signals.receive(SIGCHLD)
@@ -196,12 +150,93 @@ private final class Terminal: JobTerminal {
   func stopsAgain() {
     program.stopSignal = SIGTSTP
     signals.receive(SIGCHLD)
+    timers.advance(by: .seconds(5))
+    program.isStoppingWrapper = false
     signals.receive(SIGCONT)
     program.stopSignal = SIGTTOU
     signals.receive(SIGCHLD)
     answer(having: [SIGCONT])
-    timers.advance(by: TerminalSignals.patience)
+    timers.advance(by: .seconds(1))
     #expect(program.take() == ["stop wrapper \(SIGTSTP)", "use", "stop wrapper \(SIGTTOU)"])
+  }
+
+  @Test(
+    "A Ctrl-Z that removes the shell's SIGCONT before the wrapper reads it stops the wrapper again")
+  func lostContinue() {
+    program.stopSignal = SIGTSTP
+    signals.receive(SIGCHLD)
+    timers.advance(by: .seconds(5))
+    _ = program.take()
+    // `fg` and Ctrl-Z: the wrapper hears only of the second stop.
+    program.isStoppingWrapper = false
+    signals.receive(SIGCHLD)
+    timers.advance(by: TerminalSignals.stopPace)
+    #expect(program.take() == ["use", "stop wrapper \(SIGTSTP)"])
+  }
+
+  @Test(
+    "Where no shell follows a stop, the wrapper tries three times, and again after the next stop")
+  func noShell() {
+    program.hasDroppedStop = true
+    program.stopSignal = SIGTSTP
+    for _ in 0..<10 {
+      signals.receive(SIGCHLD)
+      program.isStoppingWrapper = false
+      timers.advance(by: TerminalSignals.stopPace)
+    }
+    #expect(program.take().filter { $0.hasPrefix("stop") }.count == 3)
+    program.stopSignal = nil
+    signals.receive(SIGCHLD)
+    timers.advance(by: .seconds(1))
+    _ = program.take()
+    program.stopSignal = SIGTSTP
+    signals.receive(SIGCHLD)
+    #expect(program.take() == ["stop wrapper \(SIGTSTP)"])
+  }
+
+  @Test("A SIGSTOP to a program that isn't a shell's own job doesn't stop the wrapper")
+  func sigstop() {
+    program.isJobOfShell = false
+    program.stopSignal = SIGSTOP
+    signals.receive(SIGCHLD)
+    #expect(program.take().isEmpty)
+  }
+
+  @Test("Two equal signals to the group aren't passed on; one to the wrapper after them is")
+  func twice() {
+    signals.receive(.signal(SIGINT))
+    signals.receive(SIGINT)
+    signals.receive(.signal(SIGINT))
+    signals.receive(SIGINT)
+    answer()
+    #expect(program.take().isEmpty)
+    // The witness has read two, and the wrapper one.
+    signals.receive(SIGINT)
+    answer(having: [SIGINT, SIGINT])
+    signals.receive(SIGINT)
+    answer()
+    #expect(program.take() == ["signal \(SIGINT)"])
+  }
+
+  @Test("A signal to the group from before the program's start is passed on")
+  func early() {
+    program.hasProcess = false
+    signals.receive(SIGINT)
+    program.hasProcess = true
+    answer(having: [SIGINT])
+    #expect(program.take() == ["signal \(SIGINT)"])
+  }
+
+  @Test(
+    "A sleeping program isn't woken by a signal that it ignores, and doesn't get that signal later")
+  func ignored() {
+    program.isAsleep = true
+    program.ignored = [SIGINT]
+    signals.receive(SIGINT)
+    answer()
+    program.isAsleep = false
+    signals.programRuns()
+    #expect(program.take().isEmpty)
   }
 
   @Test(
@@ -214,6 +249,7 @@ private final class Terminal: JobTerminal {
     program.stopSignal = SIGSTOP
     signals.receive(SIGCHLD)
     terminal.foregroundGroup = 100
+    program.isStoppingWrapper = false
     signals.receive(SIGCONT)
     #expect(terminal.given == [200])
     answer(having: [SIGCONT])
@@ -233,6 +269,22 @@ private final class Terminal: JobTerminal {
     #expect(program.take() == ["wake: the signal \(SIGTSTP)", "signal \(SIGTSTP) to 200"])
   }
 
+  @Test("A lost Ctrl-Z is sent again once, whichever of wrapper and witness hears of it first")
+  func lostInOwnGroup() {
+    for wrapperIsFirst in [true, false] {
+      program.isAsleep = true
+      program.losesStops = true
+      if wrapperIsFirst { signals.receive(SIGTSTP) } else { signals.receive(.signal(SIGTSTP)) }
+      program.losesStops = false
+      if wrapperIsFirst { signals.receive(.signal(SIGTSTP)) } else { signals.receive(SIGTSTP) }
+      answer()
+      program.isAsleep = false
+      signals.programRuns()
+      let sent = program.take().filter { $0.hasPrefix("signal") }
+      #expect(sent == ["signal \(SIGTSTP) to 100"], "\(wrapperIsFirst)")
+    }
+  }
+
   @Test("A Ctrl-Z from before the stop isn't passed on after it")
   func ctrlZ() {
     signals.receive(SIGTSTP)
@@ -243,6 +295,6 @@ private final class Terminal: JobTerminal {
     signals.receive(SIGCONT)
     answer(having: [SIGCONT])
     timers.advance(by: .seconds(100))
-    #expect(program.take() == ["use"])
+    #expect(program.take().isEmpty)
   }
 }

@@ -14,6 +14,7 @@ private final class Host: WrappedProgramHost {
   func sampleNow() { done.append("sample") }
   func programRuns() { done.append("signals") }
   func programFallsAsleep() { done.append("asleep") }
+  func programSleeps() {}
   func reportState() { done.append("report") }
   func programHasEnded() { done.append("end") }
 

@@ -49,7 +49,7 @@ public struct ProcessTree: Hashable, Sendable {
 
   /// Pure part of `discover`.
   static func members(
-    of all: [ProcessStat], root: ProcessIdentity, session: Int32?
+    of all: [ProcessStat], root: ProcessIdentity, session: Int32?, orphans: OwnOrphans? = nil
   ) -> [ProcessStat] {
     var members: Set<Int32> = []
     var sessions: Set<Int32> = []
@@ -63,6 +63,7 @@ public struct ProcessTree: Hashable, Sendable {
       for stat in candidates where !members.contains(stat.pid) {
         guard
           stat.identity == root || members.contains(stat.parent) || sessions.contains(stat.session)
+            || orphans?.contains(stat) == true
         else { continue }
         members.insert(stat.pid)
         if stat.session == stat.pid { sessions.insert(stat.pid) }

@@ -38,9 +38,6 @@ public struct WordChannel: Sendable {
       if count != -Int(EINTR) { return .ended }
     }
   }
-
-  /// The other end reads that it is closed.
-  public func end() { shutdown(descriptor.raw, Int32(SHUT_RDWR)) }
 }
 
 /// Waits without limit until one of them is readable.

@@ -37,6 +37,18 @@ import Testing
   )
   func stop(setting: Setting) throws { try play("stop", setting) }
 
+  @Test("Ctrl-Z soon after fg stops the job again", arguments: settings)
+  func again(setting: Setting) throws { try play("again", setting) }
+
+  @Test(
+    "A process whose parent has ended sleeps with the program and ends with it", arguments: settings
+  )
+  func orphans(setting: Setting) throws { try play("orphans", setting) }
+
+  @Test(
+    "SIGKILL to wrapper and program leaves no child stopped or without memory", arguments: settings)
+  func killed(setting: Setting) throws { try play("killed", setting) }
+
   @Test("A program that hibernates in the background wakes for fg", arguments: settings)
   func background(setting: Setting) throws { try play("background", setting) }
 
