@@ -292,7 +292,9 @@ def again(terminal, wrap):
         end = time.monotonic() + PATIENCE
         while b"Stopped" not in terminal.shown:  # a key before the job has the terminal is the shell's
             if time.monotonic() > end:
-                raise Wrong(f"Ctrl-Z has no effect, round {number}")
+                states = [open(f"/proc/{pid}/stat").read().split()[1:5] for pid in tree(terminal.pid)]
+                group = os.tcgetpgrp(terminal.descriptor)
+                raise Wrong(f"Ctrl-Z has no effect, round {number}: {states}, foreground {group}")
             terminal.type("\x1a")
             time.sleep(0.3)
             terminal.read(0)

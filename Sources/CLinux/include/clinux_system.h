@@ -25,7 +25,7 @@ int clinux_stop_of_child(pid_t pid);
 // stopped in the middle of something. The kernel drops the signal in an orphaned process group (setpgid(2)), where no
 // shell would continue the process. -errno.
 int clinux_stop_by_signal(int number);
-// Twice the stops that clinux_stop_by_signal has made; odd while one is under way.
+// Odd while a stop by clinux_stop_by_signal is under way. A stop adds 2, one that the kernel has dropped 4.
 unsigned clinux_stop_count(void);
 // mlockall(MCL_CURRENT | MCL_ONFAULT): current mappings, mainly the code, stay in memory once they
 // have been touched. Not MCL_FUTURE: locked heap can't be freed (MADV_DONTNEED is refused).
