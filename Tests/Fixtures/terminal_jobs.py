@@ -218,10 +218,11 @@ def background(terminal, wrap):
 
 
 def once(terminal, wrap):
-    program = ("import signal, time\n"
-               "def note(number, frame): print('got', number, flush=True)\n"
+    # Not print: a handler may interrupt another print.
+    program = ("import os, signal, time\n"
+               "def note(number, frame): os.write(1, b'got %d\\n' % number)\n"
                "for each in (1, 10, 12, 15): signal.signal(each, note)\n"
-               "x = bytearray(b'k') * 20_000_000\nprint('rea' + 'dy', flush=True)\n"
+               "x = bytearray(b'k') * 20_000_000\nos.write(1, b'rea' + b'dy\\n')\n"
                "while True: time.sleep(1000)")
     terminal.type(f"{wrap} python3 -c {shlex.quote(program)} &\n")
     terminal.expect("ready")

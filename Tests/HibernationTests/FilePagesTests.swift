@@ -16,6 +16,8 @@ struct FilePagesTests {
     // A copy of the program: other tests use the pages of the original, too.
     let program = try Fixture.copy(try Fixture.compile("torture"))
     defer { unlink(program) }
+    // Only pages that are written to disk can leave memory.
+    _ = try Fixture.run(["sync", program])
     let victim = try Victim([program, "2", "6", "3"], rest: rest)
     #expect(try victim.line().hasPrefix("ready"))
     let sum = try victim.ask("sum")

@@ -75,7 +75,9 @@ struct TreeTests {
       #expect(try victim.ask("digest") == digest)
     }
     let after = try proportional()
-    #expect(after <= before + 1 << 20, "\(before) bytes have become \(after)")
+    // Its share of python's own files grows when other tests' pythons end. A heap that isn't shared any more would
+    // add 24 MB.
+    #expect(after <= before + 4 << 20, "\(before) bytes have become \(after)")
   }
 
   @Test(
