@@ -75,6 +75,21 @@ class Daemon:
             shutil.rmtree(self.directory, ignore_errors=True)
 
 
+def tree(root):
+    """Its pid, and those of its descendants."""
+    found, parents = [], [root]
+    while parents:
+        pid = parents.pop()
+        found.append(pid)
+        try:
+            for thread in os.listdir(f"/proc/{pid}/task"):
+                with open(f"/proc/{pid}/task/{thread}/children") as file:
+                    parents += [int(word) for word in file.read().split()]
+        except OSError:
+            pass  # It has ended.
+    return found
+
+
 def machine():
     with open("/proc/cpuinfo") as file:
         models = [row.split(":")[1].strip() for row in file if row.startswith("model name")]

@@ -13,7 +13,7 @@ import sys
 import time
 from importlib.metadata import version
 
-from bench import figures, machine
+from bench import figures, machine, tree
 from jupyter import Kernel, Server
 from memory_limit import MemoryLimit
 from notebook_checks import all_checks
@@ -42,20 +42,6 @@ noise[:1000] += 1
 print(hashlib.sha256(prices).hexdigest(), hashlib.sha256(noise).hexdigest(), sum(map(len, frames.values())),
       generator.integers(1 << 40))
 """
-
-
-def tree(root):
-    found, parents = [], [root]
-    while parents:
-        pid = parents.pop()
-        found.append(pid)
-        try:
-            for thread in os.listdir(f"/proc/{pid}/task"):
-                with open(f"/proc/{pid}/task/{thread}/children") as file:
-                    parents += [int(word) for word in file.read().split()]
-        except OSError:
-            pass  # It has ended.
-    return found
 
 
 def proportional(root):

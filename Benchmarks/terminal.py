@@ -1,20 +1,21 @@
 #!/usr/bin/env python3
 """From a key to its echo on a terminal: a node program with a full-screen display, under `dormouse wrap`.
 
-    python3 Benchmarks/terminal.py [--size 300] [--rounds 10] [--dormouse .build/release/dormouse]
+    [DORMOUSE=PROGRAM] python3 Benchmarks/terminal.py [--size 300] [--rounds 10]
 
 The program reads single keys and draws a line for each, as an agent's display does, and holds --size MB of objects. A
 pty is the keyboard and the screen. Each round types a key while the program is awake, waits until it hibernates, types
-the next key, and lets it read all of its objects. Prints medians, the slowest round, and the program's memory.
+the next key, and lets it read all of its objects. Prints medians and ranges.
 """
 import argparse
 import os
 import pty
 import select
-import statistics
 import sys
 import tempfile
 import time
+
+from bench import BINARY, figures, machine, tree
 
 PROGRAM = r"""
 const size = Number(process.argv[2]);
@@ -77,12 +78,12 @@ def wait_for_sleep(log, mark):
     sys.exit("terminal: it doesn't hibernate: " + open(log).read()[-1000:])
 
 
-def program_of(pid):
+def program_of(wrapper):
     """The wrapper's child that isn't the wrapper's own."""
-    for task in os.listdir(f"/proc/{pid}/task"):
-        for child in open(f"/proc/{pid}/task/{task}/children").read().split():
-            if b"\0wrap\0" not in open(f"/proc/{child}/cmdline", "rb").read():
-                return int(child)
+    for pid in tree(wrapper)[1:]:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            if b"\0wrap\0" not in file.read():
+                return pid
     sys.exit("terminal: the wrapper has no program")
 
 
@@ -96,7 +97,6 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--size", type=int, default=300, help="MB of objects, about")
     parser.add_argument("--rounds", type=int, default=10)
-    parser.add_argument("--dormouse", default=".build/release/dormouse")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
         script, log = f"{directory}/agent.js", f"{directory}/log"
@@ -104,7 +104,7 @@ def main():
             file.write(PROGRAM)
         os.mkdir(f"{directory}/run", 0o700)
         terminal = Terminal(
-            [os.path.abspath(options.dormouse), "wrap", "--idle-after", "1s", "--hibernate-after",
+            [BINARY, "wrap", "--idle-after", "1s", "--hibernate-after",
              "500ms", "--log", log, "--", "node", script, str(options.size)],
             {"XDG_STATE_HOME": f"{directory}/state", "XDG_RUNTIME_DIR": f"{directory}/run"})
         terminal.wait("<ready>")
@@ -124,14 +124,13 @@ def main():
             terminal.shown = b""
         os.write(terminal.descriptor, b"\x03")
         os.waitpid(terminal.pid, 0)
-    columns = list(zip(*rows))
-    median = [statistics.median(column) for column in columns]
-    print(f"node, {options.size} MB of objects asked for, {options.rounds} rounds, load "
-          f"{os.getloadavg()[0]:.1f}")
-    print(f"key to echo, awake:      {median[0]:6.1f} ms (slowest {max(columns[0]):.1f})")
-    print(f"key to echo, hibernated: {median[1]:6.1f} ms (slowest {max(columns[1]):.1f})")
-    print(f"all objects after that:  {median[2]:6.1f} ms (slowest {max(columns[2]):.1f})")
-    print(f"memory awake {median[3]:.0f} MB, hibernated {median[4]:.2f} MB")
+    awake, key, whole, before, asleep = zip(*rows)
+    print(machine())
+    print(f"node, {options.size} MB of objects asked for; median (range) of {options.rounds} rounds")
+    print(f"key to echo, awake, ms:         {figures(awake)}")
+    print(f"key to echo, hibernated, ms:    {figures(key)}")
+    print(f"all objects after that, ms:     {figures(whole)}")
+    print(f"RSS, awake and hibernated, MB:  {figures(before)}, {figures(asleep)}")
 
 
 main()

@@ -16,7 +16,7 @@ import tempfile
 import threading
 import time
 
-from bench import BINARY, figures, machine
+from bench import BINARY, figures, machine, tree
 
 
 class Host:
@@ -182,21 +182,6 @@ def swift_project(root):
     with open(f"{root}/Sources/Bench/main.swift", "w") as file:
         file.write("\n".join(lines) + "\n")
     return "Sources/Bench/main.swift", "swift", 2, 14, "count"
-
-
-def tree(root):
-    """Its pid, and those of its descendants."""
-    found, parents = [], [root]
-    while parents:
-        pid = parents.pop()
-        found.append(pid)
-        try:
-            for thread in os.listdir(f"/proc/{pid}/task"):
-                with open(f"/proc/{pid}/task/{thread}/children") as file:
-                    parents += [int(word) for word in file.read().split()]
-        except OSError:
-            pass
-    return found
 
 
 def kilobytes(pid, file, *names):

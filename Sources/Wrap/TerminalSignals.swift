@@ -5,41 +5,27 @@ import Linux
 import Policy
 
 /// A program that has the wrapper's terminal. Tests hand in their own.
-protocol TerminalProgram: SignalReceiver {
+protocol TerminalProgram: StoppingProgram {
   /// Its first process is still in the process group in which the wrapper is.
   var sharesGroup: Bool { get }
-  /// The process groups of all of its processes.
-  var groups: Set<Int32> { get }
-  /// What has stopped its first process, which isn't asleep; nil: it isn't stopped.
-  var stopSignal: Int32? { get }
   /// It sleeps, and its sleep will end by SIGCONT, for which the kernel drops the signal of a Ctrl-Z.
   var losesStops: Bool { get }
   /// Sends the signal to those of its processes that are in the group.
   func signal(_ signal: Int32, group: Int32)
-  /// Stops the wrapper itself by the signal, so that the shell sees it.
-  func stopWrapper(by signal: Int32)
-  /// That is under way, or the shell hasn't continued the wrapper yet.
-  var isStoppingWrapper: Bool { get }
-  /// The last stop of the wrapper ended at once: the kernel drops it where no shell would continue the wrapper.
-  var hasDroppedStop: Bool { get }
-  /// The shell waits for the wrapper as its job, and shows that the job has stopped.
-  var isJobOfShell: Bool { get }
-  /// It was used: the time until it is idle begins again.
-  func noteUse()
   /// Whether this process hears of stops of its children.
   func reportStops(_ reported: Bool)
 }
 
 /// The signals of a wrapper whose program has its terminal. Program and wrapper are in one process group, as if the
 /// shell had started the program itself, so most signals reach both. What reaches the wrapper alone is passed on
-/// (`SignalWitness`). A stop of the program (Ctrl-Z) stops the wrapper too, which the shell waits for. Belongs to the
-/// loop's thread.
+/// (`SignalWitness`). Belongs to the loop's thread.
 final class TerminalSignals {
   private let program: any TerminalProgram
   private let witness: any GroupWitness
   private let terminal: any JobTerminal
   private let timers: any Timers
   private let ownGroup: Int32
+  private let stops: StopFollower
 
   private struct Arrival {
     var signal: Int32
@@ -66,13 +52,6 @@ final class TerminalSignals {
   private var otherForeground: Int32?
   /// The group whose SIGTSTP is lost, and is sent again.
   private var stopped: Int32?
-  /// The wrapper was stopped together with the program, and the end of that stop hasn't been handled.
-  private var hasStopped = false
-  private var stopLook: LoopToken?
-  /// Stops in a row that ended at once: no shell follows them.
-  private var vainStops = 0
-  /// The program's group that had the terminal then.
-  private var owner: Int32?
 
   /// The kernel sends a signal to one member of a group after the other, without a pause.
   static let patience = Duration.milliseconds(5)
@@ -80,8 +59,6 @@ final class TerminalSignals {
   static let answerLimit = Duration.milliseconds(500)
   /// A shell that brings a job to the foreground sends no signal if the job wasn't stopped.
   static let foregroundPace = Duration.milliseconds(500)
-  /// While the wrapper is stopped, no time passes for it.
-  static let stopPace = Duration.milliseconds(20)
   private static let staleAfter = Duration.seconds(1)
 
   init(
@@ -93,6 +70,10 @@ final class TerminalSignals {
     self.terminal = terminal
     self.timers = timers
     self.ownGroup = ownGroup
+    stops = StopFollower(program, terminal: terminal, timers: timers, ownGroup: ownGroup)
+    stops.isAboutToContinue = { [unowned self] in
+      (undecided + asked).contains { $0.signal == SIGCONT }
+    }
   }
 
   // MARK: what arrives
@@ -100,10 +81,10 @@ final class TerminalSignals {
   func receive(_ signal: Int32) {
     if signal == SIGCHLD {
       program.reap()
-      return followStop()
+      return stops.follow()
     }
     if signal == SIGCONT {
-      continued()
+      stops.noteContinue()
       // As the kernel does.
       undecided.removeAll { $0.signal == SIGTSTP }
       asked.removeAll { $0.signal == SIGTSTP }
@@ -170,7 +151,7 @@ final class TerminalSignals {
     seen = seen.filter { open.contains($0.key) }
     if asked.contains(where: { $0.signal == SIGCONT }) {
       // In the background it may have stopped again at once. A look now could come before it was continued.
-      timers.after(Self.patience) { [unowned self] in followStop() }
+      timers.after(Self.patience) { [unowned self] in stops.follow() }
     }
     asked = []
     if !undecided.isEmpty { question = timers.after(Self.patience) { [unowned self] in ask() } }
@@ -219,7 +200,7 @@ final class TerminalSignals {
       self.stopped = nil
       program.signal(SIGTSTP, group: stopped)
     }
-    followStop()
+    stops.follow()
   }
 
   func programFallsAsleep() {
@@ -242,58 +223,6 @@ final class TerminalSignals {
     otherForeground = foreground
     foregroundLook = timers.after(Self.foregroundPace) { [unowned self] in
       lookAtForeground(isFirst: false)
-    }
-  }
-
-  /// The shell has given the terminal to the wrapper's group. A program that is a shell had it for its own group.
-  private func returnTerminal() {
-    guard let owner else { return }
-    self.owner = nil
-    guard owner != ownGroup, terminal.foregroundGroup == ownGroup, program.groups.contains(owner)
-    else { return }
-    terminal.give(to: owner)
-  }
-
-  /// The shell has continued the wrapper, after any time.
-  private func continued() {
-    guard hasStopped else { return }
-    hasStopped = false
-    returnTerminal()
-    if program.hasProcess, !program.isAsleep { program.noteUse() }
-  }
-
-  private func followStop() {
-    guard program.hasProcess, !program.isAsleep else { return }
-    guard let signal = program.stopSignal else {
-      vainStops = 0
-      return
-    }
-    // A program that is about to be continued isn't stopped.
-    if (undecided + asked).contains(where: { $0.signal == SIGCONT }) { return }
-    // A shell follows its own job only. Elsewhere a program that is stopped by SIGSTOP is continued by its pid.
-    if signal == SIGSTOP, !program.isJobOfShell { return }
-    // The shell sees one stop, and continues the wrapper once.
-    if !hasStopped {
-      guard vainStops < 3 else { return }
-      vainStops += 1
-      hasStopped = true
-      let foreground = terminal.foregroundGroup
-      owner = foreground.flatMap { program.groups.contains($0) ? $0 : nil }
-      // SIGSTOP would also stop a wrapper that no shell continues.
-      program.stopWrapper(by: [SIGTTIN, SIGTTOU].contains(signal) ? signal : SIGTSTP)
-    }
-    lookForEndOfStop()
-  }
-
-  /// The SIGCONT that ended the stop can't be relied on: another Ctrl-Z removes it before it is read.
-  private func lookForEndOfStop() {
-    guard stopLook == nil else { return }
-    stopLook = timers.after(Self.stopPace) { [unowned self] in
-      stopLook = nil
-      if program.isStoppingWrapper { return lookForEndOfStop() }
-      if !program.hasDroppedStop { vainStops = 0 }
-      continued()
-      followStop()
     }
   }
 }

@@ -14,6 +14,15 @@ final class WrappedProcess {
   init(_ run: ProgramRun) { self.run = run }
 
   private var process: WorkerProcess? { run.process }
+
+  /// Looked for among the wrapper's descendants: a look at all of /proc would keep the loop. Without /proc none is
+  /// found.
+  private var tree: ProcessTree {
+    (try? process?.tree(in: ProcessScan.readDescendants())) ?? ProcessTree(processes: [])
+  }
+
+  /// All of its processes, if no cgroup holds them.
+  var unheldPids: [Int32] { process?.cgroup == nil ? tree.pids : [] }
 }
 
 extension WrappedProcess: SignalReceiver {
@@ -27,18 +36,21 @@ extension WrappedProcess: SignalReceiver {
   }
 
   func catches(_ signal: Int32) -> Bool {
-    // A process whose handlers can't be read has ended.
-    (try? process?.catches(signal)) == true
+    tree.pids.contains { pid in
+      // A process whose handlers can't be read has ended.
+      (try? ProcessStatus.read(pid))?.catches(signal) == true
+    }
   }
 
   func ignores(_ signal: Int32) -> Bool {
-    // In doubt it is woken: a process that can't be read may have ended.
-    guard let tree = try? process?.tree(), !tree.pids.isEmpty else { return false }
-    return tree.pids.allSatisfy { pid in
-      // As above.
-      guard let status = try? ProcessStatus.read(pid) else { return false }
-      return ProcessStatus.contains(status.ignored, signal)
-    }
+    let pids = tree.pids
+    // In doubt it is woken.
+    return !pids.isEmpty
+      && pids.allSatisfy { pid in
+        // A process that can't be read may have ended.
+        guard let status = try? ProcessStatus.read(pid) else { return false }
+        return ProcessStatus.contains(status.ignored, signal)
+      }
   }
 
   func wake(_ reason: String) { run.wake(reason) }
@@ -60,19 +72,18 @@ extension WrappedProcess: SignalTarget {
 
   /// The program's session has no terminal, and there the kernel ignores a SIGTSTP without a handler.
   func stopAll() -> Bool {
-    // Without /proc they can't be found.
-    guard let tree = try? process?.tree() else { return false }
-    for stat in tree.processes {
+    let processes = tree.processes
+    for stat in processes {
       // A process that has ended meanwhile, or that may not be signalled, can't be stopped.
       let catches = (try? ProcessStatus.read(stat.pid))?.catches(SIGTSTP) == true
       _ = try? stat.identity.signal(catches ? SIGTSTP : SIGSTOP)
     }
-    return true
+    return !processes.isEmpty
   }
 
   func continueAll() {
-    // As above.
-    try? process?.tree().continueAll()
+    // What has ended meanwhile needs no SIGCONT.
+    try? tree.continueAll()
   }
 
   func stopWrapper() { sendSignal(SIGSTOP, to: getpid()) }
@@ -81,15 +92,7 @@ extension WrappedProcess: SignalTarget {
 extension WrappedProcess: TerminalProgram {
   var sharesGroup: Bool { process.map { getpgid($0.identity.pid) == getpgrp() } ?? false }
 
-  // Without /proc none is found.
-  private var processes: [ProcessStat] {
-    (try? process?.tree(in: ProcessScan.readDescendants()).processes) ?? []
-  }
-
-  /// All of its processes, if no cgroup holds them.
-  var unheldPids: [Int32] { process?.cgroup == nil ? processes.map(\.pid) : [] }
-
-  var groups: Set<Int32> { Set(processes.map(\.processGroup)) }
+  var groups: Set<Int32> { Set(tree.processes.map(\.processGroup)) }
 
   var stopSignal: Int32? {
     guard let process, !run.isReaped else { return nil }
@@ -106,7 +109,7 @@ extension WrappedProcess: TerminalProgram {
   }
 
   func signal(_ signal: Int32, group: Int32) {
-    for stat in processes where stat.processGroup == group {
+    for stat in tree.processes where stat.processGroup == group {
       // What has ended meanwhile needs no signal.
       _ = try? stat.identity.signal(signal)
     }

@@ -56,14 +56,7 @@ import Testing
       ("[+1]", 1, 2, "a value"),
     ])
   func errors(text: String, line: Int, column: Int, why: String) {
-    do throws(ConfigSyntaxError) {
-      _ = try read(text)
-      Issue.record("\(text) was read")
-    } catch {
-      let place = error.place(in: Array(text.utf8))
-      #expect(place.line == line && place.column == column, "\(text): \(place)")
-      #expect(error.why.contains(why), "\(error.why)")
-    }
+    expectError(text, .json, line: line, column: column, why: why)
   }
 
   @Test("Thousands of open brackets are an error, not a crash")

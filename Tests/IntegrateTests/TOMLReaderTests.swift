@@ -96,14 +96,7 @@ import Testing
       ("a = [1]\n[[a]]", 2, 3, "defined twice"),
     ])
   func errors(text: String, line: Int, column: Int, why: String) {
-    do throws(ConfigSyntaxError) {
-      _ = try read(text)
-      Issue.record("\(text) was read")
-    } catch {
-      let place = error.place(in: Array(text.utf8))
-      #expect(place.line == line && place.column == column, "\(text): \(place) \(error.why)")
-      #expect(error.why.contains(why), "\(text): \(error.why)")
-    }
+    expectError(text, .toml, line: line, column: column, why: why)
   }
 
   @Test("A file that is cut anywhere is an error or a shorter document, never a crash")

@@ -84,7 +84,7 @@ import Testing
     let worker = try TestWorker(
       "sh", "-c", "trap 'echo shed' USR1; sleep 60 & echo on; while :; do wait; done")
     try worker.waitForOutput("on")
-    #expect(try worker.process.catches(SIGUSR1))
+    #expect(try !worker.process.tree().receiving(SIGUSR1).isEmpty)
     let run = try ShedRequestRun.start(.signal(SIGUSR1), worker: worker.process)
     #expect(run.askedCount == 1)
     #expect(run.command == nil)
@@ -104,15 +104,15 @@ import Testing
     let worker = try TestWorker("sh", "-c", "sh -c \"\(inner)\" & wait; true")
     try worker.waitForOutput("on")
     let root = worker.process.identity.pid
-    #expect(try worker.process.tree(receiving: SIGUSR1).pids.count == 1)
-    #expect(try !worker.process.tree(receiving: SIGUSR1).contains(root))
+    #expect(try worker.process.tree().receiving(SIGUSR1).pids.count == 1)
+    #expect(try !worker.process.tree().receiving(SIGUSR1).contains(root))
 
     let both = try TestWorker(
       "sh", "-c", "trap 'echo outer' USR1; sh -c \"\(inner)\" & while :; do wait; done")
     try both.waitForOutput("on")
     #expect(
       try eventually {
-        try both.process.tree(receiving: SIGUSR1).pids == [both.process.identity.pid]
+        try both.process.tree().receiving(SIGUSR1).pids == [both.process.identity.pid]
       })
   }
 

@@ -67,6 +67,15 @@ import Testing
     #expect(witness.asked == 1)
   }
 
+  @Test("A report that is older than a second says nothing about a later signal")
+  func stale() {
+    signals.receive(.signal(SIGUSR1))
+    timers.advance(by: .seconds(2))
+    signals.receive(SIGUSR1)
+    answer()
+    #expect(program.take() == ["signal \(SIGUSR1)"])
+  }
+
   @Test("A sleeping program is woken at once, and gets what was for the wrapper alone when it runs")
   func asleep() {
     program.isAsleep = true
@@ -123,29 +132,6 @@ import Testing
     #expect(timers.pending.isEmpty)
   }
 
-  /// The shell has continued wrapper and program.
-  private func goOn() {
-    program.isStoppingWrapper = false
-    program.stopSignal = nil
-    signals.receive(SIGCONT)
-    answer(having: [SIGCONT])
-    timers.advance(by: .seconds(1))
-  }
-
-  @Test("A stop of the program stops the wrapper once, until the shell continues it")
-  func stops() {
-    program.stopSignal = SIGTTIN
-    signals.receive(SIGCHLD)
-    signals.receive(SIGCHLD)
-    timers.advance(by: .seconds(5))
-    #expect(program.take() == ["stop wrapper \(SIGTTIN)"])
-    goOn()
-    #expect(program.take() == ["use"])
-    program.stopSignal = SIGSTOP
-    signals.receive(SIGCHLD)
-    #expect(program.take() == ["stop wrapper \(SIGTSTP)"])
-  }
-
   @Test("A program that stops again at once in the background stops the wrapper again")
   func stopsAgain() {
     program.stopSignal = SIGTSTP
@@ -158,48 +144,6 @@ import Testing
     answer(having: [SIGCONT])
     timers.advance(by: .seconds(1))
     #expect(program.take() == ["stop wrapper \(SIGTSTP)", "use", "stop wrapper \(SIGTTOU)"])
-  }
-
-  @Test(
-    "A Ctrl-Z that removes the shell's SIGCONT before the wrapper reads it stops the wrapper again")
-  func lostContinue() {
-    program.stopSignal = SIGTSTP
-    signals.receive(SIGCHLD)
-    timers.advance(by: .seconds(5))
-    _ = program.take()
-    // `fg` and Ctrl-Z: the wrapper hears only of the second stop.
-    program.isStoppingWrapper = false
-    signals.receive(SIGCHLD)
-    timers.advance(by: TerminalSignals.stopPace)
-    #expect(program.take() == ["use", "stop wrapper \(SIGTSTP)"])
-  }
-
-  @Test(
-    "Where no shell follows a stop, the wrapper tries three times, and again after the next stop")
-  func noShell() {
-    program.hasDroppedStop = true
-    program.stopSignal = SIGTSTP
-    for _ in 0..<10 {
-      signals.receive(SIGCHLD)
-      program.isStoppingWrapper = false
-      timers.advance(by: TerminalSignals.stopPace)
-    }
-    #expect(program.take().filter { $0.hasPrefix("stop") }.count == 3)
-    program.stopSignal = nil
-    signals.receive(SIGCHLD)
-    timers.advance(by: .seconds(1))
-    _ = program.take()
-    program.stopSignal = SIGTSTP
-    signals.receive(SIGCHLD)
-    #expect(program.take() == ["stop wrapper \(SIGTSTP)"])
-  }
-
-  @Test("A SIGSTOP to a program that isn't a shell's own job doesn't stop the wrapper")
-  func sigstop() {
-    program.isJobOfShell = false
-    program.stopSignal = SIGSTOP
-    signals.receive(SIGCHLD)
-    #expect(program.take().isEmpty)
   }
 
   @Test("Two equal signals to the group aren't passed on; one to the wrapper after them is")

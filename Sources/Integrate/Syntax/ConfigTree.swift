@@ -77,3 +77,16 @@ struct ConfigSyntaxError: Error, Hashable, Sendable {
     )
   }
 }
+
+/// The byte that a letter after a backslash stands for, in JSON and in TOML; nil: the formats differ there.
+func escapedByte(_ letter: UInt8) -> UInt8? {
+  switch letter {
+  case UInt8(ascii: "n"): 0x0A
+  case UInt8(ascii: "r"): 0x0D
+  case UInt8(ascii: "t"): 0x09
+  case UInt8(ascii: "b"): 0x08
+  case UInt8(ascii: "f"): 0x0C
+  case UInt8(ascii: "\""), UInt8(ascii: "\\"): letter
+  default: nil
+  }
+}

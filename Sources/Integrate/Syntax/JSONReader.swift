@@ -167,13 +167,9 @@ struct JSONReader {
     place += 1
     guard let byte = next else { throw failure("this text has no end", at: start) }
     place += 1
+    if let same = escapedByte(byte) { return [same] }
     switch byte {
-    case UInt8(ascii: "n"): return [0x0A]
-    case UInt8(ascii: "r"): return [0x0D]
-    case UInt8(ascii: "t"): return [0x09]
-    case UInt8(ascii: "b"): return [0x08]
-    case UInt8(ascii: "f"): return [0x0C]
-    case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"): return [byte]
+    case UInt8(ascii: "/"): return [byte]
     case UInt8(ascii: "u"):
       guard let first = fourDigits() else {
         throw failure("`\\u` has four hexadecimal digits", at: start)

@@ -165,14 +165,9 @@ extension TOMLReader {
     place += 1
     guard let byte = next else { throw failure("this text has no end", at: start) }
     place += 1
+    if let same = escapedByte(byte) { return [same] }
     switch byte {
-    case UInt8(ascii: "n"): return [0x0A]
-    case UInt8(ascii: "r"): return [0x0D]
-    case UInt8(ascii: "t"): return [0x09]
-    case UInt8(ascii: "b"): return [0x08]
-    case UInt8(ascii: "f"): return [0x0C]
     case UInt8(ascii: "e"): return [0x1B]
-    case UInt8(ascii: "\""), UInt8(ascii: "\\"): return [byte]
     case UInt8(ascii: "x"), UInt8(ascii: "u"), UInt8(ascii: "U"):
       let count = byte == UInt8(ascii: "x") ? 2 : byte == UInt8(ascii: "u") ? 4 : 8
       let digits = bytes[place...].prefix(count)

@@ -189,20 +189,9 @@ public final class WorkerProcess {
 
 // MARK: - Signals that it handles
 
-extension WorkerProcess {
-  /// Some process of it has a handler for the signal.
-  public func catches(_ signal: Int32) throws(SystemCallError) -> Bool {
-    try !tree(receiving: signal).isEmpty
-  }
-
-  /// The processes that get a signal for the whole worker: those that handle it, but none below another that
-  /// does. A parent with a handler passes the signal on in its own way.
-  func tree(receiving signal: Int32) throws(SystemCallError) -> ProcessTree {
-    try tree().receiving(signal)
-  }
-}
-
 extension ProcessTree {
+  /// The processes that get a signal for the whole worker: those that handle it, but none below another that does. A
+  /// parent with a handler passes the signal on in its own way.
   func receiving(_ signal: Int32) throws(SystemCallError) -> ProcessTree {
     var covered: Set<Int32> = []
     var receivers: [ProcessStat] = []

@@ -1,0 +1,109 @@
+import Daemon
+import Glibc
+import Linux
+
+/// A program that can be stopped by its terminal. Tests hand in their own.
+protocol StoppingProgram: SignalReceiver {
+  /// What has stopped its first process, which isn't asleep; nil: it isn't stopped.
+  var stopSignal: Int32? { get }
+  /// The process groups of all of its processes.
+  var groups: Set<Int32> { get }
+  /// Stops the wrapper itself by the signal, so that the shell sees it.
+  func stopWrapper(by signal: Int32)
+  /// That is under way, or the shell hasn't continued the wrapper yet.
+  var isStoppingWrapper: Bool { get }
+  /// The last stop of the wrapper ended at once: the kernel drops it where no shell would continue the wrapper.
+  var hasDroppedStop: Bool { get }
+  /// The shell waits for the wrapper as its job, and shows that the job has stopped.
+  var isJobOfShell: Bool { get }
+  /// It was used: the time until it is idle begins again.
+  func noteUse()
+}
+
+/// Stops the wrapper, for which the shell waits, when its program was stopped (Ctrl-Z), and gives the terminal back
+/// when the shell continues it. Belongs to the loop's thread.
+final class StopFollower {
+  private let program: any StoppingProgram
+  private let terminal: any JobTerminal
+  private let timers: any Timers
+  private let ownGroup: Int32
+  /// The program gets a SIGCONT in a moment: a stop that is seen now is over then.
+  var isAboutToContinue: () -> Bool = { false }
+
+  /// The wrapper was stopped together with the program, and the end of that stop hasn't been handled.
+  private var hasStopped = false
+  private var look: LoopToken?
+  /// Stops in a row that the kernel has dropped.
+  private var vainStops = 0
+  /// The program's group that had the terminal before the stop.
+  private var owner: Int32?
+
+  /// While the wrapper is stopped, no time passes for it.
+  static let pace = Duration.milliseconds(20)
+  private static let mostVainStops = 3
+
+  init(
+    _ program: any StoppingProgram, terminal: any JobTerminal, timers: any Timers, ownGroup: Int32
+  ) {
+    self.program = program
+    self.terminal = terminal
+    self.timers = timers
+    self.ownGroup = ownGroup
+  }
+
+  /// The program may have been stopped.
+  func follow() {
+    guard program.hasProcess, !program.isAsleep else { return }
+    guard let signal = program.stopSignal else {
+      vainStops = 0
+      return
+    }
+    if isAboutToContinue() { return }
+    // A shell follows its own job only. Elsewhere a program that is stopped by SIGSTOP is continued by its pid.
+    if signal == SIGSTOP, !program.isJobOfShell { return }
+    // The shell sees one stop, and continues the wrapper once.
+    if !hasStopped {
+      guard vainStops < Self.mostVainStops else { return }
+      stop(by: signal)
+    }
+    lookForEnd()
+  }
+
+  private func stop(by signal: Int32) {
+    vainStops += 1
+    hasStopped = true
+    let foreground = terminal.foregroundGroup
+    owner = foreground.flatMap { program.groups.contains($0) ? $0 : nil }
+    // SIGSTOP would also stop a wrapper that no shell continues.
+    program.stopWrapper(by: [SIGTTIN, SIGTTOU].contains(signal) ? signal : SIGTSTP)
+  }
+
+  /// The SIGCONT that ended the stop can't be relied on: another Ctrl-Z removes it before it is read.
+  private func lookForEnd() {
+    guard look == nil else { return }
+    look = timers.after(Self.pace) { [unowned self] in
+      look = nil
+      if program.isStoppingWrapper { return lookForEnd() }
+      if !program.hasDroppedStop { vainStops = 0 }
+      noteContinue()
+      follow()
+    }
+  }
+
+  /// The shell has continued the wrapper, after any time.
+  func noteContinue() {
+    guard hasStopped else { return }
+    hasStopped = false
+    returnTerminal()
+    if program.hasProcess, !program.isAsleep { program.noteUse() }
+  }
+
+  /// The shell has given the terminal to the wrapper's group. A program that is a shell had it for its own group.
+  private func returnTerminal() {
+    guard let owner else { return }
+    self.owner = nil
+    guard owner != ownGroup, terminal.foregroundGroup == ownGroup, program.groups.contains(owner)
+    else { return }
+    terminal.give(to: owner)
+  }
+}

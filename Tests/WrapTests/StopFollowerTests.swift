@@ -1,0 +1,89 @@
+import DaemonFakes
+import Glibc
+import Testing
+
+@testable import Wrap
+
+/// The wrapper is in group 100.
+@Suite("A wrapper that stops together with its program") struct StopFollowerTests {
+  private let program = NotingProgram()
+  private let terminal = NotingTerminal()
+  private let timers = FakeTimers()
+  private let stops: StopFollower
+
+  init() {
+    stops = StopFollower(program, terminal: terminal, timers: timers, ownGroup: 100)
+  }
+
+  @Test("It stops once, until the shell continues it")
+  func once() {
+    program.stopSignal = SIGTTIN
+    stops.follow()
+    stops.follow()
+    timers.advance(by: .seconds(5))
+    #expect(program.take() == ["stop wrapper \(SIGTTIN)"])
+    program.isStoppingWrapper = false
+    program.stopSignal = nil
+    stops.noteContinue()
+    timers.advance(by: .seconds(1))
+    #expect(program.take() == ["use"])
+    program.stopSignal = SIGSTOP
+    stops.follow()
+    #expect(program.take() == ["stop wrapper \(SIGTSTP)"])
+  }
+
+  @Test(
+    "It sees the end of its stop also if it never reads the SIGCONT, and stops again for a second Ctrl-Z"
+  )
+  func lostContinue() {
+    program.stopSignal = SIGTSTP
+    stops.follow()
+    timers.advance(by: .seconds(5))
+    _ = program.take()
+    // `fg` and Ctrl-Z: only the second stop of the program is heard of.
+    program.isStoppingWrapper = false
+    stops.follow()
+    timers.advance(by: StopFollower.pace)
+    #expect(program.take() == ["use", "stop wrapper \(SIGTSTP)"])
+  }
+
+  @Test("Where no shell follows a stop, it tries three times, and again after the program ran")
+  func noShell() {
+    program.hasDroppedStop = true
+    program.stopSignal = SIGTSTP
+    for _ in 0..<10 {
+      stops.follow()
+      program.isStoppingWrapper = false
+      timers.advance(by: StopFollower.pace)
+    }
+    #expect(program.take().filter { $0.hasPrefix("stop") }.count == 3)
+    program.stopSignal = nil
+    stops.follow()
+    timers.advance(by: .seconds(1))
+    _ = program.take()
+    program.stopSignal = SIGTSTP
+    stops.follow()
+    #expect(program.take() == ["stop wrapper \(SIGTSTP)"])
+  }
+
+  @Test("It doesn't follow a SIGSTOP to a program that isn't a shell's own job")
+  func sigstop() {
+    program.isJobOfShell = false
+    program.stopSignal = SIGSTOP
+    stops.follow()
+    #expect(program.take().isEmpty)
+  }
+
+  @Test(
+    "It doesn't follow a stop that the program's SIGCONT ends in a moment, and none of a sleeping program"
+  )
+  func notNow() {
+    program.stopSignal = SIGTSTP
+    stops.isAboutToContinue = { true }
+    stops.follow()
+    stops.isAboutToContinue = { false }
+    program.isAsleep = true
+    stops.follow()
+    #expect(program.take().isEmpty)
+  }
+}
