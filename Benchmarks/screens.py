@@ -5,7 +5,7 @@
 
 In tmux, each program gets the same keys three times: plainly, under a wrapper with a cgroup, and under one without. The
 wrapper has put the program to sleep before each key. After each key the screens are compared. Ends with 1 if one
-differs.
+differs. psql connects to $SCREENS_DATABASE (its options).
 """
 import os
 import re
@@ -128,8 +128,15 @@ def play(command, keys, wrapped, environment=()):
         return screens, sleeps
 
 
-def plain(screen, name):
+def plain(screen, name, way):
     """Without what differs from run to run."""
+    if way == "no cgroup":
+        # Sleep ends with SIGCONT there. These redraw for it, without their last message.
+        if name in ("vim", "job"):
+            screen = re.sub(r'^("/tmp/.* bytes|1 line less.*|)$', "", screen, flags=re.M)
+        if name == "nano":
+            screen = re.sub(r"^ *\[ Read .* \]$", "", screen, flags=re.M)
+    screen = "\n".join(line.rstrip() for line in screen.rstrip().split("\n"))
     screen = re.sub(r"\[(\d)\] \d+", r"[\1] PID", screen)
     screen = re.sub(r"\S+ wrap --idle-after.* -- ", "", screen)
     if name == "htop":  # its meters change all the time
@@ -155,7 +162,7 @@ def main():
                     bad = 1
                     continue
                 differ = [key for key, one, other in zip(keys, expected, screens)
-                          if plain(one, name) != plain(other, name)]
+                          if plain(one, name, way) != plain(other, name, way)]
                 deep = sleeps.count("hibernated")
                 print(f"{name}, {way}: {len(keys)} keys, {deep} to a hibernated program and "
                       f"{len(keys) - deep} to a suspended one: "

@@ -20,6 +20,7 @@ public final class WrapComposition {
   /// Hears of the processes of a program in a terminal, which no session of its own holds together.
   private let guardian: Guardian?
   private let code: IdleCodeRelease
+  private let inner: InnerWrappers
   private var registration: WrapperRegistration?
   /// The wrapper's own.
   private let socket: String
@@ -31,6 +32,9 @@ public final class WrapComposition {
     let name = settings.name
     let socket = "\(settings.socketDirectory)/\(name).sock"
     let directory = "\(settings.stateDirectory)/wrap/\(name)"
+    // Before the group's children, which are born in it.
+    OuterWrapper.leaveItsGroup()
+    WrapperTree.beginInThisProcess()
     // Before the first thread, and before the lock, which a fork would share.
     let guardian: Guardian
     do throws(SystemCallError) {
@@ -52,7 +56,7 @@ public final class WrapComposition {
     inheritance.announcement = guardian.announcement
     inheritance.keepsSession = terminal != nil
     if let terminal {
-      OwnOrphans.belongToTheWorker(except: [guardian.pid, terminal.witness.pid])
+      WrapperTree.takeOrphans(except: [guardian.pid, terminal.witness.pid])
     }
     let program = WrappedProgram(WorkerID(name), inheritance, logPath: settings.log)
     let held = terminal != nil && settings.log == nil ? HeldErrors() : nil
@@ -93,6 +97,7 @@ public final class WrapComposition {
     signals = WrapperSignals(
       process, terminal, reachGroup: caller.servesKernels, timers: run.loop)
     code = IdleCodeRelease(run.loop)
+    inner = InnerWrappers(watches: run.loop)
     program.connect(self)
   }
 
@@ -143,6 +148,7 @@ extension WrapComposition: WrappedProgramHost {
 
   func programRuns() {
     guardian?.forget()
+    inner.forget()
     signals.programRuns()
   }
 
@@ -151,7 +157,10 @@ extension WrapComposition: WrappedProgramHost {
     signals.programFallsAsleep()
   }
 
-  func programSleeps() { guardian?.know(process.unheldPids) }
+  func programSleeps() {
+    guardian?.know(process.unheldPids)
+    inner.watch(process.innerWrappers) { [unowned self] in run.wake("the end of a wrapped child") }
+  }
 
   func reportState() {
     registration?.report()

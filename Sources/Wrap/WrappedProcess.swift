@@ -21,6 +21,15 @@ final class WrappedProcess {
     (try? process?.tree(in: ProcessScan.readDescendants())) ?? ProcessTree(processes: [])
   }
 
+  /// Wrappers that its processes have started.
+  var innerWrappers: [ProcessIdentity] {
+    tree.pids.flatMap(children).compactMap {
+      // A process that can't be read has been reaped, and its parent knows.
+      guard let stat = try? ProcessStat.read($0) else { return nil }
+      return stat.name == WrapperTree.processName ? stat.identity : nil
+    }
+  }
+
   /// All of its processes, if no cgroup holds them.
   var unheldPids: [Int32] { process?.cgroup == nil ? tree.pids : [] }
 }

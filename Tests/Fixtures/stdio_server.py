@@ -10,6 +10,9 @@ Each message is `Content-Length: N`, an empty line, and N bytes of JSON. What it
     exit      ends with `code`
     shout     `bytes` of output at once, then continues
     child     starts `sleep`, and gives its pid
+    unheard   starts `command` without pipes, and gives its pid
+    helper    starts `command`, another helper, and gives its pid
+    relay     the helper's answer to `method` with `params`
     facts     environment, arguments, directory, open descriptors, ignored signals
 
 `catch` installs a handler for a signal, and `caught` lists the signals that came; `default` restores a
@@ -27,12 +30,13 @@ import time
 
 memory = []
 caught = []
+helpers = []
 
 
-def read():
+def read(file=sys.stdin.buffer):
     length = None
     while True:
-        line = sys.stdin.buffer.readline()
+        line = file.readline()
         if not line:
             return None
         line = line.strip()
@@ -41,13 +45,13 @@ def read():
         name, value = line.split(b":")
         if name == b"Content-Length":
             length = int(value)
-    return json.loads(sys.stdin.buffer.read(length))
+    return json.loads(file.read(length))
 
 
-def write(message):
+def write(message, file=sys.stdout.buffer):
     body = json.dumps(message).encode()
-    sys.stdout.buffer.write(b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
-    sys.stdout.buffer.flush()
+    file.write(b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
+    file.flush()
 
 
 def checksum():
@@ -102,6 +106,16 @@ def answer(method, params):
     if method == "child":
         return subprocess.Popen(["sleep", "1000"], stdin=subprocess.DEVNULL,
                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).pid
+    if method == "unheard":
+        return subprocess.Popen(params["command"], stdin=subprocess.DEVNULL,
+                                stdout=subprocess.DEVNULL).pid
+    if method == "helper":
+        helpers.append(subprocess.Popen(params["command"], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE))
+        return helpers[-1].pid
+    if method == "relay":
+        write({"id": 0, **params}, helpers[-1].stdin)
+        return read(helpers[-1].stdout)["result"]
     if method == "catch":
         signal.signal(params["signal"], lambda number, frame: caught.append(number))
         return "ready"

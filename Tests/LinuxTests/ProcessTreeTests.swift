@@ -53,6 +53,36 @@ import Testing
       try eventually { try child.tree().processes.allSatisfy { $0.state != .stopped } })
   }
 
+  @Test(.enabled(if: onlineProcessors > 1, "the parent shares a processor with a busy process"))
+  func `A parent that waits for its child doesn't see that the child was stopped with it`() throws {
+    // The parent comes to its stop late: of its processor it gets the idle time, and a busy process leaves none.
+    let hog = try TestChild("taskset", "-c", "0", "sh", "-c", "echo on; while :; do :; done")
+    #expect(try hog.line() == "on")
+    for round in 0..<4 {
+      let parent = try TestChild("taskset", "-c", "0", "python3", "-c", Self.waitingParent)
+      #expect(try parent.line() == "waits")
+      #expect(try eventually { try parent.tree().processes.last?.name == "sleep" })
+      let tree = try ProcessTree.stopAll(
+        root: parent.process.identity, session: parent.pid, until: Deadline(in: .seconds(20)))
+      try tree.continueAll()
+      try #require(tree.processes.last).identity.signal(SIGKILL)
+      #expect(try parent.line() == "signal 9", "round \(round)")
+    }
+  }
+
+  /// Prints how its child was stopped or ended.
+  private static let waitingParent = """
+    import os
+    child = os.fork()
+    if child == 0:
+        os.sched_setaffinity(0, {1})
+        os.execvp('sleep', ['sleep', '1000'])
+    print('waits', flush=True)
+    os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    _, status = os.waitpid(child, os.WUNTRACED)
+    print('stopped' if os.WIFSTOPPED(status) else f'signal {os.WTERMSIG(status)}', flush=True)
+    """
+
   @Test func `A process that an earlier list doesn't have is stopped too`() throws {
     let child = try TestChild("sh", "-c", Self.bushy)
     _ = try (child.line(), child.line())

@@ -25,7 +25,7 @@ public struct ProcessScan: Sendable {
   /// The same tree that `ProcessTree.discover` finds without a cgroup.
   public func tree(root: ProcessIdentity, session: Int32? = nil) -> ProcessTree {
     let members = ProcessTree.members(
-      of: processes, root: root, session: session, orphans: OwnOrphans.current)
+      of: processes, root: root, session: session, wrapper: WrapperTree.current)
     return ProcessTree(processes: ProcessTree.parentsFirst(members))
   }
 

@@ -49,21 +49,22 @@ public struct ProcessTree: Hashable, Sendable {
 
   /// Pure part of `discover`.
   static func members(
-    of all: [ProcessStat], root: ProcessIdentity, session: Int32?, orphans: OwnOrphans? = nil
+    of all: [ProcessStat], root: ProcessIdentity, session: Int32?, wrapper: WrapperTree? = nil
   ) -> [ProcessStat] {
     var members: Set<Int32> = []
     var sessions: Set<Int32> = []
     if let session, session > 0, !isTaken(session, root, by: all) { sessions.insert(session) }
     // No process of the worker is older than its root: an older one has a pid or session number that was used
     // again.
-    let candidates = all.filter { $0.startTime >= root.startTime }
+    let recent = all.filter { $0.startTime >= root.startTime }
+    let candidates = wrapper?.withoutInner(recent, root: root) ?? recent
     var grew = true
     while grew {
       grew = false
       for stat in candidates where !members.contains(stat.pid) {
         guard
           stat.identity == root || members.contains(stat.parent) || sessions.contains(stat.session)
-            || orphans?.contains(stat) == true
+            || wrapper?.takes(stat) == true
         else { continue }
         members.insert(stat.pid)
         if stat.session == stat.pid { sessions.insert(stat.pid) }
@@ -85,18 +86,24 @@ public struct ProcessTree: Hashable, Sendable {
   }
 
   static func parentsFirst(_ processes: [ProcessStat]) -> [ProcessStat] {
+    generations(of: processes).flatMap { $0 }
+  }
+
+  /// Those without a parent among them, then their children, then the children of these, and so on.
+  static func generations(of processes: [ProcessStat]) -> [[ProcessStat]] {
     let present = Set(processes.map(\.pid))
     let children = Dictionary(grouping: processes) { present.contains($0.parent) ? $0.parent : 0 }
-    var ordered: [ProcessStat] = []
-    var queue = children[0] ?? []
-    while !queue.isEmpty {
-      ordered += queue
-      queue = queue.flatMap { children[$0.pid] ?? [] }
+    var generations: [[ProcessStat]] = []
+    var generation = children[0] ?? []
+    while !generation.isEmpty {
+      generations.append(generation)
+      generation = generation.flatMap { children[$0.pid] ?? [] }
     }
     // If a process gets another parent while the list is read, parents could form a ring; no process is left
     // out because of that.
-    let placed = Set(ordered.map(\.pid))
-    return ordered + processes.filter { !placed.contains($0.pid) }
+    let placed = Set(generations.joined().map(\.pid))
+    let ring = processes.filter { !placed.contains($0.pid) }
+    return ring.isEmpty ? generations : generations + [ring]
   }
 
   /// Sends a signal to each process whose pid hasn't been used again since the tree was read. Returns how

@@ -28,6 +28,10 @@ extension ProcessTree {
   /// Stops the whole tree with SIGSTOP: repeats until no new process appears, and every thread of every
   /// process is at rest. If it fails, it is undone.
   ///
+  /// A process is stopped when its parent is at rest. The kernel wakes a parent that waits for its children to
+  /// deliver its SIGSTOP, and the parent looks at its children once more on the way (do_wait in kernel/exit.c).
+  /// A shell that finds its job stopped then takes the terminal back when it continues.
+  ///
   /// - Parameter known: the tree as it was read just now. It replaces the first reading only: a reading
   ///   proves that no process is missing if all known processes were at rest before it.
   public static func stopAll(
@@ -35,7 +39,7 @@ extension ProcessTree {
     known: ProcessTree? = nil, until deadline: Deadline
   ) throws(ProcessTreeError) -> ProcessTree {
     var known = known
-    var stopped: Set<ProcessIdentity> = []
+    var stopped: [ProcessStat] = []
     var patience = Duration.milliseconds(50)
     let blocked = min(deadline, Deadline(in: .seconds(1)))
     do throws(ProcessTreeError) {
@@ -45,35 +49,43 @@ extension ProcessTree {
           return try discover(root: root, session: session, cgroup: cgroup)
         }
         known = nil
-        let new = tree.processes.filter { !stopped.contains($0.identity) }
+        let earlier = Set(stopped.map(\.identity))
+        let new = tree.processes.filter { !earlier.contains($0.identity) }
         // All processes in this reading were at rest before it, so none can have forked since.
         if new.isEmpty { return tree }
         if deadline.hasPassed, !stopped.isEmpty, let newest = new.last {
           throw .keepsForking(newest: newest.pid)
         }
-        for stat in new {
-          let sent = try rethrowing { () throws(SystemCallError) in
-            try signal(stat.identity, SIGSTOP)
+        for generation in generations(of: new) {
+          for stat in generation {
+            let sent = try rethrowing { () throws(SystemCallError) in
+              try signal(stat.identity, SIGSTOP)
+            }
+            // A process that has ended doesn't appear again, so only a process that got the signal is recorded.
+            if sent { stopped.append(stat) }
           }
-          // A process that has ended doesn't appear again, so only a process that got the signal is recorded.
-          if sent { stopped.insert(stat.identity) }
-        }
-        if let held = try firstBlocked(
-          new, until: deadline, patience: patience, blockedUntil: blocked)
-        {
+          guard
+            let held = try firstBlocked(
+              generation, until: deadline, patience: patience, blockedUntil: blocked)
+          else { continue }
           // A child that was stopped between vfork and exec blocks its parent. Start again from the beginning
           // when the child has executed its program.
-          for identity in stopped { _ = try? signal(identity, SIGCONT) }
+          undo(stopped)
           stopped = []
           waitWhileBlocked(held.thread, of: held.pid, until: blocked)
           patience = patience * 2
+          break
         }
       }
     } catch {
-      // A process that has ended needs no SIGCONT.
-      for identity in stopped { _ = try? signal(identity, SIGCONT) }
+      undo(stopped)
       throw error
     }
+  }
+
+  /// Children first, as in `continueAll`. A process that has ended needs no SIGCONT.
+  private static func undo(_ stopped: [ProcessStat]) {
+    for stat in stopped.reversed() { _ = try? signal(stat.identity, SIGCONT) }
   }
 
   /// Waits until all threads are at rest. Returns a thread that has been in uninterruptible sleep for longer
