@@ -58,7 +58,9 @@ public final class WrapComposition {
     if let terminal {
       WrapperTree.takeOrphans(except: [guardian.pid, terminal.witness.pid])
     }
-    let program = WrappedProgram(WorkerID(name), inheritance, logPath: settings.log)
+    let program = WrappedProgram(
+      WorkerID(name), inheritance, logPath: settings.log, host: HostName.ofThisProcess(),
+      directory: settings.directory)
     let held = terminal != nil && settings.log == nil ? HeldErrors() : nil
     defer {
       held?.write()
@@ -134,7 +136,8 @@ public final class WrapComposition {
   private func beginRegistration() {
     let registration = WrapperRegistration(
       of: WrapperRegistration.Wrapper(
-        worker: program.id, socket: socket, mayBeTerminated: settings.mayBeTerminated),
+        worker: program.id, socket: socket, mayBeTerminated: settings.mayBeTerminated,
+        canShed: settings.shed != nil),
       to: settings.daemonSocket, timers: run.loop, watches: run.loop, host: self)
     self.registration = registration
     registration.begin()
@@ -204,14 +207,17 @@ extension DaemonRole {
 
 extension DaemonSettings {
   init(wrapping settings: WrapSettings, _ id: WorkerID, directory: String, socket: String) {
-    let worker = WorkerConfiguration(
+    var worker = WorkerConfiguration(
       name: id.name, command: [settings.path] + settings.command.dropFirst(),
       autostart: false, policy: settings.policy)
+    worker.shed = settings.shed
     var configuration = DaemonConfiguration(policy: settings.policy, workers: [worker])
     // A wrapper has to be small. If there is a daemon, that keeps a journal.
     configuration.journal.enabled = false
     self.init(
-      configuration: configuration, stateDirectory: directory, socket: socket, environment: [:],
+      configuration: configuration, stateDirectory: directory, socket: socket,
+      // The program has its caller's environment in any case; a command of `shed` gets this one.
+      environment: settings.shed == nil ? [:] : ProcessEnvironment.current().variables,
       version: settings.version,
       reload: { [configuration] in ParseResult(value: configuration, diagnostics: []) })
   }

@@ -2,6 +2,7 @@ import CLinux
 import Glibc
 import Linux
 import Policy
+import PolicyFile
 
 /// The options and the command of `dormouse wrap`.
 public struct WrapSettings: Sendable {
@@ -22,11 +23,16 @@ public struct WrapSettings: Sendable {
   public var mayBeTerminated: Bool
   /// The first part of its name, in place of the command's.
   public var label: String?
+  /// How it is asked to free memory; nil: it can't be asked.
+  public var shed: WorkerConfiguration.Shed?
+  /// Where the wrapper was started; nil: that directory was removed.
+  public var directory: String?
 
   public init(
     command: [String], path: String, inheritance: Inheritance, policy: LifecyclePolicy,
     stateDirectory: String, daemonSocket: String, log: String?, version: String,
-    mayBeTerminated: Bool = false, label: String? = nil
+    mayBeTerminated: Bool = false, label: String? = nil,
+    shed: WorkerConfiguration.Shed? = nil, directory: String? = nil
   ) {
     self.command = command
     self.path = path
@@ -38,6 +44,8 @@ public struct WrapSettings: Sendable {
     self.version = version
     self.mayBeTerminated = mayBeTerminated
     self.label = label
+    self.shed = shed
+    self.directory = directory
   }
 
   /// `clangd-4711`: unique as long as the wrapper lives, and a valid worker's name.

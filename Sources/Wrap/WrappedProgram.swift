@@ -24,25 +24,30 @@ final class WrappedProgram: CallersProgram {
   let id: WorkerID
   let inheritance: Inheritance
   let logPath: String?
+  let host: String?
+  let directory: String?
   private(set) var wakes = 0
   private(set) var end: WrapEnd?
   private let closeInherited: ([Int32]) -> Void
-  private weak var host: (any WrappedProgramHost)?
+  private weak var wrapper: (any WrappedProgramHost)?
 
   /// - Parameter closeInherited: closes the wrapper's own copies of these descriptors, and of standard input
   ///   and output.
   init(
-    _ id: WorkerID, _ inheritance: Inheritance, logPath: String?,
+    _ id: WorkerID, _ inheritance: Inheritance, logPath: String?, host: String? = nil,
+    directory: String? = nil,
     closeInherited: @escaping ([Int32]) -> Void = WrappedProgram.closeCopies
   ) {
     self.id = id
     self.inheritance = inheritance
     self.logPath = logPath
+    self.host = host
+    self.directory = directory
     self.closeInherited = closeInherited
   }
 
   /// The host isn't kept alive.
-  func connect(_ host: any WrappedProgramHost) { self.host = host }
+  func connect(_ host: any WrappedProgramHost) { wrapper = host }
 
   /// The program has its own copies. With another reader or writer here, a hang-up would not be seen.
   func hasLaunched() { closeInherited(inheritance.descriptors) }
@@ -55,20 +60,20 @@ final class WrappedProgram: CallersProgram {
   func hasEnded(_ status: ExitStatus) { end = WrapEnd(status) }
 
   func hasChanged(_ transition: Transition) {
-    guard let host, transition.worker == id else { return }
+    guard let wrapper, transition.worker == id else { return }
     if transition.from == .resuming, transition.to.runs {
       wakes += 1
-      host.sampleNow()
+      wrapper.sampleNow()
     }
-    if host.isRunning { host.programRuns() }
-    if transition.to == .suspending { host.programFallsAsleep() }
-    if transition.to == .suspended || transition.to == .hibernated { host.programSleeps() }
-    if !transition.to.isPassing { host.reportState() }
+    if wrapper.isRunning { wrapper.programRuns() }
+    if transition.to == .suspending { wrapper.programFallsAsleep() }
+    if transition.to == .suspended || transition.to == .hibernated { wrapper.programSleeps() }
+    if !transition.to.isPassing { wrapper.reportState() }
     guard transition.to == .terminated else { return }
     if end == nil {
       end = .notStarted(transition.cause.failure ?? transition.cause.sentence)
     }
-    host.programHasEnded()
+    wrapper.programHasEnded()
   }
 }
 

@@ -29,6 +29,7 @@ final class WrapperRegistration {
     /// The wrapper's own.
     var socket: String
     var mayBeTerminated: Bool
+    var canShed: Bool
   }
 
   private let path: String
@@ -95,7 +96,7 @@ final class WrapperRegistration {
     var request = ControlRequest(id: count, verb: .register, worker: wrapper.worker.name)
     request.wrapper = WrapperReport(
       pid: getpid(), socket: wrapper.socket, worker: report,
-      mayBeTerminated: wrapper.mayBeTerminated)
+      mayBeTerminated: wrapper.mayBeTerminated, canShed: wrapper.canShed)
     // A line that is too long: the daemon would end the connection for it.
     return try? WireCodec.line(for: request)
   }

@@ -17,6 +17,23 @@ import Testing
         """)
   }
 
+  @Test func `Output of ps shows host, project and savings where workers have any`() {
+    var helper = Sample.hibernated
+    helper.wrapper = 12
+    (helper.host, helper.directory, helper.saved) = ("nvim", "/home/me/shop", 85_000_000)
+    #expect(
+      renderProcessTable([helper, Sample.foreground]) == """
+        NAME    STATE       BAND  FOOTPRINT    SAVED   IMAGE   PID      FOR  HOST  PROJECT  REASON
+        cache   hibernated    75     4.0 KB  81.1 MB  3.4 MB  4300     12 s  nvim  shop     suspended for 30 s
+        editor  foreground   100    64.2 MB        -       -  4211  4 m 5 s  -     -        foreground on request
+        2 workers: 1 foreground, 1 hibernated; footprint 64.2 MB, 81.1 MB saved, images 3.4 MB
+
+        """)
+    let status = renderWorkerStatus(helper)
+    #expect(status.contains("; 81.1 MB saved\n"), "\(status)")
+    #expect(status.contains("pid 12, for nvim, in /home/me/shop\n"), "\(status)")
+  }
+
   @Test func `Output of ps without workers says that there are none`() {
     var daemon = Sample.daemon
     daemon.mode = "shadow"

@@ -6,16 +6,20 @@ private let clangd = WorkerID("clangd-1")
 
 @Suite("Workers whose life another engine leads")
 struct LedTests {
-  private func world(mayBeTerminated: Bool = false, _ state: WorkerState = .background) -> World {
+  private func world(
+    mayBeTerminated: Bool = false, canShed: Bool = false, _ state: WorkerState = .background
+  ) -> World {
     var policy = LifecyclePolicy()
     policy.background.suspendAfter = .seconds(1)
     policy.hibernate.after = .seconds(1)
     policy.hibernate.maxFootprint = nil
     policy.foreground.max = 1
+    policy.ladder.critical.insert(.hibernate, at: 0)
     var world = World(policy)
     var profile = WorkerProfile(policy: policy)
     profile.leader = "its wrapper, pid 1"
     profile.mayBeTerminated = mayBeTerminated
+    profile.canShed = canShed
     world.send(.adopted(clangd, profile, state))
     world.sizes[clangd] = .megabytes(90)
     world.send(.footprint(clangd, .megabytes(90)))
@@ -73,6 +77,26 @@ struct LedTests {
     }
     #expect(report.first?.entries.first?.gaveBack == .megabytes(90))
     #expect(world.state(clangd) == nil)
+  }
+
+  @Test("A worker led by another engine is asked for memory under pressure while it runs")
+  func shed() {
+    var world = world(canShed: true)
+    #expect(world.read(available: 10).deeds == ["shed clangd-1 memoryWarning"])
+    world.send(.shedAnswered(clangd))
+    world.send(.shedFinished(clangd, before: .megabytes(90), after: .megabytes(60)))
+    #expect(world.engine.snapshot(of: clangd)?.lastShed?.after == .megabytes(60))
+    #expect(world.state(clangd) == .background)
+  }
+
+  @Test("A worker led by another engine that falls asleep while it is asked isn't waited for")
+  func shedAsleep() {
+    var world = world(canShed: true)
+    #expect(world.read(available: 10).deeds == ["shed clangd-1 memoryWarning"])
+    world.send(.moved(clangd, .suspended))
+    #expect(world.engine.snapshot(of: clangd)?.lastShed?.answered == false)
+    world.send(.footprint(clangd, .megabytes(90)))
+    #expect(world.pass(.seconds(3)).deeds == ["hibernate clangd-1"])
   }
 
   @Test("A worker led by another engine is removed with its leader, without a directive for it")

@@ -30,7 +30,8 @@ private final class World: RegistrationHost {
 
   private(set) lazy var registration = WrapperRegistration(
     of: WrapperRegistration.Wrapper(
-      worker: WorkerID("clangd-7"), socket: "/run/clangd-7.sock", mayBeTerminated: true),
+      worker: WorkerID("clangd-7"), socket: "/run/clangd-7.sock", mayBeTerminated: true,
+      canShed: true),
     to: path, timers: timers, watches: watches, host: self)
 
   var path: String { scratch.path + "/control.sock" }

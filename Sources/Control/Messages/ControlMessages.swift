@@ -80,23 +80,6 @@ public struct ControlRequest: Codable, Hashable, Sendable {
   }
 }
 
-/// A wrapper's report to a daemon.
-public struct WrapperReport: Codable, Hashable, Sendable {
-  public var pid: Int32
-  /// Where it takes requests for its worker, in this same protocol.
-  public var socket: String
-  public var worker: WorkerReport
-  /// It may be terminated when memory runs out (`--may-terminate`).
-  public var mayBeTerminated: Bool?
-
-  public init(pid: Int32, socket: String, worker: WorkerReport, mayBeTerminated: Bool? = nil) {
-    self.pid = pid
-    self.socket = socket
-    self.worker = worker
-    self.mayBeTerminated = mayBeTerminated
-  }
-}
-
 /// `run NAME -- CMD…`: a worker that isn't in the configuration.
 public struct LaunchSpecification: Codable, Hashable, Sendable {
   /// Absolute, or looked up in the client's PATH by the client.
@@ -200,6 +183,8 @@ public struct WorkerReport: Codable, Hashable, Sendable {
   public var hibernateSeconds: Double?
   public var hibernateWritten: Int64?
   public var hibernateUnchanged: Int64?
+  /// While it is hibernated: how many bytes smaller its footprint is than right before.
+  public var saved: Int64?
   /// What the last request to give memory back achieved.
   public var lastShed: ShedReport?
   /// The last watchdog's deadline that it missed.
@@ -248,6 +233,10 @@ public struct WorkerReport: Codable, Hashable, Sendable {
   public var rule: String?
   /// The process of `dormouse wrap` that it belongs to.
   public var wrapper: Int32?
+  /// Of a wrapped worker: the program that started its wrapper, or its terminal.
+  public var host: String?
+  /// Of a wrapped worker: where its wrapper was started, usually the project's directory.
+  public var directory: String?
   /// How often it has been woken; reported of wrapped workers.
   public var wakes: Int?
 

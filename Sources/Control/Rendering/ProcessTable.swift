@@ -16,7 +16,9 @@ public func renderProcessTable(
 func workerTable(_ workers: [WorkerReport], width: Int?) -> Table {
   var table = workerTable(workers)
   if let width {
-    table.leaveOut(["BAND", "PID", "IMAGE", "PURGEABLE"], of: width, untilLastHas: 30)
+    table.leaveOut(
+      ["BAND", "PID", "IMAGE", "PURGEABLE", "SAVED", "HOST", "PROJECT"], of: width, untilLastHas: 30
+    )
   }
   return table
 }
@@ -30,14 +32,28 @@ private func workerTable(_ workers: [WorkerReport]) -> Table {
     .init(title: "REASON"),
   ])
   table.rows = workers.map(processRow)
-  // Few workers have any.
-  guard workers.contains(where: { $0.purgeable != nil }) else { return table }
-  let place = 4
-  table.columns.insert(.init(title: "PURGEABLE", alignsRight: true), at: place)
-  for (row, worker) in workers.enumerated() {
-    table.rows[row].insert(.init(worker.purgeable.map(sizeText) ?? "-"), at: place)
-  }
+  let beforeReason = 7
+  insert("PROJECT", at: beforeReason) { $0.directory.map(projectText) }
+  insert("HOST", at: beforeReason) { $0.host.map(escaped) }
+  insert("PURGEABLE", at: 4, alignsRight: true) { $0.purgeable.map(sizeText) }
+  insert("SAVED", at: 4, alignsRight: true) { $0.saved.map(sizeText) }
   return table
+
+  /// A column that is left out if no worker has anything for it.
+  func insert(
+    _ title: String, at place: Int, alignsRight: Bool = false,
+    _ text: (WorkerReport) -> String?
+  ) {
+    let cells = workers.map(text)
+    guard cells.contains(where: { $0 != nil }) else { return }
+    table.columns.insert(.init(title: title, alignsRight: alignsRight), at: place)
+    for (row, cell) in cells.enumerated() { table.rows[row].insert(.init(cell ?? "-"), at: place) }
+  }
+}
+
+/// The directory's own name.
+private func projectText(_ directory: String) -> String {
+  escaped(String(directory.split(separator: "/").last ?? "/"))
 }
 
 private func processRow(_ worker: WorkerReport) -> [Table.Cell] {
@@ -49,13 +65,15 @@ private func processRow(_ worker: WorkerReport) -> [Table.Cell] {
   ]
 }
 
-/// `3 workers: 1 foreground, 2 hibernated; footprint 64.2 MB, images 6.1 MB`.
+/// `3 workers: 1 foreground, 2 hibernated; footprint 64.2 MB, 511 MB saved, images 6.1 MB`.
 func totalsLine(_ workers: [WorkerReport]) -> String {
   guard !workers.isEmpty else { return "no workers" }
   let footprint = workers.reduce(0) { $0 + $1.footprint }
   let images = workers.reduce(0) { $0 + ($1.imageSize ?? 0) }
   var line = "\(counted(workers.count, "worker")): \(stateCounts(workers))"
   line += "; footprint \(sizeText(footprint))"
+  let saved = workers.reduce(0) { $0 + ($1.saved ?? 0) }
+  if saved > 0 { line += ", \(sizeText(saved)) saved" }
   if images > 0 { line += ", images \(sizeText(images))" }
   return line
 }

@@ -19,7 +19,9 @@ public func renderWorkerStatus(
   // A worker that has ended has none.
   if isThere {
     block.add(
-      "footprint", "\(sizeText(worker.footprint)), peak \(sizeText(worker.peakFootprint))")
+      "footprint",
+      "\(sizeText(worker.footprint)), peak \(sizeText(worker.peakFootprint))"
+        + (worker.saved.map { "; \(sizeText($0)) saved" } ?? ""))
     block.add(
       "swapped", worker.swapped.flatMap { $0 > 0 ? "\(sizeText($0)), part of the footprint" : nil })
     block.add("reclaimable", sizeText(worker.reclaimable) + " of file pages, not in the footprint")
@@ -149,6 +151,8 @@ private func processesText(_ worker: WorkerReport) -> String? {
 private func wrapperText(_ worker: WorkerReport) -> String? {
   worker.wrapper.map { pid in
     "pid \(pid)" + (worker.wakes.map { ", woken \($0) times" } ?? "")
+      + (worker.host.map { ", for \(escaped($0))" } ?? "")
+      + (worker.directory.map { ", in \(escaped($0))" } ?? "")
   }
 }
 

@@ -60,6 +60,10 @@ package protocol CallersProgram: AnyObject {
   var logPath: String? { get }
   /// How often it has been woken.
   var wakes: Int { get }
+  /// What started it, for people; nil: nothing with a name.
+  var host: String? { get }
+  /// Where it was started.
+  var directory: String? { get }
 
   /// The program has its caller's descriptors now.
   func hasLaunched()

@@ -64,7 +64,9 @@ final class ControlOfDaemon: ControlHost {
     if runtime.external == nil {
       facts.log = program.map(\.logPath) ?? parts.planner.logPath(of: runtime)
     }
-    facts.wrapper = program.map { (getpid(), $0.wakes) }
+    facts.wrapper = program.map {
+      WrapperFacts(pid: getpid(), wakes: $0.wakes, host: $0.host, directory: $0.directory)
+    }
     facts.says = runtime.conversation?.statusText
     facts.connections = runtime.conversation?.connectionCount
     facts.talk = runtime.conversation?.withoutEffect

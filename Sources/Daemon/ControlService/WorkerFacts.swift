@@ -20,7 +20,7 @@ struct WorkerFacts {
   var reloadSignal: Int32?
   var log: String?
   /// Of a wrapper's own worker.
-  var wrapper: (pid: Int32, wakes: Int)?
+  var wrapper: WrapperFacts?
   /// `STATUS=`.
   var says: String?
   /// Over the worker protocol; and what in it had no effect.
@@ -30,7 +30,7 @@ struct WorkerFacts {
   /// Bytes on disk: of its image, as its record has it; and of what its next image builds on.
   var imageLength: Int64?
   var baseSize: Int64 = 0
-  var lastHibernation: (written: Int64, unchanged: Int64, seconds: Double)?
+  var lastHibernation: LastHibernation?
   var restoreMode: CodedText?
   /// What it waits for and can't be woken by.
   var unwatched: [String] = []
@@ -41,6 +41,22 @@ struct WorkerFacts {
   var measured: (reclaimable: Int64, at: Instant)?
 
   init(policy: LifecyclePolicy) { self.policy = policy }
+}
+
+/// What reports show of a wrapper.
+struct WrapperFacts {
+  var pid: Int32
+  var wakes: Int
+  var host: String?
+  var directory: String?
+}
+
+/// What a worker's last hibernation took.
+struct LastHibernation {
+  var written: Int64
+  var unchanged: Int64
+  var seconds: Double
+  var footprintBefore: ByteCount
 }
 
 /// A worker's earlier runs, and what is planned for it.

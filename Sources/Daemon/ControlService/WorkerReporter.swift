@@ -72,6 +72,8 @@ struct WorkerReporter {
     report.rule = facts.rule
     report.wrapper = facts.wrapper?.pid
     report.wakes = facts.wrapper?.wakes
+    report.host = facts.wrapper?.host
+    report.directory = facts.wrapper?.directory
     report.says = facts.says
     report.connections = facts.connections
     report.talk = facts.talk.map { CodedText("without_effect", $0) }
@@ -87,6 +89,9 @@ struct WorkerReporter {
     report.hibernateWritten = facts.lastHibernation?.written
     report.hibernateUnchanged = facts.lastHibernation?.unchanged
     report.resume = facts.restoreMode
+    if snapshot.state == .hibernated, let before = facts.lastHibernation?.footprintBefore {
+      report.saved = max(0, (before - snapshot.footprint).bytes)
+    }
   }
 
   private func describe(

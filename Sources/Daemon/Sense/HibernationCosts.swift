@@ -18,13 +18,19 @@ final class HibernationCosts {
 
   /// A hibernation has succeeded.
   ///
-  /// - Parameter duration: from the order to rest.
-  func record(_ summary: HibernationSummary, of runtime: WorkerUnit, took duration: Duration) {
+  ///   - before: its footprint.
+  ///   - duration: from the order to rest.
+  func record(
+    _ summary: HibernationSummary, of runtime: WorkerUnit, from before: ByteCount,
+    took duration: Duration
+  ) {
     let id = runtime.id
     let written = Int64(summary.written)
     imageDisk.imageWritten(
       of: id.name, length: Int64(summary.imageLength), bytes: written, took: duration)
-    runtime.lastHibernation = (written, Int64(summary.unchanged), duration.seconds)
+    runtime.lastHibernation = LastHibernation(
+      written: written, unchanged: Int64(summary.unchanged), seconds: duration.seconds,
+      footprintBefore: before)
     // The same for each worker and each time.
     if let why = summary.trackingRefusal, loggedRefusals.insert(why).inserted {
       log(

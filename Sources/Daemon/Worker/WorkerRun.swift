@@ -46,7 +46,7 @@ final class WorkerRun {
   /// It was in the foreground under an earlier daemon, and returns there when it is adopted.
   var returnsToFront = false
   /// What its last hibernation took.
-  var lastHibernation: (written: Int64, unchanged: Int64, seconds: Double)?
+  var lastHibernation: LastHibernation?
   /// By this daemon's clock.
   var asleepSince: Instant?
   /// The interval that it has set by `WATCHDOG_USEC=`.

@@ -29,6 +29,7 @@ enum WrapperKill: Hashable {
 ///
 ///     wrapper     register ──▶ adopted, moved, footprint          connection ends ──▶ released, or exited
 ///     the ladder  hibernate ──▶ the verb `hibernate`, to its socket ──▶ hibernated, or hibernateFailed
+///                 shed      ──▶ the verb `warn`                    ──▶ shedAnswered
 ///                 terminate ──▶ the verb `terminate`               ──▶ its connection ends
 ///                 kill      ──▶ SIGKILL to the wrapper, whose guardian takes the worker along
 ///
@@ -39,6 +40,7 @@ final class RegisteredWrappers {
   private let clock: any Timers
   private let host: any WrapperHost
   private var registry = WrapperRegistry()
+  private var footprintsBeforeShed: [WorkerID: ByteCount] = [:]
 
   /// The longest wait for a wrapper's answer to a directive. A person's request has its own.
   static let patience = Duration.seconds(60)
@@ -111,6 +113,7 @@ final class RegisteredWrappers {
   /// The client's connection has ended. If it was a wrapper, its worker has ended too.
   func hasLeft(_ client: ClientID) {
     for id in registry.forget(client) {
+      footprintsBeforeShed[id] = nil
       let wasEnding = driver.state.state(of: id) == .terminating
       driver.send(wasEnding ? .exited(id, .unknown) : .released(id))
       driver.send(.removed(id))
@@ -135,6 +138,7 @@ final class RegisteredWrappers {
     var profile = WorkerProfile(policy: policy)
     profile.leader = "its wrapper, pid \(report.pid)"
     profile.mayBeTerminated = report.mayBeTerminated ?? false
+    profile.canShed = report.canShed ?? false
     return profile
   }
 
@@ -146,6 +150,8 @@ final class RegisteredWrappers {
     case .hibernate(let id) where leads(id): hibernate(id)
     case .terminate(let id) where leads(id): terminate(id)
     case .kill(let id) where leads(id): kill(id)
+    case .shed(let id, _, _) where leads(id): shed(id)
+    case .finishShed(let id) where leads(id): finishShed(id)
     case .inspect(let id) where leads(id): inspect(id)
     default: return false
     }
@@ -194,6 +200,24 @@ final class RegisteredWrappers {
       case .foreground, .background: driver.send(.found(id, .running))
       default: driver.send(.found(id, .underWay))
       }
+    }
+  }
+
+  /// A refusal is an answer, too: nothing more comes.
+  private func shed(_ id: WorkerID) {
+    footprintsBeforeShed[id] = driver.state.footprint(of: id)
+    ask(.warn, id) { [unowned self] response in
+      if response.result != .done { host.log(.notice, response.text) }
+      driver.send(.shedAnswered(id))
+    }
+  }
+
+  private func finishShed(_ id: WorkerID) {
+    let known = driver.state.footprint(of: id)
+    let before = footprintsBeforeShed.removeValue(forKey: id) ?? known
+    ask(.status, id) { [unowned self] response in
+      let after = response.workers?.first.map { ByteCount($0.footprint) } ?? known
+      driver.send(.shedFinished(id, before: before, after: after))
     }
   }
 

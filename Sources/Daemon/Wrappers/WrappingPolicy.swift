@@ -13,7 +13,9 @@ extension LifecyclePolicy {
       maxFootprint: nil, minFootprint: .megabytes(4), after: .seconds(300),
       onlyIfFasterThanRelaunch: false, cooldown: .zero,
       disk: DiskRules(budget: .gigabytes(16), minFreePercent: 5, dailyWrites: .gigabytes(50)))
-    policy.ladder = Ladder(warning: [.hibernate], urgent: [.hibernate], critical: [.hibernate])
+    // Without `--shed-signal` or `--shed-command` warnings have no effect.
+    policy.ladder = Ladder(
+      warning: [.hibernate], urgent: [.hibernate, .warn], critical: [.hibernate, .warn])
     return policy
   }
 }

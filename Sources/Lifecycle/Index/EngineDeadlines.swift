@@ -32,7 +32,7 @@ extension WorkerRecord {
     // Its leader decides the rest.
     let isLed = profile.leader != nil && state.runs
     switch state {
-    case _ where isLed: break
+    case _ where isLed: next.consider(shedDeadline)
     case .launching: next.consider(readinessDeadline)
     case .foreground:
       next.consider(idleAt)

@@ -20,6 +20,8 @@ import Testing
     let inheritance = Inheritance(firstArgument: 0)
     let logPath: String? = nil
     let wakes = 0
+    var host: String? { "nvim" }
+    var directory: String? { "/home/me/shop" }
     private(set) var changes: [WorkerState] = []
     func hasLaunched() {}
     func hasEnded(_ status: Lifecycle.ExitStatus) {}

@@ -13,6 +13,8 @@ import Testing
     let inheritance = Inheritance(firstArgument: 0)
     let logPath: String? = nil
     let wakes = 0
+    var host: String? { "nvim" }
+    var directory: String? { "/home/me/shop" }
     private(set) var changes: [WorkerState] = []
     private(set) var launches = 0
 

@@ -62,6 +62,8 @@ import Testing
     let inheritance = Inheritance(firstArgument: 0)
     let logPath: String? = nil
     let wakes = 3
+    var host: String? { "nvim" }
+    var directory: String? { "/home/me/shop" }
     func hasLaunched() {}
     func hasEnded(_ status: Lifecycle.ExitStatus) {}
     func hasChanged(_ transition: Transition) {}

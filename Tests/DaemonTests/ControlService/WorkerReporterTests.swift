@@ -39,16 +39,18 @@ import Testing
       facts.changedSinceLaunch = ["command"]
       facts.reloadSignal = 1
       facts.log = "/log"
-      facts.wrapper = (12, 3)
+      facts.wrapper = WrapperFacts(pid: 12, wakes: 3, host: "nvim", directory: "/home/me/shop")
       facts.says = "serving"
       facts.connections = 2
       facts.talk = "1 answer was late"
       facts.baseSize = 7
-      facts.lastHibernation = (written: 5, unchanged: 6, seconds: 0.25)
+      facts.lastHibernation = LastHibernation(
+        written: 5, unchanged: 6, seconds: 0.25, footprintBefore: .megabytes(90))
     }
     #expect(report.command == ["/bin/web", "-v"] && report.isAdopted == true)
     #expect(report.changedSinceLaunch == ["command"] && report.reloadSignal == "SIGHUP")
     #expect(report.log == "/log" && report.wrapper == 12 && report.wakes == 3)
+    #expect(report.host == "nvim" && report.directory == "/home/me/shop")
     #expect(report.says == "serving" && report.connections == 2)
     #expect(report.talk == CodedText("without_effect", "1 answer was late"))
     #expect(report.baseSize == 7 && report.hibernateWritten == 5)

@@ -31,7 +31,7 @@ import Testing
   @Test("A hibernation is in the worker's report and in the day's costs")
   func noted() throws {
     let runtime = try world.add()
-    costs.record(summary(), of: runtime, took: .milliseconds(1500))
+    costs.record(summary(), of: runtime, from: .megabytes(9), took: .milliseconds(1500))
     #expect(monitor.costs == WriteLedger.Costs(bytes: 40, milliseconds: 1500, images: 1))
     #expect(runtime.lastHibernation?.written == 40 && runtime.lastHibernation?.unchanged == 3)
     #expect(world.logged.isEmpty)
@@ -40,10 +40,10 @@ import Testing
   @Test("Each reason for which writes can't be tracked is logged once")
   func refusals() throws {
     let (web, api) = (try world.add("web"), try world.add("api"))
-    costs.record(summary(refusal: "no UFFD"), of: web, took: .zero)
-    costs.record(summary(refusal: "no UFFD"), of: web, took: .zero)
-    costs.record(summary(refusal: "no UFFD"), of: api, took: .zero)
-    costs.record(summary(refusal: "a setuid program"), of: api, took: .zero)
+    costs.record(summary(refusal: "no UFFD"), of: web, from: .megabytes(9), took: .zero)
+    costs.record(summary(refusal: "no UFFD"), of: web, from: .megabytes(9), took: .zero)
+    costs.record(summary(refusal: "no UFFD"), of: api, from: .megabytes(9), took: .zero)
+    costs.record(summary(refusal: "a setuid program"), of: api, from: .megabytes(9), took: .zero)
     #expect(world.logged.count == 2)
     #expect(world.logged[0].contains("web: ") && world.logged[0].hasSuffix("no UFFD"))
     #expect(world.logged[1].contains("api: ") && world.logged[1].hasSuffix("a setuid program"))
@@ -54,9 +54,9 @@ import Testing
     let runtime = try world.add()
     var summary = summary()
     summary.filePages = FilePages.Outcome(dropped: 1_000_000)
-    costs.record(summary, of: runtime, took: .zero)
+    costs.record(summary, of: runtime, from: .megabytes(9), took: .zero)
     summary.filePages?.refusal = SystemCallError("madvise", on: "pid 1", code: 1)
-    costs.record(summary, of: runtime, took: .zero)
+    costs.record(summary, of: runtime, from: .megabytes(9), took: .zero)
     #expect(world.logged.map { String($0.prefix { $0 != ":" }) } == ["info", "info", "notice"])
   }
 }

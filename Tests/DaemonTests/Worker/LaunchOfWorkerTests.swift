@@ -31,6 +31,8 @@ extension AdapterWorld {
     let inheritance = Inheritance(firstArgument: 0)
     let logPath: String? = nil
     let wakes = 0
+    var host: String? { nil }
+    var directory: String? { nil }
     func hasLaunched() {}
     func hasEnded(_ status: Lifecycle.ExitStatus) {}
     func hasChanged(_ transition: Transition) {}

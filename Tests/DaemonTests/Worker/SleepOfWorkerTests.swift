@@ -18,7 +18,9 @@ private final class Surroundings: SleepSurroundings {
   func watchManager(_ watch: SleepWatch?) { calls.append("manager") }
   func keeperStart() -> @Sendable () -> Void { {} }
   func resumePreference(_ rules: HibernationRules) -> ResumePreference { .auto }
-  func hasHibernated(_ summary: HibernationSummary, took duration: Duration) {
+  func hasHibernated(
+    _ summary: HibernationSummary, from before: ByteCount, took duration: Duration
+  ) {
     calls.append("hibernated")
   }
   func sendAwake(why: String?) { calls.append(why ?? "awake") }

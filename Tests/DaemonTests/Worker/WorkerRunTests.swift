@@ -81,7 +81,8 @@ struct WorkerRunTests {
     end.ending.rootHasEnded()
     run.launched = runtime.configuration
     run.returnsToFront = true
-    run.lastHibernation = (1, 2, 3)
+    run.lastHibernation = LastHibernation(
+      written: 1, unchanged: 2, seconds: 3, footprintBefore: .zero)
     run.asleepSince = .zero
     run.watchdogInterval = .seconds(1)
     run.whenUnasked = {}

@@ -49,6 +49,50 @@ import Testing
     #expect(try host.ask("sum") == sum)
   }
 
+  @Test(
+    "A wrapped program is asked for memory by its signal or command, for a request and under pressure"
+  )
+  func shed() throws {
+    let daemon = try TestDaemon(Self.short("critical"))
+    let marks = daemon.scratch.uniquePath("marks")
+    let idle = ["--idle-after", "1h", "--socket", daemon.socket]
+    let signalled = try WrapHost(options: idle + ["--shed-signal", "USR2"])
+    try signalled.ask("catch", #"{"signal": \#(SIGUSR2)}"#)
+    let command = "test -n \"$HOME\" && echo $DORMOUSE_WORKER_PID >> \(marks)"
+    let commanded = try WrapHost(options: idle + ["--shed-command", command])
+    let pid = try commanded.serverPid()
+    // The daemon's ladder.
+    #expect(try eventually { try signalled.ask("caught") != "[]" })
+    #expect(try eventually { (try? readText(marks))?.hasPrefix("\(pid)\n") == true })
+    for host in [signalled, commanded] {
+      let name = host.name()
+      #expect(try eventually { (try? daemon.worker(name))?.lastShed != nil })
+      #expect(try daemon.done("warn", name).contains("freed"), "\(host.words)")
+    }
+    let plain = try WrapHost(options: idle)
+    #expect(try eventually { (try? daemon.worker(plain.name())) != nil })
+    #expect(try daemon.verb("warn", plain.name()).code != 0)
+  }
+
+  @Test("A wrapped program is listed with its host, its project, and what its sleep saves")
+  func overview() throws {
+    let daemon = try TestDaemon("")
+    let host = try WrapHost(options: WrapHost.hasty + ["--socket", daemon.socket])
+    try host.ask("fill", #"{"megabytes": 12}"#)
+    #expect(try eventually { (try? daemon.worker(host.name()))?.state == "hibernated" })
+    let worker = try daemon.worker(host.name())
+    #expect(worker.directory == host.scratch.path)
+    #expect(worker.host?.isEmpty == false)
+    let saved = try #require(worker.saved)
+    #expect(saved > 12 << 20 && saved + worker.footprint <= worker.peakFootprint)
+    let lines = try daemon.done("ps").split(separator: "\n")
+    #expect(lines.first?.contains("SAVED") == true, "\(lines)")
+    #expect(lines.contains { $0.contains(" saved, images ") }, "\(lines)")
+    try host.ask("sum")
+    #expect(try eventually { (try? daemon.worker(host.name()))?.state == "foreground" })
+    #expect(try daemon.worker(host.name()).saved == nil)
+  }
+
   /// By the daemon's policy, memory is always short at this level. By the wrappers' own policies it isn't.
   private static func short(_ level: String) -> String {
     let levels =

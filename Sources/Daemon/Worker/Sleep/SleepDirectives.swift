@@ -48,8 +48,11 @@ final class WorkerSleeps {
   }
 
   /// A hibernation has succeeded.
-  func record(_ summary: HibernationSummary, of runtime: WorkerUnit, took duration: Duration) {
-    parts.senses.hibernationCosts.record(summary, of: runtime, took: duration)
+  func record(
+    _ summary: HibernationSummary, of runtime: WorkerUnit, from before: ByteCount,
+    took duration: Duration
+  ) {
+    parts.senses.hibernationCosts.record(summary, of: runtime, from: before, took: duration)
     if summary.image.restore.isLazy { parts.standbyStarter.startStandbyPager() }
   }
 

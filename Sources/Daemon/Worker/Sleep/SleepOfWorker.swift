@@ -165,7 +165,7 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
     runtime?.measuring.memoryMoves()
     let took = EventLoop.now - started
     return outcome.result.map { summary in
-      surroundings.hasHibernated(summary, took: took)
+      surroundings.hasHibernated(summary, from: before, took: took)
       return HibernationOutcome(summary, from: before, to: outcome.footprint, took: took)
     }
   }

@@ -13,7 +13,8 @@ protocol SleepSurroundings: AnyObject {
   /// Starts the keeper if there is none; for another thread.
   func keeperStart() -> @Sendable () -> Void
   func resumePreference(_ rules: HibernationRules) -> ResumePreference
-  func hasHibernated(_ summary: HibernationSummary, took duration: Duration)
+  func hasHibernated(
+    _ summary: HibernationSummary, from before: ByteCount, took duration: Duration)
   /// Called before the engine gets that. `why`: a clause, if it isn't the engine's cause.
   func sendAwake(why: String?)
   /// It couldn't be woken: where one of its threads is still being released, it is woken after that.
@@ -56,8 +57,10 @@ final class SurroundingsOfWorker: SleepSurroundings {
     parts.resumeChoice.preference(rules)
   }
 
-  func hasHibernated(_ summary: HibernationSummary, took duration: Duration) {
-    if let runtime { sleeps.record(summary, of: runtime, took: duration) }
+  func hasHibernated(
+    _ summary: HibernationSummary, from before: ByteCount, took duration: Duration
+  ) {
+    if let runtime { sleeps.record(summary, of: runtime, from: before, took: duration) }
   }
 
   func sendAwake(why: String?) {

@@ -5,6 +5,7 @@ import Glibc
 import Linux
 import Policy
 import PolicyFile
+import Supervision
 import Wrap
 
 struct WrapCommand: ParsableCommand {
@@ -73,6 +74,16 @@ struct WrapCommand: ParsableCommand {
     help: ArgumentHelp(
       "Let a daemon terminate it for lack of memory. Without this it is at most hibernated."))
   var mayTerminate = false
+  @Option(
+    help: ArgumentHelp(
+      "Ask it by this signal to free memory, if it has a handler for it: when memory is short, before "
+        + "it is suspended, and for `dormouse warn`.", valueName: "signal"))
+  var shedSignal: String?
+  @Option(
+    help: ArgumentHelp(
+      "The same by this command of sh, with the helper's pid in DORMOUSE_WORKER_PID.",
+      valueName: "command"))
+  var shedCommand: String?
   @Argument(
     parsing: .captureForPassthrough,
     help: "The command and its arguments, after `--`.")
@@ -94,7 +105,9 @@ struct WrapCommand: ParsableCommand {
         command: words, path: path, inheritance: inheritance, policy: try effectivePolicy(paths),
         stateDirectory: stateDirectory ?? paths.stateDirectory,
         daemonSocket: paths.socket(option: socket), log: log, version: Dormouse.version,
-        mayBeTerminated: mayTerminate, label: try checkedName()))
+        mayBeTerminated: mayTerminate, label: try checkedName(), shed: try checkedShed(),
+        // Without it `ps` shows no project.
+        directory: try? currentDirectory()))
     switch end {
     case .notStarted(let why): Output.complain(escaped(why))
     case .unmanaged(let why): execute(path, inheritance, because: why)
@@ -115,6 +128,7 @@ struct WrapCommand: ParsableCommand {
         text: "only options of `wrap` can be written after `--`, and `\(escaped(word))` is none")
     }
     _ = try parsed.checkedName()
+    _ = try parsed.checkedShed()
     _ = try parsed.effectivePolicy(DefaultPaths.ofThisProcess())
   }
 
@@ -126,6 +140,26 @@ struct WrapCommand: ParsableCommand {
       exit: .usage,
       text: "`wrap` has no option `\(escaped(first))`; `dormouse wrap --help` lists them, and the "
         + "command comes after `--`")
+  }
+
+  private func checkedShed() throws -> WorkerConfiguration.Shed? {
+    switch (shedSignal, shedCommand) {
+    case (nil, nil): return nil
+    case (nil, let command?):
+      if !command.allSatisfy(\.isWhitespace) { return .command(["/bin/sh", "-c", command]) }
+      throw CommandFailure(exit: .usage, text: "--shed-command is empty")
+    case (let name?, nil):
+      if let number = SignalName.number(name), ![SIGKILL, SIGSTOP].contains(number) {
+        return .signal(number)
+      }
+      throw CommandFailure(
+        exit: .usage,
+        text:
+          "--shed-signal `\(escaped(name))` is no signal that a program can handle; `USR2` is one")
+    case (.some, .some):
+      throw CommandFailure(
+        exit: .usage, text: "give --shed-signal or --shed-command, not both")
+    }
   }
 
   private func checkedName() throws -> String? {
