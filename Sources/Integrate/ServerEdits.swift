@@ -40,7 +40,9 @@ struct ServerEdits {
         if let refusal = place.refusal ?? Refusal.of(command) { throw refusal }
         try Self.checkProgram(command[0], of: place, in: document, integration.places)
         guard change == .wrap else { break }
-        edits = try WrapEdits(document: document, words: integration.words).edits(place)
+        edits = try WrapEdits(
+          document: document, words: integration.words.of(place.name, command: command)
+        ).edits(place)
         outcome.state = .newlyWrapped
         outcome.isOurs = true
       }
@@ -66,7 +68,7 @@ struct ServerEdits {
       throw .lostWrapper(program)
     }
     let options = Array(words.dropFirst(2).dropLast())
-    if change == .wrap, integration.hasOwnOptions, options != integration.words.options {
+    if change == .wrap, integration.hasOwnOptions, !integration.words.wrote(options) {
       throw .wrappedOtherwise
     }
   }

@@ -211,6 +211,27 @@ import Testing
     #expect(home.states(.cursor) == ["s": "lost_wrapper"])
   }
 
+  @Test("Servers are named as in the configuration where their command doesn't show that")
+  func names() throws {
+    let text =
+      #"{"mcpServers": {"my files": {"command": "npx", "args": ["x"]}, "sleep": {"command": "/bin/sleep"}}}"#
+    var home = try IntegrateHome([".cursor/mcp.json": text, "bin/dormouse": "", "bin/npx": ""])
+    chmod("\(home.scratch.path)/bin/npx", 0o755)
+    home.environment["PATH"] = "\(home.scratch.path)/bin:/bin"
+    home.words = WrapWords(program: "\(home.scratch.path)/bin/dormouse", namesServers: true)
+    home.change(.cursor)
+    let changed = try home.read(".cursor/mcp.json")
+    #expect(changed.contains(#"["wrap", "--name", "my-files", "--", "npx", "x"]"#), "\(changed)")
+    #expect(changed.contains(#"["wrap", "--", "/bin/sleep"]"#), "\(changed)")
+    // They count as wrapped with the same options.
+    var integration = home.integration
+    integration.hasOwnOptions = true
+    let refusals = integration.look(at: [.cursor], for: .wrap).flatMap(\.servers).map(\.refusal)
+    #expect(refusals == [nil, nil])
+    home.change(.cursor, .unwrap)
+    #expect(try home.read(".cursor/mcp.json") == text)
+  }
+
   @Test("The changes are shown as the lines of a diff, with one line around them")
   func difference() throws {
     let home = try IntegrateHome([

@@ -2,10 +2,41 @@
 public struct WrapWords: Hashable, Sendable {
   public var program: String
   public var options: [String]
+  /// Each server is named (`--name`) as in its host's configuration: twenty of them may be `npx`.
+  public var namesServers: Bool
 
-  public init(program: String, options: [String] = []) {
+  public init(program: String, options: [String] = [], namesServers: Bool = false) {
     self.program = program
     self.options = options
+    self.namesServers = namesServers && !options.contains { $0.hasPrefix(Self.naming) }
+  }
+
+  private static let naming = "--name"
+
+  /// With the server's name, if its command doesn't show it.
+  func of(_ server: String, command: [String]) -> WrapWords {
+    guard namesServers, let label = Self.label(server), label != command.first.map(baseName) else {
+      return self
+    }
+    return WrapWords(program: program, options: options + [Self.naming, label])
+  }
+
+  /// What `--name` takes; nil: nothing is left.
+  static func label(_ server: String) -> String? {
+    let allowed = server.unicodeScalars.map { scalar -> Character in
+      let isLetter = ("a"..."z").contains(scalar) || ("A"..."Z").contains(scalar)
+      let isOther = ("0"..."9").contains(scalar) || "-_.".unicodeScalars.contains(scalar)
+      return isLetter || isOther ? Character(scalar) : "-"
+    }
+    let label = String(String(allowed.drop { $0 == "-" || $0 == "." }).prefix(40))
+    return label.isEmpty ? nil : label
+  }
+
+  /// Whether a command was wrapped with these options, named or not.
+  func wrote(_ found: [String]) -> Bool {
+    if found == options { return true }
+    return namesServers && found.count == options.count + 2 && found.starts(with: options)
+      && found[options.count] == Self.naming
   }
 
   public var all: [String] { [program, "wrap"] + options + ["--"] }

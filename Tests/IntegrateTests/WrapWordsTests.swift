@@ -1,0 +1,19 @@
+import Testing
+
+@testable import Integrate
+
+@Suite("The words before a command") struct WrapWordsTests {
+  @Test(arguments: [
+    ("files", "files"), ("my server", "my-server"), ("..x", "x"), ("é", nil),
+    ("a/b@1.2", "a-b-1.2"),
+    (String(repeating: "n", count: 50), String(repeating: "n", count: 40)), ("", nil),
+  ])
+  func `A server's name is written so that wrap takes it`(name: String, label: String?) {
+    #expect(WrapWords.label(name) == label)
+  }
+
+  @Test func `A name in the given options stays the only one`() {
+    let words = WrapWords(program: "d", options: ["--name=x"], namesServers: true)
+    #expect(words.of("files", command: ["npx"]) == words)
+  }
+}
