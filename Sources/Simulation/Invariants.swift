@@ -38,7 +38,7 @@ struct Invariants {
       }
       let error = accounting.check(directive, states)
       if let error { return error }
-      seen.formUnion(together.record(directive, states))
+      if let error = together.record(directive, states) { return error }
     }
     let complaint =
       checkStates(after) ?? accounting.check(after, states) ?? together.check(after, states)
@@ -116,6 +116,7 @@ struct Invariants {
     seen.insert("\(transition.from) → \(transition.to)")
     if transition.cause == .heartbeat { seen.insert("heartbeat of \(transition.from)") }
     if transition.cause == .adopted { seen.insert("adopted") }
+    if case .wokenWith = transition.cause { seen.insert("woken with another to \(transition.to)") }
     if case .watchdog = transition.cause { seen.insert("watchdog ends \(transition.from)") }
     defer { states[transition.worker] = transition.to }
     guard transition.to == .terminating, case .pressure = transition.cause else { return nil }

@@ -69,7 +69,7 @@ extension WorkerProfile {
     // history as it is without this.
     var copy = generator
     var other = SplitMix64(seed: copy.next())
-    if other.chance(30) {
+    if other.chance(50) {
       profile.wakeWith = (0..<2).map { _ in WorkerID("w\(other.next() % 6)") }
     }
     return profile

@@ -20,31 +20,34 @@ struct WakeTogether {
     }
   }
 
-  /// Returns the cases that occurred.
-  mutating func record(_ directive: Directive, _ states: [WorkerID: WorkerState]) -> Set<String> {
+  /// A complaint, or `nil`.
+  mutating func record(_ directive: Directive, _ states: [WorkerID: WorkerState]) -> String? {
     switch directive {
     case .answer(let request, _):
       requests[request] = nil
-      return []
+      return nil
     case .transition(let transition): return record(transition, states)
-    default: return []
+    default: return nil
     }
   }
 
   private mutating func record(
     _ transition: Transition, _ states: [WorkerID: WorkerState]
-  ) -> Set<String> {
+  ) -> String? {
+    let wasOwed = owed[transition.worker] != nil
     if !transition.to.sleepsOrWill { owed[transition.worker] = nil }
-    guard transition.to == .resuming else { return [] }
+    guard transition.to == .resuming else { return nil }
     switch transition.cause {
-    case .wokenWith: return ["woken with another from \(transition.from)"]
-    case .heartbeat, .requested(.stop): return []
+    case .wokenWith(let other, _):
+      return wasOwed
+        ? nil : "\(transition.worker) is woken with \(other), which has woken no others"
+    case .heartbeat, .requested(.stop): return nil
     default: break
     }
     for other in reached(from: transition.worker) where states[other]?.sleepsOrWill == true {
       owed[other] = transition.worker
     }
-    return []
+    return nil
   }
 
   private func reached(from worker: WorkerID) -> Set<WorkerID> {

@@ -91,6 +91,19 @@ struct WakeWithTests {
     #expect(world.state(web) == .suspended)
   }
 
+  @Test("A worker that could wake only later wakes no worker that was put to sleep meanwhile")
+  func lateEcho() {
+    var world = chain(back: [web])
+    world.obey(world.ask(.wake, db) + world.ask(.suspend, db))
+    for worker in [web, app] { world.obey(world.ask(.hibernate, worker)) }
+    world.ask(.hibernate, db)
+    world.obey(world.send(.wakeNeeded(web, "data")))
+    #expect(world.state(web) == .background && world.state(db) == .hibernating)
+    world.obey(world.ask(.suspend, web))
+    #expect(world.send(.hibernated(db, world.hibernation(db))).deeds == ["done", "resume db"])
+    #expect(world.state(web) == .suspended)
+  }
+
   @Test("A worker that doesn't sleep isn't started, and passes the wake on")
   func notStarted() {
     var world = chain()
