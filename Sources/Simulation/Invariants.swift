@@ -11,6 +11,7 @@ struct Invariants {
   private var untouchable: Set<WorkerID> = []
   var seen: Set<String> = []
   private var accounting = Accounting()
+  private var together = WakeTogether()
   /// The states before the event that is checked.
   private var earlier: [WorkerID: WorkerState] = [:]
 
@@ -28,6 +29,7 @@ struct Invariants {
     level = before
     earlier = states
     accounting.record(event, states, at: now)
+    together.record(event)
     for directive in directives {
       let complaint = check(directive, after)
       if let complaint { return complaint }
@@ -36,8 +38,11 @@ struct Invariants {
       }
       let error = accounting.check(directive, states)
       if let error { return error }
+      if let error = together.record(directive, states) { return error }
     }
-    if let complaint = checkStates(after) ?? accounting.check(after, states) { return complaint }
+    let complaint =
+      checkStates(after) ?? accounting.check(after, states) ?? together.check(after, states)
+    if let complaint { return complaint }
     if let deadline = after.nextDeadline, deadline <= now {
       return "nextDeadline \(deadline) isn't after now, \(now)"
     }
@@ -111,6 +116,7 @@ struct Invariants {
     seen.insert("\(transition.from) → \(transition.to)")
     if transition.cause == .heartbeat { seen.insert("heartbeat of \(transition.from)") }
     if transition.cause == .adopted { seen.insert("adopted") }
+    if case .wokenWith = transition.cause { seen.insert("woken with another to \(transition.to)") }
     if case .watchdog = transition.cause { seen.insert("watchdog ends \(transition.from)") }
     defer { states[transition.worker] = transition.to }
     guard transition.to == .terminating, case .pressure = transition.cause else { return nil }
@@ -206,7 +212,7 @@ struct Invariants {
       [.suspending, .hibernating, .resuming].contains($0.state)
         && now > $0.since + Self.maxTransit
     }
-    if let lost = accounting.unanswered(at: now) { return lost }
+    if let lost = accounting.unanswered(at: now) ?? together.atRest { return lost }
     return stuck.isEmpty ? nil : "stuck: \(stuck.map { "\($0.worker) \($0.state)" })"
   }
 }

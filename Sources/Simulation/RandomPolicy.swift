@@ -65,6 +65,13 @@ extension WorkerProfile {
       policy: own, importance: generator.pick([0, 0, 50, 100]), canShed: generator.chance(60),
       canAnswer: generator.chance(40), announcesReadiness: generator.chance(50))
     profile.mayBeTerminated = !generator.chance(10)
+    // In circles, of itself, and of workers that aren't there, too. A generator of its own leaves the rest of the
+    // history as it is without this.
+    var copy = generator
+    var other = SplitMix64(seed: copy.next())
+    if other.chance(50) {
+      profile.wakeWith = (0..<2).map { _ in WorkerID("w\(other.next() % 6)") }
+    }
     return profile
   }
 }

@@ -28,13 +28,15 @@ public struct SmallWorld: Hashable, Sendable {
     public var isComplete = false
   }
 
+  /// - Parameter wakesTogether: each worker wakes the next one, and the last one the first.
   /// - Throws: `SmallWorldFailure`, with the way that leads to it.
   public static func explore(
-    workers: Int, depth: Int, maxStates: Int, policy: LifecyclePolicy = LifecyclePolicy()
+    workers: Int, depth: Int, maxStates: Int, policy: LifecyclePolicy = LifecyclePolicy(),
+    wakesTogether: Bool = false
   ) throws(SmallWorldFailure) -> Exploration {
     var exploration = Exploration()
     var known: Set<SmallWorld> = []
-    var frontier = [try SmallWorld(workers, policy)]
+    var frontier = [try SmallWorld(workers, policy, wakesTogether: wakesTogether)]
     known.insert(frontier[0])
     search: for level in 1...depth {
       var next: [SmallWorld] = []
@@ -56,12 +58,15 @@ public struct SmallWorld: Hashable, Sendable {
     return exploration
   }
 
-  private init(_ workers: Int, _ policy: LifecyclePolicy) throws(SmallWorldFailure) {
+  private init(
+    _ workers: Int, _ policy: LifecyclePolicy, wakesTogether: Bool
+  ) throws(SmallWorldFailure) {
     engine = Engine(policy: policy)
     for number in 0..<workers {
       let name = WorkerID("w\(number)")
       bodies[name] = .absent
-      let profile = WorkerProfile(policy: policy, canShed: number == 0)
+      var profile = WorkerProfile(policy: policy, canShed: number == 0)
+      if wakesTogether { profile.wakeWith = [WorkerID("w\((number + 1) % workers)")] }
       self = try step(.added(name, profile))
     }
     self = try step(memory(isShort: false))

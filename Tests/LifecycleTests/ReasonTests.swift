@@ -11,6 +11,7 @@ import Testing
       (.graceOver(), "in the background long enough"),
       (.timer("its own timer"), "woken by its own timer"),
       (.wakeNeeded("a connection on port 80"), "woken by a connection on port 80"),
+      (.wokenWith(web, forTimer: false), "woken with web"),
       (.starting(.autostart, .restart), "starting (autostart)"),
       (.requested(.wake), "woken on request"),
       (.pressure(.critical), "memory pressure was critical"),

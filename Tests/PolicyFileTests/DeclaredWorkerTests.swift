@@ -37,6 +37,7 @@ import Testing
           httpGet: { path: /healthz, port: 8080, httpHeaders: [{ name: X-Check, value: a b }] }
         listen: { http: 8080, admin: "[::1]:81", dns: "udp:0.0.0.0:53", local: /run/web.sock }
         wake_at: ["0 3 * * *", "@hourly"]
+        wake_with: [db, helper]
         health_checks_while_asleep: [9090, { port: 8080, path: /healthz }]
         restart: { when: unless-stopped, give_up: never }
       helper:
@@ -44,6 +45,7 @@ import Testing
         readiness: { log_pattern: "^listening on [0-9]+" }
         listen: ["@helper", 8081]
         wake_at: "*/5 * * * *"
+        wake_with: [web]
         health_checks_while_asleep: 8081
     """
 
@@ -176,6 +178,11 @@ import Testing
     #expect(result.errors.first?.position == Position(line: 2, column: 34))
   }
 
+  @Test func `Workers may wake each other in a circle`() throws {
+    let workers = try #require(configuration(Self.full).value).workers
+    #expect(workers.map(\.wakeWith) == [[], [], ["db", "helper"], ["web"]])
+  }
+
   @Test func `A dependency on the end of a worker that is always restarted gives a warning`() {
     let result = configuration(
       """
@@ -198,6 +205,9 @@ import Testing
         """, "\(variable.rendered)")
     let schedule = configuration("workers: { w: { command: a, wake_at: 0 3 * * fri-mon } }")
     #expect(schedule.errors.first?.position == Position(line: 1, column: 46))
+    let wake = configuration(
+      "workers: { w: { command: a, wake_with: [w2, w3] }, w2: { command: b } }")
+    #expect(wake.errors.first?.position == Position(line: 1, column: 45))
     let command = configuration("workers: { w: { command: [sh, -c, 'echo ${A%.c}'] } }")
     #expect(
       command.errors.first?.suggestion

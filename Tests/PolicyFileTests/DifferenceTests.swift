@@ -82,7 +82,7 @@ import Testing
         "name", "command", "directory", "environment", "user", "group", "umask", "limits",
         "importance", "autostart", "dependsOn", "shed", "readiness", "notify", "watchdog",
         "fdstore", "liveness", "restart", "stopSignal", "reloadSignal", "output", "listen",
-        "wakeAt", "healthChecksWhileAsleep", "_policy",
+        "wakeAt", "wakeWith", "healthChecksWhileAsleep", "_policy",
       ], "`changes` and `WorkerRenderer` must know a new field, too")
   }
 }

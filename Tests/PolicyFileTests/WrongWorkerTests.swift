@@ -54,6 +54,12 @@ import Testing
       "wake_at: 0 25 * * *",
       "`wake_at` has a wrong hour: `25` must be from 0 to 23", nil
     ),
+    ("wake_with: [w]", "`w` is woken with itself", "remove it from `wake_with`"),
+    (
+      "wake_with: [w22]", "`w22`, which is woken with `w`, does not exist", "did you mean `w2`?"
+    ),
+    ("wake_with: [w2, w2]", "`w2` is given twice in this list", nil),
+    ("wake_with: w2", "`wake_with` must be a list in `[ ]`, not `w2`", "write `[w2]`"),
     (
       "listen: 70000",
       "`listen` must be an address such as `8080`, `0.0.0.0:8080` or `/run/web.sock`,"

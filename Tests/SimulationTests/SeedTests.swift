@@ -31,6 +31,7 @@ struct SeedTests {
       "answer unknownWorker", "band checked", "released", "adopted", "inspect suspending",
       "inspect hibernating", "inspect resuming", "found under way", "found running",
       "found suspended", "found hibernated", "found unverifiable", "look for WATCHDOG=1", "abort",
+      "woken with another to resuming", "woken with another to background",
     ]
     for place in places { #expect(seen.contains(place), "never seen: \(place)") }
   }

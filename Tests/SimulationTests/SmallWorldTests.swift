@@ -26,4 +26,11 @@ struct SmallWorldTests {
       workers: 2, depth: 4, maxStates: 20_000, policy: policy)
     #expect(explored.depth == 4, "\(explored)")
   }
+
+  @Test("Small worlds keep every invariant where each worker wakes the next one, in a circle")
+  func together() throws {
+    let explored = try SmallWorld.explore(
+      workers: 3, depth: 3, maxStates: 20_000, wakesTogether: true)
+    #expect(explored.depth == 3, "\(explored)")
+  }
 }

@@ -42,7 +42,7 @@ final class DirectiveExecution: DirectiveExecutor {
     case .checkSafePoint(let id): parts.senses.safePoints.checkSafePoint(id)
     case .suspend(let id): suspend(id)
     case .hibernate(let id): parts.workers[id]?.sleep?.hibernate()
-    case .resume(let id): parts.workers[id]?.sleep?.resume()
+    case .resume(let id): resume(id)
     case .terminate(let id): parts.ends.terminate(id)
     case .abort(let id): parts.ends.terminate(id, by: SIGABRT)
     case .checkWatchdog(let id): parts.senses.watchdogs.checkWatchdog(id)
@@ -65,6 +65,15 @@ final class DirectiveExecution: DirectiveExecutor {
       return parts.driver.send(.suspendFailed(id, why))
     }
     parts.workers[id]?.sleep?.suspend()
+  }
+
+  private func resume(_ id: WorkerID) {
+    parts.workers[id]?.sleep?.resume()
+    // What wakes with it and is still being hibernated wakes after that, and a client waits for it, too.
+    let state = parts.driver.state
+    for other in state.wakesWith(id) where state.state(of: other) == .hibernating {
+      parts.services.hibernation.prioritize(other.name)
+    }
   }
 
   func engineIsQuiet() { parts.ending.engineIsQuiet() }

@@ -80,6 +80,7 @@ final class WorkerUnit {
       announcesReadiness: configuration.readiness != nil)
     profile.mayBeTerminated = external?.mayBeTerminated ?? true
     profile.rule = external?.rule
+    profile.wakeWith = configuration.wakeWith.map { WorkerID($0) }
     return profile
   }
 

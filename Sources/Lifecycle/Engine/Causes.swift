@@ -23,6 +23,9 @@ public enum Cause: Codable, Hashable, Sendable {
   case heartbeat
   /// A timer or time-out of the worker's own was due.
   case timer(String)
+  /// Another worker woke, and this one wakes with it (`wake_with`). `forTimer`: a timer of the other
+  /// worker's own was due, and nothing else waited for it.
+  case wokenWith(WorkerID, forTimer: Bool)
   /// The worker's own timer had woken it, and the worker has nothing more to do.
   case quietAgain
   case pressure(PressureLevel)

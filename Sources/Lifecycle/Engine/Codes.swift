@@ -18,6 +18,7 @@ extension Cause {
     case .suspendedFor: "suspended_long_enough"
     case .heartbeat: "heartbeat"
     case .timer: "own_timer"
+    case .wokenWith: "woken_with"
     case .quietAgain: "quiet_again"
     case .pressure: "pressure"
     case .watchdog: "watchdog"

@@ -20,6 +20,7 @@ extension Cause {
     case .suspendedFor(let time): "suspended for \(time.spoken)"
     case .heartbeat: "heartbeat due"
     case .timer: "woken by its own timer"
+    case .wokenWith(let other, _): "woken with \(other)"
     case .quietAgain: "idle again after its own timer"
     case .pressure(let level): "memory pressure was \(level.name)"
     case .watchdog(let why): why

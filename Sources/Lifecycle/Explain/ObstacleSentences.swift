@@ -70,8 +70,8 @@ extension Cause {
     case .timer, .quietAgain: "background.wake_for_timers"
     case .pressure(let level): "ladder.\(level.name)"
     case .watchdog: "watchdog"
-    case .added, .requested, .starting, .launched, .becameReady, .wakeNeeded, .exited, .failed,
-      .adopted,
+    case .added, .requested, .starting, .launched, .becameReady, .wakeNeeded, .wokenWith,
+      .exited, .failed, .adopted,
       .released, .succeeded, .led:
       nil
     }

@@ -28,6 +28,7 @@ extension Engine {
       guard workers[index].run.wakeNeeded == nil else { return }
       workers[index].run.wakeNeeded = why
       workers[index].run.wakeIsTimer = true
+      workers[index].run.wakeWith = nil
     default: break
     }
   }

@@ -92,6 +92,7 @@ extension Engine {
       }
     workers[index].shadow.summary.wakes += 1
     workers[index].shadow.summary.wakeTime += cost
+    imagineOthers(with: index)
   }
 }
 

@@ -113,6 +113,7 @@ extension Engine {
 
   private func wakeMoves(_ worker: WorkerRecord) -> [Move] {
     let toFront = worker.policy.foreground.mode == .activity
+    let others = workers.map(\.id).filter { wakesWith($0).contains(worker.id) }
     return [
       Move(to: .background, code: "request", sentence: "`dormouse wake \(worker.id)`"),
       Move(to: .foreground, code: "request", sentence: "`dormouse foreground \(worker.id)`"),
@@ -120,6 +121,9 @@ extension Engine {
         to: toFront ? .foreground : .background, code: "traffic",
         sentence: "a connection, or data on one of its sockets or pipes"),
     ]
+      + others.map {
+        Move(to: .background, code: "woken_with", sentence: "\($0) wakes (`wake_with`)")
+      }
   }
 
   private func beatMoves(_ worker: WorkerRecord, at now: Instant) -> [Move] {

@@ -9,19 +9,20 @@ extension Engine {
     case .suspending, .suspended, .hibernating, .hibernated:
       workers[index].run.wakeNeeded = why
       workers[index].run.wakeIsTimer = false
+      workers[index].run.wakeWith = nil
     default: break
     }
   }
 
   /// A waiting connection or data becomes the worker's goal as soon as no request is under way.
   mutating func adoptWake(_ index: Int) {
-    guard workers[index].goal == nil, let why = workers[index].run.wakeNeeded else { return }
+    guard workers[index].goal == nil, let cause = workers[index].causeToWake else { return }
     workers[index].run.wakeNeeded = nil
-    let isTimer = workers[index].run.wakeIsTimer
-    let toFront = workers[index].policy.foreground.mode == .activity && !isTimer
+    // A worker that no client has called takes no other worker's place.
+    let isCalled = if case .wakeNeeded = cause { true } else { false }
+    let toFront = workers[index].policy.foreground.mode == .activity && isCalled
     workers[index].goal = Goal(
-      destination: toFront ? .foreground : .background,
-      cause: isTimer ? .timer(why) : .wakeNeeded(why), requests: [])
+      destination: toFront ? .foreground : .background, cause: cause, requests: [])
   }
 
   mutating func advanceHibernated(_ index: Int) {
@@ -45,6 +46,7 @@ extension Engine {
     if workers[index].state == .hibernated, cause != .heartbeat { recordImageRead(index) }
     move(index, to: .resuming, cause)
     emit(.resume(workers[index].id))
+    wakeOthers(with: index, cause)
   }
 
   /// - Parameter cost: `nil`: not measured.
@@ -112,9 +114,12 @@ extension Engine {
 }
 
 extension WorkerRecord {
-  /// The worker is being resumed for its own timer, and nothing else needs it meanwhile.
+  /// The worker is being resumed for its own timer, or with a worker that is, and nothing else needs it
+  /// meanwhile.
   fileprivate var isWokenByTimer: Bool {
-    guard case .timer = cause, policy.foreground.mode == .activity else { return false }
+    guard cause.isOwnClock, cause != .heartbeat, policy.foreground.mode == .activity else {
+      return false
+    }
     guard let goal, goal.destination == .background else { return false }
     return goal.requests.isEmpty
   }
@@ -125,6 +130,7 @@ extension Cause {
   var isOwnClock: Bool {
     switch self {
     case .heartbeat, .timer: true
+    case .wokenWith(_, let forTimer): forTimer
     default: false
     }
   }

@@ -46,6 +46,13 @@ public struct WorkerProfile: Codable, Hashable, Sendable {
   public var leader: String?
   /// The rule of `adopt:` by which the worker was adopted. `nil`: none.
   public var rule: String?
+  /// The workers that are woken with this one, if they sleep. Names that no worker has are ignored.
+  public var wakeWith: [WorkerID] {
+    get { wokenWithIt ?? [] }
+    set { wokenWithIt = newValue.isEmpty ? nil : newValue }
+  }
+  /// `nil` and not empty: journals of earlier versions lack it.
+  private var wokenWithIt: [WorkerID]?
 
   public init(
     policy: LifecyclePolicy, importance: Int = 0, canShed: Bool = false,

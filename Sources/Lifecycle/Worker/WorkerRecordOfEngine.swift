@@ -172,6 +172,8 @@ struct Run: Codable, Sendable, Equatable {
   /// What waits for the worker while it sleeps or is about to; and whether that is only its own timer.
   var wakeNeeded: String?
   var wakeIsTimer = false
+  /// The worker that it wakes with (`wake_with`), if that is why.
+  var wakeWith: WorkerID?
   var tick: TimerTick?
   /// An operation whose outcome is awaited.
   var transit: Transit?

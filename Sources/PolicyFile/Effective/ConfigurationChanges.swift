@@ -58,6 +58,7 @@ extension WorkerConfiguration {
     if old.liveness != liveness { result.append(WorkerChange("liveness")) }
     if old.restart != restart { result.append(WorkerChange("restart")) }
     if old.wakeAt != wakeAt { result.append(WorkerChange("wake_at")) }
+    if old.wakeWith != wakeWith { result.append(WorkerChange("wake_with")) }
     if old.healthChecksWhileAsleep != healthChecksWhileAsleep {
       result.append(WorkerChange("health_checks_while_asleep"))
     }

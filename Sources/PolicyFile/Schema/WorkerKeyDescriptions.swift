@@ -86,6 +86,8 @@ enum WorkerKeyDescriptions {
     "listen":
       "Sockets that the daemon opens for the worker (LISTEN_FDS): an address, a list, or names with addresses.",
     "wake_at": "When the worker is woken, in local time: a line of cron, or a list.",
+    "wake_with":
+      "Workers that are woken at the same time as this one, if they sleep. None is started.",
     "health_checks_while_asleep":
       "TCP ports at which the daemon answers health checks while the worker sleeps.",
     "health_checks_while_asleep.port": "1 to 65535.",

@@ -10,7 +10,10 @@ struct WorkerChecks {
 
   func run() {
     let restarts = Dictionary(workers.map { ($0.name, $0.restart.condition) }) { first, _ in first }
-    for worker in workers { dependencies(of: worker, restarts) }
+    for worker in workers {
+      dependencies(of: worker, restarts)
+      wakes(of: worker)
+    }
     circles()
     sockets()
   }
@@ -37,6 +40,29 @@ struct WorkerChecks {
           suggestion: "write `ready` here, or `restart: on-failure` there")
       }
     }
+  }
+
+  /// Circles are allowed: such workers wake together.
+  private func wakes(of worker: WorkerConfiguration) {
+    guard let reader = readers[worker.name], isComplete else { return }
+    for name in worker.wakeWith where name == worker.name || readers[name] == nil {
+      let isItself = name == worker.name
+      reader.sink.error(
+        at: place(ofWake: name, in: reader),
+        isItself
+          ? "`\(shortened(name))` is woken with itself"
+          : "`\(shortened(name))`, which is woken with `\(shortened(worker.name))`, does not exist",
+        suggestion: isItself
+          ? "remove it from `wake_with`"
+          : reader.sink.isFull
+            ? nil : didYouMean(name, among: workers.map(\.name).filter { $0 != worker.name }))
+    }
+  }
+
+  private func place(ofWake name: String, in reader: MappingReader) -> Position? {
+    guard case .sequence(let names)? = reader.node("wake_with") else { return nil }
+    // A name with a variable in it is written in another way.
+    return names.first { $0.scalar?.string == name }?.position ?? reader.places["wake_with"]
   }
 
   private func place(of dependency: Dependency, in reader: MappingReader) -> Position? {

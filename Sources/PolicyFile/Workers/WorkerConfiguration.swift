@@ -45,6 +45,8 @@ public struct WorkerConfiguration: Hashable, Sendable {
   public var listen: [ListenSocket]
   /// When it is woken, in local time.
   public var wakeAt: [CalendarSchedule]
+  /// The workers that are woken with it, if they sleep; no name twice, circles are allowed.
+  public var wakeWith: [String]
   public var healthChecksWhileAsleep: [AsleepAnswer]
   /// The machine's policy with this worker's overrides.
   @SharedPolicy public var policy: LifecyclePolicy
@@ -72,6 +74,7 @@ public struct WorkerConfiguration: Hashable, Sendable {
     self.output = WorkerOutput()
     self.listen = []
     self.wakeAt = []
+    self.wakeWith = []
     self.healthChecksWhileAsleep = []
     self.policy = policy
   }

@@ -51,6 +51,7 @@ struct WorkerReader {
     output(&worker.output)
     worker.listen = ListenReader(worker: name, directory: directory, reader: reader).read("listen")
     worker.wakeAt = reader.oneOrMore("wake_at", of: .schedule).map(\.value)
+    worker.wakeWith = peers()
     worker.healthChecksWhileAsleep = answers()
     let overridden = lifecycle(&worker.policy)
     reader.finish()
@@ -111,6 +112,11 @@ struct WorkerReader {
           suggestion: "write `max_size: 10MB`")
       }
     }
+  }
+
+  private func peers() -> [String] {
+    let names = reader.list("wake_with", of: .name("the name of a worker")) ?? []
+    return reader.unique(names.map { ($0.value, $0.value, $0.node) })
   }
 
   private func answers() -> [AsleepAnswer] {

@@ -207,6 +207,9 @@ struct WorkerRenderer {
     if !worker.wakeAt.isEmpty {
       keys.append(("wake_at", .list(worker.wakeAt.map { .text($0.text) })))
     }
+    if !worker.wakeWith.isEmpty {
+      keys.append(("wake_with", .list(worker.wakeWith.map { .text($0) })))
+    }
     if !worker.healthChecksWhileAsleep.isEmpty {
       let items = worker.healthChecksWhileAsleep.map { answer -> YAMLText in
         let port = YAMLText.plain("\(answer.port)")

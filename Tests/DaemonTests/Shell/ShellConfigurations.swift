@@ -63,6 +63,7 @@ enum ShellConfigurations {
     if random.chance(15) {
       worker.wakeAt = [try? CalendarSchedule(parsing: line)].compactMap(\.self)
     }
+    if let other = before.last, random.chance(30) { worker.wakeWith = [other] }
     return worker
   }
 
