@@ -21,7 +21,7 @@ class Cache:
         return os.path.join(self.directory, *names)
 
     def fill(self):
-        """Installs what isn't there; exits if something can't be had."""
+        """Installs what isn't there; exits if something can't be installed."""
         missing = [name for name in NEEDED if not shutil.which(name)]
         if missing:
             sys.exit(f"desk: needs {', '.join(missing)} in PATH (clangd and sourcekit-lsp are in a Swift toolchain)")

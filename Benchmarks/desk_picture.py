@@ -17,8 +17,8 @@ STYLE = """<style>
 .before { fill: #6e7681 } .memory { fill: #2f81c7 } .files { fill: #a5d6ff } .own { fill: #ff9b57 }
 }
 </style>"""
-LEGEND = [("before", "plain"), ("memory", "asleep: private memory"),
-          ("files", "asleep: pages of files, which the kernel can drop"), ("own", "Dormouse's own processes")]
+LEGEND = [("before", "plain"), ("memory", "idle with Dormouse: private memory"),
+          ("files", "pages of files, which the kernel can drop"), ("own", "Dormouse's own processes")]
 
 
 def size(megabytes):
@@ -35,23 +35,35 @@ def bar(kind, x, y, width):
 
 
 def rows(result):
-    """Label, note, memory before, its parts after, and the time to answer."""
+    """Label, remark, memory before, its parts after, and the time to answer."""
     after, found = result["after"], []
     for kind in ("agent sessions", "MCP servers", "language servers", "Jupyter kernels"):
         files, own = after["files"][kind], after["own"].get(kind, 0)
-        found.append((f"{result['counts'][kind]} {kind}", "stand-ins: node programs" if kind == "agent sessions" else "",
+        found.append((f"{result['counts'][kind]} {kind}", note(result, kind),
                       result["before"]["programs"][kind],
                       (after["programs"][kind] - files, files, own), answer(result, kind)))
     sums = (f"all {sum(result['counts'].values())}", "", sum(row[2] for row in found),
-            tuple(sum(parts) for parts in zip(*(row[3] for row in found))), "")
+            tuple(sum(parts) for parts in zip(*(row[3] for row in found))), ("", ""))
     return [*found, sums]
 
 
-def answer(result, kind):
-    def median(way):
-        return statistics.median(value for row in result["times"] if row["kind"] == kind for value in row[way])
+def note(result, kind):
+    awake = sum(row["kind"] == kind and not slept(result, row) for row in result["first"])
+    words = ["stand-ins: node programs"] if kind == "agent sessions" else []
+    return ", ".join(words + [f"{awake} didn't sleep"] * bool(awake))
 
-    return f"{median('awake'):.0f} ms → {median('asleep'):.0f} ms"
+
+def slept(result, row):
+    return row["program"] not in result["awake after the limit"]
+
+
+def answer(result, kind):
+    def median(rows, way):
+        return statistics.median(value for row in rows if row["kind"] == kind for value in row[way])
+
+    first = median([row for row in result["first"] if slept(result, row)], "asleep")
+    return (f"{median(result['times'], 'awake'):.0f} → {first:.0f} ms",
+            f"later {median(result['times'], 'asleep'):.0f} ms")
 
 
 def draw(result):
@@ -59,12 +71,12 @@ def draw(result):
     height = TOP + ROW * len(found) + 34
     scale = (WIDTH - LEFT - RIGHT) / max(row[2] for row in found)
     before, after = found[-1][2], sum(found[-1][3])
-    title = f"A desk in memory: {size(before)} awake, {size(after)} asleep"
+    title = f"A desk in memory: {size(before)} plain, {size(after)} idle with Dormouse"
     parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" '
              f'height="{height}" role="img" font-family="system-ui, Helvetica, Arial, sans-serif">',
              f"<title>{escape(title)}</title>",
              "<desc>" + escape("; ".join(
-                 f"{label}: {size(plain)} before, {size(sum(asleep))} asleep" for label, _, plain, asleep, _ in found))
+                 f"{label}: {size(plain)} before, {size(sum(asleep))} after" for label, _, plain, asleep, _ in found))
              + "</desc>", STYLE, '<rect class="back" width="100%" height="100%" rx="6"/>',
              text(24, 34, title, 17, weight="bold")]
     x = 24
@@ -72,7 +84,7 @@ def draw(result):
         parts += [f'<rect class="{kind}" x="{x}" y="49" width="11" height="11" rx="2"/>',
                   text(x + 17, 59, words, 12, "dim")]
         x += 40 + round(6.2 * len(words))
-    parts += [text(WIDTH - 24, TOP - 14, "answer: awake → asleep", 12, "dim", anchor="end"),
+    parts += [text(WIDTH - 24, TOP - 14, "answer: awake → first wake", 12, "dim", anchor="end"),
               text(LEFT, TOP - 14, "memory (sum of PSS)", 12, "dim")]
     for number, (label, note, plain, asleep, passed) in enumerate(found):
         y = TOP + ROW * number
@@ -87,7 +99,8 @@ def draw(result):
             parts.append(bar(kind, x, y + BAR + 3, part * scale))
             x += part * scale
         parts += [text(x + 8, y + BAR + 16, size(sum(asleep))),
-                  text(WIDTH - 24, y + 22, passed, 14, anchor="end")]
+                  text(WIDTH - 24, y + 14, passed[0], 14, anchor="end"),
+                  text(WIDTH - 24, y + 33, passed[1], 12, "dim", anchor="end")]
     parts.append(text(24, height - 16, footer(result), 12, "dim"))
     return "\n".join([*parts, "</svg>"]) + "\n"
 

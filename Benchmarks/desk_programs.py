@@ -35,9 +35,6 @@ class Agent:
             self.type(key)
         self.ask_tools()
         self.sum = self.read_all()
-        self.settle()
-
-    def settle(self):
         self.terminal.drain()
 
     def read_all(self):
@@ -60,8 +57,7 @@ class Agent:
         return self.count == before and self.read_all() == self.sum
 
     def close(self):
-        os.write(self.terminal.descriptor, b"\x03")
-        os.waitpid(self.terminal.pid, 0)
+        self.terminal.close()
 
 
 class ToolServer:
@@ -83,7 +79,7 @@ class ToolServer:
     def ask(self):
         names, passed = self.host.tools()
         if names != self.names:
-            raise RuntimeError(f"{self.name}: other tools")
+            raise RuntimeError(f"{self.name} lists other tools: {names}")
         return passed
 
     def remembers(self):

@@ -95,8 +95,7 @@ def main():
             rows.append((awake, key, (time.monotonic() - began) * 1000, before, asleep))
             time.sleep(0.3)
             terminal.shown = b""
-        os.write(terminal.descriptor, b"\x03")
-        os.waitpid(terminal.pid, 0)
+        terminal.close()
     awake, key, whole, before, asleep = zip(*rows)
     print(machine())
     print(f"node, {options.size} MB of objects asked for; median (range) of {options.rounds} rounds")

@@ -62,6 +62,8 @@ class Terminal:
         if self.pid == 0:
             os.environ.update(environment)
             os.execvp(command[0], command)
+        # Another terminal's program would see this one's hang-up.
+        os.set_inheritable(self.descriptor, False)
         self.shown = b""
 
     def wait(self, text, limit=120):
@@ -90,3 +92,9 @@ class Terminal:
         os.write(self.descriptor, key.encode())
         self.wait(text)
         return (time.monotonic() - began) * 1000
+
+    def close(self):
+        """Types Ctrl-C, and waits for the program's end."""
+        os.write(self.descriptor, b"\x03")
+        os.waitpid(self.pid, 0)
+        os.close(self.descriptor)
