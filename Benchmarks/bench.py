@@ -90,6 +90,12 @@ def tree(root):
     return found
 
 
+def proportional(pid, field="Pss"):
+    """Kilobytes of one process: of a page that n processes share, the nth part. `Pss_File`: files' pages only."""
+    with open(f"/proc/{pid}/smaps_rollup") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith(field + ":"))
+
+
 def machine():
     with open("/proc/cpuinfo") as file:
         models = [row.split(":")[1].strip() for row in file if row.startswith("model name")]

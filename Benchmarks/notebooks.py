@@ -13,7 +13,7 @@ import sys
 import time
 from importlib.metadata import version
 
-from bench import figures, machine, tree
+from bench import figures, machine, proportional, tree
 from jupyter import Kernel, Server
 from memory_limit import MemoryLimit
 from notebook_checks import all_checks
@@ -44,13 +44,9 @@ print(hashlib.sha256(prices).hexdigest(), hashlib.sha256(noise).hexdigest(), sum
 """
 
 
-def proportional(root):
-    """Megabytes (PSS) of a kernel with all its processes, and its wrapper with the guardian."""
-    sum = 0
-    for pid in tree(root):
-        with open(f"/proc/{pid}/smaps_rollup") as file:
-            sum += next(int(line.split()[1]) for line in file if line.startswith("Pss:"))
-    return sum / 1024
+def megabytes(root):
+    """PSS of a kernel with all its processes, and its wrapper with the guardian."""
+    return sum(map(proportional, tree(root))) / 1024
 
 
 class Table:
@@ -81,21 +77,21 @@ def measure(options):
     try:
         kernels = [server.start("wrapped") for _ in range(options.kernels)]
         plain, bare = server.start("plain"), server.start("plain")
-        table.row("a kernel without state, awake", f"{proportional(bare.pid):.1f} MB")
+        table.row("a kernel without state, awake", f"{megabytes(bare.pid):.1f} MB")
         bare.shutdown()
         awake, changed, number = [], 0, 0
         for seed, kernel in enumerate(kernels):
             fill(server, kernel, seed, options.megabytes)
-            awake.append(proportional(kernel.wrapper))
+            awake.append(megabytes(kernel.wrapper))
         for kernel in kernels:
             kernel.wait_until_asleep()
-        asleep = [proportional(kernel.wrapper) for kernel in kernels]
+        asleep = [megabytes(kernel.wrapper) for kernel in kernels]
         table.row(f"{options.kernels} kernels with {options.megabytes} MB each, awake", f"{sum(awake):.0f} MB")
         table.row("the same, hibernated", f"{sum(asleep):.1f} MB")
         table.row("one of them (kernel, wrapper and guardian), awake", f"{figures(awake)} MB")
         table.row("the same, hibernated", f"{figures(asleep)} MB")
         table.row("images on disk, all", f"{server.images() / 1048576:.0f} MB")
-        table.row("the server itself", f"{proportional(server.process.pid) - sum(asleep) - proportional(plain.pid):.0f} MB")
+        table.row("the server itself", f"{megabytes(server.process.pid) - sum(asleep) - megabytes(plain.pid):.0f} MB")
         for seed, kernel in enumerate(kernels):
             # The plain kernel becomes this one's twin.
             fill(server, plain, seed, options.megabytes)

@@ -9,13 +9,12 @@ the next key, and lets it read all of its objects. Prints medians and ranges.
 """
 import argparse
 import os
-import pty
-import select
 import sys
 import tempfile
 import time
 
 from bench import BINARY, figures, machine, tree
+from terminals import PROGRAM, Terminal
 
 PROGRAM = r"""
 const size = Number(process.argv[2]);
@@ -40,32 +39,6 @@ process.stdin.on('data', data => {
 draw();
 process.stdout.write('<ready>\n');
 """
-
-
-class Terminal:
-    def __init__(self, command, environment):
-        self.pid, self.descriptor = pty.fork()
-        if self.pid == 0:
-            os.environ.update(environment)
-            os.execvp(command[0], command)
-        self.shown = b""
-
-    def wait(self, text, limit=120):
-        end = time.monotonic() + limit
-        while text.encode() not in self.shown:
-            if time.monotonic() > end:
-                sys.exit(f"terminal: no {text!r} in {self.shown[-500:]!r}")
-            if select.select([self.descriptor], [], [], 1)[0]:
-                self.shown += os.read(self.descriptor, 65536)
-        found, self.shown = self.shown, b""
-        return found
-
-    def press(self, key, text):
-        """Milliseconds from the key to the text."""
-        began = time.monotonic()
-        os.write(self.descriptor, key.encode())
-        self.wait(text)
-        return (time.monotonic() - began) * 1000
 
 
 def wait_for_sleep(log, mark):
@@ -122,8 +95,7 @@ def main():
             rows.append((awake, key, (time.monotonic() - began) * 1000, before, asleep))
             time.sleep(0.3)
             terminal.shown = b""
-        os.write(terminal.descriptor, b"\x03")
-        os.waitpid(terminal.pid, 0)
+        terminal.close()
     awake, key, whole, before, asleep = zip(*rows)
     print(machine())
     print(f"node, {options.size} MB of objects asked for; median (range) of {options.rounds} rounds")

@@ -7,181 +7,16 @@ start. The same through `dormouse wrap`; then, round by round, the server is lef
 hibernated, and asked again. The answers must be the same as before it slept.
 """
 import argparse
-import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 
 from bench import BINARY, figures, machine, tree
-
-
-class Host:
-    """The part of an editor that a completion needs."""
-
-    def __init__(self, command, root, environment):
-        self.began = time.monotonic()
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-            cwd=root, env=environment)
-        self.root = root
-        self.count = 0
-        self.answers = {}
-        self.news = threading.Condition()
-        threading.Thread(target=self.listen, daemon=True).start()
-
-    def listen(self):
-        while True:
-            length = None
-            while line := self.process.stdout.readline().strip():
-                name, value = line.split(b":", 1)
-                if name.lower() == b"content-length":
-                    length = int(value)
-            if length is None:
-                with self.news:
-                    self.answers[None] = True
-                    self.news.notify_all()
-                return
-            message = json.loads(self.process.stdout.read(length))
-            if "method" in message and "id" in message:
-                # workspace/configuration needs a list as its answer, other requests accept null.
-                wanted = message.get("params", {}).get("items") if message["method"] == \
-                    "workspace/configuration" else None
-                self.write({"jsonrpc": "2.0", "id": message["id"],
-                            "result": [None] * len(wanted) if wanted else None})
-            elif "id" in message:
-                with self.news:
-                    self.answers[message["id"]] = message
-                    self.news.notify_all()
-
-    def write(self, message):
-        body = json.dumps(message).encode()
-        self.process.stdin.write(b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
-        self.process.stdin.flush()
-
-    def notify(self, method, params):
-        self.write({"jsonrpc": "2.0", "method": method, "params": params})
-
-    def ask(self, method, params, limit=120):
-        """The result, and the milliseconds until it arrived."""
-        self.count += 1
-        number, start = self.count, time.monotonic()
-        self.write({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
-        with self.news:
-            done = self.news.wait_for(
-                lambda: number in self.answers or None in self.answers, limit)
-        if not done or number not in self.answers:
-            raise RuntimeError(f"no answer to {method} within {limit} s" if not done else
-                               f"it ended before it answered {method}")
-        passed = (time.monotonic() - start) * 1000
-        answer = self.answers.pop(number)
-        if "error" in answer:
-            raise RuntimeError(f"{method}: {answer['error']}")
-        return answer["result"], passed
-
-    def open(self, path, language):
-        uri = "file://" + self.root
-        self.ask("initialize", {
-            "processId": os.getpid(), "rootUri": uri,
-            "workspaceFolders": [{"uri": uri, "name": "bench"}],
-            "capabilities": {"textDocument": {"completion": {}}, "workspace": {}}})
-        self.notify("initialized", {})
-        with open(os.path.join(self.root, path)) as file:
-            text = file.read()
-        self.uri = f"{uri}/{path}"
-        self.notify("textDocument/didOpen", {"textDocument": {
-            "uri": self.uri, "languageId": language, "version": 1, "text": text}})
-
-    def complete(self, line, column):
-        """The labels, sorted, and milliseconds."""
-        result, passed = self.ask("textDocument/completion", {
-            "textDocument": {"uri": self.uri},
-            "position": {"line": line, "character": column}})
-        items = result["items"] if isinstance(result, dict) else result or []
-        return sorted(item["label"].strip() for item in items), passed
-
-    def complete_first(self, line, column, wanted):
-        """Asks until the completion has the label; milliseconds since the server's start."""
-        while True:
-            labels, _ = self.complete(line, column)
-            if any(wanted in label for label in labels):
-                return labels, (time.monotonic() - self.began) * 1000
-            if time.monotonic() - self.began > 120:
-                raise RuntimeError(f"never completed to {wanted}: {labels[:5]}")
-            time.sleep(0.02)
-
-    def settle(self, line, column):
-        """Asks until the answers no longer change: the server continues to learn for a while."""
-        same, last = 0, None
-        while same < 3:
-            labels, _ = self.complete(line, column)
-            same = same + 1 if labels == last else 0
-            last = labels
-            time.sleep(0.2)
-
-    def close(self):
-        try:
-            self.ask("shutdown", None, 10)
-            self.notify("exit", None)
-            return self.process.wait(10)
-        except (RuntimeError, OSError, subprocess.TimeoutExpired):
-            self.process.kill()
-            return self.process.wait()
-
-
-def cpp_project(root):
-    headers = ["algorithm", "functional", "map", "memory", "regex", "string", "unordered_map",
-               "vector"]
-    with open(f"{root}/shapes.hpp", "w") as file:
-        file.write("#pragma once\n" + "".join(f"#include <{name}>\n" for name in headers))
-        for number in range(200):
-            file.write(
-                f"struct Shape{number} {{\n  std::map<std::string, std::vector<int>> parts;\n"
-                f"  std::unordered_map<int, std::string> names;\n"
-                f"  int area_{number}() const {{ return (int)parts.size() * {number}; }}\n}};\n")
-    lines = ['#include "shapes.hpp"', "int main() {", "  std::vector<Shape7> shapes;",
-             "  std::map<std::string, int> counts;", "  shapes.push_back({});",
-             "  return shapes.", "}"]
-    with open(f"{root}/main.cpp", "w") as file:
-        file.write("\n".join(lines) + "\n")
-    with open(f"{root}/compile_flags.txt", "w") as file:
-        file.write("-std=c++17\n")
-    # Not in the file itself: before it knows the types, clangd completes to the words in it.
-    return "main.cpp", "cpp", 5, len(lines[5]), "emplace_back"
-
-
-def python_project(root):
-    os.makedirs(f"{root}/package")
-    for number in range(20):
-        with open(f"{root}/package/part{number}.py", "w") as file:
-            file.write("import collections\nimport json\n\n")
-            for index in range(30):
-                file.write(f"class Part{number}x{index}(collections.OrderedDict):\n"
-                           f"    def dump_{index}(self):\n        return json.dumps(self)\n\n")
-    with open(f"{root}/package/__init__.py", "w") as file:
-        file.write("".join(f"from .part{n} import *\n" for n in range(20)))
-    lines = ["import package", "import collections", "part = package.Part3x4()", "part."]
-    with open(f"{root}/main.py", "w") as file:
-        file.write("\n".join(lines) + "\n")
-    return "main.py", "python", 3, 5, "dump_4"
-
-
-def swift_project(root):
-    os.makedirs(f"{root}/Sources/Bench")
-    with open(f"{root}/Package.swift", "w") as file:
-        file.write("// swift-tools-version: 6.0\nimport PackageDescription\n"
-                   'let package = Package(name: "Bench", targets: [.executableTarget(name: "Bench")])\n')
-    with open(f"{root}/Sources/Bench/shapes.swift", "w") as file:
-        for number in range(100):
-            file.write(f"struct Shape{number} {{\n  var parts: [String: [Int]] = [:]\n"
-                       f"  func area{number}() -> Int {{ parts.count * {number} }}\n}}\n")
-    lines = ["let shape = Shape7()", "let numbers = [1, 2, 3]", "print(numbers.)"]
-    with open(f"{root}/Sources/Bench/main.swift", "w") as file:
-        file.write("\n".join(lines) + "\n")
-    return "Sources/Bench/main.swift", "swift", 2, 14, "count"
+from rpc import Editor
+from projects import cpp_project, python_project, swift_project
 
 
 def kilobytes(pid, file, *names):
@@ -206,7 +41,7 @@ class Wrapper:
         environment = dict(os.environ, XDG_STATE_HOME=state, XDG_RUNTIME_DIR=scratch)
         wrapped = [BINARY, "wrap", "--idle-after", idle, "--hibernate-after", "100ms",
                    "--log", self.log, "--"] + command
-        self.host = Host(wrapped, root, environment)
+        self.host = Editor(wrapped, root, environment)
 
     @property
     def pid(self):
@@ -259,7 +94,7 @@ def measure(name, command, make, options):
             changed += again != labels
             # Measured at the same time, so that both have the same load.
             if round <= options.cold:
-                cold = Host(command, root, os.environ)
+                cold = Editor(command, root, os.environ)
                 cold.open(path, language)
                 times["cold start to first completion"].append(
                     cold.complete_first(line, column, wanted)[1])
