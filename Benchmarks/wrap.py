@@ -56,6 +56,11 @@ class Host:
                 with self.news:
                     self.answers[message["id"]] = message
                     self.news.notify_all()
+            else:
+                self.notice(message)
+
+    def notice(self, message):
+        """A notification from the server; completions need none."""
 
     def write(self, message):
         body = json.dumps(message).encode()
