@@ -137,9 +137,10 @@ class Wrapped:
 
 
 def memory(pids):
-    """RSS and PSS in MB."""
-    return [sum(kilobytes(pid, "smaps_rollup", name) for pid in pids) / 1000
-            for name in ("Rss", "Pss")]
+    """RSS, PSS and anonymous memory in MB."""
+    return [sum(kilobytes(pid, file, name) for pid in pids) * 1024 / 1e6
+            for file, name in (("smaps_rollup", "Rss"), ("smaps_rollup", "Pss"),
+                               ("status", "RssAnon"))]
 
 
 def measure(name, command, make, options):
@@ -165,6 +166,7 @@ def measure(name, command, make, options):
         # The first resumes learn which pages are needed.
         for round in range(-options.learn, options.rounds):
             place = places[round % len(places)]
+            time.sleep(0.6)  # Until all of its memory is back.
             wanted, awake = editor.hover(place)
             before = memory(wrapped.server())
             wrapped.wait_for_sleep()
@@ -195,9 +197,9 @@ def report(name, lines, places, times, sizes, changed):
     more = (statistics.median(times["wrapped, hibernated"])
             - statistics.median(times["plain"]))
     print(f"  hibernated − plain, ms:           {more:.1f} (target {TARGET})")
-    for index, kind in enumerate(("RSS", "PSS")):
-        awake, asleep = ([row[index + offset] for row in sizes] for offset in (0, 2))
-        print(f"  {kind}, awake → hibernated, MB:     {statistics.median(awake):.1f} →"
+    for index, kind in enumerate(("RSS", "PSS", "anonymous")):
+        awake, asleep = ([row[index + offset] for row in sizes] for offset in (0, 3))
+        print(f"  {kind + ', awake → hibernated, MB:':32}  {statistics.median(awake):.1f} →"
               f" {statistics.median(asleep):.1f}")
 
 
