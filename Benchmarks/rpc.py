@@ -33,11 +33,15 @@ class Host:
         self.keep("end", True)
 
     def keep(self, number, message):
-        """An answer; without a number it is news, which isn't needed."""
-        if number is not None:
-            with self.news:
-                self.answers[number] = message
-                self.news.notify_all()
+        """An answer; without a number it is news."""
+        if number is None:
+            return self.notice(message)
+        with self.news:
+            self.answers[number] = message
+            self.news.notify_all()
+
+    def notice(self, message):
+        """News of the server; few hosts need any."""
 
     def read(self):
         length = None

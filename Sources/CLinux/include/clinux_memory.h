@@ -21,6 +21,8 @@ struct clinux_page_region {
   uint64_t categories;
 };
 enum {
+  // The mapping's writes are recorded by a userfaultfd (asynchronous write protection).
+  CLINUX_PAGE_IS_WPALLOWED = 1 << 0,
   CLINUX_PAGE_IS_FILE = 1 << 2,
   CLINUX_PAGE_IS_PRESENT = 1 << 3,
   CLINUX_PAGE_IS_SWAPPED = 1 << 4,

@@ -172,9 +172,8 @@ extension Hibernator {
   private func strays(in image: ImageReader, process index: Int) throws -> [PageRange] {
     let pages = try PageMap(
       pid: image.processes[index].pid, useScan: features.pagemapScan)
-    return try image.mappings.filter { Int($0.process) == index }.flatMap {
-      try pages.populatedPages(from: $0.range.address, to: $0.range.end)
-    }
+    let mappings = image.mappings.filter { Int($0.process) == index }
+    return try pages.populatedPages(inRegistered: mappings.map(\.range))
   }
 
   /// Writes the pages of `strays` that the image has in its background fill, and returns them.

@@ -20,6 +20,38 @@ extension PageMap {
     return runs
   }
 
+  /// Runs of pages that aren't empty in any of these ranges.
+  ///
+  /// The kernel is asked twice for all of them together, and not twice for each: node has a mapping for every
+  /// 256 KB of its heap, and the calls for 300 MB took half of the time before it ran again.
+  ///
+  /// - Parameter ranges: all of them are registered with one `Userfault`.
+  public func populatedPages(
+    inRegistered ranges: [PageRange]
+  ) throws(SystemCallError) -> [PageRange] {
+    let ranges = ranges.union()
+    guard let first = ranges.first, let last = ranges.last else { return [] }
+    var runs: [PageRange] = []
+    guard canScan, try isTracked(first.address) else {
+      for range in ranges { runs += try populatedPages(from: range.address, to: range.end) }
+      return runs
+    }
+    // The kernel passes over mappings without this category, so those in between cost nothing, whatever their size.
+    let tracked = UInt64(CLINUX_PAGE_IS_WPALLOWED)
+    for category in [CLINUX_PAGE_IS_PRESENT, CLINUX_PAGE_IS_SWAPPED] {
+      let found = try scan(
+        from: first.address, to: last.end, required: UInt64(category) | tracked, excluded: 0)
+      runs += found.map { PageRange(from: $0.start, to: $0.end) }.intersection(with: ranges)
+    }
+    return runs
+  }
+
+  /// A userfaultfd records the writes to the mapping with this page.
+  private func isTracked(_ page: UInt64) throws(SystemCallError) -> Bool {
+    let required = UInt64(CLINUX_PAGE_IS_WPALLOWED)
+    return try !scan(from: page, to: page + pageSize, required: required, excluded: 0).isEmpty
+  }
+
   private func appendPopulated(
     from start: UInt64, to end: UInt64, to runs: inout [PageRange]
   ) throws(SystemCallError) {
