@@ -107,7 +107,7 @@ class Wrapped:
         self.log = os.path.join(scratch, "log")
         environment = dict(os.environ, XDG_STATE_HOME=os.path.join(scratch, "state"),
                            XDG_RUNTIME_DIR=scratch)
-        self.editor = Editor(
+        self.editor = Reader(
             [options.dormouse, "wrap", "--policy", quick_policy(scratch), "--idle-after", "1s",
              "--hibernate-after", "200ms", "--log", self.log, "--"] + command, root, environment)
 
@@ -168,7 +168,7 @@ def measure(name, command, make, options):
             sizes.append(before + memory(wrapped.server()))
             unwrapped, plainly = plain.hover(*place)
             answer, asleep = editor.hover(*place)
-            again, after = editor.hover(places[(round + 1) % len(places)])
+            again, after = editor.hover(*places[(round + 1) % len(places)])
             changed += answer != wanted or answer != unwrapped or not again
             if round >= 0:
                 for key, value in zip(times, (plainly, awake, asleep, after)):
