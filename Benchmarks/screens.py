@@ -115,7 +115,9 @@ def play(command, keys, wrapped, environment=()):
         tmux("new-session", "-d", "-s", "s", "-x", "80", "-y", "24", f"env {' '.join(variables)} {wrap}{command}")
         screens, sleeps = [], []
         try:
-            settled()
+            end = time.monotonic() + 20
+            while not settled().strip() and time.monotonic() < end:
+                pass  # It hasn't drawn anything yet.
             for key in keys:
                 if wrapped:
                     sleeps.append(asleep(log))

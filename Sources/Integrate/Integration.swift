@@ -64,11 +64,13 @@ public struct Integration: Sendable {
     outcome.hasBackup = backup != nil
     var edits: [TextEdit] = []
     var changed: [CommandPlace] = []
+    var suited = self
+    suited.words = words.suiting(file.host)
     for place in file.find(document.root) {
       let isWanted = servers.isEmpty || servers.contains(place.name)
       let server = ServerEdits(
         place: place, document: document, backup: backup, change: isWanted ? change : nil,
-        integration: self)
+        integration: suited)
       edits += server.edits
       if !server.edits.isEmpty { changed.append(place) }
       outcome.servers.append(server.outcome)

@@ -218,7 +218,7 @@ import Testing
     var home = try IntegrateHome([".cursor/mcp.json": text, "bin/dormouse": "", "bin/npx": ""])
     chmod("\(home.scratch.path)/bin/npx", 0o755)
     home.environment["PATH"] = "\(home.scratch.path)/bin:/bin"
-    home.words = WrapWords(program: "\(home.scratch.path)/bin/dormouse", namesServers: true)
+    home.words = WrapWords(program: "\(home.scratch.path)/bin/dormouse", addsOptions: true)
     home.change(.cursor)
     let changed = try home.read(".cursor/mcp.json")
     #expect(changed.contains(#"["wrap", "--name", "my-files", "--", "npx", "x"]"#), "\(changed)")

@@ -12,8 +12,19 @@ import Testing
     #expect(WrapWords.label(name) == label)
   }
 
+  @Test func `Jupyter's kernels wake for their timers, unless other ones are given`() {
+    let words = WrapWords(program: "d", options: ["--idle-after", "1m"], addsOptions: true)
+    #expect(
+      words.suiting(.jupyter).options == ["--wake-for-timers", "15s", "--idle-after", "1m"])
+    #expect(words.suiting(.cursor) == words)
+    let own = WrapWords(program: "d", options: ["--wake-for-timers=1h"], addsOptions: true)
+    #expect(own.suiting(.jupyter) == own)
+    let plain = WrapWords(program: "d")
+    #expect(plain.suiting(.jupyter) == plain)
+  }
+
   @Test func `A name in the given options stays the only one`() {
-    let words = WrapWords(program: "d", options: ["--name=x"], namesServers: true)
+    let words = WrapWords(program: "d", options: ["--name=x"], addsOptions: true)
     #expect(words.of("files", command: ["npx"]) == words)
   }
 }

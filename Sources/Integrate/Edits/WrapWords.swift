@@ -2,22 +2,34 @@
 public struct WrapWords: Hashable, Sendable {
   public var program: String
   public var options: [String]
-  /// Each server is named (`--name`) as in its host's configuration: twenty of them may be `npx`.
-  public var namesServers: Bool
+  /// Options that suit a server are added if they aren't given: its host's, and its name in the configuration
+  /// (`--name`; twenty of them may be `npx`).
+  public var addsOptions: Bool
 
-  public init(program: String, options: [String] = [], namesServers: Bool = false) {
+  public init(program: String, options: [String] = [], addsOptions: Bool = false) {
     self.program = program
     self.options = options
-    self.namesServers = namesServers && !options.contains { $0.hasPrefix(Self.naming) }
+    self.addsOptions = addsOptions
   }
 
   private static let naming = "--name"
 
+  private func has(_ option: String) -> Bool {
+    options.contains { $0 == option || $0.hasPrefix("\(option)=") }
+  }
+
+  /// With an option that suits the host's servers.
+  func suiting(_ host: IntegratedHost) -> WrapWords {
+    let more = host.options
+    guard addsOptions, let first = more.first, !has(first) else { return self }
+    return WrapWords(program: program, options: more + options, addsOptions: true)
+  }
+
   /// With the server's name, if its command doesn't show it.
   func of(_ server: String, command: [String]) -> WrapWords {
-    guard namesServers, let label = Self.label(server), label != command.first.map(baseName) else {
-      return self
-    }
+    guard addsOptions, !has(Self.naming), let label = Self.label(server),
+      label != command.first.map(baseName)
+    else { return self }
     return WrapWords(program: program, options: options + [Self.naming, label])
   }
 
@@ -35,7 +47,8 @@ public struct WrapWords: Hashable, Sendable {
   /// Whether a command was wrapped with these options, named or not.
   func wrote(_ found: [String]) -> Bool {
     if found == options { return true }
-    return namesServers && found.count == options.count + 2 && found.starts(with: options)
+    return addsOptions && !has(Self.naming) && found.count == options.count + 2
+      && found.starts(with: options)
       && found[options.count] == Self.naming
   }
 

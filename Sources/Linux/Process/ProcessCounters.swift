@@ -1,12 +1,24 @@
-/// Bytes that a process has written since its start, to files, pipes and sockets (`wchar` of proc_pid_io(5)).
-///
-/// It needs the permission to trace the process; without it the call fails with EACCES or EPERM.
-public func writtenBytes(of pid: Int32) throws(SystemCallError) -> UInt64 {
-  let path = "/proc/\(pid)/io"
-  guard let bytes: UInt64 = value(of: "wchar: ", in: try readRecord(path))?.number() else {
-    throw malformed(path)
+/// What a process has written since its start, to files, pipes, sockets and eventfds (proc_pid_io(5)).
+public struct ProcessWrites: Hashable, Sendable {
+  /// `wchar`
+  public var bytes: UInt64
+  /// `syscw`
+  public var calls: UInt64
+
+  public init(bytes: UInt64, calls: UInt64) {
+    self.bytes = bytes
+    self.calls = calls
   }
-  return bytes
+
+  /// It needs the permission to trace the process; without it the call fails with EACCES or EPERM.
+  public static func read(_ pid: Int32) throws(SystemCallError) -> ProcessWrites {
+    let path = "/proc/\(pid)/io"
+    let record = try readRecord(path)
+    guard let bytes: UInt64 = value(of: "wchar: ", in: record)?.number(),
+      let calls: UInt64 = value(of: "syscw: ", in: record)?.number()
+    else { throw malformed(path) }
+    return ProcessWrites(bytes: bytes, calls: calls)
+  }
 }
 
 /// Resident memory of a process less its pages of files, in bytes (proc_pid_statm(5)); 0: the process has ended, or it is

@@ -5,31 +5,47 @@ import Linux
 /// Measures whether a worker writes output: the half of a conversation over pipes that `TrafficMonitor` can't
 /// see.
 ///
-/// What it has written is in the kernel's own count (`wchar` of proc_pid_io(5)), which includes log
-/// files and its wake-ups of its own threads; those are 8 bytes each, so small sums don't count.
+/// What it has written is in the kernel's own counts (proc_pid_io(5)), which include log files and its wake-ups of its
+/// own threads. So small sums don't count, nor do a few writes of 8 bytes each: those are eventfds (a thread of
+/// node's pool wakes the main thread so for each file that tsserver looks at).
 /// While its standard output is full, the worker waits with half an answer. It continues when the reader reads,
 /// which wakes no sleeping worker.
 public struct OutputMeter: Sendable {
-  private var written: UInt64?
+  private var written: [Int32: ProcessWrites]?
 
   /// Bytes between two looks. The shortest answers of JSON-RPC have about 40.
   private static let least: UInt64 = 32
+  private static let wakeUp: UInt64 = 8
+  /// More of them are work.
+  private static let mostWakeUps: UInt64 = 64
 
   public init() {}
 
   /// Since the last look; the first only prepares.
   public mutating func look(at tree: ProcessTree) -> Bool {
-    let now = tree.pids.reduce(UInt64(0)) { $0 &+ Self.written(by: $1) }
+    var now: [Int32: ProcessWrites] = [:]
+    for pid in tree.pids {
+      // The process has ended, or it may not be inspected.
+      if let writes = try? ProcessWrites.read(pid) { now[pid] = writes }
+    }
     defer { written = now }
     if let root = tree.pids.first, Self.isFull(STDOUT_FILENO, of: root) { return true }
-    // Less than before: one that had a share of it has ended.
-    guard let written, now > written else { return false }
-    return now - written >= Self.least
+    return written.map { Self.output(from: $0, to: now) >= Self.least } ?? false
   }
 
-  private static func written(by pid: Int32) -> UInt64 {
-    // The process has ended, or it may not be inspected.
-    (try? writtenBytes(of: pid)) ?? 0
+  /// Bytes; all that a process which wasn't there before has written.
+  static func output(
+    from before: [Int32: ProcessWrites], to now: [Int32: ProcessWrites]
+  ) -> UInt64 {
+    now.reduce(0) { sum, process in
+      let old = before[process.key] ?? ProcessWrites(bytes: 0, calls: 0)
+      // Less than before: another process has the number.
+      guard process.value.bytes >= old.bytes, process.value.calls >= old.calls else { return sum }
+      let bytes = process.value.bytes - old.bytes
+      let calls = process.value.calls - old.calls
+      let areWakeUps = bytes == calls * wakeUp && calls <= mostWakeUps
+      return sum &+ (areWakeUps ? 0 : bytes)
+    }
   }
 
   /// Through a duplicate that is held for microseconds: a longer one would keep the reader from
