@@ -55,7 +55,8 @@ struct IntegrateCommand: ParsableCommand {
     var integration = Integration(
       places: HostPlaces(
         environment: environment, home: paths.home, directory: try currentDirectory()),
-      words: WrapWords(program: try OwnProgram.path(environment), options: wrapOptions, addsOptions: true),
+      words: WrapWords(
+        program: try OwnProgram.path(environment), options: wrapOptions, addsOptions: true),
       backupDirectory: "\(paths.stateDirectory)/integrate")
     integration.hasOwnOptions = !wrapOptions.isEmpty
     integration.servers = servers
