@@ -112,7 +112,10 @@ def play(command, keys, wrapped, environment=()):
                      "INPUTRC=/dev/null", "HISTFILE=", f"IPYTHONDIR={directory}/ipython", "LESSHISTFILE=-",
                      "NODE_REPL_HISTORY=''", "PSQL_HISTORY=/dev/null", "PYTHONSTARTUP=", *environment]
         wrap = f"{BINARY} wrap --idle-after 700ms --hibernate-after 100ms --log {log} -- " if wrapped else ""
-        tmux("new-session", "-d", "-s", "s", "-x", "80", "-y", "24", f"env {' '.join(variables)} {wrap}{command}")
+        # The last server may not have ended yet.
+        while "s:" not in tmux("list-sessions"):
+            tmux("new-session", "-d", "-s", "s", "-x", "80", "-y", "24",
+                 f"env {' '.join(variables)} {wrap}{command}")
         screens, sleeps = [], []
         try:
             end = time.monotonic() + 20

@@ -29,11 +29,17 @@ public final class WrapComposition {
 
   /// Runs the program to its end. It is started from this thread, which lives as long.
   public static func run(_ settings: WrapSettings) -> WrapEnd {
+    // Before the group's children, which are born in it.
+    let outerGroup = OuterWrapper.leaveItsGroup()
+    let end = runInItsGroup(settings)
+    if case .unmanaged = end, let outerGroup { OuterWrapper.enter(outerGroup) }
+    return end
+  }
+
+  private static func runInItsGroup(_ settings: WrapSettings) -> WrapEnd {
     let name = settings.name
     let socket = "\(settings.socketDirectory)/\(name).sock"
     let directory = "\(settings.stateDirectory)/wrap/\(name)"
-    // Before the group's children, which are born in it.
-    OuterWrapper.leaveItsGroup()
     WrapperTree.beginInThisProcess()
     // Before the first thread, and before the lock, which a fork would share.
     let guardian: Guardian
@@ -99,7 +105,7 @@ public final class WrapComposition {
     signals = WrapperSignals(
       process, terminal, reachGroup: caller.servesKernels, timers: run.loop)
     code = IdleCodeRelease(run.loop)
-    inner = InnerWrappers(watches: run.loop)
+    inner = InnerWrappers(watches: run.loop, timers: run.loop)
     program.connect(self)
   }
 
@@ -156,13 +162,16 @@ extension WrapComposition: WrappedProgramHost {
   }
 
   func programFallsAsleep() {
+    inner.programFallsAsleep(process.innerWrappers)
     programSleeps()
     signals.programFallsAsleep()
   }
 
   func programSleeps() {
     guardian?.know(process.unheldPids)
-    inner.watch(process.innerWrappers) { [unowned self] in run.wake("the end of a wrapped child") }
+    inner.watch(process.innerWrappers, seesStops: signals.hasTerminal) { [unowned self] in
+      run.wake($0)
+    }
   }
 
   func reportState() {

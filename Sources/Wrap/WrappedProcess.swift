@@ -22,11 +22,13 @@ final class WrappedProcess {
   }
 
   /// Wrappers that its processes have started.
-  var innerWrappers: [ProcessIdentity] {
-    tree.pids.flatMap(children).compactMap {
+  var innerWrappers: [ProcessStat] { innerWrappers(of: tree.processes) }
+
+  private func innerWrappers(of processes: [ProcessStat]) -> [ProcessStat] {
+    processes.map(\.pid).flatMap(children).compactMap {
       // A process that can't be read has been reaped, and its parent knows.
       guard let stat = try? ProcessStat.read($0) else { return nil }
-      return stat.name == WrapperTree.processName ? stat.identity : nil
+      return stat.name == WrapperTree.processName ? stat : nil
     }
   }
 
@@ -87,10 +89,14 @@ extension WrappedProcess: SignalTarget {
       let catches = (try? ProcessStatus.read(stat.pid))?.catches(SIGTSTP) == true
       _ = try? stat.identity.signal(catches ? SIGTSTP : SIGSTOP)
     }
+    // They stop their own programs.
+    for wrapper in innerWrappers(of: processes) { _ = try? wrapper.identity.signal(SIGTSTP) }
     return !processes.isEmpty
   }
 
   func continueAll() {
+    // The same.
+    for wrapper in innerWrappers(of: tree.processes) { _ = try? wrapper.identity.signal(SIGCONT) }
     // What has ended meanwhile needs no SIGCONT.
     try? tree.continueAll()
   }

@@ -70,6 +70,10 @@ final class WrapperSignals {
     }
   }
 
+  var hasTerminal: Bool {
+    if case .terminal = way { true } else { false }
+  }
+
   func programRuns() {
     switch way {
     case .passing(let signals): signals.deliverWaiting()

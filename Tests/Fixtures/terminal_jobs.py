@@ -280,6 +280,29 @@ def shell(terminal, wrap):
     terminal.line("echo end=$?", "end=3")
 
 
+def inner(terminal, wrap):
+    """A wrapped job of a wrapped shell, which hears of its stop and its end."""
+    terminal.line(wrap + " bash --norc -i")
+    terminal.line("x=42; big=$(head -c 8000000 /dev/zero | tr '\\0' a)")
+    log = os.environ["WRAP_LOG"]
+    terminal.type(wrap.replace(log, log + ".inner") + " cat\n")
+    asleep()
+    terminal.type("\x1a")
+    terminal.expect("Stopped")
+    terminal.prompt()
+    asleep()  # The stopped job doesn't wake it again.
+    terminal.type("fg\n")
+    terminal.expect("-- cat\r\n")
+    terminal.type("word\n")
+    terminal.expect("word\r\nword")
+    asleep()
+    terminal.type("\x04")
+    terminal.prompt()
+    terminal.line("echo w$x", "w42")
+    terminal.line("exit 3", "exit")
+    terminal.line("echo end=$?", "end=3")
+
+
 def again(terminal, wrap):
     """Ctrl-Z at any moment after `fg` stops the job again."""
     python(terminal, wrap)

@@ -22,7 +22,13 @@ import Testing
 
   @Test func `A process that is new counts with all, and one that has ended with nothing`() {
     let before: [Int32: ProcessWrites] = [7: .init(bytes: 900, calls: 9)]
-    #expect(OutputMeter.output(from: before, to: [8: .init(bytes: 50, calls: 2)]) == 50)
+    let more: [Int32: ProcessWrites] = [
+      7: .init(bytes: 900, calls: 9), 8: .init(bytes: 50, calls: 2),
+    ]
+    #expect(OutputMeter.output(from: before, to: more) == 50)
+    // The parent has the counts of a child that it has reaped.
+    let reaped: [Int32: ProcessWrites] = [7: .init(bytes: 951, calls: 12)]
+    #expect(OutputMeter.output(from: more, to: reaped) == 1)
     #expect(OutputMeter.output(from: before, to: [7: .init(bytes: 20, calls: 1)]) == 0)
     #expect(OutputMeter.output(from: before, to: [:]) == 0)
   }

@@ -40,7 +40,14 @@ final class RegisteredWrappers {
   private let clock: any Timers
   private let host: any WrapperHost
   private var registry = WrapperRegistry()
-  private var footprintsBeforeShed: [WorkerID: ByteCount] = [:]
+  private var sheds: [WorkerID: Shed] = [:]
+  private var shedCount = 0
+
+  /// A request for memory; an answer to an earlier one isn't its.
+  private struct Shed {
+    var number: Int
+    var footprintBefore: ByteCount
+  }
 
   /// The longest wait for a wrapper's answer to a directive. A person's request has its own.
   static let patience = Duration.seconds(60)
@@ -113,7 +120,7 @@ final class RegisteredWrappers {
   /// The client's connection has ended. If it was a wrapper, its worker has ended too.
   func hasLeft(_ client: ClientID) {
     for id in registry.forget(client) {
-      footprintsBeforeShed[id] = nil
+      sheds[id] = nil
       let wasEnding = driver.state.state(of: id) == .terminating
       driver.send(wasEnding ? .exited(id, .unknown) : .released(id))
       driver.send(.removed(id))
@@ -205,8 +212,11 @@ final class RegisteredWrappers {
 
   /// A refusal is an answer, too: nothing more comes.
   private func shed(_ id: WorkerID) {
-    footprintsBeforeShed[id] = driver.state.footprint(of: id)
+    shedCount += 1
+    let number = shedCount
+    sheds[id] = Shed(number: number, footprintBefore: driver.state.footprint(of: id))
     ask(.warn, id) { [unowned self] response in
+      guard sheds[id]?.number == number else { return }
       if response.result != .done { host.log(.notice, response.text) }
       driver.send(.shedAnswered(id))
     }
@@ -214,10 +224,13 @@ final class RegisteredWrappers {
 
   private func finishShed(_ id: WorkerID) {
     let known = driver.state.footprint(of: id)
-    let before = footprintsBeforeShed.removeValue(forKey: id) ?? known
+    let shed = sheds.removeValue(forKey: id)
+    let count = shedCount
     ask(.status, id) { [unowned self] response in
+      // A newer request is measured by itself.
+      guard sheds[id].map({ $0.number <= count }) ?? true else { return }
       let after = response.workers?.first.map { ByteCount($0.footprint) } ?? known
-      driver.send(.shedFinished(id, before: before, after: after))
+      driver.send(.shedFinished(id, before: shed?.footprintBefore ?? known, after: after))
     }
   }
 

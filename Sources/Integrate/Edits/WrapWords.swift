@@ -12,6 +12,9 @@ public struct WrapWords: Hashable, Sendable {
     self.addsOptions = addsOptions
   }
 
+  /// The options without those that suit the host; an earlier version wrote these alone. `nil`: there are no others.
+  private var given: [String]?
+
   private static let naming = "--name"
 
   private func has(_ option: String) -> Bool {
@@ -22,7 +25,9 @@ public struct WrapWords: Hashable, Sendable {
   func suiting(_ host: IntegratedHost) -> WrapWords {
     let more = host.options
     guard addsOptions, let first = more.first, !has(first) else { return self }
-    return WrapWords(program: program, options: more + options, addsOptions: true)
+    var words = WrapWords(program: program, options: more + options, addsOptions: true)
+    words.given = options
+    return words
   }
 
   /// With the server's name, if its command doesn't show it.
@@ -46,7 +51,7 @@ public struct WrapWords: Hashable, Sendable {
 
   /// Whether a command was wrapped with these options, named or not.
   func wrote(_ found: [String]) -> Bool {
-    if found == options { return true }
+    if found == options || found == given { return true }
     return addsOptions && !has(Self.naming) && found.count == options.count + 2
       && found.starts(with: options)
       && found[options.count] == Self.naming

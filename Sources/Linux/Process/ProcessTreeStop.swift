@@ -52,7 +52,11 @@ extension ProcessTree {
         let earlier = Set(stopped.map(\.identity))
         let new = tree.processes.filter { !earlier.contains($0.identity) }
         // All processes in this reading were at rest before it, so none can have forked since.
-        if new.isEmpty { return tree }
+        if new.isEmpty {
+          // It was in an earlier reading only: it has become a wrapper with a worker of its own (`WrapperTree`).
+          undo(stopped.filter { !tree.contains($0.pid) })
+          return tree
+        }
         if deadline.hasPassed, !stopped.isEmpty, let newest = new.last {
           throw .keepsForking(newest: newest.pid)
         }

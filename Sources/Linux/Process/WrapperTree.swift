@@ -35,6 +35,16 @@ public struct WrapperTree: Hashable, Sendable {
     shared.withLock { $0?.others = others }
   }
 
+  /// A child that isn't the worker's, until `forget`: a command that runs beside the worker.
+  public static func leaveOut(_ child: Int32) {
+    shared.withLock { _ = $0?.others?.insert(child) }
+  }
+
+  /// It has been reaped.
+  public static func forget(_ child: Int32) {
+    shared.withLock { _ = $0?.others?.remove(child) }
+  }
+
   /// An orphan that this process got as a subreaper. This process's forks that only try what the kernel can have its
   /// name.
   func takes(_ stat: ProcessStat) -> Bool {
@@ -66,16 +76,28 @@ public enum OuterWrapper {
   /// wrapper itself, so that the outer worker's sleep doesn't stop it.
   ///
   /// If that fails, the outer worker sleeps together with this process, but isn't hibernated.
-  public static func leaveItsGroup() {
+  ///
+  /// Returns the group's directory, if the process has left it: a program that is executed here without a wrapper
+  /// belongs there (`enter`).
+  public static func leaveItsGroup() -> String? {
     // Without /proc nothing is found, and nothing is done.
     guard let outer = try? pid(), let own = try? group(of: getpid()), isWorkers(own),
       let target = try? group(of: outer), target != own, let mounts = try? Mount.all()
-    else { return }
+    else { return nil }
     for mount in mounts where mount.type == "cgroup2" {
       guard let directory = CgroupRoot.directory(of: target, in: mount) else { continue }
       // Without the permission it stays.
-      if (try? writeControl("\(directory)/cgroup.procs", "\(getpid())")) != nil { return }
+      if (try? writeControl("\(directory)/cgroup.procs", "\(getpid())")) != nil {
+        return CgroupRoot.directory(of: own, in: mount)
+      }
     }
+    return nil
+  }
+
+  /// Moves this process into a group.
+  public static func enter(_ directory: String) {
+    // Without the outer worker, which may have ended, its group isn't there.
+    _ = try? writeControl("\(directory)/cgroup.procs", "\(getpid())")
   }
 
   private static func group(of pid: Int32) throws(SystemCallError) -> String? {

@@ -37,7 +37,9 @@ public struct OutputMeter: Sendable {
   static func output(
     from before: [Int32: ProcessWrites], to now: [Int32: ProcessWrites]
   ) -> UInt64 {
-    now.reduce(0) { sum, process in
+    // The kernel adds the counts of a reaped process to its parent's.
+    let ended = before.filter { now[$0.key] == nil }.reduce(UInt64(0)) { $0 &+ $1.value.bytes }
+    let sum = now.reduce(UInt64(0)) { sum, process in
       let old = before[process.key] ?? ProcessWrites(bytes: 0, calls: 0)
       // Less than before: another process has the number.
       guard process.value.bytes >= old.bytes, process.value.calls >= old.calls else { return sum }
@@ -46,6 +48,7 @@ public struct OutputMeter: Sendable {
       let areWakeUps = bytes == calls * wakeUp && calls <= mostWakeUps
       return sum &+ (areWakeUps ? 0 : bytes)
     }
+    return sum > ended ? sum - ended : 0
   }
 
   /// Through a duplicate that is held for microseconds: a longer one would keep the reader from

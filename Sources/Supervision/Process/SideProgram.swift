@@ -80,7 +80,9 @@ public final class SideProgram {
     guard let prepared = preparation?.result.take() else { return }
     preparation = nil
     do throws(LaunchError) {
-      start = StartingProcess(try prepared.get())
+      let started = StartingProcess(try prepared.get())
+      WrapperTree.leaveOut(started.process.pid)
+      start = started
       phase = .starting
       lookAtStart()
     } catch { fail(error) }
@@ -113,6 +115,7 @@ public final class SideProgram {
       // event loop busy.
       exit = .unknown
     }
+    WrapperTree.forget(process.pid)
     self.process = nil
     phase = .ended(exit)
   }

@@ -56,5 +56,7 @@ import Testing
     }
     #expect(wakes, "\(host.words)")
     #expect(try host.ask("echo", #"{"text": "here"}"#) == #""here""#)
+    // The program doesn't reap it, and sleeps with that.
+    try host.wait(toBe: "hibernated")
   }
 }

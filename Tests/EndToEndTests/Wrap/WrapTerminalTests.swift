@@ -60,6 +60,9 @@ import Testing
   @Test("A shell and its jobs hibernate together, and its job control works", arguments: settings)
   func shell(setting: Setting) throws { try play("shell", setting) }
 
+  @Test("Ctrl-Z, fg and Ctrl-D work on a wrapped job of a hibernated shell", arguments: settings)
+  func inner(setting: Setting) throws { try play("inner", setting) }
+
   @Test("A terminal that hangs up ends a hibernated program", arguments: settings)
   func hangup(setting: Setting) throws { try play("hangup", setting) }
 

@@ -231,8 +231,10 @@ private struct RulePass {
   private mutating func refusal(
     of stat: ProcessStat, _ ancestors: [ProcessStat], by rule: Int
   ) -> String? {
-    if let wrapper = ancestors.first(where: { $0.name == "dormouse" && $0.pid != OwnIdentity.pid })
-    {
+    let managers = ([stat] + ancestors).filter {
+      ["dormouse", WrapperTree.processName].contains($0.name) && $0.pid != OwnIdentity.pid
+    }
+    if let wrapper = managers.first {
       return "it was started by another Dormouse (pid \(wrapper.pid))"
     }
     if let refusal = ExternalProcess.refusal(of: stat) { return refusal }
