@@ -1,6 +1,7 @@
 import Daemon
 import Glibc
 import Linux
+import Policy
 
 /// A program that can be stopped by its terminal. Tests hand in their own.
 protocol StoppingProgram: SignalReceiver {
@@ -33,6 +34,9 @@ final class StopFollower {
   /// The wrapper was stopped together with the program, and the end of that stop hasn't been handled.
   private var hasStopped = false
   private var look: LoopToken?
+  /// The shell's SIGCONT reaches the processes of a group one after the other: the wrapper may run while the program
+  /// still counts as stopped. A stop that is seen before this counts only if it lasts.
+  private var unsureUntil = Instant.zero
   /// Stops in a row that the kernel has dropped.
   private var vainStops = 0
   /// The program's group that had the terminal before the stop.
@@ -63,6 +67,7 @@ final class StopFollower {
     if signal == SIGSTOP, !program.isJobOfShell { return }
     // The shell sees one stop, and continues the wrapper once.
     if !hasStopped {
+      if timers.now < unsureUntil { return lookForEnd() }
       guard vainStops < Self.mostVainStops else { return }
       stop(by: signal)
     }
@@ -94,6 +99,7 @@ final class StopFollower {
   func noteContinue() {
     guard hasStopped else { return }
     hasStopped = false
+    unsureUntil = timers.now + Self.pace
     returnTerminal()
     if program.hasProcess, !program.isAsleep { program.noteUse() }
   }

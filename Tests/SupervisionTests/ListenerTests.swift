@@ -47,6 +47,8 @@ import Testing
     let account = try Account(user: "12345", group: "12345")
     let (theirs, ours) = ("\(scratch.path)/theirs", "\(scratch.path)/ours")
     try #require(mkdir(theirs, 0o755) == 0 && mkdir(ours, 0o700) == 0)
+    // A test beside this one that binds a socket changes the umask for a moment.
+    try #require(chmod(theirs, 0o755) == 0 && chmod(ours, 0o700) == 0)
     try #require(chown(theirs, 12345, 12345) == 0)
     // What is left of a daemon of root's.
     _ = try UnixSocket.bound(to: "\(ours)/s", .stream)

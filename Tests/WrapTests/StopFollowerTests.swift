@@ -44,7 +44,21 @@ import Testing
     program.isStoppingWrapper = false
     stops.follow()
     timers.advance(by: StopFollower.pace)
-    #expect(program.take() == ["use", "stop wrapper \(SIGTSTP)"])
+    #expect(program.take() == ["use"])
+    timers.advance(by: StopFollower.pace)
+    #expect(program.take() == ["stop wrapper \(SIGTSTP)"])
+  }
+
+  @Test("It isn't stopped again by a program that the same SIGCONT continues a moment later")
+  func continuedLater() {
+    program.stopSignal = SIGTSTP
+    stops.follow()
+    program.isStoppingWrapper = false
+    stops.noteContinue()
+    stops.follow()
+    program.stopSignal = nil
+    timers.advance(by: .seconds(1))
+    #expect(program.take() == ["stop wrapper \(SIGTSTP)", "use"])
   }
 
   @Test("Where no shell follows a stop, it tries three times, and again after the program ran")
