@@ -16,30 +16,6 @@ import time
 from bench import BINARY, figures, machine, tree
 from terminals import PROGRAM, Terminal
 
-PROGRAM = r"""
-const size = Number(process.argv[2]);
-const kept = [];
-for (let i = 0; i < size * 1000; i++) kept.push({id: i, text: 'message ' + i, list: Array(100).fill(i)});
-process.stdin.setRawMode(true);
-let shown = '';
-function draw() { process.stdout.write('\x1b[H\x1b[2K> ' + shown + '\n'); }
-process.stdin.on('data', data => {
-  const key = data.toString();
-  if (key === '\x03') process.exit(0);
-  if (key === 's') {
-    let sum = 0;
-    for (const each of kept) sum += each.list[99] + each.text.length;
-    process.stdout.write('<sum ' + sum + '>\n');
-    return;
-  }
-  shown = (shown + key).slice(-60);
-  draw();
-  process.stdout.write('<' + key + '>\n');
-});
-draw();
-process.stdout.write('<ready>\n');
-"""
-
 
 def wait_for_sleep(log, mark):
     end = time.monotonic() + 120

@@ -162,8 +162,8 @@ extension WrapComposition: WrappedProgramHost {
   }
 
   func programFallsAsleep() {
+    guardian?.know(process.unheldPids)
     inner.programFallsAsleep(process.innerWrappers)
-    programSleeps()
     signals.programFallsAsleep()
   }
 

@@ -89,15 +89,15 @@ extension WrappedProcess: SignalTarget {
       let catches = (try? ProcessStatus.read(stat.pid))?.catches(SIGTSTP) == true
       _ = try? stat.identity.signal(catches ? SIGTSTP : SIGSTOP)
     }
-    // They stop their own programs.
+    // These stop their own programs. One that has ended meanwhile needs no signal.
     for wrapper in innerWrappers(of: processes) { _ = try? wrapper.identity.signal(SIGTSTP) }
     return !processes.isEmpty
   }
 
   func continueAll() {
-    // The same.
-    for wrapper in innerWrappers(of: tree.processes) { _ = try? wrapper.identity.signal(SIGCONT) }
+    let tree = tree
     // What has ended meanwhile needs no SIGCONT.
+    for wrapper in innerWrappers(of: tree.processes) { _ = try? wrapper.identity.signal(SIGCONT) }
     try? tree.continueAll()
   }
 

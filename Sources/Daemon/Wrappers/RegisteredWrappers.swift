@@ -225,10 +225,9 @@ final class RegisteredWrappers {
   private func finishShed(_ id: WorkerID) {
     let known = driver.state.footprint(of: id)
     let shed = sheds.removeValue(forKey: id)
-    let count = shedCount
     ask(.status, id) { [unowned self] response in
       // A newer request is measured by itself.
-      guard sheds[id].map({ $0.number <= count }) ?? true else { return }
+      guard sheds[id] == nil else { return }
       let after = response.workers?.first.map { ByteCount($0.footprint) } ?? known
       driver.send(.shedFinished(id, before: shed?.footprintBefore ?? known, after: after))
     }

@@ -40,7 +40,7 @@ public struct WrapperTree: Hashable, Sendable {
     shared.withLock { _ = $0?.others?.insert(child) }
   }
 
-  /// It has been reaped.
+  /// It has been reaped, or is being killed; its number may be an orphan's soon.
   public static func forget(_ child: Int32) {
     shared.withLock { _ = $0?.others?.remove(child) }
   }

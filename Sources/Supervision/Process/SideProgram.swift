@@ -145,7 +145,10 @@ public final class SideProgram {
     preparation = nil
     start?.abandon()
     start = nil
-    if let process { remover.remove(process) }
+    if let process {
+      WrapperTree.forget(process.pid)
+      remover.remove(process)
+    }
     process = nil
     phase = .cancelled
   }

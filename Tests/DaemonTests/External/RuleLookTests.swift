@@ -136,6 +136,31 @@ import Testing
     #expect(why.contains("is stopped"))
   }
 
+  @Test("A wrapper and what runs under it are left to the wrapper")
+  func wrapped() throws {
+    let source = """
+      import subprocess, sys
+      with open("/proc/self/comm", "w") as file: file.write("\(WrapperTree.processName)")
+      subprocess.run(["sh", "-c", "sleep 60; true", sys.argv[1]])
+      """
+    let program = try Program(["/usr/bin/python3", "-c", source, "\(scratch.path)/x"])
+    let isThere = try eventually { !children(of: program.pid).isEmpty }
+    #expect(isThere)
+    let child = try #require(children(of: program.pid).first)
+    #expect(
+      try eventually {
+        ProcessDetails.command(of: child)?.contains("\(scratch.path)/x") == true
+      })
+    for (pid, command) in [(program.pid, "*python3*"), (child, "sh *")] {
+      let only = rule { $0.command = [Glob("\(command)\(scratch.path)*")] }
+      guard case .refused(let why) = try found(look(only), pid) else {
+        Issue.record("\(command) isn't refused")
+        continue
+      }
+      #expect(why.contains("another Dormouse"), "\(why)")
+    }
+  }
+
   @Test("A process that matches nothing isn't read again for 40 s, unless it is young")
   func remembered() throws {
     let program = try sleeper()
