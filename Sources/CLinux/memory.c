@@ -34,7 +34,7 @@ struct scan_argument {
 
 int clinux_pagemap_scan(int pagemap, uint64_t start, uint64_t end,
                         struct clinux_page_region *regions, int capacity, uint64_t required,
-                        uint64_t excluded, uint64_t *walk_end) {
+                        uint64_t excluded, uint64_t any_of, uint64_t *walk_end) {
   struct scan_argument argument = {
       .size = sizeof argument,
       .start = start,
@@ -43,7 +43,8 @@ int clinux_pagemap_scan(int pagemap, uint64_t start, uint64_t end,
       .vec_len = (uint64_t)capacity,
       .category_inverted = excluded,
       .category_mask = required | excluded,
-      .return_mask = required,
+      .category_anyof_mask = any_of,
+      .return_mask = required | any_of,
   };
   int found = ioctl(pagemap, _IOWR('f', 16, struct scan_argument), &argument);
   if (found < 0) return -errno;

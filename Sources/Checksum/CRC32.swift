@@ -1,17 +1,24 @@
-/// A cyclic redundancy check of 32 bits, reflected, as most formats use it. One table of 1 KiB for each
-/// polynomial is fast enough: what is checked are records, lines and indices of some kilobytes.
+/// A cyclic redundancy check of 32 bits, reflected, as most formats use it. Eight bytes are taken at a time, with a table of 1 KiB for
+/// each of their places ("slicing-by-8"): the index of an image has up to some hundred kilobytes, which a worker waits for when it is
+/// resumed, and bytes taken one by one cost 2.5 ns each.
 public struct CRC32: Sendable {
   /// CRC-32C (RFC 3720, appendix B.4), as in iSCSI, ext4 and Btrfs.
   public static let castagnoli = CRC32(polynomial: 0x82F6_3B78)
   /// The checksum of IEEE 802.3, as in zlib and PNG.
   public static let ieee = CRC32(polynomial: 0xEDB8_8320)
 
+  /// The first 256 are for the last byte of eight, the next 256 for the one before, and so on.
   private let table: [UInt32]
 
   private init(polynomial: UInt32) {
-    table = (0..<256).map { index in
+    var table = (0..<256).map { index in
       (0..<8).reduce(UInt32(index)) { sum, _ in sum & 1 == 1 ? sum >> 1 ^ polynomial : sum >> 1 }
     }
+    for index in 256..<2048 {
+      let sum = table[index - 256]
+      table.append(sum >> 8 ^ table[Int(UInt8(truncatingIfNeeded: sum))])
+    }
+    self.table = table
   }
 
   public func checksum(of bytes: some Sequence<UInt8>) -> UInt32 {
@@ -19,11 +26,27 @@ public struct CRC32: Sendable {
     return ~(contiguous ?? bytes.reduce(.max) { next(after: $0, byte: $1) })
   }
 
-  /// Not generic: other modules' calls of a generic function take some 20 ns for each byte, and the index of an
-  /// image has up to 100 KB, which a worker waits for when it is resumed.
+  /// Not generic: other modules' calls of a generic function take some 20 ns for each byte.
   private func sum(after start: UInt32, of bytes: UnsafeBufferPointer<UInt8>) -> UInt32 {
     table.withUnsafeBufferPointer { table in
-      bytes.reduce(start) { $0 >> 8 ^ table[Int(UInt8(truncatingIfNeeded: $0) ^ $1)] }
+      /// - Parameter after: the number of bytes that follow in the eight.
+      func look(_ word: UInt32, byte: UInt32, after: Int) -> UInt32 {
+        table[after << 8 | Int(word >> (byte * 8) & 0xFF)]
+      }
+      let raw = UnsafeRawBufferPointer(bytes)
+      let whole = raw.count & ~7
+      var sum = start
+      for offset in stride(from: 0, to: whole, by: 8) {
+        let first =
+          sum ^ UInt32(littleEndian: raw.loadUnaligned(fromByteOffset: offset, as: UInt32.self))
+        let second = UInt32(
+          littleEndian: raw.loadUnaligned(fromByteOffset: offset + 4, as: UInt32.self))
+        sum = look(first, byte: 0, after: 7) ^ look(first, byte: 1, after: 6)
+        sum ^= look(first, byte: 2, after: 5) ^ look(first, byte: 3, after: 4)
+        sum ^= look(second, byte: 0, after: 3) ^ look(second, byte: 1, after: 2)
+        sum ^= look(second, byte: 2, after: 1) ^ look(second, byte: 3, after: 0)
+      }
+      return raw[whole...].reduce(sum) { $0 >> 8 ^ table[Int(UInt8(truncatingIfNeeded: $0) ^ $1)] }
     }
   }
 

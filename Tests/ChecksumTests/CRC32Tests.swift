@@ -21,4 +21,21 @@ import Testing
     #expect(CRC32.ieee.text(of: "".utf8) == "00000000")
     #expect(CRC32.castagnoli.text(of: "".utf8) == "00000000")
   }
+
+  @Test("A checksum of bytes taken eight at a time is that of single bits", arguments: 0...41)
+  func slices(length: Int) {
+    let bytes = (0..<length).map { _ in UInt8.random(in: 0...255) }
+    for (checksum, polynomial) in [
+      (CRC32.castagnoli, UInt32(0x82F6_3B78)), (.ieee, 0xEDB8_8320),
+    ] {
+      var sum = UInt32.max
+      for byte in bytes {
+        sum ^= UInt32(byte)
+        for _ in 0..<8 { sum = sum & 1 == 1 ? sum >> 1 ^ polynomial : sum >> 1 }
+      }
+      #expect(checksum.checksum(of: bytes) == ~sum)
+      #expect(checksum.checksum(of: ([7] + bytes)[1...]) == ~sum, "a slice that isn't aligned")
+      #expect(checksum.checksum(of: AnySequence(bytes)) == ~sum, "one by one")
+    }
+  }
 }

@@ -28,11 +28,11 @@ enum {
   CLINUX_PAGE_IS_SWAPPED = 1 << 4,
   CLINUX_PAGE_IS_PFNZERO = 1 << 5,
 };
-// Finds pages with all categories of `required` and none of `excluded`. Returns the number of
+// Finds pages with all categories of `required`, at least one of `any_of` (0: no matter), and none of `excluded`. Returns the number of
 // regions filled in, and where the walk ended in *walk_end.
 int clinux_pagemap_scan(int pagemap, uint64_t start, uint64_t end,
                         struct clinux_page_region *regions, int capacity, uint64_t required,
-                        uint64_t excluded, uint64_t *walk_end);
+                        uint64_t excluded, uint64_t any_of, uint64_t *walk_end);
 
 enum { CLINUX_SYS_mmap, CLINUX_SYS_munmap, CLINUX_SYS_madvise, CLINUX_SYS_process_madvise };
 // The number of a system call on this architecture.

@@ -99,7 +99,7 @@ extension Hibernator {
     _ image: ImageReader, of name: String, keepsBase: Bool
   ) throws(HibernationError) {
     let path = image.path
-    guard keepsBase, let base = futureBase(image, of: name) else {
+    guard keepsBase, var base = futureBase(image, of: name) else {
       try removeImage(path)
       dropOverlays(of: name, for: path)
       return
@@ -112,17 +112,18 @@ extension Hibernator {
       }
       FaultPoint.baseKept.pass()
     }
+    base.current = image.pagesOfNextBase
     bases[name] = base
     arm(name)
   }
 
-  /// What stays of an image after commit B; `nil` if it can't be a base.
+  /// What stays of an image after commit B; `nil` if it can't be a base. Its `current` is still empty.
   func futureBase(_ image: ImageReader, of name: String) -> Base? {
     guard let id = image.reference?.id ?? image.id else { return nil }
     return Base(
       path: ImageLayout.basePath(of: image.path), id: id,
       made: image.reference == nil ? Clocks.monotonic : bases[name]?.made ?? Clocks.monotonic,
-      current: image.reference == nil ? image.ownPages : image.pagesOfBase)
+      current: [:])
   }
 
   /// From here on the worker's writes are recorded. All of its pages are in place, and it doesn't run yet.
@@ -139,21 +140,18 @@ extension Hibernator {
 }
 
 extension ImageReader {
-  /// Pages of the image itself.
-  fileprivate var ownPages: [ProcessIdentity: [PageRange]] {
-    pages(chunks.map { (Int($0.process), $0.ranges) })
-  }
-
-  /// Pages that its base supplies.
-  fileprivate var pagesOfBase: [ProcessIdentity: [PageRange]] {
-    pages(reference?.parts.map { (Int($0.process), $0.ranges) } ?? [])
-  }
-
-  private func pages(
-    _ parts: [(process: Int, ranges: [PageRange])]
-  ) -> [ProcessIdentity: [PageRange]] {
+  /// Pages that the base of the next image has: those that its base supplies, or all if it is complete. For 300 MB they are 16,000
+  /// ranges, which takes 1 ms.
+  var pagesOfNextBase: [ProcessIdentity: [PageRange]] {
     var found: [ProcessIdentity: [PageRange]] = [:]
-    for part in parts { found[processes[part.process].identity, default: []] += part.ranges }
+    for part in reference?.parts ?? [] {
+      found[processes[Int(part.process)].identity, default: []] += part.ranges
+    }
+    if reference == nil {
+      for chunk in chunks {
+        found[processes[Int(chunk.process)].identity, default: []] += chunk.ranges
+      }
+    }
     return found.mapValues { $0.union() }
   }
 }

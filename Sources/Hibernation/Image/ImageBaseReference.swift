@@ -62,14 +62,10 @@ extension BaseReference {
     indexChecksum = try reader.take(UInt32.self)
     parts = []
     for _ in 0..<(try reader.take(UInt32.self)) {
-      var part = BasePart(
-        process: try reader.take(UInt32.self), chunk: try reader.take(UInt32.self), ranges: [])
-      for _ in 0..<(try reader.take(UInt32.self)) {
-        part.ranges.append(
-          PageRange(
-            address: try reader.take(UInt64.self), length: try reader.take(UInt64.self)))
-      }
-      parts.append(part)
+      let (process, chunk) = (try reader.take(UInt32.self), try reader.take(UInt32.self))
+      let count = Int(try reader.take(UInt32.self))
+      parts.append(
+        BasePart(process: process, chunk: chunk, ranges: try reader.takeRanges(count)))
     }
   }
 }
@@ -97,13 +93,35 @@ struct RestoreStep: Sendable {
   let ranges: [PageRange]
   /// Where each range lies in the chunk's data. Empty: the ranges follow each other.
   let offsets: [Int]
-
   /// Bytes of the pages that are needed.
-  var length: Int { Int(ranges.bytes) }
+  let length: Int
   /// The base of the next image has these pages: it matters whether they are written to.
   let isInNextBase: Bool
   /// A lazy restore may leave these pages out until the process runs.
   var isBackgroundFilled: Bool { chunk.isBackgroundFilled }
+
+  init(
+    isOfBase: Bool, chunk: ImageChunk, process: Int, ranges: [PageRange], offsets: [Int],
+    isInNextBase: Bool
+  ) {
+    self.isOfBase = isOfBase
+    self.chunk = chunk
+    self.process = process
+    self.ranges = ranges
+    self.offsets = offsets
+    self.isInNextBase = isInNextBase
+    length = Int(ranges.bytes)
+  }
+
+  /// Where a page lies among the loaded pages; `nil`: it isn't one of them.
+  func offset(of page: UInt64) -> Int? {
+    var offset = 0
+    for range in ranges {
+      if range.contains(page) { return offset + Int(page - range.address) }
+      offset += Int(range.length)
+    }
+    return nil
+  }
 }
 
 extension ImageReader {
@@ -123,14 +141,8 @@ extension ImageReader {
     } else {
       base = try ImageReader(alone: ImageLayout.basePath(of: path))
     }
-    try check(reference, against: base)
     openBase = [base]
-    steps += reference.parts.map { part in
-      let chunk = base.chunks[Int(part.chunk)]
-      return RestoreStep(
-        isOfBase: true, chunk: chunk, process: Int(part.process), ranges: part.ranges,
-        offsets: chunk.offsets(of: part.ranges) ?? [], isInNextBase: true)
-    }
+    steps += try check(reference, against: base)
   }
 
   /// Loads a chunk's pages, from the image or from its base, to the start of `target`. All readers of chunks
@@ -153,20 +165,29 @@ extension ImageReader {
   }
 
   /// Checks a reference against the base that it names: the base must be the same file, and must have the
-  /// pages that are taken from it, for the same process.
-  func check(_ reference: BaseReference, against base: ImageReader) throws(ImageError) {
+  /// pages that are taken from it, for the same process. Returns what restores these pages.
+  private func check(
+    _ reference: BaseReference, against base: ImageReader
+  ) throws(ImageError) -> [RestoreStep] {
     guard base.id == reference.id, base.indexChecksum == reference.indexChecksum,
       base.fileLength == reference.fileLength, base.reference == nil
     else { throw .foreignBase(path: path, base: base.path) }
+    var steps: [RestoreStep] = []
+    steps.reserveCapacity(reference.parts.count)
     for part in reference.parts {
       guard Int(part.process) < processes.count, Int(part.chunk) < base.chunks.count,
         !part.ranges.isEmpty
       else { throw .damaged(path: path, part: "it refers to pages that its base doesn't have") }
       let chunk = base.chunks[Int(part.chunk)]
       guard processes[Int(part.process)].identity == base.processes[Int(chunk.process)].identity,
-        chunk.offsets(of: part.ranges) != nil
+        let offsets = chunk.offsets(of: part.ranges)
       else { throw .damaged(path: path, part: "it refers to pages that its base doesn't have") }
+      steps.append(
+        RestoreStep(
+          isOfBase: true, chunk: chunk, process: Int(part.process), ranges: part.ranges,
+          offsets: offsets, isInNextBase: true))
     }
+    return steps
   }
 }
 
@@ -174,6 +195,7 @@ extension ImageChunk {
   /// Where ranges of pages, sorted by address, lie in the chunk's data; `nil` if the chunk doesn't have them.
   func offsets(of wanted: [PageRange]) -> [Int]? {
     var offsets: [Int] = []
+    offsets.reserveCapacity(wanted.count)
     var offset = 0
     var next = 0
     for range in ranges {

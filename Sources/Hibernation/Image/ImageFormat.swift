@@ -188,26 +188,53 @@ struct ByteWriter {
 
 /// Takes little-endian numbers off the front; never reads past the end.
 struct ByteReader {
-  private var rest: ArraySlice<UInt8>
+  private let bytes: ArraySlice<UInt8>
+  /// Bytes that have been taken.
+  private var position = 0
 
-  init(_ bytes: ArraySlice<UInt8>) { rest = bytes }
+  init(_ bytes: ArraySlice<UInt8>) { self.bytes = bytes }
 
   struct Exhausted: Error {}
 
-  var count: Int { rest.count }
+  /// Bytes that are left.
+  var count: Int { bytes.count - position }
 
   mutating func take<Number: FixedWidthInteger>(_: Number.Type) throws(Exhausted) -> Number {
-    let size = MemoryLayout<Number>.size
-    guard rest.count >= size else { throw Exhausted() }
-    var number: Number = 0
-    for byte in rest.prefix(size).reversed() { number = number << 8 | Number(byte) }
-    rest = rest.dropFirst(size)
-    return number
+    guard count >= MemoryLayout<Number>.size else { throw Exhausted() }
+    defer { position += MemoryLayout<Number>.size }
+    return bytes.withUnsafeBytes {
+      Number(littleEndian: $0.loadUnaligned(fromByteOffset: position, as: Number.self))
+    }
   }
 
-  mutating func take(count: Int) throws(Exhausted) -> ArraySlice<UInt8> {
-    guard count >= 0, rest.count >= count else { throw Exhausted() }
-    defer { rest = rest.dropFirst(count) }
-    return rest.prefix(count)
+  mutating func take(count wanted: Int) throws(Exhausted) -> ArraySlice<UInt8> {
+    guard wanted >= 0, count >= wanted else { throw Exhausted() }
+    defer { position += wanted }
+    return bytes.dropFirst(position).prefix(wanted)
+  }
+
+  /// Takes ranges of pages, each as an address and a length. What they say isn't checked.
+  mutating func takeRanges(_ number: Int) throws(Exhausted) -> [PageRange] {
+    // Divided, because a damaged number times 16 might not fit.
+    guard number >= 0, count / 16 >= number else { throw Exhausted() }
+    defer { position += number * 16 }
+    return bytes.withUnsafeBytes { raw in
+      (0..<number).map { index in
+        let start = position + index * 16
+        return PageRange(
+          address: UInt64(
+            littleEndian: raw.loadUnaligned(fromByteOffset: start, as: UInt64.self)),
+          length: UInt64(
+            littleEndian: raw.loadUnaligned(fromByteOffset: start + 8, as: UInt64.self)))
+      }
+    }
+  }
+}
+
+extension PageRange {
+  /// A range in an image must be whole pages, at least one, and must not pass the end of the address space.
+  var isSound: Bool {
+    length > 0 && address % pageSize == 0 && length % pageSize == 0
+      && !address.addingReportingOverflow(length).overflow
   }
 }

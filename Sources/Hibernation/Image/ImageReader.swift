@@ -141,15 +141,12 @@ public struct ImageReader: Sendable {
     return mappings
   }
 
-  /// A range must be whole pages, at least one, and must not pass the end of the address space.
   private static func readRange(
     _ reader: inout ByteReader
   ) throws(ByteReader.Exhausted) -> PageRange {
     let range = PageRange(
       address: try reader.take(UInt64.self), length: try reader.take(UInt64.self))
-    guard range.length > 0, range.address % pageSize == 0, range.length % pageSize == 0,
-      !range.address.addingReportingOverflow(range.length).overflow
-    else { throw ByteReader.Exhausted() }
+    guard range.isSound else { throw ByteReader.Exhausted() }
     return range
   }
 
@@ -187,14 +184,13 @@ public struct ImageReader: Sendable {
       chunk.flags = try reader.take(UInt32.self)
       chunk.offset = try reader.take(UInt64.self)
       chunk.storedLength = try reader.take(UInt32.self)
+      chunk.ranges = try reader.takeRanges(Int(try reader.take(UInt32.self)))
       var total: UInt64 = 0
-      for _ in 0..<(try reader.take(UInt32.self)) {
-        let range = try readRange(&reader)
+      for range in chunk.ranges {
         total = total.addingReportingOverflow(range.length).partialValue
-        guard range.length <= UInt64(ImageLayout.chunkLength),
+        guard range.isSound, range.length <= UInt64(ImageLayout.chunkLength),
           total <= UInt64(ImageLayout.chunkLength)
         else { throw ByteReader.Exhausted() }
-        chunk.ranges.append(range)
       }
       chunks.append(chunk)
     }

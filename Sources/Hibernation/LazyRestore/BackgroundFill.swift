@@ -52,13 +52,15 @@ struct TrackedFill: Sendable {
 final class BackgroundFill: Sendable {
   struct Outcome: Sendable {
     /// Pages that a thread of the worker waited for, by process.
-    var touched: [Int32: Set<UInt64>] = [:]
+    var touched: [Int32: TouchedPages] = [:]
     /// How long the worker waited for these pages, in ns.
     var waited: Int64 = 0
     /// `nil`: the worker wasn't halted.
     var halt: Halt?
     /// The image, or the base that it names, is still on disk.
     var keepsBase = false
+    /// The pages of the base that stays, as they were in the image.
+    var pagesOfBase: [ProcessIdentity: [PageRange]] = [:]
     /// By process, where writes are tracked from the resume on.
     var tracked: [Int32: TrackedFill] = [:]
     var failure: HibernationError?

@@ -31,7 +31,7 @@ final class LazyProcess {
   /// Pages that were filled alone, by their address in the image.
   var filled: Set<UInt64> = []
   /// Pages that a thread waited for.
-  var touched: Set<UInt64> = []
+  var touched = TouchedPages()
   /// The process has no memory any more.
   var isGone = false
   let tracker: WriteTracker?
@@ -96,14 +96,7 @@ final class LazyProcess {
     _ chunk: Int, page: UInt64, of image: ImageReader, buffer: ChunkBuffer
   ) throws -> (UnsafeRawPointer, Int) {
     let entry = image.steps[chunk]
-    var offset = 0
-    for range in entry.ranges {
-      if range.contains(page) {
-        offset += Int(page - range.address)
-        break
-      }
-      offset += Int(range.length)
-    }
+    let offset = entry.offset(of: page) ?? 0
     let size = Int(pageSize)
     if let pages = cache[chunk] {
       return (buffer.keep(pages[offset..<(offset + size)]), offset)

@@ -37,12 +37,14 @@ extension Hibernator {
     }
     for identity in (handles[name] ?? [:]).keys {
       guard let touched = outcome.touched[identity.pid] else { continue }
-      workingSets[name, default: [:]][identity, default: PagePlan.WorkingSet()].learn(touched)
+      workingSets[name, default: [:]][identity, default: WorkingSet()].learn(
+        touched, ofMemory: fill.record?.total ?? 0)
     }
     guard var record = fill.record else { return }
     record.waited = outcome.waited
     record.halt = outcome.halt
-    record.wanted += outcome.touched.values.reduce(0) { $0 + UInt64($1.count) * pageSize }
+    record.waits = outcome.touched.values.reduce(0) { $0 + $1.count }
+    record.wanted += UInt64(record.waits) * pageSize
     histories[name, default: ResumeHistory()].record(record)
   }
 
@@ -58,6 +60,7 @@ extension Hibernator {
     of fill: BackgroundFill, _ outcome: BackgroundFill.Outcome, _ name: String
   ) {
     if outcome.keepsBase, var base = fill.base {
+      base.current = outcome.pagesOfBase
       for identity in (trackers[name] ?? [:]).keys {
         let known = outcome.tracked[identity.pid] ?? TrackedFill()
         trackers[name]?[identity]?.registered = known.armed
@@ -122,7 +125,8 @@ extension Hibernator {
     let backgroundFill = image.backgroundFillLength
     let record = ResumeHistory.LazyResume(
       beforeRunning: Clocks.monotonic - began, waited: 0, wanted: image.dataLength - backgroundFill,
-      total: image.dataLength, wasLearning: !isKnown)
+      total: image.dataLength, wasLearning: !isKnown,
+      learnedMore: isKnown && histories[target.name]?.learnsMore == true)
     try start(
       image, target: target, cgroup: cgroup, parts: parts, record: record, keepsBase: keepsBase)
     try letRun(target, image, before: fills[target.name])
@@ -208,7 +212,7 @@ extension Hibernator {
     _ image: ImageReader, target: HibernationTarget, cgroup: WorkerCgroup,
     parts: [PagerPart], record: ResumeHistory.LazyResume, keepsBase: Bool
   ) throws(HibernationError) {
-    let learning = Pager.Learning(isLearning: record.wasLearning)
+    let learning = Pager.Learning(isLearning: record.wasLearning || record.learnedMore)
     let fill = BackgroundFill(
       record, missing: image.backgroundFillLength,
       base: keepsBase ? futureBase(image, of: target.name) : nil)
@@ -263,6 +267,8 @@ extension Hibernator {
       outcome.halt = pager.halt
       outcome.keepsBase = pager.keepsBase
       outcome.tracked = pager.tracked
+      // Not before the worker runs: it would wait for that.
+      if pager.keepsBase { outcome.pagesOfBase = image.pagesOfNextBase }
     } catch {
       // If it has ended, its group may already be the next run's.
       let lives = image.processes.contains { $0.identity.isAlive }
@@ -279,18 +285,4 @@ extension Hibernator {
     }
     return outcome
   }
-}
-
-extension PagePlan.WorkingSet {
-  /// Adds pages that were waited for. Pages that were known before stay in the set, because the use of a page
-  /// that is already in place can't be seen. So the set only grows, up to a limit; then it starts again
-  /// empty.
-  mutating func learn(_ touched: Set<UInt64>) {
-    isKnown = true
-    pages.formUnion(touched)
-    if pages.count > Self.limit { pages = touched }
-  }
-
-  /// 8 MiB of 4 KiB pages.
-  private static let limit = 2048
 }

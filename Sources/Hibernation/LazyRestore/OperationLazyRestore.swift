@@ -6,13 +6,13 @@ import Linux
 extension Operation {
   /// The learned working set, and the pages that the kernel needs when a thread ends: it clears the thread's
   /// number there and walks its list of robust mutexes, and doesn't wait for missing pages while it does.
-  func workingSet(of captive: Captive) -> PagePlan.WorkingSet {
+  func workingSet(of captive: Captive) -> WorkingSet {
     var wanted =
-      hibernator.workingSets[target.name]?[captive.stat.identity] ?? PagePlan.WorkingSet()
+      hibernator.workingSets[target.name]?[captive.stat.identity] ?? WorkingSet()
     for thread in captive.session.threads {
-      for page in thread.registers.threadBlock { wanted.pages.insert(page) }
+      for page in thread.registers.threadBlock { wanted.insert(page) }
       // The thread's time-out is corrected before it runs, so its pages must be present.
-      for page in thread.registers.timePages { wanted.pages.insert(page) }
+      for page in thread.registers.timePages { wanted.insert(page) }
     }
     return wanted
   }

@@ -38,14 +38,6 @@ struct PagePlan: Sendable {
     var isBackgroundFilled = false
   }
 
-  /// What is known about the pages that a process needs soon after a resume.
-  struct WorkingSet: Sendable {
-    /// Addresses of pages.
-    var pages: Set<UInt64> = []
-    /// The pages were learned from a resume.
-    var isKnown = false
-  }
-
   /// - Parameters:
   ///   - keep: addresses that stay in memory.
   ///   - keepsProtected: pages that the process may not write stay, too.

@@ -44,10 +44,14 @@ final class Pager {
   private(set) var ahead: ChunksAhead?
   /// With fewer chunks, another thread isn't worth its start.
   private static let worthAThread = 8
+  /// Pages that are needed after it are hardly learned.
+  var firstOutput: FirstOutput
   /// Chunks that threads of the worker have waited for.
   private var answered = 0
   /// A worker that has waited for this number of chunks needs more than its working set: the rest follows at once.
-  private static let fewAnswers = 3
+  private static let fewAnswers = 8
+  /// A worker that hasn't written anything after this time may do so in a way that can't be seen.
+  private static let grace: Int64 = 10_000_000
   /// How long threads waited for pages, in ns.
   private(set) var waited: Int64 = 0
 
@@ -82,6 +86,7 @@ final class Pager {
     scratch = try ChunkBuffer()
     childScratch = try ChunkBuffer()
     processes = try parts.map { try LazyProcess($0, image) }
+    firstOutput = FirstOutput(of: processes.map(\.pid))
   }
 
   /// Runs until no page is missing any more, and removes the image (commit B).
@@ -91,8 +96,8 @@ final class Pager {
     for process in processes where !process.unfinished.isEmpty { try finish(process) }
     if let learning, learning.isLearning, !isFrozen { try learnWorkingSet(learning) }
     // The worker's first answer is under way, and needs the processors and the memory bandwidth.
-    let grace = Clocks.monotonic + 5_000_000
-    while !isFrozen, Clocks.monotonic < grace, answered < Self.fewAnswers {
+    let end = Clocks.monotonic + Self.grace
+    while !isFrozen, Clocks.monotonic < end, answered < Self.fewAnswers, !firstOutput.look() {
       try serveAll(wait: 1)
     }
     try fillRest()
@@ -180,7 +185,7 @@ final class Pager {
 
   /// Fills what belongs at an address for which a thread waits. If that changes meanwhile, it is looked at once more.
   private func answer(_ page: UInt64, _ process: LazyProcess, singly: Bool) throws {
-    process.touched.insert(page)
+    process.touched.insert(page, hasAnswered: firstOutput.look())
     var changes: Int
     repeat {
       changes = process.changes
@@ -202,7 +207,8 @@ final class Pager {
       }
       answered += 1
       return try fill(
-        ahead?.take(chunk) ?? .own(chunk: chunk), of: process, Destination(process))
+        ahead?.take(chunk) ?? .own(chunk: chunk), of: process, Destination(process),
+        first: original)
     }
     // The page was never in the image, or the program has dropped it since.
     switch try patiently({ () throws(SystemCallError) in try process.userfault.fillZero(page) }) {

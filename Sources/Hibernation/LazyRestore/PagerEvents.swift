@@ -17,7 +17,8 @@ extension Pager {
     while true {
       if let message = try process.journal.read(from: process.userfault) {
         if Int(message.event) == CLINUX_UFFD_PAGEFAULT {
-          process.touched.insert(message.b & ~(pageSize - 1))
+          process.touched.insert(
+            message.b & ~(pageSize - 1), hasAnswered: firstOutput.look())
         } else {
           batch.append(message)
         }

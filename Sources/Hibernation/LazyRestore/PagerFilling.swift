@@ -29,8 +29,12 @@ extension Pager {
     }
   }
 
+  /// Fills a chunk.
+  ///
+  /// - Parameter first: one of its pages, for which a thread waits.
   func fill(
-    _ source: ChunksAhead.Next, of process: LazyProcess, _ destination: Destination
+    _ source: ChunksAhead.Next, of process: LazyProcess, _ destination: Destination,
+    first: UInt64? = nil
   ) throws {
     let chunk = source.chunk
     defer { if case .ready(_, let buffer) = source { ahead?.recycle(buffer) } }
@@ -42,6 +46,12 @@ extension Pager {
     } else {
       let buffer = destination.isChild ? childScratch : scratch
       pages = try buffer.load(image.steps[chunk], of: image)
+    }
+    if let first, let offset = image.steps[chunk].offset(of: first) {
+      try place(
+        first, from: pages + offset, length: pageSize, tracked: tracks(chunk, of: process),
+        in: destination)
+      process.filled.insert(first)
     }
     var offset = 0
     for range in image.steps[chunk].ranges {

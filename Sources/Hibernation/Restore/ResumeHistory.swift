@@ -23,6 +23,10 @@ struct ResumeHistory: Sendable {
     var wasLearning: Bool
     /// The worker forked or moved memory, so it was frozen until all pages were in place.
     var halt: Halt?
+    /// Pages that it waited for.
+    var waits = 0
+    /// Pages were filled one by one once more, because it had waited for many at the resume before.
+    var learnedMore = false
 
     /// Time until a waiting client could have an answer, without the worker's own work.
     var untilAnswer: Int64 {
@@ -36,6 +40,9 @@ struct ResumeHistory: Sendable {
   private(set) var lastLazy: LazyResume?
   /// Eager resumes since a lazy restore.
   private var eagerInARow = 0
+
+  /// Resumes that learned more, since the last one without many waits.
+  private var learnedMore = 0
 
   /// Why the worker can't be restored lazily, even if that would be faster. An image for lazy restore can't
   /// be a base, so a lazy restore isn't tried again each time.
@@ -51,6 +58,17 @@ struct ResumeHistory: Sendable {
   /// worth a trial, before the worker has had one.
   static let eagerPerSecond = 400.0 * 1_000_000
 
+  /// A worker that waits for more pages than these needs other pages than the known ones.
+  static let manyWaits = 32
+  /// A worker that needs other pages each time doesn't learn for ever: a page alone takes as long as a chunk.
+  static let mostLearning = 3
+
+  /// The next lazy restore has to show the use of single pages. Whole chunks show one page for each chunk, so
+  /// by them alone a worker with a large working set waits at ten resumes until all of it is known.
+  var learnsMore: Bool {
+    (lastLazy?.waits ?? 0) > Self.manyWaits && learnedMore < Self.mostLearning
+  }
+
   mutating func recordEager(_ nanoseconds: Int64, bytes: UInt64) {
     eager.add(nanoseconds)
     self.bytes = bytes
@@ -60,7 +78,12 @@ struct ResumeHistory: Sendable {
   mutating func record(_ resume: LazyResume) {
     // It is another program by now.
     if eagerInARow >= Self.patience { lazy = RecentTimes() }
-    if !resume.wasLearning { lazy.add(resume.untilAnswer) }
+    if !resume.wasLearning, !resume.learnedMore { lazy.add(resume.untilAnswer) }
+    if resume.waits <= Self.manyWaits {
+      learnedMore = 0
+    } else if resume.learnedMore {
+      learnedMore += 1
+    }
     bytes = resume.total
     lastLazy = resume
     eagerInARow = 0

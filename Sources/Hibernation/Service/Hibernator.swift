@@ -17,7 +17,7 @@ public final class Hibernator {
   var parked: [String: [Parking]] = [:]
   /// By worker and process: the descriptors for lazy restores, and the learned working sets.
   var handles: [String: [ProcessIdentity: FaultHandle]] = [:]
-  var workingSets: [String: [ProcessIdentity: PagePlan.WorkingSet]] = [:]
+  var workingSets: [String: [ProcessIdentity: WorkingSet]] = [:]
   /// Resumes with pages that are still missing, by worker.
   var fills: [String: BackgroundFill] = [:]
   /// By worker: what stays on disk while it runs, and what is known about its writes.

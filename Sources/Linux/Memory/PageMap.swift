@@ -20,7 +20,7 @@ public struct PageMap {
   private static func scanIsSupported(_ pagemap: Descriptor) -> Bool {
     var region = clinux_page_region()
     var end: UInt64 = 0
-    return clinux_pagemap_scan(pagemap.raw, 0, 0, &region, 1, presentCategory, 0, &end) >= 0
+    return clinux_pagemap_scan(pagemap.raw, 0, 0, &region, 1, presentCategory, 0, 0, &end) >= 0
   }
 
   /// Runs of exclusive private pages between two addresses, as addresses and lengths in bytes.
@@ -49,9 +49,10 @@ public struct PageMap {
   static let excludedCategories =
     UInt64(CLINUX_PAGE_IS_FILE) | UInt64(CLINUX_PAGE_IS_PFNZERO)
 
+  /// Runs of pages with all categories of `required`, none of `excluded`, and one of `anyOf` if that isn't 0.
   func scan(
     from start: UInt64, to end: UInt64, required: UInt64 = presentCategory,
-    excluded: UInt64 = excludedCategories
+    excluded: UInt64 = excludedCategories, anyOf: UInt64 = 0
   ) throws(SystemCallError) -> [clinux_page_region] {
     var found: [clinux_page_region] = []
     var buffer = [clinux_page_region](repeating: clinux_page_region(), count: 512)
@@ -61,7 +62,7 @@ public struct PageMap {
       let count = try shim("PAGEMAP_SCAN") {
         clinux_pagemap_scan(
           descriptor.raw, position, end, &buffer, Int32(buffer.count), required, excluded,
-          &walkEnd)
+          anyOf, &walkEnd)
       }
       found += buffer[..<Int(count)]
       guard walkEnd > position else { break }

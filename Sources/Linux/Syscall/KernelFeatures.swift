@@ -35,7 +35,7 @@ public struct KernelFeatures: Sendable, Hashable {
     if let pagemap = try? Descriptor.open("/proc/self/pagemap") {
       var region = clinux_page_region()
       var end: UInt64 = 0
-      scans = clinux_pagemap_scan(pagemap.raw, 0, 0, &region, 1, 8, 0, &end) >= 0
+      scans = clinux_pagemap_scan(pagemap.raw, 0, 0, &region, 1, 8, 0, 0, &end) >= 0
     }
     return KernelFeatures(
       canInject: clinux_registers_supported() == 1, pagemapScan: scans,

@@ -6,11 +6,11 @@ import Testing
 struct ResumeHistoryTests {
   private static func lazyResume(
     beforeRunning: Int64 = 3_000_000, waited: Int64 = 500_000, wanted: UInt64 = 2 << 20,
-    learning: Bool = false, halt: Halt? = nil
+    learning: Bool = false, halt: Halt? = nil, waits: Int = 0, more: Bool = false
   ) -> ResumeHistory.LazyResume {
     ResumeHistory.LazyResume(
       beforeRunning: beforeRunning, waited: waited, wanted: wanted, total: 16 << 20,
-      wasLearning: learning, halt: halt)
+      wasLearning: learning, halt: halt, waits: waits, learnedMore: more)
   }
 
   private static let halt = Halt(began: 0, length: 20_000_000)
@@ -91,5 +91,47 @@ struct ResumeHistoryTests {
     }
     history.recordEager(18_000_000, bytes: 16 << 20)
     #expect(history.plan(.auto, anonymous: 16 << 20).isLazy)
+  }
+
+  @Test(
+    "A worker that waited for many pages learns more at the next resume, until it waits for few")
+  func learnsMore() {
+    var history = ResumeHistory()
+    #expect(!history.learnsMore)
+    history.record(Self.lazyResume(learning: true, waits: 600))
+    #expect(history.learnsMore)
+    history.record(Self.lazyResume(waits: 400, more: true))
+    #expect(history.learnsMore)
+    history.record(Self.lazyResume(waits: 5, more: true))
+    #expect(!history.learnsMore)
+  }
+
+  @Test(
+    "A worker that needs other pages each time learns three times more, and again after a resume with few waits"
+  )
+  func learnsNotForEver() {
+    var history = ResumeHistory()
+    history.record(Self.lazyResume(learning: true, waits: 600))
+    for _ in 0..<3 {
+      #expect(history.learnsMore)
+      history.record(Self.lazyResume(waits: 400, more: true))
+    }
+    for _ in 0..<3 {
+      #expect(!history.learnsMore)
+      history.record(Self.lazyResume(waits: 400))
+    }
+    history.record(Self.lazyResume(waits: 2))
+    #expect(!history.learnsMore)
+    history.record(Self.lazyResume(waits: 400))
+    #expect(history.learnsMore)
+  }
+
+  @Test("The times of resumes that learn more don't decide between lazy and full")
+  func learningTimes() {
+    var history = ResumeHistory()
+    history.record(Self.lazyResume(learning: true, waits: 600))
+    for _ in 0..<3 { history.record(Self.lazyResume(waited: 900_000_000, waits: 400, more: true)) }
+    let plan = history.plan(.auto, anonymous: 16 << 20)
+    #expect(plan == RestorePlan(lazy: "the pages that it needs first are known"))
   }
 }

@@ -25,7 +25,7 @@ struct WorkingSetTests {
       let known = Set(stride(from: round, to: pages.count, by: every).map { pages[$0] })
       try victim.suspend()
       let woken = try service.wait { (h) throws(HibernationError) in
-        h.workingSets[target.name] = [identity: PagePlan.WorkingSet(pages: known)]
+        h.workingSets[target.name] = [identity: WorkingSet(pages: known)]
         _ = try h.hibernate(HibernationRequest(target, to: path, restore: .lazy))
         return try h.resume(target, from: RestingImage(path: path, .lazy(learns: true)))
       }

@@ -57,6 +57,8 @@ extension Victim {
   var isSuspended: Bool {
     get throws {
       if let cgroup { return try cgroup.isFrozen }
+      // A thread that isn't traced any more takes a moment until it is stopped again.
+      target.waitForStops()
       return try target.discover().processes.allSatisfy { $0.state == .stopped }
     }
   }

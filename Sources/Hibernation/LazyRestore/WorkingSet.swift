@@ -1,0 +1,72 @@
+import Linux
+
+/// What is known about the pages that a process needs soon after a resume.
+struct WorkingSet: Sendable {
+  /// Addresses of pages.
+  private(set) var pages: Set<UInt64>
+  /// The pages were learned from a resume.
+  private(set) var isKnown = false
+  /// Learned pages, those that were learned first at the front: needed before the first output, and after it.
+  private var (early, late): ([UInt64], [UInt64]) = ([], [])
+
+  /// - Parameter pages: don't count as learned.
+  init(pages: Set<UInt64> = []) { self.pages = pages }
+
+  /// Adds a page without counting it as learned: it has to be in place for another reason.
+  mutating func insert(_ page: UInt64) { pages.insert(page) }
+
+  /// Adds pages that a thread waited for at a resume. The use of a page that is in place can't be seen, so what was learned stays,
+  /// up to a limit. Beyond it, the pages that were learned longest ago leave the set: if the program still needs them, it waits for
+  /// them at the next resume, and they are learned again.
+  ///
+  /// - Parameter memory: bytes of the worker's image.
+  mutating func learn(_ touched: TouchedPages, ofMemory memory: UInt64) {
+    isKnown = true
+    add(touched.early, to: \.early, limit: Self.limit(ofMemory: memory))
+    add(touched.late, to: \.late, limit: Self.lateLimit)
+  }
+
+  private mutating func add(
+    _ touched: [UInt64], to list: WritableKeyPath<WorkingSet, [UInt64]>, limit: Int
+  ) {
+    for page in touched where pages.insert(page).inserted { self[keyPath: list].append(page) }
+    let excess = self[keyPath: list].count - limit
+    guard excess > 0 else { return }
+    pages.subtract(self[keyPath: list][..<excess])
+    self[keyPath: list].removeFirst(excess)
+  }
+
+  /// 8 MiB of pages of 4 KiB; for a worker with more than 32 MiB a quarter of that, up to 16 MiB: a language server for JavaScript
+  /// needs 9 MiB for a request. A set of more than a third would make the next image a complete one (`Base.greatestChange`).
+  static func limit(ofMemory memory: UInt64) -> Int {
+    max(2048, min(4096, Int(memory / pageSize / 4)))
+  }
+
+  /// 2 MiB, which take 1 ms to put in place.
+  static let lateLimit = 512
+}
+
+/// Pages that threads of a process waited for since it was resumed, in the order in which they did.
+struct TouchedPages: Sendable {
+  /// Before its first output, which is taken for its answer.
+  private(set) var early: [UInt64] = []
+  /// After it. A program that has answered may use all of its memory (a garbage collection, say), and pages for that would only delay
+  /// the next answer. Few are learned nevertheless: the first output may have been a line in a log.
+  private(set) var late: [UInt64] = []
+  private var seen: Set<UInt64> = []
+
+  static let lateLimit = 64
+  /// Waits of 0.1 ms each. An answer that takes longer isn't made much faster by more.
+  static let earlyLimit = 1024
+
+  var count: Int { seen.count }
+
+  mutating func insert(_ page: UInt64, hasAnswered: Bool) {
+    guard seen.insert(page).inserted else { return }
+    if hasAnswered {
+      if late.count < Self.lateLimit { late.append(page) }
+    } else if early.count < Self.earlyLimit {
+      early.append(page)
+    }
+  }
+}

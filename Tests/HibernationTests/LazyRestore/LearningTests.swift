@@ -1,0 +1,98 @@
+import Glibc
+import TestSupport
+import Testing
+
+@testable import Hibernation
+@testable import Linux
+
+@Suite struct LearningTests {
+  private static func touched(_ early: Range<UInt64>, late: Range<UInt64> = 0..<0) -> TouchedPages {
+    var touched = TouchedPages()
+    for page in early { touched.insert(page * pageSize, hasAnswered: false) }
+    for page in late { touched.insert(page * pageSize, hasAnswered: true) }
+    return touched
+  }
+
+  @Test("The pages that were learned longest ago leave a full working set, and no others do")
+  func eviction() {
+    var set = WorkingSet()
+    for start in stride(from: UInt64(0), to: 4000, by: 1000) {
+      set.learn(Self.touched(start..<(start + 1000)), ofMemory: 1 << 20)
+      #expect(set.pages.contains((start + 999) * pageSize))
+    }
+    #expect(set.pages.count == WorkingSet.limit(ofMemory: 1 << 20))
+    #expect(!set.pages.contains(1951 * pageSize))
+    #expect(set.pages.contains(1952 * pageSize))
+  }
+
+  @Test("A large worker has a larger working set, but not one that prevents overlays")
+  func limit() {
+    #expect(WorkingSet.limit(ofMemory: 0) == 2048)
+    #expect(WorkingSet.limit(ofMemory: 48 << 20) == 3072)
+    #expect(WorkingSet.limit(ofMemory: 300 << 20) == 4096)
+    #expect(WorkingSet.limit(ofMemory: .max) == 4096)
+  }
+
+  @Test("A worker that uses all of its memory after each answer learns what the answer needs")
+  func walks() {
+    var set = WorkingSet()
+    for round in 0..<UInt64(20) {
+      set.learn(
+        Self.touched(0..<300, late: (1000 + round * 5000)..<(6000 + round * 5000)),
+        ofMemory: 300 << 20)
+    }
+    #expect((0..<300).allSatisfy { set.pages.contains($0 * pageSize) })
+    #expect(set.pages.count == 300 + WorkingSet.lateLimit)
+  }
+
+  @Test("Each page counts once, and all of them count")
+  func count() {
+    var touched = Self.touched(0..<10)
+    for page in UInt64(0)..<5000 { touched.insert(page * pageSize, hasAnswered: page > 8) }
+    #expect(touched.count == 5000)
+    #expect(touched.early.count == 10)
+    #expect(touched.late.count == TouchedPages.lateLimit)
+  }
+
+  @Test("A program's first output is seen; its threads' wakes by eventfd aren't taken for it")
+  func output() throws {
+    let scratch = try Scratch([:])
+    let mark = "\(scratch.path)/woken"
+    let victim = try Victim(
+      [
+        "python3", "-c",
+        """
+        import os, sys
+        event = os.eventfd(0)
+        print("ready", flush=True)
+        sys.stdin.readline()
+        for _ in range(3): os.eventfd_write(event, 1)
+        os.mkdir(sys.argv[1])
+        sys.stdin.readline()
+        print("answer", flush=True)
+        sys.stdin.readline()
+        """, mark,
+      ])
+    #expect(try victim.line() == "ready")
+    var output = FirstOutput(of: [victim.process.pid])
+    try victim.send("wake your threads")
+    let isWoken = try waitUntil(Deadline(in: .seconds(10))) { fileExists(mark) }
+    #expect(isWoken)
+    pauseThread(for: .milliseconds(2))
+    let early = output.look()
+    #expect(!early)
+    #expect(try victim.ask("answer") == "answer")
+    pauseThread(for: .milliseconds(2))
+    let late = output.look()
+    #expect(late)
+  }
+
+  @Test("A process that has ended or can't be asked has no output")
+  func noProcess() {
+    for pids in [[], [Int32.max]] {
+      var output = FirstOutput(of: pids)
+      let isSeen = output.look()
+      #expect(!isSeen)
+    }
+  }
+}
