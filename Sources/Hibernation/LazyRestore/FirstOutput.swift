@@ -11,8 +11,8 @@ struct FirstOutput {
   /// Time of the monotonic clock, in ns.
   private var nextLook: Int64 = 0
 
-  /// - Parameter pids: don't run yet.
-  init(of pids: [Int32]) {
+  /// - Parameter pids: don't run yet. None: no output is ever seen.
+  init(of pids: [Int32] = []) {
     for pid in pids {
       // Without the permission to read it (Yama) its output stays unseen.
       if let writes = try? ProcessWrites.read(pid) { before.append((pid, writes)) }

@@ -91,6 +91,12 @@ final class LazyProcess {
     return run
   }
 
+  /// From here on whole chunks are filled.
+  func dropCache() {
+    cache = [:]
+    cachedBytes = 0
+  }
+
   /// Returns one page of a chunk. The chunk stays decompressed for the next page.
   func cached(
     _ chunk: Int, page: UInt64, of image: ImageReader, buffer: ChunkBuffer

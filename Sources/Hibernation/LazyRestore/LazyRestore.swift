@@ -38,13 +38,13 @@ extension Hibernator {
     for identity in (handles[name] ?? [:]).keys {
       guard let touched = outcome.touched[identity.pid] else { continue }
       workingSets[name, default: [:]][identity, default: WorkingSet()].learn(
-        touched, ofMemory: fill.record?.total ?? 0)
+        touched, ofMemory: (fill.record?.total ?? 0) / UInt64(outcome.touched.count))
     }
     guard var record = fill.record else { return }
     record.waited = outcome.waited
     record.halt = outcome.halt
-    record.waits = outcome.touched.values.reduce(0) { $0 + $1.count }
-    record.wanted += UInt64(record.waits) * pageSize
+    record.waits = outcome.touched.values.reduce(0) { $0 + $1.early.count }
+    record.wanted += outcome.touched.values.reduce(0) { $0 + UInt64($1.count) * pageSize }
     histories[name, default: ResumeHistory()].record(record)
   }
 
@@ -59,7 +59,12 @@ extension Hibernator {
   func takeBase(
     of fill: BackgroundFill, _ outcome: BackgroundFill.Outcome, _ name: String
   ) {
-    if outcome.keepsBase, var base = fill.base {
+    if outcome.keepsBase, fill.mustDropBase, let base = fill.base {
+      // Ordered after the pager had looked: when the image had its place as the base already.
+      trackers[name] = nil
+      bases[name] = nil
+      discardFile(base.path)
+    } else if outcome.keepsBase, var base = fill.base {
       base.current = outcome.pagesOfBase
       for identity in (trackers[name] ?? [:]).keys {
         let known = outcome.tracked[identity.pid] ?? TrackedFill()
@@ -212,19 +217,22 @@ extension Hibernator {
     _ image: ImageReader, target: HibernationTarget, cgroup: WorkerCgroup,
     parts: [PagerPart], record: ResumeHistory.LazyResume, keepsBase: Bool
   ) throws(HibernationError) {
-    let learning = Pager.Learning(isLearning: record.wasLearning || record.learnedMore)
+    let learning = Pager.Learning(
+      isLearning: record.wasLearning || record.learnedMore, untilOutput: record.learnedMore)
     let fill = BackgroundFill(
       record, missing: image.backgroundFillLength,
       base: keepsBase ? futureBase(image, of: target.name) : nil)
     let keepsBase = fill.base != nil
     let (fillFailed, fillEnded, standby) = (fillFailed, fillEnded, standby)
+    // Before the worker runs.
+    let firstOutput = FirstOutput(of: parts.map(\.handle.userfault.pid))
     // With their last reference the descriptors are closed: before the end of the fill is known.
     let handed = Handed(parts)
     let isStarted = Thread.start(name: "dormouse-pager") {
       let outcome = Self.page(
         image, target: target, cgroup: cgroup, parts: handed.take(), learning: learning,
         missing: fill.missing, isFrozen: false, goesOnForAnother: false, keepsBase: keepsBase,
-        of: fill)
+        of: fill, firstOutput: firstOutput)
       standby?.retract(image: image.path)
       if let failure = outcome.failure { fillFailed?(target.name, failure) }
       fill.end(outcome)
@@ -249,13 +257,13 @@ extension Hibernator {
     _ image: ImageReader, target: HibernationTarget, cgroup: WorkerCgroup,
     parts: [PagerPart], learning: Pager.Learning?, missing: MissingBytes,
     isFrozen: Bool, goesOnForAnother: Bool, keepsBase: Bool = false,
-    of fill: BackgroundFill? = nil
+    of fill: BackgroundFill? = nil, firstOutput: FirstOutput = FirstOutput()
   ) -> BackgroundFill.Outcome {
     var outcome = BackgroundFill.Outcome()
     do {
       let pager = try Pager(
-        image: image, target: target, cgroup: cgroup, parts: parts, isFrozen: isFrozen,
-        goesOnForAnother: goesOnForAnother, keepsBase: keepsBase)
+        image: image, target: target, cgroup: cgroup, parts: parts, firstOutput: firstOutput,
+        isFrozen: isFrozen, goesOnForAnother: goesOnForAnother, keepsBase: keepsBase)
       pager.filled = { missing.filled($0) }
       if let fill {
         pager.isAwake = { fill.isAwake }

@@ -66,6 +66,8 @@ final class Pager {
   struct Learning: Sendable {
     /// At first only pages that a thread waits for are filled, one by one, so that each use is seen.
     var isLearning: Bool
+    /// That ends with the worker's first output: what it needs after it is hardly learned.
+    var untilOutput = false
     var length: Duration = .milliseconds(150)
     var quiet: Duration = .milliseconds(50)
     /// A worker that needs more than these pages at once gets whole chunks from then on: one by one, they take longer than all of
@@ -75,7 +77,8 @@ final class Pager {
 
   init(
     image: ImageReader, target: HibernationTarget, cgroup: WorkerCgroup,
-    parts: [PagerPart], isFrozen: Bool, goesOnForAnother: Bool, keepsBase: Bool = false
+    parts: [PagerPart], firstOutput: FirstOutput, isFrozen: Bool, goesOnForAnother: Bool,
+    keepsBase: Bool = false
   ) throws {
     self.goesOnForAnother = goesOnForAnother
     self.keepsBase = keepsBase
@@ -86,7 +89,7 @@ final class Pager {
     scratch = try ChunkBuffer()
     childScratch = try ChunkBuffer()
     processes = try parts.map { try LazyProcess($0, image) }
-    firstOutput = FirstOutput(of: processes.map(\.pid))
+    self.firstOutput = firstOutput
   }
 
   /// Runs until no page is missing any more, and removes the image (commit B).
@@ -140,10 +143,12 @@ final class Pager {
 
   /// Fills only pages that a thread waits for, until no more faults come.
   private func learnWorkingSet(_ learning: Learning) throws {
+    defer { for process in processes { process.dropCache() } }
     let end = Clocks.monotonic + learning.length.nanoseconds
     var last = Clocks.monotonic
     while !isFrozen, Clocks.monotonic < end {
       if try serveAll(wait: 5, singly: true) { last = Clocks.monotonic }
+      if learning.untilOutput, firstOutput.look() { return }
       if Clocks.monotonic - last > learning.quiet.nanoseconds { return }
       if processes.reduce(0, { $0 + $1.touched.count }) > learning.limit { return }
     }
@@ -183,9 +188,17 @@ final class Pager {
     }
   }
 
+  /// Records a page for which a thread waits, if the image has it. Pages that the program has freed, or has never used, can't be put
+  /// in place before it runs.
+  func note(_ page: UInt64, of process: LazyProcess) {
+    guard let original = process.layout.original(of: page), process.chunk(with: original) != nil
+    else { return }
+    process.touched.insert(page, hasAnswered: firstOutput.look())
+  }
+
   /// Fills what belongs at an address for which a thread waits. If that changes meanwhile, it is looked at once more.
   private func answer(_ page: UInt64, _ process: LazyProcess, singly: Bool) throws {
-    process.touched.insert(page, hasAnswered: firstOutput.look())
+    note(page, of: process)
     var changes: Int
     repeat {
       changes = process.changes

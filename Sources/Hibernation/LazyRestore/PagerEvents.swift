@@ -17,8 +17,7 @@ extension Pager {
     while true {
       if let message = try process.journal.read(from: process.userfault) {
         if Int(message.event) == CLINUX_UFFD_PAGEFAULT {
-          process.touched.insert(
-            message.b & ~(pageSize - 1), hasAnswered: firstOutput.look())
+          note(message.b & ~(pageSize - 1), of: process)
         } else {
           batch.append(message)
         }

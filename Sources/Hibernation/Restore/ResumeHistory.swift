@@ -23,7 +23,7 @@ struct ResumeHistory: Sendable {
     var wasLearning: Bool
     /// The worker forked or moved memory, so it was frozen until all pages were in place.
     var halt: Halt?
-    /// Pages that it waited for.
+    /// Pages that it waited for before its first output.
     var waits = 0
     /// Pages were filled one by one once more, because it had waited for many at the resume before.
     var learnedMore = false
@@ -41,8 +41,8 @@ struct ResumeHistory: Sendable {
   /// Eager resumes since a lazy restore.
   private var eagerInARow = 0
 
-  /// Resumes that learned more, since the last one without many waits.
-  private var learnedMore = 0
+  /// Resumes that learned more, and resumes since the last of them.
+  private var (learnedMore, sinceLearning) = (0, 0)
 
   /// Why the worker can't be restored lazily, even if that would be faster. An image for lazy restore can't
   /// be a base, so a lazy restore isn't tried again each time.
@@ -77,12 +77,13 @@ struct ResumeHistory: Sendable {
 
   mutating func record(_ resume: LazyResume) {
     // It is another program by now.
-    if eagerInARow >= Self.patience { lazy = RecentTimes() }
+    if eagerInARow >= Self.patience { (lazy, learnedMore) = (RecentTimes(), 0) }
     if !resume.wasLearning, !resume.learnedMore { lazy.add(resume.untilAnswer) }
-    if resume.waits <= Self.manyWaits {
-      learnedMore = 0
-    } else if resume.learnedMore {
-      learnedMore += 1
+    if resume.learnedMore {
+      (learnedMore, sinceLearning) = (learnedMore + 1, 0)
+    } else {
+      sinceLearning += 1
+      if sinceLearning >= Self.patience { learnedMore = 0 }
     }
     bytes = resume.total
     lastLazy = resume

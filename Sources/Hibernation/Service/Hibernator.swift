@@ -192,6 +192,13 @@ public final class Hibernator {
     }
   }
 
+  /// Drops what is known about processes of a worker that have ended: the descriptors of each would stay open.
+  func keepOnly(_ alive: Set<ProcessIdentity>, of name: String) {
+    trackers[name] = trackers[name]?.filter { alive.contains($0.key) }
+    handles[name] = handles[name]?.filter { alive.contains($0.key) }
+    workingSets[name] = workingSets[name]?.filter { alive.contains($0.key) }
+  }
+
   /// Drops all state of a worker that is being killed.
   public func forget(_ name: String) {
     // The fill ends at once: the worker has no memory any more.

@@ -240,9 +240,7 @@ struct Operation {
     }
     FaultPoint.restored.pass()
     let alive = Set(processes.map(\.stat.identity))
-    hibernator.trackers[target.name] = hibernator.trackers[target.name]?.filter {
-      alive.contains($0.key)
-    }
+    hibernator.keepOnly(alive, of: target.name)
   }
 
   /// Returns why it can't be restored lazily, if it can't.

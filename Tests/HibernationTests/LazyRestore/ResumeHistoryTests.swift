@@ -107,7 +107,7 @@ struct ResumeHistoryTests {
   }
 
   @Test(
-    "A worker that needs other pages each time learns three times more, and again after a resume with few waits"
+    "A worker that needs other pages each time learns three times more, and again 16 resumes later"
   )
   func learnsNotForEver() {
     var history = ResumeHistory()
@@ -116,14 +116,26 @@ struct ResumeHistoryTests {
       #expect(history.learnsMore)
       history.record(Self.lazyResume(waits: 400, more: true))
     }
-    for _ in 0..<3 {
+    for _ in 0..<16 {
       #expect(!history.learnsMore)
       history.record(Self.lazyResume(waits: 400))
     }
-    history.record(Self.lazyResume(waits: 2))
-    #expect(!history.learnsMore)
-    history.record(Self.lazyResume(waits: 400))
     #expect(history.learnsMore)
+  }
+
+  @Test("A worker that needs many other pages every second time doesn't learn for ever")
+  func alternates() {
+    var history = ResumeHistory()
+    history.record(Self.lazyResume(learning: true, waits: 600))
+    var learned = 0
+    for _ in 0..<20 {
+      for waits in [400, 400, 2] {
+        let learns = history.learnsMore
+        learned += learns ? 1 : 0
+        history.record(Self.lazyResume(waits: waits, more: learns))
+      }
+    }
+    #expect(learned < 12, "of 60")
   }
 
   @Test("The times of resumes that learn more don't decide between lazy and full")
