@@ -4,10 +4,7 @@ import Linux
 /// What stays on disk of a worker's last complete image while the worker runs, so that the next hibernation
 /// needn't write unchanged pages. Nothing depends on the base before the next image names it.
 struct Base {
-  let path: String
-  let id: ImageID
-  /// Nanoseconds of the monotonic clock.
-  let made: Int64
+  let file: BaseFile
   /// Pages that had the base's content when the worker was resumed.
   var current: [ProcessIdentity: [PageRange]]
   /// Kept open while an image names it, so that the base can be read even if its file is renamed or removed.
@@ -19,6 +16,14 @@ struct Base {
   /// If more than this fraction (1 in 3) of the pages has changed, all pages are written again: a resume
   /// reads the overlay in addition to the whole base, and both take up disk space.
   static let greatestChange: UInt64 = 3
+}
+
+/// Which file is a base, or will be one after commit B.
+struct BaseFile {
+  let path: String
+  let id: ImageID
+  /// Nanoseconds of the monotonic clock.
+  let made: Int64
 }
 
 /// A process whose writes are tracked.
@@ -44,11 +49,13 @@ extension Hibernator {
 
   /// The base of the worker's next image, opened and checked; `nil` if all pages must be written.
   func openBase(of name: String, for path: String) -> ImageReader? {
-    guard let base = bases[name], base.path == ImageLayout.basePath(of: path) else { return nil }
+    guard let base = bases[name], base.file.path == ImageLayout.basePath(of: path) else {
+      return nil
+    }
     do throws(ImageError) {
-      let image = try ImageReader(alone: base.path)
-      if image.id == base.id, image.reference == nil,
-        Clocks.monotonic - base.made < Base.greatestAge
+      let image = try ImageReader(alone: base.file.path)
+      if image.id == base.file.id, image.reference == nil,
+        Clocks.monotonic - base.file.made < Base.greatestAge
       {
         bases[name]?.image = image
         return image
@@ -77,7 +84,7 @@ extension Hibernator {
   public func dropIdleBases(outdated: Bool = false) {
     if !outdated { for fill in fills.values { fill.dropBase() } }
     collectFills()
-    for (name, base) in bases where !outdated || Clocks.monotonic - base.made > Base.greatestAge {
+    for (name, base) in bases where !outdated || Clocks.monotonic - base.file.made > Base.greatestAge {
       dropIdleBase(of: name)
     }
   }
@@ -89,7 +96,7 @@ extension Hibernator {
     guard let base = bases[name], base.image == nil else { return }
     bases[name] = nil
     trackers[name] = nil
-    if discardFile(base.path) { FaultPoint.baseRemoved.pass() }
+    if discardFile(base.file.path) { FaultPoint.baseRemoved.pass() }
   }
 
   /// Commit B. From here on the worker's memory is what counts, not the image.
@@ -99,7 +106,7 @@ extension Hibernator {
     _ image: ImageReader, of name: String, keepsBase: Bool
   ) throws(HibernationError) {
     let path = image.path
-    guard keepsBase, var base = futureBase(image, of: name) else {
+    guard keepsBase, let base = baseFile(after: image, of: name) else {
       try removeImage(path)
       dropOverlays(of: name, for: path)
       return
@@ -112,18 +119,16 @@ extension Hibernator {
       }
       FaultPoint.baseKept.pass()
     }
-    base.current = image.pagesOfNextBase
-    bases[name] = base
+    bases[name] = Base(file: base, current: image.pagesOfNextBase)
     arm(name)
   }
 
-  /// What stays of an image after commit B; `nil` if it can't be a base. Its `current` is still empty.
-  func futureBase(_ image: ImageReader, of name: String) -> Base? {
+  /// The file that stays of an image after commit B; `nil` if it can't be a base.
+  func baseFile(after image: ImageReader, of name: String) -> BaseFile? {
     guard let id = image.reference?.id ?? image.id else { return nil }
-    return Base(
-      path: ImageLayout.basePath(of: image.path), id: id,
-      made: image.reference == nil ? Clocks.monotonic : bases[name]?.made ?? Clocks.monotonic,
-      current: [:])
+    let made = image.reference == nil ? nil : bases[name]?.file.made
+    return BaseFile(
+      path: ImageLayout.basePath(of: image.path), id: id, made: made ?? Clocks.monotonic)
   }
 
   /// From here on the worker's writes are recorded. All of its pages are in place, and it doesn't run yet.
@@ -140,17 +145,15 @@ extension Hibernator {
 }
 
 extension ImageReader {
-  /// Pages that the base of the next image has: those that its base supplies, or all if it is complete. For 300 MB they are 16,000
-  /// ranges, which takes 1 ms.
+  /// Pages that the base of the next image has: those that its base supplies, or all if it is complete.
+  /// Large workers have ten thousands of ranges, so this isn't computed before the worker runs.
   var pagesOfNextBase: [ProcessIdentity: [PageRange]] {
+    let supplied =
+      reference?.parts.map { (process: $0.process, ranges: $0.ranges) }
+      ?? chunks.map { (process: $0.process, ranges: $0.ranges) }
     var found: [ProcessIdentity: [PageRange]] = [:]
-    for part in reference?.parts ?? [] {
+    for part in supplied {
       found[processes[Int(part.process)].identity, default: []] += part.ranges
-    }
-    if reference == nil {
-      for chunk in chunks {
-        found[processes[Int(chunk.process)].identity, default: []] += chunk.ranges
-      }
     }
     return found.mapValues { $0.union() }
   }

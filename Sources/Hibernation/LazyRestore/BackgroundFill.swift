@@ -71,13 +71,13 @@ final class BackgroundFill: Sendable {
 
   let missing: MissingBytes
   /// What stays on disk when all pages are in place.
-  let base: Base?
+  let base: BaseFile?
   private let outcome = Mutex<Outcome?>(nil)
   private let awake = Mutex<Bool?>(nil)
   private let dropsBase = Atomic(false)
   private let over = Semaphore()
 
-  init(_ record: ResumeHistory.LazyResume? = nil, missing: UInt64 = 0, base: Base? = nil) {
+  init(_ record: ResumeHistory.LazyResume? = nil, missing: UInt64 = 0, base: BaseFile? = nil) {
     self.record = record
     self.base = base
     self.missing = MissingBytes(missing)

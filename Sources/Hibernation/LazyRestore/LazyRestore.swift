@@ -59,26 +59,28 @@ extension Hibernator {
   func takeBase(
     of fill: BackgroundFill, _ outcome: BackgroundFill.Outcome, _ name: String
   ) {
-    if outcome.keepsBase, fill.mustDropBase, let base = fill.base {
-      // Ordered after the pager had looked: when the image had its place as the base already.
-      trackers[name] = nil
-      bases[name] = nil
-      discardFile(base.path)
-    } else if outcome.keepsBase, var base = fill.base {
-      base.current = outcome.pagesOfBase
-      for identity in (trackers[name] ?? [:]).keys {
-        let known = outcome.tracked[identity.pid] ?? TrackedFill()
-        trackers[name]?[identity]?.registered = known.armed
-        trackers[name]?[identity]?.armed = known.armed
-        // What was written during the fill differs.
-        base.current[identity] = base.current[identity]?.split(by: known.unwritten).inside
-      }
-      bases[name] = base
-    } else {
+    guard outcome.keepsBase, let file = fill.base else {
       // If pages couldn't be filled, the image is still there and may need its base.
       trackers[name] = nil
       if outcome.failure == nil { bases[name] = nil }
+      return
     }
+    if fill.mustDropBase {
+      // Ordered after the pager had looked: when the image had its place as the base already.
+      trackers[name] = nil
+      bases[name] = nil
+      discardFile(file.path)
+      return
+    }
+    var base = Base(file: file, current: outcome.pagesOfBase)
+    for identity in (trackers[name] ?? [:]).keys {
+      let known = outcome.tracked[identity.pid] ?? TrackedFill()
+      trackers[name]?[identity]?.registered = known.armed
+      trackers[name]?[identity]?.armed = known.armed
+      // What was written during the fill differs.
+      base.current[identity] = base.current[identity]?.split(by: known.unwritten).inside
+    }
+    bases[name] = base
   }
 
   /// Writes the pages that mustn't be missing, and lets the worker run. The rest follows.
@@ -221,7 +223,7 @@ extension Hibernator {
       isLearning: record.wasLearning || record.learnedMore, untilOutput: record.learnedMore)
     let fill = BackgroundFill(
       record, missing: image.backgroundFillLength,
-      base: keepsBase ? futureBase(image, of: target.name) : nil)
+      base: keepsBase ? baseFile(after: image, of: target.name) : nil)
     let keepsBase = fill.base != nil
     let (fillFailed, fillEnded, standby) = (fillFailed, fillEnded, standby)
     // Before the worker runs.

@@ -207,7 +207,7 @@ public final class Hibernator {
     handles[name] = nil
     workingSets[name] = nil
     trackers[name] = nil
-    if let base = bases.removeValue(forKey: name) { discardFile(base.path) }
+    if let base = bases.removeValue(forKey: name) { discardFile(base.file.path) }
     histories[name] = nil
     parked[name] = nil
     for session in resting.removeValue(forKey: name) ?? [] { session.detach() }

@@ -7,14 +7,14 @@ import Testing
 
 /// What a hibernator keeps of a worker between two hibernations.
 @Suite struct KeptStateTests {
-  private static func fill(keeping base: Base) -> (BackgroundFill, BackgroundFill.Outcome) {
+  private static func fill(keeping base: BaseFile) -> (BackgroundFill, BackgroundFill.Outcome) {
     var outcome = BackgroundFill.Outcome()
     outcome.keepsBase = true
     return (BackgroundFill(base: base), outcome)
   }
 
-  private static func base(in scratch: Scratch) -> Base {
-    Base(path: "\(scratch.path)/image.base", id: .random(), made: Clocks.monotonic, current: [:])
+  private static func base(in scratch: Scratch) -> BaseFile {
+    BaseFile(path: "\(scratch.path)/image.base", id: .random(), made: Clocks.monotonic)
   }
 
   @Test("A base stays on disk when all pages are in place")
