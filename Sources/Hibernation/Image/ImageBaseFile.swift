@@ -84,7 +84,8 @@ extension Hibernator {
   public func dropIdleBases(outdated: Bool = false) {
     if !outdated { for fill in fills.values { fill.dropBase() } }
     collectFills()
-    for (name, base) in bases where !outdated || Clocks.monotonic - base.file.made > Base.greatestAge {
+    let oldest = Clocks.monotonic - Base.greatestAge
+    for (name, base) in bases where !outdated || base.file.made < oldest {
       dropIdleBase(of: name)
     }
   }

@@ -113,6 +113,20 @@ struct PageLayout: Sendable {
     }
   }
 
+  /// True if the order of two moves counts, and the kernel may have made `later` first although its message
+  /// was read later.
+  ///
+  /// Usually threads move different memory, and the order doesn't count. If the later move's destination is
+  /// where the earlier one's source was, the place was free only after the earlier one.
+  static func mayPrecede(
+    _ later: FaultJournal.Message, _ earlier: FaultJournal.Message
+  ) -> Bool {
+    guard [later, earlier].allSatisfy({ Int($0.event) == CLINUX_UFFD_REMAP }) else { return false }
+    let (later, earlier) = (Move(later), Move(earlier))
+    return later.from.overlaps(earlier.to) || later.from.overlaps(earlier.from)
+      || later.to.overlaps(earlier.to)
+  }
+
   private struct Move {
     let from: Range<UInt64>
     let to: Range<UInt64>

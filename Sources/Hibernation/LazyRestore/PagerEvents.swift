@@ -37,9 +37,7 @@ extension Pager {
           descriptor: Descriptor(owning: Int32(truncatingIfNeeded: $0.a & 0xffff_ffff)),
           pid: process.pid)
       }
-    if let ahead, Int(ahead.event) == CLINUX_UFFD_REMAP,
-      batch.contains(where: { Int($0.event) == CLINUX_UFFD_REMAP })
-    {
+    if let ahead, batch.contains(where: { PageLayout.mayPrecede($0, ahead) }) {
       throw PageLayout.Ambiguous(description: "two threads moved memory at once")
     }
     let before = process.layout

@@ -126,7 +126,7 @@ struct Operation {
     for index in processes.indices { try scan(index) }
     FaultPoint.scanned.pass()
     guard processes.contains(where: { $0.plan?.ranges.isEmpty == false }) else {
-      throw HibernationError(.scanning, "it has no private memory to move")
+      throw HibernationError(.scanning, "it has no memory to move that isn't shared, even by fork")
     }
     overlay = try planOverlay()
     let writer = try attempt(.capturing) { try ImageWriter(path: path, seal: seal) }

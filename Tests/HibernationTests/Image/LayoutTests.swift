@@ -45,6 +45,20 @@ struct LayoutTests {
     }
   }
 
+  @Test("The order of two moves counts only if one may have needed the other's memory or place")
+  func order() {
+    let first = message(CLINUX_UFFD_REMAP, 0x1000, 0x9000, 0x1000)
+    func counts(_ later: FaultJournal.Message) -> Bool { PageLayout.mayPrecede(later, first) }
+    #expect(!counts(message(CLINUX_UFFD_REMAP, 0x5000, 0x20000, 0x1000)), "other memory")
+    #expect(!counts(message(CLINUX_UFFD_REMAP, 0x5000, 0x1000, 0x1000)), "to where room was made")
+    #expect(!counts(message(CLINUX_UFFD_REMOVE, 0x9000, 0xa000)), "no move")
+    #expect(
+      counts(message(CLINUX_UFFD_REMAP, 0x9000, 0x20000, 0x1000)),
+      "the same memory, or what was there")
+    #expect(counts(message(CLINUX_UFFD_REMAP, 0x1000, 0x20000, 0x1000)))
+    #expect(counts(message(CLINUX_UFFD_REMAP, 0x5000, 0x9000, 0x1000)))
+  }
+
   @Test("Memory at a move's destination is dropped, and the memory that is moved there stays")
   func destination() throws {
     let into = message(CLINUX_UFFD_REMAP, 0x5000, 0x1000, 0x1000)
