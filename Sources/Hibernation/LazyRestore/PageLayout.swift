@@ -113,18 +113,30 @@ struct PageLayout: Sendable {
     }
   }
 
-  /// True if the order of two moves counts, and the kernel may have made `later` first although its message
-  /// was read later.
+  /// True if the order of a move and of another change counts, and the kernel may have made the change first
+  /// although its message was read later.
   ///
-  /// Usually threads move different memory, and the order doesn't count. If the later move's destination is
-  /// where the earlier one's source was, the place was free only after the earlier one.
+  /// Usually threads change different memory, and the order doesn't count. If the other change put something
+  /// where the move's source was, or removed that, the move came first. If it took memory from the move's
+  /// destination, it came first exactly if memory is there now: what it leaves behind is a gap.
+  ///
+  /// - Parameter isMapped: true if memory is anywhere in a range, now that all messages are read.
   static func mayPrecede(
-    _ later: FaultJournal.Message, _ earlier: FaultJournal.Message
-  ) -> Bool {
-    guard [later, earlier].allSatisfy({ Int($0.event) == CLINUX_UFFD_REMAP }) else { return false }
-    let (later, earlier) = (Move(later), Move(earlier))
-    return later.from.overlaps(earlier.to) || later.from.overlaps(earlier.from)
-      || later.to.overlaps(earlier.to)
+    _ later: FaultJournal.Message, _ move: FaultJournal.Message,
+    isMapped: (Range<UInt64>) throws -> Bool
+  ) rethrows -> Bool {
+    guard Int(move.event) == CLINUX_UFFD_REMAP else { return false }
+    let move = Move(move)
+    let taken: Range<UInt64>
+    switch Int(later.event) {
+    case CLINUX_UFFD_UNMAP: taken = later.a..<max(later.a, later.b)
+    case CLINUX_UFFD_REMAP:
+      let later = Move(later)
+      if later.from.overlaps(move.from) || later.to.overlaps(move.to) { return true }
+      taken = later.from
+    default: return false  // The kernel reports MADV_DONTNEED before it does it.
+    }
+    return try taken.overlaps(move.to) && isMapped(taken.clamped(to: move.to))
   }
 
   private struct Move {

@@ -37,9 +37,7 @@ extension Pager {
           descriptor: Descriptor(owning: Int32(truncatingIfNeeded: $0.a & 0xffff_ffff)),
           pid: process.pid)
       }
-    if let ahead, batch.contains(where: { PageLayout.mayPrecede($0, ahead) }) {
-      throw PageLayout.Ambiguous(description: "two threads moved memory at once")
-    }
+    if let ahead { try checkOrder(of: ahead, batch, process) }
     let before = process.layout
     try process.apply(batch)
     let wiped = children.isEmpty ? [] : try wipedOnFork(process)
@@ -51,6 +49,17 @@ extension Pager {
     // The last reference to a child's userfaultfd is dropped here: its memory is ordinary from now on.
     if !children.isEmpty { process.journal.forksAreDone() }
     process.journal.markQuiet()
+  }
+
+  private func checkOrder(
+    of ahead: FaultJournal.Message, _ batch: [FaultJournal.Message], _ process: LazyProcess
+  ) throws {
+    func isMapped(_ range: Range<UInt64>) throws -> Bool {
+      try MemoryMapping.all(of: process.pid).contains { ($0.start..<$0.end).overlaps(range) }
+    }
+    if try batch.contains(where: { try PageLayout.mayPrecede($0, ahead, isMapped: isMapped) }) {
+      throw PageLayout.Ambiguous(description: "two threads moved memory at once")
+    }
   }
 
   /// Ranges that are empty in a child (MADV_WIPEONFORK): random generators detect forks by this.

@@ -45,18 +45,26 @@ struct LayoutTests {
     }
   }
 
-  @Test("The order of two moves counts only if one may have needed the other's memory or place")
+  @Test("The order of a move and another change counts if both concern the same place")
   func order() {
-    let first = message(CLINUX_UFFD_REMAP, 0x1000, 0x9000, 0x1000)
-    func counts(_ later: FaultJournal.Message) -> Bool { PageLayout.mayPrecede(later, first) }
+    let move = message(CLINUX_UFFD_REMAP, 0x1000, 0x9000, 0x1000)
+    func counts(_ later: FaultJournal.Message, _ isMapped: Bool = true) -> Bool {
+      PageLayout.mayPrecede(later, move, isMapped: { _ in isMapped })
+    }
     #expect(!counts(message(CLINUX_UFFD_REMAP, 0x5000, 0x20000, 0x1000)), "other memory")
-    #expect(!counts(message(CLINUX_UFFD_REMAP, 0x5000, 0x1000, 0x1000)), "to where room was made")
-    #expect(!counts(message(CLINUX_UFFD_REMOVE, 0x9000, 0xa000)), "no move")
-    #expect(
-      counts(message(CLINUX_UFFD_REMAP, 0x9000, 0x20000, 0x1000)),
-      "the same memory, or what was there")
+    #expect(!counts(message(CLINUX_UFFD_REMAP, 0x5000, 0x1000, 0x1000)), "where room was made")
+    #expect(!counts(message(CLINUX_UFFD_UNMAP, 0x1000, 0x2000)), "the move's own")
+    #expect(!counts(message(CLINUX_UFFD_REMOVE, 0x9000, 0xa000)), "sent before it is done")
     #expect(counts(message(CLINUX_UFFD_REMAP, 0x1000, 0x20000, 0x1000)))
     #expect(counts(message(CLINUX_UFFD_REMAP, 0x5000, 0x9000, 0x1000)))
+    // What has left the destination was there before the move exactly if something is there now.
+    for later in [
+      message(CLINUX_UFFD_REMAP, 0x9000, 0x20000, 0x1000),
+      message(CLINUX_UFFD_UNMAP, 0x8000, 0xa000),
+    ] {
+      #expect(counts(later))
+      #expect(!counts(later, false))
+    }
   }
 
   @Test("Memory at a move's destination is dropped, and the memory that is moved there stays")

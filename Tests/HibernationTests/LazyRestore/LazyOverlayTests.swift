@@ -52,7 +52,7 @@ struct LazyOverlayTests {
       do throws(HibernationError) { slept = try sleep(victim, service) } catch {
         // A child that has just been forked shares all of its parent's memory: then there is nothing to move.
         try #require(
-          forks && error.reason.contains("no private memory"), "round \(round): \(error)")
+          forks && error.reason.contains("no memory to move"), "round \(round): \(error)")
         try victim.cgroup?.thaw(until: Deadline(in: .seconds(5)))
         continue
       }
