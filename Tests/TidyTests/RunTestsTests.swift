@@ -17,6 +17,7 @@ struct RunTestsTests {
     let run = try Self.run(breaking: "One", by: "fail")
     #expect(run.code == 1)
     #expect(run.output.contains("run-tests: ✘   Test \"a\" recorded an issue"))
+    #expect(run.output.contains("run-tests: ✘     of it: what the program printed and more"))
     #expect(run.output.contains("Test run with 3 tests in 2 suites failed with 1 issue"))
   }
 
@@ -55,6 +56,7 @@ struct RunTestsTests {
       echo '◇ Test "a" started.'; count=2
       if [ "\(suite) \(how)" = "One fail" ]; then
         echo '✘ Test "a" recorded an issue at A.swift:1:1: Expectation failed'
+        echo '↳ what the program printed'; echo 'and more'
         code=1; issues=' with 1 issue'
       fi;;
     esac
