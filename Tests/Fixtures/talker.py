@@ -60,11 +60,12 @@ def answer(daemon, message):
         return
     if mode == "wrong":
         say(daemon, type="done", id=message["id"] + 1000)
+    # Noted first: SIGTERM follows the answer at once, and its handler ends the process.
+    if message["type"] == "willTerminate":
+        note("saved")
     say(daemon, **done)
     if mode == "twice":
         say(daemon, **done)
-    if message["type"] == "willTerminate":
-        note("saved")
 
 
 def lines(daemon):

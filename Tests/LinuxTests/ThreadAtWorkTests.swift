@@ -30,6 +30,20 @@ import Testing
     #expect(waits)
   }
 
+  @Test("A thread that runs is waited for until the deadline, and a stopped one isn't")
+  func onItsWay() throws {
+    let busy = try TestChild("sh", "-c", "echo up; while :; do :; done")
+    #expect(try busy.line() == "up")
+    let isSeen = try eventually {
+      try busy.tree().threadOnItsWay(until: Deadline(in: .milliseconds(20))) == busy.pid
+    }
+    #expect(isSeen)
+    let tree = try ProcessTree.stopAll(
+      root: busy.process.identity, session: busy.pid, until: Deadline(in: .seconds(10)))
+    #expect(tree.threadOnItsWay(until: Deadline(in: .seconds(10))) == nil)
+    try tree.continueAll()
+  }
+
   @Test("A process's own descendants are found without reading all processes")
   func descendants() throws {
     let child = try TestChild("sh", "-c", "sleep 61 & sleep 62 & echo up; wait")

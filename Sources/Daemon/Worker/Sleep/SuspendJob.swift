@@ -60,6 +60,9 @@ struct SuspendJob: Sendable {
   }
 
   private func lookAtStopped(_ ignored: LeftUnread) throws -> Asleep {
+    if let thread = try discover().threadOnItsWay(until: Deadline(in: Self.patience)) {
+      throw NotAtRest(thread: thread)
+    }
     let manager = isExternal ? SleepWatch(of: try discover(), in: cgroup) : nil
     if let job = try jobs?.running(in: discover()) { throw ManagerIsAtWork(job: job) }
     waits.rests(try discover())
@@ -123,6 +126,14 @@ struct SuspendJob: Sendable {
 
   private func discover() throws(SystemCallError) -> ProcessTree {
     try ProcessTree.discover(root: identity, session: session, cgroup: cgroup)
+  }
+
+  /// What it waits for isn't known, so that nothing would wake it.
+  private struct NotAtRest: Error, CustomStringConvertible {
+    let thread: Int32
+    var description: String {
+      "its thread \(thread) did not come to rest within \(patience.components.seconds) s"
+    }
   }
 
   /// Nothing would wake it to finish its work: a request that it has read, on a busy machine.
