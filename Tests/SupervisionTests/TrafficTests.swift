@@ -94,6 +94,33 @@ import Testing
     #expect(try look(monitor, worker))
   }
 
+  @Test
+  func
+    `A connection that was accepted after the descriptors were listed is found by the next look`()
+    throws
+  {
+    let worker = try Sleeper(
+      """
+      listener = socket.create_server(('127.0.0.1', 0))
+      print('ready', listener.getsockname()[1], flush=True)
+      sys.stdin.readline()
+      connection, _ = listener.accept()
+      print('got', flush=True)
+      connection.recv(100)
+      time.sleep(60)
+      """)
+    let port = try worker.port()
+    let monitor = try TrafficMonitor(latches: latches, ownChannels: [])
+    _ = try look(monitor, worker)
+    let client = try Client.connect(port: port)
+    try client.writeAll("question")
+    #expect(try look(monitor, worker))
+    // An accept isn't an event of the listener.
+    try worker.stdin?.writeAll("\n")
+    #expect(try eventually { worker.log.contains("got") })
+    for _ in 0..<3 { #expect(try look(monitor, worker)) }
+  }
+
   @Test func `Timers, and communication between a worker's own processes, aren't traffic`() throws {
     let worker = try Sleeper(
       """

