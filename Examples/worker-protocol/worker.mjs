@@ -1,7 +1,10 @@
 // A worker that sheds well, in twenty lines: docs/worker-protocol.md. Try it with
 //
-//     dormouse run cache -- node worker.mjs
+//     dormouse run cache -- env MALLOC_MMAP_THRESHOLD_=131072 node worker.mjs
 //     dormouse warn cache
+//
+// Without that variable glibc's malloc raises the threshold once a large block was freed (mallopt(3)). Later
+// blocks come from its heap, and a small block above them keeps the kernel from getting them back.
 import { randomBytes } from 'node:crypto'
 import { connect } from 'node:net'
 import { createInterface } from 'node:readline'

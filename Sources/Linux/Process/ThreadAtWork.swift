@@ -1,13 +1,30 @@
+/// What proc_pid_syscall(5) says of the threads of a tree that has just been frozen or stopped. It needs the
+/// right to trace; a process that may not be examined counts as waiting.
 extension ProcessTree {
-  /// For a tree that has just been frozen or stopped: a thread that was in the middle of its own code, and
-  /// not waiting in the kernel (proc_pid_syscall(5): −1). It needs the right to trace; a process that may not
-  /// be examined counts as waiting.
-  public var threadAtWork: Int32? {
+  /// A thread that was in the middle of its own code, and not waiting in the kernel.
+  public var threadAtWork: Int32? { firstThread { $0.starts(with: "-1 ".utf8) } }
+
+  /// Waits until each thread has come to its stop.
+  ///
+  /// cgroup.events can report a group as frozen while a thread in it is still to be scheduled; what such a thread
+  /// waits for can't be read. No event reports its stop, so this looks each millisecond. Blocks; for a job's
+  /// thread.
+  ///
+  /// - Returns: a thread that still ran at the deadline.
+  public func threadOnItsWay(until deadline: Deadline) -> Int32? {
+    while let thread = firstThread(where: { $0.starts(with: "running".utf8) }) {
+      if deadline.hasPassed { return thread }
+      pauseThread(for: .milliseconds(1))
+    }
+    return nil
+  }
+
+  private func firstThread(where matches: ([UInt8]) -> Bool) -> Int32? {
     for pid in pids {
-      // A process that has ended, or can't be examined, isn't at work.
+      // A process or thread that has ended, or can't be examined, counts as waiting.
       for thread in (try? threads(of: pid)) ?? [] {
         let line = (try? readFile("/proc/\(pid)/task/\(thread)/syscall")) ?? []
-        if line.starts(with: "-1 ".utf8) { return thread }
+        if matches(line) { return thread }
       }
     }
     return nil

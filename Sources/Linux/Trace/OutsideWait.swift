@@ -26,7 +26,7 @@ public struct OutsideWait: Hashable, Sendable {
     tree.pids.flatMap { pid in
       // A process that has ended has no threads.
       ((try? threads(of: pid)) ?? []).compactMap { thread in
-        call(of: thread, in: pid).flatMap { reason(of: $0, in: pid) }.map {
+        WaitingCall.read(thread: thread, of: pid).flatMap { reason(of: $0, in: pid) }.map {
           OutsideWait(pid: pid, thread: thread, reason: $0)
         }
       }
@@ -40,11 +40,6 @@ public struct OutsideWait: Hashable, Sendable {
     guard let line = try? readText("/proc/\(pid)/task/\(thread)/syscall") else { return true }
     guard let call = WaitingCall(line) else { return false }
     return Self.reason(of: call, in: pid) != reason
-  }
-
-  private static func call(of thread: Int32, in pid: Int32) -> WaitingCall? {
-    // If a thread has ended or may not be examined, its wait isn't known.
-    (try? readText("/proc/\(pid)/task/\(thread)/syscall")).flatMap(WaitingCall.init)
   }
 
   private static func reason(of call: WaitingCall, in pid: Int32) -> Reason? {

@@ -16,11 +16,8 @@ public final class TrafficMonitor {
   private let latches: InputLatches?
   private let latch: InputLatches.Latch?
   private let inputs: MonitoredInputs
-  private var looksSinceScan = 0
+  private var looksUntilScan = 0
   private var isFirst = true
-  /// The look before was the first, or something had come by then. A connection that the worker accepted while
-  /// its descriptors were being listed isn't in that list, and causes no event any more.
-  private var listsAgain = false
 
   /// A request that hasn't been answered for this long counts as one that never will be: a message that wants
   /// no answer, HTTP/2's housekeeping. A worker can announce a longer one as a background task.
@@ -64,10 +61,10 @@ public final class TrafficMonitor {
   /// `latches.take` comes before; the look before has been performed.
   public func begin() -> Look {
     let hasInput = latch?.hasFired ?? false
-    let isListed =
-      latch == nil || hasInput || listsAgain || looksSinceScan >= Self.scanInterval || isFirst
-    listsAgain = hasInput || isFirst
-    looksSinceScan = isListed ? 0 : looksSinceScan + 1
+    let isListed = latch == nil || hasInput || looksUntilScan == 0
+    // After an event and at first, the next look lists again: a connection that the worker accepted after it
+    // was listed isn't in that list, and causes no event any more.
+    looksUntilScan = hasInput || isFirst ? 0 : isListed ? Self.scanInterval : looksUntilScan - 1
     // Cleared and armed before anything is added: what comes from here on belongs to the next look.
     if latch?.isArmed != true { arm() }
     defer { isFirst = false }
