@@ -101,9 +101,11 @@ import Testing
   {
     let worker = try Sleeper(
       """
+      import signal
+      signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
       listener = socket.create_server(('127.0.0.1', 0))
       print('ready', listener.getsockname()[1], flush=True)
-      sys.stdin.readline()
+      signal.sigwait({signal.SIGUSR1})
       connection, _ = listener.accept()
       print('got', flush=True)
       connection.recv(100)
@@ -115,8 +117,8 @@ import Testing
     let client = try Client.connect(port: port)
     try client.writeAll("question")
     #expect(try look(monitor, worker))
-    // An accept isn't an event of the listener.
-    try worker.stdin?.writeAll("\n")
+    // Neither an accept nor a signal is an event of an input.
+    kill(worker.process.pid, SIGUSR1)
     #expect(try eventually { worker.log.contains("got") })
     for _ in 0..<3 { #expect(try look(monitor, worker)) }
   }
