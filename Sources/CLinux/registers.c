@@ -8,6 +8,10 @@
 
 #if defined(__x86_64__)
 
+// The kernel's ERESTARTNOHAND: make the call again, but return EINTR if a signal handler runs first.
+// Not in the C library's headers, because no program ever sees it.
+enum { RESTART_UNLESS_HANDLED = 514, RESTART_BY_BLOCK = 516 };
+
 static struct user_regs_struct *native(struct clinux_registers *registers) {
   return (struct user_regs_struct *)registers->words;
 }
@@ -23,6 +27,13 @@ int clinux_registers_in_syscall(const struct clinux_registers *registers) {
 
 int64_t clinux_registers_result(const struct clinux_registers *registers) {
   return (int64_t)native_const(registers)->rax;
+}
+
+int clinux_registers_has_result(const struct clinux_registers *registers) {
+  const struct user_regs_struct *r = native_const(registers);
+  int64_t result = (int64_t)r->rax;
+  int is_made_again = result >= -RESTART_BY_BLOCK && result <= -512;
+  return (int64_t)r->orig_rax >= 0 && !is_made_again && result != -EINTR;
 }
 
 uint64_t clinux_registers_instruction(const struct clinux_registers *registers) {
@@ -72,10 +83,6 @@ static int may_be_made_again(int64_t number) {
   }
   return 0;
 }
-
-// The kernel's ERESTARTNOHAND: make the call again, but return EINTR if a signal handler runs first.
-// Not in the C library's headers, because no program ever sees it.
-enum { RESTART_UNLESS_HANDLED = 514, RESTART_BY_BLOCK = 516 };
 
 int clinux_registers_mend_interrupted(struct clinux_registers *registers) {
   struct user_regs_struct *r = native(registers);
@@ -176,6 +183,7 @@ int clinux_write_syscall_trampoline(void *code, int capacity) {
 int clinux_registers_supported(void) { return 0; }
 int clinux_registers_in_syscall(const struct clinux_registers *r) { (void)r; return 0; }
 int64_t clinux_registers_result(const struct clinux_registers *r) { (void)r; return 0; }
+int clinux_registers_has_result(const struct clinux_registers *r) { (void)r; return 0; }
 uint64_t clinux_registers_instruction(const struct clinux_registers *r) { (void)r; return 0; }
 uint64_t clinux_registers_thread_pointer(const struct clinux_registers *r) { (void)r; return 0; }
 int clinux_registers_newborn(const struct clinux_registers *r) { (void)r; return 0; }

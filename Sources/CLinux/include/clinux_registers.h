@@ -16,6 +16,9 @@ int clinux_registers_supported(void);
 int clinux_registers_in_syscall(const struct clinux_registers *registers);
 // What it would return: -512 (ERESTARTSYS), -514, -516, -EINTR, or a plain result.
 int64_t clinux_registers_result(const struct clinux_registers *registers);
+// The thread was stopped between the end of a system call and its own code: the call is over, and won't
+// be made again when the thread continues. 0 for EINTR: a stop causes that, too.
+int clinux_registers_has_result(const struct clinux_registers *registers);
 // A stop makes some calls return EINTR although no handler ran (epoll_wait, semop, sigtimedwait,
 // receiving with a time-out; signal(7)). Where that is so, sets the result to the kernel's own
 // ERESTARTNOHAND, which these calls would return if they were written today: the kernel decides when

@@ -8,15 +8,15 @@ import Testing
 @testable import Daemon
 
 @Suite("Stopping a worker that may turn out to be at work") struct SuspendJobTests {
-  /// A process that computes all the time.
+  /// A process that computes all the time, if it runs no other command.
   private final class Computing {
     let process: SpawnedProcess
 
-    init() throws {
+    init(_ command: String = "while :; do :; done") throws {
       let null = try Descriptor.open("/dev/null", O_RDWR)
       process = try spawn(
         SpawnRequest(
-          path: "/bin/sh", arguments: ["sh", "-c", "while :; do :; done"], environment: [:],
+          path: "/bin/sh", arguments: ["sh", "-c", command], environment: [:],
           directory: "/", input: null.raw, output: null.raw, error: null.raw))
       // The shell has been executed, and runs its loop.
       guard try eventually({ try ProcessStat.read(process.pid).cpuTicks > 0 }) else {
@@ -39,10 +39,15 @@ import Testing
 
   init() throws {
     computing = try Computing()
-    job = SuspendJob(
+    job = Self.job(for: computing)
+  }
+
+  private static func job(for computing: Computing) -> SuspendJob {
+    var job = SuspendJob(
       identity: computing.process.identity, session: computing.process.pid, cgroup: nil,
       ownChannels: [], leftUnread: LeftUnread(), waits: TimedWaits(), dependsOnInputs: false)
     job.mustBeIdle = true
+    return job
   }
 
   @Test("A worker that is at work when it is stopped continues, and the error says so")
@@ -51,6 +56,16 @@ import Testing
     #expect(error.map { Refusal(suspending: $0) }?.stillStopped == nil)
     #expect(error.map { "\($0)" }?.hasPrefix("not idle: its thread ") == true)
     #expect(try eventually { try !computing.isStopped })
+  }
+
+  @Test("A worker that has read something on the way to its stop continues, too")
+  func hasRead() throws {
+    // A stop ends such a read early, with what has been read.
+    let reading = try Computing("exec dd if=/dev/zero of=/dev/null bs=64M")
+    let stat = try ProcessStat.read(reading.process.pid)
+    let error = #expect(throws: (any Error).self) { try Self.job(for: reading).run() }
+    #expect(error.map { "\($0)" } == "not idle: its thread \(stat.pid) is working")
+    #expect(try eventually { try !reading.isStopped })
   }
 
   @Test("A worker that can't be continued is reported as still stopped, with both reasons")

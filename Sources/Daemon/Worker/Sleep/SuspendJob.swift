@@ -60,13 +60,11 @@ struct SuspendJob: Sendable {
   }
 
   private func lookAtStopped(_ ignored: LeftUnread) throws -> Asleep {
-    if let thread = try discover().threadOnItsWay(until: Deadline(in: Self.patience)) {
-      throw NotAtRest(thread: thread)
-    }
+    try waitForRest()
     let manager = isExternal ? SleepWatch(of: try discover(), in: cgroup) : nil
     if let job = try jobs?.running(in: discover()) { throw ManagerIsAtWork(job: job) }
     waits.rests(try discover())
-    if mustBeIdle, let thread = try discover().threadAtWork { throw AtWork(thread: thread) }
+    if mustBeIdle { try checkIsIdle() }
     let sources = watch(ignored)
     guard dependsOnInputs, let refusal = sources.refusal else {
       return Asleep(
@@ -75,6 +73,22 @@ struct SuspendJob: Sendable {
         manager: manager)
     }
     throw Unwatchable(why: refusal)
+  }
+
+  private func waitForRest() throws {
+    if let thread = try discover().threadOnItsWay(until: Deadline(in: Self.patience)) {
+      throw NotAtRest(thread: thread)
+    }
+  }
+
+  private func checkIsIdle() throws {
+    let tree = try discover()
+    if let thread = tree.threadAtWork { throw AtWork(thread: thread) }
+    if let thread = tree.threadWithResult(until: Deadline(in: .seconds(1))) {
+      throw AtWork(thread: thread)
+    }
+    // The look by ptrace has moved the threads.
+    try waitForRest()
   }
 
   /// A cgroup that its manager has frozen stays the manager's. The processes that the manager runs there must
