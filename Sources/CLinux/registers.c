@@ -29,11 +29,12 @@ int64_t clinux_registers_result(const struct clinux_registers *registers) {
   return (int64_t)native_const(registers)->rax;
 }
 
+// ERESTARTSYS, ERESTARTNOINTR, ERESTARTNOHAND, ERESTART_RESTARTBLOCK.
+static int is_made_again(int64_t result) { return result >= -RESTART_BY_BLOCK && result <= -512; }
+
 int clinux_registers_has_result(const struct clinux_registers *registers) {
-  const struct user_regs_struct *r = native_const(registers);
-  int64_t result = (int64_t)r->rax;
-  int is_made_again = result >= -RESTART_BY_BLOCK && result <= -512;
-  return (int64_t)r->orig_rax >= 0 && !is_made_again && result != -EINTR;
+  int64_t result = clinux_registers_result(registers);
+  return clinux_registers_in_syscall(registers) && !is_made_again(result) && result != -EINTR;
 }
 
 uint64_t clinux_registers_instruction(const struct clinux_registers *registers) {
@@ -101,8 +102,7 @@ int clinux_registers_call(const struct clinux_registers *registers, struct clinu
       .arguments = {r->rdi, r->rsi, r->rdx, r->r10, r->r8, r->r9},
       .stack = r->rsp,
       .instruction = r->rip,
-      // ERESTARTSYS, ERESTARTNOINTR, ERESTARTNOHAND, ERESTART_RESTARTBLOCK.
-      .is_made_again = result >= -RESTART_BY_BLOCK && result <= -512,
+      .is_made_again = is_made_again(result),
       .keeps_its_end = result == -RESTART_BY_BLOCK,
       .was_mended = result == -RESTART_UNLESS_HANDLED,
   };

@@ -10,11 +10,12 @@ import Testing
   private final class SlowReader {
     let child: TestChild
     private let others: [TestChild]
-    private let scratch = try? Scratch()
+    private let scratch: Scratch
     private let fifo: Descriptor
 
     init() throws {
-      let path = try #require(scratch).uniquePath("fifo")
+      scratch = try Scratch()
+      let path = scratch.uniquePath("fifo")
       guard mkfifo(path, 0o600) == 0 else { throw TestFailure("mkfifo") }
       let pin = "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}); "
       child = try TestChild(

@@ -62,9 +62,13 @@ public final class TrafficMonitor {
   public func begin() -> Look {
     let hasInput = latch?.hasFired ?? false
     let isListed = latch == nil || hasInput || looksUntilScan == 0
-    // After an event and at first, the next look lists again: a connection that the worker accepted after it
-    // was listed isn't in that list, and causes no event any more.
-    looksUntilScan = hasInput || isFirst ? 0 : isListed ? Self.scanInterval : looksUntilScan - 1
+    if hasInput || isFirst {
+      // The next look lists again: a connection that the worker accepts after this listing isn't in it, and
+      // causes no event any more.
+      looksUntilScan = 0
+    } else {
+      looksUntilScan = isListed ? Self.scanInterval : looksUntilScan - 1
+    }
     // Cleared and armed before anything is added: what comes from here on belongs to the next look.
     if latch?.isArmed != true { arm() }
     defer { isFirst = false }

@@ -8,7 +8,7 @@ import Testing
 @testable import Daemon
 
 @Suite("Stopping a worker that may turn out to be at work") struct SuspendJobTests {
-  /// A process that computes all the time, if it runs no other command.
+  /// A process that is at work all the time.
   private final class Computing {
     let process: SpawnedProcess
 
@@ -62,9 +62,8 @@ import Testing
   func hasRead() throws {
     // A stop ends such a read early, with what has been read.
     let reading = try Computing("exec dd if=/dev/zero of=/dev/null bs=64M")
-    let stat = try ProcessStat.read(reading.process.pid)
     let error = #expect(throws: (any Error).self) { try Self.job(for: reading).run() }
-    #expect(error.map { "\($0)" } == "not idle: its thread \(stat.pid) is working")
+    #expect(error.map { "\($0)" } == "not idle: its thread \(reading.process.pid) is working")
     #expect(try eventually { try !reading.isStopped })
   }
 
