@@ -19,6 +19,11 @@ struct DormouseCommand: ParsableCommand {
     subcommands: [PagerCommand.self, KeeperCommand.self],
     groupedSubcommands: [
       CommandGroup(
+        name: "Project",
+        subcommands: [
+          UpCommand.self, DownCommand.self, AttachCommand.self, ListCommand.self,
+        ]),
+      CommandGroup(
         name: "Daemon",
         subcommands: [
           DaemonCommand.self, ReloadCommand.self, ShutdownCommand.self, RecoverCommand.self,

@@ -38,6 +38,7 @@ import Testing
     try same(DaemonReport.self, "common.json#/$defs/daemon")
     try same(TopFrame.self, "top")
     try same(LogLineReport.self, "logs")
+    try same(ProjectsReport.self, "ls")
   }
 
   @Test("JSON explanations, events and counts have the keys of their schemas")

@@ -93,7 +93,25 @@ import Testing
     #expect(tally.suspensions == 1 && tally.hibernations == 1 && tally.resumes == 1)
     #expect(tally.wakes == 0 && tally.resumeNanoseconds == 9_000_000)
     #expect(tally.freed == ByteCount.megabytes(10).bytes)
+    let asleep = (.zero + .seconds(17) - since) / .seconds(1)
+    #expect(tally.savedByteSeconds == Double(ByteCount.megabytes(10).bytes) * asleep)
+    #expect(tally.resumeTimes.total == 1)
     #expect(tally.seconds(in: .hibernated) == (.zero + .seconds(17) - since) / .seconds(1))
+  }
+
+  @Test("Quantiles of durations are right within 10 %, and sums have the counts of both")
+  func quantiles() throws {
+    var times = DurationBuckets()
+    #expect(times.quantile(0.5) == nil)
+    for milliseconds in Int64(1)...100 { times.add(nanoseconds: milliseconds * 1_000_000) }
+    let (half, most) = (try #require(times.quantile(0.5)), try #require(times.quantile(0.95)))
+    #expect(abs(half - 0.050) < 0.005 && abs(most - 0.095) < 0.0095, "\(half) \(most)")
+    var slow = DurationBuckets()
+    slow.add(nanoseconds: .max)
+    slow.add(nanoseconds: 0)
+    times += slow
+    #expect(times.total == 102)
+    #expect((times.quantile(0) ?? 1) < 0.0002 && (times.quantile(1) ?? 0) > 1e9)
   }
 
   @Test("A day's counts survive the disk, and a damaged day is refused")

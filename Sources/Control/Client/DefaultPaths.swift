@@ -45,9 +45,13 @@ public struct DefaultPaths: Sendable {
   public func socket(option: String? = nil) -> String {
     if let option, !option.isEmpty { return option }
     if let path = socketFromEnvironment { return path }
-    if let directory = variable("XDG_RUNTIME_DIR") { return "\(directory)/dormouse/control.sock" }
-    if userID == 0 { return "/run/dormouse/control.sock" }
-    return "/tmp/dormouse-\(userID)/control.sock"
+    return "\(runtimeDirectory)/control.sock"
+  }
+
+  /// Where sockets are.
+  public var runtimeDirectory: String {
+    if let directory = variable("XDG_RUNTIME_DIR") { return "\(directory)/dormouse" }
+    return userID == 0 ? "/run/dormouse" : "/tmp/dormouse-\(userID)"
   }
 
   /// What `DORMOUSE_CONTROL_SOCKET` says, which outweighs a configuration.

@@ -8,7 +8,8 @@ import Linux
 public struct LogReader: ~Copyable {
   private var file: LogFile
   private var watch: Descriptor?
-  private var offset: Int
+  /// Where the next bytes come from.
+  public private(set) var offset: Int
   /// The newest file that was put aside, at the last look.
   private var aside: FileIdentity?
   /// One that was put aside before all of it was read.
@@ -16,10 +17,14 @@ public struct LogReader: ~Copyable {
   private var restOffset: Int?
 
   /// `lastLines`: begin this many lines before the end; nil for the beginning.
-  public init(path: String, lastLines: Int?) throws(FileError) {
+  /// `least`: and not before this offset.
+  public init(path: String, lastLines: Int?, from least: Int = 0) throws(FileError) {
     aside = FileIdentity(Self.asidePath(path))
     let file = try LogFile(path: path)
-    if let lastLines { offset = try file.startOfLast(lastLines) } else { offset = 0 }
+    let start = if let lastLines { try file.startOfLast(lastLines) } else { 0 }
+    let size = try file.size()
+    // A log that was rotated since is shorter.
+    offset = least > start && least <= size ? least : start
     self.file = file
   }
 

@@ -172,6 +172,8 @@ public struct WorkerReport: Codable, Hashable, Sendable {
   public var changedSinceLaunch: [String]?
   public var policy: String
   public var log: String?
+  /// When its log had which length: a line for each note, with seconds since 1970 and bytes.
+  public var logTimes: String?
   /// Why it is in this state.
   public var reason: CodedText
   /// Why it isn't hibernated, where it isn't.
@@ -185,6 +187,8 @@ public struct WorkerReport: Codable, Hashable, Sendable {
   public var hibernateUnchanged: Int64?
   /// While it is hibernated: how many bytes smaller its footprint is than right before.
   public var saved: Int64?
+  /// Today, and in the last seven days; `status` of one worker only.
+  public var savings: RecentSavingsReport?
   /// What the last request to give memory back achieved.
   public var lastShed: ShedReport?
   /// The last watchdog's deadline that it missed.
@@ -215,6 +219,8 @@ public struct WorkerReport: Codable, Hashable, Sendable {
   public var restarts: Int?
   /// While it backs off: seconds until it is started again.
   public var restartsInSeconds: Double?
+  /// While it waits for other workers before it is started: their names.
+  public var waitsFor: [String]?
   /// Why its probe of liveness failed, where the last answer was a failure.
   public var livenessFailure: CodedText?
   /// When its schedule wakes it next, in seconds since 1970.
@@ -319,6 +325,8 @@ public struct DaemonReport: Codable, Hashable, Sendable {
   public var dailyWrites: Int64?
   public var hibernatingSecondsInDay: Double?
   public var imagesInDay: Int64?
+  /// Of all workers, today and in the last seven days.
+  public var savings: RecentSavingsReport?
 
   public init(
     pid: Int32, version: String, policy: String, mode: String, pressure: String, budget: Int64,

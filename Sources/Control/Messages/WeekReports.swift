@@ -13,6 +13,13 @@ public struct WeekReport: Codable, Hashable, Sendable {
   public var hibernations = 0
   public var resumes = 0
   public var maxResume = 0.0
+  /// How long half of the resumes, and 95 % of them, took at the most; right within 10 %.
+  public var resumeP50: Double?
+  public var resumeP95: Double?
+  /// Suspended or hibernated.
+  public var asleepSeconds = 0.0
+  /// The memory by which hibernation made its footprint smaller, over time: byte·hours.
+  public var savedByteHours = 0.0
   public var averageFootprint: Int64 = 0
   public var peakFootprint: Int64 = 0
   public var aliveSeconds = 0.0

@@ -8,7 +8,10 @@ public func renderProcessTable(
       .lines(width: width, color: color, wrapsLast: true)
   }
   lines += wrapped(totalsLine(workers), to: width)
-  if let daemon { lines += pressureLines(daemon, width: width, color: color) }
+  if let daemon {
+    lines += savingsLines(daemon.savings).prefix(1).flatMap { wrapped($0, to: width) }
+    lines += pressureLines(daemon, width: width, color: color)
+  }
   return lines.joined(separator: "\n") + "\n"
 }
 
@@ -57,12 +60,20 @@ private func projectText(_ directory: String) -> String {
 }
 
 private func processRow(_ worker: WorkerReport) -> [Table.Cell] {
-  [
-    .init(escaped(worker.name)), .init(escaped(worker.state), .ofState(worker.state)),
+  let state = ShownState(of: worker)
+  return [
+    .init(escaped(worker.name)), .init(state.text, state.color),
     .init("\(worker.band)"), .init(sizeText(worker.footprint)),
     .init(worker.imageSize.map(sizeText) ?? "-"), .init(worker.pid.map { "\($0)" } ?? "-"),
-    .init(durationText(worker.secondsInState)), .init(escaped(worker.reason.text)),
+    .init(durationText(worker.secondsInState)), .init(reasonText(worker)),
   ]
+}
+
+private func reasonText(_ worker: WorkerReport) -> String {
+  let changed =
+    worker.changedSinceLaunch == nil || worker.state == "terminated"
+    ? "" : "; configuration changed: restart to apply"
+  return escaped(worker.reason.text) + changed
 }
 
 /// `3 workers: 1 foreground, 2 hibernated; footprint 64.2 MB, 511 MB saved, images 6.1 MB`.
@@ -79,12 +90,13 @@ func totalsLine(_ workers: [WorkerReport]) -> String {
 }
 
 func stateCounts(_ workers: [WorkerReport]) -> String {
-  let counts = Dictionary(grouping: workers, by: \.state).mapValues(\.count)
-  // In the order of life; states that a newer daemon knows come last.
-  let known = ["launching", "foreground", "background", "suspended", "hibernated", "terminated"]
+  let counts = Dictionary(grouping: workers.map { ShownState(of: $0).kind }, by: \.self)
+    .mapValues(\.count)
+  // In the order of life; those of workers without processes, and of newer daemons, come last.
+  let known = ["launching", "foreground", "background", "suspended", "hibernated"]
   let order =
     known.filter { counts[$0] != nil } + counts.keys.filter { !known.contains($0) }.sorted()
-  return order.map { "\(counts[$0] ?? 0) \(escaped($0))" }.joined(separator: ", ")
+  return order.map { "\(counts[$0] ?? 0) \($0)" }.joined(separator: ", ")
 }
 
 /// The same, broken at the terminal's width.

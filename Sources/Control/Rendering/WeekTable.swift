@@ -9,6 +9,8 @@ public func renderWeeks(
       .init(title: "CRASHES", alignsRight: true), .init(title: "TIME-OUTS", alignsRight: true),
       .init(title: "JETSAM", alignsRight: true), .init(title: "SLEPT", alignsRight: true),
       .init(title: "HIBERNATED", alignsRight: true), .init(title: "RESUMED", alignsRight: true),
+      .init(title: "P50", alignsRight: true), .init(title: "P95", alignsRight: true),
+      .init(title: "ASLEEP", alignsRight: true), .init(title: "SAVED", alignsRight: true),
       .init(title: "AVERAGE", alignsRight: true),
       .init(title: "PEAK", alignsRight: true), .init(title: "ALIVE", alignsRight: true),
     ])
@@ -27,6 +29,12 @@ private func weekRow(_ report: WeekReport) -> [Table.Cell] {
     .init(escaped(report.worker)), .init("\(report.launches)"), bad(crashes),
     bad(report.launchTimeouts), bad(report.memoryTerminations), .init("\(report.suspensions)"),
     .init("\(report.hibernations)"), .init("\(report.resumes)"),
+    .init(report.resumeP50.map(durationText) ?? "-"),
+    .init(report.resumeP95.map(durationText) ?? "-"),
+    .init(
+      report.aliveSeconds > 0
+        ? percentText(min(report.asleepSeconds / report.aliveSeconds * 100, 100)) : "-"),
+    .init(byteHoursText(report.savedByteHours)),
     .init(sizeText(report.averageFootprint)), .init(sizeText(report.peakFootprint)),
     .init(durationText(report.aliveSeconds)),
   ]

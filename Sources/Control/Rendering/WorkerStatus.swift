@@ -3,8 +3,8 @@ public func renderWorkerStatus(
   _ worker: WorkerReport, width: Int? = nil, color: Bool = false
 ) -> String {
   let isThere = worker.state != "terminated"
-  let state = escaped(worker.state)
-  let shown = color ? Color.ofState(worker.state).paint(state) : state
+  let state = ShownState(of: worker)
+  let shown = color ? state.color.paint(state.text) : state.text
   var block = StatusBlock(
     title: "\(escaped(worker.name)): \(shown) for \(durationText(worker.secondsInState))")
   block.add("reason", escaped(worker.reason.text))
@@ -26,6 +26,7 @@ public func renderWorkerStatus(
       "swapped", worker.swapped.flatMap { $0 > 0 ? "\(sizeText($0)), part of the footprint" : nil })
     block.add("reclaimable", sizeText(worker.reclaimable) + " of file pages, not in the footprint")
   }
+  for line in savingsLines(worker.savings) { block.add("savings", line) }
   block.add("cgroup", worker.cgroup.flatMap(cgroupText))
   block.add("stalled", worker.cgroup.flatMap(stallText))
   block.add("image", worker.imageSize.map { "\(sizeText($0)) on disk" })
@@ -77,6 +78,7 @@ public func renderDaemonStatus(
   block.add("shadow mode", daemon.shadow.map { escaped($0.text) })
   block.add("disk writes", diskWritesText(daemon))
   block.add("workers", workers.map(totalsLine))
+  for line in savingsLines(daemon.savings) { block.add("savings", line) }
   return block.text(width: width)
 }
 

@@ -81,7 +81,7 @@ public final class Daemon {
     .init(
       services: services, driver: driver, workers: workers, role: role, state: state,
       jetsam: jetsam, learnedMemory: learnedMemory, restarts: restarts, recordWriter: recordWriter,
-      pressure: pressure, logs: LogKeeper(services)))
+      pressure: pressure, logs: LogKeeper(services) { [state] in state.logTimes(of: $0.name) }))
 
   // MARK: workers
 

@@ -85,6 +85,11 @@ final class Chronicle: EngineObserver {
 
   private func endFollowing(_ number: UInt64) { followers.removeAll { $0.number == number } }
 
+  /// Today and in the last seven days; of all workers together, without one.
+  func savings(of worker: WorkerID? = nil, at now: Instant) -> RecentSavingsReport {
+    days.savings(of: worker, at: now)
+  }
+
   /// Everything until now is on its way to the files; `done` is called, on another thread, when it
   /// is in them.
   func save(at now: Instant, then done: @escaping @Sendable () -> Void) -> JournalPlace {

@@ -1,3 +1,4 @@
+import Control
 import Journal
 import Lifecycle
 import Linux
@@ -12,6 +13,7 @@ final class DayKeeper {
   let store: DayStore
   private let queue: WorkQueue
   private let days: DayRecords
+  private let recent = RecentTallies()
   private let clock: () -> WallTime
   private var ledger = Ledger()
   private var today: Int
@@ -24,7 +26,7 @@ final class DayKeeper {
     log: @escaping Log
   ) {
     store = DayStore(directory: directory)
-    days = DayRecords(store, log)
+    days = DayRecords(store, recent, log)
     clock = wall
     self.queue = queue
     today = wall().day
@@ -49,6 +51,12 @@ final class DayKeeper {
     }
   }
 
+  /// Of one worker, or of all together. Counts of earlier days are missing until their files have been read.
+  func savings(of worker: WorkerID? = nil, at now: Instant) -> RecentSavingsReport {
+    ledger.addElapsedTime(at: now)
+    return recent.report(with: ledger.tallies, of: worker)
+  }
+
   /// What was counted is on its way to the file.
   func save(at now: Instant) {
     savedAt = now
@@ -61,25 +69,44 @@ final class DayKeeper {
 /// a day whose file is read was written there before, where the clock was set back.
 private final class DayRecords: Sendable {
   private let store: DayStore
+  private let recent: RecentTallies
   private let log: DayKeeper.Log
   private let records = Mutex<[Int: DayRecord]>([:])
 
   /// Days that are kept for a disk to which nothing can be written.
   private static let maxUnwritten = 7
 
-  init(_ store: DayStore, _ log: @escaping DayKeeper.Log) {
+  init(_ store: DayStore, _ recent: RecentTallies, _ log: @escaping DayKeeper.Log) {
     self.store = store
+    self.recent = recent
     self.log = log
   }
 
   func open(_ day: Int) {
-    records.withLock { if $0[day] == nil { $0[day] = load(day) } }
+    records.withLock { records in
+      guard records[day] == nil else { return }
+      let record = load(day)
+      records[day] = record
+      recent.begin(day, earlier: tallies(before: day), today: record.tallies)
+    }
+  }
+
+  /// Of the days that count as recent. One that can't be read isn't counted: `dormouse report` says so.
+  private func tallies(before day: Int) -> [WorkerID: WorkerTally] {
+    var sum: [WorkerID: WorkerTally] = [:]
+    for each in (day - RecentTallies.count + 1)..<day {
+      // As above.
+      guard let record = try? store.load(each) else { continue }
+      sum.merge(record.tallies, uniquingKeysWith: +)
+    }
+    return sum
   }
 
   func add(_ counted: [WorkerID: WorkerTally], to day: Int) {
     open(day)
     records.withLock { records in
       records[day]?.add(counted)
+      recent.set(day, records[day]?.tallies ?? [:])
       for (each, record) in records.sorted(by: { $0.key < $1.key }) {
         do {
           try store.save(record)

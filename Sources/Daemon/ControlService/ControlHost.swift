@@ -11,6 +11,8 @@ protocol ReportSource: AnyObject {
   func facts(of id: WorkerID) -> WorkerFacts?
   func daemonFacts() -> DaemonFacts
   func policyFacts() -> PolicyFacts
+  /// Of one worker, today and in the last seven days.
+  func savings(of id: WorkerID) -> RecentSavingsReport
 
   /// A wrapper has registered a worker of this name, and the daemon has none.
   func isWrapped(_ worker: String?) -> Bool

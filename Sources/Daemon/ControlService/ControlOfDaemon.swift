@@ -63,6 +63,7 @@ final class ControlOfDaemon: ControlHost {
     let program = parts.role.program
     if runtime.external == nil {
       facts.log = program.map(\.logPath) ?? parts.planner.logPath(of: runtime)
+      facts.logTimes = program == nil ? parts.state.logTimes(of: id.name) : nil
     }
     facts.wrapper = program.map {
       WrapperFacts(pid: getpid(), wakes: $0.wakes, host: $0.host, directory: $0.directory)
@@ -83,10 +84,12 @@ final class ControlOfDaemon: ControlHost {
 
   private func plans(of runtime: WorkerUnit) -> WorkerPlans {
     let (id, restarts) = (runtime.id, parts.restarts)
+    let awaited = parts.starter.awaited(by: id)
     return WorkerPlans(
       exits: restarts.exits(of: id) ?? [], restarts: restarts.restarts(of: id),
-      restart: restarts.plan(of: id), awaited: parts.starter.awaited(by: id),
-      problem: restarts.problem(of: id), livenessFailure: runtime.liveness?.lastFailure,
+      restart: restarts.plan(of: id), awaited: awaited?.text,
+      awaitedWorkers: awaited?.workers ?? [], problem: restarts.problem(of: id),
+      livenessFailure: runtime.liveness?.lastFailure,
       nextWake: parts.schedules.next(runtime.configuration.wakeAt, after: Int64(time(nil))),
       answeredAsleep: runtime.wakeWatch?.answeredCount)
   }
@@ -94,7 +97,11 @@ final class ControlOfDaemon: ControlHost {
   func daemonFacts() -> DaemonFacts {
     DaemonFacts(
       version: parts.version, freezer: parts.freezer, stateDirectory: parts.state.path,
-      imageCosts: parts.senses.imageDisk.costs)
+      imageCosts: parts.senses.imageDisk.costs, savings: parts.chronicle.savings(at: now))
+  }
+
+  func savings(of id: WorkerID) -> RecentSavingsReport {
+    parts.chronicle.savings(of: id, at: now)
   }
 
   func policyFacts() -> PolicyFacts {

@@ -10,6 +10,7 @@ struct PlanReporter {
   func describe(_ report: inout WorkerReport) {
     if report.state == WorkerState.terminated.rawValue {
       report.reason = plan ?? report.reason
+      if report.reason.code == Self.waitsForWorker { report.waitsFor = plans.awaitedWorkers }
       if case .backingOff(let due, _) = plans.restart {
         report.restartsInSeconds = max(0, (due - now).seconds)
       }
@@ -25,6 +26,8 @@ struct PlanReporter {
     report.answeredAsleep = plans.answeredAsleep
   }
 
+  private static let waitsForWorker = "waits_for_worker"
+
   /// Why it is terminated, if that is going to change or was planned to.
   var plan: CodedText? {
     switch plans.restart {
@@ -35,7 +38,7 @@ struct PlanReporter {
       return CodedText("waits_for_memory", "restarts when memory is available: \(why)")
     case nil: break
     }
-    if let awaited = plans.awaited { return CodedText("waits_for_worker", awaited) }
+    if let awaited = plans.awaited { return CodedText(Self.waitsForWorker, awaited) }
     return plans.problem.map { CodedText("not_started", $0) }
   }
 }

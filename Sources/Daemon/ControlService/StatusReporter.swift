@@ -51,7 +51,8 @@ final class StatusReporter {
 
   private func one(_ name: String, request: UInt64, scan: ProcessScan?) -> ControlResponse {
     let now = clock.now
-    if source.isWrapped(name), let report = source.wrappedReport(of: name, at: now) {
+    if source.isWrapped(name), var report = source.wrappedReport(of: name, at: now) {
+      report.savings = source.savings(of: WorkerID(name))
       return ControlResponse(
         id: request, result: .done, text: "\(name) is managed by `dormouse wrap`",
         workers: [report],
@@ -61,9 +62,11 @@ final class StatusReporter {
       return ControlResponse(
         id: request, result: .unknownWorker, text: "there is no worker named \(name)")
     }
+    var report = report(snapshot, scan, at: now, withGroup: true)
+    report.savings = source.savings(of: snapshot.worker)
     return ControlResponse(
       id: request, result: .done, text: "\(name) is \(snapshot.state.spoken)",
-      workers: [report(snapshot, scan, at: now, withGroup: true)], daemon: daemonReport(at: now))
+      workers: [report], daemon: daemonReport(at: now))
   }
 
   private func report(
@@ -123,5 +126,6 @@ extension DaemonReport {
     imagesInDay = facts.imageCosts.images
     dailyWrites = engine.policy.hibernate.disk.dailyWrites.bytes
     shadow = ShadowReport(engine.shadowSummary)
+    savings = facts.savings
   }
 }

@@ -19,6 +19,7 @@ struct WorkerFacts {
   var changedSinceLaunch: [String] = []
   var reloadSignal: Int32?
   var log: String?
+  var logTimes: String?
   /// Of a wrapper's own worker.
   var wrapper: WrapperFacts?
   /// `STATUS=`.
@@ -67,6 +68,8 @@ struct WorkerPlans {
   var restart: RestartPlan?
   /// It waits for other workers; a clause.
   var awaited: String?
+  /// Their names.
+  var awaitedWorkers: [String] = []
   /// Why it isn't started any more; a clause.
   var problem: String?
   var livenessFailure: String?
@@ -83,6 +86,8 @@ struct DaemonFacts {
   var stateDirectory: String
   /// Of the last 24 hours.
   var imageCosts: WriteLedger.Costs
+  /// Of all workers.
+  var savings: RecentSavingsReport?
 }
 
 /// What decides a policy in force, beside the policies.

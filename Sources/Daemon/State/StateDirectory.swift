@@ -66,6 +66,8 @@ package struct StateDirectory {
 
   func image(of worker: String) -> String { "\(images)/\(worker).image" }
   func log(of worker: String) -> String { "\(logs)/\(worker).log" }
+  /// See `LogTimes`.
+  func logTimes(of worker: String) -> String { "\(logs)/\(worker).times" }
 }
 
 /// Opens a directory in which no other user could exchange the daemon's files: an image, a record, a socket.

@@ -146,11 +146,11 @@ final class DependencyStarter {
   }
 
   /// For `ps`: what it waits for; nil where it doesn't.
-  func awaited(by id: WorkerID) -> String? {
+  func awaited(by id: WorkerID) -> (text: String, workers: [String])? {
     guard waits[id] != nil else { return nil }
     let missing = host.dependencies(of: id).filter { verdict($0) != .met }
     let texts = missing.map { "\($0.worker) (\($0.condition.rawValue))" }
-    return "waits for " + texts.joined(separator: ", ")
+    return ("waits for " + texts.joined(separator: ", "), missing.map(\.worker))
   }
 
   // MARK: how far they are

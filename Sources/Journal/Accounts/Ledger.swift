@@ -13,6 +13,8 @@ public struct Ledger: Sendable {
     var at: Instant
     /// The state of sleep before it began to resume.
     var sleptIn: WorkerState?
+    /// While it is hibernated: its footprint right before. nil: not known, and nothing counts as saved.
+    var awakeFootprint: ByteCount?
   }
 
   public init() {}
@@ -74,6 +76,10 @@ public struct Ledger: Sendable {
       tally.byteSeconds += Double(account.footprint.bytes) * Double(span) / 1e9
       tally.peakFootprint = max(tally.peakFootprint, account.footprint.bytes)
     }
+    if account.state == .hibernated, let awake = account.awakeFootprint {
+      let saved = max(0, (awake - account.footprint).bytes)
+      tally.savedByteSeconds += Double(saved) * Double(span) / 1e9
+    }
     tallies[worker] = tally
   }
 
@@ -85,6 +91,7 @@ public struct Ledger: Sendable {
       count(worker) { $0.freed &+= max(0, (before - after).bytes) }
     case .purged(_, let freed): count(worker) { $0.freed &+= freed.bytes }
     case .hibernated(_, let result):
+      open[worker]?.awakeFootprint = result.footprintBefore
       count(worker) {
         $0.freed &+= max(0, (result.footprintBefore - result.footprintAfter).bytes)
       }
@@ -93,6 +100,7 @@ public struct Ledger: Sendable {
       count(worker) {
         $0.resumeNanoseconds &+= time
         $0.maxResumeNanoseconds = max($0.maxResumeNanoseconds, time)
+        $0.resumeTimes.add(nanoseconds: time)
       }
     default: break
     }
@@ -116,6 +124,12 @@ public struct Ledger: Sendable {
     let sleptIn = open[worker]?.sleptIn
     let footprint = open[worker]?.footprint ?? .zero
     open[worker]?.state = transition.to
+    if transition.to != .hibernated {
+      open[worker]?.awakeFootprint = nil
+    } else if open[worker]?.awakeFootprint == nil {
+      // A worker that a wrapper leads: no event says how large it was.
+      open[worker]?.awakeFootprint = footprint
+    }
     open[worker]?.sleptIn = transition.to == .resuming ? transition.from : nil
     count(worker) { $0.count(transition, sleptIn: sleptIn, footprint: footprint) }
   }

@@ -26,11 +26,14 @@ public struct WorkerTally: Codable, Hashable, Sendable {
   /// longest.
   public var resumeNanoseconds: Int64 = 0
   public var maxResumeNanoseconds: Int64 = 0
+  public var resumeTimes = DurationBuckets()
   /// Bytes that hibernation, terminations for memory and requests to shed have freed.
   public var freed: Int64 = 0
   public var peakFootprint: Int64 = 0
   /// Footprint over time: byte·seconds.
   public var byteSeconds: Double = 0
+  /// Footprint that hibernation saved, over time: byte·seconds.
+  public var savedByteSeconds: Double = 0
   /// By state, in nanoseconds.
   public var nanoseconds: [String: Int64] = [:]
 
@@ -47,6 +50,9 @@ public struct WorkerTally: Codable, Hashable, Sendable {
     let seconds = aliveSeconds
     return seconds > 0 ? Int64(byteSeconds / seconds) : 0
   }
+
+  /// The time suspended or hibernated.
+  public var asleepSeconds: Double { seconds(in: .suspended) + seconds(in: .hibernated) }
 
   public func seconds(in state: WorkerState) -> Double {
     Double(nanoseconds[state.rawValue] ?? 0) / 1e9
@@ -76,6 +82,8 @@ public struct WorkerTally: Codable, Hashable, Sendable {
     left.resumeNanoseconds &+= right.resumeNanoseconds
     left.maxResumeNanoseconds = max(
       left.maxResumeNanoseconds, right.maxResumeNanoseconds)
+    left.resumeTimes += right.resumeTimes
+    left.savedByteSeconds += right.savedByteSeconds
     left.freed &+= right.freed
     left.peakFootprint = max(left.peakFootprint, right.peakFootprint)
     left.byteSeconds += right.byteSeconds

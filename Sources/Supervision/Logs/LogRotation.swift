@@ -20,7 +20,7 @@ import Linux
 /// aren't copied, and of a log of more than twice `limit` only the last `limit` bytes are. The rest of the
 /// copy is a hole, so that a place in the log stays the same place in the copy.
 public struct LogRotation: Sendable {
-  let place: LogPlace
+  public let place: LogPlace
   let limit: Int64
 
   /// `limit`: in bytes.

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Control
 import Glibc
+import Linux
 import PolicyFile
 
 /// The option for the daemon's socket.
@@ -12,7 +13,39 @@ struct ConnectionOptions: ParsableArguments {
       valueName: "path"), completion: .file())
   var socket: String?
 
-  var path: String { DefaultPaths.ofThisProcess().socket(option: socket) }
+  @Option(
+    help: ArgumentHelp(
+      "The project whose daemon is meant: its directory, or its name in `dormouse ls`. Default: the one "
+        + "of the current directory, if `dormouse up` has started it.", valueName: "project"))
+  var project: String?
+
+  func validate() throws {
+    if socket != nil, project != nil {
+      throw ValidationError("--socket or --project, one of the two.")
+    }
+  }
+
+  /// The daemon's socket, and the project whose daemon it is.
+  func target() throws -> (path: String, project: Project?) {
+    let paths = DefaultPaths.ofThisProcess()
+    if let socket, !socket.isEmpty { return (socket, nil) }
+    if let project {
+      let found = try ProjectLookup(paths).project(project)
+      return (paths.socket(of: found), found)
+    }
+    if let path = paths.socketFromEnvironment { return (path, nil) }
+    // A dormouse.yaml that `dormouse up` hasn't started belongs to the user's own daemon, or to none.
+    if let here = ProjectLookup.ofCurrentDirectory(), !isAbsent(paths.socket(of: here)) {
+      return (paths.socket(of: here), here)
+    }
+    return (paths.socket(), nil)
+  }
+
+  // A project that isn't known is reported by `connect`.
+  var path: String { (try? target().path) ?? DefaultPaths.ofThisProcess().socket() }
+
+  /// A daemon was named.
+  var isNamed: Bool { socket != nil || project != nil }
 
   /// False: no daemon listens. `connect` reports any other failure.
   var hasDaemon: Bool {
@@ -22,8 +55,9 @@ struct ConnectionOptions: ParsableArguments {
     } catch { return error.exit != .noDaemon }
   }
 
-  func connect() throws(ControlError) -> DaemonConnection {
-    DaemonConnection(client: try ControlClient(connectingTo: path, isNamed: socket != nil))
+  func connect() throws -> DaemonConnection {
+    DaemonConnection(
+      client: try ControlClient(connectingTo: target().path, isNamed: socket != nil))
   }
 }
 

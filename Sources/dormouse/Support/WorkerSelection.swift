@@ -85,6 +85,8 @@ struct WorkerPatterns {
     return workers.filter { worker in patterns.contains { fits($0, worker.name) } }
   }
 
+  func fits(_ name: String) -> Bool { patterns.contains { fits($0, name) } }
+
   private func fits(_ pattern: String, _ name: String) -> Bool {
     pattern == name || fnmatch(pattern, name, 0) == 0
   }

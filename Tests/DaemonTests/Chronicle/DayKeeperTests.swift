@@ -83,6 +83,31 @@ import Testing
     #expect(try next.saved(20_000) == 17 && world.lines.all.isEmpty && next.lines.all.isEmpty)
   }
 
+  @Test("Savings are those of today and of seven days, of one worker and of all")
+  func savings() throws {
+    let world = try World()
+    world.makeDirectory()
+    for (day, resumes) in [(19_993, 1), (19_994, 2), (19_999, 4), (20_000, 8)] {
+      var tally = WorkerTally()
+      tally.resumes = resumes
+      tally.savedByteSeconds = 3600 * Double(resumes)
+      let other = WorkerID("other")
+      try world.keeper.store.save(DayRecord(day: day, tallies: [world.id: tally, other: tally]))
+    }
+    world.begin()
+    world.settle()
+    let one = world.keeper.savings(of: world.id, at: world.now)
+    #expect(one.today.resumes == 8 && one.today.byteHours == 8)
+    #expect(one.week.resumes == 2 + 4 + 8 && one.week.byteHours == 14)
+    #expect(world.keeper.savings(at: world.now).week.resumes == 28)
+    world.day += 1
+    world.count(1)
+    world.save()
+    world.save()
+    let next = world.keeper.savings(of: world.id, at: world.now)
+    #expect(next.today.resumes == 0 && next.week.resumes == 4 + 8)
+  }
+
   @Test("At midnight (UTC) the day's counts are saved, and the next day begins with none")
   func midnight() throws {
     let world = try World()

@@ -79,7 +79,7 @@ final class AdapterWorld {
     .init(
       services: services, driver: driver, workers: workers, role: .daemon(), state: state,
       jetsam: jetsam, learnedMemory: learnedMemory, restarts: restarts, recordWriter: recordWriter,
-      pressure: pressure, logs: LogKeeper(services)))
+      pressure: pressure, logs: LogKeeper(services) { "/nowhere/\($0.name).times" }))
   private(set) lazy var endedRuns = EndedRuns(
     EndedRunsOfDaemon(
       driver: driver, workers: workers, requests: requests, supervision: supervision), limit: 2)

@@ -92,6 +92,11 @@ final class FakeControlHost: ControlHost {
       version: "1.2.3", freezer: CodedText("sigstop", "SIGSTOP"), stateDirectory: "/state",
       imageCosts: WriteLedger.Costs())
   }
+
+  func savings(of id: WorkerID) -> RecentSavingsReport {
+    let none = SavingsReport(byteHours: 0, asleepSeconds: 0, aliveSeconds: 0, resumes: 0)
+    return RecentSavingsReport(today: none, week: none)
+  }
   func policyFacts() -> PolicyFacts { PolicyFacts(origins: Origins()) }
   func isWrapped(_ worker: String?) -> Bool { worker.map(wrapped.contains) ?? false }
   func leads(_ id: WorkerID) -> Bool { wrapped.contains(id.name) }

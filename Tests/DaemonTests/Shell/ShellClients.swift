@@ -172,6 +172,11 @@ private final class ShellControlHost: ControlHost {
       version: "1", freezer: CodedText("sigstop", "SIGSTOP"), stateDirectory: "/state",
       imageCosts: WriteLedger.Costs())
   }
+
+  func savings(of id: WorkerID) -> RecentSavingsReport {
+    let none = SavingsReport(byteHours: 0, asleepSeconds: 0, aliveSeconds: 0, resumes: 0)
+    return RecentSavingsReport(today: none, week: none)
+  }
   func policyFacts() -> PolicyFacts { PolicyFacts(origins: Origins()) }
   func isWrapped(_ worker: String?) -> Bool { false }
   func leads(_ id: WorkerID) -> Bool { false }

@@ -73,14 +73,14 @@ import Testing
       world.starter.start(WorkerID("web")) { answers.append($0) }
       #expect(world.asked == ["restart db"], "\(condition)")
       for step in steps {
-        let awaited = world.starter.awaited(by: WorkerID("web"))
+        let awaited = world.starter.awaited(by: WorkerID("web"))?.text
         #expect(awaited == "waits for db (\(condition.rawValue))")
         world.set("db", step)
       }
       #expect(world.asked == ["restart db", "start web"], "\(condition)")
       world.answer("web")
       #expect(answers.map(\.code) == [.done])
-      #expect(world.starter.awaited(by: WorkerID("web")) == nil)
+      #expect(world.starter.awaited(by: WorkerID("web"))?.text == nil)
     }
   }
 
@@ -148,7 +148,7 @@ import Testing
     standing.willRestart = true
     world.set("db", standing)
     world.answer("db", .failed, "exited with status 4")
-    #expect(answers.isEmpty && world.starter.awaited(by: WorkerID("web")) != nil)
+    #expect(answers.isEmpty && world.starter.awaited(by: WorkerID("web"))?.text != nil)
     world.set("db", DependencyStanding(state: .foreground))
     #expect(world.asked == ["restart db", "start web"])
   }

@@ -1,8 +1,9 @@
+import Glibc
 import Lifecycle
 import Policy
 import Supervision
 
-/// Rotates logs that grow over `output.max_size` while their worker runs. Belongs to the loop's thread.
+/// Rotates logs that grow over `output.max_size` while their worker runs, and notes their sizes with the time. Belongs to the loop's thread.
 final class LogKeeper {
   /// A disk that is full now may not be in a minute.
   static let pause = Duration.seconds(60)
@@ -11,6 +12,8 @@ final class LogKeeper {
   /// On another thread, for as long as it takes; `then` is called on the loop, with the reason if it has failed.
   private let rotate:
     (WorkerID, LogRotation, _ then: @escaping (_ failure: String?) -> Void) -> Void
+  /// The same; it can't fail.
+  private let note: (WorkerID, LogPlace, _ then: @escaping () -> Void) -> Void
   private let log: (DaemonLog.Priority, String) -> Void
   private var underWay: Set<WorkerID> = []
   /// When to try again, after a failure.
@@ -19,20 +22,35 @@ final class LogKeeper {
   init(
     _ timers: any Timers,
     rotate: @escaping (WorkerID, LogRotation, _ then: @escaping (String?) -> Void) -> Void,
+    note: @escaping (WorkerID, LogPlace, _ then: @escaping () -> Void) -> Void = { $2() },
     log: @escaping (DaemonLog.Priority, String) -> Void
   ) {
     self.timers = timers
     self.rotate = rotate
+    self.note = note
     self.log = log
   }
 
-  convenience init(_ services: Services) {
+  /// - Parameter times: where the times of a worker's log are noted.
+  convenience init(_ services: Services, times: @escaping (WorkerID) -> String) {
     self.init(services.loop) { [jobs = services.jobs] id, rotation, then in
+      let times = LogTimes(path: times(id))
       // As long as it takes: a large log and a slow disk take seconds.
       jobs.run(about: "log size of \(id)", within: .seconds(3600)) {
-        failureText { try rotation.rotateIfTooLarge() }
+        let failure = failureText { try rotation.rotateIfTooLarge() }
+        // Without a note `logs --since` shows more; the next sample makes one.
+        try? times.note(rotation.place, at: Int64(time(nil)))
+        return failure
       } then: { outcome in
         if case .done(let failure) = outcome { then(failure) } else { then(nil) }
+      }
+    } note: { [jobs = services.jobs] id, place, then in
+      let times = LogTimes(path: times(id))
+      jobs.run(about: "log times of \(id)", within: .seconds(3600)) {
+        // As above.
+        try? times.note(place, at: Int64(time(nil)))
+      } then: { _ in
+        then()
       }
     } log: { [log = services.log] in
       log($0, $1)
@@ -43,8 +61,9 @@ final class LogKeeper {
   func keepSmall(_ place: LogPlace, of id: WorkerID, _ output: WorkerOutput) {
     let now = timers.now
     pauses = pauses.filter { $0.value >= now }
-    guard let limit = output.maxSize, pauses[id] == nil, underWay.insert(id).inserted else {
-      return
+    guard pauses[id] == nil, underWay.insert(id).inserted else { return }
+    guard let limit = output.maxSize else {
+      return note(id, place) { [weak self] in self?.rotated(id, nil) }
     }
     var place = place
     place.keep = output.keep

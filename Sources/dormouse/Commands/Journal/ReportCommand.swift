@@ -12,7 +12,9 @@ struct ReportCommand: ParsableCommand {
     discussion: """
       CRASHES counts unrequested ends by a signal or with a status other than 0, launches that failed, \
       and terminations by a watchdog. TIME-OUTS counts launches that weren't ready in time, JETSAM \
-      terminations for memory, SLEPT suspensions. Averages are over the time that a worker was alive. \
+      terminations for memory, SLEPT suspensions. ASLEEP is the share of the time that a worker was \
+      suspended or hibernated, P50 and P95 are how long half of its resumes from hibernation and 95 % of \
+      them took at the most, SAVED is the memory that hibernation freed, multiplied by the time. Averages are over the time that a worker was alive. \
       Days and weeks are in UTC; a week begins on Monday. The counts are kept for 13 months, also \
       without a journal.
       """)
@@ -88,6 +90,10 @@ extension WeekReport {
     hibernations = tally.hibernations
     resumes = tally.resumes
     maxResume = Double(tally.maxResumeNanoseconds) / 1e9
+    resumeP50 = tally.resumeTimes.quantile(0.5)
+    resumeP95 = tally.resumeTimes.quantile(0.95)
+    asleepSeconds = tally.asleepSeconds
+    savedByteHours = tally.savedByteSeconds / 3600
     averageFootprint = tally.averageFootprint
     peakFootprint = tally.peakFootprint
     aliveSeconds = tally.aliveSeconds

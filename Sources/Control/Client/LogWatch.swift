@@ -1,0 +1,56 @@
+import Glibc
+import Linux
+
+/// Waits until one of several logs has changed.
+public struct LogWatch: ~Copyable {
+  private let descriptor: Descriptor?
+  private var watched: Set<String> = []
+
+  public enum Outcome: Hashable, Sendable {
+    /// A log has probably changed.
+    case changed
+    /// Nothing was reported for a second; inotify doesn't report when another file takes a name.
+    case quiet
+    /// The other descriptor can be read.
+    case other
+  }
+
+  public init() {
+    let number = inotify_init1(Int32(IN_CLOEXEC | IN_NONBLOCK))
+    // Its instances are limited per user: then the logs are looked at five times a second.
+    descriptor = number >= 0 ? Descriptor(owning: number) : nil
+  }
+
+  /// - Parameter other: a descriptor that ends the wait, too.
+  public mutating func wait(for paths: [String], or other: Int32? = nil) -> Outcome {
+    var isNew = false
+    for path in paths where !watched.contains(path) {
+      add(path)
+      isNew = true
+    }
+    // A change before the watch began wakes no reader: look once more.
+    if isNew { return .changed }
+    var entries = [pollfd(fd: descriptor?.raw ?? -1, events: Int16(POLLIN), revents: 0)]
+    if let other { entries.append(pollfd(fd: other, events: Int16(POLLIN), revents: 0)) }
+    let count = poll(&entries, nfds_t(entries.count), descriptor == nil ? 200 : 1000)
+    if count > 0, entries.count > 1, entries[1].revents != 0 { return .other }
+    guard count > 0 else {
+      // A file that has another inode now gets a watch of its own; for the others nothing changes.
+      for path in paths { add(path) }
+      return descriptor == nil ? .changed : .quiet
+    }
+    drain()
+    return .changed
+  }
+
+  private mutating func add(_ path: String) {
+    watched.insert(path)
+    guard let descriptor else { return }
+    _ = inotify_add_watch(descriptor.raw, path, UInt32(IN_MODIFY | IN_ATTRIB | IN_MOVE_SELF))
+  }
+
+  private func drain() {
+    // At most a few: they report the same.
+    _ = try? descriptor?.read(upTo: 1 << 16)
+  }
+}

@@ -1,0 +1,20 @@
+/// `dormouse ls`: a line for each project.
+public func renderProjects(
+  _ projects: [ProjectReport], width: Int? = nil, color: Bool = false
+) -> String {
+  var table = Table(columns: [
+    .init(title: "PROJECT", least: 12), .init(title: "STATE"),
+    .init(title: "WORKERS", alignsRight: true), .init(title: "FOOTPRINT", alignsRight: true),
+    .init(title: "SAVED", alignsRight: true), .init(title: "DIRECTORY"),
+  ])
+  table.rows = projects.map { project in
+    [
+      .init(project.name.map(escaped) ?? "(none)"),
+      project.isRunning ? .init("running", .green) : .init("stopped", .dim),
+      .init(project.workers.map { "\($0)" } ?? "-"),
+      .init(project.footprint.map(sizeText) ?? "-"), .init(project.saved.map(sizeText) ?? "-"),
+      .init(project.directory.map(escaped) ?? "-"),
+    ]
+  }
+  return table.lines(width: width, color: color, wrapsLast: true).joined(separator: "\n") + "\n"
+}

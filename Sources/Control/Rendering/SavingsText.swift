@@ -1,0 +1,37 @@
+/// `today 3.2 GB·h saved, asleep 87 % of the time, 53 resumes (p50 18 ms, p95 44 ms)`; nil: there was
+/// nothing of all that.
+func savingsText(_ savings: SavingsReport) -> String? {
+  guard savings.byteHours > 0 || savings.asleepSeconds > 0 || savings.resumes > 0 else {
+    return nil
+  }
+  var parts = ["\(byteHoursText(savings.byteHours)) saved"]
+  if savings.aliveSeconds > 0 {
+    let share = savings.asleepSeconds / savings.aliveSeconds * 100
+    parts.append("asleep \(percentText(min(share, 100))) of the time")
+  }
+  if savings.resumes > 0 { parts.append(resumesText(savings)) }
+  return parts.joined(separator: ", ")
+}
+
+/// `today …`, and `7 days …`.
+func savingsLines(_ savings: RecentSavingsReport?) -> [String] {
+  guard let savings else { return [] }
+  return [("today", savings.today), ("7 days", savings.week)].compactMap { span, report in
+    savingsText(report).map { "\(span): \($0)" }
+  }
+}
+
+/// `3.2 GB·h`.
+func byteHoursText(_ byteHours: Double) -> String {
+  guard byteHours.isFinite, byteHours < 9e18 else { return "?" }
+  return "\(sizeText(Int64(max(byteHours, 0))))·h"
+}
+
+private func resumesText(_ savings: SavingsReport) -> String {
+  let quantiles = [("p50", savings.resumeP50), ("p95", savings.resumeP95)].compactMap {
+    name, time in
+    time.map { "\(name) \(durationText($0))" }
+  }
+  return counted(savings.resumes, "resume")
+    + (quantiles.isEmpty ? "" : " (\(quantiles.joined(separator: ", ")))")
+}

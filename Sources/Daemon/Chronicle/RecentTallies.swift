@@ -1,0 +1,65 @@
+import Control
+import Journal
+import Lifecycle
+import Policy
+import Synchronization
+
+/// The tallies of the last seven days, for `ps` and `status`. The queue's thread reads them from the files of the days
+/// and adds to them; the loop reads them at any time, and waits for no file.
+final class RecentTallies: Sendable {
+  private struct Days: Sendable {
+    var today = 0
+    /// Of the six days before.
+    var earlier: [WorkerID: WorkerTally] = [:]
+    var saved: [WorkerID: WorkerTally] = [:]
+  }
+
+  private let days = Mutex(Days())
+
+  static let count = 7
+
+  /// A day begins, or the daemon does; `earlier`: of the six days before.
+  func begin(
+    _ day: Int, earlier: [WorkerID: WorkerTally], today: [WorkerID: WorkerTally]
+  ) {
+    days.withLock { $0 = Days(today: day, earlier: earlier, saved: today) }
+  }
+
+  /// Replaces what is known of a day.
+  func set(_ day: Int, _ tallies: [WorkerID: WorkerTally]) {
+    days.withLock { if $0.today == day { $0.saved = tallies } }
+  }
+
+  /// - Parameters:
+  ///   - unsaved: what has been counted since the last save, until now.
+  ///   - worker: nil: of all workers together.
+  func report(with unsaved: [WorkerID: WorkerTally], of worker: WorkerID? = nil)
+    -> RecentSavingsReport
+  {
+    let (earlier, saved) = days.withLock { ($0.earlier, $0.saved) }
+    let today = Self.sum([saved, unsaved], of: worker)
+    let week = today + Self.sum([earlier], of: worker)
+    return RecentSavingsReport(today: SavingsReport(today), week: SavingsReport(week))
+  }
+
+  private static func sum(_ parts: [[WorkerID: WorkerTally]], of worker: WorkerID?) -> WorkerTally {
+    var sum = WorkerTally()
+    for part in parts {
+      if let worker {
+        if let tally = part[worker] { sum += tally }
+      } else {
+        for tally in part.values { sum += tally }
+      }
+    }
+    return sum
+  }
+}
+
+extension SavingsReport {
+  init(_ tally: WorkerTally) {
+    self.init(
+      byteHours: tally.savedByteSeconds / 3600, asleepSeconds: tally.asleepSeconds,
+      aliveSeconds: tally.aliveSeconds, resumes: tally.resumes,
+      resumeP50: tally.resumeTimes.quantile(0.5), resumeP95: tally.resumeTimes.quantile(0.95))
+  }
+}

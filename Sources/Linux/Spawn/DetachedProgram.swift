@@ -1,0 +1,44 @@
+import Glibc
+
+/// A program in a session of its own, that outlives this process and its terminal.
+public struct DetachedProgram: Sendable {
+  public let pid: Int32
+
+  /// `command`: the path, and arguments. Standard input is empty, and all output is appended to a file. The
+  /// program's directory is this process's.
+  public init(_ command: [String], output: String) throws(SystemCallError) {
+    guard let path = command.first else {
+      throw SystemCallError("posix_spawn", on: "", code: EINVAL)
+    }
+    var actions = posix_spawn_file_actions_t()
+    posix_spawn_file_actions_init(&actions)
+    defer { posix_spawn_file_actions_destroy(&actions) }
+    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0)
+    posix_spawn_file_actions_addopen(
+      &actions, STDOUT_FILENO, output, O_WRONLY | O_CREAT | O_APPEND, 0o600)
+    posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO)
+    var attributes = posix_spawnattr_t()
+    posix_spawnattr_init(&attributes)
+    defer { posix_spawnattr_destroy(&attributes) }
+    // The caller may have blocked signals to read them from a queue.
+    var none = sigset_t()
+    sigemptyset(&none)
+    posix_spawnattr_setsigmask(&attributes, &none)
+    let setSession: Int32 = 0x80
+    posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | setSession))
+    var pid: Int32 = 0
+    var words = command.map { strdup($0) } + [nil]
+    defer { for word in words { free(word) } }
+    let code = posix_spawn(&pid, path, &actions, &attributes, &words, environ)
+    if code != 0 { throw SystemCallError("posix_spawn", on: path, code: code) }
+    self.pid = pid
+  }
+
+  /// nil: it runs. As a shell reports it.
+  public func exitCode() -> Int32? {
+    var status: Int32 = 0
+    guard kernelResult({ waitpid(pid, &status, WNOHANG) }) == pid else { return nil }
+    let signal = status & 0x7F
+    return signal == 0 ? status >> 8 & 0xFF : 128 + signal
+  }
+}

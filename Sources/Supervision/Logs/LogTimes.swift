@@ -1,0 +1,83 @@
+import Glibc
+import Linux
+
+/// Notes how long a log was at which time, in a file of the daemon's own: the worker writes to its log itself, and
+/// nothing in it says when. `dormouse logs --since` and `--timestamps` read it.
+///
+/// A line for each note: seconds since 1970, and bytes. A log that has become shorter was rotated: what is left
+/// of it was written since the last note.
+public struct LogTimes: Sendable {
+  private let path: String
+
+  /// Of the notes, in bytes; the older half of more is dropped.
+  static let limit = 128 << 10
+  /// Shorter times between two notes help nobody and cost a write each.
+  static let least: Int64 = 2
+
+  public init(path: String) { self.path = path }
+
+  /// On any thread that may wait.
+  ///
+  /// - Parameter now: seconds since 1970.
+  public func note(_ place: LogPlace, at now: Int64) throws(SystemCallError) {
+    let size = try place.reading { (_, size) throws(SystemCallError) in size }
+    let file = try Descriptor.open(
+      path, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, mode: 0o600)
+    let notes = try Self.end(of: file, path)
+    guard let last = notes.last else { return try Self.write(Self.line(now, size), to: file) }
+    if size < last.size {
+      let rest = Self.line(last.time, 0) + Self.line(max(now, last.time), size)
+      return try Self.replace(file, path, with: rest)
+    }
+    guard size > last.size, now - last.time >= Self.least else { return }
+    try Self.write(Self.line(now, size), to: file)
+    let length = try file.readStatus(path).st_size
+    if length > Self.limit { try Self.drop(half: file, path, length) }
+  }
+
+  private static func line(_ time: Int64, _ size: Int64) -> [UInt8] {
+    Array("\(time) \(size)\n".utf8)
+  }
+
+  /// The notes in the last bytes; the first of them may be cut, and isn't counted then.
+  private static func end(
+    of file: Descriptor, _ path: String
+  ) throws(SystemCallError) -> [(time: Int64, size: Int64)] {
+    let length = Int64(try file.readStatus(path).st_size)
+    try file.seek(to: max(0, length - 128), path: path)
+    let lines = String(decoding: try file.read(upTo: 128), as: UTF8.self)
+      .split(separator: "\n", omittingEmptySubsequences: false)
+    return lines.dropFirst(length > 128 ? 1 : 0).compactMap(parse)
+  }
+
+  static func parse(_ line: Substring) -> (time: Int64, size: Int64)? {
+    let numbers = line.split(separator: " ").map { Int64($0) }
+    guard numbers.count == 2, let time = numbers[0], let size = numbers[1] else { return nil }
+    return (time, size)
+  }
+
+  private static func drop(
+    half file: Descriptor, _ path: String, _ length: Int
+  ) throws(SystemCallError) {
+    try file.seek(to: Int64(length / 2), path: path)
+    let rest = try file.read(upTo: length - length / 2)
+    guard let end = rest.firstIndex(of: UInt8(ascii: "\n")) else { return }
+    try replace(file, path, with: Array(rest[(end + 1)...]))
+  }
+
+  /// In place: if the daemon dies in between, the times of old lines are lost, and no line is.
+  private static func replace(
+    _ file: Descriptor, _ path: String, with bytes: [UInt8]
+  ) throws(SystemCallError) {
+    try file.truncate(to: 0, path: path)
+    try write(bytes, to: file)
+  }
+
+  private static func write(_ bytes: [UInt8], to file: Descriptor) throws(SystemCallError) {
+    let failure = bytes.withUnsafeBytes { (buffer) -> SystemCallError? in
+      do throws(SystemCallError) { try file.writeAll(buffer) } catch { return error }
+      return nil
+    }
+    if let failure { throw failure }
+  }
+}

@@ -1,0 +1,57 @@
+import Control
+import Journal
+import Linux
+
+/// Prints lines with their worker's name before them, coloured at a terminal, or as JSON.
+struct MergedLogPrinter {
+  private let options: MergedLogs.Options
+  private let colors: [Color]
+  private let filtersControls = Terminal.isOutput
+  private var places: [String: Int] = [:]
+  private var width = 0
+
+  /// Longer names aren't padded for.
+  private static let widest = 20
+
+  init(_ options: MergedLogs.Options) {
+    self.options = options
+    colors = Terminal.showsColor ? [.cyan, .yellow, .green, .magenta, .blue, .red] : []
+  }
+
+  mutating func add(_ workers: [String]) {
+    for worker in workers where places[worker] == nil { places[worker] = places.count }
+    width = min(workers.map { displayWidth(escaped($0)) }.max() ?? 0, Self.widest)
+  }
+
+  /// - Parameter time: when a new line was read; nil: the line has the time that it has.
+  func print(_ line: LogSource.Line, of worker: String, at time: String? = nil) throws {
+    let time = time ?? line.time.map { WallTime(nanoseconds: $0 * 1_000_000_000).text }
+    if options.json {
+      return try Output.json(
+        LogLineReport(worker: worker, text: String(decoding: line.bytes, as: UTF8.self), time: time)
+      )
+    }
+    var bytes: [UInt8] = []
+    if options.hasPrefix { bytes += Array(prefix(of: worker).utf8) }
+    if options.showsTimes { bytes += Array("\(time ?? Self.unknown) ".utf8) }
+    bytes += safe(line.bytes)
+    try Output.write(bytes + [UInt8(ascii: "\n")])
+  }
+
+  /// As long as a time.
+  private static let unknown = "-                       "
+
+  private func prefix(of worker: String) -> String {
+    let name = escaped(worker)
+    let text = name + String(repeating: " ", count: max(width - displayWidth(name), 0)) + " | "
+    guard !colors.isEmpty else { return text }
+    return colors[(places[worker] ?? 0) % colors.count].paint(text)
+  }
+
+  /// Each line for itself: a colour that a worker leaves on doesn't reach other workers' lines.
+  private func safe(_ bytes: [UInt8]) -> [UInt8] {
+    guard filtersControls else { return bytes }
+    var filter = TerminalFilter()
+    return filter.filter(bytes) + filter.finish()
+  }
+}

@@ -1,0 +1,85 @@
+import Control
+import Glibc
+import Linux
+
+/// The output of several workers in one stream, in the order in which it was written as far as that is known.
+final class MergedLogs {
+  struct Options {
+    var lastLines: Int?
+    /// Seconds since 1970.
+    var since: Int64?
+    var showsTimes = false
+    var json = false
+    /// Of a single worker: no prefix.
+    var hasPrefix = true
+  }
+
+  private let options: Options
+  private var sources: [LogSource] = []
+  private var printer: MergedLogPrinter
+  private var watch = LogWatch()
+
+  init(_ options: Options) {
+    self.options = options
+    printer = MergedLogPrinter(options)
+  }
+
+  /// Adds logs that aren't read yet. A log that can't be opened is complained about, and tried again at the next
+  /// call.
+  ///
+  /// - Parameter isPast: their lines so far are wanted as `options` say; otherwise all of them are new.
+  func add(_ logs: [WorkerLogPlace], isPast: Bool) {
+    for log in logs where !sources.contains(where: { $0.worker == log.worker }) {
+      do {
+        let source = try LogSource(
+          log, lastLines: isPast ? options.lastLines : nil, since: isPast ? options.since : nil)
+        if options.since != nil, isPast, !source.hasTimes {
+          Output.complain(
+            "no times are known of the output of \(escaped(log.worker)); showing all of it")
+        }
+        sources.append(source)
+      } catch {
+        // A worker that hasn't been launched has none yet.
+        if !isAbsent(log.path) { Output.complain("\(error)") }
+      }
+    }
+    printer.add(sources.map(\.worker))
+  }
+
+  var isEmpty: Bool { sources.isEmpty }
+
+  /// Prints all lines that have ended.
+  func printPast() throws {
+    while let next = try nextPast() { try printer.print(next.line, of: next.worker) }
+  }
+
+  private func nextPast() throws -> (line: LogSource.Line, worker: String)? {
+    var earliest: (source: LogSource, time: Int64)?
+    for source in sources {
+      guard let line = try source.peek() else { continue }
+      let time = line.time ?? .max
+      if earliest == nil || time < earliest?.time ?? .max { earliest = (source, time) }
+    }
+    guard let source = earliest?.source, let line = try source.take() else { return nil }
+    return (line, source.worker)
+  }
+
+  /// Prints what has no end of line, as the last step.
+  func printRest() throws {
+    for source in sources {
+      if let line = source.takeRest() { try printer.print(line, of: source.worker) }
+    }
+  }
+
+  /// Prints new lines until nothing has been written for a second, or `other` can be read.
+  func follow(or other: Int32? = nil) throws -> LogWatch.Outcome {
+    while true {
+      let now = Clock.now().text
+      for source in sources {
+        while let line = try source.take() { try printer.print(line, of: source.worker, at: now) }
+      }
+      let outcome = watch.wait(for: sources.map(\.path), or: other)
+      if outcome != .changed { return outcome }
+    }
+  }
+}

@@ -1,0 +1,59 @@
+import Control
+import Glibc
+import Linux
+
+/// One worker's output, byte for byte.
+struct OneLog {
+  var worker: String
+  var connection: ConnectionOptions
+
+  func show(lastLines: Int?, follow: Bool) throws {
+    let path = try logPath()
+    // The file is read without the daemon, and past its end.
+    var reader = try LogReader(path: path, lastLines: lastLines)
+    var filter = Terminal.isOutput ? TerminalFilter() : nil
+    var last: String?
+    while true {
+      let bytes = try reader.read()
+      if !bytes.isEmpty {
+        try Output.write(filter?.filter(bytes) ?? bytes)
+      } else if follow, last == nil {
+        reader.waitForChange()
+        last = endOfWriting()
+      } else {
+        // The file was read once more after the end was known, so all output has been printed.
+        try Output.write(filter?.finish() ?? [])
+        if let last { Output.complain(last) }
+        return
+      }
+    }
+  }
+
+  /// The reason why nothing more will be written, if there is one.
+  private func endOfWriting() -> String? {
+    for attempt in 0..<50 {
+      do {
+        var daemon = try connection.connect()
+        let report = try daemon.ask(.status, worker: worker).workers?.first
+        let isOver = report?.state == "terminated" && report?.restartsInSeconds == nil
+        return isOver ? "\(escaped(worker)) has ended" : nil
+      } catch let failure as CommandFailure where failure.exit == .unknownWorker {
+        return "\(escaped(worker)) has been removed"
+      } catch {
+        // The next daemon may be starting, as at an upgrade.
+        if attempt < 49 { pauseThread(for: .milliseconds(100)) }
+      }
+    }
+    return "the daemon has ended"
+  }
+
+  private func logPath() throws -> String {
+    var daemon = try connection.connect()
+    let response = try daemon.ask(.status, worker: worker)
+    guard let report = response.workers?.first else { throw CommandFailure.noReport(of: worker) }
+    guard let log = report.log else {
+      throw CommandFailure(exit: .notDone, text: "\(escaped(worker)) has no log")
+    }
+    return log
+  }
+}

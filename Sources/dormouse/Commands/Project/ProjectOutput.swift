@@ -1,0 +1,57 @@
+import ArgumentParser
+import Control
+import Glibc
+import Linux
+
+/// The output of all workers of a daemon until a signal comes or the daemon ends.
+struct ProjectOutput {
+  private let connection: ConnectionOptions
+  private let signals: SignalQueue
+  /// At a signal the daemon and its workers are stopped, too.
+  private let stopsAtEnd: Bool
+  private let logs: MergedLogs
+
+  init(
+    _ connection: ConnectionOptions, _ signals: SignalQueue, stopsAtEnd: Bool, showsTimes: Bool
+  ) {
+    self.connection = connection
+    self.signals = signals
+    self.stopsAtEnd = stopsAtEnd
+    logs = MergedLogs(
+      .init(
+        lastLines: stopsAtEnd ? nil : 50, since: Clock.now().seconds - 1, showsTimes: showsTimes))
+  }
+
+  func show() throws {
+    let chosen = ChosenLogs(names: [], connection: connection)
+    logs.add(try chosen.logs(), isPast: true)
+    try logs.printPast()
+    var isStopping = false
+    while true {
+      if try logs.follow(or: signals.raw) == .other, let number = signals.next() {
+        guard stopsAtEnd, !isStopping else { throw ExitCode(128 + number) }
+        isStopping = true
+        try stop()
+      }
+      if case .more(let found) = isStopping ? lookWhileStopping(chosen) : chosen.look() {
+        logs.add(found, isPast: false)
+        continue
+      }
+      try logs.printPast()
+      try logs.printRest()
+      return Output.complain(isStopping ? "all workers are stopped" : "the daemon has ended")
+    }
+  }
+
+  /// Doesn't wait for another daemon.
+  private func lookWhileStopping(_ chosen: ChosenLogs) -> ChosenLogs.Look {
+    connection.hasDaemon ? .more([]) : .over("")
+  }
+
+  /// The daemon answers when all have ended; that isn't waited for, because they still write.
+  private func stop() throws {
+    Output.complain("stopping the workers; Ctrl-C again leaves them running")
+    var client = try ControlClient(connectingTo: connection.path)
+    _ = try client.send(.shutdown)
+  }
+}

@@ -1,0 +1,97 @@
+import ArgumentParser
+import Control
+import Glibc
+import Linux
+
+struct UpCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "up",
+    abstract: "Start the daemon of this project, with its workers, and show their output.",
+    discussion: """
+      The project is the nearest dormouse.yaml upwards from the current directory. It gets a daemon of \
+      its own, with a socket and a state directory of its own, so that several projects run side by \
+      side. The other verbs use that daemon when they are called in the project's directory.
+
+      Ctrl-C stops the workers and the daemon; a second Ctrl-C leaves them running. With --detach the \
+      verb ends when the daemon runs, and `dormouse down` stops it. If the project's daemon runs \
+      already, its configuration is read again, and Ctrl-C ends the output only.
+
+      The environment of the daemon is that of the `dormouse up` that started it.
+
+      Examples:
+        dormouse up
+        dormouse up -d && dormouse logs -f
+      """)
+  @Flag(name: .shortAndLong, help: "Don't show the output, and end when the daemon runs.")
+  var detach = false
+  @Flag(name: .shortAndLong, help: "Print the time before each line (UTC).") var timestamps = false
+  @Option(
+    help: ArgumentHelp(
+      "The project: its directory, or its name in `dormouse ls`.", valueName: "project"))
+  var project: String?
+  @Option(
+    help: ArgumentHelp(
+      "Use this policy instead of the configuration's: a name or a file.", valueName: "policy"),
+    completion: .policies)
+  var policy: String?
+
+  func run() throws {
+    let paths = DefaultPaths.ofThisProcess()
+    let found = try ProjectLookup(paths).required(project)
+    let starter = ProjectDaemon(found, paths)
+    // Blocked before the daemon starts: Ctrl-C right after it isn't lost.
+    let signals = detach ? nil : try SignalQueue([SIGINT, SIGTERM, SIGHUP, SIGQUIT])
+    let isOurs = try starter.start(policy: policy)
+    let connection = try ConnectionOptions.parse(["--project", found.directory])
+    if !isOurs {
+      var daemon = try connection.connect()
+      Output.complain(escaped(try daemon.ask(.reload).text))
+    }
+    var daemon = try connection.connect()
+    let workers = try daemon.ask(.ps).workers ?? []
+    Output.complain(
+      "project \(escaped(found.name)): \(counted(workers.count, "worker")); "
+        + (signals == nil
+          ? "`dormouse logs -f` shows their output, `dormouse down` stops them"
+          : isOurs ? "Ctrl-C stops them" : "Ctrl-C leaves them running"))
+    guard let signals else { return }
+    try ProjectOutput(connection, signals, stopsAtEnd: isOurs, showsTimes: timestamps).show()
+  }
+}
+
+struct DownCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "down", abstract: "Stop this project's workers and its daemon.",
+    discussion: """
+      The verb ends when the daemon has ended. Logs, records and the history stay for the next `dormouse \
+      up`.
+      """)
+  @Option(
+    help: ArgumentHelp(
+      "The project: its directory, or its name in `dormouse ls`.", valueName: "project"))
+  var project: String?
+
+  func run() throws {
+    let paths = DefaultPaths.ofThisProcess()
+    let found = try ProjectLookup(paths).required(project)
+    let daemon = ProjectDaemon(found, paths)
+    guard daemon.isRunning else {
+      throw CommandFailure(
+        exit: .noDaemon, text: "project \(escaped(found.name)) has no daemon that runs")
+    }
+    try Output.line(daemon.stop())
+  }
+}
+
+struct AttachCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "attach", abstract: "Show the output of this project's workers as it is written.",
+    discussion: "As `dormouse logs --follow`. Ctrl-C ends the output, and no worker.")
+  @Flag(name: .shortAndLong, help: "Print the time before each line (UTC).") var timestamps = false
+  @OptionGroup var connection: ConnectionOptions
+
+  func run() throws {
+    let signals = try SignalQueue([SIGINT, SIGTERM, SIGHUP, SIGQUIT])
+    try ProjectOutput(connection, signals, stopsAtEnd: false, showsTimes: timestamps).show()
+  }
+}

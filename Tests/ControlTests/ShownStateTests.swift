@@ -1,0 +1,77 @@
+import Control
+import Testing
+
+@Suite("The state that tables show") struct ShownStateTests {
+  private func shown(_ code: String, _ change: (inout WorkerReport) -> Void = { _ in }) -> String {
+    var worker = WorkerReport(name: "web", state: "terminated")
+    worker.reason = CodedText(code, "")
+    change(&worker)
+    return ShownState(of: worker).text
+  }
+
+  private func ended(_ exit: ExitStatusReport) -> String {
+    shown(exit.code) { $0.lastExit = exit }
+  }
+
+  @Test("A worker without processes is shown with the reason why it has none")
+  func without() {
+    #expect(shown("never_started") == "never started")
+    #expect(shown("requested_stop") == "stopped")
+    #expect(shown("backing_off") { $0.restartsInSeconds = 3.2 } == "backing off 4.0 s")
+    #expect(shown("waits_for_worker") { $0.waitsFor = ["db", "cache"] } == "waiting for db, cache")
+    #expect(shown("waits_for_memory") == "waiting for memory")
+    #expect(ended(.init(code: "exited", text: "", status: 0)) == "exited 0")
+    #expect(ended(.init(code: "exited", text: "", status: 3)) == "failed 3")
+    #expect(ended(.init(code: "signaled", text: "", signal: 11)) == "killed by signal 11")
+    #expect(ended(.init(code: "out_of_memory", text: "")) == "killed out of memory")
+    #expect(shown("pressure") == "terminated")
+    #expect(shown("a_code_of_the_future") == "terminated")
+  }
+
+  @Test("A worker with processes is shown in its state, whatever the reason for it is")
+  func with() {
+    var worker = WorkerReport(name: "web", state: "hibernated")
+    worker.reason = CodedText("requested_stop", "")
+    #expect(ShownState(of: worker).text == "hibernated")
+  }
+
+  @Test("Totals count workers that differ only in a number together")
+  func totals() {
+    let workers = [1, 2].map { status in
+      var worker = WorkerReport(name: "w\(status)", state: "terminated")
+      worker.reason = CodedText("exited", "")
+      worker.lastExit = ExitStatusReport(code: "exited", text: "", status: Int32(status))
+      return worker
+    }
+    let text = renderProcessTable(workers + [Sample.foreground])
+    #expect(text.contains("3 workers: 1 foreground, 2 failed;"), "\(text)")
+  }
+
+  @Test("A running worker whose configuration has changed is shown with what applies the change")
+  func changed() {
+    var worker = Sample.foreground
+    worker.changedSinceLaunch = ["command"]
+    let text = renderProcessTable([worker])
+    #expect(
+      text.contains("foreground on request; configuration changed: restart to apply"), "\(text)")
+  }
+
+  @Test("Savings are shown below the totals of ps, and for today and the week in status")
+  func savings() {
+    var daemon = Sample.daemon
+    let today = SavingsReport(
+      byteHours: 3.25 * 1024 * 1024 * 1024, asleepSeconds: 870, aliveSeconds: 1000, resumes: 53,
+      resumeP50: 0.018, resumeP95: 0.0441)
+    var week = today
+    (week.byteHours, week.resumes) = (Double(Int64(1) << 40), 1)
+    daemon.savings = RecentSavingsReport(today: today, week: week)
+    let line = "today: 3.3 GB·h saved, asleep 87.0 % of the time, 53 resumes (p50 18 ms, p95 44 ms)"
+    let table = renderProcessTable([Sample.foreground], daemon: daemon)
+    #expect(table.contains("\n\(line)\n") && !table.contains("7 days"), "\(table)")
+    let status = renderDaemonStatus(daemon)
+    #expect(status.contains(line) && status.contains("7 days: 1.0 TB·h saved"), "\(status)")
+    let none = SavingsReport(byteHours: 0, asleepSeconds: 0, aliveSeconds: 9, resumes: 0)
+    daemon.savings = RecentSavingsReport(today: none, week: none)
+    #expect(!renderDaemonStatus(daemon).contains("savings"))
+  }
+}
