@@ -46,18 +46,23 @@ package struct Table {
   /// columns of the terminal, or for all of its cells.
   mutating func leaveOut(_ titles: [String], of width: Int, untilLastHas enough: Int) {
     for title in titles {
-      let widths = naturalWidths
-      let others = columns.indices.dropLast().reduce(0) { sum, index in
-        sum + 2
-          + (columns[index].least == nil
-            ? widths[index] : min(widths[index], Self.enoughForShortened))
-      }
-      guard width - others < min(widths.last ?? 0, enough),
+      guard !hasRoomForLast(enough, of: width),
         let index = columns.firstIndex(where: { $0.title == title })
       else { continue }
       columns.remove(at: index)
       for row in rows.indices { rows[row].remove(at: index) }
     }
+  }
+
+  /// For `enough` columns of the terminal, or for all of its cells.
+  func hasRoomForLast(_ enough: Int, of width: Int) -> Bool {
+    let widths = naturalWidths
+    let others = columns.indices.dropLast().reduce(0) { sum, index in
+      sum + 2
+        + (columns[index].least == nil
+          ? widths[index] : min(widths[index], Self.enoughForShortened))
+    }
+    return width - others >= min(widths.last ?? 0, enough)
   }
 
   private var naturalWidths: [Int] {
