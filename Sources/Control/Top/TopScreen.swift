@@ -102,7 +102,7 @@ extension TopModel {
       return ("the daemon has not answered for \(durationText(secondsWaited.rounded(.down)))", .red)
     }
     if let message { return (message.text, message.isFailure ? .red : .bold) }
-    return ("? help  / filter  s sort  t processes  l log  m memory  q quit", .dim)
+    return ("? help  / filter  s sort  t tree  l log  m memory  q quit", .dim)
   }
 }
 
@@ -134,9 +134,9 @@ func topTable(
   }
   var optional = ["BAND", "PID", "IMAGE", "PURGEABLE", "HOST", "PROJECT", "SAVED"]
   if order == .saved { optional.removeAll { $0 == "SAVED" } }
-  let enough = 20
-  table.leaveOut(optional, of: width, untilLastHas: enough)
-  if !table.hasRoomForLast(enough, of: width), table.columns.last?.title == "REASON" {
+  table.leaveOut(optional, of: width, untilLastHas: 30)
+  let leastReason = 12
+  if !table.hasRoomForLast(leastReason, of: width), table.columns.last?.title == "REASON" {
     table.columns.removeLast()
     for row in table.rows.indices { table.rows[row].removeLast() }
   }
