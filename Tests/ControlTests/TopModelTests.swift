@@ -28,7 +28,7 @@ import Testing
   private func names(_ model: inout TopModel) -> [String] {
     let lines = model.screen(color: false)
     let heading = lines.firstIndex { $0.hasPrefix("  NAME") } ?? lines.count
-    return lines[heading...].dropFirst().prefix { !$0.isEmpty && !$0.contains("──") }
+    return lines[heading...].dropFirst().prefix { $0.hasPrefix("  ") || $0.hasPrefix("▸ ") }
       .compactMap { $0.dropFirst(2).split(separator: " ").first.map(String.init) }
   }
 

@@ -33,11 +33,11 @@ import Testing
 
   @Test(
     "No line is wider than the screen and no screen has more lines than it has rows",
-    arguments: [60, 61, 79, 80, 100, 120, 200], [10, 12, 24, 50])
+    arguments: [60, 61, 80, 120], [10, 13, 24])
   func sizes(columns: Int, rows: Int) throws {
     for unicode in [true, false] {
       var model = TopModel(columns: columns, rows: rows, showsUnicode: unicode)
-      for _ in 0..<300 { model.show(Self.many, Sample.daemon) }
+      for _ in 0..<70 { model.show(Self.many, Sample.daemon) }
       model.show(cpu: ["worker-0": 1600])
       for keys in ["", "?", "x", "l", "t", "m", "R", "n", "s", "s", "s", "s", "s", "/wo"] {
         for key in keys { _ = model.press(.character(key)) }
@@ -79,9 +79,9 @@ import Testing
     var model = TopModelTests.model()
     model.show(cpu: ["c": 12.34])
     let wide = model.screen(color: false)
-    #expect(wide.contains("  NAME  STATE       FOOTPRINT     CPU  FOR  REASON"), "\(wide)")
+    #expect(wide.contains("  NAME  STATE       FOOTPRINT     CPU  IMAGE  FOR  REASON"), "\(wide)")
     #expect(
-      wide.contains("▸ c     background    30.0 MB  12.3 %  0 s  it reports that it is ready"),
+      wide.contains("▸ c     background    30.0 MB  12.3 %      -  0 s  it reports that it is ready"),
       "\(wide)")
     #expect(wide.contains("1–3 of 3, by footprint, largest first"), "\(wide)")
     var narrow = TopModelTests.model(Self.many, columns: 60)
@@ -101,7 +101,7 @@ import Testing
     #expect(sparkline([0, 1, 4, 8, 9], to: 8, unicode: true) == "▁▂▅██")
     #expect(
       sparkline([0, 4, 8], to: 8, unicode: false)
-        == "_=*".replacing("*", with: "#").replacing("=", with: "-"))
+        == "_=#")
     #expect(sparkline([5], to: 0, unicode: true) == "▁")
     var model = TopModel(columns: 80, rows: 24)
     for size in [10, 20, 40] {

@@ -136,10 +136,9 @@ func topTable(
   if order == .saved { optional.removeAll { $0 == "SAVED" } }
   table.leaveOut(optional, of: width, untilLastHas: 30)
   let leastReason = 12
-  if !table.hasRoomForLast(leastReason, of: width), table.columns.last?.title == "REASON" {
-    table.columns.removeLast()
-    for row in table.rows.indices { table.rows[row].removeLast() }
-  }
+  guard !table.hasRoomForLast(leastReason, of: width) else { return table }
+  table.remove("REASON")
+  if !table.fitsShortened(width) { table.remove(order == .cpu ? "FOR" : "CPU") }
   return table
 }
 
