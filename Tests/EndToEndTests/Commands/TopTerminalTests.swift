@@ -100,7 +100,7 @@ import Testing
     let daemon = try TestDaemon(Self.four)
     defer { kill(daemon.pid, SIGCONT) }
     let steps = [
-      "see ^▸ large ", "signal \(SIGSTOP) \(daemon.pid)", "see has not answered for [2-9]",
+      "see ^▸ large ", "signal \(SIGSTOP) \(daemon.pid)", "see has not answered for [0-9]",
       "type s",
       "see by name", "type H", "see has not answered", "signal \(SIGCONT) \(daemon.pid)",
       "see is hibernated in ", "signal \(SIGSTOP) \(daemon.pid)", "see has not answered for",
