@@ -46,7 +46,7 @@ import Testing
     #expect(names(&model) == ["a", "b", "c"])
   }
 
-  @Test("s goes through all orders, and the selected worker stays selected")
+  @Test("s chooses one order after the other, and the selected worker stays selected")
   func orders() {
     var (idle, busy) = (Self.worker("idle", 5, state: "hibernated"), Self.worker("busy", 9))
     (idle.saved, idle.secondsInState, busy.secondsInState) = (1 << 20, 3, 40)

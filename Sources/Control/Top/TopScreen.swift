@@ -21,7 +21,7 @@ extension TopModel {
     let list = listLines(color)
     // The last line of the screen is where it is, however short the list is.
     let gap = Array(repeating: "", count: max(body - 2 - (list.count - 1) - below.count, 0))
-    return head + [paint(positionText, .dim, color)] + list + gap + below + bottom
+    return head + [paint(positionText, .dim, color: color)] + list + gap + below + bottom
   }
 
   private var tooSmall: [String] {
@@ -33,7 +33,7 @@ extension TopModel {
     }
   }
 
-  private func paint(_ text: String, _ hue: Color, _ color: Bool) -> String {
+  private func paint(_ text: String, _ hue: Color, color: Bool) -> String {
     color && !text.isEmpty ? hue.paint(text) : text
   }
 
@@ -88,7 +88,7 @@ extension TopModel {
   private func bottomLines(_ color: Bool) -> [String] {
     let (text, hue) = bottomText
     let lines = wrapped(text, to: columns).prefix(3).map { shortened($0, to: columns) }
-    return lines.map { line in hue.map { paint(line, $0, color) } ?? line }
+    return lines.map { line in hue.map { paint(line, $0, color: color) } ?? line }
   }
 
   private var bottomText: (String, Color?) {

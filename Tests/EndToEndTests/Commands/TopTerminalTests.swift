@@ -95,7 +95,7 @@ import Testing
   }
 
   @Test(
-    "While the daemon is stopped keys work and the screen says that it waits; later top goes on")
+    "While the daemon is stopped keys work and the screen says that it waits; later top continues")
   func slowDaemon() throws {
     let daemon = try TestDaemon(Self.four)
     defer { kill(daemon.pid, SIGCONT) }

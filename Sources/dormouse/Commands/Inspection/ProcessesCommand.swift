@@ -77,13 +77,13 @@ struct ProcessesCommand: ParsableCommand {
       return try screen.renew(every: pause, from: &daemon) { response, size, isNew in
         // A worker that was removed meanwhile is no error any more.
         let workers = (try? listed(response, &use, isNew: isNew)) ?? []
-        return cut(table(workers, response, use, width: size.columns), to: size)
+        return cut(table(workers, response, use: use, width: size.columns), to: size)
       }
     }
     var isFirst = true
     while true {
       let workers = try listed(response, &use, isNew: true)
-      try print(workers, response, use, isFirst: isFirst)
+      try print(workers, response, use: use, isFirst: isFirst)
       if !watch { return }
       isFirst = false
       // A signal ends the pause and this process.
@@ -93,16 +93,16 @@ struct ProcessesCommand: ParsableCommand {
   }
 
   private func print(
-    _ workers: [WorkerReport], _ response: ControlResponse, _ use: ProcessorUse, isFirst: Bool
+    _ workers: [WorkerReport], _ response: ControlResponse, use: ProcessorUse, isFirst: Bool
   ) throws {
     if names { return try Output.write(workers.map { escaped($0.name) + "\n" }.joined()) }
     if json { return try Output.json(Listing(daemon: response.daemon, workers: workers)) }
     try Output.write(
-      (isFirst ? "" : "\n") + table(workers, response, use, width: Terminal.width))
+      (isFirst ? "" : "\n") + table(workers, response, use: use, width: Terminal.width))
   }
 
   private func table(
-    _ workers: [WorkerReport], _ response: ControlResponse, _ use: ProcessorUse, width: Int?
+    _ workers: [WorkerReport], _ response: ControlResponse, use: ProcessorUse, width: Int?
   ) -> String {
     renderProcessTable(
       workers, daemon: response.daemon, cpu: sort == .cpu ? use.percent : nil, width: width,
