@@ -13,7 +13,16 @@ import Testing
       failed: { command: "sh -c 'exit 3'", restart: { when: always, backoff: { initial: 1h } } }
     """
 
-  /// The worker's list and the pane that is open are on the screen while a step looks at it.
+  /// One whose largest worker is the first in the list of the first look, and so selected.
+  private func daemon() throws -> TestDaemon {
+    let daemon = try TestDaemon(Self.four, starts: false)
+    // Tests stop the daemon with SIGSTOP, which would count as a blocked event loop.
+    daemon.set("DORMOUSE_LOOP_CHECK", "off")
+    try daemon.start()
+    #expect(try eventually { try daemon.worker("large").footprint > 30 << 20 })
+    return daemon
+  }
+
   private func play(
     _ steps: [String], _ arguments: [String] = ["top"], on daemon: TestDaemon, columns: Int = 80,
     rows: Int = 24, variables: [String: String] = [:]
@@ -35,7 +44,7 @@ import Testing
     "Keys sort, filter, and show processes, log and memory of the selected worker",
     arguments: [60, 80, 120])
   func looking(columns: Int) throws {
-    let daemon = try TestDaemon(Self.four)
+    let daemon = try daemon()
     try play(
       [
         "see ^▸ large ", "see by footprint, largest first", "see ^  busy .* [1-9][0-9.]* %  ",
@@ -54,7 +63,7 @@ import Testing
   @Test(
     "Keys hibernate, wake and restart a real worker, and its answer is shown", arguments: ["", "1"])
   func changing(noColor: String) throws {
-    let daemon = try TestDaemon(Self.four)
+    let daemon = try daemon()
     try play(
       [
         "see ^▸ large ", "type H", "see ^large is hibernated in ", "see ^▸ large +hibernated",
@@ -79,7 +88,7 @@ import Testing
 
   @Test("A new size is drawn at once, a small one gets a sentence, and ASCII replaces blocks")
   func sizes() throws {
-    let daemon = try TestDaemon(Self.four)
+    let daemon = try daemon()
     try play(
       [
         "see ^▸ large ", "resize 60 12", "see ^▸ large ", "resize 50 12",
@@ -97,7 +106,7 @@ import Testing
   @Test(
     "While the daemon is stopped keys work and the screen says that it waits; later top continues")
   func slowDaemon() throws {
-    let daemon = try TestDaemon(Self.four)
+    let daemon = try daemon()
     defer { kill(daemon.pid, SIGCONT) }
     let steps = [
       "see ^▸ large ", "signal \(SIGSTOP) \(daemon.pid)", "see has not answered for [0-9]",
@@ -111,13 +120,13 @@ import Testing
 
   @Test("When the daemon ends, top restores the terminal and ends with code 5")
   func daemonEnds() throws {
-    let daemon = try TestDaemon(Self.four)
+    let daemon = try daemon()
     try play(["see ^▸ large ", "signal \(SIGKILL) \(daemon.pid)", "end 5"], on: daemon)
   }
 
   @Test("`ps --watch` on a terminal redraws the table in place until q")
   func watch() throws {
-    let daemon = try TestDaemon(Self.four)
+    let daemon = try daemon()
     try play(
       [
         "see ^NAME +STATE", "see ^large .* background", "see ^4 workers", "type x",
