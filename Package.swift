@@ -179,7 +179,7 @@ let package = Package(
       ],
       swiftSettings: strict),
     .testTarget(
-      name: "ControlTests", dependencies: ["Control", "JSONLines", "TestSupport"],
+      name: "ControlTests", dependencies: ["Control", "JSONLines", "Linux", "TestSupport"],
       swiftSettings: strict),
     .testTarget(
       name: "WorkerProtocolTests", dependencies: ["WorkerProtocol", "JSONLines"],

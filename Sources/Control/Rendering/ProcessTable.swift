@@ -1,10 +1,12 @@
-/// `dormouse ps`: a line a worker, then the totals and the pressure.
+/// `dormouse ps`: a line a worker, then the totals and the pressure. `cpu`: percent of a processor by worker, for a
+/// column of its own.
 public func renderProcessTable(
-  _ workers: [WorkerReport], daemon: DaemonReport? = nil, width: Int? = nil, color: Bool = false
+  _ workers: [WorkerReport], daemon: DaemonReport? = nil, cpu: [String: Double]? = nil,
+  width: Int? = nil, color: Bool = false
 ) -> String {
   var lines: [String] = []
   if !workers.isEmpty {
-    lines += workerTable(workers, width: width)
+    lines += workerTable(workers, cpu: cpu, width: width)
       .lines(width: width, color: color, wrapsLast: true)
   }
   lines += wrapped(totalsLine(workers), to: width)
@@ -16,8 +18,11 @@ public func renderProcessTable(
 }
 
 /// In a terminal that is too narrow for the reasons, columns that are needed less are left out.
-func workerTable(_ workers: [WorkerReport], width: Int?) -> Table {
+func workerTable(
+  _ workers: [WorkerReport], cpu: [String: Double]? = nil, width: Int?
+) -> Table {
   var table = workerTable(workers)
+  if let cpu { insertProcessorTime(cpu, of: workers, into: &table) }
   if let width {
     table.leaveOut(
       ["BAND", "PID", "IMAGE", "PURGEABLE", "SAVED", "HOST", "PROJECT"], of: width, untilLastHas: 30

@@ -46,18 +46,35 @@ package struct Table {
   /// columns of the terminal, or for all of its cells.
   mutating func leaveOut(_ titles: [String], of width: Int, untilLastHas enough: Int) {
     for title in titles {
-      let widths = naturalWidths
-      let others = columns.indices.dropLast().reduce(0) { sum, index in
-        sum + 2
-          + (columns[index].least == nil
-            ? widths[index] : min(widths[index], Self.enoughForShortened))
-      }
-      guard width - others < min(widths.last ?? 0, enough),
-        let index = columns.firstIndex(where: { $0.title == title })
-      else { continue }
-      columns.remove(at: index)
-      for row in rows.indices { rows[row].remove(at: index) }
+      if !hasRoomForLast(enough, of: width) { remove(title) }
     }
+  }
+
+  /// The column of this title, if there is one.
+  mutating func remove(_ title: String) {
+    guard let index = columns.firstIndex(where: { $0.title == title }) else { return }
+    columns.remove(at: index)
+    for row in rows.indices { rows[row].remove(at: index) }
+  }
+
+  /// For `enough` columns of the terminal, or for all of its cells.
+  func hasRoomForLast(_ enough: Int, of width: Int) -> Bool {
+    let widths = naturalWidths
+    let others = columns.indices.dropLast().reduce(0) { sum, index in
+      sum + 2
+        + (columns[index].least == nil
+          ? widths[index] : min(widths[index], Self.enoughForShortened))
+    }
+    return width - others >= min(widths.last ?? 0, enough)
+  }
+
+  /// All columns are whole, but for those that may be shortened.
+  func fitsShortened(_ width: Int) -> Bool {
+    let widths = naturalWidths
+    let sum = columns.indices.reduce(-2) { sum, index in
+      sum + 2 + min(widths[index], columns[index].least ?? widths[index])
+    }
+    return sum <= width
   }
 
   private var naturalWidths: [Int] {

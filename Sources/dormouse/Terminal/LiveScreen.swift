@@ -1,3 +1,4 @@
+import ArgumentParser
 import Control
 import Glibc
 import Linux
@@ -5,13 +6,17 @@ import Linux
 /// The terminal's alternate screen, redrawn in place, with keys read as they are pressed. It uses only codes
 /// that every terminal since the VT100 and xterm understands. `close` restores the earlier screen.
 final class LiveScreen {
-  enum Happening: Equatable {
-    case nothing, quit
-    /// Another key, or a new size: draw again.
-    case other
-    case signal(Int32)
-
-    var isEnd: Bool { self != .nothing && self != .other }
+  /// What came while the screen was shown.
+  struct Input {
+    /// Keys, as the terminal sends them.
+    var bytes: [UInt8] = []
+    /// The terminal was closed.
+    var hasEnded = false
+    /// Draw again.
+    var isResized = false
+    var signal: Int32?
+    /// Of the other descriptors that were waited for.
+    var hasOther = false
   }
 
   private let signals: SignalQueue
@@ -43,36 +48,74 @@ final class LiveScreen {
     tcsetattr(STDIN_FILENO, TCSADRAIN, &before)
   }
 
-  /// Draws in one write from the upper left and clears the rest of each line, so that nothing flickers.
+  /// Draws in one write from the upper left, so that nothing flickers. Each line is cleared before its text: after
+  /// a text of the whole width, clearing the rest would take its last character.
   func show(_ lines: [String]) throws {
-    let text = lines.joined(separator: "\u{1B}[K\r\n")
-    try Output.write("\u{1B}[H\(text)\u{1B}[K\u{1B}[J")
+    let text = lines.map { "\u{1B}[K" + $0 }.joined(separator: "\r\n")
+    let isFull = lines.count >= Terminal.size.rows
+    try Output.write("\u{1B}[H\(text)" + (isFull ? "" : "\r\n\u{1B}[J"))
   }
 
-  /// Waits until a key or a signal comes, or the time is over.
-  func wait(_ time: Duration) throws -> Happening {
-    let deadline = Deadline(in: time)
-    var entries = [STDIN_FILENO, signals.raw].map {
+  /// Waits until a key or a signal comes, one of the descriptors is readable, or the time is over.
+  func wait(until deadline: Deadline, orFor others: [Int32] = []) throws -> Input {
+    var entries = ([STDIN_FILENO, signals.raw] + others).map {
       pollfd(fd: $0, events: Int16(POLLIN), revents: 0)
     }
+    var input = Input()
     let count = try waitForEvents(&entries, milliseconds: deadline.remainingMilliseconds)
-    if count == 0 { return .nothing }
+    if count == 0 { return input }
+    input.hasOther = entries[2...].contains { $0.revents != 0 }
     if entries[1].revents != 0, let number = signals.next() {
       switch number {
       // A stop by Ctrl-Z would leave the terminal in these modes, so it is ignored.
-      case SIGWINCH, SIGTSTP: return .other
-      default: return .signal(number)
+      case SIGTSTP: break
+      case SIGWINCH: input.isResized = true
+      default: input.signal = number
       }
     }
-    return entries[0].revents == 0 ? .nothing : readKey()
+    if entries[0].revents != 0 { readKeys(&input) }
+    return input
   }
 
-  private func readKey() -> Happening {
+  private func readKeys(_ input: inout Input) {
     var bytes = [UInt8](repeating: 0, count: 64)
     let count = bytes.withUnsafeMutableBytes { read(STDIN_FILENO, $0.baseAddress, $0.count) }
-    // The terminal was closed, or Ctrl-D was pressed.
-    if count <= 0 { return .quit }
-    let quitting = Array("qQ\u{4}".utf8)
-    return bytes[..<count].contains { quitting.contains($0) } ? .quit : .other
+    input.hasEnded = count <= 0
+    input.bytes = Array(bytes.prefix(max(count, 0)))
+  }
+}
+
+extension LiveScreen {
+  /// Shows the daemon's answers to `ps`, renewed after each `delay`, until q is pressed. The daemon may be busy: keys
+  /// work meanwhile.
+  ///
+  /// - Parameter lines: what is shown of an answer, again for a new size of the terminal.
+  func renew(
+    every delay: Duration, from daemon: inout DaemonConnection,
+    _ lines: (_ answer: ControlResponse, _ size: (columns: Int, rows: Int), _ isNew: Bool) ->
+      [String]
+  ) throws {
+    var last: ControlResponse?
+    var asked: UInt64? = try daemon.client.send(.ps)
+    var next = Deadline(in: delay)
+    while true {
+      var isNew = false
+      if let id = asked, let response = try daemon.response(to: id, within: .zero) {
+        guard response.result == .done else { throw CommandFailure(response) }
+        (last, asked, isNew) = (response, nil, true)
+      }
+      if let last { try show(lines(last, Terminal.size, isNew)) }
+      if asked == nil, next.hasPassed {
+        asked = try daemon.client.send(.ps)
+        next = Deadline(in: delay)
+      }
+      let input = try wait(
+        until: asked == nil ? next : Deadline(in: .seconds(1)),
+        orFor: asked == nil ? [] : [daemon.client.descriptor])
+      // The code with which a shell reports a program that a signal has ended.
+      if let number = input.signal { throw ExitCode(128 + number) }
+      // Ctrl-D ends it, too.
+      if input.hasEnded || input.bytes.contains(where: { "qQ\u{4}".utf8.contains($0) }) { return }
+    }
   }
 }

@@ -2,44 +2,8 @@ import ArgumentParser
 import Control
 import JSONLines
 
-struct ProcessesCommand: ParsableCommand {
-  static let configuration = CommandConfiguration(
-    commandName: "ps", abstract: "List the workers: state, memory, and why.",
-    discussion: """
-      With names or patterns, only these workers are listed. The exit code is 3 if a name or pattern \
-      fits no worker. A terminal that is too narrow for the reasons gets no BAND, PID and IMAGE.
-
-      Examples:
-        dormouse ps
-        dormouse ps 'bot*' --json
-      """)
-  @Flag(help: "Print only the names, one on each line.") var names = false
-  @Flag(help: "Print JSON (docs/json.md).") var json = false
-  @OptionGroup var connection: ConnectionOptions
-  @Argument(
-    help: ArgumentHelp("The workers: names, or patterns such as 'bot0*'.", valueName: "name"),
-    completion: .workers)
-  var patterns: [String] = []
-
-  func validate() throws {
-    if json, names { throw ValidationError("--json or --names, one of the two.") }
-  }
-
-  func run() throws {
-    var daemon = try connection.connect()
-    let response = try daemon.ask(.ps)
-    var workers = response.workers ?? []
-    if !patterns.isEmpty { workers = try WorkerPatterns(patterns).workers(among: workers) }
-    if names { return try Output.write(workers.map { escaped($0.name) + "\n" }.joined()) }
-    if json { return try Output.json(Listing(daemon: response.daemon, workers: workers)) }
-    try Output.write(
-      renderProcessTable(
-        workers, daemon: response.daemon, width: Terminal.width, color: Terminal.showsColor))
-  }
-}
-
 /// The JSON of `ps` and `status`.
-private struct Listing: Encodable {
+struct Listing: Encodable {
   var daemon: DaemonReport?
   var workers: [WorkerReport]?
 }

@@ -6,11 +6,15 @@ import Linux
 struct TopCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "top",
-    abstract: "Watch the workers, the largest footprint first; q quits.",
+    abstract: "Watch the workers, and change them by a key; ? lists the keys, q quits.",
     discussion: """
-      The table is renewed each second, and at once on any key but q. If standard output is no terminal, \
-      or with --once, it is printed once. With --json an object is printed each time, until --count \
-      of them are printed or the daemon has ended.
+      The list is renewed each second. Arrows select a worker; s sorts, / filters; t, l and m show the \
+      processes, the log and the memory of the selected worker; W, S, H, F, B, R and T wake, suspend, \
+      hibernate, foreground, background, restart and terminate it. It needs 60 columns and 10 rows.
+
+      If standard output is no terminal, or with --once, the table is printed once, the largest \
+      footprint first. With --json an object is printed each time, until --count of them are printed or \
+      the daemon has ended.
       """)
   @Flag(help: "Print the table once, and end.") var once = false
   @Option(
@@ -44,23 +48,9 @@ struct TopCommand: ParsableCommand {
     let screen = try LiveScreen()
     // The terminal is restored before an error is printed.
     defer { screen.close() }
-    var next = Happening.nothing
-    var looks = 0
-    while true {
-      switch next {
-      case .quit: return
-      case .signal(let number):
-        // The code with which a shell reports a program that a signal has ended.
-        throw ExitCode(128 + number)
-      case .nothing, .other: break
-      }
-      guard let response = try ask(&daemon, while: screen, ended: &next) else { continue }
-      let size = Terminal.size
-      try screen.show(lines(response, width: size.columns, height: size.rows))
-      looks += 1
-      if looks == count { return }
-      next = try screen.wait(delay)
-    }
+    var session = TopSession(
+      daemon, screen: screen, looks: try BackgroundLooks(), delay: delay, count: count)
+    try session.run()
   }
 
   /// Prints the tables one after the other, for a file, a pipe or a program.
@@ -82,26 +72,6 @@ struct TopCommand: ParsableCommand {
       if looks == most { return }
       // A signal ends the pause and this process.
       pauseThread(for: delay)
-    }
-  }
-
-  private typealias Happening = LiveScreen.Happening
-
-  /// nil: a key or a signal came first. The daemon may be busy, and its answer isn't waited for.
-  private func ask(
-    _ daemon: inout DaemonConnection, while screen: LiveScreen, ended: inout Happening
-  ) throws -> ControlResponse? {
-    let id = try daemon.client.send(.ps)
-    while true {
-      let early = try daemon.response(to: id, within: .milliseconds(300))
-      guard let response = early else {
-        let happened = try screen.wait(.zero)
-        guard happened.isEnd else { continue }
-        ended = happened
-        return nil
-      }
-      guard response.result == .done else { throw CommandFailure(response) }
-      return response
     }
   }
 

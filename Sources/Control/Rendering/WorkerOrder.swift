@@ -1,0 +1,54 @@
+/// The order in which `top` and `ps --sort` show workers. Workers that are equal in it are in the order of their
+/// names.
+package enum WorkerOrder: String, Hashable, Sendable, CaseIterable {
+  case footprint, name, state, `for`, cpu, saved
+
+  /// With the workers that come first.
+  package var text: String {
+    switch self {
+    case .footprint: "footprint, largest first"
+    case .name: "name"
+    case .state: "state"
+    case .for: "time in the state, shortest first"
+    case .cpu: "processor time, most first"
+    case .saved: "saved memory, most first"
+    }
+  }
+
+  package var next: WorkerOrder {
+    let all = Self.allCases
+    let place = all.firstIndex(of: self).map { $0 + 1 } ?? 0
+    return place < all.count ? all[place] : all[0]
+  }
+
+  /// - Parameters:
+  ///   - cpu: percent of a processor, by worker. Those without a number are the last.
+  ///   - isReversed: the names of equal workers stay in their order.
+  package func sorted(
+    _ workers: [WorkerReport], cpu: [String: Double] = [:], isReversed: Bool = false
+  ) -> [WorkerReport] {
+    let keyed = workers.map { (key: key(of: $0, cpu), worker: $0) }
+    return keyed.sorted { one, other in
+      if one.key != other.key { return (one.key < other.key) != isReversed }
+      let (name, second) = (one.worker.name, other.worker.name)
+      return self == .name && isReversed ? second < name : name < second
+    }.map(\.worker)
+  }
+
+  private func key(of worker: WorkerReport, _ cpu: [String: Double]) -> Double {
+    switch self {
+    case .footprint: -Double(worker.footprint)
+    case .name: 0
+    case .state: Double(workerStates.firstIndex(of: worker.state) ?? workerStates.count)
+    case .for: worker.secondsInState
+    case .cpu: -(cpu[worker.name] ?? -1)
+    case .saved: -Double(worker.saved ?? -1)
+    }
+  }
+}
+
+/// What `WorkerReport.state` can be, in the order of life. A newer daemon may know more.
+package let workerStates = [
+  "launching", "foreground", "background", "suspending", "suspended", "hibernating", "hibernated",
+  "resuming", "terminating", "terminated",
+]

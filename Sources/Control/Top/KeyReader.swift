@@ -1,0 +1,112 @@
+/// A key that was pressed in a terminal.
+package enum TerminalKey: Hashable, Sendable {
+  case character(Character)
+  case up, down, pageUp, pageDown, home, end
+  case enter, escape, backspace
+  /// Ctrl-D
+  case endOfInput
+}
+
+/// Reads keys out of a terminal's bytes. The sequences are those of the VT100, xterm, rxvt, tmux and the Linux
+/// console; one that is unknown is dropped.
+package struct KeyReader: Sendable {
+  /// The beginning of a sequence or of a character.
+  private var rest: [UInt8] = []
+
+  package init() {}
+
+  /// More bytes may belong to what was read. If none come soon, it is `finish`'s.
+  package var isWaiting: Bool { !rest.isEmpty }
+
+  package mutating func keys(in bytes: [UInt8]) -> [TerminalKey] {
+    let input = rest + bytes
+    rest = []
+    var keys: [TerminalKey] = []
+    var place = 0
+    while place < input.count {
+      guard let (length, key) = Self.next(in: input[place...]) else {
+        rest = Array(input[place...])
+        break
+      }
+      if let key { keys.append(key) }
+      place += length
+    }
+    return keys
+  }
+
+  /// Nothing more came: Escape was pressed, and no sequence began.
+  package mutating func finish() -> [TerminalKey] {
+    defer { rest = [] }
+    return rest.first == Self.escape ? [.escape] : []
+  }
+
+  private static let escape: UInt8 = 0x1B
+
+  /// nil: more bytes have to come first.
+  private static func next(in input: ArraySlice<UInt8>) -> (length: Int, key: TerminalKey?)? {
+    guard let first = input.first else { return nil }
+    switch first {
+    case escape: return sequence(in: input)
+    case UInt8(ascii: "\n"), UInt8(ascii: "\r"): return (1, .enter)
+    case 0x7F, 0x08: return (1, .backspace)
+    case 0x04: return (1, .endOfInput)
+    case 0..<0x20: return (1, nil)
+    default: return character(in: input)
+    }
+  }
+
+  private static func sequence(
+    in input: ArraySlice<UInt8>
+  ) -> (length: Int, key: TerminalKey?)? {
+    let rest = input.dropFirst()
+    guard let second = rest.first else { return nil }
+    switch second {
+    case UInt8(ascii: "["):
+      let parameters = rest.dropFirst().prefix { (0x20..<0x40).contains($0) }
+      guard let final = rest.dropFirst(1 + parameters.count).first else { return nil }
+      return (3 + parameters.count, key(final, parameters))
+    case UInt8(ascii: "O"):
+      guard let final = rest.dropFirst().first else { return nil }
+      return (3, key(final, []))
+    default:
+      // Escape, and another key right after it.
+      return (1, .escape)
+    }
+  }
+
+  private static func key(_ final: UInt8, _ parameters: ArraySlice<UInt8>) -> TerminalKey? {
+    switch final {
+    case UInt8(ascii: "A"): .up
+    case UInt8(ascii: "B"): .down
+    case UInt8(ascii: "H"): .home
+    case UInt8(ascii: "F"): .end
+    case UInt8(ascii: "~"):
+      switch String(decoding: parameters.prefix { $0 != UInt8(ascii: ";") }, as: UTF8.self) {
+      case "1", "7": .home
+      case "4", "8": .end
+      case "5": .pageUp
+      case "6": .pageDown
+      default: nil
+      }
+    default: nil
+    }
+  }
+
+  private static func character(
+    in input: ArraySlice<UInt8>
+  ) -> (length: Int, key: TerminalKey?)? {
+    let length =
+      switch input[input.startIndex] {
+      case 0xC2...0xDF: 2
+      case 0xE0...0xEF: 3
+      case 0xF0...0xF4: 4
+      default: 1
+      }
+    let bytes = input.prefix(length)
+    if let text = String(validating: bytes, as: UTF8.self), let character = text.first {
+      return (length, .character(character))
+    }
+    let isBegun = bytes.count < length && bytes.dropFirst().allSatisfy { $0 & 0xC0 == 0x80 }
+    return isBegun ? nil : (1, nil)
+  }
+}

@@ -1,0 +1,52 @@
+/// One line of a worker's log for a line of the screen: without the sequences that move a cursor or set colours, and
+/// with every other control character escaped.
+///
+/// A program that draws its progress writes over the line with carriage returns: the text after the last one is what
+/// its terminal would show.
+package func logText(_ line: String) -> String {
+  var text = ""
+  var column = 0
+  var scalars = Substring(line).unicodeScalars
+  while let last = scalars.last, last == "\r" { scalars.removeLast() }
+  if let place = scalars.lastIndex(of: "\r") {
+    scalars = scalars[scalars.index(after: place)...]
+  }
+  while let scalar = scalars.popFirst() {
+    switch scalar {
+    case "\u{1B}": dropSequence(&scalars)
+    case "\t":
+      // A terminal has a tab stop at every eighth column.
+      let blanks = 8 - column % 8
+      text += String(repeating: " ", count: blanks)
+      column += blanks
+    default:
+      let shown = escaped(String(scalar))
+      text += shown
+      column += displayWidth(shown)
+    }
+  }
+  return text
+}
+
+/// The rest of a sequence whose ESC was read (ECMA-48): CSI up to its final character, a string up to its end, or one
+/// character.
+private func dropSequence(_ scalars: inout Substring.UnicodeScalarView) {
+  guard let kind = scalars.popFirst() else { return }
+  switch kind {
+  case "[":
+    while let next = scalars.popFirst() {
+      if (0x40...0x7E).contains(next.value) { return }
+    }
+  case "]", "P", "^", "_", "X":
+    while let next = scalars.popFirst() {
+      if next == "\u{7}" { return }
+      if next == "\u{1B}" {
+        _ = scalars.popFirst()
+        return
+      }
+    }
+  // A character set is named by one more character.
+  case "(", ")", "*", "+", "#": _ = scalars.popFirst()
+  default: break
+  }
+}

@@ -1,0 +1,67 @@
+/// The machine's memory and the workers' footprints at the last looks. `top` keeps it: the daemon has no part in it.
+package struct MemoryHistory: Sendable {
+  /// Bytes, the newest last.
+  package private(set) var available: [Int64] = []
+  package private(set) var footprints: [Int64] = []
+  package private(set) var budget: Int64 = 0
+  /// More than any terminal shows.
+  private static let most = 240
+
+  package init() {}
+
+  package mutating func add(_ workers: [WorkerReport], _ daemon: DaemonReport?) {
+    footprints.append(workers.reduce(0) { $0 + $1.footprint })
+    if let daemon {
+      available.append(daemon.available)
+      budget = daemon.budget
+    }
+    footprints.removeFirst(max(footprints.count - Self.most, 0))
+    available.removeFirst(max(available.count - Self.most, 0))
+  }
+
+  /// `available ▆▆▅▅ of 2.0 GB  footprints ▂▃▅█ of 64.2 MB`: each curve begins at 0; that of the footprints ends at
+  /// the highest of those that are shown.
+  package func line(width: Int, unicode: Bool) -> String {
+    let words = "available  of   footprints  of ".count + sizeText(budget).count + Self.longestSize
+    let room = (width - words) / 2
+    guard room >= Self.least, !available.isEmpty else {
+      let single = width - "footprints  of ".count - Self.longestSize
+      return single < Self.least
+        ? "" : footprintsText(room: min(single, Self.widest), unicode: unicode)
+    }
+    let columns = min(room, Self.widest)
+    let curve = sparkline(available.suffix(columns), to: budget, unicode: unicode)
+    return "available \(padded(curve, to: columns)) of \(sizeText(budget))  "
+      + footprintsText(room: columns, unicode: unicode)
+  }
+
+  private func footprintsText(room: Int, unicode: Bool) -> String {
+    let values = footprints.suffix(room)
+    let highest = values.max() ?? 0
+    return "footprints \(padded(sparkline(values, to: highest, unicode: unicode), to: room)) of "
+      + sizeText(highest)
+  }
+
+  private func padded(_ text: String, to width: Int) -> String {
+    text + String(repeating: " ", count: max(width - text.count, 0))
+  }
+
+  /// Of `1023.9 MB`.
+  private static let longestSize = 9
+  /// Columns of a curve.
+  private static let least = 6
+  private static let widest = 60
+}
+
+/// A character for each value, from 0 to `highest` in eight steps.
+package func sparkline(
+  _ values: some Collection<Int64>, to highest: Int64, unicode: Bool
+) -> String {
+  let steps: [Character] = unicode ? Array("▁▂▃▄▅▆▇█") : Array("_.:-=+*#")
+  return String(
+    values.map { value in
+      guard highest > 0, value > 0 else { return steps[0] }
+      let step = Int(Double(value) / Double(highest) * Double(steps.count))
+      return steps[min(step, steps.count - 1)]
+    })
+}

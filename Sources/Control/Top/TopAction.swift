@@ -1,0 +1,93 @@
+/// What a key of `top` does to the selected worker. The keys are capital letters, so that no slip of a finger that
+/// looks around changes anything.
+package enum TopAction: Character, Hashable, Sendable, CaseIterable {
+  case wake = "W"
+  case suspend = "S"
+  case hibernate = "H"
+  case foreground = "F"
+  case background = "B"
+  case restart = "R"
+  case terminate = "T"
+
+  package var name: String { "\(self)" }
+
+  /// The first request. A restart is a stop, and a start when that has succeeded.
+  var verb: ControlRequest.Verb {
+    switch self {
+    case .wake: .wake
+    case .suspend: .suspend
+    case .hibernate: .hibernate
+    case .foreground: .foreground
+    case .background: .background
+    case .restart: .stop
+    case .terminate: .terminate
+    }
+  }
+
+  /// Asked before it is done; nil: it is done at once.
+  func question(about worker: String) -> String? {
+    let name = escaped(worker)
+    switch self {
+    case .restart: return "restart \(name)? It is stopped and launched again. y/n"
+    case .terminate:
+      return "terminate \(name)? It ends as for a lack of memory, and is not woken first. y/n"
+    default: return nil
+    }
+  }
+}
+
+/// A request that `top` sends to the daemon because of a key.
+package struct TopRequest: Hashable, Sendable {
+  package var action: TopAction
+  package var verb: ControlRequest.Verb
+  package var worker: String
+}
+
+/// What is shown below the list.
+package enum TopPane: Character, Hashable, Sendable, CaseIterable {
+  case processes = "t"
+  case log = "l"
+  case memory = "m"
+}
+
+/// A worker's processes at one moment.
+package struct TopProcesses: Hashable, Sendable {
+  package var worker: String
+  package var processes: [Process]
+
+  package struct Process: Hashable, Sendable {
+    package var pid: Int32
+    package var parent: Int32
+    /// The kernel's name of it, 15 bytes at most.
+    package var name: String
+    /// Bytes; nil: it may not be measured.
+    package var footprint: Int64?
+
+    package init(pid: Int32, parent: Int32, name: String, footprint: Int64?) {
+      self.pid = pid
+      self.parent = parent
+      self.name = name
+      self.footprint = footprint
+    }
+  }
+
+  package init(worker: String, processes: [Process]) {
+    self.worker = worker
+    self.processes = processes
+  }
+}
+
+/// The end of a worker's log.
+package struct TopLog: Hashable, Sendable {
+  package var worker: String
+  /// The latest last.
+  package var lines: [String]
+  /// Why it can't be read.
+  package var problem: String?
+
+  package init(worker: String, lines: [String], problem: String? = nil) {
+    self.worker = worker
+    self.lines = lines
+    self.problem = problem
+  }
+}

@@ -1,0 +1,110 @@
+/// The keys of `top`.
+extension TopModel {
+  /// Returns the requests that the key sends.
+  package mutating func press(_ key: TerminalKey) -> [TopRequest] {
+    if key == .endOfInput {
+      hasEnded = true
+      return []
+    }
+    switch mode {
+    case .filter: edit(key)
+    case .question(let action, let worker): return decide(key, action, worker: worker)
+    case .help:
+      mode = .list
+      if key == .character("q") || key == .character("Q") { hasEnded = true }
+    case .list:
+      message = nil
+      if !move(by: key) { return command(key) }
+    }
+    return []
+  }
+
+  private mutating func edit(_ key: TerminalKey) {
+    switch key {
+    case .character(let character): filter.append(character)
+    case .backspace where filter.isEmpty: mode = .list
+    case .backspace: filter.removeLast()
+    case .enter: mode = .list
+    case .escape:
+      filter = ""
+      mode = .list
+    default: _ = move(by: key)
+    }
+    arrange()
+  }
+
+  private mutating func decide(
+    _ key: TerminalKey, _ action: TopAction, worker: String
+  ) -> [TopRequest] {
+    mode = .list
+    if key == .character("y") || key == .character("Y") { return [request(action, worker)] }
+    message = Message(text: "\(action.name) \(escaped(worker)): not done")
+    return []
+  }
+
+  private mutating func move(by key: TerminalKey) -> Bool {
+    switch key {
+    case .up, .character("k"): select(place - 1)
+    case .down, .character("j"): select(place + 1)
+    case .pageUp: select(place - page)
+    case .pageDown: select(place + page)
+    case .home: select(0)
+    case .end: select(shown.count - 1)
+    default: return false
+    }
+    return true
+  }
+
+  private mutating func command(_ key: TerminalKey) -> [TopRequest] {
+    switch key {
+    case .escape:
+      if filter.isEmpty { pane = nil }
+      filter = ""
+      arrange()
+    case .character(let character): return command(character)
+    default: break
+    }
+    return []
+  }
+
+  private mutating func command(_ character: Character) -> [TopRequest] {
+    switch character {
+    case "q", "Q": hasEnded = true
+    case "?", "h": mode = .help
+    case "/": mode = .filter
+    case "s":
+      order = order.next
+      arrange()
+    case "r":
+      isReversed.toggle()
+      arrange()
+    case _ where TopPane(rawValue: character) != nil:
+      let wanted = TopPane(rawValue: character)
+      pane = pane == wanted ? nil : wanted
+    case _ where TopAction(rawValue: character) != nil:
+      guard let action = TopAction(rawValue: character) else { break }
+      return begin(action)
+    default:
+      let shown = escaped(String(character))
+      message = Message(text: "\(shown) is no key of top; ? lists the keys", isFailure: true)
+    }
+    return []
+  }
+
+  private mutating func begin(_ action: TopAction) -> [TopRequest] {
+    guard let worker else {
+      message = Message(text: "\(action.name): there is no worker", isFailure: true)
+      return []
+    }
+    if action.question(about: worker.name) != nil {
+      mode = .question(action, worker: worker.name)
+      return []
+    }
+    return [request(action, worker.name)]
+  }
+
+  private mutating func request(_ action: TopAction, _ worker: String) -> TopRequest {
+    message = Message(text: "\(action.name) \(escaped(worker)): waiting for the daemon")
+    return TopRequest(action: action, verb: action.verb, worker: worker)
+  }
+}

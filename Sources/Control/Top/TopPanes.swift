@@ -1,0 +1,126 @@
+/// What `top` shows of the selected worker below the list.
+extension TopModel {
+  /// At most that many lines, the title included; none if no pane is open.
+  func paneLines(most: Int, _ color: Bool) -> [String] {
+    guard let pane, let worker, most >= 2 else { return [] }
+    let name = escaped(worker.name)
+    let (title, lines) =
+      switch pane {
+      case .processes: processLines(worker, name)
+      case .log: logLines(worker, name, most: most - 1)
+      case .memory: memoryLines(worker, name)
+      }
+    var shown = lines.map { shortened($0, to: columns) }
+    if shown.count > most - 1 {
+      let hidden = shown.count - most + 2
+      shown = Array(shown.prefix(most - 2))
+      shown.append(shortened("… and \(hidden) more lines", to: columns))
+    }
+    return [rule(title, color)] + shown
+  }
+
+  /// `── log of web ─────`.
+  private func rule(_ title: String, _ color: Bool) -> String {
+    let stroke = showsUnicode ? "─" : "-"
+    let text = shortened("\(stroke)\(stroke) \(title) ", to: columns)
+    let line =
+      text + String(repeating: stroke, count: max(columns - displayWidth(text), 0))
+    return color ? Color.bold.paint(line) : line
+  }
+
+  private typealias Content = (title: String, lines: [String])
+
+  // MARK: processes
+
+  private func processLines(_ worker: WorkerReport, _ name: String) -> Content {
+    let title = "processes of \(name)"
+    if worker.pid == nil { return (title, ["\(name) has no process"]) }
+    guard let processes, processes.worker == worker.name else { return (title, ["reading …"]) }
+    guard !processes.processes.isEmpty else {
+      return (title, ["none of its processes can be seen from here"])
+    }
+    var table = Table(columns: [
+      .init(title: "PID", alignsRight: true), .init(title: "FOOTPRINT", alignsRight: true),
+      .init(title: "PROCESS"),
+    ])
+    table.rows = Self.tree(processes.processes, unicode: showsUnicode).map { branch, process in
+      let footprint = process.footprint.map(sizeText) ?? "?"
+      return [.init("\(process.pid)"), .init(footprint), .init(branch + escaped(process.name))]
+    }
+    let sum = processes.processes.reduce(0) { $0 + ($1.footprint ?? 0) }
+    let total = "\(processes.processes.count), \(sizeText(sum))"
+    return ("\(title): \(total)", table.lines(width: columns, color: false))
+  }
+
+  /// Each process below its parent, with the lines of the tree before its name.
+  static func tree(
+    _ processes: [TopProcesses.Process], unicode: Bool
+  ) -> [(branch: String, process: TopProcesses.Process)] {
+    let present = Set(processes.map(\.pid))
+    let children = Dictionary(grouping: processes.sorted { $0.pid < $1.pid }) {
+      present.contains($0.parent) && $0.parent != $0.pid ? $0.parent : 0
+    }
+    var lines: [(branch: String, process: TopProcesses.Process)] = []
+    var placed: Set<Int32> = []
+    func add(_ siblings: [TopProcesses.Process], indent: String, isRoot: Bool) {
+      for (index, process) in siblings.enumerated() where placed.insert(process.pid).inserted {
+        let isLast = index == siblings.count - 1
+        let branch = unicode ? (isLast ? "└─ " : "├─ ") : (isLast ? "`- " : "|- ")
+        let below = isLast ? "   " : (unicode ? "│  " : "|  ")
+        lines.append((isRoot ? "" : indent + branch, process))
+        add(
+          children[process.pid] ?? [], indent: isRoot ? "" : indent + below, isRoot: false)
+      }
+    }
+    add(children[0] ?? [], indent: "", isRoot: true)
+    // If parents changed while they were read, they can form a ring.
+    return lines + processes.filter { !placed.contains($0.pid) }.map { ("", $0) }
+  }
+
+  // MARK: the log
+
+  private func logLines(_ worker: WorkerReport, _ name: String, most: Int) -> Content {
+    let title = "log of \(name)"
+    guard let path = worker.log else { return (title, ["\(name) has no log"]) }
+    guard let log, log.worker == worker.name else { return (title, ["reading …"]) }
+    if let problem = log.problem { return (title, [escaped(problem)]) }
+    let lines = log.lines.suffix(most).map(logText)
+    return ("\(title), \(escaped(path))", lines.isEmpty ? ["it is empty"] : lines)
+  }
+
+  // MARK: memory
+
+  private func memoryLines(_ worker: WorkerReport, _ name: String) -> Content {
+    let title = "memory of \(name)"
+    if worker.state == "terminated" { return (title, ["\(name) is not running"]) }
+    // `ps` has no swap.
+    let swapped = status?.name == worker.name ? status?.swapped : worker.swapped
+    let kinds: [(label: String, bytes: Int64?, note: String)] = [
+      ("footprint", worker.footprint, "peak \(sizeText(worker.peakFootprint))"),
+      ("swapped", swapped, "part of the footprint"),
+      ("reclaimable", worker.reclaimable, "file pages, not in the footprint"),
+      ("purgeable", worker.purgeable, "offered by the worker, can be taken"),
+      ("saved", worker.saved, "moved to disk by hibernation"),
+      ("image", worker.imageSize, "on disk"),
+      ("base", worker.baseSize, "on disk, for its next image"),
+    ]
+    let present = kinds.compactMap { kind in kind.bytes.map { (kind.label, $0, kind.note) } }
+    let highest = present.map(\.1).max() ?? 0
+    let (labels, sizes, notes) = (11, 9, 35)
+    let room = min(max(columns - labels - sizes - notes - 6, 0), 40)
+    let lines = present.map { label, bytes, note in
+      let size = sizeText(bytes)
+      let gap = String(repeating: " ", count: max(labels + sizes - label.count - size.count, 0))
+      return "\(label)\(gap)  \(size)  \(bar(bytes, of: highest, width: room))  \(note)"
+    }
+    return (title, lines)
+  }
+
+  private func bar(_ value: Int64, of highest: Int64, width: Int) -> String {
+    guard highest > 0 else { return String(repeating: " ", count: width) }
+    let share = Double(max(value, 0)) / Double(highest) * Double(width)
+    let length = value > 0 ? max(Int(share.rounded()), min(1, width)) : 0
+    return String(repeating: showsUnicode ? "█" : "#", count: length)
+      + String(repeating: " ", count: width - length)
+  }
+}

@@ -1,0 +1,155 @@
+/// What `top` shows.
+extension TopModel {
+  /// Smaller screens get a sentence.
+  static let leastColumns = 60
+  static let leastRows = 10
+
+  /// No more lines than rows, and none wider than the screen.
+  package mutating func screen(color: Bool) -> [String] {
+    guard columns >= Self.leastColumns, rows >= Self.leastRows else { return tooSmall }
+    if mode == .help { return Array(TopHelp.lines(width: columns, color: color).prefix(rows)) }
+    let bottom = bottomLines(color)
+    guard let workers else {
+      let waiting = secondsWaited < 1 ? "" : " for \(durationText(secondsWaited.rounded(.down)))"
+      return ["waiting for the daemon\(waiting)", "q quits"]
+    }
+    let head = headLines(workers, color)
+    let body = rows - head.count - bottom.count
+    // One is the list's heading, one the line above it.
+    let below = paneLines(most: body - 2 - listRows(of: body - 2), color)
+    page = max(body - 2 - below.count, 1)
+    let list = listLines(color)
+    // The last line of the screen is where it is, however short the list is.
+    let gap = Array(repeating: "", count: max(body - 2 - (list.count - 1) - below.count, 0))
+    return head + [paint(positionText, .dim, color: color)] + list + gap + below + bottom
+  }
+
+  private var tooSmall: [String] {
+    let text =
+      "This terminal has \(columns) columns and \(rows) rows; top needs \(Self.leastColumns) and "
+      + "\(Self.leastRows). q quits."
+    return wrapped(text, to: max(columns, 1)).prefix(max(rows, 1)).map {
+      shortened($0, to: max(columns, 1))
+    }
+  }
+
+  private func paint(_ text: String, _ hue: Color, color: Bool) -> String {
+    color && !text.isEmpty ? hue.paint(text) : text
+  }
+
+  // MARK: above the list
+
+  private func headLines(_ workers: [WorkerReport], _ color: Bool) -> [String] {
+    let pressure = daemon.map { pressureLines($0, width: columns, color: color) } ?? []
+    let totals = wrapped(totalsLine(workers), to: columns).map { shortened($0, to: columns) }
+    let curves = rows < 14 ? "" : history.line(width: columns, unicode: showsUnicode)
+    let lines = pressure + totals + (curves.isEmpty ? [] : [curves])
+    return Array(lines.prefix(max(rows / 3, 2)))
+  }
+
+  /// `1–12 of 30, by footprint, largest first; only those with "bot"`.
+  private var positionText: String {
+    let end = min(first + page, shown.count)
+    let dash = showsUnicode ? "–" : "-"
+    var text = shown.isEmpty ? "none" : "\(first + 1)\(dash)\(end)"
+    text += " of \(shown.count), by \(order.text)\(isReversed ? ", reversed" : "")"
+    if !filter.isEmpty { text += "; only those with \"\(escaped(filter))\"" }
+    return shortened(text, to: columns)
+  }
+
+  // MARK: the list
+
+  /// How many workers the list shows at least while a pane is open: half of the room, if there are as many.
+  private func listRows(of room: Int) -> Int { min(max(shown.count, 1), max(room / 2, 2)) }
+
+  /// The heading, and the workers from `first` on.
+  private mutating func listLines(_ color: Bool) -> [String] {
+    first = max(min(first, shown.count - page, place), place - page + 1, 0)
+    // The marks of the selected line take two columns.
+    let width = columns - 2
+    let lines = topTable(shown, cpu: cpu, order: order, width: width)
+      .lines(width: width, color: color)
+    let visible = shown.indices.dropFirst(first).prefix(page).map { index in
+      guard index == place else { return "  " + lines[index + 1] }
+      let text = "\(showsUnicode ? "▸" : ">") " + withoutColours(lines[index + 1])
+      return color ? reversed(text) : text
+    }
+    return ["  " + (lines.first ?? "")] + visible
+  }
+
+  /// Over the whole width.
+  private func reversed(_ text: String) -> String {
+    let rest = String(repeating: " ", count: max(columns - displayWidth(text), 0))
+    return "\u{1B}[7m\(text)\(rest)\u{1B}[0m"
+  }
+
+  // MARK: below everything
+
+  private func bottomLines(_ color: Bool) -> [String] {
+    let (text, hue) = bottomText
+    let lines = wrapped(text, to: columns).prefix(3).map { shortened($0, to: columns) }
+    return lines.map { line in hue.map { paint(line, $0, color: color) } ?? line }
+  }
+
+  private var bottomText: (String, Color?) {
+    switch mode {
+    case .filter:
+      return ("/\(escaped(filter))_  Enter keeps the filter, Escape clears it", .bold)
+    case .question(let action, let worker): return (action.question(about: worker) ?? "", .yellow)
+    case .list, .help: break
+    }
+    if secondsWaited >= 2 {
+      return ("the daemon has not answered for \(durationText(secondsWaited.rounded(.down)))", .red)
+    }
+    if let message { return (message.text, message.isFailure ? .red : .bold) }
+    return ("? help  / filter  s sort  t tree  l log  m memory  q quit", .dim)
+  }
+}
+
+/// A text that this module has painted.
+func withoutColours(_ text: String) -> String {
+  var result = ""
+  var isSequence = false
+  for scalar in text.unicodeScalars {
+    if isSequence {
+      isSequence = scalar != "m"
+    } else if scalar == "\u{1B}" {
+      isSequence = true
+    } else {
+      result.unicodeScalars.append(scalar)
+    }
+  }
+  return result
+}
+
+/// The list of `top`: that of `ps`, and processor time. What a narrow screen has no room for is left out: reasons
+/// last.
+func topTable(
+  _ workers: [WorkerReport], cpu: [String: Double], order: WorkerOrder, width: Int
+) -> Table {
+  var table = workerTable(workers, cpu: cpu, width: nil)
+  let least = 10
+  if let state = table.columns.firstIndex(where: { $0.title == "STATE" }) {
+    table.columns[state].least = least
+  }
+  var optional = ["BAND", "PID", "IMAGE", "PURGEABLE", "HOST", "PROJECT", "SAVED"]
+  if order == .saved { optional.removeAll { $0 == "SAVED" } }
+  table.leaveOut(optional, of: width, untilLastHas: 30)
+  let leastReason = 12
+  guard !table.hasRoomForLast(leastReason, of: width) else { return table }
+  table.remove("REASON")
+  if !table.fitsShortened(width) { table.remove(order == .cpu ? "FOR" : "CPU") }
+  return table
+}
+
+/// Behind the footprints.
+func insertProcessorTime(
+  _ cpu: [String: Double], of workers: [WorkerReport], into table: inout Table
+) {
+  guard let place = table.columns.firstIndex(where: { $0.title == "FOOTPRINT" }) else { return }
+  table.columns.insert(.init(title: "CPU", alignsRight: true), at: place + 1)
+  for (row, worker) in workers.enumerated() {
+    let text = cpu[worker.name].map { "\(decimal($0)) %" } ?? "-"
+    table.rows[row].insert(.init(text), at: place + 1)
+  }
+}

@@ -1,0 +1,165 @@
+import ArgumentParser
+import Control
+import Glibc
+import Linux
+import PolicyFile
+
+struct ProcessesCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "ps", abstract: "List the workers: state, memory, and why.",
+    discussion: """
+      With names or patterns, only these workers are listed. The exit code is 3 if a name or pattern \
+      fits no worker. A terminal that is too narrow for the reasons gets no BAND, PID and IMAGE.
+
+      With --watch, a terminal's table is redrawn in place until you press q; --delay has the time \
+      between. Elsewhere all tables are printed one after the other, with an empty line between them, and \
+      with --json an object each time, until the daemon or the reader ends.
+
+      Examples:
+        dormouse ps
+        dormouse ps 'bot*' --json
+        dormouse ps --state hibernated,suspended --sort saved
+        dormouse ps --sort cpu --watch -d 5s
+      """)
+  @Flag(help: "Print only the names, one on each line.") var names = false
+  @Option(
+    help: ArgumentHelp(
+      "Only workers in these states, separated by commas: \(workerStates.joined(separator: ", ")).",
+      valueName: "states"),
+    completion: .list(workerStates), transform: stateOption)
+  var state: Set<String>?
+  @Option(
+    help: ArgumentHelp(
+      "Sort by footprint, name, state, for (time in the state), cpu (measured for 0.5 s) or saved. Default: "
+        + "the daemon's order.", valueName: "key"),
+    completion: .list(WorkerOrder.allCases.map(\.rawValue)), transform: orderOption)
+  var sort: WorkerOrder?
+  @Flag(help: "Show the table again and again.") var watch = false
+  @Option(
+    name: [.customShort("d"), .long],
+    help: ArgumentHelp(
+      "With --watch: renew the table this often, 100ms to 1h. Default: 1s.", valueName: "duration"),
+    transform: durationOption)
+  var delay: Duration?
+  @Flag(help: "Print JSON (docs/json.md).") var json = false
+  @OptionGroup var connection: ConnectionOptions
+  @Argument(
+    help: ArgumentHelp("The workers: names, or patterns such as 'bot0*'.", valueName: "name"),
+    completion: .workers)
+  var patterns: [String] = []
+
+  func validate() throws {
+    if json, names { throw ValidationError("--json or --names, one of the two.") }
+    if watch, names { throw ValidationError("--watch or --names, one of the two.") }
+    guard let delay else { return }
+    if !watch { throw ValidationError("--delay is for --watch.") }
+    guard (.milliseconds(100) ... .seconds(3600)).contains(delay) else {
+      throw ValidationError("--delay is from 100ms to 1h.")
+    }
+  }
+
+  func run() throws {
+    var daemon = try connection.connect()
+    var use = ProcessorUse()
+    let pause = delay ?? .seconds(1)
+    var response = try daemon.ask(.ps)
+    // A name that fits no worker is an error now, before the screen is cleared.
+    _ = try chosen(response)
+    if sort == .cpu {
+      use.update(ProcessLook.processorTimes(of: response.workers ?? []))
+      pauseThread(for: .milliseconds(500))
+      response = try daemon.ask(.ps)
+    }
+    if watch, !json, Terminal.isOutput, isatty(STDIN_FILENO) == 1 {
+      let screen = try LiveScreen()
+      // The terminal is restored before an error is printed.
+      defer { screen.close() }
+      return try screen.renew(every: pause, from: &daemon) { response, size, isNew in
+        // A worker that was removed meanwhile is no error any more.
+        let workers = (try? listed(response, &use, isNew: isNew)) ?? []
+        return cut(table(workers, response, use: use, width: size.columns), to: size)
+      }
+    }
+    var isFirst = true
+    while true {
+      let workers = try listed(response, &use, isNew: true)
+      try print(workers, response, use: use, isFirst: isFirst)
+      if !watch { return }
+      isFirst = false
+      // A signal ends the pause and this process.
+      pauseThread(for: pause)
+      response = try daemon.ask(.ps)
+    }
+  }
+
+  private func print(
+    _ workers: [WorkerReport], _ response: ControlResponse, use: ProcessorUse, isFirst: Bool
+  ) throws {
+    if names { return try Output.write(workers.map { escaped($0.name) + "\n" }.joined()) }
+    if json { return try Output.json(Listing(daemon: response.daemon, workers: workers)) }
+    try Output.write(
+      (isFirst ? "" : "\n") + table(workers, response, use: use, width: Terminal.width))
+  }
+
+  private func table(
+    _ workers: [WorkerReport], _ response: ControlResponse, use: ProcessorUse, width: Int?
+  ) -> String {
+    renderProcessTable(
+      workers, daemon: response.daemon, cpu: sort == .cpu ? use.percent : nil, width: width,
+      color: Terminal.showsColor)
+  }
+
+  /// As many lines as the terminal has.
+  private func cut(_ text: String, to size: (columns: Int, rows: Int)) -> [String] {
+    let lines = text.split(separator: "\n").map(String.init)
+    guard lines.count > size.rows else { return lines }
+    let kept = lines.prefix(max(size.rows - 1, 0))
+    let more = "… and \(lines.count - kept.count) more lines; `dormouse top` can scroll"
+    return kept + [shortened(more, to: size.columns)]
+  }
+
+  /// Those that are wanted, in the daemon's order.
+  private func chosen(_ response: ControlResponse) throws -> [WorkerReport] {
+    let workers = response.workers ?? []
+    let named = patterns.isEmpty ? workers : try WorkerPatterns(patterns).workers(among: workers)
+    return named.filter { state?.contains($0.state) ?? true }
+  }
+
+  /// The same, sorted.
+  private func listed(
+    _ response: ControlResponse, _ use: inout ProcessorUse, isNew: Bool
+  ) throws -> [WorkerReport] {
+    let workers = try chosen(response)
+    guard let sort else { return workers }
+    if sort == .cpu, isNew { use.update(ProcessLook.processorTimes(of: workers)) }
+    return sort.sorted(workers, cpu: use.percent)
+  }
+}
+
+@Sendable private func stateOption(_ text: String) throws -> Set<String> {
+  let states = text.split(separator: ",", omittingEmptySubsequences: false).map {
+    $0.trimmingBlanks.lowercased()
+  }
+  for state in states where !workerStates.contains(state) {
+    throw unknown("state", state, known: workerStates)
+  }
+  return Set(states)
+}
+
+@Sendable private func orderOption(_ text: String) throws -> WorkerOrder {
+  if let order = WorkerOrder(rawValue: text.lowercased()) { return order }
+  throw unknown("key", text, known: WorkerOrder.allCases.map(\.rawValue))
+}
+
+private func unknown(_ what: String, _ word: String, known: [String]) -> ValidationError {
+  let hint = nearest(to: word, among: known).map { "; did you mean `\($0)`?" }
+  let list = "; there are \(known.joined(separator: ", "))"
+  return ValidationError("`\(escaped(word))` is no \(what)\(hint ?? list)")
+}
+
+extension Substring {
+  fileprivate var trimmingBlanks: Substring {
+    let start = drop { $0 == " " }
+    return start.lastIndex { $0 != " " }.map { start[...$0] } ?? ""
+  }
+}

@@ -1,0 +1,155 @@
+import ArgumentParser
+import Control
+import Linux
+
+/// `dormouse top` in a terminal: carries keys and answers to the model, and its lines to the screen. It never waits
+/// for the daemon alone.
+struct TopSession: ~Copyable {
+  private var daemon: DaemonConnection
+  private let screen: LiveScreen
+  private let looks: BackgroundLooks
+  private let delay: Duration
+  /// nil: no limit.
+  private let count: Int?
+  private var model: TopModel
+  private var keys = KeyReader()
+  private var use = ProcessorUse()
+
+  /// The look that the daemon hasn't answered, and since when.
+  private var asked: (id: UInt64, at: Int64)?
+  private var status: UInt64?
+  private var requests: [UInt64: TopRequest] = [:]
+  private var answered = 0
+  private var nextLook = Deadline(in: .zero)
+  private var nextPane = Deadline(in: .zero)
+  private var shown: [String] = []
+
+  /// `screen`: it is made before `looks`, whose threads mustn't get its signals.
+  init(
+    _ daemon: consuming DaemonConnection, screen: LiveScreen, looks: BackgroundLooks,
+    delay: Duration, count: Int?
+  ) {
+    self.daemon = daemon
+    self.screen = screen
+    self.looks = looks
+    self.delay = delay
+    self.count = count
+    let size = Terminal.size
+    model = TopModel(columns: size.columns, rows: size.rows, showsUnicode: Terminal.showsUnicode)
+  }
+
+  mutating func run() throws {
+    while true {
+      try receive()
+      try look()
+      try draw()
+      if let count, answered >= count { return }
+      // The descriptor stays readable after the daemon's end, which the next look reports.
+      let isWaiting = asked != nil || status != nil || !requests.isEmpty
+      let input = try screen.wait(
+        until: nextMoment,
+        orFor: isWaiting ? [daemon.client.descriptor, looks.descriptor] : [looks.descriptor])
+      // The code with which a shell reports a program that a signal has ended.
+      if let number = input.signal { throw ExitCode(128 + number) }
+      if input.hasEnded { return }
+      if input.isResized {
+        let size = Terminal.size
+        (model.columns, model.rows) = (size.columns, size.rows)
+        shown = []
+      }
+      try press(input.bytes)
+      if model.hasEnded { return }
+    }
+  }
+
+  // MARK: keys
+
+  private mutating func press(_ bytes: [UInt8]) throws {
+    // What follows an Escape at once belongs to it.
+    let pressed = bytes.isEmpty && keys.isWaiting ? keys.finish() : keys.keys(in: bytes)
+    if pressed.isEmpty { return }
+    let (selected, pane) = (model.selected, model.pane)
+    for key in pressed { try send(model.press(key)) }
+    if model.selected != selected || model.pane != pane { nextPane = Deadline(in: .zero) }
+  }
+
+  private mutating func send(_ wanted: [TopRequest]) throws {
+    for request in wanted {
+      requests[try daemon.client.send(request.verb, worker: request.worker)] = request
+    }
+  }
+
+  // MARK: answers
+
+  private mutating func receive() throws {
+    if let (id, _) = asked, let response = try daemon.response(to: id, within: .zero) {
+      guard response.result == .done else { throw CommandFailure(response) }
+      asked = nil
+      answered += 1
+      let workers = response.workers ?? []
+      model.show(workers, response.daemon)
+      looks.look(at: "processor times") {
+        .processorTimes(ProcessLook.processorTimes(of: workers))
+      }
+      // A second look soon after the first, which shows no processor time.
+      nextLook = Deadline(in: answered == 1 ? min(delay, .milliseconds(500)) : delay)
+    }
+    if let id = status, let response = try daemon.response(to: id, within: .zero) {
+      status = nil
+      model.show(status: response.workers?.first)
+    }
+    for (id, request) in requests {
+      guard let response = try daemon.response(to: id, within: .zero) else { continue }
+      requests[id] = nil
+      try send(model.answer(response, to: request))
+      // What it has changed is shown at once.
+      nextLook = Deadline(in: .zero)
+    }
+    for news in looks.take() {
+      switch news {
+      case .processorTimes(let readings):
+        use.update(readings)
+        model.show(cpu: use.percent)
+      case .processes(let processes): model.show(processes)
+      case .log(let log): model.show(log)
+      }
+    }
+  }
+
+  // MARK: looks
+
+  private mutating func look() throws {
+    if asked == nil, nextLook.hasPassed {
+      asked = (try daemon.client.send(.ps), Clocks.monotonic)
+    }
+    model.secondsWaited = asked.map { Double(Clocks.monotonic - $0.at) / 1e9 } ?? 0
+    guard nextPane.hasPassed else { return }
+    nextPane = Deadline(in: model.pane == .log ? .milliseconds(250) : min(delay, .seconds(1)))
+    if let worker = model.wantedProcesses {
+      looks.look(at: "processes of \(worker.name)") {
+        .processes(ProcessLook.processes(of: worker))
+      }
+    }
+    if let worker = model.wantedLog {
+      looks.look(at: "log of \(worker.name)") { .log(ProcessLook.log(of: worker)) }
+    }
+    if let name = model.wantedStatus, status == nil {
+      status = try daemon.client.send(.status, worker: name)
+    }
+  }
+
+  /// When something has to be done even if nothing comes.
+  private var nextMoment: Deadline {
+    // An unfinished sequence of a key; a daemon that is waited for, whose time is shown.
+    if keys.isWaiting { return Deadline(in: .milliseconds(50)) }
+    let look = asked == nil ? nextLook : Deadline(in: .seconds(1))
+    return model.pane == nil ? look : min(look, nextPane)
+  }
+
+  private mutating func draw() throws {
+    let lines = model.screen(color: Terminal.showsColor)
+    if lines == shown { return }
+    shown = lines
+    try screen.show(lines)
+  }
+}

@@ -1,0 +1,127 @@
+import Control
+import Glibc
+import Linux
+import Synchronization
+
+/// What `top` and `ps` read of workers themselves, in /proc and in cgroups: the daemon does nothing for it.
+enum ProcessLook {
+  /// The processor time of each running worker; without those of which nothing can be read.
+  static func processorTimes(of workers: [WorkerReport]) -> [String: ProcessorReading] {
+    var scan: ProcessScan?
+    var readings: [String: ProcessorReading] = [:]
+    for worker in workers {
+      guard let pid = worker.pid else { continue }
+      let used: ProcessorReading.Used
+      if let time = group(of: worker)?.cpuMicroseconds() {
+        used = .group(time)
+      } else {
+        // Without a list of the processes there is no number.
+        if scan == nil { scan = try? ProcessScan.read() }
+        guard let tree = tree(of: pid, in: scan) else { continue }
+        used = .processes(
+          Dictionary(tree.processes.map { ($0.identity, nanoseconds($0.cpuTicks)) }) { first, _ in
+            first
+          })
+      }
+      readings[worker.name] = ProcessorReading(time: Clocks.monotonic, pid: pid, used: used)
+    }
+    return readings
+  }
+
+  /// The processes of a worker. Their names are the kernel's: to read a command line would touch the memory of a
+  /// process that may be hibernated.
+  static func processes(of worker: WorkerReport) -> TopProcesses {
+    var found: [ProcessStat] = []
+    if let group = group(of: worker) {
+      // A process that has ended meanwhile isn't shown.
+      found = ((try? group.processes()) ?? []).compactMap { try? ProcessStat.read($0) }
+    } else if let pid = worker.pid {
+      // As above.
+      found = tree(of: pid, in: try? ProcessScan.read())?.processes ?? []
+    }
+    return TopProcesses(
+      worker: worker.name,
+      processes: found.filter { !$0.isEnded }.map { stat in
+        // Another user's process can't be measured.
+        let footprint = (try? Footprint.measure(stat.pid))??.footprint
+        return .init(pid: stat.pid, parent: stat.parent, name: stat.name, footprint: footprint)
+      })
+  }
+
+  /// The last lines of a worker's log.
+  static func log(of worker: WorkerReport) -> TopLog {
+    guard let path = worker.log else { return TopLog(worker: worker.name, lines: []) }
+    do throws(SystemCallError) {
+      let file = try Descriptor.open(path, O_RDONLY | O_NONBLOCK)
+      let size = file.fileSize ?? 0
+      let start = max(size - Int64(mostLog), 0)
+      let bytes = try file.readBytes(upTo: mostLog, at: start, path: path)
+      var lines = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+      // The first one may have begun before.
+      if start > 0, lines.count > 1 { lines.removeFirst() }
+      if lines.last?.isEmpty == true { lines.removeLast() }
+      return TopLog(
+        worker: worker.name,
+        lines: lines.suffix(mostLines).map { String(decoding: $0, as: UTF8.self) })
+    } catch {
+      return TopLog(worker: worker.name, lines: [], problem: "its log can't be read: \(error)")
+    }
+  }
+
+  /// Bytes, and lines: more than any screen shows.
+  private static let mostLog = 1 << 16
+  private static let mostLines = 400
+
+  private static func group(of worker: WorkerReport) -> WorkerCgroup? {
+    // The worker has ended, or its group can't be seen from here.
+    worker.cgroup.flatMap { try? WorkerCgroup(path: $0.path) }
+  }
+
+  private static func tree(of pid: Int32, in scan: ProcessScan?) -> ProcessTree? {
+    // It has ended.
+    guard let scan, let root = try? ProcessIdentity.current(of: pid) else { return nil }
+    let tree = scan.tree(root: root, session: pid)
+    return tree.isEmpty ? nil : tree
+  }
+
+  private static func nanoseconds(_ ticks: UInt64) -> UInt64 {
+    ticks &* (1_000_000_000 / ClockTicks.perSecond)
+  }
+}
+
+/// Reads in the background: a file system or a process that hangs must not stop the screen.
+final class BackgroundLooks: Sendable {
+  enum News: Sendable {
+    case processorTimes([String: ProcessorReading])
+    case processes(TopProcesses)
+    case log(TopLog)
+  }
+
+  private let jobs = BlockingJobs(name: "dormouse-top", threads: 8)
+  private let news = Mutex<[News]>([])
+  private let counter: EventCounter
+
+  init() throws { counter = try EventCounter() }
+
+  /// Readable when there is news.
+  var descriptor: Int32 { counter.descriptor.raw }
+
+  /// `subject`: nothing happens while an earlier look at it is under way.
+  func look(at subject: String, _ read: @escaping @Sendable () -> News) {
+    _ = jobs.submit(about: subject) { [self] in
+      let result = read()
+      return { [self] in
+        news.withLock { $0.append(result) }
+        counter.signal()
+      }
+    }
+  }
+
+  func take() -> [News] {
+    counter.clear()
+    return news.withLock { news in
+      defer { news = [] }
+      return news
+    }
+  }
+}
