@@ -239,6 +239,8 @@ public struct WorkerReport: Codable, Hashable, Sendable {
   public var directory: String?
   /// How often it has been woken; reported of wrapped workers.
   public var wakes: Int?
+  /// What happened to it since the daemon started; only in `status`.
+  public var counters: WorkerCounters?
 
   public init(name: String, state: String) {
     self.name = name
@@ -319,6 +321,8 @@ public struct DaemonReport: Codable, Hashable, Sendable {
   public var dailyWrites: Int64?
   public var hibernatingSecondsInDay: Double?
   public var imagesInDay: Int64?
+  /// For programs that draw curves; only in `status`.
+  public var measurements: DaemonMeasurements?
 
   public init(
     pid: Int32, version: String, policy: String, mode: String, pressure: String, budget: Int64,

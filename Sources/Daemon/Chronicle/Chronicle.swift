@@ -96,6 +96,11 @@ final class Chronicle: EngineObserver {
       at: now.nanoseconds)
   }
 
+  /// What happened to a worker since the daemon's start.
+  func tally(of worker: WorkerID, at now: Instant) -> WorkerTally {
+    days.tally(of: worker, at: now)
+  }
+
   /// At the daemon's end: waits until everything is in the files. False: the disk took too long.
   @discardableResult
   func close(at now: Instant, within limit: Duration = .seconds(10)) -> Bool {

@@ -20,6 +20,8 @@ final class ControlOfDaemon: ControlHost {
     let state: StateDirectory
     let configuration: ConfigurationInForce
     let chronicle: Chronicle
+    let counts: RunCounts
+    let pressure: PressureMonitor
     let snapshots: SnapshotKeeper
     let jetsam: JetsamKeeper
     let learnedMemory: LearnedMemoryKeeper
@@ -101,6 +103,16 @@ final class ControlOfDaemon: ControlHost {
     PolicyFacts(
       origins: parts.configuration.current.origins, resumeOverride: parts.role.resumeOverride,
       isWrapper: parts.role.program != nil)
+  }
+
+  func counters(of id: WorkerID, at now: Instant) -> WorkerCounters {
+    WorkerCounters(
+      parts.chronicle.tally(of: id, at: now), written: workers[id]?.imageBytesWritten ?? 0)
+  }
+
+  func measurements(at now: Instant) -> DaemonMeasurements {
+    DaemonMeasurements(
+      parts.counts, parts.driver.state, stall: parts.pressure.lastStall, at: now)
   }
 
   func leads(_ id: WorkerID) -> Bool { parts.wrappers.leads(id) }
