@@ -3,6 +3,7 @@ extension MetricsPage {
   mutating func add(workers: [WorkerReport]) {
     let entries = LabelledWorker.all(workers)
     add(statesOf: entries)
+    add(ranksOf: entries)
     add(memoryOf: entries)
     add(costsOf: entries)
     add(cgroupsOf: entries)
@@ -51,11 +52,9 @@ extension MetricsPage {
         .gauge, "dormouse_worker_idle_seconds", unit: .seconds,
         help: "Since the worker was last used."), of: entries
     ) { $0.secondsSinceUse }
-    each(
-      Metric(
-        .gauge, "dormouse_worker_restart_delay_seconds", unit: .seconds,
-        help: "While the worker backs off: until it is started again."), of: entries
-    ) { $0.restartsInSeconds }
+  }
+
+  private mutating func add(ranksOf entries: [LabelledWorker]) {
     each(
       Metric(.gauge, "dormouse_worker_processes", help: "The worker's processes."), of: entries
     ) { $0.processes }
@@ -64,6 +63,16 @@ extension MetricsPage {
         .gauge, "dormouse_worker_band",
         help: "Orders workers for termination: the lowest is terminated first."), of: entries
     ) { $0.band }
+    each(
+      Metric(
+        .gauge, "dormouse_worker_consecutive_restarts",
+        help: "Automatic restarts since the worker was last started on request."), of: entries
+    ) { $0.restarts ?? 0 }
+    each(
+      Metric(
+        .gauge, "dormouse_worker_restart_delay_seconds", unit: .seconds,
+        help: "While the worker backs off: until it is started again."), of: entries
+    ) { $0.restartsInSeconds }
   }
 
   private mutating func add(memoryOf entries: [LabelledWorker]) {
@@ -137,7 +146,6 @@ extension MetricsPage {
         ].map { (entry.labels.with("resource", $0.0), $0.1.map { $0 / 100 }) }
       })
   }
-
 }
 
 /// As `status` reports them.
