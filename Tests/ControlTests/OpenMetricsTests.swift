@@ -77,7 +77,7 @@ import Testing
     #expect(page.contains(#"dormouse_worker_band{worker="a\"b\\c\ndé"# + "\u{FFFD}\"} 0\n"))
   }
 
-  @Test("Two workers with one name are told apart by their wrapper, and no sample is there twice")
+  @Test("The label `wrapper` distinguishes two workers with one name, and no sample is there twice")
   func sameName() throws {
     var wrapped = WorkerReport(name: "gopls", state: "background")
     wrapped.wrapper = 4711
@@ -139,5 +139,38 @@ import Testing
     let page = renderOpenMetrics(daemon: nil, workers: [])
     #expect(Self.samples(page) == ["dormouse_up": "0"])
     #expect(page.hasSuffix("# EOF\n"))
+  }
+}
+
+@Suite("Files that name metrics") struct MetricNameTests {
+  @Test(
+    "Each metric in the dashboard, the rules and the documentation exists",
+    arguments: [
+      "Packaging/grafana/dormouse.json", "Packaging/prometheus/dormouse.rules.yml",
+      "Tests/Fixtures/dormouse.rules.test.yml", "docs/metrics.md",
+    ])
+  func exist(file: String) throws {
+    let lines = try OpenMetricsTests.page(.prometheus).split(separator: "\n")
+    let known = Set(
+      lines.map { line in
+        // A histogram's own name, too, which no sample has.
+        line.hasPrefix("# ")
+          ? String(line.split(separator: " ")[2]) : String(line.prefix { $0 != "{" && $0 != " " })
+      })
+    let named = Set(
+      try readText("\(SourceTree.root)/\(file)").matches(of: /dormouse_[a-z_]+/)
+        .map { String($0.output) })
+    #expect(named.count > 5)
+    #expect(named.subtracting(known) == [], "\(file)")
+  }
+
+  @Test("The documentation lists every metric")
+  func documented() throws {
+    let text = try readText("\(SourceTree.root)/docs/metrics.md")
+    for line in try OpenMetricsTests.page(.prometheus).split(separator: "\n")
+    where line.hasPrefix("# TYPE ") {
+      let name = line.split(separator: " ")[2]
+      #expect(text.contains("`\(name)"), "\(name)")
+    }
   }
 }

@@ -45,7 +45,6 @@ public final class Daemon {
   private let jetsam: JetsamKeeper
   private let snapshots: SnapshotKeeper
   private let chronicle: Chronicle
-  private let counts = RunCounts()
   private let learnedMemory: LearnedMemoryKeeper
   private let pressure: PressureMonitor
   private let stoppedByPerson: StoppedByPerson
@@ -206,8 +205,8 @@ public final class Daemon {
     .init(
       services: services, driver: driver, workers: workers, phase: phase, ending: ending,
       requests: requests, role: role, version: version, freezer: freezer, state: state,
-      configuration: configuration, chronicle: chronicle, counts: counts, pressure: pressure,
-      snapshots: snapshots, jetsam: jetsam, learnedMemory: learnedMemory, planner: launchPlanner, senses: senses, restarts: restarts,
+      configuration: configuration, chronicle: chronicle, snapshots: snapshots, jetsam: jetsam,
+      learnedMemory: learnedMemory, planner: launchPlanner, senses: senses, restarts: restarts,
       starter: starter, supervision: supervision, firstMoments: firstMoments, schedules: schedules,
       reloads: reloads, reloader: reloader, externals: external.adoption,
       rules: external.rules, wrappers: wrappers, cgroups: cgroups, socket: socket))
@@ -284,7 +283,7 @@ public final class Daemon {
       log(.notice, "no cgroup for the workers: \(error); they are suspended by signal (SIGSTOP)")
     }
     learnedMemory.connect(driver, workers) { [unowned self] in restarts.exits(of: $0) }
-    driver.connect(directives, [chronicle, counts])
+    driver.connect(directives, [chronicle])
   }
 
   deinit { workers.removeAll() }  // A worker's run holds components, and these hold the registry.

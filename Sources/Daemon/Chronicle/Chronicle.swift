@@ -11,6 +11,8 @@ final class Chronicle: EngineObserver {
   /// `nil`: the configuration wants none.
   private let journal: JournalWriter?
   private let days: DayKeeper
+  /// Since the daemon's start.
+  let counts = RunCounts()
   private let queue: WorkQueue
   private var followers: [(number: UInt64, follower: Follower)] = []
   private var lastFollower: UInt64 = 0
@@ -56,6 +58,7 @@ final class Chronicle: EngineObserver {
   ) {
     journal?.record(event, directives: directives, engine: engine, at: now)
     days.record(event, directives: directives, engine: engine, at: now)
+    counts.record(event, directives: directives)
     guard !followers.isEmpty else { return }
     for notice in narrator.notices(of: event, directives, engine, at: now) { publish(notice) }
   }

@@ -1,12 +1,11 @@
 import Control
-import Glibc
 import Lifecycle
 import Linux
 import Policy
 
 /// What the daemon counts since its start and the journal's tallies lack: how long wakes took, and how often workers
 /// were terminated for memory. Belongs to the loop's thread.
-final class RunCounts: EngineObserver {
+final class RunCounts {
   private let began: Instant
   /// Workers that are being woken, with the state that they slept in.
   private var waking: [WorkerID: WorkerState] = [:]
@@ -16,7 +15,7 @@ final class RunCounts: EngineObserver {
 
   init(began: Instant = EventLoop.now) { self.began = began }
 
-  func handled(_ event: Event, directives: [Directive], engine: Engine, at now: Instant) {
+  func record(_ event: Event, directives: [Directive]) {
     if case .resumed(let worker, let took) = event { count(took, of: worker) }
     for directive in directives {
       switch directive {

@@ -20,8 +20,6 @@ final class ControlOfDaemon: ControlHost {
     let state: StateDirectory
     let configuration: ConfigurationInForce
     let chronicle: Chronicle
-    let counts: RunCounts
-    let pressure: PressureMonitor
     let snapshots: SnapshotKeeper
     let jetsam: JetsamKeeper
     let learnedMemory: LearnedMemoryKeeper
@@ -111,8 +109,7 @@ final class ControlOfDaemon: ControlHost {
   }
 
   func measurements(at now: Instant) -> DaemonMeasurements {
-    DaemonMeasurements(
-      parts.counts, parts.driver.state, stall: parts.pressure.lastStall, at: now)
+    DaemonMeasurements(parts.chronicle.counts, parts.driver.state, at: now)
   }
 
   func leads(_ id: WorkerID) -> Bool { parts.wrappers.leads(id) }

@@ -45,8 +45,7 @@ import Testing
         services: world.services, driver: world.driver, workers: world.workers, phase: world.phase,
         ending: world.ending, requests: world.requests, role: role, version: "1.2.3",
         freezer: CodedText("sigstop", "SIGSTOP"), state: world.state, configuration: configuration,
-        chronicle: chronicle, counts: RunCounts(began: .zero), pressure: world.pressure,
-        snapshots: world.snapshots, jetsam: world.jetsam,
+        chronicle: chronicle, snapshots: world.snapshots, jetsam: world.jetsam,
         learnedMemory: world.learnedMemory, planner: world.planner, senses: world.senses,
         restarts: world.restarts, starter: world.starter, supervision: world.supervision,
         firstMoments: FirstMoments(

@@ -1,10 +1,12 @@
 extension MetricsPage {
   /// What happened to the workers since the daemon started.
   mutating func add(countersOf entries: [LabelledWorker]) {
-    count("launches", "Times that the worker's program was launched.", entries, \.launches)
-    count("failed_launches", "Launches that failed.", entries, \.failedLaunches)
-    count("suspensions", "Times that the worker was suspended.", entries, \.suspensions)
-    count("hibernations", "Times that the worker was hibernated.", entries, \.hibernations)
+    count(
+      "launches", help: "Times that the worker's program was launched.", of: entries, \.launches)
+    count("failed_launches", help: "Launches that failed.", of: entries, \.failedLaunches)
+    count("suspensions", help: "Times that the worker was suspended.", of: entries, \.suspensions)
+    count(
+      "hibernations", help: "Times that the worker was hibernated.", of: entries, \.hibernations)
     add(
       Metric(
         .counter, "dormouse_worker_wakes_total",
@@ -15,7 +17,7 @@ extension MetricsPage {
           (entry.labels.with("from", $0.0), $0.1)
         }
       })
-    count("memory_warnings", "Memory warnings that the worker got.", entries, \.warnings)
+    count("memory_warnings", help: "Memory warnings that the worker got.", of: entries, \.warnings)
     add(
       Metric(
         .counter, "dormouse_worker_ends_total",
@@ -40,7 +42,7 @@ extension MetricsPage {
   }
 
   private mutating func count(
-    _ name: String, _ help: String, _ entries: [LabelledWorker],
+    _ name: String, help: String, of entries: [LabelledWorker],
     _ value: KeyPath<WorkerCounters, Int>
   ) {
     add(

@@ -70,7 +70,7 @@ extension MetricsPage {
   /// The daemon itself, and what it has done for all workers together.
   mutating func add(daemon: DaemonReport) {
     add(
-      Metric(.info, "dormouse_build_info", help: "The daemon's version, and its policy in force."),
+      Metric(.info, "dormouse_build_info", help: "The daemon's version, policy and mode."),
       [
         (
           Labels([

@@ -15,8 +15,8 @@ struct MetricsCommand: ParsableCommand {
       """)
   @Option(
     help: ArgumentHelp(
-      "`openmetrics` or `prometheus`. Default: prometheus for a file that ends in .prom, otherwise "
-        + "openmetrics.", valueName: "format"))
+      "The format of the text. Default: prometheus for a file that ends in .prom, otherwise openmetrics.",
+      valueName: "format"))
   var format: MetricsFormat?
   @Option(
     name: [.customShort("o"), .long],

@@ -1,5 +1,4 @@
 import Control
-import Glibc
 import Journal
 import Lifecycle
 import Linux
@@ -34,16 +33,14 @@ extension WorkerCounters {
 }
 
 extension DaemonMeasurements {
-  /// - Parameter stall: percent.
-  init(
-    _ counts: RunCounts, _ engine: Engine, stall: (some: Double, full: Double)?, at now: Instant
-  ) {
+  init(_ counts: RunCounts, _ engine: Engine, at now: Instant) {
     self.init(upSeconds: counts.upSeconds(at: now))
-    cpuSeconds = Self.ownProcessorTime()
+    cpuSeconds = Double(Clocks.processorTime) / 1e9
     resident = Self.ownResidentBytes()
-    someStall = stall?.some
-    fullStall = stall?.full
-    swapFree = engine.memoryReading?.swapFree.bytes
+    let memory = engine.memoryReading
+    someStall = memory?.someStall
+    fullStall = memory?.fullStall
+    swapFree = memory?.swapFree.bytes
     if let disk = engine.imageDisk {
       imageDisk = ImageDisk(
         images: disk.reading.images.bytes, budget: engine.policy.hibernate.disk.budget.bytes,
@@ -53,16 +50,10 @@ extension DaemonMeasurements {
     jetsamReports = counts.jetsamReports
   }
 
-  private static func ownProcessorTime() -> Double? {
-    var time = timespec()
-    guard clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time) == 0 else { return nil }
-    return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
-  }
-
   private static func ownResidentBytes() -> Int64? {
     // Without /proc it isn't known.
     guard let text = try? readText("/proc/self/statm") else { return nil }
     let fields = text.split(separator: " ")
-    return fields.count > 1 ? Int64(fields[1]).map { $0 * Int64(getpagesize()) } : nil
+    return fields.count > 1 ? Int64(fields[1]).map { $0 * Int64(pageSize) } : nil
   }
 }
