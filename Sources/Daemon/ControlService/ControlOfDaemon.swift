@@ -37,6 +37,7 @@ final class ControlOfDaemon: ControlHost {
     let wrappers: RegisteredWrappers
     let cgroups: CgroupRoot?
     let socket: String
+    var hooks: HookRunner?
   }
 
   private let parts: Parts
@@ -109,7 +110,9 @@ final class ControlOfDaemon: ControlHost {
   }
 
   func measurements(at now: Instant) -> DaemonMeasurements {
-    DaemonMeasurements(parts.chronicle.counts, parts.driver.state, at: now)
+    var measured = DaemonMeasurements(parts.chronicle.counts, parts.driver.state, at: now)
+    measured.hooks = parts.hooks?.report
+    return measured
   }
 
   func leads(_ id: WorkerID) -> Bool { parts.wrappers.leads(id) }
@@ -251,6 +254,14 @@ final class ControlOfDaemon: ControlHost {
   }
 
   func hasLeft(_ client: ClientID) { parts.wrappers.hasLeft(client) }
+}
+
+extension CodedText {
+  /// How workers are suspended.
+  static func freezer(hasCgroups: Bool) -> CodedText {
+    hasCgroups
+      ? CodedText("cgroup_v2_freezer", "cgroup-v2 freezer") : CodedText("sigstop", "SIGSTOP")
+  }
 }
 
 extension LifecyclePolicy {
