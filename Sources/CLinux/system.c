@@ -128,9 +128,6 @@ void clinux_set_thread_name(const char *name) { prctl(PR_SET_NAME, name, 0, 0, 0
 int clinux_open(const char *path, int flags, mode_t mode) { return RESULT(open(path, flags, mode)); }
 
 int clinux_pipe(int ends[2]) { return RESULT(pipe2(ends, O_CLOEXEC)); }
-int clinux_memory_file(const char *name) {
-  return RESULT((int)syscall(SYS_memfd_create, name, 1u /* MFD_CLOEXEC */));
-}
 
 int clinux_open_at(int directory, const char *path, int flags, mode_t mode) {
   return RESULT(openat(directory, path, flags, mode));
