@@ -1,4 +1,5 @@
 import Glibc
+import Lifecycle
 import Linux
 import Policy
 import Supervision
@@ -116,7 +117,7 @@ final class HookRun {
     if isLate { return finish(.timedOut) }
     switch phase {
     case .ended(.exited(0)): finish(.succeeded)
-    case .ended(let exit): finish(.failed("\(exit)"))
+    case .ended(let exit): finish(.failed(ExitStatus(exit).sentence))
     case .failed(let error): finish(.failed("did not start: \(error.reason)"))
     case .preparing, .starting, .running, .cancelled: finish(.failed("did not start"))
     }

@@ -134,7 +134,7 @@ final class HookRunner {
     runs[slot] = nil
     queue.hasEnded()
     let said = output.isEmpty ? "" : ": \(output)"
-    let title = "command of on \(entry.subject)"
+    let title = "command for \(entry.subject)"
     switch outcome {
     case .succeeded:
       counts.succeeded += 1
@@ -179,7 +179,7 @@ struct HookLosses {
   mutating func take() -> String {
     defer { count = 0 }
     let what = count == 1 ? "1 event" : "\(count) events"
-    return "\(what) started no command of on: too many commands wait "
+    return "\(what) started no command (on): too many wait "
       + "(last: \(last.map { "\($0)" } ?? "none"))"
   }
 }

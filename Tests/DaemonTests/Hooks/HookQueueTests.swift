@@ -95,7 +95,7 @@ import Testing
     let line = losses.take()
     #expect(
       line
-        == "3 events started no command of on: too many commands wait (last: hibernated of web)")
+        == "3 events started no command (on): too many wait (last: hibernated of web)")
     #expect(losses.count == 0)
   }
 }

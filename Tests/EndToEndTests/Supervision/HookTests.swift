@@ -71,9 +71,9 @@ import Testing
       on:
         crashed: [[sh, -c, "echo seen by $DORMOUSE_WORKER; exit 4"], [/nowhere/program], ["true"]]
       workers:
-        broken: { command: [sh, -c, "exit 3"], restart: never }
+        broken: { command: [sh, -c, "exit 3"] }
       """)
-    try daemon.waitForWords("command of on crashed of broken (sh -c")
+    try daemon.waitForWords("command for crashed of broken (sh -c")
     try daemon.waitForWords("failed: exited with status 4: seen by broken")
     try daemon.waitForWords("(/nowhere/program) failed: did not start")
     let isCounted = try eventually {
