@@ -211,7 +211,7 @@ public final class Daemon {
       reloads: reloads, reloader: reloader, externals: external.adoption,
       rules: external.rules, wrappers: wrappers, cgroups: cgroups, socket: socket, hooks: hooks))
   private lazy var hooks = HookRunner(
-    services, chronicle, configuration, workers, environment: environment, socket: socket)
+    services, chronicle, from: configuration, workers: workers, environment: environment)
   private lazy var statusReporter = StatusReporter(driver, controlHost, clock: services.loop)
   private lazy var stopHost = OrderlyStopOfDaemon(workers, requests, log: services.log)
   private lazy var ending = DaemonEnd(
@@ -328,7 +328,7 @@ public final class Daemon {
     declared.startWorkers(configured.workers)
     configuration.dropWorkers()
     schedules.follow()
-    hooks.begin(version: version, policy: driver.state.policy.name)
+    hooks.begin(version: version, socket: socket)
     external.rules.follow(configured.adoption)
     let count = workers.count == 1 ? "1 worker" : "\(workers.count) workers"
     services.log(.info, "ready: \(count), policy \(driver.state.policy.name), \(freezer.text)")

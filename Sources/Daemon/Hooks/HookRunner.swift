@@ -15,7 +15,8 @@ final class HookRunner {
   private let configuration: ConfigurationInForce
   private let workers: WorkerRegistry
   private let environment: [String: String]
-  private let socket: String
+  /// Commands may ask the daemon there.
+  private var socket = ""
 
   private var queue = HookQueue()
   private var runs: [Int: HookRun] = [:]
@@ -29,15 +30,14 @@ final class HookRunner {
 
   /// - Parameter environment: the daemon's own.
   init(
-    _ services: Services, _ chronicle: Chronicle, _ configuration: ConfigurationInForce,
-    _ workers: WorkerRegistry, environment: [String: String], socket: String
+    _ services: Services, _ chronicle: Chronicle, from configuration: ConfigurationInForce,
+    workers: WorkerRegistry, environment: [String: String]
   ) {
     self.services = services
     self.chronicle = chronicle
     self.configuration = configuration
     self.workers = workers
     self.environment = environment
-    self.socket = socket
   }
 
   /// Commands that run: children of the daemon that nothing else may reap.
@@ -58,13 +58,14 @@ final class HookRunner {
   }
 
   /// The daemon has started.
-  func begin(version: String, policy: String) {
+  func begin(version: String, socket: String) {
+    self.socket = socket
     follow()
     offer(
       [.daemon, .everything], of: nil,
       EventRecord(
         time: JournalWriter.wall().text, kind: Notice.Kind.daemon.rawValue,
-        text: "daemon started: version \(version), policy \(policy)"))
+        text: "daemon started: version \(version), policy \(configuration.current.policy.name)"))
   }
 
   private func offer(_ events: Set<Hooks.Event>, of worker: WorkerID?, _ record: EventRecord) {
@@ -124,12 +125,12 @@ final class HookRunner {
     do throws(SystemCallError) {
       runs[slot] = try HookRun(
         entry, slot: slot, on: services.loop, environment: environment, socket: socket
-      ) { [unowned self] outcome, output in hasEnded(entry, slot, outcome, output) }
-    } catch { hasEnded(entry, slot, .failed("did not start: \(error)"), "") }
+      ) { [unowned self] outcome, output in hasEnded(entry, slot: slot, outcome, output: output) }
+    } catch { hasEnded(entry, slot: slot, .failed("did not start: \(error)"), output: "") }
   }
 
   private func hasEnded(
-    _ entry: HookQueue.Entry, _ slot: Int, _ outcome: HookRun.Outcome, _ output: String
+    _ entry: HookQueue.Entry, slot: Int, _ outcome: HookRun.Outcome, output: String
   ) {
     runs[slot] = nil
     queue.hasEnded()

@@ -17,7 +17,7 @@ enum HookKeyDescriptions {
     case .state: "A worker has changed its state."
     case .failed: "An operation on a worker failed, or the worker crashed."
     case .refused: "A request was refused."
-    case .memory: "A worker was asked for memory, or has freed some."
+    case .memory: "A worker got a request to free memory, or has freed some."
     case .pressure: "The level of memory pressure has changed."
     case .jetsam: "Workers were terminated for lack of memory."
     case .policy: "The configuration has changed."
