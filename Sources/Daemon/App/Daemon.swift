@@ -320,6 +320,7 @@ public final class Daemon {
   private func begin() {
     let configured = configuration.current
     declared.introduceWorkers(configured.workers)
+    hooks.begin(version: version, socket: socket)
     senses.encryption.tryEncryption(for: configured)
     keeperStarter.collectKeptMemories()
     survivors.adoptSurvivors()
@@ -328,7 +329,6 @@ public final class Daemon {
     declared.startWorkers(configured.workers)
     configuration.dropWorkers()
     schedules.follow()
-    hooks.begin(version: version, socket: socket)
     external.rules.follow(configured.adoption)
     let count = workers.count == 1 ? "1 worker" : "\(workers.count) workers"
     services.log(.info, "ready: \(count), policy \(driver.state.policy.name), \(freezer.text)")
