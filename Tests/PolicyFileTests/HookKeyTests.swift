@@ -34,7 +34,9 @@ import Testing
       ("on: { hibernated: [] }", "1:19", "`hibernated` names no program", nil),
       ("on: { any: [[a], []] }", "1:18", "`any` names no program", nil),
       ("on: { timeout: 1h }", "1:16", "`timeout` must be between `1s` and `10m`", nil),
-      ("on: notify-send", "1:5", "`on` must be a mapping of keys to values, not a text", nil),
+      (
+        "on: notify-send", "1:5", "`on` must be a mapping of keys to values, not `notify-send`", nil
+      ),
       (
         "workers: { web: { command: web, on: { jetsam: a } } }", "1:39",
         "`jetsam` is no event of one worker", "write `terminated_for_memory`"

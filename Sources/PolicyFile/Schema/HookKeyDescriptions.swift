@@ -2,15 +2,18 @@ import Policy
 
 /// A sentence on each key of `on:`, for the JSON Schema.
 enum HookKeyDescriptions {
-  static let all: [String: String] = {
+  static let all = texts(Hooks.Event.allCases)
+  static let ofWorker = texts(Hooks.Event.allCases.filter { !$0.isOfMachine })
+
+  private static func texts(_ events: [Hooks.Event]) -> [String: String] {
     var result = [
       "on":
         "Commands that are run when something happens, with the event as JSON on standard input.",
       "on.timeout": "After this a command is ended, 1s to 10m. Default: 10s.",
     ]
-    for event in Hooks.Event.allCases { result["on.\(event.rawValue)"] = text(event) }
+    for event in events { result["on.\(event.rawValue)"] = text(event) }
     return result
-  }()
+  }
 
   private static func text(_ event: Hooks.Event) -> String {
     switch event {
