@@ -127,6 +127,8 @@ int clinux_drop_page_cache(int fd) { return -posix_fadvise(fd, 0, 0, POSIX_FADV_
 void clinux_set_thread_name(const char *name) { prctl(PR_SET_NAME, name, 0, 0, 0); }
 int clinux_open(const char *path, int flags, mode_t mode) { return RESULT(open(path, flags, mode)); }
 
+int clinux_pipe(int ends[2]) { return RESULT(pipe2(ends, O_CLOEXEC)); }
+
 int clinux_open_at(int directory, const char *path, int flags, mode_t mode) {
   return RESULT(openat(directory, path, flags, mode));
 }

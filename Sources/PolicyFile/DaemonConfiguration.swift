@@ -16,6 +16,8 @@ public struct DaemonConfiguration: Hashable, Sendable {
   /// Which line of which file each value comes from.
   public var origins: Origins
   public var journal = JournalConfiguration()
+  /// `on:` at the top.
+  public var hooks = Hooks()
 
   public init(
     policy: LifecyclePolicy = LifecyclePolicy(), workers: [WorkerConfiguration] = [],

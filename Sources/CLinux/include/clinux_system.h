@@ -46,6 +46,8 @@ int clinux_drop_page_cache(int fd);
 void clinux_set_thread_name(const char *name);
 // open() with a mode; Swift can't call the variadic one.
 int clinux_open(const char *path, int flags, mode_t mode);
+// pipe2(2), close-on-exec; it is behind _GNU_SOURCE.
+int clinux_pipe(int ends[2]);
 // For names in a directory that is held open. O_PATH is behind _GNU_SOURCE.
 enum { CLINUX_O_PATH = 010000000 };
 int clinux_open_at(int directory, const char *path, int flags, mode_t mode);

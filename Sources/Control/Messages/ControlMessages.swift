@@ -245,6 +245,8 @@ public struct WorkerReport: Codable, Hashable, Sendable {
   public var directory: String?
   /// How often it has been woken; reported of wrapped workers.
   public var wakes: Int?
+  /// What happened to it since the daemon started; only in `status`.
+  public var counters: WorkerCounters?
 
   public init(name: String, state: String) {
     self.name = name
@@ -262,24 +264,6 @@ public struct WorkerReport: Codable, Hashable, Sendable {
     reason = CodedText("other", "")
     tasks = []
   }
-}
-
-/// What the kernel counts of a worker's cgroup, each where it does.
-public struct CgroupReport: Codable, Hashable, Sendable {
-  public var path: String
-  /// Processor time of all processes that are or were in it.
-  public var cpuSeconds: Double?
-  /// Bytes charged to it, file pages and the kernel's own included; and the most that ever were.
-  public var memory: Int64?
-  public var memoryPeak: Int64?
-  /// Processes and threads.
-  public var tasks: Int?
-  /// Share of the last 10 s in which some of its tasks waited for it, 0–100 %.
-  public var memoryStall: Double?
-  public var cpuStall: Double?
-  public var ioStall: Double?
-
-  public init(path: String) { self.path = path }
 }
 
 /// How one run of a worker ended.
@@ -327,6 +311,8 @@ public struct DaemonReport: Codable, Hashable, Sendable {
   public var imagesInDay: Int64?
   /// Of all workers, today and in the last seven days.
   public var savings: RecentSavingsReport?
+  /// For programs that draw curves; only in `status`.
+  public var measurements: DaemonMeasurements?
 
   public init(
     pid: Int32, version: String, policy: String, mode: String, pressure: String, budget: Int64,

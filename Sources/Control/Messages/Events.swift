@@ -9,6 +9,8 @@ public struct EventRecord: Codable, Hashable, Sendable {
   /// `state`: the states at rest before and after.
   public var from: String?
   public var to: String?
+  /// `state`: why, for programs; as the code of `reason` in `status`.
+  public var code: String?
   /// `pressure` and `jetsam`.
   public var level: String?
   /// `memory`: why it was asked for: `warning`, `background`, `purge`, or `task`, whose time is over. With

@@ -131,7 +131,7 @@ public final class Daemon {
     EndedRunsOfDaemon(
       driver: driver, workers: workers, requests: requests, supervision: supervision))
   private lazy var orphans = OrphanReaper(
-    timers: services.loop, workers: workers, launcher: launcher, probes: senses.probes)
+    timers: services.loop, workers: workers, launcher: launcher, senses: senses, hooks: hooks)
   private lazy var pendingSignals = PendingSignals(
     timers: services.loop, driver: driver, workers: workers)
 
@@ -199,7 +199,7 @@ public final class Daemon {
       configuration: configuration, environment: environment, read: read, chronicle: chronicle,
       pressure: pressure, supervision: supervision, starter: starter, declared: declared,
       listening: listening, schedules: schedules, encryption: senses.encryption,
-      returning: returning, followRules: external.rules.follow))
+      returning: returning, followRules: external.rules.follow, followHooks: hooks.follow))
   private lazy var reloader = configurationHost.makeReloader()
   private lazy var controlHost = ControlOfDaemon(
     .init(
@@ -209,7 +209,9 @@ public final class Daemon {
       learnedMemory: learnedMemory, planner: launchPlanner, senses: senses, restarts: restarts,
       starter: starter, supervision: supervision, firstMoments: firstMoments, schedules: schedules,
       reloads: reloads, reloader: reloader, externals: external.adoption,
-      rules: external.rules, wrappers: wrappers, cgroups: cgroups, socket: socket))
+      rules: external.rules, wrappers: wrappers, cgroups: cgroups, socket: socket, hooks: hooks))
+  private lazy var hooks = HookRunner(
+    services, chronicle, from: configuration, workers: workers, environment: environment)
   private lazy var statusReporter = StatusReporter(driver, controlHost, clock: services.loop)
   private lazy var stopHost = OrderlyStopOfDaemon(workers, requests, log: services.log)
   private lazy var ending = DaemonEnd(
@@ -318,6 +320,7 @@ public final class Daemon {
   private func begin() {
     let configured = configuration.current
     declared.introduceWorkers(configured.workers)
+    hooks.begin(version: version, socket: socket)
     senses.encryption.tryEncryption(for: configured)
     keeperStarter.collectKeptMemories()
     survivors.adoptSurvivors()
@@ -374,8 +377,5 @@ public final class Daemon {
     }
   }
 
-  private var freezer: CodedText {
-    cgroups == nil
-      ? CodedText("sigstop", "SIGSTOP") : CodedText("cgroup_v2_freezer", "cgroup-v2 freezer")
-  }
+  private var freezer: CodedText { .freezer(hasCgroups: cgroups != nil) }
 }

@@ -11,10 +11,14 @@ final class Chronicle: EngineObserver {
   /// `nil`: the configuration wants none.
   private let journal: JournalWriter?
   private let days: DayKeeper
+  /// Since the daemon's start.
+  let counts = RunCounts()
   private let queue: WorkQueue
   private var followers: [(number: UInt64, follower: Follower)] = []
   private var lastFollower: UInt64 = 0
   private var narrator = Narrator()
+  /// Gets all events; nil: no part of the daemon wants them.
+  private var observer: ((Notice, EventRecord) -> Void)?
 
   /// A client that follows all events, or those of one worker.
   private struct Follower {
@@ -56,17 +60,19 @@ final class Chronicle: EngineObserver {
   ) {
     journal?.record(event, directives: directives, engine: engine, at: now)
     days.record(event, directives: directives, engine: engine, at: now)
-    guard !followers.isEmpty else { return }
+    counts.record(event, directives: directives)
+    guard isFollowed else { return }
     for notice in narrator.notices(of: event, directives, engine, at: now) { publish(notice) }
   }
 
   func record(_ policy: LifecyclePolicy, at now: Instant) {
     journal?.record(policy, at: now)
-    if !followers.isEmpty { publish(narrator.notice(ofPolicy: policy, at: now)) }
+    if isFollowed { publish(narrator.notice(ofPolicy: policy, at: now)) }
   }
 
   private func publish(_ notice: Notice) {
     let record = EventRecord(notice, wall: JournalWriter.wall())
+    observer?(notice, record)
     // A copy: a client that can't be reached any more may end its following meanwhile.
     for (number, follower) in followers {
       if let worker = follower.worker, notice.worker?.name != worker { continue }
@@ -74,9 +80,17 @@ final class Chronicle: EngineObserver {
     }
   }
 
+  private var isFollowed: Bool { !followers.isEmpty || observer != nil }
+
+  /// From now on a part of the daemon gets all events, or none any more.
+  func observe(_ observer: ((Notice, EventRecord) -> Void)?) {
+    if !isFollowed { narrator = Narrator() }
+    self.observer = observer
+  }
+
   /// `receive` returns false when the client has disconnected. Returns a closure that ends the following, too.
   func follow(worker: String?, receive: @escaping (EventRecord) -> Bool) -> () -> Void {
-    if followers.isEmpty { narrator = Narrator() }
+    if !isFollowed { narrator = Narrator() }
     lastFollower += 1
     let number = lastFollower
     followers.append((number, Follower(worker: worker, send: receive)))
@@ -101,6 +115,11 @@ final class Chronicle: EngineObserver {
       at: now.nanoseconds)
   }
 
+  /// What happened to a worker since the daemon's start.
+  func tally(of worker: WorkerID, at now: Instant) -> WorkerTally {
+    days.tally(of: worker, at: now)
+  }
+
   /// At the daemon's end: waits until everything is in the files. False: the disk took too long.
   @discardableResult
   func close(at now: Instant, within limit: Duration = .seconds(10)) -> Bool {
@@ -117,6 +136,7 @@ extension EventRecord {
     worker = notice.worker?.name
     from = notice.from?.rawValue
     to = notice.to?.rawValue
+    code = notice.cause?.code
     level = notice.level?.name
     occasion = notice.occasion?.rawValue
     seconds = notice.took?.seconds

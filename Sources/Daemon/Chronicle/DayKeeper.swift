@@ -16,6 +16,8 @@ final class DayKeeper {
   private let recent = RecentTallies()
   private let clock: () -> WallTime
   private var ledger = Ledger()
+  /// What the ledger counted before it was last closed, of the workers that are still there.
+  private var closed: [WorkerID: WorkerTally] = [:]
   private var today: Int
   private var savedAt = Instant.zero
 
@@ -57,10 +59,17 @@ final class DayKeeper {
     return recent.report(with: ledger.tallies, of: worker)
   }
 
+  /// Since the daemon's start.
+  func tally(of worker: WorkerID, at now: Instant) -> WorkerTally {
+    ledger.addElapsedTime(worker, at: now)
+    return (closed[worker] ?? WorkerTally()) + (ledger.tallies[worker] ?? WorkerTally())
+  }
+
   /// What was counted is on its way to the file.
   func save(at now: Instant) {
     savedAt = now
     let counted = ledger.close(at: now)
+    closed = closed.merging(counted, uniquingKeysWith: +).filter { ledger.has($0.key) }
     queue.submit { [days, today] in days.add(counted, to: today) }
   }
 }

@@ -14,6 +14,7 @@ protocol ConfigurationHost: AnyObject {
   var knownWorkers: [WorkerID] { get }
   /// Those of the configuration in force.
   var rules: [AdoptionRule] { get }
+  var hooks: Hooks { get }
 
   /// The engine has the policy.
   func policyHasChanged(_ policy: LifecyclePolicy)
@@ -105,6 +106,7 @@ final class ConfigurationReloader {
       changes.append(change)
     }
     changes += AdoptionRule.changes(from: host.rules, to: new.adoption, machine: policies)
+    if host.hooks != new.hooks { changes.append("on") }
     host.apply(new)
     changes += removeUndeclared(new) + applyWorkers(new, policies)
     // `run` workers live by the daemon's policy.
@@ -181,6 +183,7 @@ final class ConfigurationReloader {
       return isChanged(known, worker) ? changeText(of: worker, from: known, policies) : nil
     }
     changes += AdoptionRule.changes(from: host.rules, to: new.adoption, machine: policies)
+    if host.hooks != new.hooks { changes.append("on") }
     return (
       true,
       changes.isEmpty

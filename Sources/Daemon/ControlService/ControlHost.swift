@@ -13,6 +13,10 @@ protocol ReportSource: AnyObject {
   func policyFacts() -> PolicyFacts
   /// Of one worker, today and in the last seven days.
   func savings(of id: WorkerID) -> RecentSavingsReport
+  /// What happened to a worker since the daemon's start.
+  func counters(of id: WorkerID, at now: Instant) -> WorkerCounters
+  /// What the daemon measures of itself and of the machine.
+  func measurements(at now: Instant) -> DaemonMeasurements
 
   /// A wrapper has registered a worker of this name, and the daemon has none.
   func isWrapped(_ worker: String?) -> Bool

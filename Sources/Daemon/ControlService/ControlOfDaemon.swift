@@ -37,6 +37,7 @@ final class ControlOfDaemon: ControlHost {
     let wrappers: RegisteredWrappers
     let cgroups: CgroupRoot?
     let socket: String
+    var hooks: HookRunner?
   }
 
   private let parts: Parts
@@ -108,6 +109,17 @@ final class ControlOfDaemon: ControlHost {
     PolicyFacts(
       origins: parts.configuration.current.origins, resumeOverride: parts.role.resumeOverride,
       isWrapper: parts.role.program != nil)
+  }
+
+  func counters(of id: WorkerID, at now: Instant) -> WorkerCounters {
+    WorkerCounters(
+      parts.chronicle.tally(of: id, at: now), written: workers[id]?.imageBytesWritten ?? 0)
+  }
+
+  func measurements(at now: Instant) -> DaemonMeasurements {
+    var measured = DaemonMeasurements(parts.chronicle.counts, parts.driver.state, at: now)
+    measured.hooks = parts.hooks?.report
+    return measured
   }
 
   func leads(_ id: WorkerID) -> Bool { parts.wrappers.leads(id) }
@@ -249,6 +261,14 @@ final class ControlOfDaemon: ControlHost {
   }
 
   func hasLeft(_ client: ClientID) { parts.wrappers.hasLeft(client) }
+}
+
+extension CodedText {
+  /// How workers are suspended.
+  static func freezer(hasCgroups: Bool) -> CodedText {
+    hasCgroups
+      ? CodedText("cgroup_v2_freezer", "cgroup-v2 freezer") : CodedText("sigstop", "SIGSTOP")
+  }
 }
 
 extension LifecyclePolicy {

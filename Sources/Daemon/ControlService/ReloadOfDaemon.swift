@@ -26,6 +26,8 @@ final class ReloadOfDaemon: ConfigurationHost, DeclaredChangeHost {
     let returning: ReturningWorkers
     /// The configuration has other rules of adoption, perhaps.
     var followRules: ([AdoptionRule]) -> Void = { _ in }
+    /// The configuration, or a worker's, has other commands in `on:`, perhaps.
+    var followHooks: () -> Void = {}
   }
 
   private let parts: Parts
@@ -94,9 +96,11 @@ final class ReloadOfDaemon: ConfigurationHost, DeclaredChangeHost {
     parts.schedules.follow()
     parts.encryption.tryEncryption(for: parts.configuration.current)
     parts.followRules(parts.configuration.current.adoption)
+    parts.followHooks()
   }
 
   var rules: [AdoptionRule] { parts.configuration.current.adoption }
+  var hooks: Hooks { parts.configuration.current.hooks }
 
   // MARK: what its changes need
 

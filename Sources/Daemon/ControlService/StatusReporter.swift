@@ -43,10 +43,12 @@ final class StatusReporter {
       report($0, scan, at: now, withGroup: request.verb == .status)
     }
     let reports = own + source.wrappedReports(at: now)
+    var daemon = daemonReport(at: now)
+    if request.verb == .status { daemon.measurements = source.measurements(at: now) }
     return ControlResponse(
       id: request.id, result: .done,
       text: reports.count == 1 ? "1 worker" : "\(reports.count) workers", workers: reports,
-      daemon: daemonReport(at: now))
+      daemon: daemon)
   }
 
   private func one(_ name: String, request: UInt64, scan: ProcessScan?) -> ControlResponse {
@@ -69,12 +71,15 @@ final class StatusReporter {
       workers: [report], daemon: daemonReport(at: now))
   }
 
+  /// - Parameter withGroup: with what only `status` reports.
   private func report(
     _ snapshot: WorkerSnapshot, _ scan: ProcessScan?, at now: Instant, withGroup: Bool
   ) -> WorkerReport {
-    WorkerReporter(
+    var report = WorkerReporter(
       snapshot: snapshot, facts: source.facts(of: snapshot.worker), scan: scan, now: now
     ).report(withGroup: withGroup)
+    if withGroup { report.counters = source.counters(of: snapshot.worker, at: now) }
+    return report
   }
 
   private func daemonReport(at now: Instant) -> DaemonReport {

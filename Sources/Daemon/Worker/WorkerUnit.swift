@@ -19,6 +19,9 @@ final class WorkerUnit {
   /// Adopted from another supervisor, which still supervises it; see `ExternalAdoption`.
   var external: ExternalWorker?
 
+  /// Bytes that were written to its images since the daemon's start.
+  private(set) var imageBytesWritten: Int64 = 0
+
   /// What its runs have stored with us; nil: nothing yet.
   var stored: DescriptorStoring?
   /// A freeze, hibernation or resume runs on another thread; an exit is looked at after it.
@@ -65,6 +68,8 @@ final class WorkerUnit {
 
   /// Nothing of this run reaches the next one. What it holds has been given back: see `RunClosing`.
   func endRun() { run = WorkerRun() }
+
+  func noteImageWritten(_ bytes: Int64) { imageBytesWritten &+= bytes }
 
   /// It has opened or closed a channel on which it can be asked, or has answered for the first time.
   var channelsChanged: Event {

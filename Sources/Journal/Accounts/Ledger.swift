@@ -66,7 +66,11 @@ public struct Ledger: Sendable {
     for worker in open.keys { addElapsedTime(worker, at: now) }
   }
 
-  private mutating func addElapsedTime(_ worker: WorkerID, at now: Instant) {
+  /// False: the engine has removed it.
+  public func has(_ worker: WorkerID) -> Bool { open[worker] != nil }
+
+  /// Adds the time that has passed to one worker's tally.
+  public mutating func addElapsedTime(_ worker: WorkerID, at now: Instant) {
     guard let account = open[worker], now > account.at else { return }
     open[worker]?.at = now
     let span = (now - account.at).wholeNanoseconds

@@ -166,6 +166,7 @@ extension Narrator {
     }
     notice.from = from
     notice.to = transition.to
+    notice.cause = cause
     describeCost(in: &notice, of: event, cause: cause, journey: journey)
     return notice
   }

@@ -34,6 +34,8 @@ public struct Notice: Hashable, Sendable {
   public var from: WorkerState?
   public var to: WorkerState?
   public var level: PressureLevel?
+  /// Of `state`: why.
+  public var cause: Cause?
   /// Of `memory`. With `freed` it is the outcome, without it the request.
   public var occasion: Occasion?
   /// One sentence, without the worker's name.

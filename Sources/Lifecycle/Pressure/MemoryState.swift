@@ -36,6 +36,9 @@ extension Engine {
 
   public var pressure: PressureLevel { gauge.level }
 
+  /// The machine's memory as last reported.
+  public var memoryReading: MemoryReading? { memory.reading }
+
   mutating func recordReading(_ reading: MemoryReading) {
     memory.reading = reading
     memory.heardAt = now

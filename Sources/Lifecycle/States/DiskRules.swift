@@ -55,6 +55,12 @@ extension Engine {
     ByteCount(Int64(Double(disk.total.bytes) * policy.hibernate.disk.minFreePercent / 100))
   }
 
+  /// The disk of the images as last looked at, with the images since; and what of it must stay free. nil: it
+  /// hasn't been looked at.
+  public var imageDisk: (reading: DiskReading, least: ByteCount)? {
+    disk.map { ($0, leastFree(of: $0)) }
+  }
+
   /// The largest image for which there is no `diskObstacle`.
   var diskRoom: ByteCount {
     guard let disk else { return ByteCount(.max) }

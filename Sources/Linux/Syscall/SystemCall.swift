@@ -140,6 +140,12 @@ public enum Clocks {
     clock_gettime(CLOCK_REALTIME, &now)
     return Int64(now.tv_sec) * 1_000_000_000 + Int64(now.tv_nsec)
   }
+  /// Processor time that this process has used, in nanoseconds.
+  public static var processorTime: Int64 {
+    var used = timespec()
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used)
+    return Int64(used.tv_sec) * 1_000_000_000 + Int64(used.tv_nsec)
+  }
 }
 
 /// The size of a page, in bytes.

@@ -62,6 +62,7 @@ extension WorkerConfiguration {
     if old.healthChecksWhileAsleep != healthChecksWhileAsleep {
       result.append(WorkerChange("health_checks_while_asleep"))
     }
+    if old.hooks != hooks { result.append(WorkerChange("on")) }
     return result
   }
 

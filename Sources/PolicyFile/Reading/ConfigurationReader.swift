@@ -25,6 +25,10 @@ struct ConfigurationReader {
       part.section(key) { configuration.journal.read($0, directory: directory) }
       return true
     }
+    _ = once("on", in: parts) { part, key -> Bool? in
+      part.section(key) { configuration.hooks = hooks.read($0) }
+      return true
+    }
     workers(parts, &configuration)
     adoption(parts, &configuration)
     for part in parts {
@@ -32,6 +36,12 @@ struct ConfigurationReader {
       part.finish()
     }
     return configuration
+  }
+
+  private var hooks: HooksReader {
+    HooksReader(
+      directory: directory,
+      commands: CommandReader(variables: environment, owner: "the daemon"), isOfWorker: false)
   }
 
   private func path(_ expects: String) -> Converter<String> {

@@ -149,6 +149,8 @@ enum KeyDescriptions {
     ]
     for (key, text) in AdoptionKeyDescriptions.all { result[key] = text }
     for (key, text) in WorkerKeyDescriptions.all { result["workers.*.\(key)"] = text }
+    for (key, text) in HookKeyDescriptions.all { result[key] = text }
+    for (key, text) in HookKeyDescriptions.ofWorker { result["workers.*.\(key)"] = text }
     return result
   }()
 }

@@ -6,8 +6,8 @@ struct CommandReader {
   var expander: Expander
 
   /// - Parameter variables: what the worker will have.
-  init(variables: [String: String]) {
-    expander = Expander(variables: variables, owner: "the worker", leavesDollars: true)
+  init(variables: [String: String], owner: String = "the worker") {
+    expander = Expander(variables: variables, owner: owner, leavesDollars: true)
   }
 
   /// A list, or one text; `nil` where it is missing or wrong.
@@ -17,6 +17,11 @@ struct CommandReader {
       return nil
     }
     guard let node = reader.node(key) else { return nil }
+    return read(node, called: key, in: reader)
+  }
+
+  /// The same for a value that stands in a list.
+  func read(_ node: YAMLNode, called key: String, in reader: MappingReader) -> [String]? {
     if case .sequence(let sequence) = node {
       let words = sequence.map { reader.convert($0, called: key, as: .word, by: expander) }
       return nonEmpty(words, in: node, key: key, reader: reader)

@@ -48,6 +48,8 @@ public struct WorkerConfiguration: Hashable, Sendable {
   /// The workers that are woken with it, if they sleep; no name twice, circles are allowed.
   public var wakeWith: [String]
   public var healthChecksWhileAsleep: [AsleepAnswer]
+  /// `on:`
+  public var hooks: Hooks
   /// The machine's policy with this worker's overrides.
   @SharedPolicy public var policy: LifecyclePolicy
 
@@ -76,6 +78,7 @@ public struct WorkerConfiguration: Hashable, Sendable {
     self.wakeAt = []
     self.wakeWith = []
     self.healthChecksWhileAsleep = []
+    self.hooks = Hooks(directory: directory)
     self.policy = policy
   }
 

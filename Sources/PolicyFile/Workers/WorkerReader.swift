@@ -53,6 +53,10 @@ struct WorkerReader {
     worker.wakeAt = reader.oneOrMore("wake_at", of: .schedule).map(\.value)
     worker.wakeWith = peers()
     worker.healthChecksWhileAsleep = answers()
+    reader.section("on") { section in
+      worker.hooks =
+        HooksReader(directory: directory, commands: commands, isOfWorker: true).read(section)
+    }
     let overridden = lifecycle(&worker.policy)
     reader.finish()
     warnOfIdleKeys()

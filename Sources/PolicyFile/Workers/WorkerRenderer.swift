@@ -217,7 +217,22 @@ struct WorkerRenderer {
       }
       keys.append(("health_checks_while_asleep", .list(items)))
     }
+    let hooks = Self.hooks(worker.hooks)
+    if !hooks.isEmpty { keys.append(("on", .mapping(hooks))) }
     return keys
+  }
+
+  private static func hooks(_ hooks: Hooks) -> [(String, YAMLText)] {
+    var pairs: [(String, YAMLText)] = []
+    for event in Hooks.Event.allCases {
+      guard let commands = hooks.commands[event], let first = commands.first else { continue }
+      let several = YAMLText.list(commands.map(command))
+      pairs.append((event.rawValue, commands.count == 1 ? command(first) : several))
+    }
+    if !pairs.isEmpty, hooks.timeout != Hooks().timeout {
+      pairs.append(("timeout", .plain(hooks.timeout.policyText)))
+    }
+    return pairs
   }
 
   private func listen() -> YAMLText {

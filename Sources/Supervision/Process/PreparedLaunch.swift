@@ -85,6 +85,31 @@ extension LaunchPlan {
   }
 }
 
+extension SideProgram {
+  /// Runs a command that belongs to no worker: in the daemon's own cgroup, as the daemon's user, with these
+  /// descriptors as its input and its output, and no others.
+  ///
+  ///   - subject: names it if a file system hangs. Only one command about it is prepared at a time.
+  ///   - additional: variables that are added to the environment.
+  public static func alone(
+    _ command: [String], about subject: String, in directory: String,
+    environment: [String: String], adding additional: [String: String], input: Descriptor,
+    output: Descriptor
+  ) -> SideProgram {
+    let plan = LaunchPlan(
+      name: subject, command: command, directory: directory, environment: environment, logPath: "")
+    return SideProgram(about: subject) { () throws(LaunchError) in
+      var environment = plan.bareEnvironment
+      environment["DORMOUSE_WORKER"] = nil
+      environment.merge(additional) { $1 }
+      let request = SpawnRequest(
+        path: try plan.executable(of: command), arguments: command, environment: environment,
+        directory: directory, input: input.raw, output: output.raw, error: output.raw)
+      return PreparedLaunch(plan, request, files: [input, output])
+    }
+  }
+}
+
 /// A worker's process between fork and execve, before the event loop watches over it.
 public struct ForkedWorker: Sendable {
   fileprivate let prepared: PreparedLaunch

@@ -138,6 +138,12 @@ public final class SideProgram {
     }
   }
 
+  /// Asks its process group to end, which is its own. `cancel` ends what is still there later.
+  public func askToEnd() {
+    // It isn't reaped yet, so no other process has its number.
+    if let process { sendSignal(SIGTERM, to: -process.pid) }
+  }
+
   /// Ends its processes that still run, without waiting for that.
   public func cancel() {
     guard !isOver else { return }

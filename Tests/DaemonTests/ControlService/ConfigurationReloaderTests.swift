@@ -21,6 +21,7 @@ import Testing
     private(set) var calls: [String] = []
     var isEnding = false
     var rules: [AdoptionRule] = []
+    var hooks = Hooks()
     var isLeaving = false
 
     private final class NoExecutor: DirectiveExecutor {

@@ -98,6 +98,12 @@ final class FakeControlHost: ControlHost {
     return RecentSavingsReport(today: none, week: none)
   }
   func policyFacts() -> PolicyFacts { PolicyFacts(origins: Origins()) }
+  func counters(of id: WorkerID, at now: Instant) -> WorkerCounters {
+    var counters = WorkerCounters()
+    counters.launches = 3
+    return counters
+  }
+  func measurements(at now: Instant) -> DaemonMeasurements { DaemonMeasurements(upSeconds: 60) }
   func isWrapped(_ worker: String?) -> Bool { worker.map(wrapped.contains) ?? false }
   func leads(_ id: WorkerID) -> Bool { wrapped.contains(id.name) }
   func wrappedReport(of name: String, at now: Instant) -> WorkerReport? {

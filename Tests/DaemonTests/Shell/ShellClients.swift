@@ -178,6 +178,8 @@ private final class ShellControlHost: ControlHost {
     return RecentSavingsReport(today: none, week: none)
   }
   func policyFacts() -> PolicyFacts { PolicyFacts(origins: Origins()) }
+  func counters(of id: WorkerID, at now: Instant) -> WorkerCounters { WorkerCounters() }
+  func measurements(at now: Instant) -> DaemonMeasurements { DaemonMeasurements(upSeconds: 0) }
   func isWrapped(_ worker: String?) -> Bool { false }
   func leads(_ id: WorkerID) -> Bool { false }
   func wrappedReport(of name: String, at now: Instant) -> WorkerReport? { nil }

@@ -58,6 +58,7 @@ final class ShellReloads: ConfigurationHost, DeclaredHost, DeclaredChangeHost {
 
   func known(_ id: WorkerID) -> KnownWorker? { changes.known(id) }
   var rules: [AdoptionRule] { current.adoption }
+  var hooks: Hooks { current.hooks }
   var knownWorkers: [WorkerID] { Array(world.workers.keys) }
   func policyHasChanged(_ policy: LifecyclePolicy) {}
   func apply(_ configuration: DaemonConfiguration) {

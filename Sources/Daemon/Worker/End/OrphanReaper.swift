@@ -34,16 +34,16 @@ final class OrphanReaper {
     self.owned = owned
   }
 
-  /// Workers, those that are being started, commands of `shed:`, and probes have owners.
+  /// Workers, those that are being started, commands of `shed:` and `on:`, and probes have owners.
   convenience init(
     timers: any Timers, workers: WorkerRegistry, launcher: WorkerLauncher,
-    probes: ProbeAsker
+    senses: Senses, hooks: HookRunner
   ) {
-    self.init(timers: timers) {
+    self.init(timers: timers) { [probes = senses.probes] in
       let owned = workers.values.flatMap {
         [$0.process?.identity.pid, $0.shed?.commandPid].compactMap(\.self)
       }
-      return Set(owned + launcher.pids + probes.commandPids)
+      return Set(owned + launcher.pids + probes.commandPids + hooks.pids)
     }
   }
 

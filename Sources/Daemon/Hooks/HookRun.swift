@@ -1,0 +1,134 @@
+import Glibc
+import Lifecycle
+import Linux
+import Policy
+import Supervision
+
+/// One run of a command of `on:`, from its start to its end. Belongs to the loop's thread.
+final class HookRun {
+  enum Outcome: Hashable {
+    case succeeded
+    case failed(String)
+    case timedOut
+  }
+
+  private let loop: any Timers & DescriptorWatches
+  private let timeout: Duration
+  private let ended: (Outcome, String) -> Void
+  private var program: FollowedProgram<SideProgram>?
+  private var output: (descriptor: Descriptor, watch: EventLoop.Token)?
+  private var timer: EventLoop.Token?
+  private var text: [UInt8] = []
+  private var isCut = false
+  private var isLate = false
+
+  /// The output that is kept; and that is read at most: a command that writes without end gets a broken pipe then.
+  private static let mostKept = 2048
+  private static let mostRead = 1 << 20
+  private var bytesRead = 0
+  /// Between SIGTERM and SIGKILL.
+  static let grace = Duration.seconds(2)
+
+  /// - Parameter ended: called once, with the outcome and the output, and never before this returns.
+  init(
+    _ entry: HookQueue.Entry, slot: Int, on loop: any Timers & DescriptorWatches,
+    environment: [String: String],
+    socket: String, ended: @escaping (Outcome, String) -> Void
+  ) throws(SystemCallError) {
+    self.loop = loop
+    self.ended = ended
+    timeout = entry.hooks.timeout
+    let input = try Descriptor.memoryFile("dormouse-event", entry.input)
+    let pipe = try Descriptor.pipe()
+    var additional = [
+      "DORMOUSE_EVENT": entry.subject.event.rawValue, "DORMOUSE_CONTROL_SOCKET": socket,
+    ]
+    additional["DORMOUSE_WORKER"] = entry.subject.worker
+    let program = SideProgram.alone(
+      entry.command, about: "command \(slot) of on", in: entry.hooks.directory,
+      environment: environment, adding: additional, input: input, output: pipe.writing)
+    let watch = try loop.whenReadable(pipe.reading) { [weak self] in self?.read() }
+    output = (pipe.reading, watch)
+    self.program = FollowedProgram(program, loop) { [weak self] in self?.hasEnded() }
+    timer = loop.after(timeout) { [weak self] in self?.isOverdue() }
+  }
+
+  deinit {
+    if let timer { loop.cancel(timer) }
+    stopReading()
+  }
+
+  /// A child of the daemon's that nothing else may reap.
+  var pid: Int32? { program?.program.pid }
+
+  // MARK: its output
+
+  private func read() {
+    guard let output else { return }
+    // A pipe that polls readable has something, or its end.
+    guard let part = try? output.descriptor.read(upTo: 4096), !part.isEmpty else {
+      return stopReading()
+    }
+    keep(part)
+    if bytesRead >= Self.mostRead { stopReading() }
+  }
+
+  private func keep(_ part: [UInt8]) {
+    bytesRead += part.count
+    let room = Self.mostKept - text.count
+    text += part.prefix(room)
+    if part.count > room { isCut = true }
+  }
+
+  private func stopReading() {
+    guard let output else { return }
+    loop.unwatch(output.descriptor, output.watch)
+    self.output = nil
+  }
+
+  /// What it wrote last. A process that it has left behind may still have the pipe, and isn't waited for.
+  private func readTheRest() {
+    while let output, bytesRead < Self.mostRead,
+      // A pipe that can't be polled has nothing to read.
+      (try? pollDescriptor(output.descriptor.raw, for: POLLIN, until: Deadline(in: .zero))) == true
+    {
+      read()
+    }
+    stopReading()
+  }
+
+  // MARK: its end
+
+  private func isOverdue() {
+    timer = nil
+    guard let program else { return }
+    if isLate || program.program.pid == nil {
+      let hang = program.program.hang
+      program.cancel()
+      return finish(hang.map { .failed("did not start: \($0)") } ?? .timedOut)
+    }
+    isLate = true
+    program.program.askToEnd()
+    timer = loop.after(Self.grace) { [weak self] in self?.isOverdue() }
+  }
+
+  private func hasEnded() {
+    guard let phase = program?.program.phase else { return }
+    if isLate { return finish(.timedOut) }
+    switch phase {
+    case .ended(.exited(0)): finish(.succeeded)
+    case .ended(let exit): finish(.failed(ExitStatus(exit).sentence))
+    case .failed(let error): finish(.failed("did not start: \(error.reason)"))
+    case .preparing, .starting, .running, .cancelled: finish(.failed("did not start"))
+    }
+  }
+
+  private func finish(_ outcome: Outcome) {
+    program = nil
+    if let timer { loop.cancel(timer) }
+    timer = nil
+    readTheRest()
+    let words = String(decoding: text, as: UTF8.self)
+    ended(outcome, isCut ? words + " …" : words)
+  }
+}

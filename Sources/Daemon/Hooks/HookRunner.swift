@@ -1,0 +1,186 @@
+import Control
+import Journal
+import JSONLines
+import Lifecycle
+import Linux
+import Policy
+import PolicyFile
+
+/// Runs the commands of `on:`. Events come from the chronicle while any command is configured. A command starts
+/// after the event's directives were executed, on other threads, and nothing waits for it. Belongs to the loop's
+/// thread.
+final class HookRunner {
+  private let services: Services
+  private let chronicle: Chronicle
+  private let configuration: ConfigurationInForce
+  private let workers: WorkerRegistry
+  private let environment: [String: String]
+  /// Commands may ask the daemon there.
+  private var socket = ""
+
+  private var queue = HookQueue()
+  private var runs: [Int: HookRun] = [:]
+  private var timer: EventLoop.Token?
+  private var counts = DaemonMeasurements.Hooks()
+  private var losses = HookLosses()
+  private var isConfigured = false
+
+  /// A sentence of an event is cut at this many characters.
+  private static let longestText = 4096
+
+  /// - Parameter environment: the daemon's own.
+  init(
+    _ services: Services, _ chronicle: Chronicle, from configuration: ConfigurationInForce,
+    workers: WorkerRegistry, environment: [String: String]
+  ) {
+    self.services = services
+    self.chronicle = chronicle
+    self.configuration = configuration
+    self.workers = workers
+    self.environment = environment
+  }
+
+  /// Commands that run: children of the daemon that nothing else may reap.
+  var pids: [Int32] { runs.values.compactMap(\.pid) }
+
+  /// nil: none is configured, and none was.
+  var report: DaemonMeasurements.Hooks? {
+    isConfigured || counts != DaemonMeasurements.Hooks() ? counts : nil
+  }
+
+  /// The configuration is a new one, perhaps.
+  func follow() {
+    isConfigured =
+      !configuration.current.hooks.isEmpty
+      || workers.values.contains { !$0.configuration.hooks.isEmpty }
+    guard isConfigured else { return chronicle.observe(nil) }
+    chronicle.observe { [unowned self] in offer($0.hookEvents, of: $0.worker, $1) }
+  }
+
+  /// The daemon has started.
+  func begin(version: String, socket: String) {
+    self.socket = socket
+    follow()
+    offer(
+      [.daemon, .everything], of: nil,
+      EventRecord(
+        time: JournalWriter.wall().text, kind: Notice.Kind.daemon.rawValue,
+        text: "daemon started: version \(version), policy \(configuration.current.policy.name)"))
+  }
+
+  private func offer(_ events: Set<Hooks.Event>, of worker: WorkerID?, _ record: EventRecord) {
+    let own = worker.flatMap { workers[$0]?.configuration.hooks }
+    var input: [UInt8]?
+    for hooks in [own, configuration.current.hooks].compactMap(\.self) where !hooks.isEmpty {
+      for event in Hooks.Event.allCases where events.contains(event) {
+        for command in hooks.commands[event] ?? [] {
+          let bytes = input ?? Self.json(record)
+          input = bytes
+          let subject = HookQueue.Subject(event: event, worker: worker?.name)
+          add(HookQueue.Entry(subject: subject, command: command, input: bytes, hooks: hooks))
+        }
+      }
+    }
+  }
+
+  private static func json(_ record: EventRecord) -> [UInt8] {
+    var record = record
+    record.text = String(record.text.prefix(longestText))
+    // A record of texts and finite numbers can be encoded.
+    let line = (try? WireCodec.json(for: JSONDocument(record))) ?? []
+    return line + [UInt8(ascii: "\n")]
+  }
+
+  private var timers: any Timers { services.loop }
+
+  // MARK: the queue
+
+  private func add(_ entry: HookQueue.Entry) {
+    guard queue.add(entry) else {
+      counts.dropped += 1
+      return note(entry.subject)
+    }
+    startLater(.zero)
+  }
+
+  /// The engine's directives come first, so nothing starts at once.
+  private func startLater(_ delay: Duration) {
+    if let timer { timers.cancel(timer) }
+    timer = timers.after(delay) { [weak self] in
+      self?.timer = nil
+      self?.startNext()
+    }
+  }
+
+  private func startNext() {
+    while let entry = queue.next(at: EventLoop.now) { start(entry) }
+    if let next = queue.nextStart(at: EventLoop.now) {
+      startLater(max(.milliseconds(1), next - EventLoop.now))
+    }
+  }
+
+  private func start(_ entry: HookQueue.Entry) {
+    // Each slot has a name of its own for the thread that opens its program: one that hangs refuses the next.
+    let slot = (1...HookQueue.mostRunning).first { runs[$0] == nil } ?? 0
+    do throws(SystemCallError) {
+      runs[slot] = try HookRun(
+        entry, slot: slot, on: services.loop, environment: environment, socket: socket
+      ) { [unowned self] outcome, output in hasEnded(entry, slot: slot, outcome, output: output) }
+    } catch { hasEnded(entry, slot: slot, .failed("did not start: \(error)"), output: "") }
+  }
+
+  private func hasEnded(
+    _ entry: HookQueue.Entry, slot: Int, _ outcome: HookRun.Outcome, output: String
+  ) {
+    runs[slot] = nil
+    queue.hasEnded()
+    let said = output.isEmpty ? "" : ": \(output)"
+    let title = "command for \(entry.subject)"
+    switch outcome {
+    case .succeeded:
+      counts.succeeded += 1
+      if !output.isEmpty { services.log(.info, "\(title)\(said)") }
+    case .failed(let why):
+      counts.failed += 1
+      services.log(.warning, "\(title) (\(shellText(entry.command))) failed: \(why)\(said)")
+    case .timedOut:
+      counts.timedOut += 1
+      let limit = entry.hooks.timeout.spoken
+      services.log(
+        .warning, "\(title) (\(shellText(entry.command))) was ended after \(limit)\(said)")
+    }
+    startLater(.zero)
+  }
+
+  // MARK: what was dropped
+
+  private func note(_ subject: HookQueue.Subject) {
+    losses.add(subject)
+    guard losses.count == 1 else { return }
+    timers.after(HookLosses.interval) { [weak self] in
+      guard let self else { return }
+      services.log(.warning, losses.take())
+    }
+  }
+}
+
+/// Counts what was dropped, for one line in the log.
+struct HookLosses {
+  static let interval = Duration.seconds(5)
+
+  private(set) var count = 0
+  private var last: HookQueue.Subject?
+
+  mutating func add(_ subject: HookQueue.Subject) {
+    count += 1
+    last = subject
+  }
+
+  /// The line; the count begins again.
+  mutating func take() -> String {
+    defer { count = 0 }
+    let what = count == 1 ? "1 event" : "\(count) events"
+    return "\(what) started no command (on): too many wait "
+      + "(last: \(last.map { "\($0)" } ?? "none"))"
+  }
+}

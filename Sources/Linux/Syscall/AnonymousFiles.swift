@@ -1,0 +1,29 @@
+import CLinux
+import Glibc
+
+/// Descriptors of what has no name in a file system.
+extension Descriptor {
+  /// An unnamed file in memory with this content, to be read from its beginning.
+  public static func memoryFile(
+    _ name: String, _ content: [UInt8]
+  ) throws(SystemCallError) -> Descriptor {
+    let file = Descriptor(owning: try shim("memfd_create") { clinux_memory_file(name) })
+    var written = 0
+    while written < content.count {
+      written += try systemCall("write", on: name) {
+        content.withUnsafeBytes {
+          pwrite(
+            file.raw, $0.baseAddress?.advanced(by: written), $0.count - written, off_t(written))
+        }
+      }
+    }
+    return file
+  }
+
+  /// A pipe: what is written to one end is read from the other.
+  public static func pipe() throws(SystemCallError) -> (reading: Descriptor, writing: Descriptor) {
+    var ends: [Int32] = [-1, -1]
+    _ = try shim("pipe2") { clinux_pipe(&ends) }
+    return (Descriptor(owning: ends[0]), Descriptor(owning: ends[1]))
+  }
+}

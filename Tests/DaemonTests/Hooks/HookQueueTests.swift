@@ -1,0 +1,101 @@
+import Policy
+import Testing
+
+@testable import Daemon
+
+@Suite("The queue of commands of `on:`") struct HookQueueTests {
+  /// `#expect` calls nothing that changes a value.
+  private final class Waiting {
+    private var queue = HookQueue()
+    func add(_ entry: HookQueue.Entry) -> Bool { queue.add(entry) }
+    func next(at now: Instant) -> HookQueue.Entry? { queue.next(at: now) }
+    func nextStart(at now: Instant) -> Instant? { queue.nextStart(at: now) }
+    func hasEnded() { queue.hasEnded() }
+  }
+
+  private func entry(_ event: Hooks.Event = .hibernated, of worker: String?) -> HookQueue.Entry {
+    HookQueue.Entry(
+      subject: .init(event: event, worker: worker), command: ["true"], input: [], hooks: Hooks())
+  }
+
+  @Test("At most four commands run at once, and the next one starts when one has ended")
+  func running() {
+    let queue = Waiting()
+    for number in 0..<6 { #expect(queue.add(entry(of: "bot\(number)"))) }
+    for number in 0..<4 { #expect(queue.next(at: .zero)?.subject.worker == "bot\(number)") }
+    #expect(queue.next(at: .zero) == nil && queue.nextStart(at: .zero) == nil)
+    queue.hasEnded()
+    #expect(queue.next(at: .zero)?.subject.worker == "bot4")
+    #expect(queue.next(at: .zero) == nil)
+  }
+
+  @Test(
+    "A command that causes the event that starts it is started ten times, and then once a second")
+  func loop() {
+    let queue = Waiting()
+    var starts = 0
+    var now = Instant.zero
+    // It ends at once, and its event is there again.
+    while now < .zero + .seconds(60) {
+      _ = queue.add(entry(of: "web"))
+      while queue.next(at: now) != nil {
+        starts += 1
+        queue.hasEnded()
+        _ = queue.add(entry(of: "web"))
+      }
+      let next = queue.nextStart(at: now)
+      #expect(next.map { $0 > now } == true)
+      now = next ?? now + .seconds(60)
+    }
+    #expect((68...71).contains(starts), "\(starts)")
+  }
+
+  @Test("Another worker's event doesn't wait for one that comes too often")
+  func others() {
+    let queue = Waiting()
+    for _ in 0..<20 { _ = queue.add(entry(of: "web")) }
+    for _ in 0..<10 {
+      #expect(queue.next(at: .zero)?.subject.worker == "web")
+      queue.hasEnded()
+    }
+    #expect(queue.next(at: .zero) == nil)
+    #expect(queue.add(entry(of: "db")))
+    #expect(queue.next(at: .zero)?.subject.worker == "db")
+  }
+
+  @Test("After a pause a worker's event may start ten commands at once again")
+  func pause() {
+    let queue = Waiting()
+    for round in 0..<2 {
+      let now = Instant.zero + .seconds(60 * round)
+      for _ in 0..<10 {
+        #expect(queue.add(entry(of: "web")) && queue.next(at: now) != nil)
+        queue.hasEnded()
+      }
+      #expect(queue.add(entry(of: "web")) && queue.next(at: now) == nil)
+      #expect(queue.nextStart(at: now) == now + .seconds(1))
+      #expect(queue.next(at: now + .seconds(1)) != nil)
+      queue.hasEnded()
+    }
+  }
+
+  @Test("What waits is bounded: 32 commands of one worker's event, 128 of all")
+  func bounded() {
+    let queue = Waiting()
+    let taken = (0..<100).count { _ in queue.add(entry(of: "web")) }
+    #expect(taken == 32)
+    let others = (0..<200).count { queue.add(entry(of: "bot\($0)")) }
+    #expect(others == 96)
+  }
+
+  @Test("What was dropped is one line, with its number and the last event")
+  func losses() {
+    var losses = HookLosses()
+    for _ in 0..<3 { losses.add(.init(event: .hibernated, worker: "web")) }
+    let line = losses.take()
+    #expect(
+      line
+        == "3 events started no command (on): too many wait (last: hibernated of web)")
+    #expect(losses.count == 0)
+  }
+}
