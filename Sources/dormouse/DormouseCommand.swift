@@ -44,6 +44,7 @@ struct DormouseCommand: ParsableCommand {
         subcommands: [
           ProcessesCommand.self, TopCommand.self, StatusCommand.self, ExplainCommand.self,
           LogsCommand.self, EventsCommand.self, JetsamCommand.self, ReportCommand.self,
+          DashboardCommand.self,
         ]),
       CommandGroup(
         name: "Policy",
