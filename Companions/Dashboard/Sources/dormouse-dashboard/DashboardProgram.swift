@@ -15,7 +15,8 @@ struct DashboardProgram: AsyncParsableCommand {
   var listen = "127.0.0.1:7411"
   @Flag(help: "Permit an address that other machines can reach. HTTP isn't encrypted.")
   var allowRemote = false
-  @Option(help: "A file with the token; it is made if it doesn't exist. Default: a new token each time.")
+  @Option(
+    help: "A file with the token; it is made if it doesn't exist. Default: a new token each time.")
   var tokenFile: String?
   @Option(help: "The daemon's control socket.")
   var socket: String?
@@ -23,7 +24,9 @@ struct DashboardProgram: AsyncParsableCommand {
   func run() async throws {
     guard let address = ListenAddress(listen) else {
       Self.end(
-        .usage, "--listen \(escaped(listen)): expected an address and a port, such as 127.0.0.1:7411 or [::1]:7411")
+        .usage,
+        "--listen \(escaped(listen)): expected an address and a port, such as 127.0.0.1:7411 or [::1]:7411"
+      )
     }
     guard address.isLoopback || allowRemote else {
       Self.end(
@@ -33,7 +36,9 @@ struct DashboardProgram: AsyncParsableCommand {
     }
     let token: AccessToken
     do throws(AccessTokenError) {
-      token = try tokenFile.map { path throws(AccessTokenError) in try AccessToken.inFile(path) } ?? .random()
+      token =
+        try tokenFile.map { path throws(AccessTokenError) in try AccessToken.inFile(path) }
+        ?? .random()
     } catch { Self.end(.notDone, error.description) }
     let settings = DashboardSettings(
       listen: address, allowsRemote: allowRemote, token: token,
@@ -43,7 +48,8 @@ struct DashboardProgram: AsyncParsableCommand {
     } catch let error as IOError {
       Self.end(
         .cannotCreate,
-        "can't listen at \(address): \(errorText(error.errnoCode)); choose another port with --listen")
+        "can't listen at \(address): \(errorText(error.errnoCode)); choose another port with --listen"
+      )
     } catch {
       Self.end(.cannotCreate, "can't listen at \(address): \(error)")
     }

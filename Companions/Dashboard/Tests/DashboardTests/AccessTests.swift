@@ -19,7 +19,10 @@ import Testing
 
   @Test(
     "Anything else is no address to listen at",
-    arguments: ["", "7411", ":7411", "127.0.0.1", "example.org:80", "127.0.0.1:x", "127.0.0.1:70000", "::1:80"])
+    arguments: [
+      "", "7411", ":7411", "127.0.0.1", "example.org:80", "127.0.0.1:x", "127.0.0.1:70000",
+      "::1:80",
+    ])
   func noAddress(text: String) { #expect(ListenAddress(text) == nil) }
 
   @Test(
@@ -27,15 +30,19 @@ import Testing
     arguments: [
       ("127.0.0.1:7411", true), ("localhost:7411", true), ("LOCALHOST:7411", true),
       ("[::1]:7411", true), ("127.8.8.8:7411", true), ("127.0.0.1", false), ("localhost:80", false),
-      ("localhost.:7411", false), ("rebound.example:7411", false), ("127.0.0.1.example:7411", false),
-      ("10.0.0.1:7411", false), ("[fe80::1]:7411", false), ("", false), ("127.0.0.1:7411:7411", false),
+      ("localhost.:7411", false), ("rebound.example:7411", false),
+      ("127.0.0.1.example:7411", false),
+      ("10.0.0.1:7411", false), ("[fe80::1]:7411", false), ("", false),
+      ("127.0.0.1:7411:7411", false),
       ("127.0.0.1:07411", false), ("[::1]7411", false), ("[127.0.0.1]:7411", false),
     ])
   func host(header: String, isPermitted: Bool) {
     #expect(HostRule(allowsRemote: false).permits(header, port: 7411) == isPermitted)
   }
 
-  @Test("Without a host a request is refused; with --allow-remote other addresses are accepted, and no names")
+  @Test(
+    "Without a host a request is refused; with --allow-remote other addresses are accepted, and no names"
+  )
   func remote() {
     #expect(!HostRule(allowsRemote: false).permits(nil, port: 7411))
     #expect(HostRule(allowsRemote: true).permits("10.0.0.1:7411", port: 7411))
@@ -48,11 +55,15 @@ import Testing
     let token = AccessToken.random()
     #expect(token.text.count == 64 && token != .random())
     #expect(token.matches(token.text))
-    #expect(!token.matches("") && !token.matches(token.text.dropLast()) && !token.matches(token.text + "0"))
+    #expect(
+      !token.matches("") && !token.matches(token.text.dropLast())
+        && !token.matches(token.text + "0"))
     #expect(!token.matches(String(repeating: "0", count: 64)))
   }
 
-  @Test("A token file is made private, read again, and refused if other users can read it or it is short")
+  @Test(
+    "A token file is made private, read again, and refused if other users can read it or it is short"
+  )
   func tokenFile() throws {
     let scratch = try Scratch()
     let path = "\(scratch.path)/token"
@@ -95,31 +106,38 @@ import Testing
     } catch { return error }
   }
 
-  @Test("A connection of this user or of root is served, one of another user or an unknown one isn't")
+  @Test(
+    "A connection of this user or of root is served, one of another user or an unknown one isn't")
   func peers() throws {
     let facts = try facts()
     #expect(denial { () throws(RequestGate.Denial) in try gate().checkConnection(facts) } == nil)
-    #expect(denial { () throws(RequestGate.Denial) in try gate(user: 0).checkConnection(facts) } == nil)
+    #expect(
+      denial { () throws(RequestGate.Denial) in try gate(user: 0).checkConnection(facts) } == nil)
     let other = geteuid() + 1
     #expect(
-      denial { () throws(RequestGate.Denial) in try gate(user: other).checkConnection(facts) } == .otherUser(other))
+      denial { () throws(RequestGate.Denial) in try gate(user: other).checkConnection(facts) }
+        == .otherUser(other))
     #expect(
-      denial { () throws(RequestGate.Denial) in try gate(user: nil).checkConnection(facts) } == .unknownPeer)
+      denial { () throws(RequestGate.Denial) in try gate(user: nil).checkConnection(facts) }
+        == .unknownPeer)
   }
 
   @Test("A peer on another machine has no user here: it is served only with --allow-remote")
   func remotePeer() throws {
     let facts = try facts(peer: "192.168.1.9")
     #expect(
-      denial { () throws(RequestGate.Denial) in try gate(user: nil).checkConnection(facts) } == .unknownPeer)
+      denial { () throws(RequestGate.Denial) in try gate(user: nil).checkConnection(facts) }
+        == .unknownPeer)
     let open = gate(user: nil, allowsRemote: true)
     #expect(denial { () throws(RequestGate.Denial) in try open.checkConnection(facts) } == nil)
     // On this machine the user counts even so.
     let local = try self.facts()
-    #expect(denial { () throws(RequestGate.Denial) in try open.checkConnection(local) } == .unknownPeer)
+    #expect(
+      denial { () throws(RequestGate.Denial) in try open.checkConnection(local) } == .unknownPeer)
   }
 
-  @Test("Reading takes the token, in the cookie or as a bearer, and no page of another site may read")
+  @Test(
+    "Reading takes the token, in the cookie or as a bearer, and no page of another site may read")
   func reading() throws {
     let gate = gate()
     var facts = try facts()
@@ -147,7 +165,9 @@ import Testing
     #expect(denial { () throws(RequestGate.Denial) in try gate.checkAction(facts) } == .actionToken)
     facts.actionToken = gate.actionToken.text
     #expect(denial { () throws(RequestGate.Denial) in try gate.checkAction(facts) } == nil)
-    for origin in ["http://localhost:7411", "https://127.0.0.1:7411", "null", "http://evil.example"] {
+    for origin in [
+      "http://localhost:7411", "https://127.0.0.1:7411", "null", "http://evil.example",
+    ] {
       facts.origin = origin
       #expect(denial { () throws(RequestGate.Denial) in try gate.checkAction(facts) } == .origin)
     }
@@ -174,10 +194,13 @@ import Testing
       """
     let peer = Endpoint(address: try #require(IPAddress("127.0.0.1")), port: 40_000)
     let own = Endpoint(address: peer.address, port: 7411)
-    #expect(PeerCheck.user(of: peer, connectedTo: own, in: Array(table.utf8), isIPv6: false) == 1007)
-    #expect(PeerCheck.user(of: own, connectedTo: peer, in: Array(table.utf8), isIPv6: false) == 1000)
+    #expect(
+      PeerCheck.user(of: peer, connectedTo: own, in: Array(table.utf8), isIPv6: false) == 1007)
+    #expect(
+      PeerCheck.user(of: own, connectedTo: peer, in: Array(table.utf8), isIPv6: false) == 1000)
     let stranger = Endpoint(address: peer.address, port: 40_001)
-    #expect(PeerCheck.user(of: stranger, connectedTo: own, in: Array(table.utf8), isIPv6: false) == nil)
+    #expect(
+      PeerCheck.user(of: stranger, connectedTo: own, in: Array(table.utf8), isIPv6: false) == nil)
   }
 
   @Test("A client of IPv4 that uses an IPv6 socket, and one of ::1, are found in the table of IPv6")
@@ -190,7 +213,8 @@ import Testing
     for (text, user) in [("127.0.0.1", UInt32(1001)), ("::1", 1002)] {
       let peer = Endpoint(address: try #require(IPAddress(text)), port: 40_000)
       let own = Endpoint(address: peer.address, port: 7411)
-      #expect(PeerCheck.user(of: peer, connectedTo: own, in: Array(table.utf8), isIPv6: true) == user)
+      #expect(
+        PeerCheck.user(of: peer, connectedTo: own, in: Array(table.utf8), isIPv6: true) == user)
     }
   }
 }

@@ -57,7 +57,8 @@ import Testing
     #expect(fleet.unknownSnapshots.isEmpty && fleet.report.workers.first?.snapshot == nil)
   }
 
-  @Test("Only pictures without scripts are shown as pictures, and a name is encoded in their address")
+  @Test(
+    "Only pictures without scripts are shown as pictures, and a name is encoded in their address")
   func images() {
     func shown(_ mime: String) -> ShownSnapshot {
       ShownSnapshot(SnapshotReport(mime: mime, size: 1, data: "AA=="), of: "a/b ?", version: 3)
@@ -67,7 +68,9 @@ import Testing
     #expect(shown("text/html").image == nil)
   }
 
-  @Test("A worker's name survives its way through an address", arguments: ["web", "a b/c%d", "ä<script>", "."])
+  @Test(
+    "A worker's name survives its way through an address",
+    arguments: ["web", "a b/c%d", "ä<script>", "."])
   func names(name: String) {
     #expect(pathUnescaped(pathEscaped(name)) == name)
     #expect(pathEscaped(name).utf8.allSatisfy { $0 < 0x80 && !"<>/ \"".utf8.contains($0) })
@@ -78,7 +81,10 @@ import Testing
 
   @Test("The ladder is read from the policy's values")
   func ladder() {
-    #expect(LadderLevel("urgent", parsing: "[hibernate, terminate suspended]").rungs == ["hibernate", "terminate suspended"])
+    #expect(
+      LadderLevel("urgent", parsing: "[hibernate, terminate suspended]").rungs == [
+        "hibernate", "terminate suspended",
+      ])
     #expect(LadderLevel("warning", parsing: "[]").rungs == [])
     #expect(LadderLevel("warning", parsing: "hibernate").rungs == ["hibernate"])
   }

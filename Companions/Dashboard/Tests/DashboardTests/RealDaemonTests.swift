@@ -10,7 +10,9 @@ struct RealDaemonTests {
 
     """
 
-  private func post(_ dashboard: RunningDashboard, _ verb: String, _ worker: String) throws -> WebClient.Answer {
+  private func post(_ dashboard: RunningDashboard, _ verb: String, _ worker: String) throws
+    -> WebClient.Answer
+  {
     var headers = dashboard.cookie
     headers["X-Dormouse-Token"] = try dashboard.actionToken()
     headers["Origin"] = "http://127.0.0.1:\(dashboard.client.port)"
@@ -23,7 +25,8 @@ struct RealDaemonTests {
     try daemon.wait(for: "web", "foreground", "background")
     let dashboard = try RunningDashboard(socket: daemon.socket)
     let hibernated = try post(dashboard, "hibernate", "web")
-    #expect(hibernated.status == 200 && hibernated.body.contains("\"isDone\":true"), "\(hibernated)")
+    #expect(
+      hibernated.status == 200 && hibernated.body.contains("\"isDone\":true"), "\(hibernated)")
     #expect(try daemon.state(of: "web") == "hibernated")
     let text = try dashboard.client.stream("/api/stream", dashboard.cookie) {
       $0.contains("\"state\":\"hibernated\"") && $0.contains("\"ladder\":[{")
@@ -45,7 +48,9 @@ struct RealDaemonTests {
     }
     #expect(text.contains("\"explanation\":{") && text.contains("\"because\":{"))
     #expect(text.contains("<b>hello</b>") && text.contains("\"command\":\"python3 -c"))
-    let missing = try dashboard.client.stream("/api/workers/wbe/stream", dashboard.cookie) { $0.contains("event: missing") }
+    let missing = try dashboard.client.stream("/api/workers/wbe/stream", dashboard.cookie) {
+      $0.contains("event: missing")
+    }
     #expect(missing.contains("no worker named wbe"))
   }
 
@@ -65,7 +70,9 @@ struct RealDaemonTests {
     sleepUntilFollowed(daemon)
     #expect(try daemon.ask("suspend", "web").code == 0)
     for stream in [first, second] {
-      let text = try WebClient.read(stream) { $0.contains("event: event") && $0.contains("\"to\":\"suspended\"") }
+      let text = try WebClient.read(stream) {
+        $0.contains("event: event") && $0.contains("\"to\":\"suspended\"")
+      }
       #expect(text.contains("\"worker\":\"web\""))
     }
   }
@@ -79,7 +86,9 @@ struct RealDaemonTests {
   private func connections(_ daemon: RunningDaemon) throws -> Int {
     let table = try String(contentsOfFile: "/proc/\(daemon.pid)/net/unix", encoding: .utf8)
     // State 03 is connected; an accepted socket has its listener's path.
-    return table.split(separator: "\n").filter { $0.hasSuffix(daemon.socket) && $0.contains(" 03 ") }.count
+    return table.split(separator: "\n").filter {
+      $0.hasSuffix(daemon.socket) && $0.contains(" 03 ")
+    }.count
   }
 
   @Test("Several pages share two connections with the daemon, and without a page there is none")
@@ -87,7 +96,9 @@ struct RealDaemonTests {
     let daemon = try RunningDaemon(Self.sleeper)
     let dashboard = try RunningDashboard(socket: daemon.socket)
     #expect(try connections(daemon) == 0)
-    let pages = try (0..<4).map { _ in try dashboard.client.open("GET", "/api/stream", dashboard.cookie, closes: false) }
+    let pages = try (0..<4).map { _ in
+      try dashboard.client.open("GET", "/api/stream", dashboard.cookie, closes: false)
+    }
     for page in pages { _ = try WebClient.read(page) { $0.contains("\"workers\":[{") } }
     #expect(try eventually { try connections(daemon) == 2 })
     for page in pages { close(page) }
@@ -116,7 +127,9 @@ struct RealDaemonTests {
     _ = try WebClient.read(page) { $0.contains("\"name\":\"web\"") }
     kill(daemon.pid, SIGSTOP)
     defer { kill(daemon.pid, SIGCONT) }
-    let text = try WebClient.read(page) { $0.contains("hasn't answered for") && $0.hasSuffix("\n\n") }
+    let text = try WebClient.read(page) {
+      $0.contains("hasn't answered for") && $0.hasSuffix("\n\n")
+    }
     let last = text.split(separator: "\n").last { $0.contains("hasn't answered for") }
     #expect(last?.contains("\"name\":\"web\"") == true)
   }

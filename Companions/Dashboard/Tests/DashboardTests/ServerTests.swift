@@ -6,7 +6,9 @@ import Testing
     try RunningDashboard(socket: "/nonexistent/control.sock", options)
   }
 
-  @Test("The printed address sets a cookie that scripts can't read, and leads to the page without the token")
+  @Test(
+    "The printed address sets a cookie that scripts can't read, and leads to the page without the token"
+  )
   func login() throws {
     let dashboard = try dashboard()
     let answer = try dashboard.client.get("/?token=\(dashboard.token)")
@@ -21,7 +23,10 @@ import Testing
 
   @Test(
     "Without the token nothing but the style and scripts is served",
-    arguments: ["/", "/?token=wrong", "/workers/web", "/api/stream", "/api/workers/web/stream", "/metrics", "/nothing"])
+    arguments: [
+      "/", "/?token=wrong", "/workers/web", "/api/stream", "/api/workers/web/stream", "/metrics",
+      "/nothing",
+    ])
   func noToken(path: String) throws {
     let dashboard = try dashboard()
     let answer = try dashboard.client.get(path)
@@ -29,10 +34,14 @@ import Testing
     #expect(try dashboard.client.get("/assets/app.css").status == 200)
   }
 
-  @Test("Every answer forbids scripts and frames of others, and says nothing about where it is from")
+  @Test(
+    "Every answer forbids scripts and frames of others, and says nothing about where it is from")
   func headers() throws {
     let dashboard = try dashboard()
-    for (path, headers) in [("/", dashboard.cookie), ("/", [:]), ("/assets/common.js", [:]), ("/nothing", dashboard.cookie)] {
+    for (path, headers) in [
+      ("/", dashboard.cookie), ("/", [:]), ("/assets/common.js", [:]),
+      ("/nothing", dashboard.cookie),
+    ] {
       let answer = try dashboard.client.get(path, headers)
       let policy = try #require(answer.headers["content-security-policy"])
       #expect(policy.contains("default-src 'none'") && !policy.contains("unsafe"))
@@ -40,19 +49,24 @@ import Testing
       #expect(answer.headers["x-content-type-options"] == "nosniff")
       #expect(answer.headers["referrer-policy"] == "no-referrer")
       #expect(answer.headers["cache-control"] == "no-store")
-      #expect(answer.headers["access-control-allow-origin"] == nil && answer.headers["server"] == nil)
+      #expect(
+        answer.headers["access-control-allow-origin"] == nil && answer.headers["server"] == nil)
     }
   }
 
   @Test("A request with another host is refused, even with the token")
   func rebinding() throws {
     let dashboard = try dashboard()
-    for host in ["rebound.example:\(dashboard.client.port)", "127.0.0.1", "localhost:1", "10.0.0.1:\(dashboard.client.port)"] {
+    for host in [
+      "rebound.example:\(dashboard.client.port)", "127.0.0.1", "localhost:1",
+      "10.0.0.1:\(dashboard.client.port)",
+    ] {
       let answer = try dashboard.client.request("GET", "/", dashboard.cookie, host: host)
       #expect(answer.status == 421, "\(host)")
     }
     let localhost = "localhost:\(dashboard.client.port)"
-    #expect(try dashboard.client.request("GET", "/", dashboard.cookie, host: localhost).status == 200)
+    #expect(
+      try dashboard.client.request("GET", "/", dashboard.cookie, host: localhost).status == 200)
   }
 
   @Test("A change without the page's token, or from another site's page, is refused")
@@ -65,20 +79,27 @@ import Testing
     headers["X-Dormouse-Token"] = dashboard.token
     #expect(try dashboard.client.request("POST", path, headers).status == 403)
     headers["X-Dormouse-Token"] = try dashboard.actionToken()
-    for (name, value) in [("Origin", "http://evil.example"), ("Origin", "null"), ("Sec-Fetch-Site", "cross-site")] {
-      #expect(try dashboard.client.request("POST", path, headers.merging([name: value]) { $1 }).status == 403)
+    for (name, value) in [
+      ("Origin", "http://evil.example"), ("Origin", "null"), ("Sec-Fetch-Site", "cross-site"),
+    ] {
+      #expect(
+        try dashboard.client.request("POST", path, headers.merging([name: value]) { $1 }).status
+          == 403)
     }
     // All is right, but there is no daemon.
     let answer = try dashboard.client.request("POST", path, headers)
     #expect(answer.status == 503 && answer.body.contains("no daemon answers"))
-    #expect(try dashboard.client.request("POST", path, ["Authorization": "Bearer \(dashboard.token)"]).status == 503)
+    #expect(
+      try dashboard.client.request("POST", path, ["Authorization": "Bearer \(dashboard.token)"])
+        .status == 503)
   }
 
   @Test(
     "Requests that don't exist are answered, and change nothing",
     arguments: [
       ("POST", "/api/workers/web/terminate", 404), ("POST", "/api/workers//wake", 404),
-      ("POST", "/api/workers/%ff/wake", 404), ("POST", "/", 404), ("DELETE", "/", 405), ("GET", "/workers/", 404),
+      ("POST", "/api/workers/%ff/wake", 404), ("POST", "/", 404), ("DELETE", "/", 405),
+      ("GET", "/workers/", 404),
       ("GET", "/workers/a/b", 404), ("GET", "/../etc/passwd", 404), ("HEAD", "/", 200),
     ])
   func unknown(method: String, path: String, status: Int) throws {
@@ -90,13 +111,19 @@ import Testing
   @Test("Without a daemon the stream says so, and each page gets it")
   func noDaemon() throws {
     let dashboard = try dashboard()
-    let text = try dashboard.client.stream("/api/stream", dashboard.cookie) { $0.contains("\"problem\"") }
+    let text = try dashboard.client.stream("/api/stream", dashboard.cookie) {
+      $0.contains("\"problem\"")
+    }
     #expect(text.contains("no daemon answers at /nonexistent/control.sock"))
-    let page = try dashboard.client.stream("/api/workers/web/stream", dashboard.cookie) { $0.contains("event: missing") }
+    let page = try dashboard.client.stream("/api/workers/web/stream", dashboard.cookie) {
+      $0.contains("event: missing")
+    }
     #expect(page.contains("no daemon answers"))
   }
 
-  @Test("An address that other machines reach is refused without --allow-remote, a wrong one in any case")
+  @Test(
+    "An address that other machines reach is refused without --allow-remote, a wrong one in any case"
+  )
   func remote() throws {
     let refused = try Programs.run(Programs.dashboard, ["--listen", "0.0.0.0:0"])
     #expect(refused.code == 64 && refused.output.contains("--allow-remote"))
@@ -107,11 +134,14 @@ import Testing
   @Test("A port that is taken is reported with what to do")
   func taken() throws {
     let dashboard = try dashboard()
-    let outcome = try Programs.run(Programs.dashboard, ["--listen", "127.0.0.1:\(dashboard.client.port)"])
+    let outcome = try Programs.run(
+      Programs.dashboard, ["--listen", "127.0.0.1:\(dashboard.client.port)"])
     #expect(outcome.code == 73 && outcome.output.contains("--listen"), "\(outcome)")
   }
 
-  @Test("A process of another user gets no page, even with the token", .enabled(if: geteuid() == 0, "only root can be two users"))
+  @Test(
+    "A process of another user gets no page, even with the token",
+    .enabled(if: geteuid() == 0, "only root can be two users"))
   func otherUser() throws {
     let dashboard = try dashboard()
     let script = """

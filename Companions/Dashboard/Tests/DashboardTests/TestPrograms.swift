@@ -9,15 +9,20 @@ enum Programs {
     return (own as NSString).deletingLastPathComponent + "/dormouse-dashboard"
   }()
 
-  static let root = (0..<5).reduce(URL(filePath: #filePath)) { url, _ in url.deletingLastPathComponent() }.path
+  static let root = (0..<5).reduce(URL(filePath: #filePath)) { url, _ in
+    url.deletingLastPathComponent()
+  }.path
 
   /// `DORMOUSE`, or else the debug build of this source tree.
-  static let dormouse = ProcessInfo.processInfo.environment["DORMOUSE"] ?? "\(root)/.build/debug/dormouse"
+  static let dormouse =
+    ProcessInfo.processInfo.environment["DORMOUSE"] ?? "\(root)/.build/debug/dormouse"
 
   static var hasDormouse: Bool { FileManager.default.isExecutableFile(atPath: dormouse) }
 
-  static let chromium = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"]
-    .first { FileManager.default.isExecutableFile(atPath: $0) }
+  static let chromium = [
+    "/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome",
+  ]
+  .first { FileManager.default.isExecutableFile(atPath: $0) }
 
   /// A free port of 127.0.0.1.
   static func freePort() throws -> UInt16 {
@@ -42,7 +47,9 @@ enum Programs {
   }
 
   /// Runs a program to its end.
-  static func run(_ program: String, _ arguments: [String], _ environment: [String: String] = [:]) throws -> Outcome {
+  static func run(_ program: String, _ arguments: [String], _ environment: [String: String] = [:])
+    throws -> Outcome
+  {
     let process = Process()
     process.executableURL = URL(filePath: program)
     process.arguments = arguments
@@ -76,7 +83,8 @@ final class RunningDashboard {
     let line = try WebClient.read(pipe.fileHandleForReading.fileDescriptor) { $0.hasSuffix("\n") }
     let text = line.trimmingCharacters(in: .newlines)
     let parts = text.split(separator: "/?token=")
-    guard parts.count == 2, let port = parts[0].split(separator: ":").last.flatMap({ UInt16($0) }) else {
+    guard parts.count == 2, let port = parts[0].split(separator: ":").last.flatMap({ UInt16($0) })
+    else {
       process.terminate()
       throw Failure("no address: \(line)")
     }
@@ -94,7 +102,9 @@ final class RunningDashboard {
 
   /// Of the page, from the first event of its stream.
   func actionToken() throws -> String {
-    let text = try client.stream("/api/stream", cookie) { $0.contains("event: hello\ndata: ") && $0.contains("\"version\"") }
+    let text = try client.stream("/api/stream", cookie) {
+      $0.contains("event: hello\ndata: ") && $0.contains("\"version\"")
+    }
     guard let start = text.range(of: "\"token\":\"") else { throw Failure("no token: \(text)") }
     return String(text[start.upperBound...].prefix { $0 != "\"" })
   }
@@ -112,11 +122,13 @@ final class RunningDaemon {
     guard let directory = scratch?.path else { throw Failure("no directory") }
     self.directory = directory
     socket = "\(directory)/control.sock"
-    // The machine stalls now and then: no test here is about pressure.
+    // The machine stalls now and then: no test here is about pressure, nor about idle times.
     let text = """
       policy: ios-5
       policy_overrides:
         pressure: { warning: never, urgent: never, critical: { available_below: 1% } }
+        background: { suspend_after: never }
+        hibernate: { after: never }
       workers:
 
       """ + workers
@@ -128,7 +140,8 @@ final class RunningDaemon {
     let process = Process()
     process.executableURL = URL(filePath: Programs.dormouse)
     process.arguments = [
-      "daemon", "--config", "\(directory)/dormouse.yaml", "--socket", socket, "--state-directory", "\(directory)/state",
+      "daemon", "--config", "\(directory)/dormouse.yaml", "--socket", socket, "--state-directory",
+      "\(directory)/state",
     ]
     // Without a cgroup, which every machine permits; and a debug build measures its loop.
     process.environment = ProcessInfo.processInfo.environment.merging(
@@ -139,7 +152,9 @@ final class RunningDaemon {
     process.standardError = process.standardOutput
     try process.run()
     self.process = process
-    guard try eventually({ try ask("ps").code == 0 }) else { throw Failure("the daemon doesn't answer") }
+    guard try eventually({ try ask("ps").code == 0 }) else {
+      throw Failure("the daemon doesn't answer")
+    }
   }
 
   var pid: Int32 { process?.processIdentifier ?? 0 }

@@ -79,13 +79,15 @@ struct WebClient {
       let text = String(decoding: bytes, as: UTF8.self)
       if isEnough(text) { return text }
     }
-    throw Failure("no answer within \(limit); so far: \(String(decoding: bytes.suffix(2000), as: UTF8.self))")
+    throw Failure(
+      "no answer within \(limit); so far: \(String(decoding: bytes.suffix(2000), as: UTF8.self))")
   }
 
   private static func parse(_ text: String) throws -> Answer {
     let parts = text.split(separator: "\r\n\r\n", maxSplits: 1, omittingEmptySubsequences: false)
     let lines = (parts.first ?? "").split(separator: "\r\n")
-    guard let status = lines.first?.split(separator: " ").dropFirst().first.flatMap({ Int($0) }) else {
+    guard let status = lines.first?.split(separator: " ").dropFirst().first.flatMap({ Int($0) })
+    else {
       throw Failure("no answer: \(text)")
     }
     var headers: [String: String] = [:]

@@ -37,7 +37,8 @@ struct DashboardCommand: ParsableCommand {
     guard let program = Self.program() else {
       throw CommandFailure(
         exit: .notDone,
-        text: "dormouse-dashboard isn't installed; `make dashboard` in Dormouse's source directory builds "
+        text:
+          "dormouse-dashboard isn't installed; `make dashboard` in Dormouse's source directory builds "
           + "it, and `make install` then installs it beside dormouse")
     }
     // It gets this command's own arguments, and has the same options.

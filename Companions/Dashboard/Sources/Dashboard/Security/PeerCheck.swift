@@ -7,7 +7,8 @@ import Linux
 /// /proc/net/tcp and tcp6 (proc_net(5)); both ends of a loopback connection are there.
 enum PeerCheck {
   /// nil: no socket of this network namespace is the other end.
-  static func user(of peer: Endpoint, connectedTo own: Endpoint) throws(SystemCallError) -> UInt32? {
+  static func user(of peer: Endpoint, connectedTo own: Endpoint) throws(SystemCallError) -> UInt32?
+  {
     if let user = user(of: peer, connectedTo: own, in: try readFile("/proc/net/tcp"), isIPv6: false)
     {
       return user

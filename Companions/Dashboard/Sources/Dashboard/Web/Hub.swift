@@ -153,7 +153,8 @@ final class Hub: Sendable {
       }
       for event in events {
         let sent = ServerEvent("event", event)
-        for viewer in state.viewers.values where viewer.worker == nil || viewer.worker == event.worker {
+        for viewer in state.viewers.values
+        where viewer.worker == nil || viewer.worker == event.worker {
           viewer.continuation.yield(sent)
         }
       }
@@ -185,7 +186,8 @@ final class Hub: Sendable {
       // A new page's worker is asked for with the next look.
       let isAsked = answer.details.keys.contains(name)
       return isAsked
-        ? ServerEvent("missing", MissingPage(problem: "There is no worker named \(escaped(name)).")) : hello
+        ? ServerEvent("missing", MissingPage(problem: "There is no worker named \(escaped(name))."))
+        : hello
     }
     let card = state.fleet.report.workers.first { $0.name == name }
     return ServerEvent(

@@ -26,6 +26,7 @@ enum Pages {
 
   private static func file(_ bytes: [UInt8], _ type: String) -> Response {
     Response(
-      status: .ok, headers: [.contentType: type], body: ResponseBody(byteBuffer: ByteBuffer(bytes: bytes)))
+      status: .ok, headers: [.contentType: type],
+      body: ResponseBody(byteBuffer: ByteBuffer(bytes: bytes)))
   }
 }
