@@ -128,16 +128,17 @@ class Page:
     def wait(self, what, text, limit=30):
         """Until the expression is true in the page."""
         deadline = time.monotonic() + limit
+        last = ""
         while time.monotonic() < deadline:
             try:
-                if self.evaluate(text):
+                if self.evaluate(f"!!({text})"):
                     return
+                last = ""
             except RuntimeError as error:
                 # The page may be changing to another one.
-                if "context" not in str(error):
-                    raise
+                last = f" ({error})"
             time.sleep(0.1)
-        raise RuntimeError(f"not within {limit} s: {what}; the page says: "
+        raise RuntimeError(f"not within {limit} s: {what}{last}; the page says: "
                            + str(self.evaluate("document.body.innerText"))[:600])
 
     def go(self, url):

@@ -28,6 +28,11 @@ class Trial:
         self.page, self.url, self.pictures = page, url, pictures
         self.origin = "http://" + urllib.parse.urlsplit(url).netloc
 
+    def go(self, path):
+        self.page.go(self.origin + path)
+        self.page.wait("it is connected", f"location.pathname === {json.dumps(urllib.parse.urlsplit(path).path)} && "
+                       "!document.getElementById('connection').textContent.startsWith('Connecting')")
+
     def audit(self):
         problems = self.page.evaluate(AUDIT)
         check(not problems, "; ".join(problems))
@@ -39,7 +44,7 @@ class Trial:
             self.page.picture(os.path.join(self.pictures, name))
 
     def overview(self):
-        self.page.go(self.origin + "/")
+        self.go("/")
         self.page.wait("cards", "document.querySelectorAll('.card').length >= 3")
 
     # The steps, in this order.
@@ -122,7 +127,7 @@ class Trial:
         check(self.page.evaluate(FOCUS)["card"] == "web", "the focus is lost")
 
     def the_worker_page_shows_log_and_explanation(self):
-        self.page.go(self.origin + "/workers/chatty")
+        self.go("/workers/chatty")
         self.page.wait("the log", "document.getElementById('log').textContent.includes('<img src=x')")
         self.page.wait("the explanation", "document.getElementById('explanation').textContent.length > 20")
         self.page.wait("kinds", "document.getElementById('kinds').textContent.includes('Anonymous')")
@@ -148,7 +153,7 @@ class Trial:
                     raise RuntimeError(f"{scheme}, {width} × {height}: {error}") from None
 
     def a_missing_worker_is_reported(self):
-        self.page.go(self.origin + "/workers/%3Cb%3Ex")
+        self.go("/workers/%3Cb%3Ex")
         self.page.wait("the reason", "document.getElementById('connection').textContent.includes('no worker named <b>x')")
 
     def pictures_for_the_documentation(self):
@@ -160,8 +165,7 @@ class Trial:
                 ("dashboard-worker.png", "dark", 1280, 800, "/workers/notes")):
             self.page.scheme(scheme)
             self.page.size(width, height)
-            self.page.go(self.origin + path)
-            self.page.wait("it is connected", "!document.getElementById('connection').textContent.startsWith('Connecting')")
+            self.go(path)
             time.sleep(2)
             self.picture(name)
 
@@ -179,7 +183,7 @@ def main():
     failures = 0
     try:
         for name, step in vars(Trial).items():
-            if name.startswith("_") or name in ("audit", "picture", "overview"):
+            if name.startswith("_") or name in ("go", "audit", "picture", "overview"):
                 continue
             what = name.replace("_", " ")
             try:

@@ -131,6 +131,29 @@ import Testing
     #expect(wrong.code == 64 && wrong.output.contains("example.org:80"))
   }
 
+  @Test(
+    "A page too many is refused, and a request that asks only for the head of a stream opens none")
+  func most() throws {
+    let dashboard = try dashboard()
+    for _ in 0..<40 {
+      #expect(try dashboard.client.request("HEAD", "/api/stream", dashboard.cookie).status == 200)
+    }
+    let pages = try (0..<32).map { _ in
+      try dashboard.client.open("GET", "/api/stream", dashboard.cookie, closes: false)
+    }
+    for page in pages { _ = try WebClient.read(page) { $0.contains("event: hello") } }
+    let refused = try dashboard.client.stream("/api/stream", dashboard.cookie) {
+      $0.contains("event: missing")
+    }
+    #expect(refused.contains("32 pages are open"))
+    for page in pages { close(page) }
+    let isFree = try eventually {
+      try dashboard.client.stream("/api/stream", dashboard.cookie) { $0.contains("event: ") }
+        .contains("event: hello")
+    }
+    #expect(isFree)
+  }
+
   @Test("A port that is taken is reported with what to do")
   func taken() throws {
     let dashboard = try dashboard()

@@ -147,14 +147,15 @@ final class RunningDaemon {
     process.environment = ProcessInfo.processInfo.environment.merging(
       ["DORMOUSE_CGROUP": "/proc/nowhere", "DORMOUSE_LOOP_CHECK": "5s"]) { $1 }
     process.standardInput = FileHandle.nullDevice
-    FileManager.default.createFile(atPath: "\(directory)/log", contents: nil)
+    guard FileManager.default.createFile(atPath: "\(directory)/log", contents: nil) else {
+      throw Failure("no log in \(directory)")
+    }
     process.standardOutput = FileHandle(forWritingAtPath: "\(directory)/log")
     process.standardError = process.standardOutput
     try process.run()
     self.process = process
-    guard try eventually({ try ask("ps").code == 0 }) else {
-      throw Failure("the daemon doesn't answer")
-    }
+    let answers = try eventually { try ask("ps").code == 0 }
+    if !answers { throw Failure("the daemon doesn't answer") }
   }
 
   var pid: Int32 { process?.processIdentifier ?? 0 }
@@ -170,8 +171,10 @@ final class RunningDaemon {
   }
 
   func wait(for worker: String, _ states: String...) throws {
-    guard try eventually({ states.contains(try state(of: worker)) }) else {
-      throw Failure("\(worker) is \(try state(of: worker)), not \(states): \(try ask("ps").output)")
+    let isThere = try eventually { states.contains(try state(of: worker)) }
+    if !isThere {
+      throw Failure(
+        "\(worker) is \(try state(of: worker)), not \(states): \(try ask("ps").output)")
     }
   }
 

@@ -14,6 +14,15 @@ export function make(tag, className, text) {
   return node;
 }
 
+// A sentence of the daemon's, in which `words` stand for what is typed.
+export function sentence(tag, className, text) {
+  const node = make(tag, className);
+  text.split("`").forEach((part, place) => {
+    if (part) node.append(place % 2 ? make("code", "", part) : part);
+  });
+  return node;
+}
+
 // 16.3 MB: powers of 1024, one decimal, as in the terminal.
 export function sizeText(bytes) {
   if (Math.abs(bytes) < 1024) return `${bytes} B`;

@@ -210,7 +210,7 @@ function showFleet(report) {
 function addEvent(event) {
   element("no-events")?.remove();
   const log = element("events");
-  const line = make("p", event.kind);
+  const line = make("p", `kind-${event.kind}`);
   const time = make("time", "", new Date(event.time).toLocaleTimeString());
   time.dateTime = event.time;
   line.append(time, " ");
@@ -224,5 +224,6 @@ function addEvent(event) {
 
 follow("/api/stream", {
   hello: () => { for (const line of [...element("events").children]) if (line.id !== "no-events") line.remove(); },
+  missing: ({ problem }) => showConnection(problem, true),
   history: keepHistory, fleet: showFleet, past: addEvent, event: addEvent,
 });

@@ -1,4 +1,4 @@
-import { act, ageText, button, durationText, element, follow, make, setText, showConnection, sizeText, snapshotNode, verbs, verbsFor } from "./common.js";
+import { act, ageText, button, durationText, element, follow, make, sentence, setText, showConnection, sizeText, snapshotNode, verbs, verbsFor } from "./common.js";
 import { addPoint, draw, keepHistory, makePlot } from "./drawing.js";
 
 const name = decodeURIComponent(location.pathname.split("/")[2] ?? "");
@@ -59,7 +59,7 @@ function showKinds(worker, kinds) {
 
 // An obstacle, or what changes the state: a sentence, and the policy's key that decides.
 function clause(text, key) {
-  const item = make("li", "", text);
+  const item = sentence("li", "", text);
   if (key && !text.includes(key)) item.append(" ", make("code", "key", key));
   return item;
 }
@@ -79,7 +79,7 @@ function showExplanation(explanation, page) {
     explanation.earlyWake?.text ?? "", explanation.lastShed?.text ?? "", page.terminated ?? 0, page.hibernated ?? 0,
   ]);
   show(element("explanation"), key, () => {
-    const nodes = [make("p", "", `${explanation.state}: ${explanation.because.text}`)];
+    const nodes = [sentence("p", "", `${explanation.state}: ${explanation.because.text}`)];
     if (explanation.obstacles.length) {
       nodes.push(make("h3", "", explanation.next ? `Not ${explanation.next} yet` : "What prevents the next state"));
       nodes.push(listed(explanation.obstacles.map((one) => clause(one.text, one.key))));

@@ -100,15 +100,18 @@ struct Dashboard: HTTPResponder {
     part.flatMap { $0.isEmpty ? nil : pathUnescaped($0) }
   }
 
-  /// Events until the page is closed.
+  /// Events until the page is closed. The page counts as open from when its events are written, not before: a request
+  /// that is given up has no events.
   private func stream(of worker: String?) -> Response {
-    guard let (id, events) = hub.join(worker: worker) else {
-      return Self.text(503, "\(Hub.mostViewers) pages are open; close some.")
-    }
-    let log = worker.map { LogFollower(worker: $0, viewer: id, hub: hub, files: files) }
-    return Response(
+    Response(
       status: .ok, headers: [.contentType: "text/event-stream"],
-      body: ResponseBody { writer in
+      body: ResponseBody { [hub, files] writer in
+        guard let (id, events) = hub.join(worker: worker) else {
+          let full = MissingPage(problem: "\(Hub.mostViewers) pages are open; close some.")
+          try await writer.write(ServerEvent("missing", full).buffer)
+          return try await writer.finish(nil)
+        }
+        let log = worker.map { LogFollower(worker: $0, viewer: id, hub: hub, files: files) }
         let following = log.map { log in Task { await log.run() } }
         defer {
           following?.cancel()
