@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 
 /// A small HTTP client: one request a connection, with exactly the headers that a test names.
 struct WebClient {
@@ -73,7 +74,7 @@ struct WebClient {
     while ContinuousClock.now < deadline {
       var entry = pollfd(fd: file, events: Int16(POLLIN), revents: 0)
       guard poll(&entry, 1, 200) > 0 else { continue }
-      let count = recv(file, &buffer, buffer.count, 0)
+      let count = Glibc.read(file, &buffer, buffer.count)
       if count <= 0 { return String(decoding: bytes, as: UTF8.self) }
       bytes += buffer.prefix(count)
       let text = String(decoding: bytes, as: UTF8.self)
