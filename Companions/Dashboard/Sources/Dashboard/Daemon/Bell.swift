@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Lets one task wait until another part calls, or until a time is over. A call that comes before the wait ends it at
+/// Lets one task wait until another part calls, or until a time is over or the task is cancelled. A call that comes before the wait ends it at
 /// once.
 final class Bell: Sendable {
   private struct State {
@@ -29,16 +29,20 @@ final class Bell: Sendable {
       }
     }
     defer { timer?.cancel() }
-    await withCheckedContinuation { continuation in
-      let isOver = state.withLock { state in
-        if state.isRung {
-          state.isRung = false
-          return true
+    await withTaskCancellationHandler {
+      await withCheckedContinuation { continuation in
+        let isOver = state.withLock { state in
+          if state.isRung || Task.isCancelled {
+            state.isRung = false
+            return true
+          }
+          state.waiter = continuation
+          return false
         }
-        state.waiter = continuation
-        return false
+        if isOver { continuation.resume() }
       }
-      if isOver { continuation.resume() }
+    } onCancel: {
+      ring()
     }
   }
 }
