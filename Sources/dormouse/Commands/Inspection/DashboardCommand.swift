@@ -17,7 +17,7 @@ struct DashboardCommand: ParsableCommand {
 
       Examples:
         dormouse dashboard
-        dormouse dashboard --listen 127.0.0.1:8080 --token-file ~/.config/dormouse/dashboard.token
+        dormouse dashboard --listen 127.0.0.1:8080 --token-file ~/.dormouse-token
       """)
   @Option(
     help: ArgumentHelp(

@@ -25,7 +25,7 @@ final class DaemonLink: Sendable {
     case answered(Answer)
     /// No daemon, or none that may be used: a sentence.
     case absent(String)
-    /// It hasn't answered for this long. The same look goes on with the next call.
+    /// It hasn't answered for this long. The next call continues the same look.
     case slow(Duration)
   }
 
