@@ -47,7 +47,7 @@ export function durationText(seconds) {
 }
 
 // For what changes each second: no tenths.
-export const ageText = (seconds) => durationText(Math.max(1, Math.round(seconds)));
+export const ageText = (seconds) => seconds < 59.5 ? `${Math.max(1, Math.round(seconds))} s` : durationText(seconds);
 
 export const isAsleep = (state) => state === "suspended" || state === "hibernated";
 
