@@ -21,6 +21,10 @@ struct DashboardProgram: AsyncParsableCommand {
   @Option(help: "The daemon's control socket.")
   var socket: String?
 
+  // `dormouse dashboard` has this option too, and passes that project's socket in DORMOUSE_CONTROL_SOCKET.
+  @Option(help: .hidden)
+  var project: String?
+
   func run() async throws {
     guard let address = ListenAddress(listen) else {
       Self.end(

@@ -41,6 +41,10 @@ struct DashboardCommand: ParsableCommand {
           "dormouse-dashboard isn't installed; `make dashboard` in Dormouse's source directory builds "
           + "it, and `make install` then installs it beside dormouse")
     }
+    // The socket of a project, or of the current directory's; a named one is among the arguments.
+    if connection.socket == nil {
+      setenv("DORMOUSE_CONTROL_SOCKET", try connection.target().path, 1)
+    }
     // It gets this command's own arguments, and has the same options.
     let first = CommandLine.arguments.firstIndex(of: "dashboard") ?? 1
     let failure = Inheritance(firstArgument: first).execute(program)

@@ -4,6 +4,8 @@ import Control
 struct Card: Encodable, Hashable, Sendable {
   var name: String
   var state: String
+  /// The same in words: why a worker has no processes.
+  var shown: String
   /// Why it is in this state.
   var reason: String
   var footprint: Int64
@@ -27,6 +29,7 @@ struct Card: Encodable, Hashable, Sendable {
   init(_ worker: WorkerReport) {
     name = worker.name
     state = worker.state
+    shown = ShownState(of: worker).text
     reason = worker.reason.text
     footprint = worker.footprint
     peakFootprint = worker.peakFootprint

@@ -3,6 +3,8 @@ import Control
 /// What a worker's own page shows.
 struct WorkerPage: Encodable, Sendable {
   var worker: WorkerReport
+  /// Its state in words.
+  var shown: String
   var explanation: ExplanationReport?
   var kinds: FootprintKinds?
   /// The command as a shell has it.

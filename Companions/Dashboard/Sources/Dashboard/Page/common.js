@@ -49,6 +49,9 @@ export function durationText(seconds) {
 // For what changes each second: no tenths.
 export const ageText = (seconds) => seconds < 59.5 ? `${Math.max(1, Math.round(seconds))} s` : durationText(seconds);
 
+// `suspended for 6 s`, `backing off 4 s`
+export const stateText = (worker, shown) => shown === worker.state ? `${shown} for ${ageText(worker.secondsInState)}` : shown;
+
 export const isAsleep = (state) => state === "suspended" || state === "hibernated";
 
 let token = "";

@@ -1,4 +1,4 @@
-import { act, ageText, button, durationText, element, follow, isAsleep, make, setText, showConnection, sizeText, snapshotNode, verbsFor } from "./common.js";
+import { act, button, durationText, element, follow, isAsleep, make, setText, showConnection, sizeText, snapshotNode, stateText, verbsFor } from "./common.js";
 import { addPoint, draw, keepHistory, makePlot } from "./drawing.js";
 
 const cards = new Map();
@@ -25,7 +25,7 @@ function update(card, worker) {
   const { item } = card;
   const asleep = isAsleep(worker.state);
   for (const node of [item.querySelector("article"), item.querySelector(".state")]) node.dataset.state = worker.state;
-  setText(item.querySelector(".state-name"), `${worker.state} for ${ageText(worker.secondsInState)}`);
+  setText(item.querySelector(".state-name"), stateText(worker, worker.shown));
   setText(item.querySelector(".why"), worker.restartsInSeconds === undefined ? worker.reason : `${worker.reason}; starts again in ${durationText(worker.restartsInSeconds)}`);
   setText(item.querySelector(".footprint"), sizeText(worker.footprint));
   const extra = [];

@@ -1,4 +1,4 @@
-import { act, ageText, button, durationText, element, follow, make, sentence, setText, showConnection, sizeText, snapshotNode, verbs, verbsFor } from "./common.js";
+import { act, ageText, button, durationText, element, follow, make, sentence, setText, showConnection, sizeText, snapshotNode, stateText, verbs, verbsFor } from "./common.js";
 import { addPoint, draw, keepHistory, makePlot } from "./drawing.js";
 
 const name = decodeURIComponent(location.pathname.split("/")[2] ?? "");
@@ -138,7 +138,7 @@ function showWorker(page) {
   showConnection(`pid ${worker.pid ?? "none"}`, false);
   addPoint(name, worker.footprint);
   element("state").dataset.state = worker.state;
-  setText(element("state").querySelector(".state-name"), `${worker.state} for ${ageText(worker.secondsInState)}`);
+  setText(element("state").querySelector(".state-name"), stateText(worker, page.shown));
   setText(element("why"), worker.reason.text);
   setText(element("footprint"), sizeText(worker.footprint));
   setText(element("peak"), `peak ${sizeText(worker.peakFootprint)}` + (worker.saved > 0 ? `, ${sizeText(worker.saved)} freed by hibernation` : ""));

@@ -193,7 +193,8 @@ final class Hub: Sendable {
     return ServerEvent(
       "worker",
       WorkerPage(
-        worker: report, explanation: answer.explanations[name], kinds: state.kinds[name]?.kinds,
+        worker: report, shown: ShownState(of: report).text, explanation: answer.explanations[name],
+        kinds: state.kinds[name]?.kinds,
         command: shellText(report.command), terminated: card?.terminated,
         hibernated: card?.hibernated, snapshot: state.fleet.snapshot(of: name)))
   }
