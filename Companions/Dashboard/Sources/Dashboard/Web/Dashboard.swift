@@ -79,6 +79,7 @@ struct Dashboard: HTTPResponder {
 
   private func page(_ path: String) async -> Response {
     if path == "/" { return Pages.overview }
+    // The place of `/metrics`, whose client sends the token as a bearer.
     if path == "/api/stream" { return stream(of: nil) }
     let parts = path.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
     if parts.count == 2, parts.first == "workers", Self.name(parts.last) != nil {
