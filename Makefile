@@ -1,7 +1,7 @@
 # make demo and make test are all that a fresh Debian or Ubuntu with a Swift toolchain needs.
 SWIFT ?= swift
 PREFIX ?= /usr/local
-SOURCES = Package.swift Sources Tests Examples
+SOURCES = Package.swift Sources Tests Examples Companions
 
 # The standard library is linked in: the daemon needs no Swift on the machine, and less memory.
 # The build ID is by what debuggers find the symbols that `install` takes out of the executable.
@@ -22,7 +22,7 @@ RELEASE_BUILD = SWIFT_DETERMINISTIC_HASHING=1 $(shell setarch -R true 2>/dev/nul
 # The layers of the design, enforced: a module imports only what its target names.
 CHECKED = --explicit-target-dependency-import-check error
 
-.PHONY: build debug demo test chaos soak test-machines examples fuzz tsan order-code format lint install deb dist \
+.PHONY: build debug demo test chaos soak test-machines examples dashboard test-companions fuzz tsan order-code format lint install deb dist \
   clean
 
 build:
@@ -61,6 +61,19 @@ examples:
 	    $(SWIFT) test --package-path Examples/$$example --scratch-path .build/examples || exit; \
 	done
 
+# Packages of their own as well, which need more than the rest does: Swift 6.2, Hummingbird, for their tests Chromium.
+COMPANION = --package-path Companions/Dashboard --scratch-path .build/companions
+
+# `install` installs what this has built.
+dashboard:
+	scripts/bootstrap build
+	$(SWIFT) build $(COMPANION) -c release --static-swift-stdlib --product dormouse-dashboard -Xlinker --build-id=sha1
+
+# With the debug build of dormouse, if there is one.
+test-companions:
+	scripts/bootstrap companions
+	DORMOUSE="$$($(SWIFT) build --show-bin-path)/dormouse" $(SWIFT) test $(COMPANION) $(CHECKED)
+
 # Minutes, and it wants a toolchain with libFuzzer; not part of `test`.
 fuzz:
 	scripts/fuzz-image $(SECONDS)
@@ -87,10 +100,14 @@ format:
 lint:
 	$(SWIFT) format lint --strict -r $(SOURCES)
 
+# Not in the packages.
+DASHBOARD = $(wildcard .build/companions/release/dormouse-dashboard)
+
 # The manual and the completions are what the executable says of itself.
 install: build
 	scripts/install-executable "$$($(SWIFT) build $(RELEASE) --show-bin-path)/dormouse" \
 	  "$(DESTDIR)$(PREFIX)"
+	for program in $(DASHBOARD); do scripts/install-executable "$$program" "$(DESTDIR)$(PREFIX)" || exit; done
 	scripts/install-texts "$(DESTDIR)$(PREFIX)/bin/dormouse" "$(DESTDIR)$(PREFIX)/share"
 	install -d "$(DESTDIR)$(PREFIX)/share/dormouse/policies"
 	install -m 644 Policies/*.yaml "$(DESTDIR)$(PREFIX)/share/dormouse/policies"
@@ -109,12 +126,12 @@ install: build
 # Packages of the release build, in .build/packages. The same executable gives the same bytes.
 deb:
 	rm -rf .build/stage-deb
-	$(MAKE) --no-print-directory install DESTDIR=$(CURDIR)/.build/stage-deb PREFIX=/usr
+	$(MAKE) --no-print-directory install DASHBOARD= DESTDIR=$(CURDIR)/.build/stage-deb PREFIX=/usr
 	scripts/package-deb .build/stage-deb .build/packages
 
 dist:
 	rm -rf .build/stage-dist
-	$(MAKE) --no-print-directory install DESTDIR=$(CURDIR)/.build/stage-dist PREFIX=/usr/local
+	$(MAKE) --no-print-directory install DASHBOARD= DESTDIR=$(CURDIR)/.build/stage-dist PREFIX=/usr/local
 	scripts/package-tarball .build/stage-dist .build/packages
 
 clean:

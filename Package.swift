@@ -19,6 +19,8 @@ let package = Package(
   products: [
     .executable(name: "dormouse", targets: ["dormouse"]),
     .library(name: "WorkerKit", targets: ["WorkerKit"]),
+    // For Companions: the daemon's socket, its messages, and what they are made of.
+    .library(name: "Control", targets: ["Control", "JSONLines", "Linux"]),
   ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2")

@@ -45,6 +45,7 @@ struct DormouseCommand: ParsableCommand {
           ProcessesCommand.self, TopCommand.self, StatusCommand.self, ExplainCommand.self,
           LogsCommand.self, EventsCommand.self, JetsamCommand.self, ReportCommand.self,
           MetricsCommand.self,
+          DashboardCommand.self,
         ]),
       CommandGroup(
         name: "Policy",

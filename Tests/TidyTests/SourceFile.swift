@@ -21,7 +21,7 @@ struct SourceFile {
   /// repository's own directory.
   var place: String {
     let parts = path.split(separator: "/")
-    let depth = ["Sources", "Tests", "Examples"].contains(parts[0]) ? 2 : 1
+    let depth = ["Sources", "Tests", "Examples", "Companions"].contains(parts[0]) ? 2 : 1
     return parts.prefix(parts.count > depth ? depth : max(1, parts.count - 1))
       .joined(separator: "/")
   }
@@ -58,7 +58,8 @@ enum Repository {
   }()
 
   static let folders = [
-    "Sources", "Tests", "Examples", "Benchmarks", "Policies", "docs", "scripts", "Packaging",
+    "Sources", "Tests", "Examples", "Companions", "Benchmarks", "Policies", "docs", "scripts",
+    "Packaging",
   ]
   private static let endings: Set<String> = [
     "swift", "c", "h", "md", "py", "sh", "js", "mjs", "yaml", "service", "",

@@ -1,0 +1,48 @@
+import Synchronization
+
+/// Lets one task wait until another part calls, or until a time is over or the task is cancelled. A call that comes before the wait ends it at
+/// once.
+final class Bell: Sendable {
+  private struct State {
+    var isRung = false
+    var waiter: CheckedContinuation<Void, Never>?
+  }
+
+  private let state = Mutex(State())
+
+  func ring() {
+    let waiter = state.withLock { state in
+      state.isRung = state.waiter == nil
+      defer { state.waiter = nil }
+      return state.waiter
+    }
+    waiter?.resume()
+  }
+
+  /// `limit`: nil: without one.
+  func wait(atMost limit: Duration? = nil) async {
+    let timer = limit.map { limit in
+      Task {
+        // Ends early only if the wait is over.
+        try? await Task.sleep(for: limit)
+        if !Task.isCancelled { self.ring() }
+      }
+    }
+    defer { timer?.cancel() }
+    await withTaskCancellationHandler {
+      await withCheckedContinuation { continuation in
+        let isOver = state.withLock { state in
+          if state.isRung || Task.isCancelled {
+            state.isRung = false
+            return true
+          }
+          state.waiter = continuation
+          return false
+        }
+        if isOver { continuation.resume() }
+      }
+    } onCancel: {
+      ring()
+    }
+  }
+}

@@ -1,0 +1,32 @@
+import NIOPosix
+import Synchronization
+
+/// Threads for calls that may wait: the daemon's socket, files. Requests never wait on the threads of the server.
+final class BlockingPool: Sendable {
+  private let pool: NIOThreadPool
+  private let most: Int
+  private let waiting = Mutex(0)
+
+  /// `most`: calls at a time, with those that wait for a thread.
+  init(threads: Int, most: Int = .max) {
+    pool = NIOThreadPool(numberOfThreads: threads)
+    pool.start()
+    self.most = most
+  }
+
+  /// All threads and places are taken.
+  struct Full: Error {}
+
+  func run<Result: Sendable>(
+    _ body: @escaping @Sendable () throws -> Result
+  ) async throws -> Result {
+    let isFull = waiting.withLock { count in
+      if count >= most { return true }
+      count += 1
+      return false
+    }
+    if isFull { throw Full() }
+    defer { waiting.withLock { $0 -= 1 } }
+    return try await pool.runIfActive(body)
+  }
+}

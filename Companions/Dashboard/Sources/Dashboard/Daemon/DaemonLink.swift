@@ -1,0 +1,144 @@
+import Control
+import Synchronization
+
+/// The one connection over which all pages' looks at the daemon are made. Its calls wait; they run on a thread of
+/// `BlockingPool`.
+final class DaemonLink: Sendable {
+  private let path: String
+  private let isNamed: Bool
+  private let parts = Mutex(Parts())
+
+  /// `isNamed`: as for `ControlClient`.
+  init(path: String, isNamed: Bool) {
+    self.path = path
+    self.isNamed = isNamed
+  }
+
+  /// What a look is for, in addition to the overview.
+  struct Wishes: Sendable {
+    /// Workers whose page is open.
+    var watched: [String] = []
+    var snapshots: [String] = []
+  }
+
+  enum Outcome: Sendable {
+    case answered(Answer)
+    /// No daemon, or none that may be used: a sentence.
+    case absent(String)
+    /// It hasn't answered for this long. The next call continues the same look.
+    case slow(Duration)
+  }
+
+  private struct Parts: ~Copyable {
+    var client: ControlClient?
+    var look: Look?
+    /// The ladder changes only with the configuration.
+    var ladderAge = 0
+  }
+
+  /// Requests that were sent together, and the answers that have come.
+  private struct Look {
+    var began = ContinuousClock.now
+    var requests: [(id: UInt64, what: Question)] = []
+    var answer = Answer()
+  }
+
+  fileprivate enum Question {
+    case workers, ranking, policy
+    case status(String)
+    case explanation(String)
+  }
+
+  /// One look at the daemon. It returns within `patience`, connecting apart.
+  func look(_ wishes: Wishes, patience: Duration = .seconds(2)) -> Outcome {
+    parts.withLock { parts in
+      do throws(ControlError) {
+        if parts.client == nil {
+          parts.client = try ControlClient(connectingTo: path, isNamed: isNamed)
+          parts.look = nil
+          parts.ladderAge = 0
+        }
+        try Self.ask(&parts, wishes)
+        guard try Self.receive(&parts, until: ContinuousClock.now + patience) else {
+          return .slow(ContinuousClock.now - (parts.look?.began ?? .now))
+        }
+        let answer = parts.look?.answer ?? Answer()
+        parts.look = nil
+        return .answered(answer)
+      } catch {
+        parts.client = nil
+        parts.look = nil
+        return .absent(error.description)
+      }
+    }
+  }
+
+  /// Until the next look.
+  func close() {
+    parts.withLock { parts in
+      parts.client = nil
+      parts.look = nil
+    }
+  }
+
+  private static func ask(
+    _ parts: inout Parts, _ wishes: Wishes
+  ) throws(ControlError) {
+    guard parts.look == nil else { return }
+    var questions: [Question] = [.workers, .ranking]
+    if parts.ladderAge % 30 == 0 { questions.append(.policy) }
+    parts.ladderAge += 1
+    questions += Set(wishes.watched + wishes.snapshots).sorted().map { .status($0) }
+    questions += wishes.watched.map { .explanation($0) }
+    var look = Look()
+    for question in questions {
+      let id =
+        switch question {
+        case .workers: try parts.client?.send(.ps)
+        case .ranking: try parts.client?.send(.explain)
+        case .policy: try parts.client?.send(.policy)
+        case .status(let name): try parts.client?.send(.status, worker: name)
+        case .explanation(let name): try parts.client?.send(.explain, worker: name)
+        }
+      if let id { look.requests.append((id, question)) }
+    }
+    parts.look = look
+  }
+
+  /// False: not all answers have come in time.
+  private static func receive(
+    _ parts: inout Parts, until deadline: ContinuousClock.Instant
+  ) throws(ControlError) -> Bool {
+    while let next = parts.look?.requests.first {
+      let response: ControlResponse?
+      do throws(ControlError) {
+        let left = max(deadline - ContinuousClock.now, .zero)
+        response = try parts.client?.response(to: next.id, timeout: left)
+      } catch {
+        guard case .timedOut = error else { throw error }
+        return false
+      }
+      parts.look?.requests.removeFirst()
+      if let response { parts.look?.answer.take(response, to: next.what) }
+    }
+    return true
+  }
+}
+
+extension Answer {
+  fileprivate mutating func take(_ response: ControlResponse, to question: DaemonLink.Question) {
+    switch question {
+    case .workers:
+      daemon = response.daemon
+      workers = response.workers ?? []
+    case .ranking: ranking = response.ranking
+    case .policy:
+      ladder = ["warning", "urgent", "critical"].compactMap { level in
+        response.policy?.first { $0.key == "ladder.\(level)" }
+          .map { LadderLevel(level, parsing: $0.value) }
+      }
+    case .status(let name): details[name] = .some(response.workers?.first)
+    case .explanation(let name): explanations[name] = response.explanation
+    }
+  }
+}

@@ -1,0 +1,140 @@
+import Control
+
+/// What the daemon answered to one look.
+struct Answer: Sendable {
+  var daemon: DaemonReport?
+  var workers: [WorkerReport] = []
+  var ranking: RankingReport?
+  /// Rungs by level, as the policy has them; nil: not asked this time.
+  var ladder: [LadderLevel]?
+  /// Of each worker whose page is open, or whose snapshot is wanted: its full report. nil: no such worker.
+  var details: [String: WorkerReport?] = [:]
+  var explanations: [String: ExplanationReport] = [:]
+}
+
+/// One level of the policy's ladder.
+struct LadderLevel: Encodable, Hashable, Sendable {
+  var level: String
+  var rungs: [String]
+
+  /// `[hibernate, terminate suspended]`, as `policy` reports it.
+  init(_ level: String, parsing value: String) {
+    self.level = level
+    let list = value.drop { $0 == "[" || $0 == " " }.prefix { $0 != "]" }
+    rungs = list.split(separator: ",").map { word in
+      String(word.drop { $0 == " " }.reversed().drop { $0 == " " }.reversed())
+    }
+  }
+}
+
+/// What the overview shows. Sizes in bytes.
+struct FleetReport: Encodable, Sendable {
+  /// Missing while no daemon answers; then `problem` says why.
+  var daemon: DaemonReport?
+  var problem: String?
+  var ladder: [LadderLevel] = []
+  /// The most recently used first.
+  var workers: [Card] = []
+  /// The workers that would be first.
+  var terminated: [String] = []
+  var hibernated: [String] = []
+}
+
+/// What is known of all workers: the last answer, and what has to be kept from one to the next.
+struct Fleet: Sendable {
+  private var rings: [String: FootprintRing] = [:]
+  private var ladder: [LadderLevel] = []
+  private var snapshots: [String: Snapshot] = [:]
+  private var versions = 0
+  private(set) var report = FleetReport()
+
+  private struct Snapshot: Sendable {
+    /// When it fell asleep, or changed its state: of this server's clock.
+    var since: Double
+    var state: String
+    var shown: ShownSnapshot?
+  }
+
+  /// Workers that have fallen asleep, and whose snapshot hasn't been asked for. Some of them at a time.
+  var unknownSnapshots: [String] {
+    report.workers.filter { Card.isAsleep($0.state) && snapshots[$0.name] == nil }.prefix(8)
+      .map(\.name)
+  }
+
+  /// `seconds`: of this server's clock.
+  mutating func take(_ answer: Answer, at seconds: Double) {
+    if let ladder = answer.ladder { self.ladder = ladder }
+    for worker in answer.workers {
+      rings[worker.name, default: FootprintRing()].add(worker.footprint, at: seconds)
+    }
+    let names = Set(answer.workers.map(\.name))
+    rings = rings.filter { names.contains($0.key) }
+    updateSnapshots(answer, seconds)
+    var cards = answer.workers.map(Card.init)
+    for index in cards.indices {
+      cards[index].snapshot = snapshots[cards[index].name]?.shown
+      cards[index].terminated = place(of: cards[index].name, in: answer.ranking?.termination)
+      cards[index].hibernated = place(of: cards[index].name, in: answer.ranking?.hibernation)
+    }
+    report = FleetReport(
+      daemon: answer.daemon, ladder: ladder, workers: Self.sorted(cards),
+      terminated: answer.ranking?.termination.prefix(3).map(\.worker) ?? [],
+      hibernated: answer.ranking?.hibernation.prefix(3).map(\.worker) ?? [])
+  }
+
+  /// No daemon answers.
+  mutating func lose(_ problem: String) {
+    report = FleetReport(problem: problem)
+    snapshots = [:]
+  }
+
+  /// The daemon takes its time: what it said last is still shown.
+  mutating func wait(_ problem: String) { report.problem = problem }
+
+  func points(of worker: String, at seconds: Double) -> [[Int64]] {
+    rings[worker]?.points(at: seconds) ?? []
+  }
+
+  func allPoints(at seconds: Double) -> [String: [[Int64]]] {
+    rings.mapValues { $0.points(at: seconds) }
+  }
+
+  func snapshot(of worker: String) -> ShownSnapshot? { snapshots[worker]?.shown }
+
+  // MARK: parts
+
+  /// As in the app switcher. Workers that were used in the last ten seconds count as used now, and have the order
+  /// of their names: else busy workers would change places all the time.
+  private static func sorted(_ cards: [Card]) -> [Card] {
+    func age(_ card: Card) -> Double {
+      card.state == "foreground" || card.secondsSinceUse < 10 ? 0 : card.secondsSinceUse.rounded()
+    }
+    return cards.sorted { (age($0), $0.name) < (age($1), $1.name) }
+  }
+
+  private func place(of worker: String, in order: [RankingReport.Place]?) -> Int? {
+    order?.firstIndex { $0.worker == worker }.map { $0 + 1 }
+  }
+
+  /// A snapshot is asked for once for each sleep, and shown until the worker is awake.
+  private mutating func updateSnapshots(_ answer: Answer, _ seconds: Double) {
+    let asleep = answer.workers.filter { Card.isAsleep($0.state) }
+    let byName = Dictionary(asleep.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+    snapshots = snapshots.filter { name, known in
+      guard let worker = byName[name], worker.state == known.state else { return false }
+      // It may have been awake between two looks.
+      return seconds - worker.secondsInState < known.since + 3
+    }
+    for (name, report) in answer.details {
+      guard let worker = byName[name] else { continue }
+      let shown = report?.snapshot
+      if let known = snapshots[name], known.shown?.mime == shown?.mime, shown?.text == nil {
+        continue
+      }
+      versions += 1
+      snapshots[name] = Snapshot(
+        since: seconds - worker.secondsInState, state: worker.state,
+        shown: shown.map { ShownSnapshot($0, of: name, version: versions) })
+    }
+  }
+}

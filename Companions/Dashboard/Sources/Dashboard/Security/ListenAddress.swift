@@ -1,0 +1,51 @@
+/// What `--listen` names: an address and a port of this machine.
+public struct ListenAddress: Hashable, Sendable, CustomStringConvertible {
+  /// Without brackets.
+  public let host: String
+  /// 0: the kernel chooses.
+  public let port: Int
+  public let isLoopback: Bool
+
+  public static let standard = ListenAddress(host: "127.0.0.1", port: 7411, isLoopback: true)
+
+  private init(host: String, port: Int, isLoopback: Bool) {
+    self.host = host
+    self.port = port
+    self.isLoopback = isLoopback
+  }
+
+  /// `127.0.0.1:7411`, `[::1]:7411`, `localhost:7411`. nil: it is something else.
+  public init?(_ text: String) {
+    guard let (name, number) = splitHost(text), let number, let port = UInt16(number) else {
+      return nil
+    }
+    // A name could mean another address later.
+    let host = name.lowercased() == "localhost" ? "127.0.0.1" : name
+    guard let address = IPAddress(host) else { return nil }
+    self.init(host: host, port: Int(port), isLoopback: address.isLoopback)
+  }
+
+  public var description: String { url(port: port).dropFirst("http://".count).description }
+
+  /// The page's address, without a path. `port`: the one that the kernel chose.
+  public func url(port: Int) -> String {
+    "http://\(host.contains(":") ? "[\(host)]" : host):\(port)"
+  }
+}
+
+/// `host:port`, `[address]:port`, or one of them without a port. nil: neither.
+func splitHost(_ text: String) -> (host: String, port: String?)? {
+  if text.hasPrefix("[") {
+    guard let end = text.firstIndex(of: "]") else { return nil }
+    let host = String(text[text.index(after: text.startIndex)..<end])
+    let rest = text[text.index(after: end)...]
+    guard IPAddress(host)?.isIPv6 == true || host.lowercased().hasPrefix("::ffff:") else {
+      return nil
+    }
+    if rest.isEmpty { return (host, nil) }
+    return rest.hasPrefix(":") ? (host, String(rest.dropFirst())) : nil
+  }
+  let parts = text.split(separator: ":", omittingEmptySubsequences: false)
+  guard parts.count <= 2, !parts[0].isEmpty else { return nil }
+  return (String(parts[0]), parts.count == 2 ? String(parts[1]) : nil)
+}

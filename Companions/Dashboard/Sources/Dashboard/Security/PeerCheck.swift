@@ -1,0 +1,60 @@
+import Glibc
+import Linux
+
+/// Which user the other end of a loopback connection belongs to.
+///
+/// A port of 127.0.0.1 is open to all users of the machine. The kernel lists each socket with its user in
+/// /proc/net/tcp and tcp6 (proc_net(5)); both ends of a loopback connection are there.
+enum PeerCheck {
+  /// nil: no socket of this network namespace is the other end.
+  static func user(of peer: Endpoint, connectedTo own: Endpoint) throws(SystemCallError) -> UInt32?
+  {
+    if let user = user(of: peer, connectedTo: own, in: try readFile("/proc/net/tcp"), isIPv6: false)
+    {
+      return user
+    }
+    do throws(SystemCallError) {
+      return user(of: peer, connectedTo: own, in: try readFile("/proc/net/tcp6"), isIPv6: true)
+    } catch {
+      // A kernel without IPv6.
+      if error.code == ENOENT { return nil }
+      throw error
+    }
+  }
+
+  /// The same in the text of one of these files.
+  static func user(
+    of peer: Endpoint, connectedTo own: Endpoint, in table: [UInt8], isIPv6: Bool
+  ) -> UInt32? {
+    guard let theirs = column(peer, isIPv6: isIPv6), let ours = column(own, isIPv6: isIPv6) else {
+      return nil
+    }
+    for line in table.split(separator: UInt8(ascii: "\n")).dropFirst() {
+      let words = line.split(separator: UInt8(ascii: " "), maxSplits: 8)
+      // number, local address, remote address, state, queues, timer, retransmits, user
+      guard words.count > 7, words[1].elementsEqual(theirs), words[2].elementsEqual(ours) else {
+        continue
+      }
+      // A socket in the state TIME_WAIT has no user any more, and is shown as root's.
+      if words[3].elementsEqual("06".utf8) { continue }
+      return UInt32(String(decoding: words[7], as: UTF8.self))
+    }
+    return nil
+  }
+
+  /// As the kernel prints it: words of 32 bits in the machine's order of bytes, then the port.
+  private static func column(_ endpoint: Endpoint, isIPv6: Bool) -> [UInt8]? {
+    if endpoint.address.isIPv6, !isIPv6 { return nil }
+    let bytes = isIPv6 ? endpoint.address.asIPv6 : endpoint.address.bytes
+    var text = ""
+    for start in stride(from: 0, to: bytes.count, by: 4) {
+      for byte in bytes[start..<(start + 4)].reversed() { text += hex(Int(byte), digits: 2) }
+    }
+    return Array("\(text):\(hex(endpoint.port, digits: 4))".utf8)
+  }
+
+  private static func hex(_ number: Int, digits: Int) -> String {
+    let text = String(number, radix: 16, uppercase: true)
+    return String(repeating: "0", count: max(0, digits - text.count)) + text
+  }
+}

@@ -1,0 +1,111 @@
+import Glibc
+import Linux
+
+/// Decides whether a request is answered. Everything that a page shows is private, logs above all; so each
+/// request needs the token, also one that only reads.
+struct RequestGate: Sendable {
+  let token: AccessToken
+  /// What pages send with a request that changes something. It isn't in a cookie: the browser adds no header for
+  /// another site's page.
+  let actionToken = AccessToken.random()
+  let hosts: HostRule
+  /// Finds the user of a connection's other end; tests pass another.
+  let findUser: @Sendable (Endpoint, Endpoint) throws(SystemCallError) -> UInt32?
+
+  init(
+    token: AccessToken, allowsRemote: Bool,
+    findUser: @escaping @Sendable (Endpoint, Endpoint) throws(SystemCallError) -> UInt32? =
+      PeerCheck.user
+  ) {
+    self.token = token
+    hosts = HostRule(allowsRemote: allowsRemote)
+    self.findUser = findUser
+  }
+
+  /// What the decision depends on.
+  struct Facts: Sendable {
+    var host: String?
+    var origin: String?
+    var site: String?
+    var cookie: String?
+    var authorization: String?
+    var actionToken: String?
+    var peer: Endpoint?
+    var own: Endpoint?
+  }
+
+  enum Denial: Error, Hashable, Sendable {
+    case host, unknownPeer, otherUser(UInt32), token, origin, actionToken
+
+    var status: Int {
+      switch self {
+      case .host: 421
+      case .token: 401
+      case .unknownPeer, .otherUser, .origin, .actionToken: 403
+      }
+    }
+
+    var text: String {
+      switch self {
+      case .host:
+        "This request is for another host. Use the address that `dormouse dashboard` printed: 127.0.0.1, "
+          + "[::1] or localhost, with its own port."
+      case .unknownPeer: "The process at the other end of this connection was not found."
+      case .otherUser(let user):
+        "The process at the other end of this connection belongs to user \(user), not to the user of this "
+          + "dashboard."
+      case .token:
+        "This page needs a token. Open the address that `dormouse dashboard` printed when it started."
+      case .origin: "Another site's page sent this request."
+      case .actionToken: "This request has no valid X-Dormouse-Token. Load the page again."
+      }
+    }
+  }
+
+  /// Whether the connection is for this server, and from this user. It reads a file of /proc.
+  func checkConnection(_ facts: Facts) throws(Denial) {
+    guard let own = facts.own, let peer = facts.peer else { throw .unknownPeer }
+    guard hosts.permits(facts.host, port: own.port) else { throw .host }
+    if !peer.address.isLoopback, hosts.allowsRemote { return }
+    // No answer about the user means no access.
+    guard let user = try? findUser(peer, own) else { throw .unknownPeer }
+    guard user == geteuid() || user == 0 else { throw .otherUser(user) }
+  }
+
+  /// Whether the request may read.
+  func checkToken(_ facts: Facts) throws(Denial) {
+    if let site = facts.site, site == "cross-site" || site == "same-site" { throw .origin }
+    guard hasBearer(facts) || facts.cookie.map(token.matches) == true else { throw .token }
+  }
+
+  /// Whether the request may change something; `checkToken` comes before.
+  func checkAction(_ facts: Facts) throws(Denial) {
+    guard HostRule.isOwnPage(origin: facts.origin, site: facts.site, host: facts.host ?? "") else {
+      throw .origin
+    }
+    guard hasBearer(facts) || facts.actionToken.map(actionToken.matches) == true else {
+      throw .actionToken
+    }
+  }
+
+  private func hasBearer(_ facts: Facts) -> Bool {
+    guard let words = facts.authorization?.split(separator: " ", maxSplits: 1), words.count == 2,
+      words[0].lowercased() == "bearer"
+    else { return false }
+    return token.matches(words[1])
+  }
+
+  /// Cookies are sent to all ports of a host: the name has ours, so that two dashboards don't replace each
+  /// other's.
+  static func cookieName(port: Int) -> String { "dormouse-\(port)" }
+
+  /// The value of a cookie in the header `Cookie`.
+  static func cookie(_ name: String, in header: String?) -> String? {
+    for pair in header?.split(separator: ";") ?? [] {
+      let parts = pair.split(separator: "=", maxSplits: 1)
+      guard parts.count == 2, parts[0].drop(while: { $0 == " " }) == name[...] else { continue }
+      return String(parts[1])
+    }
+    return nil
+  }
+}

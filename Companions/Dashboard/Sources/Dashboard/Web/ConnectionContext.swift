@@ -1,0 +1,22 @@
+import Hummingbird
+import NIOCore
+
+/// A request's connection.
+struct ConnectionContext: RequestContext {
+  var coreContext: CoreRequestContextStorage
+  let peer: Endpoint?
+  let own: Endpoint?
+
+  init(source: ApplicationRequestContextSource) {
+    coreContext = CoreRequestContextStorage(source: source)
+    peer = Self.endpoint(source.channel.remoteAddress)
+    own = Self.endpoint(source.channel.localAddress)
+  }
+
+  private static func endpoint(_ address: SocketAddress?) -> Endpoint? {
+    guard let text = address?.ipAddress, let port = address?.port,
+      let parsed = IPAddress(text)
+    else { return nil }
+    return Endpoint(address: parsed, port: port)
+  }
+}

@@ -1,0 +1,41 @@
+import Control
+
+/// Sends the end of a worker's log to its page, and what is appended to it.
+struct LogFollower: Sendable {
+  let worker: String
+  /// The page.
+  let viewer: Int
+  let hub: Hub
+  let files: BlockingPool
+
+  private struct Problem: Encodable, Equatable {
+    var problem: String
+  }
+
+  /// Until it is cancelled.
+  func run() async {
+    var tail: LogTail?
+    var last: Problem?
+    while !Task.isCancelled {
+      do {
+        let path = hub.log(of: worker)
+        // A worker of a new configuration may have another log.
+        if tail?.path != path {
+          let known = path
+          tail = try await files.run { try known.map { try LogTail(path: $0) } }
+        }
+        if let open = tail, let lines = try await files.run({ try open.next() }) {
+          hub.send(ServerEvent("log", lines), to: viewer)
+        }
+        last = nil
+      } catch {
+        tail = nil
+        let problem = Problem(problem: "\(error)")
+        if problem != last { hub.send(ServerEvent("logproblem", problem), to: viewer) }
+        last = problem
+      }
+      // Ends early only if the page was closed.
+      try? await Task.sleep(for: .milliseconds(400))
+    }
+  }
+}

@@ -1,0 +1,220 @@
+import Glibc
+import Testing
+
+@testable import Dashboard
+
+@Suite("Access to the dashboard") struct AccessTests {
+  @Test(
+    "An address to listen at has a literal address and a port",
+    arguments: [
+      ("127.0.0.1:7411", "127.0.0.1", 7411, true), ("[::1]:80", "::1", 80, true),
+      ("localhost:0", "127.0.0.1", 0, true), ("0.0.0.0:7411", "0.0.0.0", 7411, false),
+      ("[::]:7411", "::", 7411, false), ("192.168.1.2:1", "192.168.1.2", 1, false),
+      ("[::ffff:127.0.0.1]:5", "::ffff:127.0.0.1", 5, true),
+    ])
+  func address(text: String, host: String, port: Int, isLoopback: Bool) throws {
+    let address = try #require(ListenAddress(text))
+    #expect(address.host == host && address.port == port && address.isLoopback == isLoopback)
+  }
+
+  @Test(
+    "Anything else is no address to listen at",
+    arguments: [
+      "", "7411", ":7411", "127.0.0.1", "example.org:80", "127.0.0.1:x", "127.0.0.1:70000",
+      "::1:80",
+    ])
+  func noAddress(text: String) { #expect(ListenAddress(text) == nil) }
+
+  @Test(
+    "A request is for this server only if its host is a loopback address or localhost, with the server's port",
+    arguments: [
+      ("127.0.0.1:7411", true), ("localhost:7411", true), ("LOCALHOST:7411", true),
+      ("[::1]:7411", true), ("127.8.8.8:7411", true), ("127.0.0.1", false), ("localhost:80", false),
+      ("localhost.:7411", false), ("rebound.example:7411", false),
+      ("127.0.0.1.example:7411", false),
+      ("10.0.0.1:7411", false), ("[fe80::1]:7411", false), ("", false),
+      ("127.0.0.1:7411:7411", false),
+      ("127.0.0.1:07411", false), ("[::1]7411", false), ("[127.0.0.1]:7411", false),
+    ])
+  func host(header: String, isPermitted: Bool) {
+    #expect(HostRule(allowsRemote: false).permits(header, port: 7411) == isPermitted)
+  }
+
+  @Test(
+    "Without a host a request is refused; with --allow-remote other addresses are accepted, and no names"
+  )
+  func remote() {
+    #expect(!HostRule(allowsRemote: false).permits(nil, port: 7411))
+    #expect(HostRule(allowsRemote: true).permits("10.0.0.1:7411", port: 7411))
+    #expect(!HostRule(allowsRemote: true).permits("rebound.example:7411", port: 7411))
+    #expect(HostRule(allowsRemote: false).permits("127.0.0.1", port: 80))
+  }
+
+  @Test("A token is 64 random digits, and only itself matches")
+  func token() {
+    let token = AccessToken.random()
+    #expect(token.text.count == 64 && token != .random())
+    #expect(token.matches(token.text))
+    #expect(
+      !token.matches("") && !token.matches(token.text.dropLast())
+        && !token.matches(token.text + "0"))
+    #expect(!token.matches(String(repeating: "0", count: 64)))
+  }
+
+  @Test(
+    "A token file is made private, read again, and refused if other users can read it or it is short"
+  )
+  func tokenFile() throws {
+    let scratch = try Scratch()
+    let path = "\(scratch.path)/token"
+    let made = try AccessToken.inFile(path)
+    #expect(try AccessToken.inFile(path) == made)
+    chmod(path, 0o644)
+    #expect(throws: AccessTokenError.notPrivate(path)) { try AccessToken.inFile(path) }
+    #expect(throws: AccessTokenError.weak("f")) { try AccessToken.parsed("short", "f") }
+    #expect(throws: AccessTokenError.weak("f")) {
+      try AccessToken.parsed(String(repeating: "ä", count: 40), "f")
+    }
+  }
+
+  @Test("A cookie is found among others by its whole name")
+  func cookie() {
+    let header = "other=1; dormouse-7411=abc; xdormouse-7411=no; dormouse-741=no"
+    #expect(RequestGate.cookie("dormouse-7411", in: header) == "abc")
+    #expect(RequestGate.cookie("dormouse-7412", in: header) == nil)
+    #expect(RequestGate.cookie("dormouse-7411", in: nil) == nil)
+  }
+
+  // MARK: the gate
+
+  private static let own = "127.0.0.1:7411"
+
+  private func gate(user: UInt32? = geteuid(), allowsRemote: Bool = false) -> RequestGate {
+    RequestGate(token: AccessToken(text: "right"), allowsRemote: allowsRemote) { _, _ in user }
+  }
+
+  private func facts(peer: String = "127.0.0.1") throws -> RequestGate.Facts {
+    RequestGate.Facts(
+      host: Self.own, peer: Endpoint(address: try #require(IPAddress(peer)), port: 40_000),
+      own: Endpoint(address: try #require(IPAddress("127.0.0.1")), port: 7411))
+  }
+
+  private func denial(_ body: () throws(RequestGate.Denial) -> Void) -> RequestGate.Denial? {
+    do throws(RequestGate.Denial) {
+      try body()
+      return nil
+    } catch { return error }
+  }
+
+  @Test(
+    "A connection of this user or of root is served, one of another user or an unknown one isn't")
+  func peers() throws {
+    let facts = try facts()
+    #expect(denial { () throws(RequestGate.Denial) in try gate().checkConnection(facts) } == nil)
+    #expect(
+      denial { () throws(RequestGate.Denial) in try gate(user: 0).checkConnection(facts) } == nil)
+    let other = geteuid() + 1
+    #expect(
+      denial { () throws(RequestGate.Denial) in try gate(user: other).checkConnection(facts) }
+        == .otherUser(other))
+    #expect(
+      denial { () throws(RequestGate.Denial) in try gate(user: nil).checkConnection(facts) }
+        == .unknownPeer)
+  }
+
+  @Test("A peer on another machine has no user here: it is served only with --allow-remote")
+  func remotePeer() throws {
+    let facts = try facts(peer: "192.168.1.9")
+    #expect(
+      denial { () throws(RequestGate.Denial) in try gate(user: nil).checkConnection(facts) }
+        == .unknownPeer)
+    let open = gate(user: nil, allowsRemote: true)
+    #expect(denial { () throws(RequestGate.Denial) in try open.checkConnection(facts) } == nil)
+    // On this machine the user counts even so.
+    let local = try self.facts()
+    #expect(
+      denial { () throws(RequestGate.Denial) in try open.checkConnection(local) } == .unknownPeer)
+  }
+
+  @Test(
+    "Reading takes the token, in the cookie or as a bearer, and no page of another site may read")
+  func reading() throws {
+    let gate = gate()
+    var facts = try facts()
+    #expect(denial { () throws(RequestGate.Denial) in try gate.checkToken(facts) } == .token)
+    facts.cookie = "wrong"
+    #expect(denial { () throws(RequestGate.Denial) in try gate.checkToken(facts) } == .token)
+    facts.cookie = "right"
+    #expect(denial { () throws(RequestGate.Denial) in try gate.checkToken(facts) } == nil)
+    facts.site = "cross-site"
+    #expect(denial { () throws(RequestGate.Denial) in try gate.checkToken(facts) } == .origin)
+    facts = try self.facts()
+    facts.authorization = "Bearer right"
+    #expect(denial { () throws(RequestGate.Denial) in try gate.checkToken(facts) } == nil)
+    facts.authorization = "Basic right"
+    #expect(denial { () throws(RequestGate.Denial) in try gate.checkToken(facts) } == .token)
+  }
+
+  @Test("A change takes the page's token in a header, and an own page as its origin")
+  func changing() throws {
+    let gate = gate()
+    var facts = try facts()
+    facts.cookie = "right"
+    #expect(denial { () throws(RequestGate.Denial) in try gate.checkAction(facts) } == .actionToken)
+    facts.actionToken = "right"
+    #expect(denial { () throws(RequestGate.Denial) in try gate.checkAction(facts) } == .actionToken)
+    facts.actionToken = gate.actionToken.text
+    #expect(denial { () throws(RequestGate.Denial) in try gate.checkAction(facts) } == nil)
+    for origin in [
+      "http://localhost:7411", "https://127.0.0.1:7411", "null", "http://evil.example",
+    ] {
+      facts.origin = origin
+      #expect(denial { () throws(RequestGate.Denial) in try gate.checkAction(facts) } == .origin)
+    }
+    facts.origin = "http://\(Self.own)"
+    #expect(denial { () throws(RequestGate.Denial) in try gate.checkAction(facts) } == nil)
+    for site in ["cross-site", "same-site", "none"] {
+      facts.site = site
+      #expect(denial { () throws(RequestGate.Denial) in try gate.checkAction(facts) } == .origin)
+    }
+    facts.site = "same-origin"
+    #expect(denial { () throws(RequestGate.Denial) in try gate.checkAction(facts) } == nil)
+  }
+
+  // MARK: the other end
+
+  @Test("The user of the other end is found in the kernel's table, by both addresses and ports")
+  func table() throws {
+    let table = """
+        sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
+         0: 0100007F:1CF3 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 1 1 0 100 0 0 10 0
+         1: 0100007F:9C40 0100007F:1CF3 06 00000000:00000000 00:00000000 00000000     0        0 2 1 0 20 4 30 10 -1
+         2: 0100007F:9C40 0100007F:1CF3 01 00000000:00000000 00:00000000 00000000  1007        0 2 1 0 20 4 30 10 -1
+         3: 0100007F:1CF3 0100007F:9C40 01 00000000:00000000 00:00000000 00000000  1000        0 3 1 0 20 4 30 10 -1
+      """
+    let peer = Endpoint(address: try #require(IPAddress("127.0.0.1")), port: 40_000)
+    let own = Endpoint(address: peer.address, port: 7411)
+    #expect(
+      PeerCheck.user(of: peer, connectedTo: own, in: Array(table.utf8), isIPv6: false) == 1007)
+    #expect(
+      PeerCheck.user(of: own, connectedTo: peer, in: Array(table.utf8), isIPv6: false) == 1000)
+    let stranger = Endpoint(address: peer.address, port: 40_001)
+    #expect(
+      PeerCheck.user(of: stranger, connectedTo: own, in: Array(table.utf8), isIPv6: false) == nil)
+  }
+
+  @Test("A client of IPv4 that uses an IPv6 socket, and one of ::1, are found in the table of IPv6")
+  func table6() throws {
+    let table = """
+        sl  local_address                         remote_address                        st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
+         0: 0000000000000000FFFF00000100007F:9C40 0000000000000000FFFF00000100007F:1CF3 01 0:0 00:0 0  1001        0 2
+         1: 00000000000000000000000001000000:9C40 00000000000000000000000001000000:1CF3 01 0:0 00:0 0  1002        0 2
+      """
+    for (text, user) in [("127.0.0.1", UInt32(1001)), ("::1", 1002)] {
+      let peer = Endpoint(address: try #require(IPAddress(text)), port: 40_000)
+      let own = Endpoint(address: peer.address, port: 7411)
+      #expect(
+        PeerCheck.user(of: peer, connectedTo: own, in: Array(table.utf8), isIPv6: true) == user)
+    }
+  }
+}
