@@ -76,12 +76,13 @@ import Testing
     ).start(output: output, error: error)
     #expect(try eventually { try readText(output).contains("two") })
     try daemon.done("run", "late", "--", "sh", "-c", "echo hello; exec sleep 690")
-    #expect(
-      try eventually {
-        try readText(output).split(separator: "\n").contains {
-          $0.hasPrefix("late") && $0.hasSuffix("Z hello")
-        }
-      }, "\(try readText(output))")
+    let hasArrived = try eventually {
+      try readText(output).split(separator: "\n").contains {
+        $0.hasPrefix("late") && $0.hasSuffix("Z hello")
+      }
+    }
+    let text = try readText(output)
+    #expect(hasArrived, "\(text)")
     try daemon.done("shutdown")
     #expect(try process.wait(.seconds(40)) == 0)
     #expect(try readText(error).contains("the daemon has ended"))

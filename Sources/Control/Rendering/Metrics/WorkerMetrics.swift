@@ -148,12 +148,6 @@ extension MetricsPage {
   }
 }
 
-/// As `status` reports them.
-private let workerStates = [
-  "launching", "foreground", "background", "suspending", "suspended", "hibernating", "hibernated",
-  "resuming", "terminating", "terminated",
-]
-
 /// A worker with the labels that all of its samples have.
 struct LabelledWorker {
   let worker: WorkerReport
