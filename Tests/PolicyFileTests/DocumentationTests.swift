@@ -33,12 +33,17 @@ import Testing
 extension `The documentation` {
   @Test(
     arguments: KeyExplorer.worker().paths().filter {
-      !$0.hasPrefix("policy.") && !$0.hasPrefix("liveness.")
+      !$0.hasPrefix("policy.") && !$0.hasPrefix("liveness.") && !$0.hasPrefix("on.")
     })
   func `The page about the configuration lists every key of a worker`(key: String) throws {
     let text = try Self.document("configuration.md")
     let leaf = key.split(separator: ".").last.map(String.init) ?? key
     #expect(text.contains("`\(leaf)`") || text.contains("`\(leaf):") || text.contains("\(leaf): "))
+  }
+
+  @Test(arguments: KeyExplorer.worker().paths().filter { $0.hasPrefix("on.") })
+  func `The page about commands for events lists every event of a worker`(key: String) throws {
+    #expect(try Self.document("hooks.md").contains("`\(key.dropFirst(3))`"))
   }
 
   @Test(arguments: WorkerConfiguration.notYetEffective)

@@ -7,7 +7,7 @@ import Linux
 /// the name `path.1` only after the file has been cut by as much as the copy holds.
 public struct LogReader: ~Copyable {
   private var file: LogFile
-  private var watch: Descriptor?
+  private var watch = LogWatch()
   /// Where the next bytes come from.
   public private(set) var offset: Int
   /// The newest file that was put aside, at the last look.
@@ -44,7 +44,7 @@ public struct LogReader: ~Copyable {
       }
       if chunk.isEmpty, let successor = file.successor() {
         file = successor
-        watch = nil
+        watch = LogWatch()
         offset = 0
         continue
       }
@@ -103,29 +103,7 @@ public struct LogReader: ~Copyable {
   /// Returns when the file has probably changed; at the latest after a second, because inotify doesn't report
   /// when another file takes the name.
   public mutating func waitForChange() {
-    if watch == nil {
-      watch = makeWatch()
-      // A change before the watch began wakes no reader: look once more.
-      if watch != nil { return }
-    }
-    // Without inotify (its instances are limited per user), look five times a second.
-    guard let number = watch?.raw else {
-      pauseThread(for: .milliseconds(200))
-      return
-    }
-    var entry = pollfd(fd: number, events: Int16(POLLIN), revents: 0)
-    guard poll(&entry, 1, 1000) > 0 else { return }
-    var events = [UInt8](repeating: 0, count: 4096)
-    _ = events.withUnsafeMutableBytes { Glibc.read(number, $0.baseAddress, $0.count) }
-  }
-
-  private func makeWatch() -> Descriptor? {
-    let number = inotify_init1(Int32(IN_CLOEXEC))
-    guard number >= 0 else { return nil }
-    let descriptor = Descriptor(owning: number)
-    let mask = UInt32(IN_MODIFY | IN_ATTRIB | IN_MOVE_SELF)
-    guard inotify_add_watch(number, file.path, mask) >= 0 else { return nil }
-    return descriptor
+    _ = watch.wait(for: [file.path])
   }
 }
 

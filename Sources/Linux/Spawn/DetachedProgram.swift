@@ -4,12 +4,16 @@ import Glibc
 public struct DetachedProgram: Sendable {
   public let pid: Int32
 
-  /// `command`: the path, and arguments. Standard input is empty, and all output is appended to a file. The
-  /// program's directory is this process's.
-  public init(_ command: [String], output: String) throws(SystemCallError) {
+  /// `command`: the path, and arguments. Standard input is empty, and all output is appended to a file. This
+  /// process's directory becomes `directory`, too: glibc's action that changes only the child's is hidden from
+  /// Swift.
+  public init(
+    _ command: [String], in directory: String, output: String
+  ) throws(SystemCallError) {
     guard let path = command.first else {
       throw SystemCallError("posix_spawn", on: "", code: EINVAL)
     }
+    try systemCall("chdir", path: directory) { chdir($0) }
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
     defer { posix_spawn_file_actions_destroy(&actions) }

@@ -11,7 +11,7 @@ public struct LogTimes: Sendable {
 
   /// Of the notes, in bytes; the older half of more is dropped.
   static let limit = 128 << 10
-  /// Shorter times between two notes help nobody and cost a write each.
+  /// Shorter times between two notes help no client and cost a write each.
   static let least: Int64 = 2
 
   public init(path: String) { self.path = path }

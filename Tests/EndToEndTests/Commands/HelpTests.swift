@@ -73,7 +73,7 @@ import Testing
       let names = entries.filter { $0.hasPrefix("  -") }.map {
         $0.split(separator: " ").last { $0.hasPrefix("--") && $0.count > 2 }.map(String.init) ?? ""
       }
-      let common = ["--json", "--socket", "--version", "--help"].filter { name in
+      let common = ["--json", "--socket", "--project", "--version", "--help"].filter { name in
         entries.contains { $0.hasPrefix("  \(name) ") || $0.contains(", \(name) ") }
       }
       if !["daemon", "wrap", "policy schema"].contains(verb) {

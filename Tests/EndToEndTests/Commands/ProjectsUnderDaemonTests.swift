@@ -58,7 +58,7 @@ import Testing
     #expect(wrong.code == 64 && wrong.error.contains("did you mean `shop`?"), "\(wrong)")
     let json = try home.run(["ls", "--json"], in: "").output
     #expect(json.components(of: "\"isRunning\":true") == 2 && json.contains("/forum\""), "\(json)")
-    #expect(try home.run(["up", "-d"], in: "shop").error.contains("unchanged"))
+    #expect(try home.run(["up", "-d"], in: "shop").error.contains("nothing changed"))
     #expect(try home.run(["down"], in: "shop").code == 0)
     #expect(try home.run(["down"], in: "shop").code == CommandExit.noDaemon.rawValue)
     let table = try home.run(["ls"], in: "").output

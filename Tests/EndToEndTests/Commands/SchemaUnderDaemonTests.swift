@@ -213,7 +213,10 @@ import Testing
       .run(in: scratch)
     let root = try #require(JSON(Array(outcome.output.utf8))?["command"])
     // These run a program, or print what is meant for a program as it is: a schema, a script.
-    let others: Set = ["daemon", "wrap", "policy schema", "completions", "metrics", "help"]
+    let others: Set = [
+      "daemon", "dashboard", "up", "down", "attach", "wrap", "policy schema", "completions",
+      "metrics", "help",
+    ]
     var count = 0
     func look(_ command: JSON, _ path: String) {
       for each in command["subcommands"]?.elements ?? [] where each["shouldDisplay"] != .bool(false)

@@ -39,8 +39,7 @@ struct ProjectDaemon {
     ]
     if let policy { command += ["--policy", absolutePolicy(policy)] }
     let before = fileStatus(of: log)?.st_size ?? 0
-    try changeDirectory(to: project.directory)
-    let child = try DetachedProgram(command, output: log)
+    let child = try DetachedProgram(command, in: project.directory, output: log)
     let deadline = Deadline(in: Self.patience)
     let isThere = try waitUntil(deadline) { () throws(CommandFailure) in
       if let code = child.exitCode() {
@@ -77,13 +76,6 @@ struct ProjectDaemon {
         try makeDirectory(path, mode: 0o700)
       }
     } catch { throw CommandFailure(exit: .cannotCreate, text: error.description) }
-  }
-
-  /// Of this process: the daemon takes it over.
-  private func changeDirectory(to directory: String) throws {
-    do throws(SystemCallError) {
-      try systemCall("chdir", path: directory) { chdir($0) }
-    } catch { throw CommandFailure(exit: .notDone, text: error.description) }
   }
 
   /// The daemon's directory is another one.

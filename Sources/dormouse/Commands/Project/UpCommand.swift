@@ -27,13 +27,13 @@ struct UpCommand: ParsableCommand {
   @Flag(name: .shortAndLong, help: "Print the time before each line (UTC).") var timestamps = false
   @Option(
     help: ArgumentHelp(
-      "The project: its directory, or its name in `dormouse ls`.", valueName: "project"))
-  var project: String?
-  @Option(
-    help: ArgumentHelp(
       "Use this policy instead of the configuration's: a name or a file.", valueName: "policy"),
     completion: .policies)
   var policy: String?
+  @Option(
+    help: ArgumentHelp(
+      "The project: its directory, or its name in `dormouse ls`.", valueName: "project"))
+  var project: String?
 
   func run() throws {
     let paths = DefaultPaths.ofThisProcess()
