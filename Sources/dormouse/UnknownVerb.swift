@@ -48,7 +48,7 @@ struct UnknownVerb {
 
   /// The names that supervisord, systemd, process-compose, Docker and the shell use.
   private static let elsewhere = [
-    "list": "ps", "ls": "ps", "watch": "top", "htop": "top", "show": "status", "info": "status",
+    "list": "ps", "watch": "top", "htop": "top", "show": "status", "info": "status",
     "log": "logs", "tail": "logs", "kill": "terminate", "down": "shutdown", "exit": "shutdown",
     "up": "daemon", "serve": "daemon", "pause": "suspend", "freeze": "suspend", "fg": "foreground",
     "bg": "background", "resume": "wake", "unpause": "wake", "thaw": "wake", "add": "run",

@@ -16,6 +16,8 @@ struct OldFreezerTests {
       let ended = try pollDescriptor(
         child.pidfd.raw, for: POLLIN, until: Deadline(in: .milliseconds(300)))
       #expect(!ended)
+      let identity = try ProcessIdentity.current(of: child.pid)
+      #expect(identity.isAlive && identity.isEnding)
       try thaw()
       #expect(try pollDescriptor(child.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(20))))
     }

@@ -61,6 +61,27 @@ import Testing
     #expect(stat.session == child.pid)
   }
 
+  @Test func `A process whose first thread has ended isn't ending while another thread runs`()
+    throws
+  {
+    let child = try TestChild(
+      "python3", "-c",
+      """
+      import ctypes, threading, time
+      threading.Thread(target=lambda: (print('here', flush=True), time.sleep(60))).start()
+      ctypes.CDLL(None).pthread_exit(0)
+      """)
+    #expect(try child.line() == "here")
+    #expect(
+      try eventually {
+        let stat = try ProcessStat.read(child.pid)
+        return stat.state == .zombie && stat.threadCount == 2 && stat.isExiting
+      })
+    #expect(!child.process.identity.isEnding && child.process.identity.isAlive)
+    kill(child.pid, SIGKILL)
+    #expect(try eventually { child.process.identity.isEnding })
+  }
+
   @Test func `An ended process isn't alive, and another process with its pid isn't taken for it`()
     throws
   {
@@ -74,7 +95,7 @@ import Testing
     kill(child.pid, SIGKILL)
     try child.waitForExit()
     // The child isn't reaped yet, so it is a zombie.
-    #expect(!child.process.identity.isAlive)
+    #expect(!child.process.identity.isAlive && child.process.identity.isEnding)
   }
 }
 

@@ -79,10 +79,10 @@ import Testing
     let stored = Mirror(reflecting: plain).children.compactMap(\.label)
     #expect(
       stored == [
-        "name", "command", "directory", "environment", "user", "group", "umask", "limits",
+        "name", "command", "directory", "environment", "user", "group", "groups", "umask", "limits",
         "importance", "autostart", "dependsOn", "shed", "readiness", "notify", "watchdog",
         "fdstore", "liveness", "restart", "stopSignal", "reloadSignal", "output", "listen",
-        "wakeAt", "wakeWith", "healthChecksWhileAsleep", "_policy",
+        "wakeAt", "wakeWith", "healthChecksWhileAsleep", "hooks", "_policy",
       ], "`changes` and `WorkerRenderer` must know a new field, too")
   }
 }

@@ -4,6 +4,8 @@ public struct WorkerReport: Codable, Hashable, Sendable {
   public var state: String
   public var band: Int
   public var importance: Int
+  /// The groups that it belongs to; nil: none.
+  public var groups: [String]?
   public var pid: Int32?
   public var processes: Int
   public var footprint: Int64

@@ -56,6 +56,7 @@ final class ControlOfDaemon: ControlHost {
     let configuration = runtime.configuration
     var facts = WorkerFacts(policy: runtime.profile.policy)
     facts.command = runtime.launched?.command ?? configuration.command
+    facts.groups = configuration.groups
     facts.isDeclared = runtime.isDeclared
     facts.isAdopted = runtime.external != nil
     facts.rule = runtime.external?.rule

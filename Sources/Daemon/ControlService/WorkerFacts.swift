@@ -9,6 +9,7 @@ import Supervision
 /// What the daemon knows of a worker and the engine doesn't, as reports show it.
 struct WorkerFacts {
   var command: [String] = []
+  var groups: [String] = []
   var policy: LifecyclePolicy
   /// In the configuration file.
   var isDeclared = true

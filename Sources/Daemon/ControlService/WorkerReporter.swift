@@ -65,6 +65,7 @@ struct WorkerReporter {
 
   private func describe(_ facts: WorkerFacts, _ report: inout WorkerReport) {
     report.command = facts.command
+    report.groups = facts.groups.isEmpty ? nil : facts.groups
     report.changedSinceLaunch = facts.changedSinceLaunch.isEmpty ? nil : facts.changedSinceLaunch
     report.reloadSignal = facts.reloadSignal.map(SignalName.text)
     report.log = facts.log

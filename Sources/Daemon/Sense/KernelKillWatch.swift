@@ -51,6 +51,8 @@ struct KernelKillCounts {
   /// For how long tasks have been stalled on memory until the last sample, in microseconds: the kernel tries to free
   /// memory before it ends a process. nil: not known.
   var memoryStall: () -> UInt64? = { nil }
+  /// Whether the worker's own process is on its way out. It may take seconds, because its memory has to be freed.
+  var isEnding: (WorkerProcess) -> Bool = { $0.isEnding }
 
   static func kernel(memoryStall: @escaping () -> UInt64?) -> KernelKillCounts {
     KernelKillCounts(
@@ -116,10 +118,9 @@ final class KernelKillWatch {
     let inGroup = counts.inGroup(process.cgroup)
     // The machine's count is used only if the cgroup has none.
     let total = inGroup == nil ? onMachine.read(counts) : nil
-    // A kill that ended the worker itself is reported by `status`.
-    guard runtime.kernelKills.differs(inGroup: inGroup, onMachine: total), process.isAlive else {
-      return
-    }
+    // A kill that ends the worker itself is left to `status`, which is asked when its end has been noticed.
+    guard runtime.kernelKills.differs(inGroup: inGroup, onMachine: total), !counts.isEnding(process)
+    else { return }
     let count = runtime.kernelKills.look(inGroup: inGroup, onMachine: total)
     guard count > 0 else { return }
     let limit = runtime.configuration.limits.memory

@@ -7,6 +7,9 @@ public struct ProcessStat: Hashable, Sendable {
   /// At most 15 bytes that the process chooses itself: blanks, newlines and `)` included.
   public var name: String
   public var state: State
+  /// The thread is on its way out (PF_EXITING). The last one of a large process frees memory for seconds then, and
+  /// shows as running.
+  public var isExiting: Bool
   public var parent: Int32
   public var processGroup: Int32
   public var session: Int32
@@ -86,6 +89,7 @@ public struct ProcessStat: Hashable, Sendable {
     self.pid = pid
     name = String(decoding: bytes[(open + 1)..<close], as: UTF8.self)
     state = State(letter: letter)
+    isExiting = (field(9) ?? UInt64(0)) & 0x4 != 0
     self.parent = parent
     // A process without a terminal session or outside this pid namespace shows 0 or −1.
     processGroup = field(5) ?? 0
@@ -137,6 +141,26 @@ public struct ProcessIdentity: Hashable, Sendable {
   public var isAlive: Bool {
     guard let stat = try? ProcessStat.read(pid) else { return false }
     return stat.startTime == startTime && !stat.isEnded
+  }
+
+  /// It has ended, or each of its threads is about to end or has SIGKILL waiting for it. Reads one thread, or all if
+  /// the first has ended before the others.
+  public var isEnding: Bool {
+    // A process that can't be read has ended.
+    guard let stat = try? ProcessStat.read(pid), stat.startTime == startTime else { return true }
+    guard stat.state.isEnded, stat.threadCount > 1 else { return isThreadEnding(pid) }
+    // As above.
+    guard let threads = try? threads(of: pid) else { return true }
+    return threads.allSatisfy(isThreadEnding)
+  }
+
+  private func isThreadEnding(_ thread: Int32) -> Bool {
+    // A thread that can't be read has ended.
+    guard let stat = try? ProcessStat.read(thread: thread, of: pid), !stat.isExiting,
+      let status = try? ProcessStatus.read(thread)
+    else { return true }
+    let pending = status.pendingForThread | status.pendingForProcess
+    return pending & (1 << UInt64(SIGKILL - 1)) != 0
   }
 
   /// Sends a signal to this process, and never to another one that has got its pid.

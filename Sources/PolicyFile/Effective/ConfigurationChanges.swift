@@ -49,6 +49,7 @@ extension WorkerConfiguration {
     if old.importance != importance {
       result.append(WorkerChange("importance", ("\(old.importance)", "\(importance)")))
     }
+    if old.groups != groups { result.append(WorkerChange("groups")) }
     if old.shed != shed { result.append(WorkerChange("shed")) }
     if old.stopSignal != stopSignal { result.append(WorkerChange("stop_signal")) }
     if old.reloadSignal != reloadSignal { result.append(WorkerChange("reload_signal")) }

@@ -40,8 +40,12 @@ struct ProcessImport {
     shutdown()
     output()
     if process.truth("disabled") { imported.isStopped = true }
-    if process.text("namespace") != nil {
-      addNote("Its `namespace` is left out: Dormouse has none.")
+    if let namespace = process.text("namespace"), namespace != "default" {
+      if isName(namespace) {
+        add("groups", .text(namespace))
+      } else {
+        addNote("Not taken over: `namespace`, whose name can't be a group's.")
+      }
     }
     process.skip("replicas", "vars")
     if process.mapping("schedule") != nil {

@@ -146,63 +146,9 @@ struct ConfigurationReader {
   // MARK: workers
 
   private func workers(_ parts: [MappingReader], _ configuration: inout DaemonConfiguration) {
-    var declared: [String: (place: String, reader: MappingReader)] = [:]
-    for part in parts {
-      if let shape = part.shape {
-        shape.add("workers", .named(.mapping(KeyExplorer.worker()), names: namePattern))
-        continue
-      }
-      guard let node = part.node("workers"), let reader = part.reader(of: node, called: "workers")
-      else { continue }
-      for name in reader.order {
-        guard let entry = entry(name, reader) else { continue }
-        if let first = declared[name] {
-          reader.sink.error(
-            at: reader.position(ofKey: name),
-            "the worker `\(shortened(name))` is declared twice; the first is \(first.place)",
-            suggestion: "give one of them another name, or leave it out")
-          // For the errors that are in it.
-          var unused = configuration
-          worker(name, entry: entry, at: reader.position(ofKey: name), into: &unused)
-          continue
-        }
-        declared[name] = (reader.place(ofKey: name), entry)
-        worker(name, entry: entry, at: reader.position(ofKey: name), into: &configuration)
-      }
-    }
-    WorkerChecks(
-      workers: configuration.workers, readers: declared.mapValues(\.reader),
-      isComplete: isComplete
-    ).run()
-  }
-
-  private func entry(_ name: String, _ reader: MappingReader) -> MappingReader? {
-    guard let node = reader.node(name) else { return nil }
-    if !isName(name) {
-      reader.sink.error(
-        at: reader.position(ofKey: name), "`\(shortened(name))` can't be a worker's name",
-        suggestion: "a name has \(nameRule)")
-    }
-    // Places of its own: a name may hold dots, as a path does.
-    return reader.reader(of: node, called: name, places: Places())
-  }
-
-  private func worker(
-    _ name: String, entry: MappingReader, at position: Position?,
-    into configuration: inout DaemonConfiguration
-  ) {
-    let reader = WorkerReader(
-      name: name, reader: entry, directory: directory, environment: environment,
-      policy: configuration.policy)
-    let read = reader.read(at: position)
-    if let worker = read.worker { configuration.workers.append(worker) }
-    let file = entry.sink.source.file
-    var keys = entry.places.keys
-    keys[""] = position
-    configuration.origins.declarations[name] =
-      Origins.Source(layer: .worker, file: file, keys: keys)
-    configuration.origins.overrides[name] =
-      Origins.Source(layer: .worker, file: file, keys: read.overridden)
+    let reader = WorkerEntries(
+      directory: directory, environment: environment, isComplete: isComplete)
+    reader.read(parts, into: &configuration)
   }
 }
 

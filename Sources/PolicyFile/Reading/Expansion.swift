@@ -8,6 +8,12 @@ struct Expander {
   /// For commands, where `$$` is a shell's: only `$${` stands for `${`.
   var leavesDollars = false
 
+  func with(_ others: [String: String]) -> Expander {
+    var copy = self
+    copy.variables.merge(others) { $1 }
+    return copy
+  }
+
   func expand(_ text: String) -> Result<String, Problem> {
     var result = ""
     var rest = Substring(text)

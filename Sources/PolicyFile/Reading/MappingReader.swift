@@ -164,7 +164,10 @@ final class MappingReader {
   }
 
   /// A reader for a mapping under `key`; reports anything else.
-  func reader(of node: YAMLNode, called key: String, places: Places? = nil) -> MappingReader? {
+  /// - Parameter variables: for `${VAR}`, over those that are known already.
+  func reader(
+    of node: YAMLNode, called key: String, places: Places? = nil, variables: [String: String] = [:]
+  ) -> MappingReader? {
     let mapping: YAMLNode.Mapping
     switch node {
     case .mapping(let found): mapping = found
@@ -178,7 +181,7 @@ final class MappingReader {
     return MappingReader(
       mapping, title: title.isEmpty ? key : "\(title).\(key)",
       path: places == nil ? path(of: key) : "", sink: sink, places: places ?? self.places,
-      expander: expander)
+      expander: expander?.with(variables))
   }
 
   /// Keys that no reader has asked for, with a mapping that has this one; `finish` leaves them out.

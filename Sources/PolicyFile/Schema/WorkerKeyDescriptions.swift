@@ -12,6 +12,12 @@ enum WorkerKeyDescriptions {
     "env_file": "A file of `KEY=VALUE` lines, or several.",
     "user": "The user that the worker runs as: a name or a number. Default: the daemon's.",
     "group": "The group that the worker runs as: a name or a number. Default: the daemon's.",
+    "instances":
+      "The names of several workers that this entry declares, `ENTRY-NAME` each: a list, or a mapping with variables "
+      + "for each. `${INSTANCE}` is the name.",
+    "replicas":
+      "How many workers this entry declares: `ENTRY-1`, `ENTRY-2` and so on. `${INSTANCE}` is the number.",
+    "groups": "Groups that the worker belongs to. Verbs take `@GROUP` for its workers.",
     "umask":
       "Permission bits that the worker's new files don't get, in octal. Default: the daemon's.",
     "limits": "The most that the worker may use.",

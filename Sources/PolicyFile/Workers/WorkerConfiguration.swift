@@ -14,6 +14,9 @@ public struct WorkerConfiguration: Hashable, Sendable {
   public var user: String?
   /// Name or number; `nil`: the user's, or the daemon's own.
   public var group: String?
+  /// Groups of workers that it belongs to, for the verbs (`stop @bots`); no name twice. The entry's name is one of
+  /// them if it declares several instances.
+  public var groups: [String]
   /// Permission bits that its new files don't get, 0–0o777; `nil`: the daemon's own.
   public var umask: UInt32?
   public var limits: ResourceLimits
@@ -63,6 +66,7 @@ public struct WorkerConfiguration: Hashable, Sendable {
     self.command = command
     self.directory = directory
     self.environment = environment
+    self.groups = []
     self.limits = ResourceLimits()
     self.importance = importance
     self.autostart = autostart

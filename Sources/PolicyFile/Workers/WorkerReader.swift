@@ -7,9 +7,11 @@ struct WorkerReader {
   var reader: MappingReader
   /// The configuration's directory.
   var directory: String
-  /// The daemon's.
+  /// The daemon's, and `variables` over it.
   var environment: [String: String]
   var policy: LifecyclePolicy
+  /// Of the instance; its environment has them, too.
+  var variables: [String: String] = [:]
 
   struct Result {
     /// `nil` where there is no command to run, which is reported.
@@ -20,7 +22,7 @@ struct WorkerReader {
 
   func read(at position: Position?) -> Result {
     var worker = WorkerConfiguration(name: name, command: [], directory: directory, policy: policy)
-    worker.environment = variables()
+    worker.environment = ownEnvironment()
     let commands = CommandReader(variables: environment.merging(worker.environment) { $1 })
     worker.command = commands.read("command", in: reader) ?? []
     if reader.position(ofKey: "command") == nil {
@@ -35,6 +37,8 @@ struct WorkerReader {
     worker.group = reader.read("group", as: .account("a group's name or number"))
     worker.umask = reader.read("umask", as: .umask)
     reader.section("limits") { worker.limits = LimitsReader(reader: $0).read() }
+    InstanceReader(reader: reader).note()
+    worker.groups = groups()
     reader.read("importance", into: &worker.importance, as: .integer(0...100))
     reader.read("autostart", into: &worker.autostart, as: .boolean)
     worker.dependsOn = DependencyReader(worker: name, reader: reader).read("depends_on")
@@ -65,8 +69,8 @@ struct WorkerReader {
   }
 
   /// `env_file`, and `environment` laid over it.
-  private func variables() -> [String: String] {
-    var result: [String: String] = [:]
+  private func ownEnvironment() -> [String: String] {
+    var result = variables
     for (path, node) in reader.oneOrMore("env_file", of: .path("a file's path", from: directory)) {
       switch FileContents.read(path) {
       case .success(let text):
@@ -120,6 +124,12 @@ struct WorkerReader {
 
   private func peers() -> [String] {
     let names = reader.list("wake_with", of: .name("the name of a worker")) ?? []
+    return reader.unique(names.map { ($0.value, $0.value, $0.node) })
+  }
+
+  /// `groups`, a name or a list of names.
+  private func groups() -> [String] {
+    let names = reader.oneOrMore("groups", of: .name("a group's name"))
     return reader.unique(names.map { ($0.value, $0.value, $0.node) })
   }
 

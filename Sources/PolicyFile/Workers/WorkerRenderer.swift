@@ -34,6 +34,7 @@ struct WorkerRenderer {
       keys.append(("umask", .plain(String(repeating: "0", count: 3 - digits.count) + digits)))
     }
     if worker.limits != ResourceLimits() { keys.append(("limits", limits())) }
+    if !worker.groups.isEmpty { keys.append(("groups", .list(worker.groups.map { .text($0) }))) }
     if worker.importance != 0 { keys.append(("importance", .plain("\(worker.importance)"))) }
     if !worker.autostart { keys.append(("autostart", .plain("false"))) }
     if !worker.dependsOn.isEmpty {

@@ -130,6 +130,8 @@ public final class WorkerProcess {
   }
 
   public var isAlive: Bool { identity.isAlive }
+  /// SIGKILL has reached its root process, or it has ended.
+  public var isEnding: Bool { identity.isEnding }
 
   /// All its processes, parents before children.
   public func tree() throws(SystemCallError) -> ProcessTree {

@@ -8,7 +8,8 @@ struct WorkerSelection: ParsableArguments {
   @Flag(help: "Apply it to all workers for which it makes sense.") var all = false
   @Flag(help: "Show what would happen, and change nothing.") var dryRun = false
   @Flag(help: "Print JSON (docs/json.md).") var json = false
-  @Argument(help: "The workers: names, or patterns such as 'bot0*'.", completion: .workers)
+  @Argument(
+    help: "The workers: names, groups (@bots), or patterns such as 'bot0*'.", completion: .workers)
   var names: [String] = []
 
   /// For the `validate` of a verb that needs a worker.
@@ -61,8 +62,10 @@ struct WorkerPatterns {
 
   init(_ patterns: [String]) { self.patterns = patterns }
 
-  /// No worker's name has these characters.
-  static func isPattern(_ text: String) -> Bool { text.contains { "*?[".contains($0) } }
+  /// No worker's name has these characters. `@bots`: the workers of a group.
+  static func isPattern(_ text: String) -> Bool {
+    text.hasPrefix("@") || text.contains { "*?[".contains($0) }
+  }
 
   /// In the order of the patterns, each worker once. An unknown name stays, and the daemon reports it; a pattern
   /// without a match is an error.
@@ -70,7 +73,8 @@ struct WorkerPatterns {
     var found: [String] = []
     for pattern in patterns {
       let fitting =
-        Self.isPattern(pattern) ? workers.map(\.name).filter { fits(pattern, $0) } : [pattern]
+        Self.isPattern(pattern)
+        ? workers.filter { fits(pattern, $0) }.map(\.name) : [pattern]
       if fitting.isEmpty { throw Self.failure(pattern, among: workers) }
       found += fitting.filter { !found.contains($0) }
     }
@@ -79,13 +83,19 @@ struct WorkerPatterns {
 
   /// The workers that match a pattern or a name, in the daemon's order.
   func workers(among workers: [WorkerReport]) throws -> [WorkerReport] {
-    for pattern in patterns where !workers.contains(where: { fits(pattern, $0.name) }) {
+    for pattern in patterns where !workers.contains(where: { fits(pattern, $0) }) {
       throw Self.failure(pattern, among: workers)
     }
-    return workers.filter { worker in patterns.contains { fits($0, worker.name) } }
+    return workers.filter { fits($0) }
   }
 
-  func fits(_ name: String) -> Bool { patterns.contains { fits($0, name) } }
+  func fits(_ worker: WorkerReport) -> Bool { patterns.contains { fits($0, worker) } }
+
+  private func fits(_ pattern: String, _ worker: WorkerReport) -> Bool {
+    guard pattern.hasPrefix("@") else { return fits(pattern, worker.name) }
+    let group = String(pattern.dropFirst())
+    return (worker.groups ?? []).contains { fits(group, $0) }
+  }
 
   private func fits(_ pattern: String, _ name: String) -> Bool {
     pattern == name || fnmatch(pattern, name, 0) == 0
@@ -94,12 +104,20 @@ struct WorkerPatterns {
   private static func failure(
     _ pattern: String, among workers: [WorkerReport]
   ) -> CommandFailure {
-    let hint = nearest(to: pattern, among: workers.map(\.name)).map {
-      "; did you mean `\(escaped($0))`?"
-    }
-    let what = isPattern(pattern) ? "no worker's name fits" : "there is no worker"
+    let isGroup = pattern.hasPrefix("@")
+    let known = isGroup ? groups(of: workers) : workers.map(\.name)
+    let hint = nearest(to: pattern, among: known).map { "; did you mean `\(escaped($0))`?" }
+    let what =
+      isGroup
+      ? "no worker is in the group"
+      : isPattern(pattern) ? "no worker's name fits" : "there is no worker"
     return CommandFailure(
       exit: .unknownWorker, text: "\(what) `\(escaped(pattern))`\(hint ?? "")")
+  }
+
+  /// As they are written: `@bots`. By name, each once.
+  static func groups(of workers: [WorkerReport]) -> [String] {
+    Set(workers.flatMap { $0.groups ?? [] }).sorted().map { "@\($0)" }
   }
 }
 

@@ -16,6 +16,7 @@ import Testing
     var machine: Int?
     var stall: UInt64?
     var looks = 0
+    var isEnding = false
   }
 
   private let world = SenseWorld()
@@ -37,7 +38,8 @@ import Testing
         onMachine: { [counts] in
           counts.looks += 1
           return counts.machine
-        }, memoryStall: { [counts] in counts.stall }),
+        }, memoryStall: { [counts] in counts.stall },
+        isEnding: { [counts] in counts.isEnding || $0.isEnding }),
       log: world.log)
   }
 
@@ -99,6 +101,23 @@ import Testing
     end.ending.kill()
     #expect(runtime.isKilled)
     #expect(watch.status(.signaled(SIGKILL), of: runtime) == .signaled(SIGKILL), "ours")
+  }
+
+  @Test(
+    "A look while the killed worker still frees its memory leaves the kill to the worker's end",
+    arguments: [true, false])
+  func duringTheEnd(hasGroup: Bool) throws {
+    let runtime = try world.add()
+    func count(_ number: Int) {
+      if hasGroup { counts.group = number } else { counts.machine = number }
+    }
+    count(7)
+    watch.adopt(runtime)
+    count(8)
+    counts.isEnding = true
+    for _ in 1...3 { watch.lookForKernelKills(of: runtime) }
+    #expect(world.logged == [])
+    #expect(watch.status(.signaled(SIGKILL), of: runtime) == .outOfMemory)
   }
 
   @Test(

@@ -203,6 +203,8 @@ struct WorkerRunTests {
         "stored",
         // The next run waits for it before it writes an image.
         "imageRemoval",
+        // A counter for the metrics, over all runs.
+        "imageBytesWritten",
       ])
   }
 

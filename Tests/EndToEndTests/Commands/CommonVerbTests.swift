@@ -5,7 +5,7 @@ import Testing
   @Test("A mistyped verb, or another supervisor's verb, gets the right one as a suggestion")
   func unknownVerb() throws {
     let scratch = try Scratch()
-    for (verb, meant) in [("hibernat", "hibernate"), ("pause", "suspend"), ("ls", "ps")] {
+    for (verb, meant) in [("hibernat", "hibernate"), ("pause", "suspend"), ("list", "ps")] {
       let outcome = try Command(arguments: [Surroundings.executable, verb, "web"]).run(in: scratch)
       #expect(outcome.code == 64)
       #expect(

@@ -46,6 +46,25 @@ import Testing
     #expect(try daemon.verb("hibernate").code == 64)
   }
 
+  @Test("Verbs accept groups, and an entry with instances is a group")
+  func groups() throws {
+    let daemon = try TestDaemon(
+      """
+      workers:
+        bot: { instances: [a, b], command: "sleep 67${INSTANCE_NUMBER:-3}", groups: chat }
+        web: { command: sleep 672, groups: [chat, pages] }
+      """)
+    #expect(try daemon.done("ps", "@bot", "--names") == "bot-a\nbot-b\n")
+    #expect(try daemon.done("ps", "@chat", "--names") == "bot-a\nbot-b\nweb\n")
+    #expect(try daemon.done("stop", "@pages", "bot-b") == "web has ended\nbot-b has ended\n")
+    let none = try daemon.verb("stop", "@pagse")
+    #expect(
+      none.code == 3
+        && none.error.contains("no worker is in the group `@pagse`; did you mean `@pages`?"),
+      "\(none)")
+    #expect(try daemon.done("ps", "@p*", "--json").contains(#""groups":["chat","pages"]"#))
+  }
+
   @Test("Verbs accept patterns of names, and a misspelt name gets the nearest one as a suggestion")
   func patterns() throws {
     let daemon = try TestDaemon(

@@ -25,7 +25,8 @@ struct ReloadCommand: ParsableCommand {
   @Flag(help: "Restart the workers whose new configuration needs it.") var restart = false
   @Flag(help: "Print JSON (docs/json.md).") var json = false
   @OptionGroup var connection: ConnectionOptions
-  @Argument(help: "The workers: names, or patterns such as 'bot0*'.", completion: .workers)
+  @Argument(
+    help: "The workers: names, groups (@bots), or patterns such as 'bot0*'.", completion: .workers)
   var names: [String] = []
 
   func validate() throws {

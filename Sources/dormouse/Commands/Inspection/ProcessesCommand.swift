@@ -44,7 +44,8 @@ struct ProcessesCommand: ParsableCommand {
   @Flag(help: "Print JSON (docs/json.md).") var json = false
   @OptionGroup var connection: ConnectionOptions
   @Argument(
-    help: ArgumentHelp("The workers: names, or patterns such as 'bot0*'.", valueName: "name"),
+    help: ArgumentHelp(
+      "The workers: names, groups (@bots), or patterns such as 'bot0*'.", valueName: "name"),
     completion: .workers)
   var patterns: [String] = []
 

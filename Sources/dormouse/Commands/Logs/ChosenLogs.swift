@@ -46,7 +46,7 @@ struct ChosenLogs {
     if names.isEmpty { return all }
     // A name that fits none any more isn't an error here.
     return all.filter { worker in
-      names.contains { WorkerPatterns([$0]).fits(worker.name) }
+      names.contains { WorkerPatterns([$0]).fits(worker) }
     }
   }
 

@@ -48,7 +48,8 @@ struct LogsCommand: ParsableCommand {
   @OptionGroup var connection: ConnectionOptions
   @Argument(
     help: ArgumentHelp(
-      "The workers: names, or patterns such as 'bot0*'. Default: all.", valueName: "name"),
+      "The workers: names, groups (@bots), or patterns such as 'bot0*'. Default: all.",
+      valueName: "name"),
     completion: .workers)
   var names: [String] = []
 

@@ -7,14 +7,18 @@ import PolicyFile
 struct ImportCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "import",
-    abstract: "Convert a Procfile, process-compose.yaml or compose.yaml to dormouse.yaml.",
+    abstract: "Convert another supervisor's file to dormouse.yaml.",
     discussion: """
+      It reads a Procfile, a process-compose.yaml, Docker's compose.yaml, a supervisord.conf, and a service \
+      of systemd: a file, or with --unit the machine's own, with its drop-ins.
+
       What can't be converted is a comment in the output. Run it in the directory of the file, and then \
       check the result with `dormouse policy check`. A file with errors isn't imported, and no file is \
       written.
 
       Examples:
         dormouse import Procfile -o dormouse.yaml
+        dormouse import --unit redis-server
         dormouse policy check dormouse.yaml
       """)
 
@@ -22,9 +26,12 @@ struct ImportCommand: ParsableCommand {
     case procfile
     case processCompose = "process-compose"
     case compose
+    case supervisor
+    case unit
   }
 
-  @Option(help: "The file's format; compose is Docker's. Default: by the file's name.")
+  @Option(
+    help: "The file's format; compose is Docker's, unit is systemd's. Default: by the file's name.")
   var format: Format?
   @Option(
     name: .shortAndLong,
@@ -34,26 +41,34 @@ struct ImportCommand: ParsableCommand {
   @Flag(help: "Replace the file of --output if it exists.") var force = false
   @Flag(help: "Print JSON (docs/json.md). It has the text, unless --output is given.")
   var json = false
+  @Option(
+    help: ArgumentHelp(
+      "A service that systemd knows, the system's or (as an ordinary user) your own.",
+      valueName: "name"))
+  var unit: String?
   @Argument(help: ArgumentHelp("The file to convert.", valueName: "file"), completion: .file())
-  var file: String
+  var path: String?
 
   func validate() throws {
     if force, output == nil { throw ValidationError("--force needs --output.") }
+    if (path == nil) == (unit == nil) {
+      throw ValidationError("Name a file, or a unit with --unit.")
+    }
+    if unit != nil, let format, format != .unit {
+      throw ValidationError("--unit is a unit of systemd: leave --format out.")
+    }
   }
 
   func run() throws {
-    let text: String
-    do {
-      text = try readText(file)
-    } catch {
-      throw CommandFailure(exit: .badConfiguration, text: "\(error)")
-    }
+    let source = try unit.map { try UnitSource(named: $0) }
+    let file = path ?? source?.files[0].path ?? ""
+    let directory = Self.directory(of: file)
     if let output, !force, !isAbsent(output) {
       throw CommandFailure(
         exit: .cannotCreate,
         text: "nothing written: \(escaped(output)) already exists; use --force to replace it")
     }
-    let result = convert(text)
+    let result = try source?.convert() ?? convert(file)
     if !json { PolicyCheck.complain(result.diagnostics) }
     guard let imported = result.value else {
       if json {
@@ -70,7 +85,7 @@ struct ImportCommand: ParsableCommand {
     } else if !json {
       try Output.write(imported.text)
     }
-    let errors = errors(of: imported.text)
+    let errors = errors(of: imported.text, in: source == nil ? directory : ".")
     if json {
       return try Output.json(
         ImportReport(
@@ -88,11 +103,21 @@ struct ImportCommand: ParsableCommand {
     PolicyCheck.complain(errors)
   }
 
-  private func convert(_ text: String) -> ParseResult<Imported> {
+  private func convert(_ file: String) throws -> ParseResult<Imported> {
+    let text: String
+    do {
+      text = try readText(file)
+    } catch {
+      throw CommandFailure(exit: .badConfiguration, text: "\(error)")
+    }
+    let directory = Self.directory(of: file)
     let name = file.split(separator: "/").last.map(String.init) ?? file
     switch format ?? Self.format(ofFileNamed: name) {
     case .processCompose: return ProcessComposeImport.convert(text: text, file: file)
     case .compose: return ComposeImport.convert(text: text, file: file)
+    case .supervisor:
+      return SupervisorImport.convert(text: text, file: file, directory: absolute(directory))
+    case .unit: return UnitSource(file: file, text: text).convert()
     case .procfile:
       // If the file is absent or unreadable, foreman continues without it, too.
       let environment = try? readText("\(directory)/.env")
@@ -101,18 +126,26 @@ struct ImportCommand: ParsableCommand {
   }
 
   private static func format(ofFileNamed name: String) -> Format {
+    if name.hasSuffix(".service") { return .unit }
+    if name.hasSuffix(".conf") || name.hasSuffix(".ini") { return .supervisor }
     guard name.hasSuffix(".yaml") || name.hasSuffix(".yml") else { return .procfile }
     let isDockers = name.hasPrefix("compose.") || name.hasPrefix("docker-compose")
     return isDockers ? .compose : .processCompose
   }
 
-  private var directory: String {
+  private static func directory(of file: String) -> String {
     guard let slash = file.lastIndex(of: "/") else { return "." }
     return slash == file.startIndex ? "/" : String(file[..<slash])
   }
 
+  private func absolute(_ directory: String) -> String {
+    // The directory that this process was started in was removed: then the path stays relative.
+    guard let here = try? currentDirectory() else { return directory }
+    return directory == "." ? here : absolutePath(directory, in: here)
+  }
+
   /// The errors that `policy check` will report, such as an unset variable or a missing file.
-  private func errors(of text: String) -> [Diagnostic] {
+  private func errors(of text: String, in directory: String) -> [Diagnostic] {
     let check = PolicyCheck.ofThisProcess()
     return ConfigurationFile.parse(
       text: text, file: "\(directory)/dormouse.yaml", library: check.library,

@@ -36,12 +36,15 @@ struct CompletionsCommand: ParsableCommand {
 }
 
 extension CompletionKind {
-  /// The names of the daemon's workers, without those that are already on the line. Completion must be fast:
-  /// without a daemon, or with a busy one, there are no names.
+  /// The names of the daemon's workers, without those that are already on the line; of groups, after an `@`.
+  /// Completion must be fast: without a daemon, or with a busy one, there are no names.
   static var workers: CompletionKind {
     .custom { words, cursor, _ in
       let others = words.enumerated().filter { $0.offset != cursor }.map(\.element)
-      return workerNames(socket: socketOption(among: words)).filter { !others.contains($0) }
+      let isGroup = words.indices.contains(cursor) && words[cursor].hasPrefix("@")
+      let workers = workers(of: connection(among: words))
+      return (isGroup ? WorkerPatterns.groups(of: workers) : workers.map(\.name))
+        .filter { !others.contains($0) }
     }
   }
 
@@ -54,23 +57,28 @@ extension CompletionKind {
     }
   }
 
-  private static func workerNames(socket: String?) -> [String] {
-    let path = DefaultPaths.ofThisProcess().socket(option: socket)
+  private static func workers(of connection: ConnectionOptions?) -> [WorkerReport] {
+    guard let connection else { return [] }
     do {
-      var client = try ControlClient(connectingTo: path, isNamed: socket != nil)
-      return try (client.perform(.ps, timeout: .milliseconds(500)).workers ?? []).map(\.name)
+      var client = try ControlClient(
+        connectingTo: connection.target().path, isNamed: connection.isNamed)
+      return try client.perform(.ps, timeout: .milliseconds(500)).workers ?? []
     } catch {
       return []
     }
   }
 
-  /// The path of `--socket PATH` or `--socket=PATH` on the line.
-  private static func socketOption(among words: [String]) -> String? {
-    if let index = words.firstIndex(of: "--socket"), index + 1 < words.count {
-      return words[index + 1]
+  /// `--socket PATH` or `--project=NAME` on the line.
+  private static func connection(among words: [String]) -> ConnectionOptions? {
+    var options: [String] = []
+    for (index, word) in words.enumerated() {
+      for name in ["--socket", "--project"] {
+        if word == name, index + 1 < words.count { options = [name, words[index + 1]] }
+        if word.hasPrefix(name + "=") { options = [word] }
+      }
     }
-    let lead = "--socket="
-    return words.first { $0.hasPrefix(lead) }.map { String($0.dropFirst(lead.count)) }
+    // With both there is nothing to offer.
+    return try? ConnectionOptions.parse(options)
   }
 }
 

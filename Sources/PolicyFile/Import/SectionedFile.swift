@@ -1,0 +1,133 @@
+/// A file of `[section]` lines with `key = value` below them: a unit of systemd, or a supervisord.conf.
+struct SectionedFile {
+  struct Entry {
+    var key: String
+    var value: String
+    var position: Position
+  }
+
+  struct Section {
+    var name: String
+    var entries: [Entry] = []
+    var position: Position
+  }
+
+  enum Syntax {
+    /// systemd.syntax(7): `\` at a line's end continues it; `#` and `;` begin a line of comment.
+    case unit
+    /// Python's configparser as supervisord uses it: an indented line continues the value above it, and ` ;`
+    /// begins a comment anywhere.
+    case supervisor
+  }
+
+  private(set) var sections: [Section] = []
+
+  init(_ text: String, _ syntax: Syntax, _ sink: DiagnosticSink) {
+    var continued: Entry?
+    for (index, whole) in text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
+      .enumerated()
+    {
+      let line = whole.drop { $0.isWhitespace }
+      let position = Position(line: index + 1, column: whole.count - line.count + 1)
+      if line.hasPrefix("#") || line.hasPrefix(";") { continue }
+      if var entry = continued {
+        continued = nil
+        let rest = syntax == .supervisor ? Self.withoutComment(line) : String(line)
+        let isNext = syntax == .unit || (whole.first?.isWhitespace == true && !rest.isEmpty)
+        if isNext {
+          entry.value += entry.value.isEmpty ? String(rest) : " \(rest)"
+          continued = finish(&entry, syntax)
+          continue
+        }
+      }
+      if line.isEmpty { continue }
+      if line.hasPrefix("[") {
+        guard let end = line.firstIndex(of: "]") else {
+          sink.error(at: position, "has `[` without its `]`")
+          continue
+        }
+        sections.append(
+          Section(name: String(line.dropFirst().prefix(upTo: end)), position: position))
+        continue
+      }
+      let isSign: (Character) -> Bool =
+        syntax == .unit ? { $0 == "=" } : { $0 == "=" || $0 == ":" }
+      guard let sign = line.firstIndex(where: isSign), !sections.isEmpty else {
+        sink.error(
+          at: position,
+          sections.isEmpty ? "stands before the first `[section]`" : "is no `key=value`")
+        continue
+      }
+      var entry = Entry(
+        key: Self.trimmed(line[..<sign]), value: String(line[sign...].dropFirst()),
+        position: position)
+      if syntax == .supervisor { entry.value = Self.withoutComment(Substring(entry.value)) }
+      sections[sections.count - 1].entries.append(entry)
+      continued = finish(&entry, syntax)
+    }
+  }
+
+  /// Stores a value as it is now, and returns the entry if the next line may continue it.
+  private mutating func finish(_ entry: inout Entry, _ syntax: Syntax) -> Entry? {
+    var goesOn = syntax == .supervisor
+    if syntax == .unit, entry.value.hasSuffix("\\") {
+      entry.value.removeLast()
+      goesOn = true
+    }
+    let section = sections.count - 1
+    entry.value = Self.trimmed(Substring(entry.value))
+    sections[section].entries[sections[section].entries.count - 1] = entry
+    return goesOn ? entry : nil
+  }
+
+  private static func withoutComment(_ text: Substring) -> String {
+    var previous: Character = "x"
+    for index in text.indices {
+      if text[index] == ";", previous.isWhitespace { return trimmed(text[..<index]) }
+      previous = text[index]
+    }
+    return trimmed(text)
+  }
+
+  private static func trimmed(_ text: Substring) -> String {
+    var rest = text.drop { $0.isWhitespace }
+    while rest.last?.isWhitespace == true { rest.removeLast() }
+    return String(rest)
+  }
+}
+
+/// The keys of a section, read one by one, and those that are left at the end.
+struct ForeignSection {
+  private let entries: [SectionedFile.Entry]
+  private var taken: Set<String> = []
+
+  init(_ entries: [SectionedFile.Entry]) { self.entries = entries }
+
+  /// The values of a key in their order. An empty value forgets those before it, as in systemd.
+  mutating func all(_ key: String) -> [String] {
+    taken.insert(key)
+    var values: [String] = []
+    for entry in entries where entry.key == key {
+      if entry.value.isEmpty { values = [] } else { values.append(entry.value) }
+    }
+    return values
+  }
+
+  /// The last value, if it isn't empty.
+  mutating func text(_ key: String) -> String? { all(key).last }
+
+  mutating func truth(_ key: String) -> Bool? {
+    text(key).map { ["1", "yes", "true", "on"].contains($0.lowercased()) }
+  }
+
+  mutating func skip(_ keys: String...) { taken.formUnion(keys) }
+
+  /// Keys that weren't read and aren't empty, in their order, each once.
+  var leftovers: [String] {
+    var found: [String] = []
+    for entry in entries where !entry.value.isEmpty && !taken.contains(entry.key) {
+      if !found.contains(entry.key) { found.append(entry.key) }
+    }
+    return found
+  }
+}

@@ -1,0 +1,135 @@
+import Policy
+
+/// supervisord's configuration: `[program:NAME]` and `[group:NAME]`.
+public enum SupervisorImport {
+  /// - Parameter directory: of the file, for `%(here)s`.
+  public static func convert(text: String, file: String, directory: String) -> ParseResult<Imported>
+  {
+    let sink = DiagnosticSink(source: SourceText(text: text, file: file))
+    let parsed = SectionedFile(text, .supervisor, sink)
+    var result = ImportedFile(source: FilePaths.name(of: file))
+    var shared: [(String, String)] = []
+    var groups: [String: [String]] = [:]
+    for section in parsed.sections {
+      var keys = ForeignSection(section.entries)
+      if section.name == "supervisord", let text = keys.text("environment") {
+        shared = variables(text, Expansion(values: [:])) ?? []
+      } else if section.name == "include" {
+        result.notes.append(
+          "`[include]`: import those files, too (\(shortened(keys.text("files") ?? ""))).")
+      } else if let name = section.name.after("group:") {
+        for program in (keys.text("programs") ?? "").split(whereSeparator: { ", ".contains($0) }) {
+          groups[String(program), default: []].append(name)
+        }
+      } else if section.name.after("eventlistener:") != nil
+        || section.name.after("fcgi-program:") != nil
+      {
+        result.notes.append("Not taken over: `[\(shortened(section.name))]`.")
+      }
+    }
+    var found: [(priority: Int, worker: ImportedWorker)] = []
+    for section in parsed.sections {
+      guard let name = section.name.after("program:") else { continue }
+      guard isName(name) else {
+        sink.error(
+          at: section.position, "`\(shortened(name))` can't be a worker's name",
+          suggestion: "a name has \(nameRule)")
+        continue
+      }
+      let source = SupervisorProgram.Source(
+        name: name, entries: section.entries, environment: shared, groups: groups[name] ?? [],
+        directory: directory)
+      for number in source.numbers {
+        var program = SupervisorProgram(source, number: number)
+        guard let worker = program.worker() else {
+          sink.error(at: section.position, "`\(name)` has no `command` that can be read")
+          break
+        }
+        found.append((source.priority, worker))
+      }
+    }
+    if found.isEmpty, !sink.hasErrors {
+      sink.error(at: nil, "not a supervisord.conf: no `[program:NAME]`")
+    }
+    // supervisord starts those with a lower priority first.
+    let inOrder = found.enumerated().sorted {
+      ($0.element.priority, $0.offset) < ($1.element.priority, $1.offset)
+    }
+    result.workers = inOrder.map(\.element.worker)
+    return sink.result(result.rendered())
+  }
+
+  /// `A="b,c",D=e`; nil: it can't be read.
+  static func variables(_ text: String, _ expansion: Expansion) -> [(String, String)]? {
+    var pairs: [(String, String)] = []
+    var rest = Substring(text)
+    while true {
+      rest = rest.drop { $0.isWhitespace || $0 == "," }
+      if rest.isEmpty { return pairs }
+      guard let equals = rest.firstIndex(of: "=") else { return nil }
+      let name = String(rest[..<equals].filter { !$0.isWhitespace })
+      rest = rest[equals...].dropFirst().drop { $0 == " " }
+      var value = ""
+      if let quote = rest.first, quote == "\"" || quote == "'" {
+        rest.removeFirst()
+        guard let end = rest.firstIndex(of: quote) else { return nil }
+        value = String(rest[..<end])
+        rest = rest[end...].dropFirst()
+      } else {
+        value = String(rest.prefix { $0 != "," && !$0.isWhitespace })
+        rest = rest.dropFirst(value.count)
+      }
+      pairs.append((name, expansion.apply(value)))
+    }
+  }
+
+  /// `%(program_name)s` and the like. Those that aren't known here are noted.
+  final class Expansion {
+    private let values: [String: String]
+    private(set) var unknown: [String] = []
+
+    init(values: [String: String]) { self.values = values }
+
+    func apply(_ text: String) -> String {
+      var result = ""
+      var rest = Substring(text)
+      while let percent = rest.firstIndex(of: "%") {
+        result += rest[..<percent]
+        rest = rest[percent...].dropFirst()
+        guard rest.hasPrefix("("), let end = rest.firstIndex(of: ")") else {
+          // `%%` is a `%`.
+          if rest.hasPrefix("%") { rest = rest.dropFirst() }
+          result += "%"
+          continue
+        }
+        let name = String(rest[..<end].dropFirst())
+        let format = rest[end...].dropFirst().prefix { $0.isNumber }
+        rest = rest[end...].dropFirst(2 + format.count)
+        if let value = values[name] {
+          result += padded(value, String(format))
+        } else if let variable = name.after("ENV_") {
+          result += "\u{1}{\(variable)}"
+        } else {
+          result += "%(\(name))s"
+          unknown.append("%(\(name))s")
+        }
+      }
+      return result + rest
+    }
+
+    /// `%(process_num)02d`
+    private func padded(_ value: String, _ format: String) -> String {
+      guard format.hasPrefix("0"), let width = Int(format), width < 20, value.count < width else {
+        return value
+      }
+      return String(repeating: "0", count: width - value.count) + value
+    }
+  }
+}
+
+extension String {
+  /// What follows a beginning; nil: the text has another one.
+  func after(_ lead: String) -> String? {
+    hasPrefix(lead) ? String(dropFirst(lead.count)) : nil
+  }
+}

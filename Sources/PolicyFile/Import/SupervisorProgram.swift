@@ -1,0 +1,160 @@
+import Policy
+
+/// One `[program:NAME]` of supervisord.
+struct SupervisorProgram {
+  /// What the worker's parts are made of.
+  struct Source {
+    var name: String
+    var entries: [SectionedFile.Entry]
+    /// Of `[supervisord]`.
+    var environment: [(String, String)]
+    var groups: [String]
+    /// The file's.
+    var directory: String
+
+    private func number(_ key: String) -> Int? {
+      var keys = ForeignSection(entries)
+      return keys.text(key).flatMap { Int($0) }
+    }
+
+    /// Programs with a lower one are started first.
+    var priority: Int { number("priority") ?? 999 }
+
+    /// `numprocs` and `numprocs_start`.
+    var numbers: Range<Int> {
+      let first = min(max(number("numprocs_start") ?? 0, 0), 100_000)
+      return first..<(first + min(max(number("numprocs") ?? 1, 1), 1000))
+    }
+  }
+
+  private var imported: ImportedWorker
+  private let source: Source
+  private let groups: [String]
+  private let expansion: SupervisorImport.Expansion
+
+  init(_ source: Source, number: Int) {
+    self.source = source
+    let isOneOfMany = source.numbers.count > 1
+    groups = (source.groups + (isOneOfMany ? [source.name] : [])).filter { isName($0) }
+    expansion = SupervisorImport.Expansion(values: [
+      "program_name": source.name, "process_num": "\(number)", "numprocs": "1",
+      "here": source.directory, "group_name": source.groups.first ?? source.name,
+    ])
+    imported = ImportedWorker(name: isOneOfMany ? "\(source.name)-\(number)" : source.name)
+  }
+
+  /// nil: there is no command.
+  mutating func worker() -> ImportedWorker? {
+    var keys = ForeignSection(source.entries)
+    keys.skip("priority", "numprocs", "numprocs_start", "process_name")
+    guard let line = keys.text("command"), let words = QuotedWords.split(line, .shell),
+      !words.isEmpty
+    else { return nil }
+    add(
+      "command", .list(words.map { Self.value(expansion.apply($0.text), isWord: true) }))
+    if let path = keys.text("directory") { add("directory", Self.value(expansion.apply(path))) }
+    environment(&keys)
+    if !groups.isEmpty { add("groups", .list(groups.map { .text($0) })) }
+    if let user = keys.text("user") { add("user", .text(user)) }
+    if let umask = keys.text("umask"), umask.allSatisfy({ ("0"..."7").contains($0) }) {
+      add("umask", .plain(umask))
+    }
+    if keys.truth("autostart") == false { imported.isStopped = true }
+    restart(&keys)
+    ending(&keys)
+    output(&keys)
+    keys.skip("stopasgroup", "killasgroup", "startsecs")
+    for key in keys.leftovers { note("Not taken over: `\(shortened(key))`.") }
+    imported.cannotRun(because: expansion.unknown)
+    return imported
+  }
+
+  private mutating func add(_ key: String, _ value: YAMLText) { imported.keys.append((key, value)) }
+  private mutating func note(_ text: String) { imported.notes.append(text) }
+
+  /// A text with `${` and `$` written out, and with the variables that `Expansion` has marked.
+  private static func value(_ text: String, isWord: Bool = false) -> YAMLText {
+    let plain =
+      isWord ? WorkerRenderer.escapedWord(text) : text.replacing("$", with: "$$")
+    return YAMLText.text(plain.replacing("\u{1}", with: "$"))
+  }
+
+  private mutating func environment(_ keys: inout ForeignSection) {
+    var pairs = source.environment
+    if let text = keys.text("environment") {
+      guard let own = SupervisorImport.variables(text, expansion) else {
+        note("Not taken over: `environment`, which can't be read.")
+        return
+      }
+      for pair in own {
+        pairs.removeAll { $0.0 == pair.0 }
+        pairs.append(pair)
+      }
+    }
+    pairs = pairs.filter { EnvironmentReader.problem(withName: $0.0) == nil }
+    if pairs.isEmpty { return }
+    var variables: [(String, YAMLText)] = []
+    for (name, text) in pairs { variables.append((name, Self.value(text))) }
+    add("environment", YAMLText.mapping(variables))
+  }
+
+  private mutating func restart(_ keys: inout ForeignSection) {
+    var rules = RestartRules()
+    switch keys.text("autorestart")?.lowercased() {
+    case "true", "yes", "on", "1": rules.condition = .always
+    case "false", "no", "off", "0": rules.condition = .never
+    default: rules.condition = .onFailure
+    }
+    let codes = keys.text("exitcodes")
+    if rules.condition == .onFailure, let codes, codes != "0" {
+      note("`exitcodes`: here only 0 is an orderly end.")
+    }
+    if rules.condition != .never, let most = keys.text("startretries").flatMap({ Int($0) }),
+      (1...1000).contains(most)
+    {
+      rules.giveUp = .init(restarts: most, window: .seconds(60))
+    }
+    keys.skip("startretries")
+    add("restart", WorkerRenderer.restart(rules))
+  }
+
+  private mutating func ending(_ keys: inout ForeignSection) {
+    if let signal = keys.text("stopsignal")?.uppercased(), signal != "TERM" {
+      let bare = signal.after("SIG") ?? signal
+      if Signals.number(of: bare) != nil, !["STOP", "CONT", "TSTP", "CHLD"].contains(bare) {
+        add("stop_signal", .plain(bare))
+      } else {
+        note("Not taken over: `stopsignal` \(shortened(signal)).")
+      }
+    }
+    if let seconds = keys.text("stopwaitsecs").flatMap({ Int($0) }), seconds > 0 {
+      add("stop_grace", .plain("\(seconds)s"))
+    }
+  }
+
+  private mutating func output(_ keys: inout ForeignSection) {
+    let file = keys.text("stdout_logfile")
+    let size = keys.text("stdout_logfile_maxbytes")
+    let keep = keys.text("stdout_logfile_backups").flatMap { Int($0) } ?? 10
+    let isRedirected = keys.truth("redirect_stderr") ?? false
+    if let errors = keys.text("stderr_logfile"), errors != "AUTO", errors != "NONE", !isRedirected {
+      note("`stderr_logfile`: both outputs are in one log here.")
+    }
+    keys.skip("stderr_logfile_maxbytes", "stderr_logfile_backups")
+    guard let file, !["AUTO", "NONE", "syslog"].contains(file) else { return }
+    // supervisord's devices can't be rotated.
+    if file.hasPrefix("/dev/") {
+      note("`stdout_logfile` \(shortened(file)): the daemon keeps a log of its own.")
+      return
+    }
+    var pairs: [(String, YAMLText)] = [
+      ("file", Self.value(expansion.apply(file)))
+    ]
+    let bytes = size ?? "50MB"
+    if bytes != "0", ["KB", "MB", "GB"].contains(where: { bytes.uppercased().hasSuffix($0) }) {
+      pairs.append(("max_size", .plain(bytes.uppercased())))
+      pairs.append(("keep", .plain("\(min(max(keep, 0), 1000))")))
+    }
+    add("output", .mapping(pairs))
+  }
+}

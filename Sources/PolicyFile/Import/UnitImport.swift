@@ -1,0 +1,114 @@
+import Policy
+
+/// A service of systemd, with its drop-ins.
+public enum UnitImport {
+  public struct File: Sendable {
+    public var path: String
+    public var text: String
+
+    public init(path: String, text: String) { (self.path, self.text) = (path, text) }
+  }
+
+  /// - Parameters:
+  ///   - unit: its whole name, `bot@alice.service`.
+  ///   - files: the unit's file, and its drop-ins in their order.
+  ///   - isThere: whether a path exists, for `EnvironmentFile=-/etc/default/…`.
+  public static func convert(
+    unit: String, files: [File], isThere: @escaping (String) -> Bool
+  ) -> ParseResult<Imported> {
+    guard let main = files.first else { return ParseResult(value: nil, diagnostics: []) }
+    let sinks = files.map {
+      DiagnosticSink(source: SourceText(text: $0.text, file: $0.path))
+    }
+    var entries: [String: [SectionedFile.Entry]] = [:]
+    for (file, sink) in zip(files, sinks) {
+      for section in SectionedFile(file.text, .unit, sink).sections {
+        entries[section.name, default: []] += section.entries
+      }
+    }
+    let sink = sinks[0]
+    func result(_ value: Imported?) -> ParseResult<Imported> {
+      ParseResult(
+        value: sinks.contains { $0.hasErrors } ? nil : value,
+        diagnostics: sinks.flatMap { sink -> [Diagnostic] in
+          let found: ParseResult<Int> = sink.result(nil)
+          return found.diagnostics
+        })
+    }
+    guard let service = entries["Service"] else {
+      sink.error(at: nil, "not a service of systemd: no `[Service]`")
+      return result(nil)
+    }
+    var converter = UnitService(
+      unit: UnitName(unit), service: ForeignSection(service),
+      head: ForeignSection(entries["Unit"] ?? []), isThere: isThere)
+    guard let worker = converter.worker() else {
+      sink.error(at: nil, "`ExecStart` is missing, is given twice, or can't be read")
+      return result(nil)
+    }
+    var imported = ImportedFile(source: FilePaths.name(of: main.path))
+    imported.workers = [worker]
+    imported.notes.append(
+      "While systemd runs this service, `dormouse adopt --unit \(unit)` puts it to sleep where it is; this file"
+        + " is for a service that Dormouse starts instead.")
+    return result(imported.rendered())
+  }
+}
+
+/// `bot@alice.service`, and what `%` stands for in its file (systemd.unit(5)).
+struct UnitName {
+  var whole: String
+  var bare: String
+  var prefix: String
+  var instance: String
+
+  init(_ name: String) {
+    whole = name
+    bare = name.hasSuffix(".service") ? String(name.dropLast(8)) : name
+    let parts = bare.split(separator: "@", maxSplits: 1, omittingEmptySubsequences: false)
+    prefix = String(parts[0])
+    instance = parts.count > 1 ? String(parts[1]) : ""
+  }
+
+  /// As a worker's name: `bot-alice`.
+  var worker: String {
+    let text = bare.split(separator: "@").joined(separator: "-")
+    let letters = text.unicodeScalars.map { scalar -> Character in
+      switch scalar {
+      case "a"..."z", "A"..."Z", "0"..."9", "-", "_", ".": Character(scalar)
+      default: "-"
+      }
+    }
+    let start = letters.drop { $0 == "-" || $0 == "." }.prefix(64)
+    return start.isEmpty ? "worker" : String(start)
+  }
+
+  /// The text with its specifiers replaced, and those that aren't known here.
+  func expand(_ text: String, _ unknown: inout [String]) -> String {
+    var result = ""
+    var rest = Substring(text)
+    while let percent = rest.firstIndex(of: "%") {
+      result += rest[..<percent]
+      rest = rest[percent...].dropFirst()
+      guard let letter = rest.popFirst() else { return result + "%" }
+      switch letter {
+      case "%": result += "%"
+      case "n": result += whole
+      case "N": result += bare
+      case "p", "P", "j", "J": result += prefix
+      case "i", "I": result += instance
+      case "t": result += "/run"
+      case "S": result += "/var/lib"
+      case "C": result += "/var/cache"
+      case "L": result += "/var/log"
+      case "E": result += "/etc"
+      case "T": result += "/tmp"
+      case "V": result += "/var/tmp"
+      default:
+        unknown.append("%\(letter)")
+        result += "%\(letter)"
+      }
+    }
+    return result + rest
+  }
+}

@@ -1,0 +1,371 @@
+import Policy
+
+/// `[Service]` of a unit (systemd.service(5), systemd.exec(5), systemd.kill(5)).
+struct UnitService {
+  private let unit: UnitName
+  private var service: ForeignSection
+  private var head: ForeignSection
+  private let isThere: (String) -> Bool
+  private var imported: ImportedWorker
+  private var unknown: [String] = []
+
+  init(
+    unit: UnitName, service: ForeignSection, head: ForeignSection,
+    isThere: @escaping (String) -> Bool
+  ) {
+    (self.unit, self.service, self.head, self.isThere) = (unit, service, head, isThere)
+    imported = ImportedWorker(name: unit.worker)
+  }
+
+  /// nil: there is no command that can be read.
+  mutating func worker() -> ImportedWorker? {
+    imported.description = head.text("Description").map { expanded($0) }
+    let starts = service.all("ExecStart")
+    guard starts.count == 1, let start = starts.first, command(start) else { return nil }
+    surroundings()
+    kind()
+    restart()
+    ending()
+    resources()
+    output()
+    directories()
+    others()
+    imported.cannotRun(because: unknown)
+    return imported
+  }
+
+  private mutating func add(_ key: String, _ value: YAMLText) { imported.keys.append((key, value)) }
+  private mutating func note(_ text: String) { imported.notes.append(text) }
+
+  private mutating func stop(because text: String) {
+    note(text + ", then remove `autostart: false`.")
+    imported.isStopped = true
+  }
+
+  private mutating func expanded(_ text: String) -> String { unit.expand(text, &unknown) }
+
+  // MARK: the command
+
+  private mutating func command(_ line: String) -> Bool {
+    var rest = Substring(line)
+    let flags = rest.prefix { "-@:+!|".contains($0) }
+    rest = rest.dropFirst(flags.count)
+    guard var words = QuotedWords.split(String(rest), .unit), !words.isEmpty else { return false }
+    if flags.contains("@"), words.count > 1 {
+      words.remove(at: 1)
+      note("`@`: the program gets its own name as the first argument.")
+    }
+    if flags.contains("+") || flags.contains("!") {
+      note("`+` and `!` in `ExecStart`: it gets no more privileges than `user` has.")
+    }
+    let isLiteral = flags.contains(":")
+    let texts = words.map { expanded($0.text) }
+    if !isLiteral, texts.contains(where: Self.isWordOfVariable) {
+      // Such a word becomes as many words as its value has: a shell's work.
+      let quoted = texts.map { text -> String in
+        Self.isWordOfVariable(text) ? text : Self.forShell(text)
+      }
+      add(
+        "command",
+        .list(
+          ["sh", "-c", "exec " + quoted.joined(separator: " ")].map {
+            .text(WorkerRenderer.escapedWord($0))
+          }))
+      return true
+    }
+    add(
+      "command",
+      .list(texts.map { .text(isLiteral ? WorkerRenderer.escapedWord($0) : Self.value($0)) }))
+    return true
+  }
+
+  /// `$OPTIONS`, alone.
+  private static func isWordOfVariable(_ text: String) -> Bool {
+    text.hasPrefix("$") && text.count > 1 && isVariable(text.dropFirst())
+  }
+
+  private static func isVariable(_ name: Substring) -> Bool {
+    guard let first = name.first, !first.isNumber else { return false }
+    return name.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "_") }
+  }
+
+  /// One word of a shell's line, in which `${VAR}` stays a variable.
+  private static func forShell(_ text: String) -> String {
+    guard text.contains("${") else {
+      return QuotedWords.shellQuoted(text.replacing("$$", with: "$"))
+    }
+    let kept = text.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"")
+    return "\"\(kept.replacing("`", with: "\\`"))\""
+  }
+
+  /// `${VAR}`, which systemd replaces with nothing if there is no such variable.
+  private static func value(_ text: String) -> String {
+    var result = ""
+    var rest = Substring(text)
+    while let dollar = rest.firstIndex(of: "$") {
+      result += rest[..<dollar]
+      rest = rest[dollar...].dropFirst()
+      if rest.hasPrefix("$") {
+        rest = rest.dropFirst()
+        result += rest.hasPrefix("{") ? "$$" : "$"
+      } else if rest.hasPrefix("{"), let end = rest.firstIndex(of: "}"),
+        isVariable(rest[..<end].dropFirst())
+      {
+        result += "${\(rest[..<end].dropFirst()):-}"
+        rest = rest[end...].dropFirst()
+      } else {
+        result += rest.hasPrefix("{") ? "$$" : "$"
+      }
+    }
+    return result + rest
+  }
+
+  // MARK: its surroundings
+
+  private mutating func surroundings() {
+    if let text = service.text("WorkingDirectory") {
+      let path = expanded(text.after("-") ?? text)
+      add("directory", path == "~" ? .text("${HOME}") : WorkerRenderer.escaped(path))
+    }
+    var files: [YAMLText] = []
+    for text in service.all("EnvironmentFile") {
+      let path = expanded(text.after("-") ?? text)
+      if text.hasPrefix("-"), !isThere(path) {
+        note("`EnvironmentFile`: \(shortened(path)) isn't there, and may be missing.")
+      } else {
+        files.append(WorkerRenderer.escaped(path))
+      }
+    }
+    if !files.isEmpty { add("env_file", files.count == 1 ? files[0] : .list(files)) }
+    var pairs: [(String, YAMLText)] = []
+    for line in service.all("Environment") {
+      for word in QuotedWords.split(line, .unit) ?? [] {
+        guard let equals = word.text.firstIndex(of: "=") else { continue }
+        let name = String(word.text[..<equals])
+        guard EnvironmentReader.problem(withName: name) == nil else { continue }
+        pairs.removeAll { $0.0 == name }
+        let value = expanded(String(word.text[equals...].dropFirst()))
+        pairs.append((name, WorkerRenderer.escaped(value)))
+      }
+    }
+    if !pairs.isEmpty { add("environment", .mapping(pairs)) }
+    for (key, ours) in [("User", "user"), ("Group", "group")] {
+      if let text = service.text(key) { add(ours, .text(expanded(text))) }
+    }
+    if let umask = service.text("UMask"), umask.allSatisfy({ ("0"..."7").contains($0) }) {
+      add("umask", .plain(umask))
+    }
+  }
+
+  private mutating func kind() {
+    switch service.text("Type") ?? "simple" {
+    case "notify": add("readiness", .mapping([("notify", .plain("true"))]))
+    case "notify-reload":
+      add("readiness", .mapping([("notify", .plain("true"))]))
+      add(
+        "reload_signal", .plain(service.text("ReloadSignal").map { $0.after("SIG") ?? $0 } ?? "HUP")
+      )
+    case "forking":
+      stop(
+        because: "`Type=forking`: the program must stay in the foreground; use its option for that")
+    case "dbus": note("`Type=dbus`: it counts as ready at once.")
+    case "oneshot": note("`Type=oneshot`: a job that ends; it isn't started again.")
+    default: break
+    }
+    service.skip("PIDFile", "BusName", "NotifyAccess", "GuessMainPID", "RemainAfterExit")
+    if let seconds = UnitTime.seconds(service.text("WatchdogSec")), seconds >= 1 {
+      add("watchdog", .plain("\(seconds)s"))
+    }
+    if let count = service.text("FileDescriptorStoreMax").flatMap({ Int($0) }), count > 0 {
+      add("fdstore", .plain("\(min(count, 512))"))
+    }
+  }
+
+  private mutating func restart() {
+    var rules = RestartRules()
+    let text = service.text("Restart") ?? "no"
+    switch text {
+    case "always": rules.condition = .always
+    case "on-failure": rules.condition = .onFailure
+    case "on-abnormal", "on-abort", "on-watchdog":
+      rules.condition = .onFailure
+      note("`Restart=\(text)`: it is started again after any failure.")
+    case "on-success": note("Not taken over: `Restart=on-success`.")
+    default: break
+    }
+    let wait = UnitTime.seconds(service.text("RestartSec"))
+    let burst = (head.text("StartLimitBurst") ?? service.text("StartLimitBurst")).flatMap {
+      Int($0)
+    }
+    let window = UnitTime.seconds(
+      head.text("StartLimitIntervalSec") ?? service.text("StartLimitInterval"))
+    guard rules.condition != .never else { return }
+    if let wait {
+      let time = Duration.seconds(max(wait, 1))
+      rules.backoff = Backoff(initial: time, max: time, factor: 1)
+    }
+    if window == 0 {
+      rules.giveUp = nil
+    } else if let burst, (1...1000).contains(burst) {
+      rules.giveUp = .init(restarts: burst, window: .seconds(max(window ?? 10, 1)))
+    }
+    add("restart", WorkerRenderer.restart(rules))
+  }
+
+  private mutating func ending() {
+    let reload = service.all("ExecReload")
+    for line in reload {
+      guard let signal = Self.signal(ofKill: line) else {
+        note("Not taken over: `ExecReload=\(shortened(line))`.")
+        continue
+      }
+      if !imported.keys.contains(where: { $0.0 == "reload_signal" }) {
+        add("reload_signal", .plain(signal))
+      }
+    }
+    var signal = service.text("KillSignal").map { $0.after("SIG") ?? $0 }
+    for line in service.all("ExecStop") {
+      if let own = Self.signal(ofKill: line) {
+        signal = own
+      } else {
+        note("Not taken over: `ExecStop=\(shortened(line))`. It is sent its `stop_signal`.")
+      }
+    }
+    if let signal, signal != "TERM" {
+      if Signals.number(of: signal) != nil, !["STOP", "CONT", "TSTP", "CHLD"].contains(signal) {
+        add("stop_signal", .plain(signal))
+      } else {
+        note("Not taken over: `KillSignal=\(shortened(signal))`.")
+      }
+    }
+    let grace = service.text("TimeoutStopSec") ?? service.text("TimeoutSec")
+    if let seconds = UnitTime.seconds(grace), seconds > 0 {
+      add("stop_grace", .plain("\(seconds)s"))
+    }
+  }
+
+  /// Of `/bin/kill -HUP $MAINPID` and the like.
+  private static func signal(ofKill line: String) -> String? {
+    let words = line.split(whereSeparator: \.isWhitespace).map { String($0) }
+    guard let program = words.first?.drop(while: { "-@:+!".contains($0) }),
+      ["kill", "/bin/kill", "/usr/bin/kill"].contains(String(program)),
+      words.last == "$MAINPID" || words.last == "${MAINPID}"
+    else { return nil }
+    let options = words.dropFirst().dropLast().filter { $0 != "-s" && $0 != "--signal" }
+    guard options.count <= 1 else { return nil }
+    let text = options.first.map { $0.drop { $0 == "-" } } ?? "TERM"
+    if let number = Int32(text) { return Signals.named.first { $0.number == number }?.name }
+    let bare = String(text).after("SIG") ?? String(text)
+    return Signals.number(of: bare) == nil ? nil : bare
+  }
+
+  // MARK: limits, logs, the rest
+
+  private mutating func resources() {
+    var pairs: [(String, YAMLText)] = []
+    for resource in ResourceLimits.Resource.allCases {
+      let key = "Limit\(resource.rawValue.uppercased())"
+      guard let text = service.text(key) else { continue }
+      let parts = text.split(separator: ":").map { UnitLimit.text(String($0), resource.unit) }
+      if let soft = parts.first ?? nil, let hard = parts.last ?? nil {
+        pairs.append(
+          (
+            resource.rawValue,
+            soft == hard
+              ? .plain(soft) : .mapping([("soft", .plain(soft)), ("hard", .plain(hard))])
+          ))
+      } else {
+        note("Not taken over: `\(key)=\(shortened(text))`.")
+      }
+    }
+    if let text = service.text("MemoryMax"), text != "infinity" {
+      if let size = UnitLimit.text(text, .bytes) {
+        pairs.append(("memory", .plain(size)))
+      } else {
+        note("Not taken over: `MemoryMax=\(shortened(text))`.")
+      }
+    }
+    if let score = service.text("OOMScoreAdjust").flatMap({ Int($0) }),
+      (-1000...1000).contains(score)
+    {
+      pairs.append(("oom_score_adj", .plain("\(score)")))
+    }
+    if !pairs.isEmpty { add("limits", .mapping(pairs)) }
+  }
+
+  private mutating func output() {
+    let errors = service.text("StandardError")
+    guard let text = service.text("StandardOutput") else { return }
+    guard let path = text.after("append:") ?? text.after("file:") ?? text.after("truncate:") else {
+      return
+    }
+    add("output", .mapping([("file", WorkerRenderer.escaped(expanded(path)))]))
+    if let errors, errors != text, errors != "inherit" {
+      note("`StandardError`: both outputs are in one log here.")
+    }
+  }
+
+  private mutating func directories() {
+    let roots = [
+      ("RuntimeDirectory", "/run"), ("StateDirectory", "/var/lib"),
+      ("CacheDirectory", "/var/cache"), ("LogsDirectory", "/var/log"),
+      ("ConfigurationDirectory", "/etc"),
+    ]
+    var missing: [String] = []
+    for (key, root) in roots {
+      for text in service.all(key) {
+        for name in text.split(whereSeparator: \.isWhitespace) {
+          let path = "\(root)/\(expanded(String(name.prefix { $0 != ":" })))"
+          if key == "RuntimeDirectory" || !isThere(path) { missing.append(path) }
+        }
+      }
+      service.skip("\(key)Mode")
+    }
+    service.skip("RuntimeDirectoryPreserve")
+    if !missing.isEmpty {
+      let paths = missing.map { "`\(shortened($0))`" }.joined(separator: ", ")
+      stop(because: "systemd makes \(paths) for it: let tmpfiles.d(5) make that")
+    }
+    if service.truth("DynamicUser") == true {
+      stop(because: "`DynamicUser`: give it a `user`")
+    }
+  }
+
+  private mutating func others() {
+    let sockets = (service.all("Sockets") + head.all("Requires"))
+      .flatMap { $0.split(whereSeparator: \.isWhitespace) }.filter { $0.hasSuffix(".socket") }
+    if !sockets.isEmpty {
+      let names = sockets.map { "`\(shortened(String($0)))`" }.joined(separator: ", ")
+      stop(because: "systemd opens its sockets (\(names)): write them as `listen`")
+    }
+    for key in ["Requires", "BindsTo", "Wants"] {
+      let units = head.all(key).flatMap { $0.split(whereSeparator: \.isWhitespace) }
+        .filter { $0.hasSuffix(".service") || !$0.contains(".") }
+      if !units.isEmpty {
+        note("It needs \(units.map { "`\(shortened(String($0)))`" }.joined(separator: ", ")).")
+      }
+    }
+    if head.leftovers.contains(where: { $0.hasPrefix("Condition") || $0.hasPrefix("Assert") }) {
+      note("Not taken over: the conditions for its start.")
+    }
+    service.skip(
+      "SyslogIdentifier", "SyslogFacility", "StandardInput", "KillMode", "SendSIGKILL",
+      "TimeoutStartSec", "TimeoutAbortSec", "Slice", "SuccessExitStatus", "OOMPolicy")
+    let rest = service.leftovers
+    let sandbox = rest.filter(Self.isOfSandbox)
+    if !sandbox.isEmpty {
+      note("Not taken over: its sandbox (\(sandbox.map(shortened).joined(separator: ", "))).")
+    }
+    for key in rest where !Self.isOfSandbox(key) { note("Not taken over: `\(shortened(key))`.") }
+  }
+
+  private static func isOfSandbox(_ key: String) -> Bool {
+    let leads = [
+      "Protect", "Private", "Restrict", "SystemCall", "Capability", "ReadOnly", "ReadWrite",
+      "Inaccessible", "Lock", "MemoryDeny", "NoNewPrivileges", "NoExec", "Exec.Paths", "Device",
+      "TemporaryFileSystem", "RemoveIPC", "Bind", "KeyringMode", "ProcSubset", "IPAddress",
+      "SecureBits", "AppArmor", "SELinux",
+    ]
+    return leads.contains { key.hasPrefix($0) }
+  }
+}

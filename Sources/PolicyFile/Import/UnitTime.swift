@@ -1,0 +1,48 @@
+import Policy
+
+/// systemd.time(7): `5`, `1min 30s`.
+enum UnitTime {
+  private static let units: [String: Double] = [
+    "us": 1e-6, "usec": 1e-6, "ms": 1e-3, "msec": 1e-3, "": 1, "s": 1, "sec": 1, "second": 1,
+    "seconds": 1, "m": 60, "min": 60, "minute": 60, "minutes": 60, "h": 3600, "hr": 3600,
+    "hour": 3600, "hours": 3600, "d": 86400, "day": 86400, "days": 86400, "w": 604800,
+    "week": 604800, "weeks": 604800,
+  ]
+
+  /// In whole seconds, rounded up, at most a week; nil: none, without an end, or not a time.
+  static func seconds(_ text: String?) -> Int? {
+    guard let text, text != "infinity" else { return nil }
+    var sum = 0.0
+    var rest = text.drop { $0.isWhitespace }
+    if rest.isEmpty { return nil }
+    while !rest.isEmpty {
+      let digits = rest.prefix { $0.isASCII && ($0.isNumber || $0 == ".") }
+      rest = rest.dropFirst(digits.count).drop { $0 == " " }
+      let unit = rest.prefix { $0.isLetter }
+      rest = rest.dropFirst(unit.count).drop { $0.isWhitespace }
+      guard let number = Double(digits), let factor = units[String(unit)] else { return nil }
+      sum += number * factor
+    }
+    return sum.isFinite ? Int(min(sum, 604_800).rounded(.up)) : nil
+  }
+}
+
+/// `LimitNOFILE=65536`, `LimitCORE=infinity`, `MemoryMax=1G`.
+enum UnitLimit {
+  /// As it is written here; nil: it can't be.
+  static func text(_ text: String, _ unit: ResourceLimits.Resource.Unit) -> String? {
+    if text == "infinity" { return "unlimited" }
+    switch unit {
+    case .count: return UInt64(text).map { "\($0)" }
+    case .seconds: return UnitTime.seconds(text).map { "\($0)s" }
+    case .bytes:
+      let digits = text.prefix { $0.isASCII && $0.isNumber }
+      guard let number = Int64(digits) else { return nil }
+      let shifts: [String: Int64] = ["": 0, "B": 0, "K": 10, "M": 20, "G": 30, "T": 40]
+      guard let shift = shifts[text.dropFirst(digits.count).uppercased()],
+        number < 1 << (62 - shift)
+      else { return nil }
+      return ByteCount(number << shift).policyText
+    }
+  }
+}

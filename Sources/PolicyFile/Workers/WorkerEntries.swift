@@ -1,0 +1,154 @@
+import Policy
+import YAML
+
+/// Reads `workers:` of all files of a configuration: each entry is one worker, or several instances.
+struct WorkerEntries {
+  /// The configuration's.
+  var directory: String
+  /// The daemon's.
+  var environment: [String: String]
+  /// All files could be read.
+  var isComplete: Bool
+
+  private struct Declared {
+    var entries: [String: MappingReader] = [:]
+    /// Where each is, for messages.
+    var places: [String: String] = [:]
+    /// The workers of each entry with instances.
+    var instances: [String: [String]] = [:]
+  }
+
+  func read(_ parts: [MappingReader], into configuration: inout DaemonConfiguration) {
+    var declared = Declared()
+    for part in parts {
+      if let shape = part.shape {
+        shape.add("workers", .named(.mapping(KeyExplorer.worker()), names: namePattern))
+        continue
+      }
+      guard let node = part.node("workers"), let reader = part.reader(of: node, called: "workers")
+      else { continue }
+      for name in reader.order { read(name, reader, &declared, into: &configuration) }
+    }
+    replaceInstances(declared.instances, in: &configuration.workers)
+    WorkerChecks(
+      workers: configuration.workers, readers: declared.entries, isComplete: isComplete
+    ).run()
+  }
+
+  private func read(
+    _ name: String, _ reader: MappingReader, _ declared: inout Declared,
+    into configuration: inout DaemonConfiguration
+  ) {
+    guard let node = reader.node(name) else { return }
+    if !isName(name) {
+      reader.sink.error(
+        at: reader.position(ofKey: name), "`\(shortened(name))` can't be a worker's name",
+        suggestion: "a name has \(nameRule)")
+    }
+    // Places of its own: a name may hold dots, as a path does.
+    func entry(_ variables: [String: String] = [:]) -> MappingReader? {
+      reader.reader(of: node, called: name, places: Places(), variables: variables)
+    }
+    guard let first = entry() else { return }
+    guard let instances = InstanceReader(reader: first).read() else {
+      let worker = Entry(name: name, reader: first, position: reader.position(ofKey: name))
+      return add(worker, &declared, into: &configuration)
+    }
+    if declared.instances.updateValue([], forKey: name) != nil {
+      reader.sink.error(
+        at: reader.position(ofKey: name), "`\(shortened(name))` is declared twice",
+        suggestion: "give one of them another name, or leave it out")
+    }
+    let position = reader.position(ofKey: name)
+    for (index, instance) in instances.enumerated() {
+      let whole = "\(name)-\(instance.name)"
+      declared.instances[name]?.append(whole)
+      // What is wrong in one is mostly wrong in all of them.
+      if index > 0, reader.sink.hasErrors {
+        declared.entries[whole] = first
+        continue
+      }
+      if !isName(whole), isName(name) {
+        reader.sink.error(
+          at: position, "`\(shortened(whole))` can't be a worker's name",
+          suggestion: "a name has \(nameRule)")
+      }
+      guard let own = entry(instance.variables) else { return }
+      let worker = Entry(
+        name: whole, template: name, variables: instance.variables, reader: own,
+        position: position)
+      add(worker, &declared, into: &configuration)
+    }
+  }
+
+  private struct Entry {
+    var name: String
+    /// The entry's name, if the worker is one of several instances.
+    var template: String?
+    var variables: [String: String] = [:]
+    var reader: MappingReader
+    var position: Position?
+  }
+
+  private func add(
+    _ entry: Entry, _ declared: inout Declared, into configuration: inout DaemonConfiguration
+  ) {
+    guard let first = declared.places[entry.name] else {
+      declared.places[entry.name] = entry.reader.sink.place(entry.position)
+      declared.entries[entry.name] = entry.reader
+      return worker(entry, into: &configuration)
+    }
+    entry.reader.sink.error(
+      at: entry.position,
+      "the worker `\(shortened(entry.name))` is declared twice; the first is \(first)",
+      suggestion: "give one of them another name, or leave it out")
+    // For the errors that are in it.
+    var unused = configuration
+    worker(entry, into: &unused)
+  }
+
+  private func worker(_ entry: Entry, into configuration: inout DaemonConfiguration) {
+    let read = WorkerReader(
+      name: entry.name, reader: entry.reader, directory: directory,
+      environment: environment.merging(entry.variables) { $1 }, policy: configuration.policy,
+      variables: entry.variables
+    ).read(at: entry.position)
+    if var worker = read.worker {
+      if let template = entry.template, !worker.groups.contains(template) {
+        worker.groups.append(template)
+      }
+      configuration.workers.append(worker)
+    }
+    let file = entry.reader.sink.source.file
+    var keys = entry.reader.places.keys
+    keys[""] = entry.position
+    configuration.origins.declarations[entry.name] =
+      Origins.Source(layer: .worker, file: file, keys: keys)
+    configuration.origins.overrides[entry.name] =
+      Origins.Source(layer: .worker, file: file, keys: read.overridden)
+  }
+
+  /// An entry's name in `depends_on` and `wake_with` stands for all its instances.
+  private func replaceInstances(
+    _ instances: [String: [String]], in workers: inout [WorkerConfiguration]
+  ) {
+    if instances.isEmpty { return }
+    for index in workers.indices {
+      let own = workers[index].name
+      var needs: [Dependency] = []
+      for dependency in workers[index].dependsOn {
+        let names = instances[dependency.worker] ?? [dependency.worker]
+        for name in names where !needs.contains(where: { $0.worker == name }) {
+          needs.append(Dependency(name, dependency.condition))
+        }
+      }
+      workers[index].dependsOn = needs
+      var peers: [String] = []
+      for peer in workers[index].wakeWith {
+        let names = instances[peer].map { $0.filter { $0 != own } } ?? [peer]
+        peers += names.filter { !peers.contains($0) }
+      }
+      workers[index].wakeWith = peers
+    }
+  }
+}

@@ -1,0 +1,81 @@
+import Control
+import Glibc
+import Linux
+import PolicyFile
+
+/// The files of a unit of systemd: its own, and its drop-ins.
+struct UnitSource {
+  let name: String
+  let files: [UnitImport.File]
+
+  /// A file that was named; without drop-ins.
+  init(file: String, text: String) {
+    name = file.split(separator: "/").last.map(String.init) ?? file
+    files = [UnitImport.File(path: file, text: text)]
+  }
+
+  /// One that the machine has, in systemd.unit(5)'s directories; the first directory that has it counts.
+  init(named unit: String) throws {
+    let name = unit.hasSuffix(".service") ? unit : unit + ".service"
+    let places = Self.directories()
+    let names = [name] + (Self.template(of: name).map { [$0] } ?? [])
+    for candidate in names {
+      for place in places where !isAbsent("\(place)/\(candidate)") {
+        let dropIns = try Self.dropIns(of: names, in: places)
+        self.name = name
+        files = try ["\(place)/\(candidate)"].map(Self.read) + dropIns.map(Self.read)
+        return
+      }
+    }
+    throw CommandFailure(
+      exit: .badConfiguration,
+      text:
+        "there is no unit `\(escaped(name))` in \(places.map { escaped($0) }.joined(separator: ", "))"
+    )
+  }
+
+  func convert() -> ParseResult<Imported> {
+    UnitImport.convert(unit: name, files: files) { !isAbsent($0) }
+  }
+
+  /// `bot@.service` of `bot@alice.service`.
+  private static func template(of name: String) -> String? {
+    guard let at = name.firstIndex(of: "@") else { return nil }
+    return name[...at] + ".service"
+  }
+
+  /// By their names, each name from the first directory that has it.
+  private static func dropIns(of names: [String], in places: [String]) throws -> [String] {
+    var found: [String: String] = [:]
+    for name in names {
+      for place in places {
+        // Most units have none.
+        for file in (try? listDirectory("\(place)/\(name).d")) ?? [] where file.hasSuffix(".conf") {
+          if found[file] == nil { found[file] = "\(place)/\(name).d/\(file)" }
+        }
+      }
+    }
+    return found.sorted { $0.key < $1.key }.map(\.value)
+  }
+
+  private static func read(_ path: String) throws -> UnitImport.File {
+    do {
+      return UnitImport.File(path: path, text: try readText(path))
+    } catch {
+      throw CommandFailure(exit: .badConfiguration, text: "\(error)")
+    }
+  }
+
+  private static func directories() -> [String] {
+    let system = [
+      "/etc/systemd/system", "/run/systemd/system", "/usr/local/lib/systemd/system",
+      "/usr/lib/systemd/system", "/lib/systemd/system",
+    ]
+    let paths = DefaultPaths.ofThisProcess()
+    if getuid() == 0 { return system }
+    let own = [
+      "\(paths.home)/.config/systemd/user", "/etc/systemd/user", "/usr/lib/systemd/user",
+    ]
+    return own + system
+  }
+}

@@ -1,0 +1,100 @@
+import Policy
+import Testing
+
+@testable import PolicyFile
+
+@Suite("Entries that declare several workers") struct InstanceTests {
+  private func workers(_ text: String) throws -> [WorkerConfiguration] {
+    let result = configuration(text)
+    #expect(result.diagnostics.isEmpty, "\(result.rendered)")
+    return try #require(result.value).workers
+  }
+
+  @Test("Each instance is a worker with its name and its variables")
+  func instances() throws {
+    let found = try workers(
+      """
+      workers:
+        bot:
+          instances: { alice: { PORT: 8001 }, bob: { PORT: 8002 } }
+          command: [bot, --for, "${INSTANCE}", "--port=${PORT}"]
+          environment: { NAME: "${INSTANCE}!", PORT: "1" }
+          listen: "127.0.0.1:${PORT}"
+          groups: chat
+        plain: { command: sleep 1 }
+      """)
+    #expect(found.map(\.name) == ["bot-alice", "bot-bob", "plain"])
+    #expect(found[0].command == ["bot", "--for", "alice", "--port=1"])
+    #expect(found[0].environment == ["INSTANCE": "alice", "PORT": "1", "NAME": "alice!"])
+    #expect(found[1].listen.map(\.address.text) == ["127.0.0.1:8002"])
+    #expect(found[1].groups == ["chat", "bot"] && found[2].groups == [])
+    #expect(found[2].environment == [:])
+  }
+
+  @Test("Replicas are numbered from 1 on, and there may be none")
+  func replicas() throws {
+    let found = try workers(
+      "workers: { a: { replicas: 3, command: 'run ${INSTANCE}' }, b: { replicas: 0, command: x } }")
+    #expect(found.map(\.name) == ["a-1", "a-2", "a-3"])
+    #expect(found.map(\.command) == [["run", "1"], ["run", "2"], ["run", "3"]])
+  }
+
+  @Test("An entry's name stands for all its instances in depends_on and wake_with")
+  func others() throws {
+    let found = try workers(
+      """
+      workers:
+        db: { instances: [a, b], command: db, wake_with: [db] }
+        web: { command: web, depends_on: { db: started }, wake_with: [db] }
+        job: { replicas: 2, command: job, depends_on: [db, web] }
+      """)
+    #expect(found[0].wakeWith == ["db-b"] && found[1].wakeWith == ["db-a"])
+    let web = found[2]
+    #expect(web.dependsOn.map(\.worker) == ["db-a", "db-b"] && web.wakeWith == ["db-a", "db-b"])
+    #expect(web.dependsOn.allSatisfy { $0.condition == .started })
+    #expect(found[4].dependsOn.map(\.worker) == ["db-a", "db-b", "web"])
+  }
+
+  @Test(
+    "What is wrong in an entry with instances is reported once, where it is",
+    arguments: [
+      ("{ replicas: 30, command: x, imporatnce: 4 }", "1:42: error: unknown key `imporatnce`"),
+      ("{ replicas: 2000, command: x }", "must be"),
+      ("{ replicas: 2, instances: [a], command: x }", "are both there"),
+      ("{ instances: [a, a], command: x }", "given twice"),
+      ("{ instances: [a b], command: x }", "an instance's name"),
+      ("{ instances: { a: { 'X=': 1 } }, command: x }", "can't be a variable's name"),
+      ("{ replicas: 3, command: x, listen: 8080 }", "is taken by `a-1`"),
+      ("{ replicas: 2, command: 'x ${NONE}' }", "needs the variable `NONE`"),
+      ("{ replicas: 2, command: x, depends_on: [a] }", "in a circle"),
+    ])
+  func wrong(entry: String, message: String) {
+    let result = configuration("workers: { a: \(entry) }")
+    #expect(result.rendered.contains(message), "\(result.rendered)")
+    let errors = result.diagnostics.filter { $0.severity == .error }
+    #expect(errors.count == (entry.contains("listen") ? 2 : 1), "\(result.rendered)")
+  }
+
+  @Test("An instance and a worker can't have the same name")
+  func sameName() {
+    let result = configuration(
+      "workers: { a: { replicas: 2, command: x }, a-2: { command: x }, b: { command: x } }")
+    #expect(result.rendered.contains("the worker `a-2` is declared twice"), "\(result.rendered)")
+  }
+
+  @Test("Without instances, ${INSTANCE} is a variable that doesn't exist")
+  func noInstance() {
+    #expect(configuration("workers: { a: { command: 'x ${INSTANCE}' } }").value == nil)
+  }
+
+  @Test("An entry that is rendered keeps its groups, and a changed group applies at once")
+  func rendered() throws {
+    let worker = try #require(
+      workers("workers: { a: { command: x, groups: [one, two] } }").first)
+    let again = try workers("workers:\n" + ConfigurationFile.render(worker))
+    #expect(again.first?.groups == ["one", "two"])
+    var other = worker
+    other.groups = []
+    #expect(other.changes(from: worker) == [WorkerChange("groups")])
+  }
+}

@@ -1,0 +1,186 @@
+import Policy
+import Testing
+
+@testable import PolicyFile
+
+@Suite("Imports of systemd's services and of supervisord's programs") struct UnitImportTests {
+  private func read(_ result: ParseResult<Imported>) throws -> (text: String, DaemonConfiguration) {
+    let imported = try #require(result.value, "\(result.rendered)")
+    let parsed = ConfigurationFile.parse(
+      text: imported.text, file: "dormouse.yaml", library: library,
+      environment: ["HOME": "/root", "PORT": "8080"])
+    #expect(parsed.diagnostics.isEmpty, "\(imported.text)\n\(parsed.rendered)")
+    return (imported.text, try #require(parsed.value))
+  }
+
+  private func unit(
+    _ name: String, _ texts: String..., isThere: @escaping (String) -> Bool = { _ in true }
+  ) throws -> (text: String, DaemonConfiguration) {
+    let files = texts.enumerated().map {
+      UnitImport.File(path: "/etc/systemd/system/\($0.offset)", text: $0.element)
+    }
+    return try read(UnitImport.convert(unit: name, files: files, isThere: isThere))
+  }
+
+  @Test("Debian's redis unit becomes a worker with the same command, limits and ending")
+  func redis() throws {
+    let (text, configuration) = try unit(
+      "redis-server.service",
+      """
+      [Unit]
+      Description=Advanced key-value store
+      After=network.target
+      Documentation=http://redis.io/documentation, man:redis-server(1)
+
+      [Service]
+      Type=notify
+      ExecStart=/usr/bin/redis-server /etc/redis/redis.conf --supervised systemd --daemonize no
+      PIDFile=/run/redis/redis-server.pid
+      TimeoutStopSec=0
+      Restart=always
+      User=redis
+      Group=redis
+      RuntimeDirectory=redis
+      RuntimeDirectoryMode=2755
+      UMask=007
+      PrivateTmp=true
+      LimitNOFILE=65535
+      PrivateDevices=true
+      ProtectHome=true
+      ReadWriteDirectories=-/var/lib/redis
+
+      [Install]
+      WantedBy=multi-user.target
+      Alias=redis.service
+      """)
+    let worker = configuration.workers[0]
+    #expect(worker.name == "redis-server" && worker.user == "redis" && worker.umask == 7)
+    #expect(
+      worker.command == [
+        "/usr/bin/redis-server", "/etc/redis/redis.conf", "--supervised", "systemd",
+        "--daemonize", "no",
+      ])
+    #expect(worker.readiness == .notify && worker.restart.condition == .always)
+    #expect(worker.limits.resources[.nofile]?.soft == 65535)
+    // systemd makes /run/redis.
+    #expect(!worker.autostart && text.contains("`/run/redis`"), "\(text)")
+    let flat = text.replacing("\n    #", with: "")
+    #expect(
+      flat.contains("its sandbox (PrivateTmp, PrivateDevices, ProtectHome, ReadWriteDirectories)"))
+  }
+
+  @Test("Variables, drop-ins, reload commands and times are read as systemd reads them")
+  func sshd() throws {
+    let (text, configuration) = try unit(
+      "ssh.service",
+      """
+      [Service]
+      # A comment
+      EnvironmentFile=-/etc/default/ssh
+      EnvironmentFile=-/etc/default/none
+      Environment="A=b c" D=%p 'E=$x'
+      ExecStartPre=/usr/sbin/sshd -t
+      ExecStart=/usr/sbin/sshd -D \\
+          $SSHD_OPTS -o "Port ${PORT}"
+      ExecReload=/usr/sbin/sshd -t
+      ExecReload=/bin/kill -HUP $MAINPID
+      KillSignal=SIGQUIT
+      TimeoutStopSec=1min 30s
+      Restart=on-failure
+      RestartSec=100ms
+      """, "[Service]\nRestartSec=5\nMemoryMax=1G\nWorkingDirectory=~\n",
+      isThere: { $0 == "/etc/default/ssh" })
+    #expect(text.contains("env_file: /etc/default/ssh\n"), "\(text)")
+    #expect(text.contains("`/etc/default/none`") || text.contains("/etc/default/none isn't there"))
+    #expect(text.contains(#""exec /usr/sbin/sshd -D $SSHD_OPTS -o \"Port $${PORT}\"""#), "\(text)")
+    #expect(text.contains("reload_signal: HUP") && text.contains("ExecReload=/usr/sbin/sshd -t"))
+    #expect(text.contains("stop_signal: QUIT") && text.contains("stop_grace: 90s"), "\(text)")
+    #expect(text.contains("directory: ${HOME}") || text.contains("directory: \"${HOME}\""))
+    #expect(configuration.workers.isEmpty || configuration.workers[0].environment["A"] == "b c")
+  }
+
+  @Test("An instance of a template has its name in place of %i")
+  func template() throws {
+    let (_, configuration) = try unit(
+      "bot@alice.service",
+      "[Service]\nExecStart=/bin/bot --for %i 100%% ${X} ${NONE}\nEnvironment=X=1\nUser=%i\n")
+    let worker = configuration.workers[0]
+    #expect(worker.name == "bot-alice" && worker.user == "alice")
+    #expect(worker.command == ["/bin/bot", "--for", "alice", "100%", "1", ""])
+  }
+
+  @Test(
+    "A service that can't run as it is isn't started",
+    arguments: [
+      "Type=forking", "DynamicUser=yes", "Sockets=web.socket", "RuntimeDirectory=web",
+      "Environment=A=%H",
+    ])
+  func stopped(line: String) throws {
+    let (text, configuration) = try unit("web.service", "[Service]\nExecStart=/bin/web\n\(line)\n")
+    #expect(!configuration.workers[0].autostart, "\(text)")
+  }
+
+  @Test("A file that is no service, or has no single command, is an error")
+  func wrong() {
+    for text in ["", "[Socket]\nListenStream=80", "[Service]\nType=oneshot", "x=1", "[Service"] {
+      let file = UnitImport.File(path: "a.service", text: text)
+      let result = UnitImport.convert(unit: "a.service", files: [file]) { _ in true }
+      #expect(result.value == nil && !result.errors.isEmpty, "\(text)")
+    }
+  }
+
+  @Test("Programs of supervisord become workers, with groups, copies and their variables")
+  func supervisor() throws {
+    let (text, configuration) = try read(
+      SupervisorImport.convert(
+        text: """
+          ; a comment
+          [supervisord]
+          environment=GLOBAL="1"
+          [program:bot]
+          command=/bin/bot --n %(process_num)02d
+            --more
+          numprocs=2
+          startretries=5
+          [program:web]
+          command=/bin/web %(ENV_PORT)s "%(here)s/www root" '${x}' ; inline
+          environment=A="x,y",B='$z'
+          autorestart=true
+          priority=5
+          stopsignal=QUIT
+          stopwaitsecs=20
+          stdout_logfile=web.log
+          stdout_logfile_maxbytes=10MB
+          redirect_stderr=true
+          [program:odd]
+          command=/bin/odd %(unknown)s
+          autostart=true
+          [group:all]
+          programs=web,bot
+          """, file: "supervisord.conf", directory: "/srv"))
+    let workers = configuration.workers
+    #expect(workers.map(\.name) == ["web", "bot-0", "bot-1", "odd"])
+    #expect(workers[0].command == ["/bin/web", "8080", "/srv/www root", "${x}"])
+    #expect(workers[0].environment == ["GLOBAL": "1", "A": "x,y", "B": "$z"])
+    #expect(workers[0].groups == ["all"] && workers[1].groups == ["all", "bot"])
+    #expect(workers[0].restart.condition == .always && workers[0].stopSignal == 3)
+    #expect(workers[0].output.maxSize == .megabytes(10))
+    #expect(workers[2].command == ["/bin/bot", "--n", "01", "--more"])
+    #expect(workers[2].restart.giveUp?.restarts == 5)
+    #expect(!workers[3].autostart && text.contains("`%(unknown)s`"), "\(text)")
+  }
+
+  @Test(
+    "A wrong supervisord.conf is an error with its place",
+    arguments: [
+      ("[program:a b]\ncommand=x", "supervisord.conf:1:1: error: `a b` can't be a worker's name"),
+      ("[program:a]\nautostart=true", "has no `command` that can be read"),
+      ("[program:a]\ncommand=x 'y", "has no `command` that can be read"),
+      ("command=x", "stands before the first"), ("[program:a", "has `[` without its `]`"),
+      ("[inet_http_server]\nport=9001", "no `[program:NAME]`"),
+    ])
+  func wrongSupervisor(text: String, message: String) {
+    let result = SupervisorImport.convert(text: text, file: "supervisord.conf", directory: "/")
+    #expect(result.value == nil && result.rendered.contains(message), "\(result.rendered)")
+  }
+}
