@@ -121,7 +121,7 @@ import Testing
 
     let text = try #require(result.value).text
     for part in [
-      "# The database", "namespace", "shutdown.parent_only", "`ghost`", "max_age_days", "is_tty",
+      "# The database", "groups: data", "shutdown.parent_only", "`ghost`", "max_age_days", "is_tty",
       "exit_on_failure", "max_restarts",
     ] {
       #expect(text.contains(part), "\(part)")

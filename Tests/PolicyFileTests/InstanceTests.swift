@@ -58,7 +58,7 @@ import Testing
   @Test(
     "What is wrong in an entry with instances is reported once, where it is",
     arguments: [
-      ("{ replicas: 30, command: x, imporatnce: 4 }", "1:42: error: unknown key `imporatnce`"),
+      ("{ replicas: 30, command: x, imporatnce: 4 }", "1:43: error: unknown key `imporatnce`"),
       ("{ replicas: 2000, command: x }", "must be"),
       ("{ replicas: 2, instances: [a], command: x }", "are both there"),
       ("{ instances: [a, a], command: x }", "given twice"),
@@ -66,7 +66,7 @@ import Testing
       ("{ instances: { a: { 'X=': 1 } }, command: x }", "can't be a variable's name"),
       ("{ replicas: 3, command: x, listen: 8080 }", "is taken by `a-1`"),
       ("{ replicas: 2, command: 'x ${NONE}' }", "needs the variable `NONE`"),
-      ("{ replicas: 2, command: x, depends_on: [a] }", "in a circle"),
+      ("{ replicas: 2, command: x, depends_on: [a] }", "depends on itself"),
     ])
   func wrong(entry: String, message: String) {
     let result = configuration("workers: { a: \(entry) }")

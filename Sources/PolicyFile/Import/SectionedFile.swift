@@ -22,7 +22,7 @@ struct SectionedFile {
 
   private(set) var sections: [Section] = []
 
-  init(_ text: String, _ syntax: Syntax, _ sink: DiagnosticSink) {
+  init(_ text: String, syntax: Syntax, sink: DiagnosticSink) {
     var continued: Entry?
     for (index, whole) in text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
       .enumerated()

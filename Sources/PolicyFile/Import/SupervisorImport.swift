@@ -6,7 +6,7 @@ public enum SupervisorImport {
   public static func convert(text: String, file: String, directory: String) -> ParseResult<Imported>
   {
     let sink = DiagnosticSink(source: SourceText(text: text, file: file))
-    let parsed = SectionedFile(text, .supervisor, sink)
+    let parsed = SectionedFile(text, syntax: .supervisor, sink: sink)
     var result = ImportedFile(source: FilePaths.name(of: file))
     var shared: [(String, String)] = []
     var groups: [String: [String]] = [:]

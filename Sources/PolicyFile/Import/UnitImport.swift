@@ -22,7 +22,7 @@ public enum UnitImport {
     }
     var entries: [String: [SectionedFile.Entry]] = [:]
     for (file, sink) in zip(files, sinks) {
-      for section in SectionedFile(file.text, .unit, sink).sections {
+      for section in SectionedFile(file.text, syntax: .unit, sink: sink).sections {
         entries[section.name, default: []] += section.entries
       }
     }

@@ -44,80 +44,11 @@ struct UnitService {
 
   private mutating func expanded(_ text: String) -> String { unit.expand(text, &unknown) }
 
-  // MARK: the command
-
   private mutating func command(_ line: String) -> Bool {
-    var rest = Substring(line)
-    let flags = rest.prefix { "-@:+!|".contains($0) }
-    rest = rest.dropFirst(flags.count)
-    guard var words = QuotedWords.split(String(rest), .unit), !words.isEmpty else { return false }
-    if flags.contains("@"), words.count > 1 {
-      words.remove(at: 1)
-      note("`@`: the program gets its own name as the first argument.")
-    }
-    if flags.contains("+") || flags.contains("!") {
-      note("`+` and `!` in `ExecStart`: it gets no more privileges than `user` has.")
-    }
-    let isLiteral = flags.contains(":")
-    let texts = words.map { expanded($0.text) }
-    if !isLiteral, texts.contains(where: Self.isWordOfVariable) {
-      // Such a word becomes as many words as its value has: a shell's work.
-      let quoted = texts.map { text -> String in
-        Self.isWordOfVariable(text) ? text : Self.forShell(text)
-      }
-      add(
-        "command",
-        .list(
-          ["sh", "-c", "exec " + quoted.joined(separator: " ")].map {
-            .text(WorkerRenderer.escapedWord($0))
-          }))
-      return true
-    }
-    add(
-      "command",
-      .list(texts.map { .text(isLiteral ? WorkerRenderer.escapedWord($0) : Self.value($0)) }))
+    guard let command = UnitCommand(line, expand: { expanded($0) }) else { return false }
+    add("command", command.text)
+    for text in command.notes { note(text) }
     return true
-  }
-
-  /// `$OPTIONS`, alone.
-  private static func isWordOfVariable(_ text: String) -> Bool {
-    text.hasPrefix("$") && text.count > 1 && isVariable(text.dropFirst())
-  }
-
-  private static func isVariable(_ name: Substring) -> Bool {
-    guard let first = name.first, !first.isNumber else { return false }
-    return name.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "_") }
-  }
-
-  /// One word of a shell's line, in which `${VAR}` stays a variable.
-  private static func forShell(_ text: String) -> String {
-    guard text.contains("${") else {
-      return QuotedWords.shellQuoted(text.replacing("$$", with: "$"))
-    }
-    let kept = text.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"")
-    return "\"\(kept.replacing("`", with: "\\`"))\""
-  }
-
-  /// `${VAR}`, which systemd replaces with nothing if there is no such variable.
-  private static func value(_ text: String) -> String {
-    var result = ""
-    var rest = Substring(text)
-    while let dollar = rest.firstIndex(of: "$") {
-      result += rest[..<dollar]
-      rest = rest[dollar...].dropFirst()
-      if rest.hasPrefix("$") {
-        rest = rest.dropFirst()
-        result += rest.hasPrefix("{") ? "$$" : "$"
-      } else if rest.hasPrefix("{"), let end = rest.firstIndex(of: "}"),
-        isVariable(rest[..<end].dropFirst())
-      {
-        result += "${\(rest[..<end].dropFirst()):-}"
-        rest = rest[end...].dropFirst()
-      } else {
-        result += rest.hasPrefix("{") ? "$$" : "$"
-      }
-    }
-    return result + rest
   }
 
   // MARK: its surroundings
@@ -215,7 +146,7 @@ struct UnitService {
   private mutating func ending() {
     let reload = service.all("ExecReload")
     for line in reload {
-      guard let signal = Self.signal(ofKill: line) else {
+      guard let signal = UnitCommand.signal(ofKill: line) else {
         note("Not taken over: `ExecReload=\(shortened(line))`.")
         continue
       }
@@ -225,7 +156,7 @@ struct UnitService {
     }
     var signal = service.text("KillSignal").map { $0.after("SIG") ?? $0 }
     for line in service.all("ExecStop") {
-      if let own = Self.signal(ofKill: line) {
+      if let own = UnitCommand.signal(ofKill: line) {
         signal = own
       } else {
         note("Not taken over: `ExecStop=\(shortened(line))`. It is sent its `stop_signal`.")
@@ -242,21 +173,6 @@ struct UnitService {
     if let seconds = UnitTime.seconds(grace), seconds > 0 {
       add("stop_grace", .plain("\(seconds)s"))
     }
-  }
-
-  /// Of `/bin/kill -HUP $MAINPID` and the like.
-  private static func signal(ofKill line: String) -> String? {
-    let words = line.split(whereSeparator: \.isWhitespace).map { String($0) }
-    guard let program = words.first?.drop(while: { "-@:+!".contains($0) }),
-      ["kill", "/bin/kill", "/usr/bin/kill"].contains(String(program)),
-      words.last == "$MAINPID" || words.last == "${MAINPID}"
-    else { return nil }
-    let options = words.dropFirst().dropLast().filter { $0 != "-s" && $0 != "--signal" }
-    guard options.count <= 1 else { return nil }
-    let text = options.first.map { $0.drop { $0 == "-" } } ?? "TERM"
-    if let number = Int32(text) { return Signals.named.first { $0.number == number }?.name }
-    let bare = String(text).after("SIG") ?? String(text)
-    return Signals.number(of: bare) == nil ? nil : bare
   }
 
   // MARK: limits, logs, the rest

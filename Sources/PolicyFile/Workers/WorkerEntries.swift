@@ -27,7 +27,7 @@ struct WorkerEntries {
       }
       guard let node = part.node("workers"), let reader = part.reader(of: node, called: "workers")
       else { continue }
-      for name in reader.order { read(name, reader, &declared, into: &configuration) }
+      for name in reader.order { read(name, in: reader, &declared, into: &configuration) }
     }
     replaceInstances(declared.instances, in: &configuration.workers)
     WorkerChecks(
@@ -36,7 +36,7 @@ struct WorkerEntries {
   }
 
   private func read(
-    _ name: String, _ reader: MappingReader, _ declared: inout Declared,
+    _ name: String, in reader: MappingReader, _ declared: inout Declared,
     into configuration: inout DaemonConfiguration
   ) {
     guard let node = reader.node(name) else { return }

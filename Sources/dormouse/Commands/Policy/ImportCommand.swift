@@ -39,13 +39,13 @@ struct ImportCommand: ParsableCommand {
     completion: .file(extensions: ["yaml", "yml"]))
   var output: String?
   @Flag(help: "Replace the file of --output if it exists.") var force = false
-  @Flag(help: "Print JSON (docs/json.md). It has the text, unless --output is given.")
-  var json = false
   @Option(
     help: ArgumentHelp(
       "A service that systemd knows, the system's or (as an ordinary user) your own.",
       valueName: "name"))
   var unit: String?
+  @Flag(help: "Print JSON (docs/json.md). It has the text, unless --output is given.")
+  var json = false
   @Argument(help: ArgumentHelp("The file to convert.", valueName: "file"), completion: .file())
   var path: String?
 

@@ -1,0 +1,88 @@
+/// A line of `ExecStart=` as a command of Dormouse (systemd.service(5), COMMAND LINES).
+struct UnitCommand {
+  private(set) var text: YAMLText
+  private(set) var notes: [String] = []
+
+  /// nil: it can't be read.
+  ///
+  /// - Parameter expand: replaces `%` and a letter.
+  init?(_ line: String, expand: (String) -> String) {
+    let flags = line.prefix { "-@:+!|".contains($0) }
+    guard var words = QuotedWords.split(String(line.dropFirst(flags.count)), .unit),
+      !words.isEmpty
+    else { return nil }
+    if flags.contains("@"), words.count > 1 {
+      words.remove(at: 1)
+      notes.append("`@`: the program gets its own name as the first argument.")
+    }
+    if flags.contains("+") || flags.contains("!") {
+      notes.append("`+` and `!` in `ExecStart`: it gets no more privileges than `user` has.")
+    }
+    let texts = words.map { expand($0.text) }
+    if flags.contains(":") {
+      text = WorkerRenderer.command(texts)
+    } else if texts.contains(where: Self.isWordOfVariable) {
+      // Such a word becomes as many words as its value has: a shell's work.
+      let quoted = texts.map { Self.isWordOfVariable($0) ? $0 : Self.forShell($0) }
+      text = WorkerRenderer.command(["sh", "-c", "exec " + quoted.joined(separator: " ")])
+    } else {
+      text = .list(texts.map { .text(Self.value($0)) })
+    }
+  }
+
+  /// `$OPTIONS`, alone.
+  private static func isWordOfVariable(_ text: String) -> Bool {
+    text.hasPrefix("$") && text.count > 1 && isVariable(text.dropFirst())
+  }
+
+  private static func isVariable(_ name: Substring) -> Bool {
+    guard let first = name.first, !first.isNumber else { return false }
+    return name.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "_") }
+  }
+
+  /// One word of a shell's line, in which `${VAR}` stays a variable.
+  private static func forShell(_ text: String) -> String {
+    guard text.contains("${") else {
+      return QuotedWords.shellQuoted(text.replacing("$$", with: "$"))
+    }
+    let kept = text.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"")
+    return "\"\(kept.replacing("`", with: "\\`"))\""
+  }
+
+  /// `${VAR}`, which systemd replaces with nothing if there is no such variable.
+  private static func value(_ text: String) -> String {
+    var result = ""
+    var rest = Substring(text)
+    while let dollar = rest.firstIndex(of: "$") {
+      result += rest[..<dollar]
+      rest = rest[dollar...].dropFirst()
+      if rest.hasPrefix("$") {
+        rest = rest.dropFirst()
+        result += rest.hasPrefix("{") ? "$$" : "$"
+      } else if rest.hasPrefix("{"), let end = rest.firstIndex(of: "}"),
+        isVariable(rest[..<end].dropFirst())
+      {
+        result += "${\(rest[..<end].dropFirst()):-}"
+        rest = rest[end...].dropFirst()
+      } else {
+        result += rest.hasPrefix("{") ? "$$" : "$"
+      }
+    }
+    return result + rest
+  }
+
+  /// Of `/bin/kill -HUP $MAINPID` and the like.
+  static func signal(ofKill line: String) -> String? {
+    let words = line.split(whereSeparator: \.isWhitespace).map { String($0) }
+    guard let program = words.first?.drop(while: { "-@:+!".contains($0) }),
+      ["kill", "/bin/kill", "/usr/bin/kill"].contains(String(program)),
+      words.last == "$MAINPID" || words.last == "${MAINPID}"
+    else { return nil }
+    let options = words.dropFirst().dropLast().filter { $0 != "-s" && $0 != "--signal" }
+    guard options.count <= 1 else { return nil }
+    let text = options.first.map { $0.drop { $0 == "-" } } ?? "TERM"
+    if let number = Int32(text) { return Signals.named.first { $0.number == number }?.name }
+    let bare = String(text).after("SIG") ?? String(text)
+    return Signals.number(of: bare) == nil ? nil : bare
+  }
+}
