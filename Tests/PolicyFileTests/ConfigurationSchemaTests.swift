@@ -68,7 +68,8 @@ import YAML
 
   /// A key that is added to the reader must be added to the renderer and the schema too.
   @Test func `The policy file's reader and its renderer know the same keys`() {
-    let values = Set(KeyExplorer.policy(.policy).values())
+    // A rendered policy has all values, so it extends no other one.
+    let values = Set(KeyExplorer.policy(.policy).values()).subtracting(["extends"])
     #expect(values == Set(PolicyFile.values(of: LifecyclePolicy()).map(\.path)))
   }
 

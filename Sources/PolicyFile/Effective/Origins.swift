@@ -69,6 +69,13 @@ public struct Origins: Hashable, Sendable {
     return .byDefault
   }
 
+  /// Keys of the files so far are no keys of the policy that extends them.
+  mutating func forget(_ keys: [String]) {
+    for place in machine.indices {
+      for key in keys { machine[place].keys[key] = nil }
+    }
+  }
+
   /// Where a worker's own key comes from, such as `command`; the whole entry's place for `nil`.
   public func origin(ofWorker name: String, key: String? = nil) -> Origin {
     guard let source = declarations[name] else { return .byDefault }

@@ -13,6 +13,8 @@ struct PolicyReader {
   }
 
   var scope: Scope
+  /// What `extends` leads to; `nil`: there is no other file to read.
+  var extended: ExtendedPolicy?
 
   func read(_ top: MappingReader, over base: LifecyclePolicy) -> LifecyclePolicy {
     let policy = keys(top, over: base)
@@ -24,8 +26,17 @@ struct PolicyReader {
   func keys(_ top: MappingReader, over base: LifecyclePolicy) -> LifecyclePolicy {
     var policy = base
     if scope == .policy {
+      if let reference = top.read("extends", as: .extended),
+        let found = extended?.load(reference, for: top)
+      {
+        policy = found.policy
+        policy.name = base.name
+      }
       top.read("name", into: &policy.name, as: .name("a name such as `my-policy`"))
     } else {
+      refuse(
+        "extends", of: top, "belongs at the top of a policy file",
+        suggestion: "write such a file, and name it in `policy`")
       refuse("name", of: top, "can't be overridden: it is the policy's own")
     }
     machineWide("mode", of: top) { $0.read($1, into: &policy.mode, as: .choice) }
@@ -179,6 +190,15 @@ struct PolicyReader {
   ) {
     guard let position = reader.refused(key) else { return }
     reader.sink.error(at: position, "`\(key)` \(why)", suggestion: suggestion)
+  }
+}
+
+extension Converter where Value == String {
+  /// The value of `extends`. Its path is relative to the file that has it.
+  fileprivate static var extended: Converter {
+    .text("the name of a policy, or the path of a policy file").checked { text in
+      text.isEmpty ? .wrongKind : homeProblem(text)
+    }
   }
 }
 

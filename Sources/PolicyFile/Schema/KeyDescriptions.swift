@@ -3,6 +3,9 @@ import Policy
 /// A sentence on each key, for the JSON Schema. A test holds these complete.
 enum KeyDescriptions {
   static let policy: [String: String] = [
+    "extends":
+      "Another policy, by its name or by the path of its file. Keys that this file leaves out have the values "
+      + "of that policy.",
     "name": "The policy's name in reports. Default: the file's name without `.yaml`.",
     "mode":
       "`enforce`: decisions are applied. `shadow`: decisions are logged, and nothing changes.",
