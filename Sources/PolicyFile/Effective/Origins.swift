@@ -11,6 +11,8 @@ public struct Origin: Hashable, Sendable {
     case worker
     /// The rule of `adopt:` by which the worker was adopted.
     case rule
+    /// An option of the command (`--set`).
+    case option
   }
   public var layer: Layer
   /// The path that was given to the daemon, or to another reader; `nil`: by default.
