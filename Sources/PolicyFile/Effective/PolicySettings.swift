@@ -86,7 +86,7 @@ public struct PolicySettings: Sendable {
     let key = String(argument[..<sign])
     let value = argument[sign...].dropFirst()
     // The reader has words of its own on these two.
-    guard known[key] != nil || key == "name" || key == "extends" else {
+    guard !key.isEmpty, known[key] != nil || key == "name" || key == "extends" else {
       throw SettingError(
         argument, "unknown key `\(shortened(key))`",
         suggestion(for: key) ?? "`dormouse policy show` lists the keys")

@@ -205,7 +205,7 @@ extension PolicyVerbTests {
 
   @Test("`simulate --set` changes the policies that are compared, and reports a mistake first")
   func simulatedSettings() throws {
-    let common = ["simulate", "--workers", "3", "--hours", "1", "--policy", "ios-5", "--json"]
+    let common = ["simulate", "--workers", "30", "--hours", "3", "--policy", "ios-5", "--json"]
     func run(_ more: String...) throws -> Outcome {
       var command = Command(arguments: [Surroundings.executable] + common + more)
       command.environment["XDG_CONFIG_HOME"] = scratch.path
