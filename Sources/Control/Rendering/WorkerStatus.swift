@@ -38,6 +38,8 @@ public func renderWorkerStatus(
   block.add("missed", worker.lastMiss.map { escaped($0.text) })
   block.add("early wake", worker.earlyWake.map { escaped($0.text) })
   block.add("purgeable", worker.purgeable.map { "\(sizeText($0)) on offer" })
+  block.add(
+    "protection", worker.protection.map { escaped("never terminated for memory: \($0.text)") })
   block.add("shadow mode", worker.shadow.map { escaped($0.text) })
   block.add("tasks", worker.tasks.isEmpty ? nil : worker.tasks.map(escaped).joined(separator: ", "))
   block.add("processes", processesText(worker))

@@ -18,7 +18,7 @@ struct PolicyReader {
 
   func read(_ top: MappingReader, over base: LifecyclePolicy) -> LifecyclePolicy {
     let policy = keys(top, over: base)
-    PolicyChecks(policy: policy, readers: [top]).run()
+    PolicyChecks(policy: policy, readers: [top], isOfWorker: scope == .worker).run()
     return policy
   }
 
@@ -50,7 +50,10 @@ struct PolicyReader {
     top.section("background") { background($0, &policy.background) }
     top.section("hibernate") { hibernate($0, &policy.hibernate) }
     top.section("watchdog") { watchdog($0, &policy.watchdog) }
-    top.section("terminate") { terminate($0, &policy.terminate) }
+    let isNever = top.section("terminate", or: "never", for: "for_memory") {
+      terminate($0, &policy.terminate)
+    }
+    if isNever { policy.terminate.forMemory = false }
     top.section("early_wake") { earlyWake($0, &policy.earlyWake) }
     machineWide("ladder", of: top) { top, key in
       top.section(key) { LadderReader(reader: $0).read(&policy.ladder) }
@@ -164,6 +167,7 @@ struct PolicyReader {
     reader.read("grace", into: &rules.grace, as: .duration)
     machineWide("settle", of: reader) { $0.read($1, into: &rules.settle, as: .duration) }
     order(of: reader, &rules.order)
+    reader.read("for_memory", into: &rules.forMemory, as: .boolean)
   }
 
   private func order(of reader: MappingReader, _ order: inout [TerminationRules.Criterion]) {

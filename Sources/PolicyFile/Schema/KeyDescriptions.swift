@@ -106,6 +106,8 @@ enum KeyDescriptions {
     "terminate.settle": "The wait for freed memory to show before the next termination or rung.",
     "terminate.order":
       "Which of two workers is terminated first; the first criterion that differs decides.",
+    "terminate.for_memory":
+      "`false`: a worker with this policy isn't terminated for lack of memory. `terminate: never` is short for it.",
     "ladder":
       "The rungs of each pressure level: what is done until the level falls. The smallest loss is first.",
   ].merging(levels) { first, _ in first }
