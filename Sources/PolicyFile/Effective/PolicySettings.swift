@@ -76,12 +76,12 @@ public struct PolicySettings: Sendable {
   private static func check(_ sink: DiagnosticSink, _ setting: Setting) throws(SettingError) {
     let result: ParseResult<Int> = sink.result(nil)
     guard let error = result.errors.first else { return }
-    throw SettingError(setting.argument, error.message, error.suggestion)
+    throw SettingError(setting.argument, error.message, suggestion: error.suggestion)
   }
 
   private static func setting(_ argument: String) throws(SettingError) -> Setting {
     guard let sign = argument.firstIndex(of: "=") else {
-      throw SettingError(argument, "a value is missing", "write `KEY=VALUE`")
+      throw SettingError(argument, "a value is missing", suggestion: "write `KEY=VALUE`")
     }
     let key = String(argument[..<sign])
     let value = argument[sign...].dropFirst()
@@ -89,7 +89,7 @@ public struct PolicySettings: Sendable {
     guard !key.isEmpty, known[key] != nil || key == "name" || key == "extends" else {
       throw SettingError(
         argument, "unknown key `\(shortened(key))`",
-        suggestion(for: key) ?? "`dormouse policy show` lists the keys")
+        suggestion: suggestion(for: key) ?? "`dormouse policy show` lists the keys")
     }
     guard !value.unicodeScalars.contains(where: SourceText.isLineEnd) else {
       throw SettingError(argument, "the value has a line break")
@@ -116,7 +116,7 @@ public struct PolicySettings: Sendable {
 public struct SettingError: Error, CustomStringConvertible {
   public var description: String
 
-  init(_ argument: String, _ problem: String, _ suggestion: String? = nil) {
+  init(_ argument: String, _ problem: String, suggestion: String? = nil) {
     description = "`\(shortened(argument))`: \(problem)" + (suggestion.map { "; \($0)" } ?? "")
   }
 }
