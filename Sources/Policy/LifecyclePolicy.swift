@@ -236,13 +236,25 @@ public struct TerminationRules: Codable, Hashable, Sendable {
   /// Wait for the freed memory to show before the next rung or victim.
   public var settle: Duration
   public var order: [Criterion]
+  /// `false` (`terminate: never`): the worker isn't terminated for lack of memory.
+  public var forMemory: Bool
 
   public init(
     grace: Duration = .seconds(2), settle: Duration = .milliseconds(500),
-    order: [Criterion] = [.band, .footprint]
+    order: [Criterion] = [.band, .footprint], forMemory: Bool = true
   ) {
     self.grace = grace
     self.settle = settle
     self.order = order
+    self.forMemory = forMemory
+  }
+
+  public init(from decoder: any Decoder) throws {
+    let values = try decoder.container(keyedBy: CodingKeys.self)
+    grace = try values.decode(Duration.self, forKey: .grace)
+    settle = try values.decode(Duration.self, forKey: .settle)
+    order = try values.decode([Criterion].self, forKey: .order)
+    // Journals of earlier versions lack it.
+    forMemory = try values.decodeIfPresent(Bool.self, forKey: .forMemory) ?? true
   }
 }

@@ -11,14 +11,13 @@ public enum PolicyFile {
 
   /// The same, with the line that each value comes from.
   ///
-  /// - Parameter name: of a policy without a `name`; `nil`: it is called after its file.
+  /// - Parameters:
+  ///   - name: of a policy without a `name`; `nil`: it is called after its file.
+  ///   - library: where `extends` finds policies by name.
   public static func parseWithOrigins(
-    text: String, file: String, name: String? = nil
+    text: String, file: String, name: String? = nil, library: PolicyLibrary = .builtIn
   ) -> ParseResult<LoadedPolicy> {
-    var base = LifecyclePolicy()
-    let stem = name ?? FilePaths.stem(of: file)
-    if isName(stem) { base.name = stem }
-    return parse(text: text, file: file, over: base, scope: .policy)
+    PolicyChain(library: library).parse(text: text, file: file, name: name)
   }
 
   /// Lays the keys in a text over another policy. A pressure level, a ladder level or another list
@@ -26,7 +25,7 @@ public enum PolicyFile {
   public static func parse(
     text: String, file: String, over base: LifecyclePolicy
   ) -> ParseResult<LifecyclePolicy> {
-    parse(text: text, file: file, over: base, scope: .overrides).map(\.policy)
+    parse(text: text, file: file, over: base, by: PolicyReader(scope: .overrides)).map(\.policy)
   }
 
   /// Reads a policy from a file, by its path.
@@ -35,15 +34,17 @@ public enum PolicyFile {
   }
 
   /// The same, with the line that each value comes from.
-  public static func loadWithOrigins(path: String) -> ParseResult<LoadedPolicy> {
-    switch FileContents.read(path) {
-    case .success(let text): parseWithOrigins(text: text, file: path)
-    case .failure(let problem): ParseResult(value: nil, diagnostics: [problem.diagnostic])
-    }
+  ///
+  /// - Parameter library: where `extends` finds policies by name.
+  public static func loadWithOrigins(
+    path: String, library: PolicyLibrary = .builtIn
+  ) -> ParseResult<LoadedPolicy> {
+    PolicyChain(library: library).load(path: path)
   }
 
-  private static func parse(
-    text: String, file: String, over base: LifecyclePolicy, scope: PolicyReader.Scope
+  /// The keys of a text over a policy, and their places.
+  static func parse(
+    text: String, file: String, over base: LifecyclePolicy, by policyReader: PolicyReader
   ) -> ParseResult<LoadedPolicy> {
     let sink = DiagnosticSink(source: SourceText(text: text, file: file))
     guard let document = Document.compose(sink) else { return sink.result(nil) }
@@ -51,12 +52,12 @@ public enum PolicyFile {
       return sink.result(nil)
     }
     let reader = MappingReader(mapping, title: "", sink: sink)
-    let policy = PolicyReader(scope: scope).read(reader, over: base)
-    var origins = Origins()
-    origins.machine = [
+    let policy = policyReader.read(reader, over: base)
+    var origins = policyReader.extended?.found?.origins ?? Origins()
+    origins.machine.append(
       Origins.Source(
-        layer: scope == .policy ? .policy : .overrides, file: file, keys: reader.places.settings)
-    ]
+        layer: policyReader.scope == .policy ? .policy : .overrides, file: file,
+        keys: reader.places.settings))
     return sink.result(LoadedPolicy(policy: policy, origins: origins))
   }
 }

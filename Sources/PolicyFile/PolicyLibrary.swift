@@ -7,6 +7,9 @@ public struct PolicyLibrary: Hashable, Sendable {
 
   public init(directories: [String]) { self.directories = directories }
 
+  /// Only those in the executable.
+  public static let builtIn = PolicyLibrary(directories: [])
+
   /// What can be loaded by name, sorted.
   public var names: [String] {
     Set(fileNames + BuiltInPolicies.all.map(\.key)).sorted()
@@ -20,11 +23,14 @@ public struct PolicyLibrary: Hashable, Sendable {
   }
 
   /// The file of a policy; `nil` where no directory has it.
-  public func path(of name: String) -> String? {
+  public func path(of name: String) -> String? { paths(of: name).first }
+
+  /// The files of that name in all directories, in their order.
+  func paths(of name: String) -> [String] {
     // A name with a slash would lead out of the directories.
-    guard isName(name) else { return nil }
-    return directories.lazy.map { FilePaths.resolve("\(name).yaml", from: $0) }
-      .first(where: FileContents.exists)
+    guard isName(name) else { return [] }
+    return directories.map { FilePaths.resolve("\(name).yaml", from: $0) }
+      .filter(FileContents.exists)
   }
 
   /// Loads a policy by its name, or by its path: what holds a `/` or ends in `.yaml` or `.yml`.
@@ -34,12 +40,14 @@ public struct PolicyLibrary: Hashable, Sendable {
 
   /// The same, with the line that each value comes from.
   public func loadWithOrigins(_ nameOrPath: String) -> ParseResult<LoadedPolicy> {
-    if Self.isPath(nameOrPath) { return PolicyFile.loadWithOrigins(path: nameOrPath) }
+    if Self.isPath(nameOrPath) {
+      return PolicyFile.loadWithOrigins(path: nameOrPath, library: self)
+    }
     guard let path = path(of: nameOrPath) else {
       // An executable alone, copied somewhere without its files, has these.
       if let text = BuiltInPolicies.text(of: nameOrPath) {
         return PolicyFile.parseWithOrigins(
-          text: text, file: "built-in/\(nameOrPath).yaml", name: nameOrPath)
+          text: text, file: Self.builtInFile(nameOrPath), name: nameOrPath, library: self)
       }
       let missing = Missing(name: nameOrPath, library: self)
       let diagnostic = Diagnostic(
@@ -47,8 +55,11 @@ public struct PolicyLibrary: Hashable, Sendable {
         suggestion: missing.suggestion)
       return ParseResult(value: nil, diagnostics: [diagnostic])
     }
-    return PolicyFile.loadWithOrigins(path: path)
+    return PolicyFile.loadWithOrigins(path: path, library: self)
   }
+
+  /// What messages and origins call a policy in the executable.
+  static func builtInFile(_ name: String) -> String { "built-in/\(name).yaml" }
 
   /// The files of rules that `adopt:` can name, sorted.
   public var ruleNames: [String] {

@@ -9,6 +9,7 @@ struct Invariants {
   private var victims: [WorkerID] = []
   /// Workers of another supervisor: they are put to sleep and woken, and never ended for memory.
   private var untouchable: Set<WorkerID> = []
+  private var protection = ProtectionCheck()
   var seen: Set<String> = []
   private var accounting = Accounting()
   private var together = WakeTogether()
@@ -40,6 +41,7 @@ struct Invariants {
       if let error { return error }
       if let error = together.record(directive, states) { return error }
     }
+    protection.forgetAll(but: after.workerIDs)
     let complaint =
       checkStates(after) ?? accounting.check(after, states) ?? together.check(after, states)
     if let complaint { return complaint }
@@ -50,6 +52,7 @@ struct Invariants {
   }
 
   private mutating func track(_ event: Event) {
+    protection.record(event)
     switch event {
     case .added(let worker, let profile), .adopted(let worker, let profile, _),
       .profileChanged(let worker, let profile):
@@ -89,6 +92,9 @@ struct Invariants {
       return why.isEmpty ? "a change of pressure without a reason" : nil
     case .report(let report): return check(report)
     case .wouldHave: seen.insert("would have")
+    case .protectedLeft(let workers, let level):
+      seen.insert("protected left")
+      return protection.check(workers, at: level)
     case .watchdogMissed: seen.insert("watchdog reported")
     case .purge: seen.insert("purge")
     case .checkSafePoint: seen.insert("look for locks")
@@ -122,12 +128,16 @@ struct Invariants {
     guard transition.to == .terminating, case .pressure = transition.cause else { return nil }
     victims.append(transition.worker)
     seen.insert("jetsam of \(transition.from)")
-    if untouchable.contains(transition.worker) {
+    if !mayEnd(transition.worker) {
       return "\(transition.worker) may not be terminated for lack of memory"
     }
     if level == .normal { return "\(transition.worker) was terminated without pressure" }
     if after.policy.terminate.order.first == .band { seen.insert("band checked") }
     return checkForeground(transition, after) ?? checkBand(transition, after)
+  }
+
+  private func mayEnd(_ worker: WorkerID) -> Bool {
+    !untouchable.contains(worker) && !protection.covers(worker)
   }
 
   /// Within a rung, no worker in a higher band is ended while one in a lower band could free as much.
@@ -142,7 +152,7 @@ struct Invariants {
     let spared = after.snapshots().first { other in
       other.state.victims == transition.from.victims && other.band < victim.band
         && other.footprint >= .megabytes(1) && earlier[other.worker] == other.state
-        && !other.isShadow && !untouchable.contains(other.worker)
+        && !other.isShadow && mayEnd(other.worker)
     }
     return spared.map {
       "\(transition.worker), band \(victim.band), was terminated before \($0.worker), band \($0.band)"
@@ -165,7 +175,7 @@ struct Invariants {
         }
       guard let rung, other.footprint >= .megabytes(1),
         earlier[other.worker] == other.state,
-        !other.isShadow, !untouchable.contains(other.worker)
+        !other.isShadow, mayEnd(other.worker)
       else { return false }
       return levels.allSatisfy { ladder[$0].contains(rung) }
     }
@@ -258,7 +268,9 @@ extension Directive {
       .checkSafePoint(let worker), .purge(let worker), .inspect(let worker), .abort(let worker),
       .checkWatchdog(let worker):
       worker
-    case .answer, .transition, .pressureChanged, .report, .wouldHave, .watchdogMissed: nil
+    case .answer, .transition, .pressureChanged, .report, .wouldHave, .watchdogMissed,
+      .protectedLeft:
+      nil
     }
   }
 }

@@ -72,6 +72,7 @@ extension WorkerProfile {
     if other.chance(50) {
       profile.wakeWith = (0..<2).map { _ in WorkerID("w\(other.next() % 6)") }
     }
+    if other.chance(10) { profile.policy.terminate.forMemory = false }
     return profile
   }
 }

@@ -92,10 +92,16 @@ extension SimulatedMachine {
     return .adopted(worker, profile, random.pick([.background, .foreground]))
   }
 
+  private static let verbs = Request.Verb.allCases.filter { $0 != .protect && $0 != .unprotect }
+
   private mutating func request(_ worker: WorkerID) -> Event {
     let asleep = workers[worker]?.body == .absent
     // Without frequent starts nothing would happen.
-    let verb = asleep && random.chance(80) ? .start : random.pick(Request.Verb.allCases)
+    var verb = asleep && random.chance(80) ? .start : random.pick(Self.verbs)
+    // A generator of its own leaves the rest of the history as it is without this.
+    var copy = random
+    var other = SplitMix64(seed: copy.next())
+    if other.chance(5) { verb = other.chance(60) ? .protect : .unprotect }
     let target = random.chance(2) ? WorkerID("absent") : worker
     defer { nextRequest += 1 }
     return .request(Request(id: nextRequest, verb: verb, worker: target))

@@ -89,6 +89,11 @@ import Testing
     let compared = renderComparison(comparison, clock: { $0 }, width: 60)
     #expect(
       compared.split(separator: "\n").allSatisfy { $0.count <= 60 }, "\(compared)")
+    var total = PolicyTotals(policy: "iphone-os-3")
+    (total.waitSeconds, total.averageFootprint) = (0.25, 1000 << 20)
+    let totals = renderTotals([PolicyTotals(), total], width: 80)
+    #expect(totals.split(separator: "\n").allSatisfy { $0.count <= 80 }, "\(totals)")
+    #expect(renderTotals([PolicyTotals(), total]).split(separator: "\n").count == 3, "\(totals)")
   }
 
   @Test func `A hostile worker name neither moves the cursor nor breaks the table`() {

@@ -35,6 +35,23 @@ import Testing
     }
   }
 
+  @Test("Terminations that are forbidden need no relaunches, and the recorded ones are counted")
+  func relaunches() throws {
+    var (recorded, others) = (0, 0)
+    for seed in 1...10 {
+      var policy = LifecyclePolicy()
+      policy.ladder = Ladder(warning: [], urgent: [], critical: [])
+      policy.watchdog.onTimeout = .report
+      let other = try compare(try Recording(seed: UInt64(seed)), with: policy)
+      recorded += other.recordedRelaunches
+      others += other.other.tallies.values.reduce(0) { $0 + $1.memoryTerminations }
+      #expect((other.recordedRelaunches == 0) == (other.recordedRelaunchTime == .zero))
+      let times = other.recorded.tallies.values.map { $0.nanoseconds.values.reduce(0, +) }
+      #expect(other.recorded.span == .nanoseconds(times.max() ?? 0))
+    }
+    #expect(recorded > 0 && others == 0)
+  }
+
   @Test("A policy that forbids sleep would have suspended workers less often than the recorded one")
   func neverSleeps() throws {
     var (found, others) = (0, 0)

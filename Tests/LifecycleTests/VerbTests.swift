@@ -76,7 +76,7 @@ struct VerbTests {
     arguments: WorkerState.allCases, Request.Verb.allCases)
   func atOnce(_ state: WorkerState, _ verb: Request.Verb) throws {
     var world = world(in: state)
-    let isMode = verb == .shadow || verb == .enforce
+    let isMode = [.shadow, .enforce, .protect, .unprotect].contains(verb)
     let deeds = world.ask(verb, web).deeds.joined(separator: " ")
     #expect(deeds == (try #require(isMode ? "done" : matrix[state]?[verb])))
   }
@@ -87,7 +87,7 @@ struct VerbTests {
   func atLast(_ state: WorkerState, _ verb: Request.Verb) {
     var world = world(in: state)
     // These set the mode of a worker in any state.
-    let isMode = verb == .shadow || verb == .enforce
+    let isMode = [.shadow, .enforce, .protect, .unprotect].contains(verb)
     let isRefused =
       state == .terminated && ![.start, .restart, .stop, .terminate].contains(verb) && !isMode
       || verb == .warn && state != .foreground && state != .background
@@ -117,7 +117,7 @@ struct VerbTests {
       // Where it was: none of these was in the foreground when it ended.
       case .restart where state == .terminating: .background
       case .start, .restart: state == .terminating || state == .terminated ? .foreground : nil
-      case .wake, .warn, .shadow, .enforce: nil
+      case .wake, .warn, .shadow, .enforce, .protect, .unprotect: nil
       }
     if let goal { #expect(world.state(web) == goal) }
   }

@@ -39,6 +39,45 @@ import Testing
     #expect(PolicyFile.parse(text: PolicyFile.render(policy), file: "x").value == policy)
   }
 
+  @Test func `The word never instead of terminate protects from termination for lack of memory`()
+    throws
+  {
+    var expected = LifecyclePolicy(name: "p")
+    expected.terminate.forMemory = false
+    let short = policy("terminate: never")
+    #expect(short.value == expected)
+    #expect(short.warnings.count == 1 && short.warnings.first?.position?.column == 12)
+    #expect(policy("terminate: { for_memory: false }").value == expected)
+    #expect(PolicyFile.parse(text: PolicyFile.render(expected), file: "p").value == expected)
+    let wrong = policy("terminate: nevr")
+    #expect(
+      wrong.errors.map(\.message) == [
+        "`terminate` must be a mapping of keys to values, or `never`, not `nevr`"
+      ])
+    #expect(wrong.errors.first?.suggestion == "did you mean `never`?")
+  }
+
+  @Test func `One worker's policy may be terminate never without a warning, and other keys stay`()
+    throws
+  {
+    let read = configuration(
+      """
+      policy_overrides: { terminate: { grace: 7s } }
+      workers:
+        db: { command: sleep 1, policy: { terminate: never } }
+        web: { command: sleep 1 }
+      """)
+    #expect(read.diagnostics.isEmpty, "\(read.rendered)")
+    let found = try #require(read.value)
+    #expect(found.workers.map(\.policy.terminate.forMemory) == [false, true])
+    #expect(found.workers[0].policy.terminate.grace == .seconds(7))
+    func place(_ key: String) -> Origin {
+      found.origins.origin(of: "terminate.\(key)", worker: "db")
+    }
+    #expect(place("for_memory").layer == .worker && place("for_memory").position?.line == 3)
+    #expect(place("grace").layer == .overrides && place("order") == .byDefault)
+  }
+
   @Test func `Overrides change the values that they name and no others`() throws {
     let base = try #require(library.load("server").value)
     var expected = base

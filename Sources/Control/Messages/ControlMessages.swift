@@ -46,6 +46,8 @@ public struct ControlRequest: Codable, Hashable, Sendable {
       warn
     /// Only reports what the policy would do with a worker; applies the policy again.
     case shadow, enforce
+    /// Doesn't terminate a worker for lack of memory, until the daemon ends; leaves that to its policy again.
+    case protect, unprotect
     case ps, status, jetsam
     /// Writes the journal, answers where it is, and may report later events.
     case events

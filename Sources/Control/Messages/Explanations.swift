@@ -26,6 +26,8 @@ public struct ExplanationReport: Codable, Hashable, Sendable {
   public var unwatched: [String]?
   /// The rule of `adopt:` by which it was adopted.
   public var rule: String?
+  /// Why it isn't terminated for lack of memory; absent: it may be.
+  public var protection: CodedText?
 
   public init(
     worker: String, state: String, secondsInState: Double, because: CodedText, key: String? = nil,

@@ -54,6 +54,8 @@ public struct JetsamRecord: Codable, Hashable, Sendable {
     /// Set where this worker was terminated: why it was chosen.
     public var victimBecause: CodedText?
     public var gaveBack: Int64?
+    /// Set where this worker was protected: why it wasn't terminated.
+    public var protection: CodedText?
 
     public init(
       name: String, state: String, band: Int, footprint: Int64, peakFootprint: Int64,

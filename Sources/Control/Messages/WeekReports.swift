@@ -51,7 +51,12 @@ public struct ReplayReport: Codable, Hashable, Sendable {
   public var differences: [Difference] = []
   /// What is wrong with the journal.
   public var problems: [String] = []
+  /// With one other policy.
   public var comparison: PolicyComparison?
+  /// With several, in the order in which they were named.
+  public var comparisons: [PolicyComparison]?
+  /// With other policies: all workers together, first as recorded, then under each policy.
+  public var totals: [PolicyTotals]?
 
   public struct Difference: Codable, Hashable, Sendable {
     public var time: String
@@ -68,6 +73,30 @@ public struct ReplayReport: Codable, Hashable, Sendable {
   }
 
   public init() {}
+}
+
+/// `replay --policy`: what one history costs and saves, all workers together.
+public struct PolicyTotals: Codable, Hashable, Sendable {
+  /// Absent: the recorded history.
+  public var policy: String?
+  /// Bytes that workers held, on average over the time of the journal.
+  public var averageFootprint: Int64 = 0
+  /// Bytes that hibernation saved, on average over that time.
+  public var averageSaved: Int64 = 0
+  public var suspensions = 0
+  public var hibernations = 0
+  /// From suspension and from hibernation.
+  public var wakes = 0
+  /// Launches of workers that had been terminated, and were used.
+  public var relaunches = 0
+  /// What clients waited for: resumes and relaunches.
+  public var waitSeconds = 0.0
+  public var terminations = 0
+  public var warnings = 0
+  /// Changes of state that only one of this history and the recorded one has.
+  public var differingChanges = 0
+
+  public init(policy: String? = nil) { self.policy = policy }
 }
 
 /// `replay --policy`: two histories beside each other.

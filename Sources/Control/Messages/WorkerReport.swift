@@ -51,6 +51,8 @@ public struct WorkerReport: Codable, Hashable, Sendable {
   public var earlyWake: EarlyWakeReport?
   /// What shadow mode would have done with it.
   public var shadow: ShadowReport?
+  /// Why it isn't terminated for lack of memory; absent: it may be.
+  public var protection: CodedText?
   /// On offer to be taken.
   public var purgeable: Int64?
   /// What it last said of itself (sd_notify's `STATUS=`).

@@ -31,6 +31,9 @@ public func renderExplanation(
   if let fruitless = report.fruitlessWarnings {
     lines += wrapped("Memory warnings: \(escaped(fruitless.text))", to: width)
   }
+  if let protection = report.protection {
+    lines += wrapped("Not terminated for lack of memory: \(escaped(protection.text))", to: width)
+  }
   if let rule = report.rule {
     lines += wrapped("Adopted by the rule \(escaped(rule)) (`adopt:` in dormouse.yaml)", to: width)
   }

@@ -30,9 +30,9 @@ public func renderJetsam(
   // The reasons are what the report is read for: too long for the table, they follow it.
   if let width, !table.fits(width) {
     table.rows = record.workers.map {
-      jetsamRow($0, note: $0.victimBecause.map { _ in mark }, in: record)
+      jetsamRow($0, note: marker(of: $0), in: record)
     }
-    notes = victims.flatMap { entry in
+    notes = record.workers.filter { marker(of: $0) != nil }.flatMap { entry in
       wrapped("\(escaped(entry.name)): \(reason(for: entry) ?? "")", to: width)
     }
   }
@@ -40,14 +40,19 @@ public func renderJetsam(
   return block.text(width: width) + "\n" + lines.joined(separator: "\n") + "\n"
 }
 
-private let mark = "(terminated)"
+/// In the row of a victim, and of a worker that wasn't one because it is protected.
+private func marker(of entry: JetsamRecord.Entry) -> String? {
+  if entry.victimBecause != nil { return "(terminated)" }
+  return entry.protection == nil ? nil : "(protected)"
+}
 
 private func note(on entry: JetsamRecord.Entry) -> String? {
-  reason(for: entry).map { "\(mark) \($0)" }
+  guard let marker = marker(of: entry), let reason = reason(for: entry) else { return nil }
+  return "\(marker) \(reason)"
 }
 
 private func reason(for entry: JetsamRecord.Entry) -> String? {
-  guard let because = entry.victimBecause else { return nil }
+  guard let because = entry.victimBecause else { return entry.protection.map { escaped($0.text) } }
   return escaped(because.text) + (entry.gaveBack.map { "; freed \(sizeText($0))" } ?? "")
 }
 

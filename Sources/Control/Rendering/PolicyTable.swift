@@ -4,7 +4,7 @@ public struct PolicyValueReport: Codable, Hashable, Sendable {
   public var key: String
   /// As a policy file writes it.
   public var value: String
-  /// `default`, `policy`, `overrides`, `worker` or `rule`; of a running daemon also `learned`, `request`,
+  /// `default`, `policy`, `overrides`, `worker`, `rule` or `option` (`--set`); of a running daemon also `learned`, `request`,
   /// `environment` and `wrapper`: what replaced the value of the files.
   public var from: String
   /// Absent where it is the default. Where the value was replaced, where the files' own comes from.
@@ -24,7 +24,7 @@ public struct PolicyValueReport: Codable, Hashable, Sendable {
 
   var origin: String {
     guard declared == nil else { return from }
-    guard let file else { return "default" }
+    guard let file else { return from == "option" ? "--set" : "default" }
     let place = line.map { "\(file):\($0)" } ?? file
     return from == "policy"
       ? place : "\(place) (\(["worker", "rule"].contains(from) ? from : "override"))"
@@ -79,7 +79,7 @@ public func renderPolicyValues(_ values: [PolicyValueReport], color: Bool = fals
       switch value.from {
       case "default": .dim
       case "policy": nil
-      case "worker", "rule": .green
+      case "worker", "rule", "option": .green
       case "learned", "request", "environment", "wrapper": .cyan
       default: .yellow
       }

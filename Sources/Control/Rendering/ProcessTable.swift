@@ -78,7 +78,8 @@ private func reasonText(_ worker: WorkerReport) -> String {
   let changed =
     worker.changedSinceLaunch == nil || worker.state == "terminated"
     ? "" : "; configuration changed: restart to apply"
-  return escaped(worker.reason.text) + changed
+  let protected = worker.protection == nil ? "" : "; protected"
+  return escaped(worker.reason.text) + protected + changed
 }
 
 /// `3 workers: 1 foreground, 2 hibernated; footprint 64.2 MB, 511 MB saved, images 6.1 MB`.

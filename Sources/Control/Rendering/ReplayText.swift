@@ -99,3 +99,24 @@ private func spentCells(_ counts: PolicyComparison.Counts) -> [String] {
   return ["foreground", "background", "suspended", "hibernated", "terminated"].map(time)
     + [sizeText(counts.averageFootprint)]
 }
+
+/// `dormouse replay --policy a,b`: a line for each policy.
+public func renderTotals(
+  _ totals: [PolicyTotals], width: Int? = nil, color: Bool = false
+) -> String {
+  let titles = [
+    "HELD", "SAVED", "WAKES", "RELAUNCHED", "WAITING", "ENDED", "WARNED", "SLEPT", "HIBERNATED",
+  ]
+  var table = Table(
+    columns: [.init(title: "POLICY")] + titles.map { .init(title: $0, alignsRight: true) })
+  table.rows = totals.map { total in
+    [
+      .init(escaped(total.policy ?? "recorded"), .bold), .init(sizeText(total.averageFootprint)),
+      .init(sizeText(total.averageSaved)), .init("\(total.wakes)"), .init("\(total.relaunches)"),
+      .init(total.waitSeconds > 0 ? durationText(total.waitSeconds) : "-"),
+      .init("\(total.terminations)"), .init("\(total.warnings)"), .init("\(total.suspensions)"),
+      .init("\(total.hibernations)"),
+    ]
+  }
+  return table.folded(width: width, leading: 1, color: color).joined(separator: "\n") + "\n"
+}

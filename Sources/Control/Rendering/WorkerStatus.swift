@@ -34,10 +34,7 @@ public func renderWorkerStatus(
   block.add("hibernated", lastHibernationText(worker))
   block.add("hibernation", worker.hibernation.map { escaped($0.text) })
   block.add("cost", costText(worker))
-  block.add("last shed", worker.lastShed.map { escaped($0.text) })
-  block.add("missed", worker.lastMiss.map { escaped($0.text) })
-  block.add("early wake", worker.earlyWake.map { escaped($0.text) })
-  block.add("purgeable", worker.purgeable.map { "\(sizeText($0)) on offer" })
+  addMemoryLines(of: worker, to: &block)
   block.add("shadow mode", worker.shadow.map { escaped($0.text) })
   block.add("tasks", worker.tasks.isEmpty ? nil : worker.tasks.map(escaped).joined(separator: ", "))
   block.add("processes", processesText(worker))
@@ -58,6 +55,17 @@ public func renderWorkerStatus(
   // In one piece, so that you can copy it.
   block.add("command", worker.command.isEmpty ? nil : shellText(worker.command), wraps: false)
   return block.text(width: width)
+}
+
+/// What it freed or kept when memory was short, and what that may cost it next.
+private func addMemoryLines(of worker: WorkerReport, to block: inout StatusBlock) {
+  block.add("last shed", worker.lastShed.map { escaped($0.text) })
+  block.add("missed", worker.lastMiss.map { escaped($0.text) })
+  block.add("early wake", worker.earlyWake.map { escaped($0.text) })
+  block.add("purgeable", worker.purgeable.map { "\(sizeText($0)) on offer" })
+  block.add(
+    "protection", worker.protection.map { escaped("not terminated for lack of memory: \($0.text)") }
+  )
 }
 
 /// `dormouse status`: the daemon, and the machine as it sees it.

@@ -87,10 +87,9 @@ final class ControlService: ControlRequestHandler {
     case .doctor: host.examineItself { call.respond(ControlResponse(id: request.id, $0)) }
     case .reload, .previewReload: reload(call)
     case .start, .restart, .stop, .foreground, .background, .suspend, .hibernate, .wake, .terminate,
-      .warn, .shadow, .enforce:
+      .warn, .shadow, .enforce, .protect, .unprotect:
       askEngine(call)
-    // These verbs are handled elsewhere: by `handle` and `end`.
-    case .register, .shutdown, .leave: break
+    case .register, .shutdown, .leave: break  // `handle` and `end` handle these verbs.
     }
   }
 
@@ -191,7 +190,8 @@ final class ControlService: ControlRequestHandler {
       return call.answer(.badRequest, "`\(request.verb.rawValue)` needs a worker")
     }
     let id = WorkerID(name)
-    if host.isWrapped(name) { return relay(call) }
+    // This daemon, not the wrapper, terminates wrapped workers for lack of memory.
+    if host.isWrapped(name), verb != .protect, verb != .unprotect { return relay(call) }
     if waitsForDisk(call, id) { return }
     if host.isLeaving || host.isEnding && verb != .stop && verb != .terminate {
       return answerEnding(call)

@@ -19,6 +19,10 @@ struct PolicyReporter {
     let name = snapshot.profile.rule.map(Origins.name(ofRule:)) ?? snapshot.worker.name
     var values = PolicyInForce(policy, origins: facts.origins, worker: name)
     applyMode(snapshot, to: &values)
+    if snapshot.protection == .request {
+      values.replace(
+        "terminate.for_memory", by: "false", .request, because: "set by `dormouse protect`")
+    }
     for backOff in engine.idleBackOffs(of: snapshot.worker, at: now) {
       values.replace(
         backOff.key.path, by: backOff.idle.policyText, .learned, because: backOff.sentence)

@@ -45,6 +45,7 @@ struct WorkerReporter {
     report.hibernation = snapshot.hibernationVerdict.map { CodedText($0) }
     report.purgeable = snapshot.purgeable > .zero ? snapshot.purgeable.bytes : nil
     report.tasks = snapshot.tasks
+    report.protection = snapshot.protection.map { CodedText($0.code, $0.sentence) }
   }
 
   private func describeCosts(_ report: inout WorkerReport) {

@@ -69,6 +69,12 @@ public struct Ledger: Sendable {
   /// False: the engine has removed it.
   public func has(_ worker: WorkerID) -> Bool { open[worker] != nil }
 
+  /// The time that the tallies cover: the longest of all workers.
+  public var span: Duration {
+    let nanoseconds = tallies.values.map { $0.nanoseconds.values.reduce(0, &+) }.max() ?? 0
+    return .nanoseconds(nanoseconds)
+  }
+
   /// Adds the time that has passed to one worker's tally.
   public mutating func addElapsedTime(_ worker: WorkerID, at now: Instant) {
     guard let account = open[worker], now > account.at else { return }

@@ -61,6 +61,10 @@ extension FieldWriter {
     case .wouldHave(let worker, let what):
       set("wouldHave", of: worker)
       set("why", what)
+    case .protectedLeft(let workers, let level):
+      set("d", "protectedLeft")
+      try set("workers", coded: workers.map(\.name))
+      set("level", level.name)
     }
   }
 

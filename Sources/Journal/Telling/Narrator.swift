@@ -96,6 +96,11 @@ public struct Narrator: Sendable {
     case .report(let report): return notice(of: report, at: now)
     case .wouldHave(let worker, let what):
       return Notice(.shadow, worker: worker, text: what, at: now)
+    case .protectedLeft(let workers, let level):
+      var notice = Notice(
+        .pressure, worker: nil, text: Protection.sentence(onLeft: workers, at: level), at: now)
+      notice.level = level
+      return notice
     case .shed(let worker, let kind, _):
       sheds[worker] = kind
       guard kind == .memoryWarning else { return nil }

@@ -23,6 +23,11 @@ public struct WhatIf: Sendable {
   /// Relaunches that a recorded use made necessary, and the time that they and the wakes took.
   public private(set) var relaunches = 0
   public private(set) var relaunchTime = Duration.zero
+  /// The launches in the journal of workers that had been terminated for memory, and what they would take by the
+  /// same model.
+  public private(set) var recordedRelaunches = 0
+  public private(set) var recordedRelaunchTime = Duration.zero
+  private var endedForMemory: Set<WorkerID> = []
 
   var engine: Engine
   var pending: [Outcome] = []
@@ -63,7 +68,10 @@ public struct WhatIf: Sendable {
       engine.setPolicy(policy)
     case .event(let event):
       recorded.record(event, directives: step.directives, engine: then, at: step.at)
-      for directive in step.directives { divergence.add(recorded: directive) }
+      for directive in step.directives {
+        divergence.add(recorded: directive)
+        countRelaunch(directive)
+      }
       if case .footprint(let worker, let bytes) = event, then.state(of: worker)?.runs == true {
         awake[worker] = bytes
       }
@@ -76,6 +84,17 @@ public struct WhatIf: Sendable {
     recorded.addElapsedTime(at: now)
     other.addElapsedTime(at: now)
     divergence.finish()
+  }
+
+  private mutating func countRelaunch(_ directive: Directive) {
+    switch directive {
+    case .launch(let worker) where endedForMemory.remove(worker) != nil:
+      recordedRelaunches += 1
+      recordedRelaunchTime += model.launch(worker)
+    case .transition(let transition) where transition.to == .terminated:
+      if case .pressure = transition.cause { endedForMemory.insert(transition.worker) }
+    default: break
+    }
   }
 
   private mutating func begin(like then: Engine, at now: Instant) {

@@ -42,7 +42,8 @@ extension WhatIf {
     // Outcomes are never lost here; an operation under way has one.
     case .inspect(let worker): schedule(.found(worker, .underWay), worker, at: now)
     // A task whose time is over ends as it did then; the other directives need nothing.
-    case .expireTask, .answer, .transition, .pressureChanged, .report, .watchdogMissed, .wouldHave:
+    case .expireTask, .answer, .transition, .pressureChanged, .report, .watchdogMissed, .wouldHave,
+      .protectedLeft:
       break
     }
   }

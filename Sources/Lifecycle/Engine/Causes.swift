@@ -64,6 +64,8 @@ public struct JetsamReport: Codable, Hashable, Sendable {
     /// Set for the victims: why this one was chosen, and how much memory it freed.
     public var victimBecause: String?
     public var gaveBack: ByteCount?
+    /// Set if the worker was protected: by what.
+    public var protection: Protection?
   }
 }
 
@@ -97,6 +99,8 @@ public struct WorkerSnapshot: Hashable, Sendable {
   public var isShadow: Bool
   /// The request `shadow` or `enforce` set the mode, whatever the policies say.
   public var isModeByRequest: Bool
+  /// What protects the worker from termination for lack of memory.
+  public var protection: Protection?
   /// What shadow mode would have done with the worker.
   public var shadow: ShadowSummary?
 }

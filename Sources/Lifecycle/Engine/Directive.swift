@@ -48,6 +48,8 @@ public enum Directive: Codable, Hashable, Sendable {
   case watchdogMissed(WorkerID, String)
   /// Shadow mode: what would have been done.
   case wouldHave(WorkerID, String)
+  /// Memory is short at this level, and only protected workers are left that could be terminated.
+  case protectedLeft([WorkerID], PressureLevel)
 
   public enum ShedKind: String, Codable, Hashable, Sendable {
     case didEnterBackground, memoryWarning

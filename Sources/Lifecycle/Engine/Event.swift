@@ -147,6 +147,8 @@ public struct Request: Hashable, Sendable {
     case warn
     /// Switch shadow mode for this worker on (`shadow`) or off (`enforce`).
     case shadow, enforce
+    /// Don't terminate the worker for lack of memory, until the daemon ends; leave that to its policy again.
+    case protect, unprotect
   }
 }
 

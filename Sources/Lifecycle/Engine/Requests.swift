@@ -9,6 +9,9 @@ extension Engine {
       let text = "there is no worker named \(request.worker)"
       return emit(.answer(request.id, Answer(.unknownWorker, text)))
     }
+    if request.verb == .protect || request.verb == .unprotect {
+      return acceptProtection(index, request)
+    }
     if let leader = workers[index].profile.leader {
       return refuse(request, "\(request.worker) is controlled by \(leader), not by this daemon")
     }
@@ -150,7 +153,7 @@ extension Request.Verb {
   /// `nil` for verbs that don't name a state.
   var destination: Goal.Destination? {
     switch self {
-    case .start, .restart, .warn, .shadow, .enforce: nil
+    case .start, .restart, .warn, .shadow, .enforce, .protect, .unprotect: nil
     case .stop: .stopped
     case .terminate: .terminated
     case .foreground: .foreground

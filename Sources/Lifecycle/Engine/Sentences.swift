@@ -63,6 +63,8 @@ extension Request.Verb {
     case .warn: "warned on request"
     case .shadow: "in shadow mode on request"
     case .enforce: "subject to the policy on request"
+    case .protect: "protected on request"
+    case .unprotect: "not protected any more, on request"
     }
   }
 }

@@ -23,6 +23,8 @@ public struct Explanation: Hashable, Sendable {
   public var lastShed: ShedRecord?
   /// The worker's answers to warnings that freed no memory.
   public var fruitless: FruitlessWarnings?
+  /// What protects the worker from termination for lack of memory.
+  public var protection: Protection?
 }
 
 /// The place in a policy file that decides something: `hibernate.max_footprint`. A caller that has
@@ -94,7 +96,7 @@ extension Engine {
       causeKey: record.cause.key.map { PolicyKey($0) }, next: record.nextByItself,
       obstacles: obstaclesToNext(record, at: now), moves: moves(of: record, at: now),
       isShadow: isShadow(record), earlyWake: record.earlyWakeTold(at: now),
-      lastShed: record.lastShed, fruitless: record.run.fruitless)
+      lastShed: record.lastShed, fruitless: record.run.fruitless, protection: record.protection)
   }
 
   private func obstaclesToNext(_ worker: WorkerRecord, at now: Instant) -> [Obstacle] {

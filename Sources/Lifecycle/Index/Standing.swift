@@ -10,6 +10,7 @@ struct Standing: Sendable {
   let peakFootprint: ByteCount
   let lastUsed: Instant
   let launchAskedAt: Instant
+  let protection: Protection?
   let key: OrderKey
   /// From this instant on, time alone has changed the band or the key; `nil`: it doesn't.
   let until: Instant?
@@ -28,6 +29,7 @@ struct Standing: Sendable {
       worker: worker.id, state: worker.state, band: worker.band(at: now),
       footprint: worker.footprint, peakFootprint: worker.run.peakFootprint,
       lastUsed: worker.lastUsed, launchAskedAt: worker.run.launchAskedAt,
+      protection: worker.protection,
       key: OrderKey(name: name, criteria) { worker.lastingRank(by: $0, at: now) },
       until: changes.instant)
   }
@@ -36,7 +38,7 @@ struct Standing: Sendable {
     JetsamReport.Entry(
       worker: worker, state: state, band: band, footprint: footprint,
       peakFootprint: peakFootprint, sinceUse: state == .foreground ? .zero : now - lastUsed,
-      age: now - launchAskedAt)
+      age: now - launchAskedAt, protection: protection)
   }
 }
 

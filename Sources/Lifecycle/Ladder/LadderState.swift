@@ -8,6 +8,9 @@ struct LadderState: Codable, Sendable, Equatable {
   var burst: JetsamBurst?
   /// What shadow mode would have freed in this episode.
   var shadowFreed = ByteCount.zero
+  /// When protected workers were last reported as the only ones left; `nil`: never, or in a journal of an earlier
+  /// version.
+  var protectedReportedAt: PressureEpisode?
 
   /// Each with the time until which the ladder waits for it.
   enum Step: Codable, Sendable, Equatable {
@@ -49,7 +52,9 @@ extension Engine {
         decisions += 1
         return
       case .waiting: break
-      case .nothingLeft: nothingLeft = actingLevel == gauge.level
+      case .nothingLeft:
+        nothingLeft = actingLevel == gauge.level
+        if nothingLeft { reportProtected(at: actingLevel) }
       }
     }
     closeBurst(nothingLeft: nothingLeft)

@@ -74,6 +74,10 @@ extension Engine {
           "another program supervises it and did not permit termination (--may-terminate)",
           key: nil))
     }
+    if let protection = worker.protection {
+      obstacles.append(
+        Obstacle(protection.code, protection.sentence, key: protection.key?.path))
+    }
     if level == nil, obstacles.isEmpty {
       obstacles.append(
         Obstacle("no_rung", "no rung of the ladder terminates workers in its state", key: "ladder"))

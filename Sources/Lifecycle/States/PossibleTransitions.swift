@@ -165,7 +165,7 @@ extension Engine {
   }
 
   func levelOfTermination(_ worker: WorkerRecord) -> PressureLevel? {
-    guard worker.profile.mayBeTerminated else { return nil }
+    guard worker.profile.mayBeTerminated, worker.protection == nil else { return nil }
     let victims: Ladder.Rung.Victims
     switch worker.state {
     case .suspended, .hibernated: victims = .suspended

@@ -80,7 +80,9 @@ extension WorkerGroups {
       if worker.profile.leader == nil, worker.isHeld(view) { groups.insert(.held) }
     }
     if worker.offersMemory, !isShadow || !worker.notes.contains(.purge) { groups.insert(.offering) }
-    if worker.isDemoted(at: view.now), worker.goal == nil, worker.profile.leader == nil {
+    if worker.isDemoted(at: view.now), worker.goal == nil, worker.profile.leader == nil,
+      worker.protection == nil
+    {
       groups.insert(.demoted)
     }
     guard worker.footprint >= Engine.minYield else { return groups }
@@ -126,7 +128,11 @@ extension WorkerRecord {
 
   /// The rung that terminates it, if any may.
   fileprivate var rungOfVictims: Ladder.Rung.Victims? {
-    guard profile.mayBeTerminated else { return nil }
+    profile.mayBeTerminated && protection == nil ? rungOfState : nil
+  }
+
+  /// The rung that terminates workers in its state.
+  var rungOfState: Ladder.Rung.Victims? {
     switch state {
     case .suspended, .hibernated: return .suspended
     case .background: return .background

@@ -46,6 +46,8 @@ struct WorkerRecord: Codable, Sendable, Equatable {
   /// The verbs `shadow` and `enforce`; `nil`: as the policies say.
   var modeByRequest: LifecyclePolicy.Mode?
   var shadow = ShadowRecord()
+  /// The verb `protect`. `nil` and not false: journals of earlier versions lack it.
+  var isProtectedByRequest: Bool?
 
   /// The episode of pressure (or the level of one) in which it was last warned, and that in which it
   /// would have been terminated.

@@ -11,6 +11,8 @@ public struct Origin: Hashable, Sendable {
     case worker
     /// The rule of `adopt:` by which the worker was adopted.
     case rule
+    /// An option of the command (`--set`).
+    case option
   }
   public var layer: Layer
   /// The path that was given to the daemon, or to another reader; `nil`: by default.
@@ -67,6 +69,13 @@ public struct Origins: Hashable, Sendable {
       }
     }
     return .byDefault
+  }
+
+  /// Keys of the files so far are no keys of the policy that extends them.
+  mutating func forget(_ keys: [String]) {
+    for place in machine.indices {
+      for key in keys { machine[place].keys[key] = nil }
+    }
   }
 
   /// Where a worker's own key comes from, such as `command`; the whole entry's place for `nil`.

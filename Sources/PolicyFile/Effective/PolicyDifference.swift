@@ -157,6 +157,10 @@ enum DifferenceMeaning {
       "false": "workers' programs stay in memory until the kernel drops them",
       "true": "hibernated workers' programs leave memory, too",
     ],
+    "terminate.for_memory": [
+      "false": "no worker is terminated for lack of memory",
+      "true": "workers may be terminated for lack of memory",
+    ],
     "watchdog.on_timeout": [
       "terminate": "a worker that misses a deadline is ended",
       "report": "a missed deadline is only reported",

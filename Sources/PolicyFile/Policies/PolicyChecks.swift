@@ -6,6 +6,8 @@ struct PolicyChecks {
   var policy: LifecyclePolicy
   /// Of the texts at hand; more than one where several files hold overrides.
   var readers: [MappingReader]
+  /// For one worker.
+  var isOfWorker = false
 
   func run() {
     thresholds()
@@ -13,6 +15,7 @@ struct PolicyChecks {
     end()
     footprints()
     deadlines()
+    protection()
   }
 
   /// The first of some keys that a text at hand has set.
@@ -126,6 +129,17 @@ struct PolicyChecks {
       "`shed_deadline` (\(policy.background.shedDeadline.policyText)) is longer than"
         + " `suspend_after` (\(after.policyText)): a worker may be suspended before it has answered"
     )
+  }
+}
+
+extension PolicyChecks {
+  /// Protection of all workers leaves the ladder without an end.
+  private func protection() {
+    guard !isOfWorker, !policy.terminate.forMemory, let spot = place("terminate.for_memory")
+    else { return }
+    spot.warning(
+      "`terminate: never` protects all workers: the ladder may free too little memory",
+      suggestion: "write it in the `policy` of the workers that need it")
   }
 }
 

@@ -13,10 +13,12 @@ struct PolicyReader {
   }
 
   var scope: Scope
+  /// What `extends` leads to; `nil`: there is no other file to read.
+  var extended: ExtendedPolicy?
 
   func read(_ top: MappingReader, over base: LifecyclePolicy) -> LifecyclePolicy {
     let policy = keys(top, over: base)
-    PolicyChecks(policy: policy, readers: [top]).run()
+    PolicyChecks(policy: policy, readers: [top], isOfWorker: scope == .worker).run()
     return policy
   }
 
@@ -24,8 +26,17 @@ struct PolicyReader {
   func keys(_ top: MappingReader, over base: LifecyclePolicy) -> LifecyclePolicy {
     var policy = base
     if scope == .policy {
+      if let reference = top.read("extends", as: .extended),
+        let found = extended?.load(reference, for: top)
+      {
+        policy = found.policy
+        policy.name = base.name
+      }
       top.read("name", into: &policy.name, as: .name("a name such as `my-policy`"))
     } else {
+      refuse(
+        "extends", of: top, "belongs at the top of a policy file",
+        suggestion: "write such a file, and name it in `policy`")
       refuse("name", of: top, "can't be overridden: it is the policy's own")
     }
     machineWide("mode", of: top) { $0.read($1, into: &policy.mode, as: .choice) }
@@ -39,7 +50,10 @@ struct PolicyReader {
     top.section("background") { background($0, &policy.background) }
     top.section("hibernate") { hibernate($0, &policy.hibernate) }
     top.section("watchdog") { watchdog($0, &policy.watchdog) }
-    top.section("terminate") { terminate($0, &policy.terminate) }
+    let isNever = top.section("terminate", or: "never", for: "for_memory") {
+      terminate($0, &policy.terminate)
+    }
+    if isNever { policy.terminate.forMemory = false }
     top.section("early_wake") { earlyWake($0, &policy.earlyWake) }
     machineWide("ladder", of: top) { top, key in
       top.section(key) { LadderReader(reader: $0).read(&policy.ladder) }
@@ -153,6 +167,7 @@ struct PolicyReader {
     reader.read("grace", into: &rules.grace, as: .duration)
     machineWide("settle", of: reader) { $0.read($1, into: &rules.settle, as: .duration) }
     order(of: reader, &rules.order)
+    reader.read("for_memory", into: &rules.forMemory, as: .boolean)
   }
 
   private func order(of reader: MappingReader, _ order: inout [TerminationRules.Criterion]) {
@@ -179,6 +194,15 @@ struct PolicyReader {
   ) {
     guard let position = reader.refused(key) else { return }
     reader.sink.error(at: position, "`\(key)` \(why)", suggestion: suggestion)
+  }
+}
+
+extension Converter where Value == String {
+  /// The value of `extends`. Its path is relative to the file that has it.
+  fileprivate static var extended: Converter {
+    .text("the name of a policy, or the path of a policy file").checked { text in
+      text.isEmpty ? .wrongKind : homeProblem(text)
+    }
   }
 }
 

@@ -128,6 +128,7 @@ extension PolicyFile {
       "  grace: \(rules.grace.policyText)",
       "  settle: \(rules.settle.policyText)",
       "  order: [\(rules.order.map(\.rawValue).joined(separator: ", "))]",
+      "  for_memory: \(rules.forMemory)",
     ]
   }
 

@@ -89,7 +89,7 @@ struct ConfigurationReader {
     let result: ParseResult<LoadedPolicy>
     if PolicyLibrary.isPath(name) {
       let file = replacement == nil ? FilePaths.resolve(name, from: directory) : name
-      result = PolicyFile.loadWithOrigins(path: file)
+      result = PolicyFile.loadWithOrigins(path: file, library: library)
     } else if name == LifecyclePolicy().name, library.path(of: name) == nil {
       return LifecyclePolicy()
     } else if library.names.contains(name) {
@@ -187,12 +187,14 @@ extension Converter where Value == String {
   /// A path, as seen from a directory.
   static func path(_ expects: String, from directory: String) -> Converter {
     Converter.text(expects).checked { path in
-      if path.isEmpty { return .wrongKind }
-      return path == "~" || path.hasPrefix("~/")
-        ? Problem(
-          message: "can't begin with `~`: only a shell expands it",
-          suggestion: "write the path out, or `${HOME}`")
-        : nil
+      path.isEmpty ? .wrongKind : homeProblem(path, else: ", or `${HOME}`")
     }.map { FilePaths.resolve($0, from: directory) }
+  }
+
+  static func homeProblem(_ path: String, else other: String = "") -> Problem? {
+    guard path == "~" || path.hasPrefix("~/") else { return nil }
+    return Problem(
+      message: "can't begin with `~`: only a shell expands it",
+      suggestion: "write the path out\(other)")
   }
 }

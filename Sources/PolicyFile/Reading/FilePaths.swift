@@ -20,6 +20,19 @@ enum FilePaths {
     return slash == path.startIndex ? "/" : String(path[..<slash])
   }
 
+  /// Without `.` and `..`, as far as the text shows, for comparison: `a/../b.yaml` → `b.yaml`.
+  static func normalized(_ path: String) -> String {
+    var parts: [Substring] = []
+    for part in path.split(separator: "/") where part != "." {
+      if part == "..", let last = parts.last, last != ".." {
+        parts.removeLast()
+      } else {
+        parts.append(part)
+      }
+    }
+    return (path.hasPrefix("/") ? "/" : "") + parts.joined(separator: "/")
+  }
+
   /// A path as seen from a directory.
   static func resolve(_ path: String, from directory: String) -> String {
     if path.hasPrefix("/") || directory == "." { return path }

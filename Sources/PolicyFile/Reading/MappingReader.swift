@@ -137,6 +137,37 @@ final class MappingReader {
     reader.finish()
   }
 
+  /// A section that may be written as one word, which is short for one of its keys.
+  ///
+  /// - Returns: whether the word stands there.
+  func section(
+    _ key: String, or word: String, for inner: String, _ body: (MappingReader) -> Void
+  ) -> Bool {
+    if let explored = exploring(key) {
+      explored.shape?.shorthand = word
+      body(explored)
+      return false
+    }
+    guard let node = node(key) else { return false }
+    if let text = node.scalar?.string, !node.isEmpty {
+      guard text == word else {
+        sink.error(
+          at: node.position,
+          "`\(key)` must be a mapping of keys to values, or `\(word)`, not \(node.kind)",
+          suggestion: didYouMean(text, among: [word]))
+        return false
+      }
+      places.recordSection(path(of: key))
+      places.record("\(path(of: key)).\(inner)", node.position, key: position(ofKey: key))
+      return true
+    }
+    guard let reader = reader(of: node, called: key) else { return false }
+    places.recordSection(path(of: key))
+    body(reader)
+    reader.finish()
+    return false
+  }
+
   /// What stands where a mapping may be replaced by one word: `never`, say.
   enum Choice {
     case word

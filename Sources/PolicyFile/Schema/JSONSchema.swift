@@ -78,7 +78,19 @@ private struct SchemaWriter {
     case .text: [("type", .array(["string", "number", "boolean"].map { .string($0) }))]
     case .list(let item):
       [("type", .string("array")), ("items", .object(self.shape(item, at: path)))]
-    case .mapping(let keys): mapping(keys, at: path)
+    case .mapping(let keys):
+      if let word = keys.shorthand {
+        [
+          (
+            "anyOf",
+            .array([
+              .object(mapping(keys, at: path)), .object([("enum", .array([.string(word)]))]),
+            ])
+          )
+        ]
+      } else {
+        mapping(keys, at: path)
+      }
     case .named(let value, let names): named(value, names, at: path)
     case .either(let shapes):
       [("anyOf", .array(shapes.map { .object(self.shape($0, at: path)) }))]

@@ -3,6 +3,9 @@ import Policy
 /// A sentence on each key, for the JSON Schema. A test holds these complete.
 enum KeyDescriptions {
   static let policy: [String: String] = [
+    "extends":
+      "Another policy, by its name or by the path of its file. Keys that this file leaves out have the values "
+      + "of that policy.",
     "name": "The policy's name in reports. Default: the file's name without `.yaml`.",
     "mode":
       "`enforce`: decisions are applied. `shadow`: decisions are logged, and nothing changes.",
@@ -103,6 +106,8 @@ enum KeyDescriptions {
     "terminate.settle": "The wait for freed memory to show before the next termination or rung.",
     "terminate.order":
       "Which of two workers is terminated first; the first criterion that differs decides.",
+    "terminate.for_memory":
+      "`false`: a worker with this policy isn't terminated for lack of memory. `terminate: never` is short for it.",
     "ladder":
       "The rungs of each pressure level: what is done until the level falls. The smallest loss is first.",
   ].merging(levels) { first, _ in first }

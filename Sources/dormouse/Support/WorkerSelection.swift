@@ -125,14 +125,15 @@ struct WorkerPatterns {
 enum Intent {
   case start, stop, restart, terminate, reload
   case foreground, background, suspend, hibernate, wake, warn
-  case shadow, enforce, release
+  case shadow, enforce, protect, unprotect, release
 
   func concerns(_ worker: WorkerReport) -> Bool {
     // External workers are started and ended by their own manager.
     switch self {
     case .suspend, .warn: return isAwake(worker)
     case .foreground, .background: return isRunning(worker) && worker.state != "\(self)"
-    case .shadow, .enforce: return true
+    case .shadow, .enforce, .protect: return true
+    case .unprotect: return worker.protection != nil
     case .release: return worker.isAdopted == true
     case .hibernate: return isRunning(worker) && worker.state != "hibernated"
     case .wake: return isRunning(worker) && !isAwake(worker)
@@ -149,7 +150,8 @@ enum Intent {
     case .foreground: "no worker to bring to the foreground"
     case .background: "no worker to send to the background"
     case .suspend, .warn: "no worker is awake"
-    case .shadow, .enforce: "there are no workers"
+    case .shadow, .enforce, .protect: "there are no workers"
+    case .unprotect: "no worker is protected"
     case .release: "no worker is adopted"
     case .hibernate: "no worker to hibernate"
     case .wake: "no worker sleeps"
@@ -166,6 +168,8 @@ enum Intent {
     switch (self, isRunning(worker)) {
     case (.shadow, _): return "\(name): shadow mode; decisions would be logged, not applied"
     case (.enforce, _): return "\(name): the policy would apply"
+    case (.protect, _): return "\(name) would not be terminated for lack of memory"
+    case (.unprotect, _): return "\(name): its policy alone would decide about its termination"
     case (.release, _):
       return worker.isAdopted == true
         ? "\(name) would be woken and released (\(facts(worker)))"

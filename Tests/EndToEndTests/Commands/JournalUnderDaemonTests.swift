@@ -54,6 +54,26 @@ import Testing
     let report = try WireCodec.decode(ReplayReport.self, from: Array(other.output.utf8))
     #expect(report.comparison?.policy == "server")
     #expect(report.comparison?.workers.map(\.worker) == ["one", "two", nil])
+    #expect(report.totals?.map(\.policy) == [nil, "server"] && report.comparisons == nil)
+
+    let mine = try daemon.scratch.write("mine.yaml", "extends: ios-5\nhibernate: { after: 1s }\n")
+    let several = try replay(daemon, "--policy", "server,\(mine)")
+    let lines = several.output.split(separator: "\n").map(String.init)
+    #expect(several.code == 0 && lines.contains { $0.hasPrefix("POLICY") }, "\(several)")
+    #expect(
+      lines.suffix(3).map { $0.prefix { $0 != " " } } == ["recorded", "server", "mine"],
+      "\(several)")
+    let both = try WireCodec.decode(
+      ReplayReport.self,
+      from: Array(try replay(daemon, "--policy", "server,server", "--json").output.utf8))
+    #expect(both.totals?.map(\.policy) == [nil, "server", "server"] && both.comparison == nil)
+    #expect(both.comparisons?.count == 2 && both.comparisons?[0] == both.comparisons?[1])
+
+    let never = try replay(daemon, "--set", "background.suspend_after=never", "--json")
+    let changed = try WireCodec.decode(ReplayReport.self, from: Array(never.output.utf8))
+    #expect(changed.comparison?.policy == "changed", "\(never)")
+    #expect(try replay(daemon, "--set", "background.suspend_aftr=1s").code == 64)
+    #expect(try replay(daemon, "--policy", "server,sever").code == 65)
   }
 
   @Test("`replay` reports where the journal is damaged and continues with the next segment")

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 @Suite("The policy verbs") struct PolicyVerbTests {
-  private let scratch: Scratch
+  fileprivate let scratch: Scratch
 
   init() throws {
     scratch = try Scratch()
@@ -23,7 +23,7 @@ import Testing
       "dormouse/conf.d/db.yaml", "workers: { db: { command: sleep 2, importance: 4 } }\n")
   }
 
-  private func dormouse(_ arguments: String...) throws -> Outcome {
+  fileprivate func dormouse(_ arguments: String...) throws -> Outcome {
     var command = Command(arguments: [Surroundings.executable] + arguments)
     command.environment["XDG_CONFIG_HOME"] = scratch.path
     // No daemon listens there.
@@ -31,7 +31,7 @@ import Testing
     return try command.run(in: scratch)
   }
 
-  private var configuration: String { "\(scratch.path)/dormouse/dormouse.yaml" }
+  fileprivate var configuration: String { "\(scratch.path)/dormouse/dormouse.yaml" }
 
   @Test("`policy check` takes files, directories, parts of a configuration, or the daemon's own")
   func check() throws {
@@ -98,6 +98,28 @@ import Testing
     #expect(text.contains("  max_footprint: 64MB\n"))
   }
 
+  @Test("`policy show --effective` names the file of a chain of `extends` that sets each value")
+  func extended() throws {
+    let base = try scratch.write(
+      "base.yaml", "extends: server\nhibernate: { cooldown: 90s, after: 3m }\n")
+    let mine = try scratch.write("mine.yaml", "extends: base.yaml\nhibernate:\n  after: 5m\n")
+    #expect(try dormouse("policy", "check", mine).output == "\(mine): ok\n")
+    let lines = try dormouse("policy", "show", "--effective", mine).output
+      .split(separator: "\n").map { $0.split(separator: " ").joined(separator: " ") }
+    #expect(lines.contains("hibernate.after 5m \(mine):3"), "\(lines)")
+    #expect(lines.contains("hibernate.cooldown 90s \(base):2"))
+    #expect(lines.contains { $0.hasPrefix("terminate.grace 10s ") && $0.contains("server.yaml:") })
+    #expect(lines.contains("name mine default"))
+    let difference = try dormouse("policy", "diff", "server", mine)
+    #expect(difference.code == 1 && difference.output.split(separator: "\n").count == 3)
+
+    let bad = try scratch.write("bad.yaml", "name: x\nextends: sever\n")
+    let outcome = try dormouse("policy", "check", bad)
+    #expect(outcome.code == 65)
+    #expect(outcome.error.hasPrefix("\(bad):2:10: error: `extends` names no policy"), "\(outcome)")
+    #expect(outcome.error.contains("help: did you mean `server`?"), "\(outcome)")
+  }
+
   @Test("`policy show` refuses an unknown worker and suggests the nearest name")
   func unknownWorker() throws {
     let outcome = try dormouse("policy", "show", "--worker", "wb")
@@ -153,5 +175,52 @@ import Testing
         == "2 workers; 1 note on what is different, in the comments\n")
     #expect(try dormouse("import", "--format", "process-compose", procfile).code == 65)
     #expect(try dormouse("import", "/no/such/Procfile").code == 65)
+  }
+}
+
+extension PolicyVerbTests {
+  @Test("`policy show --set` shows the values that it changes, and names a mistyped key")
+  func settings() throws {
+    let after = "--set=hibernate.after=5m"
+    let outcome = try dormouse("policy", "show", "server", after, "--set", "hibernate.after=6m")
+    #expect(outcome.code == 0 && outcome.output.contains("\n  after: 6m\n"), "\(outcome)")
+    let shown = try dormouse("policy", "show", "--effective", "--worker", "web", after)
+    #expect(shown.error.isEmpty)
+    let lines = shown.output.split(separator: "\n").map {
+      $0.split(separator: " ").joined(separator: " ")
+    }
+    #expect(lines.contains("hibernate.after 5m --set"), "\(shown)")
+    #expect(lines.contains("hibernate.max_footprint 64MB \(configuration):4 (worker)"))
+    #expect(
+      try dormouse("policy", "show", "--json", after).output.contains(
+        #"{"from":"option","key":"hibernate.after","value":"5m"}"#))
+
+    let wrong = try dormouse("policy", "show", "server", "--set", "hibernate.aftr=5m")
+    #expect(wrong.code == 64 && wrong.output.isEmpty)
+    #expect(
+      wrong.error
+        == "dormouse: --set `hibernate.aftr=5m`: unknown key `hibernate.aftr`; "
+        + "did you mean `hibernate.after`?\n", "\(wrong)")
+  }
+
+  @Test("`simulate --set` changes the policies that are compared, and reports a mistake first")
+  func simulatedSettings() throws {
+    let common = ["simulate", "--workers", "30", "--hours", "3", "--policy", "ios-5", "--json"]
+    func run(_ more: String...) throws -> Outcome {
+      var command = Command(arguments: [Surroundings.executable] + common + more)
+      command.environment["XDG_CONFIG_HOME"] = scratch.path
+      return try command.run(in: scratch)
+    }
+    let usual = try run()
+    let never = try run(
+      "--set", "hibernate.enabled=false", "--set", "background.suspend_after=never")
+    #expect(usual.code == 0 && never.code == 0, "\(never)")
+    #expect(usual.output != never.output)
+    let wrong = try run("--set", "hibernate.enabled=no")
+    #expect(wrong.code == 64 && wrong.output.isEmpty)
+    #expect(
+      wrong.error
+        == "dormouse: --set `hibernate.enabled=no`: `enabled` must be `true` or `false`, not `no`; "
+        + "write `false`\n", "\(wrong)")
   }
 }

@@ -131,6 +131,7 @@ import Testing
       ("policy-diff", ["policy", "diff", "server", "server"], 0),
       ("replay", ["replay"] + socket, 0),
       ("replay", ["replay", "--policy", "server"] + socket, 0),
+      ("replay", ["replay", "--policy", "server,android"] + socket, 0),
       ("simulate", ["simulate", "--workers", "20", "--hours", "1"], 0),
       (
         "footprint-show",

@@ -147,3 +147,60 @@ import Testing
     }
   }
 }
+
+extension PressureTests {
+  @Test("A protected worker survives critical pressure, and the daemon logs once that it is left")
+  func protected() throws {
+    let program = "import time; x = b'x' * 20000000; time.sleep(671)"
+    func entry(_ name: String, _ more: String = "") -> String {
+      "  \(name): { command: [\(Surroundings.python), -c, \"\(program)\"], restart: no\(more) }\n"
+    }
+    let daemon = try TestDaemon(
+      """
+      policy_overrides:
+        background: { suspend_after: 1h }
+        hibernate: { enabled: false }
+        foreground: { max: unlimited }
+        terminate: { settle: 50ms }
+      workers:
+
+      """ + entry("db", ", policy: { terminate: never }") + entry("job") + entry("web"))
+    for name in ["db", "job", "web"] {
+      try daemon.wait(name, toBe: "foreground")
+      #expect(try eventually { try daemon.worker(name).footprint > 20_000_000 })
+    }
+    #expect(
+      try daemon.done("protect", "job")
+        == "job is protected: it isn't terminated for lack of memory\n")
+    let pids = try ["db", "job"].map { try daemon.worker($0).pid }
+
+    #expect(try daemon.done("ps").contains("; protected"))
+    #expect(try daemon.done("status", "job").contains("`dormouse protect`"))
+    #expect(try daemon.done("explain", "db").contains("`terminate: never`"))
+    let shown = try daemon.done("policy", "show", "--effective", "--worker", "job")
+    #expect(shown.contains("set by `dormouse protect`"), "\(shown)")
+    let plan = try daemon.done("pressure", "set", "critical", "--dry-run")
+    #expect(plan.contains("web"), "\(plan)")
+
+    try daemon.done("pressure", "set", "critical", "--for", "1h", "--yes")
+    try daemon.wait("web", toBe: "terminated")
+    let line = "only protected workers are left at critical pressure: db, job"
+    #expect(try eventually { daemon.words.contains(line) }, "\(daemon.words)")
+    #expect(try eventually { try daemon.ask(.jetsam).jetsam != nil })
+    let record = try daemon.json(JetsamRecord.self, "jetsam")
+    #expect(record.workers.first { $0.name == "web" }?.victimBecause != nil)
+    #expect(record.workers.first { $0.name == "db" }?.protection?.code == "protected_by_policy")
+    #expect(record.workers.first { $0.name == "job" }?.protection?.code == "protected_by_request")
+    #expect(try daemon.done("jetsam").contains("(protected)"))
+    #expect(try daemon.done("events").contains(line))
+
+    // Without its protection it is terminated; the other one is left.
+    #expect(try daemon.done("protect", "--off", "job").contains("may be terminated"))
+    try daemon.wait("job", toBe: "terminated")
+    #expect(try daemon.worker("db").pid == pids[0] && pids[1] != nil)
+    #expect(try daemon.worker("db").state == "foreground")
+    let count = daemon.words.split(separator: "\n").count { $0.contains("only protected workers") }
+    #expect(count == 1, "\(daemon.words)")
+    #expect(try daemon.done("replay").contains("every decision is the same as recorded"))
+  }
+}

@@ -61,7 +61,7 @@ struct TerminationIndexTests {
       worker: worker.id, state: worker.state, band: worker.band(at: now),
       footprint: worker.footprint, peakFootprint: worker.run.peakFootprint,
       sinceUse: worker.state == .foreground ? .zero : now - worker.lastUsed,
-      age: now - worker.run.launchAskedAt)
+      age: now - worker.run.launchAskedAt, protection: worker.protection)
   }
 
   private static func world(

@@ -110,7 +110,9 @@ struct World {
       state(worker) == .hibernated ? [] : [.footprint(worker, size(worker))]
     case .inspect(let worker): [.found(worker, .underWay)]
     case .expireTask(let worker, let task): [.taskEnded(worker, task: task)]
-    case .answer, .transition, .pressureChanged, .report, .wouldHave, .watchdogMissed: []
+    case .answer, .transition, .pressureChanged, .report, .wouldHave, .watchdogMissed,
+      .protectedLeft:
+      []
     }
   }
 
@@ -195,6 +197,7 @@ extension Directive {
     case .watchdogMissed(let worker, _): "missed \(worker)"
     case .report: "report"
     case .wouldHave(let worker, _): "wouldHave \(worker)"
+    case .protectedLeft(let workers, let level): "left \(workers.map(\.name)) at \(level.name)"
     }
   }
 }
@@ -205,7 +208,9 @@ extension [Directive] {
   var deeds: [String] {
     filter { directive in
       switch directive {
-      case .transition, .measure, .pressureChanged, .report, .wouldHave, .watchdogMissed: false
+      case .transition, .measure, .pressureChanged, .report, .wouldHave, .watchdogMissed,
+        .protectedLeft:
+        false
       default: true
       }
     }.map(\.brief)

@@ -18,7 +18,12 @@ struct ReplayCommand: ParsableCommand {
       recorded: requests, activity, connections, crashes, the host's memory. The outcomes of other \
       decisions are modelled from what the journal has of the same worker, or of the others; nothing \
       fails. A worker that is needed, and that the other policy has terminated, is launched again. \
-      docs/journal.md has the model.
+      docs/journal.md has the model. With --set alone the other policy is the recorded one, with these \
+      changes.
+
+      With several policies there is one table, with a line for each and all workers together. HELD and \
+      SAVED are averages: what workers held, and what hibernation saved. WAITING is the time of all resumes \
+      from hibernation and of relaunches. RELAUNCHED counts launches of workers that had been terminated.
 
       ENDED counts terminations for memory and by watchdogs. SLEPT counts suspensions. WAKE COST is the \
       time of all resumes from hibernation together.
@@ -26,12 +31,15 @@ struct ReplayCommand: ParsableCommand {
       Examples:
         dormouse replay
         dormouse replay --policy server
+        dormouse replay --policy server,android,./mine.yaml
+        dormouse replay --set hibernate.after=5m
       """)
   @Option(
     help: ArgumentHelp(
-      "Compare with this policy: a name or a file.", valueName: "policy"),
+      "Compare with these policies: names or files.", valueName: "a,b,…"),
     completion: .policies)
   var policy: String?
+  @OptionGroup var settings: SettingOptions
   @Flag(help: "Print JSON (docs/json.md).") var json = false
   @OptionGroup var connection: ConnectionOptions
   @Argument(
@@ -41,19 +49,25 @@ struct ReplayCommand: ParsableCommand {
   var journal: String?
 
   func run() throws {
-    let other = try otherPolicy()
+    try settings.check()
+    var others = try policies()
+    let comparesAny = policy != nil || !settings.isEmpty
     let segments = try JournalFiles.segments(at: try path())
     var player = JournalPlayer()
     var check = DeterminismCheck()
     var model = CostModel()
+    var recorded: LifecyclePolicy?
     player.play(segments) { step, engine in
       check.visit(step)
-      if other != nil { model.visit(step, engine) }
+      guard comparesAny else { return }
+      model.visit(step, engine)
+      recorded = engine.policy
     }
     var report = ReplayReport(check, player.problems)
-    if let other { report.comparison = try compare(segments, with: other, model: model) }
+    if policy == nil, comparesAny, let recorded { others = [("changed", recorded)] }
+    if comparesAny { report.add(try compare(segments, with: others, model: model)) }
     if json { try Output.json(report) } else { try show(report, player.problems) }
-    guard other == nil else { return }
+    guard !comparesAny else { return }
     if report.differingEvents > 0 {
       throw CommandFailure(
         exit: .notDone,
@@ -64,8 +78,21 @@ struct ReplayCommand: ParsableCommand {
     }
   }
 
-  private func otherPolicy() throws -> LifecyclePolicy? {
-    guard let policy else { return nil }
+  private typealias Labelled = (label: String, policy: LifecyclePolicy)
+
+  /// With their names; two of the same name are called as they were given.
+  private func policies() throws -> [Labelled] {
+    let given = (policy ?? "").split(separator: ",").map(String.init)
+    guard policy == nil || !given.isEmpty else {
+      throw CommandFailure(exit: .usage, text: "--policy names no policy")
+    }
+    let loaded = try given.map { try load($0) }
+    return zip(given, loaded).map { text, policy in
+      (loaded.count { $0.name == policy.name } > 1 ? text : policy.name, policy)
+    }
+  }
+
+  private func load(_ policy: String) throws -> LifecyclePolicy {
     let result = PolicyCheck.ofThisProcess().policy(policy)
     PolicyCheck.complain(result.diagnostics)
     guard let value = result.value else {
@@ -85,18 +112,21 @@ struct ReplayCommand: ParsableCommand {
     return directory
   }
 
+  /// All policies in one pass over the journal.
   private func compare(
-    _ segments: [JournalSegment], with policy: LifecyclePolicy, model: CostModel
-  ) throws -> PolicyComparison {
-    var other = try WhatIf(policy: policy, model: model)
+    _ segments: [JournalSegment], with others: [Labelled], model: CostModel
+  ) throws -> [ReplayReport.Compared] {
+    var worlds = try others.map {
+      try WhatIf(policy: settings.applied(to: $0.policy), model: model)
+    }
     var player = JournalPlayer()
     var wallOffset: Int64 = 0
     player.play(segments) { step, engine in
       wallOffset = step.wall.nanoseconds &- step.at.nanoseconds
-      other.visit(step, engine)
+      for place in worlds.indices { worlds[place].visit(step, engine) }
     }
-    other.finish()
-    return PolicyComparison(other, wallOffset: wallOffset)
+    for place in worlds.indices { worlds[place].finish() }
+    return zip(others, worlds).map { ($0.label, $1, wallOffset) }
   }
 
   private func show(_ report: ReplayReport, _ problems: [JournalProblem]) throws {
@@ -104,7 +134,11 @@ struct ReplayCommand: ParsableCommand {
     JournalFiles.complain(problems)
     try Output.write(
       renderReplay(report, clock: { clock($0) }, color: Terminal.showsColor))
-    guard let comparison = report.comparison else { return }
+    guard let comparison = report.comparison else {
+      guard let totals = report.totals else { return }
+      return try Output.write(
+        "\n" + renderTotals(totals, width: Terminal.width, color: Terminal.showsColor))
+    }
     try Output.write(
       "\n"
         + renderComparison(

@@ -25,11 +25,23 @@ extension ReplayReport {
     self.problems = problems.map(\.description)
   }
 
+  typealias Compared = (label: String, world: WhatIf, wallOffset: Int64)
+
+  mutating func add(_ compared: [Compared]) {
+    let all = compared.map {
+      PolicyComparison($0.world, label: $0.label, wallOffset: $0.wallOffset)
+    }
+    if all.count == 1 { comparison = all.first } else { comparisons = all }
+    let recorded = compared.first.map { [PolicyTotals(recordedBy: $0.world)] } ?? []
+    totals = recorded + compared.map { PolicyTotals($0.world, label: $0.label) }
+  }
+
   private static func text(_ tree: JSON) -> String { String(decoding: tree.line, as: UTF8.self) }
 }
 
 extension PolicyComparison {
-  init(_ other: WhatIf, wallOffset: Int64) {
+  /// - Parameter label: what the policy is called.
+  init(_ other: WhatIf, label: String, wallOffset: Int64) {
     let names = Set(other.recorded.tallies.keys).union(other.other.tallies.keys).sorted()
     var pairs = names.map { name in
       Pair(
@@ -43,7 +55,7 @@ extension PolicyComparison {
           other: Counts(together: other.other)))
     }
     self.init(
-      policy: other.policy.name, workers: pairs, relaunches: other.relaunches,
+      policy: label, workers: pairs, relaunches: other.relaunches,
       relaunchSeconds: other.relaunchTime / .seconds(1), differingChanges: other.divergence.count,
       firstChanges: other.divergence.changes.map { change in
         let transition = change.transition
@@ -77,5 +89,37 @@ extension PolicyComparison.Counts {
   init(together ledger: Ledger) {
     self.init(ledger.tallies.values.reduce(WorkerTally(), +))
     averageFootprint = ledger.tallies.values.reduce(0) { $0 + $1.averageFootprint }
+  }
+}
+
+extension PolicyTotals {
+  /// The recorded history.
+  init(recordedBy other: WhatIf) {
+    self.init(policy: nil, other.recorded)
+    relaunches = other.recordedRelaunches
+    waitSeconds += other.recordedRelaunchTime / .seconds(1)
+  }
+
+  /// The history under the other policy.
+  init(_ other: WhatIf, label: String) {
+    self.init(policy: label, other.other)
+    relaunches = other.relaunches
+    waitSeconds += other.relaunchTime / .seconds(1)
+    differingChanges = other.divergence.count
+  }
+
+  private init(policy: String?, _ ledger: Ledger) {
+    self.init(policy: policy)
+    let all = ledger.tallies.values.reduce(WorkerTally(), +)
+    // A worker without processes holds nothing, so the average is over all of the time.
+    let span = max(ledger.span / .seconds(1), 1e-9)
+    averageFootprint = Int64(all.byteSeconds / span)
+    averageSaved = Int64(all.savedByteSeconds / span)
+    suspensions = all.suspensions
+    hibernations = all.hibernations
+    wakes = all.wakes + all.resumes
+    waitSeconds = Double(all.resumeNanoseconds) / 1e9
+    terminations = all.memoryTerminations + all.watchdogTerminations
+    warnings = all.warnings
   }
 }

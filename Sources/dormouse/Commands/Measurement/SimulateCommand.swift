@@ -20,6 +20,7 @@ struct SimulateCommand: ParsableCommand {
       Examples:
         dormouse simulate --generate daily --workers 1000 --policy ios-5,server
         dormouse simulate --policy server --order band,footprint --order band,regret
+        dormouse simulate --policy server --set hibernate.after=30s
       """)
 
   @OptionGroup var source: TraceOptions
@@ -27,6 +28,7 @@ struct SimulateCommand: ParsableCommand {
     help: ArgumentHelp("Compare these policies: names or files.", valueName: "a,b,…"),
     completion: .policies)
   var policy = "ios-5,iphone-os-3,server"
+  @OptionGroup var settings: SettingOptions
   @Option(
     help: ArgumentHelp(
       "Use this order of termination, as in `terminate.order`; repeatable, to compare several.",
@@ -69,13 +71,14 @@ struct SimulateCommand: ParsableCommand {
     if (convert == nil) != (output == nil) {
       throw ValidationError("--convert and --output need each other.")
     }
-    if check, convert != nil || json || svg != nil {
+    if check, convert != nil || json || svg != nil || !settings.isEmpty {
       throw ValidationError("--check takes only --seed and --seeds.")
     }
     if seeds == 0 { throw ValidationError("--seeds is at least 1.") }
   }
 
   func run() throws {
+    try settings.check()
     if check { return try SeedCheck(first: source.seed, count: seeds).run() }
     let variants = convert == nil ? try policies() : []
     // A picture that can't be written is reported before the work.
@@ -107,7 +110,7 @@ struct SimulateCommand: ParsableCommand {
       guard let value = result.value else {
         throw ExitCode(CommandExit.badConfiguration.rawValue)
       }
-      policies.append(value.policy)
+      policies.append(try settings.applied(to: value.policy))
     }
     guard !policies.isEmpty else {
       throw CommandFailure(exit: .usage, text: "--policy names no policy")

@@ -105,7 +105,7 @@ struct PolicyCheck {
   func policy(_ nameOrPath: String) -> ParseResult<LoadedPolicy> {
     // A word without an extension is a file if no policy has that name and the file exists.
     if library.path(of: nameOrPath) == nil, fileExists(nameOrPath) {
-      return PolicyFile.loadWithOrigins(path: nameOrPath)
+      return PolicyFile.loadWithOrigins(path: nameOrPath, library: library)
     }
     return library.loadWithOrigins(nameOrPath)
   }

@@ -16,8 +16,11 @@ struct PolicyShowCommand: ParsableCommand {
       request (`request`), and its environment (`environment`). If no daemon runs, the values are those \
       of the files, and standard error reports that.
 
+      With --set the values are those of the files, with these changes; no daemon is asked.
+
       Examples:
         dormouse policy show server
+        dormouse policy show server --set hibernate.after=5m
         dormouse policy show --effective --worker web
       """)
 
@@ -27,6 +30,7 @@ struct PolicyShowCommand: ParsableCommand {
     help: ArgumentHelp("Show the values for this worker.", valueName: "name"),
     completion: .workers)
   var worker: String?
+  @OptionGroup var settings: SettingOptions
   @Flag(help: "Print JSON, with the origins (docs/json.md).") var json = false
   @OptionGroup var connection: ConnectionOptions
   @Argument(
@@ -40,30 +44,36 @@ struct PolicyShowCommand: ParsableCommand {
     if policy != nil, connection.socket != nil {
       throw ValidationError("--socket asks a daemon, which a policy or file by name doesn't need.")
     }
+    if !settings.isEmpty, connection.socket != nil {
+      throw ValidationError("--socket asks a daemon, whose values --set doesn't change.")
+    }
   }
 
   func run() throws {
+    try settings.check()
     if effective || json {
       let shown = try values()
       if json { return try Output.json(shown) }
       return try Output.write(renderPolicyValues(shown.values, color: Terminal.showsColor))
     }
     let subject = try PolicySubject.load(policy ?? PolicySubject.defaultConfiguration())
-    try Output.write(PolicyFile.render(subject.policy(of: worker)))
+    try Output.write(PolicyFile.render(settings.applied(to: subject.policy(of: worker))))
   }
 
   private func values() throws -> PolicyValuesReport {
-    if policy == nil, connection.socket != nil || connection.hasDaemon {
+    if policy == nil, settings.isEmpty, connection.socket != nil || connection.hasDaemon {
       var daemon = try connection.connect()
       let values = try daemon.ask(.policy, worker: worker).policy
       guard let values else { throw CommandFailure.noReport(of: "the policy") }
       return PolicyValuesReport(source: .daemon, worker: worker, values: values)
     }
     let place = try policy ?? PolicySubject.defaultConfiguration()
-    if policy == nil {
+    if policy == nil, settings.isEmpty {
       Output.complain("no daemon is running; these are the values of \(escaped(place))")
     }
-    let values = try PolicySubject.load(place).values(of: worker)
+    let subject = try PolicySubject.load(place)
+    let values = try settings.applied(
+      to: subject.values(of: worker), of: subject.policy(of: worker))
     return PolicyValuesReport(
       source: .files, worker: worker, values: values.map(PolicyValueReport.init))
   }

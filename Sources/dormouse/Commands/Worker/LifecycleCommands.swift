@@ -171,3 +171,30 @@ struct WarnCommand: WorkerCommand {
   @OptionGroup var selection: WorkerSelection
   @OptionGroup var connection: ConnectionOptions
 }
+
+struct ProtectCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "protect",
+    abstract: "Never terminate workers for lack of memory, until the daemon ends.",
+    discussion: """
+      A protected worker is still suspended and hibernated, and you can stop it. `terminate: never` in its \
+      policy protects a worker in each run of the daemon. With --off only the policy decides again.
+
+      Examples:
+        dormouse protect db
+        dormouse protect --off db
+      """)
+  @Flag(help: "Remove the protection.") var off = false
+  @OptionGroup var selection: WorkerSelection
+  @OptionGroup var connection: ConnectionOptions
+
+  func validate() throws { try selection.check() }
+
+  func run() throws {
+    var daemon = try connection.connect()
+    let (json, off) = (selection.json, off)
+    try daemon.apply("protect", to: selection, off ? .unprotect : .protect) { daemon, names in
+      try daemon.attempt(off ? .unprotect : .protect, to: names, quietly: json)
+    }
+  }
+}

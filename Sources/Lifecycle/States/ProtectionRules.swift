@@ -1,0 +1,84 @@
+import Policy
+
+// `terminate: never`: a protected worker isn't terminated for lack of memory, whatever the pressure. A request, a
+// watchdog or a probe may still end it.
+
+/// What protects a worker from termination for lack of memory.
+public enum Protection: String, Codable, Hashable, Sendable, CaseIterable {
+  /// The verb `protect`, until the daemon ends.
+  case request
+  /// `terminate.for_memory` is false.
+  case policy
+
+  public var code: String {
+    switch self {
+    case .request: "protected_by_request"
+    case .policy: "protected_by_policy"
+    }
+  }
+
+  /// Follows "not terminated for lack of memory: ".
+  public var sentence: String {
+    switch self {
+    case .request: "protected on request (`dormouse protect`)"
+    case .policy: "protected by its policy (`terminate: never`)"
+    }
+  }
+
+  public var key: PolicyKey? { self == .policy ? PolicyKey(Self.path) : nil }
+
+  static let path = "terminate.for_memory"
+
+  /// `only protected workers are left at critical pressure: db, web; none of them is terminated for lack of memory`
+  public static func sentence(onLeft workers: [WorkerID], at level: PressureLevel) -> String {
+    let shown = workers.prefix(5).map(\.name).joined(separator: ", ")
+    let more = workers.count > 5 ? " and \(workers.count - 5) more" : ""
+    return
+      "only protected workers are left at \(level.name) pressure: \(shown)\(more); none of them is "
+      + "terminated for lack of memory"
+  }
+}
+
+extension WorkerRecord {
+  /// `nil`: the worker may be terminated for lack of memory.
+  var protection: Protection? {
+    if isProtectedByRequest == true { return .request }
+    return policy.terminate.forMemory ? nil : .policy
+  }
+}
+
+extension Engine {
+  mutating func acceptProtection(_ index: Int, _ request: Request) {
+    let isOn = request.verb == .protect
+    workers[index].isProtectedByRequest = isOn ? true : nil
+    let name = request.worker
+    let text =
+      switch (isOn, workers[index].protection) {
+      case (true, _): "\(name) is protected: it isn't terminated for lack of memory"
+      case (false, nil): "\(name) isn't protected any more: it may be terminated for lack of memory"
+      case (false, _?): "\(name) is still protected by its policy (`terminate: never`)"
+      }
+    emit(.answer(request.id, Answer(.done, text)))
+  }
+
+  /// The ladder has nothing left to do at this level. Once at each level of an episode of pressure, it reports the
+  /// protected workers that its rungs would terminate otherwise.
+  mutating func reportProtected(at level: PressureLevel) {
+    let occasion = PressureEpisode(episode: gauge.episode, level: level)
+    if let last = ladderState.protectedReportedAt, last.episode == occasion.episode,
+      last.level >= level
+    {
+      return
+    }
+    let left = workers.indices.filter { index in
+      let worker = workers[index]
+      guard worker.profile.mayBeTerminated, worker.protection != nil, !isShadow(worker),
+        worker.footprint >= Self.minYield, let victims = worker.rungOfState
+      else { return false }
+      return policy.ladder[level].contains(.terminate(victims))
+    }
+    guard !left.isEmpty else { return }
+    ladderState.protectedReportedAt = occasion
+    emit(.protectedLeft(left.map { workers[$0].id }, level))
+  }
+}

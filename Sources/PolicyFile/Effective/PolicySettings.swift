@@ -1,0 +1,122 @@
+import Policy
+
+/// Values of a policy from a command line: `hibernate.after=5m`. Keys and values are those of a policy file.
+public struct PolicySettings: Sendable {
+  private let settings: [Setting]
+  private static var known: MappingShape { KeyExplorer.policy(.overrides) }
+
+  private struct Setting: Sendable {
+    var argument: String
+    var key: String
+    /// The setting as a policy file.
+    var text: String
+  }
+
+  /// - Parameter arguments: each `KEY=VALUE`. Of two for one key, the last one applies.
+  public init(_ arguments: [String]) throws(SettingError) {
+    var settings: [Setting] = []
+    for argument in arguments { settings.append(try Self.setting(argument)) }
+    self.settings = settings
+    // A mistake in a value is found before any work is done.
+    for setting in settings { _ = try Self.apply(setting, to: LifecyclePolicy()) }
+  }
+
+  public var isEmpty: Bool { settings.isEmpty }
+
+  /// The policy with these values, which are checked together.
+  public func applied(to policy: LifecyclePolicy) throws(SettingError) -> LifecyclePolicy {
+    try result(over: policy).policy
+  }
+
+  /// The same for a list of values with their origins.
+  public func applied(
+    to values: [EffectiveValue], of policy: LifecyclePolicy
+  ) throws(SettingError) -> [EffectiveValue] {
+    let result = try result(over: policy)
+    let texts = Dictionary(
+      PolicyFile.values(of: result.policy).map { ($0.path, $0.text) }
+    ) { first, _ in first }
+    return values.map { value in
+      guard result.keys.contains(value.path), let text = texts[value.path] else { return value }
+      return EffectiveValue(path: value.path, text: text, origin: Origin(layer: .option))
+    }
+  }
+
+  private func result(
+    over base: LifecyclePolicy
+  ) throws(SettingError) -> (policy: LifecyclePolicy, keys: Set<String>) {
+    var policy = base
+    var readers: [(reader: MappingReader, setting: Setting)] = []
+    for setting in settings {
+      let step = try Self.apply(setting, to: policy)
+      policy = step.policy
+      readers.append((step.reader, setting))
+    }
+    // One value alone may contradict another one that is set, too.
+    PolicyChecks(policy: policy, readers: readers.map(\.reader)).run()
+    for (reader, setting) in readers { try Self.check(reader.sink, setting) }
+    return (policy, Set(readers.flatMap { $0.reader.places.settings.keys }))
+  }
+
+  private static func apply(
+    _ setting: Setting, to policy: LifecyclePolicy
+  ) throws(SettingError) -> (policy: LifecyclePolicy, reader: MappingReader) {
+    let sink = DiagnosticSink(source: SourceText(text: setting.text, file: "--set"))
+    let document = Document.compose(sink)
+    guard let document, let mapping = sink.topMapping(document.root, of: "a setting") else {
+      try check(sink, setting)
+      throw SettingError(setting.argument, "can't be read")
+    }
+    let reader = MappingReader(mapping, title: "", sink: sink)
+    let changed = PolicyReader(scope: .overrides).keys(reader, over: policy)
+    try check(sink, setting)
+    return (changed, reader)
+  }
+
+  private static func check(_ sink: DiagnosticSink, _ setting: Setting) throws(SettingError) {
+    let result: ParseResult<Int> = sink.result(nil)
+    guard let error = result.errors.first else { return }
+    throw SettingError(setting.argument, error.message, suggestion: error.suggestion)
+  }
+
+  private static func setting(_ argument: String) throws(SettingError) -> Setting {
+    guard let sign = argument.firstIndex(of: "=") else {
+      throw SettingError(argument, "a value is missing", suggestion: "write `KEY=VALUE`")
+    }
+    let key = String(argument[..<sign])
+    let value = argument[sign...].dropFirst()
+    // The reader has words of its own on these two.
+    guard !key.isEmpty, known[key] != nil || key == "name" || key == "extends" else {
+      throw SettingError(
+        argument, "unknown key `\(shortened(key))`",
+        suggestion: suggestion(for: key) ?? "`dormouse policy show` lists the keys")
+    }
+    guard !value.unicodeScalars.contains(where: SourceText.isLineEnd) else {
+      throw SettingError(argument, "the value has a line break")
+    }
+    var text = ""
+    for (depth, part) in key.split(separator: ".").enumerated() {
+      text += (depth == 0 ? "" : "\n") + String(repeating: "  ", count: depth) + "\(part):"
+    }
+    return Setting(argument: argument, key: key, text: "\(text) \(value)\n")
+  }
+
+  /// The nearest key, or the key with the same last part.
+  private static func suggestion(for key: String) -> String? {
+    let paths = known.values()
+    if let near = didYouMean(key, among: paths) { return near }
+    func leaf(_ path: String) -> String { path.split(separator: ".").last.map(String.init) ?? path }
+    guard let near = nearest(to: leaf(key), among: paths.map(leaf)) else { return nil }
+    let meant = paths.filter { leaf($0) == near }
+    return meant.isEmpty ? nil : "did you mean \(listed(meant))?"
+  }
+}
+
+/// A setting that can't be applied, and why.
+public struct SettingError: Error, CustomStringConvertible {
+  public var description: String
+
+  init(_ argument: String, _ problem: String, suggestion: String? = nil) {
+    description = "`\(shortened(argument))`: \(problem)" + (suggestion.map { "; \($0)" } ?? "")
+  }
+}

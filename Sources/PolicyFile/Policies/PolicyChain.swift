@@ -1,0 +1,122 @@
+import Policy
+
+/// A policy file and the policies that it extends. Each file is read over the one that it names in `extends`,
+/// so all of them are read again whenever the first one is.
+struct PolicyChain {
+  /// A chain is read by a person, one file after the other.
+  static let longest = 5
+
+  var library: PolicyLibrary
+  /// The files that led here, the first one first.
+  var files: [String] = []
+
+  /// - Parameter name: of a policy without a `name`; `nil`: it is called after its file.
+  func parse(text: String, file: String, name: String? = nil) -> ParseResult<LoadedPolicy> {
+    var base = LifecyclePolicy()
+    let stem = name ?? FilePaths.stem(of: file)
+    if isName(stem) { base.name = stem }
+    var chain = self
+    chain.files.append(file)
+    let reader = PolicyReader(scope: .policy, extended: ExtendedPolicy(chain: chain))
+    return PolicyFile.parse(text: text, file: file, over: base, by: reader)
+  }
+
+  func load(path: String) -> ParseResult<LoadedPolicy> {
+    switch FileContents.read(path) {
+    case .success(let text): parse(text: text, file: path)
+    case .failure(let problem): ParseResult(value: nil, diagnostics: [problem.diagnostic])
+    }
+  }
+
+  private var last: String { files.last ?? "" }
+
+  /// What the last file's `extends` names, or what is wrong with it.
+  func extended(_ reference: String) -> Result<ParseResult<LoadedPolicy>, Problem> {
+    PolicyLibrary.isPath(reference) ? file(reference) : named(reference)
+  }
+
+  private func file(_ reference: String) -> Result<ParseResult<LoadedPolicy>, Problem> {
+    let path = FilePaths.resolve(reference, from: FilePaths.directory(of: last))
+    if let problem = problem(with: path) { return .failure(problem) }
+    guard FileContents.exists(path) else {
+      let beside = FileContents.names(in: FilePaths.directory(of: path))
+        .filter { $0.hasSuffix(".yaml") || $0.hasSuffix(".yml") }
+      return .failure(
+        Problem(
+          message: "names a file that doesn't exist: `\(shortened(path))`",
+          suggestion: didYouMean(FilePaths.name(of: path), among: beside)))
+    }
+    return .success(load(path: path))
+  }
+
+  /// A file may extend a policy of its own name: the next one in the order of the directories, or the one in the
+  /// executable.
+  private func named(_ name: String) -> Result<ParseResult<LoadedPolicy>, Problem> {
+    let isOwn = { (path: String) in FilePaths.normalized(path) == FilePaths.normalized(last) }
+    let paths = library.paths(of: name)
+    let file = PolicyLibrary.builtInFile(name)
+    if let path = paths.first(where: { !isOwn($0) }) {
+      return problem(with: path).map { .failure($0) } ?? .success(load(path: path))
+    }
+    if let text = BuiltInPolicies.text(of: name), !isOwn(file) {
+      return problem(with: file).map { .failure($0) }
+        ?? .success(parse(text: text, file: file, name: name))
+    }
+    if !paths.isEmpty { return .failure(Self.itself) }
+    let missing = PolicyLibrary.Missing(name: name, library: library)
+    let beside = FilePaths.resolve("\(name).yaml", from: FilePaths.directory(of: last))
+    return .failure(
+      Problem(
+        message: "names no policy: \(missing.message)",
+        suggestion: FileContents.exists(beside)
+          ? "write `\(name).yaml` for the file beside this one" : missing.suggestion))
+  }
+
+  private static let itself = Problem(
+    message: "names the policy itself", suggestion: "leave `extends` out, or name another policy")
+
+  /// Why a file can't be the next one.
+  private func problem(with path: String) -> Problem? {
+    let known = files.map(FilePaths.normalized)
+    if let first = known.firstIndex(of: FilePaths.normalized(path)) {
+      if first == files.count - 1 { return Self.itself }
+      let circle = (files[first...] + [path]).map { "`\(shortened(FilePaths.name(of: $0)))`" }
+      return Problem(
+        message: "makes a circle: \(circle.joined(separator: " extends "))",
+        suggestion: "leave `extends` out in one of them")
+    }
+    guard files.count < Self.longest else {
+      return Problem(
+        message: "would make a chain of more than \(Self.longest) policies",
+        suggestion: "join some of them in one file")
+    }
+    return nil
+  }
+}
+
+/// The policy that a file's `extends` names, once it has been read.
+final class ExtendedPolicy {
+  private let chain: PolicyChain
+  private(set) var found: LoadedPolicy?
+
+  init(chain: PolicyChain) { self.chain = chain }
+
+  /// Reports in `top`'s file what is wrong with the reference or with the policy.
+  func load(_ reference: String, for top: MappingReader) -> LoadedPolicy? {
+    let position = top.places["extends"]
+    switch chain.extended(reference) {
+    case .failure(let problem):
+      top.sink.error(
+        at: position, "`extends` \(problem.message ?? "is wrong")", suggestion: problem.suggestion)
+    case .success(let result):
+      top.sink.add(result.diagnostics)
+      if result.value == nil {
+        top.sink.error(at: position, "the policy `\(shortened(reference))` can't be extended")
+      }
+      found = result.value
+      // Its name and its own `extends` aren't values of this policy.
+      found?.origins.forget(["name", "extends"])
+    }
+    return found
+  }
+}

@@ -1,0 +1,52 @@
+import ArgumentParser
+import Control
+import Policy
+import PolicyFile
+
+/// `--set KEY=VALUE`, of the verbs that take a policy.
+struct SettingOptions: ParsableArguments {
+  @Option(
+    name: .customLong("set"),
+    help: ArgumentHelp(
+      "Change a value of the policy, such as hibernate.after=5m; repeatable.",
+      valueName: "key=value"), completion: .policyKeys)
+  var settings: [String] = []
+
+  var isEmpty: Bool { settings.isEmpty }
+
+  /// Reports a mistake before anything else is done.
+  func check() throws { _ = try parsed() }
+
+  func applied(to policy: LifecyclePolicy) throws -> LifecyclePolicy {
+    let settings = try parsed()
+    do throws(SettingError) { return try settings.applied(to: policy) } catch {
+      throw Self.failure(error)
+    }
+  }
+
+  func applied(
+    to values: [EffectiveValue], of policy: LifecyclePolicy
+  ) throws -> [EffectiveValue] {
+    let settings = try parsed()
+    do throws(SettingError) { return try settings.applied(to: values, of: policy) } catch {
+      throw Self.failure(error)
+    }
+  }
+
+  private func parsed() throws -> PolicySettings {
+    do throws(SettingError) { return try PolicySettings(settings) } catch {
+      throw Self.failure(error)
+    }
+  }
+
+  private static func failure(_ error: SettingError) -> CommandFailure {
+    CommandFailure(exit: .usage, text: escaped("--set \(error)"))
+  }
+}
+
+extension CompletionKind {
+  /// The keys of a policy, each with `=`.
+  static var policyKeys: CompletionKind {
+    .custom { _, _, _ in PolicyFile.values(of: LifecyclePolicy()).map { "\($0.path)=" } }
+  }
+}
