@@ -99,6 +99,11 @@ final class Chronicle: EngineObserver {
 
   private func endFollowing(_ number: UInt64) { followers.removeAll { $0.number == number } }
 
+  /// The last lines of a run whose end the engine gets next, for `dormouse report`.
+  func keep(lastLines: [String]?, of worker: WorkerID) {
+    days.keep(lastLines: lastLines, of: worker)
+  }
+
   /// Today and in the last seven days; of all workers together, without one.
   func savings(of worker: WorkerID? = nil, at now: Instant) -> RecentSavingsReport {
     days.savings(of: worker, at: now)
