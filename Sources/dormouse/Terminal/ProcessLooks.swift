@@ -48,6 +48,28 @@ enum ProcessLook {
       })
   }
 
+  /// The largest processes that belong to none of the workers.
+  static func others(than workers: [WorkerReport]) -> TopOthers {
+    let owners = ProcessOwners(
+      workers.compactMap { worker in
+        (worker.pid ?? worker.wrapper).map {
+          .init(worker: worker.name, pid: $0, session: worker.pid, cgroup: worker.cgroup?.path)
+        }
+      })
+    do throws(SystemCallError) {
+      // Those of workers are among them, and are left out.
+      let found = try LargestProcesses.read(upTo: mostLarge, until: Deadline(in: .seconds(5)))
+      let others = found.processes.filter { owners.worker(of: $0) == nil }
+      return TopOthers(
+        processes: others.prefix(mostOthers).map {
+          .init(pid: $0.pid, name: $0.name, resident: $0.resident)
+        })
+    } catch { return TopOthers(processes: [], problem: "processes can't be read: \(error)") }
+  }
+
+  private static let mostLarge = 400
+  private static let mostOthers = 20
+
   /// The last lines of a worker's log.
   static func log(of worker: WorkerReport) -> TopLog {
     guard let path = worker.log else { return TopLog(worker: worker.name, lines: []) }
@@ -95,6 +117,7 @@ final class BackgroundLooks: Sendable {
     case processorTimes([String: ProcessorReading])
     case processes(TopProcesses)
     case log(TopLog)
+    case others(TopOthers)
   }
 
   private let jobs = BlockingJobs(name: "dormouse-top", threads: 8)
