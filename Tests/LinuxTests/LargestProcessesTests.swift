@@ -27,7 +27,9 @@ import Testing
 
   @Test("Parents that form a ring end the search for them")
   func ring() throws {
-    let stats = try [5: stat(5, parent: 6, pages: 1), 6: stat(6, parent: 5, pages: 1)]
+    let stats: [Int32: ProcessStat] = try [
+      5: stat(5, parent: 6, pages: 1), 6: stat(6, parent: 5, pages: 1),
+    ]
     #expect(LargestProcesses.largest(9, of: stats).map(\.ancestors) == [[6], [5]])
   }
 

@@ -26,6 +26,8 @@ public struct ExplanationReport: Codable, Hashable, Sendable {
   public var unwatched: [String]?
   /// The rule of `adopt:` by which it was adopted.
   public var rule: String?
+  /// When it was last used, and how often it is.
+  public var activity: ActivityReport?
 
   public init(
     worker: String, state: String, secondsInState: Double, because: CodedText, key: String? = nil,

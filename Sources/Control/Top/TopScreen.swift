@@ -102,7 +102,7 @@ extension TopModel {
       return ("the daemon has not answered for \(durationText(secondsWaited.rounded(.down)))", .red)
     }
     if let message { return (message.text, message.isFailure ? .red : .bold) }
-    return ("? help  / filter  s sort  t tree  l log  m memory  o others  q quit", .dim)
+    return ("? help  / filter  s sort  t tree  l log  m memory  q quit", .dim)
   }
 }
 

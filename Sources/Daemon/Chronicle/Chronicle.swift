@@ -13,6 +13,7 @@ final class Chronicle: EngineObserver {
   private let days: DayKeeper
   /// Since the daemon's start.
   let counts = RunCounts()
+  private(set) var uses = UseHistory()
   private let queue: WorkQueue
   private var followers: [(number: UInt64, follower: Follower)] = []
   private var lastFollower: UInt64 = 0
@@ -61,6 +62,7 @@ final class Chronicle: EngineObserver {
     journal?.record(event, directives: directives, engine: engine, at: now)
     days.record(event, directives: directives, engine: engine, at: now)
     counts.record(event, directives: directives)
+    uses.record(event, at: now)
     guard isFollowed else { return }
     for notice in narrator.notices(of: event, directives, engine, at: now) { publish(notice) }
   }

@@ -31,6 +31,18 @@ enum ProcessLook {
   /// The processes of a worker. Their names are the kernel's: to read a command line would touch the memory of a
   /// process that may be hibernated.
   static func processes(of worker: WorkerReport) -> TopProcesses {
+    TopProcesses(
+      worker: worker.name,
+      processes: stats(of: worker).map { stat in
+        // Another user's process can't be measured.
+        let footprint = (try? Footprint.measure(stat.pid))??.footprint
+        return .init(pid: stat.pid, parent: stat.parent, name: stat.name, footprint: footprint)
+      })
+  }
+
+  static func pids(of worker: WorkerReport) -> [Int32] { stats(of: worker).map(\.pid) }
+
+  private static func stats(of worker: WorkerReport) -> [ProcessStat] {
     var found: [ProcessStat] = []
     if let group = group(of: worker) {
       // A process that has ended meanwhile isn't shown.
@@ -39,13 +51,7 @@ enum ProcessLook {
       // As above.
       found = tree(of: pid, in: try? ProcessScan.read())?.processes ?? []
     }
-    return TopProcesses(
-      worker: worker.name,
-      processes: found.filter { !$0.isEnded }.map { stat in
-        // Another user's process can't be measured.
-        let footprint = (try? Footprint.measure(stat.pid))??.footprint
-        return .init(pid: stat.pid, parent: stat.parent, name: stat.name, footprint: footprint)
-      })
+    return found.filter { !$0.isEnded }
   }
 
   /// The largest processes that belong to none of the workers.
