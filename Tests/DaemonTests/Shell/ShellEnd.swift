@@ -131,7 +131,7 @@ final class ShellEnd: EndMechanics, EndHost {
   }
 
   func readLastLines(then: @escaping ([String]?) -> Void) {
-    operate(.milliseconds(50), { "no such port" }, then)
+    operate(.milliseconds(50), { ["no such port"] }, then)
   }
 
   // MARK: host

@@ -103,7 +103,7 @@ import Testing
     #expect(!end.hasGroup)
     var outcomes: [String?] = []
     end.removeGroup { outcomes.append($0) }
-    end.readLastLines { outcomes.append($0) }
+    end.readLastLines { outcomes.append($0?.last) }
     try world.turn { outcomes.count == 2 }
     #expect(outcomes == [nil, nil])
   }
