@@ -167,8 +167,8 @@ import Testing
       workers:
         faulty:
           command: [sh, -c, "echo reads the index; echo \"no such shard\"; exit 3"]
-          restart: never
-        silent: { command: [sh, -c, "kill -SEGV $$"], restart: never }
+          restart: no
+        silent: { command: [sh, -c, "kill -SEGV $$"], restart: no }
       """)
     try daemon.wait("faulty", toBe: "terminated")
     try daemon.wait("silent", toBe: "terminated")
