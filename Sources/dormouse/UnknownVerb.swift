@@ -17,6 +17,7 @@ struct UnknownVerb {
     var words = isHelp ? arguments.dropFirst() : arguments[...]
     var verbs = root.configuration.subcommands
     var command = "dormouse"
+    var hasDefault = false
     while !verbs.isEmpty {
       guard let word = words.popFirst(), !word.isEmpty, !word.hasPrefix("-"), word != "help" else {
         return nil
@@ -25,10 +26,13 @@ struct UnknownVerb {
         var known = verbs.filter { $0.configuration.shouldDisplay }
           .compactMap { $0.configuration.commandName }
         if command == "dormouse", !isHelp { known.append("help") }
+        // It is the default verb's argument, if it isn't a mistyped verb.
+        if hasDefault, nearest(to: word, among: known) == nil { return nil }
         return UnknownVerb(command: command, verb: word, known: known)
       }
       command += " \(word)"
       verbs = next.configuration.subcommands
+      hasDefault = next.configuration.defaultSubcommand != nil
     }
     return nil
   }

@@ -219,6 +219,19 @@ import Testing
         """)
   }
 
+  @Test func `Output of jetsam names the largest processes of the machine and their workers`() {
+    var record = Sample.jetsam
+    record.largestProcesses = .init(
+      list: [
+        .init(pid: 812, name: "chrome\u{1B}", resident: 1 << 30),
+        .init(pid: 9, name: "game", resident: 70 << 20, worker: "game"),
+      ], isComplete: false)
+    let text = renderJetsam(record)
+    #expect(text.contains("  processes   1.0 GB chrome\\u{1b}, pid 812\n"), "\(text)")
+    #expect(text.contains("              70.0 MB game, pid 9, of worker game\n"), "\(text)")
+    #expect(text.contains("              (there was no time to read all processes"), "\(text)")
+  }
+
   @Test func `Output of jetsam has the reasons below the table if the terminal is too narrow`() {
     let text = renderJetsam(Sample.jetsam, width: 80)
     #expect(text.contains("4 m 5 s  (terminated)\n"), "\(text)")

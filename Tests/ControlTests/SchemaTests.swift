@@ -39,12 +39,14 @@ import Testing
     try same(TopFrame.self, "top")
     try same(LogLineReport.self, "logs")
     try same(ProjectsReport.self, "ls")
+    try same(DirtyMemoryReport.self, "footprint-maps")
   }
 
   @Test("JSON explanations, events and counts have the keys of their schemas")
   func happenings() throws {
     try same(ExplanationReport.self, "explain")
     try same(RankingReport.self, "explain-next")
+    try same(KeptMemoryReport.self, "explain-savings")
     try same(EventRecord.self, "events")
     try same(WeeksReport.self, "report")
     // Or, where there is no report, these two.

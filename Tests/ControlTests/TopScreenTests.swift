@@ -190,6 +190,22 @@ import Testing
     #expect(model.screen(color: false).last == "the daemon has not answered for 3.0 s")
   }
 
+  @Test("o lists the largest processes that belong to no worker, and o again hides them")
+  func others() {
+    var model = TopModelTests.model(columns: 80)
+    #expect(model.wantedOthers == nil)
+    _ = model.press(.character("o"))
+    #expect(model.wantedOthers?.isEmpty == false)
+    #expect(model.screen(color: false).contains("reading …"))
+    model.show(TopOthers(processes: [.init(pid: 812, name: "chrome\u{1B}", resident: 1 << 30)]))
+    let lines = model.screen(color: false)
+    #expect(lines.contains { $0.hasPrefix("── largest processes of no worker ──") }, "\(lines)")
+    #expect(lines.contains { $0.hasPrefix("812    1.0 GB  chrome\\u{1b}") }, "\(lines)")
+    _ = model.press(.character("o"))
+    #expect(
+      model.wantedOthers == nil && !model.screen(color: false).contains { $0.contains("chrome") })
+  }
+
   @Test("The page of keys fits a terminal of 60 columns and 24 rows, and names every key")
   func help() {
     var model = TopModelTests.model(columns: 60)

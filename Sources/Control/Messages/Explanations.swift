@@ -28,6 +28,8 @@ public struct ExplanationReport: Codable, Hashable, Sendable {
   public var rule: String?
   /// Why it isn't terminated for lack of memory; absent: it may be.
   public var protection: CodedText?
+  /// When it was last used, and how often it is.
+  public var activity: ActivityReport?
 
   public init(
     worker: String, state: String, secondsInState: Double, because: CodedText, key: String? = nil,

@@ -13,6 +13,38 @@ public struct JetsamRecord: Codable, Hashable, Sendable {
   public var workers: [Entry]
   /// The machine's memory when the first victim was chosen.
   public var host: Host?
+  /// The largest processes of the machine at that moment; nil: they couldn't be read in time, or an earlier
+  /// version wrote the report.
+  public var largestProcesses: Processes?
+
+  public struct Processes: Codable, Hashable, Sendable {
+    /// The largest first.
+    public var list: [Process]
+    /// False: there was no time to read all of the machine's processes.
+    public var isComplete: Bool
+
+    public init(list: [Process], isComplete: Bool) {
+      self.list = list
+      self.isComplete = isComplete
+    }
+  }
+
+  public struct Process: Codable, Hashable, Sendable {
+    public var pid: Int32
+    /// The kernel's name of it, 15 bytes at most.
+    public var name: String
+    /// Bytes in RAM.
+    public var resident: Int64
+    /// The worker that it belongs to.
+    public var worker: String?
+
+    public init(pid: Int32, name: String, resident: Int64, worker: String? = nil) {
+      self.pid = pid
+      self.name = name
+      self.resident = resident
+      self.worker = worker
+    }
+  }
 
   /// Sizes in bytes.
   public struct Host: Codable, Hashable, Sendable {
@@ -77,8 +109,9 @@ public struct JetsamRecord: Codable, Hashable, Sendable {
   public init(
     id: String, time: String, policy: String, level: String, why: CodedText, budget: Int64,
     availableBefore: Int64, availableAfter: Int64, largest: String?, workers: [Entry],
-    host: Host? = nil
+    host: Host? = nil, largestProcesses: Processes? = nil
   ) {
+    self.largestProcesses = largestProcesses
     self.id = id
     self.time = time
     self.policy = policy

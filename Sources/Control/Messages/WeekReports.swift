@@ -34,8 +34,13 @@ public struct WeekReport: Codable, Hashable, Sendable {
 public struct WeeksReport: Codable, Hashable, Sendable {
   /// The newest week first, and by the workers' names.
   public var weeks: [WeekReport]
+  /// By the workers' names, and the newest first.
+  public var crashes: [CrashReport]
 
-  public init(weeks: [WeekReport]) { self.weeks = weeks }
+  public init(weeks: [WeekReport], crashes: [CrashReport] = []) {
+    self.weeks = weeks
+    self.crashes = crashes
+  }
 }
 
 /// `replay`: whether the engine does the same again.

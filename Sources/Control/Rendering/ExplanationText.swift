@@ -22,6 +22,7 @@ public func renderExplanation(
   } else if !report.obstacles.isEmpty {
     lines += report.obstacles.flatMap { item(obstacleText($0), width) }
   }
+  if let activity = report.activity { lines += activityLines(activity, width) }
   if let earlyWake = report.earlyWake {
     lines += wrapped("Early wakes: \(escaped(earlyWake.text))", to: width)
   }
@@ -48,6 +49,22 @@ public func renderExplanation(
   return lines.joined(separator: "\n") + "\n"
 }
 
+private func activityLines(_ activity: ActivityReport, _ width: Int?) -> [String] {
+  let span = durationText(activity.overSeconds)
+  guard let last = activity.last, let ago = activity.lastSecondsAgo else {
+    return wrapped("Last use: none in \(span)", to: width)
+  }
+  var often = ["\(counted(activity.uses, "use")) in \(span)"]
+  if let perHour = activity.perHour { often.append("\(decimal(perHour)) an hour") }
+  if let quiet = activity.medianQuietSeconds {
+    often.append("half of the times between two are at most \(durationText(quiet))")
+  }
+  let text =
+    "Last use: \(durationText(ago)) ago, \(escaped(last.text)); \(often.joined(separator: ", "))"
+  return wrapped(text, to: width)
+    + (activity.advice.map { item(withKey($0.text, $0.key), width) } ?? [])
+}
+
 /// `dormouse explain --next`: both orders, a line and its reasons for each worker.
 public func renderRanking(
   _ report: RankingReport, width: Int? = nil, color: Bool = false
@@ -63,6 +80,32 @@ public func renderRanking(
       "hibernated", of: report.hibernation, by: report.hibernationOrder, key: "hibernate.order",
       width: width))
     .joined(separator: "\n") + "\n"
+}
+
+/// `dormouse explain --savings`: a line and its reasons for each worker that keeps memory.
+public func renderKeptMemory(
+  _ report: KeptMemoryReport, width: Int? = nil, color: Bool = false
+) -> String {
+  if report.workers.isEmpty { return "No worker keeps memory: all are hibernated or terminated.\n" }
+  let verb = report.workers.count == 1 ? "keeps" : "keep"
+  let title =
+    "\(counted(report.workers.count, "worker")) \(verb) \(sizeText(report.footprint)), the largest first:"
+  let lines = report.workers.enumerated().flatMap { place, worker in
+    numbered(
+      place + 1,
+      "\(escaped(worker.worker)) (\(escaped(worker.state))): \(sizeText(worker.footprint))"
+        + nextText(worker), width: width)
+      + worker.obstacles.flatMap { item(obstacleText($0), width, by: 6) }
+  }
+  return (wrapped(title, to: width) + lines).joined(separator: "\n") + "\n"
+}
+
+private func nextText(_ worker: KeptMemoryReport.Worker) -> String {
+  let mode = worker.isShadow ? "; in shadow mode" : ""
+  guard let next = worker.next else { return mode }
+  return worker.obstacles.isEmpty
+    ? "; next state: \(escaped(next)); nothing prevents it\(mode)"
+    : "\(mode); not \(escaped(next)) yet:"
 }
 
 private func order(

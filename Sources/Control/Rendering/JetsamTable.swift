@@ -16,6 +16,9 @@ public func renderJetsam(
   block.add("host", record.host.map(hostText))
   block.add("stalled", record.host.flatMap(stallText))
   block.add("largest", record.largest.map { "\(escaped($0)), marked *" })
+  for (place, line) in processLines(record).enumerated() {
+    block.add(place == 0 ? "processes" : "", line)
+  }
   block.add("terminated", "\(victims.count) of \(counted(record.workers.count, "worker"))")
   block.add("policy", escaped(record.policy))
 
@@ -44,6 +47,17 @@ public func renderJetsam(
 private func marker(of entry: JetsamRecord.Entry) -> String? {
   if entry.victimBecause != nil { return "(terminated)" }
   return entry.protection == nil ? nil : "(protected)"
+}
+
+/// Whatever took the memory, a worker or not.
+private func processLines(_ record: JetsamRecord) -> [String] {
+  guard let processes = record.largestProcesses else { return [] }
+  let lines = processes.list.map { process in
+    let owner = process.worker.map { ", of worker \(escaped($0))" } ?? ""
+    return "\(sizeText(process.resident)) \(escaped(process.name)), pid \(process.pid)\(owner)"
+  }
+  return processes.isComplete
+    ? lines : lines + ["(there was no time to read all processes of the machine)"]
 }
 
 private func note(on entry: JetsamRecord.Entry) -> String? {

@@ -48,6 +48,36 @@ package enum TopPane: Character, Hashable, Sendable, CaseIterable {
   case processes = "t"
   case log = "l"
   case memory = "m"
+  case others = "o"
+
+  /// It isn't about the selected worker.
+  var isOfMachine: Bool { self == .others }
+}
+
+/// The largest processes of the machine that belong to no worker.
+package struct TopOthers: Hashable, Sendable {
+  /// The largest first.
+  package var processes: [Process]
+  /// Why they can't be read.
+  package var problem: String?
+
+  package struct Process: Hashable, Sendable {
+    package var pid: Int32
+    package var name: String
+    /// Bytes in RAM.
+    package var resident: Int64
+
+    package init(pid: Int32, name: String, resident: Int64) {
+      self.pid = pid
+      self.name = name
+      self.resident = resident
+    }
+  }
+
+  package init(processes: [Process], problem: String? = nil) {
+    self.processes = processes
+    self.problem = problem
+  }
 }
 
 /// A worker's processes at one moment.

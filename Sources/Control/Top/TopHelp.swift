@@ -11,6 +11,7 @@ package enum TopHelp {
     ("t", "processes of the selected worker"),
     ("l", "its log, as it is written"),
     ("m", "its memory by kind"),
+    ("o", "largest processes that belong to no worker"),
     ("W S H", "wake, suspend, hibernate it"),
     ("F B", "to the foreground, to the background"),
     ("R T", "restart, terminate it; top asks first"),

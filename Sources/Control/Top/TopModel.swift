@@ -47,6 +47,7 @@ package struct TopModel: Sendable {
   package internal(set) var pane: TopPane?
   var processes: TopProcesses?
   var log: TopLog?
+  var others: TopOthers?
   var status: WorkerReport?
   var message: Message?
 
@@ -78,6 +79,8 @@ package struct TopModel: Sendable {
 
   package mutating func show(_ log: TopLog) { self.log = log }
 
+  package mutating func show(_ others: TopOthers) { self.others = others }
+
   /// The answer to `status` of a worker.
   package mutating func show(status: WorkerReport?) { self.status = status }
 
@@ -94,6 +97,8 @@ package struct TopModel: Sendable {
 
   package var wantedProcesses: WorkerReport? { pane == .processes ? worker : nil }
   package var wantedLog: WorkerReport? { pane == .log ? worker : nil }
+  /// Processes of these aren't shown.
+  package var wantedOthers: [WorkerReport]? { pane == .others ? workers : nil }
   package var wantedStatus: String? { pane == .memory ? selected : nil }
 
   // MARK: the order

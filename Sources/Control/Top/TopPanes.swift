@@ -2,14 +2,22 @@
 extension TopModel {
   /// At most that many lines, the title included; none if no pane is open.
   func paneLines(most: Int, _ color: Bool) -> [String] {
-    guard let pane, let worker, most >= 2 else { return [] }
+    guard let pane, most >= 2 else { return [] }
+    if pane.isOfMachine { return framed(otherLines(), most: most, color) }
+    guard let worker else { return [] }
     let name = escaped(worker.name)
-    let (title, lines) =
+    let content =
       switch pane {
+      case .others: otherLines()
       case .processes: processLines(worker, name)
       case .log: logLines(worker, name, most: most - 1)
       case .memory: memoryLines(worker, name)
       }
+    return framed(content, most: most, color)
+  }
+
+  private func framed(_ content: Content, most: Int, _ color: Bool) -> [String] {
+    let (title, lines) = content
     var shown = lines.map { shortened($0, to: columns) }
     if shown.count > most - 1 {
       let hidden = shown.count - most + 2
@@ -75,6 +83,23 @@ extension TopModel {
     add(children[0] ?? [], indent: "", isRoot: true)
     // If parents changed while they were read, they can form a ring.
     return lines + processes.filter { !placed.contains($0.pid) }.map { ("", $0) }
+  }
+
+  // MARK: other processes
+
+  private func otherLines() -> Content {
+    let title = "largest processes of no worker"
+    guard let others else { return (title, ["reading …"]) }
+    if let problem = others.problem { return (title, [escaped(problem)]) }
+    if others.processes.isEmpty { return (title, ["none can be seen from here"]) }
+    var table = Table(columns: [
+      .init(title: "PID", alignsRight: true), .init(title: "RESIDENT", alignsRight: true),
+      .init(title: "PROCESS"),
+    ])
+    table.rows = others.processes.map {
+      [.init("\($0.pid)"), .init(sizeText($0.resident)), .init(escaped($0.name))]
+    }
+    return (title, table.lines(width: columns, color: false))
   }
 
   // MARK: the log

@@ -126,6 +126,7 @@ public final class Daemon {
       services: services, driver: driver, workers: workers, requests: requests, senses: senses,
       snapshots: snapshots, launchPlanner: launchPlanner, restarts: restarts, listening: listening,
       supervision: supervision, endedRuns: endedRuns, program: role.program,
+      keepLastLines: { [chronicle] in chronicle.keep(lastLines: $1, of: $0) },
       externalRootHasEnded: { [unowned self] in external.adoption.externalRootHasEnded($0) }))
   private lazy var endedRuns = EndedRuns(
     EndedRunsOfDaemon(
@@ -181,7 +182,6 @@ public final class Daemon {
   private lazy var managers = ManagerWatching(driver, workers, timers: services.loop) {
     [hibernation = services.hibernation] in hibernation.prioritize($0.name)
   }
-  /// Wrappers that have registered here.
   private lazy var wrappers = RegisteredWrappers(
     driver: driver, workers: workers, clock: services.loop, host: WrapperSockets(services, control))
 

@@ -55,6 +55,8 @@ final class Senses {
     }
     kernelKills = KernelKillWatch(
       clock: loop, driver: driver, jetsam: parts.jetsam, counts: counts, log: log)
+    let largest = LargestProcessLook(jobs: services.jobs, workers: workers)
+    parts.jetsam.measure = { largest.measure(then: $0) }
     safePoints = SafePointCheck(services: services, driver: driver, workers: workers)
 
     probes = ProbeAsker(loop, loop)

@@ -13,6 +13,7 @@ final class Chronicle: EngineObserver {
   private let days: DayKeeper
   /// Since the daemon's start.
   let counts = RunCounts()
+  private(set) var uses = UseHistory()
   private let queue: WorkQueue
   private var followers: [(number: UInt64, follower: Follower)] = []
   private var lastFollower: UInt64 = 0
@@ -61,6 +62,7 @@ final class Chronicle: EngineObserver {
     journal?.record(event, directives: directives, engine: engine, at: now)
     days.record(event, directives: directives, engine: engine, at: now)
     counts.record(event, directives: directives)
+    uses.record(event, at: now)
     guard isFollowed else { return }
     for notice in narrator.notices(of: event, directives, engine, at: now) { publish(notice) }
   }
@@ -98,6 +100,11 @@ final class Chronicle: EngineObserver {
   }
 
   private func endFollowing(_ number: UInt64) { followers.removeAll { $0.number == number } }
+
+  /// The last lines of a run whose end the engine gets next, for `dormouse report`.
+  func keep(lastLines: [String]?, of worker: WorkerID) {
+    days.keep(lastLines: lastLines, of: worker)
+  }
 
   /// Today and in the last seven days; of all workers together, without one.
   func savings(of worker: WorkerID? = nil, at now: Instant) -> RecentSavingsReport {

@@ -16,6 +16,7 @@ final class DayKeeper {
   private let recent = RecentTallies()
   private let clock: () -> WallTime
   private var ledger = Ledger()
+  private var crashes = CrashLedger()
   /// What the ledger counted before it was last closed, of the workers that are still there.
   private var closed: [WorkerID: WorkerTally] = [:]
   private var today: Int
@@ -43,6 +44,7 @@ final class DayKeeper {
 
   func record(_ event: Event, directives: [Directive], engine: Engine, at now: Instant) {
     ledger.record(event, directives: directives, engine: engine, at: now)
+    crashes.record(event, directives: directives, at: clock)
     guard case .memory = event else { return }
     let day = clock().day
     if day != today {
@@ -52,6 +54,9 @@ final class DayKeeper {
       save(at: now)
     }
   }
+
+  /// The last lines of a run whose end is recorded next.
+  func keep(lastLines: [String]?, of worker: WorkerID) { crashes.keep(lastLines, of: worker) }
 
   /// Of one worker, or of all together. Counts of earlier days are missing until their files have been read.
   func savings(of worker: WorkerID? = nil, at now: Instant) -> RecentSavingsReport {
@@ -70,7 +75,8 @@ final class DayKeeper {
     savedAt = now
     let counted = ledger.close(at: now)
     closed = closed.merging(counted, uniquingKeysWith: +).filter { ledger.has($0.key) }
-    queue.submit { [days, today] in days.add(counted, to: today) }
+    let ended = crashes.close()
+    queue.submit { [days, today] in days.add(counted, ended, to: today) }
   }
 }
 
@@ -111,10 +117,12 @@ private final class DayRecords: Sendable {
     return sum
   }
 
-  func add(_ counted: [WorkerID: WorkerTally], to day: Int) {
+  func add(
+    _ counted: [WorkerID: WorkerTally], _ crashes: [WorkerID: CrashGroups], to day: Int
+  ) {
     open(day)
     records.withLock { records in
-      records[day]?.add(counted)
+      records[day]?.add(counted, crashes: crashes)
       recent.set(day, records[day]?.tallies ?? [:])
       for (each, record) in records.sorted(by: { $0.key < $1.key }) {
         do {

@@ -79,6 +79,11 @@ final class ControlOfDaemon: ControlHost {
     facts.restoreMode = runtime.sleep?.restoreMode
     facts.unwatched = runtime.wakeWatch?.unwatched ?? []
     facts.plans = plans(of: runtime)
+    facts.activity = { [parts, now] in
+      parts.chronicle.uses.uses(of: id).map {
+        ActivityReport($0, policy: runtime.profile.policy, at: now)
+      }
+    }
     facts.process = runtime.process
     facts.measured = runtime.measuring.last.map { ($0.reclaimable, $0.at) }
     return facts

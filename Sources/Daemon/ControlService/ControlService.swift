@@ -127,7 +127,7 @@ final class ControlService: ControlRequestHandler {
     var response = ControlResponse(
       id: call.request.id, result: .done,
       text: "\(name) is \(found.state.spoken): \(found.report.because.text)")
-    found.report.rule = facts?.rule
+    (found.report.rule, found.report.activity) = (facts?.rule, facts?.activity?())
     response.explanation = found.report
     call.respond(response)
   }

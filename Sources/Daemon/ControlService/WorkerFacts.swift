@@ -37,6 +37,8 @@ struct WorkerFacts {
   /// What it waits for and can't be woken by.
   var unwatched: [String] = []
   var plans = WorkerPlans()
+  /// Counted only where a report shows it; nil: the daemon hasn't seen the worker yet.
+  var activity: (() -> ActivityReport?)?
 
   /// Its first process.
   var process: WorkerProcess?

@@ -163,6 +163,6 @@ final class KernelKillWatch {
           secondsSinceUse: (clock.now - snapshot.lastUsed).seconds,
           victimBecause: CodedText("chosen_by_kernel", "chosen by the kernel"))
       ])
-    jetsam.save(record)
+    jetsam.saveWithProcesses(record)
   }
 }

@@ -12,6 +12,16 @@ final class JetsamKeeper {
   private let log: DaemonLog
   /// The host's memory when the first victim of a burst was chosen.
   private var memoryAtBurst: JetsamRecord.Host?
+  private var lookAtBurst: BurstLook?
+  /// Looks for the largest processes of the machine, beside the loop; nil: reports are without them.
+  var measure: ((@escaping (JetsamRecord.Processes?) -> Void) -> Void)?
+
+  /// The processes at the first victim, which may be known before or after the report is made.
+  private final class BurstLook {
+    var found: JetsamRecord.Processes?
+    /// The report that was written without them.
+    var record: JetsamRecord?
+  }
 
   init(directory: String, disk: DiskQueue, loop: LoopReturn, log: DaemonLog) {
     reports = JetsamReports(directory: directory)
@@ -33,12 +43,12 @@ final class JetsamKeeper {
   ///
   /// - Parameter stall: shares of the time, in percent.
   func recordVictim(_ engine: Engine, stall: (some: Double, full: Double)?) {
-    // Without /proc the report has no such numbers.
     // Without /proc/meminfo the report lacks the host's memory.
     guard memoryAtBurst == nil, let memory = try? HostMemory.read() else { return }
     let workers = engine.workerIDs.reduce(ByteCount.zero) { sum, worker in
       engine.state(of: worker)?.isAlive == true ? sum + engine.footprint(of: worker) : sum
     }
+    lookAtBurst = beginLook()
     memoryAtBurst = JetsamRecord.Host(
       total: memory.total, free: memory.free, reclaimable: memory.reclaimable,
       wired: memory.wired, workers: workers.bytes, someStall: stall?.some, fullStall: stall?.full)
@@ -53,19 +63,46 @@ final class JetsamKeeper {
       availableBefore: report.availableBefore.bytes, availableAfter: report.availableAfter.bytes,
       largest: report.largest?.name, workers: report.entries.map(JetsamRecord.Entry.init),
       host: memoryAtBurst)
-    memoryAtBurst = nil
+    let look = lookAtBurst
+    (memoryAtBurst, lookAtBurst) = (nil, nil)
+    if let look { save(record, look) } else { save(record) }
+  }
+
+  /// Adds the largest processes as they are now.
+  func saveWithProcesses(_ record: JetsamRecord) { save(record, beginLook()) }
+
+  private func beginLook() -> BurstLook {
+    let look = BurstLook()
+    measure? { [weak self] found in
+      look.found = found
+      guard let self, found != nil, var record = look.record else { return }
+      record.largestProcesses = found
+      write(record)
+    }
+    return look
+  }
+
+  /// Doesn't wait for the processes: the report is written again when they are known.
+  private func save(_ record: JetsamRecord, _ look: BurstLook) {
+    var record = record
+    record.largestProcesses = look.found
+    if look.found == nil { look.record = record }
     save(record)
   }
 
   /// Of a report that begins at this time.
   func newID(at time: String) -> String { reports.newID(at: time) }
 
-  func save(_ record: JetsamRecord) {
+  private func save(_ record: JetsamRecord) {
     reports.keep(record)
+    write(record, saying: "jetsam report \(record.id) written (`dormouse jetsam` shows it)")
+  }
+
+  private func write(_ record: JetsamRecord, saying text: String? = nil) {
     disk.submit { [log, store = reports.store] in
       do {
         try store.save(record)
-        log(.warning, "jetsam report \(record.id) written (`dormouse jetsam` shows it)")
+        if let text { log(.warning, text) }
       } catch { log(.error, "can't write the jetsam report \(record.id): \(error)") }
     }
   }

@@ -8,13 +8,17 @@ public struct DayRecord: Hashable, Sendable {
   /// Days since 1970.
   public var day: Int
   public var tallies: [WorkerID: WorkerTally]
+  public var crashes: [WorkerID: CrashGroups] = [:]
 
   public init(day: Int, tallies: [WorkerID: WorkerTally] = [:]) {
     self.day = day
     self.tallies = tallies
   }
 
-  public mutating func add(_ more: [WorkerID: WorkerTally]) {
+  public mutating func add(
+    _ more: [WorkerID: WorkerTally], crashes new: [WorkerID: CrashGroups] = [:]
+  ) {
+    crashes.merge(new, uniquingKeysWith: +)
     for (worker, tally) in more { tallies[worker, default: WorkerTally()] += tally }
   }
 
@@ -25,6 +29,9 @@ public struct DayRecord: Hashable, Sendable {
     fields.set("day", Int64(day))
     fields.set("date", CivilDate(day: day).text)
     try fields.set("workers", coded: tallies.filter { !$0.value.isEmpty })
+    // Readers of earlier versions pass over what they don't know.
+    let groups = crashes.mapValues(\.groups)
+    if !groups.isEmpty { try fields.set("crashes", coded: groups) }
     return SealedLine.seal(fields)
   }
 
@@ -38,6 +45,12 @@ public struct DayRecord: Hashable, Sendable {
       throw JournalMismatch("this version doesn't know its format")
     }
     day = Int(try fields.integer("day"))
+    if case .object(let members)? = record["crashes"] {
+      for member in members {
+        let groups = try member.value.decode([CrashGroup].self)
+        for group in groups { crashes[WorkerID(member.name), default: CrashGroups()].add(group) }
+      }
+    }
     // A count that only a newer version has is zero in an older record.
     let none = try JSON(encoding: WorkerTally())
     tallies = [:]

@@ -22,6 +22,8 @@ public struct ProcessStat: Hashable, Sendable {
   public var threadCount: Int
   /// In clock ticks since boot. Together with the pid it identifies a process until the next boot.
   public var startTime: UInt64
+  /// Pages in RAM, as the kernel counts them without exactness; kernel threads have none.
+  public var residentPages: UInt64
   /// The addresses of the command line and the environment; empty if this process may not trace the process.
   public var arguments: Range<UInt64>
   public var environment: Range<UInt64>
@@ -99,6 +101,7 @@ public struct ProcessStat: Hashable, Sendable {
     cpuTicks = user &+ system
     threadCount = threads
     self.startTime = startTime
+    residentPages = field(24) ?? 0
     arguments = Self.range(field(48), field(49))
     environment = Self.range(field(50), field(51))
   }

@@ -31,6 +31,18 @@ enum ProcessLook {
   /// The processes of a worker. Their names are the kernel's: to read a command line would touch the memory of a
   /// process that may be hibernated.
   static func processes(of worker: WorkerReport) -> TopProcesses {
+    TopProcesses(
+      worker: worker.name,
+      processes: stats(of: worker).map { stat in
+        // Another user's process can't be measured.
+        let footprint = (try? Footprint.measure(stat.pid))??.footprint
+        return .init(pid: stat.pid, parent: stat.parent, name: stat.name, footprint: footprint)
+      })
+  }
+
+  static func pids(of worker: WorkerReport) -> [Int32] { stats(of: worker).map(\.pid) }
+
+  private static func stats(of worker: WorkerReport) -> [ProcessStat] {
     var found: [ProcessStat] = []
     if let group = group(of: worker) {
       // A process that has ended meanwhile isn't shown.
@@ -39,14 +51,30 @@ enum ProcessLook {
       // As above.
       found = tree(of: pid, in: try? ProcessScan.read())?.processes ?? []
     }
-    return TopProcesses(
-      worker: worker.name,
-      processes: found.filter { !$0.isEnded }.map { stat in
-        // Another user's process can't be measured.
-        let footprint = (try? Footprint.measure(stat.pid))??.footprint
-        return .init(pid: stat.pid, parent: stat.parent, name: stat.name, footprint: footprint)
-      })
+    return found.filter { !$0.isEnded }
   }
+
+  /// The largest processes that belong to none of the workers.
+  static func others(than workers: [WorkerReport]) -> TopOthers {
+    let owners = ProcessOwners(
+      workers.compactMap { worker in
+        (worker.pid ?? worker.wrapper).map {
+          .init(worker: worker.name, pid: $0, session: worker.pid, cgroup: worker.cgroup?.path)
+        }
+      })
+    do throws(SystemCallError) {
+      // Those of workers are among them, and are left out.
+      let found = try LargestProcesses.read(upTo: mostLarge, until: Deadline(in: .seconds(5)))
+      let others = found.processes.filter { owners.worker(of: $0) == nil }
+      return TopOthers(
+        processes: others.prefix(mostOthers).map {
+          .init(pid: $0.pid, name: $0.name, resident: $0.resident)
+        })
+    } catch { return TopOthers(processes: [], problem: "processes can't be read: \(error)") }
+  }
+
+  private static let mostLarge = 400
+  private static let mostOthers = 20
 
   /// The last lines of a worker's log.
   static func log(of worker: WorkerReport) -> TopLog {
@@ -95,6 +123,7 @@ final class BackgroundLooks: Sendable {
     case processorTimes([String: ProcessorReading])
     case processes(TopProcesses)
     case log(TopLog)
+    case others(TopOthers)
   }
 
   private let jobs = BlockingJobs(name: "dormouse-top", threads: 8)

@@ -40,6 +40,7 @@ final class AdapterWorld {
   var launching: Set<WorkerID> = []
   /// External workers whose root process has ended.
   private(set) var externalEnds: [WorkerID] = []
+  private(set) var keptLines: [WorkerID: [String]] = [:]
   var whenExternalRootEnds: (WorkerUnit) -> Void = { _ in }
 
   init() throws {
@@ -105,6 +106,7 @@ final class AdapterWorld {
       services: services, driver: driver, workers: workers, requests: requests, senses: senses,
       snapshots: snapshots, launchPlanner: planner, restarts: restarts,
       listening: listeners.sockets, supervision: supervision, endedRuns: endedRuns, program: nil,
+      keepLastLines: { [unowned self] in keptLines[$0] = $1 },
       externalRootHasEnded: { [unowned self] in
         externalEnds.append($0.id)
         whenExternalRootEnds($0)

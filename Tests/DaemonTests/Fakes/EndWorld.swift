@@ -19,7 +19,7 @@ final class EndWorld: EndMechanics, EndHost {
   private(set) var looks: [(WhatIsLeft) -> Void] = []
   private(set) var clearings: [(Clearing) -> Void] = []
   private(set) var removals: [(String?) -> Void] = []
-  private(set) var readings: [(String?) -> Void] = []
+  private(set) var readings: [([String]?) -> Void] = []
   var status = ExitStatus.exited(0)
 
   init(_ timers: FakeTimers = FakeTimers()) { self.timers = timers }
@@ -56,7 +56,7 @@ final class EndWorld: EndMechanics, EndHost {
     removals.append(then)
   }
 
-  func readLastWords(then: @escaping (String?) -> Void) {
+  func readLastLines(then: @escaping ([String]?) -> Void) {
     begun.append("read log")
     readings.append(then)
   }
@@ -76,7 +76,7 @@ final class EndWorld: EndMechanics, EndHost {
   private(set) var rootEnds = 0
   private(set) var externalEnds = 0
   private(set) var leftBehind: [Int] = []
-  private(set) var gone: [(status: ExitStatus, lastWords: String?)] = []
+  private(set) var gone: [(status: ExitStatus, lastLines: [String]?)] = []
 
   func stopListening() { begun.append("stop listening") }
   func willBeAsked() { begun.append("drop offers") }
@@ -89,7 +89,7 @@ final class EndWorld: EndMechanics, EndHost {
   func rootHasEnded() { rootEnds += 1 }
   func externalRootHasEnded() { externalEnds += 1 }
   func isReaped(_ status: ExitStatus, leavingBehind others: Int) { leftBehind.append(others) }
-  func isGone(_ status: ExitStatus, lastWords: String?) { gone.append((status, lastWords)) }
+  func isGone(_ status: ExitStatus, lastLines: [String]?) { gone.append((status, lastLines)) }
   func log(_ priority: DaemonLog.Priority, _ text: String) { lines.append(text) }
 
   // MARK: what a test says
@@ -106,17 +106,18 @@ final class EndWorld: EndMechanics, EndHost {
   func cleared(_ outcome: Clearing = Clearing()) { clearings.last?(outcome) }
 
   /// From what is left on, everything succeeds.
-  func succeed(lastWords: String? = nil) {
+  func succeed(lastLines: [String]? = nil) {
     looked()
     cleared()
     removals.last?(nil)
-    readings.last?(lastWords)
+    readings.last?(lastLines)
   }
 
   /// Nothing is due any more, and nothing that comes late changes anything.
   var isAtRest: Bool {
     let before = (begun.count, gone.count, lines.count)
-    for then in woken + kills + removals + readings { then(nil) }
+    for then in woken + kills + removals { then(nil) }
+    for then in readings { then(nil) }
     for then in looks { then(Self.nothing) }
     for then in clearings { then(Clearing()) }
     ending.rootHasEnded()

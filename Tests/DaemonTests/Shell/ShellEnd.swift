@@ -130,8 +130,8 @@ final class ShellEnd: EndMechanics, EndHost {
     operate(.milliseconds(50), { [self] in world.chance(5) ? "busy" : nil }, then)
   }
 
-  func readLastWords(then: @escaping (String?) -> Void) {
-    operate(.milliseconds(50), { "no such port" }, then)
+  func readLastLines(then: @escaping ([String]?) -> Void) {
+    operate(.milliseconds(50), { ["no such port"] }, then)
   }
 
   // MARK: host
@@ -169,7 +169,7 @@ final class ShellEnd: EndMechanics, EndHost {
   }
   func isReaped(_ status: ExitStatus, leavingBehind others: Int) {}
 
-  func isGone(_ status: ExitStatus, lastWords: String?) {
+  func isGone(_ status: ExitStatus, lastLines: [String]?) {
     if isOver { complain("reported as ended twice") }
     if !isReaped { complain("reported as ended before it was reaped") }
     isOver = true

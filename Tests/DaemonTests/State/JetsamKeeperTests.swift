@@ -57,6 +57,44 @@ import Testing
     #expect(try load(second)?.host == nil, "no victim was noted for it")
   }
 
+  private static let processes = JetsamRecord.Processes(
+    list: [.init(pid: 7, name: "browser", resident: 99)], isComplete: true)
+
+  @Test(
+    "A report has the machine's largest processes, whether they are known before it or after it")
+  func processes() throws {
+    var answers: [(JetsamRecord.Processes?) -> Void] = []
+    keeper.measure = { answers.append($0) }
+    let engine = Engine(policy: policy)
+    keeper.recordVictim(engine, stall: nil)
+    keeper.recordVictim(engine, stall: nil)
+    #expect(answers.count == 1, "a burst is looked at once")
+    answers.last?(Self.processes)
+    keeper.keep(report(), policy: policy)
+    #expect(try load(#require(keeper.ids.first))?.largestProcesses == Self.processes)
+    keeper.recordVictim(engine, stall: nil)
+    keeper.keep(report(), policy: policy)
+    let late = try #require(keeper.ids.first)
+    #expect(try load(late)?.largestProcesses == nil)
+    answers.last?(Self.processes)
+    #expect(try load(late)?.largestProcesses == Self.processes)
+    #expect(keeper.ids.count == 2)
+    keeper.recordVictim(engine, stall: nil)
+    keeper.keep(report(), policy: policy)
+    answers.last?(nil)
+    #expect(try load(#require(keeper.ids.first))?.largestProcesses == nil, "the look took too long")
+  }
+
+  @Test("A report of an earlier version, without processes, is read")
+  func earlierVersion() throws {
+    let record = try WireCodec.decode(
+      JetsamRecord.self,
+      from: Array(
+        #"{"id":"a","time":"t","policy":"p","level":"critical","why":"x","budget":1,"availableBefore":1,"availableAfter":1,"workers":[]}"#
+          .utf8))
+    #expect(record.largestProcesses == nil && record.why.code == "other")
+  }
+
   @Test("A report that doesn't exist isn't found, nor a file in another directory")
   func unknown() throws {
     keeper.keep(report(), policy: policy)

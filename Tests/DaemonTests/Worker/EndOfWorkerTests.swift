@@ -31,9 +31,10 @@ import Testing
     let runtime = try world.add()
     world.recordWriter.save(runtime, state: .background)
     #expect(isRecorded())
-    try end(of: runtime).isGone(.exited(3), lastWords: "bye")
+    try end(of: runtime).isGone(.exited(3), lastLines: ["hello", "bye"])
     #expect(!isRecorded())
     #expect(world.notes.all == [.exited(runtime.id, .exited(3))])
+    #expect(world.keptLines == [runtime.id: ["hello", "bye"]])
     #expect(runtime.process == nil && runtime.sleep == nil)
     #expect(world.driver.state.state(of: runtime.id) == .terminated)
     #expect(world.workers[runtime.id] === runtime && world.supervised.calls == [])
@@ -43,7 +44,7 @@ import Testing
   func undeclared() throws {
     let runtime = try world.add()
     world.driver.send(.removed(runtime.id))
-    try end(of: runtime).isGone(.exited(0), lastWords: nil)
+    try end(of: runtime).isGone(.exited(0), lastLines: nil)
     #expect(world.supervised.calls == ["remove web"])
   }
 
@@ -53,7 +54,7 @@ import Testing
     let end = try end(of: old)
     let new = try world.add()
     world.recordWriter.save(new, state: .background)
-    end.isGone(.exited(0), lastWords: nil)
+    end.isGone(.exited(0), lastLines: nil)
     #expect(world.notes.all == [] && new.process != nil && isRecorded())
   }
 
@@ -63,7 +64,7 @@ import Testing
     let end = try end(of: #require(runtime))
     world.workers.removeAll()
     runtime = nil
-    end.isGone(.exited(0), lastWords: nil)
+    end.isGone(.exited(0), lastLines: nil)
     end.rootHasEnded()
     end.externalRootHasEnded()
     #expect(world.notes.all == [] && world.externalEnds == [])
@@ -75,7 +76,7 @@ import Testing
   func oldRuns() throws {
     for name in ["one", "two", "three"] {
       let runtime = try world.add(name, isDeclared: false)
-      try end(of: runtime).isGone(.exited(0), lastWords: nil)
+      try end(of: runtime).isGone(.exited(0), lastLines: nil)
     }
     // The world keeps two.
     #expect(world.supervised.calls == ["remove one"])
@@ -86,7 +87,7 @@ import Testing
   @Test("Workers of the configuration are known after any number of ends")
   func declaredRuns() throws {
     for name in ["one", "two", "three", "four"] {
-      try end(of: try world.add(name)).isGone(.exited(0), lastWords: nil)
+      try end(of: try world.add(name)).isGone(.exited(0), lastLines: nil)
     }
     #expect(world.supervised.calls == [])
   }
@@ -102,7 +103,7 @@ import Testing
     #expect(!end.hasGroup)
     var outcomes: [String?] = []
     end.removeGroup { outcomes.append($0) }
-    end.readLastWords { outcomes.append($0) }
+    end.readLastLines { outcomes.append($0?.last) }
     try world.turn { outcomes.count == 2 }
     #expect(outcomes == [nil, nil])
   }

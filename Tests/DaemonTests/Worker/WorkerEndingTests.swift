@@ -17,10 +17,10 @@ import Testing
     world.status = .exited(3)
     ending.rootHasEnded()
     #expect(ending.hasExited && !ending.isReaped)
-    world.succeed(lastWords: "no such port")
+    world.succeed(lastLines: ["listening", "no such port"])
     #expect(world.begun == Self.inOrder)
     #expect(world.gone.map(\.status) == [.exited(3)])
-    #expect(world.gone.first?.lastWords == "no such port")
+    #expect(world.gone.first?.lastLines?.last == "no such port")
     #expect(ending.isReaped && world.isAtRest)
   }
 
@@ -218,7 +218,7 @@ import Testing
     #expect(world.begun.last == "read log")
     #expect(world.lines == ["can't remove its cgroup within 15 s"])
     timers.advance(by: WorkerEnding.patience)
-    #expect(world.gone.count == 1 && world.gone.first?.lastWords == nil)
+    #expect(world.gone.count == 1 && world.gone.first?.lastLines == nil)
     #expect(world.isAtRest)
   }
 

@@ -180,6 +180,33 @@ import Testing
     #expect(try daemon.json(WeeksReport.self, "report").weeks.reduce(0) { $0 + $1.crashes } == 2)
   }
 
+  @Test("`report` groups crashes by cause, and shows the last lines that the newest one wrote")
+  func crashes() throws {
+    let daemon = try TestDaemon(
+      """
+      workers:
+        faulty:
+          command: [sh, -c, "echo reads the index; echo \"no such shard\"; exit 3"]
+          restart: no
+        silent: { command: [sh, -c, "kill -SEGV $$"], restart: no }
+      """)
+    try daemon.wait("faulty", toBe: "terminated")
+    try daemon.wait("silent", toBe: "terminated")
+    try daemon.done("start", "faulty")
+    #expect(
+      try eventually {
+        try daemon.json(WeeksReport.self, "report").crashes.contains { $0.count == 2 }
+      })
+    let crashes = try daemon.json(WeeksReport.self, "report").crashes
+    #expect(crashes.map(\.worker) == ["faulty", "silent"])
+    #expect(crashes.map(\.cause.code) == ["exited", "signaled"])
+    #expect(crashes.first?.cause.status == 3 && crashes.last?.cause.signal == SIGSEGV)
+    #expect(crashes.map(\.lastLines) == [["reads the index", "no such shard"], []])
+    let text = try daemon.done("report", "--worker", "faulty")
+    #expect(text.contains("  faulty: exited with status 3, 2 times, last on 20"), "\(text)")
+    #expect(text.contains("    | no such shard\n") && !text.contains("silent"), "\(text)")
+  }
+
   @Test("The journal is rotated by size, and its oldest segment is removed")
   func rotation() throws {
     let daemon = try TestDaemon("journal: { size: 64KB, keep: 2 }")

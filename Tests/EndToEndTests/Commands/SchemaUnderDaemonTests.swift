@@ -67,11 +67,13 @@ import Testing
       ])
     var looks: [(String, [String])] = [
       ("ps", ["ps"]), ("status", ["status"]), ("explain-next", ["explain", "--next"]),
+      ("explain-savings", ["explain", "--savings"]),
       ("events", ["events", "-n", "all"]), ("report", ["report"]), ("jetsam", ["jetsam"]),
       ("logs", ["logs", "front"]), ("top", ["top", "--count", "2", "--delay", "100ms"]),
     ]
     for name in names {
       looks += [("status-worker", ["status", name]), ("explain", ["explain", name])]
+      looks.append(("footprint-maps", ["footprint", name]))
     }
     for (schema, words) in looks {
       try check(try documents(words, daemon), schema, words)

@@ -36,6 +36,11 @@ import Testing
     #expect((victims.first?.gaveBack ?? 0) > 30 << 20)
     #expect(record.availableAfter > record.availableBefore)
     #expect(record.budget == 160 << 20)
+    // They are read beside the loop, and may follow the rest of the report.
+    #expect(try eventually { try daemon.ask(.jetsam).jetsam?.largestProcesses != nil })
+    let processes = try #require(try daemon.ask(.jetsam).jetsam?.largestProcesses)
+    #expect(processes.isComplete && (1...5).contains(processes.list.count))
+    #expect(processes.list.map(\.resident).max() == processes.list.first?.resident)
     #expect(try daemon.worker("middle").state == "suspended")
     #expect(try daemon.worker("front").state == "foreground")
     #expect(try connection.get("/count") == "1")

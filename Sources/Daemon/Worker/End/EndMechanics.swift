@@ -50,8 +50,8 @@ protocol EndMechanics: AnyObject {
   /// Removes its control group, where it has one, after everything else that was begun about the worker.
   func removeGroup(then: @escaping (_ failure: String?) -> Void)
 
-  /// The end of its log; nil: there is none, or the log can't be read in time.
-  func readLastWords(then: @escaping (String?) -> Void)
+  /// The last lines of its log; nil: it has no log, or the log can't be read in time.
+  func readLastLines(then: @escaping ([String]?) -> Void)
 }
 
 /// The functions that a `WorkerEnding` uses, about one run of one worker.
@@ -89,7 +89,7 @@ protocol EndHost: AnyObject {
   /// - Parameter others: how many more were ended with it.
   func isReaped(_ status: ExitStatus, leavingBehind others: Int)
   /// Nothing of it is left. The engine has to get the end, and the next run may begin.
-  func isGone(_ status: ExitStatus, lastWords: String?)
+  func isGone(_ status: ExitStatus, lastLines: [String]?)
 
   func log(_ priority: DaemonLog.Priority, _ text: String)
 }

@@ -14,6 +14,8 @@ final class EndOfWorker: EndMechanics, EndHost {
   private static let patience = Duration.seconds(5)
   private static let patienceForStrays = Duration.seconds(1)
   private static let patienceForLog = Duration.seconds(1)
+  /// For `dormouse report`.
+  private static let keptLines = 5
 
   init(worker: WorkerHandle, process: WorkerProcess, ends: WorkerEnds) {
     self.worker = worker
@@ -109,12 +111,12 @@ final class EndOfWorker: EndMechanics, EndHost {
     }
   }
 
-  func readLastWords(then: @escaping (String?) -> Void) {
+  func readLastLines(then: @escaping ([String]?) -> Void) {
     guard let words = process.lastWordsReader else { return then(nil) }
     services.jobs.run(about: "log of \(id)", within: Self.patienceForLog) {
-      words.read()
+      words.readLines(upTo: Self.keptLines)
     } then: { outcome in
-      if case .done(let text) = outcome { then(text) } else { then(nil) }
+      if case .done(let lines) = outcome { then(lines) } else { then(nil) }
     }
   }
 
@@ -162,10 +164,11 @@ final class EndOfWorker: EndMechanics, EndHost {
     services.hibernation.forget(id.name)
   }
 
-  func isGone(_ status: ExitStatus, lastWords: String?) {
+  func isGone(_ status: ExitStatus, lastLines: [String]?) {
     guard let runtime, parts.workers[id] === runtime else { return }
     parts.restarts.record(
-      footprint: parts.driver.state.footprint(of: id), lastWords: lastWords, of: id)
+      footprint: parts.driver.state.footprint(of: id), lastWords: lastLines?.last, of: id)
+    parts.keepLastLines(id, lastLines)
     ends.clearAway(runtime)
     services.records.remove(id.name)
     parts.program?.hasEnded(status)

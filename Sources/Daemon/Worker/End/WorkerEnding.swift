@@ -222,16 +222,16 @@ final class WorkerEnding {
       $0.removeGroup(then: $1)
     } then: {
       if let failure = $1 { $0.host.log(.warning, failure) }
-      $0.readLastWords(status)
+      $0.readLastLines(status)
     }
   }
 
-  private func readLastWords(_ status: ExitStatus) {
+  private func readLastLines(_ status: ExitStatus) {
     begin(orElse: nil) {
-      $0.readLastWords(then: $1)
+      $0.readLastLines(then: $1)
     } then: {
       $0.end()
-      $0.host.isGone(status, lastWords: $1)
+      $0.host.isGone(status, lastLines: $1)
     }
   }
 

@@ -18,6 +18,8 @@ final class WorkerEnds {
     let endedRuns: EndedRuns
     /// nil: the configuration declares the workers.
     let program: (any CallersProgram)?
+    /// The chronicle keeps the last lines of a worker's output, if its end is a crash.
+    let keepLastLines: (WorkerID, [String]?) -> Void
     /// Another process may represent an external worker from now on.
     let externalRootHasEnded: (WorkerUnit) -> Void
   }

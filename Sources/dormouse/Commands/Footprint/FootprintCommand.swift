@@ -8,10 +8,11 @@ import PolicyFile
 struct FootprintCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "footprint",
-    abstract: "Record a footprint over time, draw it, and compare two.",
+    abstract: "Show what dirty memory is mapped for; record a footprint, draw it, and compare two.",
     subcommands: [
-      FootprintRecordCommand.self, FootprintShowCommand.self, FootprintCompareCommand.self,
-    ])
+      FootprintMapsCommand.self, FootprintRecordCommand.self, FootprintShowCommand.self,
+      FootprintCompareCommand.self,
+    ], defaultSubcommand: FootprintMapsCommand.self)
 }
 
 /// How a picture is drawn on a terminal.

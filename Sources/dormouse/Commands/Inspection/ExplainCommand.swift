@@ -8,25 +8,29 @@ struct ExplainCommand: ParsableCommand {
     discussion: """
       With a worker: why it is in its state, what keeps it from the next state (with numbers), what \
       would change its state, and which key of the policy decides. With --next: the order in which \
-      workers are terminated and hibernated when memory gets short, and why.
+      workers are terminated and hibernated when memory gets short, and why. With --savings: the workers \
+      that keep memory, the largest first, and why each of them isn't asleep.
 
       Examples:
         dormouse explain web
         dormouse explain --next
+        dormouse explain --savings
       """)
   @Flag(help: "Show the order of termination and of hibernation.") var next = false
+  @Flag(help: "Show which workers keep memory, and why each isn't asleep.") var savings = false
   @Flag(help: "Print JSON (docs/json.md).") var json = false
   @OptionGroup var connection: ConnectionOptions
   @Argument(help: "The worker.", completion: .workers) var name: String?
 
   func validate() throws {
-    if next == (name != nil) {
-      throw ValidationError("name a worker, or ask for --next, one of the two")
+    if [next, savings, name != nil].count(where: { $0 }) != 1 {
+      throw ValidationError("name a worker, or ask for --next or --savings, one of the three")
     }
   }
 
   func run() throws {
     var daemon = try connection.connect()
+    if savings { return try showSavings(&daemon) }
     let response = try daemon.ask(.explain, worker: name)
     if let name {
       guard let report = response.explanation else { throw CommandFailure.noReport(of: name) }
@@ -37,6 +41,29 @@ struct ExplainCommand: ParsableCommand {
       if json { return try Output.json(report) }
       try Output.write(renderRanking(report, width: Terminal.width, color: Terminal.showsColor))
     }
+  }
+}
+
+extension ExplainCommand {
+  private func showSavings(_ daemon: inout DaemonConnection) throws {
+    var kept: [KeptMemoryReport.Worker] = []
+    for worker in try daemon.ask(.ps).workers ?? [] where KeptMemoryReport.keepsMemory(worker) {
+      var entry = KeptMemoryReport.Worker(
+        worker: worker.name, state: worker.state, footprint: worker.footprint)
+      do {
+        if let why = try daemon.ask(.explain, worker: worker.name).explanation {
+          (entry.state, entry.next) = (why.state, why.next)
+          (entry.obstacles, entry.isShadow) = (why.obstacles, why.isShadow)
+        }
+      } catch let failure as CommandFailure where failure.exit == .unknownWorker {
+        // It was removed meanwhile.
+        continue
+      }
+      kept.append(entry)
+    }
+    let report = KeptMemoryReport(workers: kept)
+    if json { return try Output.json(report) }
+    try Output.write(renderKeptMemory(report, width: Terminal.width, color: Terminal.showsColor))
   }
 }
 

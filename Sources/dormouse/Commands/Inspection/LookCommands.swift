@@ -13,6 +13,11 @@ struct StatusCommand: ParsableCommand {
     commandName: "status", abstract: "Show one worker in detail, or the daemon and the machine.")
   @Flag(help: "Print only the worker's snapshot of itself: a text, or the bytes of a picture.")
   var snapshot = false
+  @Flag(
+    name: .shortAndLong,
+    help:
+      "Also show what the worker's dirty memory is mapped for, as `dormouse footprint NAME` does.")
+  var verbose = false
   @Flag(help: "Print JSON (docs/json.md).") var json = false
   @OptionGroup var connection: ConnectionOptions
   @Argument(help: "The worker. Default: the daemon and the machine.", completion: .workers)
@@ -21,6 +26,11 @@ struct StatusCommand: ParsableCommand {
   func validate() throws {
     if snapshot, json || name == nil {
       throw ValidationError("--snapshot takes a worker, and no --json.")
+    }
+    if verbose, json || snapshot || name == nil {
+      throw ValidationError(
+        "--verbose takes a worker, and neither --json (use `dormouse footprint NAME --json`) nor --snapshot."
+      )
     }
   }
 
@@ -35,6 +45,10 @@ struct StatusCommand: ParsableCommand {
       if json { return try Output.json(worker) }
       try Output.write(
         renderWorkerStatus(worker, width: Terminal.width, color: Terminal.showsColor))
+      guard verbose else { return }
+      let report = try DirtyMemoryReport(of: worker)
+      try Output.write(
+        "\n" + renderDirtyMemory(report, width: Terminal.width, color: Terminal.showsColor))
     } else {
       guard let report = response.daemon else { throw CommandFailure.noReport(of: "the daemon") }
       if json { return try Output.json(Listing(daemon: report, workers: response.workers)) }

@@ -112,6 +112,7 @@ struct TopSession: ~Copyable {
         model.show(cpu: use.percent)
       case .processes(let processes): model.show(processes)
       case .log(let log): model.show(log)
+      case .others(let others): model.show(others)
       }
     }
   }
@@ -132,6 +133,9 @@ struct TopSession: ~Copyable {
     }
     if let worker = model.wantedLog {
       looks.look(at: "log of \(worker.name)") { .log(ProcessLook.log(of: worker)) }
+    }
+    if let workers = model.wantedOthers {
+      looks.look(at: "other processes") { .others(ProcessLook.others(than: workers)) }
     }
     if let name = model.wantedStatus, status == nil {
       status = try daemon.client.send(.status, worker: name)

@@ -15,6 +15,8 @@ struct ReportCommand: ParsableCommand {
       terminations for memory, SLEPT suspensions. ASLEEP is the share of the time that a worker was \
       suspended or hibernated, P50 and P95 are how long half of its resumes from hibernation and 95 % of \
       them took at the most, SAVED is the memory that hibernation freed, multiplied by the time. Averages are over the time that a worker was alive. \
+      Below the tables, crashes are grouped by worker and cause (a signal, an exit status, a missed deadline, the kernel's \
+      OOM killer, a failed launch): how often, when last, and the last five lines that the newest one wrote. \
       Days and weeks are in UTC; a week begins on Monday. The counts are kept for 13 months, also \
       without a journal.
       """)
@@ -36,10 +38,12 @@ struct ReportCommand: ParsableCommand {
     let today = Clock.now().day
     let days = Int(since.duration / .seconds(86_400))
     var weeks: [Int: [WorkerID: WorkerTally]] = [:]
+    var groups: [WorkerID: CrashGroups] = [:]
     for day in (today - max(1, days) + 1)...today {
       do {
         guard let record = try store.load(day) else { continue }
         weeks[CivilDate.weekStart(of: day), default: [:]].merge(record.tallies) { $0 + $1 }
+        groups.merge(record.crashes, uniquingKeysWith: +)
       } catch {
         Output.complain("can't read the counts of \(CivilDate(day: day).text): \(error)")
       }
@@ -58,10 +62,14 @@ struct ReportCommand: ParsableCommand {
         exit: .unknownWorker,
         text: "no counts for a worker `\(escaped(worker))` in that time\(hint ?? "")")
     }
-    if json { return try Output.json(WeeksReport(weeks: reports)) }
+    let crashes = CrashReport.sorted(groups, of: worker)
+    if json { return try Output.json(WeeksReport(weeks: reports, crashes: crashes)) }
     if reports.isEmpty { return try Output.line("no counts for that time") }
     try Output.write(
       renderWeeks(reports, width: Terminal.width, color: Terminal.showsColor))
+    if crashes.isEmpty { return }
+    try Output.write(
+      "\n" + renderCrashes(crashes, width: Terminal.width, color: Terminal.showsColor))
   }
 
   private func directory() throws -> String {
@@ -74,6 +82,30 @@ struct ReportCommand: ParsableCommand {
       Output.complain("no daemon is running; showing the counts of the last one")
       return "\(DefaultPaths.ofThisProcess().stateDirectory)/reports"
     }
+  }
+}
+
+extension CrashReport {
+  fileprivate static func sorted(
+    _ groups: [WorkerID: CrashGroups], of worker: String?
+  ) -> [CrashReport] {
+    groups.sorted { $0.key < $1.key }
+      .filter { worker == nil || $0.key.name == worker }
+      .flatMap { id, crashes in
+        crashes.groups.sorted { $0.at > $1.at }.map { CrashReport(worker: id.name, $0) }
+      }
+  }
+
+  private init(worker: String, _ group: CrashGroup) {
+    var cause = Cause(code: group.cause.code, text: group.why)
+    switch group.cause {
+    case .signal(let number): cause.signal = number
+    case .status(let number): cause.status = number
+    case .deadline, .kernel, .launch, .unknown: break
+    }
+    self.init(
+      worker: worker, cause: cause, count: group.count,
+      last: WallTime(nanoseconds: group.at).text, lastLines: group.lines)
   }
 }
 

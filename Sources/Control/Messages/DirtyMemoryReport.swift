@@ -1,0 +1,60 @@
+/// `footprint NAME`: the dirty memory of a worker by what it is mapped for. Sizes in bytes.
+public struct DirtyMemoryReport: Codable, Hashable, Sendable {
+  public var worker: String
+  /// The processes that were read, and those that may not be read.
+  public var processes: Int
+  public var unreadable: Int
+  /// Sums over all mappings.
+  public var dirty: Int64
+  public var swapped: Int64
+  /// The largest first.
+  public var mappings: [Mappings]
+  /// The rest together.
+  public var others: Rest
+
+  public struct Mappings: Codable, Hashable, Sendable {
+    /// `heap`, `stack`, `anonymous`, `file`, `shared_memory` or `other`.
+    public var kind: String
+    /// The file's path, or the name that the process or the kernel gave it.
+    public var name: String?
+    public var dirty: Int64
+    public var swapped: Int64
+    /// How many mappings they are.
+    public var count: Int
+
+    public init(kind: String, name: String? = nil, dirty: Int64, swapped: Int64, count: Int) {
+      self.kind = kind
+      self.name = name
+      self.dirty = dirty
+      self.swapped = swapped
+      self.count = count
+    }
+  }
+
+  public struct Rest: Codable, Hashable, Sendable {
+    public var dirty: Int64
+    public var swapped: Int64
+    public var count: Int
+
+    public init(dirty: Int64, swapped: Int64, count: Int) {
+      self.dirty = dirty
+      self.swapped = swapped
+      self.count = count
+    }
+  }
+
+  public init(
+    worker: String, processes: Int, unreadable: Int, all: [Mappings], most: Int
+  ) {
+    self.worker = worker
+    self.processes = processes
+    self.unreadable = unreadable
+    dirty = all.reduce(0) { $0 &+ $1.dirty }
+    swapped = all.reduce(0) { $0 &+ $1.swapped }
+    mappings = Array(all.prefix(most))
+    let rest = all.dropFirst(most)
+    others = Rest(
+      dirty: rest.reduce(0) { $0 &+ $1.dirty }, swapped: rest.reduce(0) { $0 &+ $1.swapped },
+      count: rest.reduce(0) { $0 + $1.count })
+  }
+}

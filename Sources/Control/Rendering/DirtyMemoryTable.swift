@@ -1,0 +1,46 @@
+/// `dormouse footprint NAME`, and the end of `dormouse status --verbose NAME`.
+public func renderDirtyMemory(
+  _ report: DirtyMemoryReport, width: Int? = nil, color: Bool = false
+) -> String {
+  let name = escaped(report.worker)
+  guard report.processes > 0 else { return "\(name) has no process\n" }
+  let swapped = report.swapped > 0 ? ", and \(sizeText(report.swapped)) swapped" : ""
+  let hidden =
+    report.unreadable > 0
+    ? "; \(processesText(report.unreadable)) more can't be read (another user's)" : ""
+  let title =
+    "\(name): \(sizeText(report.dirty)) of dirty memory in "
+    + "\(processesText(report.processes))\(swapped)\(hidden)"
+  var table = Table(columns: [
+    .init(title: "DIRTY", alignsRight: true), .init(title: "SWAPPED", alignsRight: true),
+    .init(title: "MAPPINGS", alignsRight: true), .init(title: "WHAT"),
+  ])
+  table.rows = report.mappings.map {
+    row($0.dirty, $0.swapped, $0.count, whatText($0))
+  }
+  let rest = report.others
+  if rest.count > 0 { table.rows.append(row(rest.dirty, rest.swapped, rest.count, "all others")) }
+  let lines = table.lines(width: width, color: color)
+  return (wrapped(title, to: width) + lines).joined(separator: "\n") + "\n"
+}
+
+private func processesText(_ count: Int) -> String {
+  count == 1 ? "1 process" : "\(count) processes"
+}
+
+private func row(_ dirty: Int64, _ swapped: Int64, _ count: Int, _ what: String) -> [Table.Cell] {
+  [
+    .init(sizeText(dirty)), .init(swapped > 0 ? sizeText(swapped) : "-"), .init("\(count)"),
+    .init(what),
+  ]
+}
+
+private func whatText(_ mappings: DirtyMemoryReport.Mappings) -> String {
+  let name = mappings.name.map(escaped)
+  switch mappings.kind {
+  case "heap": return "heap"
+  case "stack": return "stacks"
+  case "anonymous": return name.map { "anonymous memory named \($0)" } ?? "anonymous memory"
+  default: return name ?? escaped(mappings.kind)
+  }
+}

@@ -1,0 +1,127 @@
+import Control
+import Lifecycle
+import Policy
+
+/// How often each worker is used, since the daemon's start: traffic, processor time, wakes and requests, as the
+/// engine gets them. Signs of use that follow each other closely are one use.
+struct UseHistory {
+  /// A shorter pause ends no use: a busy worker is sampled every few seconds.
+  static let pause = Duration.seconds(5)
+  /// As many uses are remembered.
+  static let limit = 64
+
+  struct Use: Hashable {
+    var began: Instant
+    var ended: Instant
+  }
+
+  struct Uses {
+    let since: Instant
+    private(set) var all: [Use] = []
+    private(set) var count = 0
+    private(set) var last: CodedText?
+
+    fileprivate init(since: Instant) { self.since = since }
+
+    fileprivate mutating func add(_ why: CodedText, at now: Instant) {
+      last = why
+      if let end = all.last?.ended, now - end < UseHistory.pause {
+        all[all.count - 1].ended = now
+        return
+      }
+      count += 1
+      if all.count == UseHistory.limit { all.removeFirst() }
+      all.append(Use(began: now, ended: now))
+    }
+
+    /// Times without use between two uses: half of them are at most this long.
+    var medianQuiet: Duration? {
+      let quiet = zip(all, all.dropFirst()).map { $1.began - $0.ended }.sorted()
+      return quiet.isEmpty ? nil : quiet[(quiet.count - 1) / 2]
+    }
+
+    /// Uses in an hour; nil: too little time has passed to say.
+    func perHour(at now: Instant) -> Double? {
+      guard let first = all.first else { return nil }
+      let began = all.count < count ? first.began : since
+      let hours = (now - began).seconds / 3600
+      return hours >= 1.0 / 60 ? Double(all.count) / hours : nil
+    }
+  }
+
+  private var workers: [WorkerID: Uses] = [:]
+
+  func uses(of worker: WorkerID) -> Uses? { workers[worker] }
+
+  mutating func record(_ event: Event, at now: Instant) {
+    guard let worker = event.subject else { return }
+    if case .removed = event {
+      workers[worker] = nil
+    } else if let why = event.use {
+      workers[worker, default: Uses(since: now)].add(why, at: now)
+    } else if workers[worker] == nil {
+      workers[worker] = Uses(since: now)
+    }
+  }
+}
+
+extension Event {
+  /// As the causes of states have it.
+  fileprivate var use: CodedText? {
+    switch self {
+    case .activity: CodedText("active", Cause.active.sentence)
+    case .worked: CodedText("worked", "processor time without traffic")
+    case .wakeNeeded(_, let why): CodedText(Cause.wakeNeeded(why))
+    case .timerDue(_, let why): CodedText(Cause.timer(why))
+    case .request(let request)
+    where request.verb == .wake || request.verb == .foreground:
+      CodedText(Cause.requested(request.verb))
+    default: nil
+    }
+  }
+}
+
+extension ActivityReport {
+  init(_ uses: UseHistory.Uses, policy: LifecyclePolicy, at now: Instant) {
+    self.init(uses: uses.count, overSeconds: (now - uses.since).seconds)
+    last = uses.last
+    lastSecondsAgo = uses.all.last.map { (now - $0.ended).seconds }
+    perHour = uses.perHour(at: now)
+    medianQuietSeconds = uses.medianQuiet?.seconds
+    if uses.count >= Self.leastUses, let quiet = uses.medianQuiet {
+      advice = Advice(quiet, policy)
+    }
+  }
+
+  /// Fewer say nothing of what is usual.
+  private static let leastUses = 5
+}
+
+extension ActivityReport.Advice {
+  /// Which key keeps a worker with such quiet times awake, or in memory; nil: none.
+  init?(_ quiet: Duration, _ policy: LifecyclePolicy) {
+    let usual = "half of its quiet times are at most \(quiet.spoken)"
+    guard let suspend = policy.background.suspendAfter else {
+      self.init(
+        code: "suspend_after_never", key: "background.suspend_after",
+        text: "\(usual): with background.suspend_after under that, it would sleep between uses")
+      return
+    }
+    if quiet <= suspend {
+      self.init(
+        code: "quiet_too_short", key: "background.suspend_after",
+        text:
+          "\(usual), and background.suspend_after is \(suspend.spoken): with a shorter one, it would sleep "
+          + "between more of its uses")
+      return
+    }
+    guard policy.hibernate.enabled, let hibernate = policy.hibernate.after,
+      quiet <= suspend + hibernate
+    else { return nil }
+    self.init(
+      code: "quiet_too_short", key: "hibernate.after",
+      text:
+        "\(usual), and hibernate.after is \(hibernate.spoken) more than its suspension: with a shorter one, it "
+        + "would be hibernated between more of its uses")
+  }
+}

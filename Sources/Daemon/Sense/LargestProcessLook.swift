@@ -1,0 +1,49 @@
+import Control
+import Linux
+import Policy
+
+/// Looks for the largest processes of the machine when memory has run out. A machine may have thousands of
+/// processes, so they are read beside the loop and until a deadline. Belongs to the loop's thread.
+final class LargestProcessLook {
+  private let jobs: LoopJobs
+  private let workers: WorkerRegistry
+
+  static let mostProcesses = 5
+  static let limit = Duration.seconds(2)
+  /// A process may keep others from reading even its small files.
+  private static let patience = Duration.seconds(5)
+
+  init(jobs: LoopJobs, workers: WorkerRegistry) {
+    self.jobs = jobs
+    self.workers = workers
+  }
+
+  /// `then` is called on the loop; nil: they can't be read in time.
+  func measure(then: @escaping (JetsamRecord.Processes?) -> Void) {
+    let owners = ProcessOwners(
+      workers.values.compactMap { runtime in
+        runtime.process.map {
+          .init(
+            worker: runtime.id.name, pid: $0.identity.pid, session: $0.session,
+            cgroup: $0.cgroup?.path)
+        }
+      })
+    jobs.run(about: "largest processes", within: Self.patience) {
+      Self.read(owners, until: Deadline(in: Self.limit))
+    } then: { outcome in
+      if case .done(let found) = outcome { then(found) } else { then(nil) }
+    }
+  }
+
+  static func read(_ owners: ProcessOwners, until deadline: Deadline) -> JetsamRecord.Processes? {
+    // Without /proc the report lacks them.
+    guard let found = try? LargestProcesses.read(upTo: mostProcesses, until: deadline) else {
+      return nil
+    }
+    let list = found.processes.map {
+      JetsamRecord.Process(
+        pid: $0.pid, name: $0.name, resident: $0.resident, worker: owners.worker(of: $0))
+    }
+    return JetsamRecord.Processes(list: list, isComplete: found.isComplete)
+  }
+}

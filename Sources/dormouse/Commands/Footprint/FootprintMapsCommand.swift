@@ -1,0 +1,58 @@
+import ArgumentParser
+import Control
+import Linux
+
+struct FootprintMapsCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "maps",
+    abstract: "Show what a worker's dirty memory is mapped for: heap, stacks, files.",
+    discussion: """
+      The ten largest groups of mappings over all of its processes, and the rest. Dirty memory is what would be \
+      free if the worker ended; pages that several processes share aren't in it. It is read from /proc, and no \
+      page of the worker is touched, so a hibernated worker stays on disk. `maps` may be left out.
+
+      Examples:
+        dormouse footprint web
+        dormouse footprint maps web --json
+      """)
+  @Flag(help: "Print JSON (docs/json.md).") var json = false
+  @OptionGroup var connection: ConnectionOptions
+  @Argument(help: "The worker.", completion: .workers) var name: String
+
+  func run() throws {
+    var daemon = try connection.connect()
+    guard let worker = try daemon.ask(.status, worker: name).workers?.first else {
+      throw CommandFailure.noReport(of: name)
+    }
+    let report = try DirtyMemoryReport(of: worker)
+    if json { return try Output.json(report) }
+    try Output.write(
+      renderDirtyMemory(report, width: Terminal.width, color: Terminal.showsColor))
+  }
+}
+
+extension DirtyMemoryReport {
+  private static let most = 10
+
+  init(of worker: WorkerReport) throws {
+    var found = DirtyMappings()
+    var problem: FootprintError?
+    var unreadable = 0
+    for pid in ProcessLook.pids(of: worker) {
+      do throws(FootprintError) { _ = try found.add(pid) } catch {
+        problem = error
+        unreadable += 1
+      }
+    }
+    if found.processes == 0, let problem {
+      throw CommandFailure(exit: .notDone, text: escaped("\(problem)"))
+    }
+    self.init(
+      worker: worker.name, processes: found.processes, unreadable: unreadable,
+      all: found.largestFirst.map {
+        Mappings(
+          kind: $0.kind.rawValue, name: $0.name.isEmpty ? nil : $0.name, dirty: $0.dirty,
+          swapped: $0.swapped, count: $0.mappings)
+      }, most: Self.most)
+  }
+}

@@ -1,0 +1,73 @@
+import Control
+import Lifecycle
+import Policy
+import Testing
+
+@testable import Daemon
+
+@Suite("How often workers are used") struct UseHistoryTests {
+  private let web = WorkerID("web")
+
+  private func history(_ seconds: [Int64]) -> UseHistory {
+    var history = UseHistory()
+    history.record(.launched(web), at: .zero)
+    for second in seconds { history.record(.activity(web), at: .zero + .seconds(second)) }
+    return history
+  }
+
+  @Test(
+    "Signs of use that follow each other closely are one use, and the times between uses are quiet")
+  func uses() throws {
+    let uses = try #require(history([10, 12, 14, 44, 46, 106, 136, 166]).uses(of: web))
+    #expect(uses.count == 5 && uses.last?.code == "active")
+    #expect(uses.medianQuiet == .seconds(30))
+    #expect(uses.perHour(at: .zero + .seconds(1800)) == 10)
+    #expect(uses.perHour(at: .zero + .seconds(20)) == nil, "too early")
+  }
+
+  @Test("A worker that was never used has no use, and one that was removed is forgotten")
+  func none() throws {
+    var history = history([])
+    let uses = try #require(history.uses(of: web))
+    #expect(uses.count == 0 && uses.last == nil && uses.medianQuiet == nil)
+    history.record(.removed(web), at: .zero)
+    #expect(history.uses(of: web) == nil)
+  }
+
+  @Test("Of many uses the last 64 count for what is usual")
+  func limit() throws {
+    let uses = try #require(
+      history((0..<100).map { $0 < 36 ? $0 * 1000 : 36_000 + ($0 - 36) * 60 }).uses(of: web))
+    #expect(uses.count == 100 && uses.all.count == 64 && uses.medianQuiet == .seconds(60))
+    #expect(uses.perHour(at: .zero + .seconds(36_000 + 3840)) == 60)
+  }
+
+  @Test("The advice names the key that keeps a worker with such quiet times awake or in memory")
+  func advice() {
+    var policy = LifecyclePolicy()
+    policy.background.suspendAfter = .seconds(30)
+    policy.hibernate.enabled = true
+    policy.hibernate.after = .seconds(600)
+    func key(_ seconds: Int64) -> String? {
+      ActivityReport.Advice(.seconds(seconds), policy)?.key
+    }
+    #expect(key(20) == "background.suspend_after")
+    #expect(key(100) == "hibernate.after" && key(700) == nil)
+    policy.hibernate.enabled = false
+    #expect(key(100) == nil)
+    policy.background.suspendAfter = nil
+    #expect(key(100) == "background.suspend_after")
+  }
+
+  @Test("Advice needs five uses")
+  func few() throws {
+    let policy = LifecyclePolicy()
+    func advice(_ seconds: [Int64]) -> ActivityReport.Advice? {
+      history(seconds).uses(of: web).flatMap {
+        ActivityReport($0, policy: policy, at: .zero + .seconds(100)).advice
+      }
+    }
+    #expect(advice([0, 6, 12, 18]) == nil)
+    #expect(advice([0, 6, 12, 18, 24])?.key == "background.suspend_after")
+  }
+}
