@@ -109,13 +109,22 @@ import Testing
 
   @Test(
     "A request about a wrapped worker is passed on to its wrapper",
-    arguments: Self.engineVerbs + [.explain, .policy])
+    arguments: Self.engineVerbs.dropLast(2) + [.explain, .policy])
   func relayed(verb: ControlRequest.Verb) throws {
     host.wrapped = ["web"]
     let heard = ask(verb, "web")
     #expect(host.calls == ["relay \(verb.rawValue) web for \(Duration.seconds(600))"])
     host.respond(.done, "its wrapper's words")
     #expect(try only(heard).text == "its wrapper's words")
+  }
+
+  @Test("A wrapped worker is protected here: this daemon's ladder may terminate it")
+  func protection() throws {
+    host.wrapped = ["web"]
+    let heard = ask(.protect, "web")
+    #expect(host.calls == ["person: protect web", "protect web"])
+    host.answer(.done, "web is protected")
+    #expect(try only(heard).text == "web is protected")
   }
 
   @Test(
