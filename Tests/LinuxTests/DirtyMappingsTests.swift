@@ -46,7 +46,8 @@ import Testing
   @Test("A real process's memory is found, and a process that has ended has none")
   func real() throws {
     let child = try TestChild(
-      "python3", "-c", "x = b'x' * (64 << 20); print('ready', flush=True); input()")
+      "python3", "-c",
+      "x = b'x' * (64 << 20); print('ready', flush=True); import time; time.sleep(60)")
     #expect(try child.line() == "ready")
     var found = DirtyMappings()
     #expect(try found.add(child.pid))

@@ -36,7 +36,8 @@ import Testing
   @Test("The real machine's processes are read, and a deadline that has passed leaves them out")
   func real() throws {
     let child = try TestChild(
-      "python3", "-c", "x = b'x' * (200 << 20); print('ready', flush=True); input()")
+      "python3", "-c",
+      "x = b'x' * (200 << 20); print('ready', flush=True); import time; time.sleep(60)")
     #expect(try child.line() == "ready")
     let found = try LargestProcesses.read(upTo: 1000, until: Deadline(in: .seconds(60)))
     let process = try #require(found.processes.first { $0.pid == child.pid })

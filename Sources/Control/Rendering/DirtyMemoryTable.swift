@@ -16,10 +16,12 @@ public func renderDirtyMemory(
     .init(title: "MAPPINGS", alignsRight: true), .init(title: "WHAT"),
   ])
   table.rows = report.mappings.map {
-    row($0.dirty, $0.swapped, $0.count, whatText($0))
+    row($0.dirty, swapped: $0.swapped, count: $0.count, what: whatText($0))
   }
   let rest = report.others
-  if rest.count > 0 { table.rows.append(row(rest.dirty, rest.swapped, rest.count, "all others")) }
+  if rest.count > 0 {
+    table.rows.append(row(rest.dirty, swapped: rest.swapped, count: rest.count, what: "all others"))
+  }
   let lines = table.lines(width: width, color: color)
   return (wrapped(title, to: width) + lines).joined(separator: "\n") + "\n"
 }
@@ -28,7 +30,9 @@ private func processesText(_ count: Int) -> String {
   count == 1 ? "1 process" : "\(count) processes"
 }
 
-private func row(_ dirty: Int64, _ swapped: Int64, _ count: Int, _ what: String) -> [Table.Cell] {
+private func row(
+  _ dirty: Int64, swapped: Int64, count: Int, what: String
+) -> [Table.Cell] {
   [
     .init(sizeText(dirty)), .init(swapped > 0 ? sizeText(swapped) : "-"), .init("\(count)"),
     .init(what),

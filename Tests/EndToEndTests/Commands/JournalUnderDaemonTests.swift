@@ -186,7 +186,7 @@ import Testing
       """
       workers:
         faulty:
-          command: [sh, -c, "echo reads the index; echo \"no such shard\"; exit 3"]
+          command: [sh, -c, "echo reads the index; echo no such shard; exit 3"]
           restart: no
         silent: { command: [sh, -c, "kill -SEGV $$"], restart: no }
       """)
