@@ -22,7 +22,7 @@ public struct ProcessStat: Hashable, Sendable {
   public var threadCount: Int
   /// In clock ticks since boot. Together with the pid it identifies a process until the next boot.
   public var startTime: UInt64
-  /// Pages in RAM, as the kernel counts them without exactness; kernel threads have none.
+  /// Pages in RAM, approximately, as the kernel counts them; kernel threads have none.
   public var residentPages: UInt64
   /// The addresses of the command line and the environment; empty if this process may not trace the process.
   public var arguments: Range<UInt64>

@@ -190,9 +190,9 @@ import Testing
           restart: no
         silent: { command: [sh, -c, "kill -SEGV $$"], restart: no }
       """)
-    try daemon.wait("faulty", toBe: "terminated")
-    try daemon.wait("silent", toBe: "terminated")
-    try daemon.done("start", "faulty")
+    #expect(try eventually { try daemon.json(WeeksReport.self, "report").crashes.count == 2 })
+    // It ends again before it is ready, which the verb reports.
+    _ = try daemon.verb("start", "faulty")
     #expect(
       try eventually {
         try daemon.json(WeeksReport.self, "report").crashes.contains { $0.count == 2 }
