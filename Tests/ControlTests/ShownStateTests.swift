@@ -56,6 +56,14 @@ import Testing
       text.contains("foreground on request; configuration changed: restart to apply"), "\(text)")
   }
 
+  @Test("The status of a worker names its groups")
+  func groups() {
+    var worker = Sample.foreground
+    #expect(!renderWorkerStatus(worker).contains("groups"))
+    worker.groups = ["bots", "chat"]
+    #expect(renderWorkerStatus(worker).contains("groups       bots, chat"))
+  }
+
   @Test("Savings are shown below the totals of ps, and for today and the week in status")
   func savings() {
     var daemon = Sample.daemon
@@ -70,6 +78,11 @@ import Testing
     #expect(table.contains("\n\(line)\n") && !table.contains("7 days"), "\(table)")
     let status = renderDaemonStatus(daemon)
     #expect(status.contains(line) && status.contains("7 days: 1.0 TB·h saved"), "\(status)")
+    var top = TopModel(columns: 100, rows: 20)
+    top.show([Sample.foreground], daemon)
+    #expect(top.screen(color: false).contains(line))
+    top.rows = 19
+    #expect(!top.screen(color: false).contains(line), "the list needs the room")
     let none = SavingsReport(byteHours: 0, asleepSeconds: 0, aliveSeconds: 9, resumes: 0)
     daemon.savings = RecentSavingsReport(today: none, week: none)
     #expect(!renderDaemonStatus(daemon).contains("savings"))

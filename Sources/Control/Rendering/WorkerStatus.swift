@@ -15,6 +15,7 @@ public func renderWorkerStatus(
   block.add("resume", worker.resume.map { escaped($0.text) })
   block.add(
     "band", "\(worker.band)\(worker.importance > 0 ? ", importance \(worker.importance)" : "")")
+  block.add("groups", worker.groups.map { escaped($0.joined(separator: ", ")) })
   block.add("last used", "\(durationText(worker.secondsSinceUse)) ago")
   // A worker that has ended has none.
   if isThere {

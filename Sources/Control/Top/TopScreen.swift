@@ -43,7 +43,9 @@ extension TopModel {
     let pressure = daemon.map { pressureLines($0, width: columns, color: color) } ?? []
     let totals = wrapped(totalsLine(workers), to: columns).map { shortened($0, to: columns) }
     let curves = rows < 14 ? "" : history.line(width: columns, unicode: showsUnicode)
-    let lines = pressure + totals + (curves.isEmpty ? [] : [curves])
+    let today = rows < 20 ? nil : savingsLines(daemon?.savings).first
+    let savings = today.map { wrapped($0, to: columns) } ?? []
+    let lines = pressure + totals + savings + (curves.isEmpty ? [] : [curves])
     return Array(lines.prefix(max(rows / 3, 2)))
   }
 

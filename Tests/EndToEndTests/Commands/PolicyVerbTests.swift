@@ -160,7 +160,7 @@ import Testing
     let procfile = try scratch.write("Procfile", "web: sleep 1 # $PORT\nworker: sleep 2\n")
     let compose = try scratch.write(
       "process-compose.yaml",
-      "processes: { web: { command: sleep 1, namespace: a, depends_on: { db: {} } },"
+      "processes: { web: { command: sleep 1, namespace: a, is_tty: true, depends_on: { db: {} } },"
         + " db: { command: 'sleep 2 | cat' } }")
     for file in [procfile, compose] {
       let outcome = try dormouse("import", file)
