@@ -166,8 +166,8 @@ final class RunningDaemon {
 
   func state(of worker: String) throws -> String {
     let text = try ask("status", worker, "--json").output
-    guard let start = text.range(of: "\"state\":\"") else { return "" }
-    return String(text[start.upperBound...].prefix { $0 != "\"" })
+    let report = try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any]
+    return report?["state"] as? String ?? ""
   }
 
   func wait(for worker: String, _ states: String...) throws {
