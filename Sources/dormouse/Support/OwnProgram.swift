@@ -5,7 +5,9 @@ import Linux
 enum OwnProgram {
   /// As it was called, and not without links: `/usr/bin/dormouse` stays after an upgrade, the file behind a link
   /// may not.
-  static func path(_ environment: [String: String]) throws -> String {
+  ///
+  /// - Parameter isKept: it is written to a file, where its words are found again by the name `dormouse`.
+  static func path(_ environment: [String: String], isKept: Bool = true) throws -> String {
     let own = "/proc/self/exe"
     let directory = try currentDirectory()
     if let name = CommandLine.arguments.first {
@@ -16,12 +18,12 @@ enum OwnProgram {
           guard let file = fileStatus(of: candidate), let running = fileStatus(of: own) else {
             return false
           }
-          return file.isSameFile(as: running) && isNamed(candidate)
+          return file.isSameFile(as: running) && (isNamed(candidate) || !isKept)
         }
         if let found { return found }
       } catch {}  // The caller may have given any name.
     }
-    guard let path = linkTarget(own), !isAbsent(path), isNamed(path) else {
+    guard let path = linkTarget(own), !isAbsent(path), isNamed(path) || !isKept else {
       throw CommandFailure(
         exit: .notDone,
         text: "this executable isn't found under the name `dormouse`: call it by its full path")
@@ -41,7 +43,6 @@ enum OwnProgram {
     return "/" + parts.joined(separator: "/")
   }
 
-  /// Its words in a configuration are found again by this name.
   private static func isNamed(_ path: String) -> Bool {
     path.split(separator: "/").last == "dormouse"
   }

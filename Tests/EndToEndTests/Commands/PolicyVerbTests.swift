@@ -142,6 +142,11 @@ import Testing
         #"{"differences":[{"key":"hibernate.after","left":"30s","meaning":""#), "\(json)")
     #expect(json.output.hasSuffix(#"],"schema":1}"# + "\n"), "\(json)")
     #expect(try dormouse("policy", "diff", "ios-5", "ios-6").code == 65)
+    let set = try dormouse("policy", "diff", "server", "--set", "hibernate.after=7m")
+    #expect(set.code == 1 && set.output.contains("7m"), "\(set)")
+    #expect(set.output.contains("server --set hibernate.after=7m"), "\(set)")
+    #expect(try dormouse("policy", "diff", "server", "--set", "hibernate.aftr=7m").code == 64)
+    #expect(try dormouse("policy", "diff", "server").code == 64)
   }
 
   @Test("`policy schema` prints valid JSON for policies and for configurations")

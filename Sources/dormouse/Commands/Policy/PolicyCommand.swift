@@ -49,8 +49,10 @@ struct PolicyDiffCommand: ParsableCommand {
 
       Examples:
         dormouse policy diff ios-5 server
+        dormouse policy diff server --set hibernate.after=5m
       """)
 
+  @OptionGroup var settings: SettingOptions
   @Flag(help: "Print JSON (docs/json.md).") var json = false
   @Argument(
     help: ArgumentHelp(
@@ -58,14 +60,23 @@ struct PolicyDiffCommand: ParsableCommand {
     completion: .policies)
   var left: String
   @Argument(
-    help: ArgumentHelp("The second, in the same form.", valueName: "right"),
+    help: ArgumentHelp(
+      "The second, in the same form, which --set changes. With --set the default is the first.",
+      valueName: "right"),
     completion: .policies)
-  var right: String
+  var right: String?
+
+  func validate() throws {
+    if right == nil, settings.isEmpty {
+      throw ValidationError("Name a second policy, or change the first by --set.")
+    }
+  }
 
   func run() throws {
+    let right = right ?? left
     let (old, new) = (try PolicySubject.load(left), try PolicySubject.load(right))
     let differences = try PolicyFile.differences(
-      from: old.policy(of: nil), to: new.policy(of: nil))
+      from: old.policy(of: nil), to: settings.applied(to: new.policy(of: nil)))
     let reports = differences.map {
       PolicyDifferenceReport(
         key: $0.path, left: $0.left ?? "", right: $0.right ?? "", meaning: $0.meaning)
@@ -74,9 +85,15 @@ struct PolicyDiffCommand: ParsableCommand {
       try Output.json(PolicyDifferencesReport(differences: reports))
     } else if !reports.isEmpty {
       try Output.write(
-        renderPolicyDifferences(reports, left: left, right: right, color: Terminal.showsColor))
+        renderPolicyDifferences(
+          reports, left: left, right: changed(right), color: Terminal.showsColor))
     }
     if !reports.isEmpty { throw ExitCode(CommandExit.notDone.rawValue) }
+  }
+
+  /// For the heading.
+  private func changed(_ name: String) -> String {
+    ([name] + settings.settings.map { "--set \($0)" }).joined(separator: " ")
   }
 }
 

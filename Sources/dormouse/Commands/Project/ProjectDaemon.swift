@@ -34,7 +34,8 @@ struct ProjectDaemon {
     try StateFile.replace(
       paths.mark(of: project), with: Array("\(project.directory)\n".utf8), durability: .none)
     var command = [
-      try OwnProgram.path(ProcessEnvironment.current().variables), "daemon", "--config",
+      try OwnProgram.path(ProcessEnvironment.current().variables, isKept: false), "daemon",
+      "--config",
       project.configuration, "--socket", socket, "--state-directory", state,
     ]
     if let policy { command += ["--policy", absolutePolicy(policy)] }
