@@ -75,6 +75,13 @@ import Testing
     #expect(errors.count == (entry.contains("listen") ? 2 : 1), "\(result.rendered)")
   }
 
+  @Test("An entry without replicas is checked like any other")
+  func noReplicas() {
+    let result = configuration("workers: { a: { replicas: 0, command: 'x ${INSTANCE}', nmae: 1 } }")
+    #expect(result.rendered.contains("unknown key `nmae`"), "\(result.rendered)")
+    #expect(configuration("workers: { a: { replicas: 0, command: 'x ${INSTANCE}' } }").value != nil)
+  }
+
   @Test("An instance and a worker can't have the same name")
   func sameName() {
     let result = configuration(

@@ -127,6 +127,16 @@ import Testing
     #expect(!configuration.workers[0].autostart, "\(text)")
   }
 
+  @Test("The directories of a user's unit aren't guessed")
+  func ofUser() {
+    let file = UnitImport.File(
+      path: "/usr/lib/systemd/user/a.service",
+      text: "[Service]\nExecStart=/bin/a %t/x\nStateDirectory=a\nKillMode=process\n")
+    let text = UnitImport.convert(unit: "a.service", files: [file]) { _ in true }.value?.text ?? ""
+    #expect(text.contains("/bin/a, \"%t/x\"") && text.contains("`%t`"), "\(text)")
+    #expect(text.contains("autostart: false") && text.contains("`KillMode=process`"), "\(text)")
+  }
+
   @Test("A file that is no service, or has no single command, is an error")
   func wrong() {
     for text in ["", "[Socket]\nListenStream=80", "[Service]\nType=oneshot", "x=1", "[Service"] {

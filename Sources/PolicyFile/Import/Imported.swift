@@ -89,6 +89,12 @@ enum ShellLine {
     return WorkerRenderer.command(shell + [line])
   }
 
+  /// As one word of a shell's line.
+  static func quoted(_ word: String) -> String {
+    let isPlain = isSimple(word) && !word.isEmpty && !word.contains(where: \.isWhitespace)
+    return isPlain ? word : "'" + word.replacing("'", with: "'\\''") + "'"
+  }
+
   private static func isSimple(_ line: String) -> Bool {
     line.unicodeScalars.allSatisfy { scalar in
       switch scalar {

@@ -47,11 +47,11 @@ struct SupervisorProgram {
   mutating func worker() -> ImportedWorker? {
     var keys = ForeignSection(source.entries)
     keys.skip("priority", "numprocs", "numprocs_start", "process_name")
-    guard let line = keys.text("command"), let words = QuotedWords.split(line, .shell),
-      !words.isEmpty
+    guard let line = keys.text("command"), case .success(let command) = CommandWords.split(line),
+      !command.words.isEmpty
     else { return nil }
     add(
-      "command", .list(words.map { Self.value(expansion.apply($0.text), isWord: true) }))
+      "command", .list(command.words.map { Self.value(expansion.apply($0), isWord: true) }))
     if let path = keys.text("directory") { add("directory", Self.value(expansion.apply(path))) }
     environment(&keys)
     if !groups.isEmpty { add("groups", .list(groups.map { .text($0) })) }

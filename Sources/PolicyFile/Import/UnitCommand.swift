@@ -8,7 +8,7 @@ struct UnitCommand {
   /// - Parameter expand: replaces `%` and a letter.
   init?(_ line: String, expand: (String) -> String) {
     let flags = line.prefix { "-@:+!|".contains($0) }
-    guard var words = QuotedWords.split(String(line.dropFirst(flags.count)), .unit),
+    guard var words = UnitWords.split(String(line.dropFirst(flags.count))),
       !words.isEmpty
     else { return nil }
     if flags.contains("@"), words.count > 1 {
@@ -18,7 +18,7 @@ struct UnitCommand {
     if flags.contains("+") || flags.contains("!") {
       notes.append("`+` and `!` in `ExecStart`: it gets no more privileges than `user` has.")
     }
-    let texts = words.map { expand($0.text) }
+    let texts = words.map { expand($0) }
     if flags.contains(":") {
       text = WorkerRenderer.command(texts)
     } else if texts.contains(where: Self.isWordOfVariable) {
@@ -43,7 +43,7 @@ struct UnitCommand {
   /// One word of a shell's line, in which `${VAR}` stays a variable.
   private static func forShell(_ text: String) -> String {
     guard text.contains("${") else {
-      return QuotedWords.shellQuoted(text.replacing("$$", with: "$"))
+      return ShellLine.quoted(text.replacing("$$", with: "$"))
     }
     let kept = text.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"")
     return "\"\(kept.replacing("`", with: "\\`"))\""

@@ -40,7 +40,8 @@ public enum UnitImport {
       return result(nil)
     }
     var converter = UnitService(
-      unit: UnitName(unit), service: ForeignSection(service),
+      unit: UnitName(unit, isOfUser: main.path.contains("/systemd/user/")),
+      service: ForeignSection(service),
       head: ForeignSection(entries["Unit"] ?? []), isThere: isThere)
     guard let worker = converter.worker() else {
       sink.error(at: nil, "`ExecStart` is missing, is given twice, or can't be read")
@@ -62,8 +63,12 @@ struct UnitName {
   var prefix: String
   var instance: String
 
-  init(_ name: String) {
+  /// Its directories are below a home directory.
+  private let isOfUser: Bool
+
+  init(_ name: String, isOfUser: Bool) {
     whole = name
+    self.isOfUser = isOfUser
     bare = name.hasSuffix(".service") ? String(name.dropLast(8)) : name
     let parts = bare.split(separator: "@", maxSplits: 1, omittingEmptySubsequences: false)
     prefix = String(parts[0])
@@ -91,24 +96,32 @@ struct UnitName {
       result += rest[..<percent]
       rest = rest[percent...].dropFirst()
       guard let letter = rest.popFirst() else { return result + "%" }
-      switch letter {
-      case "%": result += "%"
-      case "n": result += whole
-      case "N": result += bare
-      case "p", "P", "j", "J": result += prefix
-      case "i", "I": result += instance
-      case "t": result += "/run"
-      case "S": result += "/var/lib"
-      case "C": result += "/var/cache"
-      case "L": result += "/var/log"
-      case "E": result += "/etc"
-      case "T": result += "/tmp"
-      case "V": result += "/var/tmp"
-      default:
+      if let value = value(of: "%\(letter)") {
+        result += value
+      } else {
         unknown.append("%\(letter)")
         result += "%\(letter)"
       }
     }
     return result + rest
+  }
+
+  /// nil: it isn't known here.
+  func value(of specifier: String) -> String? {
+    switch specifier {
+    case "%%": return "%"
+    case "%n": return whole
+    case "%N": return bare
+    case "%p": return prefix
+    case "%i": return instance
+    case "%T": return "/tmp"
+    case "%V": return "/var/tmp"
+    default: break
+    }
+    let ofSystem = [
+      "%t": "/run", "%S": "/var/lib", "%C": "/var/cache", "%L": "/var/log", "%E": "/etc",
+      "%h": "/root", "%u": "root", "%U": "0",
+    ]
+    return isOfUser ? nil : ofSystem[specifier]
   }
 }

@@ -70,12 +70,12 @@ struct UnitService {
     if !files.isEmpty { add("env_file", files.count == 1 ? files[0] : .list(files)) }
     var pairs: [(String, YAMLText)] = []
     for line in service.all("Environment") {
-      for word in QuotedWords.split(line, .unit) ?? [] {
-        guard let equals = word.text.firstIndex(of: "=") else { continue }
-        let name = String(word.text[..<equals])
+      for word in UnitWords.split(line) ?? [] {
+        guard let equals = word.firstIndex(of: "=") else { continue }
+        let name = String(word[..<equals])
         guard EnvironmentReader.problem(withName: name) == nil else { continue }
         pairs.removeAll { $0.0 == name }
-        let value = expanded(String(word.text[equals...].dropFirst()))
+        let value = expanded(String(word[equals...].dropFirst()))
         pairs.append((name, WorkerRenderer.escaped(value)))
       }
     }
@@ -223,15 +223,16 @@ struct UnitService {
 
   private mutating func directories() {
     let roots = [
-      ("RuntimeDirectory", "/run"), ("StateDirectory", "/var/lib"),
-      ("CacheDirectory", "/var/cache"), ("LogsDirectory", "/var/log"),
-      ("ConfigurationDirectory", "/etc"),
+      ("RuntimeDirectory", "%t"), ("StateDirectory", "%S"), ("CacheDirectory", "%C"),
+      ("LogsDirectory", "%L"), ("ConfigurationDirectory", "%E"),
     ]
     var missing: [String] = []
     for (key, root) in roots {
       for text in service.all(key) {
         for name in text.split(whereSeparator: \.isWhitespace) {
-          let path = "\(root)/\(expanded(String(name.prefix { $0 != ":" })))"
+          // Of a user's unit the root stays: it differs from user to user.
+          let path =
+            "\(unit.value(of: root) ?? root)/\(expanded(String(name.prefix { $0 != ":" })))"
           if key == "RuntimeDirectory" || !isThere(path) { missing.append(path) }
         }
       }
@@ -265,8 +266,10 @@ struct UnitService {
       note("Not taken over: the conditions for its start.")
     }
     service.skip(
-      "SyslogIdentifier", "SyslogFacility", "StandardInput", "KillMode", "SendSIGKILL",
-      "TimeoutStartSec", "TimeoutAbortSec", "Slice", "SuccessExitStatus", "OOMPolicy")
+      "SyslogIdentifier", "SyslogFacility", "StandardInput", "SendSIGKILL", "Slice", "OOMPolicy")
+    if let mode = service.text("KillMode"), mode != "control-group", mode != "mixed" {
+      note("`KillMode=\(shortened(mode))`: all of its processes are ended with it here.")
+    }
     let rest = service.leftovers
     let sandbox = rest.filter(Self.isOfSandbox)
     if !sandbox.isEmpty {
@@ -278,7 +281,7 @@ struct UnitService {
   private static func isOfSandbox(_ key: String) -> Bool {
     let leads = [
       "Protect", "Private", "Restrict", "SystemCall", "Capability", "ReadOnly", "ReadWrite",
-      "Inaccessible", "Lock", "MemoryDeny", "NoNewPrivileges", "NoExec", "Exec.Paths", "Device",
+      "Inaccessible", "Lock", "MemoryDeny", "NoNewPrivileges", "NoExec", "ExecPaths", "Device",
       "TemporaryFileSystem", "RemoveIPC", "Bind", "KeyringMode", "ProcSubset", "IPAddress",
       "SecureBits", "AppArmor", "SELinux",
     ]

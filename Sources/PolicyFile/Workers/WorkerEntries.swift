@@ -54,12 +54,18 @@ struct WorkerEntries {
       let worker = Entry(name: name, reader: first, position: reader.position(ofKey: name))
       return add(worker, &declared, into: &configuration)
     }
-    if declared.instances.updateValue([], forKey: name) != nil {
-      reader.sink.error(
-        at: reader.position(ofKey: name), "`\(shortened(name))` is declared twice",
-        suggestion: "give one of them another name, or leave it out")
-    }
     let position = reader.position(ofKey: name)
+    guard isFirst(name, at: position, in: reader.sink, &declared) else { return }
+    declared.instances[name] = []
+    if instances.isEmpty, !reader.sink.hasErrors {
+      // Without workers the entry is checked all the same.
+      var unused = configuration
+      let variables = [InstanceReader.variable: "1"]
+      if let only = entry(variables) {
+        worker(
+          Entry(name: name, variables: variables, reader: only, position: position), into: &unused)
+      }
+    }
     for (index, instance) in instances.enumerated() {
       let whole = "\(name)-\(instance.name)"
       declared.instances[name]?.append(whole)
@@ -93,18 +99,27 @@ struct WorkerEntries {
   private func add(
     _ entry: Entry, _ declared: inout Declared, into configuration: inout DaemonConfiguration
   ) {
-    guard let first = declared.places[entry.name] else {
-      declared.places[entry.name] = entry.reader.sink.place(entry.position)
-      declared.entries[entry.name] = entry.reader
-      return worker(entry, into: &configuration)
+    guard isFirst(entry.name, at: entry.position, in: entry.reader.sink, &declared) else {
+      // For the errors that are in it.
+      var unused = configuration
+      return worker(entry, into: &unused)
     }
-    entry.reader.sink.error(
-      at: entry.position,
-      "the worker `\(shortened(entry.name))` is declared twice; the first is \(first)",
+    declared.entries[entry.name] = entry.reader
+    worker(entry, into: &configuration)
+  }
+
+  /// Reports a name that is declared already, by a worker or by an entry with instances.
+  private func isFirst(
+    _ name: String, at position: Position?, in sink: DiagnosticSink, _ declared: inout Declared
+  ) -> Bool {
+    guard let first = declared.places.updateValue(sink.place(position), forKey: name) else {
+      return true
+    }
+    declared.places[name] = first
+    sink.error(
+      at: position, "the worker `\(shortened(name))` is declared twice; the first is \(first)",
       suggestion: "give one of them another name, or leave it out")
-    // For the errors that are in it.
-    var unused = configuration
-    worker(entry, into: &unused)
+    return false
   }
 
   private func worker(_ entry: Entry, into configuration: inout DaemonConfiguration) {
