@@ -61,6 +61,9 @@ enum Sample {
     worker.shadow = ShadowReport(
       text: "would have freed 1 MB", suspensions: 2, hibernations: 1, terminations: 0,
       freed: 1 << 20, wakes: 1, wakeSeconds: 0.009)
+    worker.secondsAsleep = 42.4
+    worker.lastWake = LastWakeReport(
+      code: "wake_needed", text: "woken by a connection on port 80", secondsAgo: 90_000)
     worker.talk = CodedText("without_effect", "answers without effect: 1 late")
     return worker
   }

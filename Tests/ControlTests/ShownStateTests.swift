@@ -1,5 +1,6 @@
-import Control
 import Testing
+
+@testable import Control
 
 @Suite("The state that tables show") struct ShownStateTests {
   private func shown(_ code: String, _ change: (inout WorkerReport) -> Void = { _ in }) -> String {
@@ -54,6 +55,37 @@ import Testing
     let text = renderProcessTable([worker])
     #expect(
       text.contains("foreground on request; configuration changed: restart to apply"), "\(text)")
+  }
+
+  /// 1970-01-12 15:46 where local time is two hours ahead of UTC.
+  private let clock = ReaderClock(now: 1_000_000) { _ in 7200 }
+
+  @Test("A sleeping worker is shown with the time of day since when it sleeps")
+  func asleep() {
+    var worker = Sample.hibernated
+    worker.secondsAsleep = 3_600
+    let text = renderProcessTable([worker], clock: clock)
+    #expect(text.contains("suspended for 30 s; asleep since 14:46\n"), "\(text)")
+    worker.secondsAsleep = 90_000
+    #expect(renderProcessTable([worker], clock: clock).contains("asleep since Jan 11 14:46"))
+    let status = renderWorkerStatus(worker, clock: clock)
+    #expect(status.contains("asleep since  Jan 11 14:46, for 1 d 1 h\n"), "\(status)")
+  }
+
+  @Test("A running worker is shown with what woke it last, unless that is the reason of its state")
+  func woken() {
+    var worker = Sample.foreground
+    worker.lastWake = LastWakeReport(
+      code: "woken_with", text: "woken with db", secondsAgo: 3_600)
+    let text = renderProcessTable([worker], clock: clock)
+    #expect(text.contains("foreground on request; woken with db at 14:46\n"), "\(text)")
+    let status = renderWorkerStatus(worker, clock: clock)
+    #expect(status.contains("last wake    14:46, 1 h ago: woken with db\n"), "\(status)")
+    worker.reason = CodedText("woken_with", "woken with db")
+    #expect(renderProcessTable([worker], clock: clock).contains("woken with db\n"))
+    worker.state = "suspended"
+    worker.reason = CodedText("idle", "idle")
+    #expect(!renderProcessTable([worker], clock: clock).contains("woken"))
   }
 
   @Test("The status of a worker names its groups")

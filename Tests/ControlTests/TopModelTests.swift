@@ -129,7 +129,7 @@ import Testing
   func actions() {
     for (key, verb) in [
       ("W", ControlRequest.Verb.wake), ("S", .suspend), ("H", .hibernate), ("F", .foreground),
-      ("B", .background),
+      ("B", .background), ("P", .protect),
     ] {
       var model = Self.model()
       let requests = type(key, &model)
@@ -138,6 +138,19 @@ import Testing
       let answer = ControlResponse(id: 1, result: .refused, text: "c\u{1B}[2J is busy")
       for request in requests { #expect(model.answer(answer, to: request).isEmpty) }
       #expect(model.screen(color: false).last == "c\\u{1b}[2J is busy")
+    }
+  }
+
+  @Test("P removes the protection of a worker that is protected on request")
+  func unprotect() {
+    var worker = WorkerReport(name: "db", state: "hibernated")
+    for (code, verb) in [
+      ("protected_by_request", ControlRequest.Verb.unprotect), ("protected_by_policy", .protect),
+    ] {
+      worker.protection = CodedText(code, "")
+      var model = TopModel(columns: 80, rows: 24)
+      model.show([worker], nil)
+      #expect(type("P", &model).map(\.verb) == [verb])
     }
   }
 

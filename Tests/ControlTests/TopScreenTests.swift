@@ -206,6 +206,33 @@ import Testing
       model.wantedOthers == nil && !model.screen(color: false).contains { $0.contains("chrome") })
   }
 
+  @Test("Protection and saved memory of a worker are shown, before reasons, where they fit")
+  func protection() {
+    var worker = WorkerReport(name: "db", state: "hibernated")
+    (worker.footprint, worker.saved, worker.secondsInState) = (8 << 10, 90 << 20, 7200)
+    worker.reason = CodedText("suspended_long_enough", "suspended for 30 s, and more words")
+    let other = WorkerReport(name: "web", state: "foreground")
+    for (columns, titles) in [
+      (120, "NAME STATE PROT BAND FOOTPRINT SAVED CPU IMAGE PID FOR REASON"),
+      (80, "NAME STATE PROT FOOTPRINT SAVED CPU FOR REASON"),
+      (60, "NAME STATE PROT FOOTPRINT SAVED CPU FOR"),
+    ] {
+      worker.protection = CodedText("protected_by_policy", "protected")
+      var model = TopModel(columns: columns, rows: 24)
+      model.show([worker, other], nil)
+      let lines = model.screen(color: false)
+      let heading = lines.first { $0.contains("FOOTPRINT") } ?? ""
+      #expect(heading.split(separator: " ").joined(separator: " ") == titles, "\(columns)")
+      #expect(lines.contains { $0.contains("hibernated  yes") && $0.contains("90.0 MB") })
+      #expect(lines.contains { $0.contains("foreground  - ") })
+      #expect(lines.allSatisfy { $0.count <= columns }, "\(lines)")
+    }
+    worker.protection = nil
+    var model = TopModel(columns: 80, rows: 24)
+    model.show([worker], nil)
+    #expect(!model.screen(color: false).contains { $0.contains("PROT") })
+  }
+
   @Test("The page of keys fits a terminal of 60 columns and 24 rows, and names every key")
   func help() {
     var model = TopModelTests.model(columns: 60)

@@ -20,6 +20,10 @@ public struct WorkerReport: Codable, Hashable, Sendable {
   public var baseSize: Int64?
   public var secondsInState: Double
   public var secondsSinceUse: Double
+  /// While it sleeps: since it fell asleep, suspended or hibernated. nil also where an earlier daemon put it to sleep.
+  public var secondsAsleep: Double?
+  /// What woke it last in this run; nil: it hasn't slept.
+  public var lastWake: LastWakeReport?
   /// With which it was launched, where it runs.
   public var command: [String]
   /// Its configuration has changed in these keys since: they apply when it is started again.

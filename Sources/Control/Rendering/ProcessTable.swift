@@ -2,11 +2,11 @@
 /// column of its own.
 public func renderProcessTable(
   _ workers: [WorkerReport], daemon: DaemonReport? = nil, cpu: [String: Double]? = nil,
-  width: Int? = nil, color: Bool = false
+  width: Int? = nil, color: Bool = false, clock: ReaderClock = ReaderClock()
 ) -> String {
   var lines: [String] = []
   if !workers.isEmpty {
-    lines += workerTable(workers, cpu: cpu, width: width)
+    lines += workerTable(workers, cpu: cpu, width: width, clock: clock)
       .lines(width: width, color: color, wrapsLast: true)
   }
   lines += wrapped(totalsLine(workers), to: width)
@@ -19,9 +19,10 @@ public func renderProcessTable(
 
 /// In a terminal that is too narrow for the reasons, columns that are needed less are left out.
 func workerTable(
-  _ workers: [WorkerReport], cpu: [String: Double]? = nil, width: Int?
+  _ workers: [WorkerReport], cpu: [String: Double]? = nil, width: Int?,
+  clock: ReaderClock = ReaderClock()
 ) -> Table {
-  var table = workerTable(workers)
+  var table = workerTable(workers, clock)
   if let cpu { insertProcessorTime(cpu, of: workers, into: &table) }
   if let width {
     table.leaveOut(
@@ -31,7 +32,7 @@ func workerTable(
   return table
 }
 
-private func workerTable(_ workers: [WorkerReport]) -> Table {
+private func workerTable(_ workers: [WorkerReport], _ clock: ReaderClock) -> Table {
   var table = Table(columns: [
     .init(title: "NAME", least: 12), .init(title: "STATE"),
     .init(title: "BAND", alignsRight: true), .init(title: "FOOTPRINT", alignsRight: true),
@@ -39,7 +40,7 @@ private func workerTable(_ workers: [WorkerReport]) -> Table {
     .init(title: "PID", alignsRight: true), .init(title: "FOR", alignsRight: true),
     .init(title: "REASON"),
   ])
-  table.rows = workers.map(processRow)
+  table.rows = workers.map { processRow($0, clock) }
   let beforeReason = 7
   insert("PROJECT", at: beforeReason) { $0.directory.map(projectText) }
   insert("HOST", at: beforeReason) { $0.host.map(escaped) }
@@ -64,22 +65,37 @@ private func projectText(_ directory: String) -> String {
   escaped(String(directory.split(separator: "/").last ?? "/"))
 }
 
-private func processRow(_ worker: WorkerReport) -> [Table.Cell] {
+private func processRow(_ worker: WorkerReport, _ clock: ReaderClock) -> [Table.Cell] {
   let state = ShownState(of: worker)
   return [
     .init(escaped(worker.name)), .init(state.text, state.color),
     .init("\(worker.band)"), .init(sizeText(worker.footprint)),
     .init(worker.imageSize.map(sizeText) ?? "-"), .init(worker.pid.map { "\($0)" } ?? "-"),
-    .init(durationText(worker.secondsInState)), .init(reasonText(worker)),
+    .init(durationText(worker.secondsInState)), .init(reasonText(worker, clock)),
   ]
 }
 
-private func reasonText(_ worker: WorkerReport) -> String {
+private func reasonText(_ worker: WorkerReport, _ clock: ReaderClock) -> String {
   let changed =
     worker.changedSinceLaunch == nil || worker.state == "terminated"
-    ? "" : "; configuration changed: restart to apply"
-  let protected = worker.protection == nil ? "" : "; protected"
-  return escaped(worker.reason.text) + protected + changed
+    ? nil : "configuration changed: restart to apply"
+  let parts = [
+    escaped(worker.reason.text), asleepText(worker, clock), wokenText(worker, clock),
+    worker.protection == nil ? nil : "protected", changed,
+  ]
+  return parts.compactMap { $0 }.joined(separator: "; ")
+}
+
+private func asleepText(_ worker: WorkerReport, _ clock: ReaderClock) -> String? {
+  worker.secondsAsleep.map { "asleep since \(clock.text(secondsAgo: $0))" }
+}
+
+/// While it runs, and where the reason of its state isn't the wake itself.
+private func wokenText(_ worker: WorkerReport, _ clock: ReaderClock) -> String? {
+  guard let wake = worker.lastWake, wake.text != worker.reason.text,
+    ["foreground", "background"].contains(worker.state)
+  else { return nil }
+  return "\(escaped(wake.text)) at \(clock.text(secondsAgo: wake.secondsAgo))"
 }
 
 /// `3 workers: 1 foreground, 2 hibernated; footprint 64.2 MB, 511 MB saved, images 6.1 MB`.

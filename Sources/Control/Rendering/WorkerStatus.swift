@@ -1,6 +1,7 @@
 /// `dormouse status NAME`: everything about one worker that explains it.
 public func renderWorkerStatus(
-  _ worker: WorkerReport, width: Int? = nil, color: Bool = false
+  _ worker: WorkerReport, width: Int? = nil, color: Bool = false,
+  clock: ReaderClock = ReaderClock()
 ) -> String {
   let isThere = worker.state != "terminated"
   let state = ShownState(of: worker)
@@ -8,6 +9,10 @@ public func renderWorkerStatus(
   var block = StatusBlock(
     title: "\(escaped(worker.name)): \(shown) for \(durationText(worker.secondsInState))")
   block.add("reason", escaped(worker.reason.text))
+  block.add(
+    "asleep since",
+    worker.secondsAsleep.map { "\(clock.text(secondsAgo: $0)), for \(durationText($0))" })
+  block.add("last wake", worker.lastWake.map { lastWakeText($0, clock) })
   block.add("adopted by", worker.rule.map { "the rule \(escaped($0))" })
   block.add("says", worker.says.map(escaped))
   block.add("snapshot", worker.snapshot.map(snapshotText))
@@ -89,6 +94,12 @@ public func renderDaemonStatus(
   block.add("workers", workers.map(totalsLine))
   for line in savingsLines(daemon.savings) { block.add("savings", line) }
   return block.text(width: width)
+}
+
+/// `14:02, 40 s ago: woken by its own timer`.
+private func lastWakeText(_ wake: LastWakeReport, _ clock: ReaderClock) -> String {
+  let time = "\(clock.text(secondsAgo: wake.secondsAgo)), \(durationText(wake.secondsAgo)) ago"
+  return "\(time): \(escaped(wake.text))"
 }
 
 /// A text in one line; the whole of it, and images, by `status --snapshot`.

@@ -8,11 +8,13 @@ package enum TopAction: Character, Hashable, Sendable, CaseIterable {
   case background = "B"
   case restart = "R"
   case terminate = "T"
+  /// Or removes the protection.
+  case protect = "P"
 
   package var name: String { "\(self)" }
 
   /// The first request. A restart is a stop, and a start when that has succeeded.
-  var verb: ControlRequest.Verb {
+  func verb(isProtected: Bool = false) -> ControlRequest.Verb {
     switch self {
     case .wake: .wake
     case .suspend: .suspend
@@ -21,6 +23,7 @@ package enum TopAction: Character, Hashable, Sendable, CaseIterable {
     case .background: .background
     case .restart: .stop
     case .terminate: .terminate
+    case .protect: isProtected ? .unprotect : .protect
     }
   }
 

@@ -37,7 +37,9 @@ extension TopModel {
     _ key: TerminalKey, _ action: TopAction, worker: String
   ) -> [TopRequest] {
     mode = .list
-    if key == .character("y") || key == .character("Y") { return [request(action, worker)] }
+    if key == .character("y") || key == .character("Y") {
+      return [request(action, action.verb(), worker)]
+    }
     message = Message(text: "\(action.name) \(escaped(worker)): not done")
     return []
   }
@@ -100,11 +102,15 @@ extension TopModel {
       mode = .question(action, worker: worker.name)
       return []
     }
-    return [request(action, worker.name)]
+    let isProtected = worker.protection?.code == "protected_by_request"
+    return [request(action, action.verb(isProtected: isProtected), worker.name)]
   }
 
-  private mutating func request(_ action: TopAction, _ worker: String) -> TopRequest {
-    message = Message(text: "\(action.name) \(escaped(worker)): waiting for the daemon")
-    return TopRequest(action: action, verb: action.verb, worker: worker)
+  private mutating func request(
+    _ action: TopAction, _ verb: ControlRequest.Verb, _ worker: String
+  ) -> TopRequest {
+    let name = action == .restart ? action.name : verb.rawValue
+    message = Message(text: "\(name) \(escaped(worker)): waiting for the daemon")
+    return TopRequest(action: action, verb: verb, worker: worker)
   }
 }

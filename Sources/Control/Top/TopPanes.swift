@@ -138,7 +138,8 @@ extension TopModel {
       let gap = String(repeating: " ", count: max(labels + sizes - label.count - size.count, 0))
       return "\(label)\(gap)  \(size)  \(bar(bytes, of: highest, width: room))  \(note)"
     }
-    return (title, lines)
+    let savings = status?.name == worker.name ? savingsLines(status?.savings) : []
+    return (title, lines + savings)
   }
 
   private func bar(_ value: Int64, of highest: Int64, width: Int) -> String {

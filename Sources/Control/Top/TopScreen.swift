@@ -134,14 +134,26 @@ func topTable(
   if let state = table.columns.firstIndex(where: { $0.title == "STATE" }) {
     table.columns[state].least = least
   }
-  var optional = ["BAND", "PID", "IMAGE", "PURGEABLE", "HOST", "PROJECT", "SAVED"]
-  if order == .saved { optional.removeAll { $0 == "SAVED" } }
-  table.leaveOut(optional, of: width, untilLastHas: 30)
+  insertProtection(of: workers, into: &table)
+  table.leaveOut(
+    ["BAND", "PID", "IMAGE", "PURGEABLE", "HOST", "PROJECT"], of: width, untilLastHas: 30)
   let leastReason = 12
   guard !table.hasRoomForLast(leastReason, of: width) else { return table }
   table.remove("REASON")
-  if !table.fitsShortened(width) { table.remove(order == .cpu ? "FOR" : "CPU") }
+  let last = [order == .saved ? nil : "SAVED", order == .cpu ? "FOR" : "CPU"].compactMap { $0 }
+  for title in last where !table.fitsShortened(width) { table.remove(title) }
   return table
+}
+
+/// Behind the states, if a worker is protected: there is seldom room for the end of its reason.
+private func insertProtection(of workers: [WorkerReport], into table: inout Table) {
+  guard workers.contains(where: { $0.protection != nil }),
+    let place = table.columns.firstIndex(where: { $0.title == "STATE" })
+  else { return }
+  table.columns.insert(.init(title: "PROT"), at: place + 1)
+  for (row, worker) in workers.enumerated() {
+    table.rows[row].insert(.init(worker.protection == nil ? "-" : "yes"), at: place + 1)
+  }
 }
 
 /// Behind the footprints.

@@ -6,6 +6,7 @@ import Policy
 
 extension CodedText {
   init(_ cause: Cause) { self.init(cause.code, cause.sentence) }
+  init(_ protection: Protection) { self.init(protection.code, protection.sentence) }
   init(_ verdict: Verdict) { self.init(verdict.code, verdict.sentence) }
   /// How a run ended.
   init(_ exit: ExitRecord) { self.init(exit.status?.code ?? "launch_failed", exit.why) }

@@ -46,7 +46,7 @@ extension ExplanationReport {
     fruitlessWarnings = explanation.fruitless.map {
       CodedText("gave_nothing_back", $0.sentence(at: now))
     }
-    protection = explanation.protection.map { CodedText($0.code, $0.sentence) }
+    protection = explanation.protection.map { CodedText($0) }
   }
 }
 

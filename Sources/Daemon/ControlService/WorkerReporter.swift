@@ -45,7 +45,12 @@ struct WorkerReporter {
     report.hibernation = snapshot.hibernationVerdict.map { CodedText($0) }
     report.purgeable = snapshot.purgeable > .zero ? snapshot.purgeable.bytes : nil
     report.tasks = snapshot.tasks
-    report.protection = snapshot.protection.map { CodedText($0.code, $0.sentence) }
+    report.secondsAsleep = snapshot.asleepSince.map { (now - $0).seconds }
+    report.lastWake = snapshot.lastWake.map { wake in
+      LastWakeReport(
+        code: wake.cause.code, text: wake.cause.sentence, secondsAgo: (now - wake.at).seconds)
+    }
+    report.protection = snapshot.protection.map { CodedText($0) }
   }
 
   private func describeCosts(_ report: inout WorkerReport) {

@@ -116,6 +116,6 @@ extension JetsamRecord.Entry {
       secondsSinceUse: entry.sinceUse.seconds, secondsOfAge: entry.age.seconds,
       victimBecause: entry.victimBecause.map { CodedText("chosen_by_order", $0) },
       gaveBack: entry.gaveBack?.bytes)
-    protection = entry.protection.map { CodedText($0.code, $0.sentence) }
+    protection = entry.protection.map { CodedText($0) }
   }
 }

@@ -74,11 +74,19 @@ final class RegisteredWrappers {
 
   /// What its wrapper last reported, with the ages that it has now.
   func report(of name: String) -> WorkerReport? {
-    registry.entry(of: name)?.current(at: clock.now)
+    registry.entry(of: name).map { protected($0.current(at: clock.now)) }
   }
 
   /// By name.
-  func reports() -> [WorkerReport] { registry.reports(at: clock.now) }
+  func reports() -> [WorkerReport] { registry.reports(at: clock.now).map(protected) }
+
+  /// With what protects it here: this daemon's ladder may terminate it, not its wrapper's.
+  private func protected(_ report: WorkerReport) -> WorkerReport {
+    guard let protection = driver.state.protection(of: WorkerID(report.name)) else { return report }
+    var report = report
+    report.protection = CodedText(protection)
+    return report
+  }
 
   /// Passes a request on to the wrapper that has the worker, and the answer back.
   func relay(
@@ -88,7 +96,14 @@ final class RegisteredWrappers {
     guard let entry = registry.entry(of: request.worker) else {
       return respond(Relay.failure(request.id, name: request.worker ?? "", why: "has ended"))
     }
-    host.ask(request, at: entry.report.socket, patience: patience, then: respond)
+    host.ask(request, at: entry.report.socket, patience: patience) { [unowned self] in
+      var answer = $0
+      answer.workers = answer.workers.map { $0.map(protected) }
+      if let protection = driver.state.protection(of: WorkerID(entry.report.worker.name)) {
+        answer.explanation?.protection = CodedText(protection)
+      }
+      respond(answer)
+    }
   }
 
   // MARK: what they report

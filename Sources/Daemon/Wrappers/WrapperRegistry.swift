@@ -71,6 +71,8 @@ extension WrapperRegistry.Entry {
     var worker = report.worker
     let elapsed = (now - at).seconds
     worker.secondsInState += elapsed
+    worker.secondsAsleep = worker.secondsAsleep.map { $0 + elapsed }
+    worker.lastWake?.secondsAgo += elapsed
     // In the foreground it is in use.
     if worker.state != WorkerState.foreground.rawValue { worker.secondsSinceUse += elapsed }
     worker.wrapper = report.pid

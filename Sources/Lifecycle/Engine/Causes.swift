@@ -101,8 +101,17 @@ public struct WorkerSnapshot: Hashable, Sendable {
   public var isModeByRequest: Bool
   /// What protects the worker from termination for lack of memory.
   public var protection: Protection?
+  /// While the worker sleeps; `nil` also if an earlier daemon put it to sleep.
+  public var asleepSince: Instant?
+  public var lastWake: LastWake?
   /// What shadow mode would have done with the worker.
   public var shadow: ShadowSummary?
+}
+
+/// The last time that a worker was resumed in this run.
+public struct LastWake: Codable, Hashable, Sendable {
+  public var at: Instant
+  public var cause: Cause
 }
 
 /// A deadline that a worker missed.

@@ -28,7 +28,20 @@ extension Engine {
       tasks: worker.run.tasks.map(\.name), lastShed: worker.lastShed, lastMiss: worker.lastMiss,
       earlyWake: worker.earlyWakeTold(at: now), purgeable: worker.run.purgeable,
       isShadow: isShadow, isModeByRequest: worker.modeByRequest != nil,
-      protection: worker.protection,
+      protection: worker.protection, asleepSince: worker.asleepSince,
+      lastWake: worker.run.lastWake,
       shadow: worker.shadow.summary.isEmpty ? nil : worker.shadow.summary)
+  }
+}
+
+extension WorkerRecord {
+  /// Neither a heartbeat nor its own timer begins another sleep. `nil`: it doesn't sleep, or slept already when it was
+  /// adopted.
+  fileprivate var asleepSince: Instant? {
+    switch state {
+    case .suspended, .hibernating, .hibernated:
+      run.restingSince == run.launchAskedAt ? nil : run.restingSince
+    default: nil
+    }
   }
 }

@@ -48,6 +48,11 @@ extension WorkerRecord {
 }
 
 extension Engine {
+  /// `nil`: the worker may be terminated for lack of memory, or there is no such worker.
+  public func protection(of worker: WorkerID) -> Protection? {
+    index(of: worker).flatMap { workers[$0].protection }
+  }
+
   mutating func acceptProtection(_ index: Int, _ request: Request) {
     let isOn = request.verb == .protect
     workers[index].isProtectedByRequest = isOn ? true : nil

@@ -62,6 +62,7 @@ extension Engine {
     if workers[index].isWokenByTimer { beginTick(index) }
     workers[index].run.runningSince = now
     workers[index].run.hasWoken = true
+    workers[index].run.lastWake = LastWake(at: now, cause: workers[index].cause)
     imagineWake(index)
     restartAnswerWatchdog(index)
     workers[index].run.retryResumeAt = nil

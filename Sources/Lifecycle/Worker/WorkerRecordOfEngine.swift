@@ -156,6 +156,8 @@ struct Run: Codable, Sendable, Equatable {
   /// Since its launch, or its last wake.
   var runningSince = Instant.zero
   var hasWoken = false
+  /// `nil`: it hasn't woken in this run.
+  var lastWake: LastWake?
   var retrySuspensionAt: Instant?
 
   var suspendedSince = Instant.zero

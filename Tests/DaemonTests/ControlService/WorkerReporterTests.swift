@@ -57,6 +57,31 @@ import Testing
     #expect(report.hibernateUnchanged == 6 && report.hibernateSeconds == 0.25)
   }
 
+  @Test("The time asleep and the last wake are in a worker's report")
+  func sleep() throws {
+    host.add("web", .background)
+    let host = host
+    func report() throws -> WorkerReport {
+      let snapshot = try #require(host.driver.state.snapshot(of: id, at: host.now))
+      return WorkerReporter(snapshot: snapshot, facts: nil, scan: nil, now: host.now)
+        .report(withGroup: false)
+    }
+    host.timers.advance(by: .seconds(1))
+    host.driver.send(.request(Request(id: 1, verb: .suspend, worker: id)))
+    host.driver.send(.fileLocks(id, held: 0))
+    host.driver.send(.suspended(id))
+    host.timers.advance(by: .seconds(9))
+    #expect(try report().secondsAsleep == 9 && report().lastWake == nil)
+    host.driver.send(.wakeNeeded(id, "data from a client"))
+    host.driver.send(.resumed(id, .milliseconds(5)))
+    host.timers.advance(by: .seconds(3))
+    #expect(try report().secondsAsleep == nil)
+    #expect(
+      try report().lastWake
+        == LastWakeReport(
+          code: "wake_needed", text: "woken by data from a client", secondsAgo: 3))
+  }
+
   @Test("The size of an image that an earlier daemon wrote comes from the worker's record")
   func imageOfEarlierDaemon() throws {
     #expect(try report(.hibernated) { $0.imageLength = 4096 }.imageSize == 4096)

@@ -47,9 +47,12 @@ struct WrapperRegistryTests {
     var registry = WrapperRegistry()
     var front = report("front")
     front.worker.state = "foreground"
+    front.worker.lastWake = LastWakeReport(code: "wake_needed", text: "woken", secondsAgo: 1)
+    front.worker.secondsAsleep = 2
     _ = registry.register(front, from: one, at: .zero)
     let shown = try #require(registry.reports(at: .zero + .seconds(20)).first)
     #expect(shown.secondsInState == 20 && shown.secondsSinceUse == 0)
+    #expect(shown.lastWake?.secondsAgo == 21 && shown.secondsAsleep == 22)
   }
 }
 

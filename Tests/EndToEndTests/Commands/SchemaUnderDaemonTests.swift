@@ -73,11 +73,16 @@ import Testing
     ]
     for name in names {
       looks += [("status-worker", ["status", name]), ("explain", ["explain", name])]
+      looks.append(("status-worker", ["status", "--verbose", name]))
       looks.append(("footprint-maps", ["footprint", name]))
     }
     for (schema, words) in looks {
       try check(try documents(words, daemon), schema, words)
     }
+    let status = try documents(["status", "-v", "front"], daemon).first
+    let maps = try documents(["footprint", "front"], daemon).first
+    #expect(status?["dirtyMemory"]?["worker"]?.text == "front" && maps?["worker"]?.text == "front")
+    #expect(try documents(["status", "front"], daemon).first?["dirtyMemory"] == nil)
     #expect(
       try eventually {
         try documents(["logs", "front"], daemon).map { $0["text"]?.text } == ["one", "two"]

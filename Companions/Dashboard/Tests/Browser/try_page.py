@@ -152,6 +152,26 @@ class Trial:
                 except RuntimeError as error:
                     raise RuntimeError(f"{scheme}, {width} × {height}: {error}") from None
 
+    def a_button_protects_a_worker_and_its_card_says_so(self):
+        self.page.size(1280, 800)
+        self.go("/workers/notes")
+        button = "document.querySelector('#actions [data-verb=\"%s\"]')"
+        self.page.wait("the button", button % "protect" + "?.getAttribute('aria-disabled') === 'false'")
+        check(self.page.evaluate(button % "unprotect" + ".hidden"), "both buttons are shown")
+        self.page.evaluate(button % "protect" + ".focus()")
+        self.page.key("Enter", 13, "\r")
+        self.page.wait("the protection", "document.getElementById('facts').textContent.includes('protected on request')")
+        self.page.wait("the other button", button % "protect" + ".hidden && !" + button % "unprotect" + ".hidden")
+        check(self.page.evaluate("document.activeElement.dataset.verb") == "unprotect", "the focus is lost")
+        self.audit()
+        self.overview()
+        card = "document.querySelector('[data-worker=\"notes\"] .order').textContent"
+        self.page.wait("the card", card + ".includes('protected')")
+        self.go("/workers/notes")
+        self.page.wait("the page", button % "unprotect" + "?.getAttribute('aria-disabled') === 'false'")
+        self.page.click('#actions [data-verb="unprotect"]')
+        self.page.wait("no protection", "!document.getElementById('facts').textContent.includes('protected on request')")
+
     def a_missing_worker_is_reported(self):
         self.go("/workers/%3Cb%3Ex")
         self.page.wait("the reason", "document.getElementById('connection').textContent.includes('no worker named <b>x')")

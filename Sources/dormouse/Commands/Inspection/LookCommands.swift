@@ -8,6 +8,20 @@ struct Listing: Encodable {
   var workers: [WorkerReport]?
 }
 
+/// The JSON of `status NAME`: the worker's report, and with `--verbose` one key more.
+struct DetailedWorker: Encodable {
+  var worker: WorkerReport
+  var dirtyMemory: DirtyMemoryReport?
+
+  private enum Keys: CodingKey { case dirtyMemory }
+
+  func encode(to encoder: any Encoder) throws {
+    try worker.encode(to: encoder)
+    var top = encoder.container(keyedBy: Keys.self)
+    try top.encodeIfPresent(dirtyMemory, forKey: .dirtyMemory)
+  }
+}
+
 struct StatusCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "status", abstract: "Show one worker in detail, or the daemon and the machine.")
@@ -27,10 +41,8 @@ struct StatusCommand: ParsableCommand {
     if snapshot, json || name == nil {
       throw ValidationError("--snapshot takes a worker, and no --json.")
     }
-    if verbose, json || snapshot || name == nil {
-      throw ValidationError(
-        "--verbose takes a worker, and neither --json (use `dormouse footprint NAME --json`) nor --snapshot."
-      )
+    if verbose, snapshot || name == nil {
+      throw ValidationError("--verbose takes a worker, and no --snapshot.")
     }
   }
 
@@ -42,11 +54,11 @@ struct StatusCommand: ParsableCommand {
     }
     if let name {
       guard let worker = response.workers?.first else { throw CommandFailure.noReport(of: name) }
-      if json { return try Output.json(worker) }
+      let memory = verbose ? try DirtyMemoryReport(of: worker) : nil
+      if json { return try Output.json(DetailedWorker(worker: worker, dirtyMemory: memory)) }
       try Output.write(
         renderWorkerStatus(worker, width: Terminal.width, color: Terminal.showsColor))
-      guard verbose else { return }
-      let report = try DirtyMemoryReport(of: worker)
+      guard let report = memory else { return }
       try Output.write(
         "\n" + renderDirtyMemory(report, width: Terminal.width, color: Terminal.showsColor))
     } else {

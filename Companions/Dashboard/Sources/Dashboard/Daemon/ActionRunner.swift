@@ -16,7 +16,7 @@ struct ActionRunner: Sendable {
   /// The verbs that a page may send, by the name in its address. None ends a worker.
   static let verbs: [String: ControlRequest.Verb] = [
     "wake": .wake, "hibernate": .hibernate, "suspend": .suspend, "foreground": .foreground,
-    "background": .background, "warn": .warn,
+    "background": .background, "warn": .warn, "protect": .protect, "unprotect": .unprotect,
   ]
 
   struct Outcome: Encodable, Sendable {

@@ -13,6 +13,10 @@ struct Card: Encodable, Hashable, Sendable {
   var processes: Int
   var secondsInState: Double
   var secondsSinceUse: Double
+  /// While it sleeps, where it is known.
+  var secondsAsleep: Double?
+  /// Why it isn't terminated for lack of memory; nil: it may be.
+  var protection: String?
   /// While it is hibernated: what its image holds, and how much smaller its footprint is.
   var imageSize: Int64?
   var saved: Int64?
@@ -36,6 +40,8 @@ struct Card: Encodable, Hashable, Sendable {
     processes = worker.processes
     secondsInState = worker.secondsInState
     secondsSinceUse = worker.secondsSinceUse
+    secondsAsleep = worker.secondsAsleep
+    protection = worker.protection?.text
     imageSize = worker.imageSize
     saved = worker.saved
     restartsInSeconds = worker.restartsInSeconds

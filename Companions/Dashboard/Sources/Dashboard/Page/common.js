@@ -52,6 +52,14 @@ export const ageText = (seconds) => seconds < 59.5 ? `${Math.max(1, Math.round(s
 // `suspended for 6 s`, `backing off 4 s`
 export const stateText = (worker, shown) => shown === worker.state ? `${shown} for ${ageText(worker.secondsInState)}` : shown;
 
+// 14:02, on another day 24 Nov, 14:02: what happened some seconds ago, in the reader's time zone.
+export function clockText(secondsAgo) {
+  const time = new Date(Date.now() - secondsAgo * 1000);
+  const ofDay = { hour: "2-digit", minute: "2-digit" };
+  const isToday = time.toDateString() === new Date().toDateString();
+  return isToday ? time.toLocaleTimeString([], ofDay) : time.toLocaleString([], { day: "numeric", month: "short", ...ofDay });
+}
+
 export const isAsleep = (state) => state === "suspended" || state === "hibernated";
 
 let token = "";
@@ -109,10 +117,12 @@ export function follow(path, handlers) {
 
 export const verbs = {
   wake: "Wake", foreground: "Foreground", background: "Background", suspend: "Suspend", hibernate: "Hibernate", warn: "Warn",
+  protect: "Protect", unprotect: "Unprotect",
 };
 const explained = {
   wake: "let it run again", foreground: "bring it to the foreground", background: "move it to the background",
   suspend: "take the processor from it", hibernate: "move its memory to disk", warn: "ask it to free memory",
+  protect: "don't terminate it for lack of memory, until the daemon ends", unprotect: "let its policy decide whether it is terminated for lack of memory",
 };
 
 // Which verbs make sense in a state, the likeliest first.

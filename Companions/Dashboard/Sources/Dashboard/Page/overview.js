@@ -1,4 +1,4 @@
-import { act, button, durationText, element, follow, isAsleep, make, setText, showConnection, sizeText, snapshotNode, stateText, verbsFor } from "./common.js";
+import { act, button, clockText, durationText, element, follow, isAsleep, make, setText, showConnection, sizeText, snapshotNode, stateText, verbsFor } from "./common.js";
 import { addPoint, draw, keepHistory, makePlot } from "./drawing.js";
 
 const cards = new Map();
@@ -26,7 +26,10 @@ function update(card, worker) {
   const asleep = isAsleep(worker.state);
   for (const node of [item.querySelector("article"), item.querySelector(".state")]) node.dataset.state = worker.state;
   setText(item.querySelector(".state-name"), stateText(worker, worker.shown));
-  setText(item.querySelector(".why"), worker.restartsInSeconds === undefined ? worker.reason : `${worker.reason}; starts again in ${durationText(worker.restartsInSeconds)}`);
+  const why = [worker.reason];
+  if (worker.secondsAsleep !== undefined) why.push(`asleep since ${clockText(worker.secondsAsleep)}`);
+  if (worker.restartsInSeconds !== undefined) why.push(`starts again in ${durationText(worker.restartsInSeconds)}`);
+  setText(item.querySelector(".why"), why.join("; "));
   setText(item.querySelector(".footprint"), sizeText(worker.footprint));
   const extra = [];
   if (worker.imageSize !== undefined) extra.push(`${sizeText(worker.imageSize)} on disk`);
@@ -37,6 +40,7 @@ function update(card, worker) {
   const order = [];
   if (worker.hibernated === 1) order.push("hibernated first under pressure");
   if (worker.terminated === 1) order.push("terminated first when memory runs out");
+  if (worker.protection !== undefined) order.push("protected: not terminated for lack of memory");
   if (worker.isOutdated) order.push("configuration changed: a restart applies it");
   setText(item.querySelector(".order"), order.join("; "));
   showPreview(card, asleep ? worker.snapshot : worker.says ? { text: worker.says } : undefined, worker.name);

@@ -1,4 +1,4 @@
-import { act, ageText, button, durationText, element, follow, make, sentence, setText, showConnection, sizeText, snapshotNode, stateText, verbs, verbsFor } from "./common.js";
+import { act, ageText, button, clockText, durationText, element, follow, make, sentence, setText, showConnection, sizeText, snapshotNode, stateText, verbs, verbsFor } from "./common.js";
 import { addPoint, draw, keepHistory, makePlot } from "./drawing.js";
 
 const name = decodeURIComponent(location.pathname.split("/")[2] ?? "");
@@ -17,13 +17,25 @@ element("actions").addEventListener("click", (event) => {
   if (pressed && pressed.getAttribute("aria-disabled") !== "true") act(pressed.dataset.verb, name);
 });
 
-function showActions(state) {
+function showActions(state, protection) {
   const possible = verbsFor(state);
+  // One of these two; what protects it otherwise is its policy, which no button changes.
+  const isProtected = protection?.code === "protected_by_request";
+  if (state) possible.push(isProtected ? "unprotect" : "protect");
+  let isFocusLost = false;
   for (const node of element("actions").children) {
+    const { verb } = node.dataset;
+    if (verb === "protect" || verb === "unprotect") {
+      const focused = document.activeElement === node;
+      node.hidden = (verb === "protect") === isProtected;
+      if (focused && node.hidden) isFocusLost = true;
+    }
     // Not `disabled`: the focus would be lost.
     node.setAttribute("aria-disabled", String(!possible.includes(node.dataset.verb)));
     node.classList.toggle("main", node.dataset.verb === "wake" && possible[0] === "wake");
   }
+  // The button that was pressed is replaced by its opposite, which keeps the focus.
+  if (isFocusLost) element("actions").querySelector(`[data-verb="${isProtected ? "unprotect" : "protect"}"]`).focus();
 }
 
 // MARK: parts
@@ -106,6 +118,9 @@ function showFacts(worker, command) {
     ["Command", command], ["Processes", worker.pid === undefined ? "" : `${worker.processes}, the first is pid ${worker.pid}`],
     ["Policy", worker.policy], ["Band", `${worker.band}, importance ${worker.importance}`],
     ["Last used", worker.secondsSinceUse < 1 ? "now" : `${ageText(worker.secondsSinceUse)} ago`],
+    ["Asleep since", worker.secondsAsleep === undefined ? "" : clockText(worker.secondsAsleep)],
+    ["Last wake", worker.lastWake ? `${clockText(worker.lastWake.secondsAgo)}: ${worker.lastWake.text}` : ""],
+    ["Protection", worker.protection ? `not terminated for lack of memory: ${worker.protection.text}` : ""],
     ["Hibernation", worker.hibernation?.text ?? ""],
     ["Launch, resume", [worker.launchSeconds, worker.resumeSeconds].map((one) => one === undefined ? "not known yet" : durationText(one)).join(", ")],
     ["Restarts", worker.restarts ? String(worker.restarts) : ""], ["It says", worker.says ?? ""],
@@ -143,7 +158,7 @@ function showWorker(page) {
   setText(element("footprint"), sizeText(worker.footprint));
   setText(element("peak"), `peak ${sizeText(worker.peakFootprint)}` + (worker.saved > 0 ? `, ${sizeText(worker.saved)} freed by hibernation` : ""));
   draw(plot, name, worker.footprint);
-  showActions(worker.state);
+  showActions(worker.state, worker.protection);
   showKinds(worker, page.kinds);
   showExplanation(page.explanation, page);
   showSnapshot(page.snapshot ?? worker.snapshot);
