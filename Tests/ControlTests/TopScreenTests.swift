@@ -213,9 +213,9 @@ import Testing
     worker.reason = CodedText("suspended_long_enough", "suspended for 30 s, and more words")
     let other = WorkerReport(name: "web", state: "foreground")
     for (columns, titles) in [
-      (120, "NAME STATE PROT BAND FOOTPRINT SAVED CPU IMAGE PID FOR REASON"),
-      (80, "NAME STATE PROT FOOTPRINT SAVED CPU FOR REASON"),
-      (60, "NAME STATE PROT FOOTPRINT SAVED CPU FOR"),
+      (120, "NAME STATE PROT BAND FOOTPRINT CPU SAVED IMAGE PID FOR REASON"),
+      (80, "NAME STATE PROT FOOTPRINT CPU SAVED FOR REASON"),
+      (60, "NAME STATE PROT FOOTPRINT CPU SAVED FOR"),
     ] {
       worker.protection = CodedText("protected_by_policy", "protected")
       var model = TopModel(columns: columns, rows: 24)

@@ -14,6 +14,7 @@ import Testing
         readiness: { exec: { command: [pg_isready, -q] }, periodSeconds: 2, failureThreshold: 30 }
         liveness: { tcpSocket: { port: 5432 }, initialDelaySeconds: 30, timeoutSeconds: 5 }
         restart: { when: always, backoff: { initial: 2s, max: 2m, factor: 1.5 }, give_up: { after: 3, within: 1h } }
+        stop_command: [pg_ctl, stop, -D, data]
         stop_signal: INT
         stop_grace: 30s
         reload_signal: SIGHUP
@@ -54,6 +55,7 @@ import Testing
     #expect(result.errors.isEmpty, "\(result.rendered)")
     let workers = try #require(result.value).workers
     let (db, migrate, web, helper) = (workers[0], workers[1], workers[2], workers[3])
+    #expect(db.stopCommand == ["pg_ctl", "stop", "-D", "data"] && web.stopCommand == nil)
     #expect(db.user == "postgres" && db.group == "27")
     #expect(db.limits.resources[.nofile] == .init(soft: 65_536, hard: 65_536))
     #expect(db.limits.resources[.memlock] == .init(soft: 65_536, hard: nil))

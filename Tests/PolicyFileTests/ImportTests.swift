@@ -63,7 +63,7 @@ import Testing
           period_seconds: 2
           failure_threshold: 30
         availability: { restart: always, backoff_seconds: 2, max_restarts: 4 }
-        shutdown: { signal: 2, timeout_seconds: 20, parent_only: yes }
+        shutdown: { command: "pg_ctl stop -D $PGDATA", signal: 2, timeout_seconds: 20, parent_only: yes }
       web:
         command: "./web --port 8080 | tee $${LOG}"
         environment: { SHARED: "new $$5 $X" }
@@ -109,6 +109,7 @@ import Testing
         == RestartRules(
           .always, backoff: Backoff(initial: .seconds(2), max: .seconds(2), factor: 1),
           giveUp: .init(restarts: 4, window: .seconds(86_400))))
+    #expect(db.stopCommand == ["bash", "-c", "pg_ctl stop -D $PGDATA"])
     #expect(db.stopSignal == 2 && db.policy.terminate.grace == .seconds(20))
     #expect(web.command == ["bash", "-c", "./web --port 8080 | tee ${LOG}"])
     #expect(web.environment == ["GLOBAL": "1", "SHARED": "new $5 "])

@@ -83,6 +83,7 @@ import Testing
           $SSHD_OPTS -o "Port ${PORT}"
       ExecReload=/usr/sbin/sshd -t
       ExecReload=/bin/kill -HUP $MAINPID
+      ExecStop=-/usr/sbin/sshd-stop --wait $MAINPID
       KillSignal=SIGQUIT
       TimeoutStopSec=1min 30s
       Restart=on-failure
@@ -93,6 +94,9 @@ import Testing
     #expect(text.contains(#""exec /usr/sbin/sshd -D $SSHD_OPTS -o \"Port $${PORT}\"""#), "\(text)")
     #expect(text.contains("reload_signal: HUP") && text.contains("ExecReload=/usr/sbin/sshd -t"))
     #expect(text.contains("stop_signal: QUIT") && text.contains("stop_grace: 90s"), "\(text)")
+    #expect(
+      configuration.workers[0].stopCommand
+        == ["sh", "-c", "exec /usr/sbin/sshd-stop --wait $DORMOUSE_WORKER_PID"], "\(text)")
     #expect(text.contains("directory: ${HOME}") || text.contains("directory: \"${HOME}\""))
     #expect(configuration.workers[0].environment == ["A": "b c", "D": "ssh", "E": "$x"])
     #expect(configuration.workers[0].restart.backoff.initial == .seconds(5), "\(text)")

@@ -15,7 +15,7 @@ package enum TopHelp {
     ("W S H", "wake, suspend, hibernate it"),
     ("F B", "to the foreground, to the background"),
     ("R T", "restart, terminate it; top asks first"),
-    ("P", "protect it from termination for memory, or don't"),
+    ("P", "protect it, or end its protection"),
     ("? h", "this page"),
     ("q", "quit"),
   ]

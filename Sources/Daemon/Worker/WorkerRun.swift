@@ -15,6 +15,8 @@ final class WorkerRun {
   var exitWatch: EventLoop.Token?
   /// From the first request to end it, or the end of its root process.
   var ending: WorkerEnding?
+  /// From the request to end it, to the end of the run.
+  var stopCommand: StopCommand?
   /// Over its channels, from their making to the run's end.
   var conversation: WorkerConversation?
   var readiness: ReadinessWatch?

@@ -51,6 +51,7 @@ extension WorkerConfiguration {
     }
     if old.groups != groups { result.append(WorkerChange("groups")) }
     if old.shed != shed { result.append(WorkerChange("shed")) }
+    if old.stopCommand != stopCommand { result.append(WorkerChange("stop_command")) }
     if old.stopSignal != stopSignal { result.append(WorkerChange("stop_signal")) }
     if old.reloadSignal != reloadSignal { result.append(WorkerChange("reload_signal")) }
     if old.autostart != autostart {

@@ -5,6 +5,13 @@ import YAML
 /// An image isn't a program on this machine: no service is started by itself before you have checked
 /// its command.
 public enum ComposeImport {
+  /// The text has `services` and no `processes`, whatever its file's name is.
+  public static func hasServices(_ text: String) -> Bool {
+    let sink = DiagnosticSink(source: SourceText(text: text, file: ""))
+    guard case .mapping(let mapping)? = Document.compose(sink)?.root else { return false }
+    return mapping["services"] != nil && mapping["processes"] == nil
+  }
+
   public static func convert(text: String, file: String) -> ParseResult<Imported> {
     let sink = DiagnosticSink(source: SourceText(text: text, file: file))
     guard let document = Document.compose(sink),

@@ -20,12 +20,8 @@ struct ComposeService {
     dependencies()
     health()
     restart()
-    if let signal = service.text("stop_signal") {
-      add("stop_signal", .plain(signal.hasPrefix("SIG") ? String(signal.dropFirst(3)) : signal))
-    }
-    if let time = service.text("stop_grace_period").flatMap(Self.duration) {
-      add("stop_grace", .plain(time))
-    }
+    ending()
+    resources()
     for key in service.leftovers { addNote("Not taken over: `\(key)`.") }
     return imported
   }
@@ -42,21 +38,33 @@ struct ComposeService {
       addNote("Its command is the image's: write it here.")
       return add("command", .list([.text("false")]))
     }
-    add("command", WorkerRenderer.command((entry ?? []) + (command ?? [])))
+    add("command", .list(((entry ?? []) + (command ?? [])).map { .text($0) }))
+    if [service.node("entrypoint"), service.node("command")].contains(where: Self.hasVariables) {
+      addNote("Variables are those of the daemon's environment; compose also reads `.env`.")
+    }
+  }
+
+  private static func hasVariables(_ node: YAMLNode?) -> Bool {
+    switch node {
+    case .sequence(let items): items.contains { hasVariables($0) }
+    case .scalar(let scalar): ComposeVariables.expanded(scalar.string).contains("${")
+    default: false
+    }
   }
 
   /// A list, or a line that a shell would split; compose runs no shell by itself.
   private mutating func words(_ key: String) -> [String]? {
-    guard let node = service.node(key) else { return nil }
+    guard let node = service.node(key), node.scalar?.isNull != true else { return nil }
     let parts: [String]
     if case .sequence(let items) = node {
-      parts = items.compactMap { $0.scalar?.string }
-    } else if let line = node.scalar?.string, line.contains(where: { "\"'\\".contains($0) }) {
-      parts = ["sh", "-c", "exec \(line)"]
+      parts = items.compactMap { $0.scalar.map { ComposeVariables.expanded($0.string) } }
     } else {
-      parts = node.scalar?.string.split(whereSeparator: \.isWhitespace).map(String.init) ?? []
+      let line = ComposeVariables.expanded(node.scalar?.string ?? "")
+      parts =
+        line.contains { "\"'\\".contains($0) }
+        ? ["sh", "-c", "exec \(line)"] : ComposeVariables.words(line)
     }
-    return parts.isEmpty ? nil : parts.map { $0.replacing("$$", with: "$") }
+    return parts.isEmpty ? nil : parts
   }
 
   private mutating func surroundings() {
@@ -64,17 +72,78 @@ struct ComposeService {
       addNote(
         "`working_dir: \(shortened(directory))` is a path in the image: set `directory` yourself.")
     }
-    let files = service.texts("env_file")
+    let files = environmentFiles()
     if !files.isEmpty { add("env_file", .list(files.map { .text($0) })) }
     let variables = service.variables("environment").filter {
       EnvironmentReader.problem(withName: $0.0) == nil
     }
     if !variables.isEmpty {
-      add("environment", .mapping(variables.map { ($0, .text($1)) }))
+      add("environment", .mapping(variables.map { ($0, .text(ComposeVariables.expanded($1))) }))
     }
     if !service.inherited.isEmpty {
       let names = service.inherited.map { "`\(shortened($0))`" }.joined(separator: ", ")
       addNote("\(names): without a value; workers inherit the daemon's environment.")
+    }
+  }
+
+  private mutating func environmentFiles() -> [String] {
+    guard case .sequence(let items) = service.node("env_file") else {
+      return service.texts("env_file").map(ComposeVariables.expanded)
+    }
+    return items.compactMap { item in
+      let path = (item.scalar ?? item.mapping?["path"]?.scalar)?.string
+      guard let path, item.mapping?["required"]?.scalar?.string != "false" else {
+        if let path {
+          addNote("Not taken over: `env_file` \(shortened(path)), which may be missing.")
+        }
+        return nil
+      }
+      return ComposeVariables.expanded(path)
+    }
+  }
+
+  private mutating func ending() {
+    if let signal = service.text("stop_signal") {
+      let bare = signal.after("SIG") ?? signal
+      if Signals.number(of: bare) != nil, !["STOP", "CONT", "TSTP", "CHLD"].contains(bare) {
+        add("stop_signal", .plain(bare))
+      } else {
+        addNote("Not taken over: `stop_signal: \(shortened(signal))`.")
+      }
+    }
+    guard let time = service.text("stop_grace_period") else { return }
+    if let seconds = ComposeVariables.seconds(time), seconds > 0 {
+      let milliseconds = Int((seconds * 1000).rounded())
+      let isWhole = milliseconds % 1000 == 0
+      add("stop_grace", .plain(isWhole ? "\(milliseconds / 1000)s" : "\(milliseconds)ms"))
+    } else {
+      addNote("Not taken over: `stop_grace_period: \(shortened(time))`.")
+    }
+  }
+
+  /// How many, and how much memory.
+  private mutating func resources() {
+    var count = service.number("scale", 1...1_000)
+    var memory = service.text("mem_limit")
+    if var deploy = service.mapping("deploy") {
+      count = deploy.number("replicas", 1...1_000) ?? count
+      if var resources = deploy.mapping("resources") {
+        if var limits = resources.mapping("limits") {
+          memory = limits.text("memory") ?? memory
+          for key in limits.leftovers {
+            addNote("Not taken over: `deploy.resources.limits.\(key)`.")
+          }
+        }
+        for key in resources.leftovers { addNote("Not taken over: `deploy.resources.\(key)`.") }
+      }
+      for key in deploy.leftovers { addNote("Not taken over: `deploy.\(key)`.") }
+    }
+    if let count, count > 1 { add("replicas", .plain("\(count)")) }
+    guard let memory else { return }
+    if let size = ComposeVariables.size(memory) {
+      add("limits", .mapping([("memory", .plain(size))]))
+    } else {
+      addNote("Not taken over: the limit of memory \(shortened(memory)).")
     }
   }
 
@@ -117,8 +186,12 @@ struct ComposeService {
       pairs.append(("failureThreshold", .plain("\(retries)")))
     }
     for (theirs, ours) in [("interval", "periodSeconds"), ("timeout", "timeoutSeconds")] {
-      guard let time = check.text(theirs), let seconds = Self.wholeSeconds(time) else { continue }
-      pairs.append((ours, .plain("\(seconds)")))
+      guard let time = check.text(theirs) else { continue }
+      if let seconds = ComposeVariables.seconds(time), seconds > 0 {
+        pairs.append((ours, .plain("\(max(Int(seconds.rounded()), 1))")))
+      } else {
+        addNote("Not taken over: `healthcheck.\(theirs): \(shortened(time))`.")
+      }
     }
     add("readiness", .mapping(pairs))
     for key in check.leftovers { addNote("Not taken over: `healthcheck.\(key)`.") }
@@ -128,29 +201,11 @@ struct ComposeService {
     guard let text = service.text("restart") else { return }
     var rules = RestartRules()
     switch text.split(separator: ":").first {
-    case "always", "unless-stopped": rules.condition = .always
+    case "always": rules.condition = .always
+    case "unless-stopped": rules.condition = .unlessStopped
     case "on-failure": rules.condition = .onFailure
     default: return
     }
     add("restart", WorkerRenderer.restart(rules))
-  }
-
-  /// Go's durations with one unit, which are ours, too; `nil` for `1m30s`.
-  private static func duration(_ text: String) -> String? {
-    let digits = text.prefix { $0.isASCII && $0.isNumber }
-    return !digits.isEmpty && ["ms", "s", "m", "h"].contains(String(text[digits.endIndex...]))
-      ? text : nil
-  }
-
-  private static func wholeSeconds(_ text: String) -> Int? {
-    guard let text = duration(text) else { return nil }
-    let digits = text.prefix { $0.isNumber }
-    guard let value = Int(digits) else { return nil }
-    switch text[digits.endIndex...] {
-    case "s": return max(1, value)
-    case "m": return value * 60
-    case "h": return value * 3_600
-    default: return 1
-    }
   }
 }

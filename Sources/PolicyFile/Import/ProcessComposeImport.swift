@@ -93,23 +93,35 @@ struct ForeignMapping {
   /// Variables that a list names without a value.
   private(set) var inherited: [String] = []
 
-  init(_ mapping: YAMLNode.Mapping) { self.mapping = mapping }
+  /// Those of YAML's merge key, whose keys count where the mapping has none of that name.
+  private let merged: [YAMLNode.Mapping]
+
+  init(_ mapping: YAMLNode.Mapping) {
+    self.mapping = mapping
+    switch mapping["<<"] {
+    case .mapping(let one): merged = [one]
+    case .sequence(let several): merged = several.compactMap(\.mapping)
+    default: merged = []
+    }
+  }
 
   /// Keys that weren't read, in their order.
   var leftovers: [String] {
-    mapping.compactMap { $0.key.scalar?.string }.filter { !taken.contains($0) }.map(shortened)
+    var seen: Set<String> = merged.isEmpty ? [] : ["<<"]
+    return ([mapping] + merged).flatMap { $0.compactMap { $0.key.scalar?.string } }
+      .filter { !taken.contains($0) && seen.insert($0).inserted }.map(shortened)
   }
 
   mutating func skip(_ keys: String...) { taken.formUnion(keys) }
 
   mutating func node(_ key: String) -> YAMLNode? {
     taken.insert(key)
-    return mapping[key]
+    return mapping[key] ?? merged.lazy.compactMap { $0[key] }.first
   }
 
   /// What stands there, not empty.
   mutating func text(_ key: String) -> String? {
-    node(key)?.scalar.flatMap { $0.string.isEmpty ? nil : $0.string }
+    node(key)?.scalar.flatMap { $0.string.isEmpty || $0.isNull ? nil : $0.string }
   }
 
   mutating func number(_ key: String, _ range: ClosedRange<Int>) -> Int? {
@@ -138,7 +150,12 @@ struct ForeignMapping {
       }
     case .mapping(let pairs):
       return pairs.compactMap { pair in
-        pair.key.scalar.map { ($0.string, pair.value.scalar?.string ?? "") }
+        guard let name = pair.key.scalar?.string else { return nil }
+        if pair.value.scalar?.isNull == true {
+          inherited.append(name)
+          return nil
+        }
+        return (name, pair.value.scalar?.string ?? "")
       }
     default: return []
     }
@@ -155,4 +172,9 @@ struct ForeignMapping {
   var pairs: [(String, YAMLNode)] {
     mapping.compactMap { pair in pair.key.scalar.map { ($0.string, pair.value) } }
   }
+}
+
+extension YAMLNode.Scalar {
+  /// `null`, `~`: no value, not a text.
+  var isNull: Bool { style == .plain && ["null", "Null", "NULL", "~"].contains(string) }
 }

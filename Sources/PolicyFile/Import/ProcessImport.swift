@@ -86,31 +86,22 @@ struct ProcessImport {
 
   /// A value in which `$VAR` and `${VAR}` are expanded there, missing ones to nothing.
   private static func value(_ text: String) -> YAMLText {
-    var result = ""
-    var rest = Substring(text)
-    while let dollar = rest.firstIndex(of: "$") {
-      result += rest[..<dollar]
-      rest = rest[dollar...].dropFirst()
-      if rest.hasPrefix("$") {
-        result += "$$"
-        rest = rest.dropFirst()
-        continue
-      }
-      let braces = rest.hasPrefix("{")
-      let name = (braces ? rest.dropFirst() : rest)
-        .prefix { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "_") }
-      if braces, let end = rest.firstIndex(of: "}"), !name.isEmpty {
-        let fallback = rest[name.endIndex..<end]
-        result += "${\(name)\(fallback.hasPrefix(":-") ? String(fallback) : ":-")}"
-        rest = rest[end...].dropFirst()
-      } else if let first = name.first, !first.isNumber, !braces {
-        result += "${\(name):-}"
-        rest = rest[name.endIndex...]
-      } else {
-        result += "$$"
-      }
-    }
-    return .text(result + rest)
+    .text(
+      DollarText.replaced(text) { rest in
+        if rest.hasPrefix("$") { return ("$$", rest.dropFirst()) }
+        let braces = rest.hasPrefix("{")
+        let name = (braces ? rest.dropFirst() : rest)
+          .prefix { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "_") }
+        if braces, let end = rest.firstIndex(of: "}"), !name.isEmpty {
+          let fallback = rest[name.endIndex..<end]
+          let shown = fallback.hasPrefix(":-") ? String(fallback) : ":-"
+          return ("${\(name)\(shown)}", rest[end...].dropFirst())
+        }
+        if let first = name.first, !first.isNumber, !braces {
+          return ("${\(name):-}", rest[name.endIndex...])
+        }
+        return ("$$", rest)
+      })
   }
 
   private mutating func surroundings() {
@@ -259,6 +250,10 @@ struct ProcessImport {
 
   private mutating func shutdown() {
     guard var rules = process.mapping("shutdown") else { return }
+    if let line = rules.text("command") { add("stop_command", self.line(line)) }
+    if rules.truth("parent_only") {
+      addNote("Not taken over: `shutdown.parent_only`; all of its processes get the stop signal.")
+    }
     if let number = rules.number("signal", 1...31), number != 15 {
       if let name = Signals.named.first(where: { $0.number == Int32(number) })?.name,
         !["STOP", "CONT", "TSTP", "CHLD"].contains(name)

@@ -30,6 +30,18 @@ struct UnitCommand {
     }
   }
 
+  /// The lines of `ExecStop=` as `stop_command`; nil: that can't express them. A word may be the number of the main
+  /// process, which is known only when the command runs.
+  init?(stop lines: [String], expand: (String) -> String) {
+    guard lines.count == 1, let line = lines.first else { return nil }
+    let number = "$DORMOUSE_WORKER_PID"
+    let text = line.replacing("${MAINPID}", with: "$MAINPID").replacing("$MAINPID", with: number)
+    guard text.split(separator: " ").allSatisfy({ !$0.contains(number) || $0 == number }) else {
+      return nil
+    }
+    self.init(text, expand: expand)
+  }
+
   /// `$OPTIONS`, alone.
   private static func isWordOfVariable(_ text: String) -> Bool {
     text.hasPrefix("$") && text.count > 1 && isVariable(text.dropFirst())
@@ -51,24 +63,18 @@ struct UnitCommand {
 
   /// `${VAR}`, which systemd replaces with nothing if there is no such variable.
   private static func value(_ text: String) -> String {
-    var result = ""
-    var rest = Substring(text)
-    while let dollar = rest.firstIndex(of: "$") {
-      result += rest[..<dollar]
-      rest = rest[dollar...].dropFirst()
+    DollarText.replaced(text) { rest in
       if rest.hasPrefix("$") {
-        rest = rest.dropFirst()
-        result += rest.hasPrefix("{") ? "$$" : "$"
-      } else if rest.hasPrefix("{"), let end = rest.firstIndex(of: "}"),
+        let rest = rest.dropFirst()
+        return (rest.hasPrefix("{") ? "$$" : "$", rest)
+      }
+      if rest.hasPrefix("{"), let end = rest.firstIndex(of: "}"),
         isVariable(rest[..<end].dropFirst())
       {
-        result += "${\(rest[..<end].dropFirst()):-}"
-        rest = rest[end...].dropFirst()
-      } else {
-        result += rest.hasPrefix("{") ? "$$" : "$"
+        return ("${\(rest[..<end].dropFirst()):-}", rest[end...].dropFirst())
       }
+      return (rest.hasPrefix("{") ? "$$" : "$", rest)
     }
-    return result + rest
   }
 
   /// Of `/bin/kill -HUP $MAINPID` and the like.

@@ -155,12 +155,18 @@ struct UnitService {
       }
     }
     var signal = service.text("KillSignal").map { $0.after("SIG") ?? $0 }
+    var commands: [String] = []
     for line in service.all("ExecStop") {
       if let own = UnitCommand.signal(ofKill: line) {
         signal = own
       } else {
-        note("Not taken over: `ExecStop=\(shortened(line))`. It is sent its `stop_signal`.")
+        commands.append(line)
       }
+    }
+    if let command = UnitCommand(stop: commands, expand: { expanded($0) }) {
+      add("stop_command", command.text)
+    } else {
+      for line in commands { note("Not taken over: `ExecStop=\(shortened(line))`.") }
     }
     if let signal, signal != "TERM" {
       if Signals.number(of: signal) != nil, !["STOP", "CONT", "TSTP", "CHLD"].contains(signal) {

@@ -68,6 +68,9 @@ enum WorkerKeyDescriptions {
       + "it doesn't, it is ended with SIGABRT.",
     "liveness":
       "A probe of the running worker. A worker that fails it is terminated; `restart` says what follows.",
+    "stop_command":
+      "A command that asks the worker to end. `stop_signal` follows when it has ended, at the latest after half of "
+      + "`stop_grace`.",
     "stop_signal": "The signal that asks the worker to end. Default: TERM.",
     "reload_signal":
       "The signal that makes the worker read its own configuration again (`dormouse reload NAME`).",

@@ -39,6 +39,8 @@ public struct WorkerConfiguration: Hashable, Sendable {
   /// The worker is restarted when it fails; `nil`: there is no probe.
   public var liveness: Probe?
   public var restart: RestartRules
+  /// Runs before the stop signal, with half of the grace at most; `nil`: only the signal asks it to end.
+  public var stopCommand: [String]?
   /// Asks it to end. How long it may take is `policy.terminate.grace`.
   public var stopSignal: Int32
   /// The signal that makes it read its configuration again (`dormouse reload NAME`); `nil`: it can't.

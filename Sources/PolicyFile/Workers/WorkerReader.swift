@@ -49,6 +49,7 @@ struct WorkerReader {
     reader.read("notify", into: &worker.notify, as: .boolean)
     reader.read("fdstore", into: &worker.fdstore, as: .integer(0...512))
     worker.watchdog = reader.read("watchdog", as: .watchdog)
+    worker.stopCommand = commands.read("stop_command", in: reader)
     reader.read("stop_signal", into: &worker.stopSignal, as: .stopSignal)
     worker.reloadSignal = reader.read("reload_signal", as: .reloadSignal)
     RestartReader(reader: reader).read("restart", into: &worker.restart)

@@ -156,6 +156,7 @@ struct WorkerRenderer {
 
   private func ending() -> [(String, YAMLText)] {
     var keys: [(String, YAMLText)] = []
+    if let command = worker.stopCommand { keys.append(("stop_command", Self.command(command))) }
     if worker.stopSignal != 15 { keys.append(("stop_signal", Self.signal(worker.stopSignal))) }
     if let signal = worker.reloadSignal { keys.append(("reload_signal", Self.signal(signal))) }
     if worker.restart != RestartRules() { keys.append(("restart", Self.restart(worker.restart))) }

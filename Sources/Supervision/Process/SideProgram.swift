@@ -166,7 +166,7 @@ extension WorkerProcess {
   /// freezing the worker must not stop it.
   ///
   /// `keepsOutput`: in the worker's log; otherwise the output is dropped.
-  func runBeside(
+  package func runBeside(
     _ arguments: [String], as purpose: String, keepsOutput: Bool = true
   ) -> SideProgram {
     let (plan, pid) = (plan, identity.pid)

@@ -71,6 +71,8 @@ final class EndWorld: EndMechanics, EndHost {
   var isUnexpected = true
   /// It has connected to `DORMOUSE_WORKER_SOCKET`.
   var isConnected = false
+  var hasStopCommand = false
+  private(set) var stopCommands: [() -> Void] = []
   private(set) var announced: [() -> Void] = []
   private(set) var lines: [String] = []
   private(set) var rootEnds = 0
@@ -80,6 +82,11 @@ final class EndWorld: EndMechanics, EndHost {
 
   func stopListening() { begun.append("stop listening") }
   func willBeAsked() { begun.append("drop offers") }
+
+  func runStopCommand(then ask: @escaping () -> Void) -> Bool {
+    if hasStopCommand { stopCommands.append(ask) }
+    return hasStopCommand
+  }
 
   func announceEnd(then ask: @escaping () -> Void) -> Bool {
     if isConnected { announced.append(ask) }

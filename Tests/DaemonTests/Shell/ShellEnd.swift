@@ -146,6 +146,8 @@ final class ShellEnd: EndMechanics, EndHost {
   func stopListening() { run.wakeWatch?.stop() }
   func willBeAsked() {}
 
+  func runStopCommand(then ask: @escaping () -> Void) -> Bool { false }
+
   func announceEnd(then ask: @escaping () -> Void) -> Bool {
     guard world.chance(30) else { return false }
     world.after(.seconds(1)) { [run] in

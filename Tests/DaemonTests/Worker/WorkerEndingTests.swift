@@ -45,6 +45,25 @@ import Testing
     #expect(world.begun.last == "ask \(SIGTERM)")
   }
 
+  @Test("A stop command runs while the worker is awake, and the stop signal follows its end")
+  func stopCommand() {
+    world.hasStopCommand = true
+    ending.terminate()
+    #expect(world.begun == ["stop listening", "drop offers", "wake"])
+    world.stopCommands.first?()
+    #expect(world.begun.last == "ask \(SIGTERM) and wake")
+  }
+
+  @Test("A stop command that outlives its worker is followed by no signal")
+  func lateStopCommand() {
+    world.hasStopCommand = true
+    ending.terminate()
+    world.endRoot()
+    let begun = world.begun
+    world.stopCommands.first?()
+    #expect(world.begun == begun)
+  }
+
   @Test("An end by another signal isn't announced over the worker's socket")
   func aborted() {
     world.isConnected = true

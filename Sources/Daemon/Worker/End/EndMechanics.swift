@@ -75,6 +75,10 @@ protocol EndHost: AnyObject {
   func stopListening()
   /// Before it is asked to end.
   func willBeAsked()
+  /// Begins its `stop_command`; `ask` is called when that has ended, or has had its time.
+  ///
+  /// - Returns: false: it has none, or it has begun already.
+  func runStopCommand(then ask: @escaping () -> Void) -> Bool
   /// Announces to it over `DORMOUSE_WORKER_SOCKET` that it will be asked to end; `ask` is called when it knows.
   ///
   /// - Returns: false: it has no connection there.

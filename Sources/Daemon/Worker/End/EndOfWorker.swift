@@ -56,6 +56,7 @@ final class EndOfWorker: EndMechanics, EndHost {
   }
 
   func kill(then: @escaping (String?) -> Void) {
+    runtime?.run.stopCommand?.cancel()
     let (name, killing, hibernation) = (id.name, process.killing, services.hibernation)
     let done = services.loopReturn.callback(then)
     services.killers.submit(about: name, isUrgent: hasGroup) {
@@ -132,6 +133,18 @@ final class EndOfWorker: EndMechanics, EndHost {
   func stopListening() { runtime?.wakeWatch?.stop() }
 
   func willBeAsked() { runtime?.conversation?.offers.dropFound() }
+
+  func runStopCommand(then ask: @escaping () -> Void) -> Bool {
+    guard let runtime, runtime.external == nil, runtime.run.stopCommand == nil,
+      let arguments = runtime.configuration.stopCommand
+    else { return false }
+    // The worker has the rest of the grace to follow its stop signal.
+    let limit = runtime.configuration.policy.terminate.grace / 2
+    worker.log(.info, "stop command: \(arguments.joined(separator: " "))")
+    runtime.run.stopCommand = StopCommand(
+      arguments, of: process, within: limit, loop: services.loop, log: worker.log, then: ask)
+    return true
+  }
 
   func announceEnd(then ask: @escaping () -> Void) -> Bool {
     guard let runtime, let conversation = runtime.conversation else { return false }

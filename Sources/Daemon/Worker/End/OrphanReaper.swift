@@ -41,7 +41,7 @@ final class OrphanReaper {
   ) {
     self.init(timers: timers) { [probes = senses.probes] in
       let owned = workers.values.flatMap {
-        [$0.process?.identity.pid, $0.shed?.commandPid].compactMap(\.self)
+        [$0.process?.identity.pid, $0.shed?.commandPid, $0.run.stopCommand?.pid].compactMap(\.self)
       }
       return Set(owned + launcher.pids + probes.commandPids + hooks.pids)
     }

@@ -28,6 +28,7 @@ final class RunClosing {
     run.wakeWatch?.end()
     run.shed?.end()
     run.sleep?.end()
+    run.stopCommand?.cancel()
     run.ending?.end()
     run.liveness?.end()
     run.readiness?.end()

@@ -73,10 +73,23 @@ final class WorkerEnding {
     host.stopListening()
     if host.isMemoryUnverified { return kill() }
     host.willBeAsked()
+    if signal == nil, host.runStopCommand(then: { [weak self] in self?.ask(by: nil) }) {
+      // The command needs a worker that runs.
+      return mechanics.wake(askingBy: nil, then: hasWoken)
+    }
+    ask(by: signal)
+  }
+
+  private func ask(by signal: Int32?) {
+    guard step == .runs else { return }
     let asked = signal ?? host.stopSignal
     let isAnnounced = signal == nil && host.announceEnd { [mechanics] in mechanics.ask(by: asked) }
     // The signal is pending while the worker is frozen or stopped, and delivered when it continues.
-    mechanics.wake(askingBy: isAnnounced ? nil : asked) { [host] failure in
+    mechanics.wake(askingBy: isAnnounced ? nil : asked, then: hasWoken)
+  }
+
+  private var hasWoken: (String?) -> Void {
+    { [host] failure in
       if let failure { host.log(.warning, "can't be woken before its end: \(failure)") }
     }
   }

@@ -112,7 +112,10 @@ struct ImportCommand: ParsableCommand {
     }
     let directory = Self.directory(of: file)
     let name = file.split(separator: "/").last.map(String.init) ?? file
-    switch format ?? Self.format(ofFileNamed: name) {
+    var assumed = Self.format(ofFileNamed: name)
+    // A file of another name, as `dev.yml`: only Docker's has services.
+    if assumed == .processCompose, ComposeImport.hasServices(text) { assumed = .compose }
+    switch format ?? assumed {
     case .processCompose: return ProcessComposeImport.convert(text: text, file: file)
     case .compose: return ComposeImport.convert(text: text, file: file)
     case .supervisor:

@@ -1,0 +1,70 @@
+import Lifecycle
+import Linux
+import Supervision
+
+/// `stop_command` of one end of a worker. It runs beside the worker, and `then` is called once: when the command has
+/// ended, or has had its time. Belongs to the loop's thread.
+final class StopCommand {
+  private let timers: any Timers
+  private let log: (DaemonLog.Priority, String) -> Void
+  private var program: FollowedProgram<SideProgram>?
+  private var timer: EventLoop.Token?
+  private var then: (() -> Void)?
+
+  init(
+    _ arguments: [String], of process: WorkerProcess, within limit: Duration,
+    loop: any Timers & DescriptorWatches, log: @escaping (DaemonLog.Priority, String) -> Void,
+    then: @escaping () -> Void
+  ) {
+    (timers, self.log, self.then) = (loop, log, then)
+    let program = FollowedProgram(process.runBeside(arguments, as: "stop command"), loop) {
+      [weak self] in self?.hasEnded()
+    }
+    self.program = program
+    timer = loop.after(limit) { [weak self] in
+      self?.timer = nil
+      self?.isOverdue(limit)
+    }
+  }
+
+  /// A child of the daemon's that nothing else may reap.
+  var pid: Int32? { program?.program.pid }
+
+  private func hasEnded() {
+    switch program?.program.phase {
+    case .ended(.exited(0))?: break
+    case .ended(let exit)?: log(.warning, "its stop command failed: \(exit)")
+    case .failed(let error)?: log(.warning, "its stop command did not start: \(error)")
+    default: break
+    }
+    finish()
+  }
+
+  private func isOverdue(_ limit: Duration) {
+    if let hang = program?.program.hang { log(.warning, "its stop command did not start: \(hang)") }
+    log(.warning, "its stop command has not ended within \(limit.spoken) and is killed")
+    program?.cancel()
+    finish()
+  }
+
+  private func finish() {
+    program = nil
+    cancelTimer()
+    let then = then
+    self.then = nil
+    then?()
+  }
+
+  /// The command is killed if it still runs, and `then` isn't called.
+  func cancel() {
+    then = nil
+    program?.cancel()
+    program = nil
+    cancelTimer()
+  }
+
+  private func cancelTimer() {
+    if let timer { timers.cancel(timer) }
+    timer = nil
+  }
+}
