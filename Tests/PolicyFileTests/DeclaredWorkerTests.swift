@@ -50,12 +50,17 @@ import Testing
         health_checks_while_asleep: 8081
     """
 
+  @Test func `A stop command is read, and is none by default`() throws {
+    let workers = try #require(configuration(Self.full).value).workers
+    #expect(workers[0].stopCommand == ["pg_ctl", "stop", "-D", "data"])
+    #expect(workers[1].stopCommand == nil)
+  }
+
   @Test func `Declared workers are read in full`() throws {
     let result = configuration(Self.full)
     #expect(result.errors.isEmpty, "\(result.rendered)")
     let workers = try #require(result.value).workers
     let (db, migrate, web, helper) = (workers[0], workers[1], workers[2], workers[3])
-    #expect(db.stopCommand == ["pg_ctl", "stop", "-D", "data"] && web.stopCommand == nil)
     #expect(db.user == "postgres" && db.group == "27")
     #expect(db.limits.resources[.nofile] == .init(soft: 65_536, hard: 65_536))
     #expect(db.limits.resources[.memlock] == .init(soft: 65_536, hard: nil))

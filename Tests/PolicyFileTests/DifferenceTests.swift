@@ -81,7 +81,8 @@ import Testing
       stored == [
         "name", "command", "directory", "environment", "user", "group", "groups", "umask", "limits",
         "importance", "autostart", "dependsOn", "shed", "readiness", "notify", "watchdog",
-        "fdstore", "liveness", "restart", "stopSignal", "reloadSignal", "output", "listen",
+        "fdstore", "liveness", "restart", "stopCommand", "stopSignal", "reloadSignal", "output",
+        "listen",
         "wakeAt", "wakeWith", "healthChecksWhileAsleep", "hooks", "_policy",
       ], "`changes` and `WorkerRenderer` must know a new field, too")
   }

@@ -9,10 +9,7 @@ public func renderWorkerStatus(
   var block = StatusBlock(
     title: "\(escaped(worker.name)): \(shown) for \(durationText(worker.secondsInState))")
   block.add("reason", escaped(worker.reason.text))
-  block.add(
-    "asleep since",
-    worker.secondsAsleep.map { "\(clock.text(secondsAgo: $0)), for \(durationText($0))" })
-  block.add("last wake", worker.lastWake.map { lastWakeText($0, clock) })
+  addSleepLines(of: worker, clock, to: &block)
   block.add("adopted by", worker.rule.map { "the rule \(escaped($0))" })
   block.add("says", worker.says.map(escaped))
   block.add("snapshot", worker.snapshot.map(snapshotText))
@@ -61,6 +58,15 @@ public func renderWorkerStatus(
   // In one piece, so that you can copy it.
   block.add("command", worker.command.isEmpty ? nil : shellText(worker.command), wraps: false)
   return block.text(width: width)
+}
+
+private func addSleepLines(
+  of worker: WorkerReport, _ clock: ReaderClock, to block: inout StatusBlock
+) {
+  block.add(
+    "asleep since",
+    worker.secondsAsleep.map { "\(clock.text(secondsAgo: $0)), for \(durationText($0))" })
+  block.add("last wake", worker.lastWake.map { lastWakeText($0, clock) })
 }
 
 /// What it freed or kept when memory was short, and what that may cost it next.

@@ -38,7 +38,7 @@ extension TopModel {
   ) -> [TopRequest] {
     mode = .list
     if key == .character("y") || key == .character("Y") {
-      return [request(action, action.verb(), worker)]
+      return [request(action, as: action.verb(), of: worker)]
     }
     message = Message(text: "\(action.name) \(escaped(worker)): not done")
     return []
@@ -103,11 +103,11 @@ extension TopModel {
       return []
     }
     let isProtected = worker.protection?.code == "protected_by_request"
-    return [request(action, action.verb(isProtected: isProtected), worker.name)]
+    return [request(action, as: action.verb(isProtected: isProtected), of: worker.name)]
   }
 
   private mutating func request(
-    _ action: TopAction, _ verb: ControlRequest.Verb, _ worker: String
+    _ action: TopAction, as verb: ControlRequest.Verb, of worker: String
   ) -> TopRequest {
     let name = action == .restart ? action.name : verb.rawValue
     message = Message(text: "\(name) \(escaped(worker)): waiting for the daemon")
