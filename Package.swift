@@ -168,7 +168,9 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(
       name: "DecidingTests",
-      dependencies: ["Deciding", "JSONLines", "Journal", "Lifecycle", "Policy", "PolicyFile", "Simulation"],
+      dependencies: [
+        "Deciding", "JSONLines", "Journal", "Lifecycle", "Policy", "PolicyFile", "Simulation",
+      ],
       swiftSettings: strict),
     .testTarget(name: "YAMLTests", dependencies: ["YAML"], swiftSettings: strict),
     .testTarget(

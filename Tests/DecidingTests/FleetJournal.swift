@@ -9,14 +9,16 @@ struct FleetJournal {
   private(set) var segments: [[UInt8]] = []
   let report: FleetReport
 
-  /// - Parameter hours: at which a new daemon begins, for the beginning of a further segment.
   init(
     _ trace: Trace, policy: LifecyclePolicy, memory: ByteCount = .gigabytes(4),
     profiles: [WorkerID: WorkerProfile] = [:]
   ) throws {
     let writer = Writer()
+    var machine = MachineModel(memory: memory)
+    machine.cooperating = 0
+    machine.launchedShare = 1
     var simulation = FleetSimulation(
-      trace: trace, machine: MachineModel(memory: memory), policy: policy, profiles: profiles)
+      trace: trace, machine: machine, policy: policy, profiles: profiles)
     writer.begin(Engine(policy: policy), policy, at: .zero)
     simulation.observer = { event, directives, _, now in writer.note(event, directives, at: now) }
     report = simulation.run()

@@ -28,7 +28,7 @@ import Testing
   @Test("A simulation of the history holds and wakes about as much as the journal's daemon did")
   func again() throws {
     let trace = TraceGenerator(
-      pattern: .daily, workers: 20, length: 86_400_000, seed: 5, usesPerHour: 3
+      pattern: .daily, workers: 12, length: 8 * 3_600_000, seed: 5, usesPerHour: 3
     ).trace()
     let recorded = try FleetJournal(trace, policy: served())
     let history = recorded.history()
@@ -51,7 +51,7 @@ import Testing
 
   @Test("Costs of resumes and images come from the journal")
   func costs() throws {
-    let trace = periodic([("a", 10, 1200), ("b", 80, 1200), ("c", 200, 1800)])
+    let trace = periodic([("a", 10, 1200), ("b", 80, 1200), ("c", 200, 1800)], hours: 6)
     let history = try FleetJournal(trace, policy: served()).history()
     let machine = history.machine()
     let (real, base) = (MachineModel(memory: .gigabytes(4)), machine.resumeBase / .milliseconds(1))
@@ -60,12 +60,12 @@ import Testing
     #expect((rate - 1).magnitude < 0.1)
     #expect((machine.imageShare - real.imageShare).magnitude < 0.01)
     #expect(machine.memory == .gigabytes(4))
-    #expect(history.description(machine).measured.count == 3)
+    #expect(history.description(machine).measured.count == 2)
   }
 
   @Test("A worker that gains memory for as long as it runs has a leak in the trace")
   func leaks() throws {
-    var trace = periodic([("leaky", 30, 600), ("sound", 30, 600)])
+    var trace = periodic([("leaky", 30, 600), ("sound", 30, 600)], hours: 8)
     trace.workers[0].leak = .megabytes(10)
     let history = try FleetJournal(trace, policy: served { $0.hibernate.enabled = false }).history()
     let found = history.trace.workers[0]
@@ -82,13 +82,13 @@ import Testing
     ]
     let history = try FleetJournal(trace, policy: served()).history()
     let found = history.trace.others
-    #expect(found.first?.share == 0.25)
+    #expect(found.contains { $0.at < 5000 && $0.share == 0.25 })
     #expect(found.contains { ($0.at - 36_000_000).magnitude < 5000 && $0.share == 0.5 })
   }
 
   @Test("A use without a pause is one use, however long it is")
   func longUse() throws {
-    let trace = periodic([("api", 40, 7200)], duration: 600_000)
+    let trace = periodic([("api", 40, 7200)], hours: 8, duration: 600_000)
     let history = try FleetJournal(trace, policy: served()).history()
     // The fleet shows a sign at the beginning and at the end of a long use.
     #expect(history.trace.useCount <= 2 * trace.useCount)

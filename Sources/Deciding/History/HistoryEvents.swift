@@ -61,8 +61,6 @@ extension HistoryReader {
       } else {
         costs.suspendedWake.add(seconds)
       }
-    case .shedFinished(_, let before, let after) where before > .zero:
-      costs.shedShare.add(1 - Double(after.bytes) / Double(before.bytes))
     default: break
     }
   }

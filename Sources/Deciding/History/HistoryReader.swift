@@ -157,8 +157,8 @@ public struct HistoryReader {
       if let lostAt = workers[worker]?.lostAt { end(worker, at: lostAt) }
     }
     let seen = workers.filter { $0.value.wasSeen }.sorted { $0.key < $1.key }
-    let name = from.map { "history from \($0.text)" } ?? "history"
-    var trace = Trace(name: name, length: now / 1_000_000, workers: [], uses: [], others: others)
+    var trace = Trace(
+      name: "own history", length: now / 1_000_000, workers: [], uses: [], others: others)
     let launches = seen.compactMap { $0.value.launches.value }
     let usual = launches.isEmpty ? 1 : launches.reduce(0, +) / Double(launches.count)
     for (id, worker) in seen {

@@ -11,7 +11,6 @@ public struct MeasuredCosts: Sendable, Hashable {
   var hibernate = Mean()
   var imageShare = Mean()
   var rest = Mean()
-  var shedShare = Mean()
 
   /// An average, weighted if that matters.
   struct Mean: Sendable, Hashable {
@@ -61,8 +60,8 @@ public struct MeasuredCosts: Sendable, Hashable {
   public func applied(to machine: MachineModel) -> MachineModel {
     var machine = machine
     let seconds = { (duration: Duration) in duration / .seconds(1) }
-    let default_ = (seconds(machine.resumeBase), seconds(machine.resumePerMegabyte))
-    if let line = resume.line(default_.0, default_.1) {
+    let (base, rate) = (seconds(machine.resumeBase), seconds(machine.resumePerMegabyte))
+    if let line = resume.line(base, rate) {
       machine.resumeBase = .seconds(line.base)
       machine.resumePerMegabyte = .seconds(line.rate)
     }
@@ -75,7 +74,9 @@ public struct MeasuredCosts: Sendable, Hashable {
     }
     if let share = imageShare.value { machine.imageShare = min(1, share) }
     if let bytes = rest.value { machine.hibernatedRest = ByteCount(Int64(bytes)) }
-    if let share = shedShare.value { machine.shedShare = min(1, max(0, share)) }
+    // Footprints are averages: what workers free on request, and what they lack after a launch, is in them.
+    machine.shedShare = 0
+    machine.launchedShare = 1
     return machine
   }
 

@@ -40,7 +40,8 @@ public struct FleetComparison: Codable, Sendable {
       \(fixed(footprintGigabytes, 1)) GB, the machine has \(fixed(memoryGigabytes, 1)) GB
       """
     let rows = [Self.heads] + reports.map(cells)
-    let head = filled(about, to: width ?? .max)
+    let head =
+      filled(about, to: width ?? .max)
       + (history?.lines(hours: hours) ?? []).map { filled($0, to: width ?? .max) }.joined()
     let legend = filled(Self.legend, to: min(width ?? .max, Self.legendWidth))
     return head + "\n" + (asMarkdown ? markdown(rows) : plain(rows, width)) + "\n" + legend

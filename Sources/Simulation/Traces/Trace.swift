@@ -82,7 +82,9 @@ public struct Trace: Sendable, Equatable {
     guard start > 0 else { return self }
     var part = self
     part.length = length
-    for place in part.workers.indices { part.workers[place].start = self.start(of: place, at: start) }
+    for place in part.workers.indices {
+      part.workers[place].start = self.start(of: place, at: start)
+    }
     part.uses = uses.filter { $0.at >= start }
     part.ends = ends.filter { $0.at >= start }
     let before = others.last { $0.at <= start }.map { [HostChange(at: start, share: $0.share)] }

@@ -77,9 +77,9 @@ struct HistoryOptions: ParsableArguments {
     }
   }
 
-  /// A minute is enough to try it; how long it was is on top of the result.
+  /// A second is enough to try it; how long it was is on top of the result.
   func read() throws -> RecordedHistory? {
     guard journal else { return nil }
-    return try HistorySpan(journal: path, since: since).read(connection, least: .seconds(60))
+    return try HistorySpan(journal: path, since: since).read(connection, least: .seconds(1))
   }
 }

@@ -80,7 +80,8 @@ struct SimulateCommand: ParsableCommand {
 
   func validate() throws {
     try history.validate(
-      isElsewhere: source.generate != nil || !source.trace.isEmpty || source.workers != nil || check)
+      isElsewhere: source.generate != nil || !source.trace.isEmpty || source.workers != nil || check
+    )
     try source.validate(isChecking: check)
     if (convert == nil) != (output == nil) {
       throw ValidationError("--convert and --output need each other.")
