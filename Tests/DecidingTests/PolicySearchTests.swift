@@ -19,7 +19,7 @@ import Testing
   /// Two idle services that are used every 20 min.
   private let idle = periodic([("api", 120, 1200), ("web", 80, 1500)], hours: 5)
 
-  @Test("A policy that waits for an hour before it hibernates is told to hibernate sooner")
+  @Test("The suggestion for a policy that hibernates after an hour is to hibernate sooner")
   func hibernatesTooLate() throws {
     let found = try search(idle, served { $0.hibernate.after = .seconds(3600) })
     let best = try #require(found.suggestions.first)
@@ -33,7 +33,7 @@ import Testing
     #expect(found.suggestions.count <= 3)
   }
 
-  @Test("A limit of size that leaves the largest worker in memory is told to rise")
+  @Test("The suggestion for a limit that leaves the largest worker in memory is a higher one")
   func limitOfSize() throws {
     let trace = periodic([("large", 600, 3600), ("small", 20, 3600)], hours: 6)
     let found = try search(
@@ -63,7 +63,7 @@ import Testing
     #expect(found.tried > 20)
   }
 
-  @Test("A worker that is used every minute isn't told to hibernate in between")
+  @Test("No suggestion makes a worker that is used every minute hibernate in between")
   func waitsCount() throws {
     let busy = periodic([("api", 60, 45)], hours: 3)
     let found = try search(busy, served { $0.hibernate.after = .seconds(3600) })

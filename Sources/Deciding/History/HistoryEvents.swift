@@ -78,13 +78,13 @@ extension HistoryReader {
       guard let from = directive["from"]?.text.flatMap(WorkerState.init(rawValue:)),
         let to = directive["to"]?.text.flatMap(WorkerState.init(rawValue:))
       else { return }
-      note(worker, from, to, isForMemory: directive["cause"]?["pressure"] != nil, at: now)
+      note(worker, from: from, to: to, isForMemory: directive["cause"]?["pressure"] != nil, at: now)
     default: break
     }
   }
 
   private mutating func note(
-    _ worker: WorkerID, _ from: WorkerState, _ to: WorkerState, isForMemory: Bool, at now: Int64
+    _ worker: WorkerID, from: WorkerState, to: WorkerState, isForMemory: Bool, at now: Int64
   ) {
     if from == .launching, to.runs, to != .launching, let began = workers[worker]?.began[.launch] {
       workers[worker]?.began[.launch] = nil

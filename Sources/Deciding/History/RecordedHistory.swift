@@ -10,7 +10,7 @@ public struct RecordedHistory: Sendable {
   public var from: WallTime?
   public var to: WallTime?
   public var trace: Trace
-  /// The policy in force at the end.
+  /// The policy in effect at the end.
   public var policy: LifecyclePolicy
   /// The workers' last profiles. Each has its policy, its own keys applied.
   public var profiles: [WorkerID: WorkerProfile]
@@ -82,7 +82,7 @@ public enum HistoryProblem: Error, Hashable, Sendable, CustomStringConvertible {
 
   static func hours(_ duration: Duration) -> String {
     let minutes = Int((duration / .seconds(60)).rounded())
-    if minutes < 1 { return "\(Int(duration / .seconds(1))) s" }
+    if minutes < 2 { return "\(Int(duration / .seconds(1))) s" }
     if minutes < 120 { return "\(minutes) min" }
     let tenths = minutes / 6
     return tenths % 10 == 0 ? "\(tenths / 10) h" : "\(tenths / 10).\(tenths % 10) h"

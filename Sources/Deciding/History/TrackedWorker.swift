@@ -133,7 +133,7 @@ private struct Growth {
     life.began = now
   }
 
-  /// - Parameter seconds: for so long it had this footprint.
+  /// - Parameter seconds: the time that it had this footprint.
   mutating func add(_ footprint: Int64, at now: Int64, seconds: Double) {
     let hours = Double(now - life.began) / 3.6e12 - seconds / 7200
     let (w, y) = (seconds, Double(footprint))

@@ -29,7 +29,7 @@ public struct PolicySearch {
   private static let maxFinalists = 6
 
   /// - Parameters:
-  ///   - base: the policy that is changed; nil: the one in force.
+  ///   - base: the policy that is changed; nil: the recorded one.
   ///   - worth: the byte-hours that a second of waiting is worth.
   public init(
     _ history: RecordedHistory, base: LifecyclePolicy? = nil, only chosen: Set<WorkerID>? = nil,
@@ -63,7 +63,7 @@ public struct PolicySearch {
       ? found.filter { finalists.contains($0.change) }
         + (try ranked(finalists.filter { $0.keys.count > 1 }, over: final, now, from: 0.5, to: 1))
       : try ranked(finalists, over: final, now, from: 0.5, to: 1)
-    return try suggestions(selected(results, now), now, final)
+    return try suggestions(selected(results, now), now: now, over: final)
   }
 
   // MARK: what is tried
@@ -211,7 +211,8 @@ public struct PolicySearch {
   }
 
   private func suggestions(
-    _ chosen: [(code: String, result: PolicyEvaluation)], _ now: PolicyEvaluation, _ trace: Trace
+    _ chosen: [(code: String, result: PolicyEvaluation)], now: PolicyEvaluation,
+    over trace: Trace
   ) throws -> PolicySuggestions {
     let none = "no change of those tried would have been clearly better"
     return PolicySuggestions(
@@ -221,11 +222,11 @@ public struct PolicySearch {
       history: history.description(machine), hours: Double(history.trace.length) / 3_600_000,
       evaluatedHours: Double(trace.length) / 3_600_000, workers: trace.workers.count,
       uses: trace.useCount, tried: tried, waitWorth: worth, now: now.numbers,
-      suggestions: try chosen.map { try suggestion($0.code, $0.result, now) })
+      suggestions: try chosen.map { try suggestion($0.result, code: $0.code, now: now) })
   }
 
   private func suggestion(
-    _ code: String, _ result: PolicyEvaluation, _ now: PolicyEvaluation
+    _ result: PolicyEvaluation, code: String, now: PolicyEvaluation
   ) throws -> PolicySuggestions.Suggestion {
     let before = try ofFirstChosen(history.profiles(under: base)) ?? base
     let differences = try PolicyFile.differences(

@@ -13,7 +13,7 @@ extension FleetSimulation {
     let worker = Int(use.worker)
     let state = engine.state(of: workers[worker].id) ?? .terminated
     let found = self.found(worker, state)
-    if use.isOwnWork { return workForItself(worker, found, use) }
+    if use.isOwnWork { return workForItself(worker, use.duration, found: found) }
     if use.count > 1 { report.found[.hot, default: 0] += Int(use.count) - 1 }
     if found == .hot {
       // The continuation of a use has been counted.
@@ -29,14 +29,14 @@ extension FleetSimulation {
 
   /// A timer of its own wakes a sleeping worker. Without processes there is no timer.
   private mutating func workForItself(
-    _ worker: Int, _ found: FleetReport.Found, _ use: Trace.Use
+    _ worker: Int, _ duration: Int32, found: FleetReport.Found
   ) {
     switch found {
-    case .hot: work(worker, use.duration)
+    case .hot: work(worker, duration)
     case .cold: break
     case .suspended, .hibernated:
       workers[worker].waiting.append(
-        FleetWorker.Waiting(at: now, found: found, duration: use.duration, isOwnWork: true))
+        FleetWorker.Waiting(at: now, found: found, duration: duration, isOwnWork: true))
       if workers[worker].waiting.count == 1 {
         deliver(.timerDue(workers[worker].id, "its own timer"))
       }

@@ -111,7 +111,7 @@ import Testing
     try daemon.done("wake", "one")
     #expect(try eventually { try daemon.enter(["simulate", "--journal"]).code == 0 })
     let table = try daemon.done("simulate", "--journal", "--policy", "server")
-    for part in ["own history: ", "history from 20", "recorded: ", ", in force", "server"] {
+    for part in ["own history: ", "history from 20", "recorded: ", ", in effect", "server"] {
       #expect(table.contains(part), "\(table)")
     }
     let directory = "\(daemon.scratch.path)/trace"

@@ -66,9 +66,8 @@ struct HistoryOptions: ParsableArguments {
     help: ArgumentHelp("With --journal: a journal's directory, or a file.", valueName: "journal"),
     completion: .file())
   var path: String?
-  @OptionGroup var connection: ConnectionOptions
 
-  func validate(isElsewhere: Bool) throws {
+  func validate(_ connection: ConnectionOptions, isElsewhere: Bool) throws {
     if journal, isElsewhere {
       throw ValidationError("--journal excludes --generate, --trace, --workers and --check.")
     }
@@ -78,7 +77,7 @@ struct HistoryOptions: ParsableArguments {
   }
 
   /// A second is enough to try it; how long it was is on top of the result.
-  func read() throws -> RecordedHistory? {
+  func read(_ connection: ConnectionOptions) throws -> RecordedHistory? {
     guard journal else { return nil }
     return try HistorySpan(journal: path, since: since).read(connection, least: .seconds(1))
   }

@@ -19,7 +19,7 @@ struct SimulateCommand: ParsableCommand {
       nothing is compared: the engine's invariants are checked on a machine on which everything fails.
 
       With --journal the trace is the own history: when each worker was used, its footprint, the rest of \
-      the machine's memory, and costs where the journal has them. The policy in force is the first one in \
+      the machine's memory, and costs where the journal has them. The policy in effect is the first one in \
       the table, and workers keep their own keys. docs/simulation.md says what a journal can't know.
 
       Examples:
@@ -34,7 +34,7 @@ struct SimulateCommand: ParsableCommand {
   @Option(
     help: ArgumentHelp(
       "Compare these policies: names or files. Default: \(Self.defaultPolicies); with --journal and "
-        + "--set, the policy in force.", valueName: "a,b,…"),
+        + "--set, the policy in effect.", valueName: "a,b,…"),
     completion: .policies)
   var policy: String?
   @OptionGroup var settings: SettingOptions
@@ -75,11 +75,13 @@ struct SimulateCommand: ParsableCommand {
   var markdown = false
   @Flag(help: "Print JSON (docs/json.md).")
   var json = false
+  @OptionGroup var connection: ConnectionOptions
 
   private static let defaultPolicies = "ios-5,iphone-os-3,server"
 
   func validate() throws {
     try history.validate(
+      connection,
       isElsewhere: source.generate != nil || !source.trace.isEmpty || source.workers != nil || check
     )
     try source.validate(isChecking: check)
@@ -97,12 +99,12 @@ struct SimulateCommand: ParsableCommand {
     if check { return try SeedCheck(first: source.seed, count: seeds).run() }
     var variants = convert == nil ? try policies() : []
     // A picture that can't be written is reported before the work.
-    let own = try history.read()
+    let own = try history.read(connection)
     let trace = try own?.trace ?? source.load()
     if let convert, let output { return try TraceFiles.write(trace, convert, to: output) }
     let machine = try model(trace, own)
     let picture = try svg.map { try PictureFile($0) }
-    if let own { variants = try besides(own, variants) }
+    if let own { variants = try compared(own, with: variants) }
     var reports: [FleetReport] = []
     for (place, variant) in variants.enumerated() {
       var simulation = FleetSimulation(
@@ -123,7 +125,7 @@ struct SimulateCommand: ParsableCommand {
   // MARK: what is compared
 
   private func policies() throws -> [LifecyclePolicy] {
-    // The policy in force is known when the journal has been read.
+    // The policy in effect is known when the journal has been read.
     if history.journal, policy == nil, !settings.isEmpty || !order.isEmpty { return [] }
     var policies: [LifecyclePolicy] = []
     for name in (policy ?? Self.defaultPolicies).split(separator: ",") {
@@ -147,12 +149,12 @@ struct SimulateCommand: ParsableCommand {
     }
   }
 
-  /// The policy in force, and those to compare it with: without any, itself with the changes.
-  private func besides(
-    _ own: RecordedHistory, _ others: [LifecyclePolicy]
+  /// The policy in effect, and those to compare it with: without any, itself with the changes.
+  private func compared(
+    _ own: RecordedHistory, with others: [LifecyclePolicy]
   ) throws -> [LifecyclePolicy] {
     var inForce = own.policy
-    inForce.name = "\(own.policy.name), in force"
+    inForce.name = "\(own.policy.name), in effect"
     var changed = try settings.applied(to: own.policy)
     changed.name = "\(own.policy.name), changed"
     return try [inForce]

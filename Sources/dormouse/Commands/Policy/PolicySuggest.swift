@@ -12,7 +12,7 @@ struct PolicySuggestCommand: ParsableCommand {
     abstract: "Find the smallest change of the policy that would have saved most.",
     discussion: """
       It reads when each worker was used from the journal, and simulates that history under the policy in \
-      force and under changes of it: first of one key, then of two, where two are clearly better. A \
+      effect and under changes of it: first of one key, then of two, where two are clearly better. A \
       suggestion holds less memory for little waiting, or waits less. --wait-worth says what waiting is \
       worth: with 100MB, one second of all waits together costs as much as 100 MB held for an hour.
 
@@ -28,7 +28,7 @@ struct PolicySuggestCommand: ParsableCommand {
 
   @Option(
     help: ArgumentHelp(
-      "Change this policy, a name or a file. Default: the one in force.", valueName: "policy"),
+      "Change this policy, a name or a file. Default: the one in effect.", valueName: "policy"),
     completion: .policies)
   var policy: String?
   @Option(

@@ -89,11 +89,14 @@ private func text(
   let (new, old) = (suggestion.numbers, now)
   add(
     difference(
-      Double(new.averageFootprint - old.averageFootprint) * 24, new.wakes - old.wakes,
-      new.waitSeconds - old.waitSeconds) + " a day")
+      byteHours: Double(new.averageFootprint - old.averageFootprint) * 24,
+      wakes: new.wakes - old.wakes,
+      wait: new.waitSeconds - old.waitSeconds) + " a day")
   for worker in suggestion.workers {
     add(
-      "\(worker.worker): " + difference(worker.byteHours, worker.wakes, worker.waitSeconds))
+      "\(worker.worker): "
+        + difference(
+          byteHours: worker.byteHours, wakes: worker.wakes, wait: worker.waitSeconds))
   }
   // These are for copying, and so not broken.
   lines += suggestion.yaml.map { "   \($0)" }
@@ -102,7 +105,7 @@ private func text(
 }
 
 /// `−3.1 GB·h, +12 wakes, +0.4 s of waiting`.
-private func difference(_ byteHours: Double, _ wakes: Double, _ wait: Double) -> String {
+private func difference(byteHours: Double, wakes: Double, wait: Double) -> String {
   func sign(_ value: Double) -> String { value < 0 ? "−" : "+" }
   let count = Int(wakes.magnitude.rounded())
   return "\(sign(byteHours))\(sizeText(Int64(byteHours.magnitude)))·h held, "
