@@ -65,7 +65,12 @@ public struct MeasuredCosts: Sendable, Hashable {
       machine.resumeBase = .seconds(line.base)
       machine.resumePerMegabyte = .seconds(line.rate)
     }
-    if let time = suspendedWake.value { machine.suspendedWake = .seconds(time) }
+    if let time = suspendedWake.value {
+      // A resume from an image isn't faster than a wake without one: the machine is slower than the default.
+      let slower = .seconds(time) - machine.suspendedWake
+      if resume.count == 0 { machine.resumeBase += max(.zero, slower) }
+      machine.suspendedWake = .seconds(time)
+    }
     if let time = suspend.value { machine.suspend = .seconds(time) }
     if let time = exit.value { machine.exit = .seconds(time) }
     if let time = hibernate.value, time > 0 {
