@@ -62,6 +62,12 @@ let package = Package(
       name: "Journal", dependencies: ["Checksum", "JSONLines", "Lifecycle", "Policy"],
       swiftSettings: strict),
 
+    // What the own history says about policies.
+    .target(
+      name: "Deciding",
+      dependencies: ["JSONLines", "Journal", "Lifecycle", "Policy", "PolicyFile", "Simulation"],
+      swiftSettings: strict),
+
     .target(name: "Linux", dependencies: ["CLinux"], swiftSettings: strict),
     .target(
       name: "Hibernation",
@@ -115,7 +121,7 @@ let package = Package(
       name: "dormouse",
       dependencies: [
         "Policy", "Lifecycle", "PolicyFile", "Journal", "Linux", "Hibernation", "Supervision",
-        "Bench", "Daemon", "Doctor", "FootprintRecording", "Control", "FootprintTrace",
+        "Bench", "Daemon", "Deciding", "Doctor", "FootprintRecording", "Control", "FootprintTrace",
         "Integrate", "JSONLines", "Simulation", "Wrap",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
@@ -159,6 +165,12 @@ let package = Package(
     .testTarget(
       name: "JournalTests",
       dependencies: ["Journal", "JSONLines", "Lifecycle", "Policy", "Simulation"],
+      swiftSettings: strict),
+    .testTarget(
+      name: "DecidingTests",
+      dependencies: [
+        "Deciding", "JSONLines", "Journal", "Lifecycle", "Policy", "PolicyFile", "Simulation",
+      ],
       swiftSettings: strict),
     .testTarget(name: "YAMLTests", dependencies: ["YAML"], swiftSettings: strict),
     .testTarget(

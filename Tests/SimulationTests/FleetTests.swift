@@ -1,3 +1,4 @@
+import Lifecycle
 import Policy
 import Simulation
 import Testing
@@ -42,6 +43,37 @@ struct FleetTests {
     let resume = report.meanWait[.hibernated] ?? 0
     #expect(resume > 8 && resume < 15)
     #expect(report.launches == 1 && report.hibernations >= 1)
+  }
+
+  @Test("A worker's own work wakes it, and counts neither as a use nor as a wait")
+  func ownWork() {
+    var trace = trace([0, 1000])
+    trace.uses[1].isOwnWork = true
+    let report = run(trace, policy { $0.hibernate.after = .seconds(60) })
+    #expect(report.found == [.cold: 1])
+    #expect(report.wake.p99 == report.wake.p50)
+  }
+
+  @Test("A worker that ends by itself holds nothing until it is used again, and loses no use")
+  func endsByItself() {
+    var trace = trace([0, 2000])
+    trace.ends = [Trace.End(at: 60_000, worker: 0)]
+    let report = run(trace, policy { $0.hibernate.enabled = false })
+    #expect(report.found == [.cold: 2] && report.lostUses == 0)
+    #expect(report.memoryGigabyteHours < 20.0 / 1024 * 0.6)
+  }
+
+  @Test("A worker with a policy of its own is managed by it")
+  func ownPolicy() {
+    let kept = policy { $0.background.suspendAfter = nil }
+    var simulation = FleetSimulation(
+      trace: trace([0, 1000], workers: 2), machine: MachineModel(memory: .gigabytes(1)),
+      policy: policy { $0.hibernate.after = .seconds(60) },
+      profiles: [WorkerID("w0"): WorkerProfile(policy: kept)])
+    let report = simulation.run()
+    #expect(report.found[.hot] == 1 && report.found[.hibernated] == 1)
+    #expect(simulation.accounts[WorkerID("w0")]?.wakes == 0)
+    #expect((simulation.accounts[WorkerID("w1")]?.savedByteSeconds ?? 0) > 0)
   }
 
   @Test("A worker that is used every 20 s sleeps far less often with a back-off")

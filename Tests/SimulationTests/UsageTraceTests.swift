@@ -53,6 +53,32 @@ struct TraceTests {
     #expect(again == trace)
   }
 
+  @Test("The own format keeps ends, own work, continued uses and the state at the beginning")
+  func ownFormatOfHistories() throws {
+    var trace = small()
+    trace.workers[2].start = .running
+    trace.workers[3].start = .hibernated
+    trace.uses[5].count = 0
+    trace.uses[6].isOwnWork = true
+    trace.ends = [Trace.End(at: 60_000, worker: 1), Trace.End(at: 90_000, worker: 2)]
+    var again = try load(text(trace, .dormouse))
+    again.name = trace.name
+    #expect(again == trace)
+    #expect(again.useCount == trace.uses.count - 2)
+  }
+
+  @Test("The last part of a trace has what runs at its beginning")
+  func suffix() {
+    var trace = small()
+    trace.ends = [Trace.End(at: 3_599_000, worker: 0)]
+    let part = trace.suffix(3_600_000)
+    #expect(part.length == 3_600_000 && part.ends.isEmpty)
+    #expect(part.uses.count == trace.uses.count { $0.at >= 3_600_000 })
+    #expect(part.workers[0].start == .absent)
+    let used = Set(trace.uses.filter { $0.at < 3_600_000 }.map(\.worker)).subtracting([0])
+    #expect(used.allSatisfy { part.workers[Int($0)].start == .running })
+  }
+
   @Test("Traces keep every invocation in the format of Azure Functions 2021")
   func azure2021() throws {
     let trace = small()

@@ -53,6 +53,8 @@ public struct ControlRequest: Codable, Hashable, Sendable {
     case events
     /// With a worker: why it is in its state; without: which worker is next.
     case explain
+    /// Which workers keep memory, and why each isn't asleep.
+    case explainSavings
     /// The policy in force, of a worker or of the machine, with the origin of each value.
     case policy
     /// Takes a running process or cgroup that another program has started into the life cycle, and gives it
@@ -122,6 +124,8 @@ public struct ControlResponse: Codable, Hashable, Sendable {
   /// `explain` with a worker, and without.
   public var explanation: ExplanationReport?
   public var ranking: RankingReport?
+  /// `explainSavings`
+  public var kept: KeptMemoryReport?
   /// `policy`: every value, in the order of the documentation.
   public var policy: [PolicyValueReport]?
   public var doctor: DaemonExamination?

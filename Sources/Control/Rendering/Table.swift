@@ -84,7 +84,7 @@ package struct Table {
   }
 
   /// As `lines`; columns that don't fit go on in further blocks, each with the `leading` first ones.
-  func folded(width: Int?, leading: Int = 1, color: Bool) -> [String] {
+  package func folded(width: Int?, leading: Int = 1, color: Bool) -> [String] {
     guard let width, !fits(width) else { return lines(width: width, color: color) }
     let widths = naturalWidths
     let lead = Array(columns.indices.prefix(leading))

@@ -76,7 +76,7 @@ final class ControlService: ControlRequestHandler {
     case .status: reportStatus(call)
     case .jetsam: jetsam(call)
     case .events: events(call)
-    case .explain: explain(call)
+    case .explain, .explainSavings: explain(call)
     case .policy: policyInForce(call)
     case .run: run(call)
     case .adopt: host.adopt(request, then: call.respond)
@@ -93,8 +93,6 @@ final class ControlService: ControlRequestHandler {
     }
   }
 
-  // MARK: reports
-
   private func reportStatus(_ call: ControlCall) {
     let request = call.request
     guard host.isWrapped(request.worker) else {
@@ -110,6 +108,9 @@ final class ControlService: ControlRequestHandler {
   }
 
   private func explain(_ call: ControlCall) {
+    if call.request.verb == .explainSavings {
+      return KeptMemoryReporter(driver: driver, host: host, status: status).answer(call)
+    }
     if host.isWrapped(call.request.worker) { return relay(call) }
     let reporter = ExplanationReporter(engine: driver.state, now: host.now)
     guard let name = call.request.worker else {
@@ -124,9 +125,8 @@ final class ControlService: ControlRequestHandler {
       var found = reporter.explanation(
         of: id, unwatched: facts?.unwatched ?? [], plans: facts?.plans ?? WorkerPlans())
     else { return answerUnknown(call, name) }
-    var response = ControlResponse(
-      id: call.request.id, result: .done,
-      text: "\(name) is \(found.state.spoken): \(found.report.because.text)")
+    let text = "\(name) is \(found.state.spoken): \(found.report.because.text)"
+    var response = ControlResponse(id: call.request.id, result: .done, text: text)
     (found.report.rule, found.report.activity) = (facts?.rule, facts?.activity?())
     response.explanation = found.report
     call.respond(response)

@@ -1,4 +1,3 @@
-import JSONLines
 import Lifecycle
 import Policy
 
@@ -13,7 +12,7 @@ import Policy
 /// sleeps. Stalls are as they were.
 public struct WhatIf: Sendable {
   public private(set) var policy: LifecyclePolicy
-  private var tree: JSON
+  private var overlay: PolicyOverlay
   private let budget: LifecyclePolicy.MemoryBudget
   var model: CostModel
 
@@ -52,7 +51,7 @@ public struct WhatIf: Sendable {
     self.policy = policy
     self.model = model
     budget = policy.memory
-    tree = try JSON(encoding: policy)
+    overlay = try PolicyOverlay(policy)
     engine = Engine(policy: policy)
   }
 
@@ -118,20 +117,13 @@ public struct WhatIf: Sendable {
     guard budget == .host, policy.memory != recorded.memory else { return }
     policy.memory = recorded.memory
     // A policy was read from text, and can be written again.
-    if let new = try? JSON(encoding: policy) { tree = new }
+    if let new = try? PolicyOverlay(policy) { overlay = new }
   }
 
   /// A worker's own keys are laid over the other policy.
   private func mapped(_ profile: WorkerProfile, under base: LifecyclePolicy) -> WorkerProfile {
     var profile = profile
-    // A policy that can't be written or read again stays as it is.
-    guard let own = try? JSON(encoding: profile.policy), let base = try? JSON(encoding: base),
-      let policy = try? tree.overlaid(with: own.difference(from: base))
-        .decode(LifecyclePolicy.self)
-    else { return profile }
-    profile.policy = policy
-    // A label, which isn't the worker's own.
-    profile.policy.name = self.policy.name
+    profile.policy = overlay.policy(of: profile, over: base)
     return profile
   }
 

@@ -86,6 +86,7 @@ extension FleetSimulation {
     imageBytes += image
     writtenToday += image
     workers[worker].image = image
+    workers[worker].account.writtenBytes += image
     report.writtenGigabytes += Double(image) / 1_073_741_824
     let cost = machine.hibernate(footprint)
     let result = HibernationResult(
@@ -96,6 +97,7 @@ extension FleetSimulation {
 
   private mutating func resume(_ worker: Int) {
     let stall = Duration.nanoseconds(stallTime())
+    workers[worker].account.wakes += 1
     let isEvicted = workers[worker].body == .evicted
     let cost = isEvicted ? machine.resume(workers[worker].evicted) : machine.suspendedWake
     let time = (isEvicted ? onMechanism(cost) : cost) + stall
@@ -129,11 +131,13 @@ extension FleetSimulation {
     case .ready: workers[worker].body = .running
     case .suspended: workers[worker].body = .frozen
     case .hibernated(_, let result):
+      workers[worker].addElapsedTime(at: now)
       workers[worker].body = .evicted
       workers[worker].evicted = result.footprintBefore.bytes
       setResident(worker, result.footprintAfter.bytes)
     case .resumed:
       let wasEvicted = workers[worker].body == .evicted
+      workers[worker].addElapsedTime(at: now)
       workers[worker].body = .running
       imageBytes -= workers[worker].image
       workers[worker].image = 0

@@ -32,8 +32,14 @@ public struct FleetSimulation {
   var day: Int64 = 0
   var samples = 0
   var nextRequest: Request.ID = 1
+  /// Gets each event, its directives, and the engine after it, as a journal does.
+  public var observer: ((Event, [Directive], Engine, Instant) -> Void)?
 
-  public init(trace: Trace, machine: MachineModel, policy: LifecyclePolicy) {
+  /// - Parameter profiles: of the workers that have one of their own, such as another policy.
+  public init(
+    trace: Trace, machine: MachineModel, policy: LifecyclePolicy,
+    profiles: [WorkerID: WorkerProfile] = [:]
+  ) {
     self.trace = trace
     self.machine = machine
     self.policy = policy
@@ -42,23 +48,35 @@ public struct FleetSimulation {
       policy: policy.name, order: policy.terminate.order.map(\.rawValue))
     var random = SplitMix64(seed: 7)
     workers = trace.workers.map { worker in
-      FleetWorker(
-        id: WorkerID(worker.name), footprint: worker.footprint.bytes, leak: worker.leak.bytes,
-        launch: worker.launch, canShed: random.unit() < machine.cooperating)
+      let id = WorkerID(worker.name)
+      let isAsked = random.unit() < machine.cooperating
+      var profile =
+        profiles[id]
+        ?? WorkerProfile(policy: policy, importance: worker.importance, canShed: isAsked)
+      profile.announcesReadiness = true
+      return FleetWorker(
+        id: id, footprint: worker.footprint.bytes, leak: worker.leak.bytes,
+        launch: worker.launch, profile: profile)
     }
+  }
+
+  /// What each worker held and cost, after the run.
+  public var accounts: [WorkerID: FleetAccount] {
+    Dictionary(workers.map { ($0.id, $0.account) }) { first, _ in first }
   }
 
   /// - Parameter progress: is called at intervals with the share that is done, 0–1.
   public mutating func run(progress: (Double) -> Void = { _ in }) -> FleetReport {
     begin()
-    var (use, change) = (0, 0)
+    var (use, change, ended) = (0, 0, 0)
     let end = trace.length * 1_000_000
     while true {
       let useAt = use < trace.uses.count ? trace.uses[use].at * 1_000_000 : .max
       let changeAt = change < trace.others.count ? trace.others[change].at * 1_000_000 : .max
+      let endAt = ended < trace.ends.count ? trace.ends[ended].at * 1_000_000 : .max
       let newsAt = news.first ?? .max
       let deadline = engine.nextDeadline?.nanoseconds ?? .max
-      let next = min(useAt, changeAt, newsAt, deadline)
+      let next = min(useAt, changeAt, endAt, newsAt, deadline)
       guard next < end else { break }
       now = max(now, next)
       if next == newsAt, let item = news.popFirst() {
@@ -67,6 +85,9 @@ public struct FleetSimulation {
         usedByOthers = Int64(trace.others[change].share * Double(machine.memory.bytes))
         change += 1
         relieve()
+      } else if next == endAt {
+        self.end(Int(trace.ends[ended].worker))
+        ended += 1
       } else if next == useAt {
         arrive(trace.uses[use])
         use += 1
@@ -82,17 +103,49 @@ public struct FleetSimulation {
   private mutating func begin() {
     for (number, worker) in workers.enumerated() {
       numbers[worker.id] = Int32(number)
-      let profile = WorkerProfile(
-        policy: policy, importance: trace.workers[number].importance, canShed: worker.canShed,
-        announcesReadiness: true)
-      deliver(.added(worker.id, profile))
+      let start = trace.workers[number].start
+      if start == .absent {
+        deliver(.added(worker.id, worker.profile))
+      } else {
+        adopt(number, in: start == .hibernated ? .hibernated : .background)
+      }
     }
     news.add(at: 0, worker: -1, life: 0, what: .sample)
   }
 
+  /// A worker that has processes when the trace begins.
+  private mutating func adopt(_ worker: Int, in state: WorkerState) {
+    let footprint = workers[worker].footprint
+    let isAsleep = state == .hibernated
+    workers[worker].life += 1
+    workers[worker].body = isAsleep ? .evicted : .running
+    workers[worker].uses = machine.warmUp
+    if isAsleep {
+      workers[worker].evicted = footprint
+      workers[worker].image = Int64(Double(footprint) * machine.imageShare)
+      imageBytes += workers[worker].image
+    }
+    deliver(.adopted(workers[worker].id, workers[worker].profile, state))
+    let resident = isAsleep ? min(footprint, machine.hibernatedRest.bytes) : footprint
+    setResident(worker, resident)
+    guard workers[worker].body != .absent else { return }
+    deliver(.footprint(workers[worker].id, ByteCount(resident)))
+  }
+
+  /// The worker ends by itself, or because a person stops it: nothing is lost.
+  private mutating func end(_ worker: Int) {
+    guard workers[worker].body != .absent else { return }
+    workers[worker].busyUntil = now
+    die(worker)
+    deliver(.exited(workers[worker].id, .exited(0)))
+    restartIfWanted(worker)
+  }
+
   mutating func deliver(_ event: Event) {
     report.events += 1
-    for directive in engine.handle(event, at: Instant(nanoseconds: now)) { perform(directive) }
+    let directives = engine.handle(event, at: Instant(nanoseconds: now))
+    observer?(event, directives, engine, Instant(nanoseconds: now))
+    for directive in directives { perform(directive) }
   }
 
   private mutating func happen(_ item: FleetNews) {
@@ -144,6 +197,7 @@ public struct FleetSimulation {
 
   private mutating func finished() -> FleetReport {
     count()
+    for worker in workers.indices { workers[worker].addElapsedTime(at: now) }
     let sorted = waits.all.sorted()
     report.wake = waits.latencies(zeros: 0, sorted: sorted)
     report.all = waits.latencies(zeros: report.found[.hot] ?? 0, sorted: sorted)
@@ -171,6 +225,7 @@ extension FleetSimulation {
   mutating func setResident(_ worker: Int, _ bytes: Int64) {
     guard bytes != workers[worker].resident else { return }
     count()
+    workers[worker].addElapsedTime(at: now)
     resident += bytes - workers[worker].resident
     workers[worker].resident = bytes
     peak = max(peak, resident)
@@ -192,6 +247,7 @@ extension FleetSimulation {
 
   mutating func die(_ worker: Int) {
     if workers[worker].busyUntil > now { report.lostUses += 1 }
+    workers[worker].addElapsedTime(at: now)
     workers[worker].body = .absent
     workers[worker].busyUntil = 0
     workers[worker].longUses = 0

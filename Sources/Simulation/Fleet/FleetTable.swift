@@ -10,8 +10,13 @@ public struct FleetComparison: Codable, Sendable {
   public var footprintGigabytes: Double
   public var memoryGigabytes: Double
   public var reports: [FleetReport]
+  /// The journal that the trace was made of; nil: none.
+  public var history: FleetHistory?
 
-  public init(trace: Trace, machine: MachineModel, reports: [FleetReport]) {
+  public init(
+    trace: Trace, machine: MachineModel, reports: [FleetReport], history: FleetHistory? = nil
+  ) {
+    self.history = history
     self.trace = trace.name
     workers = trace.workers.count
     uses = trace.useCount
@@ -35,7 +40,9 @@ public struct FleetComparison: Codable, Sendable {
       \(fixed(footprintGigabytes, 1)) GB, the machine has \(fixed(memoryGigabytes, 1)) GB
       """
     let rows = [Self.heads] + reports.map(cells)
-    let head = filled(about, to: width ?? .max)
+    let head =
+      filled(about, to: width ?? .max)
+      + (history?.lines(hours: hours) ?? []).map { filled($0, to: width ?? .max) }.joined()
     let legend = filled(Self.legend, to: min(width ?? .max, Self.legendWidth))
     return head + "\n" + (asMarkdown ? markdown(rows) : plain(rows, width)) + "\n" + legend
   }
@@ -99,7 +106,7 @@ public struct FleetComparison: Codable, Sendable {
 }
 
 /// Broken at blanks into lines of at most this length, as far as its words allow it.
-private func filled(_ text: String, to width: Int) -> String {
+func filled(_ text: String, to width: Int) -> String {
   var lines: [String] = []
   for word in text.split(separator: " ") {
     if let last = lines.last, last.count + 1 + word.count <= width {

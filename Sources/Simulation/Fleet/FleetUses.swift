@@ -11,18 +11,45 @@ extension FleetSimulation {
 
   mutating func arrive(_ use: Trace.Use) {
     let worker = Int(use.worker)
-    if use.count > 1 { report.found[.hot, default: 0] += Int(use.count) - 1 }
     let state = engine.state(of: workers[worker].id) ?? .terminated
     let found = self.found(worker, state)
+    if use.isOwnWork { return workForItself(worker, use.duration, found: found) }
+    if use.count > 1 { report.found[.hot, default: 0] += Int(use.count) - 1 }
     if found == .hot {
-      report.found[.hot, default: 0] += 1
+      // The continuation of a use has been counted.
+      if use.count > 0 { report.found[.hot, default: 0] += 1 }
       if isStalling { countStall(use.count) }
       return begin(worker, use.duration)
     }
-    let isFirst = workers[worker].waiting.isEmpty
+    let isFirst = !workers[worker].waiting.contains { !$0.isOwnWork }
     workers[worker].waiting.append(
       FleetWorker.Waiting(at: now, found: found, duration: use.duration))
     if isFirst || state == .terminated { want(worker, state) }
+  }
+
+  /// A timer of its own wakes a sleeping worker. Without processes there is no timer.
+  private mutating func workForItself(
+    _ worker: Int, _ duration: Int32, found: FleetReport.Found
+  ) {
+    switch found {
+    case .hot: work(worker, duration)
+    case .cold: break
+    case .suspended, .hibernated:
+      workers[worker].waiting.append(
+        FleetWorker.Waiting(at: now, found: found, duration: duration, isOwnWork: true))
+      if workers[worker].waiting.count == 1 {
+        deliver(.timerDue(workers[worker].id, "its own timer"))
+      }
+    }
+  }
+
+  private mutating func work(_ worker: Int, _ duration: Int32) {
+    workers[worker].busyUntil = max(
+      workers[worker].busyUntil, now + Int64(duration) * 1_000_000)
+    grow(worker)
+    guard now - workers[worker].lastSign >= Self.signInterval else { return }
+    workers[worker].lastSign = now
+    deliver(.worked(workers[worker].id))
   }
 
   private func found(_ worker: Int, _ state: WorkerState) -> FleetReport.Found {
@@ -42,7 +69,7 @@ extension FleetSimulation {
     case .terminated, .terminating: ask(.start, worker)
     case .launching: break
     default:
-      if policy.foreground.mode == .manual {
+      if isManual(worker) {
         ask(.foreground, worker)
       } else {
         deliver(.wakeNeeded(workers[worker].id, "a connection"))
@@ -52,10 +79,15 @@ extension FleetSimulation {
 
   /// The worker ended while a use waited for it: the use tries again.
   mutating func restartIfWanted(_ worker: Int) {
+    workers[worker].waiting.removeAll(where: \.isOwnWork)
     guard !workers[worker].waiting.isEmpty,
       engine.state(of: workers[worker].id) == .terminated
     else { return }
     ask(.start, worker)
+  }
+
+  private func isManual(_ worker: Int) -> Bool {
+    workers[worker].profile.policy.foreground.mode == .manual
   }
 
   private mutating func ask(_ verb: Request.Verb, _ worker: Int) {
@@ -67,12 +99,15 @@ extension FleetSimulation {
   mutating func serve(_ worker: Int) {
     let waiting = workers[worker].waiting
     workers[worker].waiting = []
-    for one in waiting {
+    for one in waiting where !one.isOwnWork {
       report.found[one.found, default: 0] += 1
       waits.add(now - one.at)
       waited[one.found, default: 0] += now - one.at
+      workers[worker].account.waitSeconds += Double(now - one.at) / 1e9
     }
-    for one in waiting { begin(worker, one.duration) }
+    for one in waiting {
+      if one.isOwnWork { work(worker, one.duration) } else { begin(worker, one.duration) }
+    }
   }
 
   private mutating func countStall(_ count: Int32) {
@@ -100,11 +135,11 @@ extension FleetSimulation {
     workers[worker].longUses -= 1
     guard workers[worker].longUses == 0 else { return }
     deliver(.taskEnded(workers[worker].id, task: "use"))
-    if policy.foreground.mode == .activity { showSign(worker) }
+    if !isManual(worker) { showSign(worker) }
   }
 
   private mutating func showSign(_ worker: Int) {
-    let isManual = policy.foreground.mode == .manual
+    let isManual = isManual(worker)
     let isInFront = engine.state(of: workers[worker].id) == .foreground
     guard now - workers[worker].lastSign >= Self.signInterval || (isManual && !isInFront) else {
       return

@@ -1,4 +1,5 @@
 import Lifecycle
+import Policy
 
 /// The processes behind a worker of a fleet.
 struct FleetWorker {
@@ -9,7 +10,7 @@ struct FleetWorker {
   let footprint: Int64
   let leak: Int64
   let launch: Duration
-  let canShed: Bool
+  let profile: WorkerProfile
 
   var body = Body.absent
   /// The bytes that it holds now, and those that it held before it was hibernated.
@@ -26,12 +27,39 @@ struct FleetWorker {
   var busyUntil: Int64 = 0
   /// Uses under way that are long enough to be declared as a task.
   var longUses = 0
+  var account = FleetAccount()
+  /// The account has the time until then.
+  var accountedUntil: Int64 = 0
 
   struct Waiting {
     var at: Int64
     var found: FleetReport.Found
     var duration: Int32
+    /// No client waits.
+    var isOwnWork = false
   }
+
+  /// What it holds and saves, until now.
+  mutating func addElapsedTime(at now: Int64) {
+    let time = Double(now - accountedUntil) / 1e9
+    accountedUntil = now
+    account.byteSeconds += Double(resident) * time
+    if body == .evicted { account.savedByteSeconds += Double(max(0, evicted - resident)) * time }
+  }
+}
+
+/// What one worker of a fleet held and cost.
+public struct FleetAccount: Sendable, Hashable {
+  public var byteSeconds = 0.0
+  /// What hibernation saved.
+  public var savedByteSeconds = 0.0
+  /// Resumes, for a client or for its own timers.
+  public var wakes = 0
+  /// The time that its clients waited, for resumes and launches.
+  public var waitSeconds = 0.0
+  public var writtenBytes: Int64 = 0
+
+  public init() {}
 }
 
 /// What the simulation waits for.

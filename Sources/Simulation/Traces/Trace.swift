@@ -11,31 +11,40 @@ public struct Trace: Sendable, Equatable {
   public var uses: [Use]
   /// The memory that the rest of the machine uses from a time on; sorted by time.
   public var others: [HostChange]
+  /// When workers ended by themselves or on request; sorted by time.
+  public var ends: [End]
 
   public init(
-    name: String, length: Int64, workers: [TraceWorker], uses: [Use], others: [HostChange] = []
+    name: String, length: Int64, workers: [TraceWorker], uses: [Use], others: [HostChange] = [],
+    ends: [End] = []
   ) {
     self.name = name
     self.length = length
     self.workers = workers
     self.uses = uses
     self.others = others
+    self.ends = ends
   }
 
   /// One use of a worker, or `count` of them in close succession, of which the first finds the
-  /// worker as it is and the others find it running.
+  /// worker as it is and the others find it running. A count of 0 continues the use before it.
   public struct Use: Sendable, Equatable {
     public var at: Int64
     public var worker: Int32
     /// Milliseconds.
     public var duration: Int32
     public var count: Int32
+    /// The worker's own work, for a timer of its own: no client waits for it.
+    public var isOwnWork: Bool
 
-    public init(at: Int64, worker: Int32, duration: Int32, count: Int32 = 1) {
+    public init(
+      at: Int64, worker: Int32, duration: Int32, count: Int32 = 1, isOwnWork: Bool = false
+    ) {
       self.at = at
       self.worker = worker
       self.duration = duration
       self.count = count
+      self.isOwnWork = isOwnWork
     }
   }
 
@@ -50,9 +59,48 @@ public struct Trace: Sendable, Equatable {
     }
   }
 
+  public struct End: Sendable, Equatable {
+    public var at: Int64
+    public var worker: Int32
+
+    public init(at: Int64, worker: Int32) {
+      self.at = at
+      self.worker = worker
+    }
+  }
+
   /// The footprint of all workers together if none ever ended.
   public var footprint: ByteCount { workers.reduce(.zero) { $0 + $1.footprint } }
-  public var useCount: Int { uses.reduce(0) { $0 + Int($1.count) } }
+  /// The uses by clients.
+  public var useCount: Int { uses.reduce(0) { $0 + ($1.isOwnWork ? 0 : Int($1.count)) } }
+
+  /// The last part of it. Workers that ran then run at its start.
+  ///
+  /// - Parameter length: milliseconds.
+  public func suffix(_ length: Int64) -> Trace {
+    let start = self.length - length
+    guard start > 0 else { return self }
+    var part = self
+    part.length = length
+    for place in part.workers.indices {
+      part.workers[place].start = self.start(of: place, at: start)
+    }
+    part.uses = uses.filter { $0.at >= start }
+    part.ends = ends.filter { $0.at >= start }
+    let before = others.last { $0.at <= start }.map { [HostChange(at: start, share: $0.share)] }
+    part.others = (before ?? []) + others.filter { $0.at > start }
+    for place in part.uses.indices { part.uses[place].at -= start }
+    for place in part.ends.indices { part.ends[place].at -= start }
+    for place in part.others.indices { part.others[place].at -= start }
+    return part
+  }
+
+  private func start(of worker: Int, at start: Int64) -> TraceWorker.Start {
+    let used = uses.last { $0.worker == worker && $0.at < start }?.at
+    let ended = ends.last { $0.worker == worker && $0.at < start }?.at
+    guard let ended else { return used == nil ? workers[worker].start : .running }
+    return (used ?? -1) > ended ? .running : .absent
+  }
 }
 
 public struct TraceWorker: Sendable, Equatable {
@@ -64,15 +112,20 @@ public struct TraceWorker: Sendable, Equatable {
   /// Bytes that it gains in an hour of running.
   public var leak: ByteCount
   public var importance: Int
+  public var start: Start
+
+  /// Its processes when the trace begins.
+  public enum Start: String, Sendable, CaseIterable { case absent, running, hibernated }
 
   public init(
     name: String, footprint: ByteCount, launch: Duration, leak: ByteCount = .zero,
-    importance: Int = 0
+    importance: Int = 0, start: Start = .absent
   ) {
     self.name = name
     self.footprint = footprint
     self.launch = launch
     self.leak = leak
     self.importance = importance
+    self.start = start
   }
 }

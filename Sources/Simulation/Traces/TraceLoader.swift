@@ -15,6 +15,7 @@ public struct TraceLoader: Sendable {
   private var workers: [TraceWorker] = []
   private var uses: [Trace.Use] = []
   private var others: [Trace.HostChange] = []
+  private var ends: [Trace.End] = []
   /// For each use without a known duration: the number of its function.
   private var functionOfUse: [Int32] = []
   private var functions: [String: Int32] = [:]
@@ -150,21 +151,36 @@ extension TraceLoader {
       others.append(
         Trace.HostChange(at: Int64(try row.count(1)), share: try row.number(2) / 100))
     case "worker": try readWorker(row)
-    case "use":
-      guard let worker = names[try row.text(2)] else {
-        throw row.wrong(2, "the name of a worker declared above")
-      }
-      let use = Trace.Use(
-        at: Int64(try row.count(1)), worker: worker, duration: Int32(clamping: try row.count(3)),
-        count: row.count > 4 ? Int32(clamping: max(1, try row.count(4))) : 1)
-      uses.append(use)
-      functionOfUse.append(-1)
-      length = max(length, use.at + 1)
-    default: throw row.wrong(0, "`length`, `others`, `worker` or `use`")
+    case "use": try readUse(row)
+    case "end":
+      ends.append(Trace.End(at: Int64(try row.count(1)), worker: try declaredWorker(row)))
+    default: throw row.wrong(0, "`length`, `others`, `worker`, `use` or `end`")
     }
   }
 
-  /// worker, NAME, bytes, launch in ms, bytes an hour, importance.
+  private func declaredWorker(_ row: CSVRow) throws(TraceError) -> Int32 {
+    guard let worker = names[try row.text(2)] else {
+      throw row.wrong(2, "the name of a worker declared above")
+    }
+    return worker
+  }
+
+  /// use, ms, NAME, duration in ms, count, `own`.
+  private mutating func readUse(_ row: CSVRow) throws(TraceError) {
+    var use = Trace.Use(
+      at: Int64(try row.count(1)), worker: try declaredWorker(row),
+      duration: Int32(clamping: try row.count(3)),
+      count: row.count > 4 ? Int32(clamping: try row.count(4)) : 1)
+    if row.count > 5 {
+      guard try row.text(5) == "own" else { throw row.wrong(5, "`own`") }
+      use.isOwnWork = true
+    }
+    uses.append(use)
+    functionOfUse.append(-1)
+    length = max(length, use.at + 1)
+  }
+
+  /// worker, NAME, bytes, launch in ms, bytes an hour, importance, `running` or `hibernated`.
   private mutating func readWorker(_ row: CSVRow) throws(TraceError) {
     let name = try row.text(1)
     guard !name.isEmpty, names[name] == nil else { throw row.wrong(1, "a new worker's name") }
@@ -173,6 +189,12 @@ extension TraceLoader {
     workers[number].launch = .milliseconds(Int64(try row.count(3)))
     if row.count > 4 { workers[number].leak = ByteCount(Int64(try row.count(4))) }
     if row.count > 5 { workers[number].importance = min(100, try row.count(5)) }
+    if row.count > 6 {
+      guard let start = TraceWorker.Start(rawValue: try row.text(6)) else {
+        throw row.wrong(6, "`absent`, `running` or `hibernated`")
+      }
+      workers[number].start = start
+    }
   }
 }
 
@@ -192,10 +214,11 @@ extension TraceLoader {
     var trace = Trace(
       name: fileNames.map { String($0.split(separator: "/").last ?? "") }.joined(separator: ", "),
       length: length, workers: workers, uses: uses,
-      others: others.isEmpty ? [Trace.HostChange(at: 0, share: 0.1)] : others)
+      others: others.isEmpty ? [Trace.HostChange(at: 0, share: 0.1)] : others, ends: ends)
     if let most, most < workers.count { trace.keep(most, &random) }
     trace.uses.sort { ($0.at, $0.worker) < ($1.at, $1.worker) }
     trace.others.sort { $0.at < $1.at }
+    trace.ends.sort { ($0.at, $0.worker) < ($1.at, $1.worker) }
     return trace
   }
 
@@ -219,6 +242,10 @@ extension Trace {
       var use = use
       use.worker = numbers[Int(use.worker)]
       return use.worker < 0 ? nil : use
+    }
+    ends = ends.compactMap { end in
+      let number = numbers[Int(end.worker)]
+      return number < 0 ? nil : Trace.End(at: end.at, worker: number)
     }
   }
 }

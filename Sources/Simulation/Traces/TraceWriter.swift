@@ -53,16 +53,18 @@ public struct TraceWriter {
       let launch = Int64(worker.launch.milliseconds)
       sink(
         "worker,\(name),\(worker.footprint.bytes),\(launch),\(worker.leak.bytes),"
-          + "\(worker.importance)\n")
+          + "\(worker.importance)\(worker.start == .absent ? "" : ",\(worker.start.rawValue)")\n")
     }
+    for end in trace.ends { sink("end,\(end.at),\(name(end.worker))\n") }
     for use in trace.uses {
-      sink("use,\(use.at),\(name(use.worker)),\(use.duration),\(use.count)\n")
+      let own = use.isOwnWork ? ",own" : ""
+      sink("use,\(use.at),\(name(use.worker)),\(use.duration),\(use.count)\(own)\n")
     }
   }
 
   private func writeInvocations(_ sink: (String) -> Void) {
     sink("app,func,end_timestamp,duration\n")
-    for use in trace.uses {
+    for use in trace.uses where !use.isOwnWork {
       let duration = Double(use.duration) / 1000
       let end = Double(use.at) / 1000 + duration
       let line = "\(name(use.worker)),main,\(end),\(duration)\n"
@@ -75,7 +77,8 @@ public struct TraceWriter {
     sink("HashOwner,HashApp,HashFunction,Trigger,\(minutes)\n")
     var counts: [Int32: [Int32]] = [:]
     let start = Int64(day) * 86_400_000
-    for use in trace.uses where use.at >= start && use.at < start + 86_400_000 {
+    for use in trace.uses
+    where !use.isOwnWork && use.at >= start && use.at < start + 86_400_000 {
       let minute = Int((use.at - start) / 60_000)
       counts[use.worker, default: Array(repeating: 0, count: 1440)][minute] += use.count
     }
@@ -89,7 +92,7 @@ public struct TraceWriter {
     sink("HashOwner,HashApp,HashFunction,Average,Count,Minimum,Maximum")
     for share in [0, 1, 25, 50, 75, 99, 100] { sink(",percentile_Average_\(share)") }
     sink("\n")
-    let durations = Dictionary(grouping: trace.uses, by: \.worker)
+    let durations = Dictionary(grouping: trace.uses.filter { !$0.isOwnWork }, by: \.worker)
       .mapValues { $0.map(\.duration).sorted() }
     for (worker, sorted) in durations.sorted(by: { $0.key < $1.key }) {
       let mean = sorted.reduce(0) { $0 + Int($1) } / sorted.count

@@ -8,3 +8,11 @@ import PolicyFile
   case .failure(let problem): throw ValidationError("it \(problem)")
   }
 }
+
+/// Reads an option's size: `512KB`, `100MB`, `2GB`.
+@Sendable func sizeOption(_ text: String) throws -> Double {
+  switch OptionUnits.size(text) {
+  case .success(let bytes): return Double(bytes)
+  case .failure(let problem): throw ValidationError("it \(problem)")
+  }
+}

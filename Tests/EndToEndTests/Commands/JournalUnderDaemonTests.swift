@@ -103,6 +103,35 @@ import Testing
     #expect(outcome.output.contains("2 segments of 2 daemons"), "\(outcome)")
   }
 
+  @Test("`simulate --journal` and `policy suggest` read the own history, and refuse one too short")
+  func ownHistory() throws {
+    let daemon = try TestDaemon(Self.configuration)
+    try Self.bringToFront("two", of: daemon)
+    try daemon.wait("one", toBe: "suspended")
+    try daemon.done("wake", "one")
+    #expect(try eventually { try daemon.enter(["simulate", "--journal"]).code == 0 })
+    let table = try daemon.done("simulate", "--journal", "--policy", "server")
+    for part in ["own history: ", "history from 20", "recorded: ", ", in effect", "server"] {
+      #expect(table.contains(part), "\(table)")
+    }
+    let directory = "\(daemon.scratch.path)/trace"
+    try daemon.done("simulate", "--journal", "--convert", "dormouse", "--output", directory)
+    let kept = try daemon.verb("simulate", "--journal", "--trace", "\(directory)/trace.csv")
+    #expect(kept.code == 64, "\(kept)")
+    let again = try Command(
+      arguments: [Surroundings.executable, "simulate", "--trace", "\(directory)/trace.csv"]
+    ).run(in: daemon.scratch)
+    #expect(again.code == 0, "\(again)")
+
+    let short = try daemon.enter(["policy", "suggest"])
+    #expect(short.code == 1 && short.error.contains("too short"), "\(short)")
+    #expect(short.error.contains("24 h are needed"), "\(short)")
+    let unknown = try daemon.enter(["policy", "suggest", "--min-history", "1s", "--worker", "onn"])
+    #expect(unknown.code == 3 && unknown.error.contains("did you mean `one`"), "\(unknown)")
+    let none = try daemon.enter(["policy", "suggest", "--min-history", "1s"])
+    #expect(none.code == 0 && none.output.contains("would have been clearly better"), "\(none)")
+  }
+
   @Test("`events` prints past and new events as sentences, also of one worker only")
   func events() throws {
     let daemon = try TestDaemon(Self.configuration)

@@ -130,6 +130,8 @@ import Testing
     try daemon.done("wake", "deep")
     let recording = "\(daemon.scratch.path)/front.footprint"
     let socket = ["--socket", daemon.socket]
+    // The journal has a second.
+    #expect(try eventually { try daemon.enter(["simulate", "--journal", "--json"]).code == 0 })
     let looks: [(String, [String], Int32)] = [
       ("policy-show", ["policy", "show"] + socket, 0),
       ("policy-show", ["policy", "show", "--worker", "deep"] + socket, 0),
@@ -140,6 +142,8 @@ import Testing
       ("replay", ["replay", "--policy", "server"] + socket, 0),
       ("replay", ["replay", "--policy", "server,android"] + socket, 0),
       ("simulate", ["simulate", "--workers", "20", "--hours", "1"], 0),
+      ("simulate", ["simulate", "--journal", "--policy", "server"] + socket, 0),
+      ("policy-suggest", ["policy", "suggest", "--min-history", "1s"] + socket, 0),
       (
         "footprint-show",
         ["footprint", "record", "front", "--for", "300ms", "--warn-at", "100ms", "-o", recording]

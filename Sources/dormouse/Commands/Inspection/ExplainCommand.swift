@@ -46,22 +46,9 @@ struct ExplainCommand: ParsableCommand {
 
 extension ExplainCommand {
   private func showSavings(_ daemon: inout DaemonConnection) throws {
-    var kept: [KeptMemoryReport.Worker] = []
-    for worker in try daemon.ask(.ps).workers ?? [] where KeptMemoryReport.keepsMemory(worker) {
-      var entry = KeptMemoryReport.Worker(
-        worker: worker.name, state: worker.state, footprint: worker.footprint)
-      do {
-        if let why = try daemon.ask(.explain, worker: worker.name).explanation {
-          (entry.state, entry.next) = (why.state, why.next)
-          (entry.obstacles, entry.isShadow) = (why.obstacles, why.isShadow)
-        }
-      } catch let failure as CommandFailure where failure.exit == .unknownWorker {
-        // It was removed meanwhile.
-        continue
-      }
-      kept.append(entry)
+    guard let report = try daemon.ask(.explainSavings).kept else {
+      throw CommandFailure.noReport(of: "the workers that keep memory")
     }
-    let report = KeptMemoryReport(workers: kept)
     if json { return try Output.json(report) }
     try Output.write(renderKeptMemory(report, width: Terminal.width, color: Terminal.showsColor))
   }

@@ -11,6 +11,7 @@ struct Since: ExpressibleByArgument {
   var duration: Duration
   private let text: String
 
+  static let day = Since(days: 1)
   static let week = Since(days: 7)
 
   private init(days: Int64) {

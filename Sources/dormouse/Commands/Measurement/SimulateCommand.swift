@@ -1,5 +1,6 @@
 import ArgumentParser
 import Control
+import Deciding
 import Glibc
 import Policy
 import PolicyFile
@@ -9,7 +10,7 @@ struct SimulateCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "simulate",
     abstract: "Compare policies on a simulated machine, over a day of traffic.",
-    usage: "dormouse simulate [<options>]",
+    usage: "dormouse simulate [<options>] [--journal [<journal>]]",
     discussion: """
       The daemon's own engine manages thousands of simulated workers. A trace has the times at which \
       each worker is used. It is generated (--generate), or read from files (--trace): in the formats of \
@@ -17,17 +18,25 @@ struct SimulateCommand: ParsableCommand {
       costs of each mechanism were measured on a real machine; --machine changes them. With --check \
       nothing is compared: the engine's invariants are checked on a machine on which everything fails.
 
+      With --journal the trace is the own history: when each worker was used, its footprint, the rest of \
+      the machine's memory, and costs where the journal has them. The policy in effect is the first one in \
+      the table, and workers keep their own keys. docs/simulation.md says what a journal can't know.
+
       Examples:
         dormouse simulate --generate daily --workers 1000 --policy ios-5,server
         dormouse simulate --policy server --order band,footprint --order band,regret
         dormouse simulate --policy server --set hibernate.after=30s
+        dormouse simulate --journal --since 7d --set hibernate.after=30s
       """)
 
   @OptionGroup var source: TraceOptions
+  @OptionGroup var history: HistoryOptions
   @Option(
-    help: ArgumentHelp("Compare these policies: names or files.", valueName: "a,b,…"),
+    help: ArgumentHelp(
+      "Compare these policies: names or files. Default: \(Self.defaultPolicies); with --journal and "
+        + "--set, the policy in effect.", valueName: "a,b,…"),
     completion: .policies)
-  var policy = "ios-5,iphone-os-3,server"
+  var policy: String?
   @OptionGroup var settings: SettingOptions
   @Option(
     help: ArgumentHelp(
@@ -36,7 +45,8 @@ struct SimulateCommand: ParsableCommand {
   var order: [String] = []
   @Option(
     help: ArgumentHelp(
-      "Give the machine this much memory. Default: half of what all workers would hold.",
+      "Give the machine this much memory. Default: half of what all workers would hold; with "
+        + "--journal what the machine or the budget has.",
       valueName: "size"))
   var memory: String?
   @Option(
@@ -65,8 +75,15 @@ struct SimulateCommand: ParsableCommand {
   var markdown = false
   @Flag(help: "Print JSON (docs/json.md).")
   var json = false
+  @OptionGroup var connection: ConnectionOptions
+
+  private static let defaultPolicies = "ios-5,iphone-os-3,server"
 
   func validate() throws {
+    try history.validate(
+      connection,
+      isElsewhere: source.generate != nil || !source.trace.isEmpty || source.workers != nil || check
+    )
     try source.validate(isChecking: check)
     if (convert == nil) != (output == nil) {
       throw ValidationError("--convert and --output need each other.")
@@ -80,20 +97,25 @@ struct SimulateCommand: ParsableCommand {
   func run() throws {
     try settings.check()
     if check { return try SeedCheck(first: source.seed, count: seeds).run() }
-    let variants = convert == nil ? try policies() : []
+    var variants = convert == nil ? try policies() : []
     // A picture that can't be written is reported before the work.
-    let trace = try source.load()
+    let own = try history.read(connection)
+    let trace = try own?.trace ?? source.load()
     if let convert, let output { return try TraceFiles.write(trace, convert, to: output) }
-    let machine = try model(trace)
+    let machine = try model(trace, own)
     let picture = try svg.map { try PictureFile($0) }
+    if let own { variants = try compared(own, with: variants) }
     var reports: [FleetReport] = []
     for (place, variant) in variants.enumerated() {
-      var simulation = FleetSimulation(trace: trace, machine: machine, policy: variant)
+      var simulation = FleetSimulation(
+        trace: trace, machine: machine, policy: variant,
+        profiles: try own?.profiles(under: variant) ?? [:])
       let title = "\(variant.name), \(place + 1) of \(variants.count)"
       reports.append(simulation.run { Progress.show("simulating \(title)", $0) })
     }
     Progress.clear()
-    let comparison = FleetComparison(trace: trace, machine: machine, reports: reports)
+    let comparison = FleetComparison(
+      trace: trace, machine: machine, reports: reports, history: own?.description(machine))
     try picture?.write(comparison.picture)
     if json { return try Output.json(comparison) }
     try Output.write(
@@ -103,8 +125,10 @@ struct SimulateCommand: ParsableCommand {
   // MARK: what is compared
 
   private func policies() throws -> [LifecyclePolicy] {
+    // The policy in effect is known when the journal has been read.
+    if history.journal, policy == nil, !settings.isEmpty || !order.isEmpty { return [] }
     var policies: [LifecyclePolicy] = []
-    for name in policy.split(separator: ",") {
+    for name in (policy ?? Self.defaultPolicies).split(separator: ",") {
       let result = PolicyCheck.ofThisProcess().policy(String(name))
       PolicyCheck.complain(result.diagnostics)
       guard let value = result.value else {
@@ -115,10 +139,26 @@ struct SimulateCommand: ParsableCommand {
     guard !policies.isEmpty else {
       throw CommandFailure(exit: .usage, text: "--policy names no policy")
     }
+    return try inOrders(policies)
+  }
+
+  private func inOrders(_ policies: [LifecyclePolicy]) throws -> [LifecyclePolicy] {
     let orders = try order.map(criteria)
     return policies.flatMap { policy in
       orders.isEmpty ? [policy] : orders.map { policy.ordered(by: $0) }
     }
+  }
+
+  /// The policy in effect, and those to compare it with: without any, itself with the changes.
+  private func compared(
+    _ own: RecordedHistory, with others: [LifecyclePolicy]
+  ) throws -> [LifecyclePolicy] {
+    var inForce = own.policy
+    inForce.name = "\(own.policy.name), in effect"
+    var changed = try settings.applied(to: own.policy)
+    changed.name = "\(own.policy.name), changed"
+    return try [inForce]
+      + (others.isEmpty ? inOrders([changed]) : others.filter { $0 != own.policy })
   }
 
   private func criteria(_ text: String) throws -> [TerminationRules.Criterion] {
@@ -130,9 +170,9 @@ struct SimulateCommand: ParsableCommand {
     }
   }
 
-  private func model(_ trace: Trace) throws -> MachineModel {
+  private func model(_ trace: Trace, _ own: RecordedHistory?) throws -> MachineModel {
     let half = max(ByteCount.megabytes(64), ByteCount(trace.footprint.bytes / 2))
-    var model = MachineModel(memory: half)
+    var model = own?.machine() ?? MachineModel(memory: half)
     var settings = try machine.flatMap(MachineSettings.read)
     if let memory { settings.append(("memory", memory)) }
     for (key, value) in settings {

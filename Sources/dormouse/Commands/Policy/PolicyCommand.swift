@@ -4,9 +4,11 @@ import PolicyFile
 
 struct PolicyCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "policy", abstract: "Check, show and compare policies and configurations.",
+    commandName: "policy",
+    abstract: "Check, show, compare and improve policies and configurations.",
     subcommands: [
       Check.self, PolicyShowCommand.self, PolicyDiffCommand.self, PolicySchemaCommand.self,
+      PolicySuggestCommand.self,
     ])
 
   struct Check: ParsableCommand {

@@ -1,0 +1,157 @@
+import JSONLines
+import Journal
+import Lifecycle
+import Policy
+import Simulation
+
+// What the events and recorded directives of a journal say of uses, footprints and costs.
+
+extension HistoryReader {
+  mutating func note(_ event: Event, _ directives: [JSON], at now: Int64) {
+    learn(event, at: now)
+    switch event {
+    case .added(let worker, let profile):
+      appear(worker, profile, in: .terminated, footprint: nil, at: now)
+    case .adopted(let worker, let profile, let state):
+      appear(worker, profile, in: state, footprint: nil, at: now)
+    case .profileChanged(let worker, let profile): workers[worker]?.profile = profile
+    case .channelsChanged(let worker, let canShed, _): workers[worker]?.profile?.canShed = canShed
+    case .removed(let worker), .released(let worker):
+      if workers[worker]?.state.isAlive == true { end(worker, at: now) }
+      setState(worker, .terminated, at: now)
+    case .moved(let worker, let state): setState(worker, state, at: now)
+    case .request(let request):
+      let isUse = [.start, .restart, .foreground, .wake].contains(request.verb)
+      if isUse, workers[request.worker] != nil { show(request.worker, ownWork: false, at: now) }
+    case .activity(let worker), .wakeNeeded(let worker, _): show(worker, ownWork: false, at: now)
+    case .worked(let worker), .timerDue(let worker, _): show(worker, ownWork: true, at: now)
+    case .footprint(let worker, let bytes):
+      addElapsedTime(worker, at: now)
+      setFootprint(worker, bytes.bytes)
+    case .memory(let reading): note(reading, at: now)
+    default: break
+    }
+    for directive in directives { note(directive, at: now) }
+    guard case .resumed(let worker, _) = event else { return }
+    change(worker) { $0.woke() }
+  }
+
+  private mutating func learn(_ event: Event, at now: Int64) {
+    guard let worker = event.subject, let known = workers[worker] else { return }
+    func since(_ what: TrackedWorker.Operation) -> Double? {
+      known.began[what].map { Double(now - $0) / 1e9 }
+    }
+    switch event {
+    case .suspended: if let time = since(.suspend) { costs.suspend.add(time) }
+    case .exited: if let time = since(.terminate) { costs.exit.add(time) }
+    case .hibernated(_, let result):
+      addElapsedTime(worker, at: now)
+      let (before, after) = (result.footprintBefore.bytes, result.footprintAfter.bytes)
+      change(worker) { $0.hibernated(before: before, after: after) }
+      guard isOpen, before > 0 else { return }
+      let bytes = Double(before)
+      costs.hibernate.add(result.duration / .seconds(1) / bytes, weight: bytes)
+      costs.imageShare.add(Double(result.imageSize.bytes) / bytes, weight: bytes)
+      costs.rest.add(Double(after))
+    case .resumed(_, let took):
+      guard isOpen else { return }
+      let seconds = took / .seconds(1)
+      if known.sleptIn == .hibernated {
+        costs.resume.add(megabytes: Double(known.footprint) / 1_048_576, seconds: seconds)
+      } else {
+        costs.suspendedWake.add(seconds)
+      }
+    default: break
+    }
+  }
+
+  // MARK: directives
+
+  private mutating func note(_ directive: JSON, at now: Int64) {
+    guard let name = directive["w"]?.text else { return }
+    let worker = WorkerID(name)
+    switch directive["d"]?.text {
+    case "launch": workers[worker]?.began[.launch] = now
+    case "suspend": workers[worker]?.began[.suspend] = now
+    case "terminate": workers[worker]?.began[.terminate] = now
+    case "transition":
+      guard let from = directive["from"]?.text.flatMap(WorkerState.init(rawValue:)),
+        let to = directive["to"]?.text.flatMap(WorkerState.init(rawValue:))
+      else { return }
+      note(worker, from: from, to: to, isForMemory: directive["cause"]?["pressure"] != nil, at: now)
+    default: break
+    }
+  }
+
+  private mutating func note(
+    _ worker: WorkerID, from: WorkerState, to: WorkerState, isForMemory: Bool, at now: Int64
+  ) {
+    if from == .launching, to.runs, to != .launching, let began = workers[worker]?.began[.launch] {
+      workers[worker]?.began[.launch] = nil
+      workers[worker]?.launches.add(Double(now - began) / 1e9)
+    }
+    if to == .resuming { workers[worker]?.sleptIn = from }
+    if isOpen, from == .resuming, to.runs { totals.wakes += 1 }
+    // The end of a worker that a policy ended for memory is a decision, and no part of the history.
+    if to == .terminated, !isForMemory { end(worker, at: now) }
+    setState(worker, to, at: now)
+  }
+
+  // MARK: changes of a worker
+
+  mutating func setState(_ worker: WorkerID, _ state: WorkerState, at now: Int64) {
+    addElapsedTime(worker, at: now)
+    if !state.isAlive { endUse(worker) }
+    change(worker) { $0.setState(state, at: now) }
+  }
+
+  mutating func setFootprint(_ worker: WorkerID, _ bytes: Int64) {
+    change(worker) { $0.setFootprint(bytes) }
+  }
+
+  /// Keeps the sum of what all workers hold.
+  private mutating func change(_ worker: WorkerID, _ change: (inout TrackedWorker) -> Void) {
+    guard var known = workers[worker] else { return }
+    let before = known.held
+    change(&known)
+    held += known.held - before
+    workers[worker] = known
+  }
+
+  mutating func addElapsedTime(_ worker: WorkerID, at now: Int64) {
+    guard isOpen, let sums = workers[worker]?.addElapsedTime(at: now) else { return }
+    totals.byteSeconds += sums.held
+    totals.savedByteSeconds += sums.saved
+  }
+
+  mutating func show(_ worker: WorkerID, ownWork: Bool, at now: Int64) {
+    guard isOpen, let ended = workers[worker]?.show(ownWork: ownWork, at: now) else { return }
+    uses[worker, default: []] += ended
+  }
+
+  mutating func endUse(_ worker: WorkerID) {
+    guard let ended = workers[worker]?.endUse(), !ended.isEmpty else { return }
+    uses[worker, default: []] += ended
+  }
+
+  mutating func end(_ worker: WorkerID, at now: Int64) {
+    guard isOpen else { return }
+    endUse(worker)
+    ends[worker, default: []].append(now)
+  }
+
+  // MARK: the machine
+
+  /// Smaller changes of what the rest of the machine uses are left out.
+  private static let step = 0.005
+
+  private mutating func note(_ reading: MemoryReading, at now: Int64) {
+    guard isOpen, reading.total > .zero else { return }
+    memory = reading.total
+    let used = reading.total.bytes - reading.available.bytes - held
+    let share = min(1, max(0, Double(used) / Double(reading.total.bytes)))
+    let rounded = (share / Self.step).rounded() * Self.step
+    if let last = others.last, (last.share - share).magnitude < Self.step { return }
+    others.append(Trace.HostChange(at: others.isEmpty ? 0 : now / 1_000_000, share: rounded))
+  }
+}

@@ -1,0 +1,113 @@
+import Policy
+import Simulation
+
+/// What the mechanisms cost in a journal. A cost that was never measured keeps the simulation's default.
+public struct MeasuredCosts: Sendable, Hashable {
+  var resume = ResumeFit()
+  var suspendedWake = Mean()
+  var suspend = Mean()
+  var exit = Mean()
+  /// Seconds for a byte.
+  var hibernate = Mean()
+  var imageShare = Mean()
+  var rest = Mean()
+
+  /// An average, weighted if that matters.
+  struct Mean: Sendable, Hashable {
+    private(set) var count = 0
+    private var sum = 0.0
+    private var weights = 0.0
+
+    mutating func add(_ value: Double, weight: Double = 1) {
+      count += 1
+      sum += value * weight
+      weights += weight
+    }
+    var value: Double? { weights > 0 ? sum / weights : nil }
+  }
+
+  /// Seconds over megabytes of footprint: a base, and a rate.
+  struct ResumeFit: Sendable, Hashable {
+    private(set) var count = 0
+    private var (x, y, xx, xy) = (0.0, 0.0, 0.0, 0.0)
+
+    mutating func add(megabytes: Double, seconds: Double) {
+      count += 1
+      x += megabytes
+      y += seconds
+      xx += megabytes * megabytes
+      xy += megabytes * seconds
+    }
+
+    /// Of footprints that hardly differ, no rate can be seen: the default's proportions are kept.
+    func line(_ base: Double, _ rate: Double) -> (base: Double, rate: Double)? {
+      guard count > 0, x > 0 else { return nil }
+      let n = Double(count)
+      let (meanX, meanY) = (x / n, y / n)
+      let spread = xx / n - meanX * meanX
+      guard count >= 3, spread > meanX * meanX / 100 else {
+        let factor = meanY / (base + rate * meanX)
+        return (base * factor, rate * factor)
+      }
+      let slope = (xy / n - meanX * meanY) / spread
+      let start = min(max(0, meanY - slope * meanX), meanY)
+      return (start, (meanY - start) / meanX)
+    }
+  }
+
+  public init() {}
+
+  public func applied(to machine: MachineModel) -> MachineModel {
+    var machine = machine
+    let seconds = { (duration: Duration) in duration / .seconds(1) }
+    let (base, rate) = (seconds(machine.resumeBase), seconds(machine.resumePerMegabyte))
+    if let line = resume.line(base, rate) {
+      machine.resumeBase = .seconds(line.base)
+      machine.resumePerMegabyte = .seconds(line.rate)
+    }
+    if let time = suspendedWake.value {
+      // A resume from an image isn't faster than a wake without one: the machine is slower than the default.
+      let slower = .seconds(time) - machine.suspendedWake
+      if resume.count == 0 { machine.resumeBase += max(.zero, slower) }
+      machine.suspendedWake = .seconds(time)
+    }
+    if let time = suspend.value { machine.suspend = .seconds(time) }
+    if let time = exit.value { machine.exit = .seconds(time) }
+    if let time = hibernate.value, time > 0 {
+      machine.hibernateBase = .zero
+      machine.hibernateRate = ByteCount(Int64(min(1 / time, 1e12)))
+    }
+    if let share = imageShare.value { machine.imageShare = min(1, share) }
+    if let bytes = rest.value { machine.hibernatedRest = ByteCount(Int64(bytes)) }
+    // Footprints are averages: what workers free on request, and what they lack after a launch, is in them.
+    machine.shedShare = 0
+    machine.launchedShare = 1
+    return machine
+  }
+
+  /// Which costs were measured, with their numbers.
+  public func measured(_ machine: MachineModel) -> [String] {
+    var texts: [String] = []
+    func milliseconds(_ duration: Duration) -> String {
+      let hundredths = Int((duration / .milliseconds(1) * 100).rounded())
+      let rest = hundredths % 100
+      return "\(hundredths / 100).\(rest < 10 ? "0" : "")\(rest) ms"
+    }
+    if resume.count > 0 {
+      texts.append(
+        "resume \(milliseconds(machine.resumeBase)) + "
+          + "\(milliseconds(machine.resumePerMegabyte))/MB (\(resume.count) measured)")
+    }
+    if suspendedWake.count > 0 {
+      texts.append(
+        "wake from suspension \(milliseconds(machine.suspendedWake)) (\(suspendedWake.count))")
+    }
+    if hibernate.count > 0 {
+      let share = Int((machine.imageShare * 100).rounded())
+      texts.append(
+        "hibernation \(machine.hibernateRate.bytes >> 20) MB/s, images \(share) % "
+          + "(\(hibernate.count))")
+    }
+    return texts
+  }
+}

@@ -1,0 +1,99 @@
+import Journal
+import Lifecycle
+import Policy
+import Simulation
+
+/// What a journal has of the workers: their uses and footprints over time, as a trace that a simulation plays
+/// under any policy.
+public struct RecordedHistory: Sendable {
+  /// The wall clock at its first and last record; nil: the journal has no record in the span.
+  public var from: WallTime?
+  public var to: WallTime?
+  public var trace: Trace
+  /// The policy in effect at the end.
+  public var policy: LifecyclePolicy
+  /// The workers' last profiles. Each has its policy, its own keys applied.
+  public var profiles: [WorkerID: WorkerProfile]
+  public var costs: MeasuredCosts
+  /// The machine's memory, or the budget; nil: no reading.
+  public var memory: ByteCount?
+  /// How often the daemon didn't run, or the journal has a gap. That time is left out.
+  public var gaps: Int
+  public var recorded: Totals
+  /// Workers whose uses weren't recorded while they were awake, because their traffic isn't looked at.
+  public var unobserved: [String]
+  public var problems: [JournalProblem]
+
+  /// What happened, to compare a simulation with.
+  public struct Totals: Sendable, Hashable {
+    public var byteSeconds = 0.0
+    public var savedByteSeconds = 0.0
+    public var wakes = 0
+  }
+
+  public var length: Duration { .milliseconds(trace.length) }
+
+  /// The machine as the journal has it: its memory, and the costs that were measured.
+  public func machine() -> MachineModel {
+    let half = ByteCount(trace.footprint.bytes / 2)
+    return costs.applied(to: MachineModel(memory: memory ?? max(.megabytes(64), half)))
+  }
+
+  /// The workers' profiles under another policy, over which their own keys are laid.
+  ///
+  /// - Parameter chosen: only these workers get the other policy; nil: all.
+  public func profiles(
+    under other: LifecyclePolicy, onlyFor chosen: Set<WorkerID>? = nil
+  ) throws -> [WorkerID: WorkerProfile] {
+    let overlay = try PolicyOverlay(other)
+    var result = profiles
+    for (worker, profile) in profiles {
+      if let chosen, !chosen.contains(worker) { continue }
+      result[worker]?.policy = overlay.policy(of: profile, over: policy)
+    }
+    return result
+  }
+
+  /// For the result of a simulation of it.
+  public func description(_ machine: MachineModel) -> FleetHistory {
+    let seconds = max(length / .seconds(1), 1)
+    return FleetHistory(
+      from: from?.text ?? "", to: to?.text ?? "", gaps: gaps,
+      measured: costs.measured(machine), unobserved: unobserved,
+      averageFootprint: Int64(recorded.byteSeconds / seconds),
+      averageSaved: Int64(recorded.savedByteSeconds / seconds), wakes: recorded.wakes)
+  }
+}
+
+/// Why a history can't be used.
+public enum HistoryProblem: Error, Hashable, Sendable, CustomStringConvertible {
+  case empty
+  case unused
+  case short(Duration, needed: Duration)
+
+  public var description: String {
+    switch self {
+    case .empty: "the journal has no records in that time"
+    case .unused: "the journal has no use of a worker in that time: nothing can be compared"
+    case .short(let length, let needed):
+      "the history is too short: \(Self.hours(length)), and \(Self.hours(needed)) are needed"
+    }
+  }
+
+  static func hours(_ duration: Duration) -> String {
+    let minutes = Int((duration / .seconds(60)).rounded())
+    if minutes < 2 { return "\(Int(duration / .seconds(1))) s" }
+    if minutes < 120 { return "\(minutes) min" }
+    let tenths = minutes / 6
+    return tenths % 10 == 0 ? "\(tenths / 10) h" : "\(tenths / 10).\(tenths % 10) h"
+  }
+}
+
+extension RecordedHistory {
+  /// - Parameter least: the length that it must have.
+  public func check(least: Duration) throws(HistoryProblem) {
+    if from == nil { throw .empty }
+    if length < least { throw .short(length, needed: least) }
+    if trace.useCount == 0 { throw .unused }
+  }
+}

@@ -1,0 +1,184 @@
+import Lifecycle
+import Policy
+import Simulation
+
+/// One worker while a journal is read. Times are nanoseconds of the history.
+struct TrackedWorker {
+  var profile: WorkerProfile?
+  var state = WorkerState.terminated
+  /// The last footprint while it was in memory, and what it holds now.
+  private(set) var footprint: Int64 = 0
+  private(set) var held: Int64 = 0
+  var start = TraceWorker.Start.absent
+  /// It had processes or was used in the span.
+  var wasSeen = false
+  /// Since a new daemon began, it isn't known whether it lives on.
+  var lostAt: Int64?
+  var sleptIn: WorkerState?
+  /// When an operation began whose outcome hasn't come.
+  var began: [Operation: Int64] = [:]
+  var launches = MeasuredCosts.Mean()
+  private var growth = Growth()
+  private var until: Int64 = 0
+  private var span: Span?
+
+  enum Operation: Hashable { case launch, suspend, terminate }
+
+  /// Signs of use that follow each other closely.
+  private struct Span {
+    var began: Int64
+    var ended: Int64
+    var isOwnWork: Bool
+  }
+
+  /// A longer pause ends a use: a busy worker is looked at every few seconds.
+  static let pause: Int64 = 5_000_000_000
+  /// A longer use is continued by further ones, so that a long one counts as activity until its end.
+  static let longest: Int64 = 60_000
+
+  // MARK: uses
+
+  mutating func show(ownWork isOwnWork: Bool, at now: Int64) -> [Trace.Use] {
+    wasSeen = true
+    if var open = span, now - open.ended < Self.pause, isOwnWork || !open.isOwnWork {
+      open.ended = now
+      span = open
+      return []
+    }
+    defer { span = Span(began: now, ended: now, isOwnWork: isOwnWork) }
+    return endUse()
+  }
+
+  /// The use that is open, in parts.
+  mutating func endUse() -> [Trace.Use] {
+    guard let open = span else { return [] }
+    span = nil
+    var uses: [Trace.Use] = []
+    var at = open.began / 1_000_000
+    let end = open.ended / 1_000_000
+    repeat {
+      let part = min(end - at, Self.longest)
+      uses.append(
+        Trace.Use(
+          at: at, worker: 0, duration: Int32(clamping: part), count: uses.isEmpty ? 1 : 0,
+          isOwnWork: open.isOwnWork))
+      at += Self.longest
+    } while at < end
+    return uses
+  }
+
+  // MARK: memory
+
+  /// The time that has passed, in seconds, at what it held.
+  mutating func addElapsedTime(at now: Int64) -> (held: Double, saved: Double) {
+    let time = Double(now - until) / 1e9
+    until = now
+    guard state.isAlive, time > 0 else { return (0, 0) }
+    if state.isInMemory, footprint > 0 { growth.add(footprint, at: now, seconds: time) }
+    let saved = state == .hibernated ? Double(max(0, footprint - held)) : 0
+    return (Double(held) * time, saved * time)
+  }
+
+  mutating func setFootprint(_ bytes: Int64) {
+    held = bytes
+    if state.isInMemory, bytes > 0 { footprint = bytes }
+  }
+
+  mutating func hibernated(before: Int64, after: Int64) {
+    footprint = before
+    held = after
+  }
+
+  mutating func woke() { held = max(held, footprint) }
+
+  mutating func setState(_ new: WorkerState, at now: Int64) {
+    if new == .terminated {
+      held = 0
+      began = [:]
+    }
+    if state == .terminated, new != .terminated { growth.begin(at: now) }
+    state = new
+    if new.isAlive { wasSeen = true }
+  }
+
+  /// The time until now isn't part of the history.
+  mutating func skip(to now: Int64) {
+    until = now
+    growth.begin(at: now)
+  }
+
+  func worker(named name: String, launch: Double) -> TraceWorker {
+    let (size, leak) = growth.line ?? (Double(footprint), 0)
+    return TraceWorker(
+      name: name, footprint: ByteCount(max(65_536, Int64(size))), launch: .seconds(launch),
+      leak: ByteCount(Int64(leak)), importance: profile?.importance ?? 0, start: start)
+  }
+}
+
+/// A footprint over time: a line over each life, of one slope.
+private struct Growth {
+  /// Sums over lives that have ended: of squared deviations, and of all.
+  private var (xx, xy, yy) = (0.0, 0.0, 0.0)
+  private var (weights, x, y, longest) = (0.0, 0.0, 0.0, 0.0)
+  private var life = Life()
+
+  private struct Life {
+    var began: Int64 = 0
+    var (w, x, y, xx, xy, yy, last) = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+  }
+
+  mutating func begin(at now: Int64) {
+    closeLife()
+    life = Life()
+    life.began = now
+  }
+
+  /// - Parameter seconds: the time that it had this footprint.
+  mutating func add(_ footprint: Int64, at now: Int64, seconds: Double) {
+    let hours = Double(now - life.began) / 3.6e12 - seconds / 7200
+    let (w, y) = (seconds, Double(footprint))
+    life.w += w
+    life.x += w * hours
+    life.y += w * y
+    life.xx += w * hours * hours
+    life.xy += w * hours * y
+    life.yy += w * y * y
+    life.last = hours
+  }
+
+  private mutating func closeLife() {
+    guard life.w > 0 else { return }
+    xx += life.xx - life.x * life.x / life.w
+    xy += life.xy - life.x * life.y / life.w
+    yy += life.yy - life.y * life.y / life.w
+    weights += life.w
+    x += life.x
+    y += life.y
+    longest = max(longest, life.last)
+  }
+
+  /// The footprint at the beginning of a life, and the bytes that it gains in an hour.
+  var line: (size: Double, leak: Double)? {
+    var all = self
+    all.closeLife()
+    guard all.weights > 0 else { return nil }
+    let mean = all.y / all.weights
+    guard all.longest >= 1, all.xx > 0, all.yy > 0 else { return (mean, 0) }
+    let slope = all.xy / all.xx
+    let gained = slope * all.longest
+    // Less is the usual up and down.
+    guard gained > max(2_097_152, mean / 10), all.xy * all.xy > all.xx * all.yy / 2 else {
+      return (mean, 0)
+    }
+    return (max(mean / 10, mean - slope * all.x / all.weights), slope)
+  }
+}
+
+extension WorkerState {
+  fileprivate var isInMemory: Bool {
+    switch self {
+    case .launching, .foreground, .background, .suspending, .suspended: true
+    case .hibernating, .hibernated, .resuming, .terminating, .terminated: false
+    }
+  }
+}

@@ -1,0 +1,159 @@
+import Policy
+import PolicyFile
+
+/// A value for a key of a policy, or for two.
+public struct PolicyChange: Hashable, Sendable {
+  public var settings: [Setting]
+
+  public struct Setting: Hashable, Sendable {
+    public var key: String
+    public var value: String
+    /// As `--set` takes it.
+    public var argument: String { "\(key)=\(value)" }
+  }
+
+  init(_ settings: [Setting]) { self.settings = settings }
+  init(_ key: String, _ value: String) { settings = [Setting(key: key, value: value)] }
+
+  var keys: [String] { settings.map(\.key) }
+
+  func applied(to policy: LifecyclePolicy) throws(SettingError) -> LifecyclePolicy {
+    try PolicySettings(settings.map(\.argument)).applied(to: policy)
+  }
+
+  /// A line for a configuration: `policy_overrides: { hibernate: { after: 30s } }`.
+  ///
+  /// - Parameter worker: the worker whose own policy gets it; nil: the machine's policy.
+  public func yaml(worker: String? = nil) -> String {
+    var sections: [(name: String, values: [String])] = []
+    for setting in settings {
+      let parts = setting.key.split(separator: ".").map(String.init)
+      guard let section = parts.first else { continue }
+      let inner = parts.dropFirst().reversed().reduce(setting.value) { text, part in
+        text == setting.value ? "\(part): \(text)" : "\(part): { \(text) }"
+      }
+      if let place = sections.firstIndex(where: { $0.name == section }) {
+        sections[place].values.append(inner)
+      } else {
+        sections.append((section, [inner]))
+      }
+    }
+    let text = sections.map { "\($0.name): { \($0.values.joined(separator: ", ")) }" }
+      .joined(separator: ", ")
+    guard let worker else { return "policy_overrides: { \(text) }" }
+    return "workers: { \(worker): { policy: { \(text) } } }"
+  }
+}
+
+/// The changes that can matter, given what is in a history.
+struct CandidateChanges {
+  let policy: LifecyclePolicy
+  /// Of the workers that the change is for.
+  let profiles: [WorkerPolicyAndSize]
+  let refusedByDisk: Bool
+  let endedForMemory: Bool
+
+  struct WorkerPolicyAndSize {
+    var policy: LifecyclePolicy
+    var footprint: ByteCount
+    var launch: Duration
+    var resume: Duration
+  }
+
+  /// Seconds. Other values would differ too little from one of these.
+  private static let times: [Int64] = [5, 15, 30, 60, 120, 300, 900, 3600]
+  private static let sizes: [Int64] = (0...14).map { Int64(1) << (20 + $0) }
+
+  var all: [PolicyChange] {
+    let text = Dictionary(PolicyFile.values(of: policy).map { ($0.path, $0.text) }) { one, _ in one
+    }
+    return (times + footprints + switches + disk + order).filter { change in
+      change.settings.contains { text[$0.key] != $0.value }
+    }
+  }
+
+  private var times: [PolicyChange] {
+    var changes: [PolicyChange] = []
+    func add(_ key: String, _ times: [Int64], never: Bool) {
+      changes += times.map { PolicyChange(key, Self.text($0)) }
+      if never { changes.append(PolicyChange(key, "never")) }
+    }
+    if profiles.contains(where: { $0.policy.foreground.mode == .activity }) {
+      add("foreground.idle_after", Array(Self.times.prefix(7)), never: false)
+    }
+    add("background.suspend_after", Array(Self.times.prefix(7)), never: true)
+    guard isHibernated else { return changes }
+    add("hibernate.after", Self.times, never: true)
+    add("hibernate.cooldown", [5, 120, 300], never: false)
+    return changes
+  }
+
+  private var isHibernated: Bool { profiles.contains { $0.policy.hibernate.enabled } }
+
+  /// Limits of size that would include or exclude a worker.
+  private var footprints: [PolicyChange] {
+    guard isHibernated else { return [] }
+    var changes: [PolicyChange] = []
+    let sizes = profiles.map(\.footprint.bytes)
+    if let most = policy.hibernate.maxFootprint?.bytes {
+      let larger = sizes.filter { $0 > most }.sorted()
+      let limits = Self.sizes.filter { limit in
+        limit > most && larger.contains { $0 <= limit && $0 > limit / 2 }
+      }
+      changes += limits.prefix(4).map { PolicyChange("hibernate.max_footprint", Self.size($0)) }
+      if !larger.isEmpty { changes.append(PolicyChange("hibernate.max_footprint", "unlimited")) }
+    }
+    let upper = policy.hibernate.maxFootprint?.bytes ?? .max
+    let smaller = Self.sizes.filter { limit in
+      limit < upper && limit > policy.hibernate.minFootprint.bytes
+        && sizes.contains { $0 > limit && $0 <= min(upper, limit * 2) }
+    }
+    changes += smaller.suffix(2).map { PolicyChange("hibernate.max_footprint", Self.size($0)) }
+    let least = policy.hibernate.minFootprint.bytes
+    let lower = Self.sizes.filter { limit in
+      limit < least && sizes.contains { $0 >= limit && $0 < least }
+    }
+    return changes
+      + lower.suffix(2).map { PolicyChange("hibernate.min_footprint", Self.size($0)) }
+  }
+
+  private var switches: [PolicyChange] {
+    var changes: [PolicyChange] = []
+    if !isHibernated { changes.append(PolicyChange("hibernate.enabled", "true")) }
+    let isSlow = profiles.contains {
+      $0.policy.hibernate.onlyIfFasterThanRelaunch && $0.resume > $0.launch
+    }
+    if isSlow { changes.append(PolicyChange("hibernate.only_if_faster_than_relaunch", "false")) }
+    return changes
+  }
+
+  private var disk: [PolicyChange] {
+    guard refusedByDisk else { return [] }
+    let rules = policy.hibernate.disk
+    return [2, 4].flatMap { factor in
+      [
+        PolicyChange("hibernate.disk.daily_writes", Self.size(rules.dailyWrites.bytes * factor)),
+        PolicyChange("hibernate.disk.budget", Self.size(rules.budget.bytes * factor)),
+      ]
+    }
+  }
+
+  private var order: [PolicyChange] {
+    guard endedForMemory else { return [] }
+    return ["[band, footprint]", "[band, recency, footprint]", "[band, regret]"].map {
+      PolicyChange("terminate.order", $0)
+    }
+  }
+
+  private static func text(_ seconds: Int64) -> String {
+    if seconds % 3600 == 0 { return "\(seconds / 3600)h" }
+    return seconds % 60 == 0 ? "\(seconds / 60)m" : "\(seconds)s"
+  }
+
+  private static func size(_ bytes: Int64) -> String {
+    for (unit, shift) in [("GB", 30), ("MB", 20), ("KB", 10)] where bytes % (1 << shift) == 0 {
+      return "\(bytes >> shift)\(unit)"
+    }
+    return "\(bytes)B"
+  }
+}

@@ -1,0 +1,55 @@
+import Lifecycle
+import Policy
+import Simulation
+
+/// What a policy holds and costs over a history, for a day.
+public struct PolicyNumbers: Codable, Hashable, Sendable {
+  /// What all workers hold, in bytes, on average.
+  public var averageFootprint: Int64
+  /// What hibernation saves.
+  public var savedByteHours: Double
+  public var wakes: Double
+  /// The time that all uses together wait, for resumes and launches.
+  public var waitSeconds: Double
+  /// How long uses wait that don't find a running worker, in seconds.
+  public var waitP50: Double
+  public var waitP95: Double
+  public var writtenBytes: Int64
+  /// Terminations for memory, and uses that were lost by one.
+  public var ended: Double
+}
+
+/// A policy's numbers, those of each worker too.
+struct PolicyEvaluation {
+  var change: PolicyChange
+  var numbers: PolicyNumbers
+  var accounts: [WorkerID: FleetAccount]
+  var report: FleetReport
+  var days: Double
+
+  init(_ simulation: inout FleetSimulation, _ change: PolicyChange, length: Int64) {
+    self.change = change
+    report = simulation.run()
+    accounts = simulation.accounts
+    days = Double(length) / 86_400_000
+    let all = accounts.values
+    let ended = report.terminated.values.reduce(0, +) + report.outOfMemory + report.lostUses
+    // Sums of many small numbers depend on their order.
+    let sums = accounts.sorted { $0.key < $1.key }.map(\.value)
+    numbers = PolicyNumbers(
+      averageFootprint: Int64(sums.reduce(0) { $0 + $1.byteSeconds } / days / 86_400),
+      savedByteHours: sums.reduce(0) { $0 + $1.savedByteSeconds } / days / 3600,
+      wakes: Double(all.reduce(0) { $0 + $1.wakes }) / days,
+      waitSeconds: sums.reduce(0) { $0 + $1.waitSeconds } / days,
+      waitP50: report.wake.p50 / 1000, waitP95: report.wake.p95 / 1000,
+      writtenBytes: Int64(Double(all.reduce(0) { $0 + $1.writtenBytes }) / days),
+      ended: Double(ended) / days)
+  }
+
+  /// Byte-hours a day, waiting included: the less, the better.
+  ///
+  /// - Parameter worth: the byte-hours that a second of waiting is worth.
+  func cost(_ worth: Double) -> Double {
+    Double(numbers.averageFootprint) * 24 + numbers.waitSeconds * worth
+  }
+}

@@ -1,0 +1,49 @@
+/// The journal of which a trace was made.
+public struct FleetHistory: Codable, Sendable, Hashable {
+  /// The wall clock, ISO 8601.
+  public var from: String
+  public var to: String
+  /// How often no daemon ran, or a part of the journal is missing. That time is left out.
+  public var gaps: Int
+  /// The costs that the journal has; the others are defaults.
+  public var measured: [String]
+  /// Workers of which the journal has no uses while they were awake.
+  public var unobserved: [String]
+  /// What all workers held, on average, and what hibernation saved, in bytes.
+  public var averageFootprint: Int64
+  public var averageSaved: Int64
+  /// From suspension and hibernation.
+  public var wakes: Int
+
+  public init(
+    from: String, to: String, gaps: Int, measured: [String], unobserved: [String],
+    averageFootprint: Int64, averageSaved: Int64, wakes: Int
+  ) {
+    (self.from, self.to, self.gaps) = (from, to, gaps)
+    (self.measured, self.unobserved) = (measured, unobserved)
+    (self.averageFootprint, self.averageSaved) = (averageFootprint, averageSaved)
+    self.wakes = wakes
+  }
+
+  /// For the head of a table.
+  func lines(hours: Double) -> [String] {
+    var lines = ["history from \(from) to \(to)"]
+    if gaps > 0 {
+      lines[0] += "; without \(gaps) gap\(gaps == 1 ? "" : "s") in which no daemon ran"
+    }
+    let held = Double(averageFootprint) / 1_048_576
+    lines.append(
+      "recorded: \(fixed(held, 1)) MB held on average, \(fixed(held * hours / 1024, 1)) GB·h, "
+        + "\(wakes) wakes")
+    lines.append(
+      measured.isEmpty
+        ? "costs: the journal measured none, so all are defaults"
+        : "costs from the journal: \(measured.joined(separator: "; "))")
+    if !unobserved.isEmpty {
+      lines.append(
+        "uses of \(unobserved.joined(separator: ", ")) while awake are not in the journal "
+          + "(foreground.mode: manual): only requests and wakes are")
+    }
+    return lines
+  }
+}

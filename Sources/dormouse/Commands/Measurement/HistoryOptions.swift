@@ -1,0 +1,84 @@
+import ArgumentParser
+import Control
+import Daemon
+import Deciding
+import Journal
+
+/// The part of a journal that a history is made of.
+struct HistorySpan {
+  /// A directory or a file; nil: that of the running daemon, or else of the last one.
+  var journal: String?
+  var since: Since?
+
+  /// Reads it with progress on a terminal, and reports what is damaged.
+  func read(_ connection: ConnectionOptions, least: Duration) throws -> RecordedHistory {
+    var segments = try segments(connection)
+    let begin = since.map { Clock.now() - $0.duration }
+    if let begin {
+      // One segment more: it has the workers' states.
+      let first = segments.lastIndex { segment in
+        JournalDirectory.beginning(of: segment.name).map { $0 <= begin } ?? false
+      }
+      segments.removeFirst(first ?? 0)
+    }
+    var reader = HistoryReader(since: begin)
+    let history = reader.read(segments) { Progress.show("reading the journal", $0) }
+    Progress.clear()
+    JournalFiles.complain(history.problems.filter { !$0.isHarmless })
+    do throws(HistoryProblem) { try history.check(least: least) } catch {
+      throw CommandFailure(exit: .notDone, text: "\(error)\(hint(error))")
+    }
+    return history
+  }
+
+  private func hint(_ problem: HistoryProblem) -> String {
+    since == nil ? "" : "; a longer --since takes more of it"
+  }
+
+  private func segments(_ connection: ConnectionOptions) throws -> [JournalSegment] {
+    if let journal { return try JournalFiles.segments(at: journal) }
+    if !connection.isNamed, !connection.hasDaemon {
+      // The journal stays when the daemon ends.
+      Output.complain("no daemon is running; reading the journal of the last one")
+      let directory = "\(DefaultPaths.ofThisProcess().stateDirectory)/journal"
+      return try JournalFiles.segments(at: directory)
+    }
+    var daemon = try connection.connect()
+    guard let directory = try daemon.journal().directory else {
+      throw CommandFailure(
+        exit: .notDone, text: "the daemon keeps no journal: `journal: { enabled: false }`")
+    }
+    return try JournalFiles.segments(at: directory)
+  }
+}
+
+/// `simulate --journal`.
+struct HistoryOptions: ParsableArguments {
+  @Flag(
+    help: "Make the trace of the uses in a journal: the running daemon's, or that of [<journal>].")
+  var journal = false
+  @Option(
+    help: ArgumentHelp(
+      "With --journal: begin this long ago, such as 12h, 7d or 2w. Default: all of it.",
+      valueName: "time"))
+  var since: Since?
+  @Argument(
+    help: ArgumentHelp("With --journal: a journal's directory, or a file.", valueName: "journal"),
+    completion: .file())
+  var path: String?
+
+  func validate(_ connection: ConnectionOptions, isElsewhere: Bool) throws {
+    if journal, isElsewhere {
+      throw ValidationError("--journal excludes --generate, --trace, --workers and --check.")
+    }
+    if !journal, since != nil || path != nil || connection.isNamed {
+      throw ValidationError("--since, a journal's path, --socket and --project need --journal.")
+    }
+  }
+
+  /// A second is enough to try it; how long it was is on top of the result.
+  func read(_ connection: ConnectionOptions) throws -> RecordedHistory? {
+    guard journal else { return nil }
+    return try HistorySpan(journal: path, since: since).read(connection, least: .seconds(1))
+  }
+}

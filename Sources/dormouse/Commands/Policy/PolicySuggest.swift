@@ -1,0 +1,98 @@
+import ArgumentParser
+import Control
+import Deciding
+import Lifecycle
+import Policy
+import PolicyFile
+
+/// `policy suggest`.
+struct PolicySuggestCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "suggest",
+    abstract: "Find the smallest change of the policy that would have saved most.",
+    discussion: """
+      It reads when each worker was used from the journal, and simulates that history under the policy in \
+      effect and under changes of it: first of one key, then of two, where two are clearly better. A \
+      suggestion holds less memory for little waiting, or waits less. --wait-worth says what waiting is \
+      worth: with 100MB, one second of all waits together costs as much as 100 MB held for an hour.
+
+      At most three changes are printed, each with a line for dormouse.yaml, and as --set to try it with \
+      `dormouse simulate --journal` and `dormouse replay`. That no change would have been clearly better \
+      is an answer, too (exit code 0). The exit code is 1 if the history is too short.
+
+      Examples:
+        dormouse policy suggest
+        dormouse policy suggest --since 7d --worker web
+        dormouse policy suggest --policy server --json
+      """)
+
+  @Option(
+    help: ArgumentHelp(
+      "Change this policy, a name or a file. Default: the one in effect.", valueName: "policy"),
+    completion: .policies)
+  var policy: String?
+  @Option(
+    help: ArgumentHelp(
+      "Change the policy of this worker only; repeatable, for several workers.",
+      valueName: "name"), completion: .workers)
+  var worker: [String] = []
+  @Option(
+    help: ArgumentHelp(
+      "Begin this long ago, such as 24h, 7d or 2w. Default: all of the journal.",
+      valueName: "time"))
+  var since: Since?
+  @Option(
+    help: ArgumentHelp("The history must be at least this long.", valueName: "time"))
+  var minHistory = Since.day
+  @Option(
+    help: ArgumentHelp(
+      "A second of waiting is worth this much memory for an hour. Default: 100MB.",
+      valueName: "size"), transform: sizeOption)
+  var waitWorth: Double?
+  @Flag(help: "Simulate all of a long history for each change, which may take minutes.")
+  var thorough = false
+  @Flag(help: "Print JSON (docs/json.md).") var json = false
+  @OptionGroup var connection: ConnectionOptions
+  @Argument(
+    help: ArgumentHelp(
+      "A journal's directory, or one of its files. Default: the daemon's journal.",
+      valueName: "journal"), completion: .file())
+  var journal: String?
+
+  func run() throws {
+    let base = try policy.map(load)
+    let history = try HistorySpan(journal: journal, since: since)
+      .read(connection, least: minHistory.duration)
+    var search = PolicySearch(
+      history, base: base, only: try chosen(history),
+      worth: waitWorth ?? PolicySearch.defaultWorth,
+      budget: thorough ? nil : PolicySearch.defaultBudget)
+    let found = try search.run { Progress.show("trying changes", $0) }
+    Progress.clear()
+    if json { return try Output.json(found) }
+    try Output.write(
+      renderSuggestions(found, width: Terminal.width, color: Terminal.showsColor))
+  }
+
+  private func load(_ name: String) throws -> LifecyclePolicy {
+    let result = PolicyCheck.ofThisProcess().policy(name)
+    PolicyCheck.complain(result.diagnostics)
+    guard let value = result.value else {
+      throw CommandFailure(
+        exit: .badConfiguration, text: "the policy \(escaped(name)) can't be used")
+    }
+    return value.policy
+  }
+
+  private func chosen(_ history: RecordedHistory) throws -> Set<WorkerID>? {
+    guard !worker.isEmpty else { return nil }
+    let known = history.trace.workers.map(\.name)
+    for name in worker where !known.contains(name) {
+      let hint = nearest(to: name, among: known).map { "; did you mean `\(escaped($0))`?" } ?? ""
+      throw CommandFailure(
+        exit: .unknownWorker,
+        text: "the journal has no worker `\(escaped(name))` in that time\(hint)")
+    }
+    return Set(worker.map { WorkerID($0) })
+  }
+}

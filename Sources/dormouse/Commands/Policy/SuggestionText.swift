@@ -1,0 +1,113 @@
+import Control
+import Deciding
+import Simulation
+
+/// `policy suggest`, for people.
+func renderSuggestions(
+  _ found: PolicySuggestions, width: Int?, color: Bool
+) -> String {
+  var lines = head(found).flatMap { wrapped(escaped($0), to: width) }
+  lines.append("")
+  lines += table(found).folded(width: width, leading: 1, color: color)
+  for (place, suggestion) in found.suggestions.enumerated() {
+    lines.append("")
+    lines += text(suggestion, number: place + 1, now: found.now, width: width, color: color)
+  }
+  lines.append("")
+  let worth = sizeText(Int64(found.waitWorth))
+  let rule =
+    "a second of waiting counts as \(worth) for an hour (--wait-worth). The numbers are of a simulation of "
+    + "this history; `dormouse replay --set` plays the journal itself."
+  if found.suggestions.isEmpty {
+    lines += wrapped("\(found.text): \(counted(found.tried, "change")) tried", to: width)
+  }
+  return (lines + wrapped(rule, to: width)).joined(separator: "\n") + "\n"
+}
+
+private func head(_ found: PolicySuggestions) -> [String] {
+  let history = found.history
+  let length = durationText(found.hours * 3600)
+  var lines = [
+    "policy \(found.policy)\(found.only.map { " for \($0.joined(separator: ", "))" } ?? ""), "
+      + "history from \(history.from) to \(history.to) (\(length)): "
+      + "\(counted(found.workers, "worker")), \(counted(found.uses, "use"))"
+  ]
+  if history.gaps > 0 {
+    lines.append("\(counted(history.gaps, "gap")) without a daemon left out")
+  }
+  if found.evaluatedHours < found.hours {
+    let part = durationText(found.evaluatedHours * 3600)
+    lines.append(
+      "the numbers are of its last \(part), to bound the time; --thorough takes all of it")
+  }
+  let held = sizeText(history.averageFootprint)
+  lines.append(
+    "recorded over all of it: \(held) held on average, \(counted(history.wakes, "wake"))")
+  if !history.unobserved.isEmpty {
+    lines.append(
+      "not in the journal: uses of \(history.unobserved.joined(separator: ", ")) while awake "
+        + "(foreground.mode: manual)")
+  }
+  return lines
+}
+
+private func table(_ found: PolicySuggestions) -> Table {
+  let titles = [
+    "HELD", "SAVED/DAY", "WAKES/DAY", "WAITING/DAY", "WAIT P50", "P95", "WRITTEN/DAY", "ENDED/DAY",
+  ]
+  var table = Table(
+    columns: [.init(title: "")] + titles.map { .init(title: $0, alignsRight: true) })
+  func row(_ name: String, _ numbers: PolicyNumbers) -> [Table.Cell] {
+    [
+      .init(name, .bold), .init(sizeText(numbers.averageFootprint)),
+      .init("\(sizeText(Int64(numbers.savedByteHours)))·h"),
+      .init("\(Int(numbers.wakes.rounded()))"), .init(durationText(numbers.waitSeconds)),
+      .init(durationText(numbers.waitP50)), .init(durationText(numbers.waitP95)),
+      .init(sizeText(numbers.writtenBytes)), .init("\(Int(numbers.ended.rounded()))"),
+    ]
+  }
+  table.rows = [row("now", found.now)]
+  for (place, suggestion) in found.suggestions.enumerated() {
+    table.rows.append(row("\(place + 1)", suggestion.numbers))
+  }
+  return table
+}
+
+private func text(
+  _ suggestion: PolicySuggestions.Suggestion, number: Int, now: PolicyNumbers, width: Int?,
+  color: Bool
+) -> [String] {
+  let titles = ["best": "best trade", "saves_most": "saves most", "waits_least": "waits least"]
+  let changes = suggestion.changes.map { "\($0.key): \($0.from) → \($0.to)" }
+  let title =
+    "\(number). \(changes.joined(separator: ", ")) (\(titles[suggestion.code] ?? suggestion.code))"
+  var lines = wrapped(title, to: width).map { color ? Color.bold.paint($0) : $0 }
+  func add(_ text: String) {
+    lines += wrapped(escaped(text), to: width.map { $0 - 3 }).map { "   \($0)" }
+  }
+  for meaning in suggestion.changes.compactMap(\.text) { add(meaning) }
+  let (new, old) = (suggestion.numbers, now)
+  add(
+    difference(
+      byteHours: Double(new.averageFootprint - old.averageFootprint) * 24,
+      wakes: new.wakes - old.wakes,
+      wait: new.waitSeconds - old.waitSeconds) + " a day")
+  for worker in suggestion.workers {
+    add(
+      "\(worker.worker): "
+        + difference(
+          byteHours: worker.byteHours, wakes: worker.wakes, wait: worker.waitSeconds))
+  }
+  // These are for copying, and so not broken.
+  lines += suggestion.yaml.map { "   \($0)" }
+  lines.append("   " + suggestion.set.map { "--set '\($0)'" }.joined(separator: " "))
+  return lines
+}
+
+/// `−3.1 GB·h, +12 wakes, +0.4 s of waiting`.
+private func difference(byteHours: Double, wakes: Double, wait: Double) -> String {
+  func sign(_ value: Double) -> String { value < 0 ? "−" : "+" }
+  let count = Int(wakes.magnitude.rounded())
+  return "\(sign(byteHours))\(sizeText(Int64(byteHours.magnitude)))·h held, "
+    + "\(sign(wakes))\(counted(count, "wake")), \(sign(wait))\(durationText(wait.magnitude)) of waiting"
+}

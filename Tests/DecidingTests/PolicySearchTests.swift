@@ -1,0 +1,107 @@
+import Deciding
+import Journal
+import Lifecycle
+import Policy
+import PolicyFile
+import Simulation
+import Testing
+
+@Suite("Suggested changes of a policy") struct PolicySearchTests {
+  private func search(
+    _ trace: Trace, _ policy: LifecyclePolicy, only: Set<WorkerID>? = nil,
+    budget: Int? = PolicySearch.defaultBudget
+  ) throws -> PolicySuggestions {
+    var search = PolicySearch(
+      try FleetJournal(trace, policy: policy).history(), only: only, budget: budget)
+    return try search.run()
+  }
+
+  /// Two idle services that are used every 20 min.
+  private let idle = periodic([("api", 120, 1200), ("web", 80, 1500)], hours: 5)
+
+  @Test("The suggestion for a policy that hibernates after an hour is to hibernate sooner")
+  func hibernatesTooLate() throws {
+    let found = try search(idle, served { $0.hibernate.after = .seconds(3600) })
+    let best = try #require(found.suggestions.first)
+    #expect(found.code == "changes" && best.code == "best")
+    #expect(best.changes.contains { $0.key == "hibernate.after" && $0.from == "1h" })
+    #expect(best.numbers.averageFootprint < found.now.averageFootprint / 2)
+    #expect(best.set.allSatisfy { $0.contains("=") })
+    #expect(best.yaml.first?.hasPrefix("policy_overrides: { ") == true)
+    #expect(best.workers.map(\.worker) == ["api", "web"])
+    #expect(best.workers.allSatisfy { $0.byteHours < 0 && $0.wakes >= 0 })
+    #expect(found.suggestions.count <= 3)
+  }
+
+  @Test("The suggestion for a limit that leaves the largest worker in memory is a higher one")
+  func limitOfSize() throws {
+    let trace = periodic([("large", 600, 3600), ("small", 20, 3600)], hours: 6)
+    let found = try search(
+      trace,
+      served {
+        $0.foreground.idleAfter = .seconds(5)
+        $0.background.suspendAfter = .seconds(5)
+        $0.hibernate.after = .seconds(5)
+        $0.hibernate.maxFootprint = .megabytes(256)
+      })
+    let best = try #require(found.suggestions.first)
+    #expect(best.changes.map(\.key) == ["hibernate.max_footprint"])
+    #expect(best.workers.first?.worker == "large")
+  }
+
+  @Test("A policy that is already the best of those tried gets no suggestion")
+  func best() throws {
+    let found = try search(
+      idle,
+      served {
+        $0.foreground.idleAfter = .seconds(5)
+        $0.background.suspendAfter = .seconds(5)
+        $0.hibernate.after = .seconds(5)
+        $0.hibernate.cooldown = .seconds(5)
+      })
+    #expect(found.code == "no_change" && found.suggestions.isEmpty)
+    #expect(found.tried > 20)
+  }
+
+  @Test("No suggestion makes a worker that is used every minute hibernate in between")
+  func waitsCount() throws {
+    let busy = periodic([("api", 60, 45)], hours: 3)
+    let found = try search(busy, served { $0.hibernate.after = .seconds(3600) })
+    #expect(found.suggestions.isEmpty, "\(found.suggestions.first?.set ?? [])")
+  }
+
+  @Test("Suggestions for named workers change only these, with a line of YAML for each")
+  func onlyForWorkers() throws {
+    let found = try search(
+      idle, served { $0.hibernate.after = .seconds(3600) }, only: [WorkerID("web")])
+    let best = try #require(found.suggestions.first)
+    #expect(found.only == ["web"])
+    #expect(best.workers.map(\.worker) == ["web"])
+    #expect(best.yaml.first?.hasPrefix("workers: { web: { policy: { ") == true)
+  }
+
+  @Test("A small budget of events makes the search shorter, and says over what it measured")
+  func bounded() throws {
+    let policy = served { $0.hibernate.after = .seconds(3600) }
+    let found = try search(idle, policy, budget: 3_000)
+    #expect(found.evaluatedHours < found.hours)
+    #expect(found.suggestions.first?.changes.contains { $0.key == "hibernate.after" } == true)
+    let whole = try search(idle, policy, budget: nil)
+    #expect(whole.evaluatedHours == whole.hours)
+  }
+
+  @Test("The same history gives the same suggestions, whose settings --set takes")
+  func deterministic() throws {
+    let journal = try FleetJournal(idle, policy: served { $0.hibernate.after = .seconds(3600) })
+    func run() throws -> PolicySuggestions {
+      var search = PolicySearch(journal.history())
+      return try search.run()
+    }
+    let (first, second) = (try run(), try run())
+    #expect(first.suggestions.map(\.numbers) == second.suggestions.map(\.numbers))
+    #expect(first.suggestions.map(\.set) == second.suggestions.map(\.set))
+    for suggestion in first.suggestions {
+      #expect(throws: Never.self) { try PolicySettings(suggestion.set) }
+    }
+  }
+}
