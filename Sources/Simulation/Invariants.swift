@@ -10,6 +10,7 @@ struct Invariants {
   /// Workers of another supervisor: they are put to sleep and woken, and never ended for memory.
   private var untouchable: Set<WorkerID> = []
   private var protection = ProtectionCheck()
+  private var limits = FootprintLimitCheck()
   var seen: Set<String> = []
   private var accounting = Accounting()
   private var together = WakeTogether()
@@ -53,6 +54,7 @@ struct Invariants {
 
   private mutating func track(_ event: Event) {
     protection.record(event)
+    limits.record(event)
     switch event {
     case .added(let worker, let profile), .adopted(let worker, let profile, _),
       .profileChanged(let worker, let profile):
@@ -95,6 +97,9 @@ struct Invariants {
     case .protectedLeft(let workers, let level):
       seen.insert("protected left")
       return protection.check(workers, at: level)
+    case .overLimit(let worker, let excess, _):
+      seen.insert("over \(excess.step.rawValue)")
+      return limits.check(excess, of: worker)
     case .watchdogMissed: seen.insert("watchdog reported")
     case .purge: seen.insert("purge")
     case .checkSafePoint: seen.insert("look for locks")
@@ -123,6 +128,10 @@ struct Invariants {
     if transition.cause == .heartbeat { seen.insert("heartbeat of \(transition.from)") }
     if transition.cause == .adopted { seen.insert("adopted") }
     if case .wokenWith = transition.cause { seen.insert("woken with another to \(transition.to)") }
+    if case .footprint(let excess) = transition.cause {
+      seen.insert("\(excess.step.rawValue) for its footprint")
+    }
+    if let complaint = limits.check(transition) { return complaint }
     if case .watchdog = transition.cause { seen.insert("watchdog ends \(transition.from)") }
     defer { states[transition.worker] = transition.to }
     guard transition.to == .terminating, case .pressure = transition.cause else { return nil }
@@ -269,7 +278,7 @@ extension Directive {
       .checkWatchdog(let worker):
       worker
     case .answer, .transition, .pressureChanged, .report, .wouldHave, .watchdogMissed,
-      .protectedLeft:
+      .overLimit, .protectedLeft:
       nil
     }
   }

@@ -13,7 +13,7 @@ public struct EventRecord: Codable, Hashable, Sendable {
   public var code: String?
   /// `pressure` and `jetsam`.
   public var level: String?
-  /// `memory`: why it was asked for: `warning`, `background`, `purge`, or `task`, whose time is over. With
+  /// `memory`: why it was asked for: `warning`, `background`, `purge`, `limit` (of its footprint), or `task`, whose time is over. With
   /// `freed` it is the outcome, without it the request.
   public var occasion: String?
   /// One sentence, without the worker's name.

@@ -53,6 +53,8 @@ public struct WorkerReport: Codable, Hashable, Sendable {
   public var shadow: ShadowReport?
   /// Why it isn't terminated for lack of memory; absent: it may be.
   public var protection: CodedText?
+  /// `limits.footprint`; absent: none.
+  public var footprintLimits: FootprintLimitReport?
   /// On offer to be taken.
   public var purgeable: Int64?
   /// What it last said of itself (sd_notify's `STATUS=`).

@@ -57,6 +57,8 @@ final class DirectiveExecution: DirectiveExecutor {
     case .report(let report): parts.jetsam.keep(report, policy: parts.driver.state.policy)
     case .watchdogMissed(let id, let what): log(.warning, "\(id): \(what)")
     case .wouldHave(let id, let what): log(.notice, "\(id): shadow mode: \(what)")
+    case .overLimit(let id, let excess, let consequence):
+      log(.warning, "\(id): \(excess.sentence): \(consequence)")
     case .protectedLeft(let ids, let level):
       log(.warning, Protection.sentence(onLeft: ids, at: level))
     }

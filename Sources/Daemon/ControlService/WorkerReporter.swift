@@ -45,6 +45,7 @@ struct WorkerReporter {
     report.hibernation = snapshot.hibernationVerdict.map { CodedText($0) }
     report.purgeable = snapshot.purgeable > .zero ? snapshot.purgeable.bytes : nil
     report.tasks = snapshot.tasks
+    report.footprintLimits = FootprintLimitReport(of: snapshot, at: now)
     report.protection = snapshot.protection.map { CodedText($0.code, $0.sentence) }
   }
 
@@ -119,6 +120,20 @@ struct WorkerReporter {
     // A cgroup that can't be read has just been removed: nothing is in it.
     guard process.cgroup == nil else { return (try? process.tree().pids) ?? [] }
     return scan?.tree(root: process.identity, session: process.session).pids ?? []
+  }
+}
+
+extension FootprintLimitReport {
+  fileprivate init?(of worker: WorkerSnapshot, at now: Instant) {
+    guard let limits = worker.profile.footprintLimits else { return nil }
+    self.init(
+      sustainedSeconds: limits.sustainedFor.seconds, restarts: worker.footprintRestarts?.count ?? 0)
+    warn = limits.warn?.bytes
+    hibernate = limits.hibernate?.bytes
+    restart = limits.restart?.bytes
+    guard let past = worker.footprintRestarts else { return }
+    lastRestartSecondsAgo = (now - past.last).seconds
+    lastRestart = CodedText("restarted_for_footprint", past.excess.sentence)
   }
 }
 

@@ -61,6 +61,10 @@ extension FieldWriter {
     case .wouldHave(let worker, let what):
       set("wouldHave", of: worker)
       set("why", what)
+    case .overLimit(let worker, let excess, let consequence):
+      set("overLimit", of: worker)
+      try set("excess", coded: excess)
+      set("why", "\(excess.sentence): \(consequence)")
     case .protectedLeft(let workers, let level):
       set("d", "protectedLeft")
       try set("workers", coded: workers.map(\.name))

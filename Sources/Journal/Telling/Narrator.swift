@@ -96,6 +96,10 @@ public struct Narrator: Sendable {
     case .report(let report): return notice(of: report, at: now)
     case .wouldHave(let worker, let what):
       return Notice(.shadow, worker: worker, text: what, at: now)
+    case .overLimit(let worker, let excess, let consequence):
+      return Notice(
+        .memory, worker: worker, text: "\(excess.sentence): \(consequence)", at: now,
+        occasion: .limit)
     case .protectedLeft(let workers, let level):
       var notice = Notice(
         .pressure, worker: nil, text: Protection.sentence(onLeft: workers, at: level), at: now)

@@ -26,6 +26,8 @@ public struct Notice: Hashable, Sendable {
   /// Why memory was requested, or taken.
   public enum Occasion: String, Hashable, Sendable, CaseIterable {
     case warning, background, purge, task
+    /// The footprint was over one of the worker's `limits.footprint`.
+    case limit
   }
 
   public var at: Instant

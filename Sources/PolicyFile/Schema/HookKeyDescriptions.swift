@@ -35,6 +35,7 @@ enum HookKeyDescriptions {
     case .woken: "A worker runs again after it slept."
     case .crashed: "A worker has ended with a failure, or because it missed a deadline."
     case .terminatedForMemory: "A worker was terminated for lack of memory."
+    case .overLimit: "A worker's footprint was over one of its `limits.footprint`."
     case .everything: "Any event."
     }
   }

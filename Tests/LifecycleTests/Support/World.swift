@@ -111,7 +111,7 @@ struct World {
     case .inspect(let worker): [.found(worker, .underWay)]
     case .expireTask(let worker, let task): [.taskEnded(worker, task: task)]
     case .answer, .transition, .pressureChanged, .report, .wouldHave, .watchdogMissed,
-      .protectedLeft:
+      .overLimit, .protectedLeft:
       []
     }
   }
@@ -197,6 +197,7 @@ extension Directive {
     case .watchdogMissed(let worker, _): "missed \(worker)"
     case .report: "report"
     case .wouldHave(let worker, _): "wouldHave \(worker)"
+    case .overLimit(let worker, let excess, _): "over \(excess.step.rawValue) \(worker)"
     case .protectedLeft(let workers, let level): "left \(workers.map(\.name)) at \(level.name)"
     }
   }
@@ -209,7 +210,7 @@ extension [Directive] {
     filter { directive in
       switch directive {
       case .transition, .measure, .pressureChanged, .report, .wouldHave, .watchdogMissed,
-        .protectedLeft:
+        .overLimit, .protectedLeft:
         false
       default: true
       }
