@@ -59,7 +59,7 @@ struct FootprintLimitTests {
   @Test("A worker over `warn` for long enough is asked once, and again only after it was well below")
   func warned() {
     var world = world(FootprintLimits(warn: .megabytes(30)))
-    #expect(reports(measure(&world, 31, for: 30)).isEmpty)
+    #expect(reports(measure(&world, 31, for: 29)).isEmpty)
     let all = measure(&world, 31, for: 60)
     #expect(
       reports(all) == [
@@ -99,6 +99,18 @@ struct FootprintLimitTests {
     #expect(
       causes(all, to: .hibernating).first?.hasPrefix(
         "footprint 31 MB over limits.footprint.hibernate 30 MB for ") == true)
+  }
+
+  @Test("A worker over `hibernate` that has just left the foreground is hibernated after two seconds")
+  func leavesFront() {
+    var world = world(FootprintLimits(hibernate: .megabytes(30)), in: .foreground)
+    measure(&world, 31, for: 60)
+    world.obey(world.ask(.background, web))
+    world.obey(world.live(.milliseconds(1900)))
+    #expect(world.state(web) == .background)
+    // No event comes: the deadline alone.
+    world.obey(world.live(.milliseconds(200)))
+    #expect(world.state(web) == .hibernated)
   }
 
   @Test(

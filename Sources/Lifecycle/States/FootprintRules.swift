@@ -45,7 +45,7 @@ extension WorkerRecord {
   /// The worker shows no sign of use from then on; `nil`: its state or its unfinished work says that it is in use.
   var unusedFrom: Instant? {
     guard state == .background, goal == nil, !isShedding, run.tasks.isEmpty else { return nil }
-    let quiet = max(since, run.lastActivity.map { $0 + TimerTick.quiet } ?? since)
+    let quiet = max(since, run.lastActivity ?? since) + TimerTick.quiet
     return max(quiet, heldUntil ?? quiet)
   }
 
@@ -69,6 +69,7 @@ extension WorkerRecord {
       next.consider(due + FootprintLimits.longestWait)
     }
     next.consider(unusedFrom)
+    if state == .background { next.consider(suspendAfter.flatMap { quietForLimit($0) }) }
   }
 }
 

@@ -40,7 +40,7 @@ extension ShellWorld: DirectiveExecutor {
     case .transition(let transition): report(transition)
     case .pressureChanged(_, let level, _):
       if level == .normal { supervision.restarts.pressureIsNormal() }
-    case .answer, .report, .wouldHave, .watchdogMissed, .protectedLeft: break
+    case .answer, .report, .wouldHave, .watchdogMissed, .overLimit, .protectedLeft: break
     }
   }
 

@@ -1,4 +1,5 @@
 import Control
+import Linux
 import TestSupport
 import Testing
 
@@ -67,7 +68,7 @@ import Testing
         try daemon.worker("grower").footprint > 60 << 20
       })
     #expect(try daemon.worker("grower").footprintLimits?.restarts == 1)
-    let events = try daemon.done("events", "grower")
+    let events = try daemon.done("events", "--worker", "grower")
     #expect(events.contains("restarted: footprint"), "\(events)")
   }
 
