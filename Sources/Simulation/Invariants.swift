@@ -11,6 +11,7 @@ struct Invariants {
   private var untouchable: Set<WorkerID> = []
   private var protection = ProtectionCheck()
   private var limits = FootprintLimitCheck()
+  private var notices = NoticeCheck()
   var seen: Set<String> = []
   private var accounting = Accounting()
   private var together = WakeTogether()
@@ -33,7 +34,7 @@ struct Invariants {
     accounting.record(event, states, at: now)
     together.record(event)
     for directive in directives {
-      let complaint = check(directive, after)
+      let complaint = check(directive, after) ?? notices.check(directive, after, level, at: now)
       if let complaint { return complaint }
       if case .abort(let worker) = directive, !event.isWatchdogNews(of: worker) {
         return "\(worker) is ended for a missing WATCHDOG=1 that was not looked for"
@@ -55,6 +56,7 @@ struct Invariants {
   private mutating func track(_ event: Event) {
     protection.record(event)
     limits.record(event)
+    notices.record(event)
     switch event {
     case .added(let worker, let profile), .adopted(let worker, let profile, _),
       .profileChanged(let worker, let profile):
@@ -97,6 +99,8 @@ struct Invariants {
     case .protectedLeft(let workers, let level):
       seen.insert("protected left")
       return protection.check(workers, at: level)
+    case .willTerminate: seen.insert("notice")
+    case .willNotTerminate: seen.insert("notice withdrawn")
     case .overLimit(let worker, let excess, _):
       seen.insert("over \(excess.step.rawValue)")
       return limits.check(excess, of: worker)
@@ -278,7 +282,8 @@ extension Directive {
       .checkWatchdog(let worker):
       worker
     case .answer, .transition, .pressureChanged, .report, .wouldHave, .watchdogMissed,
-      .overLimit, .protectedLeft:
+      .overLimit, .willTerminate, .willNotTerminate,
+      .protectedLeft:
       nil
     }
   }

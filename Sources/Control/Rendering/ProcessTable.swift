@@ -78,6 +78,11 @@ private func reasonText(_ worker: WorkerReport) -> String {
   let changed =
     worker.changedSinceLaunch == nil || worker.state == "terminated"
     ? "" : "; configuration changed: restart to apply"
+  // What is about to happen comes first: a narrow column cuts the end.
+  if let seconds = worker.noticeSeconds {
+    let time = durationText(seconds)
+    return "will be terminated in \(time); `dormouse protect \(escaped(worker.name))` keeps it"
+  }
   let protected = worker.protection == nil ? "" : "; protected"
   return escaped(worker.reason.text) + protected + changed
 }

@@ -63,6 +63,7 @@ private func addMemoryLines(of worker: WorkerReport, to block: inout StatusBlock
   block.add("last shed", worker.lastShed.map { escaped($0.text) })
   block.add("missed", worker.lastMiss.map { escaped($0.text) })
   block.add("early wake", worker.earlyWake.map { escaped($0.text) })
+  block.add("notice", worker.notice.map { escaped($0.text) })
   block.add("limits", worker.footprintLimits.map(limitsText))
   block.add("purgeable", worker.purgeable.map { "\(sizeText($0)) on offer" })
   block.add(

@@ -45,6 +45,10 @@ struct WorkerReporter {
     report.hibernation = snapshot.hibernationVerdict.map { CodedText($0) }
     report.purgeable = snapshot.purgeable > .zero ? snapshot.purgeable.bytes : nil
     report.tasks = snapshot.tasks
+    report.notice = snapshot.notice.map {
+      CodedText("will_terminate", $0.sentence(of: snapshot.worker, at: now))
+    }
+    report.noticeSeconds = snapshot.notice.map { max(0, ($0.until - now).seconds) }
     report.footprintLimits = FootprintLimitReport(of: snapshot, at: now)
     report.protection = snapshot.protection.map { CodedText($0.code, $0.sentence) }
   }

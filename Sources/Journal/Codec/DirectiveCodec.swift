@@ -61,6 +61,12 @@ extension FieldWriter {
     case .wouldHave(let worker, let what):
       set("wouldHave", of: worker)
       set("why", what)
+    case .willTerminate(let worker, let notice):
+      set("willTerminate", of: worker)
+      try set("notice", coded: notice)
+    case .willNotTerminate(let worker, let why):
+      set("willNotTerminate", of: worker)
+      set("why", why)
     case .overLimit(let worker, let excess, let consequence):
       set("overLimit", of: worker)
       try set("excess", coded: excess)

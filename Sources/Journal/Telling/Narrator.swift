@@ -96,6 +96,16 @@ public struct Narrator: Sendable {
     case .report(let report): return notice(of: report, at: now)
     case .wouldHave(let worker, let what):
       return Notice(.shadow, worker: worker, text: what, at: now)
+    case .willTerminate(let worker, let notice):
+      var told = Notice(
+        .memory, worker: worker, text: notice.sentence(of: worker, at: now), at: now,
+        occasion: .notice)
+      told.level = notice.level
+      told.took = notice.until - now
+      return told
+    case .willNotTerminate(let worker, let why):
+      return Notice(
+        .memory, worker: worker, text: "not terminated: \(why)", at: now, occasion: .withdrawn)
     case .overLimit(let worker, let excess, let consequence):
       return Notice(
         .memory, worker: worker, text: "\(excess.sentence): \(consequence)", at: now,

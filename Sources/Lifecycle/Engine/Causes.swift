@@ -105,6 +105,8 @@ public struct WorkerSnapshot: Hashable, Sendable {
   public var isModeByRequest: Bool
   /// What protects the worker from termination for lack of memory.
   public var protection: Protection?
+  /// It will be terminated for lack of memory, if nothing changes.
+  public var notice: TerminationNotice?
   /// Its restarts for its footprint; `nil`: none.
   public var footprintRestarts: FootprintRestarts?
   /// What shadow mode would have done with the worker.

@@ -28,7 +28,8 @@ extension Engine {
       tasks: worker.run.tasks.map(\.name), lastShed: worker.lastShed, lastMiss: worker.lastMiss,
       earlyWake: worker.earlyWakeTold(at: now), purgeable: worker.run.purgeable,
       isShadow: isShadow, isModeByRequest: worker.modeByRequest != nil,
-      protection: worker.protection, footprintRestarts: worker.footprintRestarts,
+      protection: worker.protection, notice: worker.run.notice,
+      footprintRestarts: worker.footprintRestarts,
       shadow: worker.shadow.summary.isEmpty ? nil : worker.shadow.summary)
   }
 }

@@ -148,6 +148,8 @@ struct Run: Codable, Sendable, Equatable {
   var unanswered: Unanswered?
   var watchdog: WatchdogClock?
   var fruitless: FruitlessWarnings?
+  /// `terminate: ask`, and the ladder has chosen it.
+  var notice: TerminationNotice?
   /// `nil`: no limits, or nothing measured.
   var limits: FootprintWatch?
   var tasks: [BackgroundTask] = []
