@@ -36,7 +36,8 @@ struct FootprintLimitCheck: Sendable {
       if excess.step != .restart || profiles[worker]?.mayBeTerminated == false {
         return "\(worker) may not be restarted for its footprint"
       }
-      let least = FootprintLimits.longestWait + (profiles[worker]?.footprintLimits?.sustainedFor ?? .zero)
+      let least =
+        FootprintLimits.longestWait + (profiles[worker]?.footprintLimits?.sustainedFor ?? .zero)
       if transition.from == .foreground, excess.lasted < least {
         return "\(worker) was restarted in the foreground: \(excess.sentence)"
       }

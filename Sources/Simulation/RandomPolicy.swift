@@ -73,7 +73,9 @@ extension WorkerProfile {
       profile.wakeWith = (0..<2).map { _ in WorkerID("w\(other.next() % 6)") }
     }
     if other.chance(10) { profile.policy.terminate.forMemory = false }
-    if other.chance(20) { profile.policy.terminate.ask = other.pick([.milliseconds(200), .seconds(5)]) }
+    if other.chance(20) {
+      profile.policy.terminate.ask = other.pick([.milliseconds(200), .seconds(5)])
+    }
     if other.chance(40) { profile.footprintLimits = .random(using: &other) }
     return profile
   }

@@ -56,7 +56,8 @@ struct FootprintLimitTests {
     }
   }
 
-  @Test("A worker over `warn` for long enough is asked once, and again only after it was well below")
+  @Test(
+    "A worker over `warn` for long enough is asked once, and again only after it was well below")
   func warned() {
     var world = world(FootprintLimits(warn: .megabytes(30)))
     #expect(reports(measure(&world, 31, for: 29)).isEmpty)
@@ -101,7 +102,8 @@ struct FootprintLimitTests {
         "footprint 31 MB over limits.footprint.hibernate 30 MB for ") == true)
   }
 
-  @Test("A worker over `hibernate` that has just left the foreground is hibernated after two seconds")
+  @Test(
+    "A worker over `hibernate` that has just left the foreground is hibernated after two seconds")
   func leavesFront() {
     var world = world(FootprintLimits(hibernate: .megabytes(30)), in: .foreground)
     measure(&world, 31, for: 60)
@@ -128,10 +130,15 @@ struct FootprintLimitTests {
     if obstacle == "task" { world.send(.taskBegan(web, task: "save", limit: nil)) }
     let all = measure(&world, 31, for: 300)
     #expect(reports(all).count == 1)
-    #expect(world.state(web) == (obstacle == "disabled" ? .suspended : obstacle == "foreground" ? .foreground : .background))
+    #expect(
+      world.state(web)
+        == (obstacle == "disabled"
+          ? .suspended : obstacle == "foreground" ? .foreground : .background))
   }
 
-  @Test("A worker over `restart` that isn't in use ends in an orderly way, and is launched again with the reason")
+  @Test(
+    "A worker over `restart` that isn't in use ends in an orderly way, and is launched again with the reason"
+  )
   func restarted() {
     var world = world(FootprintLimits(restart: .megabytes(30)))
     let all = measure(&world, 31, for: 40)
@@ -233,7 +240,8 @@ struct FootprintLimitTests {
     #expect(calm.after == nil)
     measure(&world, 31, for: 10)
     let move = try #require(
-      world.engine.explanation(of: web, at: world.now)?.moves.first { $0.code == "footprint_limit" })
+      world.engine.explanation(of: web, at: world.now)?.moves.first { $0.code == "footprint_limit" }
+    )
     #expect(move.after == .seconds(20) && move.key?.path == "limits.footprint.restart")
   }
 }

@@ -63,7 +63,8 @@ struct TerminationNoticeTests {
     #expect(world.engine.snapshot(of: mail)?.notice == nil)
   }
 
-  @Test("The ladder doesn't wait when the pressure rises by a level, or half of the memory is gone",
+  @Test(
+    "The ladder doesn't wait when the pressure rises by a level, or half of the memory is gone",
     arguments: [(80, 30), (49, 24)] as [(Int64, Int64)])
   func worse(_ first: Int64, _ then: Int64) {
     var world = world()
@@ -72,7 +73,8 @@ struct TerminationNoticeTests {
     #expect(world.obey(world.read(available: then)).victims.first == "mail")
   }
 
-  @Test("The notice is withdrawn when the pressure is over, and the next shortage gives another one")
+  @Test(
+    "The notice is withdrawn when the pressure is over, and the next shortage gives another one")
   func recovered() {
     var world = world()
     world.obey(world.read(available: 80))

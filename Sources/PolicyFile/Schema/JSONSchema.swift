@@ -84,7 +84,8 @@ private struct SchemaWriter {
           (
             "anyOf",
             .array([
-              .object(mapping(keys, at: path)), .object([("enum", .array(keys.shorthands.map { .string($0) }))]),
+              .object(mapping(keys, at: path)),
+              .object([("enum", .array(keys.shorthands.map { .string($0) }))]),
             ])
           )
         ]

@@ -59,7 +59,9 @@ struct WorkerRenderer {
         ))
     }
     if let memory = worker.limits.memory { pairs.append(("memory", .plain(memory.policyText))) }
-    if let footprint = worker.limits.footprint { pairs.append(("footprint", Self.footprint(footprint))) }
+    if let footprint = worker.limits.footprint {
+      pairs.append(("footprint", Self.footprint(footprint)))
+    }
     if let score = worker.limits.oomScore { pairs.append(("oom_score_adj", .plain("\(score)"))) }
     return .mapping(pairs)
   }

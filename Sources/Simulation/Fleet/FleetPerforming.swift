@@ -7,8 +7,10 @@ extension FleetSimulation {
   mutating func perform(_ directive: Directive) {
     switch directive {
     case .transition(let transition): count(transition)
-    case .answer, .pressureChanged, .report, .wouldHave, .watchdogMissed, .overLimit, .willTerminate, .willNotTerminate,
-      .protectedLeft: break
+    case .answer, .pressureChanged, .report, .wouldHave, .watchdogMissed, .overLimit,
+      .willTerminate, .willNotTerminate,
+      .protectedLeft:
+      break
     default:
       guard let id = directive.worker, let number = numbers[id] else { return }
       perform(directive, on: Int(number))

@@ -4,7 +4,9 @@ import TestSupport
 import Testing
 
 @Suite("A notice before a termination under a daemon") struct TerminationNoticeUnderDaemonTests {
-  @Test("A notice is shown, a veto keeps the worker, and without one it is terminated and the report says so")
+  @Test(
+    "A notice is shown, a veto keeps the worker, and without one it is terminated and the report says so"
+  )
   func notice() throws {
     let daemon = try TestDaemon(
       """

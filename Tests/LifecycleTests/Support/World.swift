@@ -214,7 +214,7 @@ extension [Directive] {
       switch directive {
       case .transition, .measure, .pressureChanged, .report, .wouldHave, .watchdogMissed,
         .overLimit, .willTerminate, .willNotTerminate,
-      .protectedLeft:
+        .protectedLeft:
         false
       default: true
       }

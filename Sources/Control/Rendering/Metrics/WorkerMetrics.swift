@@ -93,7 +93,9 @@ extension MetricsPage {
       gauge("swapped", "The part of the footprint that is in swap."), of: entries
     ) { $0.swapped }
     add(
-      gauge("footprint_limit", "The footprint from which on the worker is warned, hibernated or restarted."),
+      gauge(
+        "footprint_limit",
+        "The footprint from which on the worker is warned, hibernated or restarted."),
       entries.flatMap { entry -> [(Labels, (any MetricValue)?)] in
         let limits = entry.worker.footprintLimits
         return [
