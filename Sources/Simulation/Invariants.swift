@@ -34,7 +34,8 @@ struct Invariants {
     accounting.record(event, states, at: now)
     together.record(event)
     for directive in directives {
-      let complaint = check(directive, after) ?? notices.check(directive, after, level, at: now)
+      let complaint =
+        check(directive, after) ?? notices.check(directive, after: after, level: level, at: now)
       if let complaint { return complaint }
       if case .abort(let worker) = directive, !event.isWatchdogNews(of: worker) {
         return "\(worker) is ended for a missing WATCHDOG=1 that was not looked for"

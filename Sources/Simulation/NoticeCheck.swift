@@ -21,7 +21,7 @@ struct NoticeCheck: Sendable {
 
   /// A complaint, or `nil`.
   mutating func check(
-    _ directive: Directive, _ after: Engine, _ level: PressureLevel, at now: Instant
+    _ directive: Directive, after: Engine, level: PressureLevel, at now: Instant
   ) -> String? {
     switch directive {
     case .willTerminate(let worker, let notice):
@@ -31,13 +31,13 @@ struct NoticeCheck: Sendable {
     case .willNotTerminate(let worker, let why):
       if given.removeValue(forKey: worker) == nil { return "\(worker) had no notice" }
       return why.isEmpty ? "a notice was withdrawn without a reason" : nil
-    case .transition(let transition): return check(transition, after, level, at: now)
+    case .transition(let transition): return check(transition, after: after, at: now)
     default: return nil
     }
   }
 
   private mutating func check(
-    _ transition: Transition, _ after: Engine, _ level: PressureLevel, at now: Instant
+    _ transition: Transition, after: Engine, at now: Instant
   ) -> String? {
     let worker = transition.worker
     guard transition.to == .terminating || transition.to == .terminated else { return nil }

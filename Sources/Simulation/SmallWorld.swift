@@ -38,7 +38,7 @@ public struct SmallWorld: Hashable, Sendable {
   ) throws(SmallWorldFailure) -> Exploration {
     var exploration = Exploration()
     var known: Set<SmallWorld> = []
-    var frontier = [try SmallWorld(workers, policy, wakesTogether: wakesTogether, limits)]
+    var frontier = [try SmallWorld(workers, policy, wakesTogether: wakesTogether, limits: limits)]
     known.insert(frontier[0])
     search: for level in 1...depth {
       var next: [SmallWorld] = []
@@ -62,7 +62,7 @@ public struct SmallWorld: Hashable, Sendable {
 
   private init(
     _ workers: Int, _ policy: LifecyclePolicy, wakesTogether: Bool,
-    _ limits: FootprintLimits?
+    limits: FootprintLimits?
   ) throws(SmallWorldFailure) {
     engine = Engine(policy: policy)
     for number in 0..<workers {

@@ -25,7 +25,7 @@ struct TerminationNoticeTests {
     return world
   }
 
-  private func told(_ directives: [Directive]) -> [String] {
+  private func notices(_ directives: [Directive]) -> [String] {
     directives.compactMap { directive in
       switch directive {
       case .willTerminate(let worker, let notice):
@@ -42,7 +42,7 @@ struct TerminationNoticeTests {
     let first = world.obey(world.read(available: 80))
     #expect(first.victims.isEmpty)
     #expect(
-      told(first) == [
+      notices(first) == [
         "mail will be terminated in 5 s for lack of memory: lowest band (0), largest footprint (90 MB) among "
           + "suspended workers; `dormouse protect mail` keeps it"
       ])
@@ -57,14 +57,14 @@ struct TerminationNoticeTests {
     world.obey(world.read(available: 80))
     world.pass(.seconds(2))
     let answer = world.obey(world.ask(.protect, mail))
-    #expect(told(answer) == ["mail: vetoed: protected on request (`dormouse protect`)"])
+    #expect(notices(answer) == ["mail: vetoed: protected on request (`dormouse protect`)"])
     #expect(answer.victims == ["web"])
     #expect(world.state(mail) == .suspended)
     #expect(world.engine.snapshot(of: mail)?.notice == nil)
   }
 
   @Test(
-    "The ladder doesn't wait when the pressure rises by a level, or half of the memory is gone",
+    "The ladder doesn't wait when the pressure rises by a level, or half of the memory is taken",
     arguments: [(80, 30), (49, 24)] as [(Int64, Int64)])
   func worse(_ first: Int64, _ then: Int64) {
     var world = world()
@@ -80,10 +80,10 @@ struct TerminationNoticeTests {
     world.obey(world.read(available: 80))
     var all = world.obey(world.read(available: 900))
     all += world.live(.seconds(2))
-    #expect(told(all) == ["mail: memory pressure fell to normal"])
+    #expect(notices(all) == ["mail: memory pressure fell to normal"])
     all = world.live(.seconds(60))
     #expect(all.victims.isEmpty)
-    #expect(told(world.obey(world.read(available: 80))).count == 1)
+    #expect(notices(world.obey(world.read(available: 80))).count == 1)
     #expect(world.live(.seconds(6)).victims == ["mail"])
   }
 
@@ -92,7 +92,7 @@ struct TerminationNoticeTests {
     var world = world()
     world.obey(world.read(available: 80))
     let all = world.obey(world.ask(.wake, mail)) + world.obey(world.ask(.foreground, mail))
-    #expect(told(all).first?.hasPrefix("mail: it is in the ") == true, "\(told(all))")
+    #expect(notices(all).first?.hasPrefix("mail: it is in the ") == true, "\(notices(all))")
     #expect(world.engine.snapshot(of: mail)?.notice == nil)
   }
 
@@ -112,6 +112,6 @@ struct TerminationNoticeTests {
   func request() {
     var world = world()
     let all = world.obey(world.ask(.terminate, mail))
-    #expect(told(all).isEmpty && world.state(mail) == .terminated)
+    #expect(notices(all).isEmpty && world.state(mail) == .terminated)
   }
 }

@@ -61,6 +61,13 @@ extension FieldWriter {
     case .wouldHave(let worker, let what):
       set("wouldHave", of: worker)
       set("why", what)
+    case .willTerminate, .willNotTerminate, .overLimit, .protectedLeft: try setNews(directive)
+    }
+  }
+
+  /// Of the footprint and of terminations.
+  private mutating func setNews(_ directive: Directive) throws {
+    switch directive {
     case .willTerminate(let worker, let notice):
       set("willTerminate", of: worker)
       try set("notice", coded: notice)
@@ -75,6 +82,7 @@ extension FieldWriter {
       set("d", "protectedLeft")
       try set("workers", coded: workers.map(\.name))
       set("level", level.name)
+    default: break
     }
   }
 

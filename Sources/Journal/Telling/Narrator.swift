@@ -97,12 +97,12 @@ public struct Narrator: Sendable {
     case .wouldHave(let worker, let what):
       return Notice(.shadow, worker: worker, text: what, at: now)
     case .willTerminate(let worker, let notice):
-      var told = Notice(
+      var warning = Notice(
         .memory, worker: worker, text: notice.sentence(of: worker, at: now), at: now,
         occasion: .notice)
-      told.level = notice.level
-      told.took = notice.until - now
-      return told
+      warning.level = notice.level
+      warning.took = notice.until - now
+      return warning
     case .willNotTerminate(let worker, let why):
       return Notice(
         .memory, worker: worker, text: "not terminated: \(why)", at: now, occasion: .withdrawn)

@@ -55,7 +55,7 @@ extension Engine {
       : "; asked, no veto in \((notice.until - notice.asked).spoken)"
   }
 
-  /// Withdraws the notices whose reason has gone.
+  /// Withdraws the notices that have lost their reason.
   mutating func reviewNotices() {
     guard let noticed = ladderState.noticed else { return }
     var left: [WorkerID] = []
