@@ -118,6 +118,8 @@ public struct Engine: Codable, Sendable, Equatable {
     case .suspending, .hibernating, .resuming: advanceTransit(index)
     case .terminated: break
     }
+    // A task whose time was over a moment ago doesn't keep the worker in use any more.
+    advanceFootprintLimits(index)
     advanceShed(index)
   }
 }
