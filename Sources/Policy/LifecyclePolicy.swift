@@ -238,11 +238,17 @@ public struct TerminationRules: Codable, Hashable, Sendable {
   public var order: [Criterion]
   /// `false` (`terminate: never`): the worker isn't terminated for lack of memory.
   public var forMemory: Bool
+  /// `terminate: ask`: the time from a notice until the worker is terminated for lack of memory. `nil`: no notice.
+  public var ask: Duration?
+
+  /// `terminate: ask`
+  public static let usualAsk = Duration.seconds(5)
 
   public init(
     grace: Duration = .seconds(2), settle: Duration = .milliseconds(500),
-    order: [Criterion] = [.band, .footprint], forMemory: Bool = true
+    order: [Criterion] = [.band, .footprint], forMemory: Bool = true, ask: Duration? = nil
   ) {
+    self.ask = ask
     self.grace = grace
     self.settle = settle
     self.order = order
@@ -256,5 +262,6 @@ public struct TerminationRules: Codable, Hashable, Sendable {
     order = try values.decode([Criterion].self, forKey: .order)
     // Journals of earlier versions lack it.
     forMemory = try values.decodeIfPresent(Bool.self, forKey: .forMemory) ?? true
+    ask = try values.decodeIfPresent(Duration.self, forKey: .ask)
   }
 }

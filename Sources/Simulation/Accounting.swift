@@ -126,11 +126,11 @@ struct Accounting {
       ? nil : "\(what) of \(worker) is asked for while it is under way"
   }
 
-  /// A worker is ended only for pressure (checked elsewhere), by a watchdog, by a person, or for lost
+  /// A worker is ended only for pressure or its footprint (checked elsewhere), by a watchdog, by a person, or for lost
   /// memory.
   private func checkEnd(_ transition: Transition) -> String? {
     switch transition.cause {
-    case .pressure, .watchdog: return nil
+    case .pressure, .footprint, .watchdog: return nil
     case .requested(.stop), .requested(.terminate):
       return unwanted.contains(transition.worker)
         ? nil : "\(transition.worker) was ended without a request"

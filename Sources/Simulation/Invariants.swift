@@ -10,6 +10,8 @@ struct Invariants {
   /// Workers of another supervisor: they are put to sleep and woken, and never ended for memory.
   private var untouchable: Set<WorkerID> = []
   private var protection = ProtectionCheck()
+  private var limits = FootprintLimitCheck()
+  private var notices = NoticeCheck()
   var seen: Set<String> = []
   private var accounting = Accounting()
   private var together = WakeTogether()
@@ -32,7 +34,8 @@ struct Invariants {
     accounting.record(event, states, at: now)
     together.record(event)
     for directive in directives {
-      let complaint = check(directive, after)
+      let complaint =
+        check(directive, after) ?? notices.check(directive, after: after, level: level, at: now)
       if let complaint { return complaint }
       if case .abort(let worker) = directive, !event.isWatchdogNews(of: worker) {
         return "\(worker) is ended for a missing WATCHDOG=1 that was not looked for"
@@ -53,6 +56,8 @@ struct Invariants {
 
   private mutating func track(_ event: Event) {
     protection.record(event)
+    limits.record(event)
+    notices.record(event)
     switch event {
     case .added(let worker, let profile), .adopted(let worker, let profile, _),
       .profileChanged(let worker, let profile):
@@ -95,6 +100,11 @@ struct Invariants {
     case .protectedLeft(let workers, let level):
       seen.insert("protected left")
       return protection.check(workers, at: level)
+    case .willTerminate: seen.insert("notice")
+    case .willNotTerminate: seen.insert("notice withdrawn")
+    case .overLimit(let worker, let excess, _):
+      seen.insert("over \(excess.step.rawValue)")
+      return limits.check(excess, of: worker)
     case .watchdogMissed: seen.insert("watchdog reported")
     case .purge: seen.insert("purge")
     case .checkSafePoint: seen.insert("look for locks")
@@ -123,6 +133,10 @@ struct Invariants {
     if transition.cause == .heartbeat { seen.insert("heartbeat of \(transition.from)") }
     if transition.cause == .adopted { seen.insert("adopted") }
     if case .wokenWith = transition.cause { seen.insert("woken with another to \(transition.to)") }
+    if case .footprint(let excess) = transition.cause {
+      seen.insert("\(excess.step.rawValue) for its footprint")
+    }
+    if let complaint = limits.check(transition) { return complaint }
     if case .watchdog = transition.cause { seen.insert("watchdog ends \(transition.from)") }
     defer { states[transition.worker] = transition.to }
     guard transition.to == .terminating, case .pressure = transition.cause else { return nil }
@@ -227,37 +241,6 @@ struct Invariants {
   }
 }
 
-extension WorkerState {
-  /// The rung that terminates it.
-  var victims: Ladder.Rung.Victims? {
-    switch self {
-    case .suspended, .hibernated: .suspended
-    case .background: .background
-    case .foreground, .launching: .foreground
-    default: nil
-    }
-  }
-
-  /// The transitions of the life cycle.
-  func mayBecome(_ next: WorkerState) -> Bool {
-    if next == .terminated { return self != .terminated }
-    switch self {
-    case .terminated: return next == .launching
-    case .launching: return [.launching, .foreground, .background, .terminating].contains(next)
-    case .foreground: return [.background, .terminating].contains(next)
-    case .background: return [.foreground, .suspending, .terminating].contains(next)
-    case .suspending: return [.suspended, .background, .terminating].contains(next)
-    case .suspended: return [.hibernating, .resuming, .terminating].contains(next)
-    case .hibernating:
-      return [.hibernated, .suspended, .background, .terminating].contains(next)
-    case .hibernated: return [.resuming, .terminating].contains(next)
-    case .resuming:
-      return [.foreground, .background, .suspended, .hibernated, .terminating].contains(next)
-    case .terminating: return false
-    }
-  }
-}
-
 extension Directive {
   /// The worker that the directive concerns.
   var worker: WorkerID? {
@@ -269,6 +252,7 @@ extension Directive {
       .checkWatchdog(let worker):
       worker
     case .answer, .transition, .pressureChanged, .report, .wouldHave, .watchdogMissed,
+      .overLimit, .willTerminate, .willNotTerminate,
       .protectedLeft:
       nil
     }

@@ -73,6 +73,21 @@ extension WorkerProfile {
       profile.wakeWith = (0..<2).map { _ in WorkerID("w\(other.next() % 6)") }
     }
     if other.chance(10) { profile.policy.terminate.forMemory = false }
+    if other.chance(20) {
+      profile.policy.terminate.ask = other.pick([.milliseconds(200), .seconds(5)])
+    }
+    if other.chance(40) { profile.footprintLimits = .random(using: &other) }
     return profile
+  }
+}
+
+extension FootprintLimits {
+  /// In any order: a reload may bring limits that the reader of the file refuses.
+  static func random(using generator: inout SplitMix64) -> FootprintLimits {
+    FootprintLimits(
+      warn: generator.pick([nil, .kilobytes(100), .megabytes(10)]),
+      hibernate: generator.pick([nil, .megabytes(4), .megabytes(30)]),
+      restart: generator.pick([nil, .megabytes(14), .megabytes(60)]),
+      sustainedFor: generator.pick([.zero, .seconds(2), .seconds(10)]))
   }
 }

@@ -66,7 +66,8 @@ extension SimulatedMachine {
     case .inspect(let worker): inspect(worker)
     case .expireTask(let worker, let task): expire(worker, task)
     case .answer, .transition, .pressureChanged, .report, .wouldHave,
-      .watchdogMissed, .protectedLeft:
+      .watchdogMissed, .overLimit, .willTerminate, .willNotTerminate,
+      .protectedLeft:
       nil
     }
   }

@@ -28,15 +28,17 @@ public struct SmallWorld: Hashable, Sendable {
     public var isComplete = false
   }
 
-  /// - Parameter wakesTogether: each worker wakes the next one, and the last one the first.
+  /// - Parameters:
+  ///   - wakesTogether: each worker wakes the next one, and the last one the first.
+  ///   - limits: of the first worker.
   /// - Throws: `SmallWorldFailure`, with the way that leads to it.
   public static func explore(
     workers: Int, depth: Int, maxStates: Int, policy: LifecyclePolicy = LifecyclePolicy(),
-    wakesTogether: Bool = false
+    wakesTogether: Bool = false, limits: FootprintLimits? = nil
   ) throws(SmallWorldFailure) -> Exploration {
     var exploration = Exploration()
     var known: Set<SmallWorld> = []
-    var frontier = [try SmallWorld(workers, policy, wakesTogether: wakesTogether)]
+    var frontier = [try SmallWorld(workers, policy, wakesTogether: wakesTogether, limits: limits)]
     known.insert(frontier[0])
     search: for level in 1...depth {
       var next: [SmallWorld] = []
@@ -59,13 +61,15 @@ public struct SmallWorld: Hashable, Sendable {
   }
 
   private init(
-    _ workers: Int, _ policy: LifecyclePolicy, wakesTogether: Bool
+    _ workers: Int, _ policy: LifecyclePolicy, wakesTogether: Bool,
+    limits: FootprintLimits?
   ) throws(SmallWorldFailure) {
     engine = Engine(policy: policy)
     for number in 0..<workers {
       let name = WorkerID("w\(number)")
       bodies[name] = .absent
       var profile = WorkerProfile(policy: policy, canShed: number == 0)
+      if number == 0 { profile.footprintLimits = limits }
       if wakesTogether { profile.wakeWith = [WorkerID("w\((number + 1) % workers)")] }
       self = try step(.added(name, profile))
     }

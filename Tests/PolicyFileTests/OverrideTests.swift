@@ -52,7 +52,7 @@ import Testing
     let wrong = policy("terminate: nevr")
     #expect(
       wrong.errors.map(\.message) == [
-        "`terminate` must be a mapping of keys to values, or `never`, not `nevr`"
+        "`terminate` must be a mapping of keys to values, `never` or `ask`, not `nevr`"
       ])
     #expect(wrong.errors.first?.suggestion == "did you mean `never`?")
   }

@@ -22,6 +22,19 @@ import Testing
       "write `{ soft: …, hard: … }`"
     ),
     (
+      "limits: { footprint: { warn: 2GB, hibernate: 1GB } }",
+      "`hibernate` (1GB) is under `warn` (2GB)", "the order is `warn` ≤ `hibernate` ≤ `restart`"
+    ),
+    (
+      "limits: { footprint: { warn: 2GB, restart: 1GB } }",
+      "`restart` (1GB) is under `warn` (2GB)", "the order is `warn` ≤ `hibernate` ≤ `restart`"
+    ),
+    (
+      "limits: { footprint: { sustained_for: 10s } }",
+      "`footprint` needs `warn`, `hibernate` or `restart`",
+      "write `footprint: { warn: 300MB, restart: 1GB }`"
+    ),
+    (
       "watchdog: { launch: 1m }",
       "`watchdog` is an interval here, such as `30s`; the deadlines are keys of `policy`",
       "write `policy: { watchdog: { launch: 1m } }`"

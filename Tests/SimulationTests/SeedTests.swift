@@ -32,7 +32,9 @@ struct SeedTests {
       "inspect hibernating", "inspect resuming", "found under way", "found running",
       "found suspended", "found hibernated", "found unverifiable", "look for WATCHDOG=1", "abort",
       "woken with another to resuming", "woken with another to background",
-      "protected left",
+      "protected left", "notice", "notice withdrawn", "over warn", "over hibernate", "over restart",
+      "hibernate for its footprint",
+      "restart for its footprint",
     ]
     for place in places { #expect(seen.contains(place), "never seen: \(place)") }
   }

@@ -27,6 +27,17 @@ struct SmallWorldTests {
     #expect(explored.depth == 4, "\(explored)")
   }
 
+  /// Workers here have 8 MB.
+  @Test("Small worlds keep every invariant for five steps of a worker that is over all its limits")
+  func overLimits() throws {
+    let limits = FootprintLimits(
+      warn: .megabytes(1), hibernate: .megabytes(2), restart: .megabytes(4),
+      sustainedFor: .seconds(1))
+    let explored = try SmallWorld.explore(
+      workers: 1, depth: 5, maxStates: 20_000, limits: limits)
+    #expect(explored.depth == 5, "\(explored)")
+  }
+
   @Test("Small worlds keep every invariant where each worker wakes the next one, in a circle")
   func together() throws {
     let explored = try SmallWorld.explore(

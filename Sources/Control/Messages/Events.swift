@@ -14,7 +14,8 @@ public struct EventRecord: Codable, Hashable, Sendable {
   /// `pressure` and `jetsam`.
   public var level: String?
   /// `memory`: why it was asked for: `warning`, `background`, `purge`, or `task`, whose time is over. With
-  /// `freed` it is the outcome, without it the request.
+  /// `freed` it is the outcome, without it the request. `limit`: over a limit of its footprint. `notice`: it will be terminated, in
+  /// `seconds`; `withdrawn`: it won't.
   public var occasion: String?
   /// One sentence, without the worker's name.
   public var text: String

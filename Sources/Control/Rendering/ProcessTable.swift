@@ -79,6 +79,11 @@ private func reasonText(_ worker: WorkerReport, _ clock: ReaderClock) -> String 
   let changed =
     worker.changedSinceLaunch == nil || worker.state == "terminated"
     ? nil : "configuration changed: restart to apply"
+  // What is about to happen comes first: a narrow column cuts the end.
+  if let seconds = worker.noticeSeconds {
+    let time = durationText(seconds)
+    return "will be terminated in \(time); `dormouse protect \(escaped(worker.name))` keeps it"
+  }
   let parts = [
     escaped(worker.reason.text), asleepText(worker, clock), wokenText(worker, clock),
     worker.protection == nil ? nil : "protected", changed,

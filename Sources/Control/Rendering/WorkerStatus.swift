@@ -74,10 +74,27 @@ private func addMemoryLines(of worker: WorkerReport, to block: inout StatusBlock
   block.add("last shed", worker.lastShed.map { escaped($0.text) })
   block.add("missed", worker.lastMiss.map { escaped($0.text) })
   block.add("early wake", worker.earlyWake.map { escaped($0.text) })
+  block.add("notice", worker.notice.map { escaped($0.text) })
+  block.add("limits", worker.footprintLimits.map(limitsText))
   block.add("purgeable", worker.purgeable.map { "\(sizeText($0)) on offer" })
   block.add(
     "protection", worker.protection.map { escaped("not terminated for lack of memory: \($0.text)") }
   )
+}
+
+/// `footprint: warn 300 MB, restart 1 GB, after 30 s; restarted twice …`
+private func limitsText(_ limits: FootprintLimitReport) -> String {
+  let steps = [
+    ("warn", limits.warn), ("hibernate", limits.hibernate), ("restart", limits.restart),
+  ]
+  let parts = steps.compactMap { name, size in size.map { "\(name) over \(sizeText($0))" } }
+  var text = "\(parts.joined(separator: ", ")), for \(durationText(limits.sustainedSeconds))"
+  if let why = limits.lastRestart, let ago = limits.lastRestartSecondsAgo {
+    text +=
+      "; restarted \(counted(limits.restarts, "time")), the last \(durationText(ago)) ago: "
+      + escaped(why.text)
+  }
+  return text
 }
 
 /// `dormouse status`: the daemon, and the machine as it sees it.

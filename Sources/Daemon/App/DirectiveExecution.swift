@@ -57,6 +57,11 @@ final class DirectiveExecution: DirectiveExecutor {
     case .report(let report): parts.jetsam.keep(report, policy: parts.driver.state.policy)
     case .watchdogMissed(let id, let what): log(.warning, "\(id): \(what)")
     case .wouldHave(let id, let what): log(.notice, "\(id): shadow mode: \(what)")
+    case .willTerminate(let id, let notice):
+      log(.warning, "\(id) \(notice.sentence(of: id, at: notice.asked))")
+    case .willNotTerminate(let id, let why): log(.notice, "\(id): not terminated: \(why)")
+    case .overLimit(let id, let excess, let consequence):
+      log(.warning, "\(id): \(excess.sentence): \(consequence)")
     case .protectedLeft(let ids, let level):
       log(.warning, Protection.sentence(onLeft: ids, at: level))
     }

@@ -115,7 +115,9 @@ final class JournalWriter {
   /// Records that a reader may look for at once.
   private static func isTold(_ directive: Directive) -> Bool {
     switch directive {
-    case .transition, .pressureChanged, .report, .wouldHave, .protectedLeft: true
+    case .transition, .pressureChanged, .report, .wouldHave, .overLimit, .willTerminate,
+      .willNotTerminate, .protectedLeft:
+      true
     default: false
     }
   }

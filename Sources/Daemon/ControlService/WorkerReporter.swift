@@ -50,6 +50,11 @@ struct WorkerReporter {
       LastWakeReport(
         code: wake.cause.code, text: wake.cause.sentence, secondsAgo: (now - wake.at).seconds)
     }
+    report.notice = snapshot.notice.map {
+      CodedText("will_terminate", $0.sentence(of: snapshot.worker, at: now))
+    }
+    report.noticeSeconds = snapshot.notice.map { max(0, ($0.until - now).seconds) }
+    report.footprintLimits = FootprintLimitReport(of: snapshot, at: now)
     report.protection = snapshot.protection.map { CodedText($0) }
   }
 
@@ -124,6 +129,20 @@ struct WorkerReporter {
     // A cgroup that can't be read has just been removed: nothing is in it.
     guard process.cgroup == nil else { return (try? process.tree().pids) ?? [] }
     return scan?.tree(root: process.identity, session: process.session).pids ?? []
+  }
+}
+
+extension FootprintLimitReport {
+  fileprivate init?(of worker: WorkerSnapshot, at now: Instant) {
+    guard let limits = worker.profile.footprintLimits else { return nil }
+    self.init(
+      sustainedSeconds: limits.sustainedFor.seconds, restarts: worker.footprintRestarts?.count ?? 0)
+    warn = limits.warn?.bytes
+    hibernate = limits.hibernate?.bytes
+    restart = limits.restart?.bytes
+    guard let past = worker.footprintRestarts else { return }
+    lastRestartSecondsAgo = (now - past.last).seconds
+    lastRestart = CodedText("restarted_for_footprint", past.excess.sentence)
   }
 }
 

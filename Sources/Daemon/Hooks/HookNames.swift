@@ -7,6 +7,8 @@ extension Notice {
   var hookEvents: Set<Hooks.Event> {
     var names: Set<Hooks.Event> = [.everything]
     if let name = Hooks.Event(rawValue: kind.rawValue) { names.insert(name) }
+    if occasion == .notice { names.insert(.willTerminate) }
+    if occasion == .limit { names.insert(.overLimit) }
     guard kind == .state, let to else { return names }
     if let name = Hooks.Event(rawValue: to.rawValue) { names.insert(name) }
     if from == .suspended || from == .hibernated, to == .foreground || to == .background {

@@ -7,6 +7,7 @@ import Policy
 ///
 ///     it ended by itself, or a watchdog or a probe of liveness ended it   by `restart.when`, after a back-off
 ///     it was terminated for memory     `always` and `unless-stopped`: when the pressure is normal again
+///     it was ended for its footprint   at once
 ///     a person stopped it, the daemon ends, it is no longer declared      stays
 ///
 /// A termination for memory is no failure: it counts towards no `give_up`, and `on-failure` leaves the
@@ -105,6 +106,8 @@ final class RestartSupervisor {
     let ran = timers.now - launchedAt(of: id)
     switch cause {
     case .requested, .released, .adopted, .added: break
+    // Wanted whatever `restart.when` is, and no failure. The engine has its own back-off.
+    case .footprint: restart(id, after: .zero, cause.sentence)
     case .pressure: endedForMemory(id, ran: ran, rules: terms.rules, why: cause.sentence)
     default:
       let decision = histories[id]?.rules.ended(

@@ -85,6 +85,7 @@ final class WorkerUnit {
       announcesReadiness: configuration.readiness != nil)
     profile.mayBeTerminated = external?.mayBeTerminated ?? true
     profile.rule = external?.rule
+    profile.footprintLimits = configuration.limits.footprint
     profile.wakeWith = configuration.wakeWith.map { WorkerID($0) }
     return profile
   }

@@ -61,10 +61,28 @@ extension FieldWriter {
     case .wouldHave(let worker, let what):
       set("wouldHave", of: worker)
       set("why", what)
+    case .willTerminate, .willNotTerminate, .overLimit, .protectedLeft: try setNews(directive)
+    }
+  }
+
+  /// Of the footprint and of terminations.
+  private mutating func setNews(_ directive: Directive) throws {
+    switch directive {
+    case .willTerminate(let worker, let notice):
+      set("willTerminate", of: worker)
+      try set("notice", coded: notice)
+    case .willNotTerminate(let worker, let why):
+      set("willNotTerminate", of: worker)
+      set("why", why)
+    case .overLimit(let worker, let excess, let consequence):
+      set("overLimit", of: worker)
+      try set("excess", coded: excess)
+      set("why", "\(excess.sentence): \(consequence)")
     case .protectedLeft(let workers, let level):
       set("d", "protectedLeft")
       try set("workers", coded: workers.map(\.name))
       set("level", level.name)
+    default: break
     }
   }
 

@@ -96,6 +96,20 @@ public struct Narrator: Sendable {
     case .report(let report): return notice(of: report, at: now)
     case .wouldHave(let worker, let what):
       return Notice(.shadow, worker: worker, text: what, at: now)
+    case .willTerminate(let worker, let notice):
+      var warning = Notice(
+        .memory, worker: worker, text: notice.sentence(of: worker, at: now), at: now,
+        occasion: .notice)
+      warning.level = notice.level
+      warning.took = notice.until - now
+      return warning
+    case .willNotTerminate(let worker, let why):
+      return Notice(
+        .memory, worker: worker, text: "not terminated: \(why)", at: now, occasion: .withdrawn)
+    case .overLimit(let worker, let excess, let consequence):
+      return Notice(
+        .memory, worker: worker, text: "\(excess.sentence): \(consequence)", at: now,
+        occasion: .limit)
     case .protectedLeft(let workers, let level):
       var notice = Notice(
         .pressure, worker: nil, text: Protection.sentence(onLeft: workers, at: level), at: now)

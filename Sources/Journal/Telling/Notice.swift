@@ -26,6 +26,10 @@ public struct Notice: Hashable, Sendable {
   /// Why memory was requested, or taken.
   public enum Occasion: String, Hashable, Sendable, CaseIterable {
     case warning, background, purge, task
+    /// The footprint was over one of the worker's `limits.footprint`.
+    case limit
+    /// It will be terminated for lack of memory (`terminate: ask`); and it won't.
+    case notice, withdrawn
   }
 
   public var at: Instant

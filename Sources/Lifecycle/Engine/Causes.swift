@@ -29,6 +29,10 @@ public enum Cause: Codable, Hashable, Sendable {
   /// The worker's own timer had woken it, and the worker has nothing more to do.
   case quietAgain
   case pressure(PressureLevel)
+  /// Its footprint was over one of its `limits.footprint`.
+  case footprint(FootprintExcess)
+  /// Launched again after it was ended for its footprint.
+  case restartedForFootprint(FootprintExcess)
   case watchdog(String)
   case exited(ExitStatus)
   case failed(String)
@@ -104,6 +108,10 @@ public struct WorkerSnapshot: Hashable, Sendable {
   /// While the worker sleeps; `nil` also if an earlier daemon put it to sleep.
   public var asleepSince: Instant?
   public var lastWake: LastWake?
+  /// It will be terminated for lack of memory, if nothing changes.
+  public var notice: TerminationNotice?
+  /// Its restarts for its footprint; `nil`: none.
+  public var footprintRestarts: FootprintRestarts?
   /// What shadow mode would have done with the worker.
   public var shadow: ShadowSummary?
 }

@@ -21,6 +21,8 @@ extension Cause {
     case .wokenWith: "woken_with"
     case .quietAgain: "quiet_again"
     case .pressure: "pressure"
+    case .footprint: "footprint_limit"
+    case .restartedForFootprint: "restarted_for_footprint"
     case .watchdog: "watchdog"
     case .exited(let status): status.code
     case .failed: "attempt_failed"
@@ -51,6 +53,7 @@ extension SuspensionObstacle {
     case .held: "held"
     case .failedLately: "failed_lately"
     case .never: "suspend_after_never"
+    case .notQuiet: "not_quiet"
     case .grace: "grace"
     case .heartbeat: "heartbeat"
     case .timer: "own_timer"

@@ -48,6 +48,12 @@ public enum Directive: Codable, Hashable, Sendable {
   case watchdogMissed(WorkerID, String)
   /// Shadow mode: what would have been done.
   case wouldHave(WorkerID, String)
+  /// `terminate: ask`: the worker is terminated for lack of memory at that time, if nothing changes.
+  case willTerminate(WorkerID, TerminationNotice)
+  /// The notice is withdrawn; the text says why.
+  case willNotTerminate(WorkerID, String)
+  /// The footprint was over a limit for long enough; the text says what follows.
+  case overLimit(WorkerID, FootprintExcess, String)
   /// Memory is short at this level, and only protected workers are left that could be terminated.
   case protectedLeft([WorkerID], PressureLevel)
 

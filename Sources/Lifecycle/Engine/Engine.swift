@@ -107,6 +107,7 @@ public struct Engine: Codable, Sendable, Equatable {
   private mutating func advance(_ index: Int) {
     guard workers[index].profile.leader == nil else { return advanceLed(index) }
     advanceWatchdog(index)
+    advanceFootprintLimits(index)
     switch workers[index].state {
     case .launching: advanceLaunching(index)
     case .foreground: advanceForeground(index)
@@ -117,6 +118,8 @@ public struct Engine: Codable, Sendable, Equatable {
     case .suspending, .hibernating, .resuming: advanceTransit(index)
     case .terminated: break
     }
+    // A task whose time was over a moment ago doesn't keep the worker in use any more.
+    advanceFootprintLimits(index)
     advanceShed(index)
   }
 }

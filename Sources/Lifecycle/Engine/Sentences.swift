@@ -23,6 +23,8 @@ extension Cause {
     case .wokenWith(let other, _): "woken with \(other)"
     case .quietAgain: "idle again after its own timer"
     case .pressure(let level): "memory pressure was \(level.name)"
+    case .footprint(let excess): excess.sentence
+    case .restartedForFootprint(let excess): "restarted: \(excess.sentence)"
     case .watchdog(let why): why
     case .exited(let status): status.sentence
     case .failed(let why): "attempt failed: \(why)"

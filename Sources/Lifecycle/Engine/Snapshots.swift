@@ -29,7 +29,8 @@ extension Engine {
       earlyWake: worker.earlyWakeTold(at: now), purgeable: worker.run.purgeable,
       isShadow: isShadow, isModeByRequest: worker.modeByRequest != nil,
       protection: worker.protection, asleepSince: worker.asleepSince,
-      lastWake: worker.run.lastWake,
+      lastWake: worker.run.lastWake, notice: worker.run.notice,
+      footprintRestarts: worker.footprintRestarts,
       shadow: worker.shadow.summary.isEmpty ? nil : worker.shadow.summary)
   }
 }

@@ -22,7 +22,9 @@ extension Engine {
 
   private mutating func record(_ event: Event, about index: Int) {
     switch event {
-    case .profileChanged(_, let profile): workers[index].profile = profile
+    case .profileChanged(_, let profile):
+      workers[index].profile = profile
+      workers[index].noteFootprintLimits(at: now)
     case .channelsChanged(_, let canShed, let canAnswer):
       workers[index].profile.canShed = canShed
       workers[index].profile.canAnswer = canAnswer
@@ -68,6 +70,7 @@ extension Engine {
   private mutating func add(_ worker: WorkerID, _ profile: WorkerProfile) {
     if let index = index(of: worker) {
       workers[index].profile = profile
+      workers[index].noteFootprintLimits(at: now)
       workers[index].forgetWhenGone = false
     } else {
       workers.add(newRecord(worker, profile))
@@ -97,6 +100,7 @@ extension Engine {
   mutating func recordFootprint(_ index: Int, _ footprint: ByteCount) {
     guard workers[index].state.isAlive else { return }
     workers[index].measured(footprint)
+    workers[index].noteFootprintLimits(at: now)
   }
 }
 

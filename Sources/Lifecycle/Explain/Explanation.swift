@@ -105,7 +105,7 @@ extension Engine {
       case .launching: worker.launchObstacles(at: now)
       case .foreground: worker.frontObstacles(at: now)
       case .background: worker.suspensionObstacles(at: now).map(\.described)
-      case .suspended: self.obstacles(worker, to: .automatic, at: now).map(\.described)
+      case .suspended: sleeperObstacles(worker, at: now)
       default: [Obstacle]()
       }
     if isShadow(worker), worker.nextByItself != nil, worker.state != .launching {
@@ -114,6 +114,13 @@ extension Engine {
         Obstacle("shadow_mode", "shadow mode: decisions are logged, not applied", key: key))
     }
     return obstacles
+  }
+}
+
+extension Engine {
+  private func sleeperObstacles(_ worker: WorkerRecord, at now: Instant) -> [Obstacle] {
+    let isOverLimit = !isShadow(worker) && worker.excess(.hibernate, at: now) != nil
+    return obstacles(worker, to: isOverLimit ? .pressure : .automatic, at: now).map(\.described)
   }
 }
 

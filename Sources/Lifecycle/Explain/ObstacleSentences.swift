@@ -11,6 +11,8 @@ extension SuspensionObstacle {
       Obstacle(code, sentence, key: "background.safe_point.hold", clearsIn: left)
     case .failedLately(_, let wait): Obstacle(code, sentence, key: nil, clearsIn: wait)
     case .never: Obstacle(code, sentence, key: "background.suspend_after")
+    case .notQuiet(let left):
+      Obstacle(code, sentence, key: FootprintLimits.Step.hibernate.path, clearsIn: left)
     case .grace(let spent, let whole, _):
       Obstacle(code, sentence, key: "background.suspend_after", clearsIn: whole - spent)
     case .heartbeat(let left):
@@ -69,6 +71,7 @@ extension Cause {
     case .heartbeat: "background.heartbeat"
     case .timer, .quietAgain: "background.wake_for_timers"
     case .pressure(let level): "ladder.\(level.name)"
+    case .footprint(let excess), .restartedForFootprint(let excess): excess.step.path
     case .watchdog: "watchdog"
     case .added, .requested, .starting, .launched, .becameReady, .wakeNeeded, .wokenWith,
       .exited, .failed, .adopted,

@@ -36,11 +36,13 @@ extension WorkerRecord {
     case .launching: next.consider(readinessDeadline)
     case .foreground:
       next.consider(idleAt)
+      considerLimits(&next)
       next.consider(shedDeadline)
       next.consider(answerDeadline)
       next.consider(run.watchdog?.deadline)
     case .background:
       if goal == nil { next.consider(graceOver) }
+      considerLimits(&next)
       next.consider(shedDeadline)
       next.consider(answerDeadline)
       next.consider(run.watchdog?.deadline)
@@ -49,6 +51,7 @@ extension WorkerRecord {
       imagined?.considerHibernation(&next)
     case .suspended:
       considerHibernation(&next)
+      considerLimits(&next)
       next.consider(run.retryResumeAt)
       next.consider(heartbeatAt)
     case .hibernated:

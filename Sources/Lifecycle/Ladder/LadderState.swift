@@ -11,6 +11,8 @@ struct LadderState: Codable, Sendable, Equatable {
   /// When protected workers were last reported as the only ones left; `nil`: never, or in a journal of an earlier
   /// version.
   var protectedReportedAt: PressureEpisode?
+  /// The workers with a notice (`terminate: ask`); `nil`: none.
+  var noticed: [WorkerID]?
 
   /// Each with the time until which the ladder waits for it.
   enum Step: Codable, Sendable, Equatable {
@@ -43,6 +45,7 @@ extension Engine {
 
   mutating func climbLadder() {
     reviewStep()
+    reviewNotices()
     guard ladderState.step == nil else { return }
     closeBurst(nothingLeft: false)
     var nothingLeft = false
@@ -90,6 +93,7 @@ extension Engine {
   func considerClimb(_ next: inout EarliestDeadline) {
     next.consider(ladderState.step?.until)
     next.consider(ladderState.settleUntil)
+    considerNotices(&next)
     next.consider(ladderState.settleUntil.map { $0 + LadderState.patienceForReading })
     guard actingLevel >= .warning else { return }
     workers.forEach(.inTransit) { next.consider($0.since + LadderState.patience) }

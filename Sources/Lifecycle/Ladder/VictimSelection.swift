@@ -24,8 +24,10 @@ extension Engine {
         if countShadowTermination(index, why) { return .acted }
         continue
       }
+      if mustWaitForVeto(index, why, at: level) { return .waiting }
       openBurst(at: level)
-      ladderState.burst?.victims[workers[index].id] = JetsamBurst.Victim(why: why)
+      let reason = why + outcomeOfNotice(index)
+      ladderState.burst?.victims[workers[index].id] = JetsamBurst.Victim(why: reason)
       terminateForMemory(index, level)
       return .acted
     }

@@ -27,9 +27,11 @@ extension Engine {
       return small == large ? right.id < left.id : small ?? .zero < large ?? .zero
     }
     guard let biggest else { return .nothingLeft }
-    openBurst(at: level)
     let after = workers[biggest].policy.hibernate.demoteAfter ?? .zero
-    let why = "disk space for other images, and not woken for \(after.spoken)"
+    var why = "disk space for other images, and not woken for \(after.spoken)"
+    if mustWaitForVeto(biggest, why, at: level) { return .waiting }
+    why += outcomeOfNotice(biggest)
+    openBurst(at: level)
     ladderState.burst?.victims[workers[biggest].id] = JetsamBurst.Victim(why: why)
     terminateForMemory(biggest, level)
     return .acted

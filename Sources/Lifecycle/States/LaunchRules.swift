@@ -20,7 +20,8 @@ extension Engine {
     recordWanted(index)
     workers[index].goal = nil
     if let request { workers[index].starts.append(request) }
-    move(index, to: .launching, occasion.map { .starting($0, verb) } ?? .requested(verb))
+    let cause = takeFootprintRestart(index, verb)
+    move(index, to: .launching, cause ?? occasion.map { .starting($0, verb) } ?? .requested(verb))
     emit(.launch(workers[index].id))
   }
 
@@ -50,6 +51,9 @@ extension Engine {
   private mutating func becomeReady(_ index: Int, _ cause: Cause) {
     let goal = workers[index].goal
     if let goal, goal.destination.isEnd { return }
+    // The reason for a restart stays visible.
+    let isRestart = if case .restartedForFootprint = workers[index].cause { true } else { false }
+    let cause = isRestart ? workers[index].cause : cause
     answerStarts(index, code: .done, text: "\(workers[index].id) is running")
     workers[index].lastUsed = now
     workers[index].run.runningSince = now

@@ -10,10 +10,11 @@ extension Engine {
       return [Move(to: .launching, code: "request", sentence: "`dormouse start \(name)`")]
     case .launching: return launchMoves(worker, at: now) + pressureMoves(worker)
     case .foreground:
-      return frontMoves(worker, at: now) + watchdogMoves(worker, at: now) + pressureMoves(worker)
+      return frontMoves(worker, at: now) + watchdogMoves(worker, at: now)
+        + limitMoves(worker, at: now) + pressureMoves(worker)
     case .background:
       return backgroundMoves(worker, at: now) + watchdogMoves(worker, at: now)
-        + pressureMoves(worker)
+        + limitMoves(worker, at: now) + pressureMoves(worker)
     case .suspended:
       return wakeMoves(worker) + beatMoves(worker, at: now)
         + hibernationMoves(worker, at: now) + pressureMoves(worker)

@@ -9,6 +9,8 @@ enum SuspensionObstacle: Hashable, Sendable {
   /// `background.suspend_after: never`
   case never
   case grace(Duration, of: Duration, raised: IdleBackOff?)
+  /// Over `limits.footprint.hibernate`, and used a moment ago.
+  case notQuiet(left: Duration)
   case heartbeat(left: Duration)
   /// The worker's own timer woke it, and it isn't quiet yet.
   case timer(left: Duration)
@@ -61,6 +63,9 @@ extension WorkerRecord {
     if let until = run.beatUntil { return now < until ? .heartbeat(left: until - now) : nil }
     if let tick = run.tick { return now < tick.isOver ? .timer(left: tick.isOver - now) : nil }
     guard let grace = suspendAfter else { return .never }
+    if let quietAt = quietForLimit(grace), excess(.hibernate, at: now) != nil {
+      return now < quietAt ? .notQuiet(left: quietAt - now) : nil
+    }
     let spent = now - graceBegan
     guard spent < grace else { return nil }
     return .grace(spent, of: grace, raised: idleBackOff(from: since))
@@ -92,6 +97,9 @@ extension SuspensionObstacle {
     case .failedLately(let why, let wait):
       "the last attempt failed: \(why); next attempt in \(wait.spoken)"
     case .never: "background.suspend_after is never"
+    case .notQuiet(let left):
+      "its footprint is over limits.footprint.hibernate, and it was used a moment ago; "
+        + "\(left.spoken) left"
     case .grace(let spent, let grace, let raised):
       "in the background for \(spent.spoken) of background.suspend_after \(grace.spoken)"
         + (raised.map { " (\($0.sentence))" } ?? "")

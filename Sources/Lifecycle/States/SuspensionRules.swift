@@ -36,7 +36,8 @@ extension Engine {
     let worker = workers[index]
     let grace = Cause.graceOver(
       now - worker.graceBegan, isIdle: worker.policy.foreground.mode == .activity)
-    suspend(index, worker.goal?.cause ?? worker.causeToSleepAgain ?? grace)
+    let limit = worker.excess(.hibernate, at: now).map { Cause.footprint($0) }
+    suspend(index, worker.goal?.cause ?? worker.causeToSleepAgain ?? limit ?? grace)
   }
 
   private mutating func suspend(_ index: Int, _ cause: Cause) {
@@ -85,6 +86,13 @@ extension WorkerRecord {
     let retryAt = run.retrySuspensionAt ?? since
     if let until = sleepsAgainAt { return max(until, retryAt) }
     return suspendAfter.map { max(graceBegan + $0, retryAt) }
+  }
+
+  /// Over `limits.footprint.hibernate` the worker is suspended when it has been quiet for a moment, although its grace
+  /// isn't over.
+  func quietForLimit(_ grace: Duration) -> Instant? {
+    guard run.limits?.since(.hibernate) != nil else { return nil }
+    return max(since, run.lastActivity ?? since) + min(grace, TimerTick.quiet)
   }
 
   /// The end of a heartbeat, or of the work for the worker's own timer. The policy's grace doesn't

@@ -35,7 +35,8 @@ extension Engine {
   }
 
   private mutating func considerHibernation(_ index: Int) {
-    if let obstacle = obstacle(workers[index], to: .automatic) {
+    let excess = isShadow(index) ? nil : workers[index].excess(.hibernate, at: now)
+    if let obstacle = obstacle(workers[index], to: excess == nil ? .automatic : .pressure) {
       if obstacle.isOfDisk { workers.lacksDisk = true }
       return
     }
@@ -46,7 +47,7 @@ extension Engine {
       let text = "would have been hibernated: suspended for \(slept.spoken)"
       return reportOnce(index, step: .hibernation, text: text)
     }
-    hibernate(index, .suspendedFor(slept))
+    hibernate(index, excess.map { .footprint($0) } ?? .suspendedFor(slept))
   }
 
   private mutating func hibernateOnRequest(_ index: Int) {

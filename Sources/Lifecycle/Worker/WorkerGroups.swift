@@ -122,6 +122,7 @@ extension WorkerRecord {
   }
 
   fileprivate func isHeld(_ view: WorkerView) -> Bool {
+    if state == .suspended, let due = limitDueAt(.hibernate), view.now >= due { return true }
     let rest = shadow.depth == nil ? hibernationRest : (imagined ?? self).hibernationRest
     return rest.map { view.now >= $0.from + $0.after } ?? false
   }

@@ -46,6 +46,8 @@ public struct WorkerProfile: Codable, Hashable, Sendable {
   public var leader: String?
   /// The rule of `adopt:` by which the worker was adopted. `nil`: none.
   public var rule: String?
+  /// `limits.footprint`; `nil`: none, or a journal of an earlier version.
+  public var footprintLimits: FootprintLimits?
   /// The workers that are woken with this one, if they sleep. Names that no worker has are ignored.
   public var wakeWith: [WorkerID] {
     get { wokenWithIt ?? [] }

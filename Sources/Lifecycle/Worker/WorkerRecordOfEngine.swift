@@ -49,6 +49,8 @@ struct WorkerRecord: Codable, Sendable, Equatable {
   /// The verb `protect`. `nil` and not false: journals of earlier versions lack it.
   var isProtectedByRequest: Bool?
 
+  var footprintRestarts: FootprintRestarts?
+
   /// The episode of pressure (or the level of one) in which it was last warned, and that in which it
   /// would have been terminated.
   var warnedIn: PressureEpisode?
@@ -146,6 +148,10 @@ struct Run: Codable, Sendable, Equatable {
   var unanswered: Unanswered?
   var watchdog: WatchdogClock?
   var fruitless: FruitlessWarnings?
+  /// `terminate: ask`, and the ladder has chosen it.
+  var notice: TerminationNotice?
+  /// `nil`: no limits, or nothing measured.
+  var limits: FootprintWatch?
   var tasks: [BackgroundTask] = []
   /// Since when the worker asks not to be suspended.
   var heldSince: Instant?

@@ -11,6 +11,10 @@ public struct Hooks: Hashable, Sendable {
     /// It ended by itself with a failure, or because it missed a deadline.
     case crashed
     case terminatedForMemory = "terminated_for_memory"
+    /// It will be terminated for lack of memory, if it isn't protected in time (`terminate: ask`).
+    case willTerminate = "will_terminate"
+    /// Its footprint was over one of its `limits.footprint`.
+    case overLimit = "over_limit"
     case everything = "any"
 
     /// It doesn't concern one worker, so it can't be a worker's.

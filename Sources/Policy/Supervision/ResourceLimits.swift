@@ -4,14 +4,18 @@ public struct ResourceLimits: Hashable, Sendable {
   public var resources: [Resource: Limit]
   /// The limit of the whole process tree, by its cgroup (`memory.max`). `nil`: no limit.
   public var memory: ByteCount?
+  /// What happens to it by its measured footprint. `nil`: nothing.
+  public var footprint: FootprintLimits?
   /// `oom_score_adj` (proc(5)), one of `oomScores`. `nil`: the default.
   public var oomScore: Int?
 
   public static let oomScores = -1000...1000
 
   public init(
-    resources: [Resource: Limit] = [:], memory: ByteCount? = nil, oomScore: Int? = nil
+    resources: [Resource: Limit] = [:], memory: ByteCount? = nil,
+    footprint: FootprintLimits? = nil, oomScore: Int? = nil
   ) {
+    self.footprint = footprint
     self.oomScore = oomScore
     self.resources = resources
     self.memory = memory

@@ -64,6 +64,7 @@ extension WorkerConfiguration {
     if old.healthChecksWhileAsleep != healthChecksWhileAsleep {
       result.append(WorkerChange("health_checks_while_asleep"))
     }
+    if old.limits.footprint != limits.footprint { result.append(WorkerChange("limits.footprint")) }
     if old.hooks != hooks { result.append(WorkerChange("on")) }
     return result
   }
@@ -76,6 +77,9 @@ extension WorkerConfiguration {
     if old.user != user { keys.append("user") }
     if old.group != group { keys.append("group") }
     if old.umask != umask { keys.append("umask") }
+    // The daemon enforces those of the footprint, and applies them at once.
+    var limits = limits
+    limits.footprint = old.limits.footprint
     if old.limits != limits { keys.append("limits") }
     if old.dependsOn != dependsOn { keys.append("depends_on") }
     if old.readiness != readiness { keys.append("readiness") }

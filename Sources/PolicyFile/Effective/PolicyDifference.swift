@@ -120,6 +120,9 @@ enum DifferenceMeaning {
       "workers have less time to end before they are killed",
       "workers have more time to end before they are killed"
     ),
+    "terminate.ask": (
+      "there is less time to veto a termination", "there is more time to veto a termination"
+    ),
     "terminate.settle": (
       "the next worker is terminated sooner; possibly more than needed",
       "freed memory has longer to show before the next termination"
@@ -161,6 +164,7 @@ enum DifferenceMeaning {
       "false": "no worker is terminated for lack of memory",
       "true": "workers may be terminated for lack of memory",
     ],
+    "terminate.ask": ["never": "workers are terminated for lack of memory without a notice"],
     "watchdog.on_timeout": [
       "terminate": "a worker that misses a deadline is ended",
       "report": "a missed deadline is only reported",

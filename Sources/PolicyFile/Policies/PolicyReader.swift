@@ -50,10 +50,11 @@ struct PolicyReader {
     top.section("background") { background($0, &policy.background) }
     top.section("hibernate") { hibernate($0, &policy.hibernate) }
     top.section("watchdog") { watchdog($0, &policy.watchdog) }
-    let isNever = top.section("terminate", or: "never", for: "for_memory") {
+    let word = top.section("terminate", or: [("never", "for_memory"), ("ask", "ask")]) {
       terminate($0, &policy.terminate)
     }
-    if isNever { policy.terminate.forMemory = false }
+    if word == "never" { policy.terminate.forMemory = false }
+    if word == "ask" { policy.terminate.ask = TerminationRules.usualAsk }
     top.section("early_wake") { earlyWake($0, &policy.earlyWake) }
     machineWide("ladder", of: top) { top, key in
       top.section(key) { LadderReader(reader: $0).read(&policy.ladder) }
@@ -168,6 +169,9 @@ struct PolicyReader {
     machineWide("settle", of: reader) { $0.read($1, into: &rules.settle, as: .duration) }
     order(of: reader, &rules.order)
     reader.read("for_memory", into: &rules.forMemory, as: .boolean)
+    reader.read(
+      "ask", into: &rules.ask,
+      as: Converter.duration.notZero.map(Optional.some).orWord("never", nil))
   }
 
   private func order(of reader: MappingReader, _ order: inout [TerminationRules.Criterion]) {

@@ -129,6 +129,7 @@ extension PolicyFile {
       "  settle: \(rules.settle.policyText)",
       "  order: [\(rules.order.map(\.rawValue).joined(separator: ", "))]",
       "  for_memory: \(rules.forMemory)",
+      "  ask: \(rules.ask?.policyText ?? "never")",
     ]
   }
 

@@ -139,33 +139,35 @@ final class MappingReader {
 
   /// A section that may be written as one word, which is short for one of its keys.
   ///
-  /// - Returns: whether the word stands there.
+  /// - Parameter words: each with its key.
+  /// - Returns: the word that stands there.
   func section(
-    _ key: String, or word: String, for inner: String, _ body: (MappingReader) -> Void
-  ) -> Bool {
+    _ key: String, or words: [(word: String, key: String)], _ body: (MappingReader) -> Void
+  ) -> String? {
     if let explored = exploring(key) {
-      explored.shape?.shorthand = word
+      explored.shape?.shorthands = words.map(\.word)
       body(explored)
-      return false
+      return nil
     }
-    guard let node = node(key) else { return false }
+    guard let node = node(key) else { return nil }
     if let text = node.scalar?.string, !node.isEmpty {
-      guard text == word else {
+      guard let found = words.first(where: { $0.word == text }) else {
+        let known = words.map(\.word)
         sink.error(
           at: node.position,
-          "`\(key)` must be a mapping of keys to values, or `\(word)`, not \(node.kind)",
-          suggestion: didYouMean(text, among: [word]))
-        return false
+          "`\(key)` must be a mapping of keys to values, \(listed(known)), not \(node.kind)",
+          suggestion: didYouMean(text, among: known))
+        return nil
       }
       places.recordSection(path(of: key))
-      places.record("\(path(of: key)).\(inner)", node.position, key: position(ofKey: key))
-      return true
+      places.record("\(path(of: key)).\(found.key)", node.position, key: position(ofKey: key))
+      return text
     }
-    guard let reader = reader(of: node, called: key) else { return false }
+    guard let reader = reader(of: node, called: key) else { return nil }
     places.recordSection(path(of: key))
     body(reader)
     reader.finish()
-    return false
+    return nil
   }
 
   /// What stands where a mapping may be replaced by one word: `never`, say.

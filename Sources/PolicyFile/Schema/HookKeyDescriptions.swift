@@ -35,6 +35,9 @@ enum HookKeyDescriptions {
     case .woken: "A worker runs again after it slept."
     case .crashed: "A worker has ended with a failure, or because it missed a deadline."
     case .terminatedForMemory: "A worker was terminated for lack of memory."
+    case .willTerminate:
+      "A worker will be terminated for lack of memory, unless it is protected in time (`terminate: ask`)."
+    case .overLimit: "A worker's footprint was over one of its `limits.footprint`."
     case .everything: "Any event."
     }
   }

@@ -79,12 +79,13 @@ private struct SchemaWriter {
     case .list(let item):
       [("type", .string("array")), ("items", .object(self.shape(item, at: path)))]
     case .mapping(let keys):
-      if let word = keys.shorthand {
+      if !keys.shorthands.isEmpty {
         [
           (
             "anyOf",
             .array([
-              .object(mapping(keys, at: path)), .object([("enum", .array([.string(word)]))]),
+              .object(mapping(keys, at: path)),
+              .object([("enum", .array(keys.shorthands.map { .string($0) }))]),
             ])
           )
         ]

@@ -106,6 +106,9 @@ enum KeyDescriptions {
     "terminate.settle": "The wait for freed memory to show before the next termination or rung.",
     "terminate.order":
       "Which of two workers is terminated first; the first criterion that differs decides.",
+    "terminate.ask":
+      "A notice is given this long before a worker is terminated for lack of memory; `dormouse protect` keeps it. "
+      + "`terminate: ask` is short for `5s`.",
     "terminate.for_memory":
       "`false`: a worker with this policy isn't terminated for lack of memory. `terminate: never` is short for it.",
     "ladder":

@@ -27,8 +27,8 @@ indirect enum ValueShape {
 final class MappingShape {
   private(set) var keys: [(name: String, shape: ValueShape)] = []
   var required: [String] = []
-  /// A word that may stand for the whole mapping, and is short for one of its keys.
-  var shorthand: String?
+  /// Words that may stand for the whole mapping, and are short for one of its keys.
+  var shorthands: [String] = []
 
   /// What a key takes. Asked for twice, it takes either.
   func add(_ key: String, _ shape: ValueShape) {

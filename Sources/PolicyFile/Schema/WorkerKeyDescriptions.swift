@@ -34,6 +34,14 @@ enum WorkerKeyDescriptions {
     "limits.as": "Address space of one process.",
     "limits.memory":
       "Memory of all of the worker's processes together (`memory.max` of its cgroup).",
+    "limits.footprint":
+      "What happens to the worker by its measured footprint, without a memory controller. One size is "
+      + "short for `restart`.",
+    "limits.footprint.warn": "Over this the worker is asked to free memory.",
+    "limits.footprint.hibernate": "Over this it is hibernated as soon as it isn't in use.",
+    "limits.footprint.restart":
+      "Over this it is ended in an orderly way and started again, when it isn't in use.",
+    "limits.footprint.sustained_for": "How long the footprint must be over a limit.",
     "limits.oom_score_adj":
       "How readily the kernel's OOM killer chooses the worker: -1000 (never) to 1000. Default: "
       + "0, or the daemon's value if that is higher.",

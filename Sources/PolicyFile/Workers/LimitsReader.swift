@@ -11,6 +11,7 @@ struct LimitsReader {
       if let limit = limit(resource) { limits.resources[resource] = limit }
     }
     limits.memory = reader.read("memory", as: .size.notZero)
+    limits.footprint = FootprintLimitsReader(reader: reader).read("footprint")
     limits.oomScore = reader.read("oom_score_adj", as: .integer(ResourceLimits.oomScores))
     return limits
   }

@@ -59,7 +59,24 @@ struct WorkerRenderer {
         ))
     }
     if let memory = worker.limits.memory { pairs.append(("memory", .plain(memory.policyText))) }
+    if let footprint = worker.limits.footprint {
+      pairs.append(("footprint", Self.footprint(footprint)))
+    }
     if let score = worker.limits.oomScore { pairs.append(("oom_score_adj", .plain("\(score)"))) }
+    return .mapping(pairs)
+  }
+
+  /// One value is short for `restart`.
+  private static func footprint(_ limits: FootprintLimits) -> YAMLText {
+    if let restart = limits.restart, limits == FootprintLimits(restart: restart) {
+      return .plain(restart.policyText)
+    }
+    var pairs = FootprintLimits.Step.allCases.compactMap { step in
+      limits[step].map { (step.rawValue, YAMLText.plain($0.policyText)) }
+    }
+    if limits.sustainedFor != FootprintLimits.defaultSustainedFor {
+      pairs.append(("sustained_for", .plain(limits.sustainedFor.policyText)))
+    }
     return .mapping(pairs)
   }
 

@@ -7,7 +7,10 @@ extension FleetSimulation {
   mutating func perform(_ directive: Directive) {
     switch directive {
     case .transition(let transition): count(transition)
-    case .answer, .pressureChanged, .report, .wouldHave, .watchdogMissed, .protectedLeft: break
+    case .answer, .pressureChanged, .report, .wouldHave, .watchdogMissed, .overLimit,
+      .willTerminate, .willNotTerminate,
+      .protectedLeft:
+      break
     default:
       guard let id = directive.worker, let number = numbers[id] else { return }
       perform(directive, on: Int(number))
@@ -37,7 +40,8 @@ extension FleetSimulation {
     // Workers offer no memory here.
     case .purge: schedule(.purgeFailed(id, "nothing is offered"), of: worker, in: .milliseconds(1))
     case .expireTask, .answer, .transition, .pressureChanged, .report, .wouldHave,
-      .watchdogMissed, .protectedLeft:
+      .watchdogMissed, .overLimit, .willTerminate, .willNotTerminate,
+      .protectedLeft:
       break
     }
   }

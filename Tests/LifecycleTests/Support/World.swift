@@ -111,6 +111,7 @@ struct World {
     case .inspect(let worker): [.found(worker, .underWay)]
     case .expireTask(let worker, let task): [.taskEnded(worker, task: task)]
     case .answer, .transition, .pressureChanged, .report, .wouldHave, .watchdogMissed,
+      .overLimit, .willTerminate, .willNotTerminate,
       .protectedLeft:
       []
     }
@@ -197,6 +198,9 @@ extension Directive {
     case .watchdogMissed(let worker, _): "missed \(worker)"
     case .report: "report"
     case .wouldHave(let worker, _): "wouldHave \(worker)"
+    case .willTerminate(let worker, _): "notice \(worker)"
+    case .willNotTerminate(let worker, _): "withdrawn \(worker)"
+    case .overLimit(let worker, let excess, _): "over \(excess.step.rawValue) \(worker)"
     case .protectedLeft(let workers, let level): "left \(workers.map(\.name)) at \(level.name)"
     }
   }
@@ -209,6 +213,7 @@ extension [Directive] {
     filter { directive in
       switch directive {
       case .transition, .measure, .pressureChanged, .report, .wouldHave, .watchdogMissed,
+        .overLimit, .willTerminate, .willNotTerminate,
         .protectedLeft:
         false
       default: true

@@ -92,6 +92,21 @@ extension MetricsPage {
     each(
       gauge("swapped", "The part of the footprint that is in swap."), of: entries
     ) { $0.swapped }
+    add(
+      gauge(
+        "footprint_limit",
+        "The footprint from which on the worker is warned, hibernated or restarted."),
+      entries.flatMap { entry -> [(Labels, (any MetricValue)?)] in
+        let limits = entry.worker.footprintLimits
+        return [
+          ("warn", limits?.warn), ("hibernate", limits?.hibernate), ("restart", limits?.restart),
+        ].map { (entry.labels.with("step", $0), $1) }
+      })
+    each(
+      Metric(
+        .counter, "dormouse_worker_footprint_restarts_total",
+        help: "Restarts because the footprint was over `limits.footprint.restart`."), of: entries
+    ) { $0.footprintLimits?.restarts }
     each(
       gauge("purgeable", "Memory that the worker offers to be taken."), of: entries
     ) { $0.purgeable }

@@ -1,0 +1,88 @@
+import Policy
+
+// `terminate: ask`: before a worker is terminated for lack of memory, a notice is given, and `dormouse protect` keeps
+// it. The ladder waits for the answer, but not while memory falls further.
+
+/// A notice before a termination for lack of memory.
+public struct TerminationNotice: Codable, Hashable, Sendable {
+  public var asked: Instant
+  public var until: Instant
+  public var level: PressureLevel
+  /// Why the worker was chosen.
+  public var why: String
+  /// The memory that was available then.
+  var available: ByteCount
+  /// The worker's state: in another one it may not be the next any more.
+  var state: WorkerState
+  var episode: Int
+
+  /// To follow the worker: `will be terminated in 5 s for lack of memory: … `
+  public func sentence(of worker: WorkerID, at now: Instant) -> String {
+    let left = max(.zero, until - now)
+    return
+      "will be terminated in \(left.spoken) for lack of memory: \(why); `dormouse protect \(worker)` "
+      + "keeps it"
+  }
+}
+
+extension Engine {
+  /// Whether the ladder has to wait for an answer about the worker that it has chosen. The first time gives the notice.
+  mutating func mustWaitForVeto(_ index: Int, _ why: String, at level: PressureLevel) -> Bool {
+    let worker = workers[index]
+    guard let time = worker.policy.terminate.ask else { return false }
+    if let notice = worker.run.notice, notice.episode == gauge.episode {
+      return now < notice.until && !isWorse(than: notice, at: level)
+    }
+    let notice = TerminationNotice(
+      asked: now, until: now + time, level: level, why: why, available: available,
+      state: worker.state, episode: gauge.episode)
+    workers[index].run.notice = notice
+    ladderState.noticed = (ladderState.noticed ?? []) + [worker.id]
+    emit(.willTerminate(worker.id, notice))
+    return true
+  }
+
+  /// Memory has fallen since the notice: a level further, or to half of what was available.
+  private func isWorse(than notice: TerminationNotice, at level: PressureLevel) -> Bool {
+    level > notice.level || available.bytes * 2 <= notice.available.bytes
+  }
+
+  /// The end of the reason for a termination, if the worker had a notice: `; asked, no veto in 5 s`
+  func outcomeOfNotice(_ index: Int) -> String {
+    guard let notice = workers[index].run.notice else { return "" }
+    return now < notice.until
+      ? "; asked, not waited for: memory fell further"
+      : "; asked, no veto in \((notice.until - notice.asked).spoken)"
+  }
+
+  /// Withdraws the notices that have lost their reason.
+  mutating func reviewNotices() {
+    guard let noticed = ladderState.noticed else { return }
+    var left: [WorkerID] = []
+    for worker in noticed {
+      guard let index = index(of: worker), let notice = workers[index].run.notice else { continue }
+      // Its end says the rest.
+      if workers[index].state == .terminating { continue }
+      guard let why = whyWithdrawn(notice, workers[index]) else {
+        left.append(worker)
+        continue
+      }
+      workers[index].run.notice = nil
+      emit(.willNotTerminate(worker, why))
+    }
+    if left != noticed { ladderState.noticed = left.isEmpty ? nil : left }
+  }
+
+  private func whyWithdrawn(_ notice: TerminationNotice, _ worker: WorkerRecord) -> String? {
+    if let protection = worker.protection { return "vetoed: \(protection.sentence)" }
+    if gauge.level < notice.level { return "memory pressure fell to \(gauge.level.name)" }
+    let isElsewhere = worker.state != notice.state && !worker.state.isTransit
+    return isElsewhere ? "it is \(worker.state.spoken) now" : nil
+  }
+
+  func considerNotices(_ next: inout EarliestDeadline) {
+    for worker in ladderState.noticed ?? [] {
+      next.consider(index(of: worker).flatMap { workers[$0].run.notice?.until })
+    }
+  }
+}

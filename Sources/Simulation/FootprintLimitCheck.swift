@@ -1,0 +1,59 @@
+import Lifecycle
+import Policy
+
+/// What `limits.footprint` may cause, without the engine's own rules.
+struct FootprintLimitCheck: Sendable {
+  private var profiles: [WorkerID: WorkerProfile] = [:]
+
+  mutating func record(_ event: Event) {
+    switch event {
+    case .added(let worker, let profile), .adopted(let worker, let profile, _),
+      .profileChanged(let worker, let profile):
+      profiles[worker] = profile
+    default: break
+    }
+  }
+
+  /// What is wrong with a report of an excess.
+  func check(_ excess: FootprintExcess, of worker: WorkerID) -> String? {
+    guard let limits = profiles[worker]?.footprintLimits, let limit = limits[excess.step] else {
+      return "\(worker) has no \(excess.step.path)"
+    }
+    if excess.limit != limit { return "\(worker) has another limit: \(excess.sentence)" }
+    if excess.footprint <= limit { return "\(worker) isn't over its limit: \(excess.sentence)" }
+    if excess.lasted < limits.sustainedFor {
+      return "\(worker) wasn't over its limit long enough: \(excess.sentence)"
+    }
+    return nil
+  }
+
+  /// What is wrong with a transition that a footprint caused.
+  func check(_ transition: Transition) -> String? {
+    guard case .footprint(let excess) = transition.cause else { return nil }
+    let worker = transition.worker
+    switch (transition.from, transition.to) {
+    case (.foreground, .terminating), (.background, .terminating):
+      if excess.step != .restart || profiles[worker]?.mayBeTerminated == false {
+        return "\(worker) may not be restarted for its footprint"
+      }
+      let least =
+        FootprintLimits.longestWait + (profiles[worker]?.footprintLimits?.sustainedFor ?? .zero)
+      if transition.from == .foreground, excess.lasted < least {
+        return "\(worker) was restarted in the foreground: \(excess.sentence)"
+      }
+    case (.background, .suspending), (.suspending, .suspended), (.suspended, .hibernating),
+      (.hibernating, .hibernated):
+      if excess.step != .hibernate { return "\(worker) was put to sleep for \(excess.sentence)" }
+    case (_, .terminated): break
+    default: return "\(transition) isn't a consequence of a footprint"
+    }
+    // An outcome has the cause of its beginning, and the limits may have changed since then.
+    return transition.to.isOutcome ? nil : check(excess, of: worker)
+  }
+}
+
+extension WorkerState {
+  fileprivate var isOutcome: Bool {
+    self == .suspended || self == .hibernated || self == .terminated
+  }
+}

@@ -1,0 +1,54 @@
+import Lifecycle
+import Policy
+
+/// What `terminate: ask` promises, without the engine's own rules.
+struct NoticeCheck: Sendable {
+  private struct Given: Sendable {
+    var notice: TerminationNotice
+    var available: ByteCount
+  }
+  private var times: [WorkerID: Duration] = [:]
+  private var given: [WorkerID: Given] = [:]
+
+  mutating func record(_ event: Event) {
+    switch event {
+    case .added(let worker, let profile), .adopted(let worker, let profile, _),
+      .profileChanged(let worker, let profile):
+      times[worker] = profile.policy.terminate.ask
+    default: break
+    }
+  }
+
+  /// A complaint, or `nil`.
+  mutating func check(
+    _ directive: Directive, after: Engine, level: PressureLevel, at now: Instant
+  ) -> String? {
+    switch directive {
+    case .willTerminate(let worker, let notice):
+      given[worker] = Given(notice: notice, available: after.available)
+      if level == .normal { return "\(worker) got a notice without pressure" }
+      return notice.until - now == times[worker] ? nil : "\(worker) got a notice of another time"
+    case .willNotTerminate(let worker, let why):
+      if given.removeValue(forKey: worker) == nil { return "\(worker) had no notice" }
+      return why.isEmpty ? "a notice was withdrawn without a reason" : nil
+    case .transition(let transition): return check(transition, after: after, at: now)
+    default: return nil
+    }
+  }
+
+  private mutating func check(
+    _ transition: Transition, after: Engine, at now: Instant
+  ) -> String? {
+    let worker = transition.worker
+    guard transition.to == .terminating || transition.to == .terminated else { return nil }
+    let past = given.removeValue(forKey: worker)
+    guard transition.to == .terminating, case .pressure(let cause) = transition.cause,
+      times[worker] != nil
+    else { return nil }
+    guard let past else { return "\(worker) was terminated without a notice" }
+    let isWorse =
+      cause > past.notice.level || after.available.bytes * 2 <= past.available.bytes
+    return now >= past.notice.until || isWorse
+      ? nil : "\(worker) was terminated before its notice was over"
+  }
+}

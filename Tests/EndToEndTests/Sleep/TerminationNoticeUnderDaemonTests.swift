@@ -1,0 +1,42 @@
+import Control
+import Linux
+import TestSupport
+import Testing
+
+@Suite("A notice before a termination under a daemon") struct TerminationNoticeUnderDaemonTests {
+  @Test(
+    "A notice is shown, a veto keeps the worker, and without one it is terminated and the report says so"
+  )
+  func notice() throws {
+    let daemon = try TestDaemon(
+      """
+      policy_overrides:
+        background: { suspend_after: never }
+        terminate: ask
+      on:
+        will_terminate: [sh, -c, "cat >> notices"]
+      workers:
+        large:
+          directory: /
+          command: [\(Surroundings.python), -c, "x = bytearray(30 << 20); import time; time.sleep(673)"]
+
+      """)
+    try daemon.wait("large", toBe: "foreground")
+    try daemon.done("background", "large")
+    #expect(try eventually { try daemon.worker("large").footprint > 20 << 20 })
+    try daemon.done("pressure", "set", "critical", "--for", "120s", "--yes")
+    #expect(try eventually { try daemon.worker("large").notice != nil }, "\(daemon.words)")
+    #expect(try daemon.done("ps").contains("will be terminated in"))
+    try daemon.done("protect", "large")
+    try daemon.waitForWords("not terminated: vetoed: protected on request")
+    #expect(try daemon.worker("large").notice == nil)
+    #expect(try daemon.done("events").contains("vetoed"))
+
+    try daemon.done("protect", "--off", "large")
+    try daemon.wait("large", toBe: "terminated")
+    try daemon.done("pressure", "set", "auto")
+    #expect(try eventually { try daemon.verb("jetsam").output.contains("no veto in 5 s") })
+    let notices = try readText("\(daemon.scratch.path)/notices")
+    #expect(notices.contains("\"occasion\":\"notice\""), "\(notices)")
+  }
+}
