@@ -246,7 +246,7 @@ extension WorkerTable {
 extension WorkerTable: Codable {
   private struct Stored: Codable {
     var record: WorkerRecord
-    var groups: UInt16
+    var groups: UInt32
     var deadline: Instant?
     var isPending: Bool
   }

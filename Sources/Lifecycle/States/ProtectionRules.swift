@@ -75,13 +75,12 @@ extension Engine {
     {
       return
     }
-    let left = workers.indices.filter { index in
-      let worker = workers[index]
-      guard worker.profile.mayBeTerminated, worker.protection != nil, !isShadow(worker),
-        worker.footprint >= Self.minYield, let victims = worker.rungOfState
-      else { return false }
-      return policy.ladder[level].contains(.terminate(victims))
-    }
+    refresh()
+    // Sets that are kept: without protected workers this costs nothing, and the ladder comes here at each event.
+    let left = Ladder.Rung.Victims.allCases
+      .filter { policy.ladder[level].contains(.terminate($0)) }
+      .flatMap { workers.indices($0.protectedGroup) }
+      .sorted()
     guard !left.isEmpty else { return }
     ladderState.protectedReportedAt = occasion
     emit(.protectedLeft(left.map { workers[$0].id }, level))

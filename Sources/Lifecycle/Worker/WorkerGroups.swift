@@ -3,7 +3,7 @@ import Policy
 /// The workers that the ladder and the foreground need, kept as sets, so that an event costs nothing
 /// for the workers that it doesn't concern.
 struct WorkerGroups: OptionSet, Hashable, Sendable {
-  let rawValue: UInt16
+  let rawValue: UInt32
 
   static let inFront = WorkerGroups(rawValue: 1 << 0)
   static let inTransit = WorkerGroups(rawValue: 1 << 1)
@@ -33,7 +33,12 @@ struct WorkerGroups: OptionSet, Hashable, Sendable {
   /// of others.
   static let held = WorkerGroups(rawValue: 1 << 15)
 
-  static let count = 16
+  /// With memory to free, by rung of the ladder, but protected (`terminate: never`, `dormouse protect`).
+  static let protectedSuspended = WorkerGroups(rawValue: 1 << 16)
+  static let protectedBackground = WorkerGroups(rawValue: 1 << 17)
+  static let protectedForeground = WorkerGroups(rawValue: 1 << 18)
+
+  static let count = 19
 
   /// Of a single group: its number.
   var place: Int { rawValue.trailingZeroBitCount }
@@ -86,6 +91,7 @@ extension WorkerGroups {
       groups.insert(.demoted)
     }
     guard worker.footprint >= Engine.minYield else { return groups }
+    if !isShadow, let victims = worker.rungOfProtected { groups.insert(victims.protectedGroup) }
     let isOpen = !isShadow || worker.sparedIn != view.episode
     guard let victims = worker.rungOfVictims else { return groups }
     groups.insert(victims.group)
@@ -132,6 +138,11 @@ extension WorkerRecord {
     profile.mayBeTerminated && protection == nil ? rungOfState : nil
   }
 
+  /// The rung that would terminate it if it weren't protected.
+  fileprivate var rungOfProtected: Ladder.Rung.Victims? {
+    profile.mayBeTerminated && protection != nil ? rungOfState : nil
+  }
+
   /// The rung that terminates workers in its state.
   var rungOfState: Ladder.Rung.Victims? {
     switch state {
@@ -159,6 +170,14 @@ extension Ladder.Rung.Victims {
     case .suspended: .openSuspended
     case .background: .openBackground
     case .foreground: .openForeground
+    }
+  }
+
+  var protectedGroup: WorkerGroups {
+    switch self {
+    case .suspended: .protectedSuspended
+    case .background: .protectedBackground
+    case .foreground: .protectedForeground
     }
   }
 }
