@@ -99,8 +99,8 @@ func steps(_ count: Int) {
 }
 
 /// Events under the highest level when the ladder has nothing left to take: the policy has no rung for workers that run.
-func nothingLeft(_ count: Int) {
-  var policy = server
+func nothingLeft(_ count: Int, _ policy: LifecyclePolicy) {
+  var policy = policy
   policy.ladder = Ladder(warning: [], urgent: [], critical: [.terminate(.suspended)])
   policy.background.suspendAfter = nil
   mixed("mixed, critical, nothing left to take", policy, count, available: 3, 50_000)
@@ -121,5 +121,5 @@ for count in counts {
 for count in counts {
   mixed("mixed, pressure at the warning level", server, count, available: 14, 200_000)
 }
-for count in counts { nothingLeft(count) }
+for count in counts { nothingLeft(count, server) }
 for count in counts { steps(count) }
