@@ -1,6 +1,7 @@
 import Control
 import Glibc
 import Linux
+import Policy
 import Supervision
 
 /// Why a running process can't be adopted.
@@ -24,6 +25,8 @@ struct ExternalProcess: Sendable {
   /// The memory of its processes that may be opened.
   var memories: MemoryRefresh.Outcome?
   var jobs: ManagerJobs?
+  /// The policy that the request names.
+  var policy: LifecyclePolicy?
 }
 
 extension ExternalProcess {
