@@ -113,8 +113,10 @@ extension ExternalProcess {
         "process \(pid) (\(process.name)) has a systemd watchdog, which would kill it while it sleeps; "
           + "remove WatchdogSec= from its unit first")
     }
-    // The same.
-    if (try? ProcessCommand.read(pid))?.arguments.isEmpty == true {
+    // The same. One that has just executed its program has no arguments for a moment, but a program.
+    if (try? ProcessCommand.read(pid))?.arguments.isEmpty == true,
+      readLink("/proc/\(pid)/exe") == nil
+    {
       throw .refused("process \(pid) (\(process.name)) is a kernel thread")
     }
   }

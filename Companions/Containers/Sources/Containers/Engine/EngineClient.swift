@@ -33,9 +33,12 @@ struct EngineClient: Sendable {
     self.patience = patience
   }
 
-  /// The running containers whose labels concern Dormouse.
+  /// The running and paused containers whose labels concern Dormouse. Without a filter Podman leaves out the paused.
   func containers() async throws(EngineError) -> [Container] {
-    let listed = try await get([EngineMessages.Listed].self, "/containers/json")
+    // {"status":["running","paused"]}
+    let filters = "%7B%22status%22%3A%5B%22running%22%2C%22paused%22%5D%7D"
+    let listed = try await get(
+      [EngineMessages.Listed].self, "/containers/json?filters=\(filters)")
     var containers: [Container] = []
     for each in listed {
       guard each.labels?.keys.contains(where: { $0.hasPrefix(LabelReading.prefix) }) == true else {

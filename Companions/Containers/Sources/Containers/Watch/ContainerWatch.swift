@@ -117,6 +117,7 @@ public actor ContainerWatch {
       if await !list(engine) { isDone = false }
     }
     guard let found = await askDaemon() else { return false }
+    dropEnded()
     let plan = ledger.plan(
       .init(
         containers: containers,
@@ -127,6 +128,17 @@ public actor ContainerWatch {
       if await !perform(action, found.pid) { isDone = false }
     }
     return isDone && plan.notes.isEmpty
+  }
+
+  /// Those that have ended since their runtime was asked. Otherwise a worker that the daemon has just forgotten would
+  /// look as if you had released it.
+  private func dropEnded() {
+    for (name, list) in containers {
+      let running = list.filter { settings.isContained($0.pid) != nil }
+      if running.count == list.count { continue }
+      containers[name] = running
+      asked[name] = nil
+    }
   }
 
   private func isDue(_ runtime: Runtime) -> Bool {
