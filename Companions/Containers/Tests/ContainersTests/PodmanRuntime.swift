@@ -7,20 +7,19 @@ import Testing
 final class PodmanRuntime {
   let scratch: ScratchDirectory
   var socket: String { "\(scratch.path)/podman.sock" }
-  private let holder: Process
-  private var service: Process?
+  private let holder: pid_t
+  private var service: pid_t?
 
   static let image = "localhost/dormouse-test"
 
   init() throws {
     scratch = try ScratchDirectory()
     // In a mount namespace: crun refuses the two versions of cgroups side by side, so version 2 is hidden there.
-    holder = try Self.started(
-      "/usr/bin/unshare",
+    holder = try Self.spawned(
       [
-        "-m", "--propagation", "private", "sh", "-c",
+        "/usr/bin/unshare", "-m", "--propagation", "private", "sh", "-c",
         "umount /sys/fs/cgroup/unified 2>/dev/null; touch \(scratch.path)/held; exec sleep 100000",
-      ])
+      ], output: "/dev/null")
     let deadline = ContinuousClock.now + .seconds(30)
     while !FileManager.default.fileExists(atPath: "\(scratch.path)/held") {
       if ContinuousClock.now > deadline { throw Failure("no mount namespace") }
@@ -64,7 +63,9 @@ final class PodmanRuntime {
   }
 
   func startService() throws {
-    service = try Self.started("/usr/bin/nsenter", inside(["system", "service", "--time=0", "unix://\(socket)"]))
+    service = try Self.spawned(
+      ["/usr/bin/nsenter"] + inside(["system", "service", "--time=0", "unix://\(socket)"]),
+      output: "/dev/null")
     let deadline = ContinuousClock.now + .seconds(30)
     while !FileManager.default.fileExists(atPath: socket) {
       if ContinuousClock.now > deadline { throw Failure("podman's service doesn't listen") }
@@ -74,45 +75,56 @@ final class PodmanRuntime {
 
   func stopService() {
     guard let service else { return }
-    kill(service.processIdentifier, SIGTERM)
-    service.waitUntilExit()
+    kill(service, SIGTERM)
+    // It is this process's child.
+    _ = try? Self.wait(for: service)
     self.service = nil
     unlink(socket)
   }
 
-  private static func started(_ program: String, _ arguments: [String]) throws -> Process {
-    let process = Process()
-    process.executableURL = URL(filePath: program)
-    process.arguments = arguments
-    process.standardInput = FileHandle.nullDevice
-    process.standardOutput = FileHandle.nullDevice
-    process.standardError = FileHandle.nullDevice
-    try process.run()
-    return process
-  }
-
   private func inside(_ arguments: [String]) -> [String] {
     [
-      "-t", "\(holder.processIdentifier)", "-m", "env", "CONTAINERS_CONF=\(scratch.path)/containers.conf", "podman",
-      "--root", "\(scratch.path)/store", "--runroot", "\(scratch.path)/run", "--storage-driver", "vfs",
+      "-t", "\(holder)", "-m", "env",
+      "CONTAINERS_CONF=\(scratch.path)/containers.conf", "podman",
+      "--root", "\(scratch.path)/store", "--runroot", "\(scratch.path)/run", "--storage-driver",
+      "vfs",
     ] + arguments
   }
 
   func tryPodman(_ arguments: [String]) throws -> TestedPrograms.Outcome {
-    // Its processes would hold a pipe open.
     let file = "\(scratch.path)/output"
-    _ = FileManager.default.createFile(atPath: file, contents: nil)
-    let process = Process()
-    process.executableURL = URL(filePath: "/usr/bin/nsenter")
-    process.arguments = inside(arguments)
-    process.standardInput = FileHandle.nullDevice
-    let output = FileHandle(forWritingAtPath: file)
-    process.standardOutput = output
-    process.standardError = output
-    try process.run()
-    process.waitUntilExit()
-    let text = try String(contentsOfFile: file, encoding: .utf8)
-    return TestedPrograms.Outcome(code: process.terminationStatus, output: text)
+    let code = try Self.wait(
+      for: Self.spawned(["/usr/bin/nsenter"] + inside(arguments), output: file))
+    return TestedPrograms.Outcome(
+      code: code, output: try String(contentsOfFile: file, encoding: .utf8))
+  }
+
+  /// Not by Foundation's `Process`: it waits until all that have inherited a descriptor of it have ended, and a
+  /// container's monitor has.
+  private static func spawned(_ command: [String], output: String) throws -> pid_t {
+    var actions = posix_spawn_file_actions_t()
+    posix_spawn_file_actions_init(&actions)
+    defer { posix_spawn_file_actions_destroy(&actions) }
+    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
+    posix_spawn_file_actions_addopen(&actions, 1, output, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
+    posix_spawn_file_actions_adddup2(&actions, 1, 2)
+    // Without descriptors that belong to other processes of the tests.
+    let closing = "import os, sys; os.closerange(3, 4096); os.execv(sys.argv[1], sys.argv[1:])"
+    let command = ["/usr/bin/python3", "-c", closing] + command
+    var arguments = command.map { strdup($0) } + [nil]
+    defer { for argument in arguments { free(argument) } }
+    var pid: pid_t = 0
+    let failure = posix_spawn(&pid, command[0], &actions, nil, &arguments, environ)
+    if failure != 0 { throw Failure("\(command[0]): errno \(failure)") }
+    return pid
+  }
+
+  private static func wait(for pid: pid_t) throws -> Int32 {
+    var status: Int32 = 0
+    while waitpid(pid, &status, 0) < 0 {
+      if errno != EINTR { throw Failure("waitpid: errno \(errno)") }
+    }
+    return status & 0x7F == 0 ? status >> 8 & 0xFF : 128 + status & 0x7F
   }
 
   @discardableResult
@@ -128,7 +140,10 @@ final class PodmanRuntime {
   func start(_ name: String, _ options: [String] = [], _ command: [String]) throws {
     let outcome = try tryPodman(
       [
-        "run", "-d", "--name", name, "--label", "dormouse.policy=server", "-v", "/usr:/usr:ro",
+        "run", "-d", "--name", name, "--label", "dormouse.policy=server",
+        "--label", "dormouse.background.suspend_after=never",
+        "--label", "dormouse.hibernate.after=never", "--label", "dormouse.hibernate.cooldown=0s",
+        "-v", "/usr:/usr:ro",
         "-v", "\(scratch.path):/test",
       ] + options + [Self.image] + command)
     if outcome.code != 0 { throw Failure("podman run \(name): \(outcome.output)") }
@@ -160,9 +175,8 @@ final class PodmanRuntime {
     // What is left is in a directory that is removed, or is ended with the holder.
     _ = try? tryPodman(["rm", "-af", "-t", "0"])
     stopService()
-    _ = try? tryPodman(["network", "reload", "-a"])
-    kill(holder.processIdentifier, SIGKILL)
-    holder.waitUntilExit()
+    kill(holder, SIGKILL)
+    _ = try? Self.wait(for: holder)
   }
 
   /// Why no container can be started here; nil: one can.

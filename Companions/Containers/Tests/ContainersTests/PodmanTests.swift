@@ -38,8 +38,7 @@ struct PodmanTests {
     private var digest = ""
 
     init() throws {
-      daemon = try AdoptingTestDaemon(
-        "background: { suspend_after: never }, hibernate: { after: never, cooldown: 0s }")
+      daemon = try AdoptingTestDaemon()
       podman = try PodmanRuntime()
       try Data(PodmanTests.server.utf8).write(to: URL(filePath: "\(podman.scratch.path)/server.py"))
       var settings = WatchSettings(
@@ -62,7 +61,9 @@ struct PodmanTests {
         throw Failure("no port: \(text)")
       }
       let isListening = try await eventually { (try? LineConnection(port: port)) != nil }
-      if !isListening { throw Failure("\(name) doesn't listen: \(try podman.podman("logs", name))") }
+      if !isListening {
+        throw Failure("\(name) doesn't listen: \(try podman.podman("logs", name))")
+      }
       return port
     }
 
@@ -103,7 +104,7 @@ struct PodmanTests {
 
     func ask(_ line: String = "x") throws -> String {
       let bytes = Array("\(line)\r\n".utf8)
-      guard send(file, bytes, bytes.count, Int32(MSG_NOSIGNAL.rawValue)) == bytes.count else {
+      guard send(file, bytes, bytes.count, Int32(MSG_NOSIGNAL)) == bytes.count else {
         throw Failure("send: errno \(errno)")
       }
       var answer = [UInt8](repeating: 0, count: 4096)
@@ -115,7 +116,9 @@ struct PodmanTests {
     deinit { close(file) }
   }
 
-  @Test("A hibernated container gives its memory back, keeps its connections, and is woken by its published port")
+  @Test(
+    "A hibernated container gives its memory back, keeps its connections, and is woken by its published port"
+  )
   func sleep() async throws {
     let world = try World()
     let port = try await world.startServer("web", ["--memory", "200m"])
@@ -215,9 +218,12 @@ struct PodmanTests {
     try await world.daemon.waitForRecord(of: "web", state: "hibernated")
     world.daemon.crash()
     try world.daemon.start()
-    try await world.daemon.wait(for: "web", "hibernated")
+    // The next daemon wakes it: its tracer has ended.
+    try await world.daemon.wait(for: "web", "foreground", "background")
+    #expect(try world.daemon.workers().first?.policy == "server")
+    try await world.hibernate("web")
     world.podman.stopService()
-    try await world.watch.log.wait(for: "it can't be reached")
+    try await world.watch.log.wait(for: "podman at \(world.podman.socket): it")
     #expect(try world.state("web") == "hibernated")
     try world.podman.startService()
     try await world.watch.log.wait(for: "its events are followed")

@@ -111,7 +111,9 @@ final class AdoptingTestDaemon {
     self.process = process
     let deadline = ContinuousClock.now + .seconds(60)
     while try ask("ps").code != 0 {
-      if ContinuousClock.now > deadline { throw Failure("the daemon doesn't answer: \(words)") }
+      if ContinuousClock.now > deadline || !process.isRunning {
+        throw Failure("the daemon doesn't answer: \(words)")
+      }
       usleep(50_000)
     }
   }

@@ -126,7 +126,8 @@ struct WatchTests {
     try await watch.log.wait(for: "no daemon")
     try world.daemon.start()
     try await watch.log.wait(for: "the daemon answers")
-    try await world.daemon.wait(for: "web", "hibernated")
+    // The next daemon wakes it: its tracer has ended.
+    try await world.daemon.wait(for: "web", "foreground", "background")
     #expect(try world.daemon.workers().first?.policy == "server")
     #expect(watch.log.count("adopted as") == 1, "\(watch.log.all)")
     world.daemon.stop()
