@@ -22,7 +22,7 @@ RELEASE_BUILD = SWIFT_DETERMINISTIC_HASHING=1 $(shell setarch -R true 2>/dev/nul
 # The layers of the design, enforced: a module imports only what its target names.
 CHECKED = --explicit-target-dependency-import-check error
 
-.PHONY: build debug demo test chaos soak test-machines examples dashboard test-companions fuzz tsan order-code format lint install deb dist \
+.PHONY: build debug demo test chaos soak test-machines examples dashboard containers test-companions fuzz tsan order-code format lint install deb dist \
   clean
 
 build:
@@ -61,18 +61,27 @@ examples:
 	    $(SWIFT) test --package-path Examples/$$example --scratch-path .build/examples || exit; \
 	done
 
-# Packages of their own as well, which need more than the rest does: Swift 6.2, Hummingbird, for their tests Chromium.
-COMPANION = --package-path Companions/Dashboard --scratch-path .build/companions
+# Packages of their own as well, which need more than the rest does: Swift 6.2, Hummingbird, async-http-client, for their
+# tests Chromium and Podman. They share one build directory, so that SwiftNIO is built once.
+COMPANION = --scratch-path .build/companions --package-path Companions
+COMPANION_RELEASE = -c release --static-swift-stdlib -Xlinker --build-id=sha1
 
-# `install` installs what this has built.
+# `install` installs what these two have built.
 dashboard:
 	scripts/bootstrap build
-	$(SWIFT) build $(COMPANION) -c release --static-swift-stdlib --product dormouse-dashboard -Xlinker --build-id=sha1
+	$(SWIFT) build $(COMPANION)/Dashboard $(COMPANION_RELEASE) --product dormouse-dashboard
+
+containers:
+	scripts/bootstrap build
+	$(SWIFT) build $(COMPANION)/Containers $(COMPANION_RELEASE) --product dormouse-containers
 
 # With the debug build of dormouse, if there is one.
 test-companions:
 	scripts/bootstrap companions
-	DORMOUSE="$$($(SWIFT) build --show-bin-path)/dormouse" $(SWIFT) test $(COMPANION) $(CHECKED)
+	for companion in Dashboard Containers; do \
+	  DORMOUSE="$$($(SWIFT) build --show-bin-path)/dormouse" \
+	    $(SWIFT) test $(COMPANION)/$$companion $(CHECKED) || exit; \
+	done
 
 # Minutes, and it wants a toolchain with libFuzzer; not part of `test`.
 fuzz:
@@ -101,13 +110,13 @@ lint:
 	$(SWIFT) format lint --strict -r $(SOURCES)
 
 # Not in the packages.
-DASHBOARD = $(wildcard .build/companions/release/dormouse-dashboard)
+COMPANIONS = $(wildcard .build/companions/release/dormouse-dashboard .build/companions/release/dormouse-containers)
 
 # The manual and the completions are what the executable says of itself.
 install: build
 	scripts/install-executable "$$($(SWIFT) build $(RELEASE) --show-bin-path)/dormouse" \
 	  "$(DESTDIR)$(PREFIX)"
-	for program in $(DASHBOARD); do scripts/install-executable "$$program" "$(DESTDIR)$(PREFIX)" || exit; done
+	for program in $(COMPANIONS); do scripts/install-executable "$$program" "$(DESTDIR)$(PREFIX)" || exit; done
 	scripts/install-texts "$(DESTDIR)$(PREFIX)/bin/dormouse" "$(DESTDIR)$(PREFIX)/share"
 	install -d "$(DESTDIR)$(PREFIX)/share/dormouse/policies"
 	install -m 644 Policies/*.yaml "$(DESTDIR)$(PREFIX)/share/dormouse/policies"
@@ -126,12 +135,12 @@ install: build
 # Packages of the release build, in .build/packages. The same executable gives the same bytes.
 deb:
 	rm -rf .build/stage-deb
-	$(MAKE) --no-print-directory install DASHBOARD= DESTDIR=$(CURDIR)/.build/stage-deb PREFIX=/usr
+	$(MAKE) --no-print-directory install COMPANIONS= DESTDIR=$(CURDIR)/.build/stage-deb PREFIX=/usr
 	scripts/package-deb .build/stage-deb .build/packages
 
 dist:
 	rm -rf .build/stage-dist
-	$(MAKE) --no-print-directory install DASHBOARD= DESTDIR=$(CURDIR)/.build/stage-dist PREFIX=/usr/local
+	$(MAKE) --no-print-directory install COMPANIONS= DESTDIR=$(CURDIR)/.build/stage-dist PREFIX=/usr/local
 	scripts/package-tarball .build/stage-dist .build/packages
 
 clean:

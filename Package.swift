@@ -21,6 +21,8 @@ let package = Package(
     .library(name: "WorkerKit", targets: ["WorkerKit"]),
     // For Companions: the daemon's socket, its messages, and what they are made of.
     .library(name: "Control", targets: ["Control", "JSONLines", "Linux"]),
+    // For Companions/Containers: what a label may say of a policy.
+    .library(name: "Settings", targets: ["Policy", "PolicyFile"]),
   ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2")

@@ -16,6 +16,8 @@ public struct DaemonConfiguration: Hashable, Sendable {
   /// Which line of which file each value comes from.
   public var origins: Origins
   public var journal = JournalConfiguration()
+  /// Where policies are looked up by their name.
+  public var library = PolicyLibrary.builtIn
   /// `on:` at the top.
   public var hooks = Hooks()
 

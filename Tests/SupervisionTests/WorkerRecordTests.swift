@@ -26,6 +26,10 @@ import Testing
     plain.importance = 50
     plain.waits = TimedWaits.Kept(restsSince: 12_345_678_901, began: [42: 12_000_000_000, 43: -7])
     plain.wasInFront = true
+    plain.external = .mayNot
+    plain.policy = "server"
+    plain.settings = ["hibernate.after=5m", "background.suspend_after=2s"]
+    plain.isShadow = true
     try store.save(plain)
     #expect(try store.load(hostile.name) == hostile)
     #expect(try store.load("plain") == plain)

@@ -7,15 +7,25 @@ public struct AdoptionSpecification: Codable, Hashable, Sendable {
   public var importance: Int?
   /// It may be terminated when memory runs out; else it is only ever suspended and hibernated.
   public var mayBeTerminated: Bool?
+  /// A policy's name or path; nil: the machine's.
+  public var policy: String?
+  /// Values that replace those of the policy, each `KEY=VALUE`.
+  public var settings: [String]?
+  /// Decisions about it are logged, not applied.
+  public var shadow: Bool?
 
   public init(
     pid: Int32? = nil, cgroup: String? = nil, importance: Int? = nil,
-    mayBeTerminated: Bool? = nil
+    mayBeTerminated: Bool? = nil, policy: String? = nil, settings: [String]? = nil,
+    shadow: Bool? = nil
   ) {
     self.pid = pid
     self.cgroup = cgroup
     self.importance = importance
     self.mayBeTerminated = mayBeTerminated
+    self.policy = policy
+    self.settings = settings
+    self.shadow = shadow
   }
 }
 

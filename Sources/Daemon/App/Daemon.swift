@@ -163,7 +163,7 @@ public final class Daemon {
         environment: environment, recordWriter: recordWriter, learnedMemory: learnedMemory,
         snapshots: snapshots, restarts: restarts, conversations: conversations,
         planner: launchPlanner, processes: processes, keeperStarter: keeperStarter,
-        watchdogs: senses.watchdogs, rules: configuration.current.adoption)))
+        watchdogs: senses.watchdogs, configuration: configuration.current)))
   private lazy var standbyStarter = StandbyStarter.pager(
     jobs: services.jobs, hibernation: services.hibernation, log: services.log,
     hasSuccessors: role.hasSuccessor)
@@ -178,7 +178,7 @@ public final class Daemon {
       services: services, state: state, workers: workers, phase: phase, requests: requests,
       wrappers: wrappers, restarts: restarts, processes: processes, ends: ends,
       supervision: supervision, recordWriter: recordWriter, declared: declared,
-      listening: listening))
+      listening: listening, configuration: configuration))
   private lazy var managers = ManagerWatching(driver, workers, timers: services.loop) {
     [hibernation = services.hibernation] in hibernation.prioritize($0.name)
   }

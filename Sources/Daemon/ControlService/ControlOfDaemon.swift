@@ -60,6 +60,7 @@ final class ControlOfDaemon: ControlHost {
     facts.isDeclared = runtime.isDeclared
     facts.isAdopted = runtime.external != nil
     facts.rule = runtime.external?.rule
+    facts.hasChosenPolicy = runtime.external?.chosen != nil
     facts.changedSinceLaunch = runtime.keysChangedSinceLaunch
     facts.reloadSignal = configuration.reloadSignal
     let program = parts.role.program

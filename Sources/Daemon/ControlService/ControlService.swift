@@ -142,7 +142,8 @@ final class ControlService: ControlRequestHandler {
         return answerUnknown(call, name)
       }
       response.text += " for \(name)"
-      response.policy = reporter.worker(snapshot, facts.policy)
+      response.policy = reporter.worker(
+        snapshot, facts.policy, isChosen: facts.hasChosenPolicy)
     } else {
       response.policy = reporter.machine()
     }

@@ -14,10 +14,21 @@ struct PolicyReporter {
     report(PolicyInForce(engine.policy, origins: facts.origins))
   }
 
-  /// - Parameter policy: the worker's own, with what its configuration sets.
-  func worker(_ snapshot: WorkerSnapshot, _ policy: LifecyclePolicy) -> [PolicyValueReport] {
+  /// - Parameters:
+  ///   - policy: the worker's own, with what its configuration sets.
+  ///   - isChosen: the request for its adoption has chosen it.
+  func worker(
+    _ snapshot: WorkerSnapshot, _ policy: LifecyclePolicy, isChosen: Bool = false
+  ) -> [PolicyValueReport] {
     let name = snapshot.profile.rule.map(Origins.name(ofRule:)) ?? snapshot.worker.name
-    var values = PolicyInForce(policy, origins: facts.origins, worker: name)
+    var values = PolicyInForce(
+      isChosen ? engine.policy : policy, origins: facts.origins, worker: name)
+    if isChosen {
+      for value in PolicyFile.values(of: policy) {
+        values.replace(
+          value.path, by: value.text, .request, because: "chosen when it was adopted")
+      }
+    }
     applyMode(snapshot, to: &values)
     if snapshot.protection == .request {
       values.replace(

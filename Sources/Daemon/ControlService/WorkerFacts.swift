@@ -16,6 +16,8 @@ struct WorkerFacts {
   var isAdopted = false
   /// The rule by which it was adopted.
   var rule: String?
+  /// The request for its adoption has chosen its policy.
+  var hasChosenPolicy = false
   /// Keys of its configuration that apply at its next launch.
   var changedSinceLaunch: [String] = []
   var reloadSignal: Int32?

@@ -13,6 +13,8 @@ struct ExternalWorker: Sendable {
   var jobs: ManagerJobs?
   /// The name of the rule by which it was adopted; nil: the operator has adopted it.
   var rule: String?
+  /// What the request for its adoption has chosen; nil: nothing.
+  var chosen: AdoptedPolicy?
 }
 
 /// A process that a rule takes.
@@ -136,15 +138,25 @@ final class ExternalAdoption {
     guard (0...100).contains(importance) else {
       throw .malformed("importance \(importance) is not from 0 to 100")
     }
+    let chosen = specification.chosenPolicy
+    let policy: LifecyclePolicy
+    if let rule {
+      policy = rule.effectivePolicy
+    } else {
+      do throws(SettingError) {
+        policy = try chosen.resolved(found.policy, over: driver.state.policy)
+      } catch { throw .malformed("\(name) isn't adopted: \(error)") }
+    }
     let runtime = WorkerUnit(
       configuration: WorkerConfiguration(
         name: name, command: found.command?.arguments ?? [found.root.name],
         directory: found.command?.directory ?? "/", importance: importance,
-        policy: rule?.effectivePolicy ?? driver.state.policy),
+        policy: policy),
       environment: [:], isDeclared: false)
     runtime.external = ExternalWorker(
       mayBeTerminated: specification.mayBeTerminated ?? false,
-      jobs: found.jobs, rule: rule?.name)
+      jobs: found.jobs, rule: rule?.name,
+      chosen: chosen == .machines ? nil : chosen)
     do {
       try host.attach(found, to: runtime)
     } catch { throw .refused("\(name) can't be adopted: \(error)") }
@@ -153,7 +165,7 @@ final class ExternalAdoption {
     host.log(
       .notice,
       "\(runtime.id): adopted pid \(found.root.pid), started by another program"
-        + (rule.map { " (rule \($0.name), mode \($0.mode.rawValue))" } ?? ""))
+        + (rule.map { " (rule \($0.name), mode \($0.mode.rawValue))" } ?? chosen.note))
     driver.send(.adopted(runtime.id, runtime.profile, .background))
     host.save(runtime, .background)
     return runtime

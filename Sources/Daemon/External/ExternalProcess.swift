@@ -1,6 +1,7 @@
 import Control
 import Glibc
 import Linux
+import Policy
 import Supervision
 
 /// Why a running process can't be adopted.
@@ -24,6 +25,8 @@ struct ExternalProcess: Sendable {
   /// The memory of its processes that may be opened.
   var memories: MemoryRefresh.Outcome?
   var jobs: ManagerJobs?
+  /// The policy that the request names.
+  var policy: LifecyclePolicy?
 }
 
 extension ExternalProcess {
@@ -110,8 +113,10 @@ extension ExternalProcess {
         "process \(pid) (\(process.name)) has a systemd watchdog, which would kill it while it sleeps; "
           + "remove WatchdogSec= from its unit first")
     }
-    // The same.
-    if (try? ProcessCommand.read(pid))?.arguments.isEmpty == true {
+    // The same. One that has just executed its program has no arguments for a moment, but a program.
+    if (try? ProcessCommand.read(pid))?.arguments.isEmpty == true,
+      readLink("/proc/\(pid)/exe") == nil
+    {
       throw .refused("process \(pid) (\(process.name)) is a kernel thread")
     }
   }

@@ -21,6 +21,7 @@ final class ExternalsOfDaemon: ExternalHost {
     let recordWriter: WorkerRecordWriter
     let declared: DeclaredWorkers
     let listening: ListeningSockets
+    let configuration: ConfigurationInForce
     /// The operator has released a process of a rule.
     var wasReleased: (ProcessIdentity, String) -> Void = { _, _ in }
   }
@@ -41,8 +42,17 @@ final class ExternalsOfDaemon: ExternalHost {
     _ wanted: AdoptionSpecification, as name: String, within limit: Duration,
     then: @escaping (JobOutcome<Result<ExternalProcess, AdoptionRefusal>>) -> Void
   ) {
+    let library = parts.configuration.current.library
     parts.services.jobs.run(about: "adoption of \(name)", within: limit) {
-      Result { () throws(AdoptionRefusal) in try ExternalProcess.examine(wanted) }
+      Result { () throws(AdoptionRefusal) in
+        let named: LifecyclePolicy?
+        do throws(SettingError) {
+          named = try wanted.chosenPolicy.load(from: library)
+        } catch { throw .malformed("\(name) isn't adopted: \(error)") }
+        var found = try ExternalProcess.examine(wanted)
+        found.policy = named
+        return found
+      }
     } then: {
       then($0)
     }

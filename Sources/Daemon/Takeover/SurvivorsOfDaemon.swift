@@ -25,8 +25,7 @@ final class SurvivorsOfDaemon: SurvivorHost {
     let processes: ProcessHolder
     let keeperStarter: KeeperStarter<DescriptorKeeperMeans>
     let watchdogs: WatchdogReporter
-    /// The rules of the configuration.
-    var rules: [AdoptionRule] = []
+    var configuration = DaemonConfiguration()
   }
 
   private let parts: Parts
@@ -124,7 +123,8 @@ final class SurvivorsOfDaemon: SurvivorHost {
         configuration: WorkerConfiguration(
           name: record.name, command: record.command, directory: record.directory,
           importance: min(max(record.importance, 0), 100),
-          policy: parts.rules.policy(ofRule: record.rule, parts.driver.state.policy)),
+          policy: record.policy(
+            in: parts.configuration, machine: parts.driver.state.policy, log: services.log)),
         environment: parts.environment, isDeclared: false)
     if parts.workers[id] == nil {
       parts.restarts.add(id, exits: parts.learnedMemory.rememberedExits(of: id))
@@ -134,7 +134,9 @@ final class SurvivorsOfDaemon: SurvivorHost {
     runtime.watchdogInterval = record.watchdog.map { .nanoseconds($0) }
     if let waits = record.waits { runtime.waits = TimedWaits(waits) }
     runtime.external = record.external.map {
-      ExternalWorker(mayBeTerminated: $0 == .mayBeTerminated, rule: record.rule)
+      ExternalWorker(
+        mayBeTerminated: $0 == .mayBeTerminated, rule: record.rule,
+        chosen: record.chosenPolicy)
     }
     return runtime
   }

@@ -33,6 +33,10 @@ struct WorkerRecordWriter {
     record.waits = state == .resuming ? nil : runtime.waits.kept
     record.external = runtime.external.map { $0.mayBeTerminated ? .mayBeTerminated : .mayNot }
     record.rule = runtime.external?.rule
+    if let chosen = runtime.external?.chosen {
+      (record.policy, record.settings) = (chosen.name, chosen.settings)
+      record.isShadow = chosen.isShadow
+    }
     return record
   }
 }

@@ -128,6 +128,11 @@ public final class Hibernator {
   /// - Parameter tree: its processes. It is suspended, so it has the same ones when it is stopped.
   private func check(_ target: HibernationTarget, _ tree: ProcessTree) throws(HibernationError) {
     if let obstacle = kept.obstacle(target) { throw obstacle }
+    if target.cgroup?.freezer == nil, let frozen = tree.pids.first(where: ForeignFreeze.holds) {
+      throw HibernationError(
+        .checking, "another program has frozen its cgroup (process \(frozen))",
+        aftermath: .intact)
+    }
     try attempt(.checking) {
       Stragglers.shared.release(of: tree.pids, within: .milliseconds(100))
       try Eligibility.check(processes: tree.processes)

@@ -192,7 +192,8 @@ public struct Injector {
       }
       try shim("PTRACE_CONT", on: "thread \(thread.tid)") { clinux_ptrace_continue(thread.tid, 0) }
     }
-    try session.waitForEventStop(thread.tid, doing: "coming back from an injected call")
+    try session.waitForEventStop(
+      thread.tid, doing: "coming back from an injected call", isBorrowed: true)
   }
 
   private func call(_ which: Int, _ arguments: [UInt64]) throws(TraceError) -> Int64 {
@@ -215,7 +216,8 @@ public struct Injector {
           clinux_ptrace_continue_to_syscall(thread.tid, 0)
         }
       }
-      let report = try session.nextStop(thread.tid, doing: "performing an injected call")
+      let report = try session.nextStop(
+        ofBorrowed: thread.tid, doing: "performing an injected call")
       if report.stop == CLINUX_STOP_SYSCALL { return }
       // A second SIGSTOP, or a group stop: it isn't delivered, and the loop continues.
     }

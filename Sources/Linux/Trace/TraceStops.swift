@@ -26,6 +26,18 @@ extension TraceSession {
     return (Int(stop), signal)
   }
 
+  /// The same for a thread that has another program's registers. It must not be left to run with them, so if another
+  /// program has frozen it, the wait lasts until it is thawed.
+  func nextStop(ofBorrowed tid: Int32, doing: String) throws(TraceError) -> (
+    stop: Int, signal: Int32
+  ) {
+    while true {
+      do throws(TraceError) { return try nextStop(tid, doing: doing) } catch {
+        guard case .unresponsive = error, ForeignFreeze.holds(pid) else { throw error }
+      }
+    }
+  }
+
   /// Waits for the next stop of a thread. Spins first: most stops come within microseconds.
   ///
   /// - Parameter deadline: used if it is earlier than the end of `patience`.
@@ -59,10 +71,12 @@ extension TraceSession {
   /// Waits for PTRACE_EVENT_STOP, and continues the thread from any other stop before it. Only at an event
   /// stop do the registers determine how an interrupted system call continues.
   func waitForEventStop(
-    _ tid: Int32, doing: String, until deadline: Deadline? = nil
+    _ tid: Int32, doing: String, until deadline: Deadline? = nil, isBorrowed: Bool = false
   ) throws(TraceError) {
     while true {
-      let report = try nextStop(tid, doing: doing, until: deadline)
+      let report =
+        try isBorrowed
+        ? nextStop(ofBorrowed: tid, doing: doing) : nextStop(tid, doing: doing, until: deadline)
       if report.stop == CLINUX_STOP_EVENT { return }
       // A stop signal is already in force, and is dropped; any other is the program's own.
       let deliver =

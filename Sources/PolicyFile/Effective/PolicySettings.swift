@@ -3,6 +3,7 @@ import Policy
 /// Values of a policy from a command line: `hibernate.after=5m`. Keys and values are those of a policy file.
 public struct PolicySettings: Sendable {
   private let settings: [Setting]
+  private let scope: PolicyReader.Scope
   private static var known: MappingShape { KeyExplorer.policy(.overrides) }
 
   private struct Setting: Sendable {
@@ -14,11 +15,21 @@ public struct PolicySettings: Sendable {
 
   /// - Parameter arguments: each `KEY=VALUE`. Of two for one key, the last one applies.
   public init(_ arguments: [String]) throws(SettingError) {
+    try self.init(arguments, scope: .overrides)
+  }
+
+  /// For one worker: a key that applies to all workers together is a mistake.
+  public static func ofOneWorker(_ arguments: [String]) throws(SettingError) -> PolicySettings {
+    try PolicySettings(arguments, scope: .worker)
+  }
+
+  init(_ arguments: [String], scope: PolicyReader.Scope) throws(SettingError) {
     var settings: [Setting] = []
     for argument in arguments { settings.append(try Self.setting(argument)) }
     self.settings = settings
+    self.scope = scope
     // A mistake in a value is found before any work is done.
-    for setting in settings { _ = try Self.apply(setting, to: LifecyclePolicy()) }
+    for setting in settings { _ = try Self.apply(setting, to: LifecyclePolicy(), scope) }
   }
 
   public var isEmpty: Bool { settings.isEmpty }
@@ -48,18 +59,20 @@ public struct PolicySettings: Sendable {
     var policy = base
     var readers: [(reader: MappingReader, setting: Setting)] = []
     for setting in settings {
-      let step = try Self.apply(setting, to: policy)
+      let step = try Self.apply(setting, to: policy, scope)
       policy = step.policy
       readers.append((step.reader, setting))
     }
     // One value alone may contradict another one that is set, too.
-    PolicyChecks(policy: policy, readers: readers.map(\.reader)).run()
+    PolicyChecks(
+      policy: policy, readers: readers.map(\.reader), isOfWorker: scope == .worker
+    ).run()
     for (reader, setting) in readers { try Self.check(reader.sink, setting) }
     return (policy, Set(readers.flatMap { $0.reader.places.settings.keys }))
   }
 
   private static func apply(
-    _ setting: Setting, to policy: LifecyclePolicy
+    _ setting: Setting, to policy: LifecyclePolicy, _ scope: PolicyReader.Scope
   ) throws(SettingError) -> (policy: LifecyclePolicy, reader: MappingReader) {
     let sink = DiagnosticSink(source: SourceText(text: setting.text, file: "--set"))
     let document = Document.compose(sink)
@@ -68,7 +81,7 @@ public struct PolicySettings: Sendable {
       throw SettingError(setting.argument, "can't be read")
     }
     let reader = MappingReader(mapping, title: "", sink: sink)
-    let changed = PolicyReader(scope: .overrides).keys(reader, over: policy)
+    let changed = PolicyReader(scope: scope).keys(reader, over: policy)
     try check(sink, setting)
     return (changed, reader)
   }

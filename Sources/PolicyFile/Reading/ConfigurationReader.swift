@@ -13,6 +13,7 @@ struct ConfigurationReader {
 
   func read(_ parts: [MappingReader]) -> DaemonConfiguration {
     var configuration = DaemonConfiguration()
+    configuration.library = library
     configuration.policy = policy(parts, &configuration.origins)
     overrides(parts, &configuration)
     configuration.stateDirectory = once("state_directory", in: parts) {

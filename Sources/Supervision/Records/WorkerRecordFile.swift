@@ -51,6 +51,10 @@ public struct WorkerRecord: Hashable, Sendable {
   public var external: External?
   /// The name of the rule by which it was adopted.
   public var rule: String?
+  /// The policy, the values and the mode that the request for its adoption has chosen.
+  public var policy: String?
+  public var settings: [String] = []
+  public var isShadow = false
 
   public enum External: String, Hashable, Sendable {
     case mayBeTerminated = "may-be-terminated"
@@ -112,7 +116,10 @@ extension WorkerRecord {
     let optional = [
       ("cgroup", cgroupPath), ("notify", notifySocket), ("pressure", pressureWatch),
       ("image", imagePath), ("mark", imageMark), ("socket", workerSocket), ("rule", rule),
+      ("policy", policy),
     ]
+    lines += settings.map { line("set", $0) }
+    if isShadow { lines.append("shadow=1") }
     if importance != 0 { lines.append("importance=\(importance)") }
     lines += purgeable.map { "purgeable=\($0)" }
     if let asleepSince { lines.append("asleep=\(asleepSince)") }
@@ -184,6 +191,9 @@ extension WorkerRecord {
         began: Dictionary(began, uniquingKeysWith: { first, _ in first }))
     }
     record.rule = fields["rule"]?.first
+    record.policy = fields["policy"]?.first
+    record.settings = fields["set"] ?? []
+    record.isShadow = fields["shadow"]?.first == "1"
     record.wasInFront = fields["front"]?.first == "1"
     // What can't be read protects.
     record.external = fields["external"].map { External(rawValue: $0.first ?? "") ?? .mayNot }

@@ -36,7 +36,10 @@ public struct SleepWatch: Sendable {
       }
       // An ended process stays a zombie while its parent sleeps.
       if status.state.isEnded { return "the end of its process \(member.pid)" }
-      if !status.state.isAtRest { return "SIGCONT to its process \(member.pid)" }
+      // A frozen one shows another state, and sleeps on until it is thawed.
+      if !status.state.isAtRest, !ForeignFreeze.holds(member.pid) {
+        return "SIGCONT to its process \(member.pid)"
+      }
     }
     return newcomer()
   }

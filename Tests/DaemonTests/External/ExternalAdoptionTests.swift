@@ -3,6 +3,7 @@ import Glibc
 import Lifecycle
 import Linux
 import Policy
+import PolicyFile
 import Supervision
 import Testing
 
@@ -67,6 +68,33 @@ import Testing
     let runtime = world.workers[web]
     #expect(runtime?.external?.mayBeTerminated == true && runtime?.isDeclared == false)
     #expect(runtime?.configuration.importance == 30)
+  }
+
+  @Test("The request's policy is the worker's, and is recorded for the next daemon")
+  func chosenPolicy() throws {
+    let wanted = AdoptionSpecification(
+      pid: 100, policy: "server", settings: ["hibernate.after=7s"], shadow: true)
+    let heard = ask("web", wanted)
+    var process = try Self.process()
+    process.policy = PolicyLibrary.builtIn.load("server").value
+    world.examined(.done(.success(process)))
+    #expect(heard.responses.map(\.result) == [.done])
+    let runtime = try #require(world.workers[web])
+    let policy = runtime.configuration.policy
+    #expect(policy.name == "server" && policy.hibernate.after == .seconds(7))
+    #expect(policy.mode == .shadow)
+    #expect(runtime.external?.chosen == wanted.chosenPolicy)
+    #expect(
+      world.lines.last?.hasSuffix("(policy server, hibernate.after=7s, shadow mode)") == true)
+  }
+
+  @Test("A request whose policy has a mistake adopts nothing, and says which value it is")
+  func wrongSetting() throws {
+    let heard = ask("web", AdoptionSpecification(pid: 100, settings: ["hibernate.aftr=7s"]))
+    world.examined(.done(.success(try Self.process())))
+    #expect(heard.responses.map(\.result) == [.badRequest])
+    #expect(text(heard).contains("did you mean `hibernate.after`?"), "\(text(heard))")
+    #expect(world.workers.count == 0)
   }
 
   @Test("A wrong request for adoption is refused before any process is examined")

@@ -22,7 +22,8 @@ import Testing
         requests: world.requests, wrappers: world.wrappers, restarts: world.restarts,
         processes: world.processes, ends: world.ends, supervision: world.supervision,
         recordWriter: world.recordWriter, declared: world.declared,
-        listening: world.listeners.sockets))
+        listening: world.listeners.sockets,
+        configuration: ConfigurationInForce(DaemonConfiguration())))
   }
 
   private func found() throws -> ExternalProcess {
@@ -89,6 +90,19 @@ import Testing
     #expect(texts.count == 3 && texts[0].contains("is the daemon or one of its parents"))
     #expect(texts[1] == "pid 1 can't be adopted")
     #expect(texts[2] == "`adopt` needs either a pid or a cgroup")
+  }
+
+  @Test("A policy that a request for adoption names is looked up before any process is examined")
+  func named() throws {
+    var texts: [String] = []
+    let wanted = AdoptionSpecification(pid: 1, policy: "sever")
+    host.examine(wanted, as: "web", within: .seconds(60)) { outcome in
+      guard case .done(.failure(let refusal)) = outcome, refusal.isMalformed else { return }
+      texts.append(refusal.text)
+    }
+    try world.turn { !texts.isEmpty }
+    #expect(
+      texts[0].hasPrefix("web isn't adopted: `policy=sever`: there is no policy named"), "\(texts)")
   }
 
   @Test("No process is adopted while the daemon ends, nor under a wrapper's name")

@@ -76,6 +76,26 @@ import Testing
     #expect(runtime.external?.mayBeTerminated == false)
   }
 
+  @Test("An adopted worker keeps the policy of its adoption, or is in shadow mode without it")
+  func chosenPolicy() throws {
+    try host.takeOver(
+      try world.record {
+        $0.external = .mayNot
+        $0.policy = "server"
+        $0.settings = ["hibernate.after=7s"]
+      })
+    let runtime = try unit()
+    let policy = runtime.configuration.policy
+    #expect(policy.name == "server" && policy.hibernate.after == .seconds(7))
+    #expect(policy.mode == .enforce && runtime.external?.chosen?.name == "server")
+    try host.takeOver(
+      try world.record("db") {
+        $0.external = .mayNot
+        $0.policy = "removed"
+      })
+    #expect(try unit("db").configuration.policy.mode == .shadow)
+  }
+
   @Test("A process that has ended can't be taken over")
   func ended() throws {
     let record = try world.record { $0.process = ProcessIdentity(pid: getpid(), startTime: 1) }

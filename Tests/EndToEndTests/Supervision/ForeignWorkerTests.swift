@@ -53,6 +53,30 @@ import Testing
 
     """
 
+  @Test("A policy that was chosen at the adoption is applied, also by the next daemon")
+  func policy() throws {
+    let daemon = try TestDaemon(Self.policy)
+    let stranger = try Stranger(daemon.scratch)
+    let pid = "\(stranger.process.pid)"
+    let refused = try daemon.verb("adopt", "web", "--pid", pid, "--policy", "sever")
+    #expect(refused.code != 0 && refused.error.contains("there is no policy named `sever`"))
+    try daemon.done(
+      "adopt", "web", "--pid", pid, "--policy", "server", "--set", "background.suspend_after=never",
+      "--set", "hibernate.max_footprint=77MB")
+    func isApplied() throws -> Bool {
+      let values = try daemon.done("policy", "show", "--effective", "--worker", "web")
+      return values.contains("77MB") && values.contains("chosen when it was adopted")
+    }
+    #expect(try daemon.worker("web").policy == "server")
+    #expect(try isApplied())
+    try daemon.waitForRecord(of: "web")
+    try daemon.crash()
+    try daemon.start()
+    #expect(try eventually { try daemon.worker("web").policy == "server" })
+    #expect(try isApplied())
+    try daemon.done("release", "web")
+  }
+
   @Test("A process adopted by its pid sleeps, hibernates and wakes, and is released unchanged")
   func byPid() throws {
     let daemon = try TestDaemon(Self.policy)

@@ -94,14 +94,15 @@ struct SuspendJob: Sendable {
   /// A cgroup that its manager has frozen stays the manager's. The processes that the manager runs there must
   /// not be stopped, because the manager waits for them.
   private func checkManagerIsAway() throws {
-    guard isExternal, let cgroup else { return }
-    if try cgroup.isFrozen { throw ManagerHasFrozenIt(path: cgroup.path) }
+    guard isExternal else { return }
+    if ForeignFreeze.holds(identity.pid) { throw ManagerHasFrozenIt(process: identity.pid) }
+    guard cgroup != nil else { return }
     if let job = try jobs?.running(in: discover()) { throw ManagerIsAtWork(job: job) }
   }
 
   private struct ManagerHasFrozenIt: Error, CustomStringConvertible {
-    let path: String
-    var description: String { "another program has frozen its cgroup \(path)" }
+    let process: Int32
+    var description: String { "another program has frozen its cgroup (process \(process))" }
   }
 
   private struct ManagerIsAtWork: Error, CustomStringConvertible {

@@ -16,13 +16,16 @@ struct AdoptCommand: ParsableCommand {
       parent can see. A signal from its supervisor wakes it. `dormouse release` wakes it and ends the \
       management.
 
+      The worker has the machine's policy, or that of --policy, with the values of --set. What applies to \
+      all workers together (memory, pressure, ladder, foreground.mode) stays the machine's.
+
       With rules in dormouse.yaml (`adopt:`) the daemon adopts what appears and matches. --dry-run lists \
       what these rules match, and adopts nothing: as the running daemon sees it, or without a daemon, or \
       with --config, as the file says.
 
       Examples:
         dormouse adopt redis --unit redis.service
-        dormouse adopt notebook --pid 4711
+        dormouse adopt notebook --pid 4711 --policy server --set hibernate.after=5m
         dormouse adopt --dry-run
       """)
 
@@ -41,6 +44,17 @@ struct AdoptCommand: ParsableCommand {
   var importance: Int?
   @Flag(help: "Let the policy terminate it for lack of memory, as other workers.")
   var mayTerminate = false
+  @Option(
+    help: ArgumentHelp("The worker's policy, by name or path.", valueName: "name"),
+    completion: .file(extensions: ["yaml", "yml"]))
+  var policy: String?
+  @Option(
+    help: ArgumentHelp(
+      "Replace a value of the policy, such as hibernate.after=5m. May be repeated.",
+      valueName: "key=value"))
+  var set: [String] = []
+  @Flag(help: "Only log decisions about the worker; `dormouse enforce` applies them.")
+  var shadow = false
   @Flag(help: "List the processes that the rules of `adopt:` match, and adopt none.")
   var dryRun = false
   @Option(
@@ -68,8 +82,10 @@ struct AdoptCommand: ParsableCommand {
   }
 
   private func validateDryRun() throws {
-    let isNamed = pid != nil || unit != nil || cgroup != nil || name != nil
-    if isNamed || importance != nil || mayTerminate {
+    let isNamed =
+      pid != nil || unit != nil || cgroup != nil || name != nil
+    let isSet = importance != nil || mayTerminate || policy != nil || !set.isEmpty || shadow
+    if isNamed || isSet {
       throw ValidationError(
         "--dry-run takes no process and no name: it lists what the rules match.")
     }
@@ -82,7 +98,8 @@ struct AdoptCommand: ParsableCommand {
     if dryRun { return try showPreview() }
     var daemon = try connection.connect()
     let adoption = AdoptionSpecification(
-      pid: pid, cgroup: cgroup ?? unit, importance: importance, mayBeTerminated: mayTerminate)
+      pid: pid, cgroup: cgroup ?? unit, importance: importance, mayBeTerminated: mayTerminate,
+      policy: policy, settings: set.isEmpty ? nil : set, shadow: shadow ? true : nil)
     try daemon.report(
       daemon.request(.adopt, worker: name, adoption: adoption), of: "adopt", worker: name,
       json: json)

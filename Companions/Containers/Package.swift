@@ -1,0 +1,59 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+let strict: [SwiftSetting] = [
+  .swiftLanguageMode(.v6),
+  .enableUpcomingFeature("ExistentialAny"),
+]
+
+let package = Package(
+  name: "dormouse-containers",
+  platforms: [.macOS(.v15)],
+  dependencies: [
+    .package(name: "dormouse", path: "../.."),
+    .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+    .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
+    .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
+  ],
+  targets: [
+    // What is decided: labels, names, wanted against managed. No I/O.
+    .target(
+      name: "ContainerPlan",
+      dependencies: [
+        .product(name: "Control", package: "dormouse"),
+        .product(name: "Settings", package: "dormouse"),
+      ],
+      swiftSettings: strict),
+    .target(
+      name: "Containers",
+      dependencies: [
+        "ContainerPlan",
+        .product(name: "Control", package: "dormouse"),
+        .product(name: "AsyncHTTPClient", package: "async-http-client"),
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOPosix", package: "swift-nio"),
+        .product(name: "NIOHTTP1", package: "swift-nio"),
+      ],
+      swiftSettings: strict),
+    .executableTarget(
+      name: "dormouse-containers",
+      dependencies: [
+        "Containers",
+        "ContainerPlan",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        .product(name: "Control", package: "dormouse"),
+      ],
+      swiftSettings: strict),
+    // Runs the executable, which SwiftPM builds before it.
+    .testTarget(
+      name: "ContainersTests",
+      dependencies: [
+        "Containers", "ContainerPlan", "dormouse-containers",
+        .product(name: "Control", package: "dormouse"),
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOPosix", package: "swift-nio"),
+        .product(name: "NIOHTTP1", package: "swift-nio"),
+      ],
+      swiftSettings: strict),
+  ]
+)

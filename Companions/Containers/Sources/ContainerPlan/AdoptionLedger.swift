@@ -1,0 +1,154 @@
+/// Compares the containers that want to be adopted with the workers that the daemon has. Pure: it decides, and is
+/// notified of what came of it.
+public struct AdoptionLedger: Sendable {
+  public enum Action: Hashable, Sendable {
+    case adopt(Wish, as: String)
+    /// The runtime doesn't have its container any more, and the process lives on.
+    case release(String, of: Container)
+  }
+
+  public struct Plan: Hashable, Sendable {
+    public var actions: [Action] = []
+    /// Lines for the log, each only once.
+    public var notes: [String] = []
+  }
+
+  /// What one look has found.
+  public struct Look: Sendable {
+    /// By runtime; a runtime that couldn't be asked is missing.
+    public var containers: [String: [Container]]
+    public var workers: [ManagedWorker]
+    /// Another number is another daemon, which may have released all workers when it began.
+    public var daemon: Int32
+
+    public init(containers: [String: [Container]], workers: [ManagedWorker], daemon: Int32) {
+      self.containers = containers
+      self.workers = workers
+      self.daemon = daemon
+    }
+  }
+
+  private enum Entry {
+    /// The daemon has it under this name.
+    case adopted(Container, name: String, by: Int32)
+    /// You have released it: it stays alone until it is restarted.
+    case released(Container)
+
+    var container: Container {
+      switch self {
+      case .adopted(let container, _, _), .released(let container): container
+      }
+    }
+  }
+
+  private var entries: [Container.Run: Entry] = [:]
+  private var noted: [Container.Run: Set<String>] = [:]
+
+  public init() {}
+
+  /// The name of the worker that a run of a container is.
+  public func name(of container: Container) -> String? {
+    guard case .adopted(_, let name, _) = entries[container.run] else { return nil }
+    return name
+  }
+
+  public mutating func plan(_ look: Look) -> Plan {
+    var plan = Plan()
+    let running = look.containers.values.joined().sorted { ($0.id, $0.pid) < ($1.id, $1.pid) }
+    forgetEnded(look, running, &plan)
+    var owners: [Int32: String] = [:]
+    for worker in look.workers { if let pid = worker.pid { owners[pid] = worker.name } }
+    var taken = Set(look.workers.map(\.name))
+    for container in running {
+      let reading = LabelReading(container)
+      for problem in reading.problems { note(problem, container, &plan) }
+      guard let wish = reading.wish else { continue }
+      // Also a container that two sockets of one runtime list: it has one process.
+      if let name = owners[container.pid] {
+        entries[container.run] = .adopted(container, name: name, by: look.daemon)
+        continue
+      }
+      guard isWanted(wish, look, &plan) else { continue }
+      let name = name(for: wish, taken: taken)
+      taken.insert(name)
+      owners[container.pid] = name
+      plan.actions.append(.adopt(wish, as: name))
+    }
+    return plan
+  }
+
+  /// The daemon has adopted it. A line for the log.
+  public mutating func adopted(_ wish: Wish, as name: String, by daemon: Int32) -> String {
+    entries[wish.container.run] = .adopted(wish.container, name: name, by: daemon)
+    return "\(wish.container.title): adopted as \(name), pid \(wish.container.pid): \(wish.terms)"
+  }
+
+  /// The daemon has refused it, and will be asked again. A line for the log; nil: it was logged.
+  public mutating func refused(_ wish: Wish, _ why: String) -> String? {
+    var plan = Plan()
+    note("not adopted: \(why)", wish.container, &plan)
+    return plan.notes.first
+  }
+
+  // MARK: -
+
+  private func name(for wish: Wish, taken: Set<String>) -> String {
+    // A worker of an earlier run of the same container is about to be forgotten by the daemon. The name stays the
+    // container's; if the daemon is too slow it refuses, and is asked again.
+    let earlier = entries.values.contains { entry in
+      guard case .adopted(let container, wish.name, _) = entry else { return false }
+      return container.id == wish.container.id && container.pid != wish.container.pid
+    }
+    if earlier { return wish.name }
+    return WorkerNaming.unique(wish.name, wish.container.id, taken: taken)
+  }
+
+  private mutating func isWanted(_ wish: Wish, _ look: Look, _ plan: inout Plan) -> Bool {
+    let container = wish.container
+    switch entries[container.run] {
+    case .released: return false
+    case .adopted(_, let name, let daemon) where daemon == look.daemon:
+      entries[container.run] = .released(container)
+      note("\(name) was released; it isn't adopted again until it is restarted", container, &plan)
+      return false
+    case .adopted, nil: break
+    }
+    if container.isPaused {
+      note("not adopted while it is paused", container, &plan)
+      return false
+    }
+    guard container.isContained else {
+      note(
+        "not adopted: process \(container.pid) isn't in a container; does \(container.runtime) run in another "
+          + "pid namespace?", container, &plan)
+      return false
+    }
+    return true
+  }
+
+  /// Runs that have ended; the daemon notices that itself. A process that outlives its container is released.
+  private mutating func forgetEnded(
+    _ look: Look, _ running: [Container], _ plan: inout Plan
+  ) {
+    let runs = Set(running.map(\.run))
+    for (run, entry) in entries.sorted(by: { ($0.key.id, $0.key.pid) < ($1.key.id, $1.key.pid) }) {
+      guard !runs.contains(run), look.containers[entry.container.runtime] != nil else { continue }
+      if case .adopted(let container, let name, _) = entry {
+        if look.workers.contains(ManagedWorker(name: name, pid: run.pid)) {
+          plan.actions.append(.release(name, of: container))
+          // Tried again at the next look, if it fails.
+          continue
+        }
+        plan.notes.append("\(container.title): ended; the worker \(name) is forgotten")
+      }
+      entries[run] = nil
+    }
+    // Not at once: a runtime that doesn't answer now has them again later.
+    if noted.count > runs.count + 1000 { noted = noted.filter { runs.contains($0.key) } }
+  }
+
+  private mutating func note(_ text: String, _ container: Container, _ plan: inout Plan) {
+    guard noted[container.run, default: []].insert(text).inserted else { return }
+    plan.notes.append("\(container.title): \(text)")
+  }
+}

@@ -1,0 +1,49 @@
+/// A running container, as its runtime describes it.
+public struct Container: Hashable, Sendable {
+  /// `docker` or `podman`; for messages, and to know whose container it is.
+  public var runtime: String
+  public var id: String
+  public var name: String
+  public var labels: [String: String]
+  /// Of its first process, in this machine's own numbers.
+  public var pid: Int32
+  public var isPaused = false
+  /// How often its health check runs, in seconds; nil: it has none.
+  public var healthInterval: Double?
+  /// The process has a mount namespace of its own. If not, the runtime numbers its processes in another namespace, and
+  /// the pid is that of a process that has nothing to do with the container.
+  public var isContained = true
+
+  public init(
+    runtime: String, id: String, name: String, labels: [String: String], pid: Int32
+  ) {
+    self.runtime = runtime
+    self.id = id
+    self.name = name
+    self.labels = labels
+    self.pid = pid
+  }
+
+  /// One run of it: after a restart it has the same id and another process.
+  public struct Run: Hashable, Sendable {
+    public var id: String
+    public var pid: Int32
+  }
+
+  public var run: Run { Run(id: id, pid: pid) }
+
+  /// `web (docker 3f2a8b19c0de)`, as in `docker ps`.
+  public var title: String { "\(name) (\(runtime) \(id.prefix(12)))" }
+}
+
+/// A worker that the daemon has.
+public struct ManagedWorker: Hashable, Sendable {
+  public var name: String
+  /// nil: it isn't running.
+  public var pid: Int32?
+
+  public init(name: String, pid: Int32?) {
+    self.name = name
+    self.pid = pid
+  }
+}

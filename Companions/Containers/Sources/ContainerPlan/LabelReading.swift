@@ -1,0 +1,138 @@
+import PolicyFile
+
+/// What the labels of a container say.
+public struct Wish: Hashable, Sendable {
+  public var container: Container
+  /// A valid name, perhaps one that another worker has.
+  public var name: String
+  /// nil: the machine's.
+  public var policy: String?
+  /// Each `KEY=VALUE`, sorted.
+  public var settings: [String] = []
+  public var importance: Int?
+  public var mayTerminate = false
+  public var isShadow = false
+
+  /// For a log line: `policy server, hibernate.after=5m, shadow mode`.
+  public var terms: String {
+    var parts = [policy.map { "policy \($0)" } ?? "the machine's policy"] + settings
+    if let importance { parts.append("importance \(importance)") }
+    if mayTerminate { parts.append("may be terminated") }
+    if isShadow { parts.append("shadow mode") }
+    return parts.joined(separator: ", ")
+  }
+}
+
+/// Reads labels. A label that is wrong is reported, and has no effect on the others.
+public struct LabelReading: Hashable, Sendable {
+  /// nil: the labels don't ask for adoption.
+  public var wish: Wish?
+  /// Sentences without the container's name.
+  public var problems: [String] = []
+
+  public static let prefix = "dormouse."
+
+  public init(_ container: Container) {
+    var own: [String: String] = [:]
+    for (label, value) in container.labels where label.hasPrefix(Self.prefix) {
+      own[String(label.dropFirst(Self.prefix.count))] = value
+    }
+    if own.isEmpty { return }
+    let isEnabled = flag("enable", own)
+    if isEnabled == false { return }
+    // A mistake in `enable` doesn't adopt what may have been meant to stay alone.
+    if own["enable"] != nil, isEnabled == nil { return }
+    guard isEnabled == true || own["policy"] != nil else {
+      problems.append(
+        "it has labels of Dormouse, but isn't adopted: add `dormouse.policy=NAME`, or "
+          + "`dormouse.enable=true` for the machine's policy")
+      return
+    }
+    var wish = Wish(
+      container: container, name: WorkerNaming.valid(own["name"] ?? container.name, container.id))
+    guard readPolicy(own, into: &wish) else { return }
+    if let name = own["name"], name != wish.name {
+      problems.append(
+        "label dormouse.name=\(shown(name)): not a worker's name, `\(wish.name)` is used; allowed are 1 to "
+          + "64 letters, digits, `-`, `_` and `.`, not beginning with `-` or `.`")
+    }
+    wish.importance = importance(own)
+    wish.mayTerminate = flag("may_terminate", own) ?? false
+    wish.isShadow = isShadow(own)
+    wish.settings = settings(own)
+    self.wish = wish
+  }
+
+  /// Labels that aren't keys of a policy.
+  private static let ownLabels: Set<String> = [
+    "enable", "importance", "may_terminate", "mode", "name", "policy",
+  ]
+
+  /// False: there is a policy that can't be meant.
+  private mutating func readPolicy(_ own: [String: String], into wish: inout Wish) -> Bool {
+    guard let name = own["policy"] else { return true }
+    // No path: the one that makes a container must not choose which files the daemon reads.
+    guard WorkerNaming.isValid(name) else {
+      problems.append(
+        "label dormouse.policy=\(shown(name)): not adopted: allowed is the name of a policy, such as "
+          + "`server` (`dormouse policy ls` lists them)")
+      return false
+    }
+    wish.policy = name
+    return true
+  }
+
+  private mutating func flag(_ key: String, _ own: [String: String]) -> Bool? {
+    switch own[key] {
+    case nil: return nil
+    case "true": return true
+    case "false": return false
+    case let value?:
+      problems.append(
+        "label dormouse.\(key)=\(shown(value)): ignored"
+          + (key == "enable" ? ", and the container isn't adopted" : "")
+          + "; allowed are `true` and `false`")
+      return nil
+    }
+  }
+
+  private mutating func importance(_ own: [String: String]) -> Int? {
+    guard let text = own["importance"] else { return nil }
+    if let number = Int(text), (0...100).contains(number) { return number }
+    problems.append(
+      "label dormouse.importance=\(shown(text)): ignored; allowed is a number from 0 to 100")
+    return nil
+  }
+
+  private mutating func isShadow(_ own: [String: String]) -> Bool {
+    switch own["mode"] {
+    case nil, "manage": return false
+    case "shadow": return true
+    case let value?:
+      problems.append(
+        "label dormouse.mode=\(shown(value)): decisions about it are only logged (shadow mode); allowed "
+          + "are `shadow` and `manage`")
+      // What can't be read protects.
+      return true
+    }
+  }
+
+  private mutating func settings(_ own: [String: String]) -> [String] {
+    var settings: [String] = []
+    for (key, value) in own.sorted(by: { $0.key < $1.key }) where !Self.ownLabels.contains(key) {
+      let setting = "\(key)=\(value)"
+      do throws(SettingError) {
+        _ = try PolicySettings.ofOneWorker([setting])
+        settings.append(setting)
+      } catch { problems.append("label dormouse.\(shown(setting)): ignored: \(error)") }
+    }
+    return settings
+  }
+}
+
+/// A text of a stranger for a message: one line, and not longer than a line.
+func shown(_ text: String) -> String {
+  let line = text.unicodeScalars.map { $0.value < 0x20 || $0.value == 0x7F ? "?" : String($0) }
+    .joined()
+  return line.count <= 60 ? line : line.prefix(60) + "…"
+}

@@ -1,0 +1,176 @@
+import AsyncHTTPClient
+import ContainerPlan
+import Control
+import JSONLines
+import NIOCore
+import NIOHTTP1
+
+/// A runtime and the socket of its Engine API.
+public struct Runtime: Hashable, Sendable {
+  /// `docker` or `podman`.
+  public var name: String
+  public var socket: String
+
+  public init(name: String, socket: String) {
+    self.name = name
+    self.socket = socket
+  }
+}
+
+/// The Engine API over a Unix socket: a list, details, events. Without a version in the path each runtime answers in
+/// its own newest one; what is read here is in all of them.
+struct EngineClient: Sendable {
+  let runtime: Runtime
+  private let http: HTTPClient
+  private let patience: Duration
+
+  /// An answer of more bytes isn't read.
+  static let mostBytes = 32 << 20
+
+  init(_ runtime: Runtime, _ http: HTTPClient, patience: Duration = .seconds(10)) {
+    self.runtime = runtime
+    self.http = http
+    self.patience = patience
+  }
+
+  /// The running and paused containers whose labels concern Dormouse. Without a filter Podman leaves out the paused.
+  func containers() async throws(EngineError) -> [Container] {
+    // {"status":["running","paused"]}
+    let filters = "%7B%22status%22%3A%5B%22running%22%2C%22paused%22%5D%7D"
+    let listed = try await get(
+      [EngineMessages.Listed].self, "/containers/json?filters=\(filters)")
+    var containers: [Container] = []
+    for each in listed {
+      guard each.labels?.keys.contains(where: { $0.hasPrefix(LabelReading.prefix) }) == true else {
+        continue
+      }
+      if let container = try await container(each.id) { containers.append(container) }
+    }
+    return containers
+  }
+
+  /// nil: it isn't there, or isn't running, any more.
+  private func container(_ id: String) async throws(EngineError) -> Container? {
+    do throws(EngineError) {
+      let found = try await get(EngineMessages.Inspected.self, "/containers/\(id)/json")
+      return Container(found, runtime: runtime.name)
+    } catch {
+      // It has ended between the list and now.
+      if case .status(404, _) = error { return nil }
+      throw error
+    }
+  }
+
+  /// Calls back when the stream has begun, and for each event that may matter. Returns by throwing.
+  func followEvents(
+    opened: @Sendable () async -> Void, changed: @Sendable () async -> Void
+  ) async throws(EngineError) {
+    let filters = "%7B%22type%22%3A%5B%22container%22%5D%7D"  // {"type":["container"]}
+    let response = try await answer("/events?filters=\(filters)", body: nil)
+    await opened()
+    var framer = LineFramer()
+    do {
+      for try await part in response.body {
+        framer.append(part.readableBytesView)
+        while let line = try framer.next() {
+          // What can't be read may have been a change.
+          let event = try? WireCodec.decode(EngineMessages.Event.self, from: line)
+          if event?.matters ?? !line.isEmpty { await changed() }
+        }
+      }
+    } catch is LineFramer.Overflow {
+      throw .tooLong(LineFramer.defaultMaximumLength)
+    } catch { throw Self.failure(error, patience) }
+    throw .closed
+  }
+
+  private func get<Value: Decodable & Sendable>(
+    _ type: Value.Type, _ path: String
+  ) async throws(EngineError) -> Value {
+    let response = try await answer(path, body: patience)
+    let bytes: [UInt8]
+    do {
+      bytes = Array((try await response.body.collect(upTo: Self.mostBytes)).readableBytesView)
+    } catch is NIOTooManyBytesError { throw .tooLong(Self.mostBytes) } catch {
+      throw Self.failure(error, patience)
+    }
+    do { return try WireCodec.decode(type, from: bytes) } catch {
+      throw .malformed("\(path): \(error)")
+    }
+  }
+
+  /// - Parameter body: how long all of it may take; nil: it is read for as long as it comes.
+  private func answer(
+    _ path: String, body: Duration?
+  ) async throws(EngineError) -> HTTPClientResponse {
+    var request = HTTPClientRequest(url: "http+unix://\(Self.escaped(runtime.socket))\(path)")
+    request.headers.add(name: "Host", value: "localhost")
+    do {
+      let response: HTTPClientResponse
+      if let body {
+        response = try await http.execute(request, timeout: .nanoseconds(body.wholeNanoseconds))
+      } else {
+        response = try await http.execute(request, deadline: .distantFuture)
+      }
+      guard response.status == .ok else {
+        let text = try? await response.body.collect(upTo: 1 << 16)
+        throw EngineError.status(
+          Int(response.status.code), Self.message(text.map { Array($0.readableBytesView) } ?? []))
+      }
+      return response
+    } catch { throw Self.failure(error, patience) }
+  }
+
+  /// `{"message": "no such container"}`
+  private static func message(_ body: [UInt8]) -> String {
+    struct Refusal: Decodable { var message: String }
+    let text =
+      (try? WireCodec.decode(Refusal.self, from: body).message)
+      ?? String(decoding: body.prefix(200), as: UTF8.self)
+    return Control.escaped(text)
+  }
+
+  private static func failure(_ error: any Error, _ patience: Duration) -> EngineError {
+    switch error {
+    case let error as EngineError: return error
+    case let error as HTTPClientError where error == .deadlineExceeded || error == .readTimeout:
+      return .timedOut(patience)
+    case let error as HTTPClientError where error == .remoteConnectionClosed: return .closed
+    case let error as HTTPParserError where error == .invalidEOFState: return .closed
+    case let error as IOError: return .unreachable(Self.text(error))
+    case let error as HTTPParserError: return .malformed("\(error)")
+    default: return .unreachable("\(error)")
+    }
+  }
+
+  private static func text(_ error: IOError) -> String {
+    switch error.errnoCode {
+    case 2: "there is no such socket"
+    case 111: "no process listens there"
+    case 13: "permission denied"
+    default: "errno \(error.errnoCode)"
+    }
+  }
+
+  /// A path as the host of a URL.
+  private static func escaped(_ path: String) -> String {
+    var result = ""
+    for byte in path.utf8 {
+      switch byte {
+      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."),
+        UInt8(ascii: "_"), UInt8(ascii: "~"):
+        result.unicodeScalars.append(Unicode.Scalar(byte))
+      default:
+        result += (byte < 16 ? "%0" : "%") + String(byte, radix: 16, uppercase: true)
+      }
+    }
+    return result
+  }
+}
+
+extension Duration {
+  var wholeNanoseconds: Int64 {
+    components.seconds * 1_000_000_000 + components.attoseconds / 1_000_000_000
+  }
+}

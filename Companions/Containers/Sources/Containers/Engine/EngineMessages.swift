@@ -1,0 +1,94 @@
+import ContainerPlan
+
+/// The parts of the Engine API's answers that matter here. Docker and Podman leave out what they don't know, so
+/// everything else is optional.
+enum EngineMessages {
+  /// One of `GET /containers/json`.
+  struct Listed: Decodable {
+    var id: String
+    var labels: [String: String]?
+    enum CodingKeys: String, CodingKey {
+      case id = "Id"
+      case labels = "Labels"
+    }
+  }
+
+  /// `GET /containers/ID/json`.
+  struct Inspected: Decodable {
+    struct State: Decodable {
+      var running: Bool?
+      var paused: Bool?
+      var pid: Int32?
+      enum CodingKeys: String, CodingKey {
+        case running = "Running"
+        case paused = "Paused"
+        case pid = "Pid"
+      }
+    }
+    struct Settings: Decodable {
+      var labels: [String: String]?
+      var health: Health?
+      enum CodingKeys: String, CodingKey {
+        case labels = "Labels"
+        case health = "Healthcheck"
+      }
+    }
+    struct Health: Decodable {
+      var test: [String]?
+      var interval: Int64?
+      enum CodingKeys: String, CodingKey {
+        case test = "Test"
+        case interval = "Interval"
+      }
+
+      /// In seconds; nil: no check.
+      var seconds: Double? {
+        guard let kind = test?.first, kind != "NONE" else { return nil }
+        // 0 or nothing is the runtime's default.
+        guard let interval, interval > 0 else { return 30 }
+        return Double(interval) / 1e9
+      }
+    }
+    var id: String
+    var name: String?
+    var state: State?
+    var settings: Settings?
+    enum CodingKeys: String, CodingKey {
+      case id = "Id"
+      case name = "Name"
+      case state = "State"
+      case settings = "Config"
+    }
+  }
+
+  /// A line of `GET /events`.
+  struct Event: Decodable {
+    var type: String?
+    var action: String?
+    enum CodingKeys: String, CodingKey {
+      case type = "Type"
+      case action = "Action"
+    }
+
+    /// A health check or `exec` changes nothing here, and there may be many.
+    var matters: Bool {
+      guard type ?? "container" == "container", let action else { return false }
+      return !action.hasPrefix("exec") && !action.hasPrefix("health_status") && action != "top"
+    }
+  }
+}
+
+extension Container {
+  /// nil: it isn't running.
+  init?(_ found: EngineMessages.Inspected, runtime: String) {
+    guard found.state?.running == true, let pid = found.state?.pid, pid > 0 else { return nil }
+    // Docker's names begin with a slash.
+    let name = (found.name ?? "").drop { $0 == "/" }
+    self.init(
+      runtime: runtime, id: found.id,
+      name: name.isEmpty ? String(found.id.prefix(12)) : String(name),
+      labels: found.settings?.labels ?? [:], pid: pid)
+    isPaused = found.state?.paused ?? false
+    healthInterval = found.settings?.health?.seconds
+  }
+}

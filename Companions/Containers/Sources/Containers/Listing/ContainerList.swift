@@ -1,0 +1,82 @@
+import AsyncHTTPClient
+import ContainerPlan
+import Control
+
+/// A container beside the worker that the daemon has for it.
+public struct ListedContainer: Codable, Hashable, Sendable {
+  public var runtime: String
+  public var id: String
+  public var name: String
+  public var pid: Int32
+  /// nil: the machine's policy, or the labels don't ask for adoption.
+  public var policy: String?
+  /// What is wrong with its labels.
+  public var problems: [String]
+  /// nil: the daemon doesn't have it.
+  public var worker: String?
+  public var state: String?
+  public var footprint: Int64?
+  public var saved: Int64?
+}
+
+/// `dormouse-containers list`
+public struct ContainerList: Sendable {
+  public private(set) var containers: [ListedContainer] = []
+  /// Runtimes and a daemon that don't answer: sentences.
+  public private(set) var troubles: [String] = []
+
+  public static func make(
+    _ settings: WatchSettings, http: HTTPClient
+  ) async -> ContainerList {
+    var list = ContainerList()
+    var found: [Container] = []
+    for runtime in settings.runtimes {
+      do throws(EngineError) {
+        found += try await EngineClient(runtime, http).containers()
+      } catch { list.troubles.append("\(runtime): \(error)") }
+    }
+    var workers: [Int32: WorkerReport] = [:]
+    do throws(ControlError) {
+      let daemon = AdoptingDaemon(path: settings.socket, isNamed: settings.isNamed)
+      for worker in try await daemon.look().workers {
+        if let pid = worker.pid { workers[pid] = worker }
+      }
+    } catch { list.troubles.append("\(error)") }
+    list.containers = found.sorted { ($0.name, $0.id) < ($1.name, $1.id) }.map {
+      ListedContainer($0, workers[$0.pid])
+    }
+    return list
+  }
+
+  /// Columns that line up.
+  public var text: String {
+    let head = ["CONTAINER", "RUNTIME", "POLICY", "WORKER", "STATE", "FOOTPRINT", "SAVED"]
+    let rows = [head] + containers.map(\.cells)
+    let widths = head.indices.map { column in rows.map { $0[column].count }.max() ?? 0 }
+    return rows.map { row in
+      let cells = row.enumerated().map { column, cell in
+        let room = String(repeating: " ", count: widths[column] - cell.count)
+        return column >= 5 ? room + cell : cell + room
+      }
+      return cells.joined(separator: "  ") + "\n"
+    }.joined()
+  }
+}
+
+extension ListedContainer {
+  init(_ container: Container, _ worker: WorkerReport?) {
+    let reading = LabelReading(container)
+    self.init(
+      runtime: container.runtime, id: container.id, name: container.name, pid: container.pid,
+      policy: worker?.policy ?? reading.wish?.policy, problems: reading.problems,
+      worker: worker?.name, state: worker?.state, footprint: worker?.footprint,
+      saved: worker?.saved)
+  }
+
+  fileprivate var cells: [String] {
+    [
+      escaped(name), runtime, escaped(policy ?? "-"), worker ?? "-", state ?? "not adopted",
+      footprint.map(sizeText) ?? "-", saved.map(sizeText) ?? "-",
+    ]
+  }
+}

@@ -1,0 +1,70 @@
+import ContainerPlan
+import Control
+import NIOPosix
+import Synchronization
+
+/// The daemon's control socket. Its calls wait, so they run on threads that may wait.
+final class AdoptingDaemon: Sendable {
+  private let path: String
+  private let isNamed: Bool
+  private let client = Mutex<ControlClient?>(nil)
+
+  /// Adoption examines processes for up to 5 s, and a release reads an image.
+  private static let patience = Duration.seconds(60)
+
+  /// `isNamed`: as for `ControlClient`.
+  init(path: String, isNamed: Bool) {
+    self.path = path
+    self.isNamed = isNamed
+  }
+
+  struct Found: Sendable {
+    var pid: Int32
+    var workers: [WorkerReport]
+    /// Not activity, but requests alone bring workers to the foreground.
+    var isManual: Bool
+  }
+
+  func look() async throws(ControlError) -> Found {
+    try await perform { client throws(ControlError) in
+      let response = try client.perform(.ps, timeout: Self.patience)
+      let policy = try client.perform(.policy, timeout: Self.patience).policy
+      return Found(
+        pid: response.daemon?.pid ?? 0, workers: response.workers ?? [],
+        isManual: policy?.contains { $0.key == "foreground.mode" && $0.value == "manual" } ?? false)
+    }
+  }
+
+  func adopt(_ wish: Wish, as name: String) async throws(ControlError) -> ControlResponse {
+    let specification = AdoptionSpecification(
+      pid: wish.container.pid, importance: wish.importance, mayBeTerminated: wish.mayTerminate,
+      policy: wish.policy, settings: wish.settings.isEmpty ? nil : wish.settings,
+      shadow: wish.isShadow ? true : nil)
+    return try await perform { client throws(ControlError) in
+      let id = try client.send(.adopt, worker: name, adoption: specification)
+      return try client.response(to: id, timeout: Self.patience)
+    }
+  }
+
+  func release(_ name: String) async throws(ControlError) -> ControlResponse {
+    try await perform { client throws(ControlError) in
+      try client.perform(.release, worker: name, timeout: Self.patience)
+    }
+  }
+
+  private func perform<Value: Sendable>(
+    _ body: @escaping @Sendable (inout ControlClient) throws(ControlError) -> Value
+  ) async throws(ControlError) -> Value {
+    do {
+      return try await NIOThreadPool.singleton.runIfActive { [self] in
+        try client.withLock { held in
+          // After a failure a new connection is made.
+          var client = try held.take() ?? ControlClient(connectingTo: path, isNamed: isNamed)
+          let value = try body(&client)
+          held = consume client
+          return value
+        }
+      }
+    } catch let error as ControlError { throw error } catch { throw .closedEarly(path: path) }
+  }
+}

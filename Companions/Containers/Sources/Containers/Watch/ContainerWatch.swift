@@ -1,0 +1,245 @@
+import AsyncHTTPClient
+import ContainerPlan
+import Control
+import Linux
+
+public struct WatchSettings: Sendable {
+  public var runtimes: [Runtime]
+  /// The daemon's control socket.
+  public var socket: String
+  /// A person has named it for this process.
+  public var isNamed = false
+  /// Logs what would be done.
+  public var isDryRun = false
+  /// How often the daemon is asked for its workers: it may have been replaced.
+  public var daemonInterval = Duration.seconds(5)
+  /// How often a runtime is asked for its containers, in addition to its events.
+  public var runtimeInterval = Duration.seconds(60)
+  public var retry = RetryDelays()
+  /// Whether a process lives in a container; nil: it has ended. Tests provide their own.
+  public var isContained: @Sendable (Int32) -> Bool? = ContainerWatch.hasOwnMounts
+
+  public init(runtimes: [Runtime], socket: String) {
+    self.runtimes = runtimes
+    self.socket = socket
+  }
+}
+
+/// Watches runtimes, and lets the daemon adopt what their labels ask for.
+public actor ContainerWatch {
+  private let settings: WatchSettings
+  private let engines: [EngineClient]
+  private let daemon: AdoptingDaemon
+  private let log: @Sendable (String) -> Void
+  private var ledger = AdoptionLedger()
+  /// The last list of each runtime that answers.
+  private var containers: [String: [Container]] = [:]
+  private var asked: [String: ContinuousClock.Instant] = [:]
+  /// What was last logged of a runtime or of the daemon, so that it isn't logged again.
+  private var troubles: [String: String] = [:]
+  private var isManualNoted = false
+
+  public init(
+    _ settings: WatchSettings, http: HTTPClient, log: @escaping @Sendable (String) -> Void
+  ) {
+    self.settings = settings
+    self.log = log
+    engines = settings.runtimes.map { EngineClient($0, http) }
+    daemon = AdoptingDaemon(path: settings.socket, isNamed: settings.isNamed)
+  }
+
+  /// A container's first process has a mount namespace of its own.
+  public static func hasOwnMounts(_ pid: Int32) -> Bool? {
+    guard let its = readLink("/proc/\(pid)/ns/mnt") else { return nil }
+    return its != readLink("/proc/self/ns/mnt")
+  }
+
+  // MARK: for ever
+
+  /// Until the task is cancelled.
+  public func run() async {
+    let (rings, bell) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+    await withTaskGroup { group in
+      for engine in engines {
+        group.addTask { await self.follow(engine) { bell.yield() } }
+      }
+      group.addTask { [interval = settings.daemonInterval] in
+        while !Task.isCancelled {
+          bell.yield()
+          // Cancelled: the loop ends.
+          try? await Task.sleep(for: interval)
+        }
+      }
+      for await _ in rings {
+        if Task.isCancelled { break }
+        _ = await look()
+      }
+      group.cancelAll()
+    }
+  }
+
+  private func follow(_ engine: EngineClient, ring: @escaping @Sendable () -> Void) async {
+    var delays = settings.retry
+    while !Task.isCancelled {
+      let began = ContinuousClock.now
+      do throws(EngineError) {
+        try await engine.followEvents {
+          await self.isFollowed(engine.runtime)
+          ring()
+        } changed: {
+          await self.hasChanged(engine.runtime)
+          ring()
+        }
+      } catch {
+        if Task.isCancelled { return }
+        // What has happened meanwhile isn't known.
+        hasChanged(engine.runtime)
+        note("events \(engine.runtime.name)", trouble: "\(engine.runtime): \(error)")
+      }
+      try? await Task.sleep(for: delays.next(after: ContinuousClock.now - began))
+    }
+  }
+
+  /// What has happened before isn't known.
+  private func isFollowed(_ runtime: Runtime) {
+    note("events \(runtime.name)", trouble: nil, relief: "\(runtime): its events are followed")
+    hasChanged(runtime)
+  }
+
+  private func hasChanged(_ runtime: Runtime) { asked[runtime.name] = nil }
+
+  // MARK: one look
+
+  /// Asks runtimes and daemon, and does what follows. False: something wasn't done, and was logged.
+  public func look() async -> Bool {
+    var isDone = true
+    for engine in engines where isDue(engine.runtime) {
+      if await !list(engine) { isDone = false }
+    }
+    guard let found = await askDaemon() else { return false }
+    dropEnded()
+    let plan = ledger.plan(
+      .init(
+        containers: containers,
+        workers: found.workers.map { ManagedWorker(name: $0.name, pid: $0.pid) },
+        daemon: found.pid))
+    for line in plan.notes { log(line) }
+    for action in plan.actions {
+      if await !perform(action, found.pid) { isDone = false }
+    }
+    return isDone && plan.notes.isEmpty
+  }
+
+  /// Those that have ended since their runtime was asked. Otherwise a worker that the daemon has just forgotten would
+  /// look as if you had released it.
+  private func dropEnded() {
+    for (name, list) in containers {
+      let running = list.filter { settings.isContained($0.pid) != nil }
+      if running.count == list.count { continue }
+      containers[name] = running
+      asked[name] = nil
+    }
+  }
+
+  private func isDue(_ runtime: Runtime) -> Bool {
+    guard let last = asked[runtime.name] else { return true }
+    return ContinuousClock.now - last >= settings.runtimeInterval
+  }
+
+  /// False: it doesn't answer; nothing is decided about its containers until it does.
+  private func list(_ engine: EngineClient) async -> Bool {
+    let name = engine.runtime.name
+    // Before the answer: an event that comes meanwhile asks again.
+    asked[name] = .now
+    do throws(EngineError) {
+      var found: [Container] = []
+      for var container in try await engine.containers() {
+        // It has ended since it was listed.
+        guard let isContained = settings.isContained(container.pid) else { continue }
+        container.isContained = isContained
+        found.append(container)
+      }
+      containers[name] = found
+      note(name, trouble: nil, relief: "\(engine.runtime) answers")
+      return true
+    } catch {
+      containers[name] = nil
+      asked[name] = nil
+      note(name, trouble: "\(engine.runtime): \(error)")
+      return false
+    }
+  }
+
+  private func askDaemon() async -> AdoptingDaemon.Found? {
+    do throws(ControlError) {
+      let found = try await daemon.look()
+      note("", trouble: nil, relief: "the daemon answers at \(escaped(settings.socket))")
+      if found.isManual, !isManualNoted {
+        isManualNoted = true
+        log(
+          "the daemon's policy has `foreground.mode: manual`: a container is suspended soon after each wake, even "
+            + "while it is used; use a policy with `foreground.mode: activity`, such as `policy: server`"
+        )
+      }
+      return found
+    } catch {
+      note("", trouble: "\(error)")
+      return nil
+    }
+  }
+
+  private func perform(_ action: AdoptionLedger.Action, _ pid: Int32) async -> Bool {
+    switch action {
+    case .adopt(let wish, let name): return await adopt(wish, as: name, pid)
+    case .release(let name, let container):
+      if settings.isDryRun {
+        log("\(container.title): \(name) would be released")
+        return true
+      }
+      do throws(ControlError) {
+        let response = try await daemon.release(name)
+        log("\(container.title): the container has ended: \(escaped(response.text))")
+        return response.result == .done
+      } catch {
+        log("\(container.title): can't be released: \(error)")
+        return false
+      }
+    }
+  }
+
+  private func adopt(_ wish: Wish, as name: String, _ pid: Int32) async -> Bool {
+    let container = wish.container
+    if settings.isDryRun {
+      log("\(container.title): would be adopted as \(name), pid \(container.pid): \(wish.terms)")
+      return true
+    }
+    do throws(ControlError) {
+      let response = try await daemon.adopt(wish, as: name)
+      guard response.result == .done else {
+        if let line = ledger.refused(wish, escaped(response.text)) { log(line) }
+        return false
+      }
+      log(ledger.adopted(wish, as: name, by: pid))
+      if let every = container.healthInterval {
+        log(
+          "\(container.title): its health check runs every \(durationText(every)), and wakes it if it connects "
+            + "to it")
+      }
+      return true
+    } catch {
+      if let line = ledger.refused(wish, "\(error)") { log(line) }
+      return false
+    }
+  }
+
+  /// Logs a change only. The first answer is no news.
+  private func note(_ subject: String, trouble: String?, relief: String = "") {
+    guard troubles[subject] != trouble else { return }
+    troubles[subject] = trouble
+    log(trouble ?? relief)
+  }
+}
+
+extension Runtime: CustomStringConvertible {
+  public var description: String { "\(name) at \(escaped(socket))" }
+}

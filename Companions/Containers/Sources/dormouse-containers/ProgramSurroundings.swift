@@ -1,0 +1,58 @@
+import AsyncHTTPClient
+import Dispatch
+import Glibc
+import NIOCore
+
+enum HTTP {
+  /// A client for Unix sockets, closed afterwards.
+  static func use<Value: Sendable>(
+    _ body: @Sendable (HTTPClient) async throws -> Value
+  ) async throws -> Value {
+    var configuration = HTTPClient.Configuration()
+    configuration.timeout.connect = .seconds(5)
+    configuration.httpVersion = .http1Only
+    configuration.redirectConfiguration = .disallow
+    let http = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
+    do {
+      let value = try await body(http)
+      try await http.shutdown()
+      return value
+    } catch {
+      // The first error matters.
+      try? await http.shutdown()
+      throw error
+    }
+  }
+}
+
+enum Streams {
+  static func complain(_ text: String) {
+    write(Array("dormouse-containers: \(text)\n".utf8), STDERR_FILENO)
+  }
+
+  static func write(_ bytes: [UInt8], _ file: Int32) {
+    var rest = bytes[...]
+    while !rest.isEmpty {
+      let count = rest.withUnsafeBytes { Glibc.write(file, $0.baseAddress, $0.count) }
+      // Without a reader there is no use for the rest.
+      if count <= 0 { return }
+      rest = rest.dropFirst(count)
+    }
+  }
+}
+
+enum Signals {
+  /// Runs until SIGINT or SIGTERM, which cancel it.
+  static func untilEnd(_ body: @escaping @Sendable () async -> Void) async {
+    let task = Task { await body() }
+    let sources = [SIGINT, SIGTERM].map { number in
+      signal(number, SIG_IGN)
+      let source = DispatchSource.makeSignalSource(signal: number)
+      source.setEventHandler { task.cancel() }
+      source.activate()
+      return source
+    }
+    await task.value
+    withExtendedLifetime(sources) {}
+  }
+}

@@ -1,0 +1,109 @@
+import Testing
+
+@testable import ContainerPlan
+
+@Suite("What the labels of a container say") struct LabelTests {
+  private func read(_ labels: [String: String], name: String = "web") -> LabelReading {
+    LabelReading(
+      Container(runtime: "docker", id: "3f2a8b19c0de77", name: name, labels: labels, pid: 100))
+  }
+
+  @Test("A container without labels of Dormouse isn't adopted, and nothing is said about it")
+  func foreign() {
+    for labels in [[:], ["com.docker.compose.project": "shop"], ["dormousepolicy": "server"]] {
+      #expect(read(labels) == read([:]))
+      #expect(read(labels).wish == nil && read(labels).problems.isEmpty)
+    }
+  }
+
+  @Test("All labels together make the wish, with settings in their order")
+  func full() throws {
+    let reading = read([
+      "dormouse.policy": "server", "dormouse.hibernate.after": "5m",
+      "dormouse.background.suspend_after": "2s", "dormouse.importance": "30",
+      "dormouse.may_terminate": "true", "dormouse.mode": "shadow", "dormouse.name": "shop.web",
+      "other": "x",
+    ])
+    let wish = try #require(reading.wish)
+    #expect(reading.problems.isEmpty)
+    #expect(wish.policy == "server" && wish.name == "shop.web" && wish.importance == 30)
+    #expect(wish.settings == ["background.suspend_after=2s", "hibernate.after=5m"])
+    #expect(wish.mayTerminate && wish.isShadow)
+    #expect(
+      wish.terms
+        == "policy server, background.suspend_after=2s, hibernate.after=5m, importance 30, may be terminated, "
+        + "shadow mode")
+  }
+
+  @Test("`dormouse.enable` adopts with the machine's policy, or keeps a container out")
+  func enable() {
+    #expect(read(["dormouse.enable": "true"]).wish?.terms == "the machine's policy")
+    let disabled = read([
+      "dormouse.enable": "false", "dormouse.policy": "server", "dormouse.x": "y",
+    ])
+    #expect(disabled.wish == nil && disabled.problems.isEmpty)
+    let unclear = read(["dormouse.enable": "no", "dormouse.policy": "server"])
+    #expect(unclear.wish == nil && unclear.problems.count == 1)
+    let alone = read(["dormouse.hibernate.after": "5m"])
+    #expect(alone.wish == nil && alone.problems[0].contains("add `dormouse.policy=NAME`"))
+  }
+
+  @Test(
+    "A wrong label says its value and what is allowed, and the others have their effect",
+    arguments: [
+      ("importance", "101", "a number from 0 to 100"),
+      ("importance", "high", "a number from 0 to 100"),
+      ("may_terminate", "yes", "`true` and `false`"),
+      ("mode", "off", "`shadow` and `manage`"),
+      ("name", "-a/b", "letters, digits"),
+      ("hibernate.aftr", "5m", "did you mean `hibernate.after`?"),
+      ("hibernate.after", "5", "needs a unit"),
+      ("hibernate.after", "5m\nmode: shadow", "line break"),
+      ("foreground.max", "3", "can't be set for one"),
+      ("zebra", "5m", "unknown key `zebra`"),
+    ])
+  func wrong(key: String, value: String, allowed: String) throws {
+    let reading = read([
+      "dormouse.policy": "server", "dormouse.background.suspend_after": "2s",
+      "dormouse.\(key)": value,
+    ])
+    let wish = try #require(reading.wish)
+    #expect(wish.policy == "server" && wish.settings == ["background.suspend_after=2s"])
+    #expect(reading.problems.count == 1)
+    let problem = reading.problems.joined()
+    #expect(problem.hasPrefix("label dormouse.\(key)=") && problem.contains(allowed), "\(problem)")
+    #expect(!problem.contains("\n"))
+  }
+
+  @Test("A policy is a name, never a path, and a wrong one doesn't adopt with another policy")
+  func policyNames() {
+    for name in ["../../etc/shadow", "/etc/x.yaml", "", " ", "a b"] {
+      let reading = read(["dormouse.policy": name])
+      #expect(reading.wish == nil && reading.problems.count == 1, "\(name)")
+    }
+  }
+
+  @Test(
+    "A worker's name is made of the container's, and is always valid",
+    arguments: [
+      ("web", "web"), ("shop-web-1", "shop-web-1"), ("--x", "x"), ("ü", "container-3f2a8b19c0de"),
+      ("a/b c", "a-b-c"), (".", "container-3f2a8b19c0de"), ("", "container-3f2a8b19c0de"),
+      (String(repeating: "n", count: 90), String(repeating: "n", count: 64)),
+    ])
+  func naming(name: String, expected: String) {
+    #expect(read(["dormouse.policy": "server"], name: name).wish?.name == expected)
+    #expect(WorkerNaming.isValid(expected))
+  }
+
+  @Test("A name that is taken gets the beginning of the container's id")
+  func unique() {
+    let id = "3f2a8b19c0de77aabbccddee00"
+    #expect(WorkerNaming.unique("web", id, taken: []) == "web")
+    #expect(WorkerNaming.unique("web", id, taken: ["web"]) == "web-3f2a8b")
+    #expect(WorkerNaming.unique("web", id, taken: ["web", "web-3f2a8b"]) == "web-3f2a8b19c0de")
+    let long = String(repeating: "n", count: 64)
+    #expect(WorkerNaming.unique(long, id, taken: [long]).utf8.count == 64)
+    let taken: Set = ["web", "web-3f2a8b", "web-3f2a8b19c0de", "web-3f2a8b19c0de77aabbccddee"]
+    #expect(WorkerNaming.unique("web", id, taken: taken) == "web-2")
+  }
+}

@@ -1,0 +1,234 @@
+import Testing
+
+@testable import ContainerPlan
+
+@Suite("Containers that are wanted, against workers that the daemon has") struct LedgerTests {
+  private func container(
+    _ id: String, pid: Int32, name: String? = nil, runtime: String = "docker",
+    labels: [String: String] = ["dormouse.policy": "server"]
+  ) -> Container {
+    Container(runtime: runtime, id: id, name: name ?? id, labels: labels, pid: pid)
+  }
+
+  private func look(
+    _ containers: [Container], _ workers: [(String, Int32?)] = [], daemon: Int32 = 1
+  ) -> AdoptionLedger.Look {
+    AdoptionLedger.Look(
+      containers: ["docker": containers],
+      workers: workers.map { ManagedWorker(name: $0.0, pid: $0.1) }, daemon: daemon)
+  }
+
+  /// The names under which it would adopt; all succeed.
+  private func adopt(
+    _ ledger: inout AdoptionLedger, _ look: AdoptionLedger.Look
+  ) -> [String] {
+    ledger.plan(look).actions.compactMap { action in
+      guard case .adopt(let wish, let name) = action else { return nil }
+      _ = ledger.adopted(wish, as: name, by: look.daemon)
+      return name
+    }
+  }
+
+  @Test("A container is adopted once, and not by a second look")
+  func once() {
+    var ledger = AdoptionLedger()
+    let web = container("web", pid: 10)
+    #expect(adopt(&ledger, look([web])) == ["web"])
+    #expect(ledger.plan(look([web], [("web", 10)])) == .init())
+    #expect(ledger.name(of: web) == "web")
+  }
+
+  @Test("After a restart of this program what the daemon has isn't adopted again")
+  func restarted() {
+    var ledger = AdoptionLedger()
+    #expect(ledger.plan(look([container("web", pid: 10)], [("other", 10)])) == .init())
+  }
+
+  @Test("A new daemon that has released its workers adopts them again")
+  func newDaemon() {
+    var ledger = AdoptionLedger()
+    let web = container("web", pid: 10)
+    #expect(adopt(&ledger, look([web])) == ["web"])
+    #expect(adopt(&ledger, look([web], daemon: 2)) == ["web"])
+  }
+
+  @Test("A worker that you have released isn't adopted again until its container is restarted")
+  func released() {
+    var ledger = AdoptionLedger()
+    let web = container("web", pid: 10)
+    #expect(adopt(&ledger, look([web])) == ["web"])
+    _ = ledger.plan(look([web], [("web", 10)]))
+    let plan = ledger.plan(look([web]))
+    #expect(plan.actions.isEmpty && plan.notes.count == 1, "\(plan)")
+    #expect(plan.notes[0].contains("web was released"))
+    #expect(ledger.plan(look([web])) == .init())
+    #expect(ledger.plan(look([web], daemon: 2)) == .init())
+    #expect(adopt(&ledger, look([container("web", pid: 11)])) == ["web"])
+  }
+
+  @Test("A restarted container keeps its name, also before the daemon has forgotten its last run")
+  func nextRun() {
+    var ledger = AdoptionLedger()
+    #expect(adopt(&ledger, look([container("web", pid: 10)])) == ["web"])
+    #expect(adopt(&ledger, look([container("web", pid: 11)], [("web", 10)])) == ["web"])
+  }
+
+  @Test("A container whose name another worker has gets its own name")
+  func taken() {
+    var ledger = AdoptionLedger()
+    let both = [
+      container("aaaaaaaa", pid: 10, name: "x"), container("bbbbbbbb", pid: 11, name: "x"),
+    ]
+    #expect(adopt(&ledger, look(both, [("x", 5)])) == ["x-aaaaaa", "x-bbbbbb"])
+  }
+
+  @Test("A container that two sockets list is adopted once")
+  func twice() {
+    var ledger = AdoptionLedger()
+    var look = look([container("web", pid: 10)])
+    look.containers["podman"] = [container("web", pid: 10, runtime: "podman")]
+    #expect(adopt(&ledger, look) == ["web"])
+  }
+
+  @Test("When a runtime doesn't answer, nothing is decided about its containers")
+  func silent() {
+    var ledger = AdoptionLedger()
+    #expect(adopt(&ledger, look([container("web", pid: 10)])) == ["web"])
+    let silent = AdoptionLedger.Look(
+      containers: [:], workers: [ManagedWorker(name: "web", pid: 10)], daemon: 1)
+    #expect(ledger.plan(silent) == .init())
+  }
+
+  @Test("A container that has ended is forgotten, and a process that outlives it is released")
+  func ended() {
+    var ledger = AdoptionLedger()
+    let both = [container("a", pid: 10), container("b", pid: 11)]
+    #expect(adopt(&ledger, look(both)) == ["a", "b"])
+    let plan = ledger.plan(look([], [("b", 11)]))
+    #expect(plan.actions == [.release("b", of: both[1])])
+    #expect(plan.notes == ["a (docker a): ended; the worker a is forgotten"])
+    #expect(ledger.plan(look([])).notes == ["b (docker b): ended; the worker b is forgotten"])
+    #expect(ledger.plan(look([])) == .init())
+  }
+
+  @Test(
+    "A paused container and a process outside of containers aren't adopted, and each is said once")
+  func unfit() {
+    var ledger = AdoptionLedger()
+    var (paused, outside) = (container("p", pid: 10), container("o", pid: 1))
+    paused.isPaused = true
+    outside.isContained = false
+    let plan = ledger.plan(look([paused, outside]))
+    #expect(plan.actions.isEmpty && plan.notes.count == 2, "\(plan)")
+    #expect(ledger.plan(look([paused, outside])) == .init())
+    paused.isPaused = false
+    #expect(adopt(&ledger, look([paused, outside])) == ["p"])
+  }
+
+  @Test("A refusal is tried again at each look, and logged when it changes")
+  func refused() throws {
+    var ledger = AdoptionLedger()
+    let web = container("web", pid: 10)
+    for (text, isNew) in [("a", true), ("a", false), ("b", true)] {
+      guard case .adopt(let wish, _)? = ledger.plan(look([web])).actions.first else {
+        Issue.record("it isn't tried")
+        return
+      }
+      #expect((ledger.refused(wish, text) != nil) == isNew)
+    }
+  }
+
+  // MARK: any history
+
+  private static func labels(_ random: inout Random) -> [String: String] {
+    let all = [
+      ("dormouse.policy", ["server", "server", "../x", ""]),
+      ("dormouse.enable", ["true", "false", "?"]), ("dormouse.name", ["x", "y", "/"]),
+      ("dormouse.importance", ["5", "-1"]), ("dormouse.hibernate.after", ["5m", "5"]),
+      ("other", ["1"]),
+    ]
+    var labels: [String: String] = [:]
+    for (key, values) in all where random.below(2) == 0 {
+      labels[key] = values[random.below(values.count)]
+    }
+    return labels
+  }
+
+  @Test(
+    "In any history no process is adopted twice, names are valid and unique, and the plan comes to rest",
+    arguments: 1...200)
+  func histories(seed: UInt64) {
+    var random = Random(state: seed)
+    var ledger = AdoptionLedger()
+    var containers: [Container] = []
+    var workers: [ManagedWorker] = [ManagedWorker(name: "x", pid: nil)]
+    var (daemon, pid): (Int32, Int32) = (1, 100)
+    for step in 0..<40 {
+      switch random.below(6) {
+      case 0, 1:
+        pid += 1
+        containers.append(
+          container(
+            "c\(step)", pid: pid, name: ["x", "y", "", "ü", "-"][random.below(5)],
+            labels: Self.labels(&random)))
+      case 2 where !containers.isEmpty:
+        let ended = containers.remove(at: random.below(containers.count))
+        if random.below(4) > 0 { workers.removeAll { $0.pid == ended.pid } }
+      case 3 where !containers.isEmpty:
+        // It is restarted.
+        let index = random.below(containers.count)
+        workers.removeAll { $0.pid == containers[index].pid }
+        pid += 1
+        containers[index].pid = pid
+      case 4:
+        daemon += 1
+        if random.below(2) == 0 { workers.removeAll { $0.pid != nil } }
+      case 5 where random.below(3) == 0: if !workers.isEmpty { workers.removeLast() }
+      default: break
+      }
+      // A few looks come to rest.
+      var rest: AdoptionLedger.Plan?
+      for _ in 0..<3 {
+        let look = AdoptionLedger.Look(
+          containers: ["docker": containers], workers: workers, daemon: daemon)
+        let plan = ledger.plan(look)
+        rest = plan
+        apply(plan, &ledger, &workers, daemon)
+      }
+      #expect(rest == .init(), "\(String(describing: rest)), step \(step)")
+      // Whatever others do: a valid container is managed, or was released.
+      for each in containers where LabelReading(each).wish == nil {
+        #expect(!workers.contains { $0.pid == each.pid })
+      }
+    }
+  }
+
+  private func apply(
+    _ plan: AdoptionLedger.Plan, _ ledger: inout AdoptionLedger,
+    _ workers: inout [ManagedWorker], _ daemon: Int32
+  ) {
+    for action in plan.actions {
+      switch action {
+      case .adopt(let wish, let name):
+        #expect(WorkerNaming.isValid(name))
+        #expect(!workers.contains { $0.name == name || $0.pid == wish.container.pid }, "\(name)")
+        workers.append(ManagedWorker(name: name, pid: wish.container.pid))
+        _ = ledger.adopted(wish, as: name, by: daemon)
+      case .release(let name, _): workers.removeAll { $0.name == name }
+      }
+    }
+  }
+}
+
+/// SplitMix64: the same numbers for the same seed.
+struct Random {
+  var state: UInt64
+
+  mutating func below(_ limit: Int) -> Int {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    var mixed = state
+    mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+    mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+    return Int((mixed ^ (mixed >> 31)) % UInt64(limit))
+  }
+}

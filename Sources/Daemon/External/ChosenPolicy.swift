@@ -1,0 +1,48 @@
+import Control
+import Policy
+import PolicyFile
+import Supervision
+
+extension AdoptionSpecification {
+  var chosenPolicy: AdoptedPolicy {
+    AdoptedPolicy(name: policy, settings: settings ?? [], isShadow: shadow ?? false)
+  }
+}
+
+extension AdoptedPolicy {
+  static let machines = AdoptedPolicy()
+
+  /// For the log: ` (policy server, hibernate.after=5m, shadow mode)`.
+  var note: String {
+    let parts = (name.map { ["policy \($0)"] } ?? []) + settings + (isShadow ? ["shadow mode"] : [])
+    return parts.isEmpty ? "" : " (\(parts.joined(separator: ", ")))"
+  }
+}
+
+extension WorkerRecord {
+  /// As the request chose it that has adopted the worker.
+  var chosenPolicy: AdoptedPolicy {
+    AdoptedPolicy(name: policy, settings: settings, isShadow: isShadow)
+  }
+
+  /// The policy of a worker that isn't in the configuration. May read the file of a policy: at the daemon's start only.
+  func policy(
+    in configuration: DaemonConfiguration, machine: LifecyclePolicy, log: DaemonLog
+  ) -> LifecyclePolicy {
+    guard external != nil, rule == nil else {
+      return configuration.adoption.policy(ofRule: rule, machine)
+    }
+    do throws(SettingError) {
+      let named = try chosenPolicy.load(from: configuration.library)
+      return try chosenPolicy.resolved(named, over: machine)
+    } catch {
+      log(
+        .warning,
+        "\(name): decisions about it are only logged: its policy can't be applied any more: \(error); "
+          + "release it and adopt it again")
+      var policy = machine
+      policy.mode = .shadow
+      return policy
+    }
+  }
+}

@@ -1,0 +1,47 @@
+import Glibc
+
+/// Another program has frozen a process: `docker pause`, `systemctl freeze`. Both versions of cgroups can.
+///
+/// Such a process doesn't come to a stop that a tracer waits for, and receives no SIGSTOP, until it is thawed.
+public enum ForeignFreeze {
+  /// False where it isn't known.
+  public static func holds(_ pid: Int32) -> Bool {
+    // It has ended.
+    guard let text = try? readText("/proc/\(pid)/cgroup") else { return false }
+    let groups = Self.groups(parsing: text)
+    if groups.isEmpty { return false }
+    let mounts = (try? Mount.all()) ?? []
+    return groups.contains { isFrozen($0, mounts) }
+  }
+
+  struct Group: Hashable {
+    var isOld: Bool
+    var path: String
+  }
+
+  /// The groups that can be frozen, of the lines of `/proc/PID/cgroup` (cgroups(7)).
+  static func groups(parsing text: String) -> [Group] {
+    text.split(separator: "\n").compactMap { line in
+      let parts = line.split(separator: ":", maxSplits: 2, omittingEmptySubsequences: false)
+      // The root of a hierarchy can't be frozen.
+      guard parts.count == 3, parts[2].hasPrefix("/"), parts[2] != "/" else { return nil }
+      let path = String(parts[2])
+      if parts[0] == "0", parts[1].isEmpty { return Group(isOld: false, path: path) }
+      return parts[1].split(separator: ",").contains("freezer")
+        ? Group(isOld: true, path: path) : nil
+    }
+  }
+
+  private static func isFrozen(_ group: Group, _ mounts: [Mount]) -> Bool {
+    for mount in mounts where mount.type == (group.isOld ? "cgroup" : "cgroup2") {
+      guard let place = CgroupRoot.directory(of: group.path, in: mount) else { continue }
+      if group.isOld {
+        // Only the mount of that hierarchy has the file. FREEZING: not all of its processes stand still yet.
+        if let state = try? readText("\(place)/freezer.state") { return state.hasPrefix("FR") }
+      } else if let events = try? readText("\(place)/cgroup.events") {
+        return events.contains("frozen 1")
+      }
+    }
+    return false
+  }
+}

@@ -1,0 +1,55 @@
+import Glibc
+import TestSupport
+import Testing
+
+@testable import Linux
+
+@Suite("A process that another program has frozen") struct ForeignFreezeTests {
+  @Test("The groups of both versions that can be frozen are read, without the roots")
+  func parsing() {
+    let text = """
+      9:name=systemd:/x
+      6:cpu,freezer:/libpod_parent/libpod-1
+      4:memory:/y
+      0::/a:b
+
+      """
+    #expect(
+      ForeignFreeze.groups(parsing: text) == [
+        .init(isOld: true, path: "/libpod_parent/libpod-1"), .init(isOld: false, path: "/a:b"),
+      ])
+    #expect(ForeignFreeze.groups(parsing: "6:freezer:/\n0::/\n") == [])
+  }
+
+  @Test("A process is held while its group is frozen, in either version")
+  func held() throws {
+    let child = try TestChild("sleep", "1000")
+    #expect(!ForeignFreeze.holds(child.pid) && !ForeignFreeze.holds(1 << 22))
+    if let place = OldFreezer.place() {
+      let group = "\(place)/dormouse-test-\(child.pid)"
+      // Without the right to, that version isn't tested.
+      if mkdir(group, 0o755) == 0 {
+        defer { rmdir(group) }
+        try writeControl("\(group)/cgroup.procs", "\(child.pid)")
+        try writeControl("\(group)/freezer.state", "FROZEN")
+        #expect(try eventually { ForeignFreeze.holds(child.pid) })
+        try writeControl("\(group)/freezer.state", "THAWED")
+        #expect(!ForeignFreeze.holds(child.pid))
+        try writeControl("\(place)/cgroup.procs", "\(child.pid)")
+      }
+    }
+    guard let root = try? CgroupRoot.detect(name: "dormouse-test-freeze-\(child.pid)") else {
+      return
+    }
+    defer { root.remove() }
+    let group = try WorkerCgroup.create(in: root, name: "frozen")
+    try group.add(child.pid)
+    try group.freeze(until: Deadline(in: .seconds(10)))
+    #expect(ForeignFreeze.holds(child.pid))
+    try group.thaw(until: Deadline(in: .seconds(10)))
+    #expect(!ForeignFreeze.holds(child.pid))
+    kill(child.pid, SIGKILL)
+    try child.waitForExit()
+    try group.remove(until: Deadline(in: .seconds(10)))
+  }
+}
