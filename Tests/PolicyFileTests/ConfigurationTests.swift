@@ -65,6 +65,8 @@ import Testing
   func `An empty configuration, or one without workers, gives the defaults`(text: String) {
     var read = configuration(text).value
     read?.origins = Origins()
+    // Where this machine's policies are.
+    read?.library = .builtIn
     #expect(read == DaemonConfiguration())
     #expect(configuration(text).diagnostics.isEmpty)
   }

@@ -11,9 +11,8 @@ final class ControlService: ControlRequestHandler {
   private let following: EventFollowing
   private let status: StatusReporter
   private let log: DaemonLog
-  /// Workers whose hibernation waits for a look at the disk, and the later requests about them.
+  /// Workers whose hibernation waits for a look at the disk; later requests about them.
   private var awaitingDisk: [WorkerID: [() -> Void]] = [:]
-  /// These are performed.
   private var diskWasAsked = false
 
   private static let patienceForStatus = Duration.seconds(2)

@@ -10,6 +10,7 @@ public enum ForeignFreeze {
     guard let text = try? readText("/proc/\(pid)/cgroup") else { return false }
     let groups = Self.groups(parsing: text)
     if groups.isEmpty { return false }
+    // Without the list of mounts it isn't known.
     let mounts = (try? Mount.all()) ?? []
     return groups.contains { isFrozen($0, mounts) }
   }
