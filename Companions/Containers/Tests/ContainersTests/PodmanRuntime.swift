@@ -14,6 +14,8 @@ final class PodmanRuntime {
 
   init() throws {
     scratch = try ScratchDirectory()
+    // For containers that run as another user.
+    chmod(scratch.path, 0o755)
     // In a mount namespace: crun refuses the two versions of cgroups side by side, so version 2 is hidden there.
     holder = try Self.spawned(
       [

@@ -58,7 +58,7 @@ struct PodmanTests {
     func published(_ port: Int, of name: String) async throws -> UInt16 {
       let text = try podman.podman("port", name, "\(port)/tcp")
       guard let port = text.split(separator: ":").last.flatMap({ UInt16($0) }) else {
-        throw Failure("no port: \(text)")
+        throw Failure("no port: \(text); \(try podman.podman("logs", name))")
       }
       let isListening = try await eventually { (try? LineConnection(port: port)) != nil }
       if !isListening {
