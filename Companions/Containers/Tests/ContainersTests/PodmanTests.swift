@@ -271,7 +271,8 @@ struct PodmanTests {
       ["/usr/bin/redis-server", "--protected-mode", "no", "--dir", "/data"])
     let configuration = """
       daemon off; worker_processes 2; pid /run/nginx.pid; error_log stderr; user www-data;
-      events {} http { access_log off; server { listen 8080; location / { return 200 "here\\n"; } } }
+      events {} http { access_log off; client_body_temp_path /run/b; proxy_temp_path /run/p; fastcgi_temp_path /run/f;
+      uwsgi_temp_path /run/u; scgi_temp_path /run/s; server { listen 8080; location / { return 200 "here\\n"; } } }
 
       """
     try Data(configuration.utf8).write(
