@@ -107,7 +107,6 @@ public struct Engine: Codable, Sendable, Equatable {
   private mutating func advance(_ index: Int) {
     guard workers[index].profile.leader == nil else { return advanceLed(index) }
     advanceWatchdog(index)
-    advanceFootprintLimits(index)
     switch workers[index].state {
     case .launching: advanceLaunching(index)
     case .foreground: advanceForeground(index)

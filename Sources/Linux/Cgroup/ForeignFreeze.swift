@@ -11,7 +11,7 @@ public enum ForeignFreeze {
     let groups = Self.groups(parsing: text)
     if groups.isEmpty { return false }
     // Without the list of mounts it isn't known.
-    let mounts = (try? Mount.all()) ?? []
+    guard let mounts = try? Mount.all() else { return false }
     return groups.contains { isFrozen($0, mounts) }
   }
 

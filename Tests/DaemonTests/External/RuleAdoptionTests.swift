@@ -9,61 +9,7 @@ import Testing
 @testable import Daemon
 
 @Suite("Adoption by rule") struct RuleAdoptionTests {
-  /// Looks and examinations that a test answers.
-  private final class Host: RuleAdoptionHost, StateFileWriter {
-    var isClosing = false
-    var obstacle: String?
-    var owners: [Int32: WorkerID] = [:]
-    private(set) var looks: [RuleLook] = []
-    private var lookAnswers: [(RuleLook.Outcome?) -> Void] = []
-    private var examinations: [([WorkerID: AdoptionRule]?) -> Void] = []
-    private var adoptions: [(AdoptionRefusal?) -> Void] = []
-    private(set) var adopted: [RuledProcess] = []
-    private(set) var releases: [WorkerID] = []
-    private(set) var examined: [[RuledWorker]] = []
-    private(set) var changed: [WorkerID] = []
-    private(set) var lines: [String] = []
-    private(set) var files: [String: String] = [:]
-    var releaseFailure: String?
-
-    func look(_ look: RuleLook, then: @escaping (RuleLook.Outcome?) -> Void) {
-      looks.append(look)
-      lookAnswers.append(then)
-    }
-    func examineAgain(
-      _ workers: [RuledWorker], by matching: RuleMatching,
-      then: @escaping ([WorkerID: AdoptionRule]?) -> Void
-    ) {
-      examined.append(workers)
-      examinations.append(then)
-    }
-    func owner(of pid: Int32) -> WorkerID? { owners[pid] }
-    func adopt(_ ruled: RuledProcess, then: @escaping (AdoptionRefusal?) -> Void) {
-      adopted.append(ruled)
-      adoptions.append(then)
-    }
-    func release(_ id: WorkerID, then: @escaping (String?) -> Void) {
-      releases.append(id)
-      then(releaseFailure)
-    }
-    func hasChanged(_ runtime: WorkerUnit) { changed.append(runtime.id) }
-    func log(_ priority: DaemonLog.Priority, _ text: String) { lines.append(text) }
-    func replace(_ path: String, with text: String, then: @escaping (String?) -> Void) {
-      files[path] = text
-      then(nil)
-    }
-
-    func answerLook(_ outcome: RuleLook.Outcome?) { lookAnswers.removeFirst()(outcome) }
-    func answerExamination(_ choices: [WorkerID: AdoptionRule]?) {
-      examinations.removeFirst()(choices)
-    }
-    func answerAdoption(_ refusal: String? = nil) {
-      adoptions.removeFirst()(refusal.map { .refused($0) })
-    }
-    var isLooking: Bool { !lookAnswers.isEmpty }
-  }
-
-  private let host = Host()
+  private let host = FakeRuleAdoptionHost()
   private let timers = FakeTimers()
   private let workers = WorkerRegistry()
   private let rules: RuleAdoption
@@ -207,6 +153,27 @@ import Testing
       timers.advance(by: .seconds(5))
     }
     #expect(host.lines.count == 1 && host.looks.count == 3)
+  }
+
+  @Test("A process that doesn't answer is named, and passed over until it does")
+  func unanswering() throws {
+    rules.follow([Self.rule()])
+    let process = ProcessIdentity(pid: 9, startTime: 5)
+    let hung = try #require(host.looks.last).progress
+    hung.reading(process) {
+      host.answerLook(nil)
+      #expect(host.lines.count == 1 && host.lines[0].contains("pid 9 can't be read"))
+      // At once, and those after it.
+      #expect(host.looks.count == 2 && host.looks[1].passedOver == [process])
+      answer(Self.found(7))
+      timers.advance(by: .seconds(5))
+      #expect(host.looks.count == 3 && host.looks[2].passedOver == [process])
+    }
+    #expect(host.adopted.map(\.name) == ["r-7"])
+    answer()
+    timers.advance(by: .seconds(5))
+    #expect(host.looks.count == 4 && host.looks[3].passedOver.isEmpty)
+    #expect(host.lines.count == 1)
   }
 
   @Test("What earlier rules have found isn't adopted, and everything is looked at again")

@@ -74,6 +74,21 @@ import Testing
     #expect(outcome.listed > 1 && outcome.read >= outcome.found.count)
   }
 
+  @Test("A process that holds up other looks isn't read, and its children are")
+  func passesOver() throws {
+    let program = try sleeper()
+    var look = look(rule())
+    look.passedOver = [program.identity]
+    #expect(try found(look, program.pid) == nil)
+    #expect(look.progress.reading == nil)
+    let child = try #require(children(of: program.pid).first)
+    var shell = rule()
+    shell.matches[0].command = [Glob("sleep 60")]
+    look = self.look(shell)
+    look.passedOver = [program.identity]
+    #expect(try found(look, child) == .ready)
+  }
+
   @Test("A process whose ancestor matches belongs to it")
   func contained() throws {
     let inner = "exec -a \(scratch.path)/inner sleep 60 & wait"

@@ -50,6 +50,7 @@ final class RuleAdoption {
   /// What was logged of a process, so that it isn't logged again.
   private var noted: [ProcessIdentity: String] = [:]
   private var isSlow = false
+  private var unanswering = UnansweringProcesses()
 
   static let interval = Duration.seconds(5)
   /// After an examination or a release that has failed.
@@ -106,7 +107,8 @@ final class RuleAdoption {
     return RuleLook(
       matching: RuleMatching(rules),
       owned: Dictionary(roots.map { ($0.pid, $0.startTime) }) { first, _ in first },
-      released: released.processes, known: known, now: timers.now)
+      released: released.processes, known: known, now: timers.now,
+      passedOver: unanswering.identities)
   }
 
   private func lookSoon() {
@@ -127,9 +129,18 @@ final class RuleAdoption {
     guard !rules.isEmpty, !host.isClosing else { return }
     isLooking = true
     let asked = generation
-    host.look(look(known: known)) { [unowned self] outcome in
+    unanswering.removeAnswered()
+    let look = look(known: known)
+    host.look(look) { [unowned self] outcome in
       isLooking = false
       guard !host.isClosing else { return }
+      if outcome == nil, let process = unanswering.add(look.progress) {
+        host.log(
+          .warning,
+          "adoption by rule: pid \(process.pid) can't be read: its memory or its file system doesn't answer. "
+            + "It isn't adopted until it does")
+        return lookNow()
+      }
       // The rules have changed meanwhile.
       guard asked == generation else { return lookNow() }
       if let outcome { found(outcome) }
@@ -141,9 +152,7 @@ final class RuleAdoption {
   private func noteSlowness(_ isSlow: Bool) {
     if isSlow, !self.isSlow {
       host.log(
-        .warning,
-        "adoption by rule: /proc can't be read in time; a process may be in a file system "
-          + "that doesn't answer. Nothing is adopted until then")
+        .warning, "adoption by rule: /proc can't be read in time. Nothing is adopted until it can")
     }
     self.isSlow = isSlow
   }

@@ -55,6 +55,9 @@ struct RuleLook: Sendable {
   var released: Set<ProcessIdentity>
   var known: [Int32: Known]
   var now: Instant
+  /// They hold up earlier looks.
+  var passedOver: Set<ProcessIdentity> = []
+  let progress = LookProgress()
 
   /// A program forks first and then becomes another: a young process is looked at each time.
   static let youth = Duration.seconds(15)
@@ -113,7 +116,9 @@ private struct RulePass {
       result.known[pid] = known
       return
     }
-    guard let stat = stat(of: pid), !stat.isEnded else { return }
+    guard let stat = stat(of: pid), !stat.isEnded, !look.passedOver.contains(stat.identity) else {
+      return
+    }
     let observation = ProcessObservation(stat, now: look.now)
     let standing = standing(of: observation)
     result.known[pid] = RuleLook.Known(
@@ -154,7 +159,10 @@ private struct RulePass {
   private mutating func standing(of process: ProcessObservation) -> RuleLook.Standing {
     let pid = process.stat.pid
     if let known = standings[pid] { return known }
-    let standing = decide(process)
+    // As an ancestor, too: whether a rule matches it isn't known.
+    let standing =
+      look.passedOver.contains(process.stat.identity)
+      ? .unmatched : look.progress.reading(process.stat.identity) { decide(process) }
     standings[pid] = standing
     return standing
   }

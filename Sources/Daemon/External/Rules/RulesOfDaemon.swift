@@ -29,7 +29,10 @@ final class RulesOfDaemon: RuleAdoptionHost {
   }
 
   func look(_ look: RuleLook, then: @escaping (RuleLook.Outcome?) -> Void) {
-    run("processes of rules", { look.perform() }) { then($0 ?? nil) }
+    // A look that doesn't end keeps its subject.
+    let left = look.passedOver.map { "\($0.pid)" }.sorted().joined(separator: ", ")
+    let subject = "processes of rules" + (left.isEmpty ? "" : " without \(left)")
+    run(subject, { look.perform() }) { then($0 ?? nil) }
   }
 
   func examineAgain(
