@@ -67,13 +67,19 @@ struct TerminationIndex: Sendable {
     }
   }
 
-  /// Of all live workers, the first to be terminated first.
-  mutating func standingsInOrder() -> [Standing] {
-    var all: [Standing] = []
+  /// Of all live workers, the first to be terminated first; and which one has the largest footprint.
+  mutating func entries(at now: Instant) -> (all: [JetsamReport.Entry], largest: WorkerID?) {
+    var all: [JetsamReport.Entry] = []
     all.reserveCapacity(standings.count)
+    var largest: (slot: Int, footprint: ByteCount)?
+    // The order is brought up to date, which changes this index; the standings stay as they are.
     let standings = standings
-    order.forEach { all.append(standings[$0]) }
-    return all
+    order.forEach { slot in
+      all.append(standings[slot].entry(at: now))
+      let footprint = standings[slot].footprint
+      if largest.map({ footprint > $0.footprint }) ?? true { largest = (slot, footprint) }
+    }
+    return (all, largest.map { standings[$0.slot].worker })
   }
 }
 

@@ -34,13 +34,11 @@ extension Engine {
     guard ladderState.burst == nil else { return }
     refresh()
     workers.rankForTermination(by: policy.terminate, at: now)
-    let standings = workers.termination.standingsInOrder()
-    let largest = standings.max { $0.footprint < $1.footprint }
+    let (entries, largest) = workers.termination.entries(at: now)
     ladderState.burst = JetsamBurst(
       report: JetsamReport(
         at: now, level: level, why: whyHolding(), budget: budget, availableBefore: available,
-        availableAfter: available, largest: largest?.worker,
-        entries: standings.map { $0.entry(at: now) }))
+        availableAfter: available, largest: largest, entries: entries))
   }
 
   /// Ends the burst when the memory has recovered and settled, or when the ladder has nothing left to

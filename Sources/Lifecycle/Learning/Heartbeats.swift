@@ -6,7 +6,7 @@ import Policy
 extension Engine {
   /// For a sleeping worker that nothing waits for and that no request wants in another state.
   mutating func considerHeartbeat(_ index: Int) {
-    guard let due = workers[index].heartbeatAt, now >= due else { return }
+    guard isHeartbeatDue(index) else { return }
     workers[index].run.lastBeat = now
     decisions += 1
     // Left out while memory is short: it would cost some, and nothing waits for it.
@@ -17,6 +17,10 @@ extension Engine {
         text: "would have been woken: \(Cause.heartbeat.sentence)")
     }
     workers[index].goal = Goal(destination: .background, cause: .heartbeat, requests: [])
+  }
+
+  private func isHeartbeatDue(_ index: Int) -> Bool {
+    workers[index].heartbeatAt.map { now >= $0 } ?? false
   }
 
   mutating func endBeat(_ index: Int) {

@@ -61,10 +61,12 @@ extension Engine {
 
   mutating func advanceWatchdog(_ index: Int) {
     // Checked at each advance: this avoids a copy of what doesn't change.
-    guard let deadline = workers[index].run.watchdog?.deadline, now >= deadline,
-      workers[index].run.watchdog?.isDue(at: now) == true
-    else { return }
+    guard hasWatchdogDue(index), workers[index].run.watchdog?.isDue(at: now) == true else { return }
     emit(.checkWatchdog(workers[index].id))
+  }
+
+  private func hasWatchdogDue(_ index: Int) -> Bool {
+    workers[index].run.watchdog?.deadline.map { now >= $0 } ?? false
   }
 
   mutating func recordWatchdogSeen(_ index: Int, _ sign: Instant?) {

@@ -35,10 +35,13 @@ extension Engine {
   }
 
   private mutating func considerHibernation(_ index: Int) {
-    let excess = isShadow(index) ? nil : workers[index].excess(.hibernate, at: now)
-    if let obstacle = obstacle(workers[index], to: excess == nil ? .automatic : .pressure) {
-      if obstacle.isOfDisk { workers.lacksDisk = true }
+    let excess: FootprintExcess?
+    switch hibernationOccasion(index) {
+    case .none(let isForDisk):
+      if isForDisk { workers.lacksDisk = true }
       return
+    case .rest: excess = nil
+    case .excess(let found): excess = found
     }
     let slept = now - workers[index].run.restingSince
     if isShadow(index) {
@@ -48,6 +51,23 @@ extension Engine {
       return reportOnce(index, step: .hibernation, text: text)
     }
     hibernate(index, excess.map { .footprint($0) } ?? .suspendedFor(slept))
+  }
+
+  /// Why a suspended worker is to be hibernated now.
+  private enum HibernationOccasion {
+    case rest
+    case excess(FootprintExcess)
+    case none(isForDisk: Bool)
+  }
+
+  /// A function of its own, which changes nothing: in one that may change the engine, the compiler copies the
+  /// whole engine to look at a worker.
+  private func hibernationOccasion(_ index: Int) -> HibernationOccasion {
+    let excess = isShadow(index) ? nil : workers[index].excess(.hibernate, at: now)
+    if let obstacle = obstacle(workers[index], to: excess == nil ? .automatic : .pressure) {
+      return .none(isForDisk: obstacle.isOfDisk)
+    }
+    return excess.map { .excess($0) } ?? .rest
   }
 
   private mutating func hibernateOnRequest(_ index: Int) {

@@ -42,7 +42,7 @@ struct TerminationIndexTests {
     let now = engine.now
     engine.workers.rankForTermination(by: engine.policy.terminate, at: now)
     let order = engine.living()
-    let entries = engine.workers.termination.standingsInOrder().map { $0.entry(at: now) }
+    let entries = engine.workers.termination.entries(at: now).all
     #expect(entries == order.map { entry(engine.workers[$0], at: now) })
     for rung in Ladder.Rung.Victims.allCases {
       let group = Set(engine.workers.indices(rung.group))
