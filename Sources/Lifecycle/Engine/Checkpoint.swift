@@ -27,3 +27,8 @@ extension WorkerID: CodingKeyRepresentable {
     init?(intValue: Int) { nil }
   }
 }
+
+extension WorkerTable: Equatable {
+  /// Derived data follows from the records.
+  static func == (left: WorkerTable, right: WorkerTable) -> Bool { left.elementsEqual(right) }
+}

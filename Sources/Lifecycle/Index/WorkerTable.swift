@@ -59,8 +59,8 @@ struct WorkerTable: Sendable, RandomAccessCollection {
 
   /// The worker's share of a device's memory.
   private func livingFootprint(_ slot: Int) -> ByteCount {
-    guard records[slot].wrappedValue.state.isAlive else { return .zero }
-    return records[slot].wrappedValue.run.footprint ?? .zero
+    let isAlive = records[slot].wrappedValue.state.isAlive
+    return isAlive ? records[slot].wrappedValue.run.footprint ?? .zero : .zero
   }
 
   private mutating func markStale(_ slot: Int) {
@@ -192,7 +192,7 @@ extension WorkerTable {
     for slot in stale {
       let slot = Int(slot)
       isStale[slot] = false
-      let (old, new) = (groups[slot], WorkerGroups.of(records[slot].wrappedValue, view))
+      let (old, new) = (groups[slot], currentGroups(ofSlot: slot, view))
       regroup(slot, new)
       let affected = isChanged[slot] ? old.union(new) : old.symmetricDifference(new)
       if affected.contains(.hibernatable) {
@@ -201,10 +201,20 @@ extension WorkerTable {
       guard isChanged[slot] else { continue }
       isChanged[slot] = false
       termination.note(slot)
-      deadlines.set(slot, records[slot].wrappedValue.nextDeadline(after: view.now))
+      deadlines.set(slot, currentDeadline(ofSlot: slot, after: view.now))
       if records[slot].wrappedValue.isForgettable { hasGone = true }
     }
     stale.removeAll(keepingCapacity: true)
+  }
+
+  // Not inlined, so that the compiler doesn't copy the record.
+
+  @inline(never) private func currentGroups(ofSlot slot: Int, _ view: WorkerView) -> WorkerGroups {
+    WorkerGroups.of(records[slot].wrappedValue, view)
+  }
+
+  @inline(never) private func currentDeadline(ofSlot slot: Int, after now: Instant) -> Instant? {
+    records[slot].wrappedValue.nextDeadline(after: now)
   }
 
   private mutating func regroup(_ slot: Int, _ new: WorkerGroups) {
@@ -282,11 +292,6 @@ extension WorkerTable: Codable {
     }
     try container.encode(workers, forKey: .workers)
   }
-}
-
-extension WorkerTable: Equatable {
-  /// Derived data follows from the records.
-  static func == (left: WorkerTable, right: WorkerTable) -> Bool { left.elementsEqual(right) }
 }
 
 extension WorkerRecord {

@@ -71,11 +71,16 @@ extension Engine {
     return policy.pressure.warnOncePer == .episode || warned.level >= level
   }
 
+  /// And those of them whose answers freed something the last time: the others are asked only when these haven't
+  /// freed enough.
+  private func unwarned(at level: PressureLevel) -> (all: [Int], promising: [Int]) {
+    let all = workers.indices(.warnable).sorted().filter { !isWarned(workers[$0], at: level) }
+    return (all, all.filter { workers[$0].run.fruitless == nil })
+  }
+
   private mutating func warnEverybody(_ level: PressureLevel) -> LadderState.Outcome {
-    let unwarned = workers.indices(.warnable).sorted().filter { !isWarned(workers[$0], at: level) }
-    // Workers whose answers freed nothing the last time are asked only when the others haven't freed
-    // enough.
-    let promising = unwarned.filter { workers[$0].run.fruitless == nil }
+    guard !workers.isEmpty(.warnable) else { return .nothingLeft }
+    let (unwarned, promising) = unwarned(at: level)
     var longest: Duration?
     for index in promising.isEmpty ? unwarned : promising {
       workers[index].warnedIn = PressureEpisode(episode: gauge.episode, level: level)

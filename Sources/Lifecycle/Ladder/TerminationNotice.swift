@@ -28,8 +28,8 @@ public struct TerminationNotice: Codable, Hashable, Sendable {
 extension Engine {
   /// Whether the ladder has to wait for an answer about the worker that it has chosen. The first time gives the notice.
   mutating func mustWaitForVeto(_ index: Int, _ why: String, at level: PressureLevel) -> Bool {
+    guard let time = workers[index].policy.terminate.ask else { return false }
     let worker = workers[index]
-    guard let time = worker.policy.terminate.ask else { return false }
     if let notice = worker.run.notice, notice.episode == gauge.episode {
       return now < notice.until && !isWorse(than: notice, at: level)
     }

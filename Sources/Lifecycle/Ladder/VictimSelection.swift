@@ -15,15 +15,17 @@ extension Engine {
     }
     guard !workers.isEmpty(victims.openGroup) else { return .nothingLeft }
     workers.rankForTermination(by: policy.terminate, at: now)
-    var candidates = workers.termination.victims(of: victims)
-    while let slot = candidates.popFirst() {
+    var candidates = Optional(workers.termination.victims(of: victims))
+    while let slot = candidates?.popFirst() {
       let index = workers.index(ofSlot: slot)
-      let next = candidates.first.map { workers.index(ofSlot: $0) }
+      let next = candidates?.first.map { workers.index(ofSlot: $0) }
       let why = reason(for: index, before: next, victims)
       if isShadow(index) {
         if countShadowTermination(index, why) { return .acted }
         continue
       }
+      // The order is changed in place only if no list of candidates refers to it.
+      candidates = nil
       if mustWaitForVeto(index, why, at: level) { return .waiting }
       openBurst(at: level)
       let reason = why + outcomeOfNotice(index)

@@ -19,6 +19,8 @@ extension Engine {
     workers[index].goal = Goal(destination: .background, cause: .heartbeat, requests: [])
   }
 
+  /// Not inlined, so that the compiler doesn't copy the record.
+  @inline(never)
   private func isHeartbeatDue(_ index: Int) -> Bool {
     workers[index].heartbeatAt.map { now >= $0 } ?? false
   }

@@ -27,8 +27,8 @@ extension Engine {
 
   /// The biggest offer first; of equal ones the worker with the lower band.
   mutating func purgeBiggest(_ level: PressureLevel) -> LadderState.Outcome {
-    let offers = workers.indices(.offering)
-    for index in offers.sorted(by: offersMore) {
+    guard !workers.isEmpty(.offering) else { return .nothingLeft }
+    for index in offers() {
       let name = workers[index].id
       if isShadow(index) {
         if countShadowPurge(index, level) { return .acted }
@@ -41,6 +41,8 @@ extension Engine {
     }
     return .nothingLeft
   }
+
+  private func offers() -> [Int] { workers.indices(.offering).sorted(by: offersMore) }
 
   private func offersMore(_ left: Int, _ right: Int) -> Bool {
     let (left, right) = (workers[left], workers[right])

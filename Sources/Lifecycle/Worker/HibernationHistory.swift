@@ -61,7 +61,8 @@ extension Engine {
   }
 
   /// A function of its own, which changes nothing: in one that may change the engine, the compiler copies the
-  /// whole engine to look at a worker.
+  /// worker's record, or the whole engine, to look at a worker.
+  @inline(never)
   private func hibernationOccasion(_ index: Int) -> HibernationOccasion {
     let excess = isShadow(index) ? nil : workers[index].excess(.hibernate, at: now)
     if let obstacle = obstacle(workers[index], to: excess == nil ? .automatic : .pressure) {
