@@ -240,8 +240,9 @@ extension FleetSimulation {
       report.outOfMemory += 1
       die(biggest)
       deliver(.exited(workers[biggest].id, .signaled(9)))
-      // The retry isn't immediate: the machine would never finish anything.
-      news.add(at: now + 1_000_000_000, worker: Int32(biggest), life: 0, what: .retry)
+      let delay = workers[biggest].retryDelay
+      workers[biggest].kernelKills += 1
+      news.add(at: now + delay, worker: Int32(biggest), life: 0, what: .retry)
     }
   }
 

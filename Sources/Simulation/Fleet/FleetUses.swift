@@ -99,6 +99,7 @@ extension FleetSimulation {
   mutating func serve(_ worker: Int) {
     let waiting = workers[worker].waiting
     workers[worker].waiting = []
+    workers[worker].kernelKills = 0
     for one in waiting where !one.isOwnWork {
       report.found[one.found, default: 0] += 1
       waits.add(now - one.at)

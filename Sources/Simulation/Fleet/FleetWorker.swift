@@ -23,6 +23,8 @@ struct FleetWorker {
   var life: Int32 = 0
   /// Arrivals that wait until it runs, and what they found.
   var waiting: [Waiting] = []
+  /// How often the kernel ended it since it last served a use.
+  var kernelKills = 0
   var lastSign: Int64 = .min / 2
   var busyUntil: Int64 = 0
   /// Uses under way that are long enough to be declared as a task.
@@ -38,6 +40,10 @@ struct FleetWorker {
     /// No client waits.
     var isOwnWork = false
   }
+
+  /// A client that tries again waits for 1 s, and twice as long each time, at most a minute: else a machine with too
+  /// little memory would do nothing but start what it can't keep.
+  var retryDelay: Int64 { min(1 << min(Int64(kernelKills), 6), 60) * 1_000_000_000 }
 
   /// What it holds and saves, until now.
   mutating func addElapsedTime(at now: Int64) {
