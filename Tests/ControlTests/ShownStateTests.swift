@@ -36,6 +36,23 @@ import Testing
     #expect(ShownState(of: worker).text == "hibernated")
   }
 
+  @Test("Each word for a worker without processes is known to `ps --state`")
+  func kinds() {
+    let codes = [
+      "never_started", "not_started", "requested_stop", "backing_off", "waits_for_worker",
+    ]
+    let ends = ["attempt_failed", "watchdog", "signaled", "out_of_memory", "end_unknown", "exited"]
+    for code in codes + ends {
+      for status in [0, 1] as [Int32] {
+        var worker = WorkerReport(name: "web", state: "terminated")
+        worker.reason = CodedText(code, "")
+        worker.lastExit = ExitStatusReport(code: code, text: "", status: status)
+        let kind = ShownState(of: worker).kind
+        #expect(ShownState.kindsOfEnded.contains(kind), "\(code): \(kind)")
+      }
+    }
+  }
+
   @Test("Totals count workers that differ only in a number together")
   func totals() {
     let workers = [1, 2].map { status in

@@ -7,6 +7,12 @@ public struct ShownState: Hashable, Sendable {
   public let kind: String
   let color: Color
 
+  /// What `kind` says instead of `terminated`, the engine's word.
+  public static let kindsOfEnded = [
+    "never started", "not started", "waiting", "backing off", "exited", "failed", "killed", "ended",
+    "stopped",
+  ]
+
   public init(of worker: WorkerReport) {
     let (kind, detail, color) = Self.parts(of: worker)
     self.kind = escaped(kind)

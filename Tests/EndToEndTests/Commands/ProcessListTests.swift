@@ -27,6 +27,8 @@ import Testing
     #expect(try names(daemon, "--state", "hibernated") == ["large"])
     #expect(try Set(names(daemon, "--state", "terminated, Hibernated")) == ["b", "large"])
     #expect(try names(daemon, "--state", "suspended").isEmpty)
+    #expect(try names(daemon, "--state", "never-started") == ["b"])
+    #expect(try names(daemon, "--state", "stopped,failed").isEmpty)
     #expect(try daemon.done("ps", "--state", "suspended").hasPrefix("no workers\n"))
     #expect(try names(daemon, "--sort", "name") == ["a", "b", "busy", "large"])
     #expect(try names(daemon, "--sort", "saved").first == "large")
@@ -42,6 +44,8 @@ import Testing
     #expect(table[1].hasPrefix("busy "), "\(table)")
     #expect(table[1].contains(" % "), "\(table)")
     #expect(try !daemon.done("ps", "--sort", "name").contains("CPU"))
+    try daemon.done("stop", "a")
+    #expect(try Set(names(daemon, "--state", "stopped, never started")) == ["a", "b"])
   }
 
   @Test(

@@ -19,14 +19,16 @@ struct ProcessesCommand: ParsableCommand {
         dormouse ps
         dormouse ps 'bot*' --json
         dormouse ps --state hibernated,suspended --sort saved
+        dormouse ps --state failed,backing-off
         dormouse ps --sort cpu --watch -d 5s
       """)
   @Flag(help: "Print only the names, one on each line.") var names = false
   @Option(
     help: ArgumentHelp(
-      "Only workers in these states, separated by commas: \(workerStates.joined(separator: ", ")).",
+      "Only workers in these states, separated by commas: \(workerStates.joined(separator: ", ")); or of the "
+        + "terminated ones those that are \(ShownState.kindsOfEnded.joined(separator: ", ")).",
       valueName: "states"),
-    completion: .list(workerStates), transform: stateOption)
+    completion: .list(knownStates.map { $0.replacing(" ", with: "-") }), transform: stateOption)
   var state: Set<String>?
   @Option(
     help: ArgumentHelp(
@@ -123,7 +125,8 @@ struct ProcessesCommand: ParsableCommand {
   private func chosen(_ response: ControlResponse) throws -> [WorkerReport] {
     let workers = response.workers ?? []
     let named = patterns.isEmpty ? workers : try WorkerPatterns(patterns).workers(among: workers)
-    return named.filter { state?.contains($0.state) ?? true }
+    guard let state else { return named }
+    return named.filter { state.contains($0.state) || state.contains(ShownState(of: $0).kind) }
   }
 
   /// The same, sorted.
@@ -137,12 +140,15 @@ struct ProcessesCommand: ParsableCommand {
   }
 }
 
+/// The engine's states, and the words of the table for those that have ended.
+private let knownStates = workerStates + ShownState.kindsOfEnded
+
 @Sendable private func stateOption(_ text: String) throws -> Set<String> {
   let states = text.split(separator: ",", omittingEmptySubsequences: false).map {
-    $0.trimmingBlanks.lowercased()
+    $0.trimmingBlanks.lowercased().replacing("-", with: " ")
   }
-  for state in states where !workerStates.contains(state) {
-    throw unknown("state", state, known: workerStates)
+  for state in states where !knownStates.contains(state) {
+    throw unknown("state", state, known: knownStates)
   }
   return Set(states)
 }
