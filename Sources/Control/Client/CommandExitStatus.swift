@@ -48,7 +48,7 @@ extension ControlResponse.Result {
 extension ControlError {
   public var exit: CommandExit {
     switch self {
-    case .noDaemon: .noDaemon
+    case .noDaemon, .noDaemonOfProject: .noDaemon
     case .closedEarly: .daemonWentAway
     case .refusedByPermissions, .foreignDaemon, .pathTooLong, .malformed, .rejected,
       .unexpectedResponse, .timedOut, .unsendable, .system:

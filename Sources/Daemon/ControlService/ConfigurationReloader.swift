@@ -106,7 +106,7 @@ final class ConfigurationReloader {
       changes.append(change)
     }
     changes += AdoptionRule.changes(from: host.rules, to: new.adoption, machine: policies)
-    if host.hooks != new.hooks { changes.append("on") }
+    if host.hooks != new.hooks { changes.append("the commands of `on` changed") }
     host.apply(new)
     changes += removeUndeclared(new) + applyWorkers(new, policies)
     // `run` workers live by the daemon's policy.
@@ -183,7 +183,7 @@ final class ConfigurationReloader {
       return isChanged(known, worker) ? changeText(of: worker, from: known, policies) : nil
     }
     changes += AdoptionRule.changes(from: host.rules, to: new.adoption, machine: policies)
-    if host.hooks != new.hooks { changes.append("on") }
+    if host.hooks != new.hooks { changes.append("the commands of `on` would change") }
     return (
       true,
       changes.isEmpty

@@ -56,8 +56,16 @@ struct ConnectionOptions: ParsableArguments {
   }
 
   func connect() throws -> DaemonConnection {
-    DaemonConnection(
-      client: try ControlClient(connectingTo: target().path, isNamed: socket != nil))
+    let path = try target().path
+    do throws(ControlError) {
+      return DaemonConnection(
+        client: try ControlClient(connectingTo: path, isNamed: socket != nil))
+    } catch {
+      guard case .noDaemon = error, path == DefaultPaths.ofThisProcess().socket(),
+        let file = ProjectLookup.ofCurrentDirectory()?.configuration
+      else { throw error }
+      throw ControlError.noDaemonOfProject(file: file, path: path)
+    }
   }
 }
 

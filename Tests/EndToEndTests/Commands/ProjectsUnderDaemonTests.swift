@@ -61,6 +61,9 @@ import Testing
     #expect(try home.run(["up", "-d"], in: "shop").error.contains("nothing changed"))
     #expect(try home.run(["down"], in: "shop").code == 0)
     #expect(try home.run(["down"], in: "shop").code == CommandExit.noDaemon.rawValue)
+    let without = try home.run(["ps"], in: "shop")
+    #expect(without.code == CommandExit.noDaemon.rawValue)
+    #expect(without.error.contains("`dormouse up` starts one with "), "\(without)")
     let table = try home.run(["ls"], in: "").output
     #expect(
       table.components(of: "running") == 1 && table.components(of: "stopped") == 1, "\(table)")
