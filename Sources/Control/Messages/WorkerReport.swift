@@ -62,6 +62,8 @@ public struct WorkerReport: Codable, Hashable, Sendable {
   public var noticeSeconds: Double?
   /// `limits.footprint`; absent: none.
   public var footprintLimits: FootprintLimitReport?
+  /// It may lose memory; absent: no sign of it.
+  public var leak: LeakReport?
   /// On offer to be taken.
   public var purgeable: Int64?
   /// What it last said of itself (sd_notify's `STATUS=`).

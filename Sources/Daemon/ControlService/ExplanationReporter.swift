@@ -46,6 +46,7 @@ extension ExplanationReport {
     fruitlessWarnings = explanation.fruitless.map {
       CodedText("gave_nothing_back", $0.sentence(at: now))
     }
+    leak = explanation.leak.map { LeakReport($0) }
     protection = explanation.protection.map { CodedText($0) }
   }
 }

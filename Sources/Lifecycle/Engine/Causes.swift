@@ -112,6 +112,8 @@ public struct WorkerSnapshot: Hashable, Sendable {
   public var notice: TerminationNotice?
   /// Its restarts for its footprint; `nil`: none.
   public var footprintRestarts: FootprintRestarts?
+  /// It may lose memory; `nil`: no sign of it.
+  public var leak: LeakSuspicion?
   /// What shadow mode would have done with the worker.
   public var shadow: ShadowSummary?
 }

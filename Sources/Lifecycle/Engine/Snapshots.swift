@@ -31,6 +31,7 @@ extension Engine {
       protection: worker.protection, asleepSince: worker.asleepSince,
       lastWake: worker.run.lastWake, notice: worker.run.notice,
       footprintRestarts: worker.footprintRestarts,
+      leak: worker.state.isAlive ? worker.run.growth?.suspicion : nil,
       shadow: worker.shadow.summary.isEmpty ? nil : worker.shadow.summary)
   }
 }

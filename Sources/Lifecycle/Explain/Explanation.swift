@@ -23,6 +23,8 @@ public struct Explanation: Hashable, Sendable {
   public var lastShed: ShedRecord?
   /// The worker's answers to warnings that freed no memory.
   public var fruitless: FruitlessWarnings?
+  /// It may lose memory.
+  public var leak: LeakSuspicion?
   /// What protects the worker from termination for lack of memory.
   public var protection: Protection?
 }
@@ -96,7 +98,9 @@ extension Engine {
       causeKey: record.cause.key.map { PolicyKey($0) }, next: record.nextByItself,
       obstacles: obstaclesToNext(record, at: now), moves: moves(of: record, at: now),
       isShadow: isShadow(record), earlyWake: record.earlyWakeTold(at: now),
-      lastShed: record.lastShed, fruitless: record.run.fruitless, protection: record.protection)
+      lastShed: record.lastShed, fruitless: record.run.fruitless,
+      leak: record.state.isAlive ? record.run.growth?.suspicion : nil,
+      protection: record.protection)
   }
 
   private func obstaclesToNext(_ worker: WorkerRecord, at now: Instant) -> [Obstacle] {

@@ -20,6 +20,7 @@ public struct Learned: Codable, Hashable, Sendable {
       result.workers[name]?.earlyWake.move(by: shift)
       result.workers[name]?.sleeps?.move(by: shift)
       result.workers[name]?.images?.move(by: shift)
+      result.workers[name]?.growth?.move(by: shift)
     }
     return result
   }
@@ -46,6 +47,8 @@ public struct LearnedWorker: Codable, Hashable, Sendable {
   /// Missing in what an earlier version kept.
   var sleeps: SleepRecord?
   var images: SleepRecord?
+  /// Of the run that the daemon left; another one forgets it.
+  var growth: FootprintGrowth?
   public var lastExit: ExitStatus?
 
   /// Nothing was learned.
@@ -90,7 +93,8 @@ extension WorkerRecord {
     get {
       LearnedWorker(
         launchCost: launchCost, resumeCost: resumeCost, resumeRate: resumeRate, uses: uses,
-        earlyWake: earlyWake, sleeps: sleeps, images: images, lastExit: lastExit)
+        earlyWake: earlyWake, sleeps: sleeps, images: images, growth: run.growth,
+        lastExit: lastExit)
     }
     set {
       launchCost = newValue.launchCost
@@ -100,6 +104,7 @@ extension WorkerRecord {
       earlyWake = newValue.earlyWake
       sleeps = newValue.sleeps
       images = newValue.images
+      run.growth = newValue.growth
       lastExit = newValue.lastExit
     }
   }

@@ -152,6 +152,8 @@ struct Run: Codable, Sendable, Equatable {
   var notice: TerminationNotice?
   /// `nil`: no limits, or nothing measured.
   var limits: FootprintWatch?
+  /// The footprints at its suspensions; `nil`: it hasn't been suspended in this run.
+  var growth: FootprintGrowth?
   var tasks: [BackgroundTask] = []
   /// Since when the worker asks not to be suspended.
   var heldSince: Instant?

@@ -7,7 +7,7 @@ extension FleetSimulation {
   mutating func perform(_ directive: Directive) {
     switch directive {
     case .transition(let transition): count(transition)
-    case .answer, .pressureChanged, .report, .wouldHave, .watchdogMissed, .overLimit,
+    case .answer, .pressureChanged, .report, .wouldHave, .watchdogMissed, .overLimit, .leakSuspected,
       .willTerminate, .willNotTerminate,
       .protectedLeft:
       break
@@ -40,7 +40,7 @@ extension FleetSimulation {
     // Workers offer no memory here.
     case .purge: schedule(.purgeFailed(id, "nothing is offered"), of: worker, in: .milliseconds(1))
     case .expireTask, .answer, .transition, .pressureChanged, .report, .wouldHave,
-      .watchdogMissed, .overLimit, .willTerminate, .willNotTerminate,
+      .watchdogMissed, .overLimit, .leakSuspected, .willTerminate, .willNotTerminate,
       .protectedLeft:
       break
     }
