@@ -30,6 +30,8 @@ public struct ExplanationReport: Codable, Hashable, Sendable {
   public var rule: String?
   /// Why it isn't terminated for lack of memory; absent: it may be.
   public var protection: CodedText?
+  /// After this time `protect --for` ends by itself.
+  public var protectedSeconds: Double?
   /// When it was last used, and how often it is.
   public var activity: ActivityReport?
 

@@ -57,6 +57,8 @@ public struct WorkerReport: Codable, Hashable, Sendable {
   public var shadow: ShadowReport?
   /// Why it isn't terminated for lack of memory; absent: it may be.
   public var protection: CodedText?
+  /// After this time `protect --for` ends by itself.
+  public var protectedSeconds: Double?
   /// It will be terminated for lack of memory, if nothing changes: why, and in how many seconds.
   public var notice: CodedText?
   public var noticeSeconds: Double?

@@ -47,7 +47,10 @@ extension ExplanationReport {
       CodedText("gave_nothing_back", $0.sentence(at: now))
     }
     leak = explanation.leak.map { LeakReport($0) }
-    protection = explanation.protection.map { CodedText($0) }
+    protection = explanation.protection.map {
+      CodedText($0, for: explanation.protectionLeft)
+    }
+    protectedSeconds = explanation.protectionLeft?.seconds
   }
 }
 

@@ -56,7 +56,9 @@ struct WorkerReporter {
     report.noticeSeconds = snapshot.notice.map { max(0, ($0.until - now).seconds) }
     report.footprintLimits = FootprintLimitReport(of: snapshot, at: now)
     report.leak = snapshot.leak.map { LeakReport($0) }
-    report.protection = snapshot.protection.map { CodedText($0) }
+    let left = snapshot.protectedUntil.map { max(.zero, $0 - now) }
+    report.protection = snapshot.protection.map { CodedText($0, for: left) }
+    report.protectedSeconds = left?.seconds
   }
 
   private func describeCosts(_ report: inout WorkerReport) {

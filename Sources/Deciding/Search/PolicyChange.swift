@@ -25,23 +25,7 @@ public struct PolicyChange: Hashable, Sendable {
   ///
   /// - Parameter worker: the worker whose own policy gets it; nil: the machine's policy.
   public func yaml(worker: String? = nil) -> String {
-    var sections: [(name: String, values: [String])] = []
-    for setting in settings {
-      let parts = setting.key.split(separator: ".").map(String.init)
-      guard let section = parts.first else { continue }
-      let inner = parts.dropFirst().reversed().reduce(setting.value) { text, part in
-        text == setting.value ? "\(part): \(text)" : "\(part): { \(text) }"
-      }
-      if let place = sections.firstIndex(where: { $0.name == section }) {
-        sections[place].values.append(inner)
-      } else {
-        sections.append((section, [inner]))
-      }
-    }
-    let text = sections.map { "\($0.name): { \($0.values.joined(separator: ", ")) }" }
-      .joined(separator: ", ")
-    guard let worker else { return "policy_overrides: { \(text) }" }
-    return "workers: { \(worker): { policy: { \(text) } } }"
+    OverrideLine.text(settings.map { ($0.key, $0.value) }, worker: worker)
   }
 }
 

@@ -105,6 +105,8 @@ public struct WorkerSnapshot: Hashable, Sendable {
   public var isModeByRequest: Bool
   /// What protects the worker from termination for lack of memory.
   public var protection: Protection?
+  /// When the protection by request ends by itself.
+  public var protectedUntil: Instant?
   /// While the worker sleeps; `nil` also if an earlier daemon put it to sleep.
   public var asleepSince: Instant?
   public var lastWake: LastWake?

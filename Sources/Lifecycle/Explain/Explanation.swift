@@ -27,6 +27,8 @@ public struct Explanation: Hashable, Sendable {
   public var leak: LeakSuspicion?
   /// What protects the worker from termination for lack of memory.
   public var protection: Protection?
+  /// After this time it ends by itself.
+  public var protectionLeft: Duration?
 }
 
 /// The place in a policy file that decides something: `hibernate.max_footprint`. A caller that has
@@ -100,7 +102,8 @@ extension Engine {
       isShadow: isShadow(record), earlyWake: record.earlyWakeTold(at: now),
       lastShed: record.lastShed, fruitless: record.run.fruitless,
       leak: record.state.isAlive ? record.run.growth?.suspicion : nil,
-      protection: record.protection)
+      protection: record.protection,
+      protectionLeft: record.protectedUntil.map { max(.zero, $0 - now) })
   }
 
   private func obstaclesToNext(_ worker: WorkerRecord, at now: Instant) -> [Obstacle] {

@@ -21,6 +21,9 @@ public struct Learned: Codable, Hashable, Sendable {
       result.workers[name]?.sleeps?.move(by: shift)
       result.workers[name]?.images?.move(by: shift)
       result.workers[name]?.growth?.move(by: shift)
+      if let until = workers[name]?.protectedUntil {
+        result.workers[name]?.protectedUntil = until + shift
+      }
     }
     return result
   }
@@ -49,6 +52,8 @@ public struct LearnedWorker: Codable, Hashable, Sendable {
   var images: SleepRecord?
   /// Of the run that the daemon left; another one forgets it.
   var growth: FootprintGrowth?
+  /// `protect` for a time. One without an end ends with the daemon.
+  var protectedUntil: Instant?
   public var lastExit: ExitStatus?
 
   /// Nothing was learned.
@@ -94,7 +99,7 @@ extension WorkerRecord {
       LearnedWorker(
         launchCost: launchCost, resumeCost: resumeCost, resumeRate: resumeRate, uses: uses,
         earlyWake: earlyWake, sleeps: sleeps, images: images, growth: run.growth,
-        lastExit: lastExit)
+        protectedUntil: protectedUntil, lastExit: lastExit)
     }
     set {
       launchCost = newValue.launchCost
@@ -105,6 +110,8 @@ extension WorkerRecord {
       sleeps = newValue.sleeps
       images = newValue.images
       run.growth = newValue.growth
+      protectedUntil = newValue.protectedUntil
+      if protectedUntil != nil { isProtectedByRequest = true }
       lastExit = newValue.lastExit
     }
   }

@@ -48,6 +48,8 @@ struct WorkerRecord: Codable, Sendable, Equatable {
   var shadow = ShadowRecord()
   /// The verb `protect`. `nil` and not false: journals of earlier versions lack it.
   var isProtectedByRequest: Bool?
+  /// `protect` for a time: its end.
+  var protectedUntil: Instant?
 
   var footprintRestarts: FootprintRestarts?
 

@@ -7,9 +7,12 @@ extension FleetSimulation {
   mutating func perform(_ directive: Directive) {
     switch directive {
     case .transition(let transition): count(transition)
-    case .answer, .pressureChanged, .report, .wouldHave, .watchdogMissed, .overLimit, .leakSuspected,
-      .willTerminate, .willNotTerminate,
-      .protectedLeft:
+    case .leakSuspected(let id, _):
+      report.leaksSuspected += 1
+      let hasNone = numbers[id].map { workers[Int($0)].leak == 0 } ?? true
+      if hasNone { report.leaksSuspectedWrongly += 1 }
+    case .answer, .pressureChanged, .report, .wouldHave, .watchdogMissed, .overLimit,
+      .willTerminate, .willNotTerminate, .protectedLeft:
       break
     default:
       guard let id = directive.worker, let number = numbers[id] else { return }
