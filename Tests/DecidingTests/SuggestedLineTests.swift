@@ -44,7 +44,11 @@ import Testing
     "The reader accepts each line for a worker, whatever its name is, and gives the values that it says",
     arguments: ["web", "true", "10", "null", "a.b-c_d"])
   func worker(_ name: String) throws {
-    for settings in Self.pairs {
+    let possible = Self.pairs.filter {
+      PolicyChange($0).isPossible(in: LifecyclePolicy(), ofOneWorker: true)
+    }
+    #expect(possible.count > 50)
+    for settings in possible {
       let line = PolicyChange(settings).yaml(worker: name)
       // You merge it with the entry that is there.
       #expect(line.hasSuffix(" } } }"))
@@ -52,6 +56,16 @@ import Testing
       let worker = try #require(try read(whole).workers.first)
       #expect(worker.name == name)
       try expect(settings, in: worker.policy)
+    }
+  }
+
+  @Test("A key that applies to all workers together isn't suggested for one")
+  func ofAll() {
+    for setting in Self.settings {
+      let change = PolicyChange([setting])
+      let isOfAll = setting.key.hasPrefix("hibernate.disk") || setting.key == "terminate.order"
+      #expect(change.isPossible(in: LifecyclePolicy(), ofOneWorker: true) == !isOfAll, "\(setting)")
+      #expect(change.isPossible(in: LifecyclePolicy(), ofOneWorker: false), "\(setting)")
     }
   }
 

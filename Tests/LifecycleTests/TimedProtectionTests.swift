@@ -43,7 +43,7 @@ struct TimedProtectionTests {
     #expect(
       snapshot.protection?.sentence(for: snapshot.protectedUntil.map { $0 - world.now })
         == "protected on request for 9 min more (`dormouse protect`)")
-    #expect(world.engine.explanation(of: mail)?.protectionLeft == .seconds(540))
+    #expect(world.engine.explanation(of: mail, at: world.now)?.protectionLeft == .seconds(540))
     #expect(world.read(available: 20).victims.isEmpty)
     var all = world.pass(.seconds(539))
     #expect(all.victims.isEmpty)

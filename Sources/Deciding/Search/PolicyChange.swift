@@ -21,6 +21,16 @@ public struct PolicyChange: Hashable, Sendable {
     try PolicySettings(settings.map(\.argument)).applied(to: policy)
   }
 
+  /// False: a value contradicts another one of this policy, or a key applies to all workers together and can't be set
+  /// for one.
+  func isPossible(in policy: LifecyclePolicy, ofOneWorker: Bool) -> Bool {
+    let arguments = settings.map(\.argument)
+    // nil: as above.
+    let read = try? ofOneWorker ? PolicySettings.ofOneWorker(arguments) : PolicySettings(arguments)
+    // As above.
+    return read.map { (try? $0.applied(to: policy)) != nil } ?? false
+  }
+
   /// A line for a configuration: `policy_overrides: { hibernate: { after: 30s } }`.
   ///
   /// - Parameter worker: the worker whose own policy gets it; nil: the machine's policy.

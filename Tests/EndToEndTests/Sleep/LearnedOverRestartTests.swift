@@ -76,7 +76,7 @@ import Testing
     #expect(after.protectedSeconds.map { $0 > 400 && $0 < 600 } == true)
     for words in [["ps"], ["status", "web"], ["explain", "web"]] {
       let shown = try daemon.enter(words).output
-      #expect(shown.contains("for 9 min") && shown.contains(" more"), "\(shown)")
+      #expect(shown.contains("for 10 min more"), "\(shown)")
     }
     try daemon.done("protect", "--off", "web")
     #expect(try daemon.worker("web").protection == nil)
@@ -87,7 +87,7 @@ import Testing
 
   @Test(
     "`protect --for` refuses a time that makes no sense in one sentence, with exit code 64",
-    arguments: ["0", "-5m", "31d", "soon", ""])
+    arguments: ["0", "-5m", "31d", "soon"])
   func badTimes(_ time: String) throws {
     let daemon = try TestDaemon(Self.configuration)
     let refused = try daemon.verb("protect", "web", "--for=\(time)")
