@@ -76,16 +76,15 @@ struct FootprintGrowth: Codable, Hashable, Sendable {
       return long
     }
     // Known memory that was freed and is used again isn't a leak, however it rises.
-    guard let newest = recent.suffix(Self.limit / 4).map(\.footprint).min(), newest > highWater else {
-      return nil
-    }
+    let newest = recent.suffix(Self.limit / 4).map(\.footprint).min()
+    guard let newest, newest > highWater else { return nil }
     return LeakSuspicion(recent, isSuspected: isSuspected)
   }
 
   mutating func move(by shift: Duration) {
     for place in recent.indices { recent[place].at = recent[place].at + shift }
     for place in whole.indices { whole[place].at = whole[place].at + shift }
-    smallest = smallest.map { SuspendedFootprint(number: $0.number, at: $0.at + shift, footprint: $0.footprint) }
+    if let open = smallest { smallest?.at = open.at + shift }
   }
 }
 

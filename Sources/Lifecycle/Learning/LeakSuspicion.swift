@@ -8,11 +8,12 @@ import Policy
 //     the growth that is certain is large           Sen's lower bound of the slope (99 %), over the series: 10 % of the
 //                                                   footprint and 4 MB
 //     the newest are all over the oldest            a quarter of the series each
-//     the growth goes on                            the newer half is at least half as steep as the older half
+//     the growth lasts                              the newer half and the newest third are at least half as steep as
+//                                                   the older half
 //
 // The slope is the median of the slopes of all pairs (Theil and Sen): one large or small footprint doesn't move it. The
-// last rule tells a leak from a cache that fills up. A suspicion that is there already needs less of each: it doesn't
-// come and go with the noise.
+// last rule distinguishes a leak from a cache that fills up. A suspicion that is there already needs less of each, so
+// that it doesn't change with the noise.
 
 /// Evidence that a worker may lose memory.
 public struct LeakSuspicion: Codable, Hashable, Sendable {
@@ -41,10 +42,7 @@ public struct LeakSuspicion: Codable, Hashable, Sendable {
     let steps = last.number - first.number
     let certain = slopes.lowerBound * Double(steps)
     guard certain >= need.growth(at: last.footprint) else { return nil }
-    let middle = series.count / 2
-    let older = PairSlopes(Array(series[..<middle])).median
-    let newer = PairSlopes(Array(series[middle...])).median
-    guard newer > 0, newer >= older * need.goesOn else { return nil }
+    guard Self.lasts(series, need.lasts) else { return nil }
     before = first.footprint
     footprint = last.footprint
     suspensions = steps + 1
@@ -63,6 +61,15 @@ public struct LeakSuspicion: Codable, Hashable, Sendable {
     result.suspensions = last.number - first.number + 1
     result.span = last.at - first.at
     return result
+  }
+
+  private static func lasts(_ series: [SuspendedFootprint], _ share: Double) -> Bool {
+    let middle = series.count / 2
+    let older = PairSlopes(Array(series[..<middle])).median
+    return [series[middle...], series.suffix(series.count / 3)].allSatisfy { newer in
+      let slope = PairSlopes(Array(newer)).median
+      return slope > 0 && slope >= older * share
+    }
   }
 
   private static func newestAreOver(_ series: [SuspendedFootprint]) -> Bool {
@@ -95,12 +102,12 @@ private struct Thresholds {
   var risingShare: Double
   var share: Double
   var least: ByteCount
-  var goesOn: Double
+  var lasts: Double
 
   static let new = Thresholds(
-    risingShare: 0.9, share: 0.1, least: LeakSuspicion.leastGrowth, goesOn: 0.5)
+    risingShare: 0.9, share: 0.1, least: LeakSuspicion.leastGrowth, lasts: 0.5)
   static let kept = Thresholds(
-    risingShare: 0.8, share: 0.05, least: .megabytes(2), goesOn: 0.25)
+    risingShare: 0.8, share: 0.05, least: .megabytes(2), lasts: 0.25)
 
   /// In bytes.
   func growth(at footprint: ByteCount) -> Double {

@@ -32,7 +32,7 @@ import Testing
     #expect(queue.drain(within: .seconds(60)))
   }
 
-  @Test("The next daemon goes on with the uses that the last one saw, by its own clock")
+  @Test("The next daemon continues with the uses that the last one saw, by its own clock")
   func goesOn() throws {
     earlier([100, 400, 700])
     // The machine has started again meanwhile: its clock begins from zero, and 500 s have passed.

@@ -63,7 +63,7 @@ import Testing
     try use(daemon, port, times: 8)
     #expect(try daemon.worker("leaker").leak == nil)
 
-    // Another daemon goes on with the same process.
+    // Another daemon continues with the same process.
     _ = try daemon.ask(.leave)
     #expect(try daemon.waitForEnd() == 0)
     try daemon.start()

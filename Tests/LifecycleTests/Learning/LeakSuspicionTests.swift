@@ -31,7 +31,8 @@ struct LeakSuspicionTests {
     let leak = try #require(growth(Array(sizes.prefix(13))).suspicion)
     #expect(
       leak.sentence
-        == "its footprint when it is suspended grew from 20 MB to 32 MB in 13 suspensions and 12 min: 1 MB at each")
+        == "its footprint when it is suspended grew from 20 MB to 32 MB in 13 suspensions and 12 min: 1 MB at each"
+    )
     let later = try #require(growth(sizes).suspicion)
     #expect(later.suspensions >= 90 && later.before < .megabytes(24) && later.perDay != nil)
   }
@@ -50,11 +51,11 @@ struct LeakSuspicionTests {
     #expect(reports(sizes).isEmpty, "\(sizes)")
   }
 
-  /// A leak and a cache are the same until the cache levels off: one that is full after 10 suspensions is told apart.
+  /// A leak and a cache are the same until the cache levels off: one that is full at the tenth suspension is recognized.
   @Test("A cache that fills up and levels off isn't suspected", arguments: 1...200)
   func plateau(_ seed: UInt64) {
     var random = Noise(seed)
-    let steps = 2 + random.next(upTo: 6)
+    let steps = 2 + random.next(upTo: 8)
     let sizes = (0..<200).map { place in
       20_480 + min(place, steps) * 40_960 / steps + random.next(upTo: 512)
     }
@@ -77,7 +78,9 @@ struct LeakSuspicionTests {
     #expect(reports((0..<500).map { 20_480 + $0 % period * 4096 }).isEmpty)
   }
 
-  @Test("A suspicion is withdrawn when the footprint comes back, and the same rise isn't suspected again")
+  @Test(
+    "A suspicion is withdrawn when the footprint comes back, and the same rise isn't suspected again"
+  )
   func comesBack() {
     let rise = (0..<40).map { 20_480 + $0 * 1024 }
     let sizes = rise + rise + rise + rise
@@ -130,7 +133,9 @@ struct LeakSuspicionTests {
     var all: [LeakSuspicion] = []
     for place in 0..<40 {
       let size: Int64 = place % 2 == 0 ? 20 + Int64(place) * 2 : 5
-      if let news = growth.add(.megabytes(size), at: .zero + .seconds(Int64(place))) { all.append(news) }
+      if let news = growth.add(.megabytes(size), at: .zero + .seconds(Int64(place))) {
+        all.append(news)
+      }
       growth.mayLackPages = true
     }
     #expect(all.count == 1)
