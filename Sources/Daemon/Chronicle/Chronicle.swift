@@ -16,6 +16,7 @@ final class Chronicle: EngineObserver {
   private let useKeeper: UseKeeper
   /// Also of earlier daemons.
   var uses: UseHistory { useKeeper.history }
+  private var countsUses: () -> Bool = { true }
   private let queue: WorkQueue
   private var followers: [(number: UInt64, follower: Follower)] = []
   private var lastFollower: UInt64 = 0
@@ -53,7 +54,11 @@ final class Chronicle: EngineObserver {
     useKeeper = UseKeeper(directory: reports, queue: queue, log: log)
   }
 
-  func begin(_ engine: Engine, at now: Instant) {
+  /// - Parameter countsUses: false while the daemon ends: it wakes workers that it leaves, and that is no use.
+  func begin(
+    _ engine: Engine, at now: Instant, countsUses: @escaping () -> Bool = { true }
+  ) {
+    self.countsUses = countsUses
     journal?.begin(engine, at: now)
     days.begin(engine, at: now)
     useKeeper.begin(at: now)
@@ -66,7 +71,7 @@ final class Chronicle: EngineObserver {
     journal?.record(event, directives: directives, engine: engine, at: now)
     days.record(event, directives: directives, engine: engine, at: now)
     counts.record(event, directives: directives)
-    useKeeper.record(event, at: now)
+    if countsUses() { useKeeper.record(event, at: now) }
     guard isFollowed else { return }
     for notice in narrator.notices(of: event, directives, engine, at: now) { publish(notice) }
   }

@@ -63,12 +63,16 @@ import Testing
     try use(daemon, port, times: 8)
     #expect(try daemon.worker("leaker").leak == nil)
 
+    let uses = try daemon.ask(.explain, "leaker").explanation?.activity?.uses
+
     // Another daemon continues with the same process.
     _ = try daemon.ask(.leave)
     #expect(try daemon.waitForEnd() == 0)
     try daemon.start()
     // Without a daemon it runs.
     try daemon.wait("leaker", toBe: "background")
+    // The daemon that ended has woken it, which is no use.
+    #expect(try daemon.ask(.explain, "leaker").explanation?.activity?.uses == uses)
     try use(daemon, port, times: 5)
 
     let leak = try #require(try daemon.worker("leaker").leak)
