@@ -105,6 +105,9 @@ struct Invariants {
     case .overLimit(let worker, let excess, _):
       seen.insert("over \(excess.step.rawValue)")
       return limits.check(excess, of: worker)
+    case .leakSuspected(let worker, let leak):
+      seen.insert("leak suspected")
+      return LeakCheck.check(leak, of: worker)
     case .watchdogMissed: seen.insert("watchdog reported")
     case .purge: seen.insert("purge")
     case .checkSafePoint: seen.insert("look for locks")
@@ -252,7 +255,7 @@ extension Directive {
       .checkWatchdog(let worker):
       worker
     case .answer, .transition, .pressureChanged, .report, .wouldHave, .watchdogMissed,
-      .overLimit, .willTerminate, .willNotTerminate,
+      .overLimit, .leakSuspected, .willTerminate, .willNotTerminate,
       .protectedLeft:
       nil
     }

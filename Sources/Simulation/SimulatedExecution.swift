@@ -66,7 +66,7 @@ extension SimulatedMachine {
     case .inspect(let worker): inspect(worker)
     case .expireTask(let worker, let task): expire(worker, task)
     case .answer, .transition, .pressureChanged, .report, .wouldHave,
-      .watchdogMissed, .overLimit, .willTerminate, .willNotTerminate,
+      .watchdogMissed, .overLimit, .leakSuspected, .willTerminate, .willNotTerminate,
       .protectedLeft:
       nil
     }

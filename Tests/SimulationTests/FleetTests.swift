@@ -95,6 +95,21 @@ struct FleetTests {
     #expect(learning.suspensions < 10 && learning.hibernations < 10)
   }
 
+  @Test(
+    "A leak of a simulated worker is suspected, and the growth of a worker that becomes warm isn't")
+  func leaks() {
+    var uses = trace((0..<50).map { $0 * 60 }, workers: 2)
+    let rules = policy {
+      $0.foreground.idleAfter = .seconds(4)
+      $0.background.suspendAfter = .seconds(4)
+      $0.hibernate.enabled = false
+    }
+    #expect(run(uses, rules).leaksSuspected == 0)
+    uses.workers[1].leak = .megabytes(100)
+    let report = run(uses, rules)
+    #expect(report.leaksSuspected == 1 && report.leaksSuspectedWrongly == 0)
+  }
+
   @Test("A fleet that hibernates holds less memory")
   func memory() {
     let uses = trace([0])

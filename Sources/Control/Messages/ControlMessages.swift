@@ -19,8 +19,9 @@ public struct ControlRequest: Codable, Hashable, Sendable {
   public var wrapper: WrapperReport?
   /// `status` of a worker only: its snapshot's content is wanted too.
   public var withSnapshot: Bool?
-  /// `setPressure` only: `warning`, `urgent`, `critical`, or `auto`; and for how many seconds.
+  /// `setPressure` only: `warning`, `urgent`, `critical`, or `auto`.
   public var level: String?
+  /// `setPressure` and `protect` only: for how long.
   public var seconds: Double?
   /// `reload` only: a configuration without workers is meant.
   public var allowEmpty: Bool?
@@ -46,7 +47,7 @@ public struct ControlRequest: Codable, Hashable, Sendable {
       warn
     /// Only reports what the policy would do with a worker; applies the policy again.
     case shadow, enforce
-    /// Doesn't terminate a worker for lack of memory, until the daemon ends; leaves that to its policy again.
+    /// Doesn't terminate a worker for lack of memory, for a time or until the daemon ends; leaves that to its policy again.
     case protect, unprotect
     case ps, status, jetsam
     /// Writes the journal, answers where it is, and may report later events.

@@ -24,10 +24,14 @@ public struct ExplanationReport: Codable, Hashable, Sendable {
   /// What it waited for when it last fell asleep and isn't woken by, because nothing can watch that in
   /// its place; clauses such as `the release of a file lock`.
   public var unwatched: [String]?
+  /// It may lose memory; absent: no sign of it.
+  public var leak: LeakReport?
   /// The rule of `adopt:` by which it was adopted.
   public var rule: String?
   /// Why it isn't terminated for lack of memory; absent: it may be.
   public var protection: CodedText?
+  /// After this time `protect --for` ends by itself.
+  public var protectedSeconds: Double?
   /// When it was last used, and how often it is.
   public var activity: ActivityReport?
 

@@ -9,6 +9,8 @@ public struct WeekReport: Codable, Hashable, Sendable {
   public var launchTimeouts = 0
   public var memoryTerminations = 0
   public var watchdogTerminations = 0
+  /// Runs in which its footprint was larger at each suspension.
+  public var leakSuspicions = 0
   public var suspensions = 0
   public var hibernations = 0
   public var resumes = 0

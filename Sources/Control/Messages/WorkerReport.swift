@@ -57,11 +57,15 @@ public struct WorkerReport: Codable, Hashable, Sendable {
   public var shadow: ShadowReport?
   /// Why it isn't terminated for lack of memory; absent: it may be.
   public var protection: CodedText?
+  /// After this time `protect --for` ends by itself.
+  public var protectedSeconds: Double?
   /// It will be terminated for lack of memory, if nothing changes: why, and in how many seconds.
   public var notice: CodedText?
   public var noticeSeconds: Double?
   /// `limits.footprint`; absent: none.
   public var footprintLimits: FootprintLimitReport?
+  /// It may lose memory; absent: no sign of it.
+  public var leak: LeakReport?
   /// On offer to be taken.
   public var purgeable: Int64?
   /// What it last said of itself (sd_notify's `STATUS=`).

@@ -32,6 +32,9 @@ public func renderExplanation(
   if let fruitless = report.fruitlessWarnings {
     lines += wrapped("Memory warnings: \(escaped(fruitless.text))", to: width)
   }
+  if let leak = report.leak {
+    lines += wrapped("Leak suspected: \(escaped(leak.text))", to: width)
+  }
   if let protection = report.protection {
     lines += wrapped("Not terminated for lack of memory: \(escaped(protection.text))", to: width)
   }

@@ -86,9 +86,14 @@ private func reasonText(_ worker: WorkerReport, _ clock: ReaderClock) -> String 
   }
   let parts = [
     escaped(worker.reason.text), asleepText(worker, clock), wokenText(worker, clock),
-    worker.protection == nil ? nil : "protected", changed,
+    protectedText(worker), changed,
   ]
   return parts.compactMap { $0 }.joined(separator: "; ")
+}
+
+private func protectedText(_ worker: WorkerReport) -> String? {
+  guard worker.protection != nil else { return nil }
+  return worker.protectedSeconds.map { "protected for \(durationText($0)) more" } ?? "protected"
 }
 
 private func asleepText(_ worker: WorkerReport, _ clock: ReaderClock) -> String? {

@@ -17,9 +17,22 @@ public func renderWeeks(
     table.rows = reports.filter { $0.week == week }.map(weekRow)
     let title = "week of \(escaped(week))"
     let lines = [color ? Color.bold.paint(title) : title] + table.folded(width: width, color: color)
-    return lines.joined(separator: "\n") + "\n"
+    return (lines + leakLines(reports.filter { $0.week == week }, width)).joined(separator: "\n")
+      + "\n"
   }
   return blocks.joined(separator: "\n")
+}
+
+/// Below a week's table; nothing where there is no suspicion.
+private func leakLines(_ reports: [WeekReport], _ width: Int?) -> [String] {
+  let names = reports.filter { $0.leakSuspicions > 0 }.map { report in
+    escaped(report.worker)
+      + (report.leakSuspicions > 1 ? " (\(counted(report.leakSuspicions, "time")))" : "")
+  }
+  if names.isEmpty { return [] }
+  return wrapped(
+    "leak suspected: \(names.joined(separator: ", ")) (`dormouse explain NAME` has the evidence)",
+    to: width)
 }
 
 private func weekRow(_ report: WeekReport) -> [Table.Cell] {

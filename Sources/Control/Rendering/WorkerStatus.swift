@@ -76,6 +76,7 @@ private func addMemoryLines(of worker: WorkerReport, to block: inout StatusBlock
   block.add("early wake", worker.earlyWake.map { escaped($0.text) })
   block.add("notice", worker.notice.map { escaped($0.text) })
   block.add("limits", worker.footprintLimits.map(limitsText))
+  block.add("leak", worker.leak.map { "suspected: \(escaped($0.text))" })
   block.add("purgeable", worker.purgeable.map { "\(sizeText($0)) on offer" })
   block.add(
     "protection", worker.protection.map { escaped("not terminated for lack of memory: \($0.text)") }

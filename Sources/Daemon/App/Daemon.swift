@@ -302,7 +302,7 @@ public final class Daemon {
     do throws(SystemCallError) { try signals.follow() } catch { throw .system(error) }
     try openControlSocket()
     pressure.follow(driver.state.policy)
-    chronicle.begin(driver.state, at: EventLoop.now)
+    chronicle.begin(driver.state, at: EventLoop.now) { [phase] in !phase.isClosing }
     FillReports.follow(services.hibernation, loopReturn: services.loopReturn, log: services.log) {
       [unowned self] in senses.meter.measure($0)
     }

@@ -62,6 +62,7 @@ final class DirectiveExecution: DirectiveExecutor {
     case .willNotTerminate(let id, let why): log(.notice, "\(id): not terminated: \(why)")
     case .overLimit(let id, let excess, let consequence):
       log(.warning, "\(id): \(excess.sentence): \(consequence)")
+    case .leakSuspected(let id, let leak): log(.warning, "\(id): leak suspected: \(leak.sentence)")
     case .protectedLeft(let ids, let level):
       log(.warning, Protection.sentence(onLeft: ids, at: level))
     }

@@ -88,11 +88,14 @@ final class EngineDriver {
   ///   - answer: called once, with the engine's answer.
   func request(
     _ verb: Request.Verb, _ worker: WorkerID, asked: Instant? = nil,
-    occasion: Request.Occasion? = nil, then answer: @escaping (Answer) -> Void
+    occasion: Request.Occasion? = nil, lasting: Duration? = nil,
+    then answer: @escaping (Answer) -> Void
   ) {
     let id = replies.await(answer)
     send(
-      .request(Request(id: id, verb: verb, worker: worker, asked: asked, occasion: occasion)))
+      .request(
+        Request(
+          id: id, verb: verb, worker: worker, asked: asked, occasion: occasion, lasting: lasting)))
   }
 
   /// Answers that only wait for the disk are given now.

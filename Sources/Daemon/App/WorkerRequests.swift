@@ -15,16 +15,19 @@ final class WorkerRequests {
   /// - Parameters:
   ///   - asked: when; nil: now.
   ///   - occasion: what asks, for the reason that `ps` and `events` show; nil: the operator.
+  ///   - lasting: of `protect`: how long; nil: until the daemon ends.
   ///   - answer: called once, with the engine's answer.
   func request(
     _ verb: Request.Verb, _ worker: WorkerID, asked: Instant? = nil,
-    occasion: Request.Occasion? = nil, then answer: @escaping (Answer) -> Void
+    occasion: Request.Occasion? = nil, lasting: Duration? = nil,
+    then answer: @escaping (Answer) -> Void
   ) {
     let isWaiting = returning.whenBack(worker) { [unowned self] in
-      request(verb, worker, asked: asked, occasion: occasion, then: answer)
+      request(verb, worker, asked: asked, occasion: occasion, lasting: lasting, then: answer)
     }
     if !isWaiting {
-      driver.request(verb, worker, asked: asked, occasion: occasion, then: answer)
+      driver.request(
+        verb, worker, asked: asked, occasion: occasion, lasting: lasting, then: answer)
     }
   }
 

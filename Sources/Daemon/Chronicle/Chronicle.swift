@@ -13,7 +13,10 @@ final class Chronicle: EngineObserver {
   private let days: DayKeeper
   /// Since the daemon's start.
   let counts = RunCounts()
-  private(set) var uses = UseHistory()
+  private let useKeeper: UseKeeper
+  /// Also of earlier daemons.
+  var uses: UseHistory { useKeeper.history }
+  private var countsUses: () -> Bool = { true }
   private let queue: WorkQueue
   private var followers: [(number: UInt64, follower: Follower)] = []
   private var lastFollower: UInt64 = 0
@@ -48,11 +51,17 @@ final class Chronicle: EngineObserver {
         configuration, directory: configuration.path ?? directory, version: version, queue: queue,
         log: log) : nil
     days = DayKeeper(directory: reports, queue: queue, log: log)
+    useKeeper = UseKeeper(directory: reports, queue: queue, log: log)
   }
 
-  func begin(_ engine: Engine, at now: Instant) {
+  /// - Parameter countsUses: false while the daemon ends: it wakes workers that it leaves, and that is no use.
+  func begin(
+    _ engine: Engine, at now: Instant, countsUses: @escaping () -> Bool = { true }
+  ) {
+    self.countsUses = countsUses
     journal?.begin(engine, at: now)
     days.begin(engine, at: now)
+    useKeeper.begin(at: now)
   }
 
   /// The engine has handled an event.
@@ -62,7 +71,7 @@ final class Chronicle: EngineObserver {
     journal?.record(event, directives: directives, engine: engine, at: now)
     days.record(event, directives: directives, engine: engine, at: now)
     counts.record(event, directives: directives)
-    uses.record(event, at: now)
+    if countsUses() { useKeeper.record(event, at: now) }
     guard isFollowed else { return }
     for notice in narrator.notices(of: event, directives, engine, at: now) { publish(notice) }
   }
@@ -116,6 +125,7 @@ final class Chronicle: EngineObserver {
   func save(at now: Instant, then done: @escaping @Sendable () -> Void) -> JournalPlace {
     journal?.flush(at: now)
     days.save(at: now)
+    useKeeper.save(at: now)
     queue.submit(done)
     return JournalPlace(
       directory: journal?.directory.path, reports: days.store.directory, run: journal?.run,
@@ -132,6 +142,7 @@ final class Chronicle: EngineObserver {
   func close(at now: Instant, within limit: Duration = .seconds(10)) -> Bool {
     journal?.flush(at: now)
     days.save(at: now)
+    useKeeper.save(at: now)
     return queue.drain(within: limit)
   }
 }

@@ -115,7 +115,8 @@ final class JournalWriter {
   /// Records that a reader may look for at once.
   private static func isTold(_ directive: Directive) -> Bool {
     switch directive {
-    case .transition, .pressureChanged, .report, .wouldHave, .overLimit, .willTerminate,
+    case .transition, .pressureChanged, .report, .wouldHave, .overLimit, .leakSuspected,
+      .willTerminate,
       .willNotTerminate, .protectedLeft:
       true
     default: false

@@ -2,7 +2,7 @@ import Control
 import Lifecycle
 import Policy
 
-/// How often each worker is used, since the daemon's start: traffic, processor time, wakes and requests, as the
+/// How often each worker is used: traffic, processor time, wakes and requests, as the
 /// engine gets them. Signs of use that follow each other closely are one use.
 struct UseHistory {
   /// A shorter pause ends no use: a busy worker is sampled every few seconds.
@@ -22,6 +22,14 @@ struct UseHistory {
     private(set) var last: CodedText?
 
     fileprivate init(since: Instant) { self.since = since }
+
+    /// As an earlier daemon saw them.
+    init(since: Instant, all: [Use], count: Int, last: CodedText?) {
+      self.since = since
+      self.all = all
+      self.count = count
+      self.last = last
+    }
 
     fileprivate mutating func add(_ why: CodedText, at now: Instant) {
       last = why
@@ -51,6 +59,9 @@ struct UseHistory {
 
   private var workers: [WorkerID: Uses] = [:]
 
+  init(_ workers: [WorkerID: Uses] = [:]) { self.workers = workers }
+
+  var all: [WorkerID: Uses] { workers }
   func uses(of worker: WorkerID) -> Uses? { workers[worker] }
 
   mutating func record(_ event: Event, at now: Instant) {

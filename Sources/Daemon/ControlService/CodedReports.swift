@@ -6,7 +6,10 @@ import Policy
 
 extension CodedText {
   init(_ cause: Cause) { self.init(cause.code, cause.sentence) }
-  init(_ protection: Protection) { self.init(protection.code, protection.sentence) }
+  /// - Parameter left: after this time it ends by itself; nil: it doesn't.
+  init(_ protection: Protection, for left: Duration? = nil) {
+    self.init(protection.code, protection.sentence(for: left))
+  }
   init(_ verdict: Verdict) { self.init(verdict.code, verdict.sentence) }
   /// How a run ended.
   init(_ exit: ExitRecord) { self.init(exit.status?.code ?? "launch_failed", exit.why) }

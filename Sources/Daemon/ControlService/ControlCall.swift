@@ -1,5 +1,6 @@
 import Control
 import Lifecycle
+import Policy
 
 /// A request under way, and the way of its answer.
 struct ControlCall {
@@ -12,4 +13,19 @@ struct ControlCall {
   }
 
   func answer(_ answer: Answer) { self.answer(.init(answer.code), answer.text) }
+}
+
+extension ControlCall {
+  /// How long a `protect` is meant to last; nil: until the daemon ends.
+  var lasting: Duration? {
+    guard request.verb == .protect, problemOfTime == nil else { return nil }
+    return request.seconds.map { .seconds($0) }
+  }
+
+  /// What is wrong with that time; nil: nothing.
+  var problemOfTime: String? {
+    guard request.verb == .protect, let seconds = request.seconds else { return nil }
+    if seconds > 0, seconds <= Duration.longestProtection.seconds { return nil }
+    return "the time of `protect` must be more than 0 and at most 30 d"
+  }
 }

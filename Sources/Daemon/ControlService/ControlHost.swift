@@ -54,7 +54,8 @@ protocol ControlHost: ReportSource {
   func isAlive(_ id: WorkerID) -> Bool
   /// The engine's answer; of a worker that an earlier daemon has left, when it is back.
   func request(
-    _ verb: Request.Verb, _ id: WorkerID, asked: Instant?, then answer: @escaping (Answer) -> Void)
+    _ verb: Request.Verb, _ id: WorkerID, asked: Instant?, lasting: Duration?,
+    then answer: @escaping (Answer) -> Void)
   /// `start` or `restart`, of those that it needs first; answered when it is known whether it stays.
   func start(
     _ id: WorkerID, _ verb: Request.Verb, then answer: @escaping (Answer) -> Void)

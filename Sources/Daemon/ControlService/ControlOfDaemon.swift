@@ -191,9 +191,10 @@ final class ControlOfDaemon: ControlHost {
   func isAlive(_ id: WorkerID) -> Bool { parts.requests.isAlive(id) }
 
   func request(
-    _ verb: Request.Verb, _ id: WorkerID, asked: Instant?, then answer: @escaping (Answer) -> Void
+    _ verb: Request.Verb, _ id: WorkerID, asked: Instant?, lasting: Duration?,
+    then answer: @escaping (Answer) -> Void
   ) {
-    parts.requests.request(verb, id, asked: asked, then: answer)
+    parts.requests.request(verb, id, asked: asked, lasting: lasting, then: answer)
   }
 
   func foreignRefusal(_ verb: Request.Verb, _ id: WorkerID) -> String? {

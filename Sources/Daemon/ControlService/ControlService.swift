@@ -197,14 +197,14 @@ final class ControlService: ControlRequestHandler {
       return answerEnding(call)
     }
     if let refusal = host.foreignRefusal(verb, id) { return call.answer(.refused, refusal) }
+    if let problem = call.problemOfTime { return call.answer(.badRequest, problem) }
     // A client waits for these.
     if verb == .wake || verb == .foreground || verb == .stop { host.prioritize(id) }
     host.personAsks(verb, id)
-    if verb == .start || verb == .restart {
-      host.start(id, verb) { call.answer($0) }
-    } else {
-      host.request(verb, id, asked: nil) { call.answer($0) }
+    guard verb == .start || verb == .restart else {
+      return host.request(verb, id, asked: nil, lasting: call.lasting) { call.answer($0) }
     }
+    host.start(id, verb) { call.answer($0) }
   }
 
   /// If you have made room on the disk, you needn't wait for the next regular look: before a suspended worker

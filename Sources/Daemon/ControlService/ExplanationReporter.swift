@@ -46,7 +46,11 @@ extension ExplanationReport {
     fruitlessWarnings = explanation.fruitless.map {
       CodedText("gave_nothing_back", $0.sentence(at: now))
     }
-    protection = explanation.protection.map { CodedText($0) }
+    leak = explanation.leak.map { LeakReport($0) }
+    protection = explanation.protection.map {
+      CodedText($0, for: explanation.protectionLeft)
+    }
+    protectedSeconds = explanation.protectionLeft?.seconds
   }
 }
 

@@ -55,7 +55,10 @@ struct WorkerReporter {
     }
     report.noticeSeconds = snapshot.notice.map { max(0, ($0.until - now).seconds) }
     report.footprintLimits = FootprintLimitReport(of: snapshot, at: now)
-    report.protection = snapshot.protection.map { CodedText($0) }
+    report.leak = snapshot.leak.map { LeakReport($0) }
+    let left = snapshot.protectedUntil.map { max(.zero, $0 - now) }
+    report.protection = snapshot.protection.map { CodedText($0, for: left) }
+    report.protectedSeconds = left?.seconds
   }
 
   private func describeCosts(_ report: inout WorkerReport) {
@@ -143,6 +146,17 @@ extension FootprintLimitReport {
     guard let past = worker.footprintRestarts else { return }
     lastRestartSecondsAgo = (now - past.last).seconds
     lastRestart = CodedText("restarted_for_footprint", past.excess.sentence)
+  }
+}
+
+extension LeakReport {
+  init(_ leak: LeakSuspicion) {
+    self.init(
+      text: leak.sentence, footprintBefore: leak.before.bytes, footprint: leak.footprint.bytes,
+      suspensions: leak.suspensions, seconds: leak.span.seconds,
+      bytesPerSuspension: leak.perSuspension.bytes)
+    bytesPerDay = leak.perDay?.bytes
+    leftByWarning = leak.leftByWarning?.bytes
   }
 }
 

@@ -9,6 +9,7 @@ extension Notice {
     if let name = Hooks.Event(rawValue: kind.rawValue) { names.insert(name) }
     if occasion == .notice { names.insert(.willTerminate) }
     if occasion == .limit { names.insert(.overLimit) }
+    if occasion == .leakSuspected { names.insert(.leakSuspected) }
     guard kind == .state, let to else { return names }
     if let name = Hooks.Event(rawValue: to.rawValue) { names.insert(name) }
     if from == .suspended || from == .hibernated, to == .foreground || to == .background {

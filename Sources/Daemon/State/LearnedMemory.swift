@@ -1,6 +1,4 @@
-import Checksum
 import Glibc
-import JSONLines
 import Journal
 import Lifecycle
 import Linux
@@ -26,31 +24,21 @@ struct Memory: Codable, Hashable, Sendable {
   /// Workers of which something is kept: `run` can create thousands of them.
   static let maxWorkers = 1000
   private static let title = "dormouse memory 1"
-  private static let greatestLength = 16 << 20
 
   /// - Parameter now: of the engine's clock, which counts from the machine's start.
   func encoded(at now: Instant) throws -> String {
     var moved = self
     moved.learned = learned.moved(by: Instant.zero - now)
-    let line = String(decoding: try JSON(encoding: moved).line, as: UTF8.self)
-    let body = "\(Self.title)\n\(line)\n"
-    return body + Self.seal(body.utf8)
+    return try SealedFacts.encode(moved, title: Self.title)
   }
 
   /// `nil`: `encoded` hasn't written this.
   ///
   /// - Parameter now, time: this moment by the engine's clock, and in seconds since 1970.
   init?(_ bytes: [UInt8], at now: Instant, time: Int64) {
-    guard bytes.count <= Self.greatestLength else { return nil }
-    let lines = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
-    guard lines.count == 4, lines[3].isEmpty, lines[0].elementsEqual(Self.title.utf8) else {
+    guard let memory = SealedFacts.decode(Memory.self, from: bytes, title: Self.title) else {
       return nil
     }
-    let body = bytes[..<lines[2].startIndex]
-    guard bytes[lines[2].startIndex...].elementsEqual(Self.seal(body).utf8),
-      // nil: it is damaged.
-      let memory = try? JSON(Array(lines[1]))?.decode(Memory.self)
-    else { return nil }
     self = memory
     // A clock that was set back makes nothing happen in the future.
     let elapsed = min(max(time - savedAt, 0), 366 * 86_400)
@@ -58,10 +46,6 @@ struct Memory: Codable, Hashable, Sendable {
   }
 
   init() {}
-
-  private static func seal(_ body: some Sequence<UInt8>) -> String {
-    "crc32c \(CRC32.castagnoli.text(of: body))\n"
-  }
 }
 
 /// The file, and whether what it has is as it is now.

@@ -82,10 +82,17 @@ final class RegisteredWrappers {
 
   /// With what protects it here: this daemon's ladder may terminate it, not its wrapper's.
   private func protected(_ report: WorkerReport) -> WorkerReport {
-    guard let protection = driver.state.protection(of: WorkerID(report.name)) else { return report }
+    guard let protection = protection(of: report.name) else { return report }
     var report = report
-    report.protection = CodedText(protection)
+    (report.protection, report.protectedSeconds) = protection
     return report
+  }
+
+  private func protection(of name: String) -> (CodedText?, Double?)? {
+    let left = driver.state.protectionEnds(of: WorkerID(name)).map { max(.zero, $0 - clock.now) }
+    return driver.state.protection(of: WorkerID(name)).map {
+      (CodedText($0, for: left), left?.seconds)
+    }
   }
 
   /// Passes a request on to the wrapper that has the worker, and the answer back.
@@ -99,8 +106,9 @@ final class RegisteredWrappers {
     host.ask(request, at: entry.report.socket, patience: patience) { [unowned self] in
       var answer = $0
       answer.workers = answer.workers.map { $0.map(protected) }
-      if let protection = driver.state.protection(of: WorkerID(entry.report.worker.name)) {
-        answer.explanation?.protection = CodedText(protection)
+      if let protection = protection(of: entry.report.worker.name) {
+        answer.explanation?.protection = protection.0
+        answer.explanation?.protectedSeconds = protection.1
       }
       respond(answer)
     }

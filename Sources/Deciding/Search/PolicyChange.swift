@@ -21,27 +21,21 @@ public struct PolicyChange: Hashable, Sendable {
     try PolicySettings(settings.map(\.argument)).applied(to: policy)
   }
 
+  /// False: a value contradicts another one of this policy, or a key applies to all workers together and can't be set
+  /// for one.
+  func isPossible(in policy: LifecyclePolicy, ofOneWorker: Bool) -> Bool {
+    let arguments = settings.map(\.argument)
+    // nil: as above.
+    let read = try? ofOneWorker ? PolicySettings.ofOneWorker(arguments) : PolicySettings(arguments)
+    // As above.
+    return read.map { (try? $0.applied(to: policy)) != nil } ?? false
+  }
+
   /// A line for a configuration: `policy_overrides: { hibernate: { after: 30s } }`.
   ///
   /// - Parameter worker: the worker whose own policy gets it; nil: the machine's policy.
   public func yaml(worker: String? = nil) -> String {
-    var sections: [(name: String, values: [String])] = []
-    for setting in settings {
-      let parts = setting.key.split(separator: ".").map(String.init)
-      guard let section = parts.first else { continue }
-      let inner = parts.dropFirst().reversed().reduce(setting.value) { text, part in
-        text == setting.value ? "\(part): \(text)" : "\(part): { \(text) }"
-      }
-      if let place = sections.firstIndex(where: { $0.name == section }) {
-        sections[place].values.append(inner)
-      } else {
-        sections.append((section, [inner]))
-      }
-    }
-    let text = sections.map { "\($0.name): { \($0.values.joined(separator: ", ")) }" }
-      .joined(separator: ", ")
-    guard let worker else { return "policy_overrides: { \(text) }" }
-    return "workers: { \(worker): { policy: { \(text) } } }"
+    OverrideLine.text(settings.map { ($0.key, $0.value) }, worker: worker)
   }
 }
 

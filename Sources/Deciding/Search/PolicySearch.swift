@@ -81,8 +81,7 @@ public struct PolicySearch {
       },
       refusedByDisk: now.report.hibernationsRefused > 0,
       endedForMemory: now.report.outOfMemory + now.report.terminated.values.reduce(0, +) > 0)
-    // A value that contradicts another one of this policy isn't tried.
-    return changes.all.filter { (try? $0.applied(to: base)) != nil }
+    return changes.all.filter { $0.isPossible(in: base, ofOneWorker: chosen != nil) }
   }
 
   /// The values now, of one worker that has keys of its own.

@@ -120,6 +120,7 @@ public struct Ledger: Sendable {
     switch directive {
     case .launch(let worker): count(worker) { $0.launches += 1 }
     case .shed(let worker, .memoryWarning, _): count(worker) { $0.warnings += 1 }
+    case .leakSuspected(let worker, _): count(worker) { $0.leakSuspicions += 1 }
     case .transition(let transition): count(transition, at: now)
     default: break
     }

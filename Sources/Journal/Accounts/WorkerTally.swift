@@ -17,6 +17,8 @@ public struct WorkerTally: Codable, Hashable, Sendable {
   /// The worker ended on request.
   public var stops = 0
   public var warnings = 0
+  /// Runs in which the worker's footprint grew at each suspension.
+  public var leakSuspicions = 0
   public var suspensions = 0
   public var hibernations = 0
   /// Wakes from mere suspension, and from hibernation.
@@ -75,6 +77,7 @@ public struct WorkerTally: Codable, Hashable, Sendable {
     left.watchdogTerminations += right.watchdogTerminations
     left.stops += right.stops
     left.warnings += right.warnings
+    left.leakSuspicions += right.leakSuspicions
     left.suspensions += right.suspensions
     left.hibernations += right.hibernations
     left.wakes += right.wakes

@@ -61,7 +61,8 @@ extension FieldWriter {
     case .wouldHave(let worker, let what):
       set("wouldHave", of: worker)
       set("why", what)
-    case .willTerminate, .willNotTerminate, .overLimit, .protectedLeft: try setNews(directive)
+    case .willTerminate, .willNotTerminate, .overLimit, .leakSuspected, .protectedLeft:
+      try setNews(directive)
     }
   }
 
@@ -78,6 +79,10 @@ extension FieldWriter {
       set("overLimit", of: worker)
       try set("excess", coded: excess)
       set("why", "\(excess.sentence): \(consequence)")
+    case .leakSuspected(let worker, let leak):
+      set("leakSuspected", of: worker)
+      try set("leak", coded: leak)
+      set("why", leak.sentence)
     case .protectedLeft(let workers, let level):
       set("d", "protectedLeft")
       try set("workers", coded: workers.map(\.name))

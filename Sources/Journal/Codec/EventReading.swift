@@ -7,7 +7,8 @@ extension FieldReader {
       id: UInt64(bitPattern: try integer("id")),
       verb: try coded("verb", as: Request.Verb.self), worker: try worker(),
       asked: try optional("asked", as: Int64.self).map { Instant(nanoseconds: $0) },
-      occasion: try optional("occasion", as: Request.Occasion.self))
+      occasion: try optional("occasion", as: Request.Occasion.self),
+      lasting: try optional("lasting", as: Duration.self))
   }
 
   func event(_ profiles: ProfileCodec) throws -> Event {

@@ -2,12 +2,13 @@ import Lifecycle
 import Policy
 
 extension FieldWriter {
-  private mutating func set(_ request: Request) {
+  private mutating func set(_ request: Request) throws {
     set(request.worker)
     set("verb", request.verb.rawValue)
     set("id", Int64(bitPattern: request.id))
     if let asked = request.asked { set("asked", asked) }
     if let occasion = request.occasion { set("occasion", occasion.rawValue) }
+    if let lasting = request.lasting { try set("lasting", coded: lasting) }
   }
 
   /// Writes `e`, `w` and the other members of the event.
@@ -24,7 +25,7 @@ extension FieldWriter {
     case .moved(let worker, let state):
       set(worker)
       set("state", state.rawValue)
-    case .request(let request): set(request)
+    case .request(let request): try set(request)
     case .removed(let worker), .released(let worker), .launched(let worker), .ready(let worker),
       .shedAnswered(let worker), .suspended(let worker), .activity(let worker), .worked(let worker),
       .watchdogTriggered(let worker):

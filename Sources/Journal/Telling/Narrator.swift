@@ -110,6 +110,10 @@ public struct Narrator: Sendable {
       return Notice(
         .memory, worker: worker, text: "\(excess.sentence): \(consequence)", at: now,
         occasion: .limit)
+    case .leakSuspected(let worker, let leak):
+      return Notice(
+        .memory, worker: worker, text: "leak suspected: \(leak.sentence)", at: now,
+        occasion: .leakSuspected)
     case .protectedLeft(let workers, let level):
       var notice = Notice(
         .pressure, worker: nil, text: Protection.sentence(onLeft: workers, at: level), at: now)

@@ -28,6 +28,8 @@ public struct Notice: Hashable, Sendable {
     case warning, background, purge, task
     /// The footprint was over one of the worker's `limits.footprint`.
     case limit
+    /// Its footprint was larger at each suspension.
+    case leakSuspected = "leak_suspected"
     /// It will be terminated for lack of memory (`terminate: ask`); and it won't.
     case notice, withdrawn
   }

@@ -43,7 +43,7 @@ extension WhatIf {
     case .inspect(let worker): schedule(.found(worker, .underWay), worker, at: now)
     // A task whose time is over ends as it did then; the other directives need nothing.
     case .expireTask, .answer, .transition, .pressureChanged, .report, .watchdogMissed, .wouldHave,
-      .overLimit, .willTerminate, .willNotTerminate,
+      .overLimit, .leakSuspected, .willTerminate, .willNotTerminate,
       .protectedLeft:
       break
     }

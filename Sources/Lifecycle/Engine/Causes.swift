@@ -105,6 +105,8 @@ public struct WorkerSnapshot: Hashable, Sendable {
   public var isModeByRequest: Bool
   /// What protects the worker from termination for lack of memory.
   public var protection: Protection?
+  /// When the protection by request ends by itself.
+  public var protectedUntil: Instant?
   /// While the worker sleeps; `nil` also if an earlier daemon put it to sleep.
   public var asleepSince: Instant?
   public var lastWake: LastWake?
@@ -112,6 +114,8 @@ public struct WorkerSnapshot: Hashable, Sendable {
   public var notice: TerminationNotice?
   /// Its restarts for its footprint; `nil`: none.
   public var footprintRestarts: FootprintRestarts?
+  /// It may lose memory; `nil`: no sign of it.
+  public var leak: LeakSuspicion?
   /// What shadow mode would have done with the worker.
   public var shadow: ShadowSummary?
 }

@@ -54,6 +54,8 @@ public enum Directive: Codable, Hashable, Sendable {
   case willNotTerminate(WorkerID, String)
   /// The footprint was over a limit for long enough; the text says what follows.
   case overLimit(WorkerID, FootprintExcess, String)
+  /// The footprint was larger at each suspension, and didn't come back. Once in a run.
+  case leakSuspected(WorkerID, LeakSuspicion)
   /// Memory is short at this level, and only protected workers are left that could be terminated.
   case protectedLeft([WorkerID], PressureLevel)
 

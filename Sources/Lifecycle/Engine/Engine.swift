@@ -105,6 +105,7 @@ public struct Engine: Codable, Sendable, Equatable {
   }
 
   private mutating func advance(_ index: Int) {
+    expireProtection(index)
     guard workers[index].profile.leader == nil else { return advanceLed(index) }
     advanceWatchdog(index)
     switch workers[index].state {

@@ -109,15 +109,19 @@ public struct Request: Hashable, Sendable {
   public var asked: Instant?
   /// Of `start` and `restart`: what caused it, if it was no person or program.
   public var occasion: Occasion?
+  /// Of `protect`: how long; `nil`: until the daemon ends.
+  public var lasting: Duration?
 
   public init(
-    id: ID, verb: Verb, worker: WorkerID, asked: Instant? = nil, occasion: Occasion? = nil
+    id: ID, verb: Verb, worker: WorkerID, asked: Instant? = nil, occasion: Occasion? = nil,
+    lasting: Duration? = nil
   ) {
     self.id = id
     self.verb = verb
     self.worker = worker
     self.asked = asked
     self.occasion = occasion
+    self.lasting = lasting
   }
 
   public enum Occasion: String, Codable, Hashable, Sendable, CaseIterable {
@@ -147,7 +151,8 @@ public struct Request: Hashable, Sendable {
     case warn
     /// Switch shadow mode for this worker on (`shadow`) or off (`enforce`).
     case shadow, enforce
-    /// Don't terminate the worker for lack of memory, until the daemon ends; leave that to its policy again.
+    /// Don't terminate the worker for lack of memory, for a time or until the daemon ends; leave that to its policy
+    /// again.
     case protect, unprotect
   }
 }

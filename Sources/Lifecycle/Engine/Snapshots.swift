@@ -28,9 +28,11 @@ extension Engine {
       tasks: worker.run.tasks.map(\.name), lastShed: worker.lastShed, lastMiss: worker.lastMiss,
       earlyWake: worker.earlyWakeTold(at: now), purgeable: worker.run.purgeable,
       isShadow: isShadow, isModeByRequest: worker.modeByRequest != nil,
-      protection: worker.protection, asleepSince: worker.asleepSince,
+      protection: worker.protection, protectedUntil: worker.protectedUntil,
+      asleepSince: worker.asleepSince,
       lastWake: worker.run.lastWake, notice: worker.run.notice,
       footprintRestarts: worker.footprintRestarts,
+      leak: worker.state.isAlive ? worker.run.growth?.suspicion : nil,
       shadow: worker.shadow.summary.isEmpty ? nil : worker.shadow.summary)
   }
 }

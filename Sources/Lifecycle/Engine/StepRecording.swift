@@ -86,7 +86,11 @@ extension Engine {
       [.foreground, .background, .suspended, .hibernated].contains(state)
     else { return }
     let state = state == .foreground && !hasRoomInFront(for: index) ? .background : state
+    // An earlier daemon has learned it of the same run. A worker that another program supervises may have been started
+    // again meanwhile.
+    let growth = profile.mayBeTerminated ? workers[index].run.growth : nil
     workers[index].run = Run()
+    workers[index].run.growth = growth
     workers[index].run.isSpawned = true
     workers[index].run.launchAskedAt = now
     workers[index].run.suspendedSince = now
@@ -99,8 +103,11 @@ extension Engine {
 
   mutating func recordFootprint(_ index: Int, _ footprint: ByteCount) {
     guard workers[index].state.isAlive else { return }
+    let isFirstAsleep =
+      workers[index].state == .suspended && !workers[index].run.isMeasuredAsleep
     workers[index].measured(footprint)
     workers[index].noteFootprintLimits(at: now)
+    if isFirstAsleep { recordGrowth(index, footprint) }
   }
 }
 

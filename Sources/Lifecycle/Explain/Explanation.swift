@@ -23,8 +23,12 @@ public struct Explanation: Hashable, Sendable {
   public var lastShed: ShedRecord?
   /// The worker's answers to warnings that freed no memory.
   public var fruitless: FruitlessWarnings?
+  /// It may lose memory.
+  public var leak: LeakSuspicion?
   /// What protects the worker from termination for lack of memory.
   public var protection: Protection?
+  /// After this time it ends by itself.
+  public var protectionLeft: Duration?
 }
 
 /// The place in a policy file that decides something: `hibernate.max_footprint`. A caller that has
@@ -96,7 +100,10 @@ extension Engine {
       causeKey: record.cause.key.map { PolicyKey($0) }, next: record.nextByItself,
       obstacles: obstaclesToNext(record, at: now), moves: moves(of: record, at: now),
       isShadow: isShadow(record), earlyWake: record.earlyWakeTold(at: now),
-      lastShed: record.lastShed, fruitless: record.run.fruitless, protection: record.protection)
+      lastShed: record.lastShed, fruitless: record.run.fruitless,
+      leak: record.state.isAlive ? record.run.growth?.suspicion : nil,
+      protection: record.protection,
+      protectionLeft: record.protectedUntil.map { max(.zero, $0 - now) })
   }
 
   private func obstaclesToNext(_ worker: WorkerRecord, at now: Instant) -> [Obstacle] {

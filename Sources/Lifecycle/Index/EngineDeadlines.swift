@@ -23,6 +23,7 @@ extension WorkerRecord {
   /// `nil`: time alone changes nothing.
   func nextDeadline(after now: Instant) -> Instant? {
     var next = EarliestDeadline(after: now)
+    next.consider(protectedUntil)
     considerDeadlines(&next)
     return next.instant
   }

@@ -20,6 +20,10 @@ public struct Learned: Codable, Hashable, Sendable {
       result.workers[name]?.earlyWake.move(by: shift)
       result.workers[name]?.sleeps?.move(by: shift)
       result.workers[name]?.images?.move(by: shift)
+      result.workers[name]?.growth?.move(by: shift)
+      if let until = workers[name]?.protectedUntil {
+        result.workers[name]?.protectedUntil = until + shift
+      }
     }
     return result
   }
@@ -46,6 +50,10 @@ public struct LearnedWorker: Codable, Hashable, Sendable {
   /// Missing in what an earlier version kept.
   var sleeps: SleepRecord?
   var images: SleepRecord?
+  /// Of the run that the daemon left; another one forgets it.
+  var growth: FootprintGrowth?
+  /// `protect` for a time. One without an end ends with the daemon.
+  var protectedUntil: Instant?
   public var lastExit: ExitStatus?
 
   /// Nothing was learned.
@@ -90,7 +98,8 @@ extension WorkerRecord {
     get {
       LearnedWorker(
         launchCost: launchCost, resumeCost: resumeCost, resumeRate: resumeRate, uses: uses,
-        earlyWake: earlyWake, sleeps: sleeps, images: images, lastExit: lastExit)
+        earlyWake: earlyWake, sleeps: sleeps, images: images, growth: run.growth,
+        protectedUntil: protectedUntil, lastExit: lastExit)
     }
     set {
       launchCost = newValue.launchCost
@@ -100,6 +109,9 @@ extension WorkerRecord {
       earlyWake = newValue.earlyWake
       sleeps = newValue.sleeps
       images = newValue.images
+      run.growth = newValue.growth
+      protectedUntil = newValue.protectedUntil
+      if protectedUntil != nil { isProtectedByRequest = true }
       lastExit = newValue.lastExit
     }
   }

@@ -5,7 +5,7 @@ import Policy
 
 /// What protects a worker from termination for lack of memory.
 public enum Protection: String, Codable, Hashable, Sendable, CaseIterable {
-  /// The verb `protect`, until the daemon ends.
+  /// The verb `protect`, for a time or until the daemon ends.
   case request
   /// `terminate.for_memory` is false.
   case policy
@@ -25,6 +25,12 @@ public enum Protection: String, Codable, Hashable, Sendable, CaseIterable {
     }
   }
 
+  /// - Parameter left: after this time it ends; `nil`: it has no end.
+  public func sentence(for left: Duration?) -> String {
+    guard let left, self == .request else { return sentence }
+    return "protected on request for \(left.spoken) more (`dormouse protect`)"
+  }
+
   public var key: PolicyKey? { self == .policy ? PolicyKey(Self.path) : nil }
 
   static let path = "terminate.for_memory"
@@ -37,6 +43,11 @@ public enum Protection: String, Codable, Hashable, Sendable, CaseIterable {
       "only protected workers are left at \(level.name) pressure: \(shown)\(more); none of them is "
       + "terminated for lack of memory"
   }
+}
+
+extension Duration {
+  /// The longest that a worker can be protected for.
+  public static let longestProtection = Duration.seconds(30 * 86_400)
 }
 
 extension WorkerRecord {
@@ -53,12 +64,28 @@ extension Engine {
     index(of: worker).flatMap { workers[$0].protection }
   }
 
+  /// When the worker's protection by request ends by itself.
+  public func protectionEnds(of worker: WorkerID) -> Instant? {
+    index(of: worker).flatMap { workers[$0].protectedUntil }
+  }
+
+  /// The time of a protection is over.
+  mutating func expireProtection(_ index: Int) {
+    guard let until = workers[index].protectedUntil, now >= until else { return }
+    workers[index].protectedUntil = nil
+    workers[index].isProtectedByRequest = nil
+  }
+
   mutating func acceptProtection(_ index: Int, _ request: Request) {
     let isOn = request.verb == .protect
+    let lasting = isOn ? request.lasting.map { min($0, .longestProtection) } : nil
     workers[index].isProtectedByRequest = isOn ? true : nil
+    workers[index].protectedUntil = lasting.map { now + $0 }
     let name = request.worker
     let text =
       switch (isOn, workers[index].protection) {
+      case (true, _) where lasting != nil:
+        "\(name) is protected for \(lasting?.spoken ?? ""): it isn't terminated for lack of memory"
       case (true, _): "\(name) is protected: it isn't terminated for lack of memory"
       case (false, nil): "\(name) isn't protected any more: it may be terminated for lack of memory"
       case (false, _?): "\(name) is still protected by its policy (`terminate: never`)"

@@ -67,6 +67,7 @@ extension Engine {
       kind: shed.kind, at: now, before: before, after: after, answered: shed.isAnswered)
     learnYield(index, of: shed, freed: before - after)
     guard shed.kind == .memoryWarning else { return }
+    recordLeft(byWarning: after, index)
     let text = workers[index].lastShed?.sentence ?? ""
     for request in workers[index].warns {
       emit(.answer(request, Answer(.done, "\(workers[index].id) \(text)")))

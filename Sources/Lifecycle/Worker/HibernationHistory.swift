@@ -93,6 +93,9 @@ extension Engine {
     workers[index].run.hibernation.imageSize = result.imageSize
     workers[index].run.hibernation.at = now
     workers[index].run.hibernation.lastFailure = nil
+    // It was hibernated before it was measured.
+    if !workers[index].run.isMeasuredAsleep { recordGrowth(index, result.footprintBefore) }
+    workers[index].run.growth?.mayLackPages = true
     workers[index].learnImage(result)
     recordFootprint(index, result.footprintAfter)
     countImageWritten(result.imageSize)

@@ -48,6 +48,8 @@ struct WorkerRecord: Codable, Sendable, Equatable {
   var shadow = ShadowRecord()
   /// The verb `protect`. `nil` and not false: journals of earlier versions lack it.
   var isProtectedByRequest: Bool?
+  /// `protect` for a time: its end.
+  var protectedUntil: Instant?
 
   var footprintRestarts: FootprintRestarts?
 
@@ -152,6 +154,8 @@ struct Run: Codable, Sendable, Equatable {
   var notice: TerminationNotice?
   /// `nil`: no limits, or nothing measured.
   var limits: FootprintWatch?
+  /// The footprints at its suspensions; `nil`: it hasn't been suspended in this run.
+  var growth: FootprintGrowth?
   var tasks: [BackgroundTask] = []
   /// Since when the worker asks not to be suspended.
   var heldSince: Instant?

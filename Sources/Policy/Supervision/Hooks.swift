@@ -15,6 +15,8 @@ public struct Hooks: Hashable, Sendable {
     case willTerminate = "will_terminate"
     /// Its footprint was over one of its `limits.footprint`.
     case overLimit = "over_limit"
+    /// Its footprint was larger at each suspension.
+    case leakSuspected = "leak_suspected"
     case everything = "any"
 
     /// It doesn't concern one worker, so it can't be a worker's.

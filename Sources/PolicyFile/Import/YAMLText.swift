@@ -36,7 +36,7 @@ indirect enum YAMLText {
   }
 
   /// On one line.
-  fileprivate var flow: String {
+  var flow: String {
     switch self {
     case .text(let text): return Self.scalar(text)
     case .plain(let text): return text

@@ -38,6 +38,7 @@ enum HookKeyDescriptions {
     case .willTerminate:
       "A worker will be terminated for lack of memory, unless it is protected in time (`terminate: ask`)."
     case .overLimit: "A worker's footprint was over one of its `limits.footprint`."
+    case .leakSuspected: "A worker may lose memory: its footprint was larger at each suspension."
     case .everything: "Any event."
     }
   }

@@ -7,9 +7,12 @@ extension FleetSimulation {
   mutating func perform(_ directive: Directive) {
     switch directive {
     case .transition(let transition): count(transition)
+    case .leakSuspected(let id, _):
+      report.leaksSuspected += 1
+      let hasNone = numbers[id].map { workers[Int($0)].leak == 0 } ?? true
+      if hasNone { report.leaksSuspectedWrongly += 1 }
     case .answer, .pressureChanged, .report, .wouldHave, .watchdogMissed, .overLimit,
-      .willTerminate, .willNotTerminate,
-      .protectedLeft:
+      .willTerminate, .willNotTerminate, .protectedLeft:
       break
     default:
       guard let id = directive.worker, let number = numbers[id] else { return }
@@ -40,7 +43,7 @@ extension FleetSimulation {
     // Workers offer no memory here.
     case .purge: schedule(.purgeFailed(id, "nothing is offered"), of: worker, in: .milliseconds(1))
     case .expireTask, .answer, .transition, .pressureChanged, .report, .wouldHave,
-      .watchdogMissed, .overLimit, .willTerminate, .willNotTerminate,
+      .watchdogMissed, .overLimit, .leakSuspected, .willTerminate, .willNotTerminate,
       .protectedLeft:
       break
     }

@@ -24,6 +24,9 @@ public struct FleetReport: Codable, Sendable, Hashable {
   /// Terminations by the policy's watchdog, and by the kernel because all memory was used.
   public var watchdog = 0
   public var outOfMemory = 0
+  /// Runs of workers of which the engine suspected a leak, and those among them whose workers have none.
+  public var leaksSuspected = 0
+  public var leaksSuspectedWrongly = 0
   /// Uses that were under way when their worker was terminated.
   public var lostUses = 0
   /// Uses that came while the kernel had to reclaim, and how long they waited for that.

@@ -21,10 +21,13 @@ extension DaemonConnection {
   /// Sends all requests at once, so that none waits for another, and returns the outcomes in the order of the
   /// names. A failure doesn't stop the other requests.
   mutating func attempt(
-    _ verb: ControlRequest.Verb, to names: [String], quietly: Bool = false
+    _ verb: ControlRequest.Verb, to names: [String], quietly: Bool = false,
+    seconds: Double? = nil
   ) throws -> [WorkerAttempt] {
     var sent: [(id: UInt64, name: String)] = []
-    for name in names { sent.append((try client.send(verb, worker: name), name)) }
+    for name in names {
+      sent.append((try client.send(verb, worker: name, seconds: seconds), name))
+    }
     var attempts: [WorkerAttempt] = []
     for (id, name) in sent {
       let response = try wait(for: id, what: "\(verb.rawValue) \(name)")

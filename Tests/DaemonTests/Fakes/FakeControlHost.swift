@@ -136,9 +136,10 @@ final class FakeControlHost: ControlHost {
   }
   func isAlive(_ id: WorkerID) -> Bool { driver.state.state(of: id)?.isAlive == true }
   func request(
-    _ verb: Request.Verb, _ id: WorkerID, asked: Instant?, then answer: @escaping (Answer) -> Void
+    _ verb: Request.Verb, _ id: WorkerID, asked: Instant?, lasting: Duration?,
+    then answer: @escaping (Answer) -> Void
   ) {
-    calls.append("\(verb) \(id)")
+    calls.append("\(verb) \(id)\(lasting.map { " for \($0.seconds) s" } ?? "")")
     answers.append(answer)
   }
   func start(_ id: WorkerID, _ verb: Request.Verb, then answer: @escaping (Answer) -> Void) {

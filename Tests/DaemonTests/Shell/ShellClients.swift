@@ -207,8 +207,9 @@ private final class ShellControlHost: ControlHost {
   func leave() { world.ending.leave() }
   func isAlive(_ id: WorkerID) -> Bool { world.requests.isAlive(id) }
   func request(
-    _ verb: Request.Verb, _ id: WorkerID, asked: Instant?, then answer: @escaping (Answer) -> Void
-  ) { world.requests.request(verb, id, asked: asked, then: answer) }
+    _ verb: Request.Verb, _ id: WorkerID, asked: Instant?, lasting: Duration?,
+    then answer: @escaping (Answer) -> Void
+  ) { world.requests.request(verb, id, asked: asked, lasting: lasting, then: answer) }
   func start(_ id: WorkerID, _ verb: Request.Verb, then answer: @escaping (Answer) -> Void) {
     world.supervision.start(id, verb, then: answer)
   }

@@ -40,7 +40,7 @@ extension ShellWorld: DirectiveExecutor {
     case .transition(let transition): report(transition)
     case .pressureChanged(_, let level, _):
       if level == .normal { supervision.restarts.pressureIsNormal() }
-    case .answer, .report, .wouldHave, .watchdogMissed, .overLimit, .willTerminate,
+    case .answer, .report, .wouldHave, .watchdogMissed, .overLimit, .leakSuspected, .willTerminate,
       .willNotTerminate,
       .protectedLeft:
       break

@@ -53,4 +53,47 @@ import Testing
     #expect(try daemon.worker("web").exits == nil)
     try daemon.done("start", "web")
   }
+
+  @Test(
+    "`explain` counts the uses that earlier daemons saw, and `protect --for` holds over a restart")
+  func usesAndProtection() throws {
+    let daemon = try TestDaemon(Self.configuration)
+    try daemon.done("start", "web")
+    // Uses that follow each other within 5 s are one.
+    try daemon.done("foreground", "web")
+    let before = try #require(try daemon.ask(.explain, "web").explanation?.activity)
+    #expect(before.uses == 1)
+    let answer = try daemon.done("protect", "web", "--for", "10m")
+    #expect(answer == "web is protected for 10 min: it isn't terminated for lack of memory\n")
+    try daemon.done("shutdown")
+    #expect(try daemon.waitForEnd() == 0)
+
+    try daemon.start()
+    let after = try #require(try daemon.ask(.explain, "web").explanation)
+    #expect(after.activity?.uses == 1 && after.activity?.last == before.last)
+    #expect(after.activity.map { $0.overSeconds > before.overSeconds } == true)
+    #expect(after.protection?.code == "protected_by_request")
+    #expect(after.protectedSeconds.map { $0 > 400 && $0 < 600 } == true)
+    for words in [["ps"], ["status", "web"], ["explain", "web"]] {
+      let shown = try daemon.enter(words).output
+      #expect(shown.contains("for 10 m") && shown.contains(" more"), "\(shown)")
+    }
+    try daemon.done("protect", "--off", "web")
+    #expect(try daemon.worker("web").protection == nil)
+
+    try daemon.done("protect", "web", "--for", "1s")
+    #expect(try eventually { try daemon.worker("web").protection == nil })
+  }
+
+  @Test(
+    "`protect --for` refuses a time that makes no sense in one sentence, with exit code 64",
+    arguments: ["0", "-5m", "31d", "soon"])
+  func badTimes(_ time: String) throws {
+    let daemon = try TestDaemon(Self.configuration)
+    let refused = try daemon.verb("protect", "web", "--for=\(time)")
+    #expect(refused.code == 64 && refused.error.split(separator: "\n").count == 1, "\(refused)")
+    #expect(try daemon.worker("web").protection == nil)
+    let both = try daemon.verb("protect", "web", "--off", "--for", "5m")
+    #expect(both.code == 64, "\(both)")
+  }
 }

@@ -111,7 +111,7 @@ struct World {
     case .inspect(let worker): [.found(worker, .underWay)]
     case .expireTask(let worker, let task): [.taskEnded(worker, task: task)]
     case .answer, .transition, .pressureChanged, .report, .wouldHave, .watchdogMissed,
-      .overLimit, .willTerminate, .willNotTerminate,
+      .overLimit, .leakSuspected, .willTerminate, .willNotTerminate,
       .protectedLeft:
       []
     }
@@ -201,6 +201,7 @@ extension Directive {
     case .willTerminate(let worker, _): "notice \(worker)"
     case .willNotTerminate(let worker, _): "withdrawn \(worker)"
     case .overLimit(let worker, let excess, _): "over \(excess.step.rawValue) \(worker)"
+    case .leakSuspected(let worker, _): "leak \(worker)"
     case .protectedLeft(let workers, let level): "left \(workers.map(\.name)) at \(level.name)"
     }
   }
@@ -213,7 +214,7 @@ extension [Directive] {
     filter { directive in
       switch directive {
       case .transition, .measure, .pressureChanged, .report, .wouldHave, .watchdogMissed,
-        .overLimit, .willTerminate, .willNotTerminate,
+        .overLimit, .leakSuspected, .willTerminate, .willNotTerminate,
         .protectedLeft:
         false
       default: true

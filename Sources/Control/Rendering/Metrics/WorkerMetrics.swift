@@ -108,6 +108,12 @@ extension MetricsPage {
         help: "Restarts because the footprint was over `limits.footprint.restart`."), of: entries
     ) { $0.footprintLimits?.restarts }
     each(
+      Metric(
+        .gauge, "dormouse_worker_leak_suspected",
+        help: "1 if the footprint was larger at each suspension of this run and did not come back."),
+      of: entries
+    ) { $0.leak != nil }
+    each(
       gauge("purgeable", "Memory that the worker offers to be taken."), of: entries
     ) { $0.purgeable }
     each(

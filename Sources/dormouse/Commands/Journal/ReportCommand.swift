@@ -118,6 +118,7 @@ extension WeekReport {
     launchTimeouts = tally.launchTimeouts
     memoryTerminations = tally.memoryTerminations
     watchdogTerminations = tally.watchdogTerminations
+    leakSuspicions = tally.leakSuspicions
     suspensions = tally.suspensions
     hibernations = tally.hibernations
     resumes = tally.resumes

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Control
+import PolicyFile
 
 /// A verb that is applied to chosen workers, with one sentence about each.
 protocol WorkerCommand: ParsableCommand {
@@ -175,15 +176,21 @@ struct WarnCommand: WorkerCommand {
 struct ProtectCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "protect",
-    abstract: "Never terminate workers for lack of memory, until the daemon ends.",
+    abstract: "Never terminate workers for lack of memory, for a time or until the daemon ends.",
     discussion: """
-      A protected worker is still suspended and hibernated, and you can stop it. `terminate: never` in its \
-      policy protects a worker in each run of the daemon. With --off only the policy decides again.
+      A protected worker is still suspended and hibernated, and you can stop it. With --for the protection \
+      ends by itself, and holds until then although the daemon restarts. `terminate: never` in its policy \
+      protects a worker in each run of the daemon. With --off only the policy decides again.
 
       Examples:
         dormouse protect db
+        dormouse protect --for 10m db
         dormouse protect --off db
       """)
+  @Option(
+    name: .customLong("for"),
+    help: ArgumentHelp("End the protection after this time, at most 30d.", valueName: "time"))
+  var time: String?
   @Flag(help: "Remove the protection.") var off = false
   @OptionGroup var selection: WorkerSelection
   @OptionGroup var connection: ConnectionOptions
@@ -191,10 +198,29 @@ struct ProtectCommand: ParsableCommand {
   func validate() throws { try selection.check() }
 
   func run() throws {
+    let seconds = try seconds()
     var daemon = try connection.connect()
     let (json, off) = (selection.json, off)
     try daemon.apply("protect", to: selection, off ? .unprotect : .protect) { daemon, names in
-      try daemon.attempt(off ? .unprotect : .protect, to: names, quietly: json)
+      try daemon.attempt(
+        off ? .unprotect : .protect, to: names, quietly: json, seconds: seconds)
+    }
+  }
+
+  /// nil: until the daemon ends.
+  private func seconds() throws -> Double? {
+    guard let time else { return nil }
+    guard !off else {
+      throw CommandFailure(exit: .usage, text: "--off ends the protection at once, without --for")
+    }
+    switch OptionUnits.duration(time) {
+    case .success(let time) where time > .zero && time <= .seconds(30 * 86_400):
+      return time / .seconds(1)
+    case .success:
+      throw CommandFailure(
+        exit: .usage, text: "--for must be more than 0 and at most 30d, not `\(escaped(time))`")
+    case .failure(let problem):
+      throw CommandFailure(exit: .usage, text: escaped("--for \(problem)"))
     }
   }
 }

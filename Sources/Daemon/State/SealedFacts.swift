@@ -1,0 +1,35 @@
+import Checksum
+import JSONLines
+
+// A small file of facts that is replaced as a whole:
+//
+//     dormouse memory 1       what it has, and the format
+//     {"…":…}                 the facts: a line of JSON
+//     crc32c 0123abcd         of all before it
+
+enum SealedFacts {
+  private static let greatestLength = 16 << 20
+
+  static func encode(_ facts: some Encodable, title: String) throws -> String {
+    let line = String(decoding: try JSON(encoding: facts).line, as: UTF8.self)
+    let body = "\(title)\n\(line)\n"
+    return body + seal(body.utf8)
+  }
+
+  /// `nil`: `encode` hasn't written this, or it is damaged.
+  static func decode<Facts: Decodable>(
+    _ type: Facts.Type, from bytes: [UInt8], title: String
+  ) -> Facts? {
+    guard bytes.count <= greatestLength else { return nil }
+    let lines = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+    guard lines.count == 4, lines[3].isEmpty, lines[0].elementsEqual(title.utf8) else { return nil }
+    let body = bytes[..<lines[2].startIndex]
+    guard bytes[lines[2].startIndex...].elementsEqual(seal(body).utf8) else { return nil }
+    // nil: it is damaged.
+    return try? JSON(Array(lines[1]))?.decode(type)
+  }
+
+  private static func seal(_ body: some Sequence<UInt8>) -> String {
+    "crc32c \(CRC32.castagnoli.text(of: body))\n"
+  }
+}

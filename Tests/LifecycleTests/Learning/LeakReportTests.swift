@@ -1,0 +1,106 @@
+import Policy
+import Testing
+
+@testable import Lifecycle
+
+@Suite("Reports of a suspected leak")
+struct LeakReportTests {
+  private func world() -> World {
+    var policy = LifecyclePolicy()
+    policy.background.suspendAfter = .seconds(3600)
+    policy.hibernate.enabled = false
+    policy.background.safePoint.afterLaunch = .zero
+    var world = World(policy)
+    world.add(web, size: .megabytes(20), canShed: true)
+    world.bring(web, to: .background)
+    return world
+  }
+
+  /// Suspends and wakes the worker, which grows by 2 MB each time.
+  private func leak(_ world: inout World, times: Int, by size: Int64 = 2) -> [String] {
+    var reports: [String] = []
+    for _ in 0..<times {
+      world.sizes[web] = (world.sizes[web] ?? .zero) + .megabytes(size)
+      world.obey(world.live(.seconds(60)))
+      for case .leakSuspected(let worker, _) in world.obey(world.ask(.suspend, web)) {
+        reports.append(worker.name)
+      }
+      world.obey(world.live(.seconds(60)))
+      world.obey(world.ask(.wake, web))
+    }
+    return reports
+  }
+
+  @Test("A worker that grows at each suspension is reported once in each run of its program")
+  func once() throws {
+    var world = world()
+    #expect(leak(&world, times: 30) == ["web"])
+    let evidence = try #require(world.engine.snapshot(of: web)?.leak)
+    #expect(evidence.footprint == .megabytes(80))
+    #expect(world.engine.explanation(of: web)?.leak == evidence)
+    world.obey(world.ask(.stop, web))
+    #expect(world.engine.snapshot(of: web)?.leak == nil)
+    world.sizes[web] = .megabytes(20)
+    world.bring(web, to: .background)
+    #expect(world.engine.snapshot(of: web)?.leak == nil)
+    #expect(leak(&world, times: 11).isEmpty)
+    #expect(leak(&world, times: 10) == ["web"])
+  }
+
+  @Test("The evidence has what the last memory warning of the run left")
+  func warned() throws {
+    var world = world()
+    _ = leak(&world, times: 10)
+    world.obey(world.ask(.warn, web))
+    _ = leak(&world, times: 4)
+    let evidence = try #require(world.engine.snapshot(of: web)?.leak)
+    #expect(evidence.leftByWarning == .megabytes(40))
+    #expect(evidence.sentence.hasSuffix("; the last memory warning left 40 MB"))
+  }
+
+  @Test("Memory that the worker offers to be taken is no leak")
+  func offered() {
+    var world = world()
+    var all: [String] = []
+    for _ in 0..<20 {
+      all += leak(&world, times: 1)
+      let offered = (world.sizes[web] ?? .zero) + .megabytes(2) - .megabytes(20)
+      world.send(.purgeableOffered(web, offered))
+    }
+    #expect(all.isEmpty)
+  }
+
+  @Test("The footprints of a run survive the engine, if the run does")
+  func survives() throws {
+    var world = world()
+    #expect(leak(&world, times: 8).isEmpty)
+    let learned = world.engine.learned
+    var next = World(world.engine.policy)
+    next.engine = Engine(policy: world.engine.policy, remembering: learned)
+    next.now = world.now
+    next.sizes = world.sizes
+    var relaunched = next
+    next.send(.adopted(web, WorkerProfile(policy: world.engine.policy), .background))
+    next.obey(next.live(.seconds(1)))
+    #expect(leak(&next, times: 3).isEmpty)
+    #expect(leak(&next, times: 1) == ["web"])
+    relaunched.add(web, size: .megabytes(20))
+    relaunched.bring(web, to: .background)
+    #expect(leak(&relaunched, times: 11).isEmpty)
+  }
+
+  @Test("A worker that another program may have restarted meanwhile begins again")
+  func external() {
+    var world = world()
+    #expect(leak(&world, times: 8).isEmpty)
+    var profile = WorkerProfile(policy: world.engine.policy)
+    profile.mayBeTerminated = false
+    var next = World(world.engine.policy)
+    next.engine = Engine(policy: world.engine.policy, remembering: world.engine.learned)
+    next.now = world.now
+    next.sizes = world.sizes
+    next.send(.adopted(web, profile, .background))
+    next.obey(next.live(.seconds(1)))
+    #expect(leak(&next, times: 11).isEmpty)
+  }
+}
