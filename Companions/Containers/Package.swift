@@ -50,6 +50,7 @@ let package = Package(
       dependencies: [
         "Containers", "ContainerPlan", "dormouse-containers",
         .product(name: "Control", package: "dormouse"),
+        .product(name: "Settings", package: "dormouse"),
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
         .product(name: "NIOHTTP1", package: "swift-nio"),

@@ -1,3 +1,4 @@
+import Policy
 import PolicyFile
 
 /// What the labels of a container say.
@@ -53,8 +54,8 @@ public struct LabelReading: Hashable, Sendable {
     guard readPolicy(own, into: &wish) else { return }
     if let name = own["name"], name != wish.name {
       problems.append(
-        "label dormouse.name=\(shown(name)): not a worker's name, `\(wish.name)` is used; allowed are 1 to "
-          + "64 letters, digits, `-`, `_` and `.`, not beginning with `-` or `.`")
+        "label dormouse.name=\(shown(name)): not a worker's name, `\(wish.name)` is used; a name has "
+          + NameRule.text)
     }
     wish.importance = importance(own)
     wish.mayTerminate = flag("may_terminate", own) ?? false
@@ -72,7 +73,7 @@ public struct LabelReading: Hashable, Sendable {
   private mutating func readPolicy(_ own: [String: String], into wish: inout Wish) -> Bool {
     guard let name = own["policy"] else { return true }
     // No path: the one that makes a container must not choose which files the daemon reads.
-    guard WorkerNaming.isValid(name) else {
+    guard NameRule.allows(name) else {
       problems.append(
         "label dormouse.policy=\(shown(name)): not adopted: allowed is the name of a policy, such as "
           + "`server` (`dormouse policy ls` lists them)")

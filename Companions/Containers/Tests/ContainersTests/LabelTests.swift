@@ -1,3 +1,4 @@
+import Policy
 import Testing
 
 @testable import ContainerPlan
@@ -55,7 +56,7 @@ import Testing
       ("importance", "high", "a number from 0 to 100"),
       ("may_terminate", "yes", "`true` and `false`"),
       ("mode", "off", "`shadow` and `manage`"),
-      ("name", "-a/b", "letters, digits"),
+      ("name", "-a/b", "a–z and A–Z, digits"),
       ("hibernate.aftr", "5m", "did you mean `hibernate.after`?"),
       ("hibernate.after", "5", "needs a unit"),
       ("hibernate.after", "5m\nmode: shadow", "line break"),
@@ -92,7 +93,7 @@ import Testing
     ])
   func naming(name: String, expected: String) {
     #expect(read(["dormouse.policy": "server"], name: name).wish?.name == expected)
-    #expect(WorkerNaming.isValid(expected))
+    #expect(NameRule.allows(expected))
   }
 
   @Test("A name that is taken gets the beginning of the container's id")

@@ -113,6 +113,7 @@ struct EngineClient: Sendable {
         response = try await http.execute(request, deadline: .distantFuture)
       }
       guard response.status == .ok else {
+        // Without a readable body the status has to do.
         let text = try? await response.body.collect(upTo: 1 << 16)
         throw EngineError.status(
           Int(response.status.code), Self.message(text.map { Array($0.readableBytesView) } ?? []))
@@ -124,6 +125,7 @@ struct EngineClient: Sendable {
   /// `{"message": "no such container"}`
   private static func message(_ body: [UInt8]) -> String {
     struct Refusal: Decodable { var message: String }
+    // Another kind of body is shown as it is.
     let text =
       (try? WireCodec.decode(Refusal.self, from: body).message)
       ?? String(decoding: body.prefix(200), as: UTF8.self)

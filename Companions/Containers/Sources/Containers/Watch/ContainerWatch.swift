@@ -96,6 +96,7 @@ public actor ContainerWatch {
         hasChanged(engine.runtime)
         note("events \(engine.runtime.name)", trouble: "\(engine.runtime): \(error)")
       }
+      // Cancelled: the loop ends.
       try? await Task.sleep(for: delays.next(after: ContinuousClock.now - began))
     }
   }
