@@ -90,6 +90,22 @@ import Testing
     #expect(adopt(&ledger, look) == ["web"])
   }
 
+  @Test("Containers of one pod are peers while the daemon has them")
+  func peers() {
+    var ledger = AdoptionLedger()
+    var containers = [
+      container("web", pid: 10), container("db", pid: 11), container("x", pid: 12),
+      container("alone", pid: 13),
+    ]
+    for (index, pod) in ["a", "a", "b"].enumerated() { containers[index].pod = pod }
+    #expect(ledger.peers(of: containers[0]).isEmpty)
+    #expect(adopt(&ledger, look(containers)).count == 4)
+    #expect(ledger.peers(of: containers[0]) == ["db"])
+    #expect(ledger.peers(of: containers[2]).isEmpty && ledger.peers(of: containers[3]).isEmpty)
+    _ = ledger.plan(look([containers[0]]))
+    #expect(ledger.peers(of: containers[0]).isEmpty)
+  }
+
   @Test("When a runtime doesn't answer, nothing is decided about its containers")
   func silent() {
     var ledger = AdoptionLedger()

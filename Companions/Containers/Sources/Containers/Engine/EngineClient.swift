@@ -5,21 +5,9 @@ import JSONLines
 import NIOCore
 import NIOHTTP1
 
-/// A runtime and the socket of its Engine API.
-public struct Runtime: Hashable, Sendable {
-  /// `docker` or `podman`.
-  public var name: String
-  public var socket: String
-
-  public init(name: String, socket: String) {
-    self.name = name
-    self.socket = socket
-  }
-}
-
 /// The Engine API over a Unix socket: a list, details, events. Without a version in the path each runtime answers in
 /// its own newest one; what is read here is in all of them.
-struct EngineClient: Sendable {
+struct EngineClient: RuntimeClient {
   let runtime: Runtime
   private let http: HTTPClient
   private let patience: Duration
@@ -63,7 +51,7 @@ struct EngineClient: Sendable {
 
   /// Calls back when the stream has begun, and for each event that may matter. Returns by throwing.
   func followEvents(
-    opened: @Sendable () async -> Void, changed: @Sendable () async -> Void
+    opened: @escaping @Sendable () async -> Void, changed: @escaping @Sendable () async -> Void
   ) async throws(EngineError) {
     let filters = "%7B%22type%22%3A%5B%22container%22%5D%7D"  // {"type":["container"]}
     let response = try await answer("/events?filters=\(filters)", body: nil)
