@@ -1,3 +1,4 @@
+import Policy
 import Testing
 
 @testable import ContainerPlan
@@ -226,7 +227,7 @@ import Testing
     for action in plan.actions {
       switch action {
       case .adopt(let wish, let name):
-        #expect(WorkerNaming.isValid(name))
+        #expect(NameRule.allows(name))
         #expect(!workers.contains { $0.name == name || $0.pid == wish.container.pid }, "\(name)")
         workers.append(ManagedWorker(name: name, pid: wish.container.pid))
         _ = ledger.adopted(wish, as: name, by: daemon)

@@ -33,7 +33,7 @@ extension LocalContainerd {
   func startContainer(
     _ name: String, of pod: Pod, attempt: UInt64 = 0, _ command: [String]
   ) async throws -> String {
-    let id = try await ask("CreateContainer") { request in
+    let id = try await ask("CreateContainer") { [path = scratch.path] request in
       request.text(1, pod.id)
       request.message(2) { container in
         container.message(1) {
@@ -42,7 +42,7 @@ extension LocalContainerd {
         }
         container.message(2) { $0.text(1, Self.image) }
         for word in command { container.text(3, word) }
-        for (inside, outside) in [("/usr", "/usr"), ("/test", scratch.path)] {
+        for (inside, outside) in [("/usr", "/usr"), ("/test", path)] {
           container.message(7) {
             $0.text(1, inside)
             $0.text(2, outside)

@@ -73,7 +73,7 @@ extension RuntimeSuites {
       let isReady = try await eventually {
         try TestedPrograms.run("/usr/bin/psql", Self.psql(port) + ["-c", "select 1"]).code == 0
       }
-      #expect(isReady, "\(try world.runtime.command("logs", "db"))")
+      if !isReady { throw Failure("no answer: \(try world.runtime.command("logs", "db"))") }
       let client = try Self.session(port)
       defer { client.process.terminate() }
       #expect(try client.ask("create temp table t as select 42 as n; select n from t;") == "42")

@@ -1,6 +1,6 @@
 import CRI
 import ContainerPlan
-import JSONLines
+import Control
 import Synchronization
 
 /// Pods of a runtime under Kubernetes. Pause containers aren't listed by CRI, and so are left alone.
