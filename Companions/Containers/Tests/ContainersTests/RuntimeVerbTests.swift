@@ -27,7 +27,7 @@ extension RuntimeSuites {
       #expect(try world.state("web") == "hibernated", "\(world.daemon.words)")
       try runtime.command("update", "--cpus", "1", "web")
       // Only watched, with its input closed.
-      #expect(try runtime.shell(#"timeout 2 "$@" attach --no-stdin web"#).code == 124)
+      #expect(try runtime.shell(#"timeout -s KILL 2 "$@" attach --no-stdin web"#).code == 137)
       #expect(try world.state("web") == "hibernated", "\(world.daemon.words)")
       // A pause isn't a wish to run; `commit` pauses it as well.
       try runtime.command("commit", "web", "localhost/dormouse-commit")
@@ -93,7 +93,7 @@ extension RuntimeSuites {
       for (number, word) in ["one", "two"].enumerated() {
         try await world.hibernate("reader")
         _ = try world.runtime.shell(
-          #"{ echo \#(word); sleep 3; } | timeout 2 "$@" attach --sig-proxy=false reader"#)
+          #"{ echo \#(word); sleep 3; } | timeout -s KILL 2 "$@" attach --sig-proxy=false reader"#)
         let isRead = try await eventually {
           try world.runtime.command("logs", "reader").contains("line \(number) \(word)")
         }
