@@ -67,7 +67,11 @@ extension RuntimeSuites {
       try FileManager.default.createDirectory(atPath: data, withIntermediateDirectories: true)
       chown(data, 33, 33)
       try world.runtime.start(
-        "db", ["-p", "127.0.0.1::5432", "--user", "33:33", "-v", "\(data):/data"],
+        "db",
+        [
+          "-p", "127.0.0.1::5432", "--user", "33:33", "--stop-signal", "SIGINT", "-v",
+          "\(data):/data",
+        ],
         ["/bin/sh", "-c", script])
       let port = try await world.published(5432, of: "db")
       let isReady = try await eventually {
