@@ -22,7 +22,7 @@ RELEASE_BUILD = SWIFT_DETERMINISTIC_HASHING=1 $(shell setarch -R true 2>/dev/nul
 # The layers of the design, enforced: a module imports only what its target names.
 CHECKED = --explicit-target-dependency-import-check error
 
-.PHONY: build debug demo test chaos soak test-machines examples dashboard containers test-companions fuzz tsan order-code format lint install deb dist \
+.PHONY: build debug demo test chaos soak test-machines examples dashboard containers test-companions fuzz tsan order-code format lint install deb dist image \
   clean
 
 build:
@@ -142,6 +142,13 @@ dist:
 	rm -rf .build/stage-dist
 	$(MAKE) --no-print-directory install COMPANIONS= DESTDIR=$(CURDIR)/.build/stage-dist PREFIX=/usr/local
 	scripts/package-tarball .build/stage-dist .build/packages
+
+# An OCI image of the daemon and dormouse-containers for a node of Kubernetes, without a registry. It isn't rebuilt
+# from a base: it has the executables, the libraries that they load, and the policies.
+image: containers
+	$(RELEASE_BUILD) $(RELEASE)
+	scripts/package-image .build/packages/dormouse-image.tar "$$($(SWIFT) build $(RELEASE) --show-bin-path)/dormouse" \
+	  .build/companions/release/dormouse-containers
 
 clean:
 	$(SWIFT) package clean

@@ -14,6 +14,8 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
     .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
     .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
+    .package(url: "https://github.com/grpc/grpc-swift-2", from: "2.4.3"),
+    .package(url: "https://github.com/grpc/grpc-swift-nio-transport", from: "2.9.2"),
   ],
   targets: [
     // What is decided: labels, names, wanted against managed. No I/O.
@@ -24,10 +26,18 @@ let package = Package(
         .product(name: "Settings", package: "dormouse"),
       ],
       swiftSettings: strict),
+    // The Container Runtime Interface of containerd and CRI-O, as far as it is used here.
+    .target(
+      name: "CRI",
+      dependencies: [
+        .product(name: "GRPCCore", package: "grpc-swift-2"),
+        .product(name: "GRPCNIOTransportHTTP2Posix", package: "grpc-swift-nio-transport"),
+      ],
+      swiftSettings: strict),
     .target(
       name: "Containers",
       dependencies: [
-        "ContainerPlan",
+        "ContainerPlan", "CRI",
         .product(name: "Control", package: "dormouse"),
         .product(name: "AsyncHTTPClient", package: "async-http-client"),
         .product(name: "NIOCore", package: "swift-nio"),
@@ -48,8 +58,9 @@ let package = Package(
     .testTarget(
       name: "ContainersTests",
       dependencies: [
-        "Containers", "ContainerPlan", "dormouse-containers",
+        "CRI", "Containers", "ContainerPlan", "dormouse-containers",
         .product(name: "Control", package: "dormouse"),
+        .product(name: "Settings", package: "dormouse"),
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
         .product(name: "NIOHTTP1", package: "swift-nio"),

@@ -18,7 +18,7 @@ public struct PolicyLibrary: Hashable, Sendable {
   /// The names that the directories have files for, sorted.
   public var fileNames: [String] {
     let files = directories.flatMap { FileContents.names(in: $0) }
-    return Set(files.filter { $0.hasSuffix(".yaml") && isName($0) }.map(FilePaths.stem(of:)))
+    return Set(files.filter { $0.hasSuffix(".yaml") && NameRule.allows($0) }.map(FilePaths.stem(of:)))
       .sorted()
   }
 
@@ -28,7 +28,7 @@ public struct PolicyLibrary: Hashable, Sendable {
   /// The files of that name in all directories, in their order.
   func paths(of name: String) -> [String] {
     // A name with a slash would lead out of the directories.
-    guard isName(name) else { return [] }
+    guard NameRule.allows(name) else { return [] }
     return directories.map { FilePaths.resolve("\(name).yaml", from: $0) }
       .filter(FileContents.exists)
   }
@@ -64,13 +64,13 @@ public struct PolicyLibrary: Hashable, Sendable {
   /// The files of rules that `adopt:` can name, sorted.
   public var ruleNames: [String] {
     let files = directories.flatMap { FileContents.names(in: FilePaths.resolve("rules", from: $0)) }
-    let names = files.filter { $0.hasSuffix(".yaml") && isName($0) }.map(FilePaths.stem(of:))
+    let names = files.filter { $0.hasSuffix(".yaml") && NameRule.allows($0) }.map(FilePaths.stem(of:))
     return Set(names + BuiltInRules.all.map(\.key)).sorted()
   }
 
   /// `rules/NAME.yaml` of the first directory that has it, or what is built in. nil: there is none.
   func rules(_ name: String) -> Result<SourceText, Unreadable>? {
-    guard isName(name) else { return nil }
+    guard NameRule.allows(name) else { return nil }
     let paths = directories.lazy.map { FilePaths.resolve("rules/\(name).yaml", from: $0) }
     if let path = paths.first(where: FileContents.exists) {
       return FileContents.read(path).map { SourceText(text: $0, file: path) }

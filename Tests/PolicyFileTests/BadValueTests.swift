@@ -124,7 +124,7 @@ struct BadText: Sendable, CustomTestStringConvertible {
       "warning, urgent and critical need decreasing values"),
     BadText(
       "name: .hidden", "`name` must be a name such as `my-policy`, not `.hidden`",
-      "a name has \(nameRule)"),
+      "a name has \(NameRule.text)"),
     BadText(
       "memory: { budget: !!int 5 }",
       "`budget` has a tag (`tag:yaml.org,2002:int`); none is known here",

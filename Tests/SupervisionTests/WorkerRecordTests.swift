@@ -30,6 +30,7 @@ import Testing
     plain.policy = "server"
     plain.settings = ["hibernate.after=5m", "background.suspend_after=2s"]
     plain.isShadow = true
+    plain.wakeWith = ["shop.db"]
     try store.save(plain)
     #expect(try store.load(hostile.name) == hostile)
     #expect(try store.load("plain") == plain)

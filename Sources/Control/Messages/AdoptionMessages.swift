@@ -13,11 +13,13 @@ public struct AdoptionSpecification: Codable, Hashable, Sendable {
   public var settings: [String]?
   /// Decisions about it are logged, not applied.
   public var shadow: Bool?
+  /// Adopted workers: when one of them or this one wakes, the others wake at the same time.
+  public var wakeWith: [String]?
 
   public init(
     pid: Int32? = nil, cgroup: String? = nil, importance: Int? = nil,
     mayBeTerminated: Bool? = nil, policy: String? = nil, settings: [String]? = nil,
-    shadow: Bool? = nil
+    shadow: Bool? = nil, wakeWith: [String]? = nil
   ) {
     self.pid = pid
     self.cgroup = cgroup
@@ -26,6 +28,7 @@ public struct AdoptionSpecification: Codable, Hashable, Sendable {
     self.policy = policy
     self.settings = settings
     self.shadow = shadow
+    self.wakeWith = wakeWith
   }
 }
 

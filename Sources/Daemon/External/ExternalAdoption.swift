@@ -138,6 +138,7 @@ final class ExternalAdoption {
     guard (0...100).contains(importance) else {
       throw .malformed("importance \(importance) is not from 0 to 100")
     }
+    let peers = try peers(of: name, specification)
     let chosen = specification.chosenPolicy
     let policy: LifecyclePolicy
     if let rule {
@@ -161,6 +162,7 @@ final class ExternalAdoption {
       try host.attach(found, to: runtime)
     } catch { throw .refused("\(name) can't be adopted: \(error)") }
     workers[runtime.id] = runtime
+    runtime.configuration.wakeWith = peers.map(\.id.name)
     host.wasAdded(runtime.id)
     host.log(
       .notice,
@@ -168,7 +170,30 @@ final class ExternalAdoption {
         + (rule.map { " (rule \($0.name), mode \($0.mode.rawValue))" } ?? chosen.note))
     driver.send(.adopted(runtime.id, runtime.profile, .background))
     host.save(runtime, .background)
+    for peer in peers { join(peer, with: runtime.id) }
     return runtime
+  }
+
+  private func peers(
+    of name: String, _ specification: AdoptionSpecification
+  ) throws(AdoptionRefusal) -> [WorkerUnit] {
+    var peers: [WorkerUnit] = []
+    for peer in specification.wakeWith ?? [] where peer != name {
+      guard let runtime = workers[WorkerID(peer)], runtime.external != nil else {
+        throw .refused(
+          "\(name) isn't adopted: it can't wake with \(peer), which isn't an adopted worker")
+      }
+      if !peers.contains(where: { $0 === runtime }) { peers.append(runtime) }
+    }
+    return peers
+  }
+
+  /// They name each other, so that each wakes the other. An earlier worker of this name may be named already.
+  private func join(_ peer: WorkerUnit, with worker: WorkerID) {
+    guard !peer.configuration.wakeWith.contains(worker.name) else { return }
+    peer.configuration.wakeWith.append(worker.name)
+    driver.send(.profileChanged(peer.id, peer.profile))
+    if let state = driver.state.state(of: peer.id) { host.save(peer, state) }
   }
 
   /// Another program starts and ends it: returns why a verb isn't carried out; nil: it is.

@@ -1,3 +1,4 @@
+import Policy
 import YAML
 
 /// The common part of a process-compose file (F1bonacc1/process-compose, version 0.5).
@@ -71,10 +72,10 @@ extension DiagnosticSink {
     of mapping: YAMLNode.Mapping
   ) -> [(name: String, key: YAMLNode, entry: YAMLNode.Mapping)] {
     mapping.compactMap { key, node in
-      guard let name = key.scalar?.string, isName(name) else {
+      guard let name = key.scalar?.string, NameRule.allows(name) else {
         error(
           at: key.position, "`\(shortened(key.scalar?.string ?? ""))` can't be a worker's name",
-          suggestion: "a name has \(nameRule)")
+          suggestion: "a name has \(NameRule.text)")
         return nil
       }
       guard case .mapping(let entry) = node else {

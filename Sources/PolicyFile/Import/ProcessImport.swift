@@ -41,7 +41,7 @@ struct ProcessImport {
     output()
     if process.truth("disabled") { imported.isStopped = true }
     if let namespace = process.text("namespace"), namespace != "default" {
-      if isName(namespace) {
+      if NameRule.allows(namespace) {
         add("groups", .text(namespace))
       } else {
         addNote("Not taken over: `namespace`, whose name can't be a group's.")

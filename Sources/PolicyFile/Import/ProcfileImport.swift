@@ -1,3 +1,5 @@
+import Policy
+
 /// A Procfile, as foreman, honcho, overmind and Heroku read it.
 public enum ProcfileImport {
   /// - Parameters:
@@ -22,10 +24,10 @@ public enum ProcfileImport {
       }
       let name = String(rest[..<colon])
       let command = String(rest[colon...].dropFirst().drop { $0.isWhitespace })
-      if !isName(name) {
+      if !NameRule.allows(name) {
         sink.error(
           at: position, "`\(shortened(name))` can't be a worker's name",
-          suggestion: "a name has \(nameRule)")
+          suggestion: "a name has \(NameRule.text)")
       } else if command.isEmpty || command.contains("\0") {
         sink.error(at: position, "`\(shortened(name))` has no command")
       } else if let earlier = first[name] {

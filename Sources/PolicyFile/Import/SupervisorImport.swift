@@ -30,10 +30,10 @@ public enum SupervisorImport {
     var found: [(priority: Int, worker: ImportedWorker)] = []
     for section in parsed.sections {
       guard let name = section.name.after("program:") else { continue }
-      guard isName(name) else {
+      guard NameRule.allows(name) else {
         sink.error(
           at: section.position, "`\(shortened(name))` can't be a worker's name",
-          suggestion: "a name has \(nameRule)")
+          suggestion: "a name has \(NameRule.text)")
         continue
       }
       let source = SupervisorProgram.Source(

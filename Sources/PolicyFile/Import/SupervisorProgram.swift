@@ -35,7 +35,7 @@ struct SupervisorProgram {
   init(_ source: Source, number: Int) {
     self.source = source
     let isOneOfMany = source.numbers.count > 1
-    groups = (source.groups + (isOneOfMany ? [source.name] : [])).filter { isName($0) }
+    groups = (source.groups + (isOneOfMany ? [source.name] : [])).filter { NameRule.allows($0) }
     expansion = SupervisorImport.Expansion(values: [
       "program_name": source.name, "process_num": "\(number)", "numprocs": "1",
       "here": source.directory, "group_name": source.groups.first ?? source.name,

@@ -14,7 +14,7 @@ struct PolicyChain {
   func parse(text: String, file: String, name: String? = nil) -> ParseResult<LoadedPolicy> {
     var base = LifecyclePolicy()
     let stem = name ?? FilePaths.stem(of: file)
-    if isName(stem) { base.name = stem }
+    if NameRule.allows(stem) { base.name = stem }
     var chain = self
     chain.files.append(file)
     let reader = PolicyReader(scope: .policy, extended: ExtendedPolicy(chain: chain))

@@ -1,3 +1,4 @@
+import Policy
 import YAML
 
 /// Makes a value out of a node, or says what is wrong with the node.
@@ -116,31 +117,12 @@ extension Converter where Value == String {
     }
   }
 
-  /// 1–64 letters, digits, `-`, `_` and `.`, not starting with `.` or `-`.
+  /// See `NameRule`.
   static func name(_ expects: String) -> Converter {
-    .scalar(expects, shape: .matching(namePattern, example: "my-policy")) { text in
-      isName(text)
+    .scalar(expects, shape: .matching(NameRule.pattern, example: "my-policy")) { text in
+      NameRule.allows(text)
         ? .success(text)
-        : .failure(Problem(message: nil, suggestion: "a name has \(nameRule)"))
-    }
-  }
-}
-
-/// The same rule as `isName`.
-let namePattern = "^[A-Za-z0-9_][A-Za-z0-9._-]{0,63}$"
-
-let nameRule = "1 to 64 of the letters a–z and A–Z, digits, `-`, `_` and `.`, no `.` or `-` first"
-
-func isName(_ text: String) -> Bool {
-  guard (1...64).contains(text.utf8.count), let first = text.utf8.first else { return false }
-  guard first != UInt8(ascii: "."), first != UInt8(ascii: "-") else { return false }
-  return text.utf8.allSatisfy {
-    switch $0 {
-    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-      UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"),
-      UInt8(ascii: "."):
-      true
-    default: false
+        : .failure(Problem(message: nil, suggestion: "a name has \(NameRule.text)"))
     }
   }
 }

@@ -14,8 +14,8 @@ struct DependencyReader {
       shape.add(
         key,
         .either([
-          .list(.matching(namePattern, example: "db")),
-          .named(.either([condition, .mapping(details), .nothing]), names: namePattern),
+          .list(.matching(NameRule.pattern, example: "db")),
+          .named(.either([condition, .mapping(details), .nothing]), names: NameRule.pattern),
         ]))
       return []
     }

@@ -1,3 +1,4 @@
+import Policy
 import YAML
 
 /// Reads `instances:` and `replicas:`, by which one entry of `workers:` declares several workers.
@@ -25,10 +26,10 @@ struct InstanceReader {
     shape.add(
       "instances",
       .either([
-        .list(.matching(namePattern, example: "alice")),
+        .list(.matching(NameRule.pattern, example: "alice")),
         .named(
           .either([.named(.either([.text, .nothing]), names: "^[^=]+$"), .nothing]),
-          names: namePattern),
+          names: NameRule.pattern),
       ]))
     shape.add("replicas", Converter<Int>.integer(0...Self.limit).shape)
   }
@@ -60,10 +61,10 @@ struct InstanceReader {
     guard let inner = reader.reader(of: node, called: key) else { return [] }
     return inner.order.compactMap { name in
       guard let node = inner.node(name) else { return nil }
-      guard isName(name) else {
+      guard NameRule.allows(name) else {
         reader.sink.error(
           at: inner.position(ofKey: name), "`\(shortened(name))` can't be an instance's name",
-          suggestion: "a name has \(nameRule)")
+          suggestion: "a name has \(NameRule.text)")
         return nil
       }
       guard let variables = inner.reader(of: node, called: name) else { return nil }

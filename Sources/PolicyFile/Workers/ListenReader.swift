@@ -12,7 +12,7 @@ struct ListenReader {
     let converter = Converter<ListenSocket.Address>.address(from: directory)
     if let shape = reader.shape {
       let one = converter.shape
-      shape.add(key, .either([one, .list(one), .named(one, names: namePattern)]))
+      shape.add(key, .either([one, .list(one), .named(one, names: NameRule.pattern)]))
       return []
     }
     guard let node = reader.node(key) else { return [] }
@@ -22,10 +22,10 @@ struct ListenReader {
         .map { ListenSocket(name: worker, address: $0.value) }
     }
     return named.order.compactMap { name in
-      if !isName(name) {
+      if !NameRule.allows(name) {
         named.sink.error(
           at: named.position(ofKey: name), "`\(shortened(name))` can't be a socket's name",
-          suggestion: "a name has \(nameRule)")
+          suggestion: "a name has \(NameRule.text)")
       }
       return named.read(name, as: converter).map { ListenSocket(name: name, address: $0) }
     }

@@ -22,7 +22,7 @@ struct WorkerEntries {
     var declared = Declared()
     for part in parts {
       if let shape = part.shape {
-        shape.add("workers", .named(.mapping(KeyExplorer.worker()), names: namePattern))
+        shape.add("workers", .named(.mapping(KeyExplorer.worker()), names: NameRule.pattern))
         continue
       }
       guard let node = part.node("workers"), let reader = part.reader(of: node, called: "workers")
@@ -40,10 +40,10 @@ struct WorkerEntries {
     into configuration: inout DaemonConfiguration
   ) {
     guard let node = reader.node(name) else { return }
-    if !isName(name) {
+    if !NameRule.allows(name) {
       reader.sink.error(
         at: reader.position(ofKey: name), "`\(shortened(name))` can't be a worker's name",
-        suggestion: "a name has \(nameRule)")
+        suggestion: "a name has \(NameRule.text)")
     }
     // Places of its own: a name may hold dots, as a path does.
     func entry(_ variables: [String: String] = [:]) -> MappingReader? {
@@ -74,10 +74,10 @@ struct WorkerEntries {
         declared.entries[whole] = first
         continue
       }
-      if !isName(whole), isName(name) {
+      if !NameRule.allows(whole), NameRule.allows(name) {
         reader.sink.error(
           at: position, "`\(shortened(whole))` can't be a worker's name",
-          suggestion: "a name has \(nameRule)")
+          suggestion: "a name has \(NameRule.text)")
       }
       guard let own = entry(instance.variables) else { return }
       let worker = Entry(

@@ -55,6 +55,8 @@ public struct WorkerRecord: Hashable, Sendable {
   public var policy: String?
   public var settings: [String] = []
   public var isShadow = false
+  /// Adopted workers with which it wakes.
+  public var wakeWith: [String] = []
 
   public enum External: String, Hashable, Sendable {
     case mayBeTerminated = "may-be-terminated"
@@ -118,7 +120,7 @@ extension WorkerRecord {
       ("image", imagePath), ("mark", imageMark), ("socket", workerSocket), ("rule", rule),
       ("policy", policy),
     ]
-    lines += settings.map { line("set", $0) }
+    lines += settings.map { line("set", $0) } + wakeWith.map { line("wake-with", $0) }
     if isShadow { lines.append("shadow=1") }
     if importance != 0 { lines.append("importance=\(importance)") }
     lines += purgeable.map { "purgeable=\($0)" }
@@ -193,6 +195,7 @@ extension WorkerRecord {
     record.rule = fields["rule"]?.first
     record.policy = fields["policy"]?.first
     record.settings = fields["set"] ?? []
+    record.wakeWith = fields["wake-with"] ?? []
     record.isShadow = fields["shadow"]?.first == "1"
     record.wasInFront = fields["front"]?.first == "1"
     // What can't be read protects.

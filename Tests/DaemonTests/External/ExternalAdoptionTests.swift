@@ -97,6 +97,29 @@ import Testing
     #expect(world.workers.count == 0)
   }
 
+  @Test(
+    "Workers that are adopted to wake together name each other, and a name that isn't adopted is refused"
+  )
+  func together() throws {
+    try adopt()
+    let wanted = AdoptionSpecification(pid: 101, wakeWith: ["web"])
+    for _ in 0..<2 {
+      let heard = ask("db", wanted)
+      world.examined(.done(.success(try Self.process())))
+      #expect(heard.responses.map(\.result) == [.done], "\(text(heard))")
+      #expect(world.driver.state.wakesWith(web) == [WorkerID("db")])
+      #expect(world.driver.state.wakesWith(WorkerID("db")) == [web])
+      #expect(world.workers[web]?.configuration.wakeWith == ["db"])
+      #expect(world.calls.contains("save web background"))
+      // It is restarted.
+      _ = askRelease("db")
+    }
+    let alone = ask("x", AdoptionSpecification(pid: 102, wakeWith: ["nothing"]))
+    world.examined(.done(.success(try Self.process())))
+    #expect(text(alone).contains("can't wake with nothing, which isn't an adopted worker"))
+    #expect(alone.responses.map(\.result) == [.refused])
+  }
+
   @Test("A wrong request for adoption is refused before any process is examined")
   func malformed() {
     #expect(ask(nil).responses.first?.result == .badRequest)

@@ -77,6 +77,17 @@ public struct AdoptionLedger: Sendable {
     return plan
   }
 
+  /// The workers that are containers of the same pod: they wake with it.
+  public func peers(of container: Container) -> [String] {
+    guard let pod = container.pod else { return [] }
+    return entries.values.compactMap { entry in
+      guard case .adopted(let other, let name, _) = entry, other.runtime == container.runtime,
+        other.pod == pod, other.run != container.run
+      else { return nil }
+      return name
+    }.sorted()
+  }
+
   /// The daemon has adopted it. A line for the log.
   public mutating func adopted(_ wish: Wish, as name: String, by daemon: Int32) -> String {
     entries[wish.container.run] = .adopted(wish.container, name: name, by: daemon)

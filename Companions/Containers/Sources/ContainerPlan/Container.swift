@@ -13,6 +13,8 @@ public struct Container: Hashable, Sendable {
   /// The process has a mount namespace of its own. If not, the runtime numbers its processes in another namespace, and
   /// the pid is that of a process that has nothing to do with the container.
   public var isContained = true
+  /// The pod that it is part of; nil: none, its settings are labels of its own.
+  public var pod: String?
 
   public init(
     runtime: String, id: String, name: String, labels: [String: String], pid: Int32
@@ -34,6 +36,13 @@ public struct Container: Hashable, Sendable {
 
   /// `web (docker 3f2a8b19c0de)`, as in `docker ps`.
   public var title: String { "\(name) (\(runtime) \(id.prefix(12)))" }
+}
+
+extension Container {
+  /// A setting as its author has written it: `label dormouse.mode=shadow`.
+  func term(_ key: String, _ value: String) -> String {
+    pod == nil ? "label dormouse.\(key)=\(value)" : "annotation dormouse.io/\(key): \(value)"
+  }
 }
 
 /// A worker that the daemon has.

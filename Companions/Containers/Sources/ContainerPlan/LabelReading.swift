@@ -1,3 +1,4 @@
+import Policy
 import PolicyFile
 
 /// What the labels of a container say.
@@ -32,7 +33,10 @@ public struct LabelReading: Hashable, Sendable {
 
   public static let prefix = "dormouse."
 
+  private let container: Container
+
   public init(_ container: Container) {
+    self.container = container
     var own: [String: String] = [:]
     for (label, value) in container.labels where label.hasPrefix(Self.prefix) {
       own[String(label.dropFirst(Self.prefix.count))] = value
@@ -44,8 +48,11 @@ public struct LabelReading: Hashable, Sendable {
     if own["enable"] != nil, isEnabled == nil { return }
     guard isEnabled == true || own["policy"] != nil else {
       problems.append(
-        "it has labels of Dormouse, but isn't adopted: add `dormouse.policy=NAME`, or "
-          + "`dormouse.enable=true` for the machine's policy")
+        container.pod == nil
+          ? "it has labels of Dormouse, but isn't adopted: add `dormouse.policy=NAME`, or "
+            + "`dormouse.enable=true` for the machine's policy"
+          : "it has annotations of Dormouse, but isn't adopted: add `dormouse.io/policy: NAME`, or "
+            + "`dormouse.io/enable: \"true\"` for the machine's policy")
       return
     }
     var wish = Wish(
@@ -53,8 +60,8 @@ public struct LabelReading: Hashable, Sendable {
     guard readPolicy(own, into: &wish) else { return }
     if let name = own["name"], name != wish.name {
       problems.append(
-        "label dormouse.name=\(shown(name)): not a worker's name, `\(wish.name)` is used; allowed are 1 to "
-          + "64 letters, digits, `-`, `_` and `.`, not beginning with `-` or `.`")
+        "\(container.term("name", shown(name))): not a worker's name, `\(wish.name)` is used; a name has "
+          + NameRule.text)
     }
     wish.importance = importance(own)
     wish.mayTerminate = flag("may_terminate", own) ?? false
@@ -62,6 +69,8 @@ public struct LabelReading: Hashable, Sendable {
     wish.settings = settings(own)
     self.wish = wish
   }
+
+  private func term(_ key: String, _ value: String) -> String { container.term(key, value) }
 
   /// Labels that aren't keys of a policy.
   private static let ownLabels: Set<String> = [
@@ -72,9 +81,9 @@ public struct LabelReading: Hashable, Sendable {
   private mutating func readPolicy(_ own: [String: String], into wish: inout Wish) -> Bool {
     guard let name = own["policy"] else { return true }
     // No path: the one that makes a container must not choose which files the daemon reads.
-    guard WorkerNaming.isValid(name) else {
+    guard NameRule.allows(name) else {
       problems.append(
-        "label dormouse.policy=\(shown(name)): not adopted: allowed is the name of a policy, such as "
+        "\(term("policy", shown(name))): not adopted: allowed is the name of a policy, such as "
           + "`server` (`dormouse policy ls` lists them)")
       return false
     }
@@ -89,7 +98,7 @@ public struct LabelReading: Hashable, Sendable {
     case "false": return false
     case let value?:
       problems.append(
-        "label dormouse.\(key)=\(shown(value)): ignored"
+        "\(term(key, shown(value))): ignored"
           + (key == "enable" ? ", and the container isn't adopted" : "")
           + "; allowed are `true` and `false`")
       return nil
@@ -100,7 +109,7 @@ public struct LabelReading: Hashable, Sendable {
     guard let text = own["importance"] else { return nil }
     if let number = Int(text), (0...100).contains(number) { return number }
     problems.append(
-      "label dormouse.importance=\(shown(text)): ignored; allowed is a number from 0 to 100")
+      "\(term("importance", shown(text))): ignored; allowed is a number from 0 to 100")
     return nil
   }
 
@@ -110,7 +119,7 @@ public struct LabelReading: Hashable, Sendable {
     case "shadow": return true
     case let value?:
       problems.append(
-        "label dormouse.mode=\(shown(value)): decisions about it are only logged (shadow mode); allowed "
+        "\(term("mode", shown(value))): decisions about it are only logged (shadow mode); allowed "
           + "are `shadow` and `manage`")
       // What can't be read protects.
       return true
@@ -124,7 +133,7 @@ public struct LabelReading: Hashable, Sendable {
       do throws(SettingError) {
         _ = try PolicySettings.ofOneWorker([setting])
         settings.append(setting)
-      } catch { problems.append("label dormouse.\(shown(setting)): ignored: \(error)") }
+      } catch { problems.append("\(term(key, shown(value))): ignored: \(error)") }
     }
     return settings
   }

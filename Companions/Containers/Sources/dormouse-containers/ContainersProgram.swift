@@ -8,13 +8,16 @@ import Glibc
 struct ContainersProgram: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "dormouse-containers",
-    abstract: "Lets Dormouse put idle containers to sleep, as their labels say.",
+    abstract: "Lets Dormouse put idle containers to sleep, as their labels or annotations say.",
     discussion: """
       A container with the label `dormouse.policy=server` is adopted when it starts, and forgotten when it \
       ends. `dormouse.KEY=VALUE` replaces a value of that policy, such as `dormouse.hibernate.after=5m`. \
       Also: dormouse.enable, dormouse.name, dormouse.importance, dormouse.may_terminate, dormouse.mode.
 
-      Without --docker and --podman both are watched at their usual sockets.
+      On a node of Kubernetes, --containerd or --crio watches pods: they have annotations such as \
+      `dormouse.io/policy: server` instead of labels.
+
+      Without a runtime's option Docker and Podman are watched at their usual sockets.
 
       Examples:
         docker run -d --label dormouse.policy=server redis
@@ -33,12 +36,24 @@ struct RuntimeOptions: ParsableArguments {
     help: ArgumentHelp("Podman's socket.", valueName: "path"), completion: .file())
   var podman: String?
   @Option(
+    help: ArgumentHelp("containerd's socket: the pods of Kubernetes.", valueName: "path"),
+    completion: .file())
+  var containerd: String?
+  @Option(
+    help: ArgumentHelp("CRI-O's socket: the pods of Kubernetes.", valueName: "path"),
+    completion: .file())
+  var crio: String?
+  @Option(
     help: ArgumentHelp("The daemon's control socket.", valueName: "path"), completion: .file())
   var socket: String?
 
   var settings: WatchSettings {
-    let named = [("docker", docker), ("podman", podman)].compactMap { name, path in
-      path.map { Runtime(name: name, socket: Self.path($0)) }
+    let options: [(String, String?, Runtime.Interface)] = [
+      ("docker", docker, .engine), ("podman", podman, .engine), ("containerd", containerd, .cri),
+      ("cri-o", crio, .cri),
+    ]
+    let named = options.compactMap { name, path, interface in
+      path.map { Runtime(name: name, socket: Self.path($0), interface: interface) }
     }
     let paths = DefaultPaths.ofThisProcess()
     var settings = WatchSettings(
@@ -89,7 +104,8 @@ struct WatchCommand: AsyncParsableCommand {
 struct ListCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "list",
-    abstract: "List containers with labels of Dormouse beside their state in Dormouse.")
+    abstract:
+      "List containers with labels or annotations of Dormouse beside their state in Dormouse.")
   @OptionGroup var runtimes: RuntimeOptions
   @Flag(help: "Print JSON.") var json = false
 

@@ -1,3 +1,4 @@
+import Policy
 import Testing
 
 @testable import ContainerPlan
@@ -11,7 +12,6 @@ import Testing
   @Test("A container without labels of Dormouse isn't adopted, and nothing is said about it")
   func foreign() {
     for labels in [[:], ["com.docker.compose.project": "shop"], ["dormousepolicy": "server"]] {
-      #expect(read(labels) == read([:]))
       #expect(read(labels).wish == nil && read(labels).problems.isEmpty)
     }
   }
@@ -55,7 +55,7 @@ import Testing
       ("importance", "high", "a number from 0 to 100"),
       ("may_terminate", "yes", "`true` and `false`"),
       ("mode", "off", "`shadow` and `manage`"),
-      ("name", "-a/b", "letters, digits"),
+      ("name", "-a/b", "a–z and A–Z, digits"),
       ("hibernate.aftr", "5m", "did you mean `hibernate.after`?"),
       ("hibernate.after", "5", "needs a unit"),
       ("hibernate.after", "5m\nmode: shadow", "line break"),
@@ -92,7 +92,31 @@ import Testing
     ])
   func naming(name: String, expected: String) {
     #expect(read(["dormouse.policy": "server"], name: name).wish?.name == expected)
-    #expect(WorkerNaming.isValid(expected))
+    #expect(NameRule.allows(expected))
+  }
+
+  @Test("Annotations of a pod are labels of its containers, and one for a container counts more")
+  func annotations() throws {
+    let annotations = [
+      "dormouse.io/policy": "server", "dormouse.io/hibernate.after": "5m", "other.io/policy": "x",
+      "web.dormouse.io/hibernate.after": "1m", "db.dormouse.io/enable": "false",
+      "notdormouse.io/policy": "x",
+    ]
+    #expect(PodAnnotations.matter(annotations))
+    #expect(PodAnnotations.matter(["web.dormouse.io/policy": "server"]))
+    #expect(!PodAnnotations.matter(["notdormouse.io/policy": "server", "dormouse.io": "x"]))
+    #expect(
+      PodAnnotations.labels(of: "web", in: annotations)
+        == ["dormouse.policy": "server", "dormouse.hibernate.after": "1m"])
+    #expect(PodAnnotations.labels(of: "db", in: annotations)["dormouse.enable"] == "false")
+    var container = Container(
+      runtime: "containerd", id: "3f2a", name: "default.shop.web",
+      labels: ["dormouse.policy": "server", "dormouse.importance": "high"], pid: 100)
+    container.pod = "p"
+    let reading = LabelReading(container)
+    #expect(reading.wish?.name == "default.shop.web")
+    #expect(
+      reading.problems.first?.hasPrefix("annotation dormouse.io/importance: high: ignored") == true)
   }
 
   @Test("A name that is taken gets the beginning of the container's id")

@@ -1,3 +1,4 @@
+import Policy
 import Testing
 
 @testable import ContainerPlan
@@ -88,6 +89,22 @@ import Testing
     var look = look([container("web", pid: 10)])
     look.containers["podman"] = [container("web", pid: 10, runtime: "podman")]
     #expect(adopt(&ledger, look) == ["web"])
+  }
+
+  @Test("Containers of one pod are peers while the daemon has them")
+  func peers() {
+    var ledger = AdoptionLedger()
+    var containers = [
+      container("web", pid: 10), container("db", pid: 11), container("x", pid: 12),
+      container("alone", pid: 13),
+    ]
+    for (index, pod) in ["a", "a", "b"].enumerated() { containers[index].pod = pod }
+    #expect(ledger.peers(of: containers[0]).isEmpty)
+    #expect(adopt(&ledger, look(containers)).count == 4)
+    #expect(ledger.peers(of: containers[0]) == ["db"])
+    #expect(ledger.peers(of: containers[2]).isEmpty && ledger.peers(of: containers[3]).isEmpty)
+    _ = ledger.plan(look([containers[0]]))
+    #expect(ledger.peers(of: containers[0]).isEmpty)
   }
 
   @Test("When a runtime doesn't answer, nothing is decided about its containers")
@@ -210,7 +227,7 @@ import Testing
     for action in plan.actions {
       switch action {
       case .adopt(let wish, let name):
-        #expect(WorkerNaming.isValid(name))
+        #expect(NameRule.allows(name))
         #expect(!workers.contains { $0.name == name || $0.pid == wish.container.pid }, "\(name)")
         workers.append(ManagedWorker(name: name, pid: wish.container.pid))
         _ = ledger.adopted(wish, as: name, by: daemon)

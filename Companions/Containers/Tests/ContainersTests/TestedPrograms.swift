@@ -168,6 +168,15 @@ final class AdoptingTestDaemon {
     }
   }
 
+  func hibernate(_ name: String) async throws {
+    try await wait(for: name, "foreground", "background")
+    // A connection may be too fresh; a request isn't refused for that, but may find a busy thread.
+    let isAsleep = try await eventually {
+      try ask("hibernate", name).code == 0 && state(of: name) == "hibernated"
+    }
+    if !isAsleep { throw Failure("\(name) doesn't hibernate: \(words)") }
+  }
+
   /// The next daemon finds it in this state.
   func waitForRecord(of name: String, state: String) async throws {
     let path = "\(scratch.path)/state/workers/\(name).worker"

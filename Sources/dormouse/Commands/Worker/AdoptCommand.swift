@@ -55,6 +55,11 @@ struct AdoptCommand: ParsableCommand {
   var set: [String] = []
   @Flag(help: "Only log decisions about the worker; `dormouse enforce` applies them.")
   var shadow = false
+  @Option(
+    help: ArgumentHelp(
+      "Wake it together with this adopted worker, and that one with it. May be repeated.",
+      valueName: "name"))
+  var wakeWith: [String] = []
   @Flag(help: "List the processes that the rules of `adopt:` match, and adopt none.")
   var dryRun = false
   @Option(
@@ -84,7 +89,9 @@ struct AdoptCommand: ParsableCommand {
   private func validateDryRun() throws {
     let isNamed =
       pid != nil || unit != nil || cgroup != nil || name != nil
-    let isSet = importance != nil || mayTerminate || policy != nil || !set.isEmpty || shadow
+    let isSet =
+      importance != nil || mayTerminate || policy != nil || !set.isEmpty || shadow
+      || !wakeWith.isEmpty
     if isNamed || isSet {
       throw ValidationError(
         "--dry-run takes no process and no name: it lists what the rules match.")
@@ -99,7 +106,8 @@ struct AdoptCommand: ParsableCommand {
     var daemon = try connection.connect()
     let adoption = AdoptionSpecification(
       pid: pid, cgroup: cgroup ?? unit, importance: importance, mayBeTerminated: mayTerminate,
-      policy: policy, settings: set.isEmpty ? nil : set, shadow: shadow ? true : nil)
+      policy: policy, settings: set.isEmpty ? nil : set, shadow: shadow ? true : nil,
+      wakeWith: wakeWith.isEmpty ? nil : wakeWith)
     try daemon.report(
       daemon.request(.adopt, worker: name, adoption: adoption), of: "adopt", worker: name,
       json: json)

@@ -5,21 +5,9 @@ import JSONLines
 import NIOCore
 import NIOHTTP1
 
-/// A runtime and the socket of its Engine API.
-public struct Runtime: Hashable, Sendable {
-  /// `docker` or `podman`.
-  public var name: String
-  public var socket: String
-
-  public init(name: String, socket: String) {
-    self.name = name
-    self.socket = socket
-  }
-}
-
 /// The Engine API over a Unix socket: a list, details, events. Without a version in the path each runtime answers in
 /// its own newest one; what is read here is in all of them.
-struct EngineClient: Sendable {
+struct EngineClient: RuntimeClient {
   let runtime: Runtime
   private let http: HTTPClient
   private let patience: Duration
@@ -63,7 +51,7 @@ struct EngineClient: Sendable {
 
   /// Calls back when the stream has begun, and for each event that may matter. Returns by throwing.
   func followEvents(
-    opened: @Sendable () async -> Void, changed: @Sendable () async -> Void
+    opened: @escaping @Sendable () async -> Void, changed: @escaping @Sendable () async -> Void
   ) async throws(EngineError) {
     let filters = "%7B%22type%22%3A%5B%22container%22%5D%7D"  // {"type":["container"]}
     let response = try await answer("/events?filters=\(filters)", body: nil)
@@ -113,6 +101,7 @@ struct EngineClient: Sendable {
         response = try await http.execute(request, deadline: .distantFuture)
       }
       guard response.status == .ok else {
+        // Without a readable body the status has to do.
         let text = try? await response.body.collect(upTo: 1 << 16)
         throw EngineError.status(
           Int(response.status.code), Self.message(text.map { Array($0.readableBytesView) } ?? []))
@@ -124,6 +113,7 @@ struct EngineClient: Sendable {
   /// `{"message": "no such container"}`
   private static func message(_ body: [UInt8]) -> String {
     struct Refusal: Decodable { var message: String }
+    // Another kind of body is shown as it is.
     let text =
       (try? WireCodec.decode(Refusal.self, from: body).message)
       ?? String(decoding: body.prefix(200), as: UTF8.self)

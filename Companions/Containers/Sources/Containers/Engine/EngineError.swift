@@ -1,3 +1,4 @@
+import CRI
 import Control
 
 /// What went wrong between this program and a container runtime.
@@ -11,6 +12,7 @@ public enum EngineError: Error, Hashable, Sendable, CustomStringConvertible {
   case tooLong(Int)
   /// A stream of events has ended, or an answer isn't whole.
   case closed
+  case cri(CRIError)
 
   public var description: String {
     switch self {
@@ -21,6 +23,7 @@ public enum EngineError: Error, Hashable, Sendable, CustomStringConvertible {
     case .malformed(let what): "its answer can't be read: \(what)"
     case .tooLong(let most): "its answer is longer than \(sizeText(Int64(most)))"
     case .closed: "it has closed the connection"
+    case .cri(let error): error.description
     }
   }
 }

@@ -32,7 +32,7 @@ public struct ContainerList: Sendable {
     var found: [Container] = []
     for runtime in settings.runtimes {
       do throws(EngineError) {
-        found += try await EngineClient(runtime, http).containers()
+        found += try await runtime.client(http).containers()
       } catch { list.troubles.append("\(runtime): \(error)") }
     }
     var workers: [Int32: WorkerReport] = [:]

@@ -35,11 +35,13 @@ final class AdoptingDaemon: Sendable {
     }
   }
 
-  func adopt(_ wish: Wish, as name: String) async throws(ControlError) -> ControlResponse {
+  func adopt(
+    _ wish: Wish, as name: String, wakingWith peers: [String]
+  ) async throws(ControlError) -> ControlResponse {
     let specification = AdoptionSpecification(
       pid: wish.container.pid, importance: wish.importance, mayBeTerminated: wish.mayTerminate,
       policy: wish.policy, settings: wish.settings.isEmpty ? nil : wish.settings,
-      shadow: wish.isShadow ? true : nil)
+      shadow: wish.isShadow ? true : nil, wakeWith: peers.isEmpty ? nil : peers)
     return try await perform { client throws(ControlError) in
       let id = try client.send(.adopt, worker: name, adoption: specification)
       return try client.response(to: id, timeout: Self.patience)

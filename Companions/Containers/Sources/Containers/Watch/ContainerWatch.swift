@@ -28,7 +28,7 @@ public struct WatchSettings: Sendable {
 /// Watches runtimes, and lets the daemon adopt what their labels ask for.
 public actor ContainerWatch {
   private let settings: WatchSettings
-  private let engines: [EngineClient]
+  private let engines: [any RuntimeClient]
   private let daemon: AdoptingDaemon
   private let log: @Sendable (String) -> Void
   private var ledger = AdoptionLedger()
@@ -44,14 +44,15 @@ public actor ContainerWatch {
   ) {
     self.settings = settings
     self.log = log
-    engines = settings.runtimes.map { EngineClient($0, http) }
+    engines = settings.runtimes.map { $0.client(http) }
     daemon = AdoptingDaemon(path: settings.socket, isNamed: settings.isNamed)
   }
 
-  /// A container's first process has a mount namespace of its own.
+  /// A container's first process has a mount namespace of its own. This program may run in a container as well, where
+  /// process 1 is the machine's.
   public static func hasOwnMounts(_ pid: Int32) -> Bool? {
     guard let its = readLink("/proc/\(pid)/ns/mnt") else { return nil }
-    return its != readLink("/proc/self/ns/mnt")
+    return its != readLink("/proc/self/ns/mnt") && its != readLink("/proc/1/ns/mnt")
   }
 
   // MARK: for ever
@@ -78,7 +79,7 @@ public actor ContainerWatch {
     }
   }
 
-  private func follow(_ engine: EngineClient, ring: @escaping @Sendable () -> Void) async {
+  private func follow(_ engine: any RuntimeClient, ring: @escaping @Sendable () -> Void) async {
     var delays = settings.retry
     while !Task.isCancelled {
       let began = ContinuousClock.now
@@ -96,6 +97,7 @@ public actor ContainerWatch {
         hasChanged(engine.runtime)
         note("events \(engine.runtime.name)", trouble: "\(engine.runtime): \(error)")
       }
+      // Cancelled: the loop ends.
       try? await Task.sleep(for: delays.next(after: ContinuousClock.now - began))
     }
   }
@@ -147,7 +149,7 @@ public actor ContainerWatch {
   }
 
   /// False: it doesn't answer; nothing is decided about its containers until it does.
-  private func list(_ engine: EngineClient) async -> Bool {
+  private func list(_ engine: any RuntimeClient) async -> Bool {
     let name = engine.runtime.name
     // Before the answer: an event that comes meanwhile asks again.
     asked[name] = .now
@@ -214,7 +216,8 @@ public actor ContainerWatch {
       return true
     }
     do throws(ControlError) {
-      let response = try await daemon.adopt(wish, as: name)
+      let response = try await daemon.adopt(
+        wish, as: name, wakingWith: ledger.peers(of: container))
       guard response.result == .done else {
         if let line = ledger.refused(wish, escaped(response.text)) { log(line) }
         return false

@@ -1,0 +1,22 @@
+/// Annotations of a pod, as labels of one of its containers: `dormouse.io/KEY` is for all of them, and
+/// `CONTAINER.dormouse.io/KEY` for one, which counts more.
+public enum PodAnnotations {
+  private static let domain = "dormouse.io/"
+
+  /// Whether one of them concerns Dormouse.
+  public static func matter(_ annotations: [String: String]) -> Bool {
+    annotations.keys.contains { $0.hasPrefix(domain) || $0.contains("." + domain) }
+  }
+
+  public static func labels(
+    of container: String, in annotations: [String: String]
+  ) -> [String: String] {
+    var labels: [String: String] = [:]
+    for prefix in [domain, "\(container).\(domain)"] {
+      for (name, value) in annotations where name.hasPrefix(prefix) {
+        labels[LabelReading.prefix + name.dropFirst(prefix.count)] = value
+      }
+    }
+    return labels
+  }
+}

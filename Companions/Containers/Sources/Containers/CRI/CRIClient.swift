@@ -1,0 +1,99 @@
+import CRI
+import ContainerPlan
+import Control
+import Synchronization
+
+/// Pods of a runtime under Kubernetes. Pause containers aren't listed by CRI, and so are left alone.
+final class CRIClient: RuntimeClient {
+  let runtime: Runtime
+  /// Of containers that have been seen running: a container that is started again has another id.
+  private let pids = Mutex<[String: Int32]>([:])
+  private let interval: Duration
+
+  /// - Parameter interval: how often a runtime without a stream of events is asked.
+  init(_ runtime: Runtime, interval: Duration = .seconds(2)) {
+    self.runtime = runtime
+    self.interval = interval
+  }
+
+  func containers() async throws(EngineError) -> [Container] {
+    try await use { connection throws(CRIError) in try await self.containers(connection) }
+  }
+
+  private func containers(_ connection: CRIConnection) async throws(CRIError) -> [Container] {
+    var pods: [String: CRIMessages.Sandbox] = [:]
+    for pod in try await connection.sandboxes()
+    where pod.isReady && PodAnnotations.matter(pod.annotations) { pods[pod.id] = pod }
+    var found: [Container] = []
+    var running: [String: Int32] = [:]
+    if !pods.isEmpty {
+      for listed in try await connection.containers() {
+        guard let pod = pods[listed.sandbox] else { continue }
+        guard let pid = try await pid(of: listed.id, connection) else { continue }
+        running[listed.id] = pid
+        found.append(Container(listed, of: pod, pid: pid, runtime: runtime.name))
+      }
+    }
+    pids.withLock { $0 = running }
+    return found
+  }
+
+  /// nil: it doesn't run any more.
+  private func pid(of id: String, _ connection: CRIConnection) async throws(CRIError) -> Int32? {
+    if let pid = pids.withLock({ $0[id] }) { return pid }
+    guard let text = try await connection.information(of: id) else { return nil }
+    // What containerd and CRI-O both write.
+    struct Information: Decodable { var pid: Int32 }
+    do {
+      let pid = try WireCodec.decode(Information.self, from: Array(text.utf8)).pid
+      return pid > 0 ? pid : nil
+    } catch { throw .malformed("the information about container \(id) has no `pid`: \(error)") }
+  }
+
+  func followEvents(
+    opened: @escaping @Sendable () async -> Void, changed: @escaping @Sendable () async -> Void
+  ) async throws(EngineError) {
+    try await use { [interval] connection throws(CRIError) in
+      _ = try await connection.version()
+      await opened()
+      do throws(CRIError) {
+        try await connection.followEvents(changed: changed)
+      } catch .unsupported {
+        // containerd before 1.7 has no such stream.
+        try await Self.ask(connection, every: interval, changed)
+      }
+    }
+    throw .closed
+  }
+
+  /// Returns by throwing: the runtime doesn't answer any more.
+  private static func ask(
+    _ connection: CRIConnection, every interval: Duration,
+    _ changed: @escaping @Sendable () async -> Void
+  ) async throws(CRIError) {
+    while true {
+      do { try await Task.sleep(for: interval) } catch { throw .closed }
+      _ = try await connection.version()
+      await changed()
+    }
+  }
+
+  private func use<Value: Sendable>(
+    _ body: @Sendable (CRIConnection) async throws(CRIError) -> Value
+  ) async throws(EngineError) -> Value {
+    do throws(CRIError) {
+      return try await CRIConnection.use(socket: runtime.socket, body)
+    } catch { throw .cri(error) }
+  }
+}
+
+extension Container {
+  init(
+    _ listed: CRIMessages.Container, of pod: CRIMessages.Sandbox, pid: Int32, runtime: String
+  ) {
+    self.init(
+      runtime: runtime, id: listed.id, name: "\(pod.namespace).\(pod.name).\(listed.name)",
+      labels: PodAnnotations.labels(of: listed.name, in: pod.annotations), pid: pid)
+    self.pod = pod.id
+  }
+}

@@ -1,0 +1,42 @@
+import AsyncHTTPClient
+import ContainerPlan
+
+/// A runtime and its socket.
+public struct Runtime: Hashable, Sendable {
+  public enum Interface: Hashable, Sendable {
+    /// The Engine API of Docker and Podman.
+    case engine
+    /// The Container Runtime Interface of containerd and CRI-O, under Kubernetes.
+    case cri
+  }
+
+  public var name: String
+  public var socket: String
+  public var interface: Interface
+
+  public init(name: String, socket: String, interface: Interface = .engine) {
+    self.name = name
+    self.socket = socket
+    self.interface = interface
+  }
+
+  func client(_ http: HTTPClient) -> any RuntimeClient {
+    switch interface {
+    case .engine: EngineClient(self, http)
+    case .cri: CRIClient(self)
+    }
+  }
+}
+
+/// What is asked of a runtime.
+protocol RuntimeClient: Sendable {
+  var runtime: Runtime { get }
+
+  /// The running containers whose settings concern Dormouse.
+  func containers() async throws(EngineError) -> [Container]
+
+  /// Calls back when changes begin to be noticed, and for each that may matter. Returns by throwing.
+  func followEvents(
+    opened: @escaping @Sendable () async -> Void, changed: @escaping @Sendable () async -> Void
+  ) async throws(EngineError)
+}
