@@ -156,5 +156,10 @@ deb-arm64: arm64
 	  INSTALLED=.build/arm64/aarch64-unknown-linux-gnu/release/dormouse DESTDIR=$(CURDIR)/.build/stage-deb-arm64 PREFIX=/usr
 	scripts/package-deb .build/stage-deb-arm64 .build/packages $(BUILT) arm64
 
+# Boots an arm64 machine under emulation, and checks the package of `make deb-arm64` (or DEB=) in it. With
+# ARGUMENTS="HibernationTests" it runs those test bundles, which `scripts/arm64/swift build --build-tests` builds.
+test-arm64:
+	DEB="$(DEB)" Tests/Machines/arm64/run $(ARGUMENTS)
+
 clean:
 	$(SWIFT) package clean
