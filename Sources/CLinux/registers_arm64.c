@@ -2,15 +2,12 @@
 #define _GNU_SOURCE
 #include <elf.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/futex.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "clinux_registers.h"
 #include "clinux_waiting.h"
@@ -20,8 +17,9 @@
 // (ERESTARTNOHAND) or it keeps its end (ERESTART_RESTARTBLOCK), the kernel keeps to itself for as long as the thread
 // doesn't leave the stop and its program counter is where the kernel put it.
 enum { RESTART_BY_FLAG = 512, RESTART_UNLESS_HANDLED = 514, RESTART_BY_BLOCK = 516 };
-enum { SVC = 0xd4000001u, NATIVE_WORDS = 34, NT_SYSTEM_CALL = 0x404 };
-enum position { ELSEWHERE = 0, ON_SVC = 1, BEHIND_SVC = 2 };
+enum { SVC = 0xd4000001u, NATIVE_WORDS = 34 };
+// KNOWN: with its first argument, which the result has replaced.
+enum position { ELSEWHERE = 0, ON_SVC = 1, BEHIND_SVC = 2, BEHIND_KNOWN = 3 };
 
 struct native {
   uint64_t x[31], sp, pc, pstate;
@@ -51,28 +49,6 @@ static int is_svc(pid_t thread, uint64_t address) {
   return !errno && (uint32_t)(address & 4 ? (uint64_t)word >> 32 : (uint64_t)word) == SVC;
 }
 
-// The first argument of a call that has returned: the kernel keeps it, and shows it in /proc as soon as the thread has
-// a call number again. 0: it couldn't be read.
-static int first_argument(pid_t thread, int number, uint64_t *argument) {
-  int before = -1;
-  struct iovec area = {&before, sizeof before};
-  if (ptrace(PTRACE_GETREGSET, thread, (void *)NT_SYSTEM_CALL, &area) < 0) return 0;
-  struct iovec change = {&number, sizeof number};
-  if (ptrace(PTRACE_SETREGSET, thread, (void *)NT_SYSTEM_CALL, &change) < 0) return 0;
-  char path[40], text[256] = "";
-  snprintf(path, sizeof path, "/proc/%d/syscall", thread);
-  int file = open(path, O_RDONLY | O_CLOEXEC);
-  ssize_t length = file < 0 ? -1 : read(file, text, sizeof text - 1);
-  if (file >= 0) close(file);
-  change.iov_base = &before;
-  ptrace(PTRACE_SETREGSET, thread, (void *)NT_SYSTEM_CALL, &change);
-  int shown;
-  unsigned long long value;
-  if (length <= 0 || sscanf(text, "%d 0x%llx", &shown, &value) != 2 || shown != number) return 0;
-  *argument = value;
-  return 1;
-}
-
 int clinux_registers_complete(pid_t thread, struct clinux_registers *registers) {
   struct native *r = native(registers);
   if (registers->length != NATIVE_WORDS * 8) return -EIO;  // a 32-bit program
@@ -81,10 +57,17 @@ int clinux_registers_complete(pid_t thread, struct clinux_registers *registers) 
   struct iovec area = {&r->thread_pointer, sizeof r->thread_pointer};
   if (ptrace(PTRACE_GETREGSET, thread, (void *)NT_ARM_TLS, &area) < 0) return -errno;
   r->position = is_svc(thread, r->pc) ? ON_SVC : is_svc(thread, r->pc - 4) ? BEHIND_SVC : ELSEWHERE;
-  if (r->position == BEHIND_SVC && (int64_t)r->x[0] == -EINTR &&
-      !first_argument(thread, (int)r->x[8], &r->first_argument))
-    r->position = ELSEWHERE;
   return 0;
+}
+
+int clinux_registers_know_call(struct clinux_registers *registers, const struct clinux_call *before) {
+  struct native *r = native(registers);
+  if (r->position != BEHIND_SVC || (int64_t)r->x[0] != -EINTR) return 0;
+  if ((int64_t)r->x[8] != before->number || r->sp != before->stack || r->pc != before->instruction) return 0;
+  if (memcmp(r->x + 1, before->arguments + 1, 5 * sizeof *r->x)) return 0;
+  r->first_argument = before->arguments[0];
+  r->position = BEHIND_KNOWN;
+  return 1;
 }
 
 int clinux_registers_are_like(const struct clinux_registers *one, const struct clinux_registers *other) {
@@ -146,7 +129,7 @@ static int64_t restart_code(const struct native *r) {
 
 int clinux_registers_mend_interrupted(struct clinux_registers *registers) {
   struct native *r = native(registers);
-  if (r->position != BEHIND_SVC || (int64_t)r->x[0] != -EINTR) return 0;
+  if (r->position != BEHIND_KNOWN || (int64_t)r->x[0] != -EINTR) return 0;
   if (!clinux_may_be_made_again((int64_t)r->x[8])) return 0;
   r->x[0] = r->first_argument;
   r->pc -= 4;
@@ -168,6 +151,7 @@ int clinux_registers_interrupt_for_signal(struct clinux_registers *registers) {
   }
   r->first_argument = r->x[0];
   clinux_registers_end_call(registers, -EINTR);
+  r->position = BEHIND_KNOWN;
   return 1;
 }
 

@@ -42,6 +42,9 @@ struct clinux_call {
   int keeps_its_end;   // ERESTART_RESTARTBLOCK: the kernel has kept when it ends
   int was_mended;      // ERESTARTNOHAND, which for some calls is `clinux_registers_mend_interrupted`'s
 };
+// On arm64 a call that returned EINTR for a stop has lost its first argument. This is the call in which the thread was
+// before: 1 if it is the same one, and the argument is known from now on.
+int clinux_registers_know_call(struct clinux_registers *registers, const struct clinux_call *before);
 // 0 where the thread isn't in a call.
 int clinux_registers_call(const struct clinux_registers *registers, struct clinux_call *call);
 // Sets one argument, and the number, of the call that will be made again.
