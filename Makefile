@@ -8,8 +8,9 @@ SOURCES = Package.swift Sources Tests Examples Companions
 # Not position-independent: else each start adjusts 60,000 pointers, and each daemon has its own copy of 0.7 MB
 # of pages that hold them. Libraries, heap and stacks are at random addresses, as always.
 # The debug information names C modules by a hash, which would have the headers' times in it (-fno-pch-timestamp).
-RELEASE = -c release --static-swift-stdlib --product dormouse -Xlinker --build-id=sha1 \
-  -Xlinker --icf=safe -Xlinker --no-export-dynamic -Xlinker -no-pie -Xcc -Xclang -Xcc -fno-pch-timestamp $(ORDERED)
+RELEASE_OPTIONS = -c release --static-swift-stdlib --product dormouse -Xlinker --build-id=sha1 \
+  -Xlinker --icf=safe -Xlinker --no-export-dynamic -Xlinker -no-pie -Xcc -Xclang -Xcc -fno-pch-timestamp
+RELEASE = $(RELEASE_OPTIONS) $(ORDERED)
 # With the toolchain's own linker, functions that an idle daemon calls come first (scripts/order-code).
 LLD := $(wildcard $(dir $(realpath $(shell command -v $(SWIFT))))ld.lld)
 ifneq ($(LLD),)
@@ -23,7 +24,7 @@ RELEASE_BUILD = SWIFT_DETERMINISTIC_HASHING=1 $(shell setarch -R true 2>/dev/nul
 CHECKED = --explicit-target-dependency-import-check error
 
 .PHONY: build debug demo test chaos soak test-machines examples dashboard containers test-companions fuzz tsan order-code format lint install deb dist image \
-  clean
+  arm64 deb-arm64 test-arm64 clean
 
 build:
 	scripts/bootstrap build
@@ -112,12 +113,14 @@ lint:
 # Not in the packages.
 COMPANIONS = $(wildcard .build/companions/release/dormouse-dashboard .build/companions/release/dormouse-containers)
 
-# The manual and the completions are what the executable says of itself.
+# The one to install. The manual and the completions are what an executable that runs here says of itself.
+BUILT = "$$($(SWIFT) build $(RELEASE) --show-bin-path)/dormouse"
+INSTALLED = $(BUILT)
+
 install: build
-	scripts/install-executable "$$($(SWIFT) build $(RELEASE) --show-bin-path)/dormouse" \
-	  "$(DESTDIR)$(PREFIX)"
+	scripts/install-executable $(INSTALLED) "$(DESTDIR)$(PREFIX)"
 	for program in $(COMPANIONS); do scripts/install-executable "$$program" "$(DESTDIR)$(PREFIX)" || exit; done
-	scripts/install-texts "$(DESTDIR)$(PREFIX)/bin/dormouse" "$(DESTDIR)$(PREFIX)/share"
+	scripts/install-texts $(BUILT) "$(DESTDIR)$(PREFIX)/share"
 	install -d "$(DESTDIR)$(PREFIX)/share/dormouse/policies"
 	install -m 644 Policies/*.yaml "$(DESTDIR)$(PREFIX)/share/dormouse/policies"
 	install -D -m 644 -t "$(DESTDIR)$(PREFIX)/share/dormouse/grafana" Packaging/grafana/dormouse.json
@@ -149,6 +152,21 @@ image: containers
 	$(RELEASE_BUILD) $(RELEASE)
 	scripts/package-image .build/packages/dormouse-image.tar "$$($(SWIFT) build $(RELEASE) --show-bin-path)/dormouse" \
 	  .build/companions/release/dormouse-containers
+
+# For arm64, built on this machine by Debian's Swift (scripts/arm64/prepare); needs root.
+arm64:
+	scripts/arm64/swift build $(RELEASE_OPTIONS)
+
+deb-arm64: arm64
+	rm -rf .build/stage-deb-arm64
+	OBJCOPY="$(dir $(realpath $(shell command -v $(SWIFT))))llvm-objcopy" $(MAKE) --no-print-directory install COMPANIONS= \
+	  INSTALLED=.build/arm64/aarch64-unknown-linux-gnu/release/dormouse DESTDIR=$(CURDIR)/.build/stage-deb-arm64 PREFIX=/usr
+	scripts/package-deb .build/stage-deb-arm64 .build/packages $(BUILT) arm64
+
+# Boots an arm64 machine under emulation, and checks the package of `make deb-arm64` (or DEB=) in it. With
+# ARGUMENTS="HibernationTests" it runs those test bundles, which `scripts/arm64/swift build --build-tests` builds.
+test-arm64:
+	DEB="$(DEB)" Tests/Machines/arm64/run $(ARGUMENTS)
 
 clean:
 	$(SWIFT) package clean

@@ -38,11 +38,11 @@ int clinux_ptrace_get_registers(pid_t thread, struct clinux_registers *registers
   struct iovec area = {registers->words, sizeof registers->words};
   if (ptrace(PTRACE_GETREGSET, thread, AS_POINTER(NT_PRSTATUS), &area) < 0) return -errno;
   registers->length = area.iov_len;
-  return 0;
+  return clinux_registers_complete(thread, registers);
 }
 
 int clinux_ptrace_set_registers(pid_t thread, const struct clinux_registers *registers) {
-  struct iovec area = {(void *)registers->words, registers->length};
+  struct iovec area = {(void *)registers->words, clinux_registers_settable(registers)};
   return RESULT(ptrace(PTRACE_SETREGSET, thread, AS_POINTER(NT_PRSTATUS), &area));
 }
 

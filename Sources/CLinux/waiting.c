@@ -112,8 +112,52 @@ enum clinux_again clinux_again_of(int64_t number) {
   }
 }
 
+// Calls that have had no effect when they return EINTR, so that they can be made again, as the program would
+// do. close() and connect(), for example, aren't among them. select() and its relatives
+// return EINTR for a stop where the kernel can't write the time that is left to the program's memory.
+int clinux_may_be_made_again(int64_t number) {
+  switch (number) {
+#ifdef SYS_epoll_wait
+    case SYS_epoll_wait:
+#endif
+    case SYS_epoll_pwait:
+    case 441:  // epoll_pwait2
+#ifdef SYS_select
+    case SYS_select:
+#endif
+    case SYS_pselect6:
+    case SYS_ppoll:
+    case SYS_semop:
+    case SYS_semtimedop:
+    case SYS_rt_sigtimedwait:
+    case SYS_read:
+    case SYS_readv:
+    case SYS_write:
+    case SYS_writev:
+    case SYS_recvfrom:
+    case SYS_recvmsg:
+    case SYS_recvmmsg:
+    case SYS_sendto:
+    case SYS_sendmsg:
+    case SYS_accept:
+    case SYS_accept4:
+    case SYS_msgrcv:
+    case SYS_msgsnd:
+    case SYS_io_getevents:
+      return 1;
+  }
+  return 0;
+}
+
 int64_t clinux_number_of_epoll_pwait(void) { return SYS_epoll_pwait; }
 int clinux_is_restart(int64_t number) { return number == SYS_restart_syscall; }
+
+int clinux_is_fork(int64_t number) {
+#ifdef SYS_fork
+  if (number == SYS_fork) return 1;
+#endif
+  return number == SYS_clone || number == SYS_clone3;
+}
 
 int clinux_may_fork_or_move(int64_t number, uint64_t first_argument) {
   switch (number) {

@@ -11,8 +11,16 @@ public struct CRC32: Sendable {
   private let table: [UInt32]
 
   private init(polynomial: UInt32) {
-    var table = (0..<256).map { index in
-      (0..<8).reduce(UInt32(index)) { sum, _ in sum & 1 == 1 ? sum >> 1 ^ polynomial : sum >> 1 }
+    // With types for each step: else the type checker of Swift 6.2 takes minutes.
+    var table: [UInt32] = []
+    for index: UInt32 in 0..<256 {
+      var sum = index
+      for _ in 0..<8 {
+        let isOdd: Bool = sum & 1 == 1
+        sum >>= 1
+        if isOdd { sum ^= polynomial }
+      }
+      table.append(sum)
     }
     for index in 256..<2048 {
       let sum = table[index - 256]

@@ -20,7 +20,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PAGE = 4096, MAX_PAGES = 1024, OPERATIONS = 12 };
+#include "page.h"
+
+enum { PAGE = PAGE_BYTES, MAX_PAGES = 1024, OPERATIONS = 12 };
 
 // What each page must hold: a seed, or 0 for zeros.
 struct region {

@@ -19,7 +19,9 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PAGE = 4096, PAGES = 512 };
+#include "page.h"
+
+enum { PAGE = PAGE_BYTES, PAGES = 512 };
 
 static unsigned char *map(void *at) {
   unsigned char *got = mmap(at, PAGES * PAGE, PROT_READ | PROT_WRITE,
@@ -44,10 +46,16 @@ static unsigned char *fill(unsigned char *at, int value) {
 static int pipes[2];
 
 static long bare(long number, long a, long b, long c) {
+#ifdef __x86_64__
   long result;
   __asm__ volatile("syscall" : "=a"(result) : "a"(number), "D"(a), "S"(b), "d"(c)
                    : "rcx", "r11", "memory");
   return result;
+#else
+  register long x8 __asm__("x8") = number, x0 __asm__("x0") = a, x1 __asm__("x1") = b, x2 __asm__("x2") = c;
+  __asm__ volatile("svc #0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2) : "memory");
+  return x0;
+#endif
 }
 
 // Far from its thread block, which lies at the stack's upper end; and nothing of libc's behind it.

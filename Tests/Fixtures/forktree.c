@@ -21,7 +21,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PAGE = 4096, MAX_CHILDREN = 64 };
+#include "page.h"
+
+enum { PAGE = PAGE_BYTES, MAX_CHILDREN = 64 };
 
 struct child { pid_t pid; int ask, answer; };
 static struct child children[MAX_CHILDREN];

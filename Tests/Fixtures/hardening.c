@@ -13,7 +13,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { PAGE = 4096, PAGES = 512 };
+#include "page.h"
+
+enum { PAGE = PAGE_BYTES, PAGES = 512 };
 
 static unsigned long long sum(const unsigned char *at) {
   unsigned long long h = 0;

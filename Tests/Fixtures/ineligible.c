@@ -25,7 +25,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PAGE = 4096, AREA = 16 * PAGE, HUGE = 2 << 20 };
+#include "page.h"
+
+enum { PAGE = PAGE_BYTES, AREA = 16 * PAGE, HUGE = 2 << 20 };
 
 // Raw calls: this process may be under a strict seccomp filter.
 static void say(const char *line) {

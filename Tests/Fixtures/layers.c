@@ -19,7 +19,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PAGE = 4096, REGIONS = 4 };
+#include "page.h"
+
+enum { PAGE = PAGE_BYTES, REGIONS = 4 };
 enum { ANONYMOUS, HUGE_PAGES, OF_FILE, HEAP };
 
 static int pages, file, zero, memory;

@@ -8,13 +8,15 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "page.h"
+
 int main(int count, char **words) {
   long mappings = count > 1 ? atol(words[1]) : 1000, children = count > 2 ? atol(words[2]) : 1;
   for (long i = 0; i < mappings; i++) {
-    char *page = mmap(0, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *page = mmap(0, 2 * PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (page == MAP_FAILED) return 1;
     page[0] = (char)i;
-    mprotect(page + 4096, 4096, PROT_NONE);
+    mprotect(page + PAGE_BYTES, PAGE_BYTES, PROT_NONE);
   }
   for (long i = 0; i < children; i++)
     if (fork() == 0) {

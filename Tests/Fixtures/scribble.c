@@ -18,7 +18,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PAGE = 4096, WORDS = PAGE / 8, MOST_THREADS = 16 };
+#include "page.h"
+
+enum { PAGE = PAGE_BYTES, WORDS = PAGE / 8, MOST_THREADS = 16 };
 
 static int threads;
 static size_t each;                        // pages of one thread

@@ -17,6 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "page.h"
+
 #define PLACE ((char *)0x100000000000UL)
 
 int main(int count, char **words) {
@@ -30,10 +32,10 @@ int main(int count, char **words) {
     if (child > 0) return waitpid((pid_t)child, NULL, 0) < 0;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
   }
-  char *page = mmap(PLACE, 4096, PROT_READ | PROT_WRITE,
+  char *page = mmap(PLACE, PAGE_BYTES, PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
   if (page != PLACE) return perror("mmap"), 1;
-  memset(page, '.', 4096);
+  memset(page, '.', PAGE_BYTES);
   printf("ready %d\n", getpid());
   fflush(stdout);
   char line[64];

@@ -11,6 +11,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "page.h"
+
 enum { HUGE = 2 << 20 };
 
 static long huge_kilobytes(void) {
@@ -41,7 +43,7 @@ int main(int count, char **arguments) {
     if (!strcmp(line, "huge\n")) {
       printf("huge %ld\n", huge_kilobytes());
     } else if (!strcmp(line, "holes\n")) {
-      for (size_t at = 0; at < length; at += 8192) madvise((char *)words + at, 4096, MADV_DONTNEED);
+      for (size_t at = 0; at < length; at += 2 * PAGE_BYTES) madvise((char *)words + at, PAGE_BYTES, MADV_DONTNEED);
       printf("holes\n");
     } else {
       for (size_t i = 0; i < length / 8; i++) sum = (sum ^ words[i]) * 0x9fb21c651e98df25u;

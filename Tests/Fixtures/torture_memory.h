@@ -8,7 +8,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { PAGE = 4096, MAX_REGIONS = 64, MAX_BLOCKS = 1 << 20 };
+#include "page.h"
+
+enum { PAGE = PAGE_BYTES, MAX_REGIONS = 64, MAX_BLOCKS = 1 << 20 };
 
 static void die(const char *what) {
   fprintf(stderr, "torture: %s: %s\n", what, strerror(errno));

@@ -29,7 +29,7 @@ import Testing
 
   private static func resident(_ pid: Int32) throws -> UInt64 {
     let words = try readText("/proc/\(pid)/statm").split(separator: " ")
-    return words.dropFirst().first.flatMap { UInt64($0) }.map { $0 * 4096 } ?? 0
+    return words.dropFirst().first.flatMap { UInt64($0) }.map { $0 * pageSize } ?? 0
   }
 
   @Test(

@@ -133,11 +133,11 @@ private let volatileState = PurgeableState(generation: 7, accesses: 0)
     #expect(refusal(try WorkersMemory(magic: 0)) == .wrongMagic)
     #expect(refusal(try WorkersMemory(tellSlots: 65_537)) == .tooManySlots(65_537))
     #expect(refusal(try WorkersMemory(tellSlots: .max)) == .tooManySlots(Int(UInt32.max)))
-    for offset: UInt32 in [0, 1, 4095, 4097, 1 << 30, .max] {
+    for offset: UInt32 in [0, 1, UInt32(pageSize) - 1, UInt32(pageSize) + 1, 1 << 30, .max] {
       #expect(refusal(try WorkersMemory(tellOffset: offset)) == .wrongDataOffset(Int(offset)))
     }
     // A table that would go on behind the file's end.
-    #expect(refusal(try WorkersMemory(tellSlots: 65_536)) == .wrongDataOffset(4096))
+    #expect(refusal(try WorkersMemory(tellSlots: 65_536)) == .wrongDataOffset(Int(pageSize)))
 
     let memory = try WorkersMemory()
     let reading = try Descriptor.open("/proc/self/fd/\(memory.descriptor.raw)", O_RDONLY)
@@ -213,7 +213,7 @@ private let volatileState = PurgeableState(generation: 7, accesses: 0)
           let places = UInt64(dataOffset)..<UInt64(size)
           let values = [
             volatileState.rawValue, UInt64.random(in: .min ... .max, using: &random),
-            UInt64.random(in: places, using: &random) & ~4095, 4096,
+            UInt64.random(in: places, using: &random) & ~(pageSize - 1), pageSize,
           ]
           word.pointee.store(values.randomElement(using: &random) ?? 0, ordering: .relaxed)
         }

@@ -33,6 +33,10 @@ enum clinux_again clinux_again_of(int64_t number);
 int64_t clinux_number_of_epoll_pwait(void);
 // restart_syscall(2).
 int clinux_is_restart(int64_t number);
+// Calls that have had no effect when they return EINTR.
+int clinux_may_be_made_again(int64_t number);
+// fork(2), clone(2), clone3(2).
+int clinux_is_fork(int64_t number);
 // A call that moves memory, or copies it for a child, or may do so. (The flags of clone3(2) are in the program's memory.)
 int clinux_may_fork_or_move(int64_t number, uint64_t first_argument);
 

@@ -38,7 +38,7 @@ struct Capture: Sendable {
     /// costs one copy.
     let fastCompressor: ChunkCompressor
     let pages = UnsafeMutableRawBufferPointer.allocate(
-      byteCount: ImageLayout.chunkLength, alignment: 4096)
+      byteCount: ImageLayout.chunkLength, alignment: Int(pageSize))
     let compressed = UnsafeMutableRawBufferPointer.allocate(
       byteCount: ChunkCompressor.bound(ImageLayout.chunkLength), alignment: 64)
 
@@ -169,7 +169,7 @@ struct WriteBack: Sendable {
   private final class Lane {
     let decompressor: ChunkDecompressor
     let pages = UnsafeMutableRawBufferPointer.allocate(
-      byteCount: ImageLayout.chunkLength, alignment: 4096)
+      byteCount: ImageLayout.chunkLength, alignment: Int(pageSize))
     let stored = UnsafeMutableRawBufferPointer.allocate(
       byteCount: ChunkCompressor.bound(ImageLayout.chunkLength), alignment: 64)
 

@@ -149,9 +149,9 @@ struct Comparison: Sendable {
   private final class Lane {
     let decompressor: ChunkDecompressor
     let then = UnsafeMutableRawBufferPointer.allocate(
-      byteCount: ImageLayout.chunkLength, alignment: 4096)
+      byteCount: ImageLayout.chunkLength, alignment: Int(pageSize))
     let now = UnsafeMutableRawBufferPointer.allocate(
-      byteCount: ImageLayout.chunkLength, alignment: 4096)
+      byteCount: ImageLayout.chunkLength, alignment: Int(pageSize))
     let stored = UnsafeMutableRawBufferPointer.allocate(
       byteCount: ChunkCompressor.bound(ImageLayout.chunkLength), alignment: 64)
 

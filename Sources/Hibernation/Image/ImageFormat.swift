@@ -136,6 +136,7 @@ public enum ImageError: Error, Sendable, CustomStringConvertible {
   /// A FIFO, a device, a symbolic link or a directory.
   case notAFile(path: String)
   case unknownVersion(path: String, version: UInt32)
+  case ofAnotherMachine(path: String, ImageMachine)
   case truncated(path: String, expected: UInt64, actual: UInt64)
   case damaged(path: String, part: String)
   /// The file at the base's path is not the image's base.
@@ -150,6 +151,8 @@ public enum ImageError: Error, Sendable, CustomStringConvertible {
     case .notAFile(let path): "\(path) is not a hibernation image: not a regular file"
     case .unknownVersion(let path, let version):
       "the image \(path) has format version \(version), this Dormouse reads \(ImageLayout.version)"
+    case .ofAnotherMachine(let path, let machine):
+      "the image \(path) is of another machine (\(machine)); this one is \(ImageMachine.own)"
     case .truncated(let path, let expected, let actual):
       "the image \(path) is truncated: \(actual) of \(expected) bytes"
     case .damaged(let path, let part): "the image \(path) is damaged: \(part)"

@@ -231,9 +231,12 @@ private struct Header {
     } catch { throw .notAnImage(path: path) }
 
     // The version is checked before the checksum: a later version may compute the checksum differently.
-    guard fields.version & ~ImageLayout.sealed == ImageLayout.version else {
-      throw .unknownVersion(path: path, version: fields.version)
+    let version = fields.version & ~ImageMachine.mask
+    guard version & ~ImageLayout.sealed == ImageLayout.version else {
+      throw .unknownVersion(path: path, version: version)
     }
+    let machine = ImageMachine(version: fields.version)
+    guard machine == .own else { throw .ofAnotherMachine(path: path, machine) }
     let covered = bytes[..<(ImageLayout.progressOffset - 4)]
     guard CRC32.castagnoli.checksum(of: covered) == fields.checksum else {
       throw .damaged(path: path, part: "its header has a wrong checksum")

@@ -13,7 +13,7 @@ extension ImageReader {
     _ body: (ImageChunk, UnsafeRawBufferPointer) -> Void
   ) throws(ImageError) {
     let pages = UnsafeMutableRawBufferPointer.allocate(
-      byteCount: ImageLayout.chunkLength, alignment: 4096)
+      byteCount: ImageLayout.chunkLength, alignment: Int(pageSize))
     let stored = UnsafeMutableRawBufferPointer.allocate(
       byteCount: ChunkCompressor.bound(ImageLayout.chunkLength), alignment: 64)
     defer {

@@ -165,7 +165,8 @@ final class ImageWriter: Sendable {
   ) -> [UInt8] {
     var writer = ByteWriter()
     writer.append(ImageLayout.magic)
-    writer.append(ImageLayout.version | (seal == nil ? 0 : ImageLayout.sealed))
+    let flags = seal == nil ? 0 : ImageLayout.sealed
+    writer.append(ImageLayout.version | flags | ImageMachine.own.bits)
     writer.append(checksum)
     writer.append(fileLength)
     writer.append(indexOffset)

@@ -120,11 +120,11 @@ final class LazyProcess {
 final class ChunkBuffer {
   private let decompressor: ChunkDecompressor
   private let pages = UnsafeMutableRawBufferPointer.allocate(
-    byteCount: ImageLayout.chunkLength, alignment: 4096)
+    byteCount: ImageLayout.chunkLength, alignment: Int(pageSize))
   private let stored = UnsafeMutableRawBufferPointer.allocate(
     byteCount: ChunkCompressor.bound(ImageLayout.chunkLength), alignment: 64)
   private let single = UnsafeMutableRawBufferPointer.allocate(
-    byteCount: Int(pageSize), alignment: 4096)
+    byteCount: Int(pageSize), alignment: Int(pageSize))
 
   init() throws(ZstdError) { decompressor = try ChunkDecompressor() }
 

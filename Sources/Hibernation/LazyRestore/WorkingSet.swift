@@ -36,14 +36,14 @@ struct WorkingSet: Sendable {
     self[keyPath: list].removeFirst(excess)
   }
 
-  /// 8 MiB of pages of 4 KiB; for a worker with more than 32 MiB a quarter of that, up to 16 MiB: a language server for JavaScript
+  /// In pages: 8 MiB; for a worker with more than 32 MiB a quarter of that, up to 16 MiB: a language server for JavaScript
   /// needs 9 MiB for a request. A set of more than a third would make the next image a complete one (`Base.greatestChange`).
   static func limit(ofMemory memory: UInt64) -> Int {
-    max(2048, min(4096, Int(memory / pageSize / 4)))
+    Int(max(8 << 20, min(16 << 20, memory / 4)) / pageSize)
   }
 
-  /// 2 MiB, which take 1 ms to put in place.
-  static let lateLimit = 512
+  /// In pages: 2 MiB, which take 1 ms to put in place.
+  static let lateLimit = (2 << 20) / Int(pageSize)
 }
 
 /// Pages that threads of a process waited for since it was resumed, in the order in which they did.

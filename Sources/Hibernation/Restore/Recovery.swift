@@ -207,7 +207,7 @@ extension Hibernator {
     }
     guard let one = moved.first, let current = now[one.tid] else { return }
     if progress == .committed, moved.count == 1, one.isWaiting {
-      if current.registers.storedWords == one.registers.storedWords { return }
+      if current.registers.areLike(one.registers) { return }
       if try borrowedAddresses(captive).contains(current.registers.instruction) { return }
     }
     throw HibernationError(

@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 import Linux
 
@@ -74,10 +75,11 @@ extension Hibernator {
 
 /// Uses only what /proc shows without stopping a process.
 private func isInFork(_ pid: Int32) -> Bool {
-  guard let number = try? readText("/proc/\(pid)/syscall").split(separator: " ").first else {
-    return false
-  }
-  return ["56", "57", "435"].contains(number)  // clone, fork, clone3 on x86-64
+  guard let text = try? readText("/proc/\(pid)/syscall"),
+    let number = text.split(separator: " ").first.flatMap({ Int64($0) })
+  else { return false }
+  // Where a stop hides a thread's call, the thread may be in any.
+  return clinux_is_fork(number) == 1 || number == -1 && clinux_stop_hides_calls() == 1
 }
 
 /// A child that was forked while pages were missing.

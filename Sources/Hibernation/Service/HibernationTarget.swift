@@ -166,10 +166,13 @@ public struct HibernationTarget: Sendable {
   /// Corrects the time-outs of a worker that rests frozen with its memory in place. Only threads that need it
   /// are seized: most workers have none, and are woken without tracing.
   func correctTimeouts(of image: ImageReader, _ tree: ProcessTree) {
+    // Elsewhere the kernel does it.
+    let mendsForSignals = clinux_stop_hides_calls() == 1
     var timed: [(process: ProcessIdentity, threads: Set<Int32>)] = []
     for process in image.processes where process.identity.isAlive {
+      let hasSignal = mendsForSignals && process.identity.hasHandledSignal
       let threads = process.threads.filter {
-        clinux_registers(storedWords: $0.registers)?.mayNeedCorrection ?? false
+        hasSignal || clinux_registers(storedWords: $0.registers)?.mayNeedCorrection ?? false
       }
       if !threads.isEmpty { timed.append((process.identity, Set(threads.map(\.tid)))) }
     }
@@ -181,6 +184,8 @@ public struct HibernationTarget: Sendable {
         guard
           let session = TraceSession.seizeWhatCanStop(process, only: threads, until: deadline)
         else { continue }
+        // A failure costs at most an EINTR.
+        if mendsForSignals { try? session.restartInterruptedSyscalls() }
         correctTimeouts(session)
         session.detach(waiting: .zero)
       }
@@ -227,5 +232,12 @@ public struct HibernationTarget: Sendable {
     do throws(SystemCallError) { return try ProcessStat.read(thread).state == .traced } catch {
       return false
     }
+  }
+}
+
+extension ProcessIdentity {
+  fileprivate var hasHandledSignal: Bool {
+    // A process that has ended handles nothing.
+    (try? ProcessStatus.read(pid))?.hasHandledSignal ?? false
   }
 }

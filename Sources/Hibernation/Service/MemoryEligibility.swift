@@ -160,6 +160,9 @@ enum Eligibility {
         throw refuse(process, "maps a device (\(mapping.name)), which may write to its memory")
       }
       if mapping.flags.contains(.hugetlb) { throw refuse(process, "uses huge pages (hugetlbfs)") }
+      if mapping.flags.contains(.tagged) {
+        throw refuse(process, "has memory with tags (MTE), which would be lost")
+      }
       if mapping.flags.contains(.locked) { throw refuse(process, "has locked memory (mlock)") }
       let isWatchedByOthers = mapping.flags.contains(.writesWatched) && !watches(tracker, mapping)
       if mapping.flags.contains(.userfault) || isWatchedByOthers {

@@ -102,6 +102,8 @@ public final class WorkerCgroup: Sendable {
   /// thawed again.
   public func freeze(until deadline: Deadline) throws(CgroupError) {
     try checkIsOurs()
+    // If they can't be listed, a call returns EINTR.
+    if clinux_stop_hides_calls() == 1 { CallsBeforeStop.record((try? processes()) ?? []) }
     do throws(CgroupError) {
       try write("cgroup.freeze", "1")
       try wait(for: "frozen", toBe: true, until: deadline)

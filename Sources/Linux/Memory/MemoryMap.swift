@@ -41,6 +41,8 @@ public struct MemoryMapping: Sendable, Hashable {
     public static let hugePages = Flags(rawValue: 1 << 9)  // hg
     /// It is shown as writable, and only calls and returns write there.
     public static let shadowStack = Flags(rawValue: 1 << 10)  // ss
+    /// Its memory has tags (arm64's MTE), which are lost when its pages are freed.
+    public static let tagged = Flags(rawValue: 1 << 11)  // mt
 
     static let codes: [(UInt8, UInt8, Flags)] = [
       (ascii("s"), ascii("h"), .shared), (ascii("l"), ascii("o"), .locked),
@@ -49,6 +51,7 @@ public struct MemoryMapping: Sendable, Hashable {
       (ascii("u"), ascii("w"), .writesWatched), (ascii("u"), ascii("i"), .userfault),
       (ascii("s"), ascii("l"), .sealed), (ascii("w"), ascii("f"), .wipedOnFork),
       (ascii("h"), ascii("g"), .hugePages), (ascii("s"), ascii("s"), .shadowStack),
+      (ascii("m"), ascii("t"), .tagged),
     ]
 
     private static func ascii(_ character: Unicode.Scalar) -> UInt8 {

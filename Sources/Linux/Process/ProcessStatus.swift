@@ -62,6 +62,11 @@ public struct ProcessStatus: Hashable, Sendable {
     }
   }
 
+  /// A signal waits that a handler catches when the process continues.
+  public var hasHandledSignal: Bool {
+    (pendingForThread | pendingForProcess) & caught & ~blocked != 0
+  }
+
   /// It has a handler for the signal.
   public func catches(_ signal: Int32) -> Bool { Self.contains(caught, signal) }
 

@@ -60,6 +60,7 @@ extension ProcessTree {
         if deadline.hasPassed, !stopped.isEmpty, let newest = new.last {
           throw .keepsForking(newest: newest.pid)
         }
+        CallsBeforeStop.record(new.map(\.pid))
         for generation in generations(of: new) {
           for stat in generation {
             let sent = try rethrowing { () throws(SystemCallError) in

@@ -90,6 +90,21 @@ struct WaitingCall: Hashable {
     (try? readText("/proc/\(pid)/task/\(thread)/syscall")).flatMap { WaitingCall($0) }
   }
 
+  /// This call, if the thread still waits in it now that it is stopped or frozen; else the call that it is in.
+  func current(thread: Int32, of pid: Int32) -> WaitingCall? {
+    // As above.
+    guard let text = try? readText("/proc/\(pid)/task/\(thread)/syscall") else { return nil }
+    if let call = WaitingCall(text) { return call }
+    // `-1 SP PC`
+    let words = text.split { $0 == " " || $0 == "\n" }
+    guard clinux_stop_hides_calls() == 1, words.count == 3, words[0] == "-1",
+      UInt64(words[1].dropFirst(2), radix: 16) == stack,
+      let place = UInt64(words[2].dropFirst(2), radix: 16)
+    else { return nil }
+    let places = [instruction, instruction &- UInt64(clinux_call_instruction_length())]
+    return places.contains(place) ? self : nil
+  }
+
   /// Whether this is the same call, perhaps restarted by the kernel.
   func isSame(as earlier: WaitingCall) -> Bool {
     var call = self

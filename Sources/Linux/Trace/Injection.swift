@@ -6,9 +6,9 @@ import Glibc
 /// The order of the steps is important, because the daemon may be killed between any two of them:
 /// - Only a thread that is *inside* a system call is used. Moving the instruction pointer of one
 ///   that runs its own code could break a restartable sequence (rseq(2)).
-/// - The first call (mmap of a scratch area) is made from a `syscall` instruction of the vdso. Live code
-///   follows that instruction. So all other calls are made from the scratch area, whose `syscall` is followed
-///   by a jump to itself: if the daemon dies, the thread loops there until the pending SIGSTOP stops it
+/// - The first call (mmap of a scratch area) is made from a system call instruction of the vdso. Live code
+///   follows that instruction. So all other calls are made from the scratch area, where a jump to itself follows
+///   the instruction: if the daemon dies, the thread loops there until the pending SIGSTOP stops it
 ///   again, and its memory isn't touched.
 /// - At the end the thread is brought to an event stop, and gets its own registers back only there: only at
 ///   an event stop does the kernel use them to finish an interrupted call.
@@ -16,14 +16,16 @@ import Glibc
 public struct Injector {
   let session: TraceSession
   private let memory: ProcessMemory
-  private let thread: TracedThread
+  private var thread: TracedThread
   private var instruction: UInt64
+  /// The vdso's; `nil`: not known.
+  private var vdsoInstruction: UInt64?
   /// Address and length of the scratch area, once mapped.
   public private(set) var scratch: PageRange?
 
   /// Room in the scratch area for the ranges of one call.
   public static let rangesPerCall = 1024
-  private static let rangesOffset: UInt64 = 64
+  private static let rangesOffset = UInt64(CLINUX_TRAMPOLINE_LENGTH)
 
   /// - Throws: `TraceError.busy` if every thread runs code of its own.
   public init(
@@ -36,6 +38,7 @@ public struct Injector {
     self.memory = memory
     self.thread = thread
     instruction = try Self.firstInstruction(in: vdso, of: memory, pid: session.pid)
+    vdsoInstruction = instruction
     try session.setSignalMask(thread.tid, ~0)
   }
 
@@ -63,18 +66,21 @@ public struct Injector {
   }
 
   /// The addresses at which a borrowed thread may be after its injector's death, if it doesn't have its own
-  /// registers: at or after one of the two `syscall` instructions.
+  /// registers: at or after one of the two instructions.
   public static func addresses(
     vdso: MemoryMapping, memory: ProcessMemory, scratch: UInt64, pid: Int32
   ) throws(TraceError) -> Set<UInt64> {
     let first = try firstInstruction(in: vdso, of: memory, pid: pid)
-    return parkingAddresses(scratch: scratch).union([first, first + 2])
+    return parkingAddresses(scratch: scratch).union([
+      first, first + UInt64(clinux_call_instruction_length()),
+    ])
   }
 
   /// The addresses at which a thread can be that was parked or borrowed in this scratch area.
   public static func parkingAddresses(scratch: UInt64) -> Set<UInt64> {
-    var offsets = [UInt64](repeating: 0, count: 8)
-    let count = clinux_trampoline_offsets(&offsets, 8)
+    let most = Int32(CLINUX_TRAMPOLINE_OFFSETS)
+    var offsets = [UInt64](repeating: 0, count: Int(most))
+    let count = clinux_trampoline_offsets(&offsets, most)
     return Set(offsets.prefix(Int(max(0, count))).map { scratch + $0 })
   }
 
@@ -109,8 +115,9 @@ public struct Injector {
   }
 
   private func writeTrampoline(to address: UInt64) throws(TraceError) {
-    var code = [UInt8](repeating: 0, count: 16)
-    let size = clinux_write_syscall_trampoline(&code, 16)
+    let most = Int32(CLINUX_TRAMPOLINE_LENGTH)
+    var code = [UInt8](repeating: 0, count: Int(most))
+    let size = clinux_write_syscall_trampoline(&code, most)
     try write(Array(code[..<Int(size)]), at: address)
   }
 
@@ -168,7 +175,7 @@ public struct Injector {
   }
 
   /// Brings the borrowed thread to an event stop and parks it, too. The scratch area stays mapped.
-  public func finishParked(spins: Bool) throws(TraceError) {
+  public mutating func finishParked(spins: Bool) throws(TraceError) {
     try bringToEventStop()
     try park(thread, spins: spins)
   }
@@ -185,7 +192,22 @@ public struct Injector {
     try session.restore(thread)
   }
 
-  private func bringToEventStop() throws(TraceError) {
+  /// Where the kernel keeps to itself how the thread's own call continues, this makes it decide that again, on the
+  /// way to the event stop (`clinux_registers_leave_call`). The last injected call has the first argument of the
+  /// thread's own call, which the kernel then puts back.
+  private mutating func leaveCall() throws(TraceError) {
+    var registers = thread.registers
+    var own = clinux_call()
+    guard let vdsoInstruction, clinux_registers_leave_call(&registers) == 1,
+      clinux_registers_call(&thread.registers, &own) == 1
+    else { return }
+    instruction = vdsoInstruction
+    _ = try call(CLINUX_SYS_getpid, [own.arguments.0, 0, 0, 0, 0, 0])
+    try session.writeRegisters(thread.tid, registers)
+  }
+
+  private mutating func bringToEventStop() throws(TraceError) {
+    try leaveCall()
     try session.wrap { () throws(SystemCallError) in
       try shim("PTRACE_INTERRUPT", on: "thread \(thread.tid)") {
         clinux_ptrace_interrupt(thread.tid)

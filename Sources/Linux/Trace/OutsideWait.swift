@@ -23,11 +23,10 @@ public struct OutsideWait: Hashable, Sendable {
   /// The waits of resting processes. It needs the right to trace them; threads that can't be read are left
   /// out. Don't call it on the event loop's thread: reading a process's memory waits for its lock.
   public static func all(of tree: ProcessTree) -> [OutsideWait] {
-    tree.pids.flatMap { pid in
-      // A process that has ended has no threads.
-      ((try? threads(of: pid)) ?? []).compactMap { thread in
-        WaitingCall.read(thread: thread, of: pid).flatMap { reason(of: $0, in: pid) }.map {
-          OutsideWait(pid: pid, thread: thread, reason: $0)
+    tree.processes.flatMap { process in
+      WaitingCall.all(of: process.identity).compactMap { thread, call in
+        reason(of: call, in: process.pid).map {
+          OutsideWait(pid: process.pid, thread: thread, reason: $0)
         }
       }
     }

@@ -186,7 +186,7 @@ extension clinux_registers {
   /// The place for a time of the thread's call: below the 128 bytes (the red zone) that its functions may use
   /// below the stack pointer.
   var timePlace: UInt64? {
-    guard let call = interruptedCall, call.stack > 4096 else { return nil }
+    guard let call = interruptedCall, call.stack > pageSize else { return nil }
     return (call.stack - 128 - 16) & ~15
   }
 

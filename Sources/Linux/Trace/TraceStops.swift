@@ -142,6 +142,13 @@ extension clinux_registers {
     }
   }
 
+  /// Both are the same state of a program.
+  public func areLike(_ other: clinux_registers) -> Bool {
+    withUnsafePointer(to: self) { one in
+      withUnsafePointer(to: other) { clinux_registers_are_like(one, $0) == 1 }
+    }
+  }
+
   /// Address of the next instruction.
   public var instruction: UInt64 {
     withUnsafePointer(to: self) { clinux_registers_instruction($0) }
@@ -153,11 +160,13 @@ extension clinux_registers {
   }
 
   /// Pages of the thread's control block that C libraries use for themselves: its number, its robust mutexes,
-  /// its rseq area. (glibc's struct pthread has 2.5 KB, others are smaller.)
+  /// its rseq area.
   public var threadBlock: Set<UInt64> {
-    let start = withUnsafePointer(to: self) { clinux_registers_thread_pointer($0) }
-    if start == 0 || start > .max - 4096 { return [] }
-    return [start / pageSize * pageSize, (start + 2559) / pageSize * pageSize]
+    var (start, length) = (UInt64(0), UInt64(0))
+    withUnsafePointer(to: self) { clinux_registers_thread_block($0, &start, &length) }
+    let (end, overflows) = start.addingReportingOverflow(length)
+    if start == 0 || overflows { return [] }
+    return [start / pageSize * pageSize, (end - 1) / pageSize * pageSize]
   }
 
   /// The thread was stopped inside a system call.

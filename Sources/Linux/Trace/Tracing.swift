@@ -55,7 +55,7 @@ public struct TracedThread: Sendable {
 
   /// Whether both have the same registers and the same mask.
   public func isLike(_ other: TracedThread) -> Bool {
-    signalMask == other.signalMask && registers.storedWords == other.registers.storedWords
+    signalMask == other.signalMask && registers.areLike(other.registers)
   }
 }
 
@@ -215,6 +215,7 @@ public final class TraceSession {
   private func save(_ index: Int) throws(TraceError) {
     let tid = threads[index].tid
     threads[index].registers = try readRegisters(tid)
+    CallsBeforeStop.complete(&threads[index].registers, of: tid)
     threads[index].isWaiting = threads[index].registers.isInSystemCall
     var mask: UInt64 = 0
     try wrap { () throws(SystemCallError) in
@@ -229,11 +230,22 @@ public final class TraceSession {
   /// the call is restarted when the thread continues, unless a signal that arrived meanwhile calls a handler.
   /// So the program sees no more than it would have seen awake.
   public func restartInterruptedSyscalls() throws(TraceError) {
+    let interrupts = clinux_stop_hides_calls() == 1 && isSignalHandled
     for index in threads.indices {
-      if clinux_registers_mend_interrupted(&threads[index].registers) == 1 {
+      let isChanged =
+        interrupts
+        ? clinux_registers_interrupt_for_signal(&threads[index].registers)
+        : clinux_registers_mend_interrupted(&threads[index].registers)
+      if isChanged == 1 {
         try writeRegisters(threads[index].tid, threads[index].registers)
       }
     }
+  }
+
+  /// A signal waits for which the process has a handler.
+  private var isSignalHandled: Bool {
+    // A process whose status can't be read has ended.
+    (try? ProcessStatus.read(pid))?.hasHandledSignal ?? false
   }
 
   /// Puts registers and mask (back) into a stopped thread.

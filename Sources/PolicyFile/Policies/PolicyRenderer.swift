@@ -9,11 +9,17 @@ extension PolicyFile {
       case .host: "host"
       case .device(let size): size.policyText
       }
-    let lines =
-      ["name: \(policy.name)", "mode: \(policy.mode.rawValue)", "memory:", "  budget: \(budget)"]
-      + pressure(policy.pressure) + foreground(policy.foreground) + background(policy.background)
-      + hibernate(policy.hibernate) + watchdog(policy.watchdog) + terminate(policy.terminate)
-      + earlyWake(policy.earlyWake) + ladder(policy.ladder)
+    // One by one: the type checker of Swift 6.2 doesn't finish a sum of them all.
+    var lines = ["name: \(policy.name)", "mode: \(policy.mode.rawValue)"]
+    lines += ["memory:", "  budget: \(budget)"]
+    lines += pressure(policy.pressure)
+    lines += foreground(policy.foreground)
+    lines += background(policy.background)
+    lines += hibernate(policy.hibernate)
+    lines += watchdog(policy.watchdog)
+    lines += terminate(policy.terminate)
+    lines += earlyWake(policy.earlyWake)
+    lines += ladder(policy.ladder)
     return lines.joined(separator: "\n") + "\n"
   }
 

@@ -151,9 +151,10 @@ struct ImageCacheTests {
     let area = try #require(mmap(nil, length, PROT_READ, MAP_SHARED, file.raw, 0))
     try #require(area != MAP_FAILED)
     defer { munmap(area, length) }
-    var pages = [UInt8](repeating: 0, count: (length + 4095) / 4096)
+    let size = Int(pageSize)
+    var pages = [UInt8](repeating: 0, count: (length + size - 1) / size)
     _ = try systemCall("mincore", on: path) { mincore(area, length, &pages) }
-    return pages.count { $0 & 1 == 1 } * 4096
+    return pages.count { $0 & 1 == 1 } * size
   }
 
   /// On tmpfs, the page cache is the only copy.

@@ -105,7 +105,7 @@ struct PageDivisionTests {
     }
     let chunk = ImageChunk(
       process: 0, writable: true, offset: 64, storedLength: 1, ranges: [range(4, 4), range(12, 2)])
-    #expect(chunk.offsets(of: [range(5, 2), range(13, 1)]) == [4096, 5 * 4096])
+    #expect(chunk.offsets(of: [range(5, 2), range(13, 1)]) == [Int(pageSize), 5 * Int(pageSize)])
     let overflowing = PageRange(address: 12 * pageSize, length: .max - pageSize + 1)
     let odd = PageRange(address: 4 * pageSize + 8, length: pageSize)
     let wrong: [[PageRange]] = [

@@ -10,7 +10,7 @@ import Testing
 struct WhoseMemoryTests {
   let service = HibernationService()
 
-  private static let place = PageRange(address: 0x1000_0000_0000, length: 4096)
+  private static let place = PageRange(address: 0x1000_0000_0000, length: pageSize)
 
   @Test(
     "A process that gets the pid of a worker's process keeps its memory",
@@ -30,7 +30,7 @@ struct WhoseMemoryTests {
     let stranger = try Victim([program, "\(identity.pid)"])
     try #require(try stranger.line() == "ready \(identity.pid)")
     defer { kill(identity.pid, SIGKILL) }
-    let bytes = [UInt8](repeating: 0x57, count: 4096)
+    let bytes = [UInt8](repeating: 0x57, count: Int(pageSize))
     let refusal = #expect(throws: SystemCallError.self) {
       try memory.write([Self.place], from: bytes)
     }

@@ -38,7 +38,8 @@ enum Fixture {
         SpawnRequest(
           path: try #require(resolveExecutable("cc", path: path)),
           arguments: [
-            "cc", "-O1", "-g", "-pthread", "-o", target, Self.path("\(name).c"),
+            "cc", "-O1", "-g", "-pthread", "-DPAGE_BYTES=\(pageSize)", "-o", target,
+            Self.path("\(name).c"),
           ],
           environment: ["PATH": path], directory: "/tmp", input: 0, output: 2, error: 2))
       var status: Int32 = 0

@@ -1,3 +1,4 @@
+#if defined(__x86_64__)
 #define _GNU_SOURCE
 #include <errno.h>
 #include <string.h>
@@ -5,8 +6,7 @@
 #include <sys/user.h>
 
 #include "clinux_registers.h"
-
-#if defined(__x86_64__)
+#include "clinux_waiting.h"
 
 // The kernel's ERESTARTNOHAND: make the call again, but return EINTR if a signal handler runs first.
 // Not in the C library's headers, because no program ever sees it.
@@ -20,6 +20,23 @@ static const struct user_regs_struct *native_const(const struct clinux_registers
 }
 
 int clinux_registers_supported(void) { return 1; }
+uint32_t clinux_architecture(void) { return CLINUX_ARCHITECTURE_X86_64; }
+int clinux_call_instruction_length(void) { return 2; }
+int clinux_stop_hides_calls(void) { return 0; }
+
+int clinux_registers_complete(pid_t thread, struct clinux_registers *registers) {
+  (void)thread, (void)registers;
+  return 0;
+}
+uint64_t clinux_registers_settable(const struct clinux_registers *registers) { return registers->length; }
+
+int clinux_registers_are_like(const struct clinux_registers *one, const struct clinux_registers *other) {
+  return one->length == other->length && !memcmp(one->words, other->words, one->length);
+}
+
+// The registers themselves say how the call continues, at any event stop.
+int clinux_registers_leave_call(struct clinux_registers *registers) { (void)registers; return 0; }
+int clinux_registers_interrupt_for_signal(struct clinux_registers *registers) { (void)registers; return 0; }
 
 int clinux_registers_in_syscall(const struct clinux_registers *registers) {
   return (int64_t)native_const(registers)->orig_rax >= 0;
@@ -48,51 +65,25 @@ int clinux_registers_newborn(const struct clinux_registers *registers) {
   return r->rax == 0 && (call == SYS_fork || call == SYS_clone || call == SYS_clone3);
 }
 
-uint64_t clinux_registers_thread_pointer(const struct clinux_registers *registers) {
-  return native_const(registers)->fs_base;
-}
-
-// Calls that have had no effect when they return EINTR, so that they can be made again, as the program would
-// do. close() and connect(), for example, aren't among them. select() and its relatives
-// return EINTR for a stop where the kernel can't write the time that is left to the program's memory.
-static int may_be_made_again(int64_t number) {
-  switch (number) {
-    case SYS_epoll_wait:
-    case SYS_epoll_pwait:
-    case 441:  // epoll_pwait2
-    case SYS_select:
-    case SYS_pselect6:
-    case SYS_ppoll:
-    case SYS_semop:
-    case SYS_semtimedop:
-    case SYS_rt_sigtimedwait:
-    case SYS_read:
-    case SYS_readv:
-    case SYS_write:
-    case SYS_writev:
-    case SYS_recvfrom:
-    case SYS_recvmsg:
-    case SYS_recvmmsg:
-    case SYS_sendto:
-    case SYS_sendmsg:
-    case SYS_accept:
-    case SYS_accept4:
-    case SYS_msgrcv:
-    case SYS_msgsnd:
-    case SYS_io_getevents:
-      return 1;
-  }
-  return 0;
+// The C library's own block begins at `fs`; glibc's has 2.5 KB.
+void clinux_registers_thread_block(const struct clinux_registers *registers, uint64_t *start,
+                                   uint64_t *length) {
+  *start = native_const(registers)->fs_base;
+  *length = 2560;
 }
 
 int clinux_registers_mend_interrupted(struct clinux_registers *registers) {
   struct user_regs_struct *r = native(registers);
   if ((int64_t)r->orig_rax < 0 || (int64_t)r->rax != -EINTR) return 0;
-  if (!may_be_made_again((int64_t)r->orig_rax)) return 0;
+  if (!clinux_may_be_made_again((int64_t)r->orig_rax)) return 0;
   r->rax = (uint64_t)(int64_t)-RESTART_UNLESS_HANDLED;
   return 1;
 }
 
+int clinux_registers_know_call(struct clinux_registers *r, const struct clinux_call *before) {
+  (void)r, (void)before;
+  return 0;
+}
 int clinux_registers_call(const struct clinux_registers *registers, struct clinux_call *call) {
   const struct user_regs_struct *r = native_const(registers);
   int64_t result = (int64_t)r->rax;
@@ -176,45 +167,4 @@ int clinux_write_syscall_trampoline(void *code, int capacity) {
   memcpy(code, trampoline, sizeof trampoline);
   return (int)sizeof trampoline;
 }
-
-#else
-
-// Not implemented for this architecture yet: `doctor` reports that, and workers stay suspended.
-int clinux_registers_supported(void) { return 0; }
-int clinux_registers_in_syscall(const struct clinux_registers *r) { (void)r; return 0; }
-int64_t clinux_registers_result(const struct clinux_registers *r) { (void)r; return 0; }
-int clinux_registers_has_result(const struct clinux_registers *r) { (void)r; return 0; }
-uint64_t clinux_registers_instruction(const struct clinux_registers *r) { (void)r; return 0; }
-uint64_t clinux_registers_thread_pointer(const struct clinux_registers *r) { (void)r; return 0; }
-int clinux_registers_newborn(const struct clinux_registers *r) { (void)r; return 0; }
-int clinux_registers_mend_interrupted(struct clinux_registers *r) { (void)r; return 0; }
-int clinux_registers_call(const struct clinux_registers *r, struct clinux_call *call) {
-  (void)r, (void)call;
-  return 0;
-}
-void clinux_registers_change_call(struct clinux_registers *r, int64_t number, int argument,
-                                  uint64_t value) {
-  (void)r, (void)number, (void)argument, (void)value;
-}
-void clinux_registers_end_call(struct clinux_registers *r, int64_t result) { (void)r, (void)result; }
-void clinux_registers_prepare_call(struct clinux_registers *r, uint64_t instruction,
-                                   int64_t number, const uint64_t arguments[6]) {
-  (void)r, (void)instruction, (void)number, (void)arguments;
-}
-int64_t clinux_find_syscall_instruction(const void *code, int64_t length) {
-  (void)code, (void)length;
-  return -ENOSYS;
-}
-int clinux_write_syscall_trampoline(void *code, int capacity) {
-  (void)code, (void)capacity;
-  return -ENOSYS;
-}
-int clinux_trampoline_offsets(uint64_t *offsets, int capacity) {
-  (void)offsets, (void)capacity;
-  return -ENOSYS;
-}
-void clinux_registers_park(struct clinux_registers *r, uint64_t trampoline, int spins) {
-  (void)r, (void)trampoline, (void)spins;
-}
-
 #endif
