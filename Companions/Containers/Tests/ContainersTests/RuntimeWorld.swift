@@ -105,7 +105,7 @@ final class LineConnection {
   var isOpen: Bool {
     usleep(200_000)
     var byte: UInt8 = 0
-    return recv(file, &byte, 1, Int32(MSG_PEEK.rawValue | MSG_DONTWAIT.rawValue)) < 0
+    return recv(file, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT)) < 0
       && errno == EAGAIN
   }
 
