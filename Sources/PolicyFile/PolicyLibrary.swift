@@ -18,8 +18,10 @@ public struct PolicyLibrary: Hashable, Sendable {
   /// The names that the directories have files for, sorted.
   public var fileNames: [String] {
     let files = directories.flatMap { FileContents.names(in: $0) }
-    return Set(files.filter { $0.hasSuffix(".yaml") && NameRule.allows($0) }.map(FilePaths.stem(of:)))
-      .sorted()
+    return Set(
+      files.filter { $0.hasSuffix(".yaml") && NameRule.allows($0) }.map(FilePaths.stem(of:))
+    )
+    .sorted()
   }
 
   /// The file of a policy; `nil` where no directory has it.
@@ -64,7 +66,8 @@ public struct PolicyLibrary: Hashable, Sendable {
   /// The files of rules that `adopt:` can name, sorted.
   public var ruleNames: [String] {
     let files = directories.flatMap { FileContents.names(in: FilePaths.resolve("rules", from: $0)) }
-    let names = files.filter { $0.hasSuffix(".yaml") && NameRule.allows($0) }.map(FilePaths.stem(of:))
+    let names = files.filter { $0.hasSuffix(".yaml") && NameRule.allows($0) }.map(
+      FilePaths.stem(of:))
     return Set(names + BuiltInRules.all.map(\.key)).sorted()
   }
 

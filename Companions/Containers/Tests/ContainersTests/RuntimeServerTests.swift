@@ -79,7 +79,7 @@ extension RuntimeSuites {
       }
       if !isReady { throw Failure("no answer: \(try world.runtime.command("logs", "db"))") }
       let client = try Self.session(port)
-      defer { client.process.terminate() }
+      defer { client.end() }
       #expect(try client.ask("create temp table t as select 42 as n; select n from t;") == "42")
       for round in 1...2 {
         try await world.hibernate("db")
@@ -101,6 +101,12 @@ extension RuntimeSuites {
       var process: Process
       var input: Pipe
       var output: Pipe
+
+      func end() {
+        // At the end of its input psql ends; it may have ended before.
+        try? input.fileHandleForWriting.close()
+        process.waitUntilExit()
+      }
 
       func ask(_ statement: String) throws -> String {
         try input.fileHandleForWriting.write(contentsOf: Data("\(statement)\n".utf8))

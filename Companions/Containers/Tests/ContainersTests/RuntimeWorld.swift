@@ -55,7 +55,7 @@ final class RuntimeWorld {
     guard let port = text.split(separator: ":").last.flatMap({ UInt16($0) }) else {
       throw Failure("no port: \(text); \(try runtime.command("logs", name))")
     }
-    let isListening = try await eventually { (try? LineConnection(port: port)) != nil }
+    let isListening = try await eventually { (try? LineConnection(port: port))?.isOpen == true }
     if !isListening {
       throw Failure("\(name) doesn't listen: \(try runtime.command("logs", name))")
     }
@@ -99,6 +99,14 @@ final class LineConnection {
     let count = recv(file, &answer, answer.count, 0)
     guard count > 0 else { throw Failure("no answer: \(count), errno \(errno)") }
     return String(decoding: answer[..<count], as: UTF8.self)
+  }
+
+  /// Docker's proxy accepts connections before the server does, and closes them.
+  var isOpen: Bool {
+    usleep(200_000)
+    var byte: UInt8 = 0
+    return recv(file, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT)) < 0
+      && errno == EAGAIN
   }
 
   deinit { close(file) }
