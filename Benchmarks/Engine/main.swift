@@ -106,6 +106,13 @@ func nothingLeft(_ count: Int, _ policy: LifecyclePolicy) {
   mixed("mixed, critical, nothing left to take", policy, count, available: 3, 50_000)
 }
 
+if CommandLine.arguments.dropFirst().first == "worst" {
+  var ios = LifecyclePolicy()
+  ios.name = "ios-5"
+  WorstSearch(workers: 10_000, hours: 1).run([ios, server])
+  exit(0)
+}
+
 print(
   """
   | work | workers | decisions | a second | mean µs | median | p99 | p99.9 | allocations |
