@@ -71,7 +71,9 @@ public struct Injector {
     vdso: MemoryMapping, memory: ProcessMemory, scratch: UInt64, pid: Int32
   ) throws(TraceError) -> Set<UInt64> {
     let first = try firstInstruction(in: vdso, of: memory, pid: pid)
-    return parkingAddresses(scratch: scratch).union([first, first + UInt64(clinux_call_instruction_length())])
+    return parkingAddresses(scratch: scratch).union([
+      first, first + UInt64(clinux_call_instruction_length()),
+    ])
   }
 
   /// The addresses at which a thread can be that was parked or borrowed in this scratch area.

@@ -103,7 +103,8 @@ struct FormatTests {
       try Self.write(file, to: path)
       let error = #expect(throws: ImageError.self) { try ImageReader(path: path) }
       #expect(
-        error?.description.hasSuffix("is of another machine (\(machine)); this one is \(own)") == true)
+        error?.description.hasSuffix("is of another machine (\(machine)); this one is \(own)")
+          == true)
     }
     #expect(
       ImageMachine(processor: 1, pageSize: 16384).description == "arm64 with pages of 16 KiB")
