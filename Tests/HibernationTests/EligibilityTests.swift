@@ -106,6 +106,19 @@ struct EligibilityTests {
     }
   }
 
+  @Test("Memory with tags is refused, because the tags would be lost with its pages")
+  func taggedMemory() throws {
+    let own = try ProcessStat.read(getpid())
+    var mapping = MemoryMapping(start: 16 * pageSize, end: 32 * pageSize)
+    try Eligibility.check(mappings: [mapping], of: own)
+    mapping.flags.insert(.tagged)
+    let error = #expect(throws: HibernationError.self) {
+      try Eligibility.check(mappings: [mapping], of: own)
+    }
+    #expect(error?.description.contains("has memory with tags (MTE)") == true)
+    #expect(error?.aftermath == .ineligible)
+  }
+
   @Test("A 32-bit program is refused", .enabled(if: Program.find("ld") != nil, "there is no ld"))
   func program32() throws {
     let program = "\(Fixture.scratch)/program32"

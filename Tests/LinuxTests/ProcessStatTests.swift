@@ -172,6 +172,13 @@ import Testing
     #expect(status.user == 1000)
     #expect(status.namespacePids == [12, 1])
     #expect(status.lockedBytes == 8192)
+    #expect(status.hasHandledSignal, "signal 10 is pending and caught")
+    var other = status
+    other.blocked |= 0x200
+    #expect(!other.hasHandledSignal, "it is blocked")
+    other = status
+    other.caught = 0x800
+    #expect(!other.hasHandledSignal, "it has no handler")
     #expect(status.swappedBytes == 16384)
     #expect(ProcessStatus.contains(status.pendingForThread, SIGHUP))
     #expect(ProcessStatus.contains(status.pendingForProcess, SIGUSR1))

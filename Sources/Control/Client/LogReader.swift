@@ -19,13 +19,19 @@ public struct LogReader: ~Copyable {
   /// `lastLines`: begin this many lines before the end; nil for the beginning.
   /// `least`: and not before this offset.
   public init(path: String, lastLines: Int?, from least: Int = 0) throws(FileError) {
-    aside = FileIdentity(Self.asidePath(path))
+    let aside = FileIdentity(Self.asidePath(path))
     let file = try LogFile(path: path)
     let start = if let lastLines { try file.startOfLast(lastLines) } else { 0 }
     let size = try file.size()
     // A log that was rotated since is shorter.
-    offset = least > start && least <= size ? least : start
+    self.init(file, offset: least > start && least <= size ? least : start, aside: aside)
+  }
+
+  /// Apart from what can fail: the optimizer of Swift 6.2.3 crashes over an initializer that throws when some fields are set.
+  private init(_ file: consuming LogFile, offset: Int, aside: FileIdentity?) {
     self.file = file
+    self.offset = offset
+    self.aside = aside
   }
 
   /// The next bytes, at most 64 KiB; none at the end of what is there.

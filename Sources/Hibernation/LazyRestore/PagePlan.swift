@@ -96,6 +96,7 @@ struct PagePlan: Sendable {
   static func canMove(_ mapping: MemoryMapping) -> Bool {
     let immovable: MemoryMapping.Flags = [.shared, .deviceMemory, .pureFrames]
     if mapping.shared || kernelOwned.contains(mapping.name) { return false }
+    if mapping.flags.contains(.droppable) { return false }
     if !mapping.flags.isDisjoint(with: immovable) { return false }
     // mseal(2): the kernel refuses to discard pages of a sealed mapping that isn't writable.
     if mapping.flags.contains(.sealed), !mapping.writable { return false }

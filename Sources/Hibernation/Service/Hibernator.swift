@@ -67,7 +67,7 @@ public final class Hibernator {
     if !overlays, !fileExists(path) { dropOverlays(of: target.name, for: path) }
     guard features.canInject else {
       throw HibernationError(
-        .checking, "hibernation isn't implemented for this processor architecture yet",
+        .checking, "hibernation is implemented for x86-64 and arm64 only",
         aftermath: .ineligible)
     }
     if let obstacle = features.restoreObstacle {

@@ -1,3 +1,4 @@
+import CLinux
 import Linux
 
 /// Where the threads of a worker wait if it rests stopped and traced, because it can't be frozen.
@@ -28,6 +29,8 @@ struct Parking {
         leftBehind: .init(address: scratch, length: Injector.scratchLength))
       try injector.finish()
       for thread in session.threads { try session.restore(thread) }
+      // The kernel does it elsewhere. A signal may have come during the sleep.
+      if clinux_stop_hides_calls() == 1 { try session.restartInterruptedSyscalls() }
     } catch {
       guard case .vanished = error else { throw error }
     }

@@ -43,6 +43,8 @@ public struct MemoryMapping: Sendable, Hashable {
     public static let shadowStack = Flags(rawValue: 1 << 10)  // ss
     /// Its memory has tags (arm64's MTE), which are lost when its pages are freed.
     public static let tagged = Flags(rawValue: 1 << 11)  // mt
+    /// The kernel may drop its pages at any time (the state of getrandom(3) in glibc 2.41), and lets no userfaultfd have it.
+    public static let droppable = Flags(rawValue: 1 << 12)  // dp
 
     static let codes: [(UInt8, UInt8, Flags)] = [
       (ascii("s"), ascii("h"), .shared), (ascii("l"), ascii("o"), .locked),
@@ -51,7 +53,7 @@ public struct MemoryMapping: Sendable, Hashable {
       (ascii("u"), ascii("w"), .writesWatched), (ascii("u"), ascii("i"), .userfault),
       (ascii("s"), ascii("l"), .sealed), (ascii("w"), ascii("f"), .wipedOnFork),
       (ascii("h"), ascii("g"), .hugePages), (ascii("s"), ascii("s"), .shadowStack),
-      (ascii("m"), ascii("t"), .tagged),
+      (ascii("m"), ascii("t"), .tagged), (ascii("d"), ascii("p"), .droppable),
     ]
 
     private static func ascii(_ character: Unicode.Scalar) -> UInt8 {

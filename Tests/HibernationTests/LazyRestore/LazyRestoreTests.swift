@@ -53,7 +53,7 @@ struct LazyRestoreTests {
       #expect(slept.lazyRefusal == nil)
       // The second image is complete: most of the working set is in parts of the first that are filled in the background.
       if overlays, round > 2 { #expect(slept.unchanged > 4 << 20, "\(round): \(slept)") }
-      #expect(try victim.anonymousMemory() <= 256 << 10)
+      #expect(try victim.anonymousMemory() <= 64 * pageSize)
       let woken = try wake(victim, from: path, keepsBase: overlays)
       #expect(woken.eagerReason == nil)
       // The working set soon has all pages: `sum` reads everything.

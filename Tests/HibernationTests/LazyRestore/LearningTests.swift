@@ -29,7 +29,7 @@ import Testing
   @Test("A large worker has a larger working set, but not one that prevents overlays")
   func limit() {
     func megabytes(ofMemory memory: UInt64) -> Int {
-      WorkingSet.limit(ofMemory: memory) * Int(pageSize) >> 20
+      (WorkingSet.limit(ofMemory: memory) * Int(pageSize)) >> 20
     }
     #expect(megabytes(ofMemory: 0) == 8)
     #expect(megabytes(ofMemory: 48 << 20) == 12)

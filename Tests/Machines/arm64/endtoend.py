@@ -108,6 +108,8 @@ print(subprocess.run([DORMOUSE, "--version"], stdout=subprocess.PIPE, text=True,
 daemon = start()
 names = [n for n in PORTS if eventually(lambda: state(n) in ("background", "foreground"), 300)]
 check("python, node and redis start", names == list(PORTS), f"{names}: {dormouse('ps')[1]}")
+if failures:
+    sys.exit((PLACE / "log").read_text()[-4000:])
 code, text = dormouse("doctor")
 print("  " + text.replace("\n", "\n  "))
 clients = Clients()
