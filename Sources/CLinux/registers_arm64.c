@@ -167,7 +167,7 @@ int clinux_registers_call(const struct clinux_registers *registers, struct clinu
       .instruction = again ? r->pc + 4 : r->pc,
       .is_made_again = again,
       .keeps_its_end = again && restart_code(r) == -RESTART_BY_BLOCK,
-      // Not known. A call on a socket without a time-out of its own isn't changed by whoever asks this.
+      // Not known. A correction changes no call on a socket without a time-out.
       .was_mended = again,
   };
   return 1;
