@@ -140,15 +140,8 @@ int clinux_registers_mend_interrupted(struct clinux_registers *registers) {
 int clinux_registers_interrupt_for_signal(struct clinux_registers *registers) {
   struct native *r = native(registers);
   if (r->position != ON_SVC) return 0;
-  switch (r->x[8]) {  // those that return EINTR for every handler, so that the kernel doesn't do it itself
-    case SYS_epoll_pwait:
-    case 441:  // epoll_pwait2
-    case SYS_semop:
-    case SYS_semtimedop:
-    case SYS_rt_sigtimedwait:
-    case SYS_io_getevents: break;
-    default: return 0;
-  }
+  // Only here it depends on the handler's flags, which aren't shown.
+  if (restart_code(r) == -RESTART_BY_FLAG) return 0;
   r->first_argument = r->x[0];
   clinux_registers_end_call(registers, -EINTR);
   r->position = BEHIND_KNOWN;
@@ -174,7 +167,7 @@ int clinux_registers_call(const struct clinux_registers *registers, struct clinu
       .instruction = again ? r->pc + 4 : r->pc,
       .is_made_again = again,
       .keeps_its_end = again && restart_code(r) == -RESTART_BY_BLOCK,
-      // Not known. A call on a socket without a time-out of its own isn't changed by whoever asks this.
+      // Not known. A correction changes no call on a socket without a time-out.
       .was_mended = again,
   };
   return 1;

@@ -73,7 +73,8 @@ int clinux_registers_are_like(const struct clinux_registers *one, const struct c
 // decides that on the way to the event stop, by what the call has returned, and keeps it to itself. 1: with the
 // registers as changed here it decides again as it did for the thread's own call.
 int clinux_registers_leave_call(struct clinux_registers *registers);
-// A signal that a handler catches is pending. On arm64 a call that was mended would be made again after the handler:
+// A signal that a handler catches is pending. On arm64 a call that returned EINTR for a stop would be made again after the
+// handler:
 // it returns EINTR instead. Returns 1 if it changed the registers.
 int clinux_registers_interrupt_for_signal(struct clinux_registers *registers);
 // 1: /proc/PID/syscall doesn't show the call of a thread that is stopped or frozen. Its instruction is then the one

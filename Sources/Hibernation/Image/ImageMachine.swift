@@ -19,6 +19,16 @@ public struct ImageMachine: Hashable, Sendable {
     bits = processor << 24 | (exponent &- 12) << 20 & 0xf0_0000
   }
 
+  /// Checks a version field: the format, then the machine.
+  static func check(version field: UInt32, of path: String) throws(ImageError) {
+    let version = field & ~mask
+    guard version & ~ImageLayout.sealed == ImageLayout.version else {
+      throw .unknownVersion(path: path, version: version)
+    }
+    let machine = ImageMachine(version: field)
+    guard machine == .own else { throw .ofAnotherMachine(path: path, machine) }
+  }
+
   static let own = ImageMachine(processor: clinux_architecture(), pageSize: pageSize)
 }
 

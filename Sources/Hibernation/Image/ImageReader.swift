@@ -231,12 +231,7 @@ private struct Header {
     } catch { throw .notAnImage(path: path) }
 
     // The version is checked before the checksum: a later version may compute the checksum differently.
-    let version = fields.version & ~ImageMachine.mask
-    guard version & ~ImageLayout.sealed == ImageLayout.version else {
-      throw .unknownVersion(path: path, version: version)
-    }
-    let machine = ImageMachine(version: fields.version)
-    guard machine == .own else { throw .ofAnotherMachine(path: path, machine) }
+    try ImageMachine.check(version: fields.version, of: path)
     let covered = bytes[..<(ImageLayout.progressOffset - 4)]
     guard CRC32.castagnoli.checksum(of: covered) == fields.checksum else {
       throw .damaged(path: path, part: "its header has a wrong checksum")

@@ -91,7 +91,7 @@ struct WaitingCall: Hashable {
   }
 
   /// This call, if the thread still waits in it now that it is stopped or frozen; else the call that it is in.
-  func current(thread: Int32, of pid: Int32) -> WaitingCall? {
+  func current(_ thread: Int32, of pid: Int32) -> WaitingCall? {
     // As above.
     guard let text = try? readText("/proc/\(pid)/task/\(thread)/syscall") else { return nil }
     if let call = WaitingCall(text) { return call }

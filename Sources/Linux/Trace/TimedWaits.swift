@@ -90,8 +90,7 @@ public final class TimedWaits: Sendable {
     let (seen, earlier) = state.withLock { ($0.seen, $0.waits) }
     var waits: [Int32: Wait] = [:]
     for (thread, before) in seen {
-      guard let call = before.call.current(thread: thread, of: before.pid), call == before.call
-      else {
+      guard let call = before.call.current(thread, of: before.pid), call == before.call else {
         continue
       }
       var wait = Wait(call: call, began: now, whole: nil, end: nil)

@@ -63,7 +63,7 @@ public struct TracedThread: Sendable {
 /// ended by `detach()`.
 public final class TraceSession {
   public let pid: Int32
-  public private(set) var threads: [TracedThread] = []
+  public internal(set) var threads: [TracedThread] = []
   /// Threads that are seized and haven't reported their first stop yet.
   private var unstopped: Set<Int32> = []
   /// Threads that weren't seized because they couldn't have stopped.
@@ -224,28 +224,6 @@ public final class TraceSession {
       }
     }
     threads[index].signalMask = mask
-  }
-
-  /// A stop makes some blocked calls return EINTR although no signal handler will run. If that has happened,
-  /// the call is restarted when the thread continues, unless a signal that arrived meanwhile calls a handler.
-  /// So the program sees no more than it would have seen awake.
-  public func restartInterruptedSyscalls() throws(TraceError) {
-    let interrupts = clinux_stop_hides_calls() == 1 && isSignalHandled
-    for index in threads.indices {
-      let isChanged =
-        interrupts
-        ? clinux_registers_interrupt_for_signal(&threads[index].registers)
-        : clinux_registers_mend_interrupted(&threads[index].registers)
-      if isChanged == 1 {
-        try writeRegisters(threads[index].tid, threads[index].registers)
-      }
-    }
-  }
-
-  /// A signal waits for which the process has a handler.
-  private var isSignalHandled: Bool {
-    // A process whose status can't be read has ended.
-    (try? ProcessStatus.read(pid))?.hasHandledSignal ?? false
   }
 
   /// Puts registers and mask (back) into a stopped thread.
