@@ -76,10 +76,12 @@ containers:
 	scripts/bootstrap build
 	$(SWIFT) build $(COMPANION)/Containers $(COMPANION_RELEASE) --product dormouse-containers
 
-# With the debug build of dormouse, if there is one.
+# With the debug build of dormouse, if there is one. SwiftPM keeps a plan of the build, and would take that of one
+# package for the other's where both are built: it tested the dashboard twice, and reported success.
 test-companions:
 	scripts/bootstrap companions
 	for companion in Dashboard Containers; do \
+	  rm -f .build/companions/debug.yaml .build/companions/*/debug/description.json; \
 	  DORMOUSE="$$($(SWIFT) build --show-bin-path)/dormouse" \
 	    $(SWIFT) test $(COMPANION)/$$companion $(CHECKED) || exit; \
 	done
