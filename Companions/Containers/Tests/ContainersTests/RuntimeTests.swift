@@ -60,10 +60,10 @@ extension RuntimeSuites {
       try await world.hibernate("web")
       world.runtime.stopService()
       try await world.watch.log.wait(for: "\(kind) at \(world.runtime.socket): it")
-      #expect(try world.state("web") == "hibernated")
+      // Docker's own proxy ends with it: the end of a connection through it wakes the container.
+      if kind != .docker { #expect(try world.state("web") == "hibernated") }
       try world.runtime.startService()
       try await world.watch.log.wait(for: "its events are followed")
-      // Docker's own proxy ends with it, and a connection through it.
       let connection = kind == .docker ? try LineConnection(port: port) : old
       #expect(try connection.ask() == "2" + first.dropFirst())
       #expect(world.watch.log.count("adopted as web") == 1, "\(world.watch.log.all)")
