@@ -45,7 +45,9 @@ struct WorstSearch {
   }
 
   func run(_ policies: [LifecyclePolicy]) {
-    print("| work | workers | decisions | a second | mean µs | median | p99 | p99.9 | slowest µs, and what it decided |")
+    print(
+      "| work | workers | decisions | a second | mean µs | median | p99 | p99.9 "
+        + "| slowest µs, and what it decided |")
     print("|---|---:|---:|---:|---:|---:|---:|---:|---|")
     for pattern in TraceGenerator.Pattern.allCases {
       let trace = TraceGenerator(
@@ -62,7 +64,8 @@ struct WorstSearch {
       exhausted.hibernate.disk.dailyWrites = .megabytes(1)
       return [
         Case(name: "\(policy.name), half of the memory", policy: policy, memoryShare: 0.5),
-        Case(name: "\(policy.name), a tenth, no room for images", policy: exhausted, memoryShare: 0.1),
+        Case(
+          name: "\(policy.name), a tenth, no room for images", policy: exhausted, memoryShare: 0.1),
       ]
     }
   }
@@ -75,12 +78,17 @@ struct WorstSearch {
     simulation.observer = { event, _, _, now in timing.handle(event, at: now) }
     _ = simulation.run()
     let worst = timing.kinds.max { $0.value.worst < $1.value.worst }
-    let text = worst.map { "\(fixed(Double($0.value.worst) / 1000, 1)): `\($0.key)`, \($0.value.decided)" }
+    let text = worst.map { kind, value in
+      "\(fixed(Double(value.worst) / 1000, 1)): `\(kind)`, \(value.decided)"
+    }
     let row = timing.times.summary("\(pattern.rawValue), \(one.name)", workers, mallocs: nil)
     print(row.replacing("| – |", with: "| \(text ?? "–") |"))
     for (kind, value) in timing.kinds.sorted(by: { $0.value.total > $1.value.total }).prefix(3) {
       let mean = Double(value.total) / Double(value.count) / 1000
-      print("|   `\(kind)` | | \(value.count) | | \(fixed(mean, 2)) | | | | \(fixed(Double(value.worst) / 1000, 1)): \(value.decided) |")
+      let slowest = fixed(Double(value.worst) / 1000, 1)
+      print(
+        "|   `\(kind)` | | \(value.count) | | \(fixed(mean, 2)) | | | | \(slowest): \(value.decided) |"
+      )
     }
   }
 }

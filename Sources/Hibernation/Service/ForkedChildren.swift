@@ -75,6 +75,7 @@ extension Hibernator {
 
 /// Uses only what /proc shows without stopping a process.
 private func isInFork(_ pid: Int32) -> Bool {
+  // A process that has ended makes no call.
   guard let text = try? readText("/proc/\(pid)/syscall"),
     let number = text.split(separator: " ").first.flatMap({ Int64($0) })
   else { return false }
