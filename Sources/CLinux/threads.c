@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <link.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -22,6 +23,9 @@ struct thread {
   size_t length;
   void (*body)(void *);
   void *argument;
+  // It begins on another processor than its creator's, and may then run on all of these.
+  int is_apart;
+  cpu_set_t allowed;
 };
 
 // The thread that ended last; its end hasn't been waited for.
@@ -38,16 +42,30 @@ static void let_go(struct thread *thread) {
 static void *run(void *argument) {
   struct thread *self = argument;
   self->id = pthread_self();
+  // An error leaves this short thread on fewer processors.
+  if (self->is_apart) sched_setaffinity(0, sizeof self->allowed, &self->allowed);
   self->body(self->argument);
   // A thread can't unmap the stack on which it runs; the next one unmaps it.
   let_go(atomic_exchange(&ended, self));
   return NULL;
 }
 
+// A machine with more processors than fit in the set is one where threads spread by themselves.
+static void set_apart(struct thread *thread, pthread_attr_t *attributes) {
+  thread->is_apart = 0;
+  int processor = sched_getcpu();
+  if (processor < 0 || sched_getaffinity(0, sizeof thread->allowed, &thread->allowed)) return;
+  cpu_set_t others = thread->allowed;
+  CPU_CLR(processor, &others);
+  if (CPU_COUNT(&others) == 0) return;
+  thread->is_apart = !pthread_attr_setaffinity_np(attributes, sizeof others, &others);
+}
+
 static int create(struct thread *thread, size_t guard) {
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   int error = pthread_attr_setstack(&attributes, thread->mapping + guard, thread->length - guard);
+  if (thread->is_apart) set_apart(thread, &attributes);
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -58,12 +76,13 @@ static int create(struct thread *thread, size_t guard) {
   return error;
 }
 
-int clinux_start_thread(void (*body)(void *), void *argument, size_t stack_size) {
+int clinux_start_thread(void (*body)(void *), void *argument, size_t stack_size, int apart) {
   let_go(atomic_exchange(&ended, NULL));
   size_t guard = (size_t)sysconf(_SC_PAGESIZE);
   struct thread *thread = malloc(sizeof *thread);
   if (!thread) return -ENOMEM;
-  *thread = (struct thread){.length = guard + stack_size, .body = body, .argument = argument};
+  *thread = (struct thread){.length = guard + stack_size, .body = body, .argument = argument,
+                            .is_apart = apart};
   thread->mapping = mmap(NULL, thread->length, PROT_READ | PROT_WRITE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_NORESERVE, -1, 0);
   int error = thread->mapping == MAP_FAILED ? errno : 0;

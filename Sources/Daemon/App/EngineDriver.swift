@@ -9,7 +9,7 @@ protocol DirectiveExecutor: AnyObject {
   func engineIsQuiet()
 }
 
-/// Gets every event that the engine has handled, before its directives are executed.
+/// Gets every event that the engine has handled, before its directives are executed; resumes are executed before it.
 protocol EngineObserver: AnyObject {
   func handled(_ event: Event, directives: [Directive], engine: Engine, at now: Instant)
 }
@@ -58,18 +58,25 @@ final class EngineDriver {
     pump.send(event) { [self] next in
       let now = clock.now
       let directives = clock.step("the engine") { engine.handle(next, at: now) }
+      // A client waits for a resume. The engine stays as it is while directives are executed.
+      let urgent = directives.lastIndex(where: \.isResume).map { $0 + 1 } ?? 0
+      execute(directives[..<urgent])
       clock.step("the journal") {
         for observer in observers {
           observer.handled(next, directives: directives, engine: engine, at: now)
         }
       }
-      for directive in directives {
-        clock.step("\(directive)") { execute(directive) }
-        // If the time of two hundred workers is over at once, each is checked by itself.
-        clock.checkpoint()
-      }
+      execute(directives[urgent...])
     } whenQuiet: { [self] in
       executor?.engineIsQuiet()
+    }
+  }
+
+  private func execute(_ directives: ArraySlice<Directive>) {
+    for directive in directives {
+      clock.step("\(directive)") { execute(directive) }
+      // If the time of two hundred workers is over at once, each is checked by itself.
+      clock.checkpoint()
     }
   }
 
@@ -103,4 +110,8 @@ final class EngineDriver {
 
   /// The configuration was read again. Nothing happens before the next event.
   func setPolicy(_ policy: LifecyclePolicy) { engine.setPolicy(policy) }
+}
+
+extension Directive {
+  fileprivate var isResume: Bool { if case .resume = self { true } else { false } }
 }

@@ -7,7 +7,7 @@ import Synchronization
 ///
 /// A crash between the two leaves an older record, which the next daemon compares with what the kernel reports
 /// of the worker. Two cases need the disk first. A record that says `hibernated` without an image means that
-/// the memory is lost, so a resume begins when `barrier` has returned. An image without a record is removed, so a
+/// the memory is lost, so a resume doesn't remove the image, and the worker doesn't run, before `barrier` has returned. An image without a record is removed, so a
 /// hibernation begins when there is a record (`RecordWait`).
 final class WorkerRecordKeeper {
   let store: WorkerRecordStore

@@ -85,7 +85,8 @@ extension Hibernator {
 
   /// Writes the pages that mustn't be missing, and lets the worker run. The rest follows.
   func restoreLazily(
-    _ target: HibernationTarget, from place: RestingImage, learns: Bool, keepsBase: Bool
+    _ target: HibernationTarget, from place: RestingImage, learns: Bool, keepsBase: Bool,
+    recorded: () -> Void
   ) throws(HibernationError) -> LazyRestoreResult {
     let image = try openOwn(place, of: target, heldBase: bases[target.name]?.image)
     guard let cgroup = target.cgroup?.freezer, resting[target.name] == nil else {
@@ -129,6 +130,8 @@ extension Hibernator {
     standby?.announce(target, image: image.path)
     for part in parts { part.handle.journal.phase = .filling }
     FaultPoint.fillPrepared.pass()
+    // The pager removes the image when all pages are in place.
+    recorded()
     let backgroundFill = image.backgroundFillLength
     let record = ResumeHistory.LazyResume(
       beforeRunning: Clocks.monotonic - began, waited: 0, wanted: image.dataLength - backgroundFill,
@@ -197,10 +200,14 @@ extension Hibernator {
     let memory = try target.memory(of: image.processes[index].identity)
     let buffer = try ChunkBuffer()
     for chunk in image.steps where chunk.isBackgroundFilled && chunk.process == index {
+      // Few chunks are near one of the few strays.
+      let hull = chunk.ranges.hull
+      let near = strays.filter { $0.intersection(with: hull) != nil }
+      if near.isEmpty { continue }
       var pages: UnsafeRawPointer?
       var offset = 0
       for range in chunk.ranges {
-        for stray in strays {
+        for stray in near {
           guard let both = range.intersection(with: stray) else { continue }
           for page in both.pages { written.insert(page) }
           let loaded = try pages ?? buffer.load(chunk, of: image)

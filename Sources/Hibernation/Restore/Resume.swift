@@ -21,11 +21,14 @@ extension Hibernator {
   /// - Parameters:
   ///   - image: as the hibernation's summary has it.
   ///   - keepsBase: leaves the image on disk as the base of the next one, which is then an overlay.
+  ///   - recorded: called before the image may be removed, and before the worker runs. A resume waits there until the
+  ///     worker's record on disk doesn't say any more that its memory is in the image.
   /// - Throws: `HibernationError`. `intact`: the worker is hibernated as before. `unverifiable`: the image is
   ///   damaged or the write-back failed half-way; the worker must be killed.
   @discardableResult
   public func resume(
-    _ target: HibernationTarget, from image: RestingImage, keepsBase: Bool = false
+    _ target: HibernationTarget, from image: RestingImage, keepsBase: Bool = false,
+    recorded: () -> Void = {}
   ) throws(HibernationError) -> ResumeSummary {
     let started = Clocks.monotonic
     try awaitFill(of: target.name)
@@ -34,17 +37,19 @@ extension Hibernator {
       switch image.restore.mode {
       case .eager:
         if !image.restore.reason.isEmpty { summary.eagerReason = image.restore.reason }
-        summary.restored = try bringBack(target, from: image, run: true, keepsBase: keepsBase)
+        summary.restored = try bringBack(
+          target, from: image, run: true, keepsBase: keepsBase, recorded: recorded)
       case .lazy(let learns):
         switch try restoreLazily(
-          target, from: image, learns: learns, keepsBase: keepsBase)
+          target, from: image, learns: learns, keepsBase: keepsBase, recorded: recorded)
         {
         case .done(let written, let backgroundFill):
           (summary.restored, summary.backgroundFill) = (written, backgroundFill)
           summary.missing = fills[target.name]?.missing
         case .refused(let reason):
           summary.eagerReason = reason
-          summary.restored = try bringBack(target, from: image, run: true, keepsBase: keepsBase)
+          summary.restored = try bringBack(
+            target, from: image, run: true, keepsBase: keepsBase, recorded: recorded)
         }
       }
     } catch { throw judge(error, target, image: image.path) }
@@ -61,7 +66,8 @@ extension Hibernator {
   /// Writes back, commits (B), and lets the worker run or leaves it suspended.
   @discardableResult
   func bringBack(
-    _ target: HibernationTarget, from place: RestingImage, run: Bool, keepsBase: Bool = false
+    _ target: HibernationTarget, from place: RestingImage, run: Bool, keepsBase: Bool = false,
+    recorded: () -> Void = {}
   ) throws(HibernationError) -> UInt64 {
     let image = try openOwn(place, of: target, heldBase: bases[target.name]?.image)
     if image.progress == .filling { return try continueFill(image, target) }
@@ -77,6 +83,7 @@ extension Hibernator {
       try attempt(.writingBack) { try parking.leave() }
       parked[target.name]?.removeLast()
     }
+    recorded()
     try removeImage(image, of: target.name, keepsBase: keepsBase)
     parked[target.name] = nil
     // Only after commit B: a daemon that finds an image uses the threads' registers as proof that they

@@ -101,14 +101,17 @@ public final class HibernationService: Sendable {
     }
   }
 
-  /// - Parameter image: as the hibernation's summary has it.
+  /// - Parameters:
+  ///   - image: as the hibernation's summary has it.
+  ///   - recorded: as for `Hibernator.resume`.
   public func resume(
     _ target: HibernationTarget, from image: RestingImage, keepsBase: Bool = false,
+    recorded: @escaping @Sendable () -> Void = {},
     then completion: @escaping @Sendable (Result<ResumeSummary, HibernationError>) -> Void
   ) {
     submit(about: target.name, isUrgent: true, completion) {
       (hibernator) throws(HibernationError) in
-      try hibernator.resume(target, from: image, keepsBase: keepsBase)
+      try hibernator.resume(target, from: image, keepsBase: keepsBase, recorded: recorded)
     }
   }
 

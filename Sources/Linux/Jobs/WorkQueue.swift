@@ -123,7 +123,13 @@ public enum Thread {
 
   /// Starts a detached thread with a 512 KiB stack and all signals blocked: signals are the event loop's
   /// business. Returns false if the kernel can't start one.
-  public static func start(name: String, _ body: @escaping @Sendable () -> Void) -> Bool {
+  ///
+  /// - Parameter apart: begins on another processor than the caller's, if there is one. For threads that share a short
+  ///   piece of work with the caller: the kernel would leave both on one processor until it balances the load, some
+  ///   milliseconds later.
+  public static func start(
+    name: String, apart: Bool = false, _ body: @escaping @Sendable () -> Void
+  ) -> Bool {
     let start = Unmanaged.passRetained(Start(name: name, body: body))
     let result = clinux_start_thread(
       { argument in
@@ -131,7 +137,7 @@ public enum Thread {
         let start = Unmanaged<Start>.fromOpaque(argument).takeRetainedValue()
         clinux_set_thread_name(start.name)
         start.body()
-      }, start.toOpaque(), 512 * 1024)
+      }, start.toOpaque(), 512 * 1024, apart ? 1 : 0)
     if result != 0 { start.release() }
     return result == 0
   }
@@ -156,7 +162,7 @@ public func inParallel(
   // If threads can't be started, fewer lanes do the work.
   let helpers = (1..<max(1, min(lanes, count))).filter { _ in
     let work = Handover(lane)
-    return Thread.start(name: "dormouse-lane") {
+    return Thread.start(name: "dormouse-lane", apart: true) {
       work.perform { cursor.take(below: count) }
       done.signal()
     }

@@ -67,6 +67,13 @@ public struct PageRange: Hashable, Sendable {
 
 extension Sequence<PageRange> {
   @inlinable public var bytes: UInt64 { reduce(0) { $0 + $1.length } }
+
+  /// The smallest range that has all of them, in whatever order they are; empty if there is none.
+  @inlinable public var hull: PageRange {
+    var (start, end) = (UInt64.max, UInt64(0))
+    for range in self { (start, end) = (Swift.min(start, range.address), Swift.max(end, range.end)) }
+    return start < end ? PageRange(from: start, to: end) : PageRange(address: 0, length: 0)
+  }
 }
 
 /// Sets of pages as ranges: sorted by address, without overlaps, and with joined neighbours if one of these

@@ -197,8 +197,12 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
     let done = moving(then) { (result: Result<ResumeSummary, HibernationError>) in
       result.map(ResumeOutcome.init)
     }
-    afterWhatIsUnderWay { [hibernation = services.hibernation] in
-      hibernation.resume(target, from: image.resting, keepsBase: keepsBase, then: done)
+    // Pages are put in place meanwhile: the record takes a tenth of a resume, or more on a slow disk.
+    let recorded = services.records.barrier()
+    let hibernation = services.hibernation
+    services.mechanics.submit(about: id.name, isUrgent: true) {
+      hibernation.resume(
+        target, from: image.resting, keepsBase: keepsBase, recorded: recorded, then: done)
     }
   }
 
@@ -230,7 +234,7 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
     }
   }
 
-  /// Before a worker's memory is restored: its record on disk says so (see `WorkerRecordKeeper`), and earlier
+  /// Before a worker is recovered: its record on disk says so (see `WorkerRecordKeeper`), and earlier
   /// operations on it, such as a purge, have ended.
   private func afterWhatIsUnderWay(_ body: @escaping @Sendable () -> Void) {
     let recorded = services.records.barrier()
