@@ -49,6 +49,8 @@ final class LazyProcess {
     tracker = handle.userfault.tracksWrites ? part.tracker : nil
     mappings = image.mappings.filter { Int($0.process) == part.process }.map(\.range)
     filled = part.placed
+    // They will be among the pages that come back by themselves the next time, too.
+    for page in part.placed.sorted() { touched.insert(page, hasAnswered: true) }
     pid = handle.userfault.pid
     userfault = handle.userfault
     journal = handle.journal

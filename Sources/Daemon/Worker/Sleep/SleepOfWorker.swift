@@ -199,11 +199,13 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
     }
     // Pages are put in place meanwhile: the record takes a tenth of a resume, or more on a slow disk.
     let recorded = services.records.barrier()
-    let hibernation = services.hibernation
-    services.mechanics.submit(about: id.name, isUrgent: true) {
+    let resume: @Sendable () -> Void = { [hibernation = services.hibernation] in
       hibernation.resume(
         target, from: image.resting, keepsBase: keepsBase, recorded: recorded, then: done)
     }
+    // Usually nothing is under way, and another thread would only take 0.1 ms to wake.
+    if services.mechanics.isIdle(about: id.name) { return resume() }
+    services.mechanics.submit(about: id.name, isUrgent: true, resume)
   }
 
   func recover(expecting: ImageExpectation, then: @escaping (RecoveryOutcome) -> Void) {
