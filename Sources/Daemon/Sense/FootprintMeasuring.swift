@@ -167,6 +167,8 @@ final class MeasuringThreads: FootprintSource {
 final class FootprintMeter {
   /// A look that takes longer is given up: what waits for it continues without the outcome.
   static let patience = Duration.seconds(3)
+  /// Most fills take less.
+  static let fillTime = Duration.milliseconds(100)
 
   private let clock: any Timers
   private let driver: EngineDriver
@@ -187,9 +189,14 @@ final class FootprintMeter {
     self.log = log
   }
 
-  /// Measures the footprint, and reports it to the engine.
+  /// Measures the footprint, and reports it to the engine. A look takes a millisecond of a processor or more, so it
+  /// waits while pages of the worker are still put in place: a client may be waiting for the worker.
   func measure(_ id: WorkerID) {
     guard let runtime = workers[id] else { return }
+    if let missing = runtime.missing, missing.bytes > 0 {
+      clock.after(Self.fillTime) { [unowned self] in measure(id) }
+      return
+    }
     measure(runtime) { [unowned self] measurement in
       guard let measurement else { return }
       // A page that comes meanwhile is counted twice rather than not at all.

@@ -8,23 +8,12 @@ final class ChunksAhead: @unchecked Sendable {
   // pager from its place in `ready` until `recycle`. The array itself is set before the helper starts.
 
   private struct State {
-    /// In the order of the fill; some of them may be claimed.
-    var waiting: ArraySlice<Int>
-    /// Chunks that one of the two threads has begun with.
-    var claimed: Set<Int> = []
+    var order: FillOrder
     var free: [Int] = []
     var inWork: Int?
     var ready: [(chunk: Int, buffer: Int)] = []
     var failure: ImageError?
     var isOver = false
-
-    /// The next chunk that no thread has begun with.
-    mutating func claimNext() -> Int? {
-      while let chunk = waiting.popFirst() {
-        if claimed.insert(chunk).inserted { return chunk }
-      }
-      return nil
-    }
   }
 
   /// A chunk for the pager.
@@ -52,10 +41,12 @@ final class ChunksAhead: @unchecked Sendable {
   /// Of the pager's thread.
   private var hasHelper = false
 
-  /// - Parameter chunks: in the order of the fill.
+  /// - Parameter chunks: all that are to be filled.
   init(_ image: ImageReader, chunks: [Int]) {
     self.image = image
-    state = Mutex(State(waiting: chunks[...]))
+    let order = FillOrder(
+      chunks.map { ($0, image.steps[$0].ranges.first?.address ?? 0) })
+    state = Mutex(State(order: order))
   }
 
   /// Starts the helper. Without memory or a thread for it, the pager reads all chunks itself.
@@ -101,7 +92,7 @@ final class ChunksAhead: @unchecked Sendable {
       let (work, isOver) = state.withLock { state -> ((chunk: Int, buffer: Int)?, Bool) in
         if state.isOver || state.failure != nil { return (nil, true) }
         guard let buffer = state.free.popLast() else { return (nil, false) }
-        guard let chunk = state.claimNext() else { return (nil, true) }
+        guard let chunk = state.order.claimNext() else { return (nil, true) }
         state.inWork = chunk
         return ((chunk, buffer), false)
       }
@@ -121,7 +112,7 @@ final class ChunksAhead: @unchecked Sendable {
           let (chunk, buffer) = state.ready.removeFirst()
           return (.ready(chunk: chunk, buffer: buffer), false)
         }
-        if let chunk = state.claimNext() { return (.own(chunk: chunk), false) }
+        if let chunk = state.order.claimNext() { return (.own(chunk: chunk), false) }
         return (nil, state.inWork != nil)
       }
       if let failure = state.withLock({ $0.failure }) { throw failure }
@@ -135,11 +126,12 @@ final class ChunksAhead: @unchecked Sendable {
   func take(_ chunk: Int) throws(ImageError) -> Next {
     while true {
       let next = state.withLock { state -> Next? in
+        state.order.isWanted(chunk)
         if let index = state.ready.firstIndex(where: { $0.chunk == chunk }) {
           return .ready(chunk: chunk, buffer: state.ready.remove(at: index).buffer)
         }
         if state.inWork == chunk { return nil }
-        state.claimed.insert(chunk)
+        _ = state.order.claim(chunk)
         return .own(chunk: chunk)
       }
       if let failure = state.withLock({ $0.failure }) { throw failure }

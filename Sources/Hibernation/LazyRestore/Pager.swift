@@ -180,8 +180,9 @@ final class Pager {
       if isFrozen { return }
       if let page = process.faults.popLast() {
         try answer(page, process, singly: singly)
-        // A worker that needs most of its memory waits again before this loop has ended.
-        if !singly, ahead == nil, answered >= Self.fewAnswers { return }
+        // A worker that needs most of its memory waits again before this loop has ended, and the chunks that are ready are
+        // probably those that it needs next.
+        if !singly, answered >= Self.fewAnswers { return }
       } else if let message = try process.journal.read(from: process.userfault) {
         try receive(message, of: process)
       } else {

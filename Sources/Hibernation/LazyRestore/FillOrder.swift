@@ -1,0 +1,58 @@
+import Linux
+
+/// The order in which the chunks of a background fill are filled: by their addresses, from the place on that the worker
+/// has last waited for, in the direction in which it goes through its memory. (Allocators give new memory below the
+/// earlier one, so a program that reads its objects in their order may well go downwards.)
+struct FillOrder: Sendable {
+  /// By address.
+  private let chunks: [Int]
+  private let places: [Int: Int]
+  /// Chunks that a thread has begun with.
+  private var claimed: Set<Int> = []
+  /// All places between these two are claimed, apart from those that are skipped below.
+  private var below: Int
+  private var above: Int
+  private var goesUp = true
+  private var lastWanted: Int?
+
+  /// - Parameter chunks: by their indices in `ImageReader.steps`, with their lowest addresses.
+  init(_ chunks: [(chunk: Int, address: UInt64)]) {
+    self.chunks = chunks.sorted { ($0.address, $0.chunk) < ($1.address, $1.chunk) }.map(\.chunk)
+    places = Dictionary(
+      self.chunks.enumerated().map { ($0.element, $0.offset) }, uniquingKeysWith: { one, _ in one })
+    below = -1
+    above = 0
+  }
+
+  /// The next chunk that no thread has begun with; nil: there is none.
+  mutating func claimNext() -> Int? {
+    for up in [goesUp, !goesUp] {
+      while let place = next(up) {
+        if claimed.insert(chunks[place]).inserted { return chunks[place] }
+      }
+    }
+    return nil
+  }
+
+  /// False: a thread has begun with it.
+  mutating func claim(_ chunk: Int) -> Bool { claimed.insert(chunk).inserted }
+
+  /// A thread of the worker waits for it: its neighbours are probably next.
+  mutating func isWanted(_ chunk: Int) {
+    guard let place = places[chunk], place != lastWanted else { return }
+    if let lastWanted { goesUp = place > lastWanted }
+    lastWanted = place
+    (below, above) = (place - 1, place + 1)
+  }
+
+  private mutating func next(_ up: Bool) -> Int? {
+    if up {
+      guard above < chunks.count else { return nil }
+      above += 1
+      return above - 1
+    }
+    guard below >= 0 else { return nil }
+    below -= 1
+    return below + 1
+  }
+}
