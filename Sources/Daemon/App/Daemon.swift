@@ -304,7 +304,7 @@ public final class Daemon {
     pressure.follow(driver.state.policy)
     chronicle.begin(driver.state, at: EventLoop.now) { [phase] in !phase.isClosing }
     FillReports.follow(services.hibernation, loopReturn: services.loopReturn, log: services.log) {
-      [unowned self] in senses.meter.measure($0)
+      [unowned self] in senses.meter.measureSoon($0)
     }
     begin()
     do throws(SystemCallError) {

@@ -59,7 +59,7 @@ package final class ProgramRun {
     }
     parts.pressure.follow(parts.driver.state.policy)
     FillReports.follow(services.hibernation, loopReturn: services.loopReturn, log: services.log) {
-      [unowned self] in parts.senses.meter.measure($0)
+      [unowned self] in parts.senses.meter.measureSoon($0)
     }
     parts.declared.introduceWorkers(parts.configuration.current.workers)
     parts.requests.request(.start, id) { _ in }

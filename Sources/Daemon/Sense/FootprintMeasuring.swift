@@ -193,16 +193,18 @@ final class FootprintMeter {
   /// waits while pages of the worker are still put in place: a client may be waiting for the worker.
   func measure(_ id: WorkerID) {
     guard let runtime = workers[id] else { return }
-    if let missing = runtime.missing, missing.bytes > 0 {
-      clock.after(Self.fillTime) { [unowned self] in measure(id) }
-      return
-    }
+    if let missing = runtime.missing, missing.bytes > 0 { return measureSoon(id) }
     measure(runtime) { [unowned self] measurement in
       guard let measurement else { return }
       // A page that comes meanwhile is counted twice rather than not at all.
       let missing = ByteCount(Int64(clamping: runtime.missing?.bytes ?? 0))
       driver.send(.footprint(id, measurement.footprint + missing))
     }
+  }
+
+  /// The same, when a worker that is being resumed has had time to answer.
+  func measureSoon(_ id: WorkerID) {
+    clock.after(Self.fillTime) { [unowned self] in measure(id) }
   }
 
   /// At a sample: measures only as often as the budget allows.
