@@ -29,6 +29,7 @@ struct Overlay: Sendable {
     var changed: [Share] = []
     var kept: [Int: [PageRange]] = [:]
     var doubts: [Comparison.Item] = []
+    var rewrites: [Comparison.Item] = []
     let pages = subjects.map { subject in
       let process = base.processes.firstIndex { $0.identity == subject.identity }
       return BasePages(chunks: base.chunks, process: process ?? -1)
@@ -48,16 +49,27 @@ struct Overlay: Sendable {
         doubts += pages[index].parts(of: division.doubtful, process: UInt32(index)).map {
           Comparison.Item(kind: kind, part: $0)
         }
+        for part in pages[index].parts(of: division.written, process: UInt32(index)) {
+          let item = Comparison.Item(kind: kind, part: part)
+          if item.isWorthItsChunk(of: base) { rewrites.append(item) } else {
+            changed.append((index, kind, part.ranges))
+          }
+        }
       }
     }
     let limit =
       subjects.reduce(0) { $0 + $1.plan.bytes } / Base.greatestChange
     if Self.bytes(changed) > limit { return nil }
-    compared = doubts.reduce(0) { $0 + $1.part.ranges.bytes }
-    let verdicts = try Comparison(
-      items: doubts, base: base, memories: subjects.map(\.memory), access: access
-    ).run(lanes: lanes)
-    for (item, verdict) in zip(doubts, verdicts) {
+    var comparison = Comparison(base: base, memories: subjects.map(\.memory), access: access)
+    let (samples, others) = Comparison.sample(rewrites)
+    try comparison.run(doubts + samples, lanes: lanes)
+    if samples.isEmpty || comparison.mostlyEqual(samples.count) {
+      try comparison.run(others, lanes: lanes)
+    } else {
+      for item in others { changed.append((Int(item.part.process), item.kind, item.part.ranges)) }
+    }
+    compared = comparison.compared
+    for (item, verdict) in comparison.verdicts {
       let process = Int(item.part.process)
       kept[process, default: []] += verdict.equal
       changed.append((process, item.kind, verdict.different))
@@ -104,39 +116,75 @@ struct Comparison: Sendable {
   struct Item: Sendable {
     let kind: PagePlan.Kind
     let part: BasePart
+
+    /// A quarter of the base's chunk or more is compared, which has to be decompressed as a whole.
+    func isWorthItsChunk(of base: ImageReader) -> Bool {
+      part.ranges.bytes * 4 >= UInt64(base.chunks[Int(part.chunk)].length)
+    }
   }
   struct Verdict: Sendable {
     var equal: [PageRange] = []
     var different: [PageRange] = []
   }
 
-  let items: [Item]
   let base: ImageReader
   /// By the parts' process index.
   let memories: [ProcessMemory]
   var access = ForcedAccess.anyThread
+  /// Of what was compared.
+  private(set) var verdicts: [(item: Item, verdict: Verdict)] = []
 
-  /// A verdict for each item. The calling thread must trace the processes.
-  func run(lanes: Int) throws -> [Verdict] {
-    let verdicts = Verdicts(count: items.count)
-    let (shared, own) = access.split(Array(items.indices)) { items[$0].kind.readable }
-    try run(shared, lanes: lanes, verdicts)
-    try run(own, lanes: 1, verdicts)
-    return verdicts.all
+  init(base: ImageReader, memories: [ProcessMemory], access: ForcedAccess) {
+    (self.base, self.memories, self.access) = (base, memories, access)
   }
 
-  private func run(_ indices: [Int], lanes: Int, _ verdicts: Verdicts) throws {
+  /// Bytes.
+  var compared: UInt64 { verdicts.reduce(0) { $0 + $1.item.part.ranges.bytes } }
+
+  /// Compares more. The calling thread must trace the processes.
+  mutating func run(_ items: [Item], lanes: Int) throws {
+    let found = Verdicts(count: items.count)
+    let (shared, own) = access.split(Array(items.indices)) { items[$0].kind.readable }
+    try run(items, shared, lanes: lanes, found)
+    try run(items, own, lanes: 1, found)
+    verdicts += zip(items, found.all).map { ($0, $1) }
+  }
+
+  private func run(_ items: [Item], _ indices: [Int], lanes: Int, _ verdicts: Verdicts) throws {
     let failure = FirstFailure()
-    inParallel(count: indices.count, lanes: lanes) { next in
+    inParallel(count: indices.count, lanes: lanes) { [base, memories] next in
       failure.record {
         let lane = try Lane()
         while let number = next(), !failure.hasFailed {
           let index = indices[number]
-          verdicts.set(index, try lane.compare(self.items[index], self))
+          verdicts.set(index, try lane.compare(items[index], base, memories))
         }
       }
     }
     try failure.rethrow()
+  }
+
+  // MARK: pages that were written to
+
+  /// To compare a chunk costs its decompression, a fifth of the time that its compression takes. Of a program that really changes its
+  /// memory, only these few are compared.
+  private static let sampled = 8
+
+  /// A few items from all of it, and the others.
+  static func sample(_ items: [Item]) -> (samples: [Item], others: [Item]) {
+    let step = max(1, items.count / sampled)
+    var (samples, others): ([Item], [Item]) = ([], [])
+    for (index, item) in items.enumerated() {
+      if index % step == 0 { samples.append(item) } else { others.append(item) }
+    }
+    return (samples, others)
+  }
+
+  /// At least half of the pages of the last `count` items are as in the base.
+  func mostlyEqual(_ count: Int) -> Bool {
+    let last = verdicts.suffix(count)
+    let equal = last.reduce(0) { $0 + $1.verdict.equal.bytes }
+    return equal * 2 >= last.reduce(0) { $0 + $1.item.part.ranges.bytes }
   }
 
   private final class Verdicts: Sendable {
@@ -163,16 +211,18 @@ struct Comparison: Sendable {
       stored.deallocate()
     }
 
-    func compare(_ item: Item, _ work: Comparison) throws -> Verdict {
+    func compare(
+      _ item: Item, _ base: ImageReader, _ memories: [ProcessMemory]
+    ) throws -> Verdict {
       var verdict = Verdict()
       let part = item.part
-      let chunk = work.base.chunks[Int(part.chunk)]
+      let chunk = base.chunks[Int(part.chunk)]
       let step = RestoreStep(
         isOfBase: false, chunk: chunk, process: Int(part.process), ranges: part.ranges,
         offsets: chunk.offsets(of: part.ranges) ?? [], isInNextBase: true)
-      try work.base.load(step, stored: stored, into: then, with: decompressor)
+      try base.load(step, stored: stored, into: then, with: decompressor)
       guard let now = now.baseAddress, let then = then.baseAddress else { return verdict }
-      try work.memories[Int(part.process)].read(
+      try memories[Int(part.process)].read(
         part.ranges, into: now, direct: item.kind.readable)
       var offset = 0
       let size = Int(pageSize)

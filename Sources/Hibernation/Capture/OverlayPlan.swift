@@ -70,6 +70,9 @@ struct PageDivision: Sendable {
   var kept: [PageRange] = []
   /// The base has a page at that address; only a comparison shows whether the content is the same.
   var doubtful: [PageRange] = []
+  /// The program has written to them since the base was made, and the base has a page at that address. They count as
+  /// changed, but a program may write the bytes that were there: python counts references to each object that it looks at.
+  var written: [PageRange] = []
 
   /// A page is kept only if it had the base's content when the worker was resumed, and the kernel has
   /// recorded writes to its range since then, and recorded none to this page. If nothing is known about a
@@ -83,6 +86,7 @@ struct PageDivision: Sendable {
     let current = unwritten.inside.split(by: knowing.current)
     kept = current.inside
     doubtful = untracked
-    changed = (others + unwritten.outside + current.outside).union()
+    written = (unwritten.outside + current.outside).union()
+    changed = others
   }
 }

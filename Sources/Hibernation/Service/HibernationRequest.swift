@@ -57,7 +57,8 @@ public struct HibernationSummary: Sendable {
   public var written: UInt64
   /// Pages that were found unchanged in the base.
   public var unchanged: UInt64 = 0
-  /// Pages that had to be compared, because it wasn't known whether they had been written to.
+  /// Pages that were compared: it wasn't known whether they had been written to, or they had been, perhaps with what was
+  /// there before.
   public var compared: UInt64 = 0
   /// Why writes aren't tracked although `overlay` was set.
   public var trackingRefusal: String?

@@ -63,9 +63,15 @@ struct PageDivisionTests {
     let expectedDoubtful = moving.pages.filter {
       base.pages.contains($0) && !tracked.pages.contains($0)
     }
+    let expectedWritten = moving.pages.filter {
+      base.pages.contains($0) && tracked.pages.contains($0)
+        && !(unwritten.pages.contains($0) && current.pages.contains($0))
+    }
     #expect(Self.pages(division.kept) == expectedKept.sorted())
+    #expect(Self.pages(division.written) == expectedWritten.sorted())
     #expect(Self.pages(division.doubtful) == expectedDoubtful.sorted())
     let rest = moving.pages.subtracting(expectedKept).subtracting(expectedDoubtful)
+      .subtracting(expectedWritten)
     #expect(Self.pages(division.changed) == rest.sorted())
   }
 
