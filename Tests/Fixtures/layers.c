@@ -7,6 +7,7 @@
 // One command a line on stdin, one line on stdout for each:
 //   change SEED COUNT   changed COUNT
 //   grow PAGES          grown       writes PAGES new pages
+//   rewrite             rewritten   writes to each page what is there
 //   verify              same | differs at REGION PAGE
 //   exec                ready PID   replaces itself
 #define _GNU_SOURCE
@@ -175,6 +176,13 @@ int main(int count, char **words) {
       unsigned char *more = map(NULL, (size_t)number * PAGE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
       for (int p = 0; p < number; p++) fill(more + (size_t)p * PAGE);
       printf("grown\n");
+    } else if (!strcmp(line, "rewrite\n")) {
+      for (int r = 0; r < REGIONS; r++)
+        for (int p = 0; p < pages; p++) {
+          volatile unsigned char *byte = region[r] + (size_t)p * PAGE;
+          *byte = *byte;
+        }
+      printf("rewritten\n");
     } else if (!strcmp(line, "verify\n")) {
       verify();
     } else if (!strcmp(line, "exec\n")) {

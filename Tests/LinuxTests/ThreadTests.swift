@@ -34,6 +34,19 @@ import Testing
     #expect(try eventually { addresses.count(where: Self.isMapped) < count / 2 })
   }
 
+  @Test func `A thread that begins apart may run on all processors afterwards`() throws {
+    func allowed(_ path: String) -> Substring? {
+      (try? readText(path))?.split(separator: "\n").first { $0.hasPrefix("Cpus_allowed_list") }
+    }
+    let found = Mutex<Substring?>(nil)
+    let isStarted = Thread.start(name: "test", apart: true) {
+      found.withLock { $0 = allowed("/proc/thread-self/status") }
+    }
+    #expect(isStarted)
+    #expect(try eventually { found.withLock { $0 } != nil })
+    #expect(found.withLock { $0 } == allowed("/proc/thread-self/status"))
+  }
+
   @Test func `The daemon's threads have all signals blocked`() throws {
     let found = Mutex<Bool?>(nil)
     let isStarted = Thread.start(name: "test") {

@@ -51,7 +51,9 @@ struct Overlay: Sendable {
         }
         for part in pages[index].parts(of: division.written, process: UInt32(index)) {
           let item = Comparison.Item(kind: kind, part: part)
-          if item.isWorthItsChunk(of: base) { rewrites.append(item) } else {
+          if item.isWorthItsChunk(of: base) {
+            rewrites.append(item)
+          } else {
             changed.append((index, kind, part.ranges))
           }
         }

@@ -71,7 +71,9 @@ extension Sequence<PageRange> {
   /// The smallest range that has all of them, in whatever order they are; empty if there is none.
   @inlinable public var hull: PageRange {
     var (start, end) = (UInt64.max, UInt64(0))
-    for range in self { (start, end) = (Swift.min(start, range.address), Swift.max(end, range.end)) }
+    for range in self {
+      (start, end) = (Swift.min(start, range.address), Swift.max(end, range.end))
+    }
     return start < end ? PageRange(from: start, to: end) : PageRange(address: 0, length: 0)
   }
 }

@@ -90,6 +90,25 @@ final class FakeSavedState: SavedState {
       observer.events.map { $0.prefix { $0 != " " } }.suffix(3) == ["request", "launched", "ready"])
   }
 
+  @Test(
+    "A resume is executed before the event is noted for the journal, and what follows it after that"
+  )
+  func resumeFirst() {
+    driver.request(.start, id) { _ in }
+    driver.send(.launched(id))
+    driver.send(.ready(id))
+    driver.request(.suspend, id) { _ in }
+    driver.send(.suspended(id))
+    var notedAtResume: Int?
+    executor.react = { [observer] in
+      if case .resume = $0 { notedAtResume = observer.events.count }
+    }
+    let noted = observer.events.count
+    driver.request(.wake, id) { _ in }
+    #expect(notedAtResume == noted)
+    #expect(observer.events.count == noted + 1)
+  }
+
   @Test("The end of a chain of events is reported once, after the last event")
   func quiet() {
     executor.react = { [driver, id] in if self.isLaunch($0) { driver.send(.launched(id)) } }

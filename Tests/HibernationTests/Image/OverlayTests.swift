@@ -79,6 +79,29 @@ struct OverlayTests {
     try checkNothingStays(victim, service, path)
   }
 
+  @Test("A program that writes to all of its pages what is there changes nothing in the next image")
+  func rewrites() throws {
+    guard Way.available.contains(.tracked) else { return notTestedHere("Linux 6.7") }
+    let service = Way.tracked.service
+    let victim = try Victim([try Fixture.compile("layers"), "1024"], rest: .traced)
+    try #require(try victim.line().hasPrefix("ready"))
+    let path = Fixture.imagePath()
+    let first = try victim.nap(service, at: path)
+    try victim.rise(service, from: path)
+    #expect(try victim.ask("rewrite") == "rewritten")
+    let second = try victim.nap(service, at: path)
+    #expect(second.written < first.written / 4, "\(second)")
+    #expect(second.compared > second.moved / 2, "\(second)")
+    try victim.rise(service, from: path)
+    #expect(try victim.ask("verify") == "same")
+    // What really differs is written, also where most of a chunk is the same.
+    try victim.send("change 3 500")
+    #expect(try victim.line() == "changed 500")
+    try victim.nap(service, at: path)
+    try victim.rise(service, from: path)
+    #expect(try victim.ask("verify") == "same")
+  }
+
   /// DORMOUSE_CHURN_ROUNDS sets another number of rounds.
   static let rounds =
     getenv("DORMOUSE_CHURN_ROUNDS").flatMap { Int(String(cString: $0)) } ?? 24
