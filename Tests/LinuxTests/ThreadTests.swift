@@ -35,7 +35,7 @@ import Testing
   }
 
   @Test func `A thread that begins apart may run on all processors afterwards`() throws {
-    func allowed(_ path: String) -> Substring? {
+    @Sendable func allowed(_ path: String) -> Substring? {
       (try? readText(path))?.split(separator: "\n").first { $0.hasPrefix("Cpus_allowed_list") }
     }
     let found = Mutex<Substring?>(nil)
