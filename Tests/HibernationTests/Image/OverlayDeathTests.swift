@@ -24,7 +24,7 @@ struct OverlayDeathTests {
     FaultPoint.allCases.compactMap { fault -> Death? in
       let pass: Int
       switch fault {
-      case .recoverySeized, .registersBack, .fillMarked, .fillPrepared, .filling, .eventRead,
+      case .recoverySeized, .borrowedAgain, .registersBack, .fillMarked, .fillPrepared, .filling, .eventRead,
         .filled, .handingOver, .unregistered, .userfaultOpened, .registered, .thawed:
         return nil
       case .frozen, .detached:

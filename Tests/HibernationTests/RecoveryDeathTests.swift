@@ -1,0 +1,64 @@
+import Glibc
+import TestSupport
+import Testing
+
+@testable import Hibernation
+@testable import Linux
+
+/// A second daemon is killed while it recovers a worker that rests traced with its memory at rest. No thread is
+/// expected to be borrowed then.
+extension RecoveryTests {
+  static let deathsAtRest: [(FaultPoint, FaultPoint)] = [
+    (.rested, .recoverySeized), (.rested, .borrowedAgain), (.rested, .registersBack),
+    (.writtenBack, .borrowedAgain),
+  ]
+
+  @Test(
+    "A second daemon killed while it recovers a worker that rests traced loses nothing",
+    arguments: deathsAtRest)
+  func secondDeathAtRest(first: FaultPoint, second: FaultPoint) throws {
+    let probe = try Probe(Self.command(), rest: .traced, fault: first)
+    let sum = try Self.sum(probe)
+    if Self.isOfResume(first) {
+      try probe.perform("hibernate")
+      try probe.order("resume")
+    } else {
+      try probe.order("hibernate")
+    }
+    try probe.daemonDies()
+    try probe.recoverAndDie(at: second)
+    try recoverAndCheck(probe, sum)
+  }
+
+  @Test(
+    "A second daemon killed before any of its calls of ptrace(2) loses nothing",
+    arguments: [FaultPoint.evicting, .rested])
+  func everyTraceCall(first: FaultPoint) throws {
+    let library = try Fixture.compile("dies_at_call", shared: true)
+    var call = 1
+    while try dies(atCall: call, of: library, after: first) { call += 1 }
+    #expect(call > 20, "only \(call) calls were made")
+  }
+
+  /// Returns false if the second daemon made fewer calls, and so recovered the worker.
+  private func dies(
+    atCall call: Int, of library: String, after first: FaultPoint
+  ) throws -> Bool {
+    let probe = try Probe(
+      [try Fixture.compile("torture"), "1", "1", "3"], rest: .traced, fault: first)
+    let sum = try Self.sum(probe)
+    try probe.order("hibernate")
+    try probe.daemonDies()
+    var environment = Probe.environment(nil)
+    environment["LD_PRELOAD"] = library
+    environment["DIES_AT_CALL"] = "\(call)"
+    let status = try probe.recover(environment)
+    if status == 0 {
+      try #require(try probe.talk.ask("sum") == sum)
+      return false
+    }
+    try #require(status & 0x7f == SIGKILL, "at call \(call): status \(status)")
+    try recoverAndCheck(probe, sum, "at call \(call)")
+    return true
+  }
+}
