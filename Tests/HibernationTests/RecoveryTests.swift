@@ -13,8 +13,8 @@ struct RecoveryTests {
   static func points(of rest: Victim.Rest) -> [FaultPoint] {
     FaultPoint.allCases.filter { point in
       switch point {
-      case .recoverySeized, .borrowedAgain, .registersBack, .userfaultOpened, .fillMarked, .fillPrepared,
-        .filling, .eventRead, .filled, .handingOver, .unregistered, .registered, .thawed,
+      case .recoverySeized, .borrowedAgain, .registersBack, .userfaultOpened, .fillMarked,
+        .fillPrepared, .filling, .eventRead, .filled, .handingOver, .unregistered, .registered, .thawed,
         .trackerOpened,
         .baseKept, .baseRemoved:
         false
