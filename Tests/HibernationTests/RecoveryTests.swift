@@ -14,9 +14,8 @@ struct RecoveryTests {
     FaultPoint.allCases.filter { point in
       switch point {
       case .recoverySeized, .borrowedAgain, .registersBack, .userfaultOpened, .fillMarked,
-        .fillPrepared, .filling, .eventRead, .filled, .handingOver, .unregistered, .registered, .thawed,
-        .trackerOpened,
-        .baseKept, .baseRemoved:
+        .fillPrepared, .filling, .eventRead, .filled, .handingOver, .unregistered, .registered,
+        .thawed, .trackerOpened, .baseKept, .baseRemoved:
         false
       case .frozen, .detached: rest == .frozen
       default: true
