@@ -40,7 +40,7 @@ extension RecoveryTests {
     #expect(call > 20, "only \(call) calls were made")
   }
 
-  @Test("A daemon killed at its first call of ptrace(2), on a child of its own, leaves no child behind")
+  @Test("A daemon killed at its first call of ptrace(2) leaves no child behind")
   func noChildStays() throws {
     // It is a race, which the child lost in three of four runs.
     for _ in 0..<8 {
