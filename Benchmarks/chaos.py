@@ -26,7 +26,7 @@ PATIENCE = 60
 POINTS = [
     "stopped", "seized", "scanned", "captured", "committed", "scratch-mapped", "evicting", "evicted",
     "restored", "frozen", "detached", "rested", "writing-back", "written-back", "unlinked",
-    "recovery-seized", "registers-back",
+    "recovery-seized", "borrowed-again", "registers-back",
     # Of a resume with missing pages; each is passed often, so the first or a later time.
     *(f"{point}@{time}" for time in (1, 2, 3) for point in (
         "fill-marked", "registered", "fill-prepared", "filling", "event-read", "filled",

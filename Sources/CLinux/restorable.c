@@ -51,9 +51,11 @@ int clinux_try_as_tracer(int *writes, int *shows_rseq) {
   size_t size = (size_t)sysconf(_SC_PAGESIZE);
   char *page = mmap(NULL, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (page == MAP_FAILED) return -errno;
+  pid_t parent = getpid();
   long child = fork_silently();
   if (child == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(0);  // it died before
     for (;;) pause();
   }
   int result = child < 0 ? -errno : clinux_ptrace_seize((pid_t)child, 0);

@@ -13,10 +13,9 @@ struct RecoveryTests {
   static func points(of rest: Victim.Rest) -> [FaultPoint] {
     FaultPoint.allCases.filter { point in
       switch point {
-      case .recoverySeized, .registersBack, .userfaultOpened, .fillMarked, .fillPrepared,
-        .filling, .eventRead, .filled, .handingOver, .unregistered, .registered, .thawed,
-        .trackerOpened,
-        .baseKept, .baseRemoved:
+      case .recoverySeized, .borrowedAgain, .registersBack, .userfaultOpened, .fillMarked,
+        .fillPrepared, .filling, .eventRead, .filled, .handingOver, .unregistered, .registered,
+        .thawed, .trackerOpened, .baseKept, .baseRemoved:
         false
       case .frozen, .detached: rest == .frozen
       default: true
@@ -205,15 +204,15 @@ struct RecoveryTests {
 
   // MARK: helpers
 
-  private static func isOfResume(_ fault: FaultPoint) -> Bool {
+  static func isOfResume(_ fault: FaultPoint) -> Bool {
     [.writingBack, .writtenBack, .unlinked].contains(fault)
   }
 
-  private static func command() throws -> [String] {
+  static func command() throws -> [String] {
     [try Fixture.compile("torture"), "4", "14", "3"]
   }
 
-  private static func sum(_ probe: Probe) throws -> String {
+  static func sum(_ probe: Probe) throws -> String {
     try #require(try probe.talk.line().hasPrefix("ready"))
     return try probe.talk.ask("sum")
   }
@@ -268,7 +267,7 @@ struct RecoveryTests {
     return value
   }
 
-  private func recoverAndCheck(
+  func recoverAndCheck(
     _ probe: Probe, _ sum: String, _ note: Comment? = nil, in group: WorkerCgroup? = nil
   ) throws {
     let (target, image) = (try target(of: probe, in: group), probe.image)

@@ -245,6 +245,7 @@ extension Hibernator {
       try Eligibility.mayInject(into: captive.session)
       var injector = try Injector(
         session: captive.session, memory: captive.memory, leftBehind: scratch)
+      FaultPoint.borrowedAgain.pass()
       for number in Eligibility.foreignUserfaults(of: captive.process.pid) {
         // The program has no userfaultfd of its own: such a worker isn't hibernated.
         try injector.closeDescriptor(number)

@@ -27,6 +27,7 @@ public enum FaultPoint: String, CaseIterable, Sendable {
   case unregistered, thawed
   // In a recovery only.
   case recoverySeized = "recovery-seized"
+  case borrowedAgain = "borrowed-again"
   case registersBack = "registers-back"
 
   /// The one point that DORMOUSE_FAULT names when the process starts: `POINT`, or `POINT:2` (or `POINT@2`)

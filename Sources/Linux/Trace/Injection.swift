@@ -55,8 +55,13 @@ public struct Injector {
     self.scratch = scratch
     instruction = scratch.address
     // The other injector may have died between mapping the area and filling it.
-    try session.setSignalMask(thread.tid, ~0)
     try writeTrampoline(to: scratch.address)
+    // Registers before the mask: a recovery knows a borrowed thread by its address, but it couldn't distinguish its
+    // own registers with a foreign mask from those of a thread that has run.
+    var registers = thread.registers
+    clinux_registers_park(&registers, scratch.address, 1)
+    try session.writeRegisters(thread.tid, registers)
+    try session.setSignalMask(thread.tid, ~0)
   }
 
   /// Bytes of the scratch area.

@@ -24,8 +24,8 @@ struct OverlayDeathTests {
     FaultPoint.allCases.compactMap { fault -> Death? in
       let pass: Int
       switch fault {
-      case .recoverySeized, .registersBack, .fillMarked, .fillPrepared, .filling, .eventRead,
-        .filled, .handingOver, .unregistered, .userfaultOpened, .registered, .thawed:
+      case .recoverySeized, .borrowedAgain, .registersBack, .fillMarked, .fillPrepared, .filling,
+        .eventRead, .filled, .handingOver, .unregistered, .userfaultOpened, .registered, .thawed:
         return nil
       case .frozen, .detached:
         if rest != .frozen { return nil }

@@ -28,8 +28,8 @@ enum Fixture {
 
   private static let compiled = Mutex<[String: String]>([:])
 
-  /// The path of a C fixture's executable.
-  static func compile(_ name: String) throws -> String {
+  /// The path of a C fixture's executable, or of a library for LD_PRELOAD.
+  static func compile(_ name: String, shared: Bool = false) throws -> String {
     try compiled.withLock { known in
       if let path = known[name] { return path }
       let target = "\(scratch)/\(name)"
@@ -40,7 +40,7 @@ enum Fixture {
           arguments: [
             "cc", "-O1", "-g", "-pthread", "-DPAGE_BYTES=\(pageSize)", "-o", target,
             Self.path("\(name).c"),
-          ],
+          ] + (shared ? ["-shared", "-fPIC"] : []),
           environment: ["PATH": path], directory: "/tmp", input: 0, output: 2, error: 2))
       var status: Int32 = 0
       waitpid(compiler.pid, &status, 0)
