@@ -10,27 +10,30 @@ struct FillOrderTests {
     FillOrder((0..<count).map { ($0, UInt64($0) << 18) })
   }
 
+  private static func next(_ count: Int, of order: inout FillOrder) -> [Int?] {
+    (0..<count).map { _ in order.claimNext() }
+  }
+
   @Test("Without a thread that waits, chunks are filled by their addresses")
   func ascending() {
     var order = FillOrder([(7, 0x3000), (8, 0x1000), (9, 0x2000)])
-    #expect([order.claimNext(), order.claimNext(), order.claimNext()] == [8, 9, 7])
-    #expect(order.claimNext() == nil)
+    let all = Self.next(4, of: &order)
+    #expect(all == [8, 9, 7, nil])
   }
 
   @Test("The fill follows a worker upwards and downwards, and then does the rest")
   func follows() {
     var order = Self.order(10)
-    order.isWanted(4)
-    #expect(order.claim(4))
-    #expect(order.claimNext() == 5)
-    order.isWanted(3)
-    #expect(order.claim(3))
-    #expect([order.claimNext(), order.claimNext()] == [2, 1])
-    order.isWanted(7)
-    #expect(order.claim(7))
-    #expect([order.claimNext(), order.claimNext()] == [8, 9])
-    #expect([order.claimNext(), order.claimNext()] == [6, 0])
-    #expect(order.claimNext() == nil)
+    func want(_ chunk: Int, then count: Int) -> [Int?] {
+      order.isWanted(chunk)
+      return order.claim(chunk) ? Self.next(count, of: &order) : []
+    }
+    let (up, down, upAgain) = (want(4, then: 1), want(3, then: 2), want(7, then: 2))
+    #expect(up == [5])
+    #expect(down == [2, 1])
+    #expect(upAgain == [8, 9])
+    let rest = Self.next(3, of: &order)
+    #expect(rest == [6, 0, nil])
   }
 
   @Test("Each chunk is claimed once, whatever is wanted meanwhile", arguments: 0..<UInt64(200))
