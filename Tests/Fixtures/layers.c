@@ -178,7 +178,7 @@ int main(int count, char **words) {
       printf("grown\n");
     } else if (!strcmp(line, "rewrite\n")) {
       for (int r = 0; r < REGIONS; r++)
-        for (int p = 0; p < pages; p++) {
+        for (int p = 0; p < (r == HEAP ? 64 : pages); p++) {
           volatile unsigned char *byte = region[r] + (size_t)p * PAGE;
           *byte = *byte;
         }

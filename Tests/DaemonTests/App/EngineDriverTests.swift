@@ -97,12 +97,21 @@ final class FakeSavedState: SavedState {
     driver.request(.start, id) { _ in }
     driver.send(.launched(id))
     driver.send(.ready(id))
-    driver.request(.suspend, id) { _ in }
-    driver.send(.suspended(id))
     var notedAtResume: Int?
-    executor.react = { [observer] in
-      if case .resume = $0 { notedAtResume = observer.events.count }
+    executor.react = { [driver, observer] directive in
+      switch directive {
+      case .suspend(let id): driver.send(.suspended(id))
+      case .resume: notedAtResume = observer.events.count
+      default: break
+      }
     }
+    driver.request(.suspend, id) { _ in }
+    // It is suspended after the time that its policy gives it.
+    for _ in 0..<20 where driver.state.state(of: id) != .suspended {
+      timers.advance(by: .seconds(60))
+      driver.passDeadlines()
+    }
+    #expect(driver.state.state(of: id) == .suspended)
     let noted = observer.events.count
     driver.request(.wake, id) { _ in }
     #expect(notedAtResume == noted)
