@@ -84,10 +84,9 @@ struct WrapEdits {
     // The blanks of the line, and the beginning of a dotted key.
     let before = document.bytes[start..<member.lastKey.lowerBound]
     let hasMark = start == 0 && document.bytes.starts(with: ConfigDocument.byteOrderMark)
-    let text =
-      (endsWithTwo ? crlf : [0x0A]) + before.dropFirst(hasMark ? 3 : 0) + key(name)
-      + equals(member) + array
-    return TextEdit(end..<end, text)
+    let lineEnd: [UInt8] = endsWithTwo ? crlf : [0x0A]
+    let indentation = Array(before.dropFirst(hasMark ? 3 : 0))
+    return TextEdit(end..<end, lineEnd + indentation + key(name) + equals(member) + array)
   }
 
   private func key(_ name: String) -> [UInt8] {

@@ -1,5 +1,5 @@
-"""Runs a daemon with python, node and redis in the arm64 machine: each hibernates and wakes twice on an open connection,
-also after `kill -9` of the daemon.
+"""Runs a daemon with python, node and redis (or with those that the arguments name) in the arm64 machine: each hibernates
+and wakes twice on an open connection, also after `kill -9` of the daemon.
 
 Prints a line for each assertion: `TEXT: ok` or `FAIL: TEXT (what was found)`; the exit status is 1 after a failure."""
 import http.client
@@ -14,6 +14,7 @@ import time
 
 DORMOUSE = "/machine/package/usr/bin/dormouse"
 PORTS = {"python": 8101, "node": 8102, "redis": 8103}
+PORTS = {name: port for name, port in PORTS.items() if name in (sys.argv[1:] or PORTS)}
 PLACE = pathlib.Path("/machine/state")
 CONFIGURATION = """policy: ios-5
 policy_overrides:
@@ -22,10 +23,13 @@ policy_overrides:
   pressure: { warning: never, urgent: never }
   hibernate: { after: never, cooldown: 0s, max_footprint: 256MB, min_footprint: 128KB, only_if_faster_than_relaunch: false }
 workers:
-  python: { command: [python3, /machine/server.py, "8101"], readiness: { tcp: 8101 } }
-  node: { command: [node, /machine/server.mjs, "8102"], readiness: { tcp: 8102 } }
-  redis: { command: [redis-server, --port, "8103", --save, "", --bind, 127.0.0.1], directory: /tmp, readiness: { tcp: 8103 } }
 """
+SETTINGS = {
+    "python": 'command: [python3, /machine/server.py, "8101"], readiness: { tcp: 8101 }',
+    "node": 'command: [node, /machine/server.mjs, "8102"], readiness: { tcp: 8102 }',
+    "redis": 'command: [redis-server, --port, "8103", --save, "", --bind, 127.0.0.1], directory: /tmp, '
+             'readiness: { tcp: 8103 }',
+}
 failures = 0
 
 
@@ -66,8 +70,9 @@ class Clients:
     """One connection to each, open all the time: each answer is the next one of the same process."""
 
     def __init__(self):
-        self.http = {n: http.client.HTTPConnection("127.0.0.1", PORTS[n], timeout=120) for n in ("python", "node")}
-        self.redis = socket.create_connection(("127.0.0.1", PORTS["redis"]), 120)
+        self.http = {n: http.client.HTTPConnection("127.0.0.1", PORTS[n], timeout=120) for n in PORTS if n != "redis"}
+        if "redis" in PORTS:
+            self.redis = socket.create_connection(("127.0.0.1", PORTS["redis"]), 120)
         self.seen = {}
 
     def ask(self, name):
@@ -103,11 +108,11 @@ def answers(clients, names, what):
 
 
 PLACE.mkdir(exist_ok=True)
-(PLACE / "dormouse.yaml").write_text(CONFIGURATION)
+(PLACE / "dormouse.yaml").write_text(CONFIGURATION + "".join(f"  {name}: {{ {SETTINGS[name]} }}\n" for name in PORTS))
 print(subprocess.run([DORMOUSE, "--version"], stdout=subprocess.PIPE, text=True, check=False).stdout.strip())
 daemon = start()
 names = [n for n in PORTS if eventually(lambda: state(n) in ("background", "foreground"), 300)]
-check("python, node and redis start", names == list(PORTS), f"{names}: {dormouse('ps')[1]}")
+check(f"{', '.join(PORTS)}: started", names == list(PORTS), f"{names}: {dormouse('ps')[1]}")
 if failures:
     sys.exit((PLACE / "log").read_text()[-4000:])
 code, text = dormouse("doctor")
