@@ -12,6 +12,8 @@ import time
 import urllib.parse
 import urllib.request
 
+import yaml
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 IMAGE, PAUSE = "localhost/dormouse-test:1", "localhost/dormouse-pause:1"
 NAME = "node"
@@ -54,6 +56,7 @@ class Node:
         os.mkdir(self.manifests)
         self.port = free_port()
         self.processes = {}
+        self.image = None
         self.write_files()
 
     # MARK: files
@@ -160,6 +163,10 @@ policy_overrides:
             self.inside(["ctr", "-a", self.path("containerd.sock"), "-n", "k8s.io", *arguments]),
             check=check, capture_output=True, text=True)
 
+    def load(self, archive):
+        """Imports an image; its name."""
+        return self.ctr("images", "import", archive).stdout.split()[1]
+
     def start_kubelet(self):
         endpoint = f"unix://{self.scratch}/containerd.sock"
         self.spawn("kubelet", self.inside(
@@ -207,7 +214,7 @@ policy_overrides:
             "apiVersion": "v1", "kind": "Pod",
             "metadata": {"name": name, "namespace": "default", "annotations": annotations or {}},
             "spec": {
-                "hostNetwork": True, "terminationGracePeriodSeconds": 30,
+                "hostNetwork": True, "terminationGracePeriodSeconds": 10,
                 "volumes": [{"name": "usr", "hostPath": {"path": "/usr"}},
                             {"name": "test", "hostPath": {"path": self.scratch}}],
                 "containers": [dict({
@@ -219,21 +226,47 @@ policy_overrides:
         self.write(f"{name}.json", json.dumps(pod))
         os.rename(self.path(f"{name}.json"), f"{self.manifests}/{name}.json")
 
+    def add_agent(self, image):
+        """The pod of Packaging/kubernetes/dormouse.yaml as a static one. What an API server would provide is replaced: its
+        configuration, the name of its image, and the directories of the node."""
+        with open(f"{HERE}/../../../../Packaging/kubernetes/dormouse.yaml") as text:
+            template = next(item for item in yaml.safe_load_all(text) if item["kind"] == "DaemonSet")
+        spec = template["spec"]["template"]["spec"]
+        del spec["priorityClassName"]
+        # There is no network plugin.
+        spec["hostNetwork"] = True
+        for container in spec["containers"]:
+            container["image"] = image
+        directories = {"configuration": "agent", "state": "agent-state", "containerd": "."}
+        for volume in spec["volumes"]:
+            if volume["name"] in directories:
+                name = volume["name"]
+                volume.clear()
+                volume.update(name=name, hostPath={"path": os.path.normpath(self.path(directories[name]))})
+        os.mkdir(self.path("agent"))
+        os.mkdir(self.path("agent-state"), 0o700)
+        shutil.copy(self.path("dormouse.yaml"), self.path("agent/dormouse.yaml"))
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "agent", "namespace": "default"}, "spec": spec}
+        self.write("agent.json", json.dumps(pod))
+        os.rename(self.path("agent.json"), f"{self.manifests}/agent.json")
+
     def remove(self, name):
         os.unlink(f"{self.manifests}/{name}.json")
 
-    def status(self, name):
+    def status(self, name, container="web"):
         """Of the pod's container; None: there is no such pod."""
         for pod in json.loads(self.get("/pods"))["items"] or []:
             if pod["metadata"]["name"] == f"{name}-{NAME}":
-                return (pod["status"].get("containerStatuses") or [None])[0]
+                for status in pod["status"].get("containerStatuses") or []:
+                    if status["name"] == container:
+                        return status
         return None
 
-    def execute(self, name, command):
-        return self.get(f"/run/default/{name}-{NAME}/web?cmd=" + urllib.parse.quote(command), "POST")
+    def execute(self, name, command, container="web"):
+        return self.get(f"/run/default/{name}-{NAME}/{container}?cmd=" + urllib.parse.quote(command), "POST")
 
-    def logs(self, name):
-        return self.get(f"/containerLogs/default/{name}-{NAME}/web")
+    def logs(self, name, container="web"):
+        return self.get(f"/containerLogs/default/{name}-{NAME}/{container}")
 
     def charge(self, name):
         """What the kernel charges the pod's container for, in bytes; None: nothing counts that here."""
