@@ -88,12 +88,13 @@ test-companions:
 
 # What a real kubelet does to sleeping pods: KUBELET= is its executable. As root, with containerd; not part of `test`.
 test-kubelet:
-	@[ -x "$(KUBELET)" ] || { echo "usage: make test-kubelet KUBELET=PATH [CHECKS=...]" >&2; exit 64; }
+	@[ -x "$(KUBELET)" ] || { echo "usage: make test-kubelet KUBELET=PATH [IMAGE=PATH] [CHECKS=...]" >&2; exit 64; }
 	rm -f .build/companions/debug.yaml .build/companions/*/debug/description.json
 	$(SWIFT) build $(CHECKED)
 	$(SWIFT) build $(COMPANION)/Containers $(CHECKED) --product dormouse-containers
 	python3 -B Companions/Containers/Tests/Kubelet/run.py --kubelet "$(KUBELET)" \
-	  --dormouse "$$($(SWIFT) build --show-bin-path)/dormouse" --containers .build/companions/debug/dormouse-containers $(CHECKS)
+	  --dormouse "$$($(SWIFT) build --show-bin-path)/dormouse" --containers .build/companions/debug/dormouse-containers \
+	  $(if $(IMAGE),--image "$(IMAGE)") $(CHECKS)
 
 # Minutes, and it wants a toolchain with libFuzzer; not part of `test`.
 fuzz:

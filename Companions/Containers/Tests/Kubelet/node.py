@@ -237,14 +237,14 @@ policy_overrides:
         spec["hostNetwork"] = True
         for container in spec["containers"]:
             container["image"] = image
-        directories = {"configuration": "agent", "state": "agent-state", "containerd": "."}
+        directories = {"configuration": "agent", "state": "agent-state", "run": "agent-run", "containerd": "."}
         for volume in spec["volumes"]:
             if volume["name"] in directories:
                 name = volume["name"]
+                kind = volume.get("hostPath", {}).get("type", "Directory")
                 volume.clear()
-                volume.update(name=name, hostPath={"path": os.path.normpath(self.path(directories[name]))})
+                volume.update(name=name, hostPath={"path": os.path.normpath(self.path(directories[name])), "type": kind})
         os.mkdir(self.path("agent"))
-        os.mkdir(self.path("agent-state"), 0o700)
         shutil.copy(self.path("dormouse.yaml"), self.path("agent/dormouse.yaml"))
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "agent", "namespace": "default"}, "spec": spec}
         self.write("agent.json", json.dumps(pod))

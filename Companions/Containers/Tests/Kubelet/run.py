@@ -3,6 +3,7 @@
 As root, on a machine with containerd and runc. It starts a node of its own and ends it. Exit code 1: a check failed."""
 import argparse
 import glob
+import signal
 import sys
 import time
 import traceback
@@ -185,7 +186,7 @@ def check_agent(node):
         except OSError as error:
             return str(error)
 
-    eventually("the daemon answers", lambda: "no workers" in dormouse("ps"))
+    eventually("the daemon answers", lambda: "no workers" in dormouse("ps"), 30)
     expect("is managed" in dormouse(
         f"adopt guest --pid {pid} --policy server --set hibernate.after=never --set hibernate.cooldown=0s"), "adopt")
     eventually("it hibernates", lambda: dormouse("hibernate guest") and '"hibernated"' in dormouse("ps --json"))
@@ -211,6 +212,8 @@ def main():
     options = parser.parse_args()
     node = Node(options.kubelet, options.dormouse, options.containers)
     failures = 0
+    # What was started is ended.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     try:
         node.start()
         node.image = options.image and node.load(options.image)
@@ -226,13 +229,14 @@ def main():
     except Exception:
         failures += 1
         print(f"FAILED: the node\n{traceback.format_exc()}", flush=True)
-    if failures:
-        for name in ("daemon", "watch", "kubelet", "containerd"):
-            try:
-                print(f"--- {name}\n" + "".join(node.read(f"{name}.log").splitlines(True)[-25:]), flush=True)
-            except OSError:
-                pass
-    node.stop()
+    finally:
+        if failures:
+            for name in ("daemon", "watch", "kubelet", "containerd"):
+                try:
+                    print(f"--- {name}\n" + "".join(node.read(f"{name}.log").splitlines(True)[-25:]), flush=True)
+                except OSError:
+                    pass
+        node.stop()
     return 1 if failures else 0
 
 
