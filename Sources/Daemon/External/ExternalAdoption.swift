@@ -29,9 +29,9 @@ struct RuledProcess {
 /// hibernates, wakes and reports them. It doesn't start them, stop them, kill what they leave behind, or remove
 /// their cgroup. Belongs to the loop's thread.
 final class ExternalAdoption {
-  private let driver: EngineDriver
-  private let workers: WorkerRegistry
-  private let host: any ExternalHost
+  let driver: EngineDriver
+  let workers: WorkerRegistry
+  let host: any ExternalHost
   /// Those that are woken because they are being given back.
   private var releasing: Set<WorkerID> = []
 
@@ -174,28 +174,6 @@ final class ExternalAdoption {
     return runtime
   }
 
-  private func peers(
-    of name: String, _ specification: AdoptionSpecification
-  ) throws(AdoptionRefusal) -> [WorkerUnit] {
-    var peers: [WorkerUnit] = []
-    for peer in specification.wakeWith ?? [] where peer != name {
-      guard let runtime = workers[WorkerID(peer)], runtime.external != nil else {
-        throw .refused(
-          "\(name) isn't adopted: it can't wake with \(peer), which isn't an adopted worker")
-      }
-      if !peers.contains(where: { $0 === runtime }) { peers.append(runtime) }
-    }
-    return peers
-  }
-
-  /// They name each other, so that each wakes the other. An earlier worker of this name may be named already.
-  private func join(_ peer: WorkerUnit, with worker: WorkerID) {
-    guard !peer.configuration.wakeWith.contains(worker.name) else { return }
-    peer.configuration.wakeWith.append(worker.name)
-    driver.send(.profileChanged(peer.id, peer.profile))
-    if let state = driver.state.state(of: peer.id) { host.save(peer, state) }
-  }
-
   /// Another program starts and ends it: returns why a verb isn't carried out; nil: it is.
   func foreignRefusal(_ verb: Request.Verb, _ id: WorkerID) -> String? {
     guard workers[id]?.external != nil, host.isAlive(id) else { return nil }
@@ -271,6 +249,7 @@ final class ExternalAdoption {
   }
 
   private func remove(_ runtime: WorkerUnit) {
+    part(runtime.id)
     host.remove(runtime.id)
     // A reload has declared its name meanwhile: from now on that is the configuration's worker.
     if runtime.isDeclared { host.introduce(runtime.configuration) }

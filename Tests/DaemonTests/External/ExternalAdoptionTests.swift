@@ -111,8 +111,10 @@ import Testing
       #expect(world.driver.state.wakesWith(WorkerID("db")) == [web])
       #expect(world.workers[web]?.configuration.wakeWith == ["db"])
       #expect(world.calls.contains("save web background"))
-      // It is restarted.
+      // It is restarted. Another worker of its name doesn't wake with it until it is said again.
       _ = askRelease("db")
+      #expect(world.workers[web]?.configuration.wakeWith == [])
+      #expect(world.driver.state.wakesWith(web) == [])
     }
     let alone = ask("x", AdoptionSpecification(pid: 102, wakeWith: ["nothing"]))
     world.examined(.done(.success(try Self.process())))

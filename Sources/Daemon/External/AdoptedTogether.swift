@@ -1,0 +1,42 @@
+import Control
+import Lifecycle
+
+// Adopted workers that wake together, such as the containers of a pod. Each names all of the others.
+extension ExternalAdoption {
+  func peers(
+    of name: String, _ specification: AdoptionSpecification
+  ) throws(AdoptionRefusal) -> [WorkerUnit] {
+    var peers: [WorkerUnit] = []
+    for peer in specification.wakeWith ?? [] where peer != name {
+      guard let runtime = workers[WorkerID(peer)], runtime.external != nil else {
+        throw .refused(
+          "\(name) isn't adopted: it can't wake with \(peer), which isn't an adopted worker")
+      }
+      if !peers.contains(where: { $0 === runtime }) { peers.append(runtime) }
+    }
+    return peers
+  }
+
+  /// They name each other, so that each wakes the other.
+  func join(_ peer: WorkerUnit, with worker: WorkerID) {
+    guard !peer.configuration.wakeWith.contains(worker.name) else { return }
+    peer.configuration.wakeWith.append(worker.name)
+    wakeWithChanged(peer)
+  }
+
+  /// It isn't a worker any more. Otherwise the next one of this name, which may have nothing to do with it, would wake
+  /// with its peers.
+  func part(_ worker: WorkerID) {
+    for peer in workers.values.sorted(by: { $0.id.name < $1.id.name })
+    where peer.external != nil && peer.id != worker {
+      guard peer.configuration.wakeWith.contains(worker.name) else { continue }
+      peer.configuration.wakeWith.removeAll { $0 == worker.name }
+      wakeWithChanged(peer)
+    }
+  }
+
+  private func wakeWithChanged(_ peer: WorkerUnit) {
+    driver.send(.profileChanged(peer.id, peer.profile))
+    if let state = driver.state.state(of: peer.id) { host.save(peer, state) }
+  }
+}
