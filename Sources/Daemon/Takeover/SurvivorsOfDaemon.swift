@@ -292,7 +292,7 @@ extension ImageExpectation {
   static func of(_ mark: ImageMark?) -> ImageExpectation { mark.map { .image($0) } ?? .hibernated }
 
   /// As a worker's record has it. Only a worker that is recorded as hibernated is certain to have its
-  /// memory in an image: a resume is recorded before it begins.
+  /// memory in an image: a resume is recorded before the image is removed.
   static func of(_ record: WorkerRecord) -> ImageExpectation {
     guard record.state == WorkerState.hibernated.rawValue else { return .unknown }
     return .of(record.imageMark.flatMap(ImageMark.init(text:)))

@@ -9,7 +9,7 @@ struct FillOrder: Sendable {
   private let places: [Int: Int]
   /// Chunks that a thread has begun with.
   private var claimed: Set<Int> = []
-  /// All places between these two are claimed, apart from those that are skipped below.
+  /// The next places to look at, downwards and upwards from the chunk that was wanted last.
   private var below: Int
   private var above: Int
   private var goesUp = true

@@ -127,11 +127,11 @@ extension Hibernator {
       if let error = error as? HibernationError { throw error }
       return .refused("\(error)")
     }
+    // This daemon's pager, or the standby pager if the daemon dies, removes the image when all pages are in place.
+    recorded()
     standby?.announce(target, image: image.path)
     for part in parts { part.handle.journal.phase = .filling }
     FaultPoint.fillPrepared.pass()
-    // The pager removes the image when all pages are in place.
-    recorded()
     let backgroundFill = image.backgroundFillLength
     let record = ResumeHistory.LazyResume(
       beforeRunning: Clocks.monotonic - began, waited: 0, wanted: image.dataLength - backgroundFill,

@@ -171,7 +171,8 @@ import Testing
       workers:
         mute: { command: sleep 635, readiness: { notify: true } }
       """, setting: setting)
-    #expect(try eventually { try daemon.worker("mute").pid != nil })
+    // Its record is written a moment after its start is known.
+    #expect(try eventually { daemon.record("mute")["notify"] != nil })
     let path = try #require(daemon.record("mute")["notify"])
     let socket = try UnixSocket.connected(to: path, .datagram)
     for text in ["READY=1", "X_DORMOUSE_TASK=forever", "STATUS=pwned", "\n\n=\n", "READY"] {
