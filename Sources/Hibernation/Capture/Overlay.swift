@@ -1,6 +1,4 @@
-import Glibc
 import Linux
-import Synchronization
 
 /// What a hibernation writes if a base has the rest.
 struct Overlay: Sendable {
@@ -63,13 +61,8 @@ struct Overlay: Sendable {
       subjects.reduce(0) { $0 + $1.plan.bytes } / Base.greatestChange
     if Self.bytes(changed) > limit { return nil }
     var comparison = Comparison(base: base, memories: subjects.map(\.memory), access: access)
-    let (samples, others) = Comparison.sample(rewrites)
-    try comparison.run(doubts + samples, lanes: lanes)
-    if samples.isEmpty || comparison.mostlyEqual(samples.count) {
-      try comparison.run(others, lanes: lanes)
-    } else {
-      for item in others { changed.append((Int(item.part.process), item.kind, item.part.ranges)) }
-    }
+    let skipped = try comparison.run(doubts: doubts, rewrites: rewrites, lanes: lanes)
+    changed += skipped.map { (Int($0.part.process), $0.kind, $0.part.ranges) }
     compared = comparison.compared
     for (item, verdict) in comparison.verdicts {
       let process = Int(item.part.process)
@@ -108,138 +101,6 @@ struct Overlay: Sendable {
       PagePlan.chunks(
         of: (together[key] ?? []).union(), kind: key.kind, process: key.process,
         limit: ImageLayout.overlayChunkLength)
-    }
-  }
-}
-
-/// Compares pages in memory with a base's, byte for byte: a checksum would only make it likely that
-/// they are the same.
-struct Comparison: Sendable {
-  struct Item: Sendable {
-    let kind: PagePlan.Kind
-    let part: BasePart
-
-    /// A quarter of the base's chunk or more is compared, which has to be decompressed as a whole.
-    func isWorthItsChunk(of base: ImageReader) -> Bool {
-      part.ranges.bytes * 4 >= UInt64(base.chunks[Int(part.chunk)].length)
-    }
-  }
-  struct Verdict: Sendable {
-    var equal: [PageRange] = []
-    var different: [PageRange] = []
-  }
-
-  let base: ImageReader
-  /// By the parts' process index.
-  let memories: [ProcessMemory]
-  var access = ForcedAccess.anyThread
-  /// Of what was compared.
-  private(set) var verdicts: [(item: Item, verdict: Verdict)] = []
-
-  init(base: ImageReader, memories: [ProcessMemory], access: ForcedAccess) {
-    (self.base, self.memories, self.access) = (base, memories, access)
-  }
-
-  /// Bytes.
-  var compared: UInt64 { verdicts.reduce(0) { $0 + $1.item.part.ranges.bytes } }
-
-  /// Compares more. The calling thread must trace the processes.
-  mutating func run(_ items: [Item], lanes: Int) throws {
-    let found = Verdicts(count: items.count)
-    let (shared, own) = access.split(Array(items.indices)) { items[$0].kind.readable }
-    try run(items, shared, lanes: lanes, found)
-    try run(items, own, lanes: 1, found)
-    verdicts += zip(items, found.all).map { ($0, $1) }
-  }
-
-  private func run(_ items: [Item], _ indices: [Int], lanes: Int, _ verdicts: Verdicts) throws {
-    let failure = FirstFailure()
-    inParallel(count: indices.count, lanes: lanes) { [base, memories] next in
-      failure.record {
-        let lane = try Lane()
-        while let number = next(), !failure.hasFailed {
-          let index = indices[number]
-          verdicts.set(index, try lane.compare(items[index], base, memories))
-        }
-      }
-    }
-    try failure.rethrow()
-  }
-
-  // MARK: pages that were written to
-
-  /// To compare a chunk costs its decompression, a fifth of the time that its compression takes. Of a program that really changes its
-  /// memory, only these few are compared.
-  private static let sampled = 8
-
-  /// A few items from all of it, and the others.
-  static func sample(_ items: [Item]) -> (samples: [Item], others: [Item]) {
-    let step = max(1, items.count / sampled)
-    var (samples, others): ([Item], [Item]) = ([], [])
-    for (index, item) in items.enumerated() {
-      if index % step == 0 { samples.append(item) } else { others.append(item) }
-    }
-    return (samples, others)
-  }
-
-  /// At least half of the pages of the last `count` items are as in the base.
-  func mostlyEqual(_ count: Int) -> Bool {
-    let last = verdicts.suffix(count)
-    let equal = last.reduce(0) { $0 + $1.verdict.equal.bytes }
-    return equal * 2 >= last.reduce(0) { $0 + $1.item.part.ranges.bytes }
-  }
-
-  private final class Verdicts: Sendable {
-    private let verdicts: Mutex<[Verdict]>
-    init(count: Int) { verdicts = Mutex(Array(repeating: Verdict(), count: count)) }
-    func set(_ index: Int, _ verdict: Verdict) { verdicts.withLock { $0[index] = verdict } }
-    var all: [Verdict] { verdicts.withLock { $0 } }
-  }
-
-  private final class Lane {
-    let decompressor: ChunkDecompressor
-    let then = UnsafeMutableRawBufferPointer.allocate(
-      byteCount: ImageLayout.chunkLength, alignment: Int(pageSize))
-    let now = UnsafeMutableRawBufferPointer.allocate(
-      byteCount: ImageLayout.chunkLength, alignment: Int(pageSize))
-    let stored = UnsafeMutableRawBufferPointer.allocate(
-      byteCount: ChunkCompressor.bound(ImageLayout.chunkLength), alignment: 64)
-
-    init() throws(ZstdError) { decompressor = try ChunkDecompressor() }
-
-    deinit {
-      then.deallocate()
-      now.deallocate()
-      stored.deallocate()
-    }
-
-    func compare(
-      _ item: Item, _ base: ImageReader, _ memories: [ProcessMemory]
-    ) throws -> Verdict {
-      var verdict = Verdict()
-      let part = item.part
-      let chunk = base.chunks[Int(part.chunk)]
-      let step = RestoreStep(
-        isOfBase: false, chunk: chunk, process: Int(part.process), ranges: part.ranges,
-        offsets: chunk.offsets(of: part.ranges) ?? [], isInNextBase: true)
-      try base.load(step, stored: stored, into: then, with: decompressor)
-      guard let now = now.baseAddress, let then = then.baseAddress else { return verdict }
-      try memories[Int(part.process)].read(
-        part.ranges, into: now, direct: item.kind.readable)
-      var offset = 0
-      let size = Int(pageSize)
-      for range in part.ranges {
-        for page in range.pages {
-          let one = PageRange(address: page, length: pageSize)
-          if memcmp(now + offset, then + offset, size) == 0 {
-            verdict.equal.appendBehind(one)
-          } else {
-            verdict.different.appendBehind(one)
-          }
-          offset += size
-        }
-      }
-      return verdict
     }
   }
 }

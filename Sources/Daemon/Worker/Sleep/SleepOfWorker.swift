@@ -199,13 +199,10 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
     }
     // Pages are put in place meanwhile: the record takes a tenth of a resume, or more on a slow disk.
     let recorded = services.records.barrier()
-    let resume: @Sendable () -> Void = { [hibernation = services.hibernation] in
+    services.mechanics.performAfterAll(about: id.name) { [hibernation = services.hibernation] in
       hibernation.resume(
         target, from: image.resting, keepsBase: keepsBase, recorded: recorded, then: done)
     }
-    // Usually nothing is under way, and another thread would only take 0.1 ms to wake.
-    if services.mechanics.isIdle(about: id.name) { return resume() }
-    services.mechanics.submit(about: id.name, isUrgent: true, resume)
   }
 
   func recover(expecting: ImageExpectation, then: @escaping (RecoveryOutcome) -> Void) {
@@ -218,7 +215,11 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
         result: found.result.map(ResumeOutcome.init),
         image: found.length.map { ImageOnDisk(path: path, length: $0) })
     }
-    afterWhatIsUnderWay { [hibernation = services.hibernation, path] in
+    // Its record on disk says so before (see `WorkerRecordKeeper`), and earlier operations on it have ended.
+    let recorded = services.records.barrier()
+    services.mechanics.submit(about: id.name, isUrgent: true) {
+      [hibernation = services.hibernation, path] in
+      recorded()
       hibernation.recover(target, from: path, expecting: expecting) { result in
         done(Recovered(result: result, length: Hibernator.lengthOnDisk(of: path)))
       }
@@ -233,16 +234,6 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
     return callback { [self] in
       runtime?.measuring.memoryMoves()
       then(outcome($0))
-    }
-  }
-
-  /// Before a worker is recovered: its record on disk says so (see `WorkerRecordKeeper`), and earlier
-  /// operations on it, such as a purge, have ended.
-  private func afterWhatIsUnderWay(_ body: @escaping @Sendable () -> Void) {
-    let recorded = services.records.barrier()
-    services.mechanics.submit(about: id.name, isUrgent: true) {
-      recorded()
-      body()
     }
   }
 
