@@ -1,7 +1,7 @@
 import Linux
 
 /// The order in which the chunks of a background fill are filled: by their addresses, from the place on that the worker
-/// has last waited for, in the direction in which it goes through its memory. (Allocators give new memory below the
+/// has last waited for, in the direction in which it uses its memory. (Allocators give new memory below the
 /// earlier one, so a program that reads its objects in their order may well go downwards.)
 struct FillOrder: Sendable {
   /// By address.

@@ -167,7 +167,7 @@ def check_probed_without_daemon(node):
     node.start_daemon()
     eventually("both are workers", lambda: node.worker("byhttp") and node.worker("bytcp"))
     expect(ask(ports["bytcp"]) == ["2", digest], "its memory")
-    expect(ask(ports["byhttp"])[0] == "1", "it began anew")
+    expect(ask(ports["byhttp"])[0] == "1", "it began again")
 
 
 def check_agent(node):
