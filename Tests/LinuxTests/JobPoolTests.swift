@@ -28,6 +28,23 @@ import Testing
     hold.raise()
   }
 
+  @Test("A job after all others is performed by its caller if there are none, and else behind them")
+  func afterAll() {
+    let pool = JobPool(name: "test", most: 1, reserve: 1)
+    let (hold, notes) = (Signal(), Notes())
+    pool.performAfterAll(about: "a") { notes.add("alone") }
+    #expect(notes.all == ["alone"])
+    pool.submit(about: "a") {
+      hold.wait()
+      notes.add("before")
+    }
+    pool.performAfterAll(about: "a") { notes.add("behind") }
+    #expect(notes.all == ["alone"])
+    hold.raise()
+    #expect(notes.wait(for: 3))
+    #expect(notes.all == ["alone", "before", "behind"])
+  }
+
   @Test("Jobs about one worker keep their order, urgent ones too")
   func order() {
     let pool = JobPool(name: "test", most: 4, reserve: 2)
