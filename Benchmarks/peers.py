@@ -12,6 +12,7 @@ import time
 
 from bench import machine
 from Peers import swap
+from Peers.processor import Hogs
 from Peers.programs import KINDS, PROGRAMS
 from Peers.ways import Dormouse, Memcr, Relaunched, Stopped, Swapped, anonymous
 
@@ -19,8 +20,10 @@ WARM_UP = 3
 
 
 def turn(peer, kind):
-    """One sleep and one wake: milliseconds to wake and to sleep, bytes in RAM and on disk meanwhile."""
+    """One sleep and one wake: milliseconds to wake and to sleep, bytes in RAM and on disk meanwhile, milliseconds of
+    processor time for both together."""
     peer.prepare()
+    used = peer.used()
     start = time.perf_counter()
     peer.sleep()
     slept = (time.perf_counter() - start) * 1000
@@ -31,8 +34,8 @@ def turn(peer, kind):
     woken = (time.perf_counter() - start) * 1000
     peer.connection.rest()
     peer.settle()
-    time.sleep(0.05)
-    return {"wake": woken, "sleep": slept, "ram": ram, "disk": disk}
+    time.sleep(0.15)  # The footprint is measured 0.1 s after a fill.
+    return {"wake": woken, "sleep": slept, "ram": ram, "disk": disk, "used": peer.used() - used}
 
 
 def measure(peers, kind, rounds):
@@ -64,6 +67,7 @@ def finish(peers):
     for peer in peers:
         with contextlib.suppress(OSError, RuntimeError, AttributeError, subprocess.SubprocessError):
             peer.end()
+        peer.close()
 
 
 def p95(values):
@@ -75,6 +79,10 @@ def milliseconds(values):
     return f"{statistics.median(values):.1f} ({p95(values):.1f})" if values else "–"
 
 
+def used(values):
+    return f"{statistics.median(values):.0f}" if values and max(values) > 0 else "–"
+
+
 def megabytes(values):
     return f"{statistics.median(values) / 1e6:.1f}" if values else "–"
 
@@ -83,13 +91,15 @@ def table(peers, size, rounds, load):
     program = peers[0].program
     print(f"\n{program.name}, {peers[0].size} {program.unit}, {size / 1e6:.0f} MB, {rounds} rounds, load {load} "
           f"to {os.getloadavg()[0]:.1f}; ms, median (p95); MB\n")
-    print("| | wake, light request | wake, all objects | to sleep | stays in RAM | on disk |")
-    print("|---|---:|---:|---:|---:|---:|")
+    print("| | wake, light request | wake, all objects | to sleep | stays in RAM | on disk "
+          "| processor, light | processor, all |")
+    print("|---|---:|---:|---:|---:|---:|---:|---:|")
     for peer in peers:
         light, everything = peer.results["light"], peer.results["all"]
         print(f"| {peer.name} | {milliseconds(light['wake'])} | {milliseconds(everything['wake'])} "
               f"| {milliseconds(light['sleep'] + everything['sleep'])} | {megabytes(light['ram'] + everything['ram'])} "
-              f"| {megabytes(light['disk'] + everything['disk'])} |")
+              f"| {megabytes(light['disk'] + everything['disk'])} "
+              f"| {used(light['used'])} | {used(everything['used'])} |")
     for peer in peers:
         for error in peer.errors:
             print(f"\n{peer.name}: not measured to the end: {error}")
@@ -177,11 +187,13 @@ def main():
     parser.add_argument("--no-swap", action="store_true", help="leave zram and the swap file out")
     parser.add_argument("--swap-megabytes", type=int, default=512, help="size of each swap area (512)")
     parser.add_argument("--zram-algorithm", help="for example lz4 or zstd; the kernel's default without it")
+    parser.add_argument("--hogs", action="store_true", help="with a process on each processor that computes all the time")
     parser.add_argument("--only", nargs="+", metavar="WORD", help="rows whose name contains one of these words")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that swap is switched off
     print(machine())
     with contextlib.ExitStack() as stack:
+        stack.enter_context(Hogs(options.hogs))
         devices = make_devices(options, stack)
         for program in PROGRAMS:
             if program.name in options.program:

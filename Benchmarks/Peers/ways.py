@@ -11,6 +11,7 @@ import time
 
 from bench import Daemon, free_port
 from Peers import swap
+from Peers.processor import ProcessorGroup
 from Peers.programs import KINDS
 
 def anonymous(pid):
@@ -48,7 +49,8 @@ class Peer:
 
     def __init__(self, name, program, size):
         self.name, self.program, self.size = name, program, size
-        self.results = {kind: {"wake": [], "sleep": [], "ram": [], "disk": []} for kind in KINDS}
+        self.results = {kind: {"wake": [], "sleep": [], "ram": [], "disk": [], "used": []} for kind in KINDS}
+        self.processor = None
         self.errors = []
 
     def command(self):
@@ -56,7 +58,14 @@ class Peer:
 
     def launch(self):
         self.port = free_port()
-        self.start()
+        with contextlib.suppress(swap.Unavailable):
+            self.processor = ProcessorGroup()
+            self.processor.enter()
+        try:
+            self.start()
+        finally:
+            if self.processor:
+                self.processor.leave()
         self.connection = self.program.connect(self.port, self.size)
         self.connection.send("all")
         self.connection.first_byte()
@@ -69,6 +78,16 @@ class Peer:
     def end(self):
         self.process.kill()
         self.process.wait()
+
+    def used(self):
+        """Milliseconds of processor time so far, of all that it has started; 0 where it isn't counted."""
+        return self.processor.used() if self.processor else 0
+
+    def close(self):
+        """After `end`, which a relaunch calls in each turn."""
+        if self.processor:
+            self.processor.close()
+            self.processor = None
 
     def prepare(self):
         """Before the order to sleep; not measured."""

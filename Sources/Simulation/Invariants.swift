@@ -218,7 +218,7 @@ struct Invariants {
     for (worker, known) in states where engine.state(of: worker) ?? .terminated != known {
       return "\(worker) changed its state without a transition"
     }
-    return nil
+    return engine.overlookedSleeper.map { "\($0) isn't hibernated though nothing prevents it" }
   }
 
   /// After the load has ended nothing may be stuck.

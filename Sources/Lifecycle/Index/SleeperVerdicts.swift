@@ -5,8 +5,8 @@ enum SleeperVerdict {
   case measuring
   /// The disk has no room for its image.
   case lacksRoom(image: ByteCount)
-  /// With the resume rate of all workers, its resume would take longer than a launch.
-  case slow
+  /// Its resume would take longer than a launch, unless the rate of all workers is at most this (`ResumeRate.highest`).
+  case slow(highest: Double)
   /// For a reason that lies in the worker, or that a deadline of the worker ends.
   case refused
 }
@@ -19,43 +19,28 @@ enum SleeperVerdict {
 struct SleeperVerdicts: Sendable {
   private(set) var unexamined = SlotSet()
   private(set) var measuring = SlotSet()
-  private var slow = SlotSet()
+  private var obstacles = LiftableObstacles()
+
   /// By expected image.
-  private(set) var withoutRoom = SlotHeap<ByteCount>()
-  /// On which the members of `slow` rest.
-  private var rate = ResumeRate()
+  var withoutRoom: SlotHeap<ByteCount> { obstacles.withoutRoom }
 
   mutating func forget(_ slot: Int, isSleeper: Bool) {
     measuring.remove(slot)
-    slow.remove(slot)
-    withoutRoom.set(slot, nil)
+    obstacles.remove(slot)
     if isSleeper { unexamined.insert(slot) } else { unexamined.remove(slot) }
   }
 
   mutating func set(_ verdict: SleeperVerdict, of slot: Int) {
     unexamined.remove(slot)
-    switch verdict {
-    case .measuring: measuring.insert(slot)
-    case .lacksRoom(let image): withoutRoom.set(slot, image)
-    case .slow: slow.insert(slot)
-    case .refused: break
-    }
+    if case .measuring = verdict { measuring.insert(slot) }
+    obstacles.set(verdict, of: slot)
   }
 
   /// - Parameters:
   ///   - room: the largest image that the disk has room for.
   ///   - rate: of all workers.
   mutating func reconsider(room: ByteCount, _ rate: ResumeRate) {
-    while let (image, slot) = withoutRoom.first, image <= room {
-      withoutRoom.set(slot, nil)
-      unexamined.insert(slot)
-    }
-    guard rate != self.rate else { return }
-    self.rate = rate
-    while let slot = slow.members.last {
-      slow.remove(Int(slot))
-      unexamined.insert(Int(slot))
-    }
+    obstacles.takeLifted(room: room, rate) { unexamined.insert($0) }
   }
 }
 

@@ -24,11 +24,10 @@ struct WorkerTable: Sendable, RandomAccessCollection {
   private var members: [SlotSet] = .init(repeating: SlotSet(), count: WorkerGroups.count)
   private var deadlines = SlotHeap<Instant>()
   private var hasGone = false
-  /// A worker was found to lack room on the disk since the free room last grew.
-  var lacksDisk = false
-
   /// The workers that could be hibernated under pressure, and what prevents it.
   var sleepers = SleeperVerdicts()
+  /// Those of group `held`.
+  var due = DueSleepers()
   var termination = TerminationIndex()
 
   /// The footprints of all live workers, always up to date.
@@ -112,6 +111,7 @@ extension WorkerTable {
     slotByName[records[slot].wrappedValue.id] = nil
     regroup(slot, [])
     sleepers.forget(slot, isSleeper: false)
+    due.forget(slot, isDue: false)
     deadlines.set(slot, nil)
     pending.remove(index)
     renumber { $0.remove(at: index) }
@@ -172,11 +172,6 @@ extension WorkerTable {
     }
   }
 
-  /// For a fact that allows a step to the workers of a group.
-  mutating func markPending(_ group: WorkerGroups) {
-    for slot in members[group.place].members { pending.insert(Int(places[Int(slot)])) }
-  }
-
   /// For a fact that only decides which workers belong to a group.
   mutating func markStale(_ group: WorkerGroups) {
     for slot in members[group.place].members { markForRegrouping(Int(slot)) }
@@ -198,6 +193,7 @@ extension WorkerTable {
       if affected.contains(.hibernatable) {
         sleepers.forget(slot, isSleeper: new.contains(.hibernatable))
       }
+      if affected.contains(.held) { due.forget(slot, isDue: new.contains(.held)) }
       guard isChanged[slot] else { continue }
       isChanged[slot] = false
       termination.note(slot)
@@ -261,17 +257,17 @@ extension WorkerTable: Codable {
     var isPending: Bool
   }
 
-  private enum Key: CodingKey { case workers, lacksDisk }
+  private enum Key: CodingKey { case workers }
 
   init(from decoder: any Decoder) throws {
     let container = try decoder.container(keyedBy: Key.self)
-    lacksDisk = try container.decode(Bool.self, forKey: .lacksDisk)
     for stored in try container.decode([Stored].self, forKey: .workers) {
       let index = add(stored.record)
       let slot = Int(slots[index])
       footprint += livingFootprint(slot)
       regroup(slot, WorkerGroups(rawValue: stored.groups))
       sleepers.forget(slot, isSleeper: groups[slot].contains(.hibernatable))
+      due.forget(slot, isDue: groups[slot].contains(.held))
       deadlines.set(slot, stored.deadline)
       hasGone = hasGone || stored.record.isForgettable
       (isStale[slot], isChanged[slot]) = (false, false)
@@ -282,7 +278,6 @@ extension WorkerTable: Codable {
 
   func encode(to encoder: any Encoder) throws {
     var container = encoder.container(keyedBy: Key.self)
-    try container.encode(lacksDisk, forKey: .lacksDisk)
     let workers = indices.map { index in
       let slot = Int(slots[index])
       return Stored(

@@ -55,14 +55,11 @@ extension Engine {
 
   /// `nil`: it can be hibernated now.
   private func verdict(on worker: WorkerRecord) -> SleeperVerdict? {
-    switch obstacleBesidesDisk(worker, to: .pressure) {
-    case nil:
-      let image = worker.expectedImage
-      return image > diskRoom ? .lacksRoom(image: image) : nil
-    case .measuring?: return .measuring
-    case .slowerThanRelaunch?: return .slow
-    case _?: return .refused
+    if let obstacle = obstacleBesidesDisk(worker, to: .pressure) {
+      return verdict(obstacle, on: worker)
     }
+    let image = worker.expectedImage
+    return image > diskRoom ? .lacksRoom(image: image) : nil
   }
 
   /// An episode's warning isn't repeated, unless the policy wants one for each level.

@@ -63,8 +63,7 @@ extension Engine {
   mutating func imagineHibernation(_ index: Int) {
     guard let sleeper = workers[index].imagined else { return }
     if let obstacle = obstacle(sleeper, to: .automatic) {
-      if obstacle.isOfDisk { workers.lacksDisk = true }
-      return
+      return workers.setVerdictOfDue(index, verdict(obstacle, on: sleeper))
     }
     let slept = now - sleeper.run.restingSince
     reportOnce(

@@ -5,14 +5,7 @@ import Policy
 extension Engine {
   mutating func recordDisk(_ reading: DiskReading) {
     disk = reading
-    recheckDiskWaiters()
-  }
-
-  /// Examines the workers that wait for room on the disk again.
-  private mutating func recheckDiskWaiters() {
-    guard workers.lacksDisk else { return }
-    workers.lacksDisk = false
-    workers.markPending(.held)
+    workers.markPendingOfDue(room: diskRoom, resumeRate)
   }
 
   /// The engine counts images itself until the next reading, so that two hibernations don't use the
@@ -30,7 +23,7 @@ extension Engine {
     known.images = max(.zero, known.images - size)
     known.free += size
     disk = known
-    recheckDiskWaiters()
+    workers.markPendingOfDue(room: diskRoom, resumeRate)
   }
 
   /// `image`: the expected size at most.

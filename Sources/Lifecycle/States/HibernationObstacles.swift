@@ -136,6 +136,17 @@ extension Engine {
     }
   }
 
+  /// What has to change before an obstacle can end.
+  func verdict(_ obstacle: HibernationObstacle, on worker: WorkerRecord) -> SleeperVerdict {
+    switch obstacle {
+    case .measuring: return .measuring
+    case .slowerThanRelaunch(_, let relaunch) where !worker.resumeRate.isKnown:
+      return .slow(highest: ResumeRate.highest(for: worker.footprint, within: relaunch))
+    case _ where obstacle.isOfDisk: return .lacksRoom(image: worker.expectedImage)
+    default: return .refused
+    }
+  }
+
   private func relaunchObstacle(of worker: WorkerRecord) -> HibernationObstacle? {
     guard worker.policy.hibernate.onlyIfFasterThanRelaunch, let relaunch = worker.launchCost
     else { return nil }

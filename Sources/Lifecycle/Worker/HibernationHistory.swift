@@ -34,12 +34,21 @@ extension Engine {
     }
   }
 
+  /// For checks: a worker that is due to be hibernated, that nothing prevents, and that sleeps on. Between two events
+  /// there is none.
+  public var overlookedSleeper: WorkerID? {
+    let overlooked = workers.indices(.held).first { index in
+      if isShadow(index) { return false }
+      if case .none = hibernationOccasion(index) { return false }
+      return true
+    }
+    return overlooked.map { workers[$0].id }
+  }
+
   private mutating func considerHibernation(_ index: Int) {
     let excess: FootprintExcess?
     switch hibernationOccasion(index) {
-    case .none(let isForDisk):
-      if isForDisk { workers.lacksDisk = true }
-      return
+    case .none(let verdict): return workers.setVerdictOfDue(index, verdict)
     case .rest: excess = nil
     case .excess(let found): excess = found
     }
@@ -57,7 +66,7 @@ extension Engine {
   private enum HibernationOccasion {
     case rest
     case excess(FootprintExcess)
-    case none(isForDisk: Bool)
+    case none(SleeperVerdict)
   }
 
   /// A function of its own, which changes nothing: in one that may change the engine, the compiler copies the
@@ -66,7 +75,7 @@ extension Engine {
   private func hibernationOccasion(_ index: Int) -> HibernationOccasion {
     let excess = isShadow(index) ? nil : workers[index].excess(.hibernate, at: now)
     if let obstacle = obstacle(workers[index], to: excess == nil ? .automatic : .pressure) {
-      return .none(isForDisk: obstacle.isOfDisk)
+      return .none(verdict(obstacle, on: workers[index]))
     }
     return excess.map { .excess($0) } ?? .rest
   }

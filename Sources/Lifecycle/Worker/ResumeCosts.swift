@@ -19,7 +19,18 @@ struct ResumeRate: Codable, Sendable, Hashable {
     Self.fixed + .nanoseconds(Int64(Double(footprint.bytes) * nanosecondsPerByte))
   }
 
-  /// A difference of more than a tenth: less isn't worth examining all waiting workers again.
+  /// The highest rate with which a resume of this footprint takes no longer than `limit`, in nanoseconds a byte;
+  /// negative: none does.
+  static func highest(for footprint: ByteCount, within limit: Duration) -> Double {
+    let left = (limit - fixed).wholeNanoseconds
+    // A part of a nanosecond isn't counted.
+    return left < 0 ? -1 : Double(left + 1) / Double(footprint.bytes)
+  }
+
+  /// In doubt it is: both numbers were rounded.
+  func isWithin(_ highest: Double) -> Bool { nanosecondsPerByte <= highest * (1 + 1e-9) }
+
+  /// A difference of more than a tenth: less isn't worth examining workers again.
   func differs(from other: ResumeRate) -> Bool {
     isKnown != other.isKnown
       || (nanosecondsPerByte - other.nanosecondsPerByte).magnitude > other.nanosecondsPerByte / 10
@@ -47,7 +58,7 @@ extension Engine {
     latestResumeRate.learn(cost, footprint)
     guard latestResumeRate.differs(from: resumeRate) else { return }
     resumeRate = latestResumeRate
-    workers.markPending(.held)
+    workers.markPendingOfDue(room: diskRoom, resumeRate)
   }
 
   /// Takes half of each new measurement: launches differ, and one bad one shouldn't count for ever.

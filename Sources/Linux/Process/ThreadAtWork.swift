@@ -1,3 +1,5 @@
+import Glibc
+
 /// What proc_pid_syscall(5) says of the threads of a tree that has just been frozen or stopped. It needs the
 /// right to trace; a process that may not be examined counts as waiting.
 extension ProcessTree {
@@ -17,6 +19,17 @@ extension ProcessTree {
       pauseThread(for: .milliseconds(1))
     }
     return nil
+  }
+
+  /// A process whose handler is to run for a signal that came before it stopped. A signal that came while the
+  /// worker ran doesn't wake it later. Stopped children cause SIGCHLD, and Go sends SIGURG to its own threads.
+  public var processWithSignal: Int32? {
+    pids.first { pid in
+      // A process that has ended counts as waiting.
+      guard var status = try? ProcessStatus.read(pid) else { return false }
+      for signal in [SIGCHLD, SIGURG] { status.caught &= ~(1 << UInt64(signal - 1)) }
+      return status.hasHandledSignal
+    }
   }
 
   private func firstThread(where matches: ([UInt8]) -> Bool) -> Int32? {

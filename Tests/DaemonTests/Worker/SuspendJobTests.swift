@@ -67,6 +67,22 @@ import Testing
     #expect(try eventually { try !reading.isStopped })
   }
 
+  @Test("A worker to which a signal was sent before its stop continues, and handles it")
+  func hasSignal() throws {
+    let scratch = try Scratch()
+    let mark = "\(scratch.path)/handled"
+    let sleeping = try Computing(
+      "exec python3 -c 'import signal, time; signal.signal(15, lambda *_: open(\"\(mark)\", \"w\")); "
+        + "sum(range(10_000_000)); open(\"\(mark).ready\", \"w\"); time.sleep(1000)'")
+    #expect(try eventually { access("\(mark).ready", F_OK) == 0 })
+    kill(sleeping.process.pid, SIGSTOP)
+    #expect(try eventually { try sleeping.isStopped })
+    kill(sleeping.process.pid, SIGTERM)
+    let error = #expect(throws: (any Error).self) { try Self.job(for: sleeping).run() }
+    #expect(error.map { "\($0)" } == "not idle: its thread \(sleeping.process.pid) is working")
+    #expect(try eventually { access(mark, F_OK) == 0 })
+  }
+
   @Test("A worker that can't be continued is reported as still stopped, with both reasons")
   func stillStopped() throws {
     var job = job

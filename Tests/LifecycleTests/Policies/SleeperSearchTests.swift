@@ -78,7 +78,7 @@ struct SleeperSearchTests {
     let (web, mail) = (SlotNumber.web, SlotNumber.mail)
     var verdicts = SleeperVerdicts()
     for slot in [web, mail] { verdicts.forget(slot, isSleeper: true) }
-    verdicts.set(.slow, of: web)
+    verdicts.set(.slow(highest: 0.5), of: web)
     verdicts.set(.measuring, of: mail)
     verdicts.reconsider(room: .zero, ResumeRate())
     #expect(verdicts.unexamined.isEmpty)

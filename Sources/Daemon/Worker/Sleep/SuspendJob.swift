@@ -87,6 +87,7 @@ struct SuspendJob: Sendable {
     if let thread = tree.threadWithResult(until: Deadline(in: .seconds(1))) {
       throw AtWork(thread: thread)
     }
+    if let process = tree.processWithSignal { throw AtWork(thread: process) }
     // The look by ptrace has moved the threads.
     try waitForRest()
   }
