@@ -25,7 +25,9 @@ def main():
     options = parser.parse_args()
     daemon = Daemon({
         "policy": os.path.join(ROOT, "Policies", "ios-5.yaml"),
-        "policy_overrides": {"hibernate": {"max_footprint": "unlimited", "after": "never"}},
+        "policy_overrides": {"watchdog": {"launch": "10m"},
+                             "hibernate": {"max_footprint": "unlimited", "after": "never",
+                                           "disk": {"budget": "100GB", "daily_writes": "1000GB"}}},
         "workers": {"big": {"command": [sys.executable, "-c", WORKER.format(options.megabytes)],
                             "readiness": {"log_line": "ready"}, "autostart": False}}})
     try:

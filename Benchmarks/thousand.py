@@ -112,10 +112,10 @@ class Hibernated(Herd):
     def sleep(self):
         """The operator's order for pressure: the ladder hibernates one worker after the other."""
         with contextlib.suppress(RuntimeError):
-            subprocess.run([self.daemon.binary, "pressure", "warning", "--socket", self.daemon.path], check=True,
+            subprocess.run([self.daemon.binary, "pressure", "set", "warning", "--socket", self.daemon.path], check=True,
                            stdout=subprocess.DEVNULL)
         self.wait_for("hibernated")
-        subprocess.run([self.daemon.binary, "pressure", "auto", "--socket", self.daemon.path], check=True,
+        subprocess.run([self.daemon.binary, "pressure", "set", "auto", "--socket", self.daemon.path], check=True,
                        stdout=subprocess.DEVNULL)
 
     def rest(self):

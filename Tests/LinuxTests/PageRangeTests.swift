@@ -166,6 +166,24 @@ struct PageRangeTests {
     }
   }
 
+  @Test("Batches have the same pages in order, and none is over the limits of a call")
+  func batches() {
+    var random = TestRandom()
+    for _ in 0..<Self.rounds {
+      let ranges = Self.ranges(of: Self.randomPages(using: &random), using: &random)
+      let (count, most) = (
+        Int.random(in: 1...4, using: &random), pageSize * UInt64.random(in: 1...5, using: &random)
+      )
+      let batches = ranges.batches(of: count, bytes: most)
+      #expect(Self.pages(batches.flatMap { $0 }) == Self.pages(ranges))
+      #expect(batches.allSatisfy { (1...count).contains($0.count) && $0.bytes <= most })
+      #expect(batches.allSatisfy { $0.allSatisfy { !$0.isEmpty } })
+    }
+    let huge = PageRange(address: 0, length: 5 << 30)
+    let parts = [huge].batches(of: Injector.rangesPerCall, bytes: Injector.bytesPerCall)
+    #expect(parts.map(\.bytes) == Array(repeating: 1 << 30, count: 5))
+  }
+
   @Test("An empty set split by any set is empty")
   func nothing() {
     let range = PageRange(address: 0, length: pageSize)

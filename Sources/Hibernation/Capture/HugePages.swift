@@ -81,15 +81,13 @@ extension Operation {
   private func advise(
     _ advice: Injector.Advice, _ ranges: [PageRange], with injector: inout Injector
   ) throws -> UInt64 {
-    var rest = ranges[...]
     var bytes: UInt64 = 0
-    while !rest.isEmpty {
-      let batch = rest.prefix(Injector.rangesPerCall)
+    let batches = ranges.batches(of: Injector.rangesPerCall, bytes: Injector.bytesPerCall)
+    for batch in batches {
       let done = try injector.advise(
         advice, batch, inOneCall: hibernator.features.processMadviseSelf)
       bytes += done
       if done < batch.bytes { break }
-      rest = rest.dropFirst(batch.count)
       if advice == .free { FaultPoint.evicting.pass() }
     }
     return bytes

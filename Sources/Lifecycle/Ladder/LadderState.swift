@@ -5,6 +5,8 @@ struct LadderState: Codable, Sendable, Equatable {
   var step: Step?
   /// Time for the freed memory to show in a reading.
   var settleUntil: Instant?
+  /// What hibernations have freed since the last reading; `nil`: the last step was none, or failed.
+  var freed: ByteCount?
   var burst: JetsamBurst?
   /// What shadow mode would have freed in this episode.
   var shadowFreed = ByteCount.zero
@@ -49,8 +51,8 @@ extension Engine {
     guard ladderState.step == nil else { return }
     closeBurst(nothingLeft: false)
     var nothingLeft = false
-    if actingLevel >= .warning, hasSettled {
-      switch takeStep(actingLevel) {
+    if actingLevel >= .warning {
+      switch hasSettled ? takeStep(actingLevel) : hibernateOn(actingLevel) {
       case .acted:
         decisions += 1
         return
@@ -77,6 +79,7 @@ extension Engine {
       }
     guard isOver || now >= step.until else { return }
     ladderState.step = nil
+    countFreed(by: step)
     guard isOver else { return }
     ladderState.settleUntil = now + policy.terminate.settle
     if case .terminating(let worker, _) = step { ladderState.burst?.markGone(worker) }

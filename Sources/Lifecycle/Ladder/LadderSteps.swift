@@ -9,7 +9,7 @@ extension Engine {
       refresh()
       let outcome =
         switch rung {
-        case .hibernate: hibernateBiggest(level)
+        case .hibernate: hibernateBiggest(level, makingRoom: true)
         case .warn: warnEverybody(level)
         case .terminate(let victims): terminateFirst(of: victims, level)
         case .purge: purgeBiggest(level)
@@ -26,7 +26,10 @@ extension Engine {
     return rungs.filter { $0 != last } + rungs.filter { $0 == last }
   }
 
-  private mutating func hibernateBiggest(_ level: PressureLevel) -> LadderState.Outcome {
+  /// - Parameter makingRoom: images of others may be removed from the disk, with their workers, if there is no room.
+  mutating func hibernateBiggest(
+    _ level: PressureLevel, makingRoom: Bool
+  ) -> LadderState.Outcome {
     workers.sleepers.reconsider(room: diskRoom, resumeRate)
     var sleepers = sleepersFirst(workers.sleepersToExamine)
     while let index = sleepers.popFirst() {
@@ -42,7 +45,7 @@ extension Engine {
     }
     if !workers.sleepers.measuring.isEmpty { return .waiting }
     // Fewer images don't help where the day's writes are used up.
-    if let image = workers.sleepers.withoutRoom.first?.key, image <= writableToday {
+    if makingRoom, let image = workers.sleepers.withoutRoom.first?.key, image <= writableToday {
       return makeRoomOnDisk(level)
     }
     return .nothingLeft

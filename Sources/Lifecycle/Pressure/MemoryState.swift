@@ -42,6 +42,7 @@ extension Engine {
   mutating func recordReading(_ reading: MemoryReading) {
     memory.reading = reading
     memory.heardAt = now
+    if ladderState.freed != nil { ladderState.freed = .zero }
     // With PSI in it, the reading shows whether tasks still stall.
     guard reading.someStall != nil || reading.fullStall != nil else { return }
     for place in PerLevel<Instant>.levels.indices {

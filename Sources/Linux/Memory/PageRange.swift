@@ -105,6 +105,29 @@ extension [PageRange] {
     return result
   }
 
+  /// The same pages in groups of at most `count` ranges and `bytes` bytes. A range that is longer than that is divided.
+  public func batches(of count: Int, bytes most: UInt64) -> [[PageRange]] {
+    var result: [[PageRange]] = []
+    var batch: [PageRange] = []
+    var room = most
+    func end() {
+      if !batch.isEmpty { result.append(batch) }
+      (batch, room) = ([], most)
+    }
+    for range in self {
+      var rest = range
+      while !rest.isEmpty {
+        if batch.count == count || room == 0 { end() }
+        let (head, tail) = rest.split(after: room)
+        batch.append(head)
+        room -= head.length
+        rest = tail
+      }
+    }
+    end()
+    return result
+  }
+
   /// The pages that are in both sets.
   public func intersection(with other: [PageRange]) -> [PageRange] { split(by: other).inside }
 

@@ -25,6 +25,8 @@ public struct Injector {
 
   /// Room in the scratch area for the ranges of one call.
   public static let rangesPerCall = 1024
+  /// A whole number of pages of each size. The kernel takes at most 2 GiB less one page in a call (MAX_RW_COUNT).
+  public static let bytesPerCall = UInt64(1) << 30
   private static let rangesOffset = UInt64(CLINUX_TRAMPOLINE_LENGTH)
 
   /// - Throws: `TraceError.busy` if every thread runs code of its own.
@@ -139,7 +141,7 @@ public struct Injector {
   /// Gives the kernel an advice about pages. Returns the bytes for which it was taken: fewer than requested means that the
   /// kernel stopped at a range for which it refuses it.
   public mutating func advise(
-    _ advice: Advice, _ ranges: ArraySlice<PageRange>, inOneCall: Bool
+    _ advice: Advice, _ ranges: [PageRange], inOneCall: Bool
   ) throws(TraceError) -> UInt64 {
     guard let scratch else { return 0 }
     guard inOneCall else {

@@ -17,19 +17,63 @@ struct LadderTests {
     return World(policy)
   }
 
-  @Test("The ladder hibernates at once, the biggest worker first, one at a time")
+  @Test(
+    "The ladder hibernates one worker after the other, the biggest first, until that should be enough"
+  )
   func hibernates() {
     var world = world()
-    for (worker, size) in [(mail, Int64(5)), (maps, 12), (web, 8)] {
+    for (worker, size) in [(mail, Int64(5)), (maps, 8), (web, 6)] {
       world.add(worker, size: .megabytes(size))
       world.bring(worker, to: .suspended)
     }
-    #expect(world.read(available: 120).deeds == ["hibernate maps"])
-    world.read(available: 120)
-    #expect(world.send(.hibernated(maps, world.hibernation(maps))).deeds.isEmpty)
+    #expect(world.read(available: 140).deeds == ["hibernate maps"])
+    world.read(available: 140)
+    // 148 MB of the 150 that are needed.
+    #expect(world.send(.hibernated(maps, world.hibernation(maps))).deeds == ["hibernate web"])
+    #expect(world.send(.hibernated(web, world.hibernation(web))).deeds.isEmpty)
     #expect(world.pass(.milliseconds(499)).deeds.isEmpty, "it settles first")
     #expect(world.pass(.milliseconds(1)).deeds.isEmpty, "and then needs a new reading")
-    #expect(world.read(available: 120).deeds == ["hibernate web"])
+    #expect(world.read(available: 140).deeds == ["hibernate mail"])
+  }
+
+  @Test(
+    "Where tasks stall, a part of the memory is freed between two readings, and a failure ends that"
+  )
+  func hibernatesForStalls() {
+    var world = world()
+    let workers = (1...6).map { WorkerID("w\($0)") }
+    for worker in workers {
+      world.add(worker, size: .megabytes(8))
+      world.bring(worker, to: .suspended)
+    }
+    #expect(world.read(available: 900, some: 90).deeds == ["hibernate w1"])
+    // 2 % are 20 MB.
+    for next in [2, 3] {
+      let done = workers[next - 2]
+      #expect(
+        world.send(.hibernated(done, world.hibernation(done))).deeds == ["hibernate w\(next)"])
+    }
+    #expect(world.send(.hibernated(workers[2], world.hibernation(workers[2]))).deeds.isEmpty)
+    #expect(world.read(available: 900, some: 90).deeds == ["hibernate w4"])
+    let failed = world.send(.hibernateFailed(workers[3], "full", permanent: false))
+    #expect(failed.deeds.isEmpty, "it waits for a reading, because nothing was freed")
+  }
+
+  @Test("No worker is terminated before a reading shows what hibernation has freed")
+  func terminatesAfterReading() {
+    var world = world {
+      $0.ladder = Ladder(
+        warning: [.hibernate, .terminate(.background)], urgent: [.hibernate], critical: [.hibernate]
+      )
+    }
+    world.add(mail, size: .megabytes(8))
+    world.bring(mail, to: .suspended)
+    world.add(web, size: .megabytes(40))
+    world.bring(web, to: .background)
+    #expect(world.read(available: 120).deeds == ["hibernate mail"])
+    #expect(world.send(.hibernated(mail, world.hibernation(mail))).victims.isEmpty)
+    world.pass(.milliseconds(500))
+    #expect(world.read(available: 120).victims == ["web"])
   }
 
   @Test("The ladder acts at a level that the operator set, only while the level lasts")
@@ -50,10 +94,10 @@ struct LadderTests {
   func noReading() {
     var world = world()
     for worker in [mail, web] {
-      world.add(worker)
+      world.add(worker, size: .megabytes(8))
       world.bring(worker, to: .suspended)
     }
-    world.read(available: 120)
+    world.read(available: 145)
     world.send(.hibernated(mail, world.hibernation(mail)))
     #expect(world.pass(.milliseconds(1500)).deeds == ["hibernate web"])
   }

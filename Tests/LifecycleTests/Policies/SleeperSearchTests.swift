@@ -55,7 +55,7 @@ struct SleeperSearchTests {
   func fits() {
     var world = world([5, 8, 12, 14])
     world.send(.disk(reading(images: 97)))
-    #expect(world.read(available: 120).deeds.isEmpty)
+    #expect(world.read(available: 146).deeds.isEmpty)
     #expect(world.send(.disk(reading(images: 90))).deeds == ["hibernate w8"])
     world.send(.hibernated(WorkerID("w8"), world.hibernation(WorkerID("w8"))))
     world.send(.disk(reading(images: 60)))
