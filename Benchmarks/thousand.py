@@ -112,7 +112,7 @@ class Hibernated(Herd):
     def sleep(self):
         """The operator's order for pressure: the ladder hibernates one worker after the other."""
         with contextlib.suppress(RuntimeError):
-            subprocess.run([self.daemon.binary, "pressure", "set", "warning", "--socket", self.daemon.path], check=True,
+            subprocess.run([self.daemon.binary, "pressure", "set", "warning", "--for", "15m", "--socket", self.daemon.path], check=True,
                            stdout=subprocess.DEVNULL)
         self.wait_for("hibernated")
         subprocess.run([self.daemon.binary, "pressure", "set", "auto", "--socket", self.daemon.path], check=True,
