@@ -19,6 +19,7 @@ public enum CRIMessages {
     public var id = ""
     public var name = ""
     public var namespace = ""
+    public var uid = ""
     /// Its pause container runs.
     public var isReady = true
     public var annotations: [String: String] = [:]
@@ -31,7 +32,7 @@ public enum CRIMessages {
       case 1: id = value.text
       case 2:
         let metadata = try value.message(Metadata.self)
-        (name, namespace) = (metadata.name, metadata.namespace)
+        (name, namespace, uid) = (metadata.name, metadata.namespace, metadata.uid)
       case 3: isReady = value.number == 0
       case 6:
         let entry = try value.message(MapEntry.self)
@@ -62,11 +63,14 @@ public enum CRIMessages {
 
   struct Metadata: ProtobufReadable {
     var name = ""
+    /// Of a pod. The field of a container is a number, and reads as an empty text.
+    var uid = ""
     var namespace = ""
 
     mutating func read(_ field: UInt64, _ value: ProtobufReader.Value) {
       switch field {
       case 1: name = value.text
+      case 2: uid = value.text
       case 3: namespace = value.text
       default: break
       }

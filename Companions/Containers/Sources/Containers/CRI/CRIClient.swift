@@ -95,5 +95,9 @@ extension Container {
       runtime: runtime, id: listed.id, name: "\(pod.namespace).\(pod.name).\(listed.name)",
       labels: PodAnnotations.labels(of: listed.name, in: pod.annotations), pid: pid)
     self.pod = pod.id
+    let source = pod.annotations["kubernetes.io/config.source"]
+    member = PodMember(
+      namespace: pod.namespace, pod: pod.name, uid: pod.uid, container: listed.name,
+      isStatic: source != nil && source != "api")
   }
 }
