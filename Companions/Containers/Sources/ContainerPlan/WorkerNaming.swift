@@ -16,10 +16,15 @@ enum WorkerNaming {
     guard room >= 8 else { return container.name }
     // As long as a Deployment's `-7f9c4d5b6-x8kzq`.
     let tail = min(16, room / 2)
-    let pod =
-      Array(member.pod.utf8.prefix(room - 1 - tail)) + [UInt8(ascii: "-")]
-      + member.pod.utf8.suffix(tail)
+    var head = member.pod.utf8.prefix(room - 1 - tail)
+    while let last = head.last, isSeparator(last) { head.removeLast() }
+    let end = member.pod.utf8.suffix(tail).drop(while: isSeparator)
+    let pod = Array(head) + [UInt8(ascii: "-")] + Array(end)
     return "\(member.namespace).\(String(decoding: pod, as: UTF8.self)).\(member.container)"
+  }
+
+  private static func isSeparator(_ byte: UInt8) -> Bool {
+    byte == UInt8(ascii: "-") || byte == UInt8(ascii: ".")
   }
 
   /// The nearest valid name.

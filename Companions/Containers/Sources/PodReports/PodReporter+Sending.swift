@@ -91,6 +91,7 @@ extension PodReporter {
 
   private func perform(_ step: PodState.Step, of pod: PodReference) async {
     let outcome: PodState.Outcome?
+    let right = right(for: step)
     do throws(KubernetesError) {
       let record = try await send(step, pod)
       succeeded()
@@ -101,8 +102,9 @@ extension PodReporter {
         failed(error)
       } else if isMissingRight(error) {
         succeeded()
-        let until = block(right(for: step), error)
-        states[pod]?.wait(until: right(for: step) == .get ? .now : until)
+        let until = block(right, error)
+        // Without this right the pod is read by a patch.
+        states[pod]?.wait(until: right == .get ? .now : until)
         return
       } else {
         succeeded()

@@ -18,25 +18,38 @@ struct EventBookTests {
     EventBook(node: "node-1", limits: limits) { "\($0.name).1" }
   }
 
+  private static func next(
+    _ book: inout EventBook, at now: Instant
+  ) throws -> EventBook.Delivery {
+    guard let delivery = book.next(at: now) else { throw Failure("nothing is sent") }
+    return delivery
+  }
+
+  private static func isQuiet(_ book: inout EventBook, at now: Instant) -> Bool {
+    book.next(at: now) == nil
+  }
+
   @Test(
     "The first happening is sent at once, the next ones are counted in it, with the newest message")
   func counted() throws {
     var book = Self.book()
     let now = Instant.now
     book.note(Self.happening("one"), at: now, wall: 1000)
-    let first = try #require(book.next(at: now))
+    let first = try Self.next(&book, at: now)
     #expect(first.isNew && first.event.count == 1 && first.event.message == "one")
     book.delivered(first, at: now)
-    #expect(book.next(at: now + .seconds(60)) == nil)
+    let isQuiet = Self.isQuiet(&book, at: now + .seconds(60))
+    #expect(isQuiet)
     for number in 2...4 { book.note(Self.happening("\(number)"), at: now, wall: 1000) }
-    #expect(book.next(at: now + .seconds(4)) == nil)
-    let second = try #require(book.next(at: now + .seconds(5)))
+    let isStillQuiet = Self.isQuiet(&book, at: now + .seconds(4))
+    #expect(isStillQuiet)
+    let second = try Self.next(&book, at: now + .seconds(5))
     #expect(!second.isNew && second.event.count == 4 && second.event.message == "4")
     #expect(second.event.name == first.event.name)
   }
 
   @Test("A pod that sleeps and wakes each second for a day makes two events and few requests")
-  func busy() throws {
+  func busy() {
     var book = Self.book()
     let start = Instant.now
     var names: Set<String> = []
@@ -63,7 +76,7 @@ struct EventBookTests {
     for number in 0..<100 {
       let now = start + .seconds(number * 864)
       book.note(Self.happening("\(number)"), at: now, wall: Int64(number))
-      let delivery = try #require(book.next(at: now))
+      let delivery = try Self.next(&book, at: now)
       #expect(delivery.isNew == (number == 0))
       counts.append(delivery.event.count)
       book.delivered(delivery, at: now)
@@ -76,17 +89,18 @@ struct EventBookTests {
     var book = Self.book()
     let now = Instant.now
     book.note(Self.happening("one"), at: now, wall: 1)
-    book.delivered(try #require(book.next(at: now)), at: now)
+    book.delivered(try Self.next(&book, at: now), at: now)
     book.note(Self.happening("two"), at: now, wall: 2)
     let later = now + .seconds(60)
-    book.isMissing(try #require(book.next(at: later)))
-    let again = try #require(book.next(at: later))
+    book.isMissing(try Self.next(&book, at: later))
+    let again = try Self.next(&book, at: later)
     #expect(again.isNew && again.event.count == 1 && again.event.first == 2)
     book.delivered(again, at: later)
     // After an hour of silence the API's object has ended.
     let much = later + .seconds(3600)
     book.note(Self.happening("three"), at: much, wall: 3)
-    #expect(book.next(at: much)?.isNew == true)
+    let isNew = try Self.next(&book, at: much).isNew
+    #expect(isNew)
   }
 
   @Test("What can't be sent for ten minutes is lost and counted, and the memory stays bounded")
@@ -98,10 +112,14 @@ struct EventBookTests {
     for number in 0..<30 {
       book.note(Self.happening("x", "Reason\(number)"), at: now, wall: Int64(number))
     }
-    #expect(book.takeLost() == 20)
-    #expect(book.next(at: now + .seconds(599)) != nil)
-    #expect(book.next(at: now + .seconds(601)) == nil)
-    #expect(book.takeLost() == 10 && book.isEmpty)
+    let early = book.takeLost()
+    #expect(early == 20)
+    let isEarly = Self.isQuiet(&book, at: now + .seconds(599))
+    #expect(!isEarly)
+    let isLost = Self.isQuiet(&book, at: now + .seconds(601))
+    #expect(isLost)
+    let late = book.takeLost()
+    #expect(late == 10 && book.isEmpty)
   }
 
   @Test("A long or unusual name of a pod makes a valid name of an event")

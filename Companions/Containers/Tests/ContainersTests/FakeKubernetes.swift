@@ -49,8 +49,9 @@ final class FakeKubernetes: Sendable {
   func start() throws {
     let channel = try ServerBootstrap(group: .singletonMultiThreadedEventLoopGroup)
       .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
-      .childChannelInitializer { [unowned self] channel in
+      .childChannelInitializer { [weak self] channel in
         channel.eventLoop.makeCompletedFuture {
+          guard let self else { throw Failure("the server has ended") }
           if let security = self.security {
             try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: security))
           }
@@ -90,8 +91,8 @@ final class FakeKubernetes: Sendable {
   }
 
   deinit {
-    // What can't be closed has been closed.
-    try? stop()
+    // The last reference may be that of a connection, on a thread that must not wait.
+    listener.withLock { $0 }?.close(promise: nil)
   }
 }
 

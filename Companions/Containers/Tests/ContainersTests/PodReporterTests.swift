@@ -16,7 +16,8 @@ final class RunningReporter: Sendable {
   private let http: HTTPClient
   private let task: Task<Void, Never>
 
-  init(_ access: KubernetesAccess, resizes: Bool = true) throws {
+  /// - Parameter runs: its requests are made; false: another part of the test does that.
+  init(_ access: KubernetesAccess, resizes: Bool = true, runs: Bool = true) throws {
     http = try KubernetesHTTP.client(for: access)
     var timing = ReportTiming()
     timing.resizeAfter = .zero
@@ -29,7 +30,7 @@ final class RunningReporter: Sendable {
     timing.events.first = .milliseconds(50)
     let settings = PodReporter.Settings(node: "node-1", resizes: resizes, timing: timing)
     reporter = PodReporter(access, http: http, settings: settings) { [log] in log.add($0) }
-    task = Task { [reporter] in await reporter.run() }
+    task = Task { [reporter] in if runs { await reporter.run() } }
   }
 
   /// What the daemon and the runtime say: one container, in this state.
@@ -66,17 +67,18 @@ struct PodReporterTests {
   }
 
   private static func expect(
-    _ server: FakeKubernetes, status: String?, request: String = "100Mi",
-    _ place: String = #function
+    _ server: FakeKubernetes, _ running: RunningReporter, status: String?,
+    request: String = "100Mi"
   ) async throws {
     let isThere = try await eventually {
       server.cluster.status("shop/web") == status
         && server.cluster.request("shop/web", "web") == request
     }
-    let cluster = server.cluster
+    let requests = server.state.withLock { $0.requests.map { "\($0.method) \($0.path)" } }
+    let states = await running.reporter.states
     #expect(
       isThere,
-      "\(place): \(cluster.status("shop/web") ?? "-") \(cluster.request("shop/web", "web") ?? "-")")
+      "\(status ?? "-") \(request); \(server.cluster); \(requests); \(running.log.all); \(states)")
   }
 
   @Test(
@@ -87,13 +89,13 @@ struct PodReporterTests {
     await running.reporter.adopted(
       running.pod, container: "web", as: "shop.web.web", terms: "policy server")
     await running.look("background")
-    try await Self.expect(server, status: "False")
+    try await Self.expect(server, running, status: "False")
     await running.happened("suspended", "hibernated", "idle for 5 m; 51.6 MB → 0.5 MB")
-    try await Self.expect(server, status: "True")
+    try await Self.expect(server, running, status: "True")
     await running.look("hibernated")
-    try await Self.expect(server, status: "True", request: "4Mi")
+    try await Self.expect(server, running, status: "True", request: "4Mi")
     await running.happened("hibernated", "foreground", "woken by data; 12 ms")
-    try await Self.expect(server, status: "False")
+    try await Self.expect(server, running, status: "False")
     let areThere = try await eventually { server.cluster.events.count == 3 }
     #expect(areThere, "\(server.cluster.events)")
     let event = try #require(server.cluster.events("Hibernated").first)
@@ -102,7 +104,7 @@ struct PodReporterTests {
     #expect(event["source"]?["component"]?.text == "dormouse")
     #expect(event["reportingInstance"]?.text == "node-1" && event["type"]?.text == "Normal")
     await running.look("hibernated")
-    try await Self.expect(server, status: "True", request: "4Mi")
+    try await Self.expect(server, running, status: "True", request: "4Mi")
     try await running.end()
     #expect(server.cluster.condition("shop/web") == nil)
     #expect(server.cluster.request("shop/web", "web") == "100Mi")
@@ -146,7 +148,7 @@ struct PodReporterTests {
     let server = try Self.server()
     let running = try RunningReporter(KubernetesAccess(url: server.url))
     await running.look("background")
-    try await Self.expect(server, status: "False")
+    try await Self.expect(server, running, status: "False")
     switch kind {
     case 0: try server.stop()
     case 1: server.state.withLock { $0.fault = .status(503) }
@@ -164,7 +166,7 @@ struct PodReporterTests {
     await running.look("hibernated")
     server.state.withLock { $0.fault = nil }
     if kind == 0 { try server.start() }
-    try await Self.expect(server, status: "True", request: "4Mi")
+    try await Self.expect(server, running, status: "True", request: "4Mi")
     try await running.log.wait(for: "answers")
     #expect(running.log.count("pods are managed all the same") == 1, "\(running.log.all)")
     let isReported = try await eventually {
@@ -182,7 +184,7 @@ struct PodReporterTests {
     await running.look("background")
     await running.happened("suspended", "hibernated", "idle")
     await running.look("hibernated")
-    try await Self.expect(server, status: "True", request: "4Mi")
+    try await Self.expect(server, running, status: "True", request: "4Mi")
     try await running.log.wait(for: "doesn't permit `create` and `patch` of `events`")
     try await running.log.wait(for: "doesn't permit `get` of `pods`")
     server.state.withLock { $0.refused = [:] }
@@ -197,14 +199,14 @@ struct PodReporterTests {
     let server = try Self.server()
     let running = try RunningReporter(KubernetesAccess(url: server.url))
     await running.look("hibernated")
-    try await Self.expect(server, status: "True", request: "4Mi")
+    try await Self.expect(server, running, status: "True", request: "4Mi")
     server.state.withLock { state in
       state.cluster.pods["shop/web"]?.change("status") {
         $0.set("resize", .string("Infeasible"))
       }
     }
     await running.look("foreground")
-    try await Self.expect(server, status: "False")
+    try await Self.expect(server, running, status: "False")
     let isReported = try await eventually {
       server.cluster.events("RequestsNotRestored").count == 1
     }
@@ -217,14 +219,14 @@ struct PodReporterTests {
     let server = try Self.server()
     let running = try RunningReporter(KubernetesAccess(url: server.url))
     await running.look("hibernated")
-    try await Self.expect(server, status: "True", request: "4Mi")
+    try await Self.expect(server, running, status: "True", request: "4Mi")
     await running.reporter.daemonIsAway()
-    try await Self.expect(server, status: "Unknown")
+    try await Self.expect(server, running, status: "Unknown")
     await running.look("hibernated")
-    try await Self.expect(server, status: "True", request: "4Mi")
+    try await Self.expect(server, running, status: "True", request: "4Mi")
     // It is released: no Dormouse manages it.
     await running.look(nil)
-    try await Self.expect(server, status: nil)
+    try await Self.expect(server, running, status: nil)
     try await running.end()
   }
 
@@ -254,10 +256,10 @@ struct PodReporterTests {
       keyFile: try file("client.key", TestCertificates.clientKey))
     let running = try RunningReporter(access)
     await running.look("background")
-    try await Self.expect(server, status: "False")
+    try await Self.expect(server, running, status: "False")
     _ = try file("token", "second")
     await running.look("hibernated")
-    try await Self.expect(server, status: "True", request: "4Mi")
+    try await Self.expect(server, running, status: "True", request: "4Mi")
     let tokens = server.state.withLock { state in
       state.requests.compactMap { $0.headers.first(name: "Authorization") }
     }

@@ -46,10 +46,19 @@ public actor ContainerWatch {
     _ settings: WatchSettings, http: HTTPClient, reporter: PodReporter? = nil,
     log: @escaping @Sendable (String) -> Void
   ) {
+    self.init(
+      settings, engines: settings.runtimes.map { $0.client(http) }, reporter: reporter, log: log)
+  }
+
+  /// With runtimes that a test makes up.
+  init(
+    _ settings: WatchSettings, engines: [any RuntimeClient], reporter: PodReporter?,
+    log: @escaping @Sendable (String) -> Void
+  ) {
     self.settings = settings
+    self.engines = engines
     self.reporter = reporter
     self.log = log
-    engines = settings.runtimes.map { $0.client(http) }
     daemon = AdoptingDaemon(path: settings.socket, isNamed: settings.isNamed)
   }
 
