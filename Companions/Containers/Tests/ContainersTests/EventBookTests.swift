@@ -48,13 +48,13 @@ struct EventBookTests {
     #expect(second.event.name == first.event.name)
   }
 
-  @Test("A pod that sleeps and wakes each second for a day makes two events and few requests")
+  @Test("A pod that sleeps and wakes each second for an hour makes two events and few requests")
   func busy() {
     var book = Self.book()
     let start = Instant.now
     var names: Set<String> = []
     var requests = 0
-    for second in 0..<86_400 {
+    for second in 0..<3600 {
       let now = start + .seconds(second)
       book.note(
         Self.happening("\(second)", second % 2 == 0 ? "Hibernated" : "Woken"), at: now,
@@ -65,7 +65,7 @@ struct EventBookTests {
         book.delivered(delivery, at: now)
       }
     }
-    #expect(names.count == 2 && requests < 620, "\(requests)")
+    #expect(names.count == 2 && requests < 50, "\(requests)")
   }
 
   @Test("A pod that sleeps a hundred times a day reports each sleep at once, in one event")

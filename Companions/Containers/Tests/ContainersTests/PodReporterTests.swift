@@ -68,17 +68,18 @@ struct PodReporterTests {
 
   private static func expect(
     _ server: FakeKubernetes, _ running: RunningReporter, status: String?,
-    request: String = "100Mi"
+    request: String? = "100Mi"
   ) async throws {
     let isThere = try await eventually {
       server.cluster.status("shop/web") == status
-        && server.cluster.request("shop/web", "web") == request
+        && (request == nil || server.cluster.request("shop/web", "web") == request)
     }
     let requests = server.state.withLock { $0.requests.map { "\($0.method) \($0.path)" } }
     let states = await running.reporter.states
     #expect(
       isThere,
-      "\(status ?? "-") \(request); \(server.cluster); \(requests); \(running.log.all); \(states)")
+      "\(status ?? "-") \(request ?? "-"); \(server.cluster); \(requests); \(running.log.all); \(states)"
+    )
   }
 
   @Test(
@@ -91,7 +92,7 @@ struct PodReporterTests {
     await running.look("background")
     try await Self.expect(server, running, status: "False")
     await running.happened("suspended", "hibernated", "idle for 5 m; 51.6 MB → 0.5 MB")
-    try await Self.expect(server, running, status: "True")
+    try await Self.expect(server, running, status: "True", request: nil)
     await running.look("hibernated")
     try await Self.expect(server, running, status: "True", request: "4Mi")
     await running.happened("hibernated", "foreground", "woken by data; 12 ms")
