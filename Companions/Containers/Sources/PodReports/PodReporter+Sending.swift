@@ -209,8 +209,8 @@ extension PodReporter {
 
   private func isMissingRight(_ error: KubernetesError) -> Bool {
     guard case .status(403, let text, _) = error else { return false }
-    // Of a namespace that is being deleted.
-    return !text.contains("is being terminated")
+    // Quotas, and namespaces that are being deleted, have the same status.
+    return text.contains(" cannot ") && text.contains(" resource ")
   }
 
   @discardableResult

@@ -143,10 +143,11 @@ struct PodState: Sendable {
     // The request may have had its effect.
     forgetRecord()
     if error.isOutage { return outcome }
-    switch (step, error.code) {
-    case (.read, 404?), (.read, 409?):
+    if error.code == 404 && step == .read || Self.isAnotherPod(error) {
       lostUntil = now + timing.longestRetry
       return outcome
+    }
+    switch (step, error.code) {
     case (.requests(.shrink), _):
       isRefused = true
       refusals += 1
@@ -185,6 +186,12 @@ struct PodState: Sendable {
 
   private mutating func note(_ line: String, _ outcome: inout Outcome) {
     if noted.insert(line).inserted { outcome.lines.append(line) }
+  }
+
+  /// The uid isn't that of the pod of this name.
+  private static func isAnotherPod(_ error: KubernetesError) -> Bool {
+    guard case .status(let code, let text, _) = error else { return false }
+    return (code == 409 || code == 422) && text.contains("metadata.uid")
   }
 
   private static func explained(_ error: KubernetesError) -> String {

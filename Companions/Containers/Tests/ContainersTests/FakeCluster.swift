@@ -12,7 +12,7 @@ struct FakeCluster: Sendable {
   var events: [String: JSON] = [:]
   /// It knows `pods/resize`.
   var hasResize = true
-  /// Requests of resizing that are more than this are refused.
+  /// Requests of more Mi than this are refused.
   var quota: Int64?
 
   static func pod(
@@ -66,7 +66,8 @@ struct FakeCluster: Sendable {
   private mutating func patch(_ key: String, _ part: String, _ patch: JSON) -> Answer {
     guard var pod = pods[key] else { return .failure(404, "pods \"\(key)\" not found") }
     if let uid = patch["metadata"]?["uid"], uid != pod["metadata"]?["uid"] {
-      return .failure(409, "Precondition failed: UID in precondition")
+      return .failure(
+        422, "Pod \"web\" is invalid: metadata.uid: Invalid value: field is immutable")
     }
     switch part {
     case "status":
@@ -119,7 +120,7 @@ struct FakeCluster: Sendable {
         let place = containers.firstIndex(where: { $0["name"] == change["name"] })
       else { return .failure(422, "no such container") }
       if let quota, Int64(memory.prefix { $0.isNumber }) ?? 0 > quota {
-        return .failure(422, "exceeded quota")
+        return .failure(403, "pods \"web\" is forbidden: exceeded quota")
       }
       containers[place].change("resources") {
         $0.change("requests") { $0.set("memory", .string(memory)) }

@@ -82,7 +82,8 @@ final class FakeKubernetes: Sendable {
       if case .garbage = state.fault { return (200, Array("<html>".utf8), nil) }
       let path = String(request.path.prefix { $0 != "?" })
       if let refused = state.refused.first(where: { path.hasSuffix($0.key) })?.value {
-        return (refused, FakeCluster.Answer.failure(refused, "refused").body.line, nil)
+        let text = "User \"dormouse\" cannot use resource \"pods\" in API group \"\""
+        return (refused, FakeCluster.Answer.failure(refused, text).body.line, nil)
       }
       let answer = state.cluster.answer(request.method, request.path, request.body)
       if case .loseAnswer = state.fault { return nil }

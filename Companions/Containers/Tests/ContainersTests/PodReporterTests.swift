@@ -195,6 +195,24 @@ struct PodReporterTests {
     try await running.end()
   }
 
+  @Test("A request that a quota doesn't let restore is logged once, and restored when it does")
+  func quota() async throws {
+    let server = try Self.server()
+    let running = try RunningReporter(KubernetesAccess(url: server.url))
+    await running.look("hibernated")
+    try await Self.expect(server, running, status: "True", request: "4Mi")
+    server.state.withLock { $0.cluster.quota = 50 }
+    await running.look("foreground")
+    try await running.log.wait(for: "can't be restored yet: it has answered with status 403")
+    let isTriedAgain = try await eventually {
+      server.state.withLock { $0.requests.count { $0.path.contains("/resize") } } > 3
+    }
+    #expect(isTriedAgain && running.log.count("can't be restored yet") == 1)
+    server.state.withLock { $0.cluster.quota = nil }
+    try await Self.expect(server, running, status: "False")
+    try await running.end()
+  }
+
   @Test("A restored request that the node has no room for is reported")
   func deferred() async throws {
     let server = try Self.server()
