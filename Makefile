@@ -23,7 +23,7 @@ RELEASE_BUILD = SWIFT_DETERMINISTIC_HASHING=1 $(shell setarch -R true 2>/dev/nul
 # The layers of the design, enforced: a module imports only what its target names.
 CHECKED = --explicit-target-dependency-import-check error
 
-.PHONY: build debug demo test chaos soak test-machines examples dashboard containers test-companions test-kubelet fuzz tsan order-code format lint install deb dist image \
+.PHONY: build debug demo test chaos soak test-machines examples dashboard containers test-companions test-kubelet test-cluster fuzz tsan order-code format lint install deb dist image \
   arm64 deb-arm64 test-arm64 clean
 
 build:
@@ -95,6 +95,14 @@ test-kubelet:
 	python3 -B Companions/Containers/Tests/Kubelet/run.py --kubelet "$(KUBELET)" \
 	  --dormouse "$$($(SWIFT) build --show-bin-path)/dormouse" --containers .build/companions/debug/dormouse-containers \
 	  $(if $(IMAGE),--image "$(IMAGE)") $(CHECKS)
+
+# The same for a whole cluster of one node, with Packaging/kubernetes as it is: BINARIES= is a directory with etcd, containerd
+# (2.0 or later), its shim, ctr, runc, and Kubernetes (kubelet, kube-apiserver, …, kubectl), IMAGE= an archive of `make
+# image`. As root; not part of `test`.
+test-cluster:
+	@[ -d "$(BINARIES)" -a -f "$(IMAGE)" ] || \
+	  { echo "usage: make test-cluster BINARIES=DIRECTORY IMAGE=PATH [CHECKS=...]" >&2; exit 64; }
+	python3 -B Companions/Containers/Tests/Kubelet/cluster_run.py --binaries "$(BINARIES)" --image "$(IMAGE)" $(CHECKS)
 
 # Minutes, and it wants a toolchain with libFuzzer; not part of `test`.
 fuzz:

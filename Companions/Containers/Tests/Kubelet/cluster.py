@@ -1,0 +1,293 @@
+"""A cluster of Kubernetes with one node on this machine: etcd, the API server, its controllers, scheduler and proxy, a
+kubelet and containerd, each from a directory of executables. All of it has a network and mounts of its own."""
+import json
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import tempfile
+
+from node import IMAGE, PAUSE, SYSCTLS, eventually
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+# The image that Packaging/kubernetes/example.yaml names, made of this machine's nginx.
+NGINX = "docker.io/library/nginx:1.27"
+NODE, ADDRESS = "node", "10.200.0.1"
+PODS, SERVICES, API_SERVICE = "10.244.0.0/16", "10.96.0.0/16", "10.96.0.1"
+USERS = {"admin": ("admin", "system:masters"), "kubelet": (f"system:node:{NODE}", "system:nodes"),
+         "controllers": ("system:kube-controller-manager", ""), "scheduler": ("system:kube-scheduler", ""),
+         "proxy": ("system:kube-proxy", "")}
+# Of the node, where the manifests expect them; this cluster's own are mounted over them.
+DIRECTORIES = ["/run", "/var/lib", "/var/log"]
+
+
+class Cluster:
+    def __init__(self, binaries, scratch=None):
+        self.binaries = os.path.abspath(binaries)
+        program = shutil.which("nginx", path=f"{self.binaries}:/usr/sbin:/usr/bin")
+        self.nginx = [NGINX, program] if program else []
+        self.scratch = scratch or tempfile.mkdtemp(prefix="cluster-")
+        os.makedirs(self.scratch, exist_ok=True)
+        os.chmod(self.scratch, 0o755)
+        self.processes = {}
+        self.tokens = {name: secrets.token_hex(16) for name in USERS}
+        self.write_files()
+
+    def path(self, name):
+        return f"{self.scratch}/{name}"
+
+    def write(self, name, text):
+        with open(self.path(name), "w") as file:
+            file.write(text)
+
+    def read(self, name):
+        with open(self.path(name), errors="replace") as file:
+            return file.read()
+
+    def binary(self, name):
+        return f"{self.binaries}/{name}"
+
+    # MARK: files
+
+    def write_files(self):
+        self.write_certificates()
+        self.write("tokens.csv", "".join(
+            f'{self.tokens[name]},{user},{name},"{group}"\n' for name, (user, group) in USERS.items()))
+        for name in USERS:
+            self.write(f"{name}.kubeconfig", json.dumps({
+                "apiVersion": "v1", "kind": "Config", "current-context": "test",
+                "clusters": [{"name": "test", "cluster": {
+                    "server": "https://127.0.0.1:6443", "certificate-authority": self.path("ca.crt")}}],
+                "users": [{"name": name, "user": {"token": self.tokens[name]}}],
+                "contexts": [{"name": "test", "context": {"cluster": "test", "user": name}}]}))
+        cni = next(path for path in (self.binary("cni"), "/usr/lib/cni", "/opt/cni/bin") if os.path.isdir(path))
+        self.write("containerd.toml", f"""
+version = 3
+disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.nri.v1.nri"]
+[plugins.'io.containerd.cri.v1.images'.pinned_images]
+  sandbox = "{PAUSE}"
+[plugins.'io.containerd.cri.v1.runtime']
+  restrict_oom_score_adj = true
+  [plugins.'io.containerd.cri.v1.runtime'.cni]
+    bin_dirs = ["{cni}"]
+    conf_dir = "{self.path("cni")}"
+[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc.options]
+  BinaryName = "{self.binary("runc")}"
+""")
+        os.makedirs(self.path("cni"), exist_ok=True)
+        self.write("cni/10-bridge.conflist", json.dumps({
+            "cniVersion": "1.0.0", "name": "pods", "plugins": [
+                {"type": "bridge", "bridge": "pods0", "isGateway": True, "hairpinMode": True,
+                 "ipam": {"type": "host-local", "ranges": [[{"subnet": "10.244.0.0/24"}]],
+                          "routes": [{"dst": "0.0.0.0/0"}]}},
+                {"type": "portmap", "capabilities": {"portMappings": True}}]}))
+        self.write("resolv.conf", "nameserver 127.0.0.1\n")
+        self.write("kubelet.json", json.dumps({
+            "apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration", "failCgroupV1": False,
+            "cgroupDriver": "cgroupfs", "failSwapOn": False, "address": "0.0.0.0", "oomScoreAdj": 0,
+            "authentication": {"anonymous": {"enabled": True}, "webhook": {"enabled": False}},
+            "authorization": {"mode": "AlwaysAllow"}, "makeIPTablesUtilChains": False,
+            "containerRuntimeEndpoint": "unix:///run/containerd/containerd.sock",
+            "resolvConf": self.path("resolv.conf"), "syncFrequency": "10s", "enforceNodeAllocatable": [],
+            "evictionHard": {"memory.available": "1Mi"}, "volumePluginDir": self.path("plugins")}))
+        self.write("pause.c", "#include <unistd.h>\nint main(void) { for (;;) pause(); }\n")
+        os.makedirs(self.path("programs"), exist_ok=True)
+        for program in ("server.py", "health.py"):
+            shutil.copy(f"{HERE}/{program}", self.path("programs"))
+        subprocess.check_call(["cc", "-static", "-o", "pause", "pause.c"], cwd=self.scratch)
+        subprocess.check_call(["/usr/bin/python3", "-B", f"{HERE}/images.py", IMAGE, PAUSE, *self.nginx], cwd=self.scratch)
+
+    def write_certificates(self):
+        """An authority, and the API server's certificate of it."""
+        def openssl(*arguments):
+            subprocess.run(["openssl", *arguments], cwd=self.scratch, check=True, capture_output=True)
+
+        openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", "ca.key", "-out", "ca.crt", "-days", "30",
+                "-subj", "/CN=test")
+        openssl("req", "-newkey", "rsa:2048", "-nodes", "-keyout", "api.key", "-out", "api.csr", "-subj", "/CN=api")
+        self.write("api.ext", f"subjectAltName=IP:127.0.0.1,IP:{ADDRESS},IP:{API_SERVICE},DNS:kubernetes.default.svc\n")
+        openssl("x509", "-req", "-in", "api.csr", "-CA", "ca.crt", "-CAkey", "ca.key", "-CAcreateserial", "-days", "30",
+                "-extfile", "api.ext", "-out", "api.crt")
+        openssl("genrsa", "-out", "accounts.key", "2048")
+
+    # MARK: processes
+
+    def spawn(self, name, command):
+        with open(self.path(f"{name}.log"), "a") as log:
+            self.processes[name] = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                env=dict(os.environ, PATH=f"{self.binaries}:{os.environ['PATH']}:/usr/sbin:/sbin"))
+
+    def end(self, name):
+        process = self.processes.pop(name, None)
+        if process is None:
+            return
+        process.terminate()
+        try:
+            process.wait(30)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    def inside(self, *command):
+        return ["nsenter", "-t", str(self.processes["space"].pid), "-m", "-n", *command]
+
+    def run_inside(self, *command, check=True, **options):
+        return subprocess.run(self.inside(*command), check=check, capture_output=True, text=True, **options)
+
+    def start(self):
+        self.start_space()
+        self.start_containerd()
+        self.ctr("images", "import", self.path("images.tar"))
+        self.start_control_plane()
+        self.start_kubelet()
+        self.spawn("proxy", self.inside(
+            self.binary("kube-proxy"), "--kubeconfig", self.path("proxy.kubeconfig"), "--proxy-mode", "nftables",
+            "--cluster-cidr", PODS, "--hostname-override", NODE, "--conntrack-max-per-core", "0",
+            "--conntrack-tcp-timeout-established", "0", "--conntrack-tcp-timeout-close-wait", "0",
+            "--oom-score-adj", "0"))
+        eventually("the node is ready", self.is_ready)
+        eventually("pods get accounts", lambda: self.kubectl(
+            "get", "serviceaccount", "default", check=False).returncode == 0)
+
+    def start_space(self):
+        """Namespaces: without the empty tree of cgroup version 2, with directories of the cluster's own."""
+        copies = "".join(
+            f"cat /proc/sys/{name} > sysctl-{number} && mount --bind sysctl-{number} /proc/sys/{name} && "
+            for number, name in enumerate(SYSCTLS))
+        mounts = "".join(f"mkdir -p mounted{path} && mount --bind mounted{path} {path} && " for path in DIRECTORIES)
+        self.spawn("space", [
+            "unshare", "-m", "-n", "--propagation", "private", "sh", "-ec",
+            f"cd {self.scratch}; {copies} {mounts} true; umount /sys/fs/cgroup/unified 2>/dev/null || true; "
+            "mount --make-rshared /; ip link set lo up; ip link add node0 type bridge; "
+            f"ip address add {ADDRESS}/24 dev node0; ip link set node0 up; ip route add default dev node0; "
+            "echo 1 > /proc/sys/net/ipv4/ip_forward; touch held; exec sleep 1000000"])
+        eventually("namespaces", lambda: os.path.exists(self.path("held")), 20)
+
+    def start_containerd(self):
+        self.spawn("containerd", self.inside(self.binary("containerd"), "--config", self.path("containerd.toml")))
+        eventually("containerd answers", lambda: self.ctr("version", check=False).returncode == 0)
+
+    def start_control_plane(self):
+        etcd = "http://127.0.0.1:2379"
+        self.spawn("etcd", self.inside(
+            self.binary("etcd"), "--data-dir", self.path("etcd"), "--listen-client-urls", etcd,
+            "--advertise-client-urls", etcd, "--listen-peer-urls", "http://127.0.0.1:2380", "--unsafe-no-fsync"))
+        self.spawn("api", self.inside(
+            self.binary("kube-apiserver"), "--etcd-servers", etcd, "--advertise-address", ADDRESS,
+            "--tls-cert-file", self.path("api.crt"), "--tls-private-key-file", self.path("api.key"),
+            "--token-auth-file", self.path("tokens.csv"), "--authorization-mode", "Node,RBAC",
+            "--enable-admission-plugins", "NodeRestriction", "--service-cluster-ip-range", SERVICES,
+            "--service-account-issuer", "https://kubernetes.default.svc", "--service-account-signing-key-file",
+            self.path("accounts.key"), "--service-account-key-file", self.path("accounts.key"), "--allow-privileged",
+            "--kubelet-preferred-address-types", "InternalIP"))
+        eventually("the API server is ready",
+                   lambda: self.kubectl("get", "--raw", "/readyz", check=False).stdout == "ok", 180)
+        self.spawn("controllers", self.inside(
+            self.binary("kube-controller-manager"), "--kubeconfig", self.path("controllers.kubeconfig"),
+            "--service-account-private-key-file", self.path("accounts.key"), "--root-ca-file", self.path("ca.crt"),
+            "--use-service-account-credentials", "--leader-elect=false"))
+        self.spawn("scheduler", self.inside(
+            self.binary("kube-scheduler"), "--kubeconfig", self.path("scheduler.kubeconfig"), "--leader-elect=false"))
+
+    def start_kubelet(self):
+        self.spawn("kubelet", self.inside(
+            self.binary("kubelet"), "--config", self.path("kubelet.json"), "--kubeconfig",
+            self.path("kubelet.kubeconfig"), "--hostname-override", NODE, "--node-ip", ADDRESS))
+
+    def stop(self):
+        """Ends pods, then programs; what is mounted ends with its namespace."""
+        for name in ("scheduler", "controllers", "kubelet", "proxy"):
+            self.end(name)
+        if "containerd" in self.processes:
+            for task in self.ctr("tasks", "ls", "-q", check=False).stdout.split():
+                self.ctr("tasks", "rm", "-f", task, check=False)
+                self.ctr("containers", "rm", task, check=False)
+        for name in ("containerd", "api", "etcd"):
+            self.end(name)
+        # What containers left behind, such as their shims, is in the mount namespace.
+        if "space" in self.processes and self.processes["space"].poll() is None:
+            space = os.readlink(f"/proc/{self.processes['space'].pid}/ns/mnt")
+            for pid in filter(str.isdigit, os.listdir("/proc")):
+                try:
+                    if os.readlink(f"/proc/{pid}/ns/mnt") == space:
+                        os.kill(int(pid), signal.SIGKILL)
+                except OSError:
+                    pass  # It has ended.
+            self.processes.pop("space").wait()
+        for root, _, _ in os.walk("/sys/fs/cgroup", topdown=False):
+            if "/kubepods" in root:
+                try:
+                    os.rmdir(root)
+                except OSError:
+                    pass  # Another kubelet's.
+        shutil.rmtree(self.scratch, ignore_errors=True)
+
+    # MARK: clients
+
+    def ctr(self, *arguments, check=True):
+        return self.run_inside(self.binary("ctr"), "-n", "k8s.io", *arguments, check=check)
+
+    def kubectl(self, *arguments, check=True, **options):
+        return self.run_inside(
+            self.binary("kubectl"), "--kubeconfig", self.path("admin.kubeconfig"), *arguments, check=check, **options)
+
+    def is_ready(self):
+        return "True" in self.kubectl(
+            "get", "node", NODE, "-o", "jsonpath={.status.conditions[?(@.type=='Ready')].status}", check=False).stdout
+
+    def apply(self, *objects):
+        self.kubectl("apply", "-f", "-", input=json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)}))
+
+    def get(self, kind, name, namespace="default"):
+        """The object; None: there is none."""
+        found = self.kubectl("get", kind, name, "-n", namespace, "-o", "json", check=False)
+        return json.loads(found.stdout) if found.returncode == 0 else None
+
+    def pod_of(self, app):
+        """The one pod with this label that isn't about to end."""
+        pods = [item for item in json.loads(self.kubectl("get", "pods", "-l", f"app={app}", "-o", "json").stdout)["items"]
+                if "deletionTimestamp" not in item["metadata"]]
+        return pods[0] if len(pods) == 1 else None
+
+    def status(self, name, container="web"):
+        """Of the pod's container; None: there is no such pod."""
+        statuses = (self.get("pod", name) or {}).get("status", {})
+        for status in statuses.get("containerStatuses", []) + statuses.get("initContainerStatuses", []):
+            if status["name"] == container:
+                return status
+        return None
+
+    def charge(self, pid):
+        """What the kernel charges the process's container for, in bytes; None: nothing counts that here."""
+        with open(f"/proc/{pid}/cgroup") as groups:
+            for line in groups:
+                _, controllers, group = line.rstrip().split(":", 2)
+                for file in ((f"/sys/fs/cgroup/memory{group}/memory.usage_in_bytes",) if controllers == "memory"
+                             else (f"/sys/fs/cgroup{group}/memory.current",)):
+                    if os.path.exists(file):
+                        with open(file) as value:
+                            return int(value.read())
+        return None
+
+    # MARK: Dormouse
+
+    def dormouse(self, *words):
+        """A request to the daemon in the DaemonSet's pod."""
+        return self.kubectl("exec", "-n", "dormouse", "ds/dormouse", "-c", "daemon", "--", "/usr/bin/dormouse", *words,
+                            "--socket", "/run/dormouse/control.sock", check=False)
+
+    def workers(self):
+        found = self.dormouse("ps", "--json")
+        return {worker["name"]: worker for worker in json.loads(found.stdout)["workers"]} if found.stdout else {}
+
+    def worker(self, name, container="web"):
+        return self.workers().get(f"default.{name}.{container}")
+
+    def state(self, name, container="web"):
+        return (self.worker(name, container) or {}).get("state")
+
+    def hibernate(self, name, container="web"):
+        eventually(f"{name} hibernates", lambda: self.dormouse("hibernate", f"default.{name}.{container}").returncode == 0
+                   and self.state(name, container) == "hibernated")
