@@ -153,13 +153,10 @@ disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.nri.v1.nri"]
 
     def start_space(self):
         """Namespaces: without the empty tree of cgroup version 2, with directories of the cluster's own."""
-        copies = "".join(
-            f"cat /proc/sys/{name} > sysctl-{number} && mount --bind sysctl-{number} /proc/sys/{name} && "
-            for number, name in enumerate(SYSCTLS))
-        mounts = "".join(f"mkdir -p mounted{path} && mount --bind mounted{path} {path} && " for path in DIRECTORIES)
+        mounts = "".join(f"mkdir -p mounted{path}; mount --bind mounted{path} {path}; " for path in DIRECTORIES)
         self.spawn("space", [
             "unshare", "-m", "-n", "--propagation", "private", "sh", "-ec",
-            f"cd {self.scratch}; {copies} {mounts} true; umount /sys/fs/cgroup/unified 2>/dev/null || true; "
+            f"cd {self.scratch}; {mounts} umount /sys/fs/cgroup/unified 2>/dev/null || true; "
             "mount --make-rshared /; ip link set lo up; ip link add node0 type bridge; "
             f"ip address add {ADDRESS}/24 dev node0; ip link set node0 up; ip route add default dev node0; "
             "echo 1 > /proc/sys/net/ipv4/ip_forward; touch held; exec sleep 1000000"])
@@ -192,8 +189,14 @@ disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.nri.v1.nri"]
             self.binary("kube-scheduler"), "--kubeconfig", self.path("scheduler.kubeconfig"), "--leader-elect=false"))
 
     def start_kubelet(self):
+        """It sees copies of what it sets for the whole machine. Not so the containers: over such mounts the kernel lets no user
+        namespace mount its own /proc."""
+        copies = " && ".join(
+            f"cat /proc/sys/{name} > sysctl-{number} && mount --bind sysctl-{number} /proc/sys/{name}"
+            for number, name in enumerate(SYSCTLS))
         self.spawn("kubelet", self.inside(
-            self.binary("kubelet"), "--config", self.path("kubelet.json"), "--kubeconfig",
+            "unshare", "-m", "--propagation", "unchanged", "sh", "-ec",
+            f'cd {self.scratch}; mount --make-rprivate /proc; {copies}; exec "$0" "$@"', self.binary("kubelet"), "--config", self.path("kubelet.json"), "--kubeconfig",
             self.path("kubelet.kubeconfig"), "--hostname-override", NODE, "--node-ip", ADDRESS))
 
     def stop(self):

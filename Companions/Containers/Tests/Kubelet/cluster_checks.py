@@ -1,6 +1,7 @@
 """What kubectl, the controllers and the kubelet of a whole cluster do to sleeping pods, with Packaging/kubernetes as it is."""
 import json
 import os
+import socket
 import subprocess
 import time
 
@@ -26,7 +27,13 @@ def started(cluster, name, containers=None):
     eventually(f"{name} is ready", lambda: (cluster.status(name) or {}).get("ready"), 120)
     for each in containers or [container()]:
         eventually(f"{name} is adopted", lambda: cluster.worker(name, each["name"]))
-    return cluster.get("pod", name)["status"]["podIP"]
+    address = cluster.get("pod", name)["status"]["podIP"]
+    eventually(f"{name} listens", lambda: socket.create_connection((address, PORT), 5))
+    return address
+
+
+def watch_log(cluster):
+    return cluster.kubectl("logs", "-n", "dormouse", "ds/dormouse", "-c", "watch").stdout
 
 
 def check_manifests(cluster):
@@ -39,8 +46,8 @@ def check_manifests(cluster):
     cluster.kubectl("apply", "-f", f"{MANIFESTS}/example.yaml")
     cluster.kubectl("rollout", "status", "deploy/web", "--timeout=120s")
     name = cluster.pod_of("web")["metadata"]["name"]
-    worker = eventually("it is adopted", lambda: cluster.worker(name))
-    expect(worker.get("shadow"), f"not in shadow mode: {worker}")
+    eventually("it is adopted", lambda: cluster.worker(name))
+    expect(f"adopted as default.{name}.web" in watch_log(cluster) and "shadow mode" in watch_log(cluster), "shadow mode")
     cluster.kubectl("delete", "-f", f"{MANIFESTS}/example.yaml")
 
 
@@ -50,6 +57,7 @@ def check_service(cluster):
     cluster.kubectl("rollout", "status", "deploy/served", "--timeout=120s")
     address = cluster.get("service", "served")["spec"]["clusterIP"]
     name = cluster.pod_of("served")["metadata"]["name"]
+    eventually("it answers", lambda: ask(address, 80, "/probe"))
     kept = Connection(address, 80)
     answer, _ = kept.ask()
     worker = eventually("it is adopted", lambda: cluster.worker(name))
@@ -265,8 +273,7 @@ def check_killed_daemon(cluster):
 def check_events(cluster):
     """containerd's stream of events is followed: a new pod is adopted at once, and its end is noticed."""
     start(cluster, "quick")
-    log = cluster.kubectl("logs", "-n", "dormouse", "ds/dormouse", "-c", "watch").stdout
-    expect("adopted as default.quick.web" in log, log)
+    expect("adopted as default.quick.web" in watch_log(cluster), watch_log(cluster))
     cluster.kubectl("delete", "pod", "quick")
     eventually("it is forgotten", lambda: cluster.worker("quick") is None, 20)
 

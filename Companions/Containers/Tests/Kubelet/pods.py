@@ -29,7 +29,7 @@ def pod(cluster, name, annotations=None, containers=None, **spec):
         "metadata": {"name": name, "namespace": "default", "labels": {"app": name, "test": "dormouse"},
                      "annotations": POLICY if annotations is None else annotations},
         "spec": dict({
-            "terminationGracePeriodSeconds": 10, "containers": containers or [container()],
+            "terminationGracePeriodSeconds": 10, "dnsPolicy": "Default", "containers": containers or [container()],
             "volumes": [{"name": "usr", "hostPath": {"path": "/usr"}},
                         {"name": "test", "hostPath": {"path": cluster.path("programs")}}]}, **spec)}
 
