@@ -4,6 +4,7 @@ import os
 import socket
 import subprocess
 import time
+import urllib.request
 
 from node import eventually
 from pods import EAGER, PORT, Connection, ask, container, deployment, pod, service
@@ -37,7 +38,8 @@ def watch_log(cluster):
 
 
 def check_manifests(cluster):
-    """The manifests as they are: the DaemonSet runs, and the example's web server is adopted in shadow mode."""
+    """The manifests as they are: the DaemonSet runs, and the example's web server is adopted in shadow mode. Without that, and
+    sooner than it says, it hibernates and is woken."""
     cluster.kubectl("apply", "-f", f"{MANIFESTS}/dormouse.yaml")
     cluster.kubectl("rollout", "status", "-n", "dormouse", "ds/dormouse", "--timeout=120s")
     eventually("the daemon answers", lambda: cluster.dormouse("ps").returncode == 0)
@@ -48,6 +50,14 @@ def check_manifests(cluster):
     name = cluster.pod_of("web")["metadata"]["name"]
     eventually("it is adopted", lambda: cluster.worker(name))
     expect(f"adopted as default.{name}.web" in watch_log(cluster) and "shadow mode" in watch_log(cluster), "shadow mode")
+    sooner = {"dormouse.io/mode": None, **EAGER}
+    cluster.kubectl("patch", "deploy", "web", "--patch", json.dumps(
+        {"spec": {"template": {"metadata": {"annotations": sooner}}}}))
+    cluster.kubectl("rollout", "status", "deploy/web", "--timeout=120s")
+    pod = eventually("one pod is left", lambda: cluster.pod_of("web"))
+    eventually("it hibernates", lambda: cluster.state(pod["metadata"]["name"]) == "hibernated")
+    with urllib.request.urlopen(f"http://{pod['status']['podIP']}", timeout=60) as answer:
+        expect(answer.read() == b"nginx\n", "its answer")
     cluster.kubectl("delete", "-f", f"{MANIFESTS}/example.yaml")
 
 
