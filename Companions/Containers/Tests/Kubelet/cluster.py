@@ -2,114 +2,24 @@
 kubelet and containerd, each from a directory of executables. All of it has a network and mounts of its own."""
 import json
 import os
-import secrets
 import shutil
 import signal
 import subprocess
 import tempfile
 
-from node import IMAGE, PAUSE, SYSCTLS, eventually
+from cluster_files import ADDRESS, NODE, ClusterFiles
+from control import request
+from node import SYSCTLS, eventually
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-# The image that Packaging/kubernetes/example.yaml names, made of this machine's nginx.
-NGINX = "docker.io/library/nginx:1.27"
-NODE, ADDRESS = "node", "10.200.0.1"
-PODS, SERVICES, API_SERVICE = "10.244.0.0/16", "10.96.0.0/16", "10.96.0.1"
-USERS = {"admin": ("admin", "system:masters"), "kubelet": (f"system:node:{NODE}", "system:nodes"),
-         "controllers": ("system:kube-controller-manager", ""), "scheduler": ("system:kube-scheduler", ""),
-         "proxy": ("system:kube-proxy", "")}
+PODS, SERVICES = "10.244.0.0/16", "10.96.0.0/16"
 # Of the node, where the manifests expect them; this cluster's own are mounted over them.
 DIRECTORIES = ["/run", "/var/lib", "/var/log"]
 
 
-class Cluster:
+class Cluster(ClusterFiles):
     def __init__(self, binaries, scratch=None):
-        self.binaries = os.path.abspath(binaries)
-        program = shutil.which("nginx", path=f"{self.binaries}:/usr/sbin:/usr/bin")
-        self.nginx = [NGINX, program] if program else []
-        self.scratch = scratch or tempfile.mkdtemp(prefix="cluster-")
-        os.makedirs(self.scratch, exist_ok=True)
-        os.chmod(self.scratch, 0o755)
         self.processes = {}
-        self.tokens = {name: secrets.token_hex(16) for name in USERS}
-        self.write_files()
-
-    def path(self, name):
-        return f"{self.scratch}/{name}"
-
-    def write(self, name, text):
-        with open(self.path(name), "w") as file:
-            file.write(text)
-
-    def read(self, name):
-        with open(self.path(name), errors="replace") as file:
-            return file.read()
-
-    def binary(self, name):
-        return f"{self.binaries}/{name}"
-
-    # MARK: files
-
-    def write_files(self):
-        self.write_certificates()
-        self.write("tokens.csv", "".join(
-            f'{self.tokens[name]},{user},{name},"{group}"\n' for name, (user, group) in USERS.items()))
-        for name in USERS:
-            self.write(f"{name}.kubeconfig", json.dumps({
-                "apiVersion": "v1", "kind": "Config", "current-context": "test",
-                "clusters": [{"name": "test", "cluster": {
-                    "server": "https://127.0.0.1:6443", "certificate-authority": self.path("ca.crt")}}],
-                "users": [{"name": name, "user": {"token": self.tokens[name]}}],
-                "contexts": [{"name": "test", "context": {"cluster": "test", "user": name}}]}))
-        cni = next(path for path in (self.binary("cni"), "/usr/lib/cni", "/opt/cni/bin") if os.path.isdir(path))
-        self.write("containerd.toml", f"""
-version = 3
-disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.nri.v1.nri"]
-[plugins.'io.containerd.cri.v1.images'.pinned_images]
-  sandbox = "{PAUSE}"
-[plugins.'io.containerd.cri.v1.runtime']
-  restrict_oom_score_adj = true
-  [plugins.'io.containerd.cri.v1.runtime'.cni]
-    bin_dirs = ["{cni}"]
-    conf_dir = "{self.path("cni")}"
-[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc.options]
-  BinaryName = "{self.binary("runc")}"
-""")
-        os.makedirs(self.path("cni"), exist_ok=True)
-        self.write("cni/10-bridge.conflist", json.dumps({
-            "cniVersion": "1.0.0", "name": "pods", "plugins": [
-                {"type": "bridge", "bridge": "pods0", "isGateway": True, "hairpinMode": True,
-                 "ipam": {"type": "host-local", "ranges": [[{"subnet": "10.244.0.0/24"}]],
-                          "routes": [{"dst": "0.0.0.0/0"}]}},
-                {"type": "portmap", "capabilities": {"portMappings": True}}]}))
-        self.write("resolv.conf", "nameserver 127.0.0.1\n")
-        self.write("kubelet.json", json.dumps({
-            "apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration", "failCgroupV1": False,
-            "cgroupDriver": "cgroupfs", "failSwapOn": False, "address": "0.0.0.0", "oomScoreAdj": 0,
-            "authentication": {"anonymous": {"enabled": True}, "webhook": {"enabled": False}},
-            "authorization": {"mode": "AlwaysAllow"}, "makeIPTablesUtilChains": False,
-            "containerRuntimeEndpoint": "unix:///run/containerd/containerd.sock",
-            "resolvConf": self.path("resolv.conf"), "syncFrequency": "10s", "enforceNodeAllocatable": [],
-            "evictionHard": {"memory.available": "1Mi"}, "volumePluginDir": self.path("plugins")}))
-        self.write("pause.c", "#include <unistd.h>\nint main(void) { for (;;) pause(); }\n")
-        os.makedirs(self.path("programs"), exist_ok=True)
-        for program in ("server.py", "health.py"):
-            shutil.copy(f"{HERE}/{program}", self.path("programs"))
-        subprocess.check_call(["cc", "-static", "-o", "pause", "pause.c"], cwd=self.scratch)
-        subprocess.check_call(["/usr/bin/python3", "-B", f"{HERE}/images.py", IMAGE, PAUSE, *self.nginx], cwd=self.scratch)
-
-    def write_certificates(self):
-        """An authority, and the API server's certificate of it."""
-        def openssl(*arguments):
-            subprocess.run(["openssl", *arguments], cwd=self.scratch, check=True, capture_output=True)
-
-        openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", "ca.key", "-out", "ca.crt", "-days", "30",
-                "-subj", "/CN=test")
-        openssl("req", "-newkey", "rsa:2048", "-nodes", "-keyout", "api.key", "-out", "api.csr", "-subj", "/CN=api")
-        self.write("api.ext", f"subjectAltName=IP:127.0.0.1,IP:{ADDRESS},IP:{API_SERVICE},DNS:kubernetes.default.svc\n")
-        openssl("x509", "-req", "-in", "api.csr", "-CA", "ca.crt", "-CAkey", "ca.key", "-CAcreateserial", "-days", "30",
-                "-extfile", "api.ext", "-out", "api.crt")
-        openssl("genrsa", "-out", "accounts.key", "2048")
+        super().__init__(binaries, scratch or tempfile.mkdtemp(prefix="cluster-"))
 
     # MARK: processes
 
@@ -147,7 +57,7 @@ disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.nri.v1.nri"]
             "--cluster-cidr", PODS, "--hostname-override", NODE, "--conntrack-max-per-core", "0",
             "--conntrack-tcp-timeout-established", "0", "--conntrack-tcp-timeout-close-wait", "0",
             "--oom-score-adj", "0"))
-        eventually("the node is ready", self.is_ready)
+        eventually("the node is ready", self.is_ready, pause=1)
         eventually("pods get accounts", lambda: self.kubectl(
             "get", "serviceaccount", "default", check=False).returncode == 0)
 
@@ -281,9 +191,14 @@ disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.nri.v1.nri"]
         return self.kubectl("exec", "-n", "dormouse", "ds/dormouse", "-c", "daemon", "--", "/usr/bin/dormouse", *words,
                             "--socket", "/run/dormouse/control.sock", check=False)
 
+    def request(self, verb, worker=None):
+        return request(self.path("mounted/run/dormouse/control.sock"), verb, worker)
+
     def workers(self):
-        found = self.dormouse("ps", "--json")
-        return {worker["name"]: worker for worker in json.loads(found.stdout)["workers"]} if found.stdout else {}
+        try:
+            return {worker["name"]: worker for worker in self.request("ps").get("workers", [])}
+        except OSError:
+            return {}  # There is no daemon.
 
     def worker(self, name, container="web"):
         return self.workers().get(f"default.{name}.{container}")
@@ -292,5 +207,5 @@ disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.nri.v1.nri"]
         return (self.worker(name, container) or {}).get("state")
 
     def hibernate(self, name, container="web"):
-        eventually(f"{name} hibernates", lambda: self.dormouse("hibernate", f"default.{name}.{container}").returncode == 0
+        eventually(f"{name} hibernates", lambda: self.request("hibernate", f"default.{name}.{container}")["result"] == "done"
                    and self.state(name, container) == "hibernated")

@@ -25,7 +25,7 @@ def start(cluster, name, annotations=None, containers=None, **spec):
 
 
 def started(cluster, name, containers=None):
-    eventually(f"{name} is ready", lambda: (cluster.status(name) or {}).get("ready"), 120)
+    eventually(f"{name} is ready", lambda: (cluster.status(name) or {}).get("ready"), 120, 0.5)
     for each in containers or [container()]:
         eventually(f"{name} is adopted", lambda: cluster.worker(name, each["name"]))
     address = cluster.get("pod", name)["status"]["podIP"]
@@ -54,7 +54,7 @@ def check_manifests(cluster):
     cluster.kubectl("patch", "deploy", "web", "--patch", json.dumps(
         {"spec": {"template": {"metadata": {"annotations": sooner}}}}))
     cluster.kubectl("rollout", "status", "deploy/web", "--timeout=120s")
-    pod = eventually("one pod is left", lambda: cluster.pod_of("web"))
+    pod = eventually("one pod is left", lambda: cluster.pod_of("web"), pause=0.5)
     eventually("it hibernates", lambda: cluster.state(pod["metadata"]["name"]) == "hibernated")
     with urllib.request.urlopen(f"http://{pod['status']['podIP']}", timeout=60) as answer:
         expect(answer.read() == b"nginx\n", "its answer")
@@ -186,7 +186,7 @@ def resize(cluster, name, memory):
     cluster.kubectl("patch", "pod", name, "--subresource", "resize", "--patch", json.dumps(
         {"spec": {"containers": [{"name": "web", "resources": {"requests": amount, "limits": amount}}]}}))
     eventually(f"its limit is {memory}", lambda: (cluster.status(name) or {}).get("resources", {}).get(
-        "limits", {}).get("memory") == memory)
+        "limits", {}).get("memory") == memory, pause=0.3)
 
 
 def check_users(cluster):
@@ -211,7 +211,7 @@ def ends(cluster, name, act):
         stdout=subprocess.PIPE, text=True)
     began = time.monotonic()
     act()
-    eventually(f"{name} has ended", lambda: cluster.get("pod", name) is None, 60)
+    eventually(f"{name} has ended", lambda: cluster.get("pod", name) is None, 60, 0.3)
     waited = time.monotonic() - began
     text = follower.communicate(timeout=30)[0]
     expect(f"ended 1 {digest}" in text, f"its handler: {text}")
@@ -257,7 +257,7 @@ def check_restarts(cluster):
     cluster.end("containerd")
     cluster.start_containerd()
     time.sleep(10)
-    eventually("the node is ready", cluster.is_ready)
+    eventually("the node is ready", cluster.is_ready, pause=1)
     expect(cluster.state("kept") == "hibernated", "it was woken")
     status = cluster.status("kept")
     expect(status["containerID"] == before and status["restartCount"] == 0, f"{status}")
@@ -271,7 +271,7 @@ def check_killed_daemon(cluster):
     digest = ask(address)[1]
     cluster.hibernate("orphan")
     began = time.monotonic()
-    daemon = json.loads(cluster.dormouse("ps", "--json").stdout)["daemon"]["pid"]
+    daemon = cluster.request("ps")["daemon"]["pid"]
     os.kill(daemon, 9)
     answer = ask(address)
     waited = time.monotonic() - began
