@@ -133,7 +133,7 @@ def check_probes(cluster):
     for kind, probe in probes.items():
         program = "health.py" if kind == "grpc" else "server.py"
         start(cluster, f"by-{kind}", containers=[
-            container(program=program, livenessProbe=dict(probe, periodSeconds=3, timeoutSeconds=1, failureThreshold=1))])
+            container(program=program, livenessProbe=dict(probe, periodSeconds=3))])
         name, wakes, deadline = f"by-{kind}", 0, time.monotonic() + 15
         cluster.hibernate(name)
         while time.monotonic() < deadline:
@@ -254,6 +254,8 @@ def check_restarts(cluster):
     before = cluster.status("kept")["containerID"]
     cluster.end("kubelet")
     cluster.start_kubelet()
+    # While it starts it ends where containerd doesn't answer.
+    eventually("kubelet answers", lambda: urllib.request.urlopen("http://127.0.0.1:10248/healthz", timeout=5))
     cluster.end("containerd")
     cluster.start_containerd()
     time.sleep(10)
