@@ -10,6 +10,9 @@ import traceback
 
 from cluster import Cluster
 from cluster_checks import CHECKS
+from cluster_reports import check_reports
+
+CHECKS["reports"] = check_reports
 
 
 def enter_network(pid):
