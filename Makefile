@@ -86,7 +86,8 @@ test-companions:
 	    $(SWIFT) test $(COMPANION)/$$companion $(CHECKED) || exit; \
 	done
 
-# What a real kubelet does to sleeping pods: KUBELET= is its executable. As root, with containerd; not part of `test`.
+# What a real kubelet does to sleeping pods: KUBELET= is its executable. As root, with containerd and runc in PATH (kubelet
+# 1.36 needs containerd 2.0); not part of `test`.
 test-kubelet:
 	@[ -x "$(KUBELET)" ] || { echo "usage: make test-kubelet KUBELET=PATH [IMAGE=PATH] [CHECKS=...]" >&2; exit 64; }
 	rm -f .build/companions/debug.yaml .build/companions/*/debug/description.json
