@@ -12,6 +12,14 @@ public enum CRIMessages {
       default: break
       }
     }
+
+    /// Each listener gets each event. containerd before 2.0 gives an event to one of its listeners only, so that a kubelet
+    /// that listens (its feature EventedPLEG) would miss those that are read here; before 1.7 it has none.
+    public var hasEventsForAll: Bool {
+      guard runtime == "containerd" else { return true }
+      let major = version.drop { !$0.isNumber }.prefix { $0.isNumber }
+      return Int(major).map { $0 >= 2 } ?? true
+    }
   }
 
   /// A pod.
