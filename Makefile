@@ -23,7 +23,7 @@ RELEASE_BUILD = SWIFT_DETERMINISTIC_HASHING=1 $(shell setarch -R true 2>/dev/nul
 # The layers of the design, enforced: a module imports only what its target names.
 CHECKED = --explicit-target-dependency-import-check error
 
-.PHONY: build debug demo test chaos soak test-machines examples dashboard containers test-companions test-kubelet fuzz tsan order-code format lint install deb dist image \
+.PHONY: build debug demo test chaos soak test-machines examples dashboard containers test-companions test-kubelet test-cluster fuzz tsan order-code format lint install deb dist image \
   arm64 deb-arm64 test-arm64 clean
 
 build:
@@ -86,7 +86,8 @@ test-companions:
 	    $(SWIFT) test $(COMPANION)/$$companion $(CHECKED) || exit; \
 	done
 
-# What a real kubelet does to sleeping pods: KUBELET= is its executable. As root, with containerd; not part of `test`.
+# What a real kubelet does to sleeping pods: KUBELET= is its executable. As root, with containerd and runc in PATH (kubelet
+# 1.36 needs containerd 2.0); not part of `test`.
 test-kubelet:
 	@[ -x "$(KUBELET)" ] || { echo "usage: make test-kubelet KUBELET=PATH [IMAGE=PATH] [CHECKS=...]" >&2; exit 64; }
 	rm -f .build/companions/debug.yaml .build/companions/*/debug/description.json
@@ -95,6 +96,14 @@ test-kubelet:
 	python3 -B Companions/Containers/Tests/Kubelet/run.py --kubelet "$(KUBELET)" \
 	  --dormouse "$$($(SWIFT) build --show-bin-path)/dormouse" --containers .build/companions/debug/dormouse-containers \
 	  $(if $(IMAGE),--image "$(IMAGE)") $(CHECKS)
+
+# The same for a whole cluster of one node, with Packaging/kubernetes as it is: BINARIES= is a directory with etcd, containerd
+# (2.0 or later), its shim, ctr, runc, and Kubernetes (kubelet, kube-apiserver, …, kubectl), IMAGE= an archive of `make
+# image`. As root; not part of `test`.
+test-cluster:
+	@[ -d "$(BINARIES)" -a -f "$(IMAGE)" ] || \
+	  { echo "usage: make test-cluster BINARIES=DIRECTORY IMAGE=PATH [CHECKS=...]" >&2; exit 64; }
+	python3 -B Companions/Containers/Tests/Kubelet/cluster_run.py --binaries "$(BINARIES)" --image "$(IMAGE)" $(CHECKS)
 
 # Minutes, and it wants a toolchain with libFuzzer; not part of `test`.
 fuzz:

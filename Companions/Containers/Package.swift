@@ -14,6 +14,7 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
     .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
     .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
+    .package(url: "https://github.com/apple/swift-nio-ssl.git", from: "2.37.0"),
     .package(url: "https://github.com/grpc/grpc-swift-2", from: "2.4.3"),
     .package(url: "https://github.com/grpc/grpc-swift-nio-transport", from: "2.9.2"),
   ],
@@ -34,10 +35,30 @@ let package = Package(
         .product(name: "GRPCNIOTransportHTTP2Posix", package: "grpc-swift-nio-transport"),
       ],
       swiftSettings: strict),
+    // The few calls of the Kubernetes API that are made here.
+    .target(
+      name: "KubernetesAPI",
+      dependencies: [
+        .product(name: "Control", package: "dormouse"),
+        .product(name: "AsyncHTTPClient", package: "async-http-client"),
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOHTTP1", package: "swift-nio"),
+        .product(name: "NIOSSL", package: "swift-nio-ssl"),
+      ],
+      swiftSettings: strict),
+    // What is reported of pods: events, a condition, requests. Its decisions are pure.
+    .target(
+      name: "PodReports",
+      dependencies: [
+        "KubernetesAPI",
+        .product(name: "Control", package: "dormouse"),
+        .product(name: "AsyncHTTPClient", package: "async-http-client"),
+      ],
+      swiftSettings: strict),
     .target(
       name: "Containers",
       dependencies: [
-        "ContainerPlan", "CRI",
+        "ContainerPlan", "CRI", "KubernetesAPI", "PodReports",
         .product(name: "Control", package: "dormouse"),
         .product(name: "AsyncHTTPClient", package: "async-http-client"),
         .product(name: "NIOCore", package: "swift-nio"),
@@ -50,6 +71,8 @@ let package = Package(
       dependencies: [
         "Containers",
         "ContainerPlan",
+        "KubernetesAPI",
+        "PodReports",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Control", package: "dormouse"),
       ],
@@ -58,12 +81,14 @@ let package = Package(
     .testTarget(
       name: "ContainersTests",
       dependencies: [
-        "CRI", "Containers", "ContainerPlan", "dormouse-containers",
+        "CRI", "Containers", "ContainerPlan", "KubernetesAPI", "PodReports",
+        "dormouse-containers",
         .product(name: "Control", package: "dormouse"),
         .product(name: "Settings", package: "dormouse"),
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
         .product(name: "NIOHTTP1", package: "swift-nio"),
+        .product(name: "NIOSSL", package: "swift-nio-ssl"),
       ],
       swiftSettings: strict),
   ]

@@ -12,6 +12,14 @@ public enum CRIMessages {
       default: break
       }
     }
+
+    /// Each listener gets each event. containerd before 2.0 gives an event to one of its listeners only, so that a kubelet
+    /// that listens (its feature EventedPLEG) would miss those that are read here; before 1.7 it has none.
+    public var hasEventsForAll: Bool {
+      guard runtime == "containerd" else { return true }
+      let major = version.drop { !$0.isNumber }.prefix { $0.isNumber }
+      return Int(major).map { $0 >= 2 } ?? true
+    }
   }
 
   /// A pod.
@@ -19,6 +27,7 @@ public enum CRIMessages {
     public var id = ""
     public var name = ""
     public var namespace = ""
+    public var uid = ""
     /// Its pause container runs.
     public var isReady = true
     public var annotations: [String: String] = [:]
@@ -31,7 +40,7 @@ public enum CRIMessages {
       case 1: id = value.text
       case 2:
         let metadata = try value.message(Metadata.self)
-        (name, namespace) = (metadata.name, metadata.namespace)
+        (name, namespace, uid) = (metadata.name, metadata.namespace, metadata.uid)
       case 3: isReady = value.number == 0
       case 6:
         let entry = try value.message(MapEntry.self)
@@ -62,11 +71,14 @@ public enum CRIMessages {
 
   struct Metadata: ProtobufReadable {
     var name = ""
+    /// Of a pod. The field of a container is a number, and reads as an empty text.
+    var uid = ""
     var namespace = ""
 
     mutating func read(_ field: UInt64, _ value: ProtobufReader.Value) {
       switch field {
       case 1: name = value.text
+      case 2: uid = value.text
       case 3: namespace = value.text
       default: break
       }

@@ -15,6 +15,8 @@ public struct Container: Hashable, Sendable {
   public var isContained = true
   /// The pod that it is part of; nil: none, its settings are labels of its own.
   public var pod: String?
+  /// The same pod, as Kubernetes names it.
+  public var member: PodMember?
 
   public init(
     runtime: String, id: String, name: String, labels: [String: String], pid: Int32
@@ -42,6 +44,26 @@ extension Container {
   /// A setting as its author has written it: `label dormouse.mode=shadow`.
   func term(_ key: String, _ value: String) -> String {
     pod == nil ? "label dormouse.\(key)=\(value)" : "annotation dormouse.io/\(key): \(value)"
+  }
+}
+
+/// A container of a pod, by the names of Kubernetes.
+public struct PodMember: Hashable, Sendable {
+  public var namespace: String
+  public var pod: String
+  public var uid: String
+  public var container: String
+  /// The kubelet has the pod from a file or a URL, and not from the API.
+  public var isStatic: Bool
+
+  public init(
+    namespace: String, pod: String, uid: String, container: String, isStatic: Bool = false
+  ) {
+    self.namespace = namespace
+    self.pod = pod
+    self.uid = uid
+    self.container = container
+    self.isStatic = isStatic
   }
 }
 

@@ -56,7 +56,8 @@ public struct LabelReading: Hashable, Sendable {
       return
     }
     var wish = Wish(
-      container: container, name: WorkerNaming.valid(own["name"] ?? container.name, container.id))
+      container: container,
+      name: WorkerNaming.valid(own["name"] ?? WorkerNaming.natural(container), container.id))
     guard readPolicy(own, into: &wish) else { return }
     if let name = own["name"], name != wish.name {
       problems.append(

@@ -2,10 +2,14 @@
 /// `CONTAINER.dormouse.io/KEY` for one, which counts more.
 public enum PodAnnotations {
   private static let domain = "dormouse.io/"
+  /// What this program writes to a pod: no setting.
+  private static let own: Set<String> = ["dormouse.io/requests"]
 
   /// Whether one of them concerns Dormouse.
   public static func matter(_ annotations: [String: String]) -> Bool {
-    annotations.keys.contains { $0.hasPrefix(domain) || $0.contains("." + domain) }
+    annotations.keys.contains {
+      ($0.hasPrefix(domain) || $0.contains("." + domain)) && !own.contains($0)
+    }
   }
 
   public static func labels(
@@ -13,7 +17,7 @@ public enum PodAnnotations {
   ) -> [String: String] {
     var labels: [String: String] = [:]
     for prefix in [domain, "\(container).\(domain)"] {
-      for (name, value) in annotations where name.hasPrefix(prefix) {
+      for (name, value) in annotations where name.hasPrefix(prefix) && !own.contains(name) {
         labels[LabelReading.prefix + name.dropFirst(prefix.count)] = value
       }
     }

@@ -4,6 +4,29 @@ import Policy
 enum WorkerNaming {
   private static let longest = NameRule.longest
 
+  /// A container's own name. Of a pod's container it is `NAMESPACE.POD.CONTAINER`; where that is too long, the middle of
+  /// the pod's name is left out: namespace and container can be read from it, and its end differs from that of other
+  /// pods.
+  static func natural(_ container: Container) -> String {
+    guard let member = container.member, container.name.utf8.count > longest else {
+      return container.name
+    }
+    let room = longest - member.namespace.utf8.count - member.container.utf8.count - 2
+    // Nothing of use fits.
+    guard room >= 8 else { return container.name }
+    // As long as a Deployment's `-7f9c4d5b6-x8kzq`.
+    let tail = min(16, room / 2)
+    var head = member.pod.utf8.prefix(room - 1 - tail)
+    while let last = head.last, isSeparator(last) { head.removeLast() }
+    let end = member.pod.utf8.suffix(tail).drop(while: isSeparator)
+    let pod = Array(head) + [UInt8(ascii: "-")] + Array(end)
+    return "\(member.namespace).\(String(decoding: pod, as: UTF8.self)).\(member.container)"
+  }
+
+  private static func isSeparator(_ byte: UInt8) -> Bool {
+    byte == UInt8(ascii: "-") || byte == UInt8(ascii: ".")
+  }
+
   /// The nearest valid name.
   static func valid(_ name: String, _ id: String) -> String {
     var bytes = name.utf8.map { NameRule.allows($0) ? $0 : UInt8(ascii: "-") }

@@ -3,6 +3,8 @@ import AsyncHTTPClient
 import Containers
 import Control
 import Glibc
+import KubernetesAPI
+import PodReports
 
 @main
 struct ContainersProgram: AsyncParsableCommand {
@@ -15,7 +17,7 @@ struct ContainersProgram: AsyncParsableCommand {
       Also: dormouse.enable, dormouse.name, dormouse.importance, dormouse.may_terminate, dormouse.mode.
 
       On a node of Kubernetes, --containerd or --crio watches pods: they have annotations such as \
-      `dormouse.io/policy: server` instead of labels.
+      `dormouse.io/policy: server` instead of labels. --kubernetes reports to the API what happens to them.
 
       Without a runtime's option Docker and Podman are watched at their usual sockets.
 
@@ -84,20 +86,46 @@ struct WatchCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "watch", abstract: "Adopt containers when they start (the default).")
   @OptionGroup var runtimes: RuntimeOptions
+  @OptionGroup var kubernetes: KubernetesOptions
   @Flag(help: "Only log what would be done.") var dryRun = false
   @Flag(help: "Look once instead of watching; exit code 1 if something wasn't done.")
   var once = false
 
+  func validate() throws {
+    guard kubernetes.isUsed else { return }
+    if dryRun || once {
+      throw ValidationError("the Kubernetes API isn't used with --dry-run or --once.")
+    }
+    if runtimes.containerd == nil, runtimes.crio == nil {
+      throw ValidationError("the Kubernetes API needs --containerd or --crio: pods.")
+    }
+  }
+
   func run() async throws {
     var settings = runtimes.settings
     settings.isDryRun = dryRun
+    let access = try kubernetes.access()
     let isDone = try await HTTP.use { [settings] http in
-      let watch = ContainerWatch(settings, http: http) { Streams.complain($0) }
-      if once { return await watch.look() }
-      await Signals.untilEnd { await watch.run() }
-      return true
+      guard let access else { return await watch(settings, http, reporter: nil) }
+      return try await HTTP.use(KubernetesHTTP.client(for: access)) { api in
+        let reporter = PodReporter(access, http: api, settings: kubernetes.settings) {
+          Streams.complain($0)
+        }
+        let isDone = await watch(settings, http, reporter: reporter)
+        await reporter.finish()
+        return isDone
+      }
     }
     if !isDone { throw ExitCode(CommandExit.notDone.rawValue) }
+  }
+
+  private func watch(
+    _ settings: WatchSettings, _ http: HTTPClient, reporter: PodReporter?
+  ) async -> Bool {
+    let watch = ContainerWatch(settings, http: http, reporter: reporter) { Streams.complain($0) }
+    if once { return await watch.look() }
+    await Signals.untilEnd { await watch.run() }
+    return true
   }
 }
 

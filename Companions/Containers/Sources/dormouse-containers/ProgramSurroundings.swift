@@ -12,7 +12,13 @@ enum HTTP {
     configuration.timeout.connect = .seconds(5)
     configuration.httpVersion = .http1Only
     configuration.redirectConfiguration = .disallow
-    let http = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
+    return try await use(
+      HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration), body)
+  }
+
+  static func use<Value: Sendable>(
+    _ http: HTTPClient, _ body: @Sendable (HTTPClient) async throws -> Value
+  ) async throws -> Value {
     do {
       let value = try await body(http)
       try await http.shutdown()

@@ -130,4 +130,24 @@ import Testing
     let taken: Set = ["web", "web-3f2a8b", "web-3f2a8b19c0de", "web-3f2a8b19c0de77aabbccddee"]
     #expect(WorkerNaming.unique("web", id, taken: taken) == "web-2")
   }
+
+  @Test("A pod's long name is shortened in its middle, and keeps namespace, container and its end")
+  func longPods() throws {
+    func name(_ pod: String, _ container: String = "web") -> String? {
+      var shape = Container(
+        runtime: "containerd", id: "3f2a8b19c0de", name: "production.\(pod).\(container)",
+        labels: ["dormouse.policy": "server"], pid: 1)
+      shape.member = PodMember(
+        namespace: "production", pod: pod, uid: "u1", container: container)
+      return LabelReading(shape).wish?.name
+    }
+    #expect(name("shop-7f9c4d5b6-x8kzq") == "production.shop-7f9c4d5b6-x8kzq.web")
+    let long = "recommendations-of-the-shop-for-all-customers-7f9c4d5b6-x8kzq"
+    #expect(name(long) == "production.recommendations-of-the-shop-for-7f9c4d5b6-x8kzq.web")
+    #expect(name(long)?.utf8.count ?? 99 <= 64)
+    #expect(name(long) != name(long.replacing("x8kzq", with: "x8kzr")))
+    // Dots of the pod's name: the first and the last dot of a worker's name are the borders.
+    #expect(name("web.v2-0") == "production.web.v2-0.web")
+    #expect(name(long, String(repeating: "c", count: 63))?.utf8.count == 64)
+  }
 }

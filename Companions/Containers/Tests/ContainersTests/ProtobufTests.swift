@@ -22,6 +22,21 @@ import Testing
     #expect(pod.annotations == ["dormouse.io/policy": "server", "empty": ""])
   }
 
+  @Test(
+    "The events of containerd before 2.0 aren't followed, because its other listeners would miss them",
+    arguments: [
+      ("containerd", "1.6.20~ds1", false), ("containerd", "v1.7.24", false),
+      ("containerd", "2.1.9+unknown", true), ("containerd", "v2.0.0", true),
+      ("containerd", "unknown", true), ("cri-o", "1.30.1", true),
+    ])
+  func events(runtime: String, version: String, areFollowed: Bool) throws {
+    let bytes = ProtobufWriter {
+      $0.text(2, runtime)
+      $0.text(3, version)
+    }.bytes
+    #expect(try CRIMessages.Version(bytes[...]).hasEventsForAll == areFollowed)
+  }
+
   @Test("The bytes are those that the format's description gives")
   func vectors() throws {
     // From "Protocol Buffers: encoding": a number 150, and the text "testing".

@@ -179,7 +179,9 @@ final class AdoptingTestDaemon {
 
   /// The next daemon finds it in this state.
   func waitForRecord(of name: String, state: String) async throws {
-    let path = "\(scratch.path)/state/workers/\(name).worker"
+    // The daemon escapes dots.
+    let file = name.replacing(".", with: "%2e")
+    let path = "\(scratch.path)/state/workers/\(file).worker"
     let isThere = try await eventually {
       // Until it is written it isn't there.
       let text = try? String(contentsOfFile: path, encoding: .utf8)

@@ -28,7 +28,7 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def eventually(what, condition, seconds=90):
+def eventually(what, condition, seconds=90, pause=0.1):
     """The first true value of the condition."""
     deadline = time.monotonic() + seconds
     while True:
@@ -41,7 +41,7 @@ def eventually(what, condition, seconds=90):
             return value
         if time.monotonic() > deadline:
             raise AssertionError(f"not within {seconds} s: {what}")
-        time.sleep(0.1)
+        time.sleep(pause)
 
 
 class Node:
@@ -177,9 +177,12 @@ policy_overrides:
                if self.minor < 24 else [])))
         eventually("kubelet answers", lambda: self.get("/healthz") == "ok")
 
-    def stop(self):
+    def remove_all(self):
         for name in os.listdir(self.manifests):
             os.unlink(f"{self.manifests}/{name}")
+
+    def stop(self):
+        self.remove_all()
         try:
             if "kubelet" in self.processes:
                 eventually("no pod is left", lambda: not self.ctr("tasks", "ls", "-q").stdout.strip(), 60)
@@ -283,8 +286,8 @@ policy_overrides:
     # MARK: Dormouse
 
     def ask(self, *arguments):
-        return subprocess.run(
-            [self.dormouse, *arguments, "--socket", self.path("control.sock")], capture_output=True, text=True)
+        return subprocess.run([self.dormouse, *arguments, "--socket", self.path("control.sock")],
+                              capture_output=True, text=True, timeout=120)
 
     def workers(self):
         return {worker["name"]: worker for worker in json.loads(self.ask("ps", "--json").stdout)["workers"]}

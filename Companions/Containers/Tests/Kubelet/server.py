@@ -1,4 +1,4 @@
-"""server.py PORT: a server that keeps a count and 20 MB, and answers each GET with the count and a digest of the memory.
+"""server.py PORT [ADDRESS]: a server that keeps a count and 20 MB, and answers each GET with the count and a digest of the memory.
 At SIGTERM it prints both and ends."""
 import hashlib
 import os
@@ -39,6 +39,6 @@ class Handler(BaseHTTPRequestHandler):
 
 
 signal.signal(signal.SIGTERM, end)
-server = ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler)
+server = ThreadingHTTPServer(((sys.argv + ["127.0.0.1"])[2], int(sys.argv[1])), Handler)
 print("ready", flush=True)
 server.serve_forever()

@@ -54,12 +54,14 @@ final class CRIClient: RuntimeClient {
     opened: @escaping @Sendable () async -> Void, changed: @escaping @Sendable () async -> Void
   ) async throws(EngineError) {
     try await use { [interval] connection throws(CRIError) in
-      _ = try await connection.version()
+      let version = try await connection.version()
       await opened()
+      guard version.hasEventsForAll else {
+        return try await Self.ask(connection, every: interval, changed)
+      }
       do throws(CRIError) {
         try await connection.followEvents(changed: changed)
       } catch .unsupported {
-        // containerd before 1.7 has no such stream.
         try await Self.ask(connection, every: interval, changed)
       }
     }
@@ -95,5 +97,9 @@ extension Container {
       runtime: runtime, id: listed.id, name: "\(pod.namespace).\(pod.name).\(listed.name)",
       labels: PodAnnotations.labels(of: listed.name, in: pod.annotations), pid: pid)
     self.pod = pod.id
+    let source = pod.annotations["kubernetes.io/config.source"]
+    member = PodMember(
+      namespace: pod.namespace, pod: pod.name, uid: pod.uid, container: listed.name,
+      isStatic: source != nil && source != "api")
   }
 }

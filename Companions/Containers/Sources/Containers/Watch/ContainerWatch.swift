@@ -2,6 +2,7 @@ import AsyncHTTPClient
 import ContainerPlan
 import Control
 import Linux
+import PodReports
 
 public struct WatchSettings: Sendable {
   public var runtimes: [Runtime]
@@ -31,6 +32,8 @@ public actor ContainerWatch {
   private let engines: [any RuntimeClient]
   private let daemon: AdoptingDaemon
   private let log: @Sendable (String) -> Void
+  /// nil: the Kubernetes API isn't asked.
+  private let reporter: PodReporter?
   private var ledger = AdoptionLedger()
   /// The last list of each runtime that answers.
   private var containers: [String: [Container]] = [:]
@@ -40,11 +43,22 @@ public actor ContainerWatch {
   private var isManualNoted = false
 
   public init(
-    _ settings: WatchSettings, http: HTTPClient, log: @escaping @Sendable (String) -> Void
+    _ settings: WatchSettings, http: HTTPClient, reporter: PodReporter? = nil,
+    log: @escaping @Sendable (String) -> Void
+  ) {
+    self.init(
+      settings, engines: settings.runtimes.map { $0.client(http) }, reporter: reporter, log: log)
+  }
+
+  /// With runtimes that a test makes up.
+  init(
+    _ settings: WatchSettings, engines: [any RuntimeClient], reporter: PodReporter?,
+    log: @escaping @Sendable (String) -> Void
   ) {
     self.settings = settings
+    self.engines = engines
+    self.reporter = reporter
     self.log = log
-    engines = settings.runtimes.map { $0.client(http) }
     daemon = AdoptingDaemon(path: settings.socket, isNamed: settings.isNamed)
   }
 
@@ -63,6 +77,11 @@ public actor ContainerWatch {
     await withTaskGroup { group in
       for engine in engines {
         group.addTask { await self.follow(engine) { bell.yield() } }
+      }
+      if let reporter {
+        group.addTask { await reporter.run() }
+        let events = DaemonEvents(path: settings.socket, isNamed: settings.isNamed)
+        group.addTask { await events.follow { await reporter.happened($0) } }
       }
       group.addTask { [interval = settings.daemonInterval] in
         while !Task.isCancelled {
@@ -115,11 +134,18 @@ public actor ContainerWatch {
   /// Asks runtimes and daemon, and does what follows. False: something wasn't done, and was logged.
   public func look() async -> Bool {
     var isDone = true
+    let began = ContinuousClock.now
     for engine in engines where isDue(engine.runtime) {
       if await !list(engine) { isDone = false }
     }
-    guard let found = await askDaemon() else { return false }
+    guard let found = await askDaemon() else {
+      await reporter?.daemonIsAway()
+      return false
+    }
     dropEnded()
+    await reporter?.looked(
+      PodView.all(of: containers.values.joined(), workers: found.workers),
+      isComplete: containers.count == engines.count, began: began)
     let plan = ledger.plan(
       .init(
         containers: containers,
@@ -219,10 +245,14 @@ public actor ContainerWatch {
       let response = try await daemon.adopt(
         wish, as: name, wakingWith: ledger.peers(of: container))
       guard response.result == .done else {
-        if let line = ledger.refused(wish, escaped(response.text)) { log(line) }
+        await note(wish, escaped(response.text))
         return false
       }
       log(ledger.adopted(wish, as: name, by: pid))
+      if let member = container.member {
+        await reporter?.adopted(
+          member.reference, container: member.container, as: name, terms: wish.terms)
+      }
       if let every = container.healthInterval {
         log(
           "\(container.title): its health check runs every \(durationText(every)), and wakes it if it connects "
@@ -230,8 +260,17 @@ public actor ContainerWatch {
       }
       return true
     } catch {
-      if let line = ledger.refused(wish, "\(error)") { log(line) }
+      await note(wish, "\(error)")
       return false
+    }
+  }
+
+  /// That it wasn't adopted, once.
+  private func note(_ wish: Wish, _ why: String) async {
+    guard let line = ledger.refused(wish, why) else { return }
+    log(line)
+    if let member = wish.container.member {
+      await reporter?.refused(member.reference, container: member.container, why: why)
     }
   }
 

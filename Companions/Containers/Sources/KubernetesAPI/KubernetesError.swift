@@ -1,0 +1,39 @@
+import Control
+
+/// What went wrong between this program and the Kubernetes API.
+public enum KubernetesError: Error, Hashable, Sendable, CustomStringConvertible {
+  case unreachable(String)
+  case timedOut(Duration)
+  /// The token can't be read.
+  case token(String)
+  /// `after`: how long the API wants to be left in peace.
+  case status(Int, String, after: Duration?)
+  case malformed(String)
+  case tooLong(Int)
+
+  /// The API as a whole is concerned, not this one request: it is tried again later.
+  public var isOutage: Bool {
+    switch self {
+    case .unreachable, .timedOut, .token, .malformed, .tooLong: true
+    case .status(let code, _, _): code == 401 || code == 429 || code >= 500
+    }
+  }
+
+  public var code: Int? { if case .status(let code, _, _) = self { code } else { nil } }
+
+  public var retryAfter: Duration? {
+    if case .status(_, _, let after) = self { after } else { nil }
+  }
+
+  public var description: String {
+    switch self {
+    case .unreachable(let why): "it can't be reached (\(why))"
+    case .timedOut(let limit): "it hasn't answered within \(durationText(limit / .seconds(1)))"
+    case .token(let why): "the token can't be read: \(why)"
+    case .status(let code, let text, _):
+      "it has answered with status \(code)" + (text.isEmpty ? "" : ": \(text)")
+    case .malformed(let what): "its answer can't be read: \(what)"
+    case .tooLong(let most): "its answer is longer than \(sizeText(Int64(most)))"
+    }
+  }
+}

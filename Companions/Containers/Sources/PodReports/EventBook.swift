@@ -1,0 +1,214 @@
+import KubernetesAPI
+
+/// Something that happened to a pod, for people.
+public struct PodHappening: Hashable, Sendable {
+  public var pod: PodReference
+  /// nil: it concerns all of the pod.
+  public var container: String?
+  public var kind: KubernetesEvent.Kind
+  /// One word.
+  public var reason: String
+  public var message: String
+
+  public init(
+    _ reason: String, _ message: String, of pod: PodReference, container: String? = nil,
+    kind: KubernetesEvent.Kind = .normal
+  ) {
+    self.reason = reason
+    self.message = message
+    self.pod = pod
+    self.container = container
+    self.kind = kind
+  }
+}
+
+/// Makes few events of many happenings. What happens again is counted in one event, whose message is the newest, and
+/// which is sent ever more seldom. Pure: it decides what is sent, and is notified of what came of it.
+public struct EventBook: Sendable {
+  public typealias Instant = ContinuousClock.Instant
+
+  public struct Limits: Hashable, Sendable {
+    /// After an event was sent, its repetition waits that long: twice as long each time.
+    public var first = Duration.seconds(5)
+    public var longest = Duration.seconds(300)
+    /// A series that was quiet for that long begins with `first` again.
+    public var quiet = Duration.seconds(600)
+    /// The API removes events after an hour without a change, unless it is configured otherwise.
+    public var lifetime = Duration.seconds(3300)
+    /// What couldn't be sent within this time is lost.
+    public var patience = Duration.seconds(600)
+    public var series = 1000
+
+    public init() {}
+  }
+
+  /// What is to be sent.
+  public struct Delivery: Hashable, Sendable {
+    public var event: KubernetesEvent
+    /// The API doesn't have it yet.
+    public var isNew: Bool
+    fileprivate var key: Key
+    fileprivate var covered: Int
+  }
+
+  fileprivate struct Key: Hashable, Sendable {
+    var uid: String
+    var container: String?
+    var reason: String
+  }
+
+  private struct Series: Sendable {
+    var happening: PodHappening
+    /// Of the API's object; nil: none was made.
+    var name: String?
+    /// The API has it.
+    var isThere = false
+    var count = 0
+    /// Of `count`: not sent yet.
+    var unsent = 0
+    var first: Int64
+    var last: Int64
+    var oldestUnsent: Instant
+    var sent: Instant?
+    var interval: Duration
+    var notBefore: Instant
+  }
+
+  private var series: [Key: Series] = [:]
+  private let limits: Limits
+  private let node: String
+  private let makeName: @Sendable (PodReference) -> String
+  private var lostCount = 0
+
+  /// - Parameter makeName: names of the API's objects; tests provide their own.
+  public init(
+    node: String, limits: Limits = Limits(),
+    makeName: @escaping @Sendable (PodReference) -> String = EventBook.name
+  ) {
+    self.node = node
+    self.limits = limits
+    self.makeName = makeName
+  }
+
+  /// A valid one, that no other event has.
+  public static func name(_ pod: PodReference) -> String {
+    var head = pod.name.prefix(200)
+    while let last = head.last, last == "." || last == "-" { head.removeLast() }
+    return "\(head).\(String(UInt64.random(in: .min ... .max), radix: 16))"
+  }
+
+  public var isEmpty: Bool { series.values.allSatisfy { $0.unsent == 0 } }
+
+  /// - Parameter wall: seconds since 1970.
+  public mutating func note(_ happening: PodHappening, at now: Instant, wall: Int64) {
+    let key = Key(
+      uid: happening.pod.uid, container: happening.container, reason: happening.reason)
+    if let sent = series[key]?.sent, series[key]?.unsent == 0, now - sent > limits.lifetime {
+      series[key] = nil
+    }
+    if series[key] == nil { makeRoom() }
+    var entry =
+      series[key]
+      ?? Series(
+        happening: happening, first: wall, last: wall, oldestUnsent: now, interval: limits.first,
+        notBefore: now)
+    if entry.unsent == 0 { entry.oldestUnsent = now }
+    entry.happening = happening
+    entry.count += 1
+    entry.unsent += 1
+    entry.last = max(entry.last, wall)
+    series[key] = entry
+  }
+
+  /// What may be sent now: that which has waited longest. nil: nothing.
+  public mutating func next(at now: Instant) -> Delivery? {
+    dropOld(at: now)
+    let due = series.filter { $0.value.unsent > 0 && $0.value.notBefore <= now }
+    guard let (key, entry) = due.min(by: { $0.value.oldestUnsent < $1.value.oldestUnsent }) else {
+      return nil
+    }
+    let happening = entry.happening
+    // The same when it is tried again: the API may have it, and only the answer was lost.
+    let name = entry.name ?? makeName(happening.pod)
+    series[key]?.name = name
+    return Delivery(
+      event: KubernetesEvent(
+        name: name, pod: happening.pod,
+        container: happening.container, kind: happening.kind, reason: happening.reason,
+        message: happening.message, count: entry.count, first: entry.first, last: entry.last,
+        node: node),
+      isNew: !entry.isThere, key: key, covered: entry.unsent)
+  }
+
+  /// When `next` may have something; nil: never, without another happening.
+  public var nextTime: Instant? {
+    series.values.filter { $0.unsent > 0 }.map(\.notBefore).min()
+  }
+
+  public mutating func delivered(_ delivery: Delivery, at now: Instant) {
+    let limits = limits
+    change(delivery) { entry in
+      entry.isThere = true
+      entry.unsent -= delivery.covered
+      entry.oldestUnsent = now
+      if let sent = entry.sent {
+        entry.interval =
+          now - sent > limits.quiet ? limits.first : min(entry.interval * 2, limits.longest)
+      }
+      entry.sent = now
+      entry.notBefore = now + entry.interval
+    }
+  }
+
+  /// The API doesn't have the event any more: it gets another one, which counts what wasn't sent.
+  public mutating func isMissing(_ delivery: Delivery) {
+    change(delivery) { entry in
+      (entry.name, entry.isThere) = (nil, false)
+      entry.count = entry.unsent
+      entry.first = entry.last
+    }
+  }
+
+  /// It was made before, and the answer was lost: what it says may be old.
+  public mutating func isThereAlready(_ delivery: Delivery) {
+    change(delivery) { entry in entry.isThere = true }
+  }
+
+  /// The API doesn't want it, and won't later either.
+  public mutating func isRefused(_ delivery: Delivery) {
+    change(delivery) { entry in entry.unsent = 0 }
+  }
+
+  /// How many happenings were lost since the last call.
+  public mutating func takeLost() -> Int {
+    defer { lostCount = 0 }
+    return lostCount
+  }
+
+  // MARK: -
+
+  private mutating func change(_ delivery: Delivery, _ body: (inout Series) -> Void) {
+    guard var entry = series[delivery.key] else { return }
+    body(&entry)
+    series[delivery.key] = entry
+  }
+
+  private mutating func dropOld(at now: Instant) {
+    for (key, entry) in series
+    where entry.unsent > 0
+      && now - max(entry.oldestUnsent, entry.notBefore) > limits.patience
+    {
+      lostCount += entry.unsent
+      series[key]?.unsent = 0
+    }
+  }
+
+  private mutating func makeRoom() {
+    guard series.count >= limits.series else { return }
+    // What has been sent is only forgotten: its next happening makes another event.
+    let oldest = series.min { ($0.value.unsent, $0.value.last) < ($1.value.unsent, $1.value.last) }
+    guard let oldest else { return }
+    lostCount += oldest.value.unsent
+    series[oldest.key] = nil
+  }
+}

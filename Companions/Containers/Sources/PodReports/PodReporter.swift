@@ -1,0 +1,230 @@
+import AsyncHTTPClient
+import Control
+import Glibc
+import KubernetesAPI
+
+/// Reports to the Kubernetes API what happens to pods. What it is notified of only changes its memory: it never waits
+/// for the API. `run` does the rest, one request at a time.
+public actor PodReporter {
+  typealias Instant = ContinuousClock.Instant
+
+  public struct Settings: Sendable {
+    /// The node's name, for events.
+    public var node: String
+    /// Requests shrink while a pod sleeps.
+    public var resizes: Bool
+    public var timing: ReportTiming
+
+    public init(node: String, resizes: Bool = false, timing: ReportTiming = ReportTiming()) {
+      self.node = node
+      self.resizes = resizes
+      self.timing = timing
+    }
+  }
+
+  /// What a worker is a part of.
+  private struct Place {
+    var pod: PodReference
+    var container: String
+    var seen: Instant
+  }
+
+  let client: KubernetesClient
+  /// Of the API, for messages.
+  let title: String
+  let settings: Settings
+  let log: @Sendable (String) -> Void
+
+  var states: [PodReference: PodState] = [:]
+  var book: EventBook
+  private var views: [PodReference: PodView] = [:]
+  private var places: [String: Place] = [:]
+  private var changed: [String: Instant] = [:]
+  private var daemonAwaySince: Instant?
+
+  // What sending needs.
+  var outageUntil: Instant?
+  var outageDelay: Duration
+  /// Since it answered last.
+  var failures = 0
+  var blocked: [Right: Instant] = [:]
+  var noted: Set<String> = []
+  var pace = Pace()
+  private var isRung = false
+  private var waiter: CheckedContinuation<Void, Never>?
+
+  public init(
+    _ access: KubernetesAccess, http: HTTPClient, settings: Settings,
+    log: @escaping @Sendable (String) -> Void
+  ) {
+    client = KubernetesClient(access, http: http)
+    title = "the Kubernetes API at \(escaped(access.url))"
+    self.settings = settings
+    self.log = log
+    book = EventBook(node: settings.node, limits: settings.timing.events)
+    outageDelay = settings.timing.firstOutage
+  }
+
+  // MARK: what happens
+
+  /// - Parameters:
+  ///   - isComplete: all runtimes have answered, so that a pod that isn't among these has ended.
+  ///   - began: before the runtimes and the daemon were asked.
+  public func looked(
+    _ found: [PodView], isComplete: Bool, began: ContinuousClock.Instant
+  ) {
+    let now = Instant.now
+    daemonAwaySince = nil
+    changed = changed.filter { $0.value >= began }
+    for view in found {
+      for container in view.containers {
+        guard let worker = container.worker else { continue }
+        places[worker] = Place(pod: view.pod, container: container.name, seen: now)
+      }
+      let view = withNewerEvents(view)
+      views[view.pod] = view
+      want(view)
+    }
+    // An event about a worker may come after its end was seen.
+    places = places.filter { now - $0.value.seen < .seconds(60) }
+    if isComplete {
+      let present = Set(found.map(\.pod))
+      views = views.filter { present.contains($0.key) }
+      states = states.filter { present.contains($0.key) }
+    }
+    ring()
+  }
+
+  /// The daemon doesn't answer.
+  public func daemonIsAway() {
+    let now = Instant.now
+    let since = daemonAwaySince ?? now
+    daemonAwaySince = since
+    guard now - since >= settings.timing.daemonPatience else { return }
+    for (pod, view) in views where view.isManaged {
+      states[pod]?.want(HibernatedCondition.withoutDaemon, asleep: nil)
+    }
+    ring()
+  }
+
+  /// An event of the daemon.
+  public func happened(_ record: EventRecord) {
+    guard let worker = record.worker, let place = places[worker] else { return }
+    let now = Instant.now
+    if let happening = Wording.happening(record, of: place.pod, container: place.container) {
+      note(happening)
+    }
+    guard record.kind == "state", let state = record.to, var view = views[place.pod],
+      let number = view.containers.firstIndex(where: { $0.worker == worker })
+    else { return }
+    changed[worker] = now
+    view.containers[number].state = state
+    view.containers[number].secondsInState = 0
+    if record.code == "released" { view.containers[number].worker = nil }
+    views[place.pod] = view
+    want(view)
+    ring()
+  }
+
+  /// The daemon has adopted a container.
+  public func adopted(
+    _ pod: PodReference, container: String, as worker: String, terms: String
+  ) {
+    places[worker] = Place(pod: pod, container: container, seen: .now)
+    note(
+      PodHappening(
+        "Adopted", "Container \(container) is managed by Dormouse: \(terms)", of: pod,
+        container: container))
+  }
+
+  /// The daemon doesn't adopt it.
+  public func refused(_ pod: PodReference, container: String, why: String) {
+    note(
+      PodHappening(
+        "NotAdopted", "Container \(container) isn't managed by Dormouse: \(why)", of: pod,
+        container: container, kind: .warning))
+  }
+
+  func note(_ happening: PodHappening) {
+    book.note(happening, at: .now, wall: Int64(time(nil)))
+    ring()
+  }
+
+  /// The answer of a look may be older than the last event.
+  private func withNewerEvents(_ view: PodView) -> PodView {
+    var view = view
+    for (number, container) in view.containers.enumerated() {
+      guard let worker = container.worker, changed[worker] != nil,
+        let known = views[view.pod]?.containers.first(where: { $0.worker == worker })
+      else { continue }
+      view.containers[number].state = known.state
+      view.containers[number].secondsInState = 0
+    }
+    return view
+  }
+
+  private func want(_ view: PodView) {
+    if view.isStatic { return }
+    var state =
+      states[view.pod]
+      ?? PodState(view.pod, timing: settings.timing, resizes: settings.resizes)
+    state.want(HibernatedCondition.wanted(view), asleep: footprints(view))
+    states[view.pod] = state
+  }
+
+  /// nil: the pod is awake, or fell asleep just now.
+  private func footprints(_ view: PodView) -> [String: Int64]? {
+    let least = settings.timing.resizeAfter / .seconds(1)
+    guard view.isAsleep, view.containers.allSatisfy({ $0.secondsInState >= least }) else {
+      return nil
+    }
+    return Dictionary(view.containers.map { ($0.name, $0.footprint) }) { $0 + $1 }
+  }
+
+  // MARK: the end
+
+  /// Restores requests and removes conditions: nothing keeps them true from now on. Call it after `run`.
+  public func finish() async {
+    for pod in states.keys { states[pod]?.want(nil, asleep: nil) }
+    outageUntil = nil
+    let deadline = Instant.now + settings.timing.end
+    while Instant.now < deadline, outageUntil == nil, let work = nextWork(at: .now, ending: true) {
+      await perform(work)
+    }
+    let left = states.values.count { $0.step(at: .now) != nil }
+    if left > 0 { log("\(title): \(left) pods keep a condition or requests of Dormouse") }
+  }
+
+  // MARK: waiting
+
+  func ring() {
+    guard let waiter else {
+      isRung = true
+      return
+    }
+    self.waiter = nil
+    waiter.resume()
+  }
+
+  /// Until news comes, that time is reached, or the task is cancelled.
+  func wait(until time: Instant?) async {
+    if isRung || Task.isCancelled {
+      isRung = false
+      return
+    }
+    let timer = time.map { time in
+      Task {
+        // Cancelled: the wait is over.
+        try? await Task.sleep(until: time, clock: .continuous)
+        if !Task.isCancelled { self.ring() }
+      }
+    }
+    await withTaskCancellationHandler {
+      await withCheckedContinuation { waiter = $0 }
+    } onCancel: {
+      Task { await self.ring() }
+    }
+    timer?.cancel()
+    isRung = false
+  }
+}

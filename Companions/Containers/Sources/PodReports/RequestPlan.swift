@@ -1,0 +1,110 @@
+import Control
+import JSONLines
+import KubernetesAPI
+
+/// Memory requests of pods that sleep: what they become, and what they were. The pod itself keeps that, in an
+/// annotation, so that a request can be restored by another run of this program.
+public enum RequestPlan {
+  public static let annotation = "dormouse.io/requests"
+  /// A smaller request isn't made.
+  public static let floor: Int64 = 4 << 20
+
+  public struct Entry: Hashable, Sendable {
+    public var was: MemoryQuantity
+    public var asleep: MemoryQuantity
+  }
+
+  /// What the pod keeps; nil: nothing, or nothing that can be read.
+  public static func note(_ record: PodRecord) -> [String: Entry]? {
+    guard let text = record.annotations[annotation], let json = JSON(Array(text.utf8)),
+      case .object(let members) = json
+    else { return nil }
+    var note: [String: Entry] = [:]
+    for member in members {
+      guard let was = member.value["was"]?.text.flatMap(MemoryQuantity.init),
+        let asleep = member.value["asleep"]?.text.flatMap(MemoryQuantity.init)
+      else { continue }
+      note[member.name] = Entry(was: was, asleep: asleep)
+    }
+    return note
+  }
+
+  public static func text(_ note: [String: Entry]) -> String {
+    let members = note.sorted { $0.key < $1.key }.map { name, entry in
+      JSON.Member(
+        name,
+        .object([
+          JSON.Member("asleep", .string(entry.asleep.text)),
+          JSON.Member("was", .string(entry.was.text)),
+        ]))
+    }
+    return String(decoding: JSON.object(members).line, as: UTF8.self)
+  }
+
+  /// Why the pod's requests stay as they are; nil: they may shrink.
+  public static func obstacle(_ record: PodRecord) -> String? {
+    if record.qosClass == "Guaranteed" {
+      return "its QoS class is Guaranteed, so that requests and limits are equal"
+    }
+    if record.hasOwnRequests { return "the pod as a whole has a memory request (`spec.resources`)" }
+    if let container = record.containers.first(where: \.isRestartedByResize) {
+      return "its container \(escaped(container.name)) is restarted when its memory is resized "
+        + "(`resizePolicy`)"
+    }
+    return nil
+  }
+
+  /// - Parameter footprints: of the sleeping containers.
+  public static func entries(
+    _ record: PodRecord, footprints: [String: Int64]
+  ) -> [String: Entry] {
+    var entries: [String: Entry] = [:]
+    for container in record.containers {
+      guard let request = container.memoryRequest, let footprint = footprints[container.name] else {
+        continue
+      }
+      let asleep = MemoryQuantity(roundingUp: footprint, floor: floor)
+      if asleep.bytes < request.bytes {
+        entries[container.name] = Entry(was: request, asleep: asleep)
+      }
+    }
+    return entries
+  }
+
+  public enum Step: Hashable, Sendable {
+    /// Keeps what the requests are now, before they are changed.
+    case annotate([String: Entry])
+    case shrink([MemoryRequest])
+    case restore([MemoryRequest])
+    /// All requests are what they were.
+    case forget
+  }
+
+  /// The next step towards requests of a pod that is awake.
+  public static func restoring(_ record: PodRecord) -> Step? {
+    guard record.annotations[annotation] != nil else { return nil }
+    let changed = record.containers.compactMap { container -> MemoryRequest? in
+      // One that another program has set meanwhile stays.
+      guard let entry = note(record)?[container.name], let request = container.memoryRequest,
+        request.bytes == entry.asleep.bytes, request.bytes != entry.was.bytes
+      else { return nil }
+      return MemoryRequest(container.name, entry.was, isInit: container.isInit)
+    }
+    return changed.isEmpty ? .forget : .restore(changed)
+  }
+
+  /// The next step towards requests of a pod that sleeps.
+  public static func shrinking(_ record: PodRecord, footprints: [String: Int64]) -> Step? {
+    guard record.annotations[annotation] != nil else {
+      let entries = entries(record, footprints: footprints)
+      return entries.isEmpty ? nil : .annotate(entries)
+    }
+    let changed = record.containers.compactMap { container -> MemoryRequest? in
+      guard let entry = note(record)?[container.name], let request = container.memoryRequest,
+        request.bytes == entry.was.bytes, entry.asleep.bytes < entry.was.bytes
+      else { return nil }
+      return MemoryRequest(container.name, entry.asleep, isInit: container.isInit)
+    }
+    return changed.isEmpty ? nil : .shrink(changed)
+  }
+}
