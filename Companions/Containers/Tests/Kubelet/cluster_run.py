@@ -3,6 +3,7 @@
 As root. It starts the cluster and ends it; with --keep it stays until this program is ended. Exit code 1: a check failed."""
 import argparse
 import ctypes
+import os
 import signal
 import sys
 import time
@@ -50,7 +51,7 @@ def main():
     try:
         cluster.start()
         enter_network(cluster.processes["space"].pid)
-        cluster.ctr("images", "import", options.image)
+        cluster.ctr("images", "import", os.path.abspath(options.image))
         version = cluster.kubectl("version").stdout.split("Server Version:")[1].strip()
         print(f"Kubernetes {version}, {cluster.ctr('--version').stdout.strip()}", flush=True)
         print(f"nsenter -t {cluster.processes['space'].pid} -m -n {cluster.binary('kubectl')} --kubeconfig "
@@ -59,8 +60,8 @@ def main():
         failures = run(cluster, checks if "manifests" in checks else ["manifests"] + checks)
         while options.keep:
             time.sleep(1000)
-    except Exception:
-        print(f"FAILED: the cluster\n{traceback.format_exc()}", flush=True)
+    except Exception as error:
+        print(f"FAILED: the cluster\n{traceback.format_exc()}{getattr(error, 'stderr', None) or ''}", flush=True)
     finally:
         if failures:
             for name in cluster.processes:

@@ -165,7 +165,7 @@ policy_overrides:
 
     def load(self, archive):
         """Imports an image; its name."""
-        return self.ctr("images", "import", archive).stdout.split()[1]
+        return self.ctr("images", "import", os.path.abspath(archive)).stdout.split()[1]
 
     def start_kubelet(self):
         endpoint = f"unix://{self.scratch}/containerd.sock"
