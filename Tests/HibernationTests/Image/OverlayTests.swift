@@ -103,6 +103,29 @@ struct OverlayTests {
     #expect(try victim.ask("verify") == "same")
   }
 
+  @Test(
+    "Zeros that a huge page brings between a worker's pages don't make the next image a complete one",
+    arguments: Way.available)
+  func hugeZeros(way: Way) throws {
+    let service = way.service
+    let victim = try Victim([try Fixture.compile("thp"), "16"], rest: .frozen)
+    #expect(try victim.line().hasPrefix("ready"))
+    #expect(try victim.ask("holes") == "holes")
+    let sum = try victim.ask("sum")
+    let path = Fixture.imagePath()
+    let first = try victim.nap(service, at: path)
+    try victim.rise(service, from: path)
+    let second = try victim.nap(service, at: path)
+    if second.moved > first.moved / 2 * 3 {
+      #expect(second.unchanged > first.moved / 2, "\(second)")
+      #expect(second.written < first.written / 2, "\(second)")
+    } else {
+      notTestedHere("the kernel makes no huge page of what a resume writes")
+    }
+    try victim.rise(service, from: path)
+    #expect(try victim.ask("sum") == sum)
+  }
+
   /// DORMOUSE_CHURN_ROUNDS sets another number of rounds.
   static let rounds =
     getenv("DORMOUSE_CHURN_ROUNDS").flatMap { Int(String(cString: $0)) } ?? 24
