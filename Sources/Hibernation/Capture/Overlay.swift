@@ -58,13 +58,9 @@ struct Overlay: Sendable {
         }
       }
     }
-    let limit =
-      subjects.reduce(0) { $0 + $1.plan.bytes } / Base.greatestChange
+    let limit = subjects.reduce(0) { $0 + $1.plan.bytes } / Base.greatestChange
     let memories = subjects.map(\.memory)
-    if Self.bytes(changed) > limit {
-      changed = try changed.map { try Self.withoutZeros($0, in: memories) }
-    }
-    if Self.bytes(changed) > limit { return nil }
+    guard try Self.fits(&changed, limit: limit, in: memories) else { return nil }
     var comparison = Comparison(base: base, memories: memories, access: access)
     let skipped = try comparison.run(doubts: doubts, rewrites: rewrites, lanes: lanes)
     changed += skipped.map { (Int($0.part.process), $0.kind, $0.part.ranges) }
@@ -84,6 +80,14 @@ struct Overlay: Sendable {
       parts: kept.sorted { $0.key < $1.key }.flatMap { index, ranges in
         pages[index].parts(of: ranges.union(), process: UInt32(index))
       })
+  }
+
+  private static func fits(
+    _ changed: inout [Share], limit: UInt64, in memories: [ProcessMemory]
+  ) throws -> Bool {
+    if bytes(changed) <= limit { return true }
+    changed = try changed.map { try withoutZeros($0, in: memories) }
+    return bytes(changed) <= limit
   }
 
   /// Pages of zeros needn't be written. A resume that writes to one page of a huge page brings the others with it: 32 MB

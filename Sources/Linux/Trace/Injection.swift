@@ -109,6 +109,7 @@ public struct Injector {
     let mappings = (try? readFile("/proc/\(pid)/maps")) ?? []
     let vdso = mappings.lines().lazy.compactMap { MemoryMapping(header: $0) }
       .first { $0.name == "[vdso]" }
+    // As above.
     return vdso.flatMap { try? firstInstruction(in: $0, of: memory, pid: pid) }
   }
 
