@@ -114,7 +114,7 @@ struct OverlayTests {
     #expect(try victim.line().hasPrefix("ready"))
     let sum = try victim.ask("sum")
     let path = Fixture.imagePath()
-    let first = try victim.nap(service, at: path)
+    try victim.nap(service, at: path)
     try victim.rise(service, from: path)
     let second = try victim.nap(service, at: path)
     if second.moved > hugePages {
