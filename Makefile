@@ -23,8 +23,8 @@ RELEASE_BUILD = SWIFT_DETERMINISTIC_HASHING=1 $(shell setarch -R true 2>/dev/nul
 # The layers of the design, enforced: a module imports only what its target names.
 CHECKED = --explicit-target-dependency-import-check error
 
-.PHONY: build debug demo test chaos soak test-machines examples dashboard containers test-companions test-kubelet test-cluster fuzz tsan order-code format lint install deb dist image \
-  arm64 deb-arm64 test-arm64 clean
+.PHONY: build debug demo test chaos soak test-machines examples dashboard containers test-companions test-kubelet \
+  test-cluster fuzz tsan order-code format lint install install-built deb dist image arm64 deb-arm64 test-arm64 check-6.2 clean
 
 build:
 	scripts/bootstrap build
@@ -139,6 +139,10 @@ BUILT = "$$($(SWIFT) build $(RELEASE) --show-bin-path)/dormouse"
 INSTALLED = $(BUILT)
 
 install: build
+	$(MAKE) --no-print-directory install-built
+
+# What has been built already.
+install-built:
 	scripts/install-executable $(INSTALLED) "$(DESTDIR)$(PREFIX)"
 	for program in $(COMPANIONS); do scripts/install-executable "$$program" "$(DESTDIR)$(PREFIX)" || exit; done
 	scripts/install-texts $(BUILT) "$(DESTDIR)$(PREFIX)/share"
@@ -180,14 +184,20 @@ arm64:
 
 deb-arm64: arm64
 	rm -rf .build/stage-deb-arm64
-	OBJCOPY="$(dir $(realpath $(shell command -v $(SWIFT))))llvm-objcopy" $(MAKE) --no-print-directory install COMPANIONS= \
-	  INSTALLED=.build/arm64/aarch64-unknown-linux-gnu/release/dormouse DESTDIR=$(CURDIR)/.build/stage-deb-arm64 PREFIX=/usr
-	scripts/package-deb .build/stage-deb-arm64 .build/packages $(BUILT) arm64
+	OBJCOPY="$(dir $(realpath $(shell command -v $(SWIFT))))llvm-objcopy" $(MAKE) --no-print-directory install-built COMPANIONS= \
+	  INSTALLED=.build/arm64/aarch64-unknown-linux-gnu/release/dormouse BUILT=scripts/arm64/emulate \
+	  DESTDIR=$(CURDIR)/.build/stage-deb-arm64 PREFIX=/usr
+	scripts/package-deb .build/stage-deb-arm64 .build/packages scripts/arm64/emulate arm64
 
 # Boots an arm64 machine under emulation, and checks the package of `make deb-arm64` (or DEB=) in it. With
 # ARGUMENTS="HibernationTests" it runs those test bundles, which `scripts/arm64/swift build --build-tests` builds.
 test-arm64:
-	DEB="$(DEB)" Tests/Machines/arm64/run $(ARGUMENTS)
+	DEB="$(DEB)" Tests/Machines/arm64/run "$(ARGUMENTS)"
+
+# Builds everything, tests too, for this machine with Debian's Swift 6.2, the oldest version that is known to work; needs root.
+check-6.2:
+	scripts/arm64/prepare sid
+	scripts/arm64/swift --here build --build-tests
 
 clean:
 	$(SWIFT) package clean

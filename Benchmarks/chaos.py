@@ -402,14 +402,16 @@ class Worker:
         self.twin.wait()
 
 
+def compiled(directory, name):
+    target = os.path.join(directory, name)
+    subprocess.run(["cc", "-std=c11", "-O1", "-pthread", f"-DPAGE_BYTES={os.sysconf('SC_PAGESIZE')}", "-o", target,
+                    os.path.join(FIXTURES, f"{name}.c")], check=True)
+    return target
+
+
 def programs(directory):
-    torture = os.path.join(directory, "torture")
-    subprocess.run(["cc", "-std=c11", "-O1", "-pthread", "-o", torture,
-                    os.path.join(FIXTURES, "torture.c")], check=True)
+    torture, churn = (compiled(directory, name) for name in ("torture", "churn"))
     yield "torture", lambda place: Torture(place, torture)
-    churn = os.path.join(directory, "churn")
-    subprocess.run(["cc", "-std=c11", "-O1", "-pthread", "-o", churn,
-                    os.path.join(FIXTURES, "churn.c")], check=True)
     yield "churn", lambda place: Churn(place, churn)
     yield "python", lambda place: Notes(place, sys.executable, os.path.join(
         FIXTURES, "http_state.py"), "--megabytes", "4")
@@ -493,7 +495,10 @@ def main():
                         help="a daemon's life times this; more on a busy machine")
     parser.add_argument("--only", help="names of workers, with commas between them")
     parser.add_argument("--rest", choices=["frozen", "traced", "both"], default="both")
+    parser.add_argument("--patience", type=float, default=PATIENCE,
+                        help="seconds that an answer may take; more under emulation")
     options = parser.parse_args()
+    globals()["PATIENCE"] = options.patience
     rests = ["frozen", "traced"] if options.rest == "both" else [options.rest]
     failed = 0
     print(f"# Chaos\n\n{machine()}\n\n`{' '.join(['Benchmarks/chaos.py', *sys.argv[1:]])}`; "

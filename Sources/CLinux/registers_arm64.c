@@ -18,8 +18,9 @@
 // doesn't leave the stop and its program counter is where the kernel put it.
 enum { RESTART_BY_FLAG = 512, RESTART_UNLESS_HANDLED = 514, RESTART_BY_BLOCK = 516 };
 enum { SVC = 0xd4000001u, NATIVE_WORDS = 34 };
-// KNOWN: with its first argument, which the result has replaced.
-enum position { ELSEWHERE = 0, ON_SVC = 1, BEHIND_SVC = 2, BEHIND_KNOWN = 3 };
+// KNOWN: with its first argument, which the result has replaced. MENDED: on `svc`, because it was KNOWN; what it had
+// returned to the kernel is EINTR.
+enum position { ELSEWHERE = 0, ON_SVC = 1, BEHIND_SVC = 2, BEHIND_KNOWN = 3, MENDED = 4 };
 
 struct native {
   uint64_t x[31], sp, pc, pstate;
@@ -34,6 +35,8 @@ static struct native *native(struct clinux_registers *registers) {
 static const struct native *native_const(const struct clinux_registers *registers) {
   return (const struct native *)registers->words;
 }
+
+static int is_made_again(const struct native *r) { return r->position == ON_SVC || r->position == MENDED; }
 
 int clinux_registers_supported(void) { return 1; }
 uint32_t clinux_architecture(void) { return CLINUX_ARCHITECTURE_ARM64; }
@@ -103,6 +106,7 @@ void clinux_registers_thread_block(const struct clinux_registers *registers, uin
 
 // What the call has returned to the kernel when it was interrupted.
 static int64_t restart_code(const struct native *r) {
+  if (r->position == MENDED) return -RESTART_UNLESS_HANDLED;
   switch (r->x[8]) {
     case SYS_restart_syscall:
     case SYS_nanosleep: return -RESTART_BY_BLOCK;
@@ -133,15 +137,15 @@ int clinux_registers_mend_interrupted(struct clinux_registers *registers) {
   if (!clinux_may_be_made_again((int64_t)r->x[8])) return 0;
   r->x[0] = r->first_argument;
   r->pc -= 4;
-  r->position = ON_SVC;
+  r->position = MENDED;
   return 1;
 }
 
-int clinux_registers_interrupt_for_signal(struct clinux_registers *registers) {
+int clinux_registers_interrupt_for_signal(struct clinux_registers *registers, int every_handler_ends_it) {
   struct native *r = native(registers);
-  if (r->position != ON_SVC) return 0;
-  // Only here it depends on the handler's flags, which aren't shown.
-  if (restart_code(r) == -RESTART_BY_FLAG) return 0;
+  if (!is_made_again(r)) return 0;
+  // It depends on the handler's flags, which aren't shown: the kernel decides.
+  if (restart_code(r) == -RESTART_BY_FLAG && !every_handler_ends_it) return 0;
   r->first_argument = r->x[0];
   clinux_registers_end_call(registers, -EINTR);
   r->position = BEHIND_KNOWN;
@@ -150,7 +154,7 @@ int clinux_registers_interrupt_for_signal(struct clinux_registers *registers) {
 
 int clinux_registers_leave_call(struct clinux_registers *registers) {
   struct native *r = native(registers);
-  if (r->position != ON_SVC) return 0;
+  if (!is_made_again(r)) return 0;
   r->x[0] = (uint64_t)restart_code(r);
   r->pc += 4;
   return 1;
@@ -159,7 +163,7 @@ int clinux_registers_leave_call(struct clinux_registers *registers) {
 int clinux_registers_call(const struct clinux_registers *registers, struct clinux_call *call) {
   const struct native *r = native_const(registers);
   if (r->position == ELSEWHERE) return 0;
-  int again = r->position == ON_SVC;
+  int again = is_made_again(r);
   *call = (struct clinux_call){
       .number = (int64_t)r->x[8],
       .arguments = {again ? r->x[0] : r->first_argument, r->x[1], r->x[2], r->x[3], r->x[4], r->x[5]},
@@ -182,7 +186,7 @@ void clinux_registers_change_call(struct clinux_registers *registers, int64_t nu
 
 void clinux_registers_end_call(struct clinux_registers *registers, int64_t result) {
   struct native *r = native(registers);
-  if (r->position == ON_SVC) r->pc += 4;
+  if (is_made_again(r)) r->pc += 4;
   r->position = BEHIND_SVC;
   r->x[0] = (uint64_t)result;
 }

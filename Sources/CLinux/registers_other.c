@@ -15,7 +15,10 @@ int clinux_registers_are_like(const struct clinux_registers *one, const struct c
   return one->length == other->length && !memcmp(one->words, other->words, one->length);
 }
 int clinux_registers_leave_call(struct clinux_registers *r) { (void)r; return 0; }
-int clinux_registers_interrupt_for_signal(struct clinux_registers *r) { (void)r; return 0; }
+int clinux_registers_interrupt_for_signal(struct clinux_registers *r, int always) {
+  (void)r, (void)always;
+  return 0;
+}
 int clinux_registers_in_syscall(const struct clinux_registers *r) { (void)r; return 0; }
 int64_t clinux_registers_result(const struct clinux_registers *r) { (void)r; return 0; }
 int clinux_registers_has_result(const struct clinux_registers *r) { (void)r; return 0; }

@@ -36,7 +36,10 @@ int clinux_registers_are_like(const struct clinux_registers *one, const struct c
 
 // The registers themselves say how the call continues, at any event stop.
 int clinux_registers_leave_call(struct clinux_registers *registers) { (void)registers; return 0; }
-int clinux_registers_interrupt_for_signal(struct clinux_registers *registers) { (void)registers; return 0; }
+int clinux_registers_interrupt_for_signal(struct clinux_registers *registers, int always) {
+  (void)registers, (void)always;
+  return 0;
+}
 
 int clinux_registers_in_syscall(const struct clinux_registers *registers) {
   return (int64_t)native_const(registers)->orig_rax >= 0;

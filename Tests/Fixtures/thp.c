@@ -1,6 +1,7 @@
 // Has memory that the kernel was asked to give in huge pages.
 //
-//   thp MEGABYTES      prints `ready KB`: how much of it is in huge pages (AnonHugePages)
+//   thp MEGABYTES [sparse]     prints `ready KB`: how much of it is in huge pages (AnonHugePages). sparse: all but the first
+//                              words of each huge page are zeros.
 //
 // On stdin, a line each: `sum` answers with a checksum of it, `huge` with `huge KB`; `holes` frees every second page.
 // End of input ends it.
@@ -13,7 +14,7 @@
 
 #include "page.h"
 
-enum { HUGE = 2 << 20 };
+enum { HUGE = PAGE_BYTES / 8 * PAGE_BYTES };
 
 static long huge_kilobytes(void) {
   char line[256];
@@ -25,13 +26,15 @@ static long huge_kilobytes(void) {
 }
 
 int main(int count, char **arguments) {
-  size_t length = (size_t)(count == 2 ? atoi(arguments[1]) : 8) << 20;
+  size_t length = (size_t)(count > 1 ? atoi(arguments[1]) : 8) << 20;
   char *at = mmap(NULL, length + HUGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (at == MAP_FAILED) return 2;
   uint64_t *words = (uint64_t *)(((uintptr_t)at + HUGE - 1) / HUGE * HUGE);
   madvise(words, length, MADV_HUGEPAGE);
   uint64_t state = 88172645463325252u;
   for (size_t i = 0; i < length / 8; i++) {
+    if (count > 2 && i % (HUGE / 8) == 64) i += HUGE / 8 - 64;
+    if (i == length / 8) break;
     state ^= state << 13, state ^= state >> 7, state ^= state << 17;
     words[i] = i % 512 < 256 ? state : i;
   }

@@ -28,6 +28,27 @@ import Testing
   }
 
   @Test(
+    "A thread's call from before a stop is known while it stands there, and not once it has run")
+  func beforeStop() {
+    let behind: UInt64 = 0x7f0011
+    let on = behind - UInt64(clinux_call_instruction_length())
+    let before = WaitingCall("0 0x3 0x7ffd 0x10 0x0 0x0 0x0 0x7ffc00 0x7f0011\n")
+    func recorded(_ text: String) -> WaitingCall? {
+      CallsBeforeStop.call(after: before, shownAs: text)
+    }
+    for place in [behind, on] {
+      #expect(recorded("-1 0x7ffc00 0x\(String(place, radix: 16))\n") == before)
+    }
+    // It may be in another call when it stops, which differs in the first argument only.
+    #expect(recorded("running\n") == nil)
+    #expect(recorded("-1 0x7ffb00 0x7f0011\n") == nil)
+    #expect(recorded("-1 0x7ffc00 0x7f0051\n") == nil)
+    let other = "0 0x4 0x7ffd 0x10 0x0 0x0 0x0 0x7ffc00 0x7f0011\n"
+    #expect(recorded(other) == WaitingCall(other))
+    #expect(CallsBeforeStop.call(after: nil, shownAs: other) == WaitingCall(other))
+  }
+
+  @Test(
     "A waiting call's line has its number and six arguments; other lines mean that no call waits")
   func line() {
     let call = WaitingCall("232 0x3 0x7ffd 0x10 0x1388 0x0 0x0 0x7ffc00 0x7f0011\n")

@@ -74,9 +74,9 @@ int clinux_registers_are_like(const struct clinux_registers *one, const struct c
 // registers as changed here it decides again as it did for the thread's own call.
 int clinux_registers_leave_call(struct clinux_registers *registers);
 // A signal that a handler catches is pending. On arm64 a call that returned EINTR for a stop would be made again after the
-// handler:
-// it returns EINTR instead. Returns 1 if it changed the registers.
-int clinux_registers_interrupt_for_signal(struct clinux_registers *registers);
+// handler: it returns EINTR instead. `every_handler_ends_it`: its number doesn't say so (it receives or sends on a socket
+// with a time-out), and it does so even after a handler with SA_RESTART. Returns 1 if it changed the registers.
+int clinux_registers_interrupt_for_signal(struct clinux_registers *registers, int every_handler_ends_it);
 // 1: /proc/PID/syscall doesn't show the call of a thread that is stopped or frozen. Its instruction is then the one
 // that makes the call, or the one behind it.
 int clinux_stop_hides_calls(void);

@@ -1,3 +1,4 @@
+import Glibc
 import Linux
 
 /// What a hibernation writes if a base has the rest.
@@ -57,10 +58,10 @@ struct Overlay: Sendable {
         }
       }
     }
-    let limit =
-      subjects.reduce(0) { $0 + $1.plan.bytes } / Base.greatestChange
-    if Self.bytes(changed) > limit { return nil }
-    var comparison = Comparison(base: base, memories: subjects.map(\.memory), access: access)
+    let limit = subjects.reduce(0) { $0 + $1.plan.bytes } / Base.greatestChange
+    let memories = subjects.map(\.memory)
+    guard try Self.fits(&changed, limit: limit, in: memories) else { return nil }
+    var comparison = Comparison(base: base, memories: memories, access: access)
     let skipped = try comparison.run(doubts: doubts, rewrites: rewrites, lanes: lanes)
     changed += skipped.map { (Int($0.part.process), $0.kind, $0.part.ranges) }
     compared = comparison.compared
@@ -79,6 +80,41 @@ struct Overlay: Sendable {
       parts: kept.sorted { $0.key < $1.key }.flatMap { index, ranges in
         pages[index].parts(of: ranges.union(), process: UInt32(index))
       })
+  }
+
+  private static func fits(
+    _ changed: inout [Share], limit: UInt64, in memories: [ProcessMemory]
+  ) throws -> Bool {
+    if bytes(changed) <= limit { return true }
+    changed = try changed.map { try withoutZeros($0, in: memories) }
+    return bytes(changed) <= limit
+  }
+
+  /// Pages of zeros needn't be written. A resume that writes to one page of a huge page brings the others with it: 32 MB
+  /// where pages have 16 KiB (arm64), and the base has none of them.
+  private static func withoutZeros(
+    _ share: Share, in memories: [ProcessMemory]
+  ) throws -> Share {
+    guard share.kind.absentIsZero, !share.kind.isPrefetched, share.kind.readable else {
+      return share
+    }
+    let chunks = PagePlan.chunks(
+      of: share.ranges, kind: share.kind, process: share.process, limit: ImageLayout.chunkLength)
+    let buffer = UnsafeMutableRawBufferPointer.allocate(
+      byteCount: ImageLayout.chunkLength, alignment: Int(pageSize))
+    defer { buffer.deallocate() }
+    guard let base = buffer.baseAddress else { return share }
+    var kept: [PageRange] = []
+    for chunk in chunks {
+      try memories[chunk.process].read(chunk.ranges, into: base, direct: true)
+      var offset = 0
+      for page in chunk.ranges.lazy.flatMap(\.pages) {
+        let one = UnsafeRawBufferPointer(rebasing: buffer[offset..<offset + Int(pageSize)])
+        if !one.isZero { kept.appendBehind(PageRange(address: page, length: pageSize)) }
+        offset += Int(pageSize)
+      }
+    }
+    return (share.process, share.kind, kept)
   }
 
   private static func bytes(_ shares: [Share]) -> UInt64 {
@@ -102,5 +138,13 @@ struct Overlay: Sendable {
         of: (together[key] ?? []).union(), kind: key.kind, process: key.process,
         limit: ImageLayout.overlayChunkLength)
     }
+  }
+}
+
+extension UnsafeRawBufferPointer {
+  /// All bytes are 0; there are more than eight.
+  var isZero: Bool {
+    guard let base = baseAddress else { return true }
+    return loadUnaligned(as: UInt64.self) == 0 && memcmp(base, base + 8, count - 8) == 0
   }
 }

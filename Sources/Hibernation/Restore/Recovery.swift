@@ -206,9 +206,13 @@ extension Hibernator {
       return !thread.isLike(current) && !parking.contains(current.registers.instruction)
     }
     guard let one = moved.first, let current = now[one.tid] else { return }
-    if progress == .committed, moved.count == 1, one.isWaiting {
-      if current.registers.areLike(one.registers) { return }
-      if try borrowedAddresses(captive).contains(current.registers.instruction) { return }
+    if moved.count == 1, one.isWaiting {
+      let wasBorrowed = try borrowedAddresses(captive).contains(current.registers.instruction)
+      if progress == .committed, current.registers.areLike(one.registers) || wasBorrowed { return }
+      // One that was parked and leaves its place (arm64: `Injector.leaveCall`): no thread of a program has this mask.
+      let unmaskable: UInt64 = 1 << (SIGKILL - 1) | 1 << (SIGSTOP - 1)
+      let masksAll = current.signalMask | unmaskable == ~0
+      if clinux_stop_hides_calls() == 1, wasBorrowed, masksAll { return }
     }
     throw HibernationError(
       .checking,

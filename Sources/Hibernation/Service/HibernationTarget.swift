@@ -89,15 +89,17 @@ public struct HibernationTarget: Sendable {
   /// - Parameter found: the worker's processes, if they have been listed since it was suspended.
   func stop(_ found: ProcessTree? = nil) throws -> ProcessTree {
     var known = found
+    var wasFrozen = false
     if let cgroup = cgroup?.freezer, try cgroup.isFrozen {
       let tree = try found ?? discover()
       try tree.signalAll(SIGSTOP)
       try cgroup.thaw(until: Deadline(in: Self.patience))
       known = tree
+      wasFrozen = true
     }
     return try ProcessTree.stopAll(
       root: root, session: session, cgroup: cgroup, known: known,
-      until: Deadline(in: Self.patience))
+      wasFrozen: wasFrozen, until: Deadline(in: Self.patience))
   }
 
   /// Call it before a worker that was only stopped or frozen runs again. Its memory was never touched, but

@@ -34,11 +34,14 @@ extension ProcessTree {
   ///
   /// - Parameter known: the tree as it was read just now. It replaces the first reading only: a reading
   ///   proves that no process is missing if all known processes were at rest before it.
+  /// - Parameter wasFrozen: the known processes have been frozen until now: their calls are recorded, and their threads run
+  ///   for a moment on their way to the stop.
   public static func stopAll(
     root: ProcessIdentity, session: Int32? = nil, cgroup: WorkerCgroup? = nil,
-    known: ProcessTree? = nil, until deadline: Deadline
+    known: ProcessTree? = nil, wasFrozen: Bool = false, until deadline: Deadline
   ) throws(ProcessTreeError) -> ProcessTree {
     var known = known
+    var areCallsRecorded = wasFrozen
     var stopped: [ProcessStat] = []
     var patience = Duration.milliseconds(50)
     let blocked = min(deadline, Deadline(in: .seconds(1)))
@@ -60,7 +63,8 @@ extension ProcessTree {
         if deadline.hasPassed, !stopped.isEmpty, let newest = new.last {
           throw .keepsForking(newest: newest.pid)
         }
-        CallsBeforeStop.record(new.map(\.pid))
+        if !areCallsRecorded { CallsBeforeStop.record(new.map(\.pid)) }
+        areCallsRecorded = false
         for generation in generations(of: new) {
           for stat in generation {
             let sent = try rethrowing { () throws(SystemCallError) in

@@ -149,4 +149,12 @@ public enum Clocks {
 }
 
 /// The size of a page, in bytes.
-public let pageSize: UInt64 = UInt64(sysconf(Int32(_SC_PAGESIZE)))
+public let pageSize: UInt64 = {
+  let size = UInt64(sysconf(Int32(_SC_PAGESIZE)))
+  #if DEBUG
+    // For tests of code that touches no other process's memory.
+    return getenv("DORMOUSE_TEST_PAGE_SIZE").flatMap { UInt64(String(cString: $0)) } ?? size
+  #else
+    return size
+  #endif
+}()

@@ -14,21 +14,30 @@ enum CallsBeforeStop {
 
   private static let entries = Mutex<[Int32: Entry]>([:])
 
-  /// Call it before threads are stopped. Threads that are stopped already keep their entries.
+  /// Call it before threads are stopped. Threads that are stopped already keep their entries. A running thread has none:
+  /// it may be in another call when it stops, with the same registers but the first.
   static func record(_ pids: some Sequence<Int32>) {
     guard clinux_stop_hides_calls() == 1 else { return }
     for pid in pids {
       // A process that has ended has no threads.
       let threads = (try? threads(of: pid)) ?? []
-      let found = threads.compactMap { thread in
-        WaitingCall.read(thread: thread, of: pid).map { (thread, Entry(pid: pid, call: $0)) }
+      let before = entries.withLock { $0.filter { $0.value.pid == pid } }
+      var found: [Int32: Entry] = [:]
+      for thread in threads {
+        // A thread that has ended has no entry.
+        guard let text = try? readText("/proc/\(pid)/task/\(thread)/syscall") else { continue }
+        let call = Self.call(after: before[thread]?.call, shownAs: text)
+        found[thread] = call.map { Entry(pid: pid, call: $0) }
       }
-      let current = Set(threads)
       entries.withLock { entries in
-        entries = entries.filter { $0.value.pid != pid || current.contains($0.key) }
-        for (thread, entry) in found { entries[thread] = entry }
+        entries = entries.filter { $0.value.pid != pid }.merging(found) { $1 }
       }
     }
+  }
+
+  /// The call that is recorded of a thread, if `text` is what /proc shows of it; `nil`: none.
+  static func call(after before: WaitingCall?, shownAs text: String) -> WaitingCall? {
+    WaitingCall(text) ?? before?.current(shownAs: text, isHidden: true)
   }
 
   /// Completes the registers of a thread whose call returned EINTR, if that is the call from before.

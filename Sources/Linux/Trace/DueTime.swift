@@ -93,11 +93,19 @@ struct WaitingCall: Hashable {
   /// This call, if the thread still waits in it now that it is stopped or frozen; else the call that it is in.
   func current(_ thread: Int32, of pid: Int32) -> WaitingCall? {
     // As above.
-    guard let text = try? readText("/proc/\(pid)/task/\(thread)/syscall") else { return nil }
+    (try? readText("/proc/\(pid)/task/\(thread)/syscall")).flatMap {
+      current(shownAs: $0, isHidden: clinux_stop_hides_calls() == 1)
+    }
+  }
+
+  /// - Parameters:
+  ///   - text: what /proc shows now.
+  ///   - isHidden: /proc doesn't show the call of a stopped thread.
+  func current(shownAs text: String, isHidden: Bool) -> WaitingCall? {
     if let call = WaitingCall(text) { return call }
-    // `-1 SP PC`
+    // `-1 SP PC`; `running`.
     let words = text.split { $0 == " " || $0 == "\n" }
-    guard clinux_stop_hides_calls() == 1, words.count == 3, words[0] == "-1",
+    guard isHidden, words.count == 3, words[0] == "-1",
       UInt64(words[1].dropFirst(2), radix: 16) == stack,
       let place = UInt64(words[2].dropFirst(2), radix: 16)
     else { return nil }

@@ -44,7 +44,7 @@ public struct Injector {
     try session.setSignalMask(thread.tid, ~0)
   }
 
-  /// Continues in the scratch area of an injector whose process has died, to unmap it.
+  /// Continues in the scratch area of an earlier injector, to unmap it.
   public init(
     session: TraceSession, memory: ProcessMemory, leftBehind scratch: PageRange
   ) throws(TraceError) {
@@ -56,6 +56,7 @@ public struct Injector {
     self.thread = thread
     self.scratch = scratch
     instruction = scratch.address
+    vdsoInstruction = Self.vdsoInstruction(of: session.pid, memory)
     // The other injector may have died between mapping the area and filling it.
     try writeTrampoline(to: scratch.address)
     // Registers before the mask: a recovery knows a borrowed thread by its address, but it couldn't distinguish its
@@ -101,6 +102,17 @@ public struct Injector {
       }
       return vdso.start + UInt64(offset)
     } catch { throw .from(error, pid: pid) }
+  }
+
+  /// Where `leaveCall` needs it.
+  private static func vdsoInstruction(of pid: Int32, _ memory: ProcessMemory) -> UInt64? {
+    guard clinux_stop_hides_calls() == 1 else { return nil }
+    // Without it a handler may not end the thread's own call, and a time-out may begin again.
+    let mappings = (try? readFile("/proc/\(pid)/maps")) ?? []
+    let vdso = mappings.lines().lazy.compactMap { MemoryMapping(header: $0) }
+      .first { $0.name == "[vdso]" }
+    // As above.
+    return vdso.flatMap { try? firstInstruction(in: $0, of: memory, pid: pid) }
   }
 
   /// Maps the scratch area at `address`, which must be free. It is readable and executable, never writable:

@@ -5,12 +5,16 @@ extension TraceSession {
   /// the call is restarted when the thread continues, unless a signal that arrived meanwhile calls a handler.
   /// So the program sees no more than it would have seen awake.
   public func restartInterruptedSyscalls() throws(TraceError) {
-    let interrupts = clinux_stop_hides_calls() == 1 && isSignalHandled
+    let reader = clinux_stop_hides_calls() == 1 && isSignalHandled ? WaitReader(pid: pid) : nil
     for index in threads.indices {
-      let isChanged =
-        interrupts
-        ? clinux_registers_interrupt_for_signal(&threads[index].registers)
-        : clinux_registers_mend_interrupted(&threads[index].registers)
+      let isChanged: Int32
+      if let reader {
+        let always = reader.isOnSocketWithTimeout(threads[index].registers.interruptedCall)
+        isChanged = clinux_registers_interrupt_for_signal(
+          &threads[index].registers, always ? 1 : 0)
+      } else {
+        isChanged = clinux_registers_mend_interrupted(&threads[index].registers)
+      }
       if isChanged == 1 {
         try writeRegisters(threads[index].tid, threads[index].registers)
       }
@@ -21,5 +25,16 @@ extension TraceSession {
   private var isSignalHandled: Bool {
     // A process whose status can't be read has ended.
     (try? ProcessStatus.read(pid))?.hasHandledSignal ?? false
+  }
+}
+
+extension WaitReader {
+  /// Such a call is never made again after a handler, whatever its flags are (signal(7)); a call on the same socket
+  /// without a time-out is.
+  func isOnSocketWithTimeout(_ call: clinux_call?) -> Bool {
+    guard let call = call.map(WaitingCall.init), call.again == CLINUX_AGAIN_FROM_SOCKET else {
+      return false
+    }
+    return limit(of: call) != nil
   }
 }

@@ -103,6 +103,30 @@ struct OverlayTests {
     #expect(try victim.ask("verify") == "same")
   }
 
+  @Test(
+    "Zeros that a huge page brings between a worker's pages don't make the next image a complete one",
+    arguments: Way.available)
+  func hugeZeros(way: Way) throws {
+    let service = way.service
+    let hugePages = 4 * pageSize / 8 * pageSize
+    let victim = try Victim(
+      [try Fixture.compile("thp"), "\(hugePages >> 20)", "sparse"], rest: .frozen)
+    #expect(try victim.line().hasPrefix("ready"))
+    let sum = try victim.ask("sum")
+    let path = Fixture.imagePath()
+    try victim.nap(service, at: path)
+    try victim.rise(service, from: path)
+    let second = try victim.nap(service, at: path)
+    if second.moved > hugePages {
+      #expect(second.unchanged >= 4 * pageSize, "\(second)")
+      #expect(access(path + ".base", F_OK) == 0)
+    } else {
+      notTestedHere("the kernel makes no huge page of what a resume writes")
+    }
+    try victim.rise(service, from: path)
+    #expect(try victim.ask("sum") == sum)
+  }
+
   /// DORMOUSE_CHURN_ROUNDS sets another number of rounds.
   static let rounds =
     getenv("DORMOUSE_CHURN_ROUNDS").flatMap { Int(String(cString: $0)) } ?? 24

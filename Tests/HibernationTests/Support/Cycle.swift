@@ -65,11 +65,15 @@ extension Victim {
 
   /// Waits until it is in a system call other than the write of its `ready` line.
   func waitUntilBlocked() throws {
-    let write = "1"
+    #if arch(x86_64)
+      let write: Int32 = 1
+    #else
+      let write: Int32 = 64
+    #endif
     for _ in 0..<2000 {
       let text = try readText("/proc/\(process.pid)/syscall")
       let number = text.split(separator: " ").first.map(String.init) ?? "running"
-      if number != write, Int(number) != nil { return }
+      if let call = Int32(number), call != write { return }
       usleep(1000)
     }
     Issue.record("pid \(process.pid) doesn't block")
