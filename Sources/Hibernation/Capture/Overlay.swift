@@ -103,7 +103,9 @@ struct Overlay: Sendable {
     let buffer = UnsafeMutableRawBufferPointer.allocate(
       byteCount: ImageLayout.chunkLength, alignment: Int(pageSize))
     defer { buffer.deallocate() }
-    guard let base = buffer.baseAddress else { return share }
+    guard let base = buffer.baseAddress, try hasZeros(chunks, in: memories, base) else {
+      return share
+    }
     var kept: [PageRange] = []
     for chunk in chunks {
       try memories[chunk.process].read(chunk.ranges, into: base, direct: true)
@@ -116,6 +118,22 @@ struct Overlay: Sendable {
     }
     return (share.process, share.kind, kept)
   }
+
+  /// Whether it is worth reading all of them: by the middle pages of some, evenly distributed.
+  private static func hasZeros(
+    _ chunks: [PagePlan.PlannedChunk], in memories: [ProcessMemory],
+    _ buffer: UnsafeMutableRawPointer
+  ) throws -> Bool {
+    for place in stride(from: 0, to: chunks.count, by: max(1, chunks.count / samples)) {
+      let pages = chunks[place].ranges.flatMap(\.pages)
+      let page = PageRange(address: pages[pages.count / 2], length: pageSize)
+      try memories[chunks[place].process].read([page], into: buffer, direct: true)
+      if UnsafeRawBufferPointer(start: buffer, count: Int(pageSize)).isZero { return true }
+    }
+    return false
+  }
+
+  private static let samples = 16
 
   private static func bytes(_ shares: [Share]) -> UInt64 {
     shares.reduce(0) { $0 + $1.ranges.bytes }

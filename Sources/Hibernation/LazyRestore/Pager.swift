@@ -52,6 +52,11 @@ final class Pager {
   private static let fewAnswers = 8
   /// A worker that hasn't written anything after this time may do so in a way that can't be seen.
   private static let grace: Int64 = 10_000_000
+  private var hasTurn = false
+  /// While a fill waits for its turn, it looks this often; ms.
+  private static let turnInterval = Int32(10)
+  /// Then another worker may fill: 16 MB.
+  private static let chunksInTurn = 64
   /// How long threads waited for pages, in ns.
   private(set) var waited: Int64 = 0
 
@@ -97,16 +102,34 @@ final class Pager {
     // An earlier pager has filled everything.
     if processes.contains(where: { $0.journal.phase == .complete }) { return try tearDown() }
     for process in processes where !process.unfinished.isEmpty { try finish(process) }
-    if let learning, learning.isLearning, !isFrozen { try learnWorkingSet(learning) }
-    // The worker's first answer is under way, and needs the processors and the memory bandwidth.
-    let end = Clocks.monotonic + Self.grace
-    while !isFrozen, Clocks.monotonic < end, answered < Self.fewAnswers, !firstOutput.look() {
-      try serveAll(wait: 1)
-    }
+    try FillTurns.shared.whileAnswering { try serveFirst(learning) }
     try fillRest()
     try drainEvents()
     FaultPoint.filled.pass()
     try tearDown()
+  }
+
+  /// The worker's first answer is under way, and needs the processors and the memory bandwidth.
+  private func serveFirst(_ learning: Learning?) throws {
+    if let learning, learning.isLearning, !isFrozen { try learnWorkingSet(learning) }
+    let end = Clocks.monotonic + Self.grace
+    while !isFrozen, Clocks.monotonic < end, answered < Self.fewAnswers, !firstOutput.look() {
+      try serveAll(wait: 1)
+    }
+  }
+
+  /// Waits until this fill may use the processors. A halted worker doesn't wait.
+  private func waitForTurn() throws {
+    let began = Clocks.monotonic
+    while !isFrozen, !hasTurn {
+      hasTurn = FillTurns.shared.enter(after: .nanoseconds(Clocks.monotonic - began))
+      if !hasTurn { try serveAll(wait: Self.turnInterval) }
+    }
+  }
+
+  private func leaveTurn() {
+    if hasTurn { FillTurns.shared.leave() }
+    hasTurn = false
   }
 
   /// Chunks that are in place.
@@ -114,6 +137,9 @@ final class Pager {
 
   /// Fills all chunks that aren't in place yet.
   private func fillRest() throws {
+    let isFilled = processes.allSatisfy { $0.chunks.allSatisfy($0.done.contains) }
+    if !isFilled { try waitForTurn() }
+    defer { leaveTurn() }
     var owners: [Int: LazyProcess] = [:]
     for process in processes {
       for chunk in process.chunks where !process.done.contains(chunk) { owners[chunk] = process }
@@ -136,6 +162,10 @@ final class Pager {
       }
       guard let next = try ahead.next(), let process = owners[next.chunk] else { return }
       try fill(next, of: process, Destination(process))
+      if (doneCount - doneBefore) % Self.chunksInTurn == 0 {
+        leaveTurn()
+        try waitForTurn()
+      }
     }
   }
 

@@ -1,7 +1,7 @@
 import Policy
 
 // Under pressure one worker is hibernated after the other. If each waited for a reading of the memory, a machine with a
-// thousand workers of 15 MB would free 15 MB a second. So the ladder goes on at once while what it has freed since the last
+// thousand workers of 15 MB would free 15 MB a second. So the ladder continues at once while what it has freed since the last
 // reading isn't enough by that reading. Nothing is lost if that was one worker too many; terminations always wait.
 
 extension Engine {
