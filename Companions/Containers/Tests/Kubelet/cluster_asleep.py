@@ -26,7 +26,8 @@ def check_answered(cluster):
     deadline = time.monotonic() + 15
     while time.monotonic() < deadline:
         for name in ("web", "other"):
-            expect(cluster.state("answered", name) == "hibernated", f"{name} was woken: {cluster.worker('answered', name)}")
+            worker = cluster.worker("answered", name)
+            expect(worker["state"] == "hibernated", f"{name} was woken: {worker}")
         time.sleep(0.2)
     counts = [cluster.worker("answered", name).get("answeredAsleep", 0) for name in ("web", "other")]
     expect(counts[0] >= 8 and counts[1] >= 4, f"{counts} answered")
