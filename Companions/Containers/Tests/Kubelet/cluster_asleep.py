@@ -2,7 +2,8 @@
 import time
 
 from cluster_checks import expect, start
-from pods import POLICY, PORT, ask, container
+from node import eventually
+from pods import EAGER, POLICY, PORT, ask, container
 
 CHECKS_PORT = 8081
 
@@ -36,4 +37,16 @@ def check_answered(cluster):
     for name in ("web", "other"):
         status = cluster.status("answered", name)
         expect(status["ready"] and status["restartCount"] == 0, f"{status}")
+    sleeps_by_itself(cluster)
     return f"{counts[0]} probes by httpGet and {counts[1]} by tcpSocket answered in 15 s"
+
+
+def sleeps_by_itself(cluster):
+    """Probes at a port of their own don't keep a pod awake, although each comes sooner than it counts as idle."""
+    probe = {"httpGet": {"path": "/livez", "port": CHECKS_PORT}, "periodSeconds": 1}
+    annotations = dict(EAGER, **{"dormouse.io/health_checks_while_asleep": f"{CHECKS_PORT}/livez",
+                                 "dormouse.io/foreground.idle_after": "5s"})
+    start(cluster, "checked", annotations, [container(program="checked.py", livenessProbe=probe)])
+    eventually("it hibernates", lambda: cluster.state("checked") == "hibernated")
+    time.sleep(3)
+    expect(cluster.state("checked") == "hibernated", f"it was woken: {cluster.worker('checked')}")
