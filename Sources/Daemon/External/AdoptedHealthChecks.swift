@@ -19,16 +19,16 @@ extension AdoptionSpecification {
 }
 
 extension WorkerRecord {
-  /// What the request for its adoption has said, besides the policy.
+  /// What the request for its adoption has said, apart from the policy.
   mutating func keepAdoption(of configuration: WorkerConfiguration) {
     wakeWith = configuration.wakeWith
     healthChecks = configuration.healthChecksWhileAsleep.map(\.text)
   }
 
-  /// A health check that can't be read wakes the worker, as any connection does.
   func giveBackAdoption(to configuration: inout WorkerConfiguration) {
     configuration.wakeWith = wakeWith
     configuration.healthChecksWhileAsleep = healthChecks.compactMap {
+      // One that can't be read wakes the worker, as any connection does.
       try? AsleepAnswer(text: $0)
     }
   }
