@@ -31,6 +31,7 @@ import Testing
     plain.settings = ["hibernate.after=5m", "background.suspend_after=2s"]
     plain.isShadow = true
     plain.wakeWith = ["shop.db"]
+    plain.healthChecks = ["8081/healthz", "8080"]
     try store.save(plain)
     #expect(try store.load(hostile.name) == hostile)
     #expect(try store.load("plain") == plain)

@@ -15,11 +15,13 @@ public struct AdoptionSpecification: Codable, Hashable, Sendable {
   public var shadow: Bool?
   /// Adopted workers: when one of them or this one wakes, the others wake at the same time.
   public var wakeWith: [String]?
+  /// Answered while it sleeps, without waking it: each a port, or a port and a path, such as `8081/healthz`.
+  public var healthChecks: [String]?
 
   public init(
     pid: Int32? = nil, cgroup: String? = nil, importance: Int? = nil,
     mayBeTerminated: Bool? = nil, policy: String? = nil, settings: [String]? = nil,
-    shadow: Bool? = nil, wakeWith: [String]? = nil
+    shadow: Bool? = nil, wakeWith: [String]? = nil, healthChecks: [String]? = nil
   ) {
     self.pid = pid
     self.cgroup = cgroup
@@ -29,6 +31,7 @@ public struct AdoptionSpecification: Codable, Hashable, Sendable {
     self.settings = settings
     self.shadow = shadow
     self.wakeWith = wakeWith
+    self.healthChecks = healthChecks
   }
 }
 

@@ -139,6 +139,7 @@ final class ExternalAdoption {
       throw .malformed("importance \(importance) is not from 0 to 100")
     }
     let peers = try peers(of: name, specification)
+    let answers = try specification.answers()
     let chosen = specification.chosenPolicy
     let policy: LifecyclePolicy
     if let rule {
@@ -163,6 +164,7 @@ final class ExternalAdoption {
     } catch { throw .refused("\(name) can't be adopted: \(error)") }
     workers[runtime.id] = runtime
     runtime.configuration.wakeWith = peers.map(\.id.name)
+    runtime.configuration.healthChecksWhileAsleep = answers
     host.wasAdded(runtime.id)
     host.log(
       .notice,

@@ -138,7 +138,7 @@ final class SurvivorsOfDaemon: SurvivorHost {
         mayBeTerminated: $0 == .mayBeTerminated, rule: record.rule,
         chosen: record.chosenPolicy)
     }
-    if runtime.external != nil { runtime.configuration.wakeWith = record.wakeWith }
+    if runtime.external != nil { record.giveBackAdoption(to: &runtime.configuration) }
     return runtime
   }
 

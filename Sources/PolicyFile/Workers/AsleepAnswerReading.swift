@@ -1,10 +1,6 @@
 import Policy
 import YAML
 
-extension AsleepAnswer {
-  var text: String { path.map { "\(port)\($0)" } ?? "\(port)" }
-}
-
 extension Converter where Value == AsleepAnswer {
   /// `8080`, or `{ port: 8080, path: /healthz }`.
   static var asleepAnswer: Converter {

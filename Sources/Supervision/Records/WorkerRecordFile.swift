@@ -57,6 +57,8 @@ public struct WorkerRecord: Hashable, Sendable {
   public var isShadow = false
   /// Adopted workers with which it wakes.
   public var wakeWith: [String] = []
+  /// Answered while it sleeps; each `PORT` or `PORT/PATH`.
+  public var healthChecks: [String] = []
 
   public enum External: String, Hashable, Sendable {
     case mayBeTerminated = "may-be-terminated"
@@ -121,6 +123,7 @@ extension WorkerRecord {
       ("policy", policy),
     ]
     lines += settings.map { line("set", $0) } + wakeWith.map { line("wake-with", $0) }
+    lines += healthChecks.map { line("health-check", $0) }
     if isShadow { lines.append("shadow=1") }
     if importance != 0 { lines.append("importance=\(importance)") }
     lines += purgeable.map { "purgeable=\($0)" }
@@ -196,6 +199,7 @@ extension WorkerRecord {
     record.policy = fields["policy"]?.first
     record.settings = fields["set"] ?? []
     record.wakeWith = fields["wake-with"] ?? []
+    record.healthChecks = fields["health-check"] ?? []
     record.isShadow = fields["shadow"]?.first == "1"
     record.wasInFront = fields["front"]?.first == "1"
     // What can't be read protects.

@@ -63,17 +63,17 @@ public struct HealthRequest: Hashable, Sendable {
   public enum Verdict: Hashable, Sendable {
     /// Not all of it is there.
     case incomplete
-    /// A GET or HEAD of the path.
+    /// A GET or HEAD of one of the paths.
     case check(hasBody: Bool)
     case other
   }
 
   private var received: [UInt8] = []
-  private let path: String
+  private let paths: [String]
   /// A request's line and headers; one that is longer is no check.
   private static let limit = 8 << 10
 
-  public init(path: String) { self.path = path }
+  public init(paths: [String]) { self.paths = paths }
 
   public var isEmpty: Bool { received.isEmpty }
 
@@ -88,7 +88,7 @@ public struct HealthRequest: Hashable, Sendable {
     // A CR LF is one Character.
     let words = text.split(separator: "\r\n").first?.split(separator: " ") ?? []
     guard words.count == 3, words[2].hasPrefix("HTTP/1."), words[0] == "GET" || words[0] == "HEAD",
-      words[1].prefix(while: { $0 != "?" }) == path
+      paths.contains(where: { words[1].prefix(while: { $0 != "?" }) == $0 })
     else { return .other }
     return .check(hasBody: words[0] == "GET")
   }

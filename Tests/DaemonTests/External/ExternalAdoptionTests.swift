@@ -97,6 +97,21 @@ import Testing
     #expect(world.workers.count == 0)
   }
 
+  @Test("Health checks of a request are the worker's, and a wrong one adopts nothing")
+  func healthChecks() throws {
+    let wrong = ask("web", AdoptionSpecification(pid: 100, healthChecks: ["8081", "x"]))
+    world.examined(.done(.success(try Self.process())))
+    #expect(wrong.responses.map(\.result) == [.badRequest])
+    #expect(text(wrong).contains("`x` isn't a health check"), "\(text(wrong))")
+    #expect(world.workers.count == 0)
+    let checks = ["8081/healthz", "8080", "8080"]
+    let heard = ask("web", AdoptionSpecification(pid: 100, healthChecks: checks))
+    world.examined(.done(.success(try Self.process())))
+    #expect(heard.responses.map(\.result) == [.done], "\(text(heard))")
+    let configuration = try #require(world.workers[web]?.configuration)
+    #expect(configuration.healthChecksWhileAsleep.map(\.text) == ["8081/healthz", "8080"])
+  }
+
   @Test(
     "Workers that are adopted to wake together name each other, and a name that isn't adopted is refused"
   )

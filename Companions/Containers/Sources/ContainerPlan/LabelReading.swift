@@ -13,6 +13,8 @@ public struct Wish: Hashable, Sendable {
   public var importance: Int?
   public var mayTerminate = false
   public var isShadow = false
+  /// Answered while it sleeps; each a port, or a port and a path.
+  public var healthChecks: [String] = []
 
   /// For a log line: `policy server, hibernate.after=5m, shadow mode`.
   public var terms: String {
@@ -20,6 +22,9 @@ public struct Wish: Hashable, Sendable {
     if let importance { parts.append("importance \(importance)") }
     if mayTerminate { parts.append("may be terminated") }
     if isShadow { parts.append("shadow mode") }
+    if !healthChecks.isEmpty {
+      parts.append("answers \(healthChecks.joined(separator: " and ")) while it sleeps")
+    }
     return parts.joined(separator: ", ")
   }
 }
@@ -67,15 +72,18 @@ public struct LabelReading: Hashable, Sendable {
     wish.importance = importance(own)
     wish.mayTerminate = flag("may_terminate", own) ?? false
     wish.isShadow = isShadow(own)
+    wish.healthChecks = healthChecks(own)
     wish.settings = settings(own)
     self.wish = wish
   }
 
   private func term(_ key: String, _ value: String) -> String { container.term(key, value) }
 
+  private static let healthLabel = "health_checks_while_asleep"
+
   /// Labels that aren't keys of a policy.
   private static let ownLabels: Set<String> = [
-    "enable", "importance", "may_terminate", "mode", "name", "policy",
+    "enable", healthLabel, "importance", "may_terminate", "mode", "name", "policy",
   ]
 
   /// False: there is a policy that can't be meant.
@@ -125,6 +133,20 @@ public struct LabelReading: Hashable, Sendable {
       // What can't be read protects.
       return true
     }
+  }
+
+  /// A list with commas. What can't be read wakes the container, as any connection does.
+  private mutating func healthChecks(_ own: [String: String]) -> [String] {
+    guard let value = own[Self.healthLabel] else { return [] }
+    var checks: [String] = []
+    for item in value.split(separator: ",", omittingEmptySubsequences: false) {
+      let text = String(item.drop { $0 == " " }.reversed().drop { $0 == " " }.reversed())
+      do throws(AsleepAnswerError) {
+        let check = try AsleepAnswer(text: text).text
+        if !checks.contains(check) { checks.append(check) }
+      } catch { problems.append("\(term(Self.healthLabel, shown(value))): ignored: \(error)") }
+    }
+    return checks
   }
 
   private mutating func settings(_ own: [String: String]) -> [String] {

@@ -35,6 +35,32 @@ import Testing
         + "shadow mode")
   }
 
+  @Test(
+    "Health checks that are answered asleep are a list; a wrong one is reported, the others count")
+  func healthChecks() throws {
+    let key = "dormouse.health_checks_while_asleep"
+    let reading = read(["dormouse.policy": "server", key: "8081/healthz, 8081/readyz ,8080"])
+    #expect(reading.problems.isEmpty)
+    #expect(reading.wish?.healthChecks == ["8081/healthz", "8081/readyz", "8080"])
+    #expect(
+      reading.wish?.terms
+        == "policy server, answers 8081/healthz and 8081/readyz and 8080 while it sleeps")
+    for (value, wrong) in [("8080,http", "http"), ("8080,", ""), ("8080,/healthz", "/healthz")] {
+      let reading = read(["dormouse.policy": "server", key: value])
+      #expect(reading.wish?.healthChecks == ["8080"] && reading.wish?.settings == [])
+      #expect(reading.problems.count == 1)
+      let problem = reading.problems.joined()
+      #expect(problem.hasPrefix("label \(key)=\(value)"), "\(problem)")
+      #expect(problem.contains("`\(wrong)` isn't a health check"), "\(problem)")
+    }
+    let annotations = [
+      "dormouse.io/health_checks_while_asleep": "8081/healthz",
+      "db.dormouse.io/health_checks_while_asleep": "5432",
+    ]
+    #expect(PodAnnotations.labels(of: "db", in: annotations) == [key: "5432"])
+    #expect(PodAnnotations.labels(of: "web", in: annotations) == [key: "8081/healthz"])
+  }
+
   @Test("`dormouse.enable` adopts with the machine's policy, or keeps a container out")
   func enable() {
     #expect(read(["dormouse.enable": "true"]).wish?.terms == "the machine's policy")

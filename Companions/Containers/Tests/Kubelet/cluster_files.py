@@ -83,7 +83,7 @@ disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.nri.v1.nri"]
             "evictionHard": {"memory.available": "1Mi"}, "volumePluginDir": self.path("plugins")}))
         self.write("pause.c", "#include <unistd.h>\nint main(void) { for (;;) pause(); }\n")
         os.makedirs(self.path("programs"), exist_ok=True)
-        for program in ("server.py", "health.py"):
+        for program in ("server.py", "checked.py", "health.py"):
             shutil.copy(f"{HERE}/{program}", self.path("programs"))
         subprocess.check_call(["cc", "-static", "-o", "pause", "pause.c"], cwd=self.scratch)
         subprocess.check_call(["/usr/bin/python3", "-B", f"{HERE}/images.py", IMAGE, PAUSE, *self.nginx], cwd=self.scratch)

@@ -10,9 +10,11 @@ import time
 import traceback
 
 from cluster import Cluster
+from cluster_asleep import check_answered
 from cluster_checks import CHECKS
 from cluster_reports import check_reports
 
+CHECKS["answered"] = check_answered
 CHECKS["reports"] = check_reports
 
 

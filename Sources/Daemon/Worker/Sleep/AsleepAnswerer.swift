@@ -43,9 +43,9 @@ final class AsleepAnswerer {
     var request: HealthRequest
     var token: EventLoop.Token?
     var timeout: EventLoop.Token?
-    init(_ connection: Descriptor, path: String) {
+    init(_ connection: Descriptor, paths: [String]) {
       self.connection = connection
-      request = HealthRequest(path: path)
+      request = HealthRequest(paths: paths)
     }
   }
 
@@ -73,10 +73,10 @@ final class AsleepAnswerer {
     for listener in listeners {
       let paths = checks.filter { $0.port == listener.port }.compactMap(\.path)
       watch(listener, session) { [unowned self] in
-        if let path = paths.first {
-          receive(at: listener, path, session)
-        } else {
+        if paths.isEmpty {
           look(at: listener, session, since: timers.now)
+        } else {
+          receive(at: listener, paths, session)
         }
       }
     }
@@ -154,11 +154,11 @@ final class AsleepAnswerer {
 
   // MARK: a port and a path
 
-  private func receive(at listener: AsleepListener, _ path: String, _ session: Session) {
+  private func receive(at listener: AsleepListener, _ paths: [String], _ session: Session) {
     while self.session === session {
       // The queue is empty, or its connection has closed.
       guard let connection = try? acceptConnection(listener.descriptor) else { return }
-      let visit = Visit(connection, path: path)
+      let visit = Visit(connection, paths: paths)
       if session.visits.count >= Self.maxVisits {
         finish(visit, session: session, response: Self.unavailable)
         continue

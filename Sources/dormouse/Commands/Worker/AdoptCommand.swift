@@ -1,6 +1,7 @@
 import ArgumentParser
 import Control
 import Daemon
+import Policy
 
 struct AdoptCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
@@ -26,6 +27,7 @@ struct AdoptCommand: ParsableCommand {
       Examples:
         dormouse adopt redis --unit redis.service
         dormouse adopt notebook --pid 4711 --policy server --set hibernate.after=5m
+        dormouse adopt shop --pid 4712 --health-check 8081/healthz
         dormouse adopt --dry-run
       """)
 
@@ -60,6 +62,11 @@ struct AdoptCommand: ParsableCommand {
       "Wake it together with this adopted worker, and that one with it. May be repeated.",
       valueName: "name"))
   var wakeWith: [String] = []
+  @Option(
+    help: ArgumentHelp(
+      "Answer this health check while it sleeps, without waking it. May be repeated.",
+      valueName: "port[/path]"))
+  var healthCheck: [String] = []
   @Flag(help: "List the processes that the rules of `adopt:` match, and adopt none.")
   var dryRun = false
   @Option(
@@ -84,6 +91,11 @@ struct AdoptCommand: ParsableCommand {
     if let cgroup, !cgroup.hasPrefix("/") {
       throw ValidationError("--cgroup takes an absolute path, such as /sys/fs/cgroup/NAME.")
     }
+    for check in healthCheck {
+      do throws(AsleepAnswerError) { _ = try AsleepAnswer(text: check) } catch {
+        throw ValidationError("--health-check: \(error).")
+      }
+    }
   }
 
   private func validateDryRun() throws {
@@ -91,7 +103,7 @@ struct AdoptCommand: ParsableCommand {
       pid != nil || unit != nil || cgroup != nil || name != nil
     let isSet =
       importance != nil || mayTerminate || policy != nil || !set.isEmpty || shadow
-      || !wakeWith.isEmpty
+      || !wakeWith.isEmpty || !healthCheck.isEmpty
     if isNamed || isSet {
       throw ValidationError(
         "--dry-run takes no process and no name: it lists what the rules match.")
@@ -107,7 +119,8 @@ struct AdoptCommand: ParsableCommand {
     let adoption = AdoptionSpecification(
       pid: pid, cgroup: cgroup ?? unit, importance: importance, mayBeTerminated: mayTerminate,
       policy: policy, settings: set.isEmpty ? nil : set, shadow: shadow ? true : nil,
-      wakeWith: wakeWith.isEmpty ? nil : wakeWith)
+      wakeWith: wakeWith.isEmpty ? nil : wakeWith,
+      healthChecks: healthCheck.isEmpty ? nil : healthCheck)
     try daemon.report(
       daemon.request(.adopt, worker: name, adoption: adoption), of: "adopt", worker: name,
       json: json)

@@ -41,7 +41,8 @@ final class AdoptingDaemon: Sendable {
     let specification = AdoptionSpecification(
       pid: wish.container.pid, importance: wish.importance, mayBeTerminated: wish.mayTerminate,
       policy: wish.policy, settings: wish.settings.isEmpty ? nil : wish.settings,
-      shadow: wish.isShadow ? true : nil, wakeWith: peers.isEmpty ? nil : peers)
+      shadow: wish.isShadow ? true : nil, wakeWith: peers.isEmpty ? nil : peers,
+      healthChecks: wish.healthChecks.isEmpty ? nil : wish.healthChecks)
     return try await perform { client throws(ControlError) in
       let id = try client.send(.adopt, worker: name, adoption: specification)
       return try client.response(to: id, timeout: Self.patience)

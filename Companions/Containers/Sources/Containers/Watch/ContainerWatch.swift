@@ -253,7 +253,7 @@ public actor ContainerWatch {
         await reporter?.adopted(
           member.reference, container: member.container, as: name, terms: wish.terms)
       }
-      if let every = container.healthInterval {
+      if let every = container.healthInterval, wish.healthChecks.isEmpty {
         log(
           "\(container.title): its health check runs every \(durationText(every)), and wakes it if it connects "
             + "to it")

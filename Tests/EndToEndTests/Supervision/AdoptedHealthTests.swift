@@ -1,0 +1,100 @@
+import Glibc
+import Linux
+import TestSupport
+import Testing
+
+@Suite("Health checks of adopted workers") struct AdoptedHealthTests {
+  /// `health_http.py`, which the test supervises itself.
+  private final class Server {
+    let process: SpawnedProcess
+    let port: UInt16
+    let healthPort: UInt16
+
+    init(_ scratch: Scratch) throws {
+      (port, healthPort) = (try freePort(), try freePort())
+      process = try Command(
+        arguments: [
+          Surroundings.python, Surroundings.fixture("health_http.py"), "\(port)", "\(healthPort)",
+          scratch.path,
+        ]
+      ).start(output: scratch.uniquePath("out"), error: scratch.uniquePath("err"))
+      let port = port
+      guard try eventually({ (try? HTTPConnection(port: port)) != nil }) else {
+        throw TestFailure("the server doesn't listen")
+      }
+    }
+
+    deinit {
+      kill(process.pid, SIGKILL)
+      _ = try? process.wait(.seconds(10))
+    }
+
+    func adopt(by daemon: TestDaemon) throws {
+      try daemon.done(
+        "adopt", "web", "--pid", "\(process.pid)", "--health-check", "\(healthPort)/healthz",
+        "--health-check", "\(healthPort)/readyz", "--health-check", "\(port)")
+    }
+
+    func check(_ path: String) throws -> String { try HTTPConnection(port: healthPort).get(path) }
+  }
+
+  private static let policy = """
+    policy_overrides:
+      background: { suspend_after: 1h }
+      hibernate: { after: never, cooldown: 0s, max_footprint: 32MB }
+
+    """
+
+  @Test("The daemon answers a hibernated worker's checks of several paths, and of a port alone")
+  func answers() throws {
+    let daemon = try TestDaemon(Self.policy)
+    let server = try Server(daemon.scratch)
+    try server.adopt(by: daemon)
+    #expect(try server.check("/healthz") == "ok")
+    try daemon.done("hibernate", "web")
+    for _ in 0..<5 {
+      for path in ["/healthz", "/readyz?full"] { #expect(try server.check(path) == "asleep") }
+      _ = try HTTPConnection(port: server.port)
+      usleep(10_000)
+    }
+    #expect(try eventually { try daemon.worker("web").answeredAsleep == 15 }, "\(daemon.words)")
+    #expect(try daemon.worker("web").state == "hibernated", "\(daemon.words)")
+    #expect(try daemon.done("status", "web").contains("15 answered while it slept"))
+    // The worker itself serves a request at the port that isn't for checks alone.
+    #expect(try HTTPConnection(port: server.port).get("/count") == "1")
+    try daemon.wait("web", toBe: "background")
+    try daemon.done("hibernate", "web")
+    // 503, without a body.
+    #expect(try server.check("/other") == "")
+    try daemon.wait("web", toBe: "background")
+    #expect(try server.check("/healthz") == "ok")
+  }
+
+  @Test("The next daemon answers the checks too")
+  func nextDaemon() throws {
+    let daemon = try TestDaemon(Self.policy)
+    let server = try Server(daemon.scratch)
+    try server.adopt(by: daemon)
+    try daemon.done("hibernate", "web")
+    try daemon.crash()
+    try daemon.start()
+    // It wakes what an earlier daemon has hibernated of another manager's.
+    #expect(try eventually { (try? daemon.worker("web"))?.state == "background" })
+    #expect(try server.check("/healthz") == "ok")
+    try daemon.done("hibernate", "web")
+    #expect(try server.check("/healthz") == "asleep")
+    #expect(try daemon.worker("web").state == "hibernated", "\(daemon.words)")
+    try daemon.done("release", "web")
+    #expect(try server.check("/healthz") == "ok")
+  }
+
+  @Test("A health check that can't be meant is refused, with what is allowed")
+  func refused() throws {
+    let daemon = try TestDaemon(Self.policy)
+    let outcome = try daemon.verb(
+      "adopt", "web", "--pid", "\(getpid())", "--health-check", "healthz")
+    #expect(outcome.code == 64)
+    #expect(outcome.error.contains("`healthz` isn't a health check"), "\(outcome)")
+    #expect(outcome.error.contains("such as `8081/healthz`"), "\(outcome)")
+  }
+}
