@@ -100,7 +100,7 @@ class Hibernated(Herd):
         configuration = {
             "policy_overrides": {
                 "foreground": {"mode": "activity", "idle_after": "1s", "max": "unlimited"},
-                "background": {"suspend_after": "1s"},
+                "background": {"suspend_after": "1s"}, "watchdog": {"launch": "10m"},
                 "hibernate": {"after": "never", "cooldown": "0s", "only_if_faster_than_relaunch": False,
                               "disk": {"budget": "50GB", "daily_writes": "1000GB"}}},
             "workers": {f"w{port}": {"command": self.command(port), "readiness": {"tcp": port}} for port in self.ports}}
@@ -179,9 +179,9 @@ class Swapped(Herd):
 
 
 def measure(name, herd, options):
-    herd.start()
-    pid = getattr(herd, "pid", None)
     try:
+        herd.start()
+        pid = getattr(herd, "pid", None)
         started, used = time.monotonic(), processor(pid) if pid else 0
         herd.sleep()
         slept = time.monotonic() - started
