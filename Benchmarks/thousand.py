@@ -50,7 +50,7 @@ def memory(pid):
     return [int(rows[key].split()[0]) / 1024 for key in ("VmRSS", "VmHWM")]
 
 
-class Herd:
+class Workers:
     """The workers, each with one open connection."""
 
     def __init__(self, options):
@@ -95,7 +95,7 @@ class Herd:
         return times
 
 
-class Hibernated(Herd):
+class Hibernated(Workers):
     def start(self):
         configuration = {
             "policy_overrides": {
@@ -146,7 +146,7 @@ class Hibernated(Herd):
         self.daemon.close()
 
 
-class Swapped(Herd):
+class Swapped(Workers):
     def start(self):
         self.device = swap.Zram(self.options.workers * 40)
         self.device.on()
@@ -178,14 +178,14 @@ class Swapped(Herd):
         self.group.close()
 
 
-def measure(name, herd, options):
+def measure(name, workers, options):
     try:
-        herd.start()
-        pid = getattr(herd, "pid", None)
+        workers.start()
+        pid = getattr(workers, "pid", None)
         started, used = time.monotonic(), processor(pid) if pid else 0
-        herd.sleep()
+        workers.sleep()
         slept = time.monotonic() - started
-        stay, disk = herd.left()
+        stay, disk = workers.left()
         print(f"{name}: all asleep after {slept:.1f} s; {stay:.0f} MB stay in RAM, {disk:.0f} MB on disk")
         if pid:
             print(f"  the daemon used {processor(pid) - used:.1f} s of a processor; RSS {memory(pid)[0]:.1f} MB")
@@ -195,19 +195,19 @@ def measure(name, herd, options):
             share = (processor(pid) - idle) / (time.monotonic() - begin) * 100
             print(f"  idle for {options.seconds} s: {share:.2f} % of a core, RSS {memory(pid)[0]:.1f} MB")
         for turn in range(options.turns):
-            times = herd.wake()
+            times = workers.wake()
             print(f"  {len(times)} connections in a second, turn {turn + 1}: first byte after "
                   f"{statistics.median(times):.1f} ms, p95 {p95(times):.1f}, p99 {percentile(times, 0.99):.1f}, "
                   f"at most {max(times):.1f}")
             sys.stdout.flush()
             if turn + 1 < options.turns:
-                herd.rest()
-                herd.sleep()
+                workers.rest()
+                workers.sleep()
         if pid:
             now, peak = memory(pid)
             print(f"  the daemon afterwards: RSS {now:.1f} MB, at most {peak:.1f}")
     finally:
-        herd.close()
+        workers.close()
 
 
 def main():
