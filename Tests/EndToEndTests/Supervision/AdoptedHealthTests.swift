@@ -55,7 +55,6 @@ import Testing
     for _ in 0..<5 {
       for path in ["/healthz", "/readyz?full"] { #expect(try server.check(path) == "asleep") }
       _ = try HTTPConnection(port: server.port)
-      usleep(10_000)
     }
     #expect(try eventually { try daemon.worker("web").answeredAsleep == 15 }, "\(daemon.words)")
     #expect(try daemon.worker("web").state == "hibernated", "\(daemon.words)")
