@@ -113,6 +113,12 @@ if CommandLine.arguments.dropFirst().first == "worst" {
   exit(0)
 }
 
+// One row, for a profile.
+if CommandLine.arguments.dropFirst().first == "warning" {
+  mixed("mixed, pressure at the warning level", server, 10_000, available: 14, 400_000)
+  exit(0)
+}
+
 print(
   """
   | work | workers | decisions | a second | mean µs | median | p99 | p99.9 | allocations |

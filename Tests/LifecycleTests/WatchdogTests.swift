@@ -86,11 +86,41 @@ struct WatchdogTests {
     #expect(world.engine.snapshot(of: web)?.cause == .watchdog("its probe failed"))
   }
 
+  @Test("Of many workers that are started at once, the last ones have the same time to be ready as the first")
+  func queuedLaunch() {
+    var world = World()
+    world.add(web, announcesReadiness: true)
+    world.ask(.start, web)
+    world.pass(.seconds(60))
+    #expect(world.state(web) == .launching, "its process isn't started yet")
+    #expect(world.send(.launched(web)).deeds.isEmpty)
+    world.pass(.seconds(19))
+    #expect(world.state(web) == .launching)
+    world.send(.launched(web))
+    world.pass(.seconds(1))
+    #expect(world.state(web) == .terminating, "the same report again doesn't count")
+  }
+
+  @Test("A launch costs what passes from the start of the process to readiness")
+  func launchCost() {
+    var world = World()
+    world.add(web, announcesReadiness: true)
+    world.ask(.start, web)
+    world.pass(.seconds(60))
+    world.send(.launched(web))
+    world.pass(.seconds(3))
+    world.send(.ready(web))
+    #expect(world.engine.snapshot(of: web)?.launchCost == .seconds(3))
+  }
+
   @Test("EXTEND_TIMEOUT_USEC puts off the launch, up to the policy's limit")
   func launch() {
     var world = World()
     world.add(web, announcesReadiness: true)
     world.ask(.start, web)
+    world.pass(.seconds(60))
+    // The report that it was launched comes after its own message.
+    world.send(.extendTimeout(web, .seconds(1)))
     world.send(.launched(web))
     world.pass(.seconds(15))
     world.send(.extendTimeout(web, .seconds(30)))

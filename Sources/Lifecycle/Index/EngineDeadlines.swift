@@ -62,7 +62,10 @@ extension WorkerRecord {
     case .terminating:
       next.consider(run.ending?.killBy?.until)
       next.consider(run.ending?.giveUpAt)
-    case .suspending, .hibernating, .resuming: next.consider(run.transit?.inspectAt)
+    case .suspending, .hibernating, .resuming:
+      next.consider(run.transit?.inspectAt)
+      // The ladder waits no longer for what it may give.
+      next.consider(since + LadderState.patience)
     case .terminated: break
     }
   }

@@ -20,6 +20,8 @@ struct SleeperVerdicts: Sendable {
   private(set) var unexamined = SlotSet()
   private(set) var measuring = SlotSet()
   private var obstacles = LiftableObstacles()
+  /// Of the unexamined ones.
+  var order = SleeperOrder()
 
   /// By expected image.
   var withoutRoom: SlotHeap<ByteCount> { obstacles.withoutRoom }
@@ -27,11 +29,21 @@ struct SleeperVerdicts: Sendable {
   mutating func forget(_ slot: Int, isSleeper: Bool) {
     measuring.remove(slot)
     obstacles.remove(slot)
-    if isSleeper { unexamined.insert(slot) } else { unexamined.remove(slot) }
+    if isSleeper { toExamine(slot) } else { isExamined(slot) }
+  }
+
+  private mutating func toExamine(_ slot: Int) {
+    unexamined.insert(slot)
+    order.note(slot)
+  }
+
+  private mutating func isExamined(_ slot: Int) {
+    unexamined.remove(slot)
+    order.remove(slot)
   }
 
   mutating func set(_ verdict: SleeperVerdict, of slot: Int) {
-    unexamined.remove(slot)
+    isExamined(slot)
     if case .measuring = verdict { measuring.insert(slot) }
     obstacles.set(verdict, of: slot)
   }
@@ -40,14 +52,20 @@ struct SleeperVerdicts: Sendable {
   ///   - room: the largest image that the disk has room for.
   ///   - rate: of all workers.
   mutating func reconsider(room: ByteCount, _ rate: ResumeRate) {
-    obstacles.takeLifted(room: room, rate) { unexamined.insert($0) }
+    var lifted: [Int] = []
+    obstacles.takeLifted(room: room, rate) { lifted.append($0) }
+    for slot in lifted { toExamine(slot) }
+  }
+
+  /// The slots whose rank isn't known, or has changed.
+  mutating func takeOutdated(
+    by criteria: [TerminationRules.Criterion], _ rate: ResumeRate, at now: Instant
+  ) -> [Int32] {
+    order.takeOutdated(of: unexamined.members, by: criteria, rate, at: now)
   }
 }
 
 extension WorkerTable {
-  /// Those of which nothing is known to prevent their hibernation.
-  var sleepersToExamine: [Int] { sleepers.unexamined.members.map { index(ofSlot: Int($0)) } }
-
   /// Holds until the worker changes, or what the verdict rests on.
   mutating func setVerdict(_ index: Int, _ verdict: SleeperVerdict) {
     sleepers.set(verdict, of: slot(at: index))

@@ -128,6 +128,7 @@ extension WorkerTable {
     change(&slots)
     for index in slots.indices { places[Int(slots[index])] = Int32(index) }
     termination.noteAll()
+    sleepers.order.noteAll()
     for slot in waiting { pending.insert(Int(places[slot])) }
   }
 

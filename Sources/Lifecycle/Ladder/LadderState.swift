@@ -98,8 +98,6 @@ extension Engine {
     next.consider(ladderState.settleUntil)
     considerNotices(&next)
     next.consider(ladderState.settleUntil.map { $0 + LadderState.patienceForReading })
-    guard actingLevel >= .warning else { return }
-    workers.forEach(.inTransit) { next.consider($0.since + LadderState.patience) }
   }
 }
 

@@ -31,12 +31,15 @@ extension Engine {
     _ level: PressureLevel, makingRoom: Bool
   ) -> LadderState.Outcome {
     workers.sleepers.reconsider(room: diskRoom, resumeRate)
-    var sleepers = sleepersFirst(workers.sleepersToExamine)
-    while let index = sleepers.popFirst() {
+    rankSleepers()
+    while let slot = workers.sleepers.order.first {
+      let index = workers.index(ofSlot: slot)
       if let verdict = verdict(on: index) {
         workers.setVerdict(index, verdict)
       } else if isShadow(index) {
         if countShadowHibernation(index, level) { return .acted }
+        // Its record has changed, so that it is ranked again if it is still to be examined.
+        workers.sleepers.order.remove(slot)
       } else {
         hibernate(index, .pressure(level))
         ladderState.step = .hibernating(workers[index].id, until: now + LadderState.patience)

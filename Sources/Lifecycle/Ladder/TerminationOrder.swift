@@ -21,10 +21,7 @@ extension Engine {
     guard !indices.isEmpty else { return PartialHeap([]) }
     let criteria = policy.hibernate.order.withoutRepetition
     return PartialHeap(
-      indices.map { index in
-        let key = OrderKey(name: index, criteria) { hibernationRank(of: workers[index], by: $0) }
-        return (key, index)
-      })
+      indices.map { (sleeperKey($0, criteria), $0) })
   }
 
   /// The rank by one criterion of `hibernate.order`, where the cost of a return is a resume; the smaller number comes
@@ -70,7 +67,7 @@ extension TerminationRules {
 }
 
 extension [TerminationRules.Criterion] {
-  fileprivate var withoutRepetition: [TerminationRules.Criterion] {
+  var withoutRepetition: [TerminationRules.Criterion] {
     var criteria: [TerminationRules.Criterion] = []
     for criterion in self where !criteria.contains(criterion) { criteria.append(criterion) }
     return criteria

@@ -23,6 +23,8 @@ extension Engine {
     let wanted = now + time
     switch workers[index].state {
     case .launching:
+      // A process that asks has been started, though that may be reported a moment later.
+      recordLaunched(index)
       workers[index].run.readyBy?.extend(to: wanted, atMostBy: limit)
     case .foreground, .background:
       workers[index].run.unanswered?.until.extend(to: wanted, atMostBy: limit)

@@ -13,10 +13,6 @@ extension Engine {
     if verb == .start { workers[index].frontAsked = asked ?? now }
     workers[index].startsForFront = false
     workers[index].run.launchAskedAt = now
-    if workers[index].profile.announcesReadiness {
-      let readyBy = now + workers[index].policy.watchdog.launch
-      workers[index].run.readyBy = ExtensibleDeadline(readyBy)
-    }
     recordWanted(index)
     workers[index].goal = nil
     if let request { workers[index].starts.append(request) }
@@ -26,15 +22,21 @@ extension Engine {
   }
 
   mutating func recordLaunched(_ index: Int) {
-    guard workers[index].state == .launching else { return }
+    guard workers[index].state == .launching, !workers[index].run.isSpawned else { return }
     workers[index].run.isSpawned = true
+    workers[index].run.spawnedAt = now
+    // The time counts from here: of many workers that are started at once, the last ones wait until others are ready.
+    if workers[index].profile.announcesReadiness {
+      workers[index].run.readyBy = ExtensibleDeadline(now + workers[index].policy.watchdog.launch)
+    }
   }
 
   mutating func recordReady(_ index: Int) {
     guard workers[index].state == .launching else { return }
     workers[index].run.isSpawned = true
     if workers[index].profile.announcesReadiness {
-      learnLaunchCost(index, now - workers[index].run.launchAskedAt)
+      let start = workers[index].run.spawnedAt ?? workers[index].run.launchAskedAt
+      learnLaunchCost(index, now - start)
     }
     becomeReady(index, .becameReady)
   }
@@ -110,7 +112,8 @@ extension Engine {
 
 extension WorkerRecord {
   var readinessDeadline: Instant? {
-    guard state == .launching, profile.announcesReadiness, !run.missedReadiness else { return nil }
+    guard state == .launching, run.isSpawned, profile.announcesReadiness, !run.missedReadiness
+    else { return nil }
     return run.readyBy?.until ?? run.launchAskedAt + policy.watchdog.launch
   }
 }

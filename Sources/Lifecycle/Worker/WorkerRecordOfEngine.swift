@@ -135,7 +135,9 @@ struct Run: Codable, Sendable, Equatable {
   var peakFootprint = ByteCount.zero
 
   var launchAskedAt = Instant.zero
-  /// `watchdog.launch`, where readiness is announced.
+  /// `nil`: its process isn't started yet, or an earlier version has written the journal.
+  var spawnedAt: Instant?
+  /// `watchdog.launch` after its process was started, where readiness is announced.
   var readyBy: ExtensibleDeadline?
   var isSpawned = false
   /// Started again: it displaces no other worker from the foreground.

@@ -8,7 +8,7 @@ import Testing
 @Suite("The index of the order of termination")
 struct TerminationIndexTests {
   @Test(
-    "After any events the index has the order, the numbers and the victims that the records give")
+    "After any events the indices have the orders, the numbers and the victims that the records give")
   func sameAsFromScratch() {
     var random = TestRandom()
     for order in Self.orders {
@@ -54,6 +54,21 @@ struct TerminationIndexTests {
       }
       #expect(victims == order.filter(group.contains))
     }
+    checkSleepers(&engine)
+  }
+
+  private static func checkSleepers(_ engine: inout Engine) {
+    engine.rankSleepers()
+    let unexamined = engine.workers.sleepers.unexamined.members
+    var expected = engine.sleepersFirst(
+      unexamined.map { engine.workers.index(ofSlot: Int($0)) })
+    // The order of the copy is used up.
+    var order = engine.workers.sleepers.order
+    while let slot = order.first {
+      #expect(engine.workers.index(ofSlot: slot) == expected.popFirst())
+      order.remove(slot)
+    }
+    #expect(expected.isEmpty)
   }
 
   private static func entry(_ worker: WorkerRecord, at now: Instant) -> JetsamReport.Entry {
@@ -70,6 +85,7 @@ struct TerminationIndexTests {
     var policy = LifecyclePolicy()
     policy.foreground.max = 3
     policy.terminate.order = order
+    policy.hibernate.order = order
     policy.hibernate.demoteAfter = .seconds(90)
     policy.earlyWake = EarlyWakeRules(within: .seconds(20), halvesEvery: .seconds(30))
     var world = World(policy)

@@ -1,0 +1,85 @@
+import Policy
+
+/// The order of hibernation of the sleepers that the ladder may examine. As with `TerminationIndex`, a change is only noted;
+/// the next search ranks again what has changed. So a search costs nothing for sleepers that are as they were at the last
+/// one, also while one worker is hibernated after the other.
+struct SleeperOrder: Sendable {
+  private var outdated = SlotSet()
+  private var isAllOutdated = false
+  /// By which the slots are ranked.
+  private var criteria: [TerminationRules.Criterion] = []
+  private var rate = ResumeRate()
+  /// When time alone changes a rank.
+  private var expiries = SlotHeap<Instant>()
+  private var order = SlotHeap<OrderKey>()
+
+  /// The one to be hibernated first, of those that are ranked.
+  var first: Int? { order.first?.slot }
+
+  mutating func note(_ slot: Int) { outdated.insert(slot) }
+
+  /// For a change of the order of names, on which ties depend.
+  mutating func noteAll() { isAllOutdated = true }
+
+  mutating func remove(_ slot: Int) {
+    outdated.remove(slot)
+    expiries.set(slot, nil)
+    order.set(slot, nil)
+  }
+
+  mutating func set(_ slot: Int, _ key: OrderKey, until: Instant?) {
+    expiries.set(slot, until)
+    order.set(slot, key)
+  }
+
+  /// The slots to rank again. They count as ranked from here on.
+  ///
+  /// - Parameters:
+  ///   - all: the slots that are in the order, or noted.
+  ///   - rate: of all workers.
+  mutating func takeOutdated(
+    of all: [Int32], by criteria: [TerminationRules.Criterion], _ rate: ResumeRate,
+    at now: Instant
+  ) -> [Int32] {
+    if isAllOutdated || criteria != self.criteria || rate != self.rate {
+      isAllOutdated = false
+      (self.criteria, self.rate) = (criteria, rate)
+      for slot in all { outdated.insert(Int(slot)) }
+    }
+    while let (at, slot) = expiries.first, at <= now {
+      expiries.set(slot, nil)
+      outdated.insert(slot)
+    }
+    defer { outdated.removeAll() }
+    return outdated.members
+  }
+}
+
+extension Engine {
+  /// To be called, after `refresh`, before the order of the sleepers is used.
+  mutating func rankSleepers() {
+    let criteria = policy.hibernate.order.withoutRepetition
+    // Only these two depend on what a resume costs.
+    let dependsOnRate = criteria.contains(.regret) || criteria.contains(.relaunchCost)
+    let rate = dependsOnRate ? resumeRate : ResumeRate()
+    for slot in workers.sleepers.takeOutdated(by: criteria, rate, at: now) {
+      let index = workers.index(ofSlot: Int(slot))
+      workers.sleepers.order.set(
+        Int(slot), sleeperKey(index, criteria), until: sleeperRankChangesAt(index, criteria))
+    }
+  }
+
+  /// By `hibernate.order`, ties by name.
+  func sleeperKey(_ index: Int, _ criteria: [TerminationRules.Criterion]) -> OrderKey {
+    OrderKey(name: index, criteria) { hibernationRank(of: workers[index], by: $0) }
+  }
+
+  private func sleeperRankChangesAt(
+    _ index: Int, _ criteria: [TerminationRules.Criterion]
+  ) -> Instant? {
+    var changes = EarliestDeadline(after: now)
+    if criteria.contains(.band) { changes.consider(workers[index].bandChangesAt(now)) }
+    if criteria.contains(.regret) { changes.consider(workers[index].regretChangesAt(now)) }
+    return changes.instant
+  }
+}
