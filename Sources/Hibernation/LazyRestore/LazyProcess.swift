@@ -1,5 +1,6 @@
 import Glibc
 import Linux
+import Synchronization
 
 /// A process whose missing pages the pager fills.
 struct PagerPart: Sendable {
@@ -41,8 +42,9 @@ final class LazyProcess {
   private let ranges: [(start: UInt64, end: UInt64, chunk: Int)]
   private var cache: [Int: [UInt8]] = [:]
   private var cachedBytes = 0
-  /// Bytes of chunks that are kept decompressed while pages are filled one by one: 32 MiB.
-  private static let cacheLimit = 32 << 20
+  /// Bytes of chunks that are kept decompressed while pages are filled one by one, of all processes: 8 MiB.
+  private static let cacheLimit = 8 << 20
+  private static let cachedByAll = Atomic(0)
 
   init(_ part: PagerPart, _ image: ImageReader) throws {
     let handle = part.handle
@@ -96,8 +98,11 @@ final class LazyProcess {
   /// From here on whole chunks are filled.
   func dropCache() {
     cache = [:]
+    Self.cachedByAll.subtract(cachedBytes, ordering: .relaxed)
     cachedBytes = 0
   }
+
+  deinit { dropCache() }
 
   /// Returns one page of a chunk. The chunk stays decompressed for the next page.
   func cached(
@@ -110,8 +115,9 @@ final class LazyProcess {
       return (buffer.keep(pages[offset..<(offset + size)]), offset)
     }
     let pages = try buffer.load(entry, of: image)
-    if cachedBytes < Self.cacheLimit {
+    if Self.cachedByAll.load(ordering: .relaxed) < Self.cacheLimit {
       cachedBytes += entry.length
+      Self.cachedByAll.add(entry.length, ordering: .relaxed)
       cache[chunk] = [UInt8](UnsafeRawBufferPointer(start: pages, count: entry.length))
     }
     return (pages + offset, offset)

@@ -177,7 +177,7 @@ final class Pager {
     let end = Clocks.monotonic + learning.length.nanoseconds
     var last = Clocks.monotonic
     while !isFrozen, Clocks.monotonic < end {
-      if try serveAll(wait: 5, singly: true) { last = Clocks.monotonic }
+      if try serveAll(wait: 5, singly: !FillTurns.shared.isCrowded) { last = Clocks.monotonic }
       if learning.untilOutput, firstOutput.look() { return }
       if Clocks.monotonic - last > learning.quiet.nanoseconds { return }
       if processes.reduce(0, { $0 + $1.touched.count }) > learning.limit { return }
