@@ -53,7 +53,7 @@ extension Hibernator {
       return nil
     }
     do throws(ImageError) {
-      let image = try ImageReader(alone: base.file.path)
+      let image = try ImageReader(alone: base.file.path).asBase
       if image.id == base.file.id, image.reference == nil,
         Clocks.monotonic - base.file.made < Base.greatestAge
       {

@@ -125,6 +125,13 @@ struct RestoreStep: Sendable {
 }
 
 extension ImageReader {
+  /// For use as a base: what restores its pages is decided by the image that names it.
+  var asBase: ImageReader {
+    var base = self
+    base.steps = []
+    return base
+  }
+
   /// The base of this image.
   var base: ImageReader? { openBase.first }
 
@@ -141,7 +148,7 @@ extension ImageReader {
     } else {
       base = try ImageReader(alone: ImageLayout.basePath(of: path))
     }
-    openBase = [base]
+    openBase = [base.asBase]
     steps += try check(reference, against: base)
   }
 

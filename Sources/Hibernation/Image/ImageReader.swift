@@ -176,8 +176,11 @@ public struct ImageReader: Sendable {
   private static func readChunks(
     _ reader: inout ByteReader
   ) throws(ByteReader.Exhausted) -> [ImageChunk] {
+    let count = try reader.take(UInt32.self)
     var chunks: [ImageChunk] = []
-    for _ in 0..<(try reader.take(UInt32.self)) {
+    // Bases are kept open. A damaged count might be any number: a chunk takes 24 bytes at least.
+    chunks.reserveCapacity(min(Int(count), reader.count / 24))
+    for _ in 0..<count {
       var chunk = ImageChunk(
         process: try reader.take(UInt32.self), writable: false, offset: 0, storedLength: 0,
         ranges: [])

@@ -12,24 +12,17 @@ final class FillTurns: Sendable {
 
   private let state = Mutex(State())
   private let most: Int
-  private let processors: Int
 
   /// Each fill decompresses on a second thread.
-  static let shared = FillTurns(most: max(1, onlineProcessors / 2), processors: onlineProcessors)
+  static let shared = FillTurns(most: max(1, onlineProcessors / 2))
 
   /// A fill that has waited for this long doesn't wait for first answers any more: some worker may always be waking.
-  static let patienceForAnswers = Duration.seconds(1)
+  static let patienceForAnswers = Duration.seconds(5)
   /// And after this, not for other fills: one of them may hang on its disk.
-  static let patience = Duration.seconds(5)
+  static let patience = Duration.seconds(15)
 
-  /// - Parameters:
-  ///   - most: fills that may use the processors at the same time.
-  ///   - processors: of the machine.
-  init(most: Int, processors: Int) { (self.most, self.processors) = (most, processors) }
-
-  /// More first answers are under way than there are processors. Then a page alone, whose fault takes ten times as long as
-  /// its copy, makes all of them wait.
-  var isCrowded: Bool { state.withLock { $0.answering > processors } }
+  /// - Parameter most: fills that may use the processors at the same time.
+  init(most: Int) { self.most = most }
 
   /// While a resumed worker's first answer is under way.
   func whileAnswering<Failure: Error>(_ body: () throws(Failure) -> Void) throws(Failure) {

@@ -54,7 +54,7 @@ final class Pager {
   private static let grace: Int64 = 10_000_000
   private var hasTurn = false
   /// While a fill waits for its turn, it looks this often; ms.
-  private static let turnInterval = Int32(10)
+  private static let turnInterval = Int32(40)
   /// Then another worker may fill: 16 MB.
   private static let chunksInTurn = 64
   /// How long threads waited for pages, in ns.
@@ -177,7 +177,7 @@ final class Pager {
     let end = Clocks.monotonic + learning.length.nanoseconds
     var last = Clocks.monotonic
     while !isFrozen, Clocks.monotonic < end {
-      if try serveAll(wait: 5, singly: !FillTurns.shared.isCrowded) { last = Clocks.monotonic }
+      if try serveAll(wait: 5, singly: true) { last = Clocks.monotonic }
       if learning.untilOutput, firstOutput.look() { return }
       if Clocks.monotonic - last > learning.quiet.nanoseconds { return }
       if processes.reduce(0, { $0 + $1.touched.count }) > learning.limit { return }

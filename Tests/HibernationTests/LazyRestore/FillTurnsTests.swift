@@ -5,7 +5,7 @@ import Testing
 @Suite("Turns of background fills") struct FillTurnsTests {
   @Test("A fill waits while a first answer is under way, for a second at most")
   func answers() {
-    let turns = FillTurns(most: 2, processors: 2)
+    let turns = FillTurns(most: 2)
     turns.whileAnswering {
       #expect(!turns.enter(after: .zero))
       #expect(!turns.enter(after: .milliseconds(999)))
@@ -16,7 +16,7 @@ import Testing
 
   @Test("No more fills than permitted use the processors, unless they hang")
   func fills() {
-    let turns = FillTurns(most: 1, processors: 2)
+    let turns = FillTurns(most: 1)
     #expect(turns.enter(after: .zero))
     #expect(!turns.enter(after: .seconds(4)))
     #expect(turns.enter(after: FillTurns.patience))
@@ -29,7 +29,7 @@ import Testing
   @Test("An answer that fails is over")
   func failure() {
     struct Failed: Error {}
-    let turns = FillTurns(most: 1, processors: 2)
+    let turns = FillTurns(most: 1)
     #expect(throws: Failed.self) { try turns.whileAnswering { throw Failed() } }
     #expect(turns.enter(after: .zero))
   }
