@@ -224,11 +224,13 @@ extension Hibernator {
     let firstOutput = FirstOutput(of: parts.map(\.handle.userfault.pid))
     // With their last reference the descriptors are closed: before the end of the fill is known.
     let handed = Handed(parts)
+    let turn = turn
     let isStarted = Thread.start(name: "dormouse-pager") {
       let outcome = Self.page(
         image, target: target, cgroup: cgroup, parts: handed.take(), learning: learning,
         missing: fill.missing, isFrozen: false, goesOnForAnother: false, keepsBase: keepsBase,
-        of: fill, firstOutput: firstOutput)
+        of: fill, firstOutput: firstOutput, turn: turn)
+      turn?.end()
       standby?.retract(image: image.path)
       if let failure = outcome.failure { fillFailed?(target.name, failure) }
       fill.end(outcome)
@@ -236,6 +238,7 @@ extension Hibernator {
       clinux_trim_own_memory()
     }
     if isStarted {
+      isTurnHandedOver = true
       fills[target.name] = fill
       return
     }
@@ -253,7 +256,8 @@ extension Hibernator {
     _ image: ImageReader, target: HibernationTarget, cgroup: WorkerCgroup,
     parts: [PagerPart], learning: Pager.Learning?, missing: MissingBytes,
     isFrozen: Bool, goesOnForAnother: Bool, keepsBase: Bool = false,
-    of fill: BackgroundFill? = nil, firstOutput: FirstOutput = FirstOutput()
+    of fill: BackgroundFill? = nil, firstOutput: FirstOutput = FirstOutput(),
+    turn: ResumeTurns.Turn? = nil
   ) -> BackgroundFill.Outcome {
     var outcome = BackgroundFill.Outcome()
     do {
@@ -261,6 +265,7 @@ extension Hibernator {
         image: image, target: target, cgroup: cgroup, parts: parts, firstOutput: firstOutput,
         isFrozen: isFrozen, goesOnForAnother: goesOnForAnother, keepsBase: keepsBase)
       pager.filled = { missing.filled($0) }
+      pager.turn = turn
       if let fill {
         pager.isAwake = { fill.isAwake }
         pager.mustDropBase = { fill.mustDropBase }

@@ -52,6 +52,8 @@ final class Pager {
   private static let fewAnswers = 8
   /// A worker that hasn't written anything after this time may do so in a way that can't be seen.
   private static let grace: Int64 = 10_000_000
+  /// Ends with the worker's first answer.
+  var turn: ResumeTurns.Turn?
   private var hasTurn = false
   /// While a fill waits for its turn, it looks this often; ms.
   private static let turnInterval = Int32(40)
@@ -111,6 +113,7 @@ final class Pager {
 
   /// The worker's first answer is under way, and needs the processors and the memory bandwidth.
   private func serveFirst(_ learning: Learning?) throws {
+    defer { turn?.end() }
     if let learning, learning.isLearning, !isFrozen { try learnWorkingSet(learning) }
     let end = Clocks.monotonic + Self.grace
     while !isFrozen, Clocks.monotonic < end, answered < Self.fewAnswers, !firstOutput.look() {
@@ -123,7 +126,10 @@ final class Pager {
     let began = Clocks.monotonic
     while !isFrozen, !hasTurn {
       hasTurn = FillTurns.shared.enter(after: .nanoseconds(Clocks.monotonic - began))
-      if !hasTurn { try serveAll(wait: Self.turnInterval) }
+      if hasTurn { return }
+      // Many may wait.
+      scratch.release()
+      try serveAll(wait: Self.turnInterval)
     }
   }
 
@@ -179,6 +185,7 @@ final class Pager {
     while !isFrozen, Clocks.monotonic < end {
       if try serveAll(wait: 5, singly: true) { last = Clocks.monotonic }
       if learning.untilOutput, firstOutput.look() { return }
+      if Clocks.monotonic - last > ResumeTurns.quiet { turn?.end() }
       if Clocks.monotonic - last > learning.quiet.nanoseconds { return }
       if processes.reduce(0, { $0 + $1.touched.count }) > learning.limit { return }
     }

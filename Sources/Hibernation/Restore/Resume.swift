@@ -30,8 +30,15 @@ extension Hibernator {
     _ target: HibernationTarget, from image: RestingImage, keepsBase: Bool = false,
     recorded: () -> Void = {}
   ) throws(HibernationError) -> ResumeSummary {
-    let started = Clocks.monotonic
     try awaitFill(of: target.name)
+    let turn = ResumeTurns.shared.take()
+    (self.turn, isTurnHandedOver) = (turn, false)
+    defer {
+      self.turn = nil
+      if !isTurnHandedOver { turn.end() }
+    }
+    // What a resume costs is learned from this: the wait for other workers' resumes isn't a part of it.
+    let started = Clocks.monotonic
     var summary = ResumeSummary(restored: 0, duration: .zero)
     do throws(HibernationError) {
       switch image.restore.mode {

@@ -1,0 +1,87 @@
+import Linux
+import Synchronization
+
+/// How many resumes may be under way at the same time, from their start to the first answer of the worker. When two hundred
+/// workers are woken within a second, resumes side by side all end when the last one does; one after the other, half of the
+/// clients have their answer in half of that time, and few threads and buffers are in use.
+final class ResumeTurns: Sendable {
+  /// One resume's turn. It ends by `end`, with the last reference, or after `limit`.
+  final class Turn: Sendable {
+    private let turns: ResumeTurns
+    private let number: UInt64
+
+    fileprivate init(_ turns: ResumeTurns, _ number: UInt64) {
+      (self.turns, self.number) = (turns, number)
+    }
+
+    deinit { end() }
+
+    /// More than once: no effect. From any thread.
+    func end() { turns.end(number) }
+  }
+
+  private struct State {
+    var next: UInt64 = 0
+    /// By number: when the turn began, in nanoseconds of the monotonic clock.
+    var holders: [UInt64: Int64] = [:]
+    /// In the order of their arrival.
+    var waiting: [(number: UInt64, semaphore: Semaphore)] = []
+  }
+
+  private let state = Mutex(State())
+  private let most: Int
+
+  /// Some of them wait for their disk.
+  static let shared = ResumeTurns(most: 2 * onlineProcessors)
+
+  /// A turn that takes longer doesn't count any more: its disk may hang, or its worker may compute. 200 ms.
+  static let limit: Int64 = 200_000_000
+  /// A worker that has waited for no page for this long needs the processors for itself. 10 ms.
+  static let quiet: Int64 = 10_000_000
+  /// A resume that has waited for this long begins in any case.
+  static let patience = Duration.seconds(5)
+
+  init(most: Int) { self.most = most }
+
+  /// Waits until the resume may begin. Not for the event loop.
+  func take() -> Turn {
+    let semaphore = Semaphore()
+    let number = state.withLock { state in
+      state.next += 1
+      state.waiting.append((state.next, semaphore))
+      grant(&state)
+      return state.next
+    }
+    let deadline = Deadline(in: Self.patience)
+    // Turns that have taken too long are noticed here only.
+    while !semaphore.wait(within: .milliseconds(20)) {
+      let isOver = state.withLock { state in
+        grant(&state)
+        if deadline.hasPassed { state.waiting.removeAll { $0.number == number } }
+        return deadline.hasPassed
+      }
+      if isOver { break }
+    }
+    return Turn(self, number)
+  }
+
+  /// Resumes that are under way, and that wait.
+  var holderCount: Int { state.withLock { $0.holders.count } }
+  var waitingCount: Int { state.withLock { $0.waiting.count } }
+
+  private func grant(_ state: inout State) {
+    let now = Clocks.monotonic
+    state.holders = state.holders.filter { now - $0.value < Self.limit }
+    while state.holders.count < most, !state.waiting.isEmpty {
+      let next = state.waiting.removeFirst()
+      state.holders[next.number] = now
+      next.semaphore.signal()
+    }
+  }
+
+  private func end(_ number: UInt64) {
+    state.withLock { state in
+      if state.holders.removeValue(forKey: number) != nil { grant(&state) }
+    }
+  }
+}

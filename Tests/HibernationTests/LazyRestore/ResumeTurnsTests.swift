@@ -1,0 +1,59 @@
+import Linux
+import Synchronization
+import Testing
+
+@testable import Hibernation
+
+@Suite("Turns of resumes") struct ResumeTurnsTests {
+  @Test("No more resumes than permitted are under way, and the others follow in the order of their arrival")
+  func order() async throws {
+    let turns = ResumeTurns(most: 1)
+    let first = turns.take()
+    let order = Mutex<[Int]>([])
+    let ended = Semaphore()
+    for number in 0..<3 {
+      let began = Semaphore()
+      try #require(
+        Thread.start(name: "resume") {
+          began.signal()
+          let turn = turns.take()
+          order.withLock { $0.append(number) }
+          turn.end()
+          ended.signal()
+        })
+      began.wait()
+      // It has to stand in the queue before the next one.
+      let deadline = Deadline(in: .seconds(5))
+      #expect(waitUntil(deadline) { turns.waitingCount > number || !order.withLock(\.isEmpty) })
+    }
+    first.end()
+    for _ in 0..<3 { #expect(ended.wait(within: .seconds(10))) }
+    #expect(order.withLock { $0 } == [0, 1, 2])
+  }
+
+  @Test("A turn ends once, and a turn that nobody holds any more is over")
+  func end() {
+    let turns = ResumeTurns(most: 1)
+    let first = turns.take()
+    first.end()
+    first.end()
+    do { _ = turns.take() }
+    let third = turns.take()
+    #expect(turns.holderCount == 1)
+    third.end()
+    #expect(turns.holderCount == 0)
+  }
+
+  @Test("A resume doesn't wait for another one that hangs")
+  func hangs() {
+    let turns = ResumeTurns(most: 1)
+    let hanging = turns.take()
+    let began = Clocks.monotonic
+    let next = turns.take()
+    let waited = Clocks.monotonic - began
+    #expect(waited >= ResumeTurns.limit / 2 && waited < 4_000_000_000)
+    hanging.end()
+    #expect(turns.holderCount == 1, "the late end of the first one isn't that of the second")
+    next.end()
+  }
+}
