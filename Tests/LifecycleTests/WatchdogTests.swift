@@ -86,7 +86,7 @@ struct WatchdogTests {
     #expect(world.engine.snapshot(of: web)?.cause == .watchdog("its probe failed"))
   }
 
-  @Test("Of many workers that are started at once, the last ones have the same time to be ready as the first")
+  @Test("Of workers that are started at once, the last has as long to be ready as the first")
   func queuedLaunch() {
     var world = World()
     world.add(web, announcesReadiness: true)

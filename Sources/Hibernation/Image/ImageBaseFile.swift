@@ -74,8 +74,19 @@ extension Hibernator {
   /// Removes the worker's base and stops tracking its writes: nothing of its memory stays on disk while it
   /// runs.
   func dropOverlays(of name: String, for path: String) {
-    trackers[name] = nil
+    endTracking(of: name)
     dropBase(of: name, for: path)
+  }
+
+  /// A program that is being started at this moment may have a copy of the tracker's descriptor until it is executed. Until
+  /// then its mappings would look like those of a worker that handles its own page faults. So they are released one by one.
+  func endTracking(of name: String) {
+    for process in (trackers.removeValue(forKey: name) ?? [:]).values {
+      for range in process.registered {
+        // It may have been unmapped, or the process may have ended.
+        try? process.tracker.unregister(range)
+      }
+    }
   }
 
   /// Removes the bases of all workers that aren't hibernated, to free disk space.
@@ -96,7 +107,7 @@ extension Hibernator {
     collectFills()
     guard let base = bases[name], base.image == nil else { return }
     bases[name] = nil
-    trackers[name] = nil
+    endTracking(of: name)
     if discardFile(base.file.path) { FaultPoint.baseRemoved.pass() }
   }
 

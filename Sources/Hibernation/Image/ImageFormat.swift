@@ -101,6 +101,18 @@ struct ImageChunk: Sendable {
 
   /// Bytes of page data.
   var length: Int { ranges.reduce(0) { $0 + Int($1.length) } }
+
+  /// Its ranges are whole pages, and no more than a chunk may have.
+  var isSound: Bool {
+    let limit = UInt64(ImageLayout.chunkLength)
+    var total: UInt64 = 0
+    for range in ranges {
+      guard range.isSound, range.length <= limit else { return false }
+      total += range.length
+      if total > limit { return false }
+    }
+    return true
+  }
 }
 
 /// A mapping that may have missing pages while its process runs.

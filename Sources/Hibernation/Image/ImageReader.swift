@@ -188,13 +188,7 @@ public struct ImageReader: Sendable {
       chunk.offset = try reader.take(UInt64.self)
       chunk.storedLength = try reader.take(UInt32.self)
       chunk.ranges = try reader.takeRanges(Int(try reader.take(UInt32.self)))
-      var total: UInt64 = 0
-      for range in chunk.ranges {
-        total = total.addingReportingOverflow(range.length).partialValue
-        guard range.isSound, range.length <= UInt64(ImageLayout.chunkLength),
-          total <= UInt64(ImageLayout.chunkLength)
-        else { throw ByteReader.Exhausted() }
-      }
+      guard chunk.isSound else { throw ByteReader.Exhausted() }
       chunks.append(chunk)
     }
     return chunks

@@ -144,16 +144,8 @@ final class ChunkBuffer {
 
   /// Gives the buffer's memory back until its next use. What was loaded is lost.
   func release() {
-    for part in [pages, stored] {
-      guard let base = part.baseAddress else { continue }
-      let (start, size) = (UInt(bitPattern: base), UInt(pageSize))
-      // Only pages that belong to the buffer alone.
-      let first = (start + size - 1) / size * size
-      let end = (start + UInt(part.count)) / size * size
-      guard first < end, let place = UnsafeMutableRawPointer(bitPattern: first) else { continue }
-      // If it fails, the memory stays.
-      madvise(place, Int(end - first), MADV_DONTNEED)
-    }
+    pages.releasePages()
+    stored.releasePages()
   }
 
   /// Returns the pages that are needed of a chunk. They are valid until the next call.

@@ -46,15 +46,18 @@ extension Hibernator {
   func takeBase(
     of fill: BackgroundFill, _ outcome: BackgroundFill.Outcome, _ name: String
   ) {
+    for identity in (trackers[name] ?? [:]).keys {
+      trackers[name]?[identity]?.registered = outcome.tracked[identity.pid]?.armed ?? []
+    }
     guard outcome.keepsBase, let file = fill.base else {
       // If pages couldn't be filled, the image is still there and may need its base.
-      trackers[name] = nil
+      endTracking(of: name)
       if outcome.failure == nil { bases[name] = nil }
       return
     }
     if fill.mustDropBase {
       // Ordered after the pager had looked: when the image had its place as the base already.
-      trackers[name] = nil
+      endTracking(of: name)
       bases[name] = nil
       discardFile(file.path)
       return
@@ -62,7 +65,6 @@ extension Hibernator {
     var base = Base(file: file, current: outcome.pagesOfBase)
     for identity in (trackers[name] ?? [:]).keys {
       let known = outcome.tracked[identity.pid] ?? TrackedFill()
-      trackers[name]?[identity]?.registered = known.armed
       trackers[name]?[identity]?.armed = known.armed
       // What was written during the fill differs.
       base.current[identity] = base.current[identity]?.split(by: known.unwritten).inside

@@ -214,7 +214,7 @@ public final class Hibernator {
     kept.drop(name)
     handles[name] = nil
     workingSets[name] = nil
-    trackers[name] = nil
+    endTracking(of: name)
     if let base = bases.removeValue(forKey: name) { discardFile(base.file.path) }
     histories[name] = nil
     parked[name] = nil

@@ -86,7 +86,8 @@ enum KeyDescriptions {
     "hibernate.drop_file_pages":
       "`true`: clean pages of files that no other process uses leave RAM, too.",
     "watchdog": "Deadlines, and what happens after a missed one.",
-    "watchdog.launch": "From the start of its process to readiness, for workers that announce readiness. Over 0.",
+    "watchdog.launch":
+      "From the start of its process to readiness, for workers that announce readiness. Over 0.",
     "watchdog.answer":
       "From a request to free memory to its answer, for workers that have answered one before. Over 0.",
     "watchdog.max_extension": "The most that `EXTEND_TIMEOUT_USEC=` adds to one deadline, in all.",

@@ -52,6 +52,27 @@ struct RestoreModeTests {
     #expect(access(path, F_OK) != 0)
   }
 
+  @Test("A copy of an old tracker doesn't make it a worker that handles its page faults")
+  func copyOfTracker() throws {
+    let overlays = Mode.available.filter(\.isOverlay)
+    for mode in overlays {
+      let service = HibernationService()
+      let victim = try Victim([try Fixture.compile("layers"), "1024"], rest: .frozen)
+      try #require(try victim.line().hasPrefix("ready"))
+      let path = Fixture.imagePath()
+      try Self.cycle(victim, service, mode, at: path)
+      try service.awaitFill(of: victim.target.name)
+      // As in a child that is being forked.
+      let copy = try service.wait { (h) throws(HibernationError) in h.trackers }
+      let isTracked = try MemoryMapping.all(of: victim.target.root.pid).contains {
+        $0.flags.contains(.writesWatched)
+      }
+      #expect(isTracked && !copy.isEmpty, "\(mode)")
+      try Self.cycle(victim, service, .complete, at: path)
+      #expect(try victim.ask("verify") == "same")
+    }
+  }
+
   /// A dead daemon's descriptors are closed with it; the earlier service's are closed when its thread ends,
   /// and when the last child that another test has forked has executed its program.
   private static func waitUntilUnwatched(_ pid: Int32) throws {

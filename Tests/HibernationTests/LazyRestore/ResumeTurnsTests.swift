@@ -5,7 +5,7 @@ import Testing
 @testable import Hibernation
 
 @Suite("Turns of resumes") struct ResumeTurnsTests {
-  @Test("No more resumes than permitted are under way, and the others follow in the order of their arrival")
+  @Test("No more resumes than permitted are under way; others follow as they have come")
   func order() async throws {
     let turns = ResumeTurns(most: 1)
     let first = turns.take()
@@ -31,7 +31,7 @@ import Testing
     #expect(order.withLock { $0 } == [0, 1, 2])
   }
 
-  @Test("A turn ends once, and a turn that nobody holds any more is over")
+  @Test("A turn ends once, and a turn to which nothing refers any more is over")
   func end() {
     let turns = ResumeTurns(most: 1)
     let first = turns.take()

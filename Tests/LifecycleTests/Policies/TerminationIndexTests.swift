@@ -8,7 +8,7 @@ import Testing
 @Suite("The index of the order of termination")
 struct TerminationIndexTests {
   @Test(
-    "After any events the indices have the orders, the numbers and the victims that the records give")
+    "After any events the indices have the orders, numbers and victims that the records give")
   func sameAsFromScratch() {
     var random = TestRandom()
     for order in Self.orders {
