@@ -98,11 +98,13 @@ def proportional(pid, field="Pss"):
 
 def machine():
     with open("/proc/cpuinfo") as file:
-        models = [row.split(":")[1].strip() for row in file if row.startswith("model name")]
+        rows = [row.split(":") for row in file if ":" in row]
+    # arm64 names no model.
+    models = [text.strip() for name, text, *_ in rows if name.strip() == "model name"]
     with open("/proc/meminfo") as file:
         total = int(file.readline().split()[1]) >> 20
     model = models[0] if models else platform.machine()
-    return f"{len(models)} × {model}, {total} GB, Linux {platform.release()}, load {os.getloadavg()[0]:.1f}"
+    return f"{os.cpu_count()} × {model}, {total} GB, Linux {platform.release()}, load {os.getloadavg()[0]:.1f}"
 
 
 def figures(values):

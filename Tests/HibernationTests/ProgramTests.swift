@@ -14,12 +14,12 @@ struct ProgramTests {
   static func hasRedis() -> Bool { Program.find("redis-server") != nil }
 
   @Test(
-    "A python server answers on the same connection, and keeps at most 256 KiB while it sleeps",
+    "A python server answers on the same connection, and keeps at most 64 pages while it sleeps",
     .enabled(if: hasPython(), "python3 is not installed"), arguments: Victim.Rest.available)
   func python(rest: Victim.Rest) throws {
     let victim = try Victim(
       ["python3", Fixture.path("http_state.py"), "--megabytes", "10"], rest: rest)
-    try checkServer(victim, atLeast: 12 << 20, keeps: 256 << 10)
+    try checkServer(victim, atLeast: 12 << 20, keeps: 64 * pageSize)
   }
 
   @Test(
@@ -27,7 +27,7 @@ struct ProgramTests {
     .enabled(if: hasNode(), "node is not installed"), arguments: Victim.Rest.available)
   func node(rest: Victim.Rest) throws {
     let victim = try Victim(["node", Fixture.path("http_state.js")], rest: rest)
-    try checkServer(victim, atLeast: 8 << 20, keeps: 1 << 20)
+    try checkServer(victim, atLeast: 8 << 20, keeps: 256 * pageSize)
   }
 
   private func checkServer(_ victim: Victim, atLeast: UInt64, keeps: UInt64) throws {
@@ -72,7 +72,7 @@ struct ProgramTests {
       let path = Fixture.imagePath()
       let slept = try victim.sleep(service, at: path)
       #expect(slept.moved > 2 << 20)
-      #expect(try victim.anonymousMemory() <= 512 << 10)
+      #expect(try victim.anonymousMemory() <= 128 * pageSize)
       try victim.wake(service, from: path)
       #expect(try reader.ask("DEBUG DIGEST\r") == digest)
     }
@@ -92,7 +92,7 @@ struct ProgramTests {
     for _ in 0..<2 {
       let path = Fixture.imagePath()
       #expect(try victim.sleep(service, at: path).processes == 4)
-      #expect(try victim.anonymousMemory() <= 1 << 20)
+      #expect(try victim.anonymousMemory() <= 256 * pageSize)
       try victim.wake(service, from: path)
       #expect(try victim.ask("digest") == digest)
     }
@@ -132,6 +132,6 @@ struct ProgramTests {
       #expect(try victim.ask("sum") == sum)
     }
     let after = try proportional()
-    #expect(after <= before + 512 << 10, "\(before) bytes have become \(after)")
+    #expect(after <= before + 128 * Int64(pageSize), "\(before) bytes have become \(after)")
   }
 }

@@ -25,7 +25,7 @@ struct TortureTests {
         try h.hibernate(HibernationRequest(target, to: path))
       }
       #expect(slept.moved > 8 << 20)
-      #expect(try victim.anonymousMemory() <= 256 << 10, "of \(before)")
+      #expect(try victim.anonymousMemory() <= 64 * pageSize, "of \(before)")
       _ = try service.wait { (h) throws(HibernationError) in
         try h.resume(target, from: RestingImage(path: path))
       }

@@ -84,7 +84,7 @@ final class TestDaemon {
     let isAbout = subjects.contains { text.contains($0) }
     guard !isAbout, text.hasPrefix(overrides) else { return text }
     let rule = "  pressure: { warning: never, urgent: never, critical: { available_below: 1% } }\n"
-    return overrides + rule + text.dropFirst(overrides.count)
+    return overrides + rule + String(text.dropFirst(overrides.count))
   }
 
   private static func prepare(_ scratch: Scratch) throws -> [String] {

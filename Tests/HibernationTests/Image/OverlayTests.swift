@@ -45,7 +45,7 @@ struct OverlayTests {
         if way == .tracked { #expect(slept.compared < 2 << 20, "\(slept)") }
       }
       #expect(slept.trackingRefusal == nil || way == .compared)
-      #expect(try victim.anonymousMemory() <= 256 << 10)
+      #expect(try victim.anonymousMemory() <= 64 * pageSize)
       try victim.rise(service, from: path)
       #expect(access(path, F_OK) != 0)
       #expect(access(path + ".base", F_OK) == 0)

@@ -199,13 +199,13 @@ struct LazyRestoreTests {
     repeat {
       let still = Int64(missing.bytes)
       let measured = try #require(try Footprint.measure(pid)).footprint
-      #expect(measured + still >= before - 512 << 10, "look \(looks): \(still) missing")
+      #expect(measured + still >= before - 128 * Int64(pageSize), "look \(looks): \(still) missing")
       looks += 1
     } while missing.bytes > 0
     try service.awaitFill(of: victim.target.name)
     #expect(missing.bytes == 0)
     let after = try #require(try Footprint.measure(pid)).footprint
-    #expect(abs(after - before) <= 1 << 20)
+    #expect(abs(after - before) <= 256 * Int64(pageSize))
   }
 
   @Test("The first restore is eager if the worker isn't resumed to learn its working set")

@@ -97,7 +97,7 @@ struct RestoreModeTests {
           target, to: path, restore: mode.isLazy ? .lazy : .eager, overlay: mode.isOverlay,
           isSealed: mode == .encrypted))
     }
-    #expect(try victim.anonymousMemory() <= 256 << 10)
+    #expect(try victim.anonymousMemory() <= 64 * pageSize)
     _ = try service.wait { (h) throws(HibernationError) in
       try h.resume(
         target, from: RestingImage(path: path, mode.isLazy ? .lazy(learns: true) : .eager),

@@ -103,7 +103,8 @@ final class Probe {
   /// Waits until the daemon has ended, at its fault point or by `signal`.
   func daemonDies(by signal: Int32? = nil) throws {
     if let signal { kill(daemon.pid, signal) }
-    let gone = try pollDescriptor(daemon.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(20)))
+    let gone = try pollDescriptor(
+      daemon.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(Talk.patience)))
     try #require(gone, "the probe hasn't died")
   }
 
@@ -123,7 +124,8 @@ final class Probe {
       kill(run.pid, SIGKILL)
       reap(run.pid)
     }
-    let ended = try pollDescriptor(run.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(100)))
+    let ended = try pollDescriptor(
+      run.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(5 * Talk.patience)))
     try #require(ended, "the probe doesn't end")
     return try String(decoding: output.read.read(upTo: 65536), as: UTF8.self)
   }

@@ -16,11 +16,15 @@ final class Talk {
     self.name = name
   }
 
+  /// Seconds that a program's answer may take; more on an emulated machine.
+  static let patience =
+    getenv("DORMOUSE_TEST_PATIENCE").flatMap { Int64(String(cString: $0)) } ?? 20
+
   func send(_ line: String) throws { try input?.writeAll(line + "\n") }
 
-  /// One line, without its end; fails the test after 20 s.
+  /// One line, without its end; fails the test after `patience`.
   func line() throws -> String {
-    let deadline = Deadline(in: .seconds(20))
+    let deadline = Deadline(in: .seconds(Self.patience))
     while true {
       if let end = buffered.firstIndex(of: 10) {
         let line = String(decoding: buffered[..<end], as: UTF8.self)
@@ -28,8 +32,8 @@ final class Talk {
         return line.hasSuffix("\r") ? String(line.dropLast()) : line
       }
       try #require(
-        try pollDescriptor(output.raw, for: POLLIN, until: deadline), "no line from \(name) in 20 s"
-      )
+        try pollDescriptor(output.raw, for: POLLIN, until: deadline),
+        "no line from \(name) in \(Self.patience) s")
       let part = try output.read(upTo: 65536)
       try #require(!part.isEmpty, "\(name) has closed its output")
       buffered += part
@@ -46,11 +50,11 @@ final class Talk {
 
   /// Exactly that many bytes.
   func bytes(_ count: Int) throws -> String {
-    let deadline = Deadline(in: .seconds(20))
+    let deadline = Deadline(in: .seconds(Self.patience))
     while buffered.count < count {
       try #require(
-        try pollDescriptor(output.raw, for: POLLIN, until: deadline), "no data from \(name) in 20 s"
-      )
+        try pollDescriptor(output.raw, for: POLLIN, until: deadline),
+        "no data from \(name) in \(Self.patience) s")
       let part = try output.read(upTo: 65536)
       try #require(!part.isEmpty, "\(name) has closed its output")
       buffered += part
