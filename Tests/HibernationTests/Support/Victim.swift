@@ -73,10 +73,11 @@ final class Victim {
   /// Suspends the program as a worker: frozen, or stopped.
   func suspend() throws {
     if let cgroup {
-      try cgroup.freeze(until: Deadline(in: .seconds(5)))
+      try cgroup.freeze(until: Deadline(in: .seconds(Talk.patience)))
     } else {
       _ = try ProcessTree.stopAll(
-        root: process.identity, session: process.pid, until: Deadline(in: .seconds(5)))
+        root: process.identity, session: process.pid,
+        until: Deadline(in: .seconds(Talk.patience)))
     }
   }
 
