@@ -32,7 +32,8 @@ struct TortureTests {
       try #require(try victim.ask("sum") == sum, "round \(round)")
     }
     #expect(try victim.ask("wake").hasPrefix("woke"))
-    #expect(try victim.ask("errors") == "errors 0 eintr 0")
+    let errors = try victim.ask("errors")
+    #expect(Victim.wentOn(errors), "\(errors)")
   }
 
   @Test(
@@ -50,7 +51,8 @@ struct TortureTests {
       try #require(try victim.ask("sum") == sum, "round \(round)")
     }
     #expect(try victim.ask("wake").hasPrefix("woke"))
-    #expect(try victim.ask("errors") == "errors 0 eintr 0")
+    let errors = try victim.ask("errors")
+    #expect(Victim.wentOn(errors), "\(errors)")
   }
 
   @Test(

@@ -117,15 +117,15 @@ struct BaseDamageTests {
   func fullDisk() throws {
     let disk = Fixture.imagePath()
     _ = try systemCall("mkdir", on: disk) { mkdir(disk, 0o700) }
-    try #require(
-      try Fixture.run(["mount", "-t", "tmpfs", "-o", "size=4m", "dormouse-test", disk]) == 0)
+    let size = "size=\(1024 * pageSize)"
+    try #require(try Fixture.run(["mount", "-t", "tmpfs", "-o", size, "dormouse-test", disk]) == 0)
     defer { _ = try? Fixture.run(["umount", disk]) }
     let path = disk + "/image"
     let victim = try victim(path)
     // Another file takes all but a few pages.
     var usage = statvfs()
     _ = statvfs(disk, &usage)
-    let rest = Int(usage.f_bavail) * Int(usage.f_frsize) - 8192
+    let rest = Int(usage.f_bavail) * Int(usage.f_frsize) - 2 * Int(pageSize)
     try FormatTests.write([UInt8](repeating: 1, count: rest), to: disk + "/other")
     _ = try victim.ask("change 9 60")
     let error = try victim.napRefusal(service, at: path)

@@ -53,7 +53,8 @@ struct OverlayTests {
       try #require(answer == sum, "round \(round): \(answer), not \(sum); \(slept)")
     }
     #expect(try victim.ask("wake").hasPrefix("woke"))
-    #expect(try victim.ask("errors") == "errors 0 eintr 0")
+    let errors = try victim.ask("errors")
+    #expect(Victim.wentOn(errors), "\(errors)")
     try checkNothingStays(victim, service, path)
   }
 
@@ -108,6 +109,8 @@ struct OverlayTests {
     arguments: Way.available)
   func hugeZeros(way: Way) throws {
     let service = way.service
+    // With pages of 64 KiB a huge page has 512 MB.
+    guard pageSize < 65536 else { return notTestedHere("four huge pages are 2 GB") }
     let hugePages = 4 * pageSize / 8 * pageSize
     let victim = try Victim(
       [try Fixture.compile("thp"), "\(hugePages >> 20)", "sparse"], rest: .frozen)
