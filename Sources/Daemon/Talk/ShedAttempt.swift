@@ -10,6 +10,7 @@ protocol ShedHost: AnyObject {
   /// The engine's.
   var footprint: ByteCount { get }
   var pressure: PressureLevel { get }
+  var isInForeground: Bool { get }
   /// Calls back unless the run is over by then; nil: it couldn't be measured.
   func measure(then: @escaping (ByteCount?) -> Void)
   /// The same for its processes.
@@ -105,6 +106,8 @@ final class ShedAttempt {
   }
 
   private func ask(_ tree: ProcessTree?) {
+    // It has returned while its footprint was measured, and has been told so already.
+    if kind == .didEnterBackground, host.isInForeground { return host.send(.shedAnswered(id)) }
     var isAsked = false
     for channel in channels {
       do throws(ShedRefusal) {

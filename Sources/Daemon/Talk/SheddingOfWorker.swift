@@ -24,6 +24,7 @@ final class SheddingOfWorker: ShedHost {
 
   var footprint: ByteCount { worker.driver.state.footprint(of: worker.id) }
   var pressure: PressureLevel { worker.driver.state.pressure }
+  var isInForeground: Bool { worker.driver.state.state(of: worker.id) == .foreground }
 
   func measure(then: @escaping (ByteCount?) -> Void) {
     guard let runtime = worker.runtime else { return }

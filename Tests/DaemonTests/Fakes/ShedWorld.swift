@@ -21,6 +21,7 @@ final class ShedWorld: ShedHost {
   let timers: FakeTimers
   var footprint = ByteCount.megabytes(100)
   var pressure = PressureLevel.normal
+  var isInForeground = false
   /// Measurements wait for `measured`.
   var isSlow = false
   private var measurements: [(ByteCount?) -> Void] = []

@@ -61,6 +61,16 @@ import Testing
     #expect(world.asked.count == 1 && world.events.count == 1)
   }
 
+  @Test("A worker that has returned to the foreground isn't told that it is in the background")
+  func returned() {
+    world.isSlow = true
+    let attempt = world.begin(.signal(SIGUSR1), .didEnterBackground)
+    world.isInForeground = true
+    world.measured()
+    #expect(world.asked == [] && world.isAnswered)
+    attempt.end()
+  }
+
   @Test("A shed request without a usable channel counts as answered at once")
   func noChannel() {
     let unasked = world.begin(nil)

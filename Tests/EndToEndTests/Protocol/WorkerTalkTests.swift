@@ -62,6 +62,8 @@ final class Talker {
     let daemon = talker.daemon
     #expect(try daemon.done("warn", "talker").hasPrefix("talker freed 8"))
     try daemon.done("background", "talker")
+    // The message follows a measurement.
+    try talker.wait(for: "didEnterBackground")
     try daemon.done("foreground", "talker")
     #expect(try eventually { talker.lines.count { $0 == "filled" } == 2 })
     try daemon.done("hibernate", "talker")
