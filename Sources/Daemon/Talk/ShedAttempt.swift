@@ -106,7 +106,7 @@ final class ShedAttempt {
   }
 
   private func ask(_ tree: ProcessTree?) {
-    // It has returned while its footprint was measured, and has been told so already.
+    // It has returned while its footprint was measured, and has its message of that already.
     if kind == .didEnterBackground, host.isInForeground { return host.send(.shedAnswered(id)) }
     var isAsked = false
     for channel in channels {

@@ -61,7 +61,7 @@ import Testing
     #expect(world.asked.count == 1 && world.events.count == 1)
   }
 
-  @Test("A worker that has returned to the foreground isn't told that it is in the background")
+  @Test("A worker that has returned to the foreground gets no message of its background")
   func returned() {
     world.isSlow = true
     let attempt = world.begin(.signal(SIGUSR1), .didEnterBackground)
