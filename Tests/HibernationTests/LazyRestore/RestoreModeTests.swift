@@ -52,7 +52,9 @@ struct RestoreModeTests {
     #expect(access(path, F_OK) != 0)
   }
 
-  @Test("A copy of an old tracker doesn't make it a worker that handles its page faults")
+  @Test(
+    "A copy of an old tracker doesn't make it a worker that handles its page faults",
+    .enabled(if: KernelFeatures.detect().writeTracking, "this kernel can't track writes"))
   func copyOfTracker() throws {
     let overlays = Mode.available.filter(\.isOverlay)
     for mode in overlays {
