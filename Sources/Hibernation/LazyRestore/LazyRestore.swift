@@ -240,7 +240,7 @@ extension Hibernator {
       clinux_trim_own_memory()
     }
     if isStarted {
-      isTurnHandedOver = true
+      self.turn = nil
       fills[target.name] = fill
       return
     }
@@ -267,7 +267,7 @@ extension Hibernator {
         image: image, target: target, cgroup: cgroup, parts: parts, firstOutput: firstOutput,
         isFrozen: isFrozen, goesOnForAnother: goesOnForAnother, keepsBase: keepsBase)
       pager.filled = { missing.filled($0) }
-      pager.turn = turn
+      pager.resumeTurn = turn
       if let fill {
         pager.isAwake = { fill.isAwake }
         pager.mustDropBase = { fill.mustDropBase }

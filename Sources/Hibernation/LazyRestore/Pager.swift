@@ -53,8 +53,8 @@ final class Pager {
   /// A worker that hasn't written anything after this time may do so in a way that can't be seen.
   private static let grace: Int64 = 10_000_000
   /// Ends with the worker's first answer.
-  var turn: ResumeTurns.Turn?
-  private var hasTurn = false
+  var resumeTurn: ResumeTurns.Turn?
+  private var mayFill = false
   /// While a fill waits for its turn, it looks this often; ms.
   private static let turnInterval = Int32(40)
   /// Then another worker may fill: 16 MB.
@@ -113,7 +113,7 @@ final class Pager {
 
   /// The worker's first answer is under way, and needs the processors and the memory bandwidth.
   private func serveFirst(_ learning: Learning?) throws {
-    defer { turn?.end() }
+    defer { resumeTurn?.end() }
     if let learning, learning.isLearning, !isFrozen { try learnWorkingSet(learning) }
     let end = Clocks.monotonic + Self.grace
     while !isFrozen, Clocks.monotonic < end, answered < Self.fewAnswers, !firstOutput.look() {
@@ -124,9 +124,9 @@ final class Pager {
   /// Waits until this fill may use the processors. A halted worker doesn't wait.
   private func waitForTurn() throws {
     let began = Clocks.monotonic
-    while !isFrozen, !hasTurn {
-      hasTurn = FillTurns.shared.enter(after: .nanoseconds(Clocks.monotonic - began))
-      if hasTurn { return }
+    while !isFrozen, !mayFill {
+      mayFill = FillTurns.shared.enter(after: .nanoseconds(Clocks.monotonic - began))
+      if mayFill { return }
       // Many may wait.
       scratch.release()
       try serveAll(wait: Self.turnInterval)
@@ -134,8 +134,8 @@ final class Pager {
   }
 
   private func leaveTurn() {
-    if hasTurn { FillTurns.shared.leave() }
-    hasTurn = false
+    if mayFill { FillTurns.shared.leave() }
+    mayFill = false
   }
 
   /// Chunks that are in place.
@@ -185,7 +185,7 @@ final class Pager {
     while !isFrozen, Clocks.monotonic < end {
       if try serveAll(wait: 5, singly: true) { last = Clocks.monotonic }
       if learning.untilOutput, firstOutput.look() { return }
-      if Clocks.monotonic - last > ResumeTurns.quiet { turn?.end() }
+      if Clocks.monotonic - last > ResumeTurns.quiet { resumeTurn?.end() }
       if Clocks.monotonic - last > learning.quiet.nanoseconds { return }
       if processes.reduce(0, { $0 + $1.touched.count }) > learning.limit { return }
     }

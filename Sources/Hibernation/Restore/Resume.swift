@@ -31,12 +31,9 @@ extension Hibernator {
     recorded: () -> Void = {}
   ) throws(HibernationError) -> ResumeSummary {
     try awaitFill(of: target.name)
-    let turn = ResumeTurns.shared.take()
-    (self.turn, isTurnHandedOver) = (turn, false)
-    defer {
-      self.turn = nil
-      if !isTurnHandedOver { turn.end() }
-    }
+    turn = ResumeTurns.shared.take()
+    // With its last reference a turn ends.
+    defer { turn = nil }
     // What a resume costs is learned from this: the wait for other workers' resumes isn't a part of it.
     let started = Clocks.monotonic
     var summary = ResumeSummary(restored: 0, duration: .zero)

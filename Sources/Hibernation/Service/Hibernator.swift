@@ -23,9 +23,8 @@ public final class Hibernator {
   /// By worker: what stays on disk while it runs, and what is known about its writes.
   var bases: [String: Base] = [:]
   var trackers: [String: [ProcessIdentity: TrackedProcess]] = [:]
-  /// Of the resume that is under way. A pager ends it if the turn is handed over.
+  /// Of the resume that is under way; `nil`: none is, or its pager has the turn.
   var turn: ResumeTurns.Turn?
-  var isTurnHandedOver = false
   /// The results of earlier resumes, by worker.
   var histories: [String: ResumeHistory] = [:]
   /// Descriptors for a later daemon that may not open them itself.

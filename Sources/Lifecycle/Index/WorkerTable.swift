@@ -237,10 +237,6 @@ extension WorkerTable {
     members[group.place].members.map { Int(places[Int($0)]) }
   }
 
-  func forEach(_ group: WorkerGroups, _ body: (WorkerRecord) -> Void) {
-    for slot in members[group.place].members { body(records[Int(slot)].wrappedValue) }
-  }
-
   func contains(_ group: WorkerGroups, where matches: (WorkerRecord) -> Bool) -> Bool {
     members[group.place].members.contains { matches(records[Int($0)].wrappedValue) }
   }

@@ -33,7 +33,7 @@ extension Engine {
 
   mutating func recordReady(_ index: Int) {
     guard workers[index].state == .launching else { return }
-    workers[index].run.isSpawned = true
+    recordLaunched(index)
     if workers[index].profile.announcesReadiness {
       let start = workers[index].run.spawnedAt ?? workers[index].run.launchAskedAt
       learnLaunchCost(index, now - start)
@@ -114,6 +114,6 @@ extension WorkerRecord {
   var readinessDeadline: Instant? {
     guard state == .launching, run.isSpawned, profile.announcesReadiness, !run.missedReadiness
     else { return nil }
-    return run.readyBy?.until ?? run.launchAskedAt + policy.watchdog.launch
+    return run.readyBy?.until
   }
 }

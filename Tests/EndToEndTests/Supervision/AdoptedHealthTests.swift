@@ -4,34 +4,22 @@ import TestSupport
 import Testing
 
 @Suite("Health checks of adopted workers") struct AdoptedHealthTests {
-  /// `health_http.py`, which the test supervises itself.
-  private final class Server {
-    let process: SpawnedProcess
-    let port: UInt16
+  private struct Server {
+    let server: ForeignServer
     let healthPort: UInt16
+    var port: UInt16 { server.port }
 
     init(_ scratch: Scratch) throws {
-      (port, healthPort) = (try freePort(), try freePort())
-      process = try Command(
-        arguments: [
-          Surroundings.python, Surroundings.fixture("health_http.py"), "\(port)", "\(healthPort)",
-          scratch.path,
-        ]
-      ).start(output: scratch.uniquePath("out"), error: scratch.uniquePath("err"))
-      let port = port
-      guard try eventually({ (try? HTTPConnection(port: port)) != nil }) else {
-        throw TestFailure("the server doesn't listen")
-      }
-    }
-
-    deinit {
-      kill(process.pid, SIGKILL)
-      _ = try? process.wait(.seconds(10))
+      let port = try freePort()
+      healthPort = try freePort()
+      server = try ForeignServer(
+        scratch, "health_http.py", port: port,
+        arguments: ["\(port)", "\(healthPort)", scratch.path])
     }
 
     func adopt(by daemon: TestDaemon) throws {
       try daemon.done(
-        "adopt", "web", "--pid", "\(process.pid)", "--health-check", "\(healthPort)/healthz",
+        "adopt", "web", "--pid", "\(server.process.pid)", "--health-check", "\(healthPort)/healthz",
         "--health-check", "\(healthPort)/readyz", "--health-check", "\(port)")
     }
 

@@ -6,38 +6,32 @@ import Testing
 @Suite("External workers") struct ForeignWorkerTests {
   /// A server that the test supervises itself.
   private final class Stranger {
-    let process: SpawnedProcess
-    let port: UInt16
+    private let server: ForeignServer
+    var process: SpawnedProcess { server.process }
+    var port: UInt16 { server.port }
     let group: WorkerCgroup?
     private let root: CgroupRoot?
 
     init(_ scratch: Scratch, inGroup: Bool = false) throws {
-      port = try freePort()
-      process = try Command(
-        arguments: [
-          Surroundings.python, Surroundings.fixture("http_state.py"), "--port", "\(port)",
-          "--delay-ms", "20",
-          "--megabytes", "1",
-        ]
-      ).start(output: scratch.uniquePath("out"), error: scratch.uniquePath("err"))
+      let port = try freePort()
+      server = try ForeignServer(
+        scratch, "http_state.py", port: port,
+        arguments: ["--port", "\(port)", "--delay-ms", "20", "--megabytes", "1"])
       if inGroup {
         let root = try CgroupRoot.detect(name: "dormouse-e2e-stranger-\(getpid())-\(port)")
         self.root = root
         group = try WorkerCgroup.create(in: root, name: "stranger")
-        try group?.add(process.pid)
+        try group?.add(server.process.pid)
       } else {
         root = nil
         group = nil
       }
-      let port = port
-      guard try eventually({ (try? HTTPConnection(port: port)) != nil }) else {
-        throw TestFailure("the server doesn't listen")
-      }
     }
 
     deinit {
-      kill(process.pid, SIGKILL)
-      _ = try? process.wait(.seconds(10))
+      // A group with a process in it isn't removed.
+      kill(server.process.pid, SIGKILL)
+      _ = try? server.process.wait(.seconds(10))
       try? group?.remove(until: Deadline(in: .seconds(5)))
       root?.remove()
     }

@@ -64,8 +64,7 @@ struct LazyOverlayTests {
       let answer = try victim.ask("verify")
       try #require(answer.hasSuffix("errors 0"), "round \(round): \(answer)")
     }
-    // On an emulated machine too much may be written in each round for an overlay.
-    #expect(unchanged > 0 || Talk.isPatient)
+    #expect(unchanged > 0)
     try service.awaitFill(of: victim.target.name)
     #expect(try victim.ask("verify").hasSuffix("errors 0"))
     service.forget(victim.target.name)

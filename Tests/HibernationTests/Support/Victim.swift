@@ -81,13 +81,6 @@ final class Victim {
     }
   }
 
-  /// What `torture` answers to `errors` if each call went on. On arm64 one that a thread entered just before the stop may
-  /// return EINTR (docs/hibernation.md).
-  static func wentOn(_ errors: String) -> Bool {
-    clinux_stop_hides_calls() == 1
-      ? errors.hasPrefix("errors 0 eintr ") : errors == "errors 0 eintr 0"
-  }
-
   /// Anonymous memory of all processes in RAM, in bytes.
   func anonymousMemory() throws -> UInt64 { try anonymousBytes(of: target.discover().pids) }
 }
