@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 import TestSupport
 import Testing
@@ -38,7 +39,7 @@ struct RecoveryTests {
       try probe.order("hibernate")
     }
     try probe.daemonDies()
-    try recoverAndCheck(probe, sum)
+    try recoverAndCheck(probe, sum, losesCalls: fault == .stopped)
   }
 
   @Test(
@@ -56,7 +57,7 @@ struct RecoveryTests {
       }
       usleep(UInt32.random(in: 0..<60_000, using: &random))
       try probe.daemonDies(by: SIGKILL)
-      try recoverAndCheck(probe, sum, "seed \(seed)")
+      try recoverAndCheck(probe, sum, "seed \(seed)", losesCalls: true)
     }
   }
 
@@ -267,15 +268,19 @@ struct RecoveryTests {
     return value
   }
 
+  /// - Parameter losesCalls: the daemon may have died when it had stopped the threads and hadn't repaired their calls. On
+  ///   arm64 the next one can't (docs/hibernation.md#calls-that-a-sleep-interrupts).
   func recoverAndCheck(
-    _ probe: Probe, _ sum: String, _ note: Comment? = nil, in group: WorkerCgroup? = nil
+    _ probe: Probe, _ sum: String, _ note: Comment? = nil, in group: WorkerCgroup? = nil,
+    losesCalls: Bool = false
   ) throws {
     let (target, image) = (try target(of: probe, in: group), probe.image)
     _ = try service.wait { (h) throws(HibernationError) in try h.recover(target, from: image) }
     try #require(try probe.talk.ask("sum") == sum, note)
     #expect(try probe.talk.ask("wake").hasPrefix("woke"), note)
     let errors = try probe.talk.ask("errors")
-    #expect(errors == "errors 0 eintr 0", note)
+    let areLost = losesCalls && clinux_stop_hides_calls() == 1
+    #expect(areLost ? errors.hasPrefix("errors 0 ") : errors == "errors 0 eintr 0", note)
     #expect(access(image, F_OK) != 0, note)
     #expect(access(image + ".partial", F_OK) != 0, note)
     let leftover = try MemoryMapping.all(of: probe.victim.pid).filter {

@@ -207,9 +207,12 @@ extension Hibernator {
     }
     guard let one = moved.first, let current = now[one.tid] else { return }
     if moved.count == 1, one.isWaiting {
-      let wasBorrowed = try borrowedAddresses(captive).contains(current.registers.instruction)
-      if progress == .committed, current.registers.areLike(one.registers) || wasBorrowed { return }
-      // One that was parked and leaves its place (arm64: `Injector.leaveCall`): no thread of a program has this mask.
+      let borrowed = try borrowedAddresses(captive)
+      let wasBorrowed =
+        current.registers.areLike(one.registers) || borrowed.contains(current.registers.instruction)
+      if progress == .committed, wasBorrowed { return }
+      // One that was parked and leaves its place (arm64: `Injector.leaveCall`), or has left it and hasn't got its own mask
+      // yet: no thread of a program has this mask.
       let unmaskable: UInt64 = 1 << (SIGKILL - 1) | 1 << (SIGSTOP - 1)
       let masksAll = current.signalMask | unmaskable == ~0
       if clinux_stop_hides_calls() == 1, wasBorrowed, masksAll { return }

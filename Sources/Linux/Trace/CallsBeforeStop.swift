@@ -14,20 +14,30 @@ enum CallsBeforeStop {
 
   private static let entries = Mutex<[Int32: Entry]>([:])
 
-  /// Call it before threads are stopped. Threads that are stopped already keep their entries. A running thread has none:
-  /// it may be in another call when it stops, with the same registers but the first.
+  /// How long `record` waits for running threads.
+  private static let patience = Duration.milliseconds(4)
+
+  /// Call it before threads are stopped. Threads that are stopped already keep their entries. For running threads it looks
+  /// again for a moment: most are in a call soon. One that runs on has no entry: it may be in another call when it stops,
+  /// with the same registers but the first.
   static func record(_ pids: some Sequence<Int32>) {
     guard clinux_stop_hides_calls() == 1 else { return }
+    let limit = Deadline(in: patience)
+    let earlier = entries.withLock { $0 }
     for pid in pids {
-      // A process that has ended has no threads.
-      let threads = (try? threads(of: pid)) ?? []
-      let before = entries.withLock { $0.filter { $0.value.pid == pid } }
       var found: [Int32: Entry] = [:]
-      for thread in threads {
-        // A thread that has ended has no entry.
-        guard let text = try? readText("/proc/\(pid)/task/\(thread)/syscall") else { continue }
-        let call = Self.call(after: before[thread]?.call, shownAs: text)
-        found[thread] = call.map { Entry(pid: pid, call: $0) }
+      // A process that has ended has no threads.
+      var left = (try? threads(of: pid)) ?? []
+      _ = waitUntil(limit) {
+        left = left.filter { thread in
+          // A thread that has ended has no entry.
+          guard let text = try? readText("/proc/\(pid)/task/\(thread)/syscall") else { return false }
+          if text.hasPrefix("running") { return true }
+          let before = earlier[thread].flatMap { $0.pid == pid ? $0.call : nil }
+          found[thread] = Self.call(after: before, shownAs: text).map { Entry(pid: pid, call: $0) }
+          return false
+        }
+        return left.isEmpty
       }
       entries.withLock { entries in
         entries = entries.filter { $0.value.pid != pid }.merging(found) { $1 }
