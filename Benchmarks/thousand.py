@@ -230,4 +230,5 @@ def main():
                 print(f"{name}: not measured: {error}")
 
 
-main()
+if __name__ == "__main__":
+    main()

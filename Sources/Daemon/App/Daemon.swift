@@ -285,7 +285,7 @@ public final class Daemon {
       log(.notice, "no cgroup for the workers: \(error); they are suspended by signal (SIGSTOP)")
     }
     learnedMemory.connect(driver, workers) { [unowned self] in restarts.exits(of: $0) }
-    driver.connect(directives, [chronicle])
+    driver.connect(directives, [chronicle, launcher])
   }
 
   deinit { workers.removeAll() }  // A worker's run holds components, and these hold the registry.

@@ -15,6 +15,8 @@ extension PolicyFile {
   public static func differences(
     from left: LifecyclePolicy, to right: LifecyclePolicy
   ) -> [PolicyDifference] {
+    // `ps` asks for each worker.
+    if left == right { return [] }
     let theirs = Dictionary(values(of: right).map { ($0.path, $0.text) }) { first, _ in first }
     return values(of: left).compactMap { value in
       let other = theirs[value.path]

@@ -57,7 +57,12 @@ final class LaunchWorld: DirectiveExecutor, EngineObserver, LaunchHost {
   let timers = FakeTimers()
   let driver: EngineDriver
   let id = WorkerID("web")
-  private(set) lazy var launcher = WorkerLauncher(driver: driver, timers: timers, host: self)
+  /// One that says when it is ready.
+  let slow = WorkerID("slow")
+  private(set) lazy var launcher = WorkerLauncher(
+    driver: driver, timers: timers, host: self,
+    machine: .init(most: launchesAtOnce) { true })
+  let launchesAtOnce: Int
   var obstacle: String?
   /// The launches so far.
   private(set) var launches: [FakeLaunch] = []
@@ -71,12 +76,13 @@ final class LaunchWorld: DirectiveExecutor, EngineObserver, LaunchHost {
   private(set) var answers: [Answer] = []
   private(set) var lines: [String] = []
 
-  init() {
+  init(launchesAtOnce: Int = 4) {
+    self.launchesAtOnce = launchesAtOnce
     let policy = LifecyclePolicy(name: "test")
     driver = EngineDriver(
       Engine(policy: policy), clock: timers,
       replies: RequestReplies(FakeSavedState(), timers: timers))
-    driver.connect(self, [self])
+    driver.connect(self, [self, launcher])
     driver.send(.added(id, WorkerProfile(policy: policy)))
   }
 
@@ -110,7 +116,7 @@ final class LaunchWorld: DirectiveExecutor, EngineObserver, LaunchHost {
   // MARK: the launcher's side
 
   func mechanics(ofLaunching id: WorkerID) -> (any LaunchMechanics)? {
-    guard id == self.id else { return nil }
+    guard id == self.id || id == slow else { return nil }
     let launch = next()
     launches.append(launch)
     return launch

@@ -7,13 +7,20 @@ import Testing
 @Suite("The turns of launches") struct LaunchTurnsTests {
   private final class World {
     let timers = FakeTimers()
-    private(set) lazy var turns = LaunchTurns(timers: timers)
+    private(set) lazy var turns = LaunchTurns(
+      timers: timers,
+      machine: .init(most: 4) { [unowned self] in
+        looks += 1
+        return isBusy
+      })
     var begun: [String] = []
     var endsAtOnce = false
+    var isBusy = false
+    private(set) var looks = 0
 
-    func take(_ names: [String]) {
+    func take(_ names: [String], isWanted: Bool = false) {
       for name in names {
-        turns.take(WorkerID(name)) { [unowned self] in
+        turns.take(WorkerID(name), isWanted: isWanted) { [unowned self] in
           begun.append(name)
           if endsAtOnce { end(name) }
         }
@@ -54,6 +61,38 @@ import Testing
     #expect(world.begun.last == "e")
   }
 
+  @Test("While threads wait for a processor, a turn lasts until its worker is ready, or for 3 s")
+  func busy() {
+    world.isBusy = true
+    world.take(names)
+    world.timers.advance(by: .milliseconds(2900))
+    #expect(world.begun == ["w1", "w2", "w3", "w4"])
+    #expect(100...160 ~= world.looks, "it looks each 20 ms")
+    world.end("w2")
+    #expect(world.begun.last == "w5" && world.begun.count == 5)
+    world.timers.advance(by: .milliseconds(100))
+    #expect(world.begun == names, "w1, w3 and w4 count no more")
+  }
+
+  @Test("A turn ends within 20 ms when no thread waits for a processor any more")
+  func notBusyAnyMore() {
+    world.isBusy = true
+    world.take(names)
+    world.timers.advance(by: .milliseconds(500))
+    world.isBusy = false
+    world.timers.advance(by: LaunchTurns.interval)
+    #expect(world.begun == names)
+  }
+
+  @Test("A launch for which somebody waits precedes those that only start automatically")
+  func wanted() {
+    world.isBusy = true
+    world.take(names)
+    world.take(["a", "b"], isWanted: true)
+    for name in ["w1", "w2", "w3"] { world.end(name) }
+    #expect(Array(world.begun.suffix(3)) == ["a", "b", "w5"])
+  }
+
   @Test("A thousand launches that end as they begin all begin")
   func atOnce() {
     world.endsAtOnce = true
@@ -69,7 +108,7 @@ import Testing
     do {
       let launch = Launch()
       kept = launch
-      world.turns.take(WorkerID("first")) { withExtendedLifetime(launch) {} }
+      world.turns.take(WorkerID("first"), isWanted: false) { withExtendedLifetime(launch) {} }
     }
     world.take(names)
     #expect(world.begun.count == 3 && kept == nil)
@@ -82,6 +121,6 @@ import Testing
     world.take(["e"])
     #expect(world.timers.pending.count == 1)
     world.end("a")
-    #expect(world.begun.last == "e" && world.timers.pending.isEmpty)
+    #expect(world.begun.last == "e" && world.timers.pending.isEmpty && world.looks == 0)
   }
 }

@@ -194,6 +194,26 @@ import Testing
     #expect(world.timers.pending.isEmpty)
   }
 
+  @Test(
+    "While threads wait for a processor, the next launch begins when the last worker is ready or has ended",
+    arguments: [true, false])
+  func turns(becomesReady: Bool) throws {
+    let world = LaunchWorld(launchesAtOnce: 1)
+    world.driver.send(
+      .added(
+        world.slow,
+        WorkerProfile(policy: LifecyclePolicy(name: "test"), announcesReadiness: true)))
+    world.driver.request(.start, world.slow) { _ in }
+    let launch = try #require(world.start())
+    let first = try #require(world.launches.first)
+    for step in LaunchStep.allCases { first.answer(step) }
+    #expect(world.driver.state.state(of: world.slow) == .launching)
+    world.timers.advance(by: .seconds(1))
+    #expect(launch.performed.isEmpty, "the first one isn't ready")
+    world.driver.send(becomesReady ? .ready(world.slow) : .exited(world.slow, .exited(1)))
+    #expect(launch.performed == [LaunchStep.allCases[0]])
+  }
+
   @Test("A worker that doesn't exist isn't launched")
   func unknown() {
     world.launcher.launch(WorkerID("other"))

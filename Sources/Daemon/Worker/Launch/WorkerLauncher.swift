@@ -1,4 +1,5 @@
 import Lifecycle
+import Policy
 
 /// The functions of the daemon that `WorkerLauncher` uses.
 protocol LaunchHost: AnyObject {
@@ -17,18 +18,21 @@ protocol LaunchHost: AnyObject {
 
 /// Launches workers for the engine: at most one launch of each at a time, and for each one `launched` or one
 /// `launchFailed`. Belongs to the loop's thread.
-final class WorkerLauncher {
+final class WorkerLauncher: EngineObserver {
   private let driver: EngineDriver
   private let timers: any Timers
   private let host: any LaunchHost
   private let turns: LaunchTurns
   private var attempts: [WorkerID: LaunchAttempt] = [:]
 
-  init(driver: EngineDriver, timers: any Timers, host: any LaunchHost) {
+  init(
+    driver: EngineDriver, timers: any Timers, host: any LaunchHost,
+    machine: LaunchTurns.Machine = .own
+  ) {
     self.driver = driver
     self.timers = timers
     self.host = host
-    turns = LaunchTurns(timers: timers)
+    turns = LaunchTurns(timers: timers, machine: machine)
   }
 
   /// From the directive until the outcome. The remains of a failed launch are removed before that.
@@ -49,12 +53,12 @@ final class WorkerLauncher {
       ended(id, outcome)
     }
     attempts[id] = attempt
-    turns.take(id) { attempt.proceed() }
+    let cause = driver.state.snapshot(of: id)?.cause
+    turns.take(id, isWanted: cause?.isOfSomebody ?? true) { attempt.proceed() }
   }
 
   private func ended(_ id: WorkerID, _ outcome: LaunchAttempt.Outcome) {
     attempts[id] = nil
-    defer { turns.end(id) }
     switch outcome {
     case .launched:
       host.programRuns(id)
@@ -63,7 +67,24 @@ final class WorkerLauncher {
     case .failed(let why):
       driver.send(.launchFailed(id, why))
       host.launchHasFailed(id)
-    case .unwanted: break
+      turns.end(id)
+    case .unwanted: turns.end(id)
     }
+  }
+
+  /// A turn ends when its worker is ready, or has ended before that.
+  func handled(_ event: Event, directives: [Directive], engine: Engine, at now: Instant) {
+    for id in turns.holders where attempts[id] == nil && engine.state(of: id) != .launching {
+      turns.end(id)
+    }
+  }
+}
+
+extension Cause {
+  /// Something waits for this start; it doesn't only happen by itself.
+  fileprivate var isOfSomebody: Bool {
+    if case .starting(.autostart, _) = self { return false }
+    if case .starting(.restart, _) = self { return false }
+    return true
   }
 }

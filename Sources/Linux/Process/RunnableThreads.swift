@@ -1,0 +1,15 @@
+/// Threads that run or wait for a processor.
+public enum RunnableThreads {
+  /// Of the whole machine, with the reading thread; nil: /proc doesn't show it.
+  public static func count() -> Int? {
+    // Without /proc there is no number.
+    (try? readText("/proc/loadavg")).flatMap(count(in:))
+  }
+
+  /// - Parameter text: `0.20 0.18 0.12 1/80 11206` (proc_loadavg(5)).
+  static func count(in text: String) -> Int? {
+    let words = text.split(separator: " ")
+    guard words.count >= 4 else { return nil }
+    return words[3].split(separator: "/").first.flatMap { Int($0) }
+  }
+}
