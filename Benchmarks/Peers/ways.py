@@ -225,6 +225,10 @@ class Dormouse(Peer):
     def __init__(self, name, program, size, resume="auto", is_dropped=False):
         super().__init__(name, program, size)
         self.resume, self.is_dropped = resume, is_dropped
+        self.pause = 0
+
+    def prepare(self):
+        time.sleep(self.pause)
 
     def start(self):
         """The default policy's settings, without its limits: every order to sleep is carried out."""
@@ -246,11 +250,13 @@ class Dormouse(Peer):
         self.daemon.ask("hibernate", "web")
 
     def asleep(self):
-        # Within 2 s of an answer in the same tick as its request, the worker is woken once more (docs/waking.md).
+        # Within 2 s of an answer in the same tick as its request, the worker is woken once more (docs/waking.md). A fast
+        # program's next turns begin later: otherwise all of these sleeps would count as one turn's processor time.
         for _ in range(60):
             time.sleep(0.05)
             if self.daemon.worker("web")["state"] == "hibernated":
                 break
+            self.pause = 2.1
             self.daemon.ask("hibernate", "web")
         if self.is_dropped:
             drop(path for path in files(os.path.join(self.daemon.directory, "state"))

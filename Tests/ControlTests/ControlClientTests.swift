@@ -54,6 +54,23 @@ import Testing
     #expect(try client.perform(.stop, worker: text).text == text)
   }
 
+  @Test func `An answer about several thousand workers arrives whole`() throws {
+    let workers = (0..<6000).map { (number) -> WorkerReport in
+      var worker = WorkerReport(name: "worker-\(number)", state: "hibernated")
+      worker.log = String(repeating: "/a/path", count: 140)
+      return worker
+    }
+    let daemon = try FakeDaemon { connection in
+      guard let request = connection.requests(1).first else { return }
+      var response = ControlResponse(id: request.id, result: .done, text: "")
+      response.workers = workers
+      connection.send(response)
+    }
+    var client = try ControlClient(connectingTo: daemon.path)
+    let names = try client.perform(.ps).workers?.map { $0.name }
+    #expect(names == workers.map { $0.name })
+  }
+
   @Test func `A daemon that hangs up without an answer, or within a line, has closed early`() throws
   {
     for script in ["", "{\"id\":1,"] {
@@ -95,12 +112,12 @@ import Testing
   @Test func `A line that a daemon never ends is an error and uses limited memory`() throws {
     let daemon = try FakeDaemon { connection in
       _ = connection.requests(1)
-      connection.send([UInt8](repeating: 0x20, count: 3 << 20))
+      connection.send([UInt8](repeating: 0x20, count: 10 << 20))
     }
     var client = try ControlClient(connectingTo: daemon.path)
     #expect(
       throws: ControlError.malformed(
-        path: daemon.path, what: "a line is longer than 1048576 bytes")
+        path: daemon.path, what: "a line is longer than 8388608 bytes")
     ) { try client.perform(.ps) }
   }
 

@@ -19,5 +19,7 @@ extension FakeConnection {
     return result
   }
 
-  func send(_ response: ControlResponse) { send((try? WireCodec.line(for: response)) ?? []) }
+  func send(_ response: ControlResponse) {
+    send((try? WireCodec.line(for: response, atMost: WireCodec.longestAnswer)) ?? [])
+  }
 }

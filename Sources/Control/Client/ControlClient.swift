@@ -9,7 +9,7 @@ import Linux
 public struct ControlClient: ~Copyable {
   public let path: String
   private let socket: Descriptor
-  private var framer = LineFramer()
+  private var framer = LineFramer(maximumLength: WireCodec.longestAnswer)
   private var outstanding: Set<UInt64> = []
   private var early: [UInt64: ControlResponse] = [:]
   /// Events for clients that follow, the oldest first.

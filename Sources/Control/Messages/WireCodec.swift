@@ -2,12 +2,17 @@ import JSONLines
 
 /// One JSON object a line, keys sorted, so that equal values are equal bytes.
 public enum WireCodec {
+  /// Bytes of the longest answer, without its end: 8 MiB. The status of one worker takes about 1 KB.
+  public static let longestAnswer = 8 << 20
+
   /// The line for a value, with its LF.
-  public static func line(for value: some Encodable) throws(WireError) -> [UInt8] {
+  ///
+  /// - Parameter maximum: bytes without the LF that the peer takes; of a request 1 MiB.
+  public static func line(
+    for value: some Encodable, atMost maximum: Int = LineFramer.defaultMaximumLength
+  ) throws(WireError) -> [UInt8] {
     var bytes = try json(for: value)
-    guard bytes.count <= LineFramer.defaultMaximumLength else {
-      throw .tooLong(bytes: bytes.count, maximum: LineFramer.defaultMaximumLength)
-    }
+    guard bytes.count <= maximum else { throw .tooLong(bytes: bytes.count, maximum: maximum) }
     bytes.append(UInt8(ascii: "\n"))
     return bytes
   }

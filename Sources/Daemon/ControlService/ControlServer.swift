@@ -6,8 +6,7 @@ import Linux
 /// The control socket's clients: one JSON object a line, each request answered once, when the thing has
 /// happened. It knows requests and answers as messages only; what they mean is its handler's. Belongs to the
 /// loop's thread; no other client waits for a slow or hostile one. What it may cost is limited: see `maxUnread`
-/// for when its requests are no longer read, and `maxPending` for the answers after which it is dropped (a single
-/// answer may still be longer).
+/// for when its requests are no longer read, and `maxPending` for the answers after which it is dropped.
 final class ControlServer {
   private let loop: EventLoop
   private let log: DaemonLog
@@ -23,7 +22,7 @@ final class ControlServer {
 
   /// Bytes of answers that may wait for a client that doesn't read, before it is disconnected. After that only
   /// answers to earlier requests can still come.
-  static let maxPending = 8 << 20
+  static let maxPending = 2 * WireCodec.longestAnswer
   /// With this many unread bytes nothing more is read from it.
   static let maxUnread = 256 << 10
   /// Requests of one client that are handled before other clients have their turn.
@@ -201,7 +200,7 @@ final class ControlServer {
   private func respond(to client: Client, _ response: ControlResponse) {
     guard !client.isClosed else { return }
     do throws(WireError) {
-      client.pending += try WireCodec.line(for: response)
+      client.pending += try WireCodec.line(for: response, atMost: WireCodec.longestAnswer)
     } catch {
       log(.error, "can't send an answer: \(error)")
       let substitute = ControlResponse(

@@ -102,8 +102,8 @@ import Testing
     try deaf.ask(1...12)
     try turn { handler.requests.count == 12 }
     let client = handler.requests[0].client
-    // Twelve answers of almost 1 MiB: more than `maxPending` may wait.
-    let text = String(repeating: "x", count: LineFramer.defaultMaximumLength - 1024)
+    // Twelve answers of almost 2 MiB: more than `maxPending` may wait.
+    let text = String(repeating: "x", count: ControlServer.maxPending / 8 - 1024)
     for id in 1...8 as ClosedRange<UInt64> { handler.answer(id, text) }
     #expect(handler.left.isEmpty, "so much may wait")
     #expect((server.unreadBytes(of: client) ?? 0) > ControlServer.maxUnread)
