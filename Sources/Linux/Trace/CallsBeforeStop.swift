@@ -31,7 +31,9 @@ enum CallsBeforeStop {
       _ = waitUntil(limit) {
         left = left.filter { thread in
           // A thread that has ended has no entry.
-          guard let text = try? readText("/proc/\(pid)/task/\(thread)/syscall") else { return false }
+          guard let text = try? readText("/proc/\(pid)/task/\(thread)/syscall") else {
+            return false
+          }
           if text.hasPrefix("running") { return true }
           let before = earlier[thread].flatMap { $0.pid == pid ? $0.call : nil }
           found[thread] = Self.call(after: before, shownAs: text).map { Entry(pid: pid, call: $0) }

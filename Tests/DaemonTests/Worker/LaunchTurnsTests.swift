@@ -84,7 +84,7 @@ import Testing
     #expect(world.begun == names)
   }
 
-  @Test("A launch for which somebody waits precedes those that only start automatically")
+  @Test("A launch that is waited for precedes those that only start automatically")
   func wanted() {
     world.isBusy = true
     world.take(names)

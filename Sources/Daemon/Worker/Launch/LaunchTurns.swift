@@ -53,7 +53,7 @@ final class LaunchTurns {
 
   /// Calls `begin` when it is this launch's turn: at once, unless others are under way.
   ///
-  /// - Parameter isWanted: somebody waits for it: it precedes those that only start automatically.
+  /// - Parameter isWanted: a client or another worker waits for it, so it precedes those that only start automatically.
   func take(_ id: WorkerID, isWanted: Bool, _ begin: @escaping () -> Void) {
     if isWanted { wanted.append(id, begin) } else { others.append(id, begin) }
     advance()

@@ -54,7 +54,7 @@ final class WorkerLauncher: EngineObserver {
     }
     attempts[id] = attempt
     let cause = driver.state.snapshot(of: id)?.cause
-    turns.take(id, isWanted: cause?.isOfSomebody ?? true) { attempt.proceed() }
+    turns.take(id, isWanted: cause?.isWaitedFor ?? true) { attempt.proceed() }
   }
 
   private func ended(_ id: WorkerID, _ outcome: LaunchAttempt.Outcome) {
@@ -82,7 +82,7 @@ final class WorkerLauncher: EngineObserver {
 
 extension Cause {
   /// Something waits for this start; it doesn't only happen by itself.
-  fileprivate var isOfSomebody: Bool {
+  fileprivate var isWaitedFor: Bool {
     if case .starting(.autostart, _) = self { return false }
     if case .starting(.restart, _) = self { return false }
     return true
