@@ -21,11 +21,11 @@ def measure(options, binary):
     begin = time.monotonic()
     daemon = Daemon({
         "policy_overrides": {"foreground": {"mode": "activity", "idle_after": "60s", "max": "unlimited"},
-                 "watchdog": {"launch": options.launch}},
+                             "watchdog": {"launch": options.launch}},
         "workers": workers}, binary=binary)
     wanted = None
     try:
-        while True:
+        while time.monotonic() - begin < 900:
             time.sleep(0.2)
             now = states(daemon)
             if wanted is None and time.monotonic() - begin > 1:
@@ -33,7 +33,7 @@ def measure(options, binary):
                 daemon.ask("start", f"w{ports[-1]}")
                 wanted = time.monotonic() - asked
             # One that waits for its turn is launching, too.
-            if "launching" not in now:
+            if wanted is not None and "launching" not in now:
                 break
         took = time.monotonic() - begin
         up = sum(state not in ("terminated", "terminating") for state in now)

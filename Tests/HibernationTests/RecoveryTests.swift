@@ -1,4 +1,3 @@
-import CLinux
 import Glibc
 import TestSupport
 import Testing
@@ -39,7 +38,7 @@ struct RecoveryTests {
       try probe.order("hibernate")
     }
     try probe.daemonDies()
-    try recoverAndCheck(probe, sum, losesCalls: fault == .stopped)
+    try recoverAndCheck(probe, sum)
   }
 
   @Test(
@@ -57,7 +56,7 @@ struct RecoveryTests {
       }
       usleep(UInt32.random(in: 0..<60_000, using: &random))
       try probe.daemonDies(by: SIGKILL)
-      try recoverAndCheck(probe, sum, "seed \(seed)", losesCalls: true)
+      try recoverAndCheck(probe, sum, "seed \(seed)")
     }
   }
 
@@ -268,19 +267,15 @@ struct RecoveryTests {
     return value
   }
 
-  /// - Parameter losesCalls: the daemon may have died when it had stopped the threads and hadn't repaired their calls. On
-  ///   arm64 the next one can't (docs/hibernation.md#calls-that-a-sleep-interrupts).
   func recoverAndCheck(
-    _ probe: Probe, _ sum: String, _ note: Comment? = nil, in group: WorkerCgroup? = nil,
-    losesCalls: Bool = false
+    _ probe: Probe, _ sum: String, _ note: Comment? = nil, in group: WorkerCgroup? = nil
   ) throws {
     let (target, image) = (try target(of: probe, in: group), probe.image)
     _ = try service.wait { (h) throws(HibernationError) in try h.recover(target, from: image) }
     try #require(try probe.talk.ask("sum") == sum, note)
     #expect(try probe.talk.ask("wake").hasPrefix("woke"), note)
     let errors = try probe.talk.ask("errors")
-    let areLost = losesCalls && clinux_stop_hides_calls() == 1
-    #expect(areLost ? errors.hasPrefix("errors 0 ") : errors == "errors 0 eintr 0", note)
+    #expect(errors == "errors 0 eintr 0", note)
     #expect(access(image, F_OK) != 0, note)
     #expect(access(image + ".partial", F_OK) != 0, note)
     let leftover = try MemoryMapping.all(of: probe.victim.pid).filter {

@@ -1,4 +1,3 @@
-import CLinux
 import Glibc
 import Testing
 
@@ -33,15 +32,7 @@ struct TortureTests {
       try #require(try victim.ask("sum") == sum, "round \(round)")
     }
     #expect(try victim.ask("wake").hasPrefix("woke"))
-    let errors = try victim.ask("errors")
-    if clinux_stop_hides_calls() == 0 {
-      #expect(errors == "errors 0 eintr 0")
-    } else {
-      // A thread that runs while the calls are read may enter its call before it is stopped
-      // (docs/hibernation.md#calls-that-a-sleep-interrupts).
-      let interrupted = errors.split(separator: " ").dropFirst(3).first.flatMap { Int($0) }
-      #expect(errors.hasPrefix("errors 0 ") && (interrupted ?? .max) <= 5, "\(errors)")
-    }
+    #expect(try victim.ask("errors") == "errors 0 eintr 0")
   }
 
   @Test(
