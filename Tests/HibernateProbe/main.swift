@@ -27,7 +27,7 @@
 // With DORMOUSE_TEST_PROC_MEM set, only a thread that traces a process writes its read-only pages.
 // With DORMOUSE_STANDBY set, `serve` starts a standby pager. With DORMOUSE_OVERLAY set (`tracked` or
 // `compared`), `serve` keeps bases. With DORMOUSE_RESUME set, `serve` restores lazily. DORMOUSE_FAULT
-// names a fault point (FaultPoint.swift) at which it kills itself.
+// names a fault point (FaultPoint.swift) at which it kills itself. DORMOUSE_CALLS is a directory for `CallsBeforeStop`.
 import CLinux
 import Glibc
 import Hibernation
@@ -269,6 +269,7 @@ func outlive(
 alarm(300)  // ends this process even if the test fails
 do {
   let arguments = CommandLine.arguments.dropFirst()
+  if let calls = getenv("DORMOUSE_CALLS") { CallsBeforeStop.keep(in: String(cString: calls)) }
   switch arguments.first {
   case "serve": try serve(arguments.dropFirst())
   case "recover": try recover(arguments.dropFirst())

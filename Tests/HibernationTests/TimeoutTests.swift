@@ -154,7 +154,8 @@ struct TimeoutTests {
   @Test("After several sleeps a call waits only for its remaining time", arguments: ways)
   func severalSleeps(sleep: Sleep, rest: Victim.Rest) throws {
     let subject = try Subject(Self.kinds, 4000, sleep, rest)
-    for _ in 0..<3 {
+    // On a machine on which they take seconds, the calls would be over before the last one.
+    for _ in 0..<3 where subject.age < 2500 {
       try subject.run()
       usleep(50_000)
       try subject.wake()

@@ -48,6 +48,19 @@ import Testing
     #expect(CallsBeforeStop.call(after: nil, shownAs: other) == WaitingCall(other))
   }
 
+  @Test("What a daemon has recorded of calls before a stop is read by the next one")
+  func keptCalls() throws {
+    let call = try #require(
+      WaitingCall("22 0x3 0x7ffd 0x10 0xffffffffffffffff 0x0 0x8 0x7ffc00 0x7f0011\n"))
+    let text = String(
+      decoding: CallsBeforeStop.text(of: [17: call, 4_000_000: call]), as: UTF8.self)
+    #expect(CallsBeforeStop.calls(in: text) == [17: call, 4_000_000: call])
+    #expect(CallsBeforeStop.calls(in: "") == [:])
+    // Torn at the end of a line, and in a line.
+    #expect(
+      CallsBeforeStop.calls(in: "17 \(call.line)\n18 \(call.line.dropLast(30))") == [17: call])
+  }
+
   @Test(
     "A waiting call's line has its number and six arguments; other lines mean that no call waits")
   func line() {

@@ -37,6 +37,7 @@ package struct StateDirectory {
   var jetsam: String { path + "/jetsam" }
   var journal: String { path + "/journal" }
   var reports: String { path + "/reports" }
+  private var calls: String { path + "/calls" }
   /// See `SnapshotStore`.
   var snapshots: String { path + "/snapshots" }
   /// See `WriteLedger`.
@@ -44,7 +45,7 @@ package struct StateDirectory {
 
   /// All that a daemon makes in it: directories that contain no other directories, and files.
   package static let parts = [
-    "images", "logs", "workers", "jetsam", "journal", "reports", "snapshots",
+    "images", "logs", "workers", "jetsam", "journal", "reports", "snapshots", "calls",
   ]
   package static let files = ["lock", "writes", "memory", "schedule", "stopped"]
 
@@ -62,6 +63,7 @@ package struct StateDirectory {
     } catch { throw .directory(error) }
     if flock(lock.raw, LOCK_EX | LOCK_NB) != 0 { throw .inUse(path: path) }
     self.lock = lock
+    CallsBeforeStop.keep(in: calls)
   }
 
   func image(of worker: String) -> String { "\(images)/\(worker).image" }

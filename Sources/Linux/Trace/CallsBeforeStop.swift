@@ -1,49 +1,89 @@
 import CLinux
+import Glibc
 import Synchronization
 
 /// The calls in which threads waited before they were stopped.
 ///
-/// On arm64 a call that returns EINTR for a stop has lost its first argument: the result is in the same register. To
-/// make the call again, the argument is needed, and it is known only from before. Elsewhere nothing is recorded. The
-/// record doesn't survive the daemon: without it the program sees an EINTR.
-enum CallsBeforeStop {
-  private struct Entry {
-    var pid: Int32
-    var call: WaitingCall
+/// On arm64 a call that returned EINTR for a stop has lost its first argument: the result is in the same register, and
+/// the kernel shows the argument nowhere. To make the call again it is needed, so it is read before the stop. Elsewhere
+/// nothing is recorded. A thread without a record sees an EINTR.
+///
+/// The record lasts until the calls can be made again (`forget`). With `keep(in:)` it survives the daemon.
+public enum CallsBeforeStop {
+  /// By thread.
+  typealias Calls = [Int32: WaitingCall]
+
+  private struct State {
+    var directory: String?
+    var processes: [ProcessIdentity: Calls] = [:]
   }
 
-  private static let entries = Mutex<[Int32: Entry]>([:])
+  private static let state = Mutex(State())
 
-  /// How long `record` waits for running threads.
-  private static let patience = Duration.milliseconds(4)
+  /// How long `record` waits for threads that run, and how long such a thread may run meanwhile, in ns.
+  private static let patience = Duration.milliseconds(100)
+  private static let mostRunTime: UInt64 = 2_000_000
 
-  /// Call it before threads are stopped. Threads that are stopped already keep their entries. For running threads it looks
-  /// again for a moment: most are in a call soon. One that runs on has no entry: it may be in another call when it stops,
-  /// with the same registers but the first.
+  /// From now on, and for the next daemon, each process's calls are also in a file of this directory, which exists. Files of
+  /// processes that have ended are removed.
+  public static func keep(in directory: String) {
+    guard clinux_stop_hides_calls() == 1 else { return }
+    state.withLock { $0.directory = directory }
+    // A file that stays is one of a process that doesn't exist.
+    for name in (try? listDirectory(directory)) ?? [] {
+      if ProcessIdentity(callsFile: name)?.isAlive != true { discardFile("\(directory)/\(name)") }
+    }
+  }
+
+  /// Call it before threads are stopped. Threads that are stopped already keep their entries. Threads that run are awaited
+  /// for a moment: most are in a call soon. One that runs on has no entry: it may be in another call when it stops, with the
+  /// same registers but the first.
   static func record(_ pids: some Sequence<Int32>) {
     guard clinux_stop_hides_calls() == 1 else { return }
     let limit = Deadline(in: patience)
-    let earlier = entries.withLock { $0 }
     for pid in pids {
-      var found: [Int32: Entry] = [:]
       // A process that has ended has no threads.
-      var left = (try? threads(of: pid)) ?? []
-      _ = waitUntil(limit) {
-        left = left.filter { thread in
-          // A thread that has ended has no entry.
-          guard let text = try? readText("/proc/\(pid)/task/\(thread)/syscall") else {
-            return false
-          }
-          if text.hasPrefix("running") { return true }
-          let before = earlier[thread].flatMap { $0.pid == pid ? $0.call : nil }
-          found[thread] = Self.call(after: before, shownAs: text).map { Entry(pid: pid, call: $0) }
-          return false
+      guard let process = try? ProcessStat.read(pid).identity else { continue }
+      let found = look(at: process, after: known(of: process), until: limit)
+      state.withLock { state in
+        if state.processes.count % 64 == 63 {
+          state.processes = state.processes.filter { $0.key.isAlive }
         }
-        return left.isEmpty
+        state.processes[process] = found
       }
-      entries.withLock { entries in
-        entries = entries.filter { $0.value.pid != pid }.merging(found) { $1 }
+      // If it can't be written, only this daemon knows them.
+      if let path = path(of: process) {
+        try? StateFile.replace(path, with: text(of: found), durability: .none)
       }
+    }
+  }
+
+  private static func look(
+    at process: ProcessIdentity, after earlier: Calls, until limit: Deadline
+  ) -> Calls {
+    var found: Calls = [:]
+    var left = (try? threads(of: process.pid)) ?? []  // As above.
+    var began: [Int32: UInt64] = [:]
+    _ = waitUntil(limit) {
+      left = left.filter { thread in
+        let directory = "/proc/\(process.pid)/task/\(thread)"
+        // A thread that has ended has no entry.
+        guard let text = try? readText("\(directory)/syscall") else { return false }
+        found[thread] = call(after: earlier[thread], shownAs: text)
+        guard text.hasPrefix("running"), let ran = runTime(in: directory) else { return false }
+        let start = began[thread] ?? ran
+        began[thread] = start
+        return ran - start < mostRunTime
+      }
+      return left.isEmpty
+    }
+    return found
+  }
+
+  /// In ns; `nil`: the kernel doesn't count it, or the thread has ended.
+  private static func runTime(in directory: String) -> UInt64? {
+    (try? readText("\(directory)/schedstat")).flatMap { text in
+      text.split(separator: " ").first.flatMap { UInt64($0) }
     }
   }
 
@@ -53,9 +93,11 @@ enum CallsBeforeStop {
   }
 
   /// Completes the registers of a thread whose call returned EINTR, if that is the call from before.
-  static func complete(_ registers: inout clinux_registers, of thread: Int32) {
-    guard clinux_stop_hides_calls() == 1,
-      let before = entries.withLock({ $0[thread]?.call }), before.arguments.count == 6
+  static func complete(_ registers: inout clinux_registers, of thread: Int32, in pid: Int32) {
+    guard clinux_stop_hides_calls() == 1, clinux_registers_result(&registers) == -Int64(EINTR),
+      // A process that has ended makes no call.
+      let process = try? ProcessStat.read(pid).identity,
+      let before = known(of: process)[thread]
     else { return }
     var call = clinux_call()
     call.number = before.number
@@ -65,5 +107,63 @@ enum CallsBeforeStop {
       before.arguments.withUnsafeBytes { target.copyMemory(from: $0) }
     }
     _ = clinux_registers_know_call(&registers, &call)
+  }
+
+  /// The registers of the process's threads say by now that its calls are made again.
+  static func forget(_ pid: Int32) {
+    guard clinux_stop_hides_calls() == 1,
+      // `record` removes what is known of a process that has ended, and `keep(in:)` its file.
+      let process = try? ProcessStat.read(pid).identity
+    else { return }
+    state.withLock { $0.processes[process] = nil }
+    path(of: process).map { _ = discardFile($0) }
+  }
+}
+
+// MARK: - the files
+
+extension CallsBeforeStop {
+  private static func known(of process: ProcessIdentity) -> Calls {
+    if let calls = state.withLock({ $0.processes[process] }) { return calls }
+    // Without a file nothing is known.
+    return path(of: process).flatMap { try? readText($0) }.map(calls(in:)) ?? [:]
+  }
+
+  private static func path(of process: ProcessIdentity) -> String? {
+    state.withLock { $0.directory.map { "\($0)/\(process.pid)-\(process.startTime)" } }
+  }
+
+  /// Lines of a thread's number and what /proc has shown of it.
+  static func text(of calls: Calls) -> [UInt8] {
+    Array(calls.map { "\($0.key) \($0.value.line)\n" }.joined().utf8)
+  }
+
+  static func calls(in text: String) -> Calls {
+    var calls: Calls = [:]
+    for line in text.split(separator: "\n") {
+      let words = line.split(separator: " ", maxSplits: 1)
+      if words.count == 2, let thread = Int32(words[0]) {
+        calls[thread] = WaitingCall(String(words[1]))
+      }
+    }
+    return calls
+  }
+}
+
+extension ProcessIdentity {
+  fileprivate init?(callsFile name: String) {
+    let words = name.split(separator: "-")
+    guard words.count == 2, let pid = Int32(words[0]), let startTime = UInt64(words[1]) else {
+      return nil
+    }
+    self.init(pid: pid, startTime: startTime)
+  }
+}
+
+extension WaitingCall {
+  /// As /proc shows it.
+  var line: String {
+    let values = (arguments + [stack, instruction]).map { "0x" + String($0, radix: 16) }
+    return ([String(number)] + values).joined(separator: " ")
   }
 }

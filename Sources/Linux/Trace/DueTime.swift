@@ -90,6 +90,12 @@ struct WaitingCall: Hashable {
     (try? readText("/proc/\(pid)/task/\(thread)/syscall")).flatMap { WaitingCall($0) }
   }
 
+  /// Whether the time-out of a stopped thread's call begins again with the call. Where /proc doesn't show it: perhaps.
+  static func mayBeginAgain(thread: Int32, of pid: Int32) -> Bool {
+    guard let call = read(thread: thread, of: pid) else { return clinux_stop_hides_calls() == 1 }
+    return call.again != CLINUX_AGAIN_AS_IT_IS
+  }
+
   /// This call, if the thread still waits in it now that it is stopped or frozen; else the call that it is in.
   func current(_ thread: Int32, of pid: Int32) -> WaitingCall? {
     // As above.

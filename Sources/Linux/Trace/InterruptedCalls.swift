@@ -19,6 +19,7 @@ extension TraceSession {
         try writeRegisters(threads[index].tid, threads[index].registers)
       }
     }
+    CallsBeforeStop.forget(pid)
   }
 
   /// A signal waits for which the process has a handler.

@@ -199,8 +199,8 @@ public final class TimedWaits: Sendable {
           lastRan[thread] = restsSince
           continue
         }
-        guard let call = WaitingCall.read(thread: thread, of: pid),
-          call.again != CLINUX_AGAIN_AS_IT_IS, let run = ThreadRun.read(thread: thread, of: pid)
+        guard WaitingCall.mayBeginAgain(thread: thread, of: pid),
+          let run = ThreadRun.read(thread: thread, of: pid)
         else { continue }
         lastRan[thread] = clocks.monotonic(run.lastRan, of: run.processor)
       }

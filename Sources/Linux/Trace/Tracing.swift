@@ -215,7 +215,7 @@ public final class TraceSession {
   private func save(_ index: Int) throws(TraceError) {
     let tid = threads[index].tid
     threads[index].registers = try readRegisters(tid)
-    CallsBeforeStop.complete(&threads[index].registers, of: tid)
+    CallsBeforeStop.complete(&threads[index].registers, of: tid, in: pid)
     threads[index].isWaiting = threads[index].registers.isInSystemCall
     var mask: UInt64 = 0
     try wrap { () throws(SystemCallError) in

@@ -24,6 +24,14 @@ final class Probe {
     return directory + "/HibernateProbe"
   }()
 
+  /// What all daemons of this process's workers, and this process itself, know of interrupted calls.
+  private static let calls: String = {
+    let path = Fixture.imagePath() + ".calls"
+    mkdir(path, 0o700)
+    CallsBeforeStop.keep(in: path)
+    return path
+  }()
+
   /// - Parameters:
   ///   - time: the daemon dies when it passes `fault` for the first, second, … time.
   ///   - isLazy: the daemon restores lazily.
@@ -65,6 +73,7 @@ final class Probe {
     forced: Bool = false
   ) -> [String: String] {
     var environment = ["PATH": getenv("PATH").map { String(cString: $0) } ?? "/usr/bin:/bin"]
+    environment["DORMOUSE_CALLS"] = calls
     // With it in the tests' own environment, all tests run under that rule.
     if forced || getenv("DORMOUSE_TEST_PROC_MEM") != nil {
       environment["DORMOUSE_TEST_PROC_MEM"] = "1"
