@@ -29,7 +29,7 @@ public enum CallsBeforeStop {
   public static func keep(in directory: String) {
     guard clinux_stop_hides_calls() == 1 else { return }
     state.withLock { $0.directory = directory }
-    // A file that stays is one of a process that doesn't exist.
+    // If it can't be listed, files stay that name no process that lives: they are never read.
     for name in (try? listDirectory(directory)) ?? [] {
       if ProcessIdentity(callsFile: name)?.isAlive != true { discardFile("\(directory)/\(name)") }
     }
@@ -45,12 +45,8 @@ public enum CallsBeforeStop {
       // A process that has ended has no threads.
       guard let process = try? ProcessStat.read(pid).identity else { continue }
       let found = look(at: process, after: known(of: process), until: limit)
-      state.withLock { state in
-        if state.processes.count % 64 == 63 {
-          state.processes = state.processes.filter { $0.key.isAlive }
-        }
-        state.processes[process] = found
-      }
+      if state.withLock({ $0.processes.count % 64 == 63 }) { removeEnded() }
+      state.withLock { $0.processes[process] = found }
       // If it can't be written, only this daemon knows them.
       if let path = path(of: process) {
         try? StateFile.replace(path, with: text(of: found), durability: .none)
@@ -62,7 +58,8 @@ public enum CallsBeforeStop {
     at process: ProcessIdentity, after earlier: Calls, until limit: Deadline
   ) -> Calls {
     var found: Calls = [:]
-    var left = (try? threads(of: process.pid)) ?? []  // As above.
+    // A process that has ended has no threads.
+    var left = (try? threads(of: process.pid)) ?? []
     var began: [Int32: UInt64] = [:]
     _ = waitUntil(limit) {
       left = left.filter { thread in
@@ -73,7 +70,8 @@ public enum CallsBeforeStop {
         guard text.hasPrefix("running"), let ran = runTime(in: directory) else { return false }
         let start = began[thread] ?? ran
         began[thread] = start
-        return ran - start < mostRunTime
+        // Less than at first: another thread has got its number.
+        return ran < start + mostRunTime
       }
       return left.isEmpty
     }
@@ -82,6 +80,7 @@ public enum CallsBeforeStop {
 
   /// In ns; `nil`: the kernel doesn't count it, or the thread has ended.
   private static func runTime(in directory: String) -> UInt64? {
+    // As said above, there may be no such file.
     (try? readText("\(directory)/schedstat")).flatMap { text in
       text.split(separator: " ").first.flatMap { UInt64($0) }
     }
@@ -112,11 +111,20 @@ public enum CallsBeforeStop {
   /// The registers of the process's threads say by now that its calls are made again.
   static func forget(_ pid: Int32) {
     guard clinux_stop_hides_calls() == 1,
-      // `record` removes what is known of a process that has ended, and `keep(in:)` its file.
+      // A process that has ended is left to `removeEnded`.
       let process = try? ProcessStat.read(pid).identity
     else { return }
+    forget(process)
+  }
+
+  private static func forget(_ process: ProcessIdentity) {
     state.withLock { $0.processes[process] = nil }
     path(of: process).map { _ = discardFile($0) }
+  }
+
+  private static func removeEnded() {
+    let processes = state.withLock { Array($0.processes.keys) }
+    for process in processes where !process.isAlive { forget(process) }
   }
 }
 
