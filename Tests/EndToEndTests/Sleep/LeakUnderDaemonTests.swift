@@ -49,9 +49,12 @@ import Testing
     for _ in 0..<times {
       try daemon.done("wake", "leaker")
       #expect(try HTTPConnection(port: port).get("/") == "ok")
-      let before = try daemon.worker("leaker").footprint
       try daemon.done("suspend", "leaker")
-      #expect(try eventually { try daemon.worker("leaker").footprint > before })
+      #expect(
+        try eventually {
+          let worker = try daemon.worker("leaker")
+          return try #require(worker.measuredSecondsAgo) < worker.secondsInState
+        })
     }
   }
 

@@ -32,7 +32,8 @@ final class RulesOfDaemon: RuleAdoptionHost {
     // A look that doesn't end keeps its subject.
     let left = look.passedOver.map { "\($0.pid)" }.sorted().joined(separator: ", ")
     let subject = "processes of rules" + (left.isEmpty ? "" : " without \(left)")
-    run(subject, { look.perform() }) { then($0 ?? nil) }
+    let wait = LookWait(for: look.progress, parts.services.loop, then: then)
+    run(subject, { look.perform() }) { wait.end($0 ?? nil) }
   }
 
   func examineAgain(
