@@ -42,8 +42,12 @@ final class LazyProcess {
   private let ranges: [(start: UInt64, end: UInt64, chunk: Int)]
   private var cache: [Int: [UInt8]] = [:]
   private var cachedBytes = 0
-  /// Bytes of chunks that are kept decompressed while pages are filled one by one, of all processes: 8 MiB.
-  private static let cacheLimit = 8 << 20
+  /// Bytes of chunks that are kept decompressed while pages are filled one by one, of all processes: 32 MiB. A first request to
+  /// an interpreter touches 100 chunks of 64 KiB, three or four pages of each, and without room for them each page costs its
+  /// chunk's decompression again.
+  private static let cacheLimit = 32 << 20
+  /// Beyond this, only a process that hasn't answered yet keeps chunks: 16 MiB.
+  private static let crowded = 16 << 20
   private static let cachedByAll = Atomic(0)
 
   init(_ part: PagerPart, _ image: ImageReader) throws {
@@ -95,7 +99,9 @@ final class LazyProcess {
     return run
   }
 
-  /// From here on whole chunks are filled.
+  static var cacheIsCrowded: Bool { cachedByAll.load(ordering: .relaxed) > crowded }
+
+  /// Whole chunks are filled from here on, or few single pages.
   func dropCache() {
     cache = [:]
     Self.cachedByAll.subtract(cachedBytes, ordering: .relaxed)
