@@ -84,8 +84,8 @@ extension Hibernator {
     guard image.progress == .atRest, !image.mappings.isEmpty else {
       return .refused("its image was not made for lazy restore")
     }
-    let isKnown = workingSets[target.name]?.values.contains { !$0.pages.isEmpty } == true
-    if !isKnown, !learns { return .refused("no history yet of the pages needed first") }
+    let known = learnedSets(of: target.name), isKnown = known.contains(where: \.isKnown)
+    if known.isEmpty, !learns { return .refused("no history yet of the pages needed first") }
     try checkAnybodyLives(image)
     try checkAtRest(target)
     let began = Clocks.monotonic
@@ -216,7 +216,8 @@ extension Hibernator {
     parts: [PagerPart], record: ResumeHistory.LazyResume, keepsBase: Bool
   ) throws(HibernationError) {
     let learning = Pager.Learning(
-      isLearning: record.wasLearning || record.learnedMore, untilOutput: record.learnedMore)
+      isLearning: record.wasLearning || record.learnedMore,
+      untilOutput: !learnedSets(of: target.name).isEmpty)
     let fill = BackgroundFill(
       record, missing: image.backgroundFillLength,
       base: keepsBase ? baseFile(after: image, of: target.name) : nil)

@@ -80,8 +80,11 @@ struct PagePlan: Sendable {
       let ranges = byKind[kind] ?? []
       self.byKind.append((kind, ranges))
       // Which pages are needed first isn't known: each of them costs its chunk's decompression.
-      let isSmall = kind.isPrefetched || workingSet?.isKnown == false
-      let limit = isSmall ? ImageLayout.prefetchChunkLength : ImageLayout.chunkLength
+      let limit =
+        kind.isPrefetched
+        ? ImageLayout.prefetchChunkLength
+        : workingSet?.isKnown == false
+          ? ImageLayout.learningChunkLength : ImageLayout.chunkLength
       chunks += Self.chunks(of: ranges, kind: kind, process: process, limit: limit)
     }
   }

@@ -186,7 +186,9 @@ final class Pager {
       if try serveAll(wait: 5, singly: true) { last = Clocks.monotonic }
       let hasAnswered = firstOutput.look()
       if learning.untilOutput, hasAnswered { return }
-      if hasAnswered, LazyProcess.cacheIsCrowded { for process in processes { process.dropCache() } }
+      if hasAnswered, LazyProcess.cacheIsCrowded {
+        for process in processes { process.dropCache() }
+      }
       if Clocks.monotonic - last > ResumeTurns.quiet { resumeTurn?.end() }
       if Clocks.monotonic - last > learning.quiet.nanoseconds { return }
       if processes.reduce(0, { $0 + $1.touched.count }) > learning.limit { return }

@@ -4,8 +4,11 @@ import Linux
 struct WorkingSet: Sendable {
   /// Addresses of pages.
   private(set) var pages: Set<UInt64>
-  /// The pages were learned from a resume.
-  private(set) var isKnown = false
+  /// So many pages were learned that a request must have been among the resumes. A timer wakes a worker, too, and needs a page or
+  /// two: if such a resume counted, the first request after it would wait for each of its hundreds of pages.
+  var isKnown: Bool { early.count + late.count >= Self.fewest }
+  /// A program that needs fewer pages waits for less than 1 ms in all.
+  static let fewest = 32
   /// Learned pages, those that were learned first at the front: needed before the first output, and after it.
   private var (early, late): ([UInt64], [UInt64]) = ([], [])
 
@@ -21,7 +24,6 @@ struct WorkingSet: Sendable {
   ///
   /// - Parameter memory: bytes of the worker's image.
   mutating func learn(_ touched: TouchedPages, ofMemory memory: UInt64) {
-    isKnown = true
     add(touched.early, to: \.early, limit: Self.limit(ofMemory: memory))
     add(touched.late, to: \.late, limit: Self.lateLimit)
   }
@@ -68,5 +70,12 @@ struct TouchedPages: Sendable {
     } else if early.count < Self.earlyLimit {
       early.append(page)
     }
+  }
+}
+
+extension Hibernator {
+  /// Of its processes, those of which a page is known.
+  func learnedSets(of name: String) -> [WorkingSet] {
+    workingSets[name]?.values.filter { !$0.pages.isEmpty } ?? []
   }
 }

@@ -58,6 +58,47 @@ import Testing
     #expect(touched.late.count == TouchedPages.lateLimit)
   }
 
+  @Test("The pages of a timer's wake aren't a working set; those of a request are")
+  func few() {
+    var set = WorkingSet()
+    for _ in 0..<20 { set.learn(Self.touched(0..<9), ofMemory: 1 << 20) }
+    #expect(!set.isKnown && set.pages.count == 9)
+    set.learn(Self.touched(0..<40), ofMemory: 1 << 20)
+    #expect(set.isKnown)
+  }
+
+  @Test(
+    "A worker that has needed few pages still learns page by page, from small chunks",
+    .enabled(
+      if: LazyRestoreTests.isPermitted() && Victim.cgroupRoot != nil,
+      "userfaultfd for workers takes root here"))
+  func learnsUntilKnown() throws {
+    let service = HibernationService()
+    let victim = try Victim([try Fixture.compile("churn"), "2", "4", "64"], rest: .frozen)
+    #expect(try victim.line().hasPrefix("ready"))
+    let (target, identity) = (victim.target, victim.process.identity)
+    let path = Fixture.imagePath()
+    for (pages, isFirst) in [(0, true), (9, true), (200, false)] as [(UInt64, Bool)] {
+      try victim.suspend()
+      let (lengths, learned) = try service.wait { (h) throws(HibernationError) in
+        var set = WorkingSet()
+        set.learn(Self.touched(1..<(1 + pages)), ofMemory: 1 << 20)
+        h.workingSets[target.name] = [identity: set]
+        _ = try h.hibernate(HibernationRequest(target, to: path, restore: .lazy))
+        let lengths = try attempt(.checking) {
+          try ImageReader(path: path).chunks.filter(\.isBackgroundFilled).map(\.length)
+        }
+        _ = try h.resume(target, from: RestingImage(path: path, .lazy(learns: true)))
+        try h.awaitFill(of: target.name)
+        return (lengths, h.histories[target.name]?.lastLazy?.wasLearning)
+      }
+      let longest = try #require(lengths.max())
+      #expect((longest <= ImageLayout.learningChunkLength) == isFirst, "\(pages): \(longest)")
+      #expect(learned == isFirst, "\(pages)")
+      #expect(try victim.ask("verify").hasSuffix("errors 0"))
+    }
+  }
+
   @Test("A program's first output is seen; its threads' wakes by eventfd aren't taken for it")
   func output() throws {
     let scratch = try Scratch([:])
