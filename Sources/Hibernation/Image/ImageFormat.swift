@@ -31,8 +31,9 @@ enum ImageLayout {
   /// working set is still divided among all cores.
   static let prefetchChunkLength = 64 * 1024
 
-  /// Greatest length of the page data in a chunk from which single pages will be taken, in bytes.
-  static let learningChunkLength = 16 * 1024
+  /// Greatest length of the page data in a chunk from which single pages will be taken, in bytes: 16 KiB, and never less
+  /// than a page (arm64 may have pages of 64 KiB).
+  static let learningChunkLength = max(16 * 1024, Int(pageSize))
 
   /// Greatest length of the page data in a chunk of an overlay, in bytes, for the same reason.
   static let overlayChunkLength = 64 * 1024

@@ -42,12 +42,12 @@ final class LazyProcess {
   private let ranges: [(start: UInt64, end: UInt64, chunk: Int)]
   private var cache: [Int: [UInt8]] = [:]
   private var cachedBytes = 0
-  /// Bytes of chunks that are kept decompressed while pages are filled one by one, of all processes: 32 MiB. A first request to
-  /// an interpreter touches 100 chunks of 64 KiB, three or four pages of each, and without room for them each page costs its
+  /// Bytes of chunks that are kept decompressed while pages are filled one by one, of all processes: 16 MiB. A first request to
+  /// an interpreter touches 200 chunks of 16 KiB, nearly two pages of each, and without room for them each page costs its
   /// chunk's decompression again.
-  private static let cacheLimit = 32 << 20
-  /// Beyond this, only a process that hasn't answered yet keeps chunks: 16 MiB.
-  private static let crowded = 16 << 20
+  private static let cacheLimit = 16 << 20
+  /// Beyond this, only a process that hasn't answered yet keeps chunks: 8 MiB.
+  private static let crowded = 8 << 20
   private static let cachedByAll = Atomic(0)
 
   init(_ part: PagerPart, _ image: ImageReader) throws {
