@@ -79,12 +79,13 @@ struct PagePlan: Sendable {
     for kind in order {
       let ranges = byKind[kind] ?? []
       self.byKind.append((kind, ranges))
-      // Which pages are needed first isn't known: each of them costs its chunk's decompression.
       let limit =
-        kind.isPrefetched
-        ? ImageLayout.prefetchChunkLength
-        : workingSet?.isKnown == false
-          ? ImageLayout.learningChunkLength : ImageLayout.chunkLength
+        switch (kind.isPrefetched, workingSet?.isKnown) {
+        case (true, _): ImageLayout.prefetchChunkLength
+        // Which pages are needed first isn't known: each of them costs its chunk's decompression.
+        case (false, false?): ImageLayout.learningChunkLength
+        case (false, _): ImageLayout.chunkLength
+        }
       chunks += Self.chunks(of: ranges, kind: kind, process: process, limit: limit)
     }
   }
