@@ -137,20 +137,10 @@ final class TestDaemon {
     return try pollDescriptor(process.pidfd.raw, for: POLLIN, until: Deadline(in: .zero))
   }
 
-  /// Waits until the worker's record on disk has the state that the daemon reports: records are written on
-  /// another thread.
-  func waitForRecord(of name: String) throws {
-    let path = "\(state)/workers/\(name).worker"
-    let isSaved = try eventually {
-      // It isn't there before the first write.
-      let record = (try? readText(path)) ?? ""
-      return record.contains("\nstate=\(try worker(name).state)\n")
-    }
-    guard isSaved else { throw TestFailure("the record of \(name) isn't up to date: \(words)") }
-  }
-
-  /// Ends the daemon by SIGKILL. The workers continue to run.
+  /// Ends the daemon by SIGKILL when each worker's process has a record: without one the next daemon doesn't
+  /// find it. The workers continue to run.
   func crash() throws {
+    try waitForProcessesInRecords()
     kill(pid, SIGKILL)
     try process?.wait(.seconds(10))
     process = nil
@@ -195,16 +185,6 @@ final class TestDaemon {
   // MARK: its log and its files
 
   var words: String { (try? readText(log)) ?? "" }
-
-  /// The fields of a worker's record.
-  func record(_ worker: String) -> [String: String] {
-    let text = (try? readText("\(state)/workers/\(worker).worker")) ?? ""
-    let pairs = text.split(separator: "\n").compactMap { line -> (String, String)? in
-      guard let equals = line.firstIndex(of: "=") else { return nil }
-      return (String(line[..<equals]), String(line[equals...].dropFirst()))
-    }
-    return Dictionary(pairs) { first, _ in first }
-  }
 
   func waitForWords(_ text: String) throws {
     guard try eventually({ self.words.contains(text) }) else {
