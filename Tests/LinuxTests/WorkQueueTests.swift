@@ -1,4 +1,6 @@
+import CLinux
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Linux
@@ -40,5 +42,73 @@ import Testing
     gate.signal()
     queue.perform {}
     #expect(order.withLock { $0 } == [4, 3, 5, 2, 1, 6])
+  }
+
+  private final class Permission: Sendable {
+    let isGiven = Atomic(false)
+    let questions = Atomic(0)
+
+    func ask() -> Bool {
+      questions.add(1, ordering: .relaxed)
+      return isGiven.load(ordering: .relaxed)
+    }
+  }
+
+  @Test("A queue that may leave its thread has none after a while, and its next job gets another one")
+  func leaves() throws {
+    let permission = Permission()
+    let queue = WorkQueue(name: "test", mayLeave: { permission.ask() })
+    #expect(!queue.hasThread)
+    let first = queue.perform { clinux_thread_id() }
+    // As long as it may not, its jobs have the same thread.
+    #expect(try eventually { permission.questions.load(ordering: .relaxed) == 1 })
+    #expect(queue.perform { clinux_thread_id() } == first)
+    permission.isGiven.store(true, ordering: .relaxed)
+    #expect(try eventually { !queue.hasThread })
+    #expect(queue.perform { 7 } == 7)
+  }
+
+  @Test("A queue leaves its thread only when its chore has nothing left to do")
+  func leavesAfterChore() throws {
+    let permission = Permission()
+    permission.isGiven.store(true, ordering: .relaxed)
+    let chores = Permission()
+    let queue = WorkQueue(
+      name: "test", chore: { chores.ask() ? nil : .milliseconds(20) },
+      mayLeave: { permission.ask() })
+    queue.perform {}
+    // For longer than a queue waits before it leaves its thread.
+    #expect(try eventually { chores.questions.load(ordering: .relaxed) > 150 })
+    #expect(queue.hasThread && permission.questions.load(ordering: .relaxed) == 0)
+    chores.isGiven.store(true, ordering: .relaxed)
+    #expect(try eventually { !queue.hasThread })
+  }
+
+  @Test("Where no thread can be started, the jobs of several queues are performed by a spare one")
+  func noThread() throws {
+    let backlogs = (0..<3).map { _ in
+      QueueBacklog(name: "test", mayLeave: { true }, start: { _, _ in false })
+    }
+    let done = Semaphore()
+    for _ in 0..<2 {
+      for backlog in backlogs { backlog.append({ done.signal() }, about: nil, isUrgent: false) }
+    }
+    for _ in 0..<6 { #expect(done.wait(within: .seconds(30))) }
+    // The spare one is free again.
+    #expect(try eventually { backlogs.allSatisfy { !$0.hasThread } })
+    for backlog in backlogs { backlog.append({ done.signal() }, about: nil, isUrgent: false) }
+    for _ in 0..<3 { #expect(done.wait(within: .seconds(30))) }
+  }
+
+  @Test("Jobs that come while the queue leaves its thread are all performed")
+  func leavesBetweenJobs() {
+    // The spare thread leaves at once, so each job may come at that moment.
+    let backlog = QueueBacklog(name: "test", mayLeave: { true }, start: { _, _ in false })
+    let done = Semaphore()
+    for round in 0..<20_000 {
+      let jobs = 1 + round % 3
+      for _ in 0..<jobs { backlog.append({ done.signal() }, about: nil, isUrgent: false) }
+      for _ in 0..<jobs { #expect(done.wait(within: .seconds(30))) }
+    }
   }
 }

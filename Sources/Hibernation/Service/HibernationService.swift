@@ -4,9 +4,10 @@ import Synchronization
 /// Hibernators on threads of their own, for an event loop that mustn't wait. Each operation calls its
 /// completion on its thread.
 ///
-/// If workers are separated, each has a thread and a hibernator of its own from its first operation until
-/// `forget` (the same thread must trace a worker all the time). So a resume never waits for the hibernation
-/// of another worker. Hibernations are still performed one after the other; see `HibernationSlots`.
+/// If workers are separated, each has a hibernator of its own from its first operation until `forget`, and a thread
+/// while there is something to do or it is traced (the same thread must trace a worker all the time). So a resume
+/// never waits for the hibernation of another worker. Hibernations are still performed one after the other; see
+/// `HibernationSlots`.
 public final class HibernationService: Sendable {
   private let features: KernelFeatures
   private let lanes: Int?
@@ -25,21 +26,34 @@ public final class HibernationService: Sendable {
     var fillEnded: (@Sendable (String) -> Void)?
   }
 
-  /// One thread, and the hibernator that belongs to it.
+  /// A hibernator, and the thread that belongs to it while it traces. A sleeping worker that isn't traced has none: it
+  /// would take 28 KB of RAM, in its stack and in what the allocator keeps for it.
   private final class Bench: Sendable {
-    /// Between operations, the thread releases each thread that it couldn't detach, as soon as that thread
-    /// stops.
-    let queue = WorkQueue(name: "dormouse-trace") {
-      Stragglers.shared.release() == 0 ? nil : .milliseconds(5)
-    }
+    let queue: WorkQueue
     /// Locked only on the queue's thread; the lock is how the compiler knows.
     let hibernator: Mutex<Hibernator>
     /// A `reapChildren` is queued.
     let mustBury = Atomic(false)
     /// Jobs that were submitted and haven't ended.
     let pending = Atomic(0)
+    private let isTracing: Switch
 
-    init(_ hibernator: sending Hibernator) { self.hibernator = Mutex(hibernator) }
+    private final class Switch: Sendable { let isOn = Atomic(false) }
+
+    init(_ hibernator: sending Hibernator) {
+      let isTracing = Switch()
+      self.isTracing = isTracing
+      self.hibernator = Mutex(hibernator)
+      // Between operations, the thread releases each thread that it couldn't detach, as soon as that thread stops.
+      queue = WorkQueue(
+        name: "dormouse-trace", chore: { Stragglers.shared.release() == 0 ? nil : .milliseconds(5) },
+        mayLeave: { !isTracing.isOn.load(ordering: .relaxed) })
+    }
+
+    /// On the thread, after each job.
+    func noteTracing() {
+      isTracing.isOn.store(hibernator.withLock { $0.isTracing }, ordering: .relaxed)
+    }
   }
 
   /// - Parameters:
@@ -78,6 +92,7 @@ public final class HibernationService: Sendable {
   ) {
     bench.queue.submit(about: name, isUrgent: isUrgent) {
       job(bench)
+      bench.noteTracing()
       bench.pending.subtract(1, ordering: .acquiringAndReleasing)
     }
   }
@@ -224,6 +239,11 @@ public final class HibernationService: Sendable {
     }
   }
 
+  /// A thread of its own is there for the worker; under the empty name if workers aren't separated.
+  func hasThread(of name: String) -> Bool {
+    bench(of: name, makes: false, counts: false)?.queue.hasThread == true
+  }
+
   /// Performs the operation and waits for it. Only if workers aren't separated.
   public func wait<Value: Sendable>(
     _ operation: @escaping @Sendable (Hibernator) throws(HibernationError) -> Value
@@ -239,7 +259,8 @@ public final class HibernationService: Sendable {
   ) throws(HibernationError) -> Value {
     defer { bench.pending.subtract(1, ordering: .acquiringAndReleasing) }
     return try bench.queue.perform { () -> Result<Value, HibernationError> in
-      Self.perform(bench, operation)
+      defer { bench.noteTracing() }
+      return Self.perform(bench, operation)
     }.get()
   }
 

@@ -47,6 +47,9 @@ public final class Hibernator {
     self.lanes = lanes ?? onlineProcessors
   }
 
+  /// Whether it needs the thread that it has now: workers rest traced by it.
+  var isTracing: Bool { !resting.isEmpty }
+
   deinit { for session in resting.values.joined() { session.detach() } }
 
   /// Hibernates a suspended worker.

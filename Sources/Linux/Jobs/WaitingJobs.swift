@@ -8,6 +8,8 @@ struct WaitingJobs: Sendable {
   private var urgent: [Entry] = []
   private var others: [Entry] = []
 
+  var isEmpty: Bool { urgent.isEmpty && others.isEmpty }
+
   mutating func append(_ job: @escaping WorkQueue.Job, about subject: String?, isUrgent: Bool) {
     let entry = Entry(job: job, subject: subject)
     guard isUrgent else { return others.append(entry) }

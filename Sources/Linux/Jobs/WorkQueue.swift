@@ -11,67 +11,21 @@ import Synchronization
 public final class WorkQueue: Sendable {
   public typealias Job = @Sendable () -> Void
 
-  private let backlog = Backlog()
-
-  /// The state that the thread and the submitters share. The thread holds this state, and not the queue, so
-  /// that an unused queue is freed and ends its thread.
-  private final class Backlog: Sendable {
-    private let jobs = Mutex<(waiting: WaitingJobs, ended: Bool)>((WaitingJobs(), false))
-    private let work = Semaphore()
-
-    func append(_ job: @escaping Job, about subject: String?, isUrgent: Bool) {
-      jobs.withLock { $0.waiting.append(job, about: subject, isUrgent: isUrgent) }
-      work.signal()
-    }
-
-    func prioritize(_ subject: String) { jobs.withLock { $0.waiting.prioritize(subject) } }
-
-    func end() {
-      jobs.withLock { $0.ended = true }
-      work.signal()
-    }
-
-    enum Next {
-      case job(Job), nothing, ended
-    }
-
-    /// Waits for the next job.
-    func next(within time: Duration?) -> Next {
-      if let time {
-        guard work.wait(within: time) else { return .nothing }
-      } else {
-        work.wait()
-      }
-      let (job, ended) = jobs.withLock { jobs in (jobs.waiting.next(), jobs.ended) }
-      return job.map(Next.job) ?? (ended ? .ended : .nothing)
-    }
-  }
+  private let backlog: QueueBacklog
 
   /// Starts the thread. `name` shows in `ps -L` (at most 15 bytes).
   ///
-  /// - Parameter chore: performed on the thread after each job, and again after the time that it
-  ///   returns, until it returns `nil`.
-  public init(name: String, chore: (@Sendable () -> Duration?)? = nil) {
-    // This happens once, at the daemon's start: without its threads the daemon can't work.
-    let started = Thread.start(name: name) { [backlog] in
-      var pause: Duration?
-      var hasUsedStack = false
-      loop: while true {
-        switch backlog.next(within: pause ?? (hasUsedStack ? Thread.idleTime : nil)) {
-        case .job(let job):
-          job()
-          hasUsedStack = true
-        case .nothing where pause == nil:
-          if hasUsedStack { Thread.releaseUnusedStack() }
-          hasUsedStack = false
-          continue
-        case .nothing: break
-        case .ended: break loop
-        }
-        pause = chore?()
-      }
-    }
-    precondition(started, "no thread can be started")
+  /// - Parameters:
+  ///   - chore: performed on the thread after each job, and again after the time that it returns, until it
+  ///     returns `nil`.
+  ///   - mayLeave: asked on the thread when no job has come for 2 s. If it says yes the thread ends, with its stack and
+  ///     the memory that the allocator keeps for it, and the next job starts another one. `nil`: it stays.
+  public init(
+    name: String, chore: (@Sendable () -> Duration?)? = nil, mayLeave: (@Sendable () -> Bool)? = nil
+  ) {
+    backlog = QueueBacklog(name: name, mayLeave: mayLeave, chore: chore)
+    // Without its threads the daemon can't work.
+    if mayLeave == nil { precondition(backlog.startThread(), "no thread can be started") }
   }
 
   deinit { backlog.end() }
@@ -85,6 +39,9 @@ public final class WorkQueue: Sendable {
 
   /// Makes the waiting jobs about the subject urgent.
   public func prioritize(_ subject: String) { backlog.prioritize(subject) }
+
+  /// The queue has a thread now. One that may leave can be gone a moment later.
+  public var hasThread: Bool { backlog.hasThread }
 
   /// Performs `body` on the queue's thread and waits for it. Never from that thread itself.
   public func perform<Value: Sendable>(_ body: @escaping @Sendable () -> Value) -> Value {

@@ -1,0 +1,116 @@
+import Synchronization
+
+/// The state that a queue's thread and the submitters share. The thread holds this state, and not the queue, so
+/// that an unused queue is freed and ends its thread.
+final class QueueBacklog: Sendable {
+  typealias Start = @Sendable (_ name: String, _ body: @escaping @Sendable () -> Void) -> Bool
+
+  private struct State {
+    var waiting = WaitingJobs()
+    var hasEnded = false
+    var hasThread = false
+  }
+
+  /// Its thread is always there. It serves queues whose own threads can't be started, because the machine or the daemon's
+  /// cgroup has no room for one, until they have no job left.
+  private static let spare = WorkQueue(name: "dormouse-spare")
+
+  private let name: String
+  private let mayLeave: (@Sendable () -> Bool)?
+  private let chore: (@Sendable () -> Duration?)?
+  private let start: Start
+  private let state = Mutex(State())
+  private let work = Semaphore()
+
+  /// - Parameter start: starts a thread of this name; false: it can't.
+  init(
+    name: String, mayLeave: (@Sendable () -> Bool)? = nil,
+    chore: (@Sendable () -> Duration?)? = nil,
+    start: @escaping Start = { Thread.start(name: $0, $1) }
+  ) {
+    self.start = start
+    self.name = name
+    self.mayLeave = mayLeave
+    self.chore = chore
+    // It can be started now, and perhaps not when it is needed.
+    if mayLeave != nil { _ = Self.spare }
+  }
+
+  var hasThread: Bool { state.withLock { $0.hasThread } }
+
+  func append(_ job: @escaping WorkQueue.Job, about subject: String?, isUrgent: Bool) {
+    let needsThread = state.withLock { state in
+      state.waiting.append(job, about: subject, isUrgent: isUrgent)
+      return !state.hasThread
+    }
+    work.signal()
+    if needsThread, !startThread() { Self.spare.submit { self.serve(within: .zero) } }
+  }
+
+  func prioritize(_ subject: String) { state.withLock { $0.waiting.prioritize(subject) } }
+
+  func end() {
+    state.withLock { $0.hasEnded = true }
+    work.signal()
+  }
+
+  /// Returns false if none can be started: the caller has the jobs performed elsewhere.
+  func startThread() -> Bool {
+    let isMine = state.withLock { state in
+      defer { state.hasThread = true }
+      return !state.hasThread
+    }
+    return !isMine || start(name) { self.serve(within: Thread.idleTime) }
+  }
+
+  // MARK: the thread
+
+  private enum Next {
+    case job(WorkQueue.Job), nothing, ended
+  }
+
+  /// Performs jobs until the queue has ended, or may leave its thread.
+  ///
+  /// - Parameter idleTime: how long it waits for another job before it releases its stack or its thread.
+  private func serve(within idleTime: Duration) {
+    var pause: Duration?
+    // It has waited, and has released what it could.
+    var isIdle = false
+    while true {
+      switch next(within: pause ?? (isIdle ? nil : idleTime)) {
+      case .job(let job):
+        job()
+        isIdle = false
+      case .nothing where pause == nil:
+        if leaves() { return }
+        if !isIdle { Thread.releaseUnusedStack() }
+        isIdle = true
+        continue
+      case .nothing: break
+      case .ended: return
+      }
+      pause = chore?()
+    }
+  }
+
+  /// Waits for the next job.
+  private func next(within time: Duration?) -> Next {
+    if let time {
+      guard work.wait(within: time) else { return .nothing }
+    } else {
+      work.wait()
+    }
+    let (job, hasEnded) = state.withLock { ($0.waiting.next(), $0.hasEnded) }
+    return job.map(Next.job) ?? (hasEnded ? .ended : .nothing)
+  }
+
+  /// The next job starts another thread.
+  private func leaves() -> Bool {
+    guard let mayLeave, mayLeave() else { return false }
+    return state.withLock { state in
+      guard state.waiting.isEmpty, !state.hasEnded else { return false }
+      state.hasThread = false
+      return true
+    }
+  }
+}

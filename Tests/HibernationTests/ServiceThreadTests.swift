@@ -1,0 +1,49 @@
+import Glibc
+import TestSupport
+import Testing
+
+@testable import Hibernation
+@testable import Linux
+
+/// The kernel accepts a call of ptrace only from the thread that attached. A worker that nothing traces needs no thread.
+@Suite(.serialized)
+struct ServiceThreadTests {
+  let service = HibernationService()
+
+  @Test(
+    "The service keeps no thread for a worker that rests frozen, and another one resumes it",
+    .enabled(if: Victim.cgroupRoot != nil, "no cgroup for workers can be made here"))
+  func frozen() throws {
+    let victim = try Victim([try Fixture.compile("torture"), "2", "4", "7"], rest: .frozen)
+    _ = try victim.line()
+    let sum = try victim.ask("sum")
+    let path = Fixture.imagePath()
+    for _ in 0..<3 {
+      try victim.sleep(service, at: path)
+      #expect(try eventually { !service.hasThread(of: "") })
+      try victim.wake(service, from: path)
+      #expect(try victim.ask("sum") == sum)
+      #expect(try eventually { !service.hasThread(of: "") })
+    }
+    #expect(try victim.ask("errors") == "errors 0 eintr 0")
+  }
+
+  @Test("A worker that rests traced keeps the thread that traces it until it is resumed")
+  func traced() throws {
+    let victim = try Victim([try Fixture.compile("torture"), "2", "4", "7"], rest: .traced)
+    _ = try victim.line()
+    let sum = try victim.ask("sum")
+    let path = Fixture.imagePath()
+    try victim.sleep(service, at: path)
+    let tracer = try ProcessStatus.read(victim.process.pid).tracer
+    #expect(tracer != 0)
+    // Longer than a thread that may leave waits for a job.
+    pauseThread(for: Thread.idleTime + .seconds(1))
+    #expect(service.hasThread(of: ""))
+    #expect(try ProcessStatus.read(victim.process.pid).tracer == tracer)
+    try victim.wake(service, from: path)
+    #expect(try victim.ask("sum") == sum)
+    #expect(try eventually { !service.hasThread(of: "") })
+    #expect(try victim.ask("errors") == "errors 0 eintr 0")
+  }
+}
