@@ -54,7 +54,8 @@ import Testing
     }
   }
 
-  @Test("A queue that may leave its thread has none after a while, and its next job gets another one")
+  @Test(
+    "A queue that may leave its thread has none after a while, and its next job gets another one")
   func leaves() throws {
     let permission = Permission()
     let queue = WorkQueue(name: "test", mayLeave: { permission.ask() })
@@ -84,6 +85,16 @@ import Testing
     #expect(try eventually { !queue.hasThread })
   }
 
+  @Test("Of several queues that may leave their threads, as many as are to be kept don't")
+  func mates() throws {
+    let mates = QueueThreads(keeps: 2)
+    let queues = (0..<5).map { _ in WorkQueue(name: "test", mayLeave: { true }, mates: mates) }
+    for round in 0..<2 {
+      for queue in queues { queue.perform {} }
+      #expect(try eventually { queues.count { $0.hasThread } == 2 }, "\(round)")
+    }
+  }
+
   @Test("Where no thread can be started, the jobs of several queues are performed by a spare one")
   func noThread() throws {
     let backlogs = (0..<3).map { _ in
@@ -105,7 +116,7 @@ import Testing
     // The spare thread leaves at once, so each job may come at that moment.
     let backlog = QueueBacklog(name: "test", mayLeave: { true }, start: { _, _ in false })
     let done = Semaphore()
-    for round in 0..<20_000 {
+    for round in 0..<4000 {
       let jobs = 1 + round % 3
       for _ in 0..<jobs { backlog.append({ done.signal() }, about: nil, isUrgent: false) }
       for _ in 0..<jobs { #expect(done.wait(within: .seconds(30))) }

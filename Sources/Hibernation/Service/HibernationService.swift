@@ -5,15 +5,16 @@ import Synchronization
 /// completion on its thread.
 ///
 /// If workers are separated, each has a hibernator of its own from its first operation until `forget`, and a thread
-/// while there is something to do or it is traced (the same thread must trace a worker all the time). So a resume
-/// never waits for the hibernation of another worker. Hibernations are still performed one after the other; see
-/// `HibernationSlots`.
+/// at least while there is something to do or it is traced (the same thread must trace a worker all the time). So a
+/// resume never waits for the hibernation of another worker. Hibernations are still performed one after the other;
+/// see `HibernationSlots`.
 public final class HibernationService: Sendable {
   private let features: KernelFeatures
   private let lanes: Int?
   private let separatesWorkers: Bool
   private let slots = HibernationSlots()
   let kept = KeptMemories()
+  private let threads: QueueThreads
   /// For work that isn't about a single worker's memory: dropping images from the page cache, the keeper.
   let aside = WorkQueue(name: "dormouse-aside")
   private let crew = Mutex(Crew())
@@ -26,8 +27,8 @@ public final class HibernationService: Sendable {
     var fillEnded: (@Sendable (String) -> Void)?
   }
 
-  /// A hibernator, and the thread that belongs to it while it traces. A sleeping worker that isn't traced has none: it
-  /// would take 28 KB of RAM, in its stack and in what the allocator keeps for it.
+  /// A hibernator, and the thread that belongs to it while it traces. Beyond 32 threads, a sleeping worker that isn't
+  /// traced has none: it would take 28 KB of RAM, in its stack and in what the allocator keeps for it.
   private final class Bench: Sendable {
     let queue: WorkQueue
     /// Locked only on the queue's thread; the lock is how the compiler knows.
@@ -40,14 +41,15 @@ public final class HibernationService: Sendable {
 
     private final class Switch: Sendable { let isOn = Atomic(false) }
 
-    init(_ hibernator: sending Hibernator) {
+    init(_ hibernator: sending Hibernator, _ threads: QueueThreads) {
       let isTracing = Switch()
       self.isTracing = isTracing
       self.hibernator = Mutex(hibernator)
       // Between operations, the thread releases each thread that it couldn't detach, as soon as that thread stops.
       queue = WorkQueue(
-        name: "dormouse-trace", chore: { Stragglers.shared.release() == 0 ? nil : .milliseconds(5) },
-        mayLeave: { !isTracing.isOn.load(ordering: .relaxed) })
+        name: "dormouse-trace",
+        chore: { Stragglers.shared.release() == 0 ? nil : .milliseconds(5) },
+        mayLeave: { !isTracing.isOn.load(ordering: .relaxed) }, mates: threads)
     }
 
     /// On the thread, after each job.
@@ -59,9 +61,12 @@ public final class HibernationService: Sendable {
   /// - Parameters:
   ///   - lanes: threads that compress and decompress, for each operation.
   ///   - separatesWorkers: see above. False: `wait` sees what all operations have left.
+  ///   - keptThreads: this number of threads stays although their workers aren't traced.
   public init(
-    features: KernelFeatures = .detect(), lanes: Int? = nil, separatesWorkers: Bool = false
+    features: KernelFeatures = .detect(), lanes: Int? = nil, separatesWorkers: Bool = false,
+    keptThreads: Int = 32
   ) {
+    threads = QueueThreads(keeps: keptThreads)
     self.features = features
     self.lanes = lanes
     self.separatesWorkers = separatesWorkers
@@ -76,7 +81,7 @@ public final class HibernationService: Sendable {
         hibernator.standby = crew.standby
         hibernator.fillFailed = crew.fillFailed
         hibernator.fillEnded = crew.fillEnded
-        crew.benches[key] = Bench(hibernator)
+        crew.benches[key] = Bench(hibernator, threads)
       }
       let bench = crew.benches[key]
       // Counted under the lock: a bench without pending jobs may be removed.

@@ -18,6 +18,7 @@ final class QueueBacklog: Sendable {
   private let name: String
   private let mayLeave: (@Sendable () -> Bool)?
   private let chore: (@Sendable () -> Duration?)?
+  private let mates: QueueThreads?
   private let start: Start
   private let state = Mutex(State())
   private let work = Semaphore()
@@ -25,13 +26,14 @@ final class QueueBacklog: Sendable {
   /// - Parameter start: starts a thread of this name; false: it can't.
   init(
     name: String, mayLeave: (@Sendable () -> Bool)? = nil,
-    chore: (@Sendable () -> Duration?)? = nil,
+    chore: (@Sendable () -> Duration?)? = nil, mates: QueueThreads? = nil,
     start: @escaping Start = { Thread.start(name: $0, $1) }
   ) {
     self.start = start
     self.name = name
     self.mayLeave = mayLeave
     self.chore = chore
+    self.mates = mates
     // It can be started now, and perhaps not when it is needed.
     if mayLeave != nil { _ = Self.spare }
   }
@@ -44,7 +46,9 @@ final class QueueBacklog: Sendable {
       return !state.hasThread
     }
     work.signal()
-    if needsThread, !startThread() { Self.spare.submit { self.serve(within: .zero) } }
+    if needsThread, !startThread() {
+      Self.spare.submit { self.serve(within: .zero, isSpare: true) }
+    }
   }
 
   func prioritize(_ subject: String) { state.withLock { $0.waiting.prioritize(subject) } }
@@ -60,7 +64,9 @@ final class QueueBacklog: Sendable {
       defer { state.hasThread = true }
       return !state.hasThread
     }
-    return !isMine || start(name) { self.serve(within: Thread.idleTime) }
+    guard isMine else { return true }
+    mates?.enter()
+    return start(name) { self.serve(within: Thread.idleTime) }
   }
 
   // MARK: the thread
@@ -72,7 +78,7 @@ final class QueueBacklog: Sendable {
   /// Performs jobs until the queue has ended, or may leave its thread.
   ///
   /// - Parameter idleTime: how long it waits for another job before it releases its stack or its thread.
-  private func serve(within idleTime: Duration) {
+  private func serve(within idleTime: Duration, isSpare: Bool = false) {
     var pause: Duration?
     // It has waited, and has released what it could.
     var isIdle = false
@@ -82,12 +88,14 @@ final class QueueBacklog: Sendable {
         job()
         isIdle = false
       case .nothing where pause == nil:
-        if leaves() { return }
+        if leaves(isSpare: isSpare) { return }
         if !isIdle { Thread.releaseUnusedStack() }
         isIdle = true
         continue
       case .nothing: break
-      case .ended: return
+      case .ended:
+        _ = mates?.leave(always: true)
+        return
       }
       pause = chore?()
     }
@@ -105,12 +113,14 @@ final class QueueBacklog: Sendable {
   }
 
   /// The next job starts another thread.
-  private func leaves() -> Bool {
-    guard let mayLeave, mayLeave() else { return false }
-    return state.withLock { state in
+  private func leaves(isSpare: Bool) -> Bool {
+    guard let mayLeave, mayLeave(), mates?.leave(always: isSpare) != false else { return false }
+    let hasLeft = state.withLock { state in
       guard state.waiting.isEmpty, !state.hasEnded else { return false }
       state.hasThread = false
       return true
     }
+    if !hasLeft { mates?.enter() }
+    return hasLeft
   }
 }

@@ -20,10 +20,12 @@ public final class WorkQueue: Sendable {
   ///     returns `nil`.
   ///   - mayLeave: asked on the thread when no job has come for 2 s. If it says yes the thread ends, with its stack and
   ///     the memory that the allocator keeps for it, and the next job starts another one. `nil`: it stays.
+  ///   - mates: the threads of several queues; as long as there are few it stays, too.
   public init(
-    name: String, chore: (@Sendable () -> Duration?)? = nil, mayLeave: (@Sendable () -> Bool)? = nil
+    name: String, chore: (@Sendable () -> Duration?)? = nil,
+    mayLeave: (@Sendable () -> Bool)? = nil, mates: QueueThreads? = nil
   ) {
-    backlog = QueueBacklog(name: name, mayLeave: mayLeave, chore: chore)
+    backlog = QueueBacklog(name: name, mayLeave: mayLeave, chore: chore, mates: mates)
     // Without its threads the daemon can't work.
     if mayLeave == nil { precondition(backlog.startThread(), "no thread can be started") }
   }
