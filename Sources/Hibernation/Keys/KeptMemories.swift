@@ -4,7 +4,7 @@ import Synchronization
 
 /// Memory descriptors that a later daemon needs to restore hibernated workers, if Yama would refuse to let it
 /// open them. Each descriptor is with a `DescriptorKeeper` before a page of its process is freed. All
-/// hibernators of a service share one object; each hibernator has a thread of its own.
+/// hibernators of a service share one object; each is used by one thread at a time.
 final class KeptMemories: Sendable {
   private struct State {
     var workers: [String: [ProcessIdentity: Descriptor]] = [:]

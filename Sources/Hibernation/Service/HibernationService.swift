@@ -21,47 +21,16 @@ public final class HibernationService: Sendable {
 
   private struct Crew {
     /// By worker; under the empty name if workers aren't separated.
-    var benches: [String: Bench] = [:]
+    var benches: [String: HibernationBench] = [:]
     var standby: Standby?
     var fillFailed: (@Sendable (String, HibernationError) -> Void)?
     var fillEnded: (@Sendable (String) -> Void)?
   }
 
-  /// A hibernator, and the thread that belongs to it while it traces. Beyond 32 threads, a sleeping worker that isn't
-  /// traced has none: it would take 28 KB of RAM, in its stack and in what the allocator keeps for it.
-  private final class Bench: Sendable {
-    let queue: WorkQueue
-    /// Locked only on the queue's thread; the lock is how the compiler knows.
-    let hibernator: Mutex<Hibernator>
-    /// A `reapChildren` is queued.
-    let mustBury = Atomic(false)
-    /// Jobs that were submitted and haven't ended.
-    let pending = Atomic(0)
-    private let isTracing: Switch
-
-    private final class Switch: Sendable { let isOn = Atomic(false) }
-
-    init(_ hibernator: sending Hibernator, _ threads: QueueThreads) {
-      let isTracing = Switch()
-      self.isTracing = isTracing
-      self.hibernator = Mutex(hibernator)
-      // Between operations, the thread releases each thread that it couldn't detach, as soon as that thread stops.
-      queue = WorkQueue(
-        name: "dormouse-trace",
-        chore: { Stragglers.shared.release() == 0 ? nil : .milliseconds(5) },
-        mayLeave: { !isTracing.isOn.load(ordering: .relaxed) }, mates: threads)
-    }
-
-    /// On the thread, after each job.
-    func noteTracing() {
-      isTracing.isOn.store(hibernator.withLock { $0.isTracing }, ordering: .relaxed)
-    }
-  }
-
   /// - Parameters:
   ///   - lanes: threads that compress and decompress, for each operation.
   ///   - separatesWorkers: see above. False: `wait` sees what all operations have left.
-  ///   - keptThreads: this number of threads stays although their workers aren't traced.
+  ///   - keptThreads: with this number of threads or fewer, those that aren't needed stay, too.
   public init(
     features: KernelFeatures = .detect(), lanes: Int? = nil, separatesWorkers: Bool = false,
     keptThreads: Int = 32
@@ -73,7 +42,8 @@ public final class HibernationService: Sendable {
   }
 
   /// `nil`: there is no bench, and `makes` is false.
-  private func bench(of name: String, makes: Bool = true, counts: Bool = true) -> Bench? {
+  private func bench(of name: String, makes: Bool = true, counts: Bool = true) -> HibernationBench?
+  {
     crew.withLock { crew in
       let key = separatesWorkers ? name : ""
       if crew.benches[key] == nil, makes {
@@ -81,7 +51,7 @@ public final class HibernationService: Sendable {
         hibernator.standby = crew.standby
         hibernator.fillFailed = crew.fillFailed
         hibernator.fillEnded = crew.fillEnded
-        crew.benches[key] = Bench(hibernator, threads)
+        crew.benches[key] = HibernationBench(hibernator, threads)
       }
       let bench = crew.benches[key]
       // Counted under the lock: a bench without pending jobs may be removed.
@@ -92,8 +62,8 @@ public final class HibernationService: Sendable {
 
   /// The only way to a bench's thread. Must follow a `bench(of:)` that counts.
   private func submit(
-    to bench: Bench, about name: String? = nil, isUrgent: Bool = false,
-    _ job: @escaping @Sendable (Bench) -> Void
+    to bench: HibernationBench, about name: String? = nil, isUrgent: Bool = false,
+    _ job: @escaping @Sendable (HibernationBench) -> Void
   ) {
     bench.queue.submit(about: name, isUrgent: isUrgent) {
       job(bench)
@@ -102,12 +72,28 @@ public final class HibernationService: Sendable {
     }
   }
 
-  private func all() -> [Bench] {
+  private func all() -> [HibernationBench] {
     crew.withLock { crew in
       for bench in crew.benches.values {
         bench.pending.add(1, ordering: .acquiringAndReleasing)
       }
       return Array(crew.benches.values)
+    }
+  }
+
+  /// For a short job that needs nothing of what a thread traces. A thousand threads aren't started for it.
+  private func submit(
+    toAll benches: [HibernationBench], _ job: @escaping @Sendable (HibernationBench) -> Void
+  ) {
+    for bench in benches {
+      if bench.queue.hasThread {
+        submit(to: bench, job)
+      } else {
+        aside.submit {
+          job(bench)
+          bench.pending.subtract(1, ordering: .acquiringAndReleasing)
+        }
+      }
     }
   }
 
@@ -148,25 +134,19 @@ public final class HibernationService: Sendable {
   /// See `Standby`.
   public func set(_ standby: Standby) {
     crew.withLock { $0.standby = standby }
-    for bench in all() {
-      submit(to: bench) { $0.hibernator.withLock { $0.standby = standby } }
-    }
+    submit(toAll: all()) { $0.hibernator.withLock { $0.standby = standby } }
   }
 
   /// See `Hibernator.fillFailed`.
   public func onFillFailure(_ report: @escaping @Sendable (String, HibernationError) -> Void) {
     crew.withLock { $0.fillFailed = report }
-    for bench in all() {
-      submit(to: bench) { $0.hibernator.withLock { $0.fillFailed = report } }
-    }
+    submit(toAll: all()) { $0.hibernator.withLock { $0.fillFailed = report } }
   }
 
   /// See `Hibernator.fillEnded`.
   public func onFillEnd(_ report: @escaping @Sendable (String) -> Void) {
     crew.withLock { $0.fillEnded = report }
-    for bench in all() {
-      submit(to: bench) { $0.hibernator.withLock { $0.fillEnded = report } }
-    }
+    submit(toAll: all()) { $0.hibernator.withLock { $0.fillEnded = report } }
   }
 
   /// See `Hibernator.dropFromCache`.
@@ -186,7 +166,10 @@ public final class HibernationService: Sendable {
   /// See `Hibernator.reapChildren`. Calls that wait behind a long operation are combined into one.
   public func reapChildren() {
     for bench in all() {
-      guard !bench.mustBury.exchange(true, ordering: .acquiringAndReleasing) else {
+      // Without a thread nothing is traced there.
+      guard bench.queue.hasThread,
+        !bench.mustBury.exchange(true, ordering: .acquiringAndReleasing)
+      else {
         bench.pending.subtract(1, ordering: .acquiringAndReleasing)
         continue
       }
@@ -210,11 +193,9 @@ public final class HibernationService: Sendable {
   public func dropIdleBases(outdated: Bool = false) -> @Sendable () -> Void {
     let done = Semaphore()
     let benches = all()
-    for bench in benches {
-      submit(to: bench) { bench in
-        bench.hibernator.withLock { $0.dropIdleBases(outdated: outdated) }
-        done.signal()
-      }
+    submit(toAll: benches) { bench in
+      bench.hibernator.withLock { $0.dropIdleBases(outdated: outdated) }
+      done.signal()
     }
     return {
       let deadline = Deadline(in: .seconds(1))
@@ -259,7 +240,7 @@ public final class HibernationService: Sendable {
   }
 
   private func wait<Value: Sendable>(
-    on bench: Bench,
+    on bench: HibernationBench,
     _ operation: @escaping @Sendable (Hibernator) throws(HibernationError) -> Value
   ) throws(HibernationError) -> Value {
     defer { bench.pending.subtract(1, ordering: .acquiringAndReleasing) }
@@ -286,7 +267,7 @@ public final class HibernationService: Sendable {
   }
 
   private static func perform<Value: Sendable>(
-    _ bench: Bench, _ operation: (Hibernator) throws(HibernationError) -> Value
+    _ bench: HibernationBench, _ operation: (Hibernator) throws(HibernationError) -> Value
   ) -> Result<Value, HibernationError> {
     bench.hibernator.withLock { hibernator in
       do throws(HibernationError) { return .success(try operation(hibernator)) } catch {

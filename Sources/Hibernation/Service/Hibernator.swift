@@ -2,7 +2,8 @@ import CLinux
 import Glibc
 import Linux
 
-/// Moves workers' memory to disk and restores it. All calls come from one thread, the one that traces.
+/// Moves workers' memory to disk and restores it. All calls come from one thread, the one that traces; while nothing
+/// is traced another one may take its place.
 ///
 /// docs/hibernation.md describes the protocol, and what a crash in each step leaves. The protocol has two
 /// commit points. *A*: the complete image gets its name, before any page is freed. From there on the memory

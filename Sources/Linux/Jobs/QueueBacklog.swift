@@ -8,11 +8,14 @@ final class QueueBacklog: Sendable {
   private struct State {
     var waiting = WaitingJobs()
     var hasEnded = false
+    /// Or it waits for the spare one.
     var hasThread = false
+    var waitsForSpare = false
   }
 
   /// Its thread is always there. It serves queues whose own threads can't be started, because the machine or the daemon's
-  /// cgroup has no room for one, until they have no job left.
+  /// cgroup has no room for one, until they have no job left and may leave it. The others wait until then, or until a
+  /// thread can be started for their next job.
   private static let spare = WorkQueue(name: "dormouse-spare")
 
   private let name: String
@@ -41,14 +44,29 @@ final class QueueBacklog: Sendable {
   var hasThread: Bool { state.withLock { $0.hasThread } }
 
   func append(_ job: @escaping WorkQueue.Job, about subject: String?, isUrgent: Bool) {
-    let needsThread = state.withLock { state in
+    let (needsThread, waits) = state.withLock { state in
       state.waiting.append(job, about: subject, isUrgent: isUrgent)
-      return !state.hasThread
+      return (!state.hasThread, state.waitsForSpare)
     }
     work.signal()
-    if needsThread, !startThread() {
-      Self.spare.submit { self.serve(within: .zero, isSpare: true) }
+    if needsThread {
+      if !startThread() { waitForSpare(isUrgent: isUrgent) }
+    } else if waits {
+      _ = start(name) { self.serveUnlessServed() }
     }
+  }
+
+  private func waitForSpare(isUrgent: Bool) {
+    state.withLock { $0.waitsForSpare = true }
+    Self.spare.submit(isUrgent: isUrgent) { self.serveUnlessServed(isSpare: true) }
+  }
+
+  private func serveUnlessServed(isSpare: Bool = false) {
+    let isFirst = state.withLock { state in
+      defer { state.waitsForSpare = false }
+      return state.waitsForSpare
+    }
+    if isFirst { serve(within: isSpare ? .zero : Thread.idleTime, isSpare: isSpare) }
   }
 
   func prioritize(_ subject: String) { state.withLock { $0.waiting.prioritize(subject) } }

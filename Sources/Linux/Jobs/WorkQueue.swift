@@ -2,8 +2,8 @@ import CLinux
 import Glibc
 import Synchronization
 
-/// One thread that performs jobs, always the same kernel thread. ptrace needs that: only the thread that
-/// attached may control a tracee.
+/// One thread that performs jobs, always the same kernel thread unless it may leave. ptrace needs that: only the
+/// thread that attached may control a tracee.
 ///
 /// Jobs are performed in order, but urgent ones come before all others: a client waits for the resume of one
 /// worker, and no client waits for the hibernation of a hundred others. Jobs about the same subject never
@@ -13,7 +13,7 @@ public final class WorkQueue: Sendable {
 
   private let backlog: QueueBacklog
 
-  /// Starts the thread. `name` shows in `ps -L` (at most 15 bytes).
+  /// Starts the thread, unless it may leave. `name` shows in `ps -L` (at most 15 bytes).
   ///
   /// - Parameters:
   ///   - chore: performed on the thread after each job, and again after the time that it returns, until it
@@ -42,7 +42,7 @@ public final class WorkQueue: Sendable {
   /// Makes the waiting jobs about the subject urgent.
   public func prioritize(_ subject: String) { backlog.prioritize(subject) }
 
-  /// The queue has a thread now. One that may leave can be gone a moment later.
+  /// The queue has a thread now, or waits for one. One that may leave can end a moment later.
   public var hasThread: Bool { backlog.hasThread }
 
   /// Performs `body` on the queue's thread and waits for it. Never from that thread itself.

@@ -24,19 +24,26 @@ extension TestDaemon {
     guard isSaved else { throw TestFailure("the record of \(name) isn't up to date: \(words)") }
   }
 
-  /// Waits until the process of each worker is in its record, and the sleep of each that sleeps.
+  /// Waits until the process of each worker is in its record, and the sleep of each that sleeps. Wrapped processes
+  /// have no record.
   func waitForProcessesInRecords() throws {
     // A daemon that has ended has written what it will.
-    let workers = (try? ask(.ps))?.workers ?? []
-    for worker in workers {
-      guard let pid = worker.pid else { continue }
-      let sleeps = ["suspended", "hibernated"].contains(worker.state)
-      let isSaved = try eventually {
-        let fields = record(worker.name)
-        guard fields["pid"] == "\(pid)" else { return false }
-        return !sleeps || fields["state"] == worker.state
+    if try hasEnded() { return }
+    let declared = try readText(configuration)
+    for worker in try ask(.ps).workers ?? [] {
+      guard worker.isAdopted == true || declared.contains(worker.name) else { continue }
+      guard try eventually({ try isRecorded(worker.name) }) else {
+        throw TestFailure("no record has \(worker.name): \(words)")
       }
-      guard isSaved else { throw TestFailure("no record has \(worker.name): \(words)") }
     }
+  }
+
+  /// Its state may change meanwhile.
+  private func isRecorded(_ name: String) throws -> Bool {
+    // It may have been removed, or the daemon may have ended.
+    guard let report = try? worker(name), let pid = report.pid else { return true }
+    let fields = record(name)
+    let sleeps = ["suspended", "hibernated"].contains(report.state)
+    return fields["pid"] == "\(pid)" && (!sleeps || fields["state"] == report.state)
   }
 }
