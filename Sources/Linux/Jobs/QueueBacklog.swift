@@ -16,7 +16,7 @@ final class QueueBacklog: Sendable {
   /// Its thread is always there. It serves queues whose own threads can't be started, because the machine or the daemon's
   /// cgroup has no room for one, until they have no job left and may leave it. The others wait until then, or until a
   /// thread can be started for their next job.
-  private static let spare = WorkQueue(name: "dormouse-spare")
+  static let spare = WorkQueue(name: "dormouse-spare")
 
   private let name: String
   private let mayLeave: (@Sendable () -> Bool)?
@@ -37,8 +37,6 @@ final class QueueBacklog: Sendable {
     self.mayLeave = mayLeave
     self.chore = chore
     self.mates = mates
-    // It can be started now, and perhaps not when it is needed.
-    if mayLeave != nil { _ = Self.spare }
   }
 
   var hasThread: Bool { state.withLock { $0.hasThread } }

@@ -7,7 +7,11 @@ public final class QueueThreads: Sendable {
   private let count = Atomic(0)
 
   /// - Parameter keeps: this number of threads stays. Those that become idle beyond it leave.
-  public init(keeps: Int) { self.keeps = keeps }
+  public init(keeps: Int) {
+    self.keeps = keeps
+    // It can be started now, and perhaps not when a queue needs it.
+    _ = QueueBacklog.spare
+  }
 
   func enter() { count.add(1, ordering: .relaxed) }
 

@@ -1,0 +1,34 @@
+import TestSupport
+import Testing
+
+@Suite("A daemon that may start no further thread") struct ThreadLimitTests {
+  @Test(
+    "It hibernates its first worker and resumes it, by the thread that is kept for that",
+    .enabled(if: Surroundings.canBecomeNobody, "the limit doesn't hold for root"))
+  func hibernates() throws {
+    let web = try WebWorker(megabytes: 1)
+    let daemon = try TestDaemon(
+      MainJobTests.patient + web.entry(.ordinaryUser), setting: .ordinaryUser)
+    try daemon.wait("web", toBe: "foreground")
+    let connection = try HTTPConnection(port: web.port)
+    let digest = try connection.get("/digest")
+    try limit(daemon, to: 1)
+    try daemon.done("hibernate", "web")
+    try daemon.done("foreground", "web")
+    #expect(try connection.get("/digest") == digest)
+    // It ends as it does otherwise.
+    try limit(daemon, to: 1000)
+  }
+
+  /// The soft limit of its user's threads. That user may change it, and root without CAP_SYS_RESOURCE may not.
+  private func limit(_ daemon: TestDaemon, to count: Int) throws {
+    let user = "\(Surroundings.unprivilegedUser)"
+    let outcome = try Command(
+      arguments: [
+        "setpriv", "--reuid", user, "--regid", user, "--clear-groups", "prlimit", "--pid",
+        "\(daemon.pid)", "--nproc=\(count):",
+      ]
+    ).run(in: daemon.scratch)
+    #expect(outcome.code == 0, "\(outcome)")
+  }
+}
