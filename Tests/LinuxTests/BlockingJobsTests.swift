@@ -54,6 +54,20 @@ import Testing
     #expect(try eventually { done.count == 200 })
   }
 
+  @Test("A job that comes when the idle thread ends is done")
+  func comesAtTheEndOfPatience() throws {
+    let patience = Duration.microseconds(200)
+    let jobs = BlockingJobs(name: "test", patience: patience)
+    for number in 0..<3_000 {
+      let done = Semaphore()
+      #expect(jobs.submit(about: "one") { { done.signal() } })
+      try #require(done.wait(within: .seconds(10)), "job \(number)")
+      // The next one comes about when the thread's patience ends.
+      let next = Deadline(in: patience + .microseconds(number % 100))
+      while !next.hasPassed {}
+    }
+  }
+
   @Test("A result without a waiting receiver is destroyed on the thread that made it")
   func lateResults() {
     let result = LateResult<Int>()

@@ -65,4 +65,33 @@ import Testing
     #expect(try look().allSatisfy { !$0.isEmpty })
     withExtendedLifetime(silent) {}
   }
+
+  @Test(
+    "A connection that a reading of a long table repeats is listed once, and one that it leaves out is found"
+  )
+  func tornReadings() throws {
+    func line(_ client: Int, unread: Int, inode: Int = 0) -> String {
+      let hex = String(client, radix: 16, uppercase: true)
+      let bytes = String(unread + 0x1_0000_0000, radix: 16).dropFirst()
+      return "   1: 0100007F:1F90 0100007F:\(hex) 01 00000000:\(bytes) 00:00000000 00000000"
+        + "     0        0 \(inode) 1 0000000000000000 20 4 30 10 -1\n"
+    }
+    // Accepted connections, which make the table longer than a page.
+    let others = (0..<1000).map { line(0x4000 + $0, unread: 0, inode: 77) }.joined()
+    let (one, two) = (line(0xC001, unread: 0), line(0xC002, unread: 5))
+    var readings = ["head\n" + one + others + one, "head\n" + others + two + one]
+    readings.append(readings[1])
+    var connections = UnacceptedConnections(port: 8080)
+    var count = 0
+    connections.add {
+      defer { count += 1 }
+      return Array(readings[count].utf8)
+    }
+    #expect(connections.list.map(\.unread).sorted() == [0, 5])
+    #expect(count == 3)
+    // One that fits into a page is read once.
+    var short = UnacceptedConnections(port: 8080)
+    short.add { Array(("head\n" + one).utf8) }
+    #expect(short.list.count == 1)
+  }
 }

@@ -14,8 +14,11 @@ public final class BlockingJobs: Sendable {
 
   private let pool: Pool
 
-  /// `name` shows in `ps -L` (at most 15 bytes). At most `threads` jobs run at once; others wait.
-  public init(name: String, threads: Int = 256) { pool = Pool(name: name, maxThreads: threads) }
+  /// `name` shows in `ps -L` (at most 15 bytes). At most `threads` jobs run at once; others wait. A thread that had no
+  /// job for `patience` ends.
+  public init(name: String, threads: Int = 256, patience: Duration = .seconds(5)) {
+    pool = Pool(name: name, maxThreads: threads, patience: patience)
+  }
 
   /// Returns false and does nothing if an earlier job about the subject hasn't ended.
   public func submit(about subject: String, _ job: @escaping Job) -> Bool {
@@ -35,37 +38,39 @@ public final class BlockingJobs: Sendable {
     private let maxThreads: Int
     private let state = Mutex(State())
     private let work = Semaphore()
-    private static let patience = Duration.seconds(5)
+    private let patience: Duration
 
-    init(name: String, maxThreads: Int) {
+    init(name: String, maxThreads: Int, patience: Duration) {
       self.name = name
       self.maxThreads = maxThreads
+      self.patience = patience
     }
 
     func submit(about subject: String, _ job: @escaping Job) -> Bool {
-      let needsThread = state.withLock { state -> Bool? in
-        guard state.subjects.insert(subject).inserted else { return nil }
-        state.waiting.append((subject, job))
-        guard state.waiting.count > state.idle, state.threads < maxThreads else { return false }
-        state.threads += 1
-        return true
+      let (isAccepted, needsThread) = state.withLock { state in
+        let isAccepted = state.subjects.insert(subject).inserted
+        if isAccepted { state.waiting.append((subject, job)) }
+        let needsThread = state.waiting.count > state.idle && state.threads < maxThreads
+        if needsThread { state.threads += 1 }
+        return (isAccepted, needsThread)
       }
-      guard let needsThread else { return false }
-      work.signal()
+      if isAccepted { work.signal() }
       if needsThread, !Thread.start(name: name, { self.serve() }) {
-        // A thread that exists takes the job; if there is none, a later submission tries again.
+        // A thread that exists takes the job; if there is none, a later submission tries again, also one that is refused.
         state.withLock { $0.threads -= 1 }
       }
-      return true
+      return isAccepted
     }
 
     private func serve() {
       while true {
         state.withLock { $0.idle += 1 }
-        let isWanted = work.wait(within: Self.patience)
+        _ = work.wait(within: patience)
         let next = state.withLock { state -> (subject: String, job: Job)? in
           state.idle -= 1
-          if isWanted, !state.waiting.isEmpty { return state.waiting.removeFirst() }
+          // Also at the end of its patience: a job that came at that moment counts on this thread. The semaphore then has
+          // one too many, which ends an idle thread early.
+          if !state.waiting.isEmpty { return state.waiting.removeFirst() }
           state.threads -= 1
           return nil
         }
