@@ -9,15 +9,26 @@ enum PeerCheck {
   /// nil: no socket of this network namespace is the other end.
   static func user(of peer: Endpoint, connectedTo own: Endpoint) throws(SystemCallError) -> UInt32?
   {
-    if let user = user(of: peer, connectedTo: own, in: try readFile("/proc/net/tcp"), isIPv6: false)
-    {
-      return user
+    for _ in 0..<readings {
+      let table = try readFile("/proc/net/tcp")
+      let table6 = try tableOfIPv6()
+      if let user = user(of: peer, connectedTo: own, in: table, isIPv6: false)
+        ?? user(of: peer, connectedTo: own, in: table6, isIPv6: true)
+      {
+        return user
+      }
+      if max(table.count, table6.count) <= pageSize { return nil }
     }
-    do throws(SystemCallError) {
-      return user(of: peer, connectedTo: own, in: try readFile("/proc/net/tcp6"), isIPv6: true)
-    } catch {
+    return nil
+  }
+
+  /// The kernel gives a page of a table at a time, and may leave out a socket when others come or end between two pages.
+  private static let readings = 4
+
+  private static func tableOfIPv6() throws(SystemCallError) -> [UInt8] {
+    do throws(SystemCallError) { return try readFile("/proc/net/tcp6") } catch {
       // A kernel without IPv6.
-      if error.code == ENOENT { return nil }
+      if error.code == ENOENT { return [] }
       throw error
     }
   }
