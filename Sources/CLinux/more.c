@@ -72,3 +72,8 @@ int clinux_memory_file(const char *name) {
   int fd = memfd_create(name, MFD_CLOEXEC);
   return fd < 0 ? -errno : fd;
 }
+
+int clinux_exchange(const char *one, const char *other) {
+  long result = syscall(SYS_renameat2, AT_FDCWD, one, AT_FDCWD, other, 2u /* RENAME_EXCHANGE */);
+  return result < 0 ? -errno : 0;
+}

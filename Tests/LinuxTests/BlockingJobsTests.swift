@@ -58,7 +58,7 @@ import Testing
   func comesAtTheEndOfPatience() throws {
     let patience = Duration.microseconds(200)
     let jobs = BlockingJobs(name: "test", patience: patience)
-    for number in 0..<3_000 {
+    for number in 0..<1_000 {
       let done = Semaphore()
       #expect(jobs.submit(about: "one") { { done.signal() } })
       try #require(done.wait(within: .seconds(10)), "job \(number)")

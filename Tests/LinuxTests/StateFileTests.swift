@@ -46,6 +46,19 @@ import Testing
     #expect(try readFile("\(scratch.path)/first") == [])
   }
 
+  @Test(
+    "A directory is replaced by no file, and keeps its name",
+    arguments: StateFile.Durability.allCases)
+  func directory(durability: StateFile.Durability) throws {
+    let directory = "\(scratch.path)/directory"
+    #expect(mkdir(directory, 0o700) == 0)
+    #expect(throws: SystemCallError.self) {
+      try StateFile.replace(directory, with: Self.new, durability: durability)
+    }
+    #expect(try names() == ["directory", "state"])
+    #expect(try listDirectory(directory).isEmpty)
+  }
+
   @Test("Content that is written in pieces appears when it is complete")
   func pieces() throws {
     let file = try StateFile(path)

@@ -15,6 +15,8 @@ int64_t clinux_file_system_type(const char *path);
 // fallocate(2) with FALLOC_FL_COLLAPSE_RANGE from 0 on: takes whole blocks out of a file's beginning,
 // where the file system can. Data that is appended meanwhile stays.
 int clinux_cut_beginning(int fd, int64_t length);
+// renameat2(2) with RENAME_EXCHANGE: each of the two files gets the other's name.
+int clinux_exchange(const char *one, const char *other);
 // memfd_create(2) with MFD_CLOEXEC.
 int clinux_memory_file(const char *name);
 #endif

@@ -54,6 +54,9 @@ struct MeasuringState {
   typealias Completion = (Measurement?) -> Void
 
   private(set) var last: Measurement?
+  /// Taken while the worker came to rest, and still true: it hasn't run since, and nothing was taken from it.
+  private(set) var atRest: Measurement?
+  private var isAtRestReported = true
   var isUnderWay: Bool { look != nil }
   /// The number of the look that is under way. A new run begins with a new value of this type.
   private(set) var look: UInt64?
@@ -86,6 +89,7 @@ struct MeasuringState {
   /// - Parameter number: never used twice.
   mutating func begin(_ number: UInt64, at now: Instant) {
     look = number
+    atRest = nil
     since = now
     lookEpoch = epoch
     served = waiting
@@ -118,7 +122,21 @@ struct MeasuringState {
   }
 
   /// Its memory is moved to disk, or back.
-  mutating func memoryMoves() { epoch += 1 }
+  mutating func memoryMoves() {
+    epoch += 1
+    atRest = nil
+  }
+
+  /// It was measured while it came to rest.
+  mutating func rests(_ measurement: Measurement) {
+    (last, atRest, isAtRestReported) = (measurement, measurement, false)
+  }
+
+  /// The first time after `rests`: a second caller wants to know what has changed since.
+  mutating func takeAtRest() -> Measurement? {
+    defer { isAtRestReported = true }
+    return isAtRestReported ? nil : atRest
+  }
 
   /// True once in a run.
   mutating func mustLogAsRough() -> Bool {
@@ -193,6 +211,10 @@ final class FootprintMeter {
   /// waits while pages of the worker are still put in place: a client may be waiting for the worker.
   func measure(_ id: WorkerID) {
     guard let runtime = workers[id] else { return }
+    if let found = runtime.measuring.takeAtRest() {
+      runtime.sample.anonymous = found.anonymous
+      return driver.send(.footprint(id, found.footprint))
+    }
     if let missing = runtime.missing, missing.bytes > 0 { return measureSoon(id) }
     measure(runtime) { [unowned self] measurement in
       guard let measurement else { return }

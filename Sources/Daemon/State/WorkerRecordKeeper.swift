@@ -7,8 +7,8 @@ import Synchronization
 ///
 /// A crash between the two leaves an older record, which the next daemon compares with what the kernel reports
 /// of the worker. Two cases need the disk first. A record that says `hibernated` without an image means that
-/// the memory is lost, so a resume doesn't remove the image, and the worker doesn't run, before `barrier` has returned. An image without a record is removed, so a
-/// hibernation begins when there is a record (`RecordWait`).
+/// the memory is lost, so a resume doesn't remove the image, and the worker doesn't run, before `barrier` has
+/// returned. An image without a record is removed, so it gets its name when there is a record (`RecordWait`).
 final class WorkerRecordKeeper {
   let store: WorkerRecordStore
   private let queue = WorkQueue(name: "dormouse-recs")

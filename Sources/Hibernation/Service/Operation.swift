@@ -149,6 +149,7 @@ struct Operation {
       ).run(lanes: hibernator.lanes)
     }
     FaultPoint.captured.pass()
+    if let obstacle = request.obstacle() { throw HibernationError(.committing, obstacle) }
     try checkWhoWasRead()
     let backgroundFill = processes.enumerated().flatMap { index, captive in
       (captive.plan?.backgroundMappings ?? []).map {
@@ -163,8 +164,7 @@ struct Operation {
     }
   }
 
-  /// Memory is read by pid. A process that still has its pid now has had it all the time, so no memory of
-  /// another process was read.
+  /// Memory is read by pid. A process that still has its pid has had it all the time.
   private func checkWhoWasRead() throws(HibernationError) {
     for captive in processes where !captive.stat.identity.isAlive {
       throw HibernationError(

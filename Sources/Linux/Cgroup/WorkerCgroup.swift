@@ -144,18 +144,20 @@ public final class WorkerCgroup: Sendable {
     try killEach()
   }
 
-  /// The same without cgroup.kill. A child that is forked during one pass over the list is in the next list.
+  /// The same without cgroup.kill. A child that is forked during one pass over the list is in the next list; a process
+  /// with a pending SIGKILL makes none. So this ends with a list of processes that have all been signalled.
   func killEach() throws(CgroupError) {
+    var signalled: Set<Int32> = []
     for _ in 0..<100 {
       do throws(SystemCallError) {
         let pids = try processes()
-        if pids.isEmpty { return }
+        if signalled.isSuperset(of: pids) { return }
         // A pid in the list may belong to another process by now. The descriptor refers to the process that
         // the second list names, or to one that has ended.
         let held = pids.compactMap { pid in (try? Descriptor.pidfd(of: pid)).map { (pid, $0) } }
         let members = Set(try processes())
         for (pid, pidfd) in held where members.contains(pid) {
-          _ = clinux_pidfd_send_signal(pidfd.raw, SIGKILL)
+          if clinux_pidfd_send_signal(pidfd.raw, SIGKILL) >= 0 { signalled.insert(pid) }
         }
         usleep(1000)
       } catch {

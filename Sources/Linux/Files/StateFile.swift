@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 
 /// A file that is replaced as a whole. Its new content is written to a second file beside it (the partial
@@ -118,7 +119,7 @@ public final class StateFile {
         _ = try systemCall("fsync", on: place.partial) { fsync(file.raw) }
       }
       try fault?(.rename)
-      try place.rename()
+      try durability == .none ? place.exchange() : place.rename()
       isOver = true
       if durability == .dataAndDirectory {
         try fault?(.syncDirectory)
@@ -175,6 +176,21 @@ public final class StateFile {
       switch self {
       case .path(let path, let partial): try renameFile(partial, to: path)
       case .entry(let name, let partial, let directory): try directory.rename(partial, to: name)
+      }
+    }
+
+    /// The same for content that needn't survive a crash of the machine. When a name is replaced, ext4 begins to write
+    /// the new file to the disk at once, and the rename takes 0.2 ms, or several if the disk is busy; so the old file gets
+    /// the partial file's name, and is removed (0.07 ms).
+    func exchange() throws(SystemCallError) {
+      // Not where there is no old file, or the file system can't do it.
+      guard case .path(let path, let partial) = self, clinux_exchange(partial, path) == 0 else {
+        return try rename()
+      }
+      do throws(SystemCallError) { try removePartial() } catch {
+        // It is a directory.
+        _ = clinux_exchange(partial, path)
+        throw error
       }
     }
 

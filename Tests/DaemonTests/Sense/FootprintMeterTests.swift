@@ -62,6 +62,27 @@ import Testing
     #expect(world.takeEvents().isEmpty, "it has ended meanwhile")
   }
 
+  @Test(
+    "What was measured while the worker came to rest is reported once, and counts until its memory moves"
+  )
+  func atRest() throws {
+    let runtime = try world.add()
+    runtime.measuring.rests(found(5))
+    meter.measure(runtime.id)
+    #expect(world.takeEvents() == [.footprint(runtime.id, .megabytes(5))])
+    #expect(source.pending.count == 0 && runtime.sample.anonymous == 5 << 20)
+    #expect(runtime.measuring.atRest?.footprint == .megabytes(5))
+    // Something was taken from it.
+    meter.measure(runtime.id)
+    #expect(runtime.measuring.atRest == nil)
+    source.pending.answer(found(4))
+    #expect(world.takeEvents() == [.footprint(runtime.id, .megabytes(4))])
+    runtime.measuring.rests(found(5))
+    runtime.measuring.memoryMoves()
+    meter.measure(runtime.id)
+    #expect(world.takeEvents().isEmpty && source.pending.count == 2)
+  }
+
   @Test("A caller that asks during a look gets the next one, and shares it with later callers")
   func shared() throws {
     let runtime = try world.add()

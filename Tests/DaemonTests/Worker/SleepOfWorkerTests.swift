@@ -149,18 +149,22 @@ private final class Surroundings: SleepSurroundings {
       hasEnded = true
       if counts { sleep.fallsAsleep() }
     }
-    try turn { looks.last != nil }
-    looks.last?(nil)
+    // The disk is looked at meanwhile.
+    #expect(looks.last != nil && !hasEnded)
+    if counts { looks.last?(nil) } else { try turn { !sleep.isUnderWay } }
+    #expect(!hasEnded)
+    if !counts { looks.last?(nil) }
+    try turn { hasEnded }
     #expect(failure == nil && hasEnded)
     // What is said later is of no outcome.
     sleep.fallsAsleep()
     #expect(sleep.isWatched == counts && (runtime.asleepSince != nil) == counts)
   }
 
-  @Test(
-    "A hibernation begins when a later daemon would find the worker: without a record its image is removed"
-  )
-  func recorded() throws {
+  private enum Record: CaseIterable { case there, late, missing }
+
+  /// What a hibernation ends with, and the files that it leaves.
+  private func hibernate(with record: Record) throws -> (outcome: String, left: [String]) {
     let runtime = makeRuntime()
     let child = try launchSleeper(in: runtime)
     defer {
@@ -168,46 +172,44 @@ private final class Surroundings: SleepSurroundings {
       waitpid(child.pid, nil, 0)
     }
     sendSignal(SIGSTOP, to: child.pid)
-    var outcomes: [String] = []
-    func hibernate(_ sleep: SleepOfWorker) throws {
-      let count = outcomes.count
-      sleep.hibernate {
-        switch $0 {
-        case .success: outcomes.append("hibernated")
-        case .failure(let error): outcomes.append(error.description)
-        }
-      }
-      #expect(outcomes.count == count)
-      try turn { outcomes.count > count }
-    }
-    // The disk of the records doesn't answer, since the launch.
     let gate = ThreadGate()
     defer { gate.open() }
-    services.records.whenSaved { gate.pass() }
+    if record == .late { services.records.whenSaved { gate.pass() } }
     let writer = WorkerRecordWriter(records: services.records, bootID: "boot", log: DaemonLog())
-    writer.save(runtime, state: .launching)
-    let impatient = makeSleep(of: runtime, world.makeWatch(), recordPatience: .milliseconds(50))
-    try hibernate(impatient)
-    #expect(outcomes.last?.hasPrefix("its record isn't on the disk after 50 ms") == true)
-    #expect(!impatient.isUnderWay && surroundings.calls.isEmpty)
-    #expect(try listDirectory(scratch.path) == [], "neither a record nor an image")
-    // The next operation ends a wait that is still under way.
-    let sleep = makeSleep(of: runtime, world.makeWatch())
-    sleep.hibernate { _ in outcomes.append("too late") }
-    var hasLooked = false
-    sleep.look { _, _ in hasLooked = true }
+    if record != .missing { writer.save(runtime, state: .launching) }
+    let sleep = makeSleep(
+      of: runtime, world.makeWatch(),
+      recordPatience: record == .late ? .milliseconds(50) : .seconds(60))
+    var outcome: String?
+    sleep.hibernate {
+      switch $0 {
+      case .success: outcome = "hibernated"
+      case .failure(let error): outcome = error.description
+      }
+    }
+    #expect(outcome == nil)
+    try turn { outcome != nil }
+    let left = try listDirectory(scratch.path).filter { $0.hasPrefix("web.image") }
     gate.open()
-    try turn { hasLooked }
     services.records.drain()
-    #expect(services.records.isSaved && services.records.contains("web"))
-    #expect(!outcomes.contains("too late"))
-    try hibernate(sleep)
-    #expect(outcomes.last?.contains("record") == false, "whatever this machine allows")
-    // A record that couldn't be written.
+    #expect(services.records.contains("web") == (record != .missing))
     services.records.remove("web")
-    try hibernate(sleep)
-    #expect(outcomes.last?.hasPrefix("its record can't be written") == true)
-    #expect(!outcomes.contains("too late"))
+    unlink("\(scratch.path)/web.image")
+    return (outcome ?? "none", left)
+  }
+
+  @Test(
+    "An image gets its name when a later daemon would find the worker: without a record it would be removed"
+  )
+  func recorded() throws {
+    let (outcome, left) = try hibernate(with: .there)
+    // Otherwise this machine can't hibernate it.
+    guard outcome == "hibernated" else { return }
+    #expect(left == ["web.image"])
+    let late = try hibernate(with: .late)
+    #expect(late.outcome.hasPrefix("its record isn't on the disk after 50 ms") && late.left.isEmpty)
+    let missing = try hibernate(with: .missing)
+    #expect(missing.outcome.hasPrefix("its record can't be written") && missing.left.isEmpty)
   }
 
   @Test("A failed wake is repeated, and once more when the worker's threads are released")

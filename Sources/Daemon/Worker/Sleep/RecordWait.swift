@@ -1,61 +1,46 @@
-import Lifecycle
+import Linux
 import Policy
+import Synchronization
 
 /// Waits until a later daemon would find a worker: its record is on the disk. Without one, that daemon would remove
 /// the worker's image, as that of a worker that doesn't exist any more (`SurvivorRemains`), and with it the only copy
-/// of its memory. Belongs to the loop's thread.
-final class RecordWait {
-  /// A client that wants the worker awake waits for the hibernation, and for nothing longer than this before it.
+/// of its memory. So a hibernation waits before its image gets its name; its pages are read and compressed meanwhile.
+final class RecordWait: Sendable {
+  /// A client that wants the worker awake waits for the hibernation, and for nothing longer than this in it.
   static let patience = Duration.seconds(5)
 
-  private let timers: any Timers
   private let patience: Duration
-  private var operations = OperationCount()
-  private var timer: LoopToken?
+  private let end: Deadline
+  private let answer = Mutex<Bool?>(nil)
+  private let isAnswered = Signal()
 
-  init(_ timers: any Timers, patience: Duration = RecordWait.patience) {
-    self.timers = timers
+  init(patience: Duration = RecordWait.patience) {
     self.patience = patience
+    end = Deadline(in: patience)
   }
 
-  deinit { stopTimer() }
+  /// The disk has what was saved before the wait began. Callable on any thread, once.
+  ///
+  /// - Parameter isThere: whether there is a record of the worker.
+  func answer(_ isThere: Bool) {
+    answer.withLock { $0 = isThere }
+    isAnswered.raise()
+  }
 
-  /// - Parameters:
-  ///   - ask: calls back when the disk has what was saved, with whether it has a record of the worker. On a disk that
-  ///     doesn't answer it doesn't call back.
-  ///   - then: called once, with the reason if a later daemon may not find the worker. Not called after `cancel`.
-  func begin(
-    _ ask: (_ answer: @escaping (_ isThere: Bool) -> Void) -> Void,
-    then: @escaping (_ obstacle: String?) -> Void
-  ) {
-    cancel()
-    let number = operations.begin()
-    timer = timers.after(patience) { [unowned self] in
-      end()
-      then(
+  /// Waits for the answer, for `patience` since `init` at most. Not for the loop's thread.
+  ///
+  /// - Returns: why a later daemon may not find the worker; `nil`: it would find it.
+  func obstacle() -> String? {
+    isAnswered.wait(until: end)
+    switch answer.withLock({ $0 }) {
+    case true?: return nil
+    case false?:
+      return
+        "its record can't be written: the next daemon would not find it, and would remove its image"
+    case nil:
+      return
         "its record isn't on the disk after \(patience.spoken): the next daemon would not find "
-          + "it, and would remove its image")
+        + "it, and would remove its image"
     }
-    ask { [weak self] isThere in
-      guard let self, operations.isLatest(number) else { return }
-      end()
-      then(
-        isThere
-          ? nil
-          : "its record can't be written: the next daemon would not find it, and would remove its image"
-      )
-    }
-  }
-
-  func cancel() { end() }
-
-  private func end() {
-    _ = operations.begin()
-    stopTimer()
-  }
-
-  private func stopTimer() {
-    if let timer { timers.cancel(timer) }
-    timer = nil
   }
 }

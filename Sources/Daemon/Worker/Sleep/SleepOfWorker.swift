@@ -18,7 +18,7 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
   private let path: String
   private let wakeWatch: WakeWatch
   private let surroundings: any SleepSurroundings
-  private let recordWait: RecordWait
+  private let recordPatience: Duration
   /// Cleared on the thread of the operation that is under way, when that has ended.
   private var current: Underway?
   /// What the suspension that has just ended has found; nil: none has.
@@ -37,7 +37,7 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
     self.path = path
     self.wakeWatch = wakeWatch
     self.surroundings = surroundings
-    recordWait = RecordWait(services.loop, patience: recordPatience)
+    self.recordPatience = recordPatience
   }
 
   var isUnderWay: Bool { current?.isTrue == true }
@@ -46,8 +46,6 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
   private func callback<Outcome: Sendable>(
     _ then: @escaping (Outcome) -> Void
   ) -> @Sendable (Outcome) -> Void {
-    // What still waits doesn't begin beside this operation.
-    recordWait.cancel()
     let underway = Underway()
     current = underway
     let back = services.loopReturn.callback(then)
@@ -68,16 +66,24 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
       because: driver.state.snapshot(of: id, at: EventLoop.now)?.cause)
     runtime.traffic = nil
     let hibernation = isRestoring ? services.hibernation : nil
+    var (ended, isRead): (Suspended?, Bool) = (nil, false)
+    let end = { [self] in
+      guard isRead, let outcome = ended else { return }
+      if case .success(let found) = outcome.result { asleep = found }
+      then(outcome.result.map { _ in })
+      // Where the outcome came too late, nothing has used it, and the worker may run.
+      asleep = nil
+    }
     let done = callback { [self] (outcome: Suspended) in
       let process = self.runtime?.process
       if let opened = outcome.opened, process?.identity == job.identity { process?.adopt(opened) }
-      // It may be hibernated next.
-      imageDisk.sendReading { [self] in
-        if case .success(let found) = outcome.result { asleep = found }
-        then(outcome.result.map { _ in })
-        // Where the outcome came too late, nothing has used it, and the worker may run.
-        asleep = nil
-      }
+      ended = outcome
+      end()
+    }
+    // It may be hibernated next.
+    imageDisk.sendReading {
+      isRead = true
+      end()
     }
     services.mechanics.submit(about: id.name) {
       [id, refresh = process.memoryRefresh] in
@@ -101,6 +107,7 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
   func fallsAsleep() {
     guard let runtime, let asleep, !wakeWatch.isOver else { return }
     runtime.asleepSince = EventLoop.now
+    if let measurement = asleep.measurement { runtime.measuring.rests(measurement) }
     wakeWatch.listen(at: asleep.sources)
     wakeWatch.timer.set(
       asleep.times, shortest: runtime.configuration.policy.background.wakeForTimers)
@@ -108,24 +115,13 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
     runtime.conversation?.offers.recount()
   }
 
-  /// Nothing is done before a later daemon would find the worker, and its image.
+  /// Its image gets its name when a later daemon would find the worker.
   func hibernate(then: @escaping (Result<HibernationOutcome, HibernationError>) -> Void) {
-    guard runtime?.process != nil else { return refuse(then, .failure(.noProcess)) }
-    recordWait.begin { [services, id] answer in
-      services.records.whenSaved(id.name, services.loopReturn.callback(answer))
-    } then: { [unowned self] obstacle in
-      if let obstacle { return then(.failure(HibernationError(.checking, obstacle))) }
-      // It may have ended meanwhile, or been asked to: nothing has waited for an operation.
-      guard let runtime, runtime.ending == nil, let target = runtime.target()
-      else { return then(.failure(.noProcess)) }
-      hibernate(runtime, target, then: then)
+    guard let runtime, let target = runtime.target() else {
+      return refuse(then, .failure(.noProcess))
     }
-  }
-
-  private func hibernate(
-    _ runtime: WorkerUnit, _ target: HibernationTarget,
-    then: @escaping (Result<HibernationOutcome, HibernationError>) -> Void
-  ) {
+    let recordWait = RecordWait(patience: recordPatience)
+    services.records.whenSaved(id.name) { recordWait.answer($0) }
     let policy = runtime.configuration.policy.hibernate
     runtime.conversation?.offers.recount()
     let disk = driver.state.policy.hibernate.disk
@@ -135,16 +131,18 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
     }
     let startKeeper = surroundings.keeperStart()
     let pids = Array(target.memories.keys)
+    let (missing, started) = (runtime.missing, EventLoop.now)
+    let before = Before(runtime.measuring.atRest?.footprint)
     runtime.measuring.memoryMoves()
-    let (before, missing, started) = (Before(), runtime.missing, EventLoop.now)
     let removal = runtime.imageRemoval
     runtime.imageRemoval = nil
     let done = callback { [self] (outcome: Hibernated) in
       then(hibernated(outcome, from: before.footprint, started: started))
     }
-    let request = HibernationRequest(
+    var request = HibernationRequest(
       target, to: path, by: policy, restore: surroundings.resumePreference(policy),
       dropsCache: driver.state.pressure != .normal)
+    request.obstacle = { recordWait.obstacle() }
     services.hibernation.hibernate(
       request,
       first: {

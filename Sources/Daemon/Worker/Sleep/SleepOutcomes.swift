@@ -90,11 +90,15 @@ extension ResumeOutcome {
 
 /// The footprint of a worker right before it is hibernated, measured on the thread that does that.
 final class Before: Sendable {
-  private let value = Mutex(ByteCount.zero)
+  private let value: Mutex<ByteCount?>
 
-  var footprint: ByteCount { value.withLock { $0 } }
+  /// - Parameter known: its footprint, if it is known.
+  init(_ known: ByteCount?) { value = Mutex(known) }
+
+  var footprint: ByteCount { value.withLock { $0 } ?? .zero }
 
   func measure(_ pids: [Int32], _ missing: MissingBytes?) {
+    if value.withLock({ $0 != nil }) { return }
     let measurement = Measurement.measure(pids, missing)
     value.withLock { $0 = measurement.footprint }
   }

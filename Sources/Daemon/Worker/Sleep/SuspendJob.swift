@@ -7,6 +7,8 @@ import Supervision
 struct Asleep: Sendable {
   var sources: Result<WakeSources, SystemCallError>
   var times: [DueTime] = []
+  /// `nil`: it isn't measured yet.
+  var measurement: Measurement?
   /// For an external worker.
   var manager: SleepWatch?
 }
@@ -63,17 +65,29 @@ struct SuspendJob: Sendable {
     try waitForRest()
     let manager = isExternal ? SleepWatch(of: try discover(), in: cgroup) : nil
     if let job = try jobs?.running(in: discover()) { throw ManagerIsAtWork(job: job) }
-    waits.rests(try discover())
+    let tree = try discover()
+    waits.rests(tree)
     if mustBeIdle { try checkIsIdle() }
     let sources = watch(ignored)
     guard dependsOnInputs, let refusal = sources.refusal else {
       return Asleep(
         sources: sources,
         times: wakesForTimers ? try DueTime.timers(of: discover()) + waits.dueTimes : [],
-        manager: manager)
+        measurement: Self.measure(tree), manager: manager)
     }
     throw Unwatchable(why: refusal)
   }
+
+  /// The engine asks for its footprint next, and a thread of its own would begin later by as long as this takes. Not of a
+  /// big worker: a wake would wait for it.
+  private static func measure(_ tree: ProcessTree) -> Measurement? {
+    guard tree.pids.reduce(0, { $0 + anonymousMemory(of: $1) }) <= smallMemory else { return nil }
+    let found = Measurement.measure(tree.pids)
+    return found.refusal == nil ? found : nil
+  }
+
+  /// Bytes, which the kernel adds up in 1 to 2 ms.
+  private static let smallMemory: UInt64 = 64 << 20
 
   private func waitForRest() throws {
     if let thread = try discover().threadOnItsWay(until: Deadline(in: Self.patience)) {
