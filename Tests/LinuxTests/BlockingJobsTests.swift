@@ -6,7 +6,7 @@ import Testing
 @testable import Linux
 
 @Suite("Jobs that may hang") struct BlockingJobsTests {
-  private final class Counter: Sendable {
+  final class Counter: Sendable {
     private let value = Mutex(0)
     var count: Int { value.withLock { $0 } }
     func add() { value.withLock { $0 += 1 } }

@@ -81,7 +81,7 @@ import Testing
       try replace(durability) { step in seen.append((step, try? readText(path))) }
       let steps: [Step] =
         switch durability {
-        case .none: [.create, .write, .rename]
+        case .untilBoot, .none: [.create, .write, .rename]
         case .data: [.create, .write, .sync, .rename]
         case .dataAndDirectory: [.create, .write, .sync, .rename, .syncDirectory]
         }
@@ -159,10 +159,14 @@ import Testing
   func leftover() throws {
     try scratch.write("state.partial", "much longer than the new content")
     #expect(chmod(partial, 0o666) == 0)
-    try StateFile.replace(path, with: Self.new, durability: .none)
-    #expect(try readFile(path) == Self.new)
-    #expect(try mode(of: path) == 0o600)
-    #expect(try names() == ["state"])
+    for durability in [StateFile.Durability.none, .untilBoot] {
+      try StateFile.replace(path, with: Self.new, durability: durability)
+      #expect(try readFile(path) == Self.new)
+      #expect(try mode(of: path) == 0o600)
+      #expect(try names() == ["state"])
+      // Killed between the exchange of the names and the removal: the partial file has the old content.
+      try scratch.write("state.partial", "old")
+    }
   }
 
   @Test("A symbolic link in the partial file's place isn't followed")

@@ -129,6 +129,8 @@ struct MeasuringState {
 
   /// It was measured while it came to rest.
   mutating func rests(_ measurement: Measurement) {
+    // An earlier look has seen it running.
+    epoch += 1
     (last, atRest, isAtRestReported) = (measurement, measurement, false)
   }
 
@@ -211,16 +213,25 @@ final class FootprintMeter {
   /// waits while pages of the worker are still put in place: a client may be waiting for the worker.
   func measure(_ id: WorkerID) {
     guard let runtime = workers[id] else { return }
-    if let found = runtime.measuring.takeAtRest() {
-      runtime.sample.anonymous = found.anonymous
-      return driver.send(.footprint(id, found.footprint))
-    }
+    if let found = runtime.measuring.takeAtRest() { return report(found, of: runtime) }
     if let missing = runtime.missing, missing.bytes > 0 { return measureSoon(id) }
     measure(runtime) { [unowned self] measurement in
       guard let measurement else { return }
       // A page that comes meanwhile is counted twice rather than not at all.
       let missing = ByteCount(Int64(clamping: runtime.missing?.bytes ?? 0))
       driver.send(.footprint(id, measurement.footprint + missing))
+    }
+  }
+
+  /// Later: an input that has come while the worker fell asleep is reported to the engine first, and wakes it. Otherwise it
+  /// could be hibernated before.
+  private func report(_ found: Measurement, of runtime: WorkerUnit) {
+    runtime.sample.anonymous = found.anonymous
+    let process = runtime.process
+    clock.after(.zero) { [driver] in
+      // It may have ended, or run, meanwhile.
+      guard runtime.process === process, runtime.measuring.atRest != nil else { return }
+      driver.send(.footprint(runtime.id, found.footprint))
     }
   }
 

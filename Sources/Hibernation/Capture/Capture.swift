@@ -134,7 +134,8 @@ struct WriteBack: Sendable {
     _ steps: [RestoreStep], lanes: Int, gone: Gone, refused: Refused? = nil
   ) throws {
     let failure = FirstFailure()
-    inParallel(count: steps.count, lanes: lanes) { next in
+    // Chunks of the working set are barely compressed.
+    inParallel(count: steps.count, lanes: lanes, least: prefetch == nil ? 3 : 6) { next in
       failure.record {
         let lane = try Lane()
         while let index = next(), !failure.hasFailed {

@@ -55,7 +55,7 @@ final class ChunksAhead: @unchecked Sendable {
       while buffers.count < Self.bufferCount { buffers.append(try ChunkBuffer()) }
     } catch { return }
     state.withLock { $0.free = Array(0..<Self.bufferCount) }
-    hasHelper = Thread.start(name: "dormouse-ahead", apart: true) { self.work() }
+    hasHelper = ShortThreads.start(name: "dormouse-ahead", apart: true) { self.work() }
   }
 
   /// Waits for the helper's end.

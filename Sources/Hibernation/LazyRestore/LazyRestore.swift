@@ -228,7 +228,7 @@ extension Hibernator {
     // With their last reference the descriptors are closed: before the end of the fill is known.
     let handed = Handed(parts)
     let turn = turn
-    let isStarted = Thread.start(name: "dormouse-pager") {
+    let isStarted = ShortThreads.start(name: "dormouse-pager") {
       let outcome = Self.page(
         image, target: target, cgroup: cgroup, parts: handed.take(), learning: learning,
         missing: fill.missing, isFrozen: false, goesOnForAnother: false, keepsBase: keepsBase,

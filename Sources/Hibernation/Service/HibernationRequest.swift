@@ -17,9 +17,9 @@ public struct HibernationRequest: Sendable {
   /// Also pushes out clean pages of files that no other process uses.
   public var dropsFilePages: Bool
   public var storage: ImageStorage
-  /// Called once on the hibernation's thread, before the image gets its name and the worker loses any page. It may wait.
-  /// If it returns a reason, nothing is done.
-  public var obstacle: @Sendable () -> String? = { nil }
+  /// Called on the hibernation's thread before anything is done, with false, and before the image gets its name, with true:
+  /// then it may wait. If it returns a reason, the hibernation fails, and the worker rests as before.
+  public var obstacle: @Sendable (_ waits: Bool) -> String? = { _ in nil }
 
   public init(
     _ target: HibernationTarget, to path: String, level: Int32 = 1,

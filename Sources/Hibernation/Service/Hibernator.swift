@@ -61,6 +61,7 @@ public final class Hibernator {
     _ request: HibernationRequest
   ) throws(HibernationError) -> HibernationSummary {
     let (target, path) = (request.target, request.path)
+    if let obstacle = request.obstacle(false) { throw HibernationError(.checking, obstacle) }
     // The working set of the last resume is known when its fill has ended.
     try awaitFill(of: target.name)
     let found: ProcessTree

@@ -149,7 +149,7 @@ struct Operation {
       ).run(lanes: hibernator.lanes)
     }
     FaultPoint.captured.pass()
-    if let obstacle = request.obstacle() { throw HibernationError(.committing, obstacle) }
+    if let obstacle = request.obstacle(true) { throw HibernationError(.checking, obstacle) }
     try checkWhoWasRead()
     let backgroundFill = processes.enumerated().flatMap { index, captive in
       (captive.plan?.backgroundMappings ?? []).map {

@@ -20,7 +20,7 @@ public final class BlockingJobs: Sendable {
     pool = Pool(name: name, maxThreads: threads, patience: patience)
   }
 
-  /// Returns false and does nothing if an earlier job about the subject hasn't ended.
+  /// Returns false, and drops the job, if an earlier one about the subject hasn't ended.
   public func submit(about subject: String, _ job: @escaping Job) -> Bool {
     pool.submit(about: subject, job)
   }

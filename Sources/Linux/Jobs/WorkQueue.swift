@@ -109,19 +109,20 @@ public enum Thread {
 }
 
 /// Runs `lane` on up to `lanes` threads, the calling one included (so on that one alone if `lanes` is 1), and returns
-/// when all are done. There is a lane for three indices at most: to start a thread takes as long as to compress 64 KB.
-/// Each lane takes indices below `count` from `next` until there are none; they come in order. State that a lane needs
-/// (buffers, a compressor) is a local variable of it. On return no thread holds the values that `lane` has
-/// captured: captured descriptors are closed when the caller releases them.
+/// when all are done. Each lane takes indices below `count` from `next` until there are none; they come in order. State
+/// that a lane needs (buffers, a compressor) is a local variable of it. On return no thread holds the values that `lane`
+/// has captured: captured descriptors are closed when the caller releases them.
+///
+/// - Parameter least: one lane for this many indices: to start a thread takes as long as to compress 64 KB.
 public func inParallel(
-  count: Int, lanes: Int, _ lane: @escaping @Sendable (_ next: () -> Int?) -> Void
+  count: Int, lanes: Int, least: Int = 3, _ lane: @escaping @Sendable (_ next: () -> Int?) -> Void
 ) {
   let cursor = Cursor()
   let done = Semaphore()
   // If threads can't be started, fewer lanes do the work.
-  let helpers = (1..<max(1, min(lanes, (count + 2) / 3))).filter { _ in
+  let helpers = (1..<max(1, min(lanes, (count + least - 1) / least))).filter { _ in
     let work = Handover(lane)
-    return Thread.start(name: "dormouse-lane", apart: true) {
+    return ShortThreads.start(name: "dormouse-lane", apart: true) {
       work.perform { cursor.take(below: count) }
       done.signal()
     }

@@ -24,10 +24,15 @@ public struct ProcessWrites: Hashable, Sendable {
 /// Resident memory of a process less its pages of files, in bytes (proc_pid_statm(5)); 0: the process has ended, or it is
 /// a kernel thread.
 public func anonymousMemory(of pid: Int32) -> UInt64 {
+  let (resident, files) = residentMemory(of: pid)
+  return resident - min(files, resident)
+}
+
+/// The same, and how much of it are pages of files and shared memory.
+public func residentMemory(of pid: Int32) -> (all: UInt64, ofFiles: UInt64) {
   // A process that has ended has no memory.
   guard let words = try? readRecord("/proc/\(pid)/statm").words(), words.count > 2,
-    let resident: UInt64 = words[1].number(), let shared: UInt64 = words[2].number(),
-    resident >= shared
-  else { return 0 }
-  return (resident - shared) * pageSize
+    let resident: UInt64 = words[1].number(), let shared: UInt64 = words[2].number()
+  else { return (0, 0) }
+  return (resident * pageSize, shared * pageSize)
 }

@@ -47,7 +47,7 @@ struct UnacceptedConnections {
       let known = found.count
       let table = try read()
       add(table)
-      if table.count <= pageSize || reading > 0 && found.count == known { return }
+      if !mayBeTorn(table) || reading > 0 && found.count == known { return }
     }
   }
 
@@ -75,6 +75,10 @@ struct UnacceptedConnections {
     UInt16(String(decoding: address.suffix(4), as: UTF8.self), radix: 16) == port
   }
 }
+
+/// Whether a text of `/proc/net/tcp` or `tcp6` was read in more than one piece, so that lines may be missing or repeated: a
+/// piece is the lines that fit into a page, and a line has up to 200 bytes.
+public func mayBeTorn(_ table: [UInt8]) -> Bool { table.count + 256 > pageSize }
 
 /// Takes a connection from a listener's queue; nil if there is none.
 public func acceptConnection(_ listener: Descriptor) throws(SystemCallError) -> Descriptor? {

@@ -49,7 +49,7 @@ public enum CallsBeforeStop {
       state.withLock { $0.processes[process] = found }
       // If it can't be written, only this daemon knows them.
       if let path = path(of: process) {
-        try? StateFile.replace(path, with: text(of: found), durability: .none)
+        try? StateFile.replace(path, with: text(of: found), durability: .untilBoot)
       }
     }
   }

@@ -26,7 +26,7 @@ public struct WorkerRecordStore: Sendable {
     let bytes = Array(record.encoded.utf8)
     do throws(SystemCallError) {
       // No fsync: the record needs to outlive the daemon, and the worker doesn't outlive the boot.
-      try StateFile.replace(path(of: record.name), with: bytes, durability: .none)
+      try StateFile.replace(path(of: record.name), with: bytes, durability: .untilBoot)
     } catch { throw .unusable(error) }
   }
 
@@ -59,7 +59,7 @@ public struct WorkerRecordStore: Sendable {
     }
     var records: [WorkerRecord] = []
     var failures: [WorkerRecordError] = []
-    // A `.partial` file is a save that was cut off; what it should replace is still there.
+    // A `.partial` file is a save that was cut off, or the record that a complete one has replaced.
     for name in names.sorted() where name.hasSuffix(Self.suffix) {
       do throws(WorkerRecordError) {
         records.append(try load(path: "\(directory)/\(name)"))

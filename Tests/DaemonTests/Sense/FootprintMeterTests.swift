@@ -69,6 +69,9 @@ import Testing
     let runtime = try world.add()
     runtime.measuring.rests(found(5))
     meter.measure(runtime.id)
+    // What has come while it fell asleep is reported to the engine before.
+    #expect(world.takeEvents().isEmpty)
+    world.timers.advance(by: .milliseconds(1))
     #expect(world.takeEvents() == [.footprint(runtime.id, .megabytes(5))])
     #expect(source.pending.count == 0 && runtime.sample.anonymous == 5 << 20)
     #expect(runtime.measuring.atRest?.footprint == .megabytes(5))

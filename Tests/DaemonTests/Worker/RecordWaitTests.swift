@@ -8,24 +8,30 @@ import Testing
   @Test("The wait ends when the disk has the record, and on a thread that began it earlier")
   func recorded() throws {
     let wait = RecordWait(patience: .seconds(60))
-    let thread = try TestThread { #expect(wait.obstacle() == nil) }
+    #expect(wait.obstacle(waits: false) == nil, "not known yet")
+    let thread = try TestThread { #expect(wait.obstacle(waits: true) == nil) }
     wait.answer(true)
     thread.join()
-    #expect(wait.obstacle() == nil)
+    #expect(wait.obstacle(waits: true) == nil)
   }
 
   @Test("A record that couldn't be written is an obstacle")
   func missing() {
     let wait = RecordWait()
     wait.answer(false)
-    #expect(wait.obstacle()?.hasPrefix("its record can't be written: ") == true)
+    for waits in [false, true] {
+      #expect(wait.obstacle(waits: waits)?.hasPrefix("its record can't be written: ") == true)
+    }
   }
 
   @Test("So is a disk that doesn't answer in time")
   func overdue() {
     let began = Clocks.monotonic
     let wait = RecordWait(patience: .milliseconds(20))
-    #expect(wait.obstacle()?.hasPrefix("its record isn't on the disk after 20 ms: ") == true)
+    for waits in [true, false] {
+      let obstacle = wait.obstacle(waits: waits)
+      #expect(obstacle?.hasPrefix("its record isn't on the disk after 20 ms: ") == true)
+    }
     #expect(Clocks.monotonic - began >= 20_000_000)
   }
 }

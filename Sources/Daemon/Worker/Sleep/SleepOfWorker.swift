@@ -142,7 +142,7 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
     var request = HibernationRequest(
       target, to: path, by: policy, restore: surroundings.resumePreference(policy),
       dropsCache: driver.state.pressure != .normal)
-    request.obstacle = { recordWait.obstacle() }
+    request.obstacle = { recordWait.obstacle(waits: $0) }
     services.hibernation.hibernate(
       request,
       first: {

@@ -17,7 +17,7 @@ enum PeerCheck {
       {
         return user
       }
-      if max(table.count, table6.count) <= pageSize { return nil }
+      if !mayBeTorn(table), !mayBeTorn(table6) { return nil }
     }
     return nil
   }

@@ -1,0 +1,58 @@
+import Glibc
+import TestSupport
+import Testing
+
+@testable import Linux
+
+@Suite("Threads for short work") struct ShortThreadsTests {
+  private typealias Counter = BlockingJobsTests.Counter
+
+  @Test("All work is done, however many come at once and again when the threads are idle")
+  func allIsDone() throws {
+    let done = Counter()
+    for turn in 1...20 {
+      for _ in 0..<50 { try #require(ShortThreads.start(name: "test") { done.add() }) }
+      #expect(try eventually { done.count == turn * 50 })
+    }
+  }
+
+  @Test("Work doesn't wait for the end of other work that was given to an idle thread")
+  func besideEachOther() throws {
+    let (gate, done) = (ThreadGate(), Counter())
+    defer { gate.open() }
+    for _ in 0..<10 {
+      #expect(ShortThreads.start(name: "test") { gate.pass() })
+      #expect(ShortThreads.start(name: "test") { done.add() })
+    }
+    #expect(try eventually { done.count == 10 })
+  }
+
+  @Test(
+    "What work has captured is freed when it has ended, also while its thread waits for other work")
+  func captures() throws {
+    final class Held: Sendable {}
+    for _ in 0..<10 {
+      weak var weakHeld: Held?
+      do {
+        let held = Held()
+        weakHeld = held
+        #expect(ShortThreads.start(name: "test") { withExtendedLifetime(held) {} })
+      }
+      #expect(try eventually { weakHeld == nil })
+    }
+  }
+
+  @Test("At most two threads wait for other work")
+  func idle() throws {
+    let done = Counter()
+    for _ in 0..<20 { #expect(ShortThreads.start(name: "test") { done.add() }) }
+    #expect(try eventually { done.count == 20 })
+    #expect(
+      try eventually {
+        let names = try threads(of: getpid()).map {
+          try readText("/proc/self/task/\($0)/comm")
+        }
+        return names.count { $0 == "dormouse-idle\n" } <= 2 && !names.contains("test\n")
+      })
+  }
+}
