@@ -204,14 +204,14 @@ func mortal(_ arguments: ArraySlice<String>) throws {
     let how = try outlive(words[4...], round, words[1] + "/image", cgroup, service)
     outcomes[how, default: 0] += 1
     // The first round opens descriptors that stay open.
-    if round == 0 { before = (try count("fd"), try count("task")) }
+    if round == 0 { before = (try count("fd"), try workingThreads()) }
   }
   guard let before else { return }
   let files = try count("fd")
   if files != before.descriptors { fail("\(files) descriptors, \(before.descriptors) before") }
   let deadline = Deadline(in: .seconds(5))
-  while try count("task") > before.threads {
-    if deadline.hasPassed { fail("\(try count("task")) threads, \(before.threads) before") }
+  while try workingThreads() > before.threads {
+    if deadline.hasPassed { fail("\(try workingThreads()) threads, \(before.threads) before") }
     usleep(1000)
   }
   if !(try listDirectory(words[1])).isEmpty { fail("left behind: \(try listDirectory(words[1]))") }
@@ -220,6 +220,13 @@ func mortal(_ arguments: ArraySlice<String>) throws {
 }
 
 func count(_ what: String) throws -> Int { try listDirectory("/proc/self/\(what)").count }
+
+/// Without those that wait for other work (`ShortThreads`).
+func workingThreads() throws -> Int {
+  // A thread that has ended meanwhile has no name.
+  try listDirectory("/proc/self/task").compactMap { try? readText("/proc/self/task/\($0)/comm") }
+    .count { $0 != "dormouse-idle\n" }
+}
 
 /// One worker that is killed a short time after its hibernation or its resume has begun.
 func outlive(

@@ -105,6 +105,21 @@ import Testing
     #expect(failures == [.damaged(path: "\(scratch.path)/bad.worker", .torn)])
   }
 
+  @Test
+  func `A record without content, which a crash of the machine has left, is removed silently`()
+    throws
+  {
+    let scratch = try Scratch()
+    let store = try WorkerRecordStore(directory: scratch.path)
+    try store.save(hostile)
+    try scratch.write("empty.worker", "")
+    try scratch.write("zeros.worker", String(repeating: "\0", count: 300))
+    #expect(mkfifo("\(scratch.path)/fifo.worker", 0o600) == 0)
+    let (records, failures) = try store.loadAll()
+    #expect(records == [hostile] && failures.count == 1)
+    #expect(!store.contains("empty") && !store.contains("zeros") && store.contains("fifo"))
+  }
+
   @Test func `A record that can't be saved leaves the old record`() throws {
     let scratch = try Scratch()
     let store = try WorkerRecordStore(directory: scratch.path)

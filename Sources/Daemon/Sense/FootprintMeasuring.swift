@@ -7,46 +7,6 @@ import Supervision
 // The footprints of workers, from the kernel. Adding up a process's mappings can take the kernel seconds, and
 // waits while the process changes them: so it is done on threads of its own (`FootprintMeter`).
 
-/// What was measured, and how long that took.
-struct Measurement: Sendable {
-  /// As `Footprint.footprint`, or roughly; bytes.
-  var footprint: ByteCount
-  /// File pages that the kernel may drop; bytes.
-  var reclaimable: Int64 = 0
-  /// The value that `sample` compares with: it measures again where this has changed since. Read before the
-  /// measurement, so that a page that comes meanwhile shows as a change. Bytes.
-  var anonymous: UInt64 = 0
-  var at: Instant
-  var took: Duration
-  /// Why the figure isn't exact: the error that a close look failed with.
-  var refusal: String?
-
-  /// On a measuring thread. If the memory can't be examined closely (setuid, PR_SET_DUMPABLE), measures what
-  /// any user may see: anonymous memory.
-  ///
-  /// - Parameter missing: what is still to come of a worker that was resumed a moment ago. Read first: a page
-  ///   that comes meanwhile is counted twice rather than not at all.
-  static func measure(_ pids: [Int32], _ missing: MissingBytes? = nil) -> Measurement {
-    let start = EventLoop.now
-    let toCome = ByteCount(Int64(clamping: missing?.bytes ?? 0))
-    let anonymous = pids.reduce(0) { $0 + anonymousMemory(of: $1) }
-    var footprint: ByteCount
-    var reclaimable: Int64 = 0
-    var refusal: String?
-    do throws(FootprintError) {
-      let found = try Footprint.measure(pids)
-      (footprint, reclaimable) = (ByteCount(found.footprint) + toCome, found.reclaimable)
-    } catch {
-      refusal = "\(error)"
-      footprint = ByteCount(Int64(clamping: anonymous))
-    }
-    let now = EventLoop.now
-    return Measurement(
-      footprint: footprint, reclaimable: reclaimable, anonymous: anonymous, at: now,
-      took: now - start, refusal: refusal)
-  }
-}
-
 /// When a worker may be measured again, and which callers wait for that. One look at a time: a caller that asks
 /// during a look gets the next one, because an event that it wants to measure may have happened since the look
 /// began.
@@ -132,6 +92,13 @@ struct MeasuringState {
     // An earlier look has seen it running.
     epoch += 1
     (last, atRest, isAtRestReported) = (measurement, measurement, false)
+  }
+
+  /// Whether nothing has changed since `rests`; then the figure is as good as one that was taken now.
+  mutating func isStillTrue(at now: Instant) -> Bool {
+    guard atRest != nil else { return false }
+    last?.at = now
+    return true
   }
 
   /// The first time after `rests`: a second caller wants to know what has changed since.
@@ -228,10 +195,14 @@ final class FootprintMeter {
   private func report(_ found: Measurement, of runtime: WorkerUnit) {
     runtime.sample.anonymous = found.anonymous
     let process = runtime.process
-    clock.after(.zero) { [driver] in
+    clock.after(.zero) { [unowned self] in
       // It may have ended, or run, meanwhile.
-      guard runtime.process === process, runtime.measuring.atRest != nil else { return }
-      driver.send(.footprint(runtime.id, found.footprint))
+      guard runtime.process === process else { return }
+      if runtime.measuring.isStillTrue(at: clock.now) {
+        driver.send(.footprint(runtime.id, found.footprint))
+      } else if runtime.measuring.isUnderWay {
+        measure(runtime.id)
+      }
     }
   }
 

@@ -150,7 +150,6 @@ final class WorkerConversations {
     guard let purge = parts.workers[id]?.conversation?.offers.purge else {
       return parts.driver.send(.purgeFailed(id, "it offers no purgeable memory"))
     }
-    parts.workers[id]?.measuring.memoryMoves()
     let done = services.loopReturn.callback { [unowned self] in purged(id, $0) }
     // A worker whose daemon has ended counts slots that are being purged as its own as soon as it runs. So the
     // wake waits for this (`afterWhatIsUnderWay`).
@@ -162,6 +161,7 @@ final class WorkerConversations {
       return parts.driver.send(
         .purgeFailed(id, "all of its purgeable memory is in use"))
     }
+    parts.workers[id]?.measuring.memoryMoves()
     services.log(.info, "\(id): purged: freed \(ByteCount(freed)) of purgeable memory")
     parts.driver.send(.purged(id, freed: ByteCount(freed)))
   }

@@ -147,16 +147,15 @@ public final class WorkerCgroup: Sendable {
   /// The same without cgroup.kill. A child that is forked during one pass over the list is in the next list. After 100 ms
   /// the list may still have processes that end slowly, but none that wasn't signalled.
   func killEach() throws(CgroupError) {
-    var signalled: Set<Int32> = []
-    var pids: [Int32] = []
+    var (signalled, members): (Set<Int32>, Set<Int32>) = ([], [])
     for _ in 0..<100 {
       do throws(SystemCallError) {
-        pids = try processes()
+        let pids = try processes()
         if pids.isEmpty { return }
         // A pid in the list may belong to another process by now. The descriptor refers to the process that
         // the second list names, or to one that has ended.
         let held = pids.compactMap { pid in (try? Descriptor.pidfd(of: pid)).map { (pid, $0) } }
-        let members = Set(try processes())
+        members = Set(try processes())
         for (pid, pidfd) in held where members.contains(pid) {
           if clinux_pidfd_send_signal(pidfd.raw, SIGKILL) >= 0 { signalled.insert(pid) }
         }
@@ -165,7 +164,7 @@ public final class WorkerCgroup: Sendable {
         throw .failed(error)
       }
     }
-    if !signalled.isSuperset(of: pids) { throw .timedOut(path: path, waitingFor: "empty") }
+    if !signalled.isSuperset(of: members) { throw .timedOut(path: path, waitingFor: "empty") }
   }
 
   /// Removes the group, waiting for its last process to leave it.

@@ -22,7 +22,7 @@ public enum ShortThreads {
   /// For a light wake: one that fills the first pages beside the tracing thread, and its pager.
   private static let mostIdle = 2
 
-  /// As `Thread.start`. When `body` has returned, nothing that it has captured is held any more.
+  /// As `Thread.start`; for a thread that waits already, the kernel chooses the processor. When `body` has returned, nothing that it has captured is held any more.
   public static func start(
     name: String, apart: Bool = false, _ body: @escaping @Sendable () -> Void
   ) -> Bool {

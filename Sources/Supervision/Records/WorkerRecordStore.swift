@@ -49,7 +49,7 @@ public struct WorkerRecordStore: Sendable {
     }
   }
 
-  /// All of them, by name, and what is wrong with the others.
+  /// All of them, by name, and what is wrong with the others. Removes those that a crash of the machine has left.
   public func loadAll() throws(WorkerRecordError) -> (
     records: [WorkerRecord], failures: [WorkerRecordError]
   ) {
@@ -61,13 +61,26 @@ public struct WorkerRecordStore: Sendable {
     var failures: [WorkerRecordError] = []
     // A `.partial` file is a save that was cut off, or the record that a complete one has replaced.
     for name in names.sorted() where name.hasSuffix(Self.suffix) {
-      do throws(WorkerRecordError) {
-        records.append(try load(path: "\(directory)/\(name)"))
-      } catch {
+      let path = "\(directory)/\(name)"
+      if isLeftByCrash(path) {
+        discardFile(path)
+        continue
+      }
+      do throws(WorkerRecordError) { records.append(try load(path: path)) } catch {
         failures.append(error)
       }
     }
     return (records, failures)
+  }
+
+  /// A record has its name since it was complete. One without content was complete, too, but hadn't reached the disk when
+  /// the machine stopped; its worker ended then.
+  private func isLeftByCrash(_ path: String) -> Bool {
+    guard let status = fileStatus(of: path), status.st_mode & S_IFMT == S_IFREG else {
+      return false
+    }
+    // What can't be read is reported.
+    return (try? readFile(path))?.allSatisfy { $0 == 0 } == true
   }
 
   /// Forgets a worker; nothing when it isn't known.

@@ -67,12 +67,15 @@ import Testing
   )
   func atRest() throws {
     let runtime = try world.add()
-    runtime.measuring.rests(found(5))
+    let measurement = found(5)
+    world.timers.advance(by: .seconds(1))
+    runtime.measuring.rests(measurement)
     meter.measure(runtime.id)
     // What has come while it fell asleep is reported to the engine before.
     #expect(world.takeEvents().isEmpty)
     world.timers.advance(by: .milliseconds(1))
     #expect(world.takeEvents() == [.footprint(runtime.id, .megabytes(5))])
+    #expect(runtime.measuring.last?.at == measurement.at + .seconds(1))
     #expect(source.pending.count == 0 && runtime.sample.anonymous == 5 << 20)
     #expect(runtime.measuring.atRest?.footprint == .megabytes(5))
     // Something was taken from it.
