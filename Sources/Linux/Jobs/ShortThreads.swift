@@ -2,7 +2,7 @@ import CLinux
 import Synchronization
 
 /// Threads for work of some milliseconds, for which a client may be waiting: to start a thread takes 0.15 to 0.3 ms. A
-/// thread whose work is done waits for other work, up to two of them without limit; the others end.
+/// thread whose work is done waits for other work, up to three of them without limit; the others end.
 ///
 /// Not for work with ptrace: what a thread traces stays traced until it ends (`BriefTracer`).
 public enum ShortThreads {
@@ -19,8 +19,8 @@ public enum ShortThreads {
 
   private static let state = Mutex(State())
   private static let work = Semaphore()
-  /// For a light wake: one that fills the first pages beside the tracing thread, and its pager.
-  private static let mostIdle = 2
+  /// For a light wake: one that fills the first pages beside the tracing thread, its pager, and one that closes.
+  private static let mostIdle = 3
 
   /// As `Thread.start`; for a thread that waits already, the kernel chooses the processor. When `body` has returned, nothing that it has captured is held any more.
   public static func start(

@@ -28,7 +28,7 @@ public func anonymousMemory(of pid: Int32) -> UInt64 {
   return resident - min(files, resident)
 }
 
-/// The same, and how much of it are pages of files and shared memory.
+/// Resident memory of a process, and how much of it is pages of files and shared memory, in bytes; 0 as above.
 public func residentMemory(of pid: Int32) -> (all: UInt64, ofFiles: UInt64) {
   // A process that has ended has no memory.
   guard let words = try? readRecord("/proc/\(pid)/statm").words(), words.count > 2,

@@ -73,12 +73,14 @@ public struct WorkerRecordStore: Sendable {
     return (records, failures)
   }
 
-  /// A record has its name since it was complete. One without content was complete, too, but hadn't reached the disk when
-  /// the machine stopped; its worker ended then.
+  /// A record has its name since it was complete. One without content that is older than this boot was complete, too, but
+  /// hadn't reached the disk when the machine stopped; its worker ended then. A later one was emptied by something else:
+  /// its worker may live, and need its image.
   private func isLeftByCrash(_ path: String) -> Bool {
-    guard let status = fileStatus(of: path), status.st_mode & S_IFMT == S_IFREG else {
-      return false
-    }
+    let booted = (Clocks.realtime - Clocks.boottime) / 1_000_000_000
+    guard let status = fileStatus(of: path), status.st_mode & S_IFMT == S_IFREG,
+      Int64(status.st_mtim.tv_sec) < booted
+    else { return false }
     // What can't be read is reported.
     return (try? readFile(path))?.allSatisfy { $0 == 0 } == true
   }

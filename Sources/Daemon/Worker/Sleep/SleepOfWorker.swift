@@ -117,7 +117,7 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
 
   /// Its image gets its name when a later daemon would find the worker.
   func hibernate(then: @escaping (Result<HibernationOutcome, HibernationError>) -> Void) {
-    guard let runtime, let target = runtime.target() else {
+    guard let runtime, runtime.ending == nil, let target = runtime.target() else {
       return refuse(then, .failure(.noProcess))
     }
     let recordWait = RecordWait(patience: recordPatience)
