@@ -42,7 +42,7 @@ extension ShellWorld: DirectiveExecutor {
       if level == .normal { supervision.restarts.pressureIsNormal() }
     case .answer, .report, .wouldHave, .watchdogMissed, .overLimit, .leakSuspected, .willTerminate,
       .willNotTerminate,
-      .protectedLeft:
+      .protectedLeft, .terminatesNone:
       break
     }
   }
