@@ -98,7 +98,7 @@ final class DirectiveExecution: DirectiveExecutor {
         images: parts.workers.values.compactMap(\.image?.path))
     }
     parts.conversations.sendPressure()
-    if to == .normal { parts.restarts.pressureIsNormal() }
+    if to == .normal { parts.restarts.startWhatFits() }
   }
 
   private func report(_ transition: Transition) {
