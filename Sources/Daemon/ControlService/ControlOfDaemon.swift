@@ -25,6 +25,7 @@ final class ControlOfDaemon: ControlHost {
     let learnedMemory: LearnedMemoryKeeper
     let planner: LaunchPlanner
     let senses: Senses
+    let pressure: PressureMonitor
     let restarts: RestartSupervisor
     let starter: DependencyStarter
     let supervision: WorkerSupervision
@@ -105,7 +106,8 @@ final class ControlOfDaemon: ControlHost {
   func daemonFacts() -> DaemonFacts {
     DaemonFacts(
       version: parts.version, freezer: parts.freezer, stateDirectory: parts.state.path,
-      imageCosts: parts.senses.imageDisk.costs, savings: parts.chronicle.savings(at: now))
+      limitedBy: parts.pressure.limitedBy, imageCosts: parts.senses.imageDisk.costs,
+      savings: parts.chronicle.savings(at: now))
   }
 
   func savings(of id: WorkerID) -> RecentSavingsReport {

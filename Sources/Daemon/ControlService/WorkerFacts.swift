@@ -89,6 +89,8 @@ struct DaemonFacts {
   var version: String
   var freezer: CodedText
   var stateDirectory: String
+  /// See `PressureMonitor`.
+  var limitedBy: String?
   /// Of the last 24 hours.
   var imageCosts: WriteLedger.Costs
   /// Of all workers.
