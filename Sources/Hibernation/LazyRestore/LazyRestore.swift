@@ -91,7 +91,7 @@ extension Hibernator {
     let began = Clocks.monotonic
     var parts: [PagerPart] = []
     for (index, process) in image.processes.enumerated() {
-      guard process.identity.isAlive else { return .refused("one of its processes has ended") }
+      if process.identity.hasEnded { return .refused("one of its processes has ended") }
       if !image.hasBackgroundFill(of: index) { continue }
       guard let handle = handles[target.name]?[process.identity] else {
         return .refused("process \(process.pid) has no userfaultfd made by Dormouse")
@@ -283,7 +283,7 @@ extension Hibernator {
       if pager.keepsBase { outcome.pagesOfBase = image.pagesOfNextBase }
     } catch {
       // If it has ended, its group may already be the next run's.
-      let lives = image.processes.contains { $0.identity.isAlive }
+      let lives = !image.processes.allSatisfy(\.identity.hasEnded)
       // Frozen at once: its memory might be wrong. If that fails, it is killed a moment later all the same.
       if lives { try? writeControl("\(cgroup.path)/cgroup.freeze", "1") }
       let reason = HibernationError.from(error, in: .filling)

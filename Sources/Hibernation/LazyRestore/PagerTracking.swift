@@ -16,7 +16,8 @@ extension Pager {
       try waitUntilAwake(), try waitUntilFreezable(), processes.allSatisfy(\.canBeTracked)
     else { return false }
     // A worker that has ended has no group any more, or its next run has it.
-    guard image.processes.allSatisfy(\.identity.isAlive), target.root.isAlive else { return false }
+    guard image.processes.allSatisfy({ $0.identity.life == .lives }), target.root.life == .lives
+    else { return false }
     do throws(SystemCallError) { try writeControl("\(cgroup.path)/cgroup.freeze", "1") } catch {
       return false
     }
@@ -99,7 +100,8 @@ extension Pager {
 
   private func tracking(of process: LazyProcess) throws -> TrackedFill? {
     // Some kernels can't look at the pages of a process that has ended.
-    guard let tracker = process.tracker, HibernationTarget.hasMemory(process.pid) else {
+    guard let tracker = process.tracker, HibernationTarget.lifeOfMemory(process.pid) != .hasEnded
+    else {
       try release(process)
       return nil
     }
