@@ -64,7 +64,7 @@ extension Pager {
     var pages = process.faults
     process.faults = []
     var isUnmoved = true
-    while let message = try process.journal.read(from: process.userfault) {
+    while let message = try nextMessage(of: process) {
       switch Int(message.event) {
       case CLINUX_UFFD_PAGEFAULT: pages.append(message.b & ~(pageSize - 1))
       case CLINUX_UFFD_FORK:
@@ -76,7 +76,8 @@ extension Pager {
       }
     }
     for page in pages {
-      switch try patiently({ () throws(SystemCallError) in try process.userfault.fillZero(page) }) {
+      switch try patience.of({ () throws(SystemCallError) in try process.userfault.fillZero(page) })
+      {
       case .present: process.userfault.wake(page, pageSize)
       case .eventFirst: process.faults.append(page)
       case .vanished: process.isGone = true

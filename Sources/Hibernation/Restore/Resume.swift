@@ -154,7 +154,8 @@ extension Hibernator {
     } catch {
       let failure = HibernationError.from(error, in: .writingBack)
       throw HibernationError(
-        .writingBack, failure.reason, aftermath: Self.isTransient(error) ? .intact : .unverifiable)
+        .writingBack, failure.reason,
+        aftermath: HibernationError.mayPass(error) ? .intact : .unverifiable)
     }
     for (index, process) in image.processes.enumerated()
     where memories[index] == nil || unreachable.contains(index) {
@@ -199,14 +200,6 @@ extension Hibernator {
           aftermath: .unverifiable)
       }
       pauseThread(for: .milliseconds(1))
-    }
-  }
-
-  private static func isTransient(_ error: any Error) -> Bool {
-    switch error {
-    case let error as ImageError: error.isTransient
-    case let error as SystemCallError: error.isTransient
-    default: false
     }
   }
 

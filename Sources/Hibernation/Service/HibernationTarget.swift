@@ -40,7 +40,9 @@ public struct HibernationTarget: Sendable {
   /// exec refers to memory that no longer exists.
   func memory(of process: ProcessIdentity) throws(SystemCallError) -> ProcessMemory {
     do throws(SystemCallError) { return try ProcessMemory(of: process) } catch {
-      if let held = memories[process.pid], !error.meansVanished {
+      // While descriptors are short, the held one is no substitute: writing to the old memory fails, as if the new
+      // one were lost.
+      if let held = memories[process.pid], !error.meansVanished, !error.isShortage {
         return ProcessMemory(pid: process.pid, descriptor: held)
       }
       throw error
