@@ -113,6 +113,16 @@ import Testing
     #expect(try adopted.fileVariables?() == ["MORE": "c"], "for commands that run for it")
   }
 
+  @Test("Root reads the log that the configuration names with the rights of the worker's user")
+  func logUser() {
+    let named = world.runtime {
+      $0.user = "secb"
+      $0.output = WorkerOutput(file: "/srv/w.log")
+    }
+    #expect(world.planner.logUser(of: named) == "secb")
+    #expect(world.planner.logUser(of: world.runtime { $0.user = "secb" }) == nil)
+  }
+
   @Test("A launch writes to the log that the configuration names")
   func output() throws {
     let elsewhere = try world.plan {

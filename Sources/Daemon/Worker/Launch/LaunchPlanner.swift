@@ -135,6 +135,14 @@ final class LaunchPlanner {
     runtime.process?.plan.logPath ?? runtime.configuration.output.file ?? ownLog(of: runtime.id)
   }
 
+  /// The user that could put links in the way of that log: a name or number; nil: only the daemon's own.
+  func logUser(of runtime: WorkerUnit) -> String? {
+    if let plan = runtime.process?.plan {
+      return plan.logIsElsewhere ? plan.account.map { "\($0.identity.user)" } : nil
+    }
+    return runtime.configuration.output.file == nil ? nil : runtime.configuration.user
+  }
+
   /// The variables that all processes of a worker have in their environment. They are the same in the next
   /// daemon.
   func mark(of id: WorkerID) -> String {
