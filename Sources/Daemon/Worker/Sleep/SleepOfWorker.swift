@@ -273,6 +273,7 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
   func isAwake(why: String?, fromImage: Bool) {
     guard let runtime else { return }
     if why == nil { wakeWatch.stop() }
+    runtime.run.masters.releaseLater(about: id, services)
     surroundings.sendAwake(why: why)
     guard fromImage else { return }
     imageDisk.imageGone(of: id.name, keepsBase: runtime.keepsBase)
