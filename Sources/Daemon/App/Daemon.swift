@@ -325,8 +325,9 @@ public final class Daemon {
     keeperStarter.collectKeptMemories()
     survivors.adoptSurvivors()
     keeperStarter.takeOverKeeping(of: workers)
-    listening.openListeners(of: configured.workers)
-    declared.startWorkers(configured.workers)
+    listening.openListeners(of: configured.workers) { [unowned self] in
+      if !phase.isClosing { declared.startWorkers(configured.workers) }
+    }
     configuration.dropWorkers()
     schedules.follow()
     external.rules.follow(configured.adoption)

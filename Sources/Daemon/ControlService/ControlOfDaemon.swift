@@ -67,6 +67,7 @@ final class ControlOfDaemon: ControlHost {
     let program = parts.role.program
     if runtime.external == nil {
       facts.log = program.map(\.logPath) ?? parts.planner.logPath(of: runtime)
+      facts.logUser = parts.planner.logUser(of: runtime)
       facts.logTimes = program == nil ? parts.state.logTimes(of: id.name) : nil
     }
     facts.wrapper = program.map {

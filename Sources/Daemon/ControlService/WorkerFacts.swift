@@ -22,6 +22,7 @@ struct WorkerFacts {
   var changedSinceLaunch: [String] = []
   var reloadSignal: Int32?
   var log: String?
+  var logUser: String?
   var logTimes: String?
   /// Of a wrapper's own worker.
   var wrapper: WrapperFacts?
