@@ -15,20 +15,13 @@ public enum ImageOwners: Hashable, Sendable {
   public static func of(image path: String) -> ImageOwners {
     if isAbsent(path) { return .none }
     do throws(ImageError) {
-      let living = try ImageReader(alone: path).processes.map(\.identity).filter(mayLive)
+      let living = try ImageReader(alone: path).processes.map(\.identity).filter { !$0.hasEnded }
       return living.isEmpty ? .none : .processes(living)
     } catch {
       // Its processes ended with the last boot.
       if linkStatus(of: path)?.isOlderThanBoot == true { return .none }
       return isAbsent(path) ? .none : .unknown("\(error)")
     }
-  }
-
-  private static func mayLive(_ process: ProcessIdentity) -> Bool {
-    do throws(SystemCallError) {
-      let stat = try ProcessStat.read(process.pid)
-      return stat.startTime == process.startTime && !stat.isEnded
-    } catch { return !error.meansVanished }
   }
 
   /// Why the image must stay; `nil`: it may be removed, or replaced by another one.
