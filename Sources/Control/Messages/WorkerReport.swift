@@ -12,6 +12,9 @@ public struct WorkerReport: Codable, Hashable, Sendable {
   public var peakFootprint: Int64
   /// Private and shared clean file pages that the kernel can take back by itself.
   public var reclaimable: Int64
+  /// Part of `footprint`: anonymous memory that its processes share since a fork, which hibernation
+  /// doesn't move; nil: none.
+  public var sharedByFork: Int64?
   /// How old `reclaimable` and, while the worker runs, `footprint` are; nil: neither has been measured.
   public var measuredSecondsAgo: Double?
   /// While it is hibernated: what it holds on disk.

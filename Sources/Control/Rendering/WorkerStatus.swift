@@ -27,6 +27,12 @@ public func renderWorkerStatus(
         + (worker.saved.map { "; \(sizeText($0)) saved" } ?? ""))
     block.add(
       "swapped", worker.swapped.flatMap { $0 > 0 ? "\(sizeText($0)), part of the footprint" : nil })
+    block.add(
+      "shared",
+      worker.sharedByFork.flatMap {
+        $0 >= 1 << 20
+          ? "\(sizeText($0)) by fork, part of the footprint; hibernation doesn't move it" : nil
+      })
     block.add("reclaimable", sizeText(worker.reclaimable) + " of file pages, not in the footprint")
   }
   for line in savingsLines(worker.savings) { block.add("savings", line) }

@@ -86,7 +86,7 @@ final class ControlOfDaemon: ControlHost {
       }
     }
     facts.process = runtime.process
-    facts.measured = runtime.measuring.last.map { ($0.reclaimable, $0.at) }
+    facts.measured = runtime.measuring.last.map { ($0.reclaimable, $0.sharedByFork, $0.at) }
     return facts
   }
 

@@ -44,7 +44,7 @@ struct WorkerFacts {
 
   /// Its first process.
   var process: WorkerProcess?
-  var measured: (reclaimable: Int64, at: Instant)?
+  var measured: (reclaimable: Int64, sharedByFork: Int64, at: Instant)?
 
   init(policy: LifecyclePolicy) { self.policy = policy }
 }

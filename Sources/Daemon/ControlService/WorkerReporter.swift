@@ -124,6 +124,7 @@ struct WorkerReporter {
     }
     report.cgroup = process.cgroup.map { CgroupReport(of: $0, withAccount: withGroup) }
     report.reclaimable = facts.measured?.reclaimable ?? 0
+    report.sharedByFork = facts.measured.flatMap { $0.sharedByFork > 0 ? $0.sharedByFork : nil }
     report.measuredSecondsAgo = facts.measured.map { (now - $0.at).seconds }
   }
 
