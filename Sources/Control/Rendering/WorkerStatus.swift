@@ -6,9 +6,13 @@ public func renderWorkerStatus(
   let isThere = worker.state != "terminated"
   let state = ShownState(of: worker)
   let shown = color ? state.color.paint(state.text) : state.text
+  // It has no past to speak of.
+  let isNew = !isThere && worker.reason.code == "never_started"
   var block = StatusBlock(
-    title: "\(escaped(worker.name)): \(shown) for \(durationText(worker.secondsInState))")
-  block.add("reason", escaped(worker.reason.text))
+    title: "\(escaped(worker.name)): "
+      + (isNew
+        ? escaped(worker.reason.text) : "\(shown) for \(durationText(worker.secondsInState))"))
+  block.add("reason", isNew ? nil : escaped(worker.reason.text))
   addSleepLines(of: worker, clock, to: &block)
   block.add("adopted by", worker.rule.map { "the rule \(escaped($0))" })
   block.add("says", worker.says.map(escaped))
