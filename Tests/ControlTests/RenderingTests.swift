@@ -152,16 +152,6 @@ import Testing
     #expect(narrow.allSatisfy { $0.count <= 80 }, "\(narrow)")
   }
 
-  @Test func `Output of status names memory that a hibernation leaves where it is`() {
-    var worker = Sample.hibernated
-    worker.sharedByFork = 70 << 20
-    #expect(
-      renderWorkerStatus(worker).contains(
-        "shared       70.0 MB by fork, part of the footprint; hibernation doesn't move it\n"))
-    worker.sharedByFork = 64 << 10
-    #expect(!renderWorkerStatus(worker).contains("by fork"))
-  }
-
   @Test func `Output of status leaves out what isn't known`() {
     #expect(
       renderWorkerStatus(Sample.hibernated) == """

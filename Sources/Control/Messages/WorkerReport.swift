@@ -25,6 +25,9 @@ public struct WorkerReport: Codable, Hashable, Sendable {
   public var secondsSinceUse: Double
   /// While it sleeps: since it fell asleep, suspended or hibernated. nil also where an earlier daemon put it to sleep.
   public var secondsAsleep: Double?
+  /// While it sleeps: the interval of its own timer, by which it works and for which nothing wakes
+  /// it.
+  public var stoppedTimerSeconds: Double?
   /// What woke it last in this run; nil: it hasn't slept.
   public var lastWake: LastWakeReport?
   /// With which it was launched, where it runs.

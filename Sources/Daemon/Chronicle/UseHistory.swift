@@ -106,9 +106,13 @@ extension Event {
 }
 
 extension ActivityReport {
-  init(_ uses: UseHistory.Uses, policy: LifecyclePolicy, at now: Instant) {
+  /// - Parameter sign: what showed the last use, if that was a look at the worker.
+  init(
+    _ uses: UseHistory.Uses, policy: LifecyclePolicy, sign: SignOfUse? = nil, at now: Instant
+  ) {
     self.init(uses: uses.count, overSeconds: (now - uses.since).seconds)
     last = uses.last
+    if last?.code == Cause.active.code, let sign { last?.text = sign.text }
     lastSecondsAgo = uses.all.last.map { (now - $0.ended).seconds }
     perHour = uses.perHour(at: now)
     medianQuietSeconds = uses.medianQuiet?.seconds

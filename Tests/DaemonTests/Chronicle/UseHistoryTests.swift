@@ -93,6 +93,18 @@ import Testing
     #expect(advice(visits)?.key == "background.suspend_after")
   }
 
+  @Test("A look names what showed the last use")
+  func sign() throws {
+    let uses = try #require(history([10, 20]).uses(of: web))
+    func last(_ sign: SignOfUse?) -> String? {
+      ActivityReport(uses, policy: LifecyclePolicy(), sign: sign, at: .zero + .seconds(30)).last?
+        .text
+    }
+    #expect(last(nil) == Cause.active.sentence)
+    #expect(last(.output)?.hasPrefix("output") == true)
+    #expect(last(.traffic)?.hasPrefix("traffic") == true)
+  }
+
   @Test("Advice needs five uses")
   func few() throws {
     let policy = LifecyclePolicy()
