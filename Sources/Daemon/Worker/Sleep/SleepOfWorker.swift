@@ -111,6 +111,9 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
     wakeWatch.listen(at: asleep.sources)
     wakeWatch.timer.set(
       asleep.times, shortest: runtime.configuration.policy.background.wakeForTimers)
+    if case .success(let sources) = asleep.sources, !sources.hasClients {
+      wakeWatch.noteTimers(asleep.times)
+    }
     surroundings.watchManager(asleep.manager)
     runtime.conversation?.offers.recount()
   }
