@@ -110,13 +110,23 @@ package final class ProgramRun {
   package func wake(_ reason: String) { parts.driver.send(.wakeNeeded(id, reason)) }
 
   /// It counts as used now.
-  package func noteUse() { parts.driver.send(.activity(id)) }
+  package func noteUse() {
+    unit?.sample.sign = nil
+    parts.driver.send(.activity(id))
+  }
 
   /// Ends it at once, also if it is suspended or hibernated. Its descendants end with it, as at any end.
   package func kill(_ reason: String) {
     log(.notice, "\(id) is killed: \(reason)")
     // A process that has ended already needs no signal.
     try? process?.signal(SIGKILL)
+  }
+
+  /// Ends it as a request to stop it does: a sleeping program is woken, and SIGKILL follows if it
+  /// doesn't end.
+  package func stop(_ reason: String) {
+    log(.notice, "\(id) is stopped: \(reason)")
+    parts.requests.request(.stop, id) { _ in }
   }
 
   /// From now on it is sampled as often as a running worker.

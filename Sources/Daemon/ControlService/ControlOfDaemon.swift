@@ -25,6 +25,7 @@ final class ControlOfDaemon: ControlHost {
     let learnedMemory: LearnedMemoryKeeper
     let planner: LaunchPlanner
     let senses: Senses
+    let pressure: PressureMonitor
     let restarts: RestartSupervisor
     let starter: DependencyStarter
     let supervision: WorkerSupervision
@@ -66,6 +67,7 @@ final class ControlOfDaemon: ControlHost {
     let program = parts.role.program
     if runtime.external == nil {
       facts.log = program.map(\.logPath) ?? parts.planner.logPath(of: runtime)
+      facts.logUser = parts.planner.logUser(of: runtime)
       facts.logTimes = program == nil ? parts.state.logTimes(of: id.name) : nil
     }
     facts.wrapper = program.map {
@@ -78,15 +80,18 @@ final class ControlOfDaemon: ControlHost {
     facts.baseSize = runtime.image == nil ? parts.senses.imageDisk.base(of: id.name) : 0
     facts.lastHibernation = runtime.lastHibernation
     facts.restoreMode = runtime.sleep?.restoreMode
-    facts.unwatched = runtime.wakeWatch?.unwatched ?? []
+    facts.stoppedTimer = runtime.wakeWatch?.stoppedTimer
+    facts.unwatched =
+      (runtime.wakeWatch?.unwatched ?? []) + (facts.stoppedTimer.map { [$0.clause] } ?? [])
     facts.plans = plans(of: runtime)
     facts.activity = { [parts, now] in
       parts.chronicle.uses.uses(of: id).map {
-        ActivityReport($0, policy: runtime.profile.policy, at: now)
+        ActivityReport(
+          $0, policy: runtime.profile.policy, sign: runtime.sample.sign, at: now)
       }
     }
-    facts.process = runtime.process
-    facts.measured = runtime.measuring.last.map { ($0.reclaimable, $0.at) }
+    (facts.process, facts.signOfUse) = (runtime.process, runtime.sample.sign)
+    facts.measured = runtime.measuring.last.map { ($0.reclaimable, $0.sharedByFork, $0.at) }
     return facts
   }
 
@@ -105,7 +110,8 @@ final class ControlOfDaemon: ControlHost {
   func daemonFacts() -> DaemonFacts {
     DaemonFacts(
       version: parts.version, freezer: parts.freezer, stateDirectory: parts.state.path,
-      imageCosts: parts.senses.imageDisk.costs, savings: parts.chronicle.savings(at: now))
+      limitedBy: parts.pressure.limitedBy, imageCosts: parts.senses.imageDisk.costs,
+      savings: parts.chronicle.savings(at: now))
   }
 
   func savings(of id: WorkerID) -> RecentSavingsReport {

@@ -22,6 +22,7 @@ struct WorkerFacts {
   var changedSinceLaunch: [String] = []
   var reloadSignal: Int32?
   var log: String?
+  var logUser: String?
   var logTimes: String?
   /// Of a wrapper's own worker.
   var wrapper: WrapperFacts?
@@ -38,13 +39,18 @@ struct WorkerFacts {
   var restoreMode: CodedText?
   /// What it waits for and can't be woken by.
   var unwatched: [String] = []
+  /// While it sleeps: its own work that nothing wakes it for.
+  var stoppedTimer: StoppedTimer?
   var plans = WorkerPlans()
   /// Counted only where a report shows it; nil: the daemon hasn't seen the worker yet.
   var activity: (() -> ActivityReport?)?
 
+  /// What showed last that it is used.
+  var signOfUse: SignOfUse?
+
   /// Its first process.
   var process: WorkerProcess?
-  var measured: (reclaimable: Int64, at: Instant)?
+  var measured: (reclaimable: Int64, sharedByFork: Int64, at: Instant)?
 
   init(policy: LifecyclePolicy) { self.policy = policy }
 }
@@ -89,6 +95,8 @@ struct DaemonFacts {
   var version: String
   var freezer: CodedText
   var stateDirectory: String
+  /// See `PressureMonitor`.
+  var limitedBy: String?
   /// Of the last 24 hours.
   var imageCosts: WriteLedger.Costs
   /// Of all workers.

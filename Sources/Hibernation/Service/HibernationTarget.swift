@@ -16,10 +16,13 @@ public struct HibernationTarget: Sendable {
   public var memories: [Int32: Descriptor]
   /// The time-outs of its threads, kept over its sleeps.
   public var waits: TimedWaits
+  /// Its masters, if it is a prefork server, kept over its sleeps.
+  public var masters: PreforkMasters
 
   public init(
     name: String, root: ProcessIdentity, session: Int32? = nil, cgroup: WorkerCgroup? = nil,
-    memories: [Int32: Descriptor] = [:], waits: TimedWaits = TimedWaits()
+    memories: [Int32: Descriptor] = [:], waits: TimedWaits = TimedWaits(),
+    masters: PreforkMasters = PreforkMasters()
   ) {
     self.name = name
     self.root = root
@@ -27,6 +30,7 @@ public struct HibernationTarget: Sendable {
     self.cgroup = cgroup
     self.memories = memories
     self.waits = waits
+    self.masters = masters
   }
 
   /// Time for a freeze, a thaw or a stop to take effect.
@@ -211,9 +215,25 @@ public struct HibernationTarget: Sendable {
   ///   - found: the worker's processes, if they have been listed since it came to rest.
   ///   - isStopped: false if only the freezer holds the worker for certain. Then no process gets a SIGCONT,
   ///     which a program can see (and a process that had stopped itself would continue).
-  public func wake(_ found: ProcessTree? = nil, isStopped: Bool = true) throws {
+  ///   - mastersLast: the masters of a prefork server stay stopped, until `masters.release()`.
+  public func wake(
+    _ found: ProcessTree? = nil, isStopped: Bool = true, mastersLast: Bool = true
+  ) throws {
     let freezer = cgroup?.freezer
-    if isStopped || freezer == nil { try (found ?? discover()).continueAll() }
+    let isSignalled = isStopped || freezer == nil
+    let holds = mastersLast && masters.areKnown
+    if !mastersLast { masters.release() }
+    if isSignalled || holds {
+      var tree = try found ?? discover()
+      let held = holds ? masters.hold(in: tree) : []
+      if isSignalled {
+        tree.processes.removeAll { held.contains($0.identity) }
+        try tree.continueAll()
+      } else {
+        // It takes effect when the freezer lets the process run, before any of its instructions.
+        for master in held { try master.signal(SIGSTOP) }
+      }
+    }
     try freezer?.thaw(until: Deadline(in: Self.patience))
     try waitForStragglers()
     waits.hasWoken()
