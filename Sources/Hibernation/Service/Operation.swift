@@ -330,7 +330,7 @@ struct Operation {
   }
 
   private var image: RestingImage {
-    RestingImage(path: path, expecting: mark.map { .image($0) } ?? .hibernated, restore: restore)
+    RestingImage(path: path, expecting: .image(of: mark, at: path), restore: restore)
   }
 
   /// Writes all pages back after a failure that follows commit A. If that works, the worker is as it was.
