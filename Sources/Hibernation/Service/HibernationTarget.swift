@@ -44,7 +44,9 @@ public struct HibernationTarget: Sendable {
   /// exec refers to memory that no longer exists.
   func memory(of process: ProcessIdentity) throws(SystemCallError) -> ProcessMemory {
     do throws(SystemCallError) { return try ProcessMemory(of: process) } catch {
-      if let held = memories[process.pid], !error.meansVanished {
+      // While descriptors are short, the held one is no substitute: writing to the old memory fails, as if the new
+      // one were lost.
+      if let held = memories[process.pid], !error.meansVanished, !error.isShortage {
         return ProcessMemory(pid: process.pid, descriptor: held)
       }
       throw error
@@ -75,16 +77,18 @@ public struct HibernationTarget: Sendable {
     return false
   }
 
-  /// A process that is being killed loses its memory first; from then on ordinary users can't read its files
-  /// in /proc.
+  /// Not all its processes have ended, as far as is known.
   var hasAnybody: Bool {
+    // While they can't be listed they may live.
     guard let tree = try? discover() else { return true }
-    return tree.pids.contains(where: Self.hasMemory)
+    return tree.pids.contains { Self.lifeOfMemory($0) != .hasEnded }
   }
 
-  static func hasMemory(_ pid: Int32) -> Bool {
-    // A process that has ended has no memory.
-    (try? readText("/proc/\(pid)/status"))?.contains("\nVmSize:") == true
+  /// The same of the memory of whichever process has the pid: one that is being killed loses it first.
+  static func lifeOfMemory(_ pid: Int32) -> ProcessLife {
+    do throws(SystemCallError) {
+      return try ProcessStatus.read(pid).hasMemory ? .lives : .hasEnded
+    } catch { return error.meansVanished ? .hasEnded : .unknown(error) }
   }
 
   /// Sends SIGSTOP to all processes and waits until all threads are stopped. A frozen worker is stopped first
@@ -175,7 +179,7 @@ public struct HibernationTarget: Sendable {
     // Elsewhere the kernel does it.
     let mendsForSignals = clinux_stop_hides_calls() == 1
     var timed: [(process: ProcessIdentity, threads: Set<Int32>)] = []
-    for process in image.processes where process.identity.isAlive {
+    for process in image.processes where !process.identity.hasEnded {
       let hasSignal = mendsForSignals && process.identity.hasHandledSignal
       let threads = process.threads.filter {
         hasSignal || clinux_registers(storedWords: $0.registers)?.mayNeedCorrection ?? false

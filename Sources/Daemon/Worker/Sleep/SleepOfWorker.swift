@@ -179,9 +179,11 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
     runtime.measuring.memoryMoves()
     let done = callback(then)
     services.mechanics.submit(about: id.name, isUrgent: true) {
-      let tree = target.restartInterruptedSyscalls()
       do {
-        try target.wake(tree, isStopped: isStopped)
+        try DescriptorReserve.use {
+          let tree = target.restartInterruptedSyscalls()
+          try target.wake(tree, isStopped: isStopped)
+        }
         done(nil)
       } catch { done("\(error)") }
     }
