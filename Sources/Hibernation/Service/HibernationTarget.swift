@@ -226,12 +226,12 @@ public struct HibernationTarget: Sendable {
     if isSignalled || holds {
       var tree = try found ?? discover()
       let held = holds ? masters.hold(in: tree) : []
+      // Perhaps only the freezer holds them. The stop takes effect when the freezer lets a process
+      // run, before any of its instructions.
+      for master in held { try master.signal(SIGSTOP) }
       if isSignalled {
         tree.processes.removeAll { held.contains($0.identity) }
         try tree.continueAll()
-      } else {
-        // It takes effect when the freezer lets the process run, before any of its instructions.
-        for master in held { try master.signal(SIGSTOP) }
       }
     }
     try freezer?.thaw(until: Deadline(in: Self.patience))
