@@ -137,8 +137,9 @@ final class RestartSupervisor {
     _ id: WorkerID, after delay: Duration, _ why: String, forMemory: Bool = false
   ) {
     cancel(id)
-    histories[id]?.plan = .backingOff(until: timers.now + delay, why: why)
-    histories[id]?.timer = timers.after(delay) { [unowned self] in
+    let moment = timers.now + delay
+    histories[id]?.plan = .backingOff(until: moment, why: why)
+    histories[id]?.timer = timers.at(moment) { [unowned self] in
       restartIsDue(id, why, forMemory: forMemory)
     }
     host.log(.notice, "\(id): restarts in \(delay.spoken): \(why)")
