@@ -224,8 +224,8 @@ final class Pager {
         // A worker that needs most of its memory waits again before this loop has ended, and the chunks that are ready are
         // probably those that it needs next.
         if !singly, answered >= Self.fewAnswers { return }
-      } else if let message = try process.journal.read(from: process.userfault) {
-        try receive(message, of: process)
+      } else if let received = try process.journal.read(from: process.userfault) {
+        try receive(received, of: process)
       } else {
         return
       }

@@ -63,11 +63,11 @@ extension Pager {
     var pages = process.faults
     process.faults = []
     var isUnmoved = true
-    while let message = try process.journal.read(from: process.userfault) {
+    while let received = try process.journal.read(from: process.userfault) {
+      let message = received.message
       switch Int(message.event) {
       case CLINUX_UFFD_PAGEFAULT: pages.append(message.b & ~(pageSize - 1))
       case CLINUX_UFFD_FORK:
-        close(Int32(truncatingIfNeeded: message.a & 0xffff_ffff))
         process.journal.forksAreDone()
         isUnmoved = false
       case CLINUX_UFFD_REMAP: isUnmoved = false
