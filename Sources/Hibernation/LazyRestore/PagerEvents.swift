@@ -17,7 +17,7 @@ extension Pager {
     var children = ahead?.child.map { [$0] } ?? []
     let deadline = Deadline(in: .seconds(10))
     while true {
-      if let received = try process.journal.read(from: process.userfault) {
+      if let received = try nextMessage(of: process) {
         let message = received.message
         if Int(message.event) == CLINUX_UFFD_PAGEFAULT {
           note(message.b & ~(pageSize - 1), of: process)
@@ -40,7 +40,8 @@ extension Pager {
     let wiped = children.isEmpty ? [] : try wipedOnFork(process)
     for child in children {
       let destination = Destination(
-        child: Userfault(descriptor: child, pid: process.pid), of: process, before: before, wiped: wiped)
+        child: Userfault(descriptor: child, pid: process.pid), of: process, before: before,
+        wiped: wiped)
       for chunk in process.chunks { try fill(.own(chunk: chunk), of: process, destination) }
     }
     if !children.isEmpty { process.journal.forksAreDone() }
@@ -51,7 +52,7 @@ extension Pager {
     of ahead: FaultJournal.Message, _ batch: [FaultJournal.Message], _ process: LazyProcess
   ) throws {
     func isMapped(_ range: Range<UInt64>) throws -> Bool {
-      try MemoryMapping.all(of: process.pid).contains { ($0.start..<$0.end).overlaps(range) }
+      try mappings(of: process).contains { ($0.start..<$0.end).overlaps(range) }
     }
     if try batch.contains(where: { try PageLayout.mayPrecede($0, ahead, isMapped: isMapped) }) {
       throw PageLayout.Ambiguous(description: "two threads moved memory at once")
@@ -60,7 +61,7 @@ extension Pager {
 
   /// Ranges that are empty in a child (MADV_WIPEONFORK): random generators detect forks by this.
   private func wipedOnFork(_ process: LazyProcess) throws -> [Range<UInt64>] {
-    try MemoryMapping.all(of: process.pid).filter { $0.flags.contains(.wipedOnFork) }.map {
+    try mappings(of: process).filter { $0.flags.contains(.wipedOnFork) }.map {
       $0.start..<$0.end
     }
   }
@@ -68,7 +69,9 @@ extension Pager {
   private func freeze() throws {
     if isFrozen { return }
     // Doesn't wait for the freeze to complete: a thread that waits for the pager can't freeze.
-    try writeControl("\(cgroup.path)/cgroup.freeze", "1")
+    try patience.of { () throws(SystemCallError) in
+      try writeControl("\(cgroup.path)/cgroup.freeze", "1")
+    }
     isFrozen = true
     halt = Halt(began: Clocks.monotonic)
   }
@@ -121,9 +124,9 @@ extension Pager {
   /// no page was missing.
   func release(_ process: LazyProcess) throws {
     let deadline = Deadline(in: .seconds(10))
-    try process.userfault.unregisterAll()
+    try patience.of { () throws(SystemCallError) in try process.userfault.unregisterAll() }
     while true {
-      while let received = try process.journal.read(from: process.userfault) {
+      while let received = try nextMessage(of: process) {
         if received.child != nil { process.journal.forksAreDone() }
       }
       if !process.userfault.hasEventInFlight { break }
@@ -133,17 +136,17 @@ extension Pager {
       sched_yield()
     }
     // Covers a mapping that was moved during the loop.
-    try process.userfault.unregisterAll()
+    try patience.of { () throws(SystemCallError) in try process.userfault.unregisterAll() }
   }
 
   /// Corrects calls that the freeze would end with an EINTR that the program mustn't see, and thaws.
   private func mendAndThaw() throws {
     // The worker's memory is in place: a failure here costs at most an EINTR.
     // If it was only frozen to track its writes, its other threads shouldn't wait long for the last one.
-    let patience = halt == nil ? Duration.milliseconds(500) : HibernationTarget.patience
-    let isAtRest = (try? cgroup.freeze(until: Deadline(in: patience))) != nil
+    let limit = halt == nil ? Duration.milliseconds(500) : HibernationTarget.patience
+    let isAtRest = (try? cgroup.freeze(until: Deadline(in: limit))) != nil
     if isAtRest { target.restartInterruptedSyscalls() }
-    try target.wake(isStopped: false)
+    try patience.of { try target.wake(isStopped: false) }
     if let began = halt?.began { halt?.length = Clocks.monotonic - began }
     isFrozen = false
   }
