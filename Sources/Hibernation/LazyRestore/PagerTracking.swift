@@ -152,6 +152,6 @@ extension LazyProcess {
     // If its threads can't be listed or read, they have ended.
     return ((try? threads(of: pid)) ?? []).allSatisfy { thread in
       (try? ProcessStat.read(thread))?.state != .uninterruptible
-    }
+    } && DivisibleCall.thread(of: pid) == nil
   }
 }
