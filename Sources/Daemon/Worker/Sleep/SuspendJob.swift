@@ -41,6 +41,8 @@ struct SuspendJob: Sendable {
   }
 
   private static let patience = Duration.seconds(5)
+  /// Other workers wait for this thread.
+  private static let divisiblePatience = Duration.milliseconds(200)
 
   /// Stops it, and finds its inputs. When this throws, the worker runs; or the error is `StillStopped`.
   func run() throws -> Asleep {
@@ -48,6 +50,9 @@ struct SuspendJob: Sendable {
     masters.release()
     let began = Clocks.monotonic
     let tree = try discover()
+    if let thread = DivisibleCall.thread(in: tree, until: Deadline(in: Self.divisiblePatience)) {
+      throw InTheMiddle(thread: thread)
+    }
     let ignored = leftUnread.stillIgnored(by: tree, ownChannels: ownChannels)
     waits.willRest(tree)
     try stop()
@@ -181,6 +186,15 @@ struct SuspendJob: Sendable {
 
   private func discover() throws(SystemCallError) -> ProcessTree {
     try ProcessTree.discover(root: identity, session: session, cgroup: cgroup)
+  }
+
+  /// A stop would end the call with a part of its result.
+  private struct InTheMiddle: Error, CustomStringConvertible {
+    let thread: Int32
+    var description: String {
+      "its thread \(thread) is in the middle of a call that a stop would cut short (a write, a receipt "
+        + "with MSG_WAITALL, a submission to io_uring)"
+    }
   }
 
   /// What it waits for isn't known, so that nothing would wake it.
