@@ -109,7 +109,7 @@ struct SupervisorProgram {
     if rules.condition == .onFailure, let codes, codes != "0" {
       note("`exitcodes`: here only 0 is an orderly end.")
     }
-    if rules.condition != .never, let most = keys.text("startretries").flatMap({ Int($0) }),
+    if rules.condition.followsOwnEnd, let most = keys.text("startretries").flatMap({ Int($0) }),
       (1...1000).contains(most)
     {
       rules.giveUp = .init(restarts: most, window: .seconds(60))
