@@ -11,6 +11,11 @@ struct Asleep: Sendable {
   var measurement: Measurement?
   /// For an external worker.
   var manager: SleepWatch?
+
+  /// Nothing but the worker itself gives it work. False if that isn't known.
+  var hasNoClients: Bool {
+    if case .success(let sources) = sources { !sources.hasClients } else { false }
+  }
 }
 
 /// The means to put a worker to sleep and watch its inputs meanwhile, for the mechanics' thread.
