@@ -116,7 +116,9 @@ struct BenchRun {
 
   /// If the program has ended by itself, that is the reason for any failure.
   private func explained(_ error: any Error, _ mechanism: BenchMechanism) throws -> BenchError {
-    if try subject.running.isAlive { return .failed(escaped("\(mechanism.title): \(error)")) }
+    if try subject.running.life != .hasEnded {
+      return .failed(escaped("\(mechanism.title): \(error)"))
+    }
     return .program("the program ended during \(mechanism.title)\(subject.lastWords)")
   }
 }

@@ -232,3 +232,26 @@ enum clinux_outside clinux_outside_of(int64_t number, const uint64_t *arguments)
     default: return CLINUX_OUTSIDE_NONE;
   }
 }
+
+enum clinux_awaited clinux_awaited_of(int64_t number) {
+  switch (number) {
+    case SYS_accept:
+    case SYS_accept4: return CLINUX_AWAITED_ONE;
+#ifdef SYS_epoll_wait
+    case SYS_epoll_wait:
+#endif
+    case SYS_epoll_pwait:
+    case 441: return CLINUX_AWAITED_EPOLL;  // epoll_pwait2
+#ifdef SYS_poll
+    case SYS_poll:
+#endif
+    case SYS_ppoll: return CLINUX_AWAITED_POLL;
+#ifdef SYS_select
+    case SYS_select:
+#endif
+    case SYS_pselect6: return CLINUX_AWAITED_SELECT;
+    case SYS_restart_syscall:
+    case 426: return CLINUX_AWAITED_UNKNOWN;  // io_uring_enter
+    default: return CLINUX_AWAITED_NONE;
+  }
+}

@@ -11,8 +11,12 @@ extension Probe {
       "Dormouse can't see when memory is short. A policy with `memory: { budget: SIZE }` works.",
     enable: "/proc mounted, and a kernel with MemAvailable (3.14)."
   ) { _ in
-    let info = try MemoryInfo.read()
-    return .works("\(sizeText(info.available)) of \(sizeText(info.total)) available")
+    let machine = try MemoryInfo.read()
+    let info = try ContainingLimits(workers: nil).applied(to: machine)
+    let text = "\(sizeText(info.available)) of \(sizeText(info.total)) available"
+    guard let group = info.limitedBy else { return .works(text) }
+    return .works(
+      "\(text): the cgroup \(group) limits it; the machine has \(sizeText(machine.total))")
   }
 
   private static let stall = Probe(

@@ -83,7 +83,7 @@ final class WorkerSource: RecordingSource {
 
   func tree() throws(RecordingFailure) -> ProcessTree {
     let now = Clocks.monotonic
-    if root?.isAlive != true {
+    if root?.hasEnded != false {
       root = nil
       // The worker may be started again. A start is an event, but an adoption may not be.
       if now - 300_000_000 >= askedAt { try ask() }

@@ -22,6 +22,7 @@ public final class WrapComposition {
   private let code: IdleCodeRelease
   private let inner: InnerWrappers
   private var registration: WrapperRegistration?
+  private var hostPipes: HostPipes?
   /// The wrapper's own.
   private let socket: String
   private let caller: Caller
@@ -114,6 +115,7 @@ public final class WrapComposition {
     do throws(SystemCallError) {
       try signals.listen(on: run.loop)
     } catch { throw .system(error) }
+    watchHostPipes()
     run.begin()
     watchCaller()
     beginRegistration()
@@ -137,6 +139,17 @@ public final class WrapComposition {
         run.wake("the end of the process that started it")
       }
     }
+  }
+
+  /// Stops the program when its host has closed both of its pipes, and the program ignores that.
+  private func watchHostPipes() {
+    guard let grace = settings.hostGrace else { return }
+    hostPipes = HostPipes(grace: grace, watches: run.loop, timers: run.loop) { [unowned run] in
+      run.stop(
+        "its host has closed its standard input and output, and it hasn't ended within "
+          + grace.spoken)
+    }
+    hostPipes?.watch()
   }
 
   private func beginRegistration() {

@@ -27,12 +27,19 @@ public struct WrapSettings: Sendable {
   public var shed: WorkerConfiguration.Shed?
   /// Where the wrapper was started; nil: that directory was removed.
   public var directory: String?
+  /// From the moment at which its host has closed both standard input and output until the program
+  /// is stopped; nil: it may stay.
+  public var hostGrace: Duration?
+
+  /// A program that ends at the end of its input has ended by then.
+  public static let defaultHostGrace = Duration.seconds(10)
 
   public init(
     command: [String], path: String, inheritance: Inheritance, policy: LifecyclePolicy,
     stateDirectory: String, daemonSocket: String, log: String?, version: String,
     mayBeTerminated: Bool = false, label: String? = nil,
-    shed: WorkerConfiguration.Shed? = nil, directory: String? = nil
+    shed: WorkerConfiguration.Shed? = nil, directory: String? = nil,
+    hostGrace: Duration? = WrapSettings.defaultHostGrace
   ) {
     self.command = command
     self.path = path
@@ -46,6 +53,7 @@ public struct WrapSettings: Sendable {
     self.label = label
     self.shed = shed
     self.directory = directory
+    self.hostGrace = hostGrace
   }
 
   /// `clangd-4711`: unique as long as the wrapper lives, and a valid worker's name.

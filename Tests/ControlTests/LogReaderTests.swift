@@ -43,20 +43,20 @@ private final class Log {
     text: String, count: Int?, expected: String
   ) throws {
     let log = try Log(text)
-    var reader = try LogReader(path: log.path, lastLines: count)
+    var reader = try LogReader(LogLocation(path: log.path), lastLines: count)
     #expect(try rest(&reader) == expected)
   }
 
   @Test func `Lines longer than a block are found`() throws {
     let long = String(repeating: "x", count: 200_000)
     let log = try Log("first\n\(long)\nlast\n")
-    var reader = try LogReader(path: log.path, lastLines: 2)
+    var reader = try LogReader(LogLocation(path: log.path), lastLines: 2)
     #expect(try rest(&reader) == "\(long)\nlast\n")
   }
 
   @Test func `Text that is written to a log later is read later`() throws {
     let log = try Log("a\n")
-    var reader = try LogReader(path: log.path, lastLines: 0)
+    var reader = try LogReader(LogLocation(path: log.path), lastLines: 0)
     #expect(try rest(&reader) == "")
     log.append("b\n")
     #expect(try rest(&reader) == "b\n")
@@ -64,7 +64,7 @@ private final class Log {
 
   @Test func `A truncated log is read from its start`() throws {
     let log = try Log("a long first life\n")
-    var reader = try LogReader(path: log.path, lastLines: nil)
+    var reader = try LogReader(LogLocation(path: log.path), lastLines: nil)
     #expect(try rest(&reader) == "a long first life\n")
     #expect(truncate(log.path, 0) == 0)
     log.append("second\n")
@@ -75,7 +75,7 @@ private final class Log {
     throws
   {
     let log = try Log("old\n")
-    var reader = try LogReader(path: log.path, lastLines: 0)
+    var reader = try LogReader(LogLocation(path: log.path), lastLines: 0)
     log.append("end of old\n")
     let old = "\(log.directory)/old"
     #expect(rename(log.path, old) == 0)
@@ -86,7 +86,7 @@ private final class Log {
 
   @Test func `Waiting for a log ends when the file grows`() throws {
     let log = try Log("")
-    var reader = try LogReader(path: log.path, lastLines: nil)
+    var reader = try LogReader(LogLocation(path: log.path), lastLines: nil)
     reader.waitForChange()
     log.append("x")
     let before = ContinuousClock.now
@@ -97,9 +97,38 @@ private final class Log {
 
   @Test func `An error about a missing log names it`() {
     let error = #expect(throws: FileError.self) {
-      _ = try LogReader(path: "/nonexistent/w.log", lastLines: nil)
+      _ = try LogReader(LogLocation(path: "/nonexistent/w.log"), lastLines: nil)
     }
     #expect(error?.description == "opening /nonexistent/w.log failed: No such file or directory")
+  }
+
+  @Test func `What a worker put in the place of its log isn't waited for`() throws {
+    let scratch = try Scratch()
+    let fifo = scratch.uniquePath("fifo")
+    #expect(mkfifo(fifo, 0o600) == 0)
+    for path in [fifo, "/dev/zero", scratch.path] {
+      let error = #expect(throws: FileError.self) {
+        _ = try LogReader(LogLocation(path: path), lastLines: nil)
+      }
+      #expect(error?.description.contains("regular file") == true)
+    }
+  }
+
+  @Test(.enabled(if: geteuid() == 0, "only root can be two users"))
+  func `Root reads the log of another user's worker with that user's rights`() throws {
+    let log = try Log("root's secret\n")
+    chmod(log.directory, 0o755)
+    let link = "\(log.directory)/link"
+    #expect(symlink(log.path, link) == 0)
+    let error = #expect(throws: FileError.self) {
+      _ = try LogReader(LogLocation(path: link, user: "65534"), lastLines: nil)
+    }
+    #expect(error?.code == EACCES)
+    var reader = try LogReader(LogLocation(path: link), lastLines: nil)
+    #expect(try rest(&reader) == "root's secret\n", "links of root's own are followed")
+    #expect(chown(log.path, 65534, 65534) == 0)
+    var own = try LogReader(LogLocation(path: link, user: "65534"), lastLines: nil)
+    #expect(try rest(&own) == "root's secret\n")
   }
 }
 
@@ -133,7 +162,7 @@ private final class Log {
   @Test func `A reader finds text that was rotated into another file before it was read`() throws {
     let log = try Log("one\n")
     defer { unlink(log.path + ".1") }
-    var reader = try LogReader(path: log.path, lastLines: nil)
+    var reader = try LogReader(LogLocation(path: log.path), lastLines: nil)
     #expect(try rest(&reader) == "one\n")
     log.append("two\n")
     try putAside(log, aside: "one\ntwo\n")
@@ -150,7 +179,7 @@ private final class Log {
   @Test func `Where only whole blocks are rotated, nothing is read twice`() throws {
     let log = try Log("one\ntwo\n")
     defer { unlink(log.path + ".1") }
-    var reader = try LogReader(path: log.path, lastLines: nil)
+    var reader = try LogReader(LogLocation(path: log.path), lastLines: nil)
     #expect(try rest(&reader) == "one\ntwo\n")
     // All of what stays has been read already.
     try putAside(log, keeping: "two\n", aside: "one\n")
@@ -161,7 +190,7 @@ private final class Log {
   @Test func `A log that was renamed whole is read to its end, once`() throws {
     let log = try Log("old\n")
     defer { unlink(log.path + ".1") }
-    var reader = try LogReader(path: log.path, lastLines: 0)
+    var reader = try LogReader(LogLocation(path: log.path), lastLines: 0)
     log.append("end of old\n")
     #expect(rename(log.path, log.path + ".1") == 0)
     log.append("new\n")

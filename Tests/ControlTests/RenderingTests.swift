@@ -192,6 +192,12 @@ import Testing
         images 3.4 MB
 
         """)
+    var limited = Sample.daemon
+    limited.budgetIsHost = true
+    limited.limitedBy = "/sys/fs/cgroup/unit"
+    #expect(
+      renderDaemonStatus(limited).contains("budget       limit of the cgroup /sys/fs/cgroup/unit\n")
+    )
     #expect(renderDaemonStatus(Sample.daemon, color: true).contains("\u{1B}[33mwarning\u{1B}[0m"))
   }
 

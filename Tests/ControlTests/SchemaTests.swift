@@ -215,7 +215,8 @@ import Testing
   }
 
   private static func text(_ name: String) throws -> String {
-    var reader = try LogReader(path: "\(SourceTree.root)/\(name)", lastLines: nil)
+    var reader = try LogReader(
+      LogLocation(path: "\(SourceTree.root)/\(name)"), lastLines: nil)
     var bytes: [UInt8] = []
     while case let part = try reader.read(), !part.isEmpty { bytes += part }
     return String(decoding: bytes, as: UTF8.self)

@@ -17,7 +17,7 @@ struct OldFreezerTests {
         child.pidfd.raw, for: POLLIN, until: Deadline(in: .milliseconds(300)))
       #expect(!ended)
       let identity = try ProcessIdentity.current(of: child.pid)
-      #expect(identity.isAlive && identity.isEnding)
+      #expect(identity.life == .lives && identity.isEnding)
       try thaw()
       #expect(try pollDescriptor(child.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(20))))
     }

@@ -40,7 +40,7 @@ import Testing
     #expect(stat.pid == getpid())
     #expect(stat.parent == getppid())
     #expect(stat.session == getsid(0))
-    #expect(stat.identity.isAlive)
+    #expect(stat.identity.life == .lives)
     #expect(stat.arguments.count > 0)
     #expect(try threads(of: getpid()).contains(getpid()))
   }
@@ -77,7 +77,7 @@ import Testing
         let stat = try ProcessStat.read(child.pid)
         return stat.state == .zombie && stat.threadCount == 2 && stat.isExiting
       })
-    #expect(!child.process.identity.isEnding && child.process.identity.isAlive)
+    #expect(!child.process.identity.isEnding && child.process.identity.life == .lives)
     kill(child.pid, SIGKILL)
     #expect(try eventually { child.process.identity.isEnding })
   }
@@ -86,16 +86,16 @@ import Testing
     throws
   {
     let child = try TestChild("sleep", "60")
-    #expect(child.process.identity.isAlive)
+    #expect(child.process.identity.life == .lives)
     let other = ProcessIdentity(pid: child.pid, startTime: child.process.startTime + 1)
-    #expect(!other.isAlive)
+    #expect(other.hasEnded)
     #expect(throws: SystemCallError("pidfd_open", on: "pid \(child.pid)", code: ESRCH)) {
       try other.openPidfd()
     }
     kill(child.pid, SIGKILL)
     try child.waitForExit()
     // The child isn't reaped yet, so it is a zombie.
-    #expect(!child.process.identity.isAlive && child.process.identity.isEnding)
+    #expect(child.process.identity.hasEnded && child.process.identity.isEnding)
   }
 }
 

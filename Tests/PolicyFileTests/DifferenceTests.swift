@@ -79,8 +79,9 @@ import Testing
     let stored = Mirror(reflecting: plain).children.compactMap(\.label)
     #expect(
       stored == [
-        "name", "command", "directory", "environment", "user", "group", "groups", "umask", "limits",
-        "importance", "autostart", "dependsOn", "shed", "readiness", "notify", "watchdog",
+        "name", "command", "directory", "environment", "environmentFiles", "user", "group",
+        "groups", "umask",
+        "limits", "importance", "autostart", "dependsOn", "shed", "readiness", "notify", "watchdog",
         "fdstore", "liveness", "restart", "stopCommand", "stopSignal", "reloadSignal", "output",
         "listen",
         "wakeAt", "wakeWith", "healthChecksWhileAsleep", "hooks", "_policy",

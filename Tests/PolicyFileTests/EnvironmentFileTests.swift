@@ -1,3 +1,4 @@
+import Glibc
 import TestSupport
 import Testing
 
@@ -59,5 +60,39 @@ import Testing
     #expect(result.errors.allSatisfy { $0.file.hasSuffix("/a.env") })
     #expect(result.errors.map(\.position?.line) == [2, 3, 4, 5])
     #expect(result.errors.first?.message == "is not `KEY=VALUE`")
+  }
+
+  @Test func `The env_file of a worker with a user is left to its launch`() throws {
+    let directory = try Scratch([
+      "dormouse.yaml": """
+      workers:
+        w: { command: run, user: nobody, env_file: [a.env, none.env], environment: { B: 1 } }
+      """,
+      "a.env": "A=1\nwrong\n",
+    ])
+    let result = directory.load()
+    #expect(result.diagnostics.isEmpty, "\(result.rendered)")
+    let worker = try #require(result.value?.workers.first)
+    #expect(worker.environment == ["B": "1"])
+    #expect(worker.environmentFiles == ["a.env", "none.env"].map { "\(directory.path)/\($0)" })
+    try directory.write(
+      "dormouse.yaml", "workers: { w: { command: [run, '${A}'], user: nobody, env_file: a.env } }")
+    #expect(
+      directory.load().errors.first?.message.contains("`env_file` is read when it is launched")
+        == true)
+  }
+
+  @Test func `A file of variables that isn't a regular file, or is too large, is refused`() throws {
+    let scratch = try Scratch(["large": String(repeating: "A=1\n", count: 1 << 19), "good": "A=1"])
+    #expect(EnvironmentFile.read("\(scratch.path)/good").value == ["A": "1"])
+    let fifo = scratch.uniquePath("fifo")
+    #expect(mkfifo(fifo, 0o600) == 0)
+    for (path, why) in [
+      ("\(scratch.path)/large", "larger than 1MB"), ("/dev/zero", "isn't a regular file"),
+      (fifo, "isn't a regular file"), (scratch.path, "isn't a regular file"),
+    ] {
+      let result = EnvironmentFile.read(path)
+      #expect(result.value == nil && result.rendered.contains(why), "\(path): \(result.rendered)")
+    }
   }
 }

@@ -45,7 +45,7 @@ import Testing
     let killing = WorkerKilling(root: identity, session: pid, cgroup: nil)
     try killing.perform(until: Deadline(in: .seconds(5)))
     #expect(try eventually { try Self.resident(pid) < 20 << 20 })
-    #expect(identity.isAlive, "its exit still hangs")
+    #expect(identity.life == .lives, "its exit still hangs")
   }
 
   @Test(
@@ -56,7 +56,7 @@ import Testing
     let tree = try worker.process.tree()
     let release = MemoryRelease(of: tree, about: "test")
     #expect(release.perform() == 0, "it lives")
-    #expect(worker.process.isAlive)
+    #expect(worker.process.life == .lives)
     try worker.process.killAll()
     _ = try worker.waitForExit()
     #expect(release.perform() == 0, "it has ended")

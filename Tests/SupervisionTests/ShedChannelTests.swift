@@ -94,7 +94,7 @@ import Testing
       try ShedRequestRun.start(.signal(SIGUSR2), worker: worker.process)
     }
     #expect(error?.description.contains("SIGUSR2") == true)
-    #expect(worker.process.isAlive)
+    #expect(worker.process.life == .lives)
   }
 
   @Test func `The topmost process that handles a shed signal gets it, and no process below it`()
@@ -155,8 +155,8 @@ import Testing
     let identity = try ProcessIdentity.current(of: child)
     command.cancel()
     #expect(command.isOver)
-    #expect(try eventually { !identity.isAlive })
-    #expect(worker.process.isAlive)
+    #expect(try eventually { identity.hasEnded })
+    #expect(worker.process.life == .lives)
   }
 
   @Test func `A shed command that doesn't exist fails with its name`() throws {

@@ -60,7 +60,7 @@ import Testing
       })
     let identity = try ProcessIdentity.current(of: try #require(child))
     program = nil
-    #expect(try eventually { !identity.isAlive })
+    #expect(try eventually { identity.hasEnded })
 
     let short = SideProgram(about: "phases") { () throws(LaunchError) in
       try plan.prepareBeside(["sh", "-c", "exit 3"], pid: 1, keepsOutput: false)

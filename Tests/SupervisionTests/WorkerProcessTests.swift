@@ -30,10 +30,10 @@ import Testing
     #expect(try worker.waitForExit() == .exited(7))
     let killed = try TestWorker("sleep", "60")
     #expect(try killed.process.reap() == nil)
-    #expect(killed.process.isAlive)
+    #expect(killed.process.life == .lives)
     try killed.process.signal(SIGTERM)
     #expect(try killed.waitForExit() == .signaled(SIGTERM))
-    #expect(!killed.process.isAlive)
+    #expect(killed.process.life == .hasEnded)
     #expect(throws: SystemCallError.self) { try killed.process.signal(SIGTERM) }
   }
 
@@ -99,14 +99,14 @@ import Testing
     #expect(!worker.process.owns(1))
     try worker.process.killAll()
     #expect(try worker.waitForExit() == .signaled(SIGKILL))
-    #expect(try eventually { tree.processes.allSatisfy { !$0.identity.isAlive } })
+    #expect(try eventually { tree.processes.allSatisfy { $0.identity.hasEnded } })
   }
 
   @Test func `Adoption takes a process only if its start time is the recorded one`() throws {
     let worker = try TestWorker("sleep", "60")
     let identity = worker.process.identity
     let adopted = try WorkerProcess.adopt(identity, plan: worker.process.plan)
-    #expect(adopted.isAlive)
+    #expect(adopted.life == .lives)
     #expect(adopted.memory != nil)
     let other = ProcessIdentity(pid: identity.pid, startTime: identity.startTime + 1)
     #expect(throws: SystemCallError.self) {
@@ -127,7 +127,7 @@ import Testing
     let worker = try TestWorker("sleep", "60", cgroup: WorkerCgroup(path: scratch.path))
     #expect(worker.process.cgroup == nil)
     #expect(worker.process.cgroupRefusal?.description.contains("cgroup") == true)
-    #expect(worker.process.isAlive)
+    #expect(worker.process.life == .lives)
   }
 
   @Test func `A log over its limit is renamed at launch`() throws {

@@ -148,11 +148,11 @@ import Testing
     let worker = try TestWorker("sleep", "60")
     let boot = try WorkerRecord.currentBootID()
     let record = WorkerRecord(worker.process, bootID: boot, state: "background")
-    #expect(record.isAlive(bootID: boot))
-    #expect(!record.isAlive(bootID: "another"))
+    #expect(record.life(bootID: boot) == .lives)
+    #expect(record.life(bootID: "another") == .hasEnded)
     try worker.process.killAll()
     _ = try worker.waitForExit()
-    #expect(!record.isAlive(bootID: boot))
+    #expect(record.life(bootID: boot) == .hasEnded)
   }
 }
 

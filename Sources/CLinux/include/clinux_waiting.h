@@ -64,4 +64,15 @@ enum clinux_outside {
 };
 enum clinux_outside clinux_outside_of(int64_t number, const uint64_t *arguments);
 
+// How a call names the descriptors at which it waits for a connection.
+enum clinux_awaited {
+  CLINUX_AWAITED_NONE = 0,  // it waits for something else
+  CLINUX_AWAITED_ONE,       // argument 0
+  CLINUX_AWAITED_EPOLL,     // those in the epoll set of argument 0
+  CLINUX_AWAITED_POLL,      // arguments 0 struct pollfd, 1 their number
+  CLINUX_AWAITED_SELECT,    // arguments 0 the highest one and one more, 1 fd_set
+  CLINUX_AWAITED_UNKNOWN,   // restart_syscall(2), io_uring_enter(2)
+};
+enum clinux_awaited clinux_awaited_of(int64_t number);
+
 #endif

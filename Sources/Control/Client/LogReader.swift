@@ -18,9 +18,11 @@ public struct LogReader: ~Copyable {
 
   /// `lastLines`: begin this many lines before the end; nil for the beginning.
   /// `least`: and not before this offset.
-  public init(path: String, lastLines: Int?, from least: Int = 0) throws(FileError) {
-    let aside = FileIdentity(Self.asidePath(path))
-    let file = try LogFile(path: path)
+  public init(
+    _ log: LogLocation, lastLines: Int?, from least: Int = 0
+  ) throws(FileError) {
+    let aside = FileIdentity(log.path + Self.asideSuffix)
+    let file = try LogFile(log)
     let start = if let lastLines { try file.startOfLast(lastLines) } else { 0 }
     let size = try file.size()
     // A log that was rotated since is shorter.
@@ -60,7 +62,8 @@ public struct LogReader: ~Copyable {
     return []
   }
 
-  private static func asidePath(_ path: String) -> String { path + ".1" }
+  private static let asideSuffix = ".1"
+  private var asidePath: String { file.path + Self.asideSuffix }
 
   private mutating func readRest() throws(FileError) -> [UInt8] {
     guard restOffset != nil else { return [] }
@@ -76,7 +79,7 @@ public struct LogReader: ~Copyable {
   /// Whether the file's beginning has been put aside since the last look; then we go on where those
   /// bytes are now.
   private mutating func noticeCut() -> Bool {
-    let now = FileIdentity(Self.asidePath(file.path))
+    let now = FileIdentity(asidePath)
     guard now != aside else { return false }
     aside = now
     // Renamed as a whole: we have it open, and read it to its end.
@@ -84,7 +87,7 @@ public struct LogReader: ~Copyable {
     let length = now.size
     if offset < length {
       // nil: it has been removed; its rest is lost.
-      rest = try? LogFile(path: Self.asidePath(file.path))
+      rest = try? LogFile(file.log, suffix: Self.asideSuffix)
       restOffset = offset
       offset = 0
     } else {
@@ -97,9 +100,9 @@ public struct LogReader: ~Copyable {
   /// move to another file.
   private mutating func waitForName() -> Bool {
     for _ in 0..<200 {
-      if FileIdentity(Self.asidePath(file.path)) != aside { return true }
-      if !fileExists(Self.asidePath(file.path) + ".partial") {
-        return FileIdentity(Self.asidePath(file.path)) != aside
+      if FileIdentity(asidePath) != aside { return true }
+      if !fileExists(asidePath + ".partial") {
+        return FileIdentity(asidePath) != aside
       }
       pauseThread(for: .milliseconds(1))
     }
@@ -115,14 +118,14 @@ public struct LogReader: ~Copyable {
 
 /// An open file and the name that it was opened by.
 private struct LogFile: ~Copyable {
+  let log: LogLocation
   let path: String
   private let descriptor: Descriptor
 
-  init(path: String) throws(FileError) {
-    descriptor = try FileError.wrap("opening", on: path) { () throws(SystemCallError) in
-      try Descriptor.open(path)
-    }
-    self.path = path
+  init(_ log: LogLocation, suffix: String = "") throws(FileError) {
+    descriptor = try log.open(suffix: suffix)
+    self.log = log
+    path = log.path + suffix
   }
 
   var identity: FileIdentity? { FileIdentity(descriptor.raw) }
@@ -152,7 +155,7 @@ private struct LogFile: ~Copyable {
       !ours.isSameFile(as: named)
     else { return nil }
     // nil: it is on its way to another name.
-    return try? LogFile(path: path)
+    return try? LogFile(log)
   }
 
   /// The offset at which the last `count` lines begin. An end of line at the very end ends the

@@ -12,6 +12,8 @@ public struct DaemonReport: Codable, Hashable, Sendable {
   public var budget: Int64
   public var available: Int64
   public var budgetIsHost: Bool
+  /// The directory of the cgroup whose limit leaves least of the host's memory; nil: none limits it.
+  public var limitedBy: String?
   /// How workers are suspended: `cgroup-v2 freezer` or `SIGSTOP`.
   public var freezer: CodedText
   public var stateDirectory: String

@@ -30,6 +30,9 @@ public struct WorkerReport: Codable, Hashable, Sendable {
   public var changedSinceLaunch: [String]?
   public var policy: String
   public var log: String?
+  /// The user, as a name or number, with whose rights root is to read `log`, because the configuration names
+  /// the file and the worker runs as that user; nil: with root's own.
+  public var logUser: String?
   /// When its log had which length: a line for each note, with seconds since 1970 and bytes.
   public var logTimes: String?
   /// Why it is in this state.

@@ -110,7 +110,7 @@ public func renderDaemonStatus(
   block.add(
     "pressure", [pressure, setPressureText(daemon)].compactMap { $0 }.joined(separator: ", "))
   block.add("memory", memoryText(daemon))
-  block.add("budget", daemon.budgetIsHost ? "this machine" : "fixed (memory.budget)")
+  block.add("budget", budgetText(daemon))
   block.add("suspends by", escaped(daemon.freezer.text))
   block.add("state in", escaped(daemon.stateDirectory))
   block.add("shadow mode", daemon.shadow.map { escaped($0.text) })
@@ -118,6 +118,11 @@ public func renderDaemonStatus(
   block.add("workers", workers.map(totalsLine))
   for line in savingsLines(daemon.savings) { block.add("savings", line) }
   return block.text(width: width)
+}
+
+private func budgetText(_ daemon: DaemonReport) -> String {
+  guard daemon.budgetIsHost else { return "fixed (memory.budget)" }
+  return daemon.limitedBy.map { "limit of the cgroup \(escaped($0))" } ?? "this machine"
 }
 
 /// `14:02, 40 s ago: woken by its own timer`.

@@ -206,9 +206,9 @@ public final class Daemon {
       services: services, driver: driver, workers: workers, phase: phase, ending: ending,
       requests: requests, role: role, version: version, freezer: freezer, state: state,
       configuration: configuration, chronicle: chronicle, snapshots: snapshots, jetsam: jetsam,
-      learnedMemory: learnedMemory, planner: launchPlanner, senses: senses, restarts: restarts,
-      starter: starter, supervision: supervision, firstMoments: firstMoments, schedules: schedules,
-      reloads: reloads, reloader: reloader, externals: external.adoption,
+      learnedMemory: learnedMemory, planner: launchPlanner, senses: senses, pressure: pressure,
+      restarts: restarts, starter: starter, supervision: supervision, firstMoments: firstMoments,
+      schedules: schedules, reloads: reloads, reloader: reloader, externals: external.adoption,
       rules: external.rules, wrappers: wrappers, cgroups: cgroups, socket: socket, hooks: hooks))
   private lazy var hooks = HookRunner(
     services, chronicle, from: configuration, workers: workers, environment: environment)
@@ -270,9 +270,6 @@ public final class Daemon {
     requests = WorkerRequests(driver, returning)
     recordWriter = WorkerRecordWriter(records: records, bootID: bootID, log: log)
     chronicle = try Chronicle(settings: settings, state: state, log: log)
-    pressure = PressureMonitor(
-      services.loop, send: { [driver] in driver.send($0) }, log: { log($0, $1) })
-
     limitsObstacle = role.leavesCgroup ? DelegatedGroup.leave() : nil
     // Every daemon of this state directory uses the same cgroup, so that the next one finds it.
     earlierCgroups = CgroupRoot.findEarlier(forStateDirectory: settings.stateDirectory)
@@ -284,6 +281,9 @@ public final class Daemon {
       cgroups = nil
       log(.notice, "no cgroup for the workers: \(error); they are suspended by signal (SIGSTOP)")
     }
+    pressure = PressureMonitor(
+      services.loop, .kernel(workers: cgroups?.path), send: { [driver] in driver.send($0) },
+      log: { log($0, $1) })
     learnedMemory.connect(driver, workers) { [unowned self] in restarts.exits(of: $0) }
     driver.connect(directives, [chronicle, launcher])
   }
@@ -325,8 +325,9 @@ public final class Daemon {
     keeperStarter.collectKeptMemories()
     survivors.adoptSurvivors()
     keeperStarter.takeOverKeeping(of: workers)
-    listening.openListeners(of: configured.workers)
-    declared.startWorkers(configured.workers)
+    listening.openListeners(of: configured.workers) { [unowned self] in
+      if !phase.isClosing { declared.startWorkers(configured.workers) }
+    }
     configuration.dropWorkers()
     schedules.follow()
     external.rules.follow(configured.adoption)

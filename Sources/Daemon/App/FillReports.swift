@@ -18,6 +18,10 @@ enum FillReports {
     measure: @escaping (WorkerID) -> Void
   ) {
     source.onFillFailure { name, error in
+      if error.aftermath == .intact {
+        return log(
+          .error, "\(name): its missing pages can't be filled in yet: \(error); it waits for them")
+      }
       log(.error, "\(name): terminated: its missing pages can't be restored: \(error)")
     }
     let hasEnded: @Sendable (String) -> Void = loopReturn.relay {

@@ -119,6 +119,13 @@ package final class ProgramRun {
     try? process?.signal(SIGKILL)
   }
 
+  /// Ends it as a request to stop it does: a sleeping program is woken, and SIGKILL follows if it
+  /// doesn't end.
+  package func stop(_ reason: String) {
+    log(.notice, "\(id) is stopped: \(reason)")
+    parts.requests.request(.stop, id) { _ in }
+  }
+
   /// From now on it is sampled as often as a running worker.
   package func sampleAgain() { if let unit { parts.senses.sampling.sampleAnew(unit) } }
 

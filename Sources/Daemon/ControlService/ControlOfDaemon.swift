@@ -25,6 +25,7 @@ final class ControlOfDaemon: ControlHost {
     let learnedMemory: LearnedMemoryKeeper
     let planner: LaunchPlanner
     let senses: Senses
+    let pressure: PressureMonitor
     let restarts: RestartSupervisor
     let starter: DependencyStarter
     let supervision: WorkerSupervision
@@ -66,6 +67,7 @@ final class ControlOfDaemon: ControlHost {
     let program = parts.role.program
     if runtime.external == nil {
       facts.log = program.map(\.logPath) ?? parts.planner.logPath(of: runtime)
+      facts.logUser = parts.planner.logUser(of: runtime)
       facts.logTimes = program == nil ? parts.state.logTimes(of: id.name) : nil
     }
     facts.wrapper = program.map {
@@ -105,7 +107,8 @@ final class ControlOfDaemon: ControlHost {
   func daemonFacts() -> DaemonFacts {
     DaemonFacts(
       version: parts.version, freezer: parts.freezer, stateDirectory: parts.state.path,
-      imageCosts: parts.senses.imageDisk.costs, savings: parts.chronicle.savings(at: now))
+      limitedBy: parts.pressure.limitedBy, imageCosts: parts.senses.imageDisk.costs,
+      savings: parts.chronicle.savings(at: now))
   }
 
   func savings(of id: WorkerID) -> RecentSavingsReport {

@@ -122,6 +122,7 @@ extension DaemonReport {
       budget: engine.budget.bytes, available: engine.available.bytes,
       budgetIsHost: engine.policy.memory == .host, freezer: facts.freezer,
       stateDirectory: facts.stateDirectory)
+    if budgetIsHost { limitedBy = facts.limitedBy }
     if let set = engine.setPressure, now < set.until {
       pressureSet = set.level.name
       pressureSetSeconds = (set.until - now) / .seconds(1)

@@ -22,6 +22,7 @@ struct WorkerFacts {
   var changedSinceLaunch: [String] = []
   var reloadSignal: Int32?
   var log: String?
+  var logUser: String?
   var logTimes: String?
   /// Of a wrapper's own worker.
   var wrapper: WrapperFacts?
@@ -89,6 +90,8 @@ struct DaemonFacts {
   var version: String
   var freezer: CodedText
   var stateDirectory: String
+  /// See `PressureMonitor`.
+  var limitedBy: String?
   /// Of the last 24 hours.
   var imageCosts: WriteLedger.Costs
   /// Of all workers.

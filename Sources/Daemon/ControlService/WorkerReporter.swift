@@ -83,6 +83,7 @@ struct WorkerReporter {
     report.changedSinceLaunch = facts.changedSinceLaunch.isEmpty ? nil : facts.changedSinceLaunch
     report.reloadSignal = facts.reloadSignal.map(SignalName.text)
     report.log = facts.log
+    report.logUser = facts.logUser
     report.logTimes = facts.logTimes
     report.isAdopted = facts.isAdopted ? true : nil
     report.rule = facts.rule

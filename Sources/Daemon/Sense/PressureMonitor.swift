@@ -2,32 +2,46 @@ import Lifecycle
 import Linux
 import Policy
 
-/// Reports the machine's memory to the engine: at each sample, and at once if the kernel reports that a stall
-/// threshold is passed (PSI triggers). Belongs to the loop's thread.
+/// Reports the machine's memory to the engine, as far as limits of cgroups leave it: at each sample, and at once if the
+/// kernel reports that a stall threshold is passed (PSI triggers). Belongs to the loop's thread.
 final class PressureMonitor {
   /// What the kernel reports of memory. Tests provide their own.
   struct Readings {
     /// nil: there is no /proc.
     var memory: () -> MemoryInfo?
-    /// nil: there is no PSI.
-    var stall: () -> PressureStall?
+    /// Of the cgroup with this directory, or of the machine. nil: there is no PSI.
+    var stall: (_ group: String?) -> PressureStall?
     /// A descriptor that polls `POLLPRI` while the stall within the window exceeds the threshold.
     var trigger:
-      (_ kind: PressureTrigger.Kind, _ stall: Duration, _ window: Duration)
+      (_ kind: PressureTrigger.Kind, _ stall: Duration, _ window: Duration, _ group: String?)
         throws(PressureTriggerError) -> Descriptor = {
-          (kind, stall, window) throws(PressureTriggerError) in
-          try PressureTrigger(kind, stall: stall, window: window).descriptor
+          (kind, stall, window, group) throws(PressureTriggerError) in
+          try PressureTrigger(kind, stall: stall, window: window, path: Self.stallFile(of: group))
+            .descriptor
         }
 
-    static func kernel() -> Readings {
+    private static func stallFile(of group: String?) -> String {
+      group.map { "\($0)/memory.pressure" } ?? PressureStall.systemMemoryPath
+    }
+
+    /// - Parameter workers: see `ContainingLimits`.
+    static func kernel(workers: String?) -> Readings {
       // Both are read each second. nil: there is no such file, and so nothing to report.
       let memory = try? KernelRecord(MemoryInfo.path)
       let pressure = try? KernelRecord(PressureStall.systemMemoryPath)
+      // Without /proc no cgroup can be found.
+      let limits = try? ContainingLimits(workers: workers)
       return Readings(
-        // As if there were no such file.
-        memory: { memory.flatMap { try? MemoryInfo.read($0) } },
-        // A kernel without PSI has no stalls to report.
-        stall: { pressure.flatMap { try? PressureStall.read($0) } })
+        memory: {
+          // As if there were no such file.
+          let info = memory.flatMap { try? MemoryInfo.read($0) }
+          return info.map { limits?.applied(to: $0) ?? $0 }
+        },
+        stall: { group in
+          // A kernel without PSI has no stalls to report, and neither has a cgroup of version 1.
+          if let group { return try? PressureStall.read(stallFile(of: group)) }
+          return pressure.flatMap { try? PressureStall.read($0) }
+        })
     }
   }
 
@@ -36,15 +50,20 @@ final class PressureMonitor {
   private let send: (Event) -> Void
   private let log: (DaemonLog.Priority, String) -> Void
   private var stalls = StallMeter()
+  /// Of the group that limits memory.
+  private var groupStalls = StallMeter()
   private var triggers: [(trigger: Descriptor, watch: EventLoop.Token)] = []
   /// Percent of the window that the last sample ended; nil: not known yet, or there is no PSI.
   private(set) var lastStall: (some: Double, full: Double)?
   /// Until the last sample, of some task, since the machine's start; nil: there is no PSI.
   var stalledMicroseconds: UInt64? { stalls.someTotal }
   private var rules = PressureRules()
+  private var measuresMachine = false
+  /// The directory of the cgroup whose limit left least at the last reading; nil: the machine's memory counts.
+  private(set) var limitedBy: String?
 
   init(
-    _ loop: any Timers & DescriptorWatches, _ readings: Readings = .kernel(),
+    _ loop: any Timers & DescriptorWatches, _ readings: Readings,
     send: @escaping (Event) -> Void, log: @escaping (DaemonLog.Priority, String) -> Void
   ) {
     self.loop = loop
@@ -56,32 +75,44 @@ final class PressureMonitor {
   /// Uses this policy from now on.
   func follow(_ policy: LifecyclePolicy) {
     rules = policy.pressure
+    measuresMachine = policy.memory == .host
+    openTriggers()
+  }
+
+  private func openTriggers() {
     for (trigger, watch) in triggers { loop.unwatch(trigger, watch) }
     triggers = []
-    guard policy.memory == .host else { return }
+    guard measuresMachine else { return }
+    openTriggers(of: nil)
+    if let limitedBy, readings.stall(limitedBy) != nil { openTriggers(of: limitedBy) }
+  }
+
+  private func openTriggers(of group: String?) {
     for level in PressureLevel.allCases {
       let condition = rules[level]
       for (kind, stall) in [
         (PressureTrigger.Kind.some, condition?.someStall), (.full, condition?.fullStall),
       ] {
         guard let stall else { continue }
-        openTrigger(kind, stall: stall, level: level)
+        openTrigger(kind, stall: stall, level: level, of: group)
       }
     }
   }
 
-  private func openTrigger(_ kind: PressureTrigger.Kind, stall: Stall, level: PressureLevel) {
+  private func openTrigger(
+    _ kind: PressureTrigger.Kind, stall: Stall, level: PressureLevel, of group: String?
+  ) {
     do {
       let threshold = Duration.nanoseconds(
         Int64(Double(stall.window.wholeNanoseconds) * stall.percent / 100))
       // Read before the trigger exists, so this value may be earlier. Without it every call of the trigger
       // counts.
-      let total = readings.stall()?.totalMicroseconds(kind)
+      let total = readings.stall(group)?.totalMicroseconds(kind)
       var check = total.map { TriggerCheck(stall: threshold, total: $0) }
-      let trigger = try readings.trigger(kind, threshold, stall.window)
+      let trigger = try readings.trigger(kind, threshold, stall.window, group)
       let watch = try loop.watch(trigger, .priority, file: #fileID, line: #line) {
         [unowned self] _ in
-        let total = readings.stall()?.totalMicroseconds(kind)
+        let total = readings.stall(group)?.totalMicroseconds(kind)
         if total.flatMap({ check?.confirms($0) }) ?? true { send(.stalled(level)) }
         sendReading()
       }
@@ -94,12 +125,31 @@ final class PressureMonitor {
   /// Without /proc there is nothing to report.
   func sendReading() {
     guard let info = readings.memory() else { return }
-    lastStall = stalls.read(readings.stall(), at: loop.now, window: rules.minWindow)
+    follow(limitOf: info)
+    let (now, window) = (loop.now, rules.minWindow)
+    lastStall = stalls.read(readings.stall(nil), at: now, window: window)
+    // What stalls some task of the group stalls some task of the machine. All tasks of the group may be stalled while
+    // others run.
+    let group = limitedBy.flatMap {
+      groupStalls.read(readings.stall($0), at: now, window: window)
+    }
     send(
       .memory(
         MemoryReading(
           total: ByteCount(info.total), available: ByteCount(info.available),
-          someStall: lastStall?.some, fullStall: lastStall?.full,
+          someStall: lastStall?.some,
+          fullStall: [lastStall?.full, group?.full].compactMap { $0 }.max(),
           swapFree: ByteCount(info.swapFree))))
+  }
+
+  private func follow(limitOf info: MemoryInfo) {
+    guard info.limitedBy != limitedBy else { return }
+    limitedBy = info.limitedBy
+    groupStalls = StallMeter()
+    openTriggers()
+    log(
+      .notice,
+      limitedBy.map { "memory is limited to \(ByteCount(info.total)): by the cgroup \($0)" }
+        ?? "memory is the machine's: no cgroup limits it any more")
   }
 }

@@ -52,7 +52,7 @@ public struct Rescue {
     defer { if allAreAwake, handedOver != nil { means.areTaken() } }
     do throws(WorkerRecordError) {
       let found = try records.loadAll()
-      for record in found.records where means.describesRunning(record) {
+      for record in found.records where means.life(of: record) != .hasEnded {
         var outcome = recover(record)
         outcome.worker = record.name
         if outcome.isFailure { allAreAwake = false }
@@ -71,7 +71,7 @@ public struct Rescue {
     let path = state.image(of: name)
     // Their start times are compared when they are written to.
     let memories = Dictionary(
-      self.memories.filter { $0.key.isAlive }.map { ($0.key.pid, $0.value) },
+      self.memories.filter { !$0.key.hasEnded }.map { ($0.key.pid, $0.value) },
       uniquingKeysWith: { first, _ in first })
     do {
       let target = try means.target(of: record, memories: memories)

@@ -8,8 +8,8 @@ protocol RescueMeans {
   mutating func collect() -> [ProcessIdentity: Descriptor]?
   /// The keeper ends.
   func areTaken()
-  /// The process that it describes runs.
-  func describesRunning(_ record: WorkerRecord) -> Bool
+  /// Of the process that it describes.
+  func life(of record: WorkerRecord) -> ProcessLife
   /// - Parameter memories: by pid.
   func target(
     of record: WorkerRecord, memories: [Int32: Descriptor]
@@ -42,7 +42,7 @@ struct RescueOfMachine: RescueMeans {
 
   func areTaken() { handedOver?.areTaken() }
 
-  func describesRunning(_ record: WorkerRecord) -> Bool { record.isAlive(bootID: bootID) }
+  func life(of record: WorkerRecord) -> ProcessLife { record.life(bootID: bootID) }
 
   func target(
     of record: WorkerRecord, memories: [Int32: Descriptor]

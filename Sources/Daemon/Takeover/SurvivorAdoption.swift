@@ -38,7 +38,7 @@ final class SurvivorAdoption {
     } catch { return host.log(.error, "can't look for workers of an earlier daemon: \(error)") }
     for error in found.failures { host.log(.error, "\(error)") }
     for record in found.records {
-      if host.describesRunning(record) { adopt(record) } else { forget(record) }
+      if host.life(of: record) == .hasEnded { forget(record) } else { adopt(record) }
     }
     host.removeOrphans()
   }
@@ -54,7 +54,7 @@ final class SurvivorAdoption {
       try host.takeOver(record)
     } catch {
       // Its record and its image stay, for a later daemon; while they exist, it isn't started a second time.
-      if host.describesRunning(record) {
+      if host.life(of: record) != .hasEnded {
         return host.log(.error, "\(id): can't be adopted: \(error)")
       }
       return forget(record)

@@ -35,7 +35,7 @@ protocol SurvivorHost: AnyObject {
     records: [WorkerRecord], failures: [WorkerRecordError]
   )
   /// The process that it describes runs.
-  func describesRunning(_ record: WorkerRecord) -> Bool
+  func life(of record: WorkerRecord) -> ProcessLife
   /// It ended while there was no daemon: only the note of its end stays.
   func forget(_ record: WorkerRecord)
   /// Removes images and snapshots of workers that no record names.

@@ -48,7 +48,7 @@ final class SurvivorsOfDaemon: SurvivorHost {
     records: [WorkerRecord], failures: [WorkerRecordError]
   ) { try services.records.loadAll() }
 
-  func describesRunning(_ record: WorkerRecord) -> Bool { record.isAlive(bootID: parts.bootID) }
+  func life(of record: WorkerRecord) -> ProcessLife { record.life(bootID: parts.bootID) }
 
   func forget(_ record: WorkerRecord) {
     parts.restarts.record(

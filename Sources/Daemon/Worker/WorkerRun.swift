@@ -60,6 +60,8 @@ final class WorkerRun {
   var measuring = MeasuringState()
   /// The time-outs that its threads wait for, over its sleeps.
   var waits = TimedWaits()
+  /// Its masters, if it is a prefork server, over its sleeps.
+  let masters = PreforkMasters()
 
   /// The root process has ended. Nothing is begun any more: `exited` follows, and answers it all.
   var hasExited: Bool { ending?.hasExited ?? false }

@@ -102,6 +102,6 @@ final class WorkerUnit {
     guard let process = run.process else { return nil }
     return HibernationTarget(
       name: id.name, root: process.identity, session: process.session, cgroup: process.cgroup,
-      memories: process.memories, waits: run.waits)
+      memories: process.memories, waits: run.waits, masters: run.masters)
   }
 }

@@ -180,10 +180,11 @@ public enum ImageError: Error, Sendable, CustomStringConvertible {
 }
 
 extension ImageError {
-  /// The failure says nothing about the image: reading it again may work.
+  /// The failure says nothing about the image: reading it again may work, after EIO too. Only a file that doesn't
+  /// exist is lost for certain.
   var isTransient: Bool {
     switch self {
-    case .unreadable(_, let error): error.isTransient
+    case .unreadable(_, let error): error.code != ENOENT
     case .locked(_, let error): error.isTransient
     default: false
     }
@@ -192,7 +193,7 @@ extension ImageError {
 
 extension SystemCallError {
   /// A resource or a right was missing, which can change: memory, descriptors, permission.
-  var isTransient: Bool { [ENOMEM, EAGAIN, EMFILE, ENFILE, EACCES, EPERM].contains(code) }
+  var isTransient: Bool { isShortage || code == EACCES || code == EPERM }
 }
 
 /// Appends little-endian numbers.

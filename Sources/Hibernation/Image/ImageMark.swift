@@ -63,7 +63,7 @@ extension ImageReader {
         "the image \(path) is not the one that was made when the worker was hibernated: "
           + "it was replaced", aftermath: .unverifiable)
     }
-    if target.root.isAlive, !processes.contains(where: { $0.identity == target.root }) {
+    if target.root.life == .lives, !processes.contains(where: { $0.identity == target.root }) {
       throw HibernationError(
         .reading,
         "the image \(path) belongs to another worker: process \(target.root.pid) is not in it",

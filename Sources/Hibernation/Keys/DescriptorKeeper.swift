@@ -156,7 +156,7 @@ public struct DescriptorKeeping {
 
   /// True when the keeper's work is done.
   private mutating func serveNext() throws(SystemCallError) -> Bool {
-    kept = kept.filter { $0.key.isAlive }
+    kept = kept.filter { !$0.key.hasEnded }
     if kept.isEmpty { return true }
     guard try pollDescriptor(listener.raw, for: POLLIN, until: Deadline(in: .seconds(10))) else {
       return false
@@ -221,7 +221,7 @@ public final class HandedOver: Sendable {
 
   /// True if the descriptor is the memory of the process that has the pid now, not of an earlier one.
   private static func isMemory(_ memory: Descriptor, of process: ProcessIdentity) -> Bool {
-    readLink("/proc/self/fd/\(memory.raw)") == "/proc/\(process.pid)/mem" && process.isAlive
+    readLink("/proc/self/fd/\(memory.raw)") == "/proc/\(process.pid)/mem" && !process.hasEnded
   }
 
   /// The earlier keeper isn't needed any more.

@@ -72,13 +72,19 @@ final class BackgroundFill: Sendable {
   let missing: MissingBytes
   /// What stays on disk when all pages are in place.
   let base: BaseFile?
+  /// Called once if a step has to be repeated; see `FillPatience`.
+  let delayed: (@Sendable (HibernationError) -> Void)?
   private let outcome = Mutex<Outcome?>(nil)
   private let awake = Mutex<Bool?>(nil)
   private let dropsBase = Atomic(false)
   private let over = Semaphore()
 
-  init(_ record: ResumeHistory.LazyResume? = nil, missing: UInt64 = 0, base: BaseFile? = nil) {
+  init(
+    _ record: ResumeHistory.LazyResume? = nil, missing: UInt64 = 0, base: BaseFile? = nil,
+    delayed: (@Sendable (HibernationError) -> Void)? = nil
+  ) {
     self.record = record
+    self.delayed = delayed
     self.base = base
     self.missing = MissingBytes(missing)
   }
@@ -119,5 +125,53 @@ final class Handed<Value: Sendable>: Sendable {
       defer { value = [] }
       return value
     }
+  }
+}
+
+extension Hibernator {
+  /// Runs a pager to its end. A worker whose pages can't be filled is killed.
+  static func page(
+    _ image: ImageReader, target: HibernationTarget, cgroup: WorkerCgroup,
+    parts: [PagerPart], learning: Pager.Learning?, missing: MissingBytes,
+    isFrozen: Bool, goesOnForAnother: Bool, keepsBase: Bool = false,
+    of fill: BackgroundFill? = nil, firstOutput: FirstOutput = FirstOutput(),
+    turn: ResumeTurns.Turn? = nil
+  ) -> BackgroundFill.Outcome {
+    var outcome = BackgroundFill.Outcome()
+    let patience = FillPatience(image.processes.map(\.identity)) { fill?.delayed?($0) }
+    do {
+      let pager = try Pager(
+        image: image, target: target, cgroup: cgroup, parts: parts, firstOutput: firstOutput,
+        isFrozen: isFrozen, goesOnForAnother: goesOnForAnother, keepsBase: keepsBase,
+        patience: patience)
+      pager.filled = { missing.filled($0) }
+      pager.resumeTurn = turn
+      if let fill {
+        pager.isAwake = { fill.isAwake }
+        pager.mustDropBase = { fill.mustDropBase }
+      }
+      try pager.run(learning)
+      for process in pager.processes { outcome.touched[process.pid] = process.touched }
+      outcome.waited = pager.waited
+      outcome.halt = pager.halt
+      outcome.keepsBase = pager.keepsBase
+      outcome.tracked = pager.tracked
+      // Not before the worker runs: it would wait for that.
+      if pager.keepsBase { outcome.pagesOfBase = image.pagesOfNextBase }
+    } catch {
+      // If it has ended, its group may already be the next run's.
+      let lives = !image.processes.allSatisfy(\.identity.hasEnded)
+      // Frozen at once: its memory might be wrong. If that fails, it is killed a moment later all the same.
+      if lives { try? writeControl("\(cgroup.path)/cgroup.freeze", "1") }
+      let reason = HibernationError.from(error, in: .filling)
+      if lives, target.hasSurvivors() {
+        try? cgroup.kill()  // A process that survives this is reported as unverifiable.
+        outcome.failure = HibernationError(.filling, reason.reason, aftermath: .unverifiable)
+      } else {
+        discardFile(image.path)
+        outcome.failure = HibernationError(.filling, reason.reason, aftermath: .vanished)
+      }
+    }
+    return outcome
   }
 }

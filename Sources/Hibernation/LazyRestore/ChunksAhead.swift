@@ -12,7 +12,6 @@ final class ChunksAhead: @unchecked Sendable {
     var free: [Int] = []
     var inWork: Int?
     var ready: [(chunk: Int, buffer: Int)] = []
-    var failure: ImageError?
     var isOver = false
   }
 
@@ -78,8 +77,10 @@ final class ChunksAhead: @unchecked Sendable {
         }
       } catch {
         state.withLock {
+          // The pager reads it itself, and all others too: it has the patience, or reports the error.
           $0.inWork = nil
-          $0.failure = error
+          $0.order.giveBack(chunk)
+          $0.isOver = true
         }
       }
       progress.signal()
@@ -90,7 +91,7 @@ final class ChunksAhead: @unchecked Sendable {
   private func begin() -> (chunk: Int, buffer: Int)? {
     while true {
       let (work, isOver) = state.withLock { state -> ((chunk: Int, buffer: Int)?, Bool) in
-        if state.isOver || state.failure != nil { return (nil, true) }
+        if state.isOver { return (nil, true) }
         guard let buffer = state.free.popLast() else { return (nil, false) }
         guard let chunk = state.order.claimNext() else { return (nil, true) }
         state.inWork = chunk
@@ -105,7 +106,7 @@ final class ChunksAhead: @unchecked Sendable {
   // MARK: the pager's thread
 
   /// A chunk that has to be filled; `nil` if none is left.
-  func next() throws(ImageError) -> Next? {
+  func next() -> Next? {
     while true {
       let found = state.withLock { state -> (next: Next?, isWaiting: Bool) in
         if !state.ready.isEmpty {
@@ -115,7 +116,6 @@ final class ChunksAhead: @unchecked Sendable {
         if let chunk = state.order.claimNext() { return (.own(chunk: chunk), false) }
         return (nil, state.inWork != nil)
       }
-      if let failure = state.withLock({ $0.failure }) { throw failure }
       if let next = found.next { return next }
       if !found.isWaiting { return nil }
       progress.wait()
@@ -123,7 +123,7 @@ final class ChunksAhead: @unchecked Sendable {
   }
 
   /// A certain chunk, for a thread of the worker that waits for it. A chunk that the helper has begun with is waited for.
-  func take(_ chunk: Int) throws(ImageError) -> Next {
+  func take(_ chunk: Int) -> Next {
     while true {
       let next = state.withLock { state -> Next? in
         state.order.isWanted(chunk)
@@ -134,7 +134,6 @@ final class ChunksAhead: @unchecked Sendable {
         _ = state.order.claim(chunk)
         return .own(chunk: chunk)
       }
-      if let failure = state.withLock({ $0.failure }) { throw failure }
       if let next { return next }
       progress.wait()
     }

@@ -9,6 +9,8 @@ struct FillOrder: Sendable {
   private let places: [Int: Int]
   /// Chunks that a thread has begun with.
   private var claimed: Set<Int> = []
+  /// Chunks that a thread has begun with and couldn't read.
+  private var returned: [Int] = []
   /// The next places to look at, downwards and upwards from the chunk that was wanted last.
   private var below: Int
   private var above: Int
@@ -26,6 +28,9 @@ struct FillOrder: Sendable {
 
   /// The next chunk that no thread has begun with; nil: there is none.
   mutating func claimNext() -> Int? {
+    while let chunk = returned.popLast() {
+      if claimed.insert(chunk).inserted { return chunk }
+    }
     for up in [goesUp, !goesUp] {
       while let place = next(up) {
         if claimed.insert(chunks[place]).inserted { return chunks[place] }
@@ -36,6 +41,12 @@ struct FillOrder: Sendable {
 
   /// False: a thread has begun with it.
   mutating func claim(_ chunk: Int) -> Bool { claimed.insert(chunk).inserted }
+
+  /// It couldn't be read: another thread may begin with it.
+  mutating func giveBack(_ chunk: Int) {
+    claimed.remove(chunk)
+    returned.append(chunk)
+  }
 
   /// A thread of the worker waits for it: its neighbours are probably next.
   mutating func isWanted(_ chunk: Int) {

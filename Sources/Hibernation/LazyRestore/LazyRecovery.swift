@@ -49,7 +49,7 @@ extension Hibernator {
     _ image: ImageReader
   ) throws(HibernationError) -> [PagerPart] {
     var parts: [PagerPart] = []
-    for (index, process) in image.processes.enumerated() where process.identity.isAlive {
+    for (index, process) in image.processes.enumerated() where !process.identity.hasEnded {
       if !image.hasBackgroundFill(of: index) { continue }
       let handle: FaultHandle?
       do throws(SystemCallError) {
@@ -62,7 +62,7 @@ extension Hibernator {
           aftermath: .intact)
       }
       guard let handle, let phase = handle.journal.phase, phase != .idle else {
-        if !HibernationTarget.hasMemory(process.pid) { continue }
+        if HibernationTarget.lifeOfMemory(process.pid) == .hasEnded { continue }
         throw HibernationError(
           .filling, "process \(process.pid) has closed its userfaultfd while pages were missing",
           aftermath: .unverifiable)

@@ -91,7 +91,7 @@ extension Hibernator {
     let began = Clocks.monotonic
     var parts: [PagerPart] = []
     for (index, process) in image.processes.enumerated() {
-      guard process.identity.isAlive else { return .refused("one of its processes has ended") }
+      if process.identity.hasEnded { return .refused("one of its processes has ended") }
       if !image.hasBackgroundFill(of: index) { continue }
       guard let handle = handles[target.name]?[process.identity] else {
         return .refused("process \(process.pid) has no userfaultfd made by Dormouse")
@@ -220,7 +220,8 @@ extension Hibernator {
       untilOutput: !learnedSets(of: target.name).isEmpty)
     let fill = BackgroundFill(
       record, missing: image.backgroundFillLength,
-      base: keepsBase ? baseFile(after: image, of: target.name) : nil)
+      base: keepsBase ? baseFile(after: image, of: target.name) : nil,
+      delayed: { [fillFailed] in fillFailed?(target.name, $0) })
     let keepsBase = fill.base != nil
     let (fillFailed, fillEnded, standby) = (fillFailed, fillEnded, standby)
     // Before the worker runs.
@@ -229,10 +230,12 @@ extension Hibernator {
     let handed = Handed(parts)
     let turn = turn
     let isStarted = ShortThreads.start(name: "dormouse-pager") {
-      let outcome = Self.page(
-        image, target: target, cgroup: cgroup, parts: handed.take(), learning: learning,
-        missing: fill.missing, isFrozen: false, goesOnForAnother: false, keepsBase: keepsBase,
-        of: fill, firstOutput: firstOutput, turn: turn)
+      let outcome = DescriptorReserve.use {
+        Self.page(
+          image, target: target, cgroup: cgroup, parts: handed.take(), learning: learning,
+          missing: fill.missing, isFrozen: false, goesOnForAnother: false, keepsBase: keepsBase,
+          of: fill, firstOutput: firstOutput, turn: turn)
+      }
       turn?.end()
       standby?.retract(image: image.path)
       if let failure = outcome.failure { fillFailed?(target.name, failure) }
@@ -252,49 +255,5 @@ extension Hibernator {
     standby?.retract(image: image.path)
     takeBase(of: fill, outcome, target.name)
     if let failure = outcome.failure { throw failure }
-  }
-
-  /// Runs a pager to its end. A worker whose pages can't be filled is killed.
-  static func page(
-    _ image: ImageReader, target: HibernationTarget, cgroup: WorkerCgroup,
-    parts: [PagerPart], learning: Pager.Learning?, missing: MissingBytes,
-    isFrozen: Bool, goesOnForAnother: Bool, keepsBase: Bool = false,
-    of fill: BackgroundFill? = nil, firstOutput: FirstOutput = FirstOutput(),
-    turn: ResumeTurns.Turn? = nil
-  ) -> BackgroundFill.Outcome {
-    var outcome = BackgroundFill.Outcome()
-    do {
-      let pager = try Pager(
-        image: image, target: target, cgroup: cgroup, parts: parts, firstOutput: firstOutput,
-        isFrozen: isFrozen, goesOnForAnother: goesOnForAnother, keepsBase: keepsBase)
-      pager.filled = { missing.filled($0) }
-      pager.resumeTurn = turn
-      if let fill {
-        pager.isAwake = { fill.isAwake }
-        pager.mustDropBase = { fill.mustDropBase }
-      }
-      try pager.run(learning)
-      for process in pager.processes { outcome.touched[process.pid] = process.touched }
-      outcome.waited = pager.waited
-      outcome.halt = pager.halt
-      outcome.keepsBase = pager.keepsBase
-      outcome.tracked = pager.tracked
-      // Not before the worker runs: it would wait for that.
-      if pager.keepsBase { outcome.pagesOfBase = image.pagesOfNextBase }
-    } catch {
-      // If it has ended, its group may already be the next run's.
-      let lives = image.processes.contains { $0.identity.isAlive }
-      // Frozen at once: its memory might be wrong. If that fails, it is killed a moment later all the same.
-      if lives { try? writeControl("\(cgroup.path)/cgroup.freeze", "1") }
-      let reason = HibernationError.from(error, in: .filling)
-      if lives, target.hasSurvivors() {
-        try? cgroup.kill()  // A process that survives this is reported as unverifiable.
-        outcome.failure = HibernationError(.filling, reason.reason, aftermath: .unverifiable)
-      } else {
-        discardFile(image.path)
-        outcome.failure = HibernationError(.filling, reason.reason, aftermath: .vanished)
-      }
-    }
-    return outcome
   }
 }

@@ -61,6 +61,7 @@ final class Pager {
   private static let chunksInTurn = 64
   /// How long threads waited for pages, in ns.
   private(set) var waited: Int64 = 0
+  let patience: FillPatience
 
   struct Unexpected: Error, CustomStringConvertible {
     let address: UInt64
@@ -85,16 +86,17 @@ final class Pager {
   init(
     image: ImageReader, target: HibernationTarget, cgroup: WorkerCgroup,
     parts: [PagerPart], firstOutput: FirstOutput, isFrozen: Bool, goesOnForAnother: Bool,
-    keepsBase: Bool = false
+    keepsBase: Bool = false, patience: FillPatience
   ) throws {
+    self.patience = patience
     self.goesOnForAnother = goesOnForAnother
     self.keepsBase = keepsBase
     self.image = image
     self.target = target
     self.cgroup = cgroup
     self.isFrozen = isFrozen
-    scratch = try ChunkBuffer()
-    childScratch = try ChunkBuffer()
+    scratch = try patience.of { () throws(ZstdError) in try ChunkBuffer() }
+    childScratch = try patience.of { () throws(ZstdError) in try ChunkBuffer() }
     processes = try parts.map { try LazyProcess($0, image) }
     self.firstOutput = firstOutput
   }
@@ -166,7 +168,7 @@ final class Pager {
         isHalfDone = true
         FaultPoint.filling.pass()
       }
-      guard let next = try ahead.next(), let process = owners[next.chunk] else { return }
+      guard let next = ahead.next(), let process = owners[next.chunk] else { return }
       try fill(next, of: process, Destination(process))
       if (doneCount - doneBefore) % Self.chunksInTurn == 0 {
         leaveTurn()
@@ -224,7 +226,7 @@ final class Pager {
         // A worker that needs most of its memory waits again before this loop has ended, and the chunks that are ready are
         // probably those that it needs next.
         if !singly, answered >= Self.fewAnswers { return }
-      } else if let message = try process.journal.read(from: process.userfault) {
+      } else if let message = try nextMessage(of: process) {
         try receive(message, of: process)
       } else {
         return
@@ -255,7 +257,9 @@ final class Pager {
       !process.done.contains(chunk), !process.filled.contains(original)
     {
       if singly {
-        let (source, _) = try process.cached(chunk, page: original, of: image, buffer: scratch)
+        let (source, _) = try patience.of {
+          try process.cached(chunk, page: original, of: image, buffer: scratch)
+        }
         try place(
           original, from: source, length: pageSize, tracked: tracks(chunk, of: process),
           in: Destination(process))
@@ -268,7 +272,7 @@ final class Pager {
         first: original)
     }
     // The page was never in the image, or the program has dropped it since.
-    switch try patiently({ () throws(SystemCallError) in try process.userfault.fillZero(page) }) {
+    switch try patience.of({ () throws(SystemCallError) in try process.userfault.fillZero(page) }) {
     case .present: process.userfault.wake(page, pageSize)
     case .eventFirst:
       process.faults.append(page)

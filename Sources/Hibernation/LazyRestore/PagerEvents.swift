@@ -15,7 +15,7 @@ extension Pager {
     process.unfinished = []
     let deadline = Deadline(in: .seconds(10))
     while true {
-      if let message = try process.journal.read(from: process.userfault) {
+      if let message = try nextMessage(of: process) {
         if Int(message.event) == CLINUX_UFFD_PAGEFAULT {
           note(message.b & ~(pageSize - 1), of: process)
         } else {
@@ -55,7 +55,7 @@ extension Pager {
     of ahead: FaultJournal.Message, _ batch: [FaultJournal.Message], _ process: LazyProcess
   ) throws {
     func isMapped(_ range: Range<UInt64>) throws -> Bool {
-      try MemoryMapping.all(of: process.pid).contains { ($0.start..<$0.end).overlaps(range) }
+      try mappings(of: process).contains { ($0.start..<$0.end).overlaps(range) }
     }
     if try batch.contains(where: { try PageLayout.mayPrecede($0, ahead, isMapped: isMapped) }) {
       throw PageLayout.Ambiguous(description: "two threads moved memory at once")
@@ -64,7 +64,7 @@ extension Pager {
 
   /// Ranges that are empty in a child (MADV_WIPEONFORK): random generators detect forks by this.
   private func wipedOnFork(_ process: LazyProcess) throws -> [Range<UInt64>] {
-    try MemoryMapping.all(of: process.pid).filter { $0.flags.contains(.wipedOnFork) }.map {
+    try mappings(of: process).filter { $0.flags.contains(.wipedOnFork) }.map {
       $0.start..<$0.end
     }
   }
@@ -72,7 +72,9 @@ extension Pager {
   private func freeze() throws {
     if isFrozen { return }
     // Doesn't wait for the freeze to complete: a thread that waits for the pager can't freeze.
-    try writeControl("\(cgroup.path)/cgroup.freeze", "1")
+    try patience.of { () throws(SystemCallError) in
+      try writeControl("\(cgroup.path)/cgroup.freeze", "1")
+    }
     isFrozen = true
     halt = Halt(began: Clocks.monotonic)
   }
@@ -125,9 +127,9 @@ extension Pager {
   /// no page was missing.
   func release(_ process: LazyProcess) throws {
     let deadline = Deadline(in: .seconds(10))
-    try process.userfault.unregisterAll()
+    try patience.of { () throws(SystemCallError) in try process.userfault.unregisterAll() }
     while true {
-      while let message = try process.journal.read(from: process.userfault) {
+      while let message = try nextMessage(of: process) {
         if Int(message.event) == CLINUX_UFFD_FORK {
           close(Int32(truncatingIfNeeded: message.a & 0xffff_ffff))
           process.journal.forksAreDone()
@@ -140,17 +142,17 @@ extension Pager {
       sched_yield()
     }
     // Covers a mapping that was moved during the loop.
-    try process.userfault.unregisterAll()
+    try patience.of { () throws(SystemCallError) in try process.userfault.unregisterAll() }
   }
 
   /// Corrects calls that the freeze would end with an EINTR that the program mustn't see, and thaws.
   private func mendAndThaw() throws {
     // The worker's memory is in place: a failure here costs at most an EINTR.
     // If it was only frozen to track its writes, its other threads shouldn't wait long for the last one.
-    let patience = halt == nil ? Duration.milliseconds(500) : HibernationTarget.patience
-    let isAtRest = (try? cgroup.freeze(until: Deadline(in: patience))) != nil
+    let limit = halt == nil ? Duration.milliseconds(500) : HibernationTarget.patience
+    let isAtRest = (try? cgroup.freeze(until: Deadline(in: limit))) != nil
     if isAtRest { target.restartInterruptedSyscalls() }
-    try target.wake(isStopped: false)
+    try patience.of { try target.wake(isStopped: false) }
     if let began = halt?.began { halt?.length = Clocks.monotonic - began }
     isFrozen = false
   }

@@ -45,7 +45,9 @@ extension Pager {
       pages = ahead.pages(in: buffer)
     } else {
       let buffer = destination.isChild ? childScratch : scratch
-      pages = try buffer.load(image.steps[chunk], of: image)
+      pages = try patience.of { () throws(ImageError) in
+        try buffer.load(image.steps[chunk], of: image)
+      }
     }
     if let first, let offset = image.steps[chunk].offset(of: first) {
       try place(
@@ -97,7 +99,7 @@ extension Pager {
       }
       let mayBeLong = !singly && (!destination.isChild || process.layout.isIdentity)
       let extent = mayBeLong ? process.unfilled(from: page, now.length) : pageSize
-      let result = try patiently { () throws(SystemCallError) in
+      let result = try patience.of { () throws(SystemCallError) in
         try destination.userfault.fill(
           address, extent, from: source + Int(done), tracked: tracked)
       }
@@ -129,20 +131,6 @@ extension Pager {
       case .vanished:
         if destination.isChild { return }
         process.isGone = true
-      }
-    }
-  }
-
-  /// Tries again while memory is short.
-  func patiently(
-    _ body: () throws(SystemCallError) -> Userfault.Filling
-  ) throws -> Userfault.Filling {
-    var attempts = 0
-    while true {
-      do throws(SystemCallError) { return try body() } catch {
-        attempts += 1
-        guard error.code == ENOMEM, attempts < 500 else { throw error }
-        pauseThread(for: .milliseconds(10))
       }
     }
   }

@@ -16,7 +16,8 @@ extension Pager {
       try waitUntilAwake(), try waitUntilFreezable(), processes.allSatisfy(\.canBeTracked)
     else { return false }
     // A worker that has ended has no group any more, or its next run has it.
-    guard image.processes.allSatisfy(\.identity.isAlive), target.root.isAlive else { return false }
+    guard image.processes.allSatisfy({ $0.identity.life == .lives }), target.root.life == .lives
+    else { return false }
     do throws(SystemCallError) { try writeControl("\(cgroup.path)/cgroup.freeze", "1") } catch {
       return false
     }
@@ -63,7 +64,7 @@ extension Pager {
     var pages = process.faults
     process.faults = []
     var isUnmoved = true
-    while let message = try process.journal.read(from: process.userfault) {
+    while let message = try nextMessage(of: process) {
       switch Int(message.event) {
       case CLINUX_UFFD_PAGEFAULT: pages.append(message.b & ~(pageSize - 1))
       case CLINUX_UFFD_FORK:
@@ -75,7 +76,8 @@ extension Pager {
       }
     }
     for page in pages {
-      switch try patiently({ () throws(SystemCallError) in try process.userfault.fillZero(page) }) {
+      switch try patience.of({ () throws(SystemCallError) in try process.userfault.fillZero(page) })
+      {
       case .present: process.userfault.wake(page, pageSize)
       case .eventFirst: process.faults.append(page)
       case .vanished: process.isGone = true
@@ -99,7 +101,8 @@ extension Pager {
 
   private func tracking(of process: LazyProcess) throws -> TrackedFill? {
     // Some kernels can't look at the pages of a process that has ended.
-    guard let tracker = process.tracker, HibernationTarget.hasMemory(process.pid) else {
+    guard let tracker = process.tracker, HibernationTarget.lifeOfMemory(process.pid) != .hasEnded
+    else {
       try release(process)
       return nil
     }

@@ -23,7 +23,7 @@ public enum StandbyPager {
   private static func finish(_ image: String, _ target: HibernationTarget) -> String? {
     // A missing or damaged image can't be used to fill pages.
     guard let reader = try? ImageReader(path: image), reader.progress == .filling,
-      target.root.isAlive, reader.processes.contains(where: { $0.identity == target.root }),
+      !target.root.hasEnded, reader.processes.contains(where: { $0.identity == target.root }),
       reader.lock(waits: false), reader.isInPlace
     else { return nil }
     let hibernator = Hibernator()

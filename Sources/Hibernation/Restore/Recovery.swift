@@ -56,7 +56,8 @@ extension Hibernator {
     _ = image.lock(waits: true)
     if !image.isInPlace { return try recoverMemory(of: target, from: path, expectation) }
     if expectation != .unknown { try image.check(isOf: target, expectation) }
-    if target.root.isAlive, !image.processes.contains(where: { $0.identity == target.root }) {
+    if target.root.life == .lives, !image.processes.contains(where: { $0.identity == target.root })
+    {
       // A process keeps its start time: this is an earlier worker's image, not this one's.
       discardFile(path)
       dropBase(of: target.name, for: path)

@@ -131,10 +131,10 @@ extension Hibernator {
     return image
   }
 
-  /// Checks that at least one process of the image lives (another process may have got its number). Some may
+  /// Checks that not all processes of the image have ended (another process may have got its number). Some may
   /// have been killed while they slept; if all were killed, the image is useless.
   func checkAnybodyLives(_ image: ImageReader) throws(HibernationError) {
-    if image.processes.contains(where: { $0.identity.isAlive }) { return }
+    if !image.processes.allSatisfy(\.identity.hasEnded) { return }
     throw HibernationError(.writingBack, "it has ended", aftermath: .vanished)
   }
 
@@ -154,7 +154,8 @@ extension Hibernator {
     } catch {
       let failure = HibernationError.from(error, in: .writingBack)
       throw HibernationError(
-        .writingBack, failure.reason, aftermath: Self.isTransient(error) ? .intact : .unverifiable)
+        .writingBack, failure.reason,
+        aftermath: HibernationError.mayPass(error) ? .intact : .unverifiable)
     }
     for (index, process) in image.processes.enumerated()
     where memories[index] == nil || unreachable.contains(index) {
@@ -167,7 +168,7 @@ extension Hibernator {
   /// - Parameter isTracing: this thread traces the processes.
   func tracer(of processes: [ProcessIdentity], isTracing: Bool) -> WriteBackTracer? {
     if features.forcedAccess == .anyThread { return nil }
-    return WriteBackTracer(untraced: isTracing ? [] : processes.filter(\.isAlive))
+    return WriteBackTracer(untraced: isTracing ? [] : processes.filter { !$0.hasEnded })
   }
 
   /// `nil` for a process that has ended.
@@ -177,9 +178,9 @@ extension Hibernator {
     var memories: [ProcessMemory?] = []
     for process in image.processes {
       do throws(SystemCallError) {
-        memories.append(process.identity.isAlive ? try target.memory(of: process.identity) : nil)
+        memories.append(process.identity.hasEnded ? nil : try target.memory(of: process.identity))
       } catch {
-        if !error.meansVanished, HibernationTarget.hasMemory(process.pid) { throw error }
+        if HibernationTarget.lifeOfMemory(process.pid) != .hasEnded { throw error }
         memories.append(nil)
       }
     }
@@ -191,7 +192,7 @@ extension Hibernator {
     _ process: ImageProcess, _ sessions: [TraceSession]
   ) throws(HibernationError) {
     let deadline = Deadline(in: .seconds(1))
-    while process.identity.isAlive {
+    while !process.identity.hasEnded {
       for session in sessions where session.pid == process.pid { _ = session.isAlive() }
       if deadline.hasPassed {
         throw HibernationError(
@@ -199,14 +200,6 @@ extension Hibernator {
           aftermath: .unverifiable)
       }
       pauseThread(for: .milliseconds(1))
-    }
-  }
-
-  private static func isTransient(_ error: any Error) -> Bool {
-    switch error {
-    case let error as ImageError: error.isTransient
-    case let error as SystemCallError: error.isTransient
-    default: false
     }
   }
 

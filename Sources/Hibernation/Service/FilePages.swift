@@ -34,7 +34,7 @@ public struct FilePages: Sendable {
       let before = Self.filePages(of: identity.pid)
       do throws(SystemCallError) {
         let pidfd = try Descriptor.pidfd(of: identity.pid)
-        guard identity.isAlive else { continue }
+        guard identity.life == .lives else { continue }
         for range in ranges { try range.pageOut(of: identity.pid, through: pidfd) }
       } catch { if !error.meansVanished { outcome.refusal = error } }
       let after = Self.filePages(of: identity.pid)

@@ -37,6 +37,18 @@ public struct HibernationError: Error, Sendable, CustomStringConvertible {
     aftermath == .ineligible ? reason : "\(reason) (while \(phase.rawValue))"
   }
 
+  /// The cause says nothing about the worker's memory or its image, and may be gone at the next attempt.
+  static func mayPass(_ cause: any Error) -> Bool {
+    switch cause {
+    case let error as ImageError: error.isTransient
+    case let error as SystemCallError: error.isTransient
+    case CgroupError.failed(let error): error.isTransient
+    case TraceError.call(let error): error.isTransient
+    case ProcessTreeError.failed(let error): error.isTransient
+    default: false
+    }
+  }
+
   static func from(_ error: any Error, in phase: Phase) -> HibernationError {
     switch error {
     case let error as HibernationError: error

@@ -39,6 +39,7 @@ public final class HibernationService: Sendable {
     self.features = features
     self.lanes = lanes
     self.separatesWorkers = separatesWorkers
+    DescriptorReserve.fill()
   }
 
   /// `nil`: there is no bench, and `makes` is false.
@@ -117,7 +118,9 @@ public final class HibernationService: Sendable {
   ) {
     submit(about: target.name, isUrgent: true, completion) {
       (hibernator) throws(HibernationError) in
-      try hibernator.resume(target, from: image, keepsBase: keepsBase, recorded: recorded)
+      try DescriptorReserve.use { () throws(HibernationError) in
+        try hibernator.resume(target, from: image, keepsBase: keepsBase, recorded: recorded)
+      }
     }
   }
 
@@ -127,7 +130,9 @@ public final class HibernationService: Sendable {
   ) {
     submit(about: target.name, isUrgent: true, completion) {
       (hibernator) throws(HibernationError) in
-      try hibernator.recover(target, from: path, expecting: expecting)
+      try DescriptorReserve.use { () throws(HibernationError) in
+        try hibernator.recover(target, from: path, expecting: expecting)
+      }
     }
   }
 

@@ -16,10 +16,13 @@ public struct HibernationTarget: Sendable {
   public var memories: [Int32: Descriptor]
   /// The time-outs of its threads, kept over its sleeps.
   public var waits: TimedWaits
+  /// Its masters, if it is a prefork server, kept over its sleeps.
+  public var masters: PreforkMasters
 
   public init(
     name: String, root: ProcessIdentity, session: Int32? = nil, cgroup: WorkerCgroup? = nil,
-    memories: [Int32: Descriptor] = [:], waits: TimedWaits = TimedWaits()
+    memories: [Int32: Descriptor] = [:], waits: TimedWaits = TimedWaits(),
+    masters: PreforkMasters = PreforkMasters()
   ) {
     self.name = name
     self.root = root
@@ -27,6 +30,7 @@ public struct HibernationTarget: Sendable {
     self.cgroup = cgroup
     self.memories = memories
     self.waits = waits
+    self.masters = masters
   }
 
   /// Time for a freeze, a thaw or a stop to take effect.
@@ -40,7 +44,9 @@ public struct HibernationTarget: Sendable {
   /// exec refers to memory that no longer exists.
   func memory(of process: ProcessIdentity) throws(SystemCallError) -> ProcessMemory {
     do throws(SystemCallError) { return try ProcessMemory(of: process) } catch {
-      if let held = memories[process.pid], !error.meansVanished {
+      // While descriptors are short, the held one is no substitute: writing to the old memory fails, as if the new
+      // one were lost.
+      if let held = memories[process.pid], !error.meansVanished, !error.isShortage {
         return ProcessMemory(pid: process.pid, descriptor: held)
       }
       throw error
@@ -71,16 +77,18 @@ public struct HibernationTarget: Sendable {
     return false
   }
 
-  /// A process that is being killed loses its memory first; from then on ordinary users can't read its files
-  /// in /proc.
+  /// Not all its processes have ended, as far as is known.
   var hasAnybody: Bool {
+    // While they can't be listed they may live.
     guard let tree = try? discover() else { return true }
-    return tree.pids.contains(where: Self.hasMemory)
+    return tree.pids.contains { Self.lifeOfMemory($0) != .hasEnded }
   }
 
-  static func hasMemory(_ pid: Int32) -> Bool {
-    // A process that has ended has no memory.
-    (try? readText("/proc/\(pid)/status"))?.contains("\nVmSize:") == true
+  /// The same of the memory of whichever process has the pid: one that is being killed loses it first.
+  static func lifeOfMemory(_ pid: Int32) -> ProcessLife {
+    do throws(SystemCallError) {
+      return try ProcessStatus.read(pid).hasMemory ? .lives : .hasEnded
+    } catch { return error.meansVanished ? .hasEnded : .unknown(error) }
   }
 
   /// Sends SIGSTOP to all processes and waits until all threads are stopped. A frozen worker is stopped first
@@ -171,7 +179,7 @@ public struct HibernationTarget: Sendable {
     // Elsewhere the kernel does it.
     let mendsForSignals = clinux_stop_hides_calls() == 1
     var timed: [(process: ProcessIdentity, threads: Set<Int32>)] = []
-    for process in image.processes where process.identity.isAlive {
+    for process in image.processes where !process.identity.hasEnded {
       let hasSignal = mendsForSignals && process.identity.hasHandledSignal
       let threads = process.threads.filter {
         hasSignal || clinux_registers(storedWords: $0.registers)?.mayNeedCorrection ?? false
@@ -207,9 +215,25 @@ public struct HibernationTarget: Sendable {
   ///   - found: the worker's processes, if they have been listed since it came to rest.
   ///   - isStopped: false if only the freezer holds the worker for certain. Then no process gets a SIGCONT,
   ///     which a program can see (and a process that had stopped itself would continue).
-  public func wake(_ found: ProcessTree? = nil, isStopped: Bool = true) throws {
+  ///   - mastersLast: the masters of a prefork server stay stopped, until `masters.release()`.
+  public func wake(
+    _ found: ProcessTree? = nil, isStopped: Bool = true, mastersLast: Bool = true
+  ) throws {
     let freezer = cgroup?.freezer
-    if isStopped || freezer == nil { try (found ?? discover()).continueAll() }
+    let isSignalled = isStopped || freezer == nil
+    let holds = mastersLast && masters.areKnown
+    if !mastersLast { masters.release() }
+    if isSignalled || holds {
+      var tree = try found ?? discover()
+      let held = holds ? masters.hold(in: tree) : []
+      if isSignalled {
+        tree.processes.removeAll { held.contains($0.identity) }
+        try tree.continueAll()
+      } else {
+        // It takes effect when the freezer lets the process run, before any of its instructions.
+        for master in held { try master.signal(SIGSTOP) }
+      }
+    }
     try freezer?.thaw(until: Deadline(in: Self.patience))
     try waitForStragglers()
     waits.hasWoken()

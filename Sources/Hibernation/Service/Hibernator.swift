@@ -30,7 +30,8 @@ public final class Hibernator {
   var histories: [String: ResumeHistory] = [:]
   /// Descriptors for a later daemon that may not open them itself.
   let kept: KeptMemories
-  /// Called at once, on another thread, if missing pages couldn't be filled. The worker has been killed then.
+  /// Called at once, on another thread, if missing pages couldn't be filled. The worker has been killed then, unless the
+  /// error leaves it `intact`: it waits for them, and the fill is tried again until it succeeds.
   public var fillFailed: (@Sendable (String, HibernationError) -> Void)?
   /// Called on another thread when all missing pages of a worker are filled.
   public var fillEnded: (@Sendable (String) -> Void)?

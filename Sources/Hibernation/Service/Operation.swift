@@ -166,7 +166,7 @@ struct Operation {
 
   /// Memory is read by pid. A process that still has its pid has had it all the time.
   private func checkWhoWasRead() throws(HibernationError) {
-    for captive in processes where !captive.stat.identity.isAlive {
+    for captive in processes where captive.stat.identity.hasEnded {
       throw HibernationError(
         .capturing, "process \(captive.stat.pid) has ended", aftermath: .vanished)
     }

@@ -4,6 +4,8 @@ struct Mount: Hashable {
   var root: String
   var point: String
   var type: String
+  /// Of the file system itself: for version 1 of cgroups, the controllers.
+  var options: [String]
 
   init?(parsing line: some StringProtocol) {
     let words = line.split(separator: " ")
@@ -14,6 +16,7 @@ struct Mount: Hashable {
     root = Self.unescape(words[3])
     point = Self.unescape(words[4])
     type = String(words[dash + 1])
+    options = dash + 3 < words.count ? words[dash + 3].split(separator: ",").map { String($0) } : []
   }
 
   /// Blanks, tabs, newlines and backslashes are `\` and three octal digits.

@@ -6,6 +6,8 @@ public struct MemoryInfo: Hashable, Sendable {
   /// The kernel's estimate of the memory that could be allocated without swapping.
   public var available: Int64
   public var swapFree: Int64
+  /// The directory of a cgroup whose limit leaves less than the machine has (`ContainingLimits`); nil: no limit does.
+  public var limitedBy: String?
 
   public init(total: Int64, available: Int64, swapFree: Int64) {
     self.total = total

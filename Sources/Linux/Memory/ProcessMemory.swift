@@ -24,12 +24,10 @@ public struct ProcessMemory: Sendable {
 
   /// Opens the memory of exactly this process: its identity is checked again when the descriptor is open.
   ///
-  /// - Throws: ESRCH if the process has ended, or another one has its pid.
+  /// - Throws: ESRCH if the process has ended, or another one has its pid; any other error says nothing of that.
   public init(of process: ProcessIdentity) throws(SystemCallError) {
     try self.init(pid: process.pid)
-    guard process.isAlive else {
-      throw SystemCallError("open", on: "memory of pid \(process.pid)", code: ESRCH)
-    }
+    try process.checkLife("open", on: "memory of pid \(process.pid)")
   }
 
   public init(pid: Int32, descriptor: Descriptor) {

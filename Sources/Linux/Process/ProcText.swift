@@ -129,7 +129,9 @@ public func linkTarget(_ path: String) -> String? {
 public func listDirectory(_ path: String, onlyDirectories: Bool = false) throws(SystemCallError)
   -> [String]
 {
-  let directory = try pointerCall("opendir", path: path) { opendir($0) }
+  let directory = try opening(path) { () throws(SystemCallError) in
+    try pointerCall("opendir", path: path) { opendir($0) }
+  }
   defer { closedir(directory) }
   var names: [String] = []
   while true {

@@ -59,7 +59,9 @@ public struct ProcessStat: Hashable, Sendable {
   public var identity: ProcessIdentity { ProcessIdentity(pid: pid, startTime: startTime) }
 
   public static func read(_ pid: Int32) throws(SystemCallError) -> ProcessStat {
-    try read(path: "/proc/\(pid)/stat")
+    do throws(SystemCallError) { return try read(path: "/proc/\(pid)/stat") } catch {
+      throw error.unlessHidden(pid)
+    }
   }
 
   public static func read(thread: Int32, of pid: Int32) throws(SystemCallError) -> ProcessStat {
@@ -140,12 +142,6 @@ public struct ProcessIdentity: Hashable, Sendable {
     try ProcessStat.read(pid).identity
   }
 
-  /// The pid still belongs to this process, and the process hasn't ended.
-  public var isAlive: Bool {
-    guard let stat = try? ProcessStat.read(pid) else { return false }
-    return stat.startTime == startTime && !stat.isEnded
-  }
-
   /// It has ended, or each of its threads is about to end or has SIGKILL waiting for it. Reads one thread, or all if
   /// the first has ended before the others.
   public var isEnding: Bool {
@@ -193,9 +189,7 @@ public struct ProcessIdentity: Hashable, Sendable {
         ? SystemCallError(error.call, on: error.subject, code: ESRCH) : error
     }
     // The start time can be trusted only now, when the descriptor holds the process.
-    guard isAlive else {
-      throw SystemCallError("pidfd_open", on: "pid \(pid)", code: ESRCH)
-    }
+    try checkLife("pidfd_open", on: "pid \(pid)")
     return pidfd
   }
 }

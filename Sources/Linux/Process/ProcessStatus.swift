@@ -19,6 +19,8 @@ public struct ProcessStatus: Hashable, Sendable {
   public var caught: UInt64 = 0
   /// Capability N in bit N.
   public var effectiveCapabilities: UInt64 = 0
+  /// False for kernel threads, and for a process that is being killed and has lost its memory already.
+  public var hasMemory = false
   /// Bytes; 0 for kernel threads.
   public var lockedBytes: Int64 = 0
   public var swappedBytes: Int64 = 0
@@ -33,7 +35,9 @@ public struct ProcessStatus: Hashable, Sendable {
 
   /// Reads the status of a process, or of any thread.
   public static func read(_ pid: Int32) throws(SystemCallError) -> ProcessStatus {
-    ProcessStatus(parsing: try readRecord("/proc/\(pid)/status"))
+    do throws(SystemCallError) {
+      return ProcessStatus(parsing: try readRecord("/proc/\(pid)/status"))
+    } catch { throw error.unlessHidden(pid) }
   }
 
   /// Fields that the kernel leaves out (older kernels, kernel threads) keep their zeros.
@@ -51,6 +55,7 @@ public struct ProcessStatus: Hashable, Sendable {
       case "SigIgn": ignored = value.number(radix: 16) ?? 0
       case "CapEff": effectiveCapabilities = value.number(radix: 16) ?? 0
       case "SigCgt": caught = value.number(radix: 16) ?? 0
+      case "VmSize": hasMemory = true
       case "VmLck": lockedBytes = kilobytes(value) ?? 0
       case "VmPin": pinnedBytes = kilobytes(value) ?? 0
       case "RssFile": residentFileBytes = kilobytes(value) ?? 0

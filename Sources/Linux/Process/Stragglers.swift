@@ -165,7 +165,7 @@ public enum BriefTracer {
       try shim("PTRACE_SEIZE", on: "pid \(pid)") { clinux_ptrace_seize(pid, 0) }
     } catch {
       // For a process that has just ended, the kernel returns EPERM.
-      if !process.isAlive { return }
+      if process.hasEnded { return }
       throw error
     }
     // It isn't stopped, so it is detached by the end of this thread.

@@ -30,11 +30,16 @@ public final class Descriptor: Sendable {
     _ path: String, _ flags: Int32 = O_RDONLY, mode: mode_t = 0
   ) throws(SystemCallError) -> Descriptor {
     Descriptor(
-      owning: try shim("open", on: path) { clinux_open(path, flags | O_CLOEXEC, mode) })
+      owning: try opening(path) { () throws(SystemCallError) in
+        try shim("open", on: path) { clinux_open(path, flags | O_CLOEXEC, mode) }
+      })
   }
 
   public static func pidfd(of pid: Int32) throws(SystemCallError) -> Descriptor {
-    Descriptor(owning: try shim("pidfd_open", on: "pid \(pid)") { clinux_pidfd_open(pid) })
+    Descriptor(
+      owning: try opening("pidfd of \(pid)") { () throws(SystemCallError) in
+        try shim("pidfd_open", on: "pid \(pid)") { clinux_pidfd_open(pid) }
+      })
   }
 
   /// Reads at most `capacity` bytes; empty at the end of the file.

@@ -3,7 +3,8 @@ import Glibc
 
 /// An epoll instance: reports which of many descriptors have events.
 public final class Epoll: Sendable {
-  private let descriptor: Descriptor
+  /// Readable while any of its descriptors has events.
+  public let descriptor: Descriptor
 
   public struct Interest: OptionSet, Sendable {
     public let rawValue: UInt32

@@ -31,7 +31,9 @@ public enum CallsBeforeStop {
     state.withLock { $0.directory = directory }
     // If it can't be listed, files stay that name no process that lives: they are never read.
     for name in (try? listDirectory(directory)) ?? [] {
-      if ProcessIdentity(callsFile: name)?.isAlive != true { discardFile("\(directory)/\(name)") }
+      if ProcessIdentity(callsFile: name)?.hasEnded != false {
+        discardFile("\(directory)/\(name)")
+      }
     }
   }
 
@@ -124,7 +126,7 @@ public enum CallsBeforeStop {
 
   private static func removeEnded() {
     let processes = state.withLock { Array($0.processes.keys) }
-    for process in processes where !process.isAlive { forget(process) }
+    for process in processes where process.hasEnded { forget(process) }
   }
 }
 

@@ -74,6 +74,7 @@ extension WorkerConfiguration {
     if old.command != command { keys.append("command") }
     if old.directory != directory { keys.append("directory") }
     if old.environment != environment { keys.append("environment") }
+    if old.environmentFiles != environmentFiles { keys.append("env_file") }
     if old.user != user { keys.append("user") }
     if old.group != group { keys.append("group") }
     if old.umask != umask { keys.append("umask") }

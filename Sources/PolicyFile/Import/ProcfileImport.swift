@@ -67,9 +67,8 @@ private struct Ports {
 
   init(environmentFile: String?) {
     // Its errors are reported when the result is checked: the file is the workers' `env_file`.
-    let sink = DiagnosticSink(source: SourceText(text: "", file: ".env"))
-    let port = EnvironmentFile.parse(environmentFile ?? "", sink).last { $0.name == "PORT" }
-    base = port.flatMap { Int($0.value) }.flatMap { (1...65_535).contains($0) ? $0 : nil }
+    let variables = EnvironmentFile.parse(environmentFile ?? "", file: ".env").value
+    base = variables?["PORT"].flatMap { Int($0) }.flatMap { (1...65_535).contains($0) ? $0 : nil }
   }
 
   subscript(index: Int) -> YAMLText {

@@ -13,8 +13,8 @@ struct Unreadable: Error {
 
 /// Files as texts, without Foundation.
 enum FileContents {
-  static func read(_ path: String) -> Result<String, Unreadable> {
-    switch bytes(path) {
+  static func read(_ path: String, isRegularOnly: Bool = false) -> Result<String, Unreadable> {
+    switch bytes(path, isRegularOnly) {
     case .success(let bytes):
       guard let text = String(validating: bytes, as: UTF8.self) else {
         let line = firstInvalidLine(bytes)
@@ -27,14 +27,22 @@ enum FileContents {
     }
   }
 
-  private static func bytes(_ path: String) -> Result<[UInt8], Unreadable> {
+  private static func bytes(
+    _ path: String, _ isRegularOnly: Bool
+  ) -> Result<[UInt8], Unreadable> {
     // Without O_NONBLOCK a FIFO in the place of a policy would block the daemon for ever.
     let (descriptor, code) = path.withCString { text in
-      let descriptor = open(text, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+      let descriptor = open(text, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
       return (descriptor, errno)
     }
     guard descriptor >= 0 else { return .failure(.init(path, "can't be opened", code: code)) }
     defer { close(descriptor) }
+    if isRegularOnly {
+      var status = stat()
+      guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+        return .failure(.init(path, "isn't a regular file"))
+      }
+    }
     var all: [UInt8] = []
     var buffer = [UInt8](repeating: 0, count: 64 << 10)
     while true {

@@ -3,9 +3,25 @@
 /// `#` begins a comment at the start of a line or after a blank; `export` before a key is passed
 /// over. `'…'` keeps everything, `"…"` all but `\"`, `\\`, `\$` and `\n`, and both may have several
 /// lines; nothing is expanded.
-enum EnvironmentFile {
+public enum EnvironmentFile {
+  /// Reads the variables of a regular file of at most 1 MB. It doesn't wait for a FIFO's other end, but a file
+  /// system may wait without limit.
+  public static func read(_ path: String) -> ParseResult<[String: String]> {
+    switch FileContents.read(path, isRegularOnly: true) {
+    case .success(let text): parse(text, file: path)
+    case .failure(let problem): ParseResult(value: nil, diagnostics: [problem.diagnostic])
+    }
+  }
+
+  static func parse(_ text: String, file: String) -> ParseResult<[String: String]> {
+    let sink = DiagnosticSink(source: SourceText(text: text, file: file))
+    return sink.result(Dictionary(parse(text, sink)) { $1 })
+  }
+
   /// - Returns: the variables in the order of the file; the last of several with one name counts.
-  static func parse(_ text: String, _ sink: DiagnosticSink) -> [(name: String, value: String)] {
+  private static func parse(_ text: String, _ sink: DiagnosticSink) -> [(
+    name: String, value: String
+  )] {
     var result: [(String, String)] = []
     let lines = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
     var next = 0

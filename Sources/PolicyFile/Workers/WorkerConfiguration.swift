@@ -10,6 +10,9 @@ public struct WorkerConfiguration: Hashable, Sendable {
   /// What is added to the daemon's own environment: `env_file` with `environment` laid over it,
   /// variables expanded.
   public var environment: [String: String]
+  /// `env_file` of a worker with a `user`: absolute paths, read with that user's rights at each launch. Their
+  /// variables are overridden by those of `environment`.
+  public var environmentFiles: [String]
   /// Name or number; `nil`: the daemon's own.
   public var user: String?
   /// Name or number; `nil`: the user's, or the daemon's own.
@@ -68,6 +71,7 @@ public struct WorkerConfiguration: Hashable, Sendable {
     self.command = command
     self.directory = directory
     self.environment = environment
+    self.environmentFiles = []
     self.groups = []
     self.limits = ResourceLimits()
     self.importance = importance

@@ -22,8 +22,12 @@ struct WorkerReader {
 
   func read(at position: Position?) -> Result {
     var worker = WorkerConfiguration(name: name, command: [], directory: directory, policy: policy)
+    worker.environmentFiles = environmentFiles()
     worker.environment = ownEnvironment()
-    let commands = CommandReader(variables: environment.merging(worker.environment) { $1 })
+    let commands = CommandReader(
+      variables: environment.merging(worker.environment) { $1 },
+      owner: worker.environmentFiles.isEmpty
+        ? "the worker" : "the worker (with `user`, `env_file` is read when it is launched)")
     worker.command = commands.read("command", in: reader) ?? []
     if reader.position(ofKey: "command") == nil {
       reader.sink.error(
@@ -69,15 +73,26 @@ struct WorkerReader {
       worker: worker.command.isEmpty ? nil : worker, overridden: overridden)
   }
 
-  /// `env_file`, and `environment` laid over it.
+  /// `env_file` of a worker with a `user`, which could exchange the file: it isn't read with the daemon's
+  /// rights.
+  private func environmentFiles() -> [String] {
+    guard reader.position(ofKey: "user") != nil else { return [] }
+    return namedFiles().map(\.value)
+  }
+
+  private func namedFiles() -> [(value: String, node: YAMLNode)] {
+    reader.oneOrMore("env_file", of: .path("a file's path", from: directory))
+  }
+
+  /// `env_file`, where it is read now, and `environment` laid over it.
   private func ownEnvironment() -> [String: String] {
     var result = variables
-    for (path, node) in reader.oneOrMore("env_file", of: .path("a file's path", from: directory)) {
+    let files = reader.position(ofKey: "user") == nil ? namedFiles() : []
+    for (path, node) in files {
       switch FileContents.read(path) {
       case .success(let text):
-        let sink = DiagnosticSink(source: SourceText(text: text, file: path))
-        for (name, value) in EnvironmentFile.parse(text, sink) { result[name] = value }
-        let found: ParseResult<Int> = sink.result(nil)
+        let found = EnvironmentFile.parse(text, file: path)
+        result.merge(found.value ?? [:]) { $1 }
         reader.sink.add(found.diagnostics)
       case .failure(let problem):
         reader.sink.error(

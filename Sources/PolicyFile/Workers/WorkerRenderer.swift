@@ -27,6 +27,9 @@ struct WorkerRenderer {
       let pairs = variables.map { ($0.key, Self.escaped($0.value)) }
       keys.append(("environment", .mapping(pairs)))
     }
+    if !worker.environmentFiles.isEmpty {
+      keys.append(("env_file", .list(worker.environmentFiles.map(Self.escaped))))
+    }
     if let user = worker.user { keys.append(("user", .text(user))) }
     if let group = worker.group { keys.append(("group", .text(group))) }
     if let umask = worker.umask {

@@ -10,6 +10,9 @@ public struct LaunchPlan: Sendable {
   public var directory: String
   /// The worker's environment, apart from the variables that Dormouse sets or removes itself.
   public var environment: [String: String]
+  /// Reads the variables of the worker's `env_file`, which replace those of `environment`. It may take without
+  /// limit. What it throws is the reason why the worker, or a command for it, isn't started.
+  public var fileVariables: (@Sendable () throws(LaunchError) -> [String: String])?
   public var cgroup: WorkerCgroup?
   public var logPath: String
   /// Bytes; a log that is larger at launch is put aside first.
@@ -152,6 +155,15 @@ public struct LaunchPlan: Sendable {
     }
   }
 
+  /// With the variables of its `env_file` in `environment`.
+  func withFileVariables() throws(LaunchError) -> LaunchPlan {
+    guard let fileVariables else { return self }
+    var plan = self
+    plan.environment.merge(try fileVariables()) { $1 }
+    plan.fileVariables = nil
+    return plan
+  }
+
   /// Where the first word of a command is.
   func executable(of command: [String]) throws(LaunchError) -> String {
     guard let program = command.first, !program.isEmpty else { throw .noCommand }
@@ -171,13 +183,14 @@ public enum LaunchError: Error, Hashable, Sendable, CustomStringConvertible {
   case spawn(SpawnError)
   /// Two of its descriptors would have the same number, or there are too many.
   case descriptors(String)
+  case environmentFile(String)
   /// A file system doesn't answer.
   case stuck(String)
 
   public var description: String {
     switch self {
     case .notFound, .spawn: "can't start \(reason)"
-    case .noCommand, .log, .descriptors, .stuck: reason
+    case .noCommand, .log, .descriptors, .environmentFile, .stuck: reason
     }
   }
 
@@ -188,7 +201,7 @@ public enum LaunchError: Error, Hashable, Sendable, CustomStringConvertible {
     case .notFound(let program, let path): "\(program): not found in its PATH, \(path)"
     case .log(let error): "can't open its log: \(error)"
     case .spawn(let error): error.reason
-    case .descriptors(let why), .stuck(let why): why
+    case .descriptors(let why), .environmentFile(let why), .stuck(let why): why
     }
   }
 }

@@ -32,8 +32,12 @@ public struct PreparedLaunch: Sendable {
 }
 
 extension LaunchPlan {
-  /// Looks for the worker's program, and opens its log.
+  /// Reads the worker's `env_file`, looks for its program, and opens its log.
   public func prepare() throws(LaunchError) -> PreparedLaunch {
+    try withFileVariables().open()
+  }
+
+  private func open() throws(LaunchError) -> PreparedLaunch {
     let path = try executable(of: command)
     if let inheritance {
       var request = SpawnRequest(
@@ -65,9 +69,10 @@ extension LaunchPlan {
   func prepareBeside(
     _ arguments: [String], pid: Int32, keepsOutput: Bool
   ) throws(LaunchError) -> PreparedLaunch {
-    var environment = bareEnvironment
+    let plan = try withFileVariables()
+    var environment = plan.bareEnvironment
     environment["DORMOUSE_WORKER_PID"] = "\(pid)"
-    let path = try executable(of: arguments)
+    let path = try plan.executable(of: arguments)
     let output: Descriptor
     let null: Descriptor
     do throws(SystemCallError) {

@@ -129,7 +129,13 @@ public final class WorkerProcess {
       cgroupRefusal: nil, logStart: logStart, opensMemory: opensMemory)
   }
 
-  public var isAlive: Bool { identity.isAlive }
+  /// Needs no descriptor: the one that is held since launch is asked.
+  public var life: ProcessLife {
+    do throws(SystemCallError) {
+      return try pollDescriptor(pidfd.raw, for: POLLIN, until: Deadline(in: .zero))
+        ? .hasEnded : .lives
+    } catch { return .unknown(error) }
+  }
   /// SIGKILL has reached its root process, or it has ended.
   public var isEnding: Bool { identity.isEnding }
 
@@ -169,13 +175,13 @@ public final class WorkerProcess {
       return try reapChild(pidfd, pid: identity.pid)
     } catch {
       if error.code != ECHILD { throw error }
-      return isAlive ? nil : .unknown
+      return life == .hasEnded ? .unknown : nil
     }
   }
 
   /// Whether a pid is one of the worker's, without looking at all processes.
   public func owns(_ pid: Int32) -> Bool {
-    if pid == identity.pid { return isAlive }
+    if pid == identity.pid { return life != .hasEnded }
     if let cgroup { return (try? cgroup.processes().contains(pid)) ?? false }  // Removed: empty.
     var current = pid  // What has ended owns nothing.
     for _ in 0..<64 where current > 1 {
@@ -223,7 +229,7 @@ extension WorkerProcess {
   /// Those that are held of processes that live, by pid.
   public var memories: [Int32: Descriptor] {
     var result: [Int32: Descriptor] = [:]
-    for (process, memory) in memoryDescriptors where process.isAlive {
+    for (process, memory) in memoryDescriptors where !process.hasEnded {
       result[process.pid] = memory
     }
     return result
@@ -293,6 +299,10 @@ public struct MemoryRefresh: Sendable {
     try Yama.check("open", process.pid, code: EACCES)
     let descriptor = try Descriptor.open("/proc/\(process.pid)/mem", O_RDWR)
     // The pid could have been used again before the open.
-    return process.isAlive ? descriptor : nil
+    switch process.life {
+    case .lives: return descriptor
+    case .hasEnded: return nil
+    case .unknown(let error): throw error
+    }
   }
 }

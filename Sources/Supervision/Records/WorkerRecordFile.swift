@@ -100,8 +100,10 @@ public struct WorkerRecord: Hashable, Sendable {
     String(try readText("/proc/sys/kernel/random/boot_id").prefix { $0 != "\n" })
   }
 
-  /// The worker that it describes is the one that runs now.
-  public func isAlive(bootID current: String) -> Bool { bootID == current && process.isAlive }
+  /// Of the worker that it describes.
+  public func life(bootID current: String) -> ProcessLife {
+    bootID == current ? process.life : .hasEnded
+  }
 }
 
 // MARK: - Text

@@ -47,7 +47,8 @@ import Testing
         freezer: CodedText("sigstop", "SIGSTOP"), state: world.state, configuration: configuration,
         chronicle: chronicle, snapshots: world.snapshots, jetsam: world.jetsam,
         learnedMemory: world.learnedMemory, planner: world.planner, senses: world.senses,
-        restarts: world.restarts, starter: world.starter, supervision: world.supervision,
+        pressure: world.pressure, restarts: world.restarts, starter: world.starter,
+        supervision: world.supervision,
         firstMoments: FirstMoments(
           timers: world.timers, restarts: world.restarts,
           host: FirstMomentsOfDaemon(

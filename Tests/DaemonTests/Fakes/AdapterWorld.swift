@@ -73,7 +73,8 @@ final class AdapterWorld {
     directory: state.jetsam, disk: services.disk, loop: services.loopReturn, log: log)
   private(set) lazy var learnedMemory = LearnedMemoryKeeper(path: nil, services)
   private(set) lazy var pressure = PressureMonitor(
-    services.loop, send: { [driver] in driver.send($0) }, log: { [log] in log($0, $1) })
+    services.loop, .kernel(workers: nil), send: { [driver] in driver.send($0) },
+    log: { [log] in log($0, $1) })
   private(set) lazy var wrappers = RegisteredWrappers(
     driver: driver, workers: workers, clock: timers, host: wrapped)
   private(set) lazy var senses = Senses(

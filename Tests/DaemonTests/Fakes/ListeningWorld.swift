@@ -41,14 +41,16 @@ final class ListeningWorld {
   private(set) var started: [String] = []
   private(set) var logged: [String] = []
 
-  init() throws {
+  let threads: BlockingJobs
+
+  init(threads count: Int = 256) throws {
     loop = try EventLoop()
     scratch = try Scratch()
     driver = EngineDriver(
       Engine(policy: LifecyclePolicy(name: "test")), clock: timers,
       replies: RequestReplies(FakeSavedState(), timers: timers))
     driver.connect(executor, [])
-    let threads = BlockingJobs(name: "test")
+    threads = BlockingJobs(name: "test", threads: count)
     let jobs = try LoopJobs(loop, threads)
     host = Host()
     sockets = ListeningSockets(
@@ -72,7 +74,9 @@ final class ListeningWorld {
     return runtime
   }
 
-  func open() { sockets.openListeners(of: workers.values.map(\.configuration)) }
+  func open(then: @escaping () -> Void = {}) {
+    sockets.openListeners(of: workers.values.map(\.configuration), then: then)
+  }
 
   /// Turns the real loop until that holds.
   func turn(until isDone: () throws -> Bool) throws {

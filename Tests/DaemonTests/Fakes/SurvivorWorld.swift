@@ -31,7 +31,9 @@ final class FakeSurvivorHost: SurvivorHost {
     if let unusable { throw .unusable(unusable) }
     return (records, failures)
   }
-  func describesRunning(_ record: WorkerRecord) -> Bool { !ended.contains(record.name) }
+  func life(of record: WorkerRecord) -> ProcessLife {
+    ended.contains(record.name) ? .hasEnded : .lives
+  }
   func forget(_ record: WorkerRecord) { calls.append("forget \(record.name)") }
   func removeOrphans() { calls.append("remove orphans") }
   func takeOver(_ record: WorkerRecord) throws {

@@ -14,6 +14,8 @@ import Testing
     /// Microseconds; nil: there is no PSI.
     var some: UInt64? = 0
     var full: UInt64 = 0
+    /// Of the group that limits memory; nil: it has no PSI.
+    var groupFull: UInt64?
     var isRefused = false
     private(set) var asked: [String] = []
     private(set) var triggers: [Weak] = []
@@ -27,16 +29,17 @@ import Testing
     private var readings: PressureMonitor.Readings {
       PressureMonitor.Readings(
         memory: { [unowned self] in memory },
-        stall: { [unowned self] in
-          some.flatMap {
+        stall: { [unowned self] group in
+          let (some, full) = group == nil ? (some, full) : (groupFull, groupFull ?? 0)
+          return some.flatMap {
             PressureStall(parsing: Array("some \(Self.line($0))full \(Self.line(full))".utf8))
           }
         },
-        trigger: { [unowned self] (kind, stall, window) throws(PressureTriggerError) in
+        trigger: { [unowned self] (kind, stall, window, group) throws(PressureTriggerError) in
           guard !isRefused, let descriptor = try? EventCounter().descriptor else {
             return try PressureTrigger(kind, stall: stall, window: window, path: "/none").descriptor
           }
-          asked.append("\(kind.rawValue) \(stall) of \(window)")
+          asked.append("\(kind.rawValue) \(stall) of \(window)" + (group.map { " in \($0)" } ?? ""))
           triggers.append(Weak(descriptor: descriptor))
           return descriptor
         })
@@ -179,5 +182,35 @@ import Testing
     world.memory = nil
     world.monitor.sendReading()
     #expect(world.takeEvents().isEmpty)
+  }
+
+  @Test(
+    "A cgroup that limits memory is named in the log, and its stalls count beside the machine's")
+  func limited() {
+    world.groupFull = 0
+    world.monitor.follow(World.policy(critical: Stall(percent: 5, window: .seconds(2))))
+    #expect(world.asked.count == 2)
+    world.memory?.limitedBy = "/groups/a"
+    world.monitor.sendReading()
+    #expect(world.monitor.limitedBy == "/groups/a")
+    #expect(world.lines.all == ["notice: memory is limited to 7.8 KB: by the cgroup /groups/a"])
+    #expect(world.asked.count == 6 && world.asked.count { $0.hasSuffix(" in /groups/a") } == 2)
+    #expect(world.open == 4 && world.loop.watched.count == 4)
+    _ = world.takeEvents()
+    // All tasks of the group waited for a fourth of the window, while others of the machine ran.
+    world.groupFull = 500_000
+    world.loop.fire(3)
+    #expect(world.takeEvents().first == .stalled(.critical))
+    world.loop.timers.advance(by: .seconds(2))
+    world.monitor.sendReading()
+    guard case .memory(let reading)? = world.takeEvents().first else {
+      Issue.record("no reading")
+      return
+    }
+    #expect(reading.fullStall == 25 && reading.someStall == 0)
+    // The limit is lifted.
+    world.memory?.limitedBy = nil
+    world.monitor.sendReading()
+    #expect(world.monitor.limitedBy == nil && world.open == 2 && world.lines.all.count == 2)
   }
 }

@@ -39,7 +39,8 @@ import Testing
         pressure: PressureMonitor(
           world.services.loop,
           PressureMonitor.Readings(
-            memory: { MemoryInfo(total: 8000, available: 3000, swapFree: 500) }, stall: { nil }),
+            memory: { MemoryInfo(total: 8000, available: 3000, swapFree: 500) },
+            stall: { _ in nil }),
           send: { driver.send($0) }, log: { _, _ in }),
         activity: ActivitySampler(
           clock: timers, driver: driver, workers: world.workers, looks: looks,

@@ -49,8 +49,8 @@ final class ShellSurvivors: SurvivorHost {
     return run?.number == record.process.pid ? run : nil
   }
 
-  func describesRunning(_ record: WorkerRecord) -> Bool {
-    find(record).map { $0.body != .dead } ?? false
+  func life(of record: WorkerRecord) -> ProcessLife {
+    find(record).map { $0.body != .dead } == true ? .lives : .hasEnded
   }
 
   func forget(_ record: WorkerRecord) {

@@ -27,7 +27,9 @@ private final class Means: RescueMeans {
     return handover
   }
   func areTaken() { calls.append("the keeper ends") }
-  func describesRunning(_ record: WorkerRecord) -> Bool { !ended.contains(record.name) }
+  func life(of record: WorkerRecord) -> ProcessLife {
+    ended.contains(record.name) ? .hasEnded : .lives
+  }
   func target(
     of record: WorkerRecord, memories: [Int32: Descriptor]
   ) throws -> HibernationTarget {

@@ -99,11 +99,11 @@ import Testing
   @Test("A process that has ended can't be taken over")
   func ended() throws {
     let record = try world.record { $0.process = ProcessIdentity(pid: getpid(), startTime: 1) }
-    #expect(!host.describesRunning(record))
+    #expect(host.life(of: record) == .hasEnded)
     #expect(throws: (any Error).self) { try host.takeOver(record) }
     #expect(world.workers.count == 0 && world.restarts.exits(of: WorkerID("web")) == nil)
-    #expect(host.describesRunning(try world.record()))
-    #expect(!host.describesRunning(try world.record { $0.bootID = "another" }))
+    #expect(host.life(of: try world.record()) == .lives)
+    #expect(host.life(of: try world.record { $0.bootID = "another" }) == .hasEnded)
   }
 
   @Test(

@@ -84,6 +84,45 @@ import Testing
     #expect(named.environment["HOME"] == "/srv/home")
   }
 
+  @Test(
+    "An env_file is read at the launch with the user's rights, and environment goes over it",
+    .enabled(if: geteuid() == 0, "only root can be two users"))
+  func environmentFiles() throws {
+    let scratch = try Scratch(["secret": "SECRET=1", "good": "MODE=b\nMORE=c"])
+    chmod(scratch.path, 0o755)
+    chmod("\(scratch.path)/secret", 0o600)
+    let link = "\(scratch.path)/link"
+    #expect(symlink("\(scratch.path)/secret", link) == 0)
+    let account = try Account(user: "65534", group: "65534")
+    func plan(_ name: String, as account: Account?) throws -> LaunchPlan {
+      try world.plan(as: account) { $0.environmentFiles = ["\(scratch.path)/\(name)"] }
+    }
+    #expect(try plan("good", as: account).fileVariables?() == ["MORE": "c"])
+    #expect(try plan("link", as: nil).fileVariables?() == ["SECRET": "1"])
+    let refused = try plan("link", as: account)
+    let error = #expect(throws: LaunchError.self) {
+      _ = try refused.fileVariables?()
+    }
+    #expect(
+      error?.reason.contains("`env_file` \(link), read as user ") == true
+        && error?.reason.contains("Permission denied") == true, "\(String(describing: error))")
+    var adopted = LaunchPlan(
+      name: "web", command: ["serve"], directory: "/", environment: [:], logPath: "/web.log")
+    world.planner.complete(
+      adopted: &adopted, of: world.runtime { $0.environmentFiles = ["\(scratch.path)/good"] })
+    #expect(try adopted.fileVariables?() == ["MORE": "c"], "for commands that run for it")
+  }
+
+  @Test("Root reads the log that the configuration names with the rights of the worker's user")
+  func logUser() {
+    let named = world.runtime {
+      $0.user = "secb"
+      $0.output = WorkerOutput(file: "/srv/w.log")
+    }
+    #expect(world.planner.logUser(of: named) == "secb")
+    #expect(world.planner.logUser(of: world.runtime { $0.user = "secb" }) == nil)
+  }
+
   @Test("A launch writes to the log that the configuration names")
   func output() throws {
     let elsewhere = try world.plan {

@@ -143,6 +143,39 @@ import Testing
     withExtendedLifetime(client) {}
   }
 
+  @Test("At the start all sockets are open before workers are started, those with a file as well")
+  func opensBeforeStarts() throws {
+    let (port, path) = (try freePort(), world.scratch.uniquePath("sock"))
+    world.add("web", tcp(port), ListenSocket(name: "u", address: .unix(path)))
+    var isOver = false
+    world.open { isOver = true }
+    #expect(!isOver, "a file isn't made on the loop, which would wait")
+    try world.turn { isOver }
+    #expect(isOpen(port) && exists(path))
+  }
+
+  @Test("At the start a file system that doesn't answer holds up other workers for a second only")
+  func deadFileSystem() throws {
+    let world = try ListeningWorld(threads: 1)
+    let answers = Signal()
+    let isBusy = world.threads.submit(about: "a dead file system") {
+      answers.wait()
+      return {}
+    }
+    let path = world.scratch.uniquePath("sock")
+    let runtime = world.add("web", ListenSocket(name: "u", address: .unix(path)))
+    var starts = 0
+    world.open { starts += 1 }
+    world.timers.advance(by: .seconds(1))
+    #expect(isBusy && starts == 1)
+    var refusals: [String?] = []
+    world.sockets.openFiles(of: runtime, as: nil) { refusals.append($0) }
+    #expect(refusals.isEmpty, "its launch waits for the same outcome")
+    answers.raise()
+    try world.turn { !refusals.isEmpty }
+    #expect(refusals == [nil] && exists(path) && starts == 1)
+  }
+
   @Test("A file in the place of a socket stays, and the error names it")
   func takenByFile() throws {
     let path = try world.scratch.write("web.sock", "precious")

@@ -252,7 +252,7 @@ import Testing
     let path = "\(daemon.scratch.path)/chatty.log"
     #expect(try eventually { access(path, F_OK) == 0 })
     #expect(try daemon.worker("chatty").log == path)
-    var reader = try LogReader(path: path, lastLines: nil)
+    var reader = try LogReader(LogLocation(path: path), lastLines: nil)
     var bytes: [UInt8] = []
     let end = Array("the end\n".utf8)
     let deadline = Deadline(in: .seconds(60))

@@ -11,7 +11,7 @@ final class WrapHost {
   let log: String
   private let setting: Setting
   private var input: Descriptor?
-  private let output: Descriptor
+  private var output: Descriptor
   private var received: [UInt8] = []
   private var count = 0
   private var isReaped = false
@@ -144,6 +144,12 @@ final class WrapHost {
   }
 
   func closeInput() { input = nil }
+
+  /// Closes both, as the host's death does.
+  func hangUp() throws {
+    input = nil
+    output = try Descriptor.open("/dev/null", O_RDONLY)
+  }
 
   /// Whether its output has ended, on both sides of the wrapper.
   func outputHasEnded() throws -> Bool {

@@ -134,4 +134,15 @@ import Testing
     _ = try host.end()
     #expect(try eventually { pids.allSatisfy(hasEnded) && host.hasLeftNothing() })
   }
+
+  @Test("A sleeping helper that ignores the end of its input is stopped when its host has left")
+  func abandoned() throws {
+    let deaf = [Surroundings.python, "-c", "import time\nwhile True: time.sleep(3600)"]
+    let host = try WrapHost(deaf, options: WrapHost.hasty + ["--host-grace", "200ms"])
+    try host.wait(toBe: "hibernated")
+    try host.hangUp()
+    #expect(try host.end() == .signaled(SIGTERM))
+    #expect(try readText(host.log).contains("its host has closed its standard input and output"))
+    #expect(host.hasLeftNothing())
+  }
 }

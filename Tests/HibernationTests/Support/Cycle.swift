@@ -20,9 +20,12 @@ extension Victim {
     }
   }
 
-  func wake(_ service: HibernationService, from path: String) throws {
-    let target = target
-    _ = try service.wait { (h) throws(HibernationError) in
+  func wake(
+    _ service: HibernationService, from path: String, masters: PreforkMasters = PreforkMasters()
+  ) throws {
+    var target = target
+    target.masters = masters
+    _ = try service.wait { [target] (h) throws(HibernationError) in
       try h.resume(target, from: RestingImage(path: path))
     }
   }

@@ -35,7 +35,7 @@ final class ReleasedProcesses {
   /// - Parameter warn: called later if the file can't be written.
   func add(_ process: ProcessIdentity, from rule: AdoptionRule, warn: @escaping (String) -> Void) {
     // Those that have ended are of no use any more.
-    entries.removeAll { $0.process == process || !$0.process.isAlive }
+    entries.removeAll { $0.process == process || $0.process.hasEnded }
     entries.append(
       Entry(process: process, rule: rule.name, choice: Self.mark(rule)))
     save(warn)

@@ -51,7 +51,7 @@ final class EndOfWorker: EndMechanics, EndHost {
     let ask = signal.map(asking)
     services.mechanics.submit(about: id.name, isUrgent: true) {
       ask?()
-      done(failureText { try target.wake() })
+      done(failureText { try target.wake(mastersLast: false) })
     }
   }
 

@@ -94,6 +94,7 @@ final class LaunchPlanner {
     plan.stored = runtime.stored?.entriesForLaunch() ?? []
     plan.inheritance = ground.inheritance
     plan.account = account
+    planFiles(&plan, runtime)
     plan.limits = configuration.limits.spawnLimits
     plan.umask = configuration.umask
     if let score = configuration.limits.oomScore { plan.oomScore = .value(Int32(score)) }
@@ -115,6 +116,7 @@ final class LaunchPlanner {
     do throws(TermsError) {
       plan.account = try WantedAccount(runtime.configuration).lookUp()
     } catch { log(.warning, "\(runtime.id): \(error)") }
+    planFiles(&plan, runtime)
     plan.umask = runtime.configuration.umask
     plan.ownKeyring = geteuid() == 0
     // The controller may have been off meanwhile (`DelegatedGroup.prepareForStart`).
@@ -131,6 +133,14 @@ final class LaunchPlanner {
   /// The log that a worker writes to, or would if it were started.
   func logPath(of runtime: WorkerUnit) -> String {
     runtime.process?.plan.logPath ?? runtime.configuration.output.file ?? ownLog(of: runtime.id)
+  }
+
+  /// The user that could put links in the way of that log: a name or number; nil: only the daemon's own.
+  func logUser(of runtime: WorkerUnit) -> String? {
+    if let plan = runtime.process?.plan {
+      return plan.logIsElsewhere ? plan.account.map { "\($0.identity.user)" } : nil
+    }
+    return runtime.configuration.output.file == nil ? nil : runtime.configuration.user
   }
 
   /// The variables that all processes of a worker have in their environment. They are the same in the next
@@ -157,6 +167,15 @@ final class LaunchPlanner {
   }
 
   private func ownLog(of id: WorkerID) -> String { "\(ground.logs)/\(id.name).log" }
+
+  private func planFiles(_ plan: inout LaunchPlan, _ runtime: WorkerUnit) {
+    let paths = runtime.configuration.environmentFiles
+    guard !paths.isEmpty else { return }
+    let fixed = runtime.configuration.environment.keys
+    let files = EnvironmentFiles(
+      paths, account: plan.account, fixed: Set(RunHistory.variables).union(fixed))
+    plan.fileVariables = { () throws(LaunchError) in try files.read() }
+  }
 
   private func planLog(_ plan: inout LaunchPlan, _ configuration: WorkerConfiguration) {
     if let file = configuration.output.file {

@@ -38,7 +38,7 @@ final class LaunchesOfDaemon: LaunchHost {
   /// an image, and each would destroy the other's memory.
   func obstacle(toLaunching id: WorkerID) -> String? {
     guard let record = parts.services.records.record(of: id.name),
-      record.isAlive(bootID: parts.bootID)
+      record.life(bootID: parts.bootID) != .hasEnded
     else { return nil }
     return "its process from an earlier daemon still runs and can't be adopted: end it "
       + "with `kill -9 \(record.process.pid)`, or restart the daemon"

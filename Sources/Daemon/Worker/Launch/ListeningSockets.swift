@@ -28,13 +28,18 @@ final class ListeningSockets {
   private static let pause = Duration.seconds(5)
 
   private let watches: any DescriptorWatches
-  private let timers: any Timers
-  private let jobs: LoopJobs
+  let timers: any Timers
+  let jobs: LoopJobs
   private let files: SocketFiles
   private let driver: EngineDriver
-  private let workers: WorkerRegistry
-  private let host: any ListeningHost
+  let workers: WorkerRegistry
+  let host: any ListeningHost
   private var sets: [WorkerID: Sockets] = [:]
+  /// Workers whose files are being opened, and what waits for that.
+  private var openings: [WorkerID: [() -> Void]] = [:]
+  /// At the daemon's start.
+  var unopened: Set<WorkerID> = []
+  var whenOpened: (() -> Void)?
 
   /// Those of one worker.
   private final class Sockets {
@@ -72,21 +77,7 @@ final class ListeningSockets {
 
   // MARK: opening
 
-  /// At the daemon's start: the sockets of workers that live on are taken back from them, and all others are
-  /// opened before the first worker starts, so that no client is refused.
-  func openListeners(of configurations: [WorkerConfiguration]) {
-    for configuration in configurations where !configuration.listen.isEmpty {
-      guard let runtime = workers[WorkerID(configuration.name)] else { continue }
-      if let tree = host.processes(of: runtime.id) {
-        set(of: runtime).all = Listener.recover(configuration.listen, from: tree)
-      }
-      relisten(runtime, isStarting: true) { then in
-        then(Result { () throws(TermsError) in try WantedAccount(configuration).lookUp() })
-      }
-    }
-  }
-
-  /// The same of a worker whose configuration is new. The name service may take its time.
+  /// Opens the sockets of a worker whose configuration is new. The name service may take its time.
   func relisten(_ runtime: WorkerUnit) {
     let wanted = WantedAccount(runtime.configuration)
     relisten(runtime) { then in
@@ -106,24 +97,25 @@ final class ListeningSockets {
 
   /// Opens what is missing, closes what is no longer wanted, and waits for connections where that starts
   /// the worker. What fails is tried again, and then counts, when the worker is launched.
-  private func relisten(
-    _ runtime: WorkerUnit, isStarting: Bool = false,
-    as look: (@escaping (Result<Account?, TermsError>) -> Void) -> Void
+  func relisten(
+    _ runtime: WorkerUnit,
+    as look: (@escaping (Result<Account?, TermsError>) -> Void) -> Void,
+    then: @escaping () -> Void = {}
   ) {
     let configuration = runtime.configuration
     let isOpen = sets[runtime.id]?.all.isEmpty == false
-    guard isOpen || !configuration.listen.isEmpty else { return }
+    guard isOpen || !configuration.listen.isEmpty else { return then() }
     // It was removed, changed again or started meanwhile: that opens its sockets.
     let isWanted = { [unowned self] in
       isCurrent(runtime) && runtime.configuration == configuration
         && !host.isLaunching(runtime.id)
     }
     look { [weak self] account in
-      guard let self, isWanted() else { return }
+      guard let self, isWanted() else { return then() }
       do {
         let account = try account.get()
-        if isStarting { return finish(relistening: runtime, as: account) }
         openFiles(of: runtime, as: account) { [weak self] refusal in
+          defer { then() }
           guard let self, isWanted() else { return }
           if let refusal { warn(runtime, refusal) }
           finish(relistening: runtime, as: account)
@@ -131,6 +123,7 @@ final class ListeningSockets {
       } catch {
         warn(runtime, "\(error)")
         offer(runtime)
+        then()
       }
     }
   }
@@ -142,12 +135,20 @@ final class ListeningSockets {
     offer(runtime)
   }
 
-  /// Opens the Unix sockets that are missing. Their files may be in any file system.
+  /// Opens the Unix sockets that are missing. Their files may be in any file system. What comes while this is
+  /// under way for the same worker waits for its outcome.
   ///
   /// - Parameter then: with why not all of them could be; perhaps before this returns.
   func openFiles(
     of runtime: WorkerUnit, as account: Account?, then: @escaping (String?) -> Void
   ) {
+    if openings[runtime.id] != nil {
+      openings[runtime.id]?.append { [weak self] in
+        self?.openFiles(of: runtime, as: account, then: then)
+      }
+      return
+    }
+    openings[runtime.id] = []
     let configuration = runtime.configuration
     closeUnwanted(of: runtime)
     let limit = WorkerStart.patience
@@ -156,6 +157,8 @@ final class ListeningSockets {
       isForGroup: configuration.group != nil, within: limit
     ) { [weak self] outcome in
       guard let self else { return }
+      let waiting = openings.removeValue(forKey: runtime.id) ?? []
+      defer { for proceed in waiting { proceed() } }
       guard case .done(let results) = outcome else {
         return then(
           "can't create its sockets within \(limit.spoken): check their file system")
@@ -172,7 +175,7 @@ final class ListeningSockets {
   }
 
   /// One that the worker's configuration doesn't want any more is closed with the next change.
-  private func keep(_ listener: Listener, of runtime: WorkerUnit) {
+  func keep(_ listener: Listener, of runtime: WorkerUnit) {
     guard isCurrent(runtime) else { return files.remove(listener) }
     set(of: runtime).all.append(listener)
   }
@@ -187,11 +190,12 @@ final class ListeningSockets {
     return error
   }
 
-  /// For a launch, in the order of the configuration: what is missing is opened.
+  /// For a launch, in the order of the configuration: what is missing and has no file is opened. Those with
+  /// files were opened by `openFiles`.
   func listeners(for runtime: WorkerUnit, as account: Account?) throws -> [Listener] {
     let configuration = runtime.configuration
     closeUnwanted(of: runtime)
-    for socket in missing(of: runtime) {
+    for socket in missing(of: runtime) where socket.filePath == nil {
       do throws(ListenError) {
         set(of: runtime).all.append(
           try Listener.open(socket, for: account, isForGroup: configuration.group != nil))

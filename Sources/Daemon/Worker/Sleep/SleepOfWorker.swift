@@ -176,9 +176,11 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
     runtime.measuring.memoryMoves()
     let done = callback(then)
     services.mechanics.submit(about: id.name, isUrgent: true) {
-      let tree = target.restartInterruptedSyscalls()
       do {
-        try target.wake(tree, isStopped: isStopped)
+        try DescriptorReserve.use {
+          let tree = target.restartInterruptedSyscalls()
+          try target.wake(tree, isStopped: isStopped)
+        }
         done(nil)
       } catch { done("\(error)") }
     }
@@ -271,6 +273,7 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
   func isAwake(why: String?, fromImage: Bool) {
     guard let runtime else { return }
     if why == nil { wakeWatch.stop() }
+    runtime.run.masters.releaseLater(about: id, services)
     surroundings.sendAwake(why: why)
     guard fromImage else { return }
     imageDisk.imageGone(of: id.name, keepsBase: runtime.keepsBase)

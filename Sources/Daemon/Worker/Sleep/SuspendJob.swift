@@ -21,6 +21,7 @@ struct SuspendJob: Sendable {
   var ownChannels: Set<String>
   var leftUnread: LeftUnread
   var waits: TimedWaits
+  var masters: PreforkMasters
   /// Nothing but its inputs would ever wake it.
   var dependsOnInputs: Bool
   /// Its timers can wake it.
@@ -43,6 +44,8 @@ struct SuspendJob: Sendable {
 
   /// Stops it, and finds its inputs. When this throws, the worker runs; or the error is `StillStopped`.
   func run() throws -> Asleep {
+    // A stop while the freezer holds it would outlast the next thaw.
+    masters.release()
     let tree = try discover()
     let ignored = leftUnread.stillIgnored(by: tree, ownChannels: ownChannels)
     waits.willRest(tree)
@@ -67,6 +70,7 @@ struct SuspendJob: Sendable {
     if let job = try jobs?.running(in: discover()) { throw ManagerIsAtWork(job: job) }
     let tree = try discover()
     waits.rests(tree)
+    masters.look(at: tree)
     if mustBeIdle { try checkIsIdle() }
     let sources = watch(ignored)
     guard dependsOnInputs, let refusal = sources.refusal else {
@@ -133,7 +137,7 @@ struct SuspendJob: Sendable {
   /// - Returns: `reason`; or `StillStopped` where the worker couldn't be woken.
   private func wakeAgain(because reason: any Error) -> any Error {
     let target = HibernationTarget(
-      name: "", root: identity, session: session, cgroup: cgroup, waits: waits)
+      name: "", root: identity, session: session, cgroup: cgroup, waits: waits, masters: masters)
     do {
       try wake(target, cgroup?.freezer == nil)
       return reason
@@ -194,6 +198,7 @@ extension SuspendJob {
     self.init(
       identity: process.identity, session: process.session, cgroup: process.cgroup,
       ownChannels: runtime.ownChannels, leftUnread: leftUnread, waits: runtime.waits,
+      masters: runtime.run.masters,
       dependsOnInputs: runtime.configuration.policy.foreground.mode == .activity,
       wakesForTimers: runtime.configuration.policy.background.wakeForTimers != nil,
       answeredPorts: runtime.answeredPorts)

@@ -1,5 +1,6 @@
 import Hibernation
 import Lifecycle
+import Linux
 import Policy
 import Supervision
 
@@ -43,5 +44,16 @@ extension WorkerUnit {
   /// Ports that only health checks use: they aren't activity while it runs.
   var healthPorts: Set<UInt16> {
     Set(configuration.healthChecksWhileAsleep.filter { $0.path != nil }.map(\.port))
+  }
+}
+
+extension PreforkMasters {
+  /// The children of a prefork server run; its masters follow.
+  func releaseLater(about id: WorkerID, _ services: Services) {
+    guard areHeld else { return }
+    services.loop.after(Self.grace) { [services, weak self] in
+      guard let self else { return }
+      services.mechanics.submit(about: id.name, isUrgent: true) { self.release() }
+    }
   }
 }

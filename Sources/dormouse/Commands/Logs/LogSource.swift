@@ -27,10 +27,10 @@ final class LogSource {
   ///   - since: and with nothing that was written before this time, in seconds since 1970.
   init(_ log: WorkerLogPlace, lastLines: Int?, since: Int64?) throws {
     worker = log.worker
-    path = log.path
-    timeline = LogTimeline(path: log.times, log: log.path)
+    path = log.file.path
+    timeline = LogTimeline(path: log.times, log: path)
     let least = since.flatMap(timeline.offset) ?? 0
-    reader = try LogReader(path: log.path, lastLines: lastLines, from: least)
+    reader = try LogReader(log.file, lastLines: lastLines, from: least)
     restOffset = reader.offset
   }
 
@@ -83,12 +83,12 @@ final class LogSource {
 /// Where a worker's output is.
 struct WorkerLogPlace: Hashable {
   var worker: String
-  var path: String
+  var file: LogLocation
   var times: String?
 
   /// nil: it has no log of its own.
   init?(_ report: WorkerReport) {
-    guard let log = report.log else { return nil }
-    (worker, path, times) = (report.name, log, report.logTimes)
+    guard let file = LogLocation(report) else { return nil }
+    (worker, self.file, times) = (report.name, file, report.logTimes)
   }
 }

@@ -18,6 +18,8 @@ final class MergedLogs {
   private var sources: [LogSource] = []
   private var printer: MergedLogPrinter
   private var watch = LogWatch()
+  /// Each one is made once.
+  private var complaints: Set<String> = []
 
   init(_ options: Options) {
     self.options = options
@@ -40,7 +42,9 @@ final class MergedLogs {
         sources.append(source)
       } catch {
         // A worker that hasn't been launched has none yet.
-        if !isAbsent(log.path) { Output.complain("\(error)") }
+        if !isAbsent(log.file.path), complaints.insert("\(error)").inserted {
+          Output.complain("\(error)")
+        }
       }
     }
     printer.add(sources.map(\.worker))

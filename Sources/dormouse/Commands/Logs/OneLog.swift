@@ -8,9 +8,9 @@ struct OneLog {
   var connection: ConnectionOptions
 
   func show(lastLines: Int?, follow: Bool) throws {
-    let path = try logPath()
+    let log = try location()
     // The file is read without the daemon, and past its end.
-    var reader = try LogReader(path: path, lastLines: lastLines)
+    var reader = try LogReader(log, lastLines: lastLines)
     var filter = Terminal.isOutput ? TerminalFilter() : nil
     var last: String?
     while true {
@@ -47,11 +47,11 @@ struct OneLog {
     return "the daemon has ended"
   }
 
-  private func logPath() throws -> String {
+  private func location() throws -> LogLocation {
     var daemon = try connection.connect()
     let response = try daemon.ask(.status, worker: worker)
     guard let report = response.workers?.first else { throw CommandFailure.noReport(of: worker) }
-    guard let log = report.log else {
+    guard let log = LogLocation(report) else {
       throw CommandFailure(exit: .notDone, text: "\(escaped(worker)) has no log")
     }
     return log

@@ -84,6 +84,11 @@ struct WrapCommand: ParsableCommand {
       "The same by this command of sh, with the helper's pid in DORMOUSE_WORKER_PID.",
       valueName: "command"))
   var shedCommand: String?
+  @Option(
+    help: ArgumentHelp(
+      "Stop it if it still runs this long after its host has closed its standard input and output; "
+        + "`never`: it may stay. Default: 10s.", valueName: "duration"))
+  var hostGrace: String?
   @Argument(
     parsing: .captureForPassthrough,
     help: "The command and its arguments, after `--`.")
@@ -107,7 +112,7 @@ struct WrapCommand: ParsableCommand {
         daemonSocket: paths.socket(option: socket), log: log, version: Dormouse.version,
         mayBeTerminated: mayTerminate, label: try checkedName(), shed: try checkedShed(),
         // Without it `ps` shows no project.
-        directory: try? currentDirectory()))
+        directory: try? currentDirectory(), hostGrace: try checkedHostGrace()))
     switch end {
     case .notStarted(let why): Output.complain(escaped(why))
     case .unmanaged(let why): execute(path, inheritance, because: why)
@@ -129,6 +134,7 @@ struct WrapCommand: ParsableCommand {
     }
     _ = try parsed.checkedName()
     _ = try parsed.checkedShed()
+    _ = try parsed.checkedHostGrace()
     _ = try parsed.effectivePolicy(DefaultPaths.ofThisProcess())
   }
 
@@ -170,6 +176,11 @@ struct WrapCommand: ParsableCommand {
       text:
         "--name `\(escaped(name))` has to have 1 to 40 letters, digits, `-`, `_` and `.`, and not to "
         + "begin with `.` or `-`")
+  }
+
+  private func checkedHostGrace() throws -> Duration? {
+    guard let hostGrace else { return WrapSettings.defaultHostGrace }
+    return hostGrace == "never" ? nil : try duration(hostGrace, of: "--host-grace")
   }
 
   private func locate(_ program: String) throws -> String {

@@ -3,7 +3,7 @@ import Synchronization
 
 /// The end of a worker's log, and what is appended to it.
 final class LogTail: Sendable {
-  let path: String
+  let log: LogLocation
   private let parts: Mutex<Parts>
 
   private struct Parts: ~Copyable {
@@ -21,9 +21,9 @@ final class LogTail: Sendable {
   /// Lines that a page gets at a time.
   static let most = 200
 
-  init(path: String) throws(FileError) {
-    self.path = path
-    parts = Mutex(Parts(reader: try LogReader(path: path, lastLines: Self.most)))
+  init(_ log: LogLocation) throws(FileError) {
+    self.log = log
+    parts = Mutex(Parts(reader: try LogReader(log, lastLines: Self.most)))
   }
 
   /// The lines that have been written since the last call; nil: none.
@@ -37,7 +37,7 @@ final class LogTail: Sendable {
         if lines.count > Self.most { lines.removeFirst(lines.count - Self.most) }
         if bytes.isEmpty { break }
         if chunk == 15 {
-          parts.reader = try LogReader(path: path, lastLines: Self.most)
+          parts.reader = try LogReader(log, lastLines: Self.most)
           parts.cutter = LogLineCutter()
           parts.isFirst = true
           lines = []

@@ -149,11 +149,16 @@ function showWorkers(workers) {
   element("empty").hidden = workers.length > 0;
 }
 
+function budgetText(daemon) {
+  if (!daemon.budgetIsHost) return "fixed by memory.budget";
+  return daemon.limitedBy ? `the limit of the cgroup ${daemon.limitedBy}` : "this machine";
+}
+
 function showMachine(report) {
   const { daemon, workers } = report;
   const used = daemon.budget > 0 ? Math.min(100, Math.max(0, 100 * (1 - daemon.available / daemon.budget))) : 0;
   setText(element("available"), sizeText(daemon.available));
-  setText(element("budget"), `of ${sizeText(daemon.budget)}, ${daemon.budgetIsHost ? "this machine" : "fixed by memory.budget"}`);
+  setText(element("budget"), `of ${sizeText(daemon.budget)}, ${budgetText(daemon)}`);
   const bar = element("bar");
   element("bar-fill").style.width = `${used.toFixed(1)}%`;
   bar.setAttribute("aria-valuenow", used.toFixed(0));

@@ -17,7 +17,7 @@ final class Hub: Sendable {
     var isCurrent = false
     /// The latest ones, the oldest first.
     var events: [EventRecord] = []
-    var logs: [String: String] = [:]
+    var logs: [String: LogLocation] = [:]
     var kinds: [String: (measured: Double, kinds: FootprintKinds)] = [:]
   }
 
@@ -88,7 +88,7 @@ final class Hub: Sendable {
   }
 
   /// Where the worker's log is, once it is known.
-  func log(of worker: String) -> String? { state.withLock { $0.logs[worker] } }
+  func log(of worker: String) -> LogLocation? { state.withLock { $0.logs[worker] } }
 
   // MARK: what the daemon says
 
@@ -127,7 +127,7 @@ final class Hub: Sendable {
       publishOverview(&state)
       for (name, viewers) in watchers(state) {
         let report = answer.details[name] ?? nil
-        state.logs[name] = report?.log
+        state.logs[name] = report.flatMap(LogLocation.init)
         for viewer in viewers { viewer.continuation.yield(page(name, report, answer, state)) }
       }
     }

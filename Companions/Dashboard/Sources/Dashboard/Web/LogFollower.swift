@@ -18,11 +18,10 @@ struct LogFollower: Sendable {
     var last: Problem?
     while !Task.isCancelled {
       do {
-        let path = hub.log(of: worker)
+        let log = hub.log(of: worker)
         // A worker of a new configuration may have another log.
-        if tail?.path != path {
-          let known = path
-          tail = try await files.run { try known.map { try LogTail(path: $0) } }
+        if tail?.log != log {
+          tail = try await files.run { try log.map { try LogTail($0) } }
         }
         if let open = tail, let lines = try await files.run({ try open.next() }) {
           hub.send(ServerEvent("log", lines), to: viewer)

@@ -1,0 +1,46 @@
+import Linux
+import PolicyFile
+import Supervision
+
+/// The `env_file` of a worker with a `user`. That user could exchange the files, so they are read with its
+/// rights.
+struct EnvironmentFiles: Sendable {
+  private let paths: [String]
+  private let account: Account?
+  /// Variables that the files don't replace.
+  private let fixed: Set<String>
+
+  /// - Parameter account: the user that the worker runs as; nil: the daemon's.
+  init(_ paths: [String], account: Account?, fixed: Set<String>) {
+    (self.paths, self.account, self.fixed) = (paths, account, fixed)
+  }
+
+  /// For a thread that may wait for a file system.
+  func read() throws(LaunchError) -> [String: String] {
+    var result: [String: String] = [:]
+    for path in paths {
+      let found = try read(path)
+      guard let variables = found.value else { throw .environmentFile(reason(found, path)) }
+      result.merge(variables) { $1 }
+    }
+    return result.filter { !fixed.contains($0.key) }
+  }
+
+  private func read(_ path: String) throws(LaunchError) -> ParseResult<[String: String]> {
+    guard let account else { return EnvironmentFile.read(path) }
+    do throws(SystemCallError) {
+      return try account.acting { () throws(SystemCallError) in EnvironmentFile.read(path) }
+    } catch {
+      throw .environmentFile("can't read its `env_file` \(path): \(error)")
+    }
+  }
+
+  private func reason(_ found: ParseResult<[String: String]>, _ path: String) -> String {
+    let error = found.errors.first
+    let line = error?.position.map { ", line \($0.line)" } ?? ""
+    let reader = account.map {
+      ", read as user \($0.name.isEmpty ? "\($0.identity.user)" : $0.name)"
+    }
+    return "its `env_file` \(path)\(line)\(reader ?? ""): \(error?.message ?? "can't be read")"
+  }
+}

@@ -1,0 +1,55 @@
+import Lifecycle
+import Linux
+import PolicyFile
+import Supervision
+
+extension ListeningSockets {
+  /// Workers start then, although a file system doesn't answer.
+  static let startPatience = Duration.seconds(1)
+
+  /// At the daemon's start: the sockets of workers that live on are taken back from them, and all others are
+  /// opened before the first worker starts, so that no client is refused.
+  ///
+  /// - Parameter then: called once all have an outcome, or after `startPatience`; perhaps before this returns.
+  func openListeners(
+    of configurations: [WorkerConfiguration], then: @escaping () -> Void = {}
+  ) {
+    let listening = configurations.filter { !$0.listen.isEmpty }
+      .compactMap { workers[WorkerID($0.name)] }
+    whenOpened = then
+    unopened = Set(listening.map(\.id))
+    for runtime in listening {
+      takeBack(runtime) { [weak self] in
+        let configuration = runtime.configuration
+        self?.relisten(runtime) { then in
+          then(Result { () throws(TermsError) in try WantedAccount(configuration).lookUp() })
+        } then: {
+          self?.unopened.remove(runtime.id)
+          if self?.unopened.isEmpty == true { self?.endOpening() }
+        }
+      }
+    }
+    if unopened.isEmpty { return endOpening() }
+    timers.after(Self.startPatience) { [weak self] in self?.endOpening() }
+  }
+
+  private func endOpening() {
+    let then = whenOpened
+    whenOpened = nil
+    then?()
+  }
+
+  /// From its processes, if it has any. Where the sockets' files are, a file system may not answer.
+  private func takeBack(_ runtime: WorkerUnit, then: @escaping () -> Void) {
+    guard let tree = host.processes(of: runtime.id) else { return then() }
+    jobs.run(about: "sockets of \(runtime.id)", within: WorkerStart.patience) {
+      [wanted = runtime.configuration.listen] in
+      Listener.recover(wanted, from: tree)
+    } then: { [weak self] outcome in
+      if case .done(let found) = outcome {
+        for listener in found { self?.keep(listener, of: runtime) }
+      }
+      then()
+    }
+  }
+}

@@ -1,0 +1,134 @@
+import CLinux
+import Glibc
+
+/// What one process of a resting worker does with listening sockets, for `PreforkMasters`.
+public struct PreforkFacts: Hashable, Sendable {
+  public var process: ProcessIdentity
+  public var parent: Int32
+  /// The listening sockets that it has open, by the kernel's numbers.
+  public var listeners: Set<UInt64>
+  /// Those of them at which one of its threads waits for a connection; nil: not known.
+  public var awaited: Set<UInt64>?
+
+  public init(
+    process: ProcessIdentity, parent: Int32, listeners: Set<UInt64>, awaited: Set<UInt64>?
+  ) {
+    self.process = process
+    self.parent = parent
+    self.listeners = listeners
+    self.awaited = awaited
+  }
+
+  /// The masters among them: a master has opened a socket that one of its children waits at, and waits
+  /// at no listening socket itself, so that no client waits for it.
+  static func masters(among all: [PreforkFacts]) -> Set<ProcessIdentity> {
+    let children = Dictionary(grouping: all, by: \.parent)
+    let masters = all.filter { process in
+      guard process.awaited?.isEmpty == true else { return false }
+      return children[process.process.pid, default: []].contains { child in
+        child.awaited.map { !$0.isDisjoint(with: process.listeners) } ?? false
+      }
+    }
+    return Set(masters.map(\.process))
+  }
+
+  /// Of processes that rest with their memory in place. It needs the right to trace them; a process
+  /// that can't be read has no sockets here. Not for the event loop: reading memory may wait.
+  static func read(_ tree: ProcessTree) -> [PreforkFacts] {
+    // A process that has ended, or may not be read, is no master and no child of one.
+    let sockets = tree.processes.map { stat in
+      (stat, (try? OpenDescriptor.list(of: stat.pid).filter { $0.kind == .socket }) ?? [])
+    }
+    var isListening: [UInt64: Bool] = [:]
+    return sockets.map { stat, open in
+      // As above.
+      let pidfd = try? Descriptor.pidfd(of: stat.pid)
+      for socket in open where isListening[socket.inode] == nil {
+        // It has been closed meanwhile.
+        let facts = pidfd.flatMap { try? SocketFacts.read(socket.duplicate(from: $0)) }
+        isListening[socket.inode] = facts?.isListening ?? false
+      }
+      let listeners = open.filter { isListening[$0.inode] == true }
+      return PreforkFacts(
+        process: stat.identity, parent: stat.parent, listeners: Set(listeners.map(\.inode)),
+        awaited: awaited(of: stat.pid, among: listeners))
+    }
+  }
+
+  private static func awaited(of pid: Int32, among listeners: [OpenDescriptor]) -> Set<UInt64>? {
+    if listeners.isEmpty { return [] }
+    // A process that has ended has no threads.
+    guard let threads = try? threads(of: pid), !threads.isEmpty else { return nil }
+    var numbers: Set<Int32> = []
+    for thread in threads {
+      guard let call = WaitingCall.read(thread: thread, of: pid),
+        let found = AwaitedDescriptors.of(call, in: pid)
+      else { return nil }
+      numbers.formUnion(found)
+    }
+    return Set(listeners.filter { numbers.contains($0.number) }.map(\.inode))
+  }
+}
+
+/// The descriptors at which a call waits for input or a connection.
+enum AwaitedDescriptors {
+  /// nil: not known.
+  static func of(_ call: WaitingCall, in pid: Int32) -> Set<Int32>? {
+    let arguments = call.arguments
+    let first = Int32(truncatingIfNeeded: arguments[0])
+    switch clinux_awaited_of(call.number) {
+    case CLINUX_AWAITED_NONE: return []
+    case CLINUX_AWAITED_ONE: return [first]
+    case CLINUX_AWAITED_EPOLL:
+      // The set has been closed meanwhile.
+      return (try? readText("/proc/\(pid)/fdinfo/\(first)")).map(epoll)
+    case CLINUX_AWAITED_POLL:
+      let count = Int(truncatingIfNeeded: arguments[1])
+      guard (0...most).contains(count) else { return nil }
+      return memory(of: pid, at: arguments[0], length: count * 8).map(poll)
+    case CLINUX_AWAITED_SELECT:
+      guard (0...Int32(most)).contains(first) else { return nil }
+      if arguments[1] == 0 { return [] }
+      return memory(of: pid, at: arguments[1], length: (Int(first) + 7) / 8).map {
+        select($0, below: first)
+      }
+    default: return nil
+    }
+  }
+
+  private static let most = 65_536
+
+  /// The lines `tfd: NUMBER events: …` of proc_pid_fdinfo(5).
+  static func epoll(_ text: String) -> Set<Int32> {
+    Set(
+      text.split(separator: "\n").compactMap { line in
+        let words = line.split(whereSeparator: { $0 == " " || $0 == "\t" })
+        return words.count > 1 && words[0] == "tfd:" ? Int32(words[1]) : nil
+      })
+  }
+
+  /// Of an array of `struct pollfd`.
+  static func poll(_ bytes: [UInt8]) -> Set<Int32> {
+    bytes.withUnsafeBytes { raw in
+      Set(
+        stride(from: 0, to: raw.count - 7, by: 8).compactMap { place in
+          let events = raw.loadUnaligned(fromByteOffset: place + 4, as: Int16.self)
+          return events & Int16(POLLIN) == 0
+            ? nil : raw.loadUnaligned(fromByteOffset: place, as: Int32.self)
+        })
+    }
+  }
+
+  /// Of an `fd_set`.
+  static func select(_ bytes: [UInt8], below end: Int32) -> Set<Int32> {
+    Set((0..<end).filter { bytes[Int($0) / 8] >> ($0 % 8) & 1 == 1 })
+  }
+
+  private static func memory(of pid: Int32, at address: UInt64, length: Int) -> [UInt8]? {
+    // A process that has ended, or may not be traced.
+    guard let file = try? Descriptor.open("/proc/\(pid)/mem") else { return nil }
+    var bytes = [UInt8](repeating: 0, count: length)
+    let count = pread(file.raw, &bytes, length, off_t(truncatingIfNeeded: address))
+    return count == length ? bytes : nil
+  }
+}

@@ -1,0 +1,39 @@
+#if DEBUG
+  import Glibc
+  import Synchronization
+
+  /// Lets calls that open a file or make a descriptor fail, for tests: those of one thread only, so that tests that
+  /// run beside it aren't hit.
+  public final class InjectedFault: Sendable {
+    private let code: Int32
+    private let failing: Range<Int>
+    private let passed = Mutex<[String]>([])
+
+    /// - Parameters:
+    ///   - code: as in errno(3). A call that EINTR interrupts is repeated, as by the funnel of system calls.
+    ///   - failing: the calls that fail, counted from 0.
+    public init(_ code: Int32, at failing: Range<Int>) {
+      self.code = code
+      self.failing = failing
+    }
+
+    @TaskLocal private static var current: InjectedFault?
+
+    /// What was opened, in order, with those that failed.
+    public var subjects: [String] { passed.withLock { $0 } }
+
+    public func during<Value>(_ body: () throws -> Value) rethrows -> Value {
+      try Self.$current.withValue(self) { try body() }
+    }
+
+    static func pass(_ subject: String) throws(SystemCallError) {
+      guard let fault = current else { return }
+      let number = fault.passed.withLock {
+        $0.append(subject)
+        return $0.count - 1
+      }
+      guard fault.failing.contains(number), fault.code != EINTR else { return }
+      throw SystemCallError("open", on: subject, code: fault.code)
+    }
+  }
+#endif

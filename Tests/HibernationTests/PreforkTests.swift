@@ -1,0 +1,80 @@
+import Glibc
+import TestSupport
+import Testing
+
+@testable import Hibernation
+@testable import Linux
+
+@Suite(
+  "Prefork servers", .serialized,
+  .enabled(if: Program.find("python3") != nil, "python3 is not installed"))
+struct PreforkTests {
+  private func isStopped(_ pid: Int32) throws -> Bool {
+    try ProcessStat.read(pid).state == .stopped
+  }
+
+  /// Suspended, with its masters found.
+  private func asleep(_ rest: Victim.Rest, _ arguments: String...) throws -> (
+    Victim, HibernationTarget, ProcessTree
+  ) {
+    let victim = try Victim(["python3", Fixture.path("prefork.py")] + arguments, rest: rest)
+    #expect(try victim.line() == "ready")
+    // The master waits at its pipe.
+    #expect(try eventually { try ProcessStat.read(victim.process.pid).state == .sleeping })
+    try victim.suspend()
+    let target = victim.target
+    let tree = try target.discover()
+    target.masters.look(at: tree)
+    return (victim, target, tree)
+  }
+
+  @Test(
+    "The children continue first, and the master when it is released",
+    arguments: Victim.Rest.available)
+  func mastersLast(rest: Victim.Rest) throws {
+    let (victim, target, tree) = try asleep(rest)
+    let root = victim.process.pid
+    #expect(tree.processes.count == 5)
+    try target.wake(tree, isStopped: rest == .traced)
+    #expect(target.masters.areHeld)
+    #expect(try eventually { try isStopped(root) })
+    for child in tree.pids where child != root {
+      #expect(try eventually { try !isStopped(child) }, "\(child)")
+    }
+    #expect(try isStopped(root))
+    target.masters.release()
+    #expect(try eventually { try !isStopped(root) })
+  }
+
+  @Test("A worker that is woken to be ended wakes as a whole", arguments: Victim.Rest.available)
+  func toEnd(rest: Victim.Rest) throws {
+    let (victim, target, tree) = try asleep(rest)
+    try target.wake(tree, isStopped: rest == .traced)
+    // It is asked to end meanwhile.
+    try target.wake(mastersLast: false)
+    #expect(!target.masters.areHeld)
+    #expect(try eventually { try !isStopped(victim.process.pid) })
+  }
+
+  @Test("A master that serves requests itself wakes with its children")
+  func serving() throws {
+    let (victim, target, tree) = try asleep(.traced, "serving")
+    try target.wake(tree)
+    #expect(!target.masters.areHeld)
+    #expect(try eventually { try !isStopped(victim.process.pid) })
+  }
+
+  @Test(
+    "The children of a hibernated server continue first as well", arguments: Victim.Rest.available)
+  func hibernated(rest: Victim.Rest) throws {
+    let service = HibernationService()
+    let (victim, target, _) = try asleep(rest)
+    let root = victim.process.pid
+    let path = Fixture.imagePath()
+    try victim.sleep(service, at: path)
+    try victim.wake(service, from: path, masters: target.masters)
+    #expect(try eventually { try isStopped(root) })
+    target.masters.release()
+    #expect(try eventually { try !isStopped(root) })
+  }
+}

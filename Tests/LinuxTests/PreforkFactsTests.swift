@@ -1,0 +1,127 @@
+import Glibc
+import Testing
+
+@testable import Linux
+
+@Suite("Masters of prefork servers, from what their processes do") struct PreforkFactsTests {
+  private func facts(
+    _ pid: Int32, parent: Int32, listeners: Set<UInt64> = [], awaited: Set<UInt64>? = []
+  ) -> PreforkFacts {
+    PreforkFacts(
+      process: ProcessIdentity(pid: pid, startTime: UInt64(pid)), parent: parent,
+      listeners: listeners, awaited: awaited)
+  }
+
+  private func masters(_ all: PreforkFacts...) -> [Int32] {
+    PreforkFacts.masters(among: all).map(\.pid).sorted()
+  }
+
+  @Test("A master shares its listening socket with children that wait there, and doesn't itself")
+  func prefork() {
+    #expect(
+      masters(
+        facts(1, parent: 0, listeners: [7]),
+        facts(2, parent: 1, listeners: [7], awaited: [7]),
+        facts(3, parent: 1, listeners: [7], awaited: [])) == [1])
+  }
+
+  @Test("The shell above a master and a helper beside it aren't masters")
+  func shell() {
+    #expect(
+      masters(
+        facts(1, parent: 0), facts(2, parent: 1, listeners: [7]),
+        facts(3, parent: 2, listeners: [7], awaited: [7]), facts(4, parent: 1)) == [2])
+  }
+
+  @Test("A process that accepts connections itself is never delayed, whatever its children do")
+  func serves() {
+    #expect(
+      masters(
+        facts(1, parent: 0, listeners: [7], awaited: [7]),
+        facts(2, parent: 1, listeners: [7], awaited: [7])
+      ).isEmpty)
+    // Another socket, such as that of an administrator.
+    #expect(
+      masters(
+        facts(1, parent: 0, listeners: [7, 8], awaited: [8]),
+        facts(2, parent: 1, listeners: [7], awaited: [7])
+      ).isEmpty)
+  }
+
+  @Test("A server that forks a child for each connection is no master: its children don't listen")
+  func forksPerConnection() {
+    #expect(
+      masters(facts(1, parent: 0, listeners: [7], awaited: [7]), facts(2, parent: 1)).isEmpty)
+  }
+
+  @Test("Where it isn't known what a process waits for, all processes wake at once")
+  func unknown() {
+    #expect(
+      masters(
+        facts(1, parent: 0, listeners: [7], awaited: nil),
+        facts(2, parent: 1, listeners: [7], awaited: [7])
+      ).isEmpty)
+    #expect(
+      masters(
+        facts(1, parent: 0, listeners: [7]), facts(2, parent: 1, listeners: [7], awaited: nil)
+      ).isEmpty)
+  }
+
+  @Test("The descriptors that a call waits at are read from its arguments")
+  func awaited() {
+    let text =
+      "pos:\t0\nflags:\t02\ntfd:        5 events:       19 data: 5  pos:0\ntfd: 12 events: 1"
+    #expect(AwaitedDescriptors.epoll(text) == [5, 12])
+    // Descriptor 3 for input, descriptor 4 for output.
+    #expect(
+      AwaitedDescriptors.poll([3, 0, 0, 0, 1, 0, 0, 0, 4, 0, 0, 0, 4, 0, 0, 0]) == [3])
+    #expect(AwaitedDescriptors.select([0b1010_0000, 0b10], below: 10) == [5, 7, 9])
+    #expect(AwaitedDescriptors.select([0b1010_0000, 0b10], below: 9) == [5, 7])
+  }
+}
+
+@Suite("Masters of prefork servers over a worker's sleeps") struct PreforkMastersTests {
+  private let master = ProcessIdentity(pid: 10, startTime: 1)
+
+  private func tree(_ processes: (pid: Int32, parent: Int32)..., session: Int32 = 10) throws
+    -> ProcessTree
+  {
+    let own = try ProcessStat.read(1)
+    return ProcessTree(
+      processes: processes.map { pid, parent in
+        var stat = own
+        (stat.pid, stat.parent, stat.session) = (pid, parent, session)
+        stat.startTime = pid == 10 ? 1 : 2
+        return stat
+      })
+  }
+
+  private var facts: [PreforkFacts] {
+    [
+      PreforkFacts(process: master, parent: 1, listeners: [7], awaited: []),
+      PreforkFacts(
+        process: ProcessIdentity(pid: 11, startTime: 2), parent: 10, listeners: [7], awaited: [7]),
+    ]
+  }
+
+  @Test("A master is held while it has children, and remembered when a later look shows nothing")
+  func remembers() throws {
+    let masters = PreforkMasters()
+    masters.note(facts, in: try tree((10, 1), (11, 10)))
+    #expect(masters.areKnown && !masters.areHeld)
+    masters.note([], in: try tree((10, 1), (11, 10)))
+    #expect(masters.hold(in: try tree((10, 1), (11, 10))) == [master])
+    #expect(masters.areHeld)
+    #expect(masters.hold(in: try tree((10, 1))).isEmpty)
+    #expect(!masters.areHeld)
+    masters.note([], in: try tree((12, 1)))
+    #expect(!masters.areKnown)
+  }
+
+  @Test("A master in this process's own session isn't held: its shell would see a stopped job")
+  func ownSession() throws {
+    let masters = PreforkMasters()
+    masters.note(facts, in: try tree((10, 1), (11, 10), session: getsid(0)))
+    #expect(!masters.areKnown)
+  }
+}
