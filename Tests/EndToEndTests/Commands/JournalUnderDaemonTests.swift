@@ -177,7 +177,7 @@ import Testing
     var framer = LineFramer()
     var received = 0
     var lost = 0
-    let deadline = Deadline(in: .seconds(30))
+    let deadline = Deadline(in: .seconds(60))
     while received + lost < 4000, try pollDescriptor(follower.raw, for: POLLIN, until: deadline) {
       framer.append(try follower.read(upTo: 65536))
       while let line = try framer.next() {
