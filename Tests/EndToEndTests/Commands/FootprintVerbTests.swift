@@ -249,7 +249,7 @@ import Testing
       ["record", "sleeper", "-o", file], in: daemon.scratch, socket: daemon.socket
     ).start(output: "\(file).out", error: "\(file).err")
     try waitFor(file, toHave: #""footprint""#)
-    daemon.stop(patience: .seconds(10))
+    daemon.stop(patience: .seconds(60))
     #expect(try recorder.wait(.seconds(60)) == 5)
     #expect(try show(file, in: daemon.scratch).statistics.samples > 0)
   }

@@ -27,7 +27,7 @@ import Testing
     try daemon.start()
     #expect(try eventually { (try? daemon.worker("own"))?.state == "foreground" })
     #expect(try daemon.worker("own").cgroup?.path == group)
-    daemon.stop(patience: .seconds(10))
+    daemon.stop(patience: .seconds(60))
     try unit.remove(until: Deadline(in: .seconds(60)))
     root.remove()
   }

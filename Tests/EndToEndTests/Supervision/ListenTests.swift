@@ -80,7 +80,7 @@ import Testing
     let path = "\(daemon.scratch.path)/admin.sock"
     var status = stat()
     #expect(lstat(path, &status) == 0 && status.st_mode & 0o777 == 0o600)
-    daemon.stop(patience: .seconds(10))
+    daemon.stop(patience: .seconds(60))
     #expect(access(path, F_OK) != 0)
   }
 

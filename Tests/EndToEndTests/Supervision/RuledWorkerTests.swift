@@ -136,7 +136,7 @@ import Testing
     #expect(!server.isStopped)
     let list = try daemon.done("adopt", "--dry-run")
     #expect(list.contains("you have released it"), "\(list)")
-    daemon.stop(patience: .seconds(10))
+    daemon.stop(patience: .seconds(60))
     try daemon.start()
     // The look that finds another process has seen this one.
     let other = try freePort()

@@ -235,7 +235,7 @@ final class TestDaemon {
   func ask(_ verb: ControlRequest.Verb, _ worker: String? = nil) throws -> ControlResponse {
     var client = try ControlClient(connectingTo: socket, isNamed: true)
     do throws(ControlError) {
-      return try client.perform(verb, worker: worker, timeout: .seconds(30))
+      return try client.perform(verb, worker: worker, timeout: .seconds(60))
     } catch {
       // If the check of its event loop aborted the daemon, the log says what took the time.
       guard (try? hasEnded()) == true else { throw error }

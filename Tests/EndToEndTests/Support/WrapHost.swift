@@ -189,7 +189,7 @@ final class WrapHost {
     else { throw TestFailure("no socket of it") }
     var client = try ControlClient(connectingTo: "\(sockets)/\(file)", isNamed: true)
     let worker = String(file.dropLast(5))
-    let response = try client.perform(.status, worker: worker, timeout: .seconds(30))
+    let response = try client.perform(.status, worker: worker, timeout: .seconds(60))
     guard let report = response.workers?.first else { throw TestFailure(response.text) }
     return report
   }
