@@ -198,7 +198,7 @@ let package = Package(
       name: "ControlTests", dependencies: ["Control", "JSONLines", "Linux", "TestSupport"],
       swiftSettings: strict),
     .testTarget(
-      name: "WorkerProtocolTests", dependencies: ["WorkerProtocol", "JSONLines"],
+      name: "WorkerProtocolTests", dependencies: ["WorkerProtocol", "JSONLines", "TestSupport"],
       swiftSettings: strict),
     .testTarget(
       name: "WorkerKitTests",
