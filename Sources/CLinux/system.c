@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -131,4 +132,13 @@ int clinux_pipe(int ends[2]) { return RESULT(pipe2(ends, O_CLOEXEC)); }
 
 int clinux_open_at(int directory, const char *path, int flags, mode_t mode) {
   return RESULT(openat(directory, path, flags, mode));
+}
+
+int clinux_read_attribute(int fd, const char *name, void *value, size_t length) {
+  return RESULT(fgetxattr(fd, name, value, length));
+}
+
+int clinux_write_attribute(int fd, const char *name, const void *value, size_t length) {
+  if (length == 0) return RESULT(fremovexattr(fd, name));
+  return RESULT(fsetxattr(fd, name, value, length, 0));
 }

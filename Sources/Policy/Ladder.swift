@@ -25,6 +25,18 @@ public struct Ladder: Codable, Hashable, Sendable {
     }
   }
 
+  /// What is done at a level, in this order: the rungs of lower levels that end no worker and that the
+  /// level doesn't list, then its own. The foreground is terminated last, wherever it is listed.
+  public func steps(at level: PressureLevel) -> [Rung] {
+    let own = self[level]
+    var steps: [Rung] = []
+    for lower in PressureLevel.allCases where lower < level {
+      steps += self[lower].filter { !$0.ends && !own.contains($0) && !steps.contains($0) }
+    }
+    let last = Rung.terminate(.foreground)
+    return steps + own.filter { $0 != last } + own.filter { $0 == last }
+  }
+
   /// One rung. Within a rung victims are terminated one at a time, in the order of `terminate.order`.
   public enum Rung: Codable, Hashable, Sendable, CaseIterable {
     /// Hibernate suspended workers that are eligible, without waiting for `hibernate.after`.
@@ -35,6 +47,11 @@ public struct Ladder: Codable, Hashable, Sendable {
     case warn
     /// Terminate workers in this state, one at a time.
     case terminate(Victims)
+
+    /// It costs a worker its state.
+    public var ends: Bool {
+      if case .terminate = self { true } else { false }
+    }
 
     public static let allCases: [Rung] =
       [.hibernate, .purge, .warn] + Victims.allCases.map { .terminate($0) }

@@ -24,6 +24,11 @@ public struct PressureRules: Codable, Hashable, Sendable {
   /// Share of the free swap, 0–100 %, that counts as available memory at `urgent` and `critical`.
   /// nil, in journals of earlier versions: none.
   public var swap: Double?
+  /// Share of the budget, 0–100 %. While at least this much memory is available, stalls alone raise
+  /// the level to `warning` at most, and no worker is terminated for them.
+  public var stallsCountBelow: Double
+  /// A level that terminates must hold this long before a worker is terminated.
+  public var terminateAfter: Duration
 
   /// Until the level is normal again, or again at each level (Android's trim levels).
   public enum WarningScope: String, Codable, Hashable, Sendable, CaseIterable {
@@ -37,7 +42,8 @@ public struct PressureRules: Codable, Hashable, Sendable {
     critical: PressureCondition? = PressureCondition(
       availableBelow: .percent(5), fullStall: Stall(percent: 10, window: .seconds(2))),
     sustainedFor: Duration = .zero, clearAfter: Duration = .seconds(5),
-    warnOncePer: WarningScope = .episode, swap: Double = 100
+    warnOncePer: WarningScope = .episode, swap: Double = 100, stallsCountBelow: Double = 20,
+    terminateAfter: Duration = .seconds(1)
   ) {
     self.warning = warning
     self.urgent = urgent
@@ -46,6 +52,22 @@ public struct PressureRules: Codable, Hashable, Sendable {
     self.clearAfter = clearAfter
     self.warnOncePer = warnOncePer
     self.swap = swap
+    self.stallsCountBelow = stallsCountBelow
+    self.terminateAfter = terminateAfter
+  }
+
+  public init(from decoder: any Decoder) throws {
+    let values = try decoder.container(keyedBy: CodingKeys.self)
+    warning = try values.decodeIfPresent(PressureCondition.self, forKey: .warning)
+    urgent = try values.decodeIfPresent(PressureCondition.self, forKey: .urgent)
+    critical = try values.decodeIfPresent(PressureCondition.self, forKey: .critical)
+    sustainedFor = try values.decode(Duration.self, forKey: .sustainedFor)
+    clearAfter = try values.decode(Duration.self, forKey: .clearAfter)
+    warnOncePer = try values.decode(WarningScope.self, forKey: .warnOncePer)
+    swap = try values.decodeIfPresent(Double.self, forKey: .swap)
+    // Journals of earlier versions lack these two: stalls always counted, and one reading decided.
+    stallsCountBelow = try values.decodeIfPresent(Double.self, forKey: .stallsCountBelow) ?? 100
+    terminateAfter = try values.decodeIfPresent(Duration.self, forKey: .terminateAfter) ?? .zero
   }
 
   public subscript(level: PressureLevel) -> PressureCondition? {

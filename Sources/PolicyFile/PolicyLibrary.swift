@@ -83,7 +83,8 @@ public struct PolicyLibrary: Hashable, Sendable {
     }
   }
 
-  static func isPath(_ text: String) -> Bool {
+  /// Whether `load` takes it as a path, and not as a name.
+  public static func isPath(_ text: String) -> Bool {
     text.contains("/") || text.hasSuffix(".yaml") || text.hasSuffix(".yml")
   }
 

@@ -256,7 +256,7 @@ extension Directive {
       worker
     case .answer, .transition, .pressureChanged, .report, .wouldHave, .watchdogMissed,
       .overLimit, .leakSuspected, .willTerminate, .willNotTerminate,
-      .protectedLeft:
+      .protectedLeft, .terminatesNone:
       nil
     }
   }

@@ -67,7 +67,7 @@ extension SimulatedMachine {
     case .expireTask(let worker, let task): expire(worker, task)
     case .answer, .transition, .pressureChanged, .report, .wouldHave,
       .watchdogMissed, .overLimit, .leakSuspected, .willTerminate, .willNotTerminate,
-      .protectedLeft:
+      .protectedLeft, .terminatesNone:
       nil
     }
   }

@@ -30,10 +30,11 @@ struct WrapStore {
   func clearAwayRemains(socketDirectory: String) {
     // A directory that isn't there holds no wrapper's files.
     for name in (try? listDirectory(path, onlyDirectories: true)) ?? [] {
-      guard let lock = try? Descriptor.open("\(path)/\(name)/lock", O_RDWR),
-        flock(lock.raw, LOCK_EX | LOCK_NB) == 0
-      else { continue }
-      Self.clearAway("\(path)/\(name)", socket: "\(socketDirectory)/\(name).sock", known: [])
+      // A living wrapper holds the lock. A directory that can't be opened is left as it is.
+      guard let lock = try? StateLock(openTrusted("\(path)/\(name)", as: .own)) else { continue }
+      withExtendedLifetime(lock) {
+        Self.clearAway("\(path)/\(name)", socket: "\(socketDirectory)/\(name).sock", known: [])
+      }
     }
   }
 

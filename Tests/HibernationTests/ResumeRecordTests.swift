@@ -44,6 +44,7 @@ struct ResumeRecordTests {
         #expect(access(path, F_OK) == 0)
         #expect((try? cgroup.isFrozen) == true)
         #expect(!Self.isReadable(announced))
+        return nil
       }
     }
     #expect(resumed.eagerReason == nil)

@@ -57,7 +57,8 @@ import Testing
         DiskReading(
           total: ByteCount(1), free: ByteCount(2), images: ByteCount(3),
           writtenToday: ByteCount(4))), .stalled(.critical),
-      .pressureSet(.urgent, for: .seconds(30)), .deadline, .released(worker),
+      .pressureSet(.urgent, for: .seconds(30)), .deadline, .machineSlept(.seconds(3600)),
+      .released(worker),
       .unhealthy(worker, "its probe failed"),
       .watchdogInterval(worker, .milliseconds(1500)), .watchdogSeen(worker, at: nil),
       .watchdogSeen(worker, at: Instant(nanoseconds: 77)), .watchdogTriggered(worker),

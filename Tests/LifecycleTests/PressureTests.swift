@@ -45,12 +45,47 @@ struct PressureTests {
   @Test("Stalls alone raise the pressure level, once they reach the percentage itself")
   func stalls() {
     var world = world()
-    world.read(available: 900, some: 9.9, full: 0)
+    world.read(available: 190, some: 9.9, full: 0)
     #expect(world.engine.pressure == .normal)
-    world.read(available: 900, some: 10, full: 0)
+    world.read(available: 190, some: 10, full: 0)
     #expect(world.engine.pressure == .warning)
-    world.read(available: 900, some: 30, full: 10)
+    world.read(available: 190, some: 30, full: 10)
     #expect(world.engine.pressure == .critical)
+  }
+
+  @Test("While a fifth of the memory is available, stalls alone raise the level to warning at most")
+  func stallsWithMemory() {
+    var world = world { $0.hibernate.enabled = false }
+    world.add(web, size: .megabytes(60))
+    world.bring(web, to: .suspended)
+    world.read(available: 200, some: 100, full: 100)
+    #expect(world.send(.stalled(.critical)).victims.isEmpty)
+    #expect(world.engine.pressure == .warning)
+    #expect(world.read(available: 199, some: 100, full: 100).victims == ["web"])
+    #expect(world.engine.pressure == .critical)
+  }
+
+  @Test("A policy can let stalls count at any available memory")
+  func stallsAlwaysCount() {
+    var world = world { $0.pressure.stallsCountBelow = 100 }
+    world.read(available: 1000, some: 100, full: 100)
+    #expect(world.engine.pressure == .critical)
+  }
+
+  @Test(
+    "A worker is terminated only when its level has held for terminate_after, by a later reading")
+  func terminatesAfter() {
+    var policy = LifecyclePolicy()
+    policy.hibernate.enabled = false
+    var world = World(policy, terminateAfter: .seconds(1))
+    world.add(web, size: .megabytes(60), canShed: true)
+    world.bring(web, to: .foreground)
+    #expect(world.obey(world.read(available: 40)).deeds.contains("shed web memoryWarning"))
+    #expect(world.pass(.milliseconds(999)).victims.isEmpty)
+    world.read(available: 900)
+    world.read(available: 40)
+    #expect(world.pass(.seconds(1)).victims.isEmpty, "it began again, and no reading confirms it")
+    #expect(world.read(available: 41).victims == ["web"])
   }
 
   @Test("A rise of the pressure level is reported with its reason")
@@ -108,10 +143,10 @@ struct PressureTests {
   @Test("A stall trigger raises the level at once, until it has been over for clear_after")
   func trigger() {
     var world = world()
-    world.read(available: 900)
+    world.read(available: 190)
     world.send(.stalled(.critical))
     #expect(world.engine.pressure == .critical)
-    world.read(available: 900)
+    world.read(available: 190)
     world.pass(.seconds(4))
     world.send(.stalled(.critical))
     world.pass(.seconds(9))

@@ -63,6 +63,48 @@ import Testing
     #expect(long.resident >= long.footprint - long.swapped)
   }
 
+  @Test func `Memory that the processes of a tree share since a fork counts once`() throws {
+    func rollup(dirty: Int, anonymous: Int, part: Int, lazyFree: Int = 0) -> Footprint {
+      Footprint(
+        parsing: Array(
+          """
+          Rss: 90000 kB
+          Pss_Anon: \(part) kB
+          Pss_Shmem: 0 kB
+          Private_Dirty: \(dirty) kB
+          Anonymous: \(anonymous) kB
+          LazyFree: \(lazyFree) kB
+          Swap: 0 kB
+          """.utf8))
+    }
+    // A parent with 2 MB of its own, and three children with 1 MB each; they share 40 MB.
+    var sum = rollup(dirty: 2048, anonymous: 43_008, part: 12_288)
+    for _ in 0..<3 { sum += rollup(dirty: 1024, anonymous: 41_984, part: 11_264) }
+    #expect(sum.sharedByFork == 40 << 20 && sum.footprint == 45 << 20)
+    // What one process has for itself doesn't count twice, nor what it has given back.
+    let single = rollup(dirty: 4096, anonymous: 6144, part: 6144, lazyFree: 2048)
+    #expect(single.sharedByFork == 0 && single.footprint == 4 << 20)
+  }
+
+  @Test func `A tree that has forked after it filled its memory shows that memory once`() throws {
+    let child = try TestChild(
+      "python3", "-c",
+      """
+      import os, sys, time
+      heap = bytearray(b"x") * (32 << 20)
+      for _ in range(3):
+          if os.fork() == 0: time.sleep(1000)
+      print("ready", flush=True)
+      os.wait()
+      """)
+    #expect(try child.line() == "ready")
+    let pids = try child.tree().pids
+    let sum = try Footprint.measure(pids)
+    #expect(pids.count == 4)
+    #expect(sum.footprint >= 32 << 20 && sum.footprint < 64 << 20, "\(sum)")
+    #expect(sum.sharedByFork >= 30 << 20)
+  }
+
   @Test func `A process that doesn't exist has no footprint`() throws {
     #expect(try Footprint.measure(Int32.max) == nil)
   }

@@ -20,7 +20,8 @@ import Testing
 
   static let ends: [(RestartRules.Condition, Bool, Bool)] = [
     (.never, true, false), (.never, false, false), (.onFailure, true, false),
-    (.onFailure, false, true), (.always, true, true), (.unlessStopped, false, true),
+    (.afterShortage, true, false), (.afterShortage, false, false), (.onFailure, false, true),
+    (.always, true, true), (.unlessStopped, false, true),
   ]
 
   @Test(arguments: ends)

@@ -149,6 +149,25 @@ struct TraceTests {
     #expect(error?.description.hasPrefix(complaint) == true, "\(error?.description ?? "nothing")")
   }
 
+  @Test(
+    "Numbers that a calculation would overflow with are refused, with their place",
+    arguments: [
+      ("dormouse trace,1\nlength,3600002147483648\n", "file0.csv:2:8: expected at most 864"),
+      ("dormouse trace,1\nworker,a,20,30\nend,30002147483648,a\n", "file0.csv:3:5: expected at"),
+      ("dormouse trace,1\nothers,0,218446744073709551615\n", "file0.csv:2:10: expected at most"),
+      ("dormouse trace,1\nworker,a,1099511627777,30\n", "file0.csv:2:10: expected at most"),
+      ("dormouse trace,1\nworker,a,20,86400000001\n", "file0.csv:2:13: expected at most"),
+      ("dormouse trace,1\nworker,a,20,30,1125899906842624\n", "file0.csv:2:16: expected at"),
+      ("app,func,end_timestamp,duration\na,b,1e17,0.2\n", "file0.csv:2:5: expected at most"),
+      ("app,func,end_timestamp,duration\na,b,14294967295.5,1\n", "file0.csv:2:5: expected at"),
+      ("app,func,end_timestamp,duration\na,b,5,1e300\n", "file0.csv:2:7: expected at most"),
+      (
+        "HashOwner,HashApp,SampleCount,a,b,c,d,e,f,g,h,i\no,a,1,1,1,1,1,1e300,1,1,1,1\n",
+        "file0.csv:2:15: expected at most 1048576 MB"
+      ),
+    ])
+  func tooLarge(_ text: String, _ complaint: String) { wrong(text, complaint) }
+
   @Test("Files without line breaks, or that aren't text, are refused and not kept in memory")
   func noLineBreaks() {
     var loader = TraceLoader()

@@ -51,4 +51,7 @@ int clinux_pipe(int ends[2]);
 // For names in a directory that is held open. O_PATH is behind _GNU_SOURCE.
 enum { CLINUX_O_PATH = 010000000 };
 int clinux_open_at(int directory, const char *path, int flags, mode_t mode);
+// Extended attributes (xattr(7)): `length` bytes are read or written; 0 bytes remove the attribute.
+int clinux_read_attribute(int fd, const char *name, void *value, size_t length);
+int clinux_write_attribute(int fd, const char *name, const void *value, size_t length);
 #endif

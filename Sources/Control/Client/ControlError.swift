@@ -5,7 +5,7 @@ public enum ControlError: Error, Hashable, Sendable {
   /// No process listens at this path.
   case noDaemon(path: String)
   /// The same in the directory of a project that isn't up. `file`: its configuration.
-  case noDaemonOfProject(file: String, path: String)
+  case noDaemonOfProject(String, file: String, path: String)
   case refusedByPermissions(path: String)
   /// A process of another user listens there, and would get our environment.
   case foreignDaemon(path: String, uid: UInt32)
@@ -29,8 +29,9 @@ extension ControlError: CustomStringConvertible {
     switch self {
     case .noDaemon(let path):
       "no daemon answers at \(escaped(path)); start one with `dormouse daemon --config FILE`"
-    case .noDaemonOfProject(let file, let path):
-      "no daemon answers at \(escaped(path)); `dormouse up` starts one with \(escaped(file))"
+    case .noDaemonOfProject(let name, let file, let path):
+      "project \(escaped(name)) has no daemon that runs (none answers at \(escaped(path))); "
+        + "`dormouse up` starts one with \(escaped(file))"
     case .refusedByPermissions(let path):
       "you may not connect to \(escaped(path)): only the daemon's user and root may"
     case .foreignDaemon(let path, let uid):

@@ -12,6 +12,9 @@ public struct WorkerReport: Codable, Hashable, Sendable {
   public var peakFootprint: Int64
   /// Private and shared clean file pages that the kernel can take back by itself.
   public var reclaimable: Int64
+  /// Part of `footprint`: anonymous memory that its processes share since a fork, which hibernation
+  /// doesn't move; nil: none.
+  public var sharedByFork: Int64?
   /// How old `reclaimable` and, while the worker runs, `footprint` are; nil: neither has been measured.
   public var measuredSecondsAgo: Double?
   /// While it is hibernated: what it holds on disk.
@@ -22,6 +25,9 @@ public struct WorkerReport: Codable, Hashable, Sendable {
   public var secondsSinceUse: Double
   /// While it sleeps: since it fell asleep, suspended or hibernated. nil also where an earlier daemon put it to sleep.
   public var secondsAsleep: Double?
+  /// While it sleeps: the interval of its own timer, by which it works and for which nothing wakes
+  /// it.
+  public var stoppedTimerSeconds: Double?
   /// What woke it last in this run; nil: it hasn't slept.
   public var lastWake: LastWakeReport?
   /// With which it was launched, where it runs.

@@ -7,7 +7,8 @@ public func renderExplanation(
   let time = durationText(report.secondsInState)
   let name = escaped(report.worker)
   let why = withKey(report.because.text, report.key)
-  var lines = wrapped("\(name): \(state) for \(time): \(why)", to: width)
+  let isNew = report.state == "terminated" && report.because.code == "never_started"
+  var lines = wrapped("\(name): \(isNew ? why : "\(state) for \(time): \(why)")", to: width)
   if color, let first = lines.first {
     // Colours take no room, but `wrapped` would count them.
     lines[0] = first.replacing("\(name): \(state)", with: "\(name): \(shown)", maxReplacements: 1)

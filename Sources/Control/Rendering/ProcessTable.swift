@@ -85,10 +85,15 @@ private func reasonText(_ worker: WorkerReport, _ clock: ReaderClock) -> String 
     return "will be terminated in \(time); `dormouse protect \(escaped(worker.name))` keeps it"
   }
   let parts = [
-    escaped(worker.reason.text), asleepText(worker, clock), wokenText(worker, clock),
-    protectedText(worker), changed,
+    escaped(worker.reason.text), stoppedTimerText(worker), asleepText(worker, clock),
+    wokenText(worker, clock), protectedText(worker), changed,
   ]
   return parts.compactMap { $0 }.joined(separator: "; ")
+}
+
+/// Nothing else gives the worker work.
+private func stoppedTimerText(_ worker: WorkerReport) -> String? {
+  worker.stoppedTimerSeconds.map { "its own timer (\(durationText($0))) is stopped" }
 }
 
 private func protectedText(_ worker: WorkerReport) -> String? {

@@ -6,9 +6,13 @@ public func renderWorkerStatus(
   let isThere = worker.state != "terminated"
   let state = ShownState(of: worker)
   let shown = color ? state.color.paint(state.text) : state.text
+  // It has no past to speak of.
+  let isNew = !isThere && worker.reason.code == "never_started"
   var block = StatusBlock(
-    title: "\(escaped(worker.name)): \(shown) for \(durationText(worker.secondsInState))")
-  block.add("reason", escaped(worker.reason.text))
+    title: "\(escaped(worker.name)): "
+      + (isNew
+        ? escaped(worker.reason.text) : "\(shown) for \(durationText(worker.secondsInState))"))
+  block.add("reason", isNew ? nil : escaped(worker.reason.text))
   addSleepLines(of: worker, clock, to: &block)
   block.add("adopted by", worker.rule.map { "the rule \(escaped($0))" })
   block.add("says", worker.says.map(escaped))
@@ -27,6 +31,12 @@ public func renderWorkerStatus(
         + (worker.saved.map { "; \(sizeText($0)) saved" } ?? ""))
     block.add(
       "swapped", worker.swapped.flatMap { $0 > 0 ? "\(sizeText($0)), part of the footprint" : nil })
+    block.add(
+      "shared",
+      worker.sharedByFork.flatMap {
+        $0 >= 1 << 20
+          ? "\(sizeText($0)) by fork, part of the footprint; hibernation doesn't move it" : nil
+      })
     block.add("reclaimable", sizeText(worker.reclaimable) + " of file pages, not in the footprint")
   }
   for line in savingsLines(worker.savings) { block.add("savings", line) }

@@ -68,6 +68,12 @@ final class DaemonEnd {
   private var releasing: Set<WorkerID> = []
   /// How often the release of an external worker has failed.
   private var failedReleases: [WorkerID: Int] = [:]
+  /// Workers that didn't end by SIGKILL.
+  private var outlived: Set<WorkerID> = []
+  /// Only such workers are left, and a last time is waited for them.
+  private var isPatient = false
+  /// A worker of very much memory takes some seconds to end.
+  static let lastPatience = Duration.seconds(10)
   /// Workers that are woken because only the daemon keeps them asleep, and whether each wake has ended.
   private var woken: [WorkerID: Bool] = [:]
 
@@ -145,9 +151,29 @@ final class DaemonEnd {
   private func endWhenAllIsQuiet() {
     host.refuseWaitingStarts()
     stopping.advance()
-    if !host.workers.contains(where: \.isAlive) {
-      finish(saying: "all workers have ended; the daemon ends")
+    let alive = host.workers.filter(\.isAlive)
+    if alive.isEmpty { return finish(saying: "all workers have ended; the daemon ends") }
+    // The next attempt to stop such a worker begins its end again.
+    outlived.formUnion(alive.filter(\.hasOutlivedKill).map(\.id))
+    guard !isPatient, alive.allSatisfy({ outlived.contains($0.id) }) else { return }
+    isPatient = true
+    timers.after(Self.lastPatience) { [weak self] in self?.endWithoutLast() }
+  }
+
+  /// Nothing ends a process that waits in the kernel without limit.
+  private func endWithoutLast() {
+    isPatient = false
+    let alive = host.workers.filter(\.isAlive)
+    guard !hasEnded, alive.allSatisfy({ outlived.contains($0.id) }) else {
+      return endWhenAllIsQuiet()
     }
+    for worker in alive {
+      if let state = worker.state { host.save(worker.id, state) }
+    }
+    let names = alive.map { "\($0.id)" }.joined(separator: ", ")
+    finish(
+      saying: "the daemon ends without \(names): SIGKILL has been sent and had no effect, because "
+        + "the kernel waits, probably for a file system that doesn't answer (state D in ps(1))")
   }
 
   // MARK: without them

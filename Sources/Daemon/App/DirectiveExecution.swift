@@ -65,6 +65,11 @@ final class DirectiveExecution: DirectiveExecutor {
     case .leakSuspected(let id, let leak): log(.warning, "\(id): leak suspected: \(leak.sentence)")
     case .protectedLeft(let ids, let level):
       log(.warning, Protection.sentence(onLeft: ids, at: level))
+    case .terminatesNone(let vain):
+      log(.warning, vain.sentence)
+      parts.jetsam.measure? { [log] in
+        if let text = $0?.sentenceOnLargestOther { log(.warning, text) }
+      }
     }
   }
 
@@ -93,7 +98,7 @@ final class DirectiveExecution: DirectiveExecutor {
         images: parts.workers.values.compactMap(\.image?.path))
     }
     parts.conversations.sendPressure()
-    if to == .normal { parts.restarts.pressureIsNormal() }
+    if to == .normal { parts.restarts.startWhatFits() }
   }
 
   private func report(_ transition: Transition) {

@@ -24,12 +24,17 @@ final class EngineDriver {
   private let replies: RequestReplies
   private weak var executor: (any DirectiveExecutor)?
   private var observers: [any EngineObserver] = []
+  /// How long the machine had slept in all at the last event.
+  private var slept: Duration
+  /// The two clocks aren't read at the same instant.
+  private static let minSleep = Duration.milliseconds(100)
 
   /// - Parameter replies: how answers reach the clients that asked.
   init(_ engine: Engine, clock: any Timers, replies: RequestReplies) {
     self.engine = engine
     self.clock = clock
     self.replies = replies
+    slept = clock.slept
   }
 
   /// Before the first event. The executor isn't kept alive.
@@ -56,20 +61,30 @@ final class EngineDriver {
   /// execution of another event's directives, it waits for the end of that.
   func send(_ event: Event) {
     pump.send(event) { [self] next in
-      let now = clock.now
-      let directives = clock.step("the engine") { engine.handle(next, at: now) }
-      // A client waits for a resume. The engine stays as it is while directives are executed.
-      let urgent = directives.lastIndex(where: \.isResume).map { $0 + 1 } ?? 0
-      execute(directives[..<urgent])
-      clock.step("the journal") {
-        for observer in observers {
-          observer.handled(next, directives: directives, engine: engine, at: now)
-        }
+      let total = clock.slept
+      if total - slept >= Self.minSleep {
+        let time = total - slept
+        slept = total
+        handle(.machineSlept(time))
       }
-      execute(directives[urgent...])
+      handle(next)
     } whenQuiet: { [self] in
       executor?.engineIsQuiet()
     }
+  }
+
+  private func handle(_ event: Event) {
+    let now = clock.now
+    let directives = clock.step("the engine") { engine.handle(event, at: now) }
+    // A client waits for a resume. The engine stays as it is while directives are executed.
+    let urgent = directives.lastIndex(where: \.isResume).map { $0 + 1 } ?? 0
+    execute(directives[..<urgent])
+    clock.step("the journal") {
+      for observer in observers {
+        observer.handled(event, directives: directives, engine: engine, at: now)
+      }
+    }
+    execute(directives[urgent...])
   }
 
   private func execute(_ directives: ArraySlice<Directive>) {

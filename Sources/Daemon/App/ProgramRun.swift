@@ -110,7 +110,10 @@ package final class ProgramRun {
   package func wake(_ reason: String) { parts.driver.send(.wakeNeeded(id, reason)) }
 
   /// It counts as used now.
-  package func noteUse() { parts.driver.send(.activity(id)) }
+  package func noteUse() {
+    unit?.sample.sign = nil
+    parts.driver.send(.activity(id))
+  }
 
   /// Ends it at once, also if it is suspended or hibernated. Its descendants end with it, as at any end.
   package func kill(_ reason: String) {

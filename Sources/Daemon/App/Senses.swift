@@ -71,7 +71,8 @@ final class Senses {
       image: state.image(of:))
     imageDisk = ImageDiskMonitor(services: services, driver: driver, state: state, look: look)
     imageRemover = ImageRemover(
-      disk: services.disk, loop: services.loopReturn, imageDisk: imageDisk, image: state.image(of:))
+      disk: services.disk, loop: services.loopReturn, imageDisk: imageDisk, log: services.log,
+      image: state.image(of:))
     hibernationCosts = HibernationCosts(imageDisk, log: log)
 
     let sampled = SamplingOfDaemon(

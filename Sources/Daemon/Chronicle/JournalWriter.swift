@@ -117,7 +117,7 @@ final class JournalWriter {
     switch directive {
     case .transition, .pressureChanged, .report, .wouldHave, .overLimit, .leakSuspected,
       .willTerminate,
-      .willNotTerminate, .protectedLeft:
+      .willNotTerminate, .protectedLeft, .terminatesNone:
       true
     default: false
     }

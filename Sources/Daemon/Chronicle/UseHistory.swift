@@ -48,6 +48,19 @@ struct UseHistory {
       return quiet.isEmpty ? nil : quiet[(quiet.count - 1) / 2]
     }
 
+    /// The time from the beginning of a use to that of the next one, if it is nearly always the
+    /// same, as for health checks and pings; nil: it varies, or there are too few uses.
+    var period: Duration? {
+      let periods = zip(all, all.dropFirst()).map { $1.began - $0.began }.sorted()
+      guard periods.count >= Self.fewestPeriods else { return nil }
+      let median = periods[periods.count / 2]
+      // Use is noticed up to 2 s late.
+      let tolerance = max(median / 10, .seconds(2))
+      let usual = periods.count { median - tolerance <= $0 && $0 <= median + tolerance }
+      return usual * 5 >= periods.count * 4 ? median : nil
+    }
+    private static let fewestPeriods = 8
+
     /// Uses in an hour; nil: too little time has passed to say.
     func perHour(at now: Instant) -> Double? {
       guard let first = all.first else { return nil }
@@ -93,14 +106,18 @@ extension Event {
 }
 
 extension ActivityReport {
-  init(_ uses: UseHistory.Uses, policy: LifecyclePolicy, at now: Instant) {
+  /// - Parameter sign: what showed the last use, if that was a look at the worker.
+  init(
+    _ uses: UseHistory.Uses, policy: LifecyclePolicy, sign: SignOfUse? = nil, at now: Instant
+  ) {
     self.init(uses: uses.count, overSeconds: (now - uses.since).seconds)
     last = uses.last
+    if last?.code == Cause.active.code, let sign { last?.text = sign.text }
     lastSecondsAgo = uses.all.last.map { (now - $0.ended).seconds }
     perHour = uses.perHour(at: now)
     medianQuietSeconds = uses.medianQuiet?.seconds
     if uses.count >= Self.leastUses, let quiet = uses.medianQuiet {
-      advice = Advice(quiet, policy)
+      advice = Advice(quiet, policy, period: uses.period)
     }
   }
 
@@ -110,24 +127,36 @@ extension ActivityReport {
 
 extension ActivityReport.Advice {
   /// Which key keeps a worker with such quiet times awake, or in memory; nil: none.
-  init?(_ quiet: Duration, _ policy: LifecyclePolicy) {
+  ///
+  /// - Parameter period: its uses come at this interval, like health checks.
+  init?(_ quiet: Duration, _ policy: LifecyclePolicy, period: Duration? = nil) {
     let usual = "half of its quiet times are at most \(quiet.spoken)"
+    let idle = policy.foreground.mode == .activity ? policy.foreground.idleAfter : .zero
     guard let suspend = policy.background.suspendAfter else {
       self.init(
         code: "suspend_after_never", key: "background.suspend_after",
         text: "\(usual): with background.suspend_after under that, it would sleep between uses")
       return
     }
-    if quiet <= suspend {
+    if quiet <= idle + suspend {
+      if let period {
+        self.init(
+          code: "regular_use", key: "health_checks_while_asleep",
+          text: "it is used every \(period.spoken): if those are health checks, name their port in "
+            + "health_checks_while_asleep, and they don't keep it awake")
+        return
+      }
+      let (key, time) =
+        quiet <= idle || idle >= suspend
+        ? ("foreground.idle_after", idle) : ("background.suspend_after", suspend)
       self.init(
-        code: "quiet_too_short", key: "background.suspend_after",
-        text:
-          "\(usual), and background.suspend_after is \(suspend.spoken): with a shorter one, it would sleep "
-          + "between more of its uses")
+        code: "quiet_too_short", key: key,
+        text: "\(usual), and \(key) is \(time.spoken): with a shorter one, it would sleep between "
+          + "more of its uses")
       return
     }
     guard policy.hibernate.enabled, let hibernate = policy.hibernate.after,
-      quiet <= suspend + hibernate
+      quiet <= idle + suspend + hibernate
     else { return nil }
     self.init(
       code: "quiet_too_short", key: "hibernate.after",

@@ -80,15 +80,18 @@ final class ControlOfDaemon: ControlHost {
     facts.baseSize = runtime.image == nil ? parts.senses.imageDisk.base(of: id.name) : 0
     facts.lastHibernation = runtime.lastHibernation
     facts.restoreMode = runtime.sleep?.restoreMode
-    facts.unwatched = runtime.wakeWatch?.unwatched ?? []
+    facts.stoppedTimer = runtime.wakeWatch?.stoppedTimer
+    facts.unwatched =
+      (runtime.wakeWatch?.unwatched ?? []) + (facts.stoppedTimer.map { [$0.clause] } ?? [])
     facts.plans = plans(of: runtime)
     facts.activity = { [parts, now] in
       parts.chronicle.uses.uses(of: id).map {
-        ActivityReport($0, policy: runtime.profile.policy, at: now)
+        ActivityReport(
+          $0, policy: runtime.profile.policy, sign: runtime.sample.sign, at: now)
       }
     }
-    facts.process = runtime.process
-    facts.measured = runtime.measuring.last.map { ($0.reclaimable, $0.at) }
+    (facts.process, facts.signOfUse) = (runtime.process, runtime.sample.sign)
+    facts.measured = runtime.measuring.last.map { ($0.reclaimable, $0.sharedByFork, $0.at) }
     return facts
   }
 

@@ -39,13 +39,18 @@ struct WorkerFacts {
   var restoreMode: CodedText?
   /// What it waits for and can't be woken by.
   var unwatched: [String] = []
+  /// While it sleeps: its own work that nothing wakes it for.
+  var stoppedTimer: StoppedTimer?
   var plans = WorkerPlans()
   /// Counted only where a report shows it; nil: the daemon hasn't seen the worker yet.
   var activity: (() -> ActivityReport?)?
 
+  /// What showed last that it is used.
+  var signOfUse: SignOfUse?
+
   /// Its first process.
   var process: WorkerProcess?
-  var measured: (reclaimable: Int64, at: Instant)?
+  var measured: (reclaimable: Int64, sharedByFork: Int64, at: Instant)?
 
   init(policy: LifecyclePolicy) { self.policy = policy }
 }

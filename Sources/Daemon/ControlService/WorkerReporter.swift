@@ -78,6 +78,7 @@ struct WorkerReporter {
   }
 
   private func describe(_ facts: WorkerFacts, _ report: inout WorkerReport) {
+    if snapshot.cause == .active, let sign = facts.signOfUse { report.reason.text = sign.text }
     report.command = facts.command
     report.groups = facts.groups.isEmpty ? nil : facts.groups
     report.changedSinceLaunch = facts.changedSinceLaunch.isEmpty ? nil : facts.changedSinceLaunch
@@ -106,6 +107,7 @@ struct WorkerReporter {
     report.hibernateWritten = facts.lastHibernation?.written
     report.hibernateUnchanged = facts.lastHibernation?.unchanged
     report.resume = facts.restoreMode
+    report.stoppedTimerSeconds = facts.stoppedTimer?.interval.seconds
     if snapshot.state == .hibernated, let before = facts.lastHibernation?.footprintBefore {
       report.saved = max(0, (before - snapshot.footprint).bytes)
     }
@@ -125,6 +127,7 @@ struct WorkerReporter {
     }
     report.cgroup = process.cgroup.map { CgroupReport(of: $0, withAccount: withGroup) }
     report.reclaimable = facts.measured?.reclaimable ?? 0
+    report.sharedByFork = facts.measured.flatMap { $0.sharedByFork > 0 ? $0.sharedByFork : nil }
     report.measuredSecondsAgo = facts.measured.map { (now - $0.at).seconds }
   }
 

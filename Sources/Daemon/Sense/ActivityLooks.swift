@@ -13,8 +13,9 @@ struct ActivityFindings: Sendable {
   var anonymous: UInt64
   /// nil: traffic wasn't looked for.
   var hasTraffic: Bool?
-  /// Of a wrapped program: whether it is at work, and the state that the next look compares with.
-  var work: (isAtWork: Bool, meter: WorkMeter)?
+  /// Of a wrapped program: what shows that it is at work, and the state that the next look compares
+  /// with.
+  var work: (sign: SignOfUse?, meter: WorkMeter)?
 }
 
 /// Looks at what running workers do. Tests provide their own.
@@ -131,7 +132,7 @@ final class ActivityLooks: ActivityLooking {
         let hasTraffic = traffic?.perform(at: tree) == true
         found.hasTraffic = hasTraffic && !isSwallowed
       }
-      if var meter { found.work = (meter.isAtWork(tree), meter) }
+      if var meter { found.work = (meter.look(at: tree), meter) }
       return found
     }
   }

@@ -9,6 +9,8 @@ struct ActivitySample {
   /// Processor time, in microseconds.
   var cpu: UInt64 = 0
   var at = Instant.zero
+  /// What showed last that it is used; nil: another report than a look.
+  var sign: SignOfUse?
   /// The last full look found nothing that had changed since the one before.
   var isUnchanged = false
   /// Looks since then for which its processor time was enough.
@@ -129,8 +131,12 @@ final class ActivitySampler {
   ) -> Event? {
     let id = runtime.id
     let rules = runtime.configuration.policy.foreground
-    guard rules.mode == .activity else { return found.hasTraffic == true ? .activity(id) : nil }
-    if found.hasTraffic == true || found.work?.isAtWork == true { return .activity(id) }
+    let work = rules.mode == .activity ? found.work?.sign : nil
+    if let sign = found.hasTraffic == true ? .traffic : work {
+      runtime.sample.sign = sign
+      return .activity(id)
+    }
+    guard rules.mode == .activity else { return nil }
     // Below zero: a process that had a share of it has ended.
     guard cpu < 1 << 62 else { return nil }
     let share = Double(cpu) * 1000 / Double(max(span.wholeNanoseconds, 1)) * 100

@@ -84,6 +84,7 @@ extension ImageDiskMonitor {
 
 /// Removes the images of workers that have ended. Belongs to the loop's thread.
 final class ImageRemover {
+  private let log: DaemonLog
   private let disk: DiskQueue
   private let loop: LoopReturn
   private let imageDisk: ImageDiskMonitor
@@ -91,9 +92,10 @@ final class ImageRemover {
   private let image: (String) -> String
 
   init(
-    disk: DiskQueue, loop: LoopReturn, imageDisk: ImageDiskMonitor,
+    disk: DiskQueue, loop: LoopReturn, imageDisk: ImageDiskMonitor, log: DaemonLog,
     image: @escaping (String) -> String
   ) {
+    self.log = log
     self.disk = disk
     self.loop = loop
     self.imageDisk = imageDisk
@@ -108,9 +110,12 @@ final class ImageRemover {
     if runtime.image != nil {
       hasGone = loop.callback { [imageDisk] (_: Bool) in imageDisk.sendReading() }
     }
+    let (id, log, hadProcess) = (runtime.id, log, runtime.process != nil)
     runtime.imageRemoval = disk.submitAwaited { [hasGone] in
-      discardFile(image)
-      discardFile(Hibernator.basePath(of: image))
+      // It may be another process's of that name, of which no record is left.
+      if let obstacle = Hibernator.removeUnlessNeeded(image, isUnreadableNeeded: !hadProcess) {
+        log(.error, "\(id): its image \(image) is kept: \(obstacle)")
+      }
       hasGone?(true)
     }
   }

@@ -47,3 +47,13 @@ final class LargestProcessLook {
     return JetsamRecord.Processes(list: list, isComplete: found.isComplete)
   }
 }
+
+extension JetsamRecord.Processes {
+  /// Names the program that holds the memory, if it is no worker.
+  var sentenceOnLargestOther: String? {
+    list.first { $0.worker == nil }.map {
+      "the largest process that isn't a worker's: \($0.name) (pid \($0.pid)), "
+        + "\(ByteCount($0.resident)) resident"
+    }
+  }
+}

@@ -9,6 +9,8 @@ struct Measurement: Sendable {
   var footprint: ByteCount
   /// File pages that the kernel may drop; bytes.
   var reclaimable: Int64 = 0
+  /// Part of `footprint`: as `Footprint.sharedByFork`, bytes.
+  var sharedByFork: Int64 = 0
   /// The value that `sample` compares with: it measures again where this has changed since. Read before the
   /// measurement, so that a page that comes meanwhile shows as a change. Bytes.
   var anonymous: UInt64 = 0
@@ -27,18 +29,19 @@ struct Measurement: Sendable {
     let toCome = ByteCount(Int64(clamping: missing?.bytes ?? 0))
     let anonymous = pids.reduce(0) { $0 + anonymousMemory(of: $1) }
     var footprint: ByteCount
-    var reclaimable: Int64 = 0
+    var (reclaimable, sharedByFork): (Int64, Int64) = (0, 0)
     var refusal: String?
     do throws(FootprintError) {
       let found = try Footprint.measure(pids)
       (footprint, reclaimable) = (ByteCount(found.footprint) + toCome, found.reclaimable)
+      sharedByFork = found.sharedByFork
     } catch {
       refusal = "\(error)"
       footprint = ByteCount(Int64(clamping: anonymous))
     }
     let now = EventLoop.now
     return Measurement(
-      footprint: footprint, reclaimable: reclaimable, anonymous: anonymous, at: now,
-      took: now - start, refusal: refusal)
+      footprint: footprint, reclaimable: reclaimable, sharedByFork: sharedByFork,
+      anonymous: anonymous, at: now, took: now - start, refusal: refusal)
   }
 }

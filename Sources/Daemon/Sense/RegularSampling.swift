@@ -88,7 +88,7 @@ final class RegularSampling {
   }
 
   private func scheduleNext(after delay: Duration) {
-    next = clock.after(delay) { [unowned self] in
+    next = clock.at(clock.now + delay) { [unowned self] in
       next = nil
       sampleRegularly()
     }

@@ -1,14 +1,29 @@
 import Linux
 import Supervision
 
+/// What shows that a worker is used, for people.
+enum SignOfUse: Hashable, Sendable {
+  case traffic, output, processes, processor
+
+  var text: String {
+    switch self {
+    case .traffic: "traffic at its sockets or pipes"
+    case .output: "output that it wrote (also to a log or to standard error)"
+    case .processes: "a process of it that started or ended"
+    case .processor: "a thread that ran or waited for a disk"
+    }
+  }
+}
+
 /// Whether a wrapped program is at work.
 struct WorkMeter: Sendable {
   private var output = OutputMeter()
   private var members: Set<Int32> = []
 
-  /// Whether it has written something, has started or ended a process since the last look, or is at
-  /// work now. On a busy machine that needn't mean processor time: it may be waiting for that.
-  mutating func isAtWork(_ tree: ProcessTree) -> Bool {
+  /// It has written something, has started or ended a process since the last look, or is at work
+  /// now; nil: none of these. On a busy machine work needn't mean processor time: the program may
+  /// be waiting for that.
+  mutating func look(at tree: ProcessTree) -> SignOfUse? {
     let hasWritten = output.look(at: tree)
     return compare(Set(tree.pids), hasWritten: hasWritten, isBusy: Self.isBusy)
   }
@@ -16,9 +31,11 @@ struct WorkMeter: Sendable {
   /// The pure part. The first look has nothing to compare with.
   mutating func compare(
     _ pids: Set<Int32>, hasWritten: Bool, isBusy: (Int32) -> Bool
-  ) -> Bool {
+  ) -> SignOfUse? {
     defer { members = pids }
-    return hasWritten || (pids != members && !members.isEmpty) || pids.contains(where: isBusy)
+    if hasWritten { return .output }
+    if pids != members, !members.isEmpty { return .processes }
+    return pids.contains(where: isBusy) ? .processor : nil
   }
 
   /// Some thread runs, or waits for a processor or a disk.

@@ -16,7 +16,8 @@ final class EventLoop {
   private let epoll: Epoll
   private let timer: DeadlineTimer
   private var handlers: [UInt64: (handler: Handler, label: TurnCheck.Label)] = [:]
-  private var timers: [(at: Instant, id: UInt64, label: TurnCheck.Label, action: () -> Void)] = []
+  private var timers = TimerList<Instant>()
+  private var awakeTimers = TimerList<AwakeInstant>()
   private var counter: UInt64 = 0
   private var check: TurnCheck?
 
@@ -30,7 +31,7 @@ final class EventLoop {
     try watch(timer.descriptor, .readable) { [timer] _ in timer.clear() }
   }
 
-  /// Nanoseconds of CLOCK_BOOTTIME: a deadline also passes while the machine sleeps.
+  /// Nanoseconds of CLOCK_BOOTTIME, which passes while the machine sleeps.
   static var now: Instant { Instant(nanoseconds: Clocks.boottime) }
 
   @discardableResult
@@ -56,30 +57,34 @@ final class EventLoop {
     handlers[token.id] = nil
   }
 
-  @discardableResult
-  func at(
-    _ moment: Instant, file: StaticString = #fileID, line: UInt = #line,
-    _ action: @escaping () -> Void
+  func setTimer(
+    at moment: Instant, file: StaticString, line: UInt, _ action: @escaping () -> Void
   ) -> Token {
     counter += 1
-    let place = timers.firstIndex { $0.at > moment } ?? timers.count
-    timers.insert((moment, counter, TurnCheck.Label(file: file, line: line), action), at: place)
+    let label = TurnCheck.Label(file: file, line: line)
+    timers.add(.init(at: moment, id: counter, label: label, action: action))
     return Token(id: counter)
   }
 
-  @discardableResult
-  func after(
-    _ delay: Duration, file: StaticString = #fileID, line: UInt = #line,
-    _ action: @escaping () -> Void
+  func setTimer(
+    after delay: Duration, file: StaticString, line: UInt, _ action: @escaping () -> Void
   ) -> Token {
-    at(Self.now + delay, file: file, line: line, action)
+    counter += 1
+    let label = TurnCheck.Label(file: file, line: line)
+    awakeTimers.add(.init(at: .now + delay, id: counter, label: label, action: action))
+    return Token(id: counter)
   }
 
-  func cancel(_ token: Token) { timers.removeAll { $0.id == token.id } }
+  func cancel(_ token: Token) {
+    timers.cancel(token.id)
+    awakeTimers.cancel(token.id)
+  }
 
   /// Waits once, and calls the handlers of what has happened. `deadline` ends the wait as well.
   func turn(until deadline: Instant?) throws(SystemCallError) {
-    let next = [timers.first?.at, deadline].compactMap { $0 }.min()
+    // If the machine sleeps meanwhile, this is too early for `awakeTimers`, and the next turn waits for the rest.
+    let awakeNext = awakeTimers.first.map { Self.now + ($0 - .now) }
+    let next = [timers.first, awakeNext, deadline].compactMap { $0 }.min()
     timer.set(next?.nanoseconds)
     check?.end()
     let events = try epoll.wait(milliseconds: -1)
@@ -91,13 +96,15 @@ final class EventLoop {
       checkpoint()
     }
     // A timer that is due again at once waits for the next turn, so that it doesn't delay descriptors.
-    let now = Self.now
+    let (now, awake) = (Self.now, AwakeInstant.now)
     let latest = counter
-    while let place = timers.firstIndex(where: { $0.id <= latest }), timers[place].at <= now {
-      let first = timers.remove(at: place)
-      step("timer \(first.label)") { first.action() }
-      checkpoint()
-    }
+    while let due = timers.takeDue(at: now, upTo: latest) { ring(due.label, due.action) }
+    while let due = awakeTimers.takeDue(at: awake, upTo: latest) { ring(due.label, due.action) }
+  }
+
+  private func ring(_ label: TurnCheck.Label, _ action: () -> Void) {
+    step("timer \(label)") { action() }
+    checkpoint()
   }
 
   /// Names a part of a turn, for the message of `TurnCheck`.

@@ -28,8 +28,8 @@ public enum StartError: Error, Sendable, CustomStringConvertible {
 /// logs hold workers' output.
 package struct StateDirectory {
   let path: String
-  /// Held for the daemon's life (flock(2)): two daemons must never manage the same workers.
-  private let lock: Descriptor
+  /// Held for the daemon's life.
+  private let lock: StateLock
 
   var images: String { path + "/images" }
   var logs: String { path + "/logs" }
@@ -57,12 +57,7 @@ package struct StateDirectory {
       // Also where it was made earlier, and for more users.
       do throws(SystemCallError) { try part.setMode(0o700) } catch { throw .directory(error) }
     }
-    let lock: Descriptor
-    do throws(SystemCallError) {
-      lock = try directory.open("lock", O_RDWR | O_CREAT, mode: 0o600)
-    } catch { throw .directory(error) }
-    if flock(lock.raw, LOCK_EX | LOCK_NB) != 0 { throw .inUse(path: path) }
-    self.lock = lock
+    lock = try StateLock(directory)
     CallsBeforeStop.keep(in: calls)
   }
 

@@ -1,3 +1,4 @@
+import Lifecycle
 import Linux
 import Supervision
 import Synchronization
@@ -8,7 +9,8 @@ import Synchronization
 /// A crash between the two leaves an older record, which the next daemon compares with what the kernel reports
 /// of the worker. Two cases need the disk first. A record that says `hibernated` without an image means that
 /// the memory is lost, so a resume doesn't remove the image, and the worker doesn't run, before `barrier` has
-/// returned. An image without a record is removed, so it gets its name when there is a record (`RecordWait`).
+/// returned; if the record still says so then, the worker's cgroup gets a note (`ResumeNote`). An
+/// image without a record is removed, so it gets its name when there is a record (`RecordWait`).
 final class WorkerRecordKeeper {
   let store: WorkerRecordStore
   private let queue = WorkQueue(name: "dormouse-recs")
@@ -71,10 +73,32 @@ final class WorkerRecordKeeper {
   }
 
   /// Waits until the disk has what was saved before this call; for another thread than the loop's.
-  func barrier() -> @Sendable () -> Void {
+  ///
+  /// - Returns: why the record on the disk still says that the worker is hibernated; nil: it
+  /// doesn't.
+  func barrier(_ name: String) -> @Sendable () -> String? {
     let done = Signal()
-    queue.submit { done.raise() }
-    return { done.wait() }
+    let obstacle = Mutex<String?>(nil)
+    queue.submit { [store] in
+      let found = store.contains(name) ? Self.obstacle(store, name) : nil
+      obstacle.withLock { $0 = found }
+      done.raise()
+    }
+    return {
+      done.wait()
+      return obstacle.withLock { $0 }
+    }
+  }
+
+  private static func obstacle(_ store: WorkerRecordStore, _ name: String) -> String? {
+    do throws(WorkerRecordError) {
+      guard try store.load(name).state == WorkerState.hibernated.rawValue else { return nil }
+      return "its record can't be written and still says that it is hibernated"
+    } catch {
+      // The next daemon finds no valid record.
+      if case .damaged = error { return nil }
+      return "its record may still say that it is hibernated: \(error)"
+    }
   }
 
   /// At the daemon's end.

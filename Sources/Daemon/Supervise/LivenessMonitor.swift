@@ -120,7 +120,7 @@ final class LivenessMonitor {
   }
 
   private func schedule(at moment: Instant) {
-    timer = timers.after(max(moment - timers.now, .zero)) { [weak self] in
+    timer = timers.at(moment) { [weak self] in
       self?.timer = nil
       self?.questionIsDue()
     }

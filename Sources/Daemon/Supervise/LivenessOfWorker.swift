@@ -44,7 +44,9 @@ final class LivenessOfWorker: LivenessHost {
   }
 
   func wasActive() {
-    if let runtime { driver.send(.activity(runtime.id)) }
+    guard let runtime else { return }
+    runtime.sample.sign = .traffic
+    driver.send(.activity(runtime.id))
   }
 
   func isUnhealthy(_ why: String) {

@@ -13,7 +13,8 @@ struct RestartTerms: Hashable {
 protocol RestartHost: AnyObject {
   /// The daemon ends, or leaves its workers: none is started any more.
   var isClosing: Bool { get }
-  var pressure: PressureLevel { get }
+  /// Whether a worker of this footprint can be started without raising the pressure.
+  func room(for footprint: ByteCount) -> MemoryRoom
   /// nil: the engine doesn't know the worker, or no longer.
   func state(of id: WorkerID) -> WorkerState?
   /// How the last run's process ended.

@@ -6,19 +6,21 @@ import Policy
 /// are `Policy`'s (`RestartHistory`); here are the timers, and what distinguishes one end from another:
 ///
 ///     it ended by itself, or a watchdog or a probe of liveness ended it   by `restart.when`, after a back-off
-///     it was terminated for memory     `always` and `unless-stopped`: when the pressure is normal again
+///     it was terminated for memory     if not `no` or `on-failure`: when there is room again
 ///     it was ended for its footprint   at once
 ///     a person stopped it, the daemon ends, it is no longer declared      stays
 ///
 /// A termination for memory is no failure: it counts towards no `give_up`, and `on-failure` leaves the
-/// worker until a person starts it. Belongs to the loop's thread.
+/// worker until it is started by request (`RestartsAfterShortage.swift`). Belongs to the loop's thread.
 final class RestartSupervisor {
-  private let timers: any Timers
+  let timers: any Timers
   /// Nanoseconds since 1970.
   private let wallClock: () -> Int64
   private let stopped: StoppedByPerson
-  private let host: any RestartHost
-  private var histories: [WorkerID: RunHistory] = [:]
+  let host: any RestartHost
+  var histories: [WorkerID: RunHistory] = [:]
+  /// When workers that wait for room are looked at again.
+  var roomCheck: EventLoop.Token?
 
   init(
     timers: any Timers, wallClock: @escaping () -> Int64 = { Clocks.realtime },
@@ -131,40 +133,13 @@ final class RestartSupervisor {
 
   // MARK: restarts
 
-  private func endedForMemory(
-    _ id: WorkerID, ran: Duration, rules: RestartRules, why: String
-  ) {
-    guard rules.condition == .always || rules.condition == .unlessStopped else { return }
-    if ran > rules.backoff.max { histories[id]?.memoryStreak = 0 }
-    histories[id]?.memoryStreak += 1
-    histories[id]?.plan = .waitingForMemory(why: why)
-    if host.pressure == .normal { pressureIsNormal() }
-  }
-
-  /// Workers that were terminated for memory come back, the most important first and one after the other,
-  /// so that they don't bring the pressure with them all at once.
-  func pressureIsNormal() {
-    var waiting: [(id: WorkerID, terms: RestartTerms, why: String)] = []
-    for (id, history) in histories {
-      guard case .waitingForMemory(let why) = history.plan, let terms = host.terms(of: id) else {
-        continue
-      }
-      waiting.append((id, terms, why))
-    }
-    waiting.sort { ($1.terms.importance, $0.id) < ($0.terms.importance, $1.id) }
-    for (place, (id, terms, why)) in waiting.enumerated() {
-      let streak = histories[id]?.memoryStreak ?? 1
-      let delay = terms.rules.backoff.delay(afterRestarts: streak - 1)
-      restart(id, after: delay + .seconds(place), why, forMemory: true)
-    }
-  }
-
-  private func restart(
+  func restart(
     _ id: WorkerID, after delay: Duration, _ why: String, forMemory: Bool = false
   ) {
     cancel(id)
-    histories[id]?.plan = .backingOff(until: timers.now + delay, why: why)
-    histories[id]?.timer = timers.after(delay) { [unowned self] in
+    let moment = timers.now + delay
+    histories[id]?.plan = .backingOff(until: moment, why: why)
+    histories[id]?.timer = timers.at(moment) { [unowned self] in
       restartIsDue(id, why, forMemory: forMemory)
     }
     host.log(.notice, "\(id): restarts in \(delay.spoken): \(why)")
@@ -174,9 +149,8 @@ final class RestartSupervisor {
     histories[id]?.timer = nil
     histories[id]?.plan = nil
     if host.isClosing { return }
-    if forMemory, host.pressure != .normal {
-      histories[id]?.plan = .waitingForMemory(why: why)
-      return
+    if forMemory, host.room(for: lastFootprint(of: id)) != .enough {
+      return waitForRoom(id, why)
     }
     histories[id]?.restarts += 1
     host.start(id) { [host] answer in
@@ -188,6 +162,7 @@ final class RestartSupervisor {
     if let timer = histories[id]?.timer { timers.cancel(timer) }
     histories[id]?.timer = nil
     histories[id]?.plan = nil
+    endRoomChecks()
   }
 
   /// A person's word counts more than what has been: a stop is no failure, and a start begins as if there

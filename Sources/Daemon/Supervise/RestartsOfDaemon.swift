@@ -24,7 +24,7 @@ final class RestartsOfDaemon: RestartHost {
   }
 
   var isClosing: Bool { phase.isClosing }
-  var pressure: PressureLevel { driver.state.pressure }
+  func room(for footprint: ByteCount) -> MemoryRoom { driver.state.room(for: footprint) }
 
   func state(of id: WorkerID) -> WorkerState? { driver.state.state(of: id) }
 

@@ -85,7 +85,9 @@ final class ScheduleMonitor {
     write(plan)
     guard let next = plan.values.min() else { return }
     let pause = Duration.nanoseconds(next * 1_000_000_000 - now) + .milliseconds(1)
-    timer = timers.after(max(.zero, min(pause, Self.maxPause))) { [unowned self] in follow() }
+    timer = timers.at(timers.now + max(.zero, min(pause, Self.maxPause))) { [unowned self] in
+      follow()
+    }
   }
 
   /// The next instant of a worker with these schedules, in seconds since 1970.

@@ -53,7 +53,7 @@ public struct Rescue {
     do throws(WorkerRecordError) {
       let found = try records.loadAll()
       for record in found.records where means.life(of: record) != .hasEnded {
-        var outcome = recover(record)
+        var outcome = recover(record.correctedByNote())
         outcome.worker = record.name
         if outcome.isFailure { allAreAwake = false }
         report(outcome)
@@ -79,7 +79,10 @@ public struct Rescue {
         return end(record, target: target, why: "its image \(path) does not exist any more")
       }
       do throws(HibernationError) {
-        return ran(record, restored: try means.recover(target, from: path, expecting: .of(record)))
+        let restored = try means.recover(target, from: path, expecting: .of(record)) {
+          saveAwake(record)
+        }
+        return ran(record, restored: restored)
       } catch {
         switch error.aftermath {
         case .vanished: return Outcome(text: "\(name): has already ended", isFailure: false)
@@ -99,15 +102,22 @@ public struct Rescue {
   private func ran(_ record: WorkerRecord, restored: UInt64) -> Outcome {
     var text = "\(record.name): runs as pid \(record.process.pid)"
     if restored > 0 { text += ", \(restored >> 10) KB of memory restored" }
+    if let failure = saveAwake(record) {
+      return Outcome(text: "\(text); \(failure)", isFailure: true)
+    }
+    return Outcome(text: text, isFailure: false)
+  }
+
+  /// nil: saved.
+  private func saveAwake(_ record: WorkerRecord) -> String? {
     var awake = record
     awake.state = Self.running
     awake.imagePath = nil
     awake.imageMark = nil
     do throws(WorkerRecordError) { try records.save(awake) } catch {
-      return Outcome(
-        text: "\(text); a later daemon won't find it: \(error)", isFailure: true)
+      return "its record can't be written: \(error)"
     }
-    return Outcome(text: text, isFailure: false)
+    return nil
   }
 
   /// Its memory can't be verified: it never runs again.

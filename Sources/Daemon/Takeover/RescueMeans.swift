@@ -15,8 +15,11 @@ protocol RescueMeans {
     of record: WorkerRecord, memories: [Int32: Descriptor]
   ) throws -> HibernationTarget
   /// Lets it run with all of its memory, and returns how many bytes were restored.
+  ///
+  /// - Parameter recorded: as for `Hibernator.resume`.
   func recover(
-    _ target: HibernationTarget, from image: String, expecting: ImageExpectation
+    _ target: HibernationTarget, from image: String, expecting: ImageExpectation,
+    recorded: () -> String?
   ) throws(HibernationError) -> UInt64
   /// SIGKILL to all of it.
   func end(_ record: WorkerRecord, _ target: HibernationTarget) throws
@@ -55,9 +58,10 @@ struct RescueOfMachine: RescueMeans {
   }
 
   func recover(
-    _ target: HibernationTarget, from image: String, expecting: ImageExpectation
+    _ target: HibernationTarget, from image: String, expecting: ImageExpectation,
+    recorded: () -> String?
   ) throws(HibernationError) -> UInt64 {
-    try hibernator.recover(target, from: image, expecting: expecting).restored
+    try hibernator.recover(target, from: image, expecting: expecting, recorded: recorded).restored
   }
 
   func end(_ record: WorkerRecord, _ target: HibernationTarget) throws {

@@ -13,10 +13,9 @@ struct SurvivorRemains {
 
   /// Of a worker whose record exists, and whose process doesn't.
   func remove(_ record: WorkerRecord) {
-    discardFile(state.image(of: record.name))
-    discardFile(Hibernator.basePath(of: state.image(of: record.name)))
-    snapshots.remove(record.name)
     if record.bootID == bootID, record.external == nil { removeGroup(of: record) }
+    removeImage(of: record.name, isUnreadableNeeded: false)
+    snapshots.remove(record.name)
     records.remove(record.name)
   }
 
@@ -32,15 +31,27 @@ struct SurvivorRemains {
   }
 
   /// Removes images and snapshots whose workers don't exist any more. It keeps those of workers that couldn't
-  /// be adopted, or whose record is damaged: while they may live, the image is the only copy of their memory.
+  /// be adopted, or whose record is damaged or lost: while they may live, the image is the only
+  /// copy of their memory.
   func removeOrphans() {
+    var workers: Set<String> = []
     // A directory that can't be read keeps what is in it.
     for name in (try? listDirectory(state.images)) ?? [] {
       guard let suffix = [".image", ".image.partial", ".image.base"].first(where: name.hasSuffix),
         !records.contains(String(name.dropLast(suffix.count)))
       else { continue }
-      discardFile("\(state.images)/\(name)")
+      workers.insert(String(name.dropLast(suffix.count)))
     }
+    for worker in workers.sorted() { removeImage(of: worker, isUnreadableNeeded: true) }
     snapshots.removeAll { !records.contains($0) }
+  }
+
+  private func removeImage(of worker: String, isUnreadableNeeded: Bool) {
+    let path = state.image(of: worker)
+    // What was being written isn't the only copy: memory is freed when the image is complete.
+    discardFile(path + ".partial")
+    if let obstacle = Hibernator.removeUnlessNeeded(path, isUnreadableNeeded: isUnreadableNeeded) {
+      log(.error, "\(worker): its image \(path) is kept: \(obstacle)")
+    }
   }
 }

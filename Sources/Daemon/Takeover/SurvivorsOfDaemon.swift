@@ -46,7 +46,11 @@ final class SurvivorsOfDaemon: SurvivorHost {
 
   func loadRecords() throws(WorkerRecordError) -> (
     records: [WorkerRecord], failures: [WorkerRecordError]
-  ) { try services.records.loadAll() }
+  ) {
+    var found = try services.records.loadAll()
+    found.records = found.records.map { $0.correctedByNote() }
+    return found
+  }
 
   func life(of record: WorkerRecord) -> ProcessLife { record.life(bootID: parts.bootID) }
 
@@ -224,8 +228,11 @@ final class SurvivorsOfDaemon: SurvivorHost {
       return isGone(then)
     }
     let path = parts.state.image(of: record.name)
+    let recorded = services.records.barrier(record.name)
     perform(runtime) { [services] (done: @escaping @Sendable (SleepOfWorker.Recovered) -> Void) in
-      services.hibernation.recover(target, from: path, expecting: .of(record)) { result in
+      services.hibernation.recover(
+        target, from: path, expecting: .of(record), recorded: recorded
+      ) { result in
         done(SleepOfWorker.Recovered(result: result, length: Hibernator.lengthOnDisk(of: path)))
       }
     } then: { found in
@@ -285,16 +292,4 @@ final class SurvivorsOfDaemon: SurvivorHost {
 /// For the end of a run whose process runs on, and may be taken over by a later daemon.
 private final class KeptFiles: RunClosingHost {
   func removeFiles(of runtime: WorkerUnit) {}
-}
-
-extension ImageExpectation {
-  /// Of a worker whose memory is in an image.
-  static func of(_ mark: ImageMark?) -> ImageExpectation { mark.map { .image($0) } ?? .hibernated }
-
-  /// As a worker's record has it. Only a worker that is recorded as hibernated is certain to have its
-  /// memory in an image: a resume is recorded before the image is removed.
-  static func of(_ record: WorkerRecord) -> ImageExpectation {
-    guard record.state == WorkerState.hibernated.rawValue else { return .unknown }
-    return .of(record.imageMark.flatMap(ImageMark.init(text:)))
-  }
 }

@@ -113,26 +113,31 @@ extension Hibernator {
 
   /// Commit B. From here on the worker's memory is what counts, not the image.
   ///
+  /// An image that can't be removed (its file system may have become read-only) stays, and the
+  /// worker's cgroup notes that it doesn't count any more.
+  ///
   /// - Parameter keepsBase: a complete image stays under another name, as the base of the next image.
   func removeImage(
-    _ image: ImageReader, of name: String, keepsBase: Bool
+    _ image: ImageReader, of target: HibernationTarget, keepsBase: Bool
   ) throws(HibernationError) {
-    let path = image.path
-    guard keepsBase, let base = baseFile(after: image, of: name) else {
-      try removeImage(path)
-      dropOverlays(of: name, for: path)
-      return
+    let base = keepsBase ? baseFile(after: image, of: target.name) : nil
+    do throws(HibernationError) { try removeImage(image, keeping: base) } catch {
+      try ResumeNote.write(image, of: target, because: error.reason)
+      return dropOverlays(of: target.name, for: image.path)
     }
-    if image.reference != nil {
-      try removeImage(path)
-    } else {
-      do throws(SystemCallError) { try renameFile(path, to: base.path) } catch {
-        throw HibernationError(.writingBack, "can't rename \(path): \(error.reason)")
-      }
-      FaultPoint.baseKept.pass()
+    guard let base else { return dropOverlays(of: target.name, for: image.path) }
+    bases[target.name] = Base(file: base, current: image.pagesOfNextBase)
+    arm(target.name)
+  }
+
+  private func removeImage(
+    _ image: ImageReader, keeping base: BaseFile?
+  ) throws(HibernationError) {
+    guard let base, image.reference == nil else { return try removeImage(image.path) }
+    do throws(SystemCallError) { try renameFile(image.path, to: base.path) } catch {
+      throw HibernationError(.writingBack, "can't rename \(image.path): \(error.reason)")
     }
-    bases[name] = Base(file: base, current: image.pagesOfNextBase)
-    arm(name)
+    FaultPoint.baseKept.pass()
   }
 
   /// The file that stays of an image after commit B; `nil` if it can't be a base.

@@ -9,6 +9,15 @@ extension Hibernator {
     try findHandles(image).allSatisfy { $0.handle.journal.phase != .preparing }
   }
 
+  /// No process has run since the restore began: the worker is as it was before.
+  func restAgain(_ image: ImageReader, _ parts: [PagerPart]) throws(HibernationError) {
+    try attempt(.writingBack) {
+      for part in parts { try part.handle.userfault.unregisterAll() }
+      try image.mark(.atRest)
+      for part in parts { part.handle.journal.reset(to: .idle) }
+    }
+  }
+
   /// Continues a lazy restore during which the earlier daemon died.
   func continueFill(
     _ image: ImageReader, _ target: HibernationTarget
@@ -21,11 +30,9 @@ extension Hibernator {
     if parts.contains(where: { $0.handle.journal.phase == .preparing }) {
       // No process has run, so the restore starts from the beginning.
       try checkAtRest(target)
-      try attempt(.writingBack) {
-        for part in parts { try part.handle.userfault.unregisterAll() }
-        try image.mark(.atRest)
-        for part in parts { part.handle.journal.reset(to: .idle) }
-      }
+      // From here on the image counts as at rest.
+      try ResumeNote.clear(of: target)
+      try restAgain(image, parts)
       return try bringBack(target, from: image.resting, run: true)
     }
     for part in parts where part.handle.journal.openForks > 0 {

@@ -75,7 +75,7 @@ extension Hibernator {
   /// Writes the pages that mustn't be missing, and lets the worker run. The rest follows.
   func restoreLazily(
     _ target: HibernationTarget, from place: RestingImage, learns: Bool, keepsBase: Bool,
-    recorded: () -> Void
+    recorded: () -> String?
   ) throws(HibernationError) -> LazyRestoreResult {
     let image = try openOwn(place, of: target, heldBase: bases[target.name]?.image)
     guard let cgroup = target.cgroup?.freezer, resting[target.name] == nil else {
@@ -104,20 +104,21 @@ extension Hibernator {
 
     for part in parts { part.handle.journal.reset(to: .preparing) }
     guard image.lock(waits: false) else { return .refused("another process uses its image") }
-    try attempt(.writingBack) { try image.mark(.filling) }
+    do throws(SystemCallError) { try image.mark(.filling) } catch {
+      for part in parts { part.handle.journal.reset(to: .idle) }
+      return .refused("its image can't be written to: \(error.reason)")
+    }
     FaultPoint.fillMarked.pass()
-    do { try prefetch(image, into: target, &parts) } catch {
-      // No process has run, so the worker is as it was.
-      try attempt(.writingBack) {
-        for part in parts { try part.handle.userfault.unregisterAll() }
-        try image.mark(.atRest)
-        for part in parts { part.handle.journal.reset(to: .idle) }
-      }
+    do {
+      try prefetch(image, into: target, &parts)
+      // This daemon's pager, or the standby pager if the daemon dies, removes the image when all
+      // pages are in place.
+      try note(resumeFrom: image, of: target, recorded)
+    } catch {
+      try restAgain(image, parts)
       if let error = error as? HibernationError { throw error }
       return .refused("\(error)")
     }
-    // This daemon's pager, or the standby pager if the daemon dies, removes the image when all pages are in place.
-    recorded()
     standby?.announce(target, image: image.path)
     for part in parts { part.handle.journal.phase = .filling }
     FaultPoint.fillPrepared.pass()

@@ -12,18 +12,19 @@ extension Hibernator {
   ///
   /// - Parameter expectation: what the worker's record says about its image. A worker whose memory is in one
   ///   image doesn't run without that image, nor with another one.
+  /// - Parameter recorded: as for `resume`.
   /// - Throws: `HibernationError`. `intact`: the worker still sleeps on its image, and trying again (with
   ///   more rights, say) may work. `unverifiable`: the worker must be killed. `vanished`: no process is left,
   ///   and the image has been removed.
   @discardableResult
   public func recover(
     _ target: HibernationTarget, from path: String,
-    expecting expectation: ImageExpectation = .unknown
+    expecting expectation: ImageExpectation = .unknown, recorded: () -> String? = { nil }
   ) throws(HibernationError) -> ResumeSummary {
     let started = Clocks.monotonic
     let restored: UInt64
     do throws(HibernationError) {
-      restored = try recoverMemory(of: target, from: path, expectation)
+      restored = try recoverMemory(of: target, from: path, expectation, recorded)
     } catch { throw judge(error, target, image: path) }
     kept.drop(target.name)
     clinux_trim_own_memory()
@@ -32,35 +33,40 @@ extension Hibernator {
   }
 
   private func recoverMemory(
-    of target: HibernationTarget, from path: String, _ expectation: ImageExpectation
+    of target: HibernationTarget, from path: String, _ expectation: ImageExpectation,
+    _ recorded: () -> String?
   ) throws(HibernationError) -> UInt64 {
     try awaitFill(of: target.name)
     discardFile(ImageWriter.partialPath(of: path))
     if isAbsent(path) {
       dropBase(of: target.name, for: path)
-      target.waitForStops()
-      let tree = target.restartInterruptedSyscalls()
-      try attempt(.waking) { try target.wake(tree) }
-      return 0
+      return try letRun(target)
     }
     let image: ImageReader
     do throws(HibernationError) {
       image = try open(path, heldBase: bases[target.name]?.image)
     } catch {
       if isAbsent(path) {
-        return try recoverMemory(of: target, from: path, expectation)
+        return try recoverMemory(of: target, from: path, expectation, recorded)
       }
       throw error
     }
     // The standby pager may be filling the pages: wait for it.
     _ = image.lock(waits: true)
-    if !image.isInPlace { return try recoverMemory(of: target, from: path, expectation) }
+    if !image.isInPlace {
+      return try recoverMemory(of: target, from: path, expectation, recorded)
+    }
+    if try attempt(.checking, { try image.isUsedUp(by: target) }) {
+      discardFile(path)
+      dropBase(of: target.name, for: path)
+      return try letRun(target)
+    }
     if expectation != .unknown { try image.check(isOf: target, expectation) }
     if target.root.life == .lives, !image.processes.contains(where: { $0.identity == target.root })
     {
       // A process keeps its start time: this is an earlier worker's image, not this one's.
-      discardFile(path)
-      dropBase(of: target.name, for: path)
+      Self.removeUnlessNeeded(path)
+      bases[target.name] = nil
       try attempt(.waking) { try target.wake() }
       return 0
     }
@@ -68,7 +74,7 @@ extension Hibernator {
     if image.progress == .filling { return try continueFill(image, target) }
     let isFrozen = try attempt(.stopping) { try target.isFrozen() }
     if isFrozen, image.progress == .atRest {
-      return try bringBack(target, from: image.resting, run: true)
+      return try bringBack(target, from: image.resting, run: true, recorded: recorded)
     }
 
     let tree = try attempt(.stopping) { try withoutManagersJobs(target, image) }
@@ -80,13 +86,22 @@ extension Hibernator {
     for captive in held { try putBack(captive, target) }
     FaultPoint.registersBack.pass()
     try writeBack(image, into: target, sessions: held.map(\.session))
-    try removeImage(image, of: target.name, keepsBase: false)
+    try note(resumeFrom: image, of: target, recorded)
+    try removeImage(image, of: target, keepsBase: false)
     for captive in held {
       target.correctTimeouts(captive.session)
       captive.session.detach()
     }
     try attempt(.waking) { try target.wake(tree) }
     return image.dataLength
+  }
+
+  /// All of its memory is in place: it was only stopped.
+  private func letRun(_ target: HibernationTarget) throws(HibernationError) -> UInt64 {
+    target.waitForStops()
+    let tree = target.restartInterruptedSyscalls()
+    try attempt(.waking) { try target.wake(tree) }
+    return 0
   }
 
   /// A seized process of the image, with the state that its threads had when it was hibernated.

@@ -21,14 +21,16 @@ extension Hibernator {
   /// - Parameters:
   ///   - image: as the hibernation's summary has it.
   ///   - keepsBase: leaves the image on disk as the base of the next one, which is then an overlay.
-  ///   - recorded: called before the image may be removed, and before the worker runs. A resume waits there until the
-  ///     worker's record on disk doesn't say any more that its memory is in the image.
+  /// - recorded: called before the image may be removed, and before the worker runs. It waits until
+  /// the worker's record on disk doesn't say any more that its memory is in the image, and returns
+  /// why it still says so, if it does. Then the resume is noted in the worker's cgroup; where that
+  ///     isn't possible either, the worker stays hibernated.
   /// - Throws: `HibernationError`. `intact`: the worker is hibernated as before. `unverifiable`: the image is
   ///   damaged or the write-back failed half-way; the worker must be killed.
   @discardableResult
   public func resume(
     _ target: HibernationTarget, from image: RestingImage, keepsBase: Bool = false,
-    recorded: () -> Void = {}
+    recorded: () -> String? = { nil }
   ) throws(HibernationError) -> ResumeSummary {
     try awaitFill(of: target.name)
     turn = ResumeTurns.shared.take()
@@ -71,7 +73,7 @@ extension Hibernator {
   @discardableResult
   func bringBack(
     _ target: HibernationTarget, from place: RestingImage, run: Bool, keepsBase: Bool = false,
-    recorded: () -> Void = {}
+    recorded: () -> String? = { nil }
   ) throws(HibernationError) -> UInt64 {
     let image = try openOwn(place, of: target, heldBase: bases[target.name]?.image)
     if image.progress == .filling { return try continueFill(image, target) }
@@ -87,8 +89,8 @@ extension Hibernator {
       try attempt(.writingBack) { try parking.leave() }
       parked[target.name]?.removeLast()
     }
-    recorded()
-    try removeImage(image, of: target.name, keepsBase: keepsBase)
+    try note(resumeFrom: image, of: target, recorded)
+    try removeImage(image, of: target, keepsBase: keepsBase)
     parked[target.name] = nil
     // Only after commit B: a daemon that finds an image uses the threads' registers as proof that they
     // haven't run.
@@ -201,6 +203,13 @@ extension Hibernator {
       }
       pauseThread(for: .milliseconds(1))
     }
+  }
+
+  func note(
+    resumeFrom image: ImageReader, of target: HibernationTarget, _ recorded: () -> String?
+  ) throws(HibernationError) {
+    guard let obstacle = recorded() else { return }
+    try ResumeNote.write(image, of: target, because: obstacle)
   }
 
   /// Commit B that leaves no base.

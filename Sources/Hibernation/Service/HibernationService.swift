@@ -113,7 +113,7 @@ public final class HibernationService: Sendable {
   ///   - recorded: as for `Hibernator.resume`.
   public func resume(
     _ target: HibernationTarget, from image: RestingImage, keepsBase: Bool = false,
-    recorded: @escaping @Sendable () -> Void = {},
+    recorded: @escaping @Sendable () -> String? = { nil },
     then completion: @escaping @Sendable (Result<ResumeSummary, HibernationError>) -> Void
   ) {
     submit(about: target.name, isUrgent: true, completion) {
@@ -126,12 +126,13 @@ public final class HibernationService: Sendable {
 
   public func recover(
     _ target: HibernationTarget, from path: String, expecting: ImageExpectation = .unknown,
+    recorded: @escaping @Sendable () -> String? = { nil },
     then completion: @escaping @Sendable (Result<ResumeSummary, HibernationError>) -> Void
   ) {
     submit(about: target.name, isUrgent: true, completion) {
       (hibernator) throws(HibernationError) in
       try DescriptorReserve.use { () throws(HibernationError) in
-        try hibernator.recover(target, from: path, expecting: expecting)
+        try hibernator.recover(target, from: path, expecting: expecting, recorded: recorded)
       }
     }
   }

@@ -69,6 +69,7 @@ public final class Hibernator {
     do throws(HibernationError) { found = try attempt(.checking) { try target.discover() } } catch {
       throw judge(error, target, image: path)
     }
+    try checkPlace(path, of: found)
     let plan = plan(request, found)
     let overlays = request.overlay && !request.isSealed
     // The base stays if an image exists, which may need it: then this hibernation was ordered twice.
@@ -167,8 +168,7 @@ public final class Hibernator {
     case .unverifiable: return error
     }
     if aftermath == .vanished {
-      discardFile(image)
-      dropBase(of: target.name, for: image)
+      Self.removeUnlessNeeded(image, isUnreadableNeeded: false)
       forget(target.name)
     }
     return HibernationError(error.phase, error.reason, aftermath: aftermath)

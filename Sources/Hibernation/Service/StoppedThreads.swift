@@ -25,7 +25,10 @@ extension Hibernator {
     }
     guard let path else { return true }
     // An image that can't be read is no proof.
-    guard let image = try? ImageReader(path: path), image.progress == .atRest else { return false }
+    guard let image = try? ImageReader(path: path), image.progress == .atRest,
+      // The same if it isn't known whether the worker has run since.
+      (try? image.isUsedUp(by: target)) == false
+    else { return false }
     do throws(HibernationError) { try image.check(isOf: target, expectation) } catch {
       return false
     }

@@ -61,7 +61,8 @@ extension FieldWriter {
     case .wouldHave(let worker, let what):
       set("wouldHave", of: worker)
       set("why", what)
-    case .willTerminate, .willNotTerminate, .overLimit, .leakSuspected, .protectedLeft:
+    case .willTerminate, .willNotTerminate, .overLimit, .leakSuspected, .protectedLeft,
+      .terminatesNone:
       try setNews(directive)
     }
   }
@@ -87,6 +88,10 @@ extension FieldWriter {
       set("d", "protectedLeft")
       try set("workers", coded: workers.map(\.name))
       set("level", level.name)
+    case .terminatesNone(let vain):
+      set("d", "terminatesNone")
+      try set("vain", coded: vain)
+      set("why", vain.sentence)
     default: break
     }
   }

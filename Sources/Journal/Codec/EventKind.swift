@@ -8,7 +8,7 @@ enum EventKind: String, CaseIterable {
   case footprint, taskBegan, taskEnded, activity, wakeNeeded, memory, stalled, deadline
   case hold, fileLocks, extendTimeout, purgeableOffered, purged, purgeFailed, disk
   case unhealthy, moved, pressureSet, channelsChanged, found, worked, timerDue
-  case watchdogInterval, watchdogSeen, watchdogTriggered
+  case watchdogInterval, watchdogSeen, watchdogTriggered, machineSlept
 
   /// Exhaustive on purpose: a new event doesn't compile until it has a name here.
   init(of event: Event) {
@@ -57,6 +57,7 @@ enum EventKind: String, CaseIterable {
       case .watchdogInterval: .watchdogInterval
       case .watchdogSeen: .watchdogSeen
       case .watchdogTriggered: .watchdogTriggered
+      case .machineSlept: .machineSlept
       }
   }
 }

@@ -62,8 +62,8 @@ extension FieldReader {
           fullStall: try optional("full", as: Double.self),
           swapFree: ByteCount(try optional("swap", as: Int64.self) ?? 0)))
     case .stalled: return .stalled(try level("level"))
-    case .pressureSet:
-      return .pressureSet(try level("level"), for: try coded("for", as: Duration.self))
+    case .pressureSet: return .pressureSet(try level("level"), for: try time())
+    case .machineSlept: return .machineSlept(try time())
     case .deadline: return .deadline
     case .hold: return .hold(try worker(), try truth("holds"))
     case .fileLocks: return .fileLocks(try worker(), held: try coded("held", as: Int.self))
@@ -87,6 +87,8 @@ extension FieldReader {
     guard let tree = record["profile"] else { throw JournalMismatch("`profile` is missing") }
     return try profiles.profile(tree)
   }
+
+  private func time() throws -> Duration { try coded("for", as: Duration.self) }
 
   private func exitStatus() throws -> ExitStatus {
     if let code = try optional("code", as: Int32.self) { return .exited(code) }

@@ -11,6 +11,15 @@ extension FieldWriter {
     if let lasting = request.lasting { try set("lasting", coded: lasting) }
   }
 
+  private mutating func set(_ status: ExitStatus) {
+    switch status {
+    case .exited(let code): set("code", Int64(code))
+    case .signaled(let signal): set("signal", Int64(signal))
+    case .outOfMemory: set("oom", true)
+    case .unknown: break
+    }
+  }
+
   /// Writes `e`, `w` and the other members of the event.
   mutating func set(_ event: Event, _ profiles: ProfileCodec) throws {
     set("e", EventKind(of: event).rawValue)
@@ -58,12 +67,7 @@ extension FieldWriter {
       set("intact", intact)
     case .exited(let worker, let status):
       set(worker)
-      switch status {
-      case .exited(let code): set("code", Int64(code))
-      case .signaled(let signal): set("signal", Int64(signal))
-      case .outOfMemory: set("oom", true)
-      case .unknown: break
-      }
+      set(status)
     case .footprint(let worker, let footprint), .purgeableOffered(let worker, let footprint),
       .purged(let worker, let footprint):
       set(worker)
@@ -108,6 +112,7 @@ extension FieldWriter {
     case .found(let worker, let condition):
       set(worker)
       try set("found", coded: condition)
+    case .machineSlept(let time): try set("for", coded: time)
     case .deadline: break
     }
   }

@@ -119,6 +119,10 @@ public struct Narrator: Sendable {
         .pressure, worker: nil, text: Protection.sentence(onLeft: workers, at: level), at: now)
       notice.level = level
       return notice
+    case .terminatesNone(let vain):
+      var notice = Notice(.pressure, worker: nil, text: vain.sentence, at: now)
+      notice.level = vain.level
+      return notice
     case .shed(let worker, let kind, _):
       sheds[worker] = kind
       guard kind == .memoryWarning else { return nil }

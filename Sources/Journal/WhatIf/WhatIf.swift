@@ -141,7 +141,7 @@ public struct WhatIf: Sendable {
       return [.adopted(worker, mapped(profile, under: then.policy), state)]
     case .request(let request): return translated(request, then)
     case .removed, .released, .moved, .stalled, .pressureSet, .disk, .purgeableOffered,
-      .channelsChanged:
+      .channelsChanged, .machineSlept:
       return [event]
     case .memory(let reading): return [.memory(corrected(reading, then))]
     case .footprint(let worker, _), .taskBegan(let worker, _, _), .taskEnded(let worker, _),

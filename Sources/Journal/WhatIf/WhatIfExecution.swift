@@ -44,7 +44,7 @@ extension WhatIf {
     // A task whose time is over ends as it did then; the other directives need nothing.
     case .expireTask, .answer, .transition, .pressureChanged, .report, .watchdogMissed, .wouldHave,
       .overLimit, .leakSuspected, .willTerminate, .willNotTerminate,
-      .protectedLeft:
+      .protectedLeft, .terminatesNone:
       break
     }
   }

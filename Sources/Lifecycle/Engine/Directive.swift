@@ -58,6 +58,8 @@ public enum Directive: Codable, Hashable, Sendable {
   case leakSuspected(WorkerID, LeakSuspicion)
   /// Memory is short at this level, and only protected workers are left that could be terminated.
   case protectedLeft([WorkerID], PressureLevel)
+  /// Memory is short, and no worker is terminated for it, because that wouldn't help.
+  case terminatesNone(VainTermination)
 
   public enum ShedKind: String, Codable, Hashable, Sendable {
     case didEnterBackground, memoryWarning

@@ -95,6 +95,9 @@ public enum Event: Hashable, Sendable {
   /// measured again.
   case pressureSet(PressureLevel, for: Duration)
 
+  /// The machine has slept for this time, which is part of the engine's time: deadlines that workers have to meet end
+  /// later by it. Sent before any other event after the sleep.
+  case machineSlept(Duration)
   /// The instant `nextDeadline` has come.
   case deadline
 }

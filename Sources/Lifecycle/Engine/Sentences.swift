@@ -14,7 +14,7 @@ extension Cause {
     case .becameReady: "ready"
     case .displaced(let other): "\(other) came to the foreground"
     case .idle(let time): "idle in the foreground for \(time.spoken)"
-    case .active: "traffic or processor time"
+    case .active: "in use (traffic, output or processor time)"
     case .graceOver(let time, let isIdle): Self.grace(time, isIdle: isIdle ?? false)
     case .wakeNeeded(let why): "woken by \(why)"
     case .suspendedFor(let time): "suspended for \(time.spoken)"

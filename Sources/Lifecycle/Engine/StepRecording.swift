@@ -11,6 +11,7 @@ extension Engine {
     case .stalled(let level): recordStall(level)
     case .pressureSet(let level, let time): recordPressureSet(level, for: time)
     case .disk(let reading): recordDisk(reading)
+    case .machineSlept(let time): recordMachineSlept(time)
     case .deadline: break
     case .adopted(let worker, let profile, let state): adopt(worker, profile, in: state)
     default:
@@ -63,7 +64,9 @@ extension Engine {
     case .watchdogInterval(_, let interval): recordWatchdogInterval(index, interval)
     case .watchdogSeen(_, let sign): recordWatchdogSeen(index, sign)
     case .watchdogTriggered: recordWatchdogTriggered(index)
-    case .added, .adopted, .request, .memory, .disk, .stalled, .pressureSet, .deadline: break
+    case .added, .adopted, .request, .memory, .disk, .stalled, .pressureSet, .machineSlept,
+      .deadline:
+      break
     }
   }
 
@@ -133,7 +136,7 @@ extension Event {
       .purgeFailed(let worker, _):
       worker
     case .request(let request): request.worker
-    case .memory, .disk, .stalled, .pressureSet, .deadline: nil
+    case .memory, .disk, .stalled, .pressureSet, .machineSlept, .deadline: nil
     }
   }
 }

@@ -19,6 +19,8 @@ enum SleeperVerdict {
 struct SleeperVerdicts: Sendable {
   private(set) var unexamined = SlotSet()
   private(set) var measuring = SlotSet()
+  /// Those that only thrift keeps in memory.
+  private(set) var spared = SlotSet()
   private var obstacles = LiftableObstacles()
   /// Of the unexamined ones.
   var order = SleeperOrder()
@@ -28,11 +30,13 @@ struct SleeperVerdicts: Sendable {
 
   mutating func forget(_ slot: Int, isSleeper: Bool) {
     measuring.remove(slot)
+    spared.remove(slot)
     obstacles.remove(slot)
     if isSleeper { toExamine(slot) } else { isExamined(slot) }
   }
 
   private mutating func toExamine(_ slot: Int) {
+    spared.remove(slot)
     unexamined.insert(slot)
     order.note(slot)
   }
@@ -42,8 +46,9 @@ struct SleeperVerdicts: Sendable {
     order.remove(slot)
   }
 
-  mutating func set(_ verdict: SleeperVerdict, of slot: Int) {
+  mutating func set(_ verdict: SleeperVerdict, of slot: Int, isSpared: Bool = false) {
     isExamined(slot)
+    if isSpared { spared.insert(slot) } else { spared.remove(slot) }
     if case .measuring = verdict { measuring.insert(slot) }
     obstacles.set(verdict, of: slot)
   }
@@ -67,7 +72,7 @@ struct SleeperVerdicts: Sendable {
 
 extension WorkerTable {
   /// Holds until the worker changes, or what the verdict rests on.
-  mutating func setVerdict(_ index: Int, _ verdict: SleeperVerdict) {
-    sleepers.set(verdict, of: slot(at: index))
+  mutating func setVerdict(_ index: Int, _ verdict: SleeperVerdict, isSpared: Bool) {
+    sleepers.set(verdict, of: slot(at: index), isSpared: isSpared)
   }
 }

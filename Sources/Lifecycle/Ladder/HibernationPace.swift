@@ -20,7 +20,7 @@ extension Engine {
 
   /// The next hibernation, before the freed memory shows in a reading.
   mutating func hibernateOn(_ level: PressureLevel) -> LadderState.Outcome {
-    guard policy.ladder[level].contains(.hibernate), hasFreedTooLittle(level) else {
+    guard policy.ladder.steps(at: level).contains(.hibernate), hasFreedTooLittle(level) else {
       return .waiting
     }
     refresh()

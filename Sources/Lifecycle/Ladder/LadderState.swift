@@ -13,6 +13,12 @@ struct LadderState: Codable, Sendable, Equatable {
   /// When protected workers were last reported as the only ones left; `nil`: never, or in a journal of an earlier
   /// version.
   var protectedReportedAt: PressureEpisode?
+  /// Before the last termination, until it is known whether it helped.
+  var before: BeforeTermination?
+  /// No worker is terminated: it wouldn't help.
+  var pause: TerminationPause?
+  /// When each of `VainTermination.Reason` was last reported; `nil`: never.
+  var vainReportedAt: [String: PressureEpisode]?
   /// The workers with a notice (`terminate: ask`); `nil`: none.
   var noticed: [WorkerID]?
 
@@ -48,6 +54,7 @@ extension Engine {
   mutating func climbLadder() {
     reviewStep()
     reviewNotices()
+    reviewTermination()
     guard ladderState.step == nil else { return }
     closeBurst(nothingLeft: false)
     var nothingLeft = false
@@ -80,7 +87,7 @@ extension Engine {
     guard isOver || now >= step.until else { return }
     ladderState.step = nil
     countFreed(by: step)
-    guard isOver else { return }
+    guard isOver else { return ladderState.before = nil }
     ladderState.settleUntil = now + policy.terminate.settle
     if case .terminating(let worker, _) = step { ladderState.burst?.markGone(worker) }
   }
@@ -97,6 +104,7 @@ extension Engine {
     next.consider(ladderState.step?.until)
     next.consider(ladderState.settleUntil)
     considerNotices(&next)
+    considerTerminationPause(&next)
     next.consider(ladderState.settleUntil.map { $0 + LadderState.patienceForReading })
   }
 }

@@ -5,25 +5,29 @@ import Policy
 extension Engine {
   mutating func takeStep(_ level: PressureLevel) -> LadderState.Outcome {
     guard !shadowIsSatisfied(level) else { return .nothingLeft }
-    for rung in rungs(of: level) {
+    var mustWait = false
+    for rung in policy.ladder.steps(at: level) {
       refresh()
-      let outcome =
-        switch rung {
-        case .hibernate: hibernateBiggest(level, makingRoom: true)
-        case .warn: warnEverybody(level)
-        case .terminate(let victims): terminateFirst(of: victims, level)
-        case .purge: purgeBiggest(level)
-        }
+      if case .terminate(let victims) = rung, !workers.isEmpty(victims.openGroup),
+        hibernateSpared(level) == .acted
+      {
+        return .acted
+      }
+      let outcome: LadderState.Outcome
+      switch rung {
+      case .hibernate: outcome = hibernateBiggest(level, makingRoom: mayEndWorkers(at: level))
+      case .warn: outcome = warnEverybody(level)
+      case .purge: outcome = purgeBiggest(level)
+      case .terminate(let victims) where mayTerminate(victims, at: level):
+        outcome = terminateFirst(of: victims, level)
+      // Meanwhile the rungs that cost no worker its state are used, also those listed after it.
+      case .terminate(let victims):
+        outcome = .nothingLeft
+        mustWait = mustWait || !workers.isEmpty(victims.openGroup)
+      }
       if outcome != .nothingLeft { return outcome }
     }
-    return .nothingLeft
-  }
-
-  /// The foreground comes last, wherever a policy lists it.
-  private func rungs(of level: PressureLevel) -> [Ladder.Rung] {
-    let rungs = policy.ladder[level]
-    let last = Ladder.Rung.terminate(.foreground)
-    return rungs.filter { $0 != last } + rungs.filter { $0 == last }
+    return mustWait ? .waiting : .nothingLeft
   }
 
   /// - Parameter makingRoom: images of others may be removed from the disk, with their workers, if there is no room.
@@ -35,7 +39,7 @@ extension Engine {
     while let slot = workers.sleepers.order.first {
       let index = workers.index(ofSlot: slot)
       if let verdict = verdict(on: index) {
-        workers.setVerdict(index, verdict)
+        workers.setVerdict(index, verdict, isSpared: isSpared(index))
       } else if isShadow(index) {
         if countShadowHibernation(index, level) { return .acted }
         // Its record has changed, so that it is ranked again if it is still to be examined.
@@ -54,9 +58,36 @@ extension Engine {
     return .nothingLeft
   }
 
+  /// Where the alternative is a worker's end: hibernates one that only thrift keeps in memory, such as its
+  /// policy's `max_footprint`.
+  mutating func hibernateSpared(_ level: PressureLevel) -> LadderState.Outcome {
+    guard policy.ladder.steps(at: level).contains(.hibernate), isReallyShort(at: level) else {
+      return .nothingLeft
+    }
+    let criteria = policy.hibernate.order.withoutRepetition
+    let room = diskRoom
+    let candidates = workers.sleepers.spared.members.map { workers.index(ofSlot: Int($0)) }
+      .filter { workers[$0].expectedImage <= room && !workers[$0].notes.contains(.hibernation) }
+    let keys = candidates.map { sleeperKey($0, criteria) }
+    guard let first = keys.min()?.name else { return .nothingLeft }
+    if isShadow(first) {
+      return countShadowHibernation(first, level) ? .acted : .nothingLeft
+    }
+    hibernate(first, .pressure(level))
+    ladderState.step = .hibernating(workers[first].id, until: now + LadderState.patience)
+    return .acted
+  }
+
   private func verdict(on index: Int) -> SleeperVerdict? {
     if let imagined = workers[index].imagined { return verdict(on: imagined) }
     return verdict(on: workers[index])
+  }
+
+  /// Only thrift keeps it in memory, and there is something to free.
+  private func isSpared(_ index: Int) -> Bool {
+    let worker = workers[index].imagined ?? workers[index]
+    return worker.movable >= Self.minYield
+      && obstacleBesidesDisk(worker, to: .insteadOfEnd) == nil
   }
 
   /// `nil`: it can be hibernated now.

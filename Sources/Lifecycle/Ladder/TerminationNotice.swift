@@ -76,6 +76,9 @@ extension Engine {
   private func whyWithdrawn(_ notice: TerminationNotice, _ worker: WorkerRecord) -> String? {
     if let protection = worker.protection { return "vetoed: \(protection.sentence)" }
     if gauge.level < notice.level { return "memory pressure fell to \(gauge.level.name)" }
+    if let pause = ladderState.pause, pause.level >= notice.level {
+      return "its end wouldn't help"
+    }
     let isElsewhere = worker.state != notice.state && !worker.state.isTransit
     return isElsewhere ? "it is \(worker.state.spoken) now" : nil
   }

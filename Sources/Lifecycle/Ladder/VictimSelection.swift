@@ -13,7 +13,7 @@ extension Engine {
     if victims == .foreground, !workers.isEmpty(victims.group), othersMayStillGive(at: level) {
       return .waiting
     }
-    guard !workers.isEmpty(victims.openGroup) else { return .nothingLeft }
+    guard !workers.isEmpty(victims.openGroup), canHelp(at: level) else { return .nothingLeft }
     workers.rankForTermination(by: policy.terminate, at: now)
     var candidates = Optional(workers.termination.victims(of: victims))
     while let slot = candidates?.popFirst() {
@@ -30,6 +30,7 @@ extension Engine {
       openBurst(at: level)
       let reason = why + outcomeOfNotice(index)
       ladderState.burst?.victims[workers[index].id] = JetsamBurst.Victim(why: reason)
+      ladderState.before = beforeTermination(of: index, at: level)
       terminateForMemory(index, level)
       return .acted
     }
@@ -44,7 +45,7 @@ extension Engine {
 
   /// A worker between two states will soon be where a cheaper rung finds it.
   private func othersMayStillGive(at level: PressureLevel) -> Bool {
-    let hasCheaperRung = policy.ladder[level].contains {
+    let hasCheaperRung = policy.ladder.steps(at: level).contains {
       $0 == .hibernate || $0 == .terminate(.suspended) || $0 == .terminate(.background)
     }
     let isOnTheWay = workers.contains(.inTransit) { worker in

@@ -97,6 +97,23 @@ extension Engine {
     guard let condition = policy.pressure[level] else { return nil }
     if let limit = condition.availableBelow, isShort(of: limit, at: level) { return .short(limit) }
     guard policy.memory == .host else { return nil }
+    // Stalls say that some program waits for memory, not that the machine has none: one that
+    // thrashes under the limit of its own cgroup gets nothing from a worker's end.
+    guard level > .warning else {
+      return stallGround(for: .warning) ?? stallGround(for: .urgent)
+        ?? stallGround(for: .critical)
+    }
+    return stallsCount ? stallGround(for: level) : nil
+  }
+
+  /// Whether so little memory is available that stalls may cost a worker its life.
+  private var stallsCount: Bool {
+    let limit = PressureCondition.Amount.percent(policy.pressure.stallsCountBelow)
+    return available < limit.bytes(of: budget) || policy.pressure.stallsCountBelow >= 100
+  }
+
+  private func stallGround(for level: PressureLevel) -> Ground? {
+    guard let condition = policy.pressure[level] else { return nil }
     if let word = memory.stalled[level], now < word.until { return .stalled }
     if let stall = condition.someStall, let share = memory.reading?.someStall,
       share >= stall.percent
@@ -111,12 +128,24 @@ extension Engine {
     return nil
   }
 
+  /// Whether memory is short at that level: stalls alone aren't enough for a termination, unless
+  /// little memory is available.
+  func isReallyShort(at level: PressureLevel) -> Bool {
+    if let limit = policy.pressure[level]?.availableBelow, isShort(of: limit, at: level) {
+      return true
+    }
+    return policy.memory == .host && stallsCount
+  }
+
   /// `credit`: what shadow mode would have freed.
   func isShort(
     of limit: PressureCondition.Amount, at level: PressureLevel, credit: ByteCount = .zero
   ) -> Bool {
-    budget > .zero && available + countedSwap(at: level) + credit < limit.bytes(of: budget)
+    budget > .zero && usable(at: level) + credit < limit.bytes(of: budget)
   }
+
+  /// What is available at that level, with the swap that counts.
+  func usable(at level: PressureLevel) -> ByteCount { available + countedSwap(at: level) }
 
   /// Free swap that counts as available, at the levels at which workers are ended. The kernel can still
   /// swap then, which is better than an end. `warning`, at which workers are put to sleep, measures RAM

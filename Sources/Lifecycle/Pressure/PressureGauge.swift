@@ -9,7 +9,7 @@ struct PressureGauge: Codable, Sendable, Equatable {
   /// Counts the times that the level fell back to normal.
   private(set) var episode = 0
   /// Per level: since when it, or a higher one, has held without a break.
-  private var heldSince = PerLevel<Instant>()
+  private(set) var heldSince = PerLevel<Instant>()
   private var goneSince: Instant?
 
   struct Change: Equatable {
@@ -63,6 +63,11 @@ struct PressureGauge: Codable, Sendable, Equatable {
       candidate = candidate.below
     }
     next.consider(goneSince.map { $0 + rules.clearAfter })
+    for place in PerLevel<Instant>.levels.indices {
+      guard let since = heldSince[PerLevel<Instant>.levels[place]] else { continue }
+      next.consider(since + rules.terminateAfter)
+      next.consider(since + rules.terminateAfter + LadderState.patienceForReading)
+    }
   }
 }
 

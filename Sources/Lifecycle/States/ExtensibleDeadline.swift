@@ -6,7 +6,7 @@ import Policy
 /// A deadline that may be put off.
 struct ExtensibleDeadline: Codable, Hashable, Sendable {
   /// The policy's deadline.
-  let original: Instant
+  private(set) var original: Instant
   private(set) var until: Instant
 
   init(_ original: Instant) { (self.original, until) = (original, original) }
@@ -14,6 +14,12 @@ struct ExtensibleDeadline: Codable, Hashable, Sendable {
   /// Never shortens the deadline, and never exceeds the policy's limit.
   mutating func extend(to wanted: Instant, atMostBy limit: Duration) {
     until = max(until, min(wanted, original + limit))
+  }
+
+  /// The machine slept.
+  mutating func putOff(by time: Duration) {
+    original.putOff(by: time)
+    until.putOff(by: time)
   }
 }
 

@@ -64,6 +64,13 @@ struct FootprintWatch: Codable, Sendable, Equatable {
     }
   }
 
+  /// The machine slept.
+  mutating func putOff(by time: Duration) {
+    warnSince?.putOff(by: time)
+    hibernateSince?.putOff(by: time)
+    restartSince?.putOff(by: time)
+  }
+
   func hasReported(_ step: FootprintLimits.Step) -> Bool { reported.contains(Steps(step)) }
   mutating func report(_ step: FootprintLimits.Step) { reported.insert(Steps(step)) }
 }

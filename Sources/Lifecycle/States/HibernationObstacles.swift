@@ -37,6 +37,8 @@ extension WorkerRecord {
     static let automatic = Occasion(rawValue: 1)
     static let pressure = Occasion(rawValue: 2)
     static let request = Occasion(rawValue: 4)
+    /// Under pressure, when a worker would be terminated otherwise: economy doesn't count.
+    static let insteadOfEnd = Occasion(rawValue: 8)
   }
 
   /// The longest wait for a measurement; after it the last known footprint is used.
@@ -95,8 +97,10 @@ extension Engine {
 
     var occasions: WorkerRecord.Occasion {
       switch self {
-      case .policy, .refusal, .measurement, .footprint, .disk: [.automatic, .pressure, .request]
-      case .largest, .smallest, .relaunch, .cooldown, .failure: [.automatic, .pressure]
+      case .policy, .refusal, .measurement, .footprint, .disk:
+        [.automatic, .pressure, .request, .insteadOfEnd]
+      case .failure: [.automatic, .pressure, .insteadOfEnd]
+      case .largest, .smallest, .relaunch, .cooldown: [.automatic, .pressure]
       case .rest: .automatic
       }
     }

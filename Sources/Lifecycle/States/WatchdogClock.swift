@@ -47,6 +47,12 @@ struct WatchdogClock: Codable, Sendable, Equatable {
     return dueAt.map { $0 <= now } ?? false
   }
 
+  /// The machine slept.
+  mutating func putOff(by time: Duration) {
+    dueAt?.putOff(by: time)
+    askedAt?.putOff(by: time)
+  }
+
   /// The clock continues although a sign was missing.
   mutating func restart(at now: Instant) { dueAt = now + interval }
 }

@@ -2,13 +2,23 @@ import Glibc
 
 /// The memory of one or several processes, in bytes (`/proc/PID/smaps_rollup`).
 public struct Footprint: Hashable, Sendable {
-  /// Memory that would be free if the process ended: private dirty memory + swap.
+  /// Memory that would be free if the processes ended: private dirty memory + anonymous memory that
+  /// they share with one another (once) + swap.
   ///
   /// Private_Dirty alone would be too much: pages of a program file that was just written count as dirty for
   /// the process that maps it, until they are on disk. So the sum of anonymous and shared memory is the
   /// limit.
   public var footprint: Int64 {
-    (sharedMemory.map { min(privateDirty, anonymous + $0) } ?? privateDirty) + swapped
+    ownDirty + sharedByFork + swapped
+  }
+  /// Part of `footprint`: anonymous pages that several processes share since a fork, each counted
+  /// once over all of them. If other processes share a page as well, the part of these counts. Such
+  /// pages are free when the last process has ended, and a hibernation doesn't move them.
+  public var sharedByFork: Int64 {
+    max(0, proportionalAnonymous - droppable - ownDirty)
+  }
+  private var ownDirty: Int64 {
+    sharedMemory.map { min(privateDirty, anonymous + $0) } ?? privateDirty
   }
   /// Private_Dirty.
   public var privateDirty: Int64 = 0
@@ -20,6 +30,10 @@ public struct Footprint: Hashable, Sendable {
   /// Resident memory; of pages that other processes share, the process's part counts.
   public var proportional: Int64 = 0
   public var anonymous: Int64 = 0
+  /// Pss_Anon; 0 before Linux 5.10.
+  var proportionalAnonymous: Int64 = 0
+  /// LazyFree: anonymous memory that the program has given back (MADV_FREE).
+  var droppable: Int64 = 0
   /// Part of `footprint`.
   public var swapped: Int64 = 0
 
@@ -66,6 +80,8 @@ public struct Footprint: Hashable, Sendable {
     "Rss": { $0.resident &+= $1 },
     "Pss": { $0.proportional &+= $1 },
     "Anonymous": { $0.anonymous &+= $1 },
+    "Pss_Anon": { $0.proportionalAnonymous &+= $1 },
+    "LazyFree": { $0.droppable &+= $1 },
   ]
 
   public static func += (left: inout Footprint, right: Footprint) {
@@ -75,6 +91,8 @@ public struct Footprint: Hashable, Sendable {
     left.resident &+= right.resident
     left.proportional &+= right.proportional
     left.anonymous &+= right.anonymous
+    left.proportionalAnonymous &+= right.proportionalAnonymous
+    left.droppable &+= right.droppable
     left.swapped &+= right.swapped
   }
 }

@@ -2,12 +2,19 @@
 public struct RestartRules: Hashable, Sendable {
   public enum Condition: String, Hashable, Sendable, CaseIterable {
     case never = "no"
+    /// Only after a termination for lack of memory, when there is room again.
+    case afterShortage = "after-shortage"
     /// After a signal, or an exit code other than 0.
     case onFailure = "on-failure"
     /// Whatever the exit code. A worker that a person stopped stays stopped until the daemon restarts.
     case always
     /// As `always`, and a worker that a person stopped stays stopped over the daemon's restart, too.
     case unlessStopped = "unless-stopped"
+
+    /// It is started again after an end of its own.
+    public var followsOwnEnd: Bool { self != .never && self != .afterShortage }
+    /// It is started again after a termination for lack of memory. `on-failure` isn't: that is no failure.
+    public var followsShortage: Bool { self != .never && self != .onFailure }
   }
   public var condition: Condition
   public var backoff: Backoff
@@ -15,7 +22,8 @@ public struct RestartRules: Hashable, Sendable {
   public var giveUp: GiveUp?
 
   public init(
-    _ condition: Condition = .never, backoff: Backoff = Backoff(), giveUp: GiveUp? = GiveUp()
+    _ condition: Condition = .afterShortage, backoff: Backoff = Backoff(),
+    giveUp: GiveUp? = GiveUp()
   ) {
     self.condition = condition
     self.backoff = backoff
@@ -89,7 +97,7 @@ public struct RestartHistory: Hashable, Sendable {
     succeeded: Bool, ran: Duration, rules: RestartRules, at now: Instant
   ) -> Decision {
     switch rules.condition {
-    case .never: return .stay
+    case .never, .afterShortage: return .stay
     case .onFailure where succeeded: return .stay
     case .onFailure, .always, .unlessStopped: break
     }

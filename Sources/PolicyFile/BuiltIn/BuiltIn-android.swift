@@ -39,6 +39,8 @@ extension BuiltInPolicies {
         stall: { full: 70%, window: 2s }  # ro.lmk.psi_complete_stall_ms=700: all tasks wait
         available_below: 5%
       sustained_for: 0s                 # lmkd acts on the first event
+      stalls_count_below: 20%           # with this much available, stalls raise the level to warning at most
+      terminate_after: 1s               # a shortage must last this long before a worker is terminated
       clear_after: 5s                   # how long a condition must be over
       warn_once_per: level              # onTrimMemory comes once at each level, not with each event
 

@@ -28,6 +28,8 @@ extension BuiltInPolicies {
         available_below: 6%
         stall: { full: 20%, window: 2s }  # the desktop stutters
       sustained_for: 1s                 # a linker's peak is shorter
+      stalls_count_below: 20%           # with this much available, stalls raise the level to warning at most
+      terminate_after: 1s               # a shortage must last this long before a worker is terminated
       clear_after: 10s                  # builds come in bursts
       warn_once_per: episode
 

@@ -33,6 +33,9 @@ extension BuiltInPolicies {
         available_below: 5%             # XNU's last: from here on workers are terminated
         stall: { full: 10%, window: 2s }  # `full`: all tasks waited for that long
       sustained_for: 0s                 # act at once; 2s or so ignores short peaks
+      stalls_count_below: 20%           # with this much available, stalls alone raise the level to warning at most: they
+                                        # may be those of a program that thrashes under its own limit
+      terminate_after: 1s               # a level that terminates must hold this long before a worker is terminated
       swap: 100%                        # share of the free swap that counts as available at urgent and critical, the
                                         # levels that terminate workers. `0%`: terminate although there is free swap
       clear_after: 5s                   # how long a condition must be over; a shorter time makes the level flap
@@ -110,6 +113,7 @@ extension BuiltInPolicies {
       max_idle: never                   # a time: after repeated early wakes the worker's idle times double, up to this
 
     # What is done at each level, the smallest loss first, one step at a time, until the level falls.
+    # A level does first what the levels below it do without ending a worker.
     ladder:
       warning:  [hibernate]             # no client notices
       urgent:   [hibernate, purge, terminate suspended]  # offered caches, then sleeping workers

@@ -27,6 +27,7 @@ extension BuiltInPolicies {
       critical:
         available_below: 5%             # the last line: below it the system itself would fail
       sustained_for: 0s                 # act at once; there was no swap to win time
+      terminate_after: 1s               # a shortage must last this long before a worker is terminated
       clear_after: 5s                   # how long a condition must be over
       warn_once_per: episode            # didReceiveMemoryWarning came once
 

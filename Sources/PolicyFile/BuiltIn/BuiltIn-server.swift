@@ -29,6 +29,8 @@ extension BuiltInPolicies {
         available_below: 5%
         stall: { full: 10%, window: 2s }  # all tasks waited for that long
       sustained_for: 1s                 # servers have short peaks: a deployment, a report
+      stalls_count_below: 20%           # with this much available, stalls raise the level to warning at most
+      terminate_after: 1s               # a shortage must last this long before a worker is terminated
       clear_after: 10s                  # and peaks that end slowly
       warn_once_per: episode            # emptying caches twice costs twice and frees once
 

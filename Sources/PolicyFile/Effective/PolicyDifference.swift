@@ -64,6 +64,14 @@ enum DifferenceMeaning {
     "pressure.clear_after": (
       "a level ends sooner after memory is back", "a level is held longer after memory is back"
     ),
+    "pressure.stalls_count_below": (
+      "stalls end workers only when less memory is available",
+      "stalls end workers while more memory is available"
+    ),
+    "pressure.terminate_after": (
+      "workers are terminated after a shorter shortage",
+      "memory must be short for longer before workers are terminated"
+    ),
     "pressure.swap": (
       "workers are ended while more swap is free", "more swap is used before workers are ended"
     ),

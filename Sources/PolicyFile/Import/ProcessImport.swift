@@ -222,7 +222,7 @@ struct ProcessImport {
       addNote("`exit_on_failure`: the other workers keep running when this one fails.")
     default: break
     }
-    if result.condition != .never {
+    if result.condition.followsOwnEnd {
       let seconds = rules.number("backoff_seconds", 0...86_400) ?? 1
       let wait = Duration.seconds(max(seconds, 1))
       result.backoff = Backoff(initial: wait, max: wait, factor: 1)

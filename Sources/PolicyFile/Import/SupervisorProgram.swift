@@ -143,7 +143,7 @@ struct SupervisorProgram {
       note("`exitcodes`: here only 0 is an orderly end.")
     }
     let most = number("startretries", &keys)
-    if rules.condition != .never, let most, (1...1000).contains(most) {
+    if rules.condition.followsOwnEnd, let most, (1...1000).contains(most) {
       rules.giveUp = .init(restarts: most, window: .seconds(60))
     }
     add("restart", WorkerRenderer.restart(rules))

@@ -130,7 +130,7 @@ struct UnitService {
     }
     let window = UnitTime.seconds(
       head.text("StartLimitIntervalSec") ?? service.text("StartLimitInterval"))
-    guard rules.condition != .never else { return }
+    guard rules.condition.followsOwnEnd else { return }
     if let wait {
       let time = Duration.seconds(max(wait, 1))
       rules.backoff = Backoff(initial: time, max: time, factor: 1)

@@ -32,6 +32,8 @@ extension PolicyFile {
       "  sustained_for: \(rules.sustainedFor.policyText)",
       "  clear_after: \(rules.clearAfter.policyText)",
       "  warn_once_per: \(rules.warnOncePer.rawValue)",
+      "  stalls_count_below: \(percentText(rules.stallsCountBelow))",
+      "  terminate_after: \(rules.terminateAfter.policyText)",
       "  swap: \(percentText(rules.swap ?? 0))",
     ]
   }

@@ -12,6 +12,8 @@ struct PressureReader {
     reader.read("sustained_for", into: &rules.sustainedFor, as: .duration)
     reader.read("clear_after", into: &rules.clearAfter, as: .duration)
     reader.read("warn_once_per", into: &rules.warnOncePer, as: .choice)
+    reader.read("stalls_count_below", into: &rules.stallsCountBelow, as: .percent)
+    reader.read("terminate_after", into: &rules.terminateAfter, as: .duration)
     reader.read("swap", into: &rules.swap, as: Converter.percent.map(Optional.some))
   }
 

@@ -20,6 +20,11 @@ enum KeyDescriptions {
     "pressure.warn_once_per":
       "How often one worker is asked to free memory: once until the level is `normal` again "
       + "(`episode`), or once at each level (`level`).",
+    "pressure.stalls_count_below":
+      "While at least this share of the memory is available, stalls alone raise the level to "
+      + "`warning` at most, 0 to 100 %.",
+    "pressure.terminate_after":
+      "How long a level that terminates must hold before a worker is terminated.",
     "pressure.swap":
       "The share of the free swap that counts as available memory at `urgent` and `critical`, "
       + "0 to 100 %. With `memory.budget: host` only.",

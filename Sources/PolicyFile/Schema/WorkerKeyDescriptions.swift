@@ -83,9 +83,10 @@ enum WorkerKeyDescriptions {
     "reload_signal":
       "The signal that makes the worker read its own configuration again (`dormouse reload NAME`).",
     "stop_grace": "From `stop_signal` to SIGKILL. Another name for `policy.terminate.grace`.",
-    "restart": "Whether the worker is started again after it has ended. Default: `no`.",
+    "restart": "Whether the worker is started again after it has ended. Default: `after-shortage`.",
     "restart.when":
-      "After which ends: none (`no`), a failure (`on-failure`), or each (`always`, `unless-stopped`).",
+      "After which ends: none (`no`), a termination for lack of memory (`after-shortage`), a failure "
+      + "(`on-failure`), or each (`always`, `unless-stopped`).",
     "restart.backoff": "The wait before a restart.",
     "restart.backoff.initial": "The wait before the first restart. Default: 1s.",
     "restart.backoff.max":

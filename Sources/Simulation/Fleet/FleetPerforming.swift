@@ -12,7 +12,7 @@ extension FleetSimulation {
       let hasNone = numbers[id].map { workers[Int($0)].leak == 0 } ?? true
       if hasNone { report.leaksSuspectedWrongly += 1 }
     case .answer, .pressureChanged, .report, .wouldHave, .watchdogMissed, .overLimit,
-      .willTerminate, .willNotTerminate, .protectedLeft:
+      .willTerminate, .willNotTerminate, .protectedLeft, .terminatesNone:
       break
     default:
       guard let id = directive.worker, let number = numbers[id] else { return }
@@ -44,7 +44,7 @@ extension FleetSimulation {
     case .purge: schedule(.purgeFailed(id, "nothing is offered"), of: worker, in: .milliseconds(1))
     case .expireTask, .answer, .transition, .pressureChanged, .report, .wouldHave,
       .watchdogMissed, .overLimit, .leakSuspected, .willTerminate, .willNotTerminate,
-      .protectedLeft:
+      .protectedLeft, .terminatesNone:
       break
     }
   }

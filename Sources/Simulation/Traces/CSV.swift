@@ -98,10 +98,27 @@ struct CSVRow {
     return value
   }
 
-  /// Zero or more.
-  func number(_ field: Int) throws(TraceError) -> Double {
-    guard let value = Double(try text(field)), value.isFinite, value >= 0 else {
+  /// Zero to `most`. No limit is near what a calculation with the number could overflow.
+  func number(_ field: Int, most: Double, _ unit: String = "") throws(TraceError) -> Double {
+    guard let value = Double(try text(field)), value >= 0 else {
       throw wrong(field, "a number of at least 0")
+    }
+    guard value <= most else { throw wrong(field, "at most \(Int64(most))\(unit)") }
+    return value
+  }
+
+  /// Bytes, at most 1 TB.
+  func bytes(_ field: Int) throws(TraceError) -> Int64 {
+    let value = Int64(try count(field))
+    guard value <= 1 << 40 else { throw wrong(field, "at most \(Int64(1) << 40) bytes (1 TB)") }
+    return value
+  }
+
+  /// Milliseconds, of a time in the trace or of a launch.
+  func time(_ field: Int) throws(TraceError) -> Int64 {
+    let value = Int64(try count(field))
+    guard value <= TraceLoader.maxLength else {
+      throw wrong(field, "at most \(TraceLoader.maxLength) ms (1,000 days)")
     }
     return value
   }

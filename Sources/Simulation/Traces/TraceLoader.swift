@@ -26,6 +26,8 @@ public struct TraceLoader: Sendable {
 
   /// A burst within a minute becomes at most this number of uses, with their counts.
   static let maxUsesPerMinute = 4
+  /// Milliseconds: 1,000 days. A longer trace would take minutes to simulate.
+  static let maxLength: Int64 = 1_000 * 86_400_000
   /// The percentiles of durations in the 2019 data set, 0–100 %.
   private static let percentiles = [0, 1, 25, 50, 75, 99, 100.0]
 
@@ -52,6 +54,9 @@ public struct TraceLoader: Sendable {
     guard case .invocations2019(let minutes) = kind else { return }
     minutesRead += Int64(minutes)
     length = max(length, minutesRead * 60_000)
+    guard length <= Self.maxLength else {
+      throw TraceError(file: splitter.file, what: "the days together are more than 1,000")
+    }
   }
 
   private mutating func read(_ row: CSVRow) throws(TraceError) {
@@ -60,7 +65,7 @@ public struct TraceLoader: Sendable {
     case .dormouse?: try readOwn(row)
     case .invocations2019(let minutes)?: try readMinutes(row, minutes)
     case .durations2019?: try readDurations(row)
-    case .memory2019?: megabytes[try row.text(1)] = try row.number(7)
+    case .memory2019?: megabytes[try row.text(1)] = try row.number(7, most: 1_048_576, " MB")
     case .invocations2021?: try readInvocation(row)
     }
   }
@@ -110,20 +115,21 @@ extension TraceLoader {
   private mutating func readDurations(_ row: CSVRow) throws(TraceError) {
     let number = function(named: try row.text(1) + "/" + row.text(2))
     var values: [Double] = []
-    for field in 7..<14 { values.append(try row.number(field)) }
+    for field in 7..<14 { values.append(try row.number(field, most: 1e12, " ms")) }
     durations[number] = values
   }
 
   /// app, func, end_timestamp, duration; in seconds.
   private mutating func readInvocation(_ row: CSVRow) throws(TraceError) {
     let (app, function) = (try row.text(0), try row.text(1))
-    let (end, duration) = (try row.number(2), try row.number(3))
-    guard end < 1e12 else { throw row.wrong(2, "seconds since the start of the trace") }
+    let end = try row.number(
+      2, most: Double(Self.maxLength / 1000), " seconds since the start of the trace")
+    let duration = try row.number(3, most: 1e9, " s")
     let start = max(0, ((end - duration) * 1000).rounded())
     uses.append(
       Trace.Use(
         at: Int64(start), worker: worker(named: unit == .app ? app : app + "/" + function),
-        duration: Int32(clamping: Int64(min(duration, 1e9) * 1000))))
+        duration: Int32(clamping: Int64(duration * 1000))))
     functionOfUse.append(-1)
     length = max(length, (Int64(end * 1000) / 3_600_000 + 1) * 3_600_000)
   }
@@ -137,7 +143,8 @@ extension TraceLoader {
     let place = max(1, Self.percentiles.firstIndex { $0 >= share } ?? 1)
     let (low, high) = (Self.percentiles[place - 1], Self.percentiles[place])
     let part = (share - low) / (high - low)
-    return Int32(clamping: Int64(values[place - 1] + part * (values[place] - values[place - 1])))
+    let value = values[place - 1] + part * (values[place] - values[place - 1])
+    return Int32(clamping: max(0, Int64(value)))
   }
 }
 
@@ -146,14 +153,14 @@ extension TraceLoader {
 extension TraceLoader {
   private mutating func readOwn(_ row: CSVRow) throws(TraceError) {
     switch try row.text(0) {
-    case "length": length = max(length, Int64(try row.count(1)))
+    case "length": length = max(length, try row.time(1))
     case "others":
       others.append(
-        Trace.HostChange(at: Int64(try row.count(1)), share: try row.number(2) / 100))
+        Trace.HostChange(at: try row.time(1), share: try row.number(2, most: 100, " %") / 100))
     case "worker": try readWorker(row)
     case "use": try readUse(row)
     case "end":
-      ends.append(Trace.End(at: Int64(try row.count(1)), worker: try declaredWorker(row)))
+      ends.append(Trace.End(at: try row.time(1), worker: try declaredWorker(row)))
     default: throw row.wrong(0, "`length`, `others`, `worker`, `use` or `end`")
     }
   }
@@ -168,7 +175,7 @@ extension TraceLoader {
   /// use, ms, NAME, duration in ms, count, `own`.
   private mutating func readUse(_ row: CSVRow) throws(TraceError) {
     var use = Trace.Use(
-      at: Int64(try row.count(1)), worker: try declaredWorker(row),
+      at: try row.time(1), worker: try declaredWorker(row),
       duration: Int32(clamping: try row.count(3)),
       count: row.count > 4 ? Int32(clamping: try row.count(4)) : 1)
     if row.count > 5 {
@@ -185,9 +192,9 @@ extension TraceLoader {
     let name = try row.text(1)
     guard !name.isEmpty, names[name] == nil else { throw row.wrong(1, "a new worker's name") }
     let number = Int(worker(named: name))
-    workers[number].footprint = ByteCount(Int64(try row.count(2)))
-    workers[number].launch = .milliseconds(Int64(try row.count(3)))
-    if row.count > 4 { workers[number].leak = ByteCount(Int64(try row.count(4))) }
+    workers[number].footprint = ByteCount(try row.bytes(2))
+    workers[number].launch = .milliseconds(try row.time(3))
+    if row.count > 4 { workers[number].leak = ByteCount(try row.bytes(4)) }
     if row.count > 5 { workers[number].importance = min(100, try row.count(5)) }
     if row.count > 6 {
       guard let start = TraceWorker.Start(rawValue: try row.text(6)) else {

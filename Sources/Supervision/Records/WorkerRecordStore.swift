@@ -77,10 +77,9 @@ public struct WorkerRecordStore: Sendable {
   /// hadn't reached the disk when the machine stopped; its worker ended then. A later one was emptied by something else:
   /// its worker may live, and need its image.
   private func isLeftByCrash(_ path: String) -> Bool {
-    let booted = (Clocks.realtime - Clocks.boottime) / 1_000_000_000
-    guard let status = fileStatus(of: path), status.st_mode & S_IFMT == S_IFREG,
-      Int64(status.st_mtim.tv_sec) < booted
-    else { return false }
+    guard let status = fileStatus(of: path), status.isRegularFile, status.isOlderThanBoot else {
+      return false
+    }
     // What can't be read is reported.
     return (try? readFile(path))?.allSatisfy { $0 == 0 } == true
   }

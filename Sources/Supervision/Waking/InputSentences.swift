@@ -42,6 +42,13 @@ enum InputName: Hashable, Sendable {
     }
   }
 
+  var isForClients: Bool {
+    switch self {
+    case .listener, .datagrams, .stdin, .terminal, .opening, .messageQueue: true
+    case .connection, .pipe, .fileChange, .fileAccess, .device: false
+    }
+  }
+
   var listeningPort: UInt16? {
     if case .listener(.internet(_, let port)) = self { port } else { nil }
   }

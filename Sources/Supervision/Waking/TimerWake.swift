@@ -38,3 +38,28 @@ public struct TimerWake: Hashable, Sendable {
     return TimerWake(delay: first.delay, why: what)
   }
 }
+
+/// A timer by which a worker without clients works, such as a poller's. It doesn't run while the
+/// worker sleeps.
+public struct StoppedTimer: Hashable, Sendable {
+  /// The time between two of its runs, or until the next one if that isn't known.
+  public var interval: Duration
+  public var repeats: Bool
+
+  public init(interval: Duration, repeats: Bool) {
+    self.interval = interval
+    self.repeats = repeats
+  }
+
+  /// Shorter ones are housekeeping: an event loop's, a runtime's.
+  static let shortest = Duration.seconds(1)
+
+  /// The first that is due; nil: none is long enough.
+  public init?(_ times: [DueTime]) {
+    let counted = times.filter { ($0.whole ?? $0.remaining) >= Self.shortest }
+    guard let first = counted.map(\.remaining).min() else { return nil }
+    // A time-out may be listed twice, with its whole time and without.
+    let whole = counted.filter { $0.remaining == first }.compactMap(\.whole).max()
+    self.init(interval: whole ?? first, repeats: whole != nil)
+  }
+}

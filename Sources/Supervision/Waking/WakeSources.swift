@@ -37,6 +37,9 @@ public final class WakeSources: Sendable {
   private let openings: [Int: AwaitedOpening]
 
   public var count: Int { names.count }
+  /// Something else than the worker itself can give it work: a client at a listener, at a datagram
+  /// socket, at its standard input.
+  public var hasClients: Bool { !answered.isEmpty || names.contains(where: \.isForClients) }
 
   /// Of a worker that is frozen or stopped. Needs the right to trace it.
   ///

@@ -35,7 +35,11 @@ struct ConnectionOptions: ParsableArguments {
     }
     if let path = paths.socketFromEnvironment { return (path, nil) }
     // A dormouse.yaml that `dormouse up` hasn't started belongs to the user's own daemon, or to none.
-    if let here = ProjectLookup.ofCurrentDirectory(), !isAbsent(paths.socket(of: here)) {
+    // If `up` has started it once, the user's own daemon is never meant: it may have workers of the
+    // same names.
+    if let here = ProjectLookup.ofCurrentDirectory(),
+      !isAbsent(paths.socket(of: here)) || !isAbsent(paths.mark(of: here))
+    {
       return (paths.socket(of: here), here)
     }
     return (paths.socket(), nil)
@@ -56,15 +60,18 @@ struct ConnectionOptions: ParsableArguments {
   }
 
   func connect() throws -> DaemonConnection {
-    let path = try target().path
+    let (path, project) = try target()
     do throws(ControlError) {
       return DaemonConnection(
         client: try ControlClient(connectingTo: path, isNamed: socket != nil))
     } catch {
-      guard case .noDaemon = error, path == DefaultPaths.ofThisProcess().socket(),
-        let file = ProjectLookup.ofCurrentDirectory()?.configuration
+      guard case .noDaemon = error, socket == nil,
+        let meant = project
+          ?? (path == DefaultPaths.ofThisProcess().socket()
+            ? ProjectLookup.ofCurrentDirectory() : nil)
       else { throw error }
-      throw ControlError.noDaemonOfProject(file: file, path: path)
+      throw ControlError.noDaemonOfProject(
+        meant.name, file: meant.configuration, path: path)
     }
   }
 }

@@ -1,4 +1,5 @@
 import Control
+import PolicyFile
 import Glibc
 import Linux
 
@@ -42,4 +43,11 @@ func readSome(_ buffer: inout [UInt8], from file: Int32, path: String) throws(Fi
     }
     if count != -Int(EINTR) { return try check("reading", on: path, result: count) }
   }
+}
+
+/// A policy's path as the daemon finds it, whose directory is another one. A name stays as it is.
+func policyForDaemon(_ policy: String) -> String {
+  // Without a directory the daemon complains about the policy.
+  guard PolicyLibrary.isPath(policy), let here = try? currentDirectory() else { return policy }
+  return absolutePath(policy, in: here)
 }

@@ -161,4 +161,25 @@ import Testing
     hasStopped("web")
     #expect(!world.calls.contains("announce"))
   }
+
+  @Test("The daemon ends without workers that SIGKILL doesn't end, 10 s after the other ones")
+  func dead() {
+    world.add("hung")
+    world.add("well")
+    end.end()
+    world.set("hung") { $0.hasOutlivedKill = true }
+    world.answer("hung", .failed, "hung: no effect of SIGKILL")
+    end.engineIsQuiet()
+    // It is asked again.
+    world.set("hung") { $0.hasOutlivedKill = false }
+    world.timers.advance(by: .seconds(60))
+    #expect(!end.hasEnded, "another worker is still to end")
+    world.remove("well")
+    end.engineIsQuiet()
+    world.timers.advance(by: .seconds(9))
+    #expect(!end.hasEnded)
+    world.timers.advance(by: .seconds(1))
+    #expect(end.hasEnded && world.calls.contains("save hung background"))
+    #expect(world.lines.last?.contains("ends without hung: SIGKILL") == true, "\(world.lines)")
+  }
 }

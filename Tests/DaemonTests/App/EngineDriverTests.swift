@@ -57,6 +57,21 @@ final class FakeSavedState: SavedState {
     driver.send(.added(id, WorkerProfile(policy: LifecyclePolicy(name: "test"))))
   }
 
+  @Test("The engine is told of the machine's sleep before it gets another event")
+  func machineSlept() {
+    timers.sleep(for: .milliseconds(20))
+    driver.send(.activity(id))
+    #expect(observer.events.last?.hasPrefix("activity") == true && observer.events.count == 2)
+    timers.sleep(for: .seconds(3600))
+    driver.send(.activity(id))
+    #expect(observer.events.count == 4)
+    #expect(observer.events[2].hasPrefix("machineSlept "))
+    #expect(observer.events[3].hasPrefix("activity "))
+    timers.advance(by: .seconds(3600))
+    driver.send(.activity(id))
+    #expect(observer.events.count == 5, "time awake is no sleep")
+  }
+
   private func isLaunch(_ directive: Directive) -> Bool {
     if case .launch = directive { true } else { false }
   }

@@ -59,6 +59,52 @@ import Testing
     #expect(key(100) == "background.suspend_after")
   }
 
+  @Test("Under foreground.mode activity the idle time counts first, and is named if it blocks")
+  func idleFirst() {
+    var policy = LifecyclePolicy()
+    policy.foreground.mode = .activity
+    policy.foreground.idleAfter = .seconds(300)
+    policy.background.suspendAfter = .seconds(30)
+    func key(_ seconds: Int64) -> String? {
+      ActivityReport.Advice(.seconds(seconds), policy)?.key
+    }
+    #expect(key(60) == "foreground.idle_after" && key(320) == "foreground.idle_after")
+    policy.foreground.idleAfter = .seconds(10)
+    #expect(key(5) == "foreground.idle_after" && key(35) == "background.suspend_after")
+    policy.hibernate.enabled = true
+    policy.hibernate.after = .seconds(60)
+    #expect(key(90) == "hibernate.after" && key(110) == nil)
+  }
+
+  @Test("Uses at regular times are named as possible health checks, others aren't")
+  func regular() {
+    var policy = LifecyclePolicy()
+    policy.background.suspendAfter = .seconds(60)
+    func advice(_ seconds: [Int64]) -> ActivityReport.Advice? {
+      history(seconds).uses(of: web).flatMap {
+        ActivityReport($0, policy: policy, at: .zero + .seconds(1000)).advice
+      }
+    }
+    // Noticed up to 2 s late, and once the operator came in between.
+    let checks = [0, 30, 61, 90, 120, 151, 165, 180, 210, 240, 270, 301].map(Int64.init)
+    #expect(advice(checks)?.key == "health_checks_while_asleep")
+    #expect(advice(checks)?.text.hasPrefix("it is used every 30 s: ") == true)
+    let visits = [0, 7, 50, 58, 120, 126, 180, 230, 237, 300, 330].map(Int64.init)
+    #expect(advice(visits)?.key == "background.suspend_after")
+  }
+
+  @Test("A look names what showed the last use")
+  func sign() throws {
+    let uses = try #require(history([10, 20]).uses(of: web))
+    func last(_ sign: SignOfUse?) -> String? {
+      ActivityReport(uses, policy: LifecyclePolicy(), sign: sign, at: .zero + .seconds(30)).last?
+        .text
+    }
+    #expect(last(nil) == Cause.active.sentence)
+    #expect(last(.output)?.hasPrefix("output") == true)
+    #expect(last(.traffic)?.hasPrefix("traffic") == true)
+  }
+
   @Test("Advice needs five uses")
   func few() throws {
     let policy = LifecyclePolicy()

@@ -23,6 +23,10 @@ final class FakeLoop: Timers, DescriptorWatches {
   func setTimer(
     after delay: Duration, file: StaticString, line: UInt, _ action: @escaping () -> Void
   ) -> LoopToken { timers.setTimer(after: delay, file: file, line: line, action) }
+  var awake: AwakeInstant { timers.awake }
+  func setTimer(
+    at moment: Instant, file: StaticString, line: UInt, _ action: @escaping () -> Void
+  ) -> LoopToken { timers.setTimer(at: moment, file: file, line: line, action) }
   func cancel(_ token: LoopToken) { timers.cancel(token) }
 
   func watch(

@@ -19,6 +19,14 @@ final class FakeRestartHost: RestartHost {
 
   init() { began = timers.now }
 
+  /// The largest footprint for which there is room at normal pressure, and at all.
+  var free = ByteCount.gigabytes(1)
+  var budget = ByteCount.gigabytes(2)
+
+  func room(for footprint: ByteCount) -> MemoryRoom {
+    if footprint > budget { return .never }
+    return pressure == .normal && footprint <= free ? .enough : .notNow
+  }
   func state(of id: WorkerID) -> WorkerState? { states[id.name] }
   func lastExit(of id: WorkerID) -> ExitStatus? { lastExits[id.name] }
   func terms(of id: WorkerID) -> RestartTerms? { terms[id.name] }

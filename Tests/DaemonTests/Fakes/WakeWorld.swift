@@ -40,6 +40,7 @@ final class FakeInputs: WakeInputs {
   var refusals: [SystemCallError] = []
   var answered: [AsleepListener] = []
   var unwatched: [String] = []
+  var hasClients = true
   private(set) var admissions = 0
 
   init() throws { counter = try EventCounter() }

@@ -49,14 +49,14 @@ import Testing
   /// A second later, a look finds this.
   private func sample(
     _ runtime: WorkerUnit, milliseconds: UInt64 = 0, kilobytes: UInt64 = 0,
-    traffic: Bool? = nil, isAtWork: Bool? = nil
+    traffic: Bool? = nil, work: SignOfUse?? = .none
   ) throws -> [Event] {
     world.timers.advance(by: .seconds(1))
     #expect(sampler.sample(runtime))
     var found = ActivityFindings(
       root: try #require(runtime.process).identity, cpu: milliseconds * 1000,
       anonymous: kilobytes << 10, hasTraffic: traffic)
-    if let isAtWork { found.work = (isAtWork, WorkMeter()) }
+    if let work { found.work = (work, WorkMeter()) }
     #expect(looks.pending.answer(found))
     return world.takeEvents()
   }
@@ -81,8 +81,11 @@ import Testing
     let runtime = try world.add("web", .background, Self.automatic)
     _ = try sample(runtime)
     #expect(try sample(runtime, traffic: true) == [.activity(runtime.id)])
-    #expect(try sample(runtime, traffic: false, isAtWork: true) == [.activity(runtime.id)])
-    #expect(try sample(runtime, traffic: false, isAtWork: false) == [])
+    #expect(runtime.sample.sign == .traffic)
+    #expect(
+      try sample(runtime, traffic: false, work: .some(.output)) == [.activity(runtime.id)])
+    #expect(try sample(runtime, traffic: false, work: .some(nil)) == [])
+    #expect(runtime.sample.sign == .output)
   }
 
   @Test("Processor time from cpu_below on counts as work, and less doesn't")

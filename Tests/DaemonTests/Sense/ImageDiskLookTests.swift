@@ -56,7 +56,7 @@ import Testing
   func removed() throws {
     let runtime = try world.add("web")
     try writeBase(of: "web", 10)
-    let image = try scratch.write("web.image", "image")
+    let image = try scratch.writeImage("web.image", of: [])
     var looks = 0
     let monitor = ImageDiskMonitor(
       directory: scratch.path, ledger: WriteLedger(path: scratch.path + "/writes"),
@@ -64,8 +64,9 @@ import Testing
         look: { _ in looks += 1 },
         send: { _ in }, save: { _ in }, time: { 0 }, log: { _, _ in }))
     let loopReturn = try LoopReturn(loop)
-    let remover = ImageRemover(disk: DiskQueue(), loop: loopReturn, imageDisk: monitor) {
-      [scratch] in
+    let remover = ImageRemover(
+      disk: DiskQueue(), loop: loopReturn, imageDisk: monitor, log: DaemonLog()
+    ) { [scratch] in
       "\(scratch.path)/\($0).image"
     }
     remover.removeImages(of: runtime)
@@ -73,5 +74,13 @@ import Testing
     waitForRemoval()
     #expect(looks == 0, "it had no image")
     #expect(access(image, F_OK) != 0 && access(Hibernator.basePath(of: image), F_OK) != 0)
+
+    // A launch that is refused because a process of an earlier instance lives ends like a run.
+    try scratch.writeImage("web.image", of: [.current(of: getpid())])
+    try writeBase(of: "web", 10)
+    remover.removeImages(of: runtime)
+    let waitAgain = try #require(runtime.imageRemoval)
+    waitAgain()
+    #expect(access(image, F_OK) == 0 && access(Hibernator.basePath(of: image), F_OK) == 0)
   }
 }

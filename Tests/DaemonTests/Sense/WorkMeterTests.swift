@@ -6,21 +6,21 @@ import Testing
   @Test("Output since the last look counts as work, and so does a running thread")
   func work() {
     var meter = WorkMeter()
-    #expect(!meter.compare([7], hasWritten: false) { _ in false })
-    #expect(meter.compare([7], hasWritten: true) { _ in false })
-    #expect(meter.compare([7], hasWritten: false) { $0 == 7 })
-    #expect(!meter.compare([7], hasWritten: false) { _ in false })
+    #expect(meter.compare([7], hasWritten: false) { _ in false } == nil)
+    #expect(meter.compare([7], hasWritten: true) { _ in false } == .output)
+    #expect(meter.compare([7], hasWritten: false) { $0 == 7 } == .processor)
+    #expect(meter.compare([7], hasWritten: false) { _ in false } == nil)
   }
 
   @Test(
     "A process that starts or ends between two looks counts as work, and the first look finds none")
   func members() {
     var meter = WorkMeter()
-    #expect(!meter.compare([7, 8], hasWritten: false) { _ in false })
-    #expect(meter.compare([7, 8, 9], hasWritten: false) { _ in false })
-    #expect(!meter.compare([7, 8, 9], hasWritten: false) { _ in false })
-    #expect(meter.compare([7, 9], hasWritten: false) { _ in false })
+    #expect(meter.compare([7, 8], hasWritten: false) { _ in false } == nil)
+    #expect(meter.compare([7, 8, 9], hasWritten: false) { _ in false } == .processes)
+    #expect(meter.compare([7, 8, 9], hasWritten: false) { _ in false } == nil)
+    #expect(meter.compare([7, 9], hasWritten: false) { _ in false } == .processes)
     // The same number of others.
-    #expect(meter.compare([7, 10], hasWritten: false) { _ in false })
+    #expect(meter.compare([7, 10], hasWritten: false) { _ in false } == .processes)
   }
 }

@@ -30,10 +30,36 @@ import Testing
   func order() throws {
     let now = EventLoop.now
     for (name, offset) in [("c", 3), ("a", 1), ("b", 2), ("a2", 1), ("never", 3_600_000)] {
-      loop.at(now + .milliseconds(offset), note(name))
+      loop.at(now + .milliseconds(offset), do: note(name))
     }
     try turn { heard.names.count == 4 }
     #expect(heard.names == ["a", "a2", "b", "c"])
+  }
+
+  @Test("Timers of both clocks are called, and one that waits for the time awake can be cancelled")
+  func clocks() throws {
+    loop.after(.milliseconds(1), do: note("after"))
+    loop.cancel(loop.after(.milliseconds(1), do: note("cancelled")))
+    loop.at(EventLoop.now + .milliseconds(1), do: note("at"))
+    try turn { heard.names.count == 2 }
+    #expect(heard.names.sorted() == ["after", "at"])
+  }
+
+  @Test("A moment on the clock that stands still isn't due because the other one has passed")
+  func separateClocks() {
+    var list = TimerList<AwakeInstant>()
+    let start = AwakeInstant(nanoseconds: 5_000_000_000)
+    let label = TurnCheck.Label(file: #fileID, line: #line)
+    for (id, seconds) in [(1, 3), (2, 1), (3, 1)] as [(UInt64, Int)] {
+      list.add(.init(at: start + .seconds(seconds), id: id, label: label, action: note("\(id)")))
+    }
+    #expect(list.takeDue(at: start, upTo: 9) == nil)
+    #expect(list.takeDue(at: start + .seconds(1), upTo: 9)?.id == 2)
+    // It was set after the turn had begun.
+    #expect(list.takeDue(at: start + .seconds(9), upTo: 2)?.id == 1)
+    #expect(list.first == start + .seconds(1))
+    list.cancel(3)
+    #expect(list.first == nil)
   }
 
   @Test("A timer that is due again at once waits for the next turn, after the descriptors")
@@ -57,14 +83,14 @@ import Testing
   @Test("A cancelled timer isn't called, also if it is due in the same turn")
   func cancelled() throws {
     let now = EventLoop.now
-    let last = loop.at(now, note("last"))
+    let last = loop.at(now, do: note("last"))
     loop.cancel(last)
     var later: LoopToken?
     loop.at(now) { [loop, heard] in
       heard.names.append("first")
       if let later { loop.cancel(later) }
     }
-    later = loop.at(now, note("later"))
+    later = loop.at(now, do: note("later"))
     try turn()
     try turn()
     #expect(heard.names == ["first"])

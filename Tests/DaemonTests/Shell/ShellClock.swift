@@ -30,8 +30,17 @@ final class ShellClock: Timers, DescriptorWatches {
   func setTimer(
     after delay: Duration, file: StaticString, line: UInt, _ action: @escaping () -> Void
   ) -> EventLoop.Token {
+    setTimer(at: now + delay, file: file, line: line, action)
+  }
+
+  /// The simulated machine doesn't sleep.
+  var awake: AwakeInstant { AwakeInstant(nanoseconds: now.nanoseconds) }
+
+  func setTimer(
+    at moment: Instant, file: StaticString, line: UInt, _ action: @escaping () -> Void
+  ) -> EventLoop.Token {
     count += 1
-    let (at, token) = (now + delay, EventLoop.Token(id: count))
+    let (at, token) = (max(now, moment), EventLoop.Token(id: count))
     // Most are due soon.
     let place = waiting.lastIndex { $0.at > at }.map { $0 + 1 } ?? 0
     waiting.insert((at, token, file, action), at: place)

@@ -39,10 +39,10 @@ extension ShellWorld: DirectiveExecutor {
     case .expireTask(let id, let task): answer(id, .seconds(1)) { .taskEnded(id, task: task) }
     case .transition(let transition): report(transition)
     case .pressureChanged(_, let level, _):
-      if level == .normal { supervision.restarts.pressureIsNormal() }
+      if level == .normal { supervision.restarts.startWhatFits() }
     case .answer, .report, .wouldHave, .watchdogMissed, .overLimit, .leakSuspected, .willTerminate,
       .willNotTerminate,
-      .protectedLeft:
+      .protectedLeft, .terminatesNone:
       break
     }
   }

@@ -73,7 +73,7 @@ final class ShellSupervision: RestartHost, DependencyHost, SupervisionHost, Firs
 
   // MARK: hosts
 
-  var pressure: PressureLevel { world.driver.state.pressure }
+  func room(for footprint: ByteCount) -> MemoryRoom { world.driver.state.room(for: footprint) }
   var now: Instant { world.clock.now }
 
   func state(of id: WorkerID) -> WorkerState? { world.driver.state.state(of: id) }

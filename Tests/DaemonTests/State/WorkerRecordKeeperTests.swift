@@ -94,17 +94,39 @@ import Testing
     let gate = block()
     defer { gate.open() }
     save(try record("web"))
-    let wait = keeper.barrier()
+    let wait = keeper.barrier("web")
     let hasReturned = Mutex(false)
     let path = "\(scratch.path)/workers/web.worker"
     let thread = try TestThread {
-      wait()
+      #expect(wait() == nil)
       hasReturned.withLock { $0 = fileExists(path) }
     }
     #expect(!hasReturned.withLock { $0 })
     gate.open()
     thread.join()
     #expect(hasReturned.withLock { $0 })
+  }
+
+  @Test("A barrier reports a record that couldn't be replaced and still says hibernated")
+  func outdated() throws {
+    save(try record("web", "hibernated"))
+    #expect(keeper.barrier("web")() != nil && keeper.barrier("db")() == nil)
+    save(try record("web", "resuming"))
+    #expect(keeper.barrier("web")() == nil)
+    // No record that is saved from here on reaches the disk.
+    save(try record("web", "hibernated"))
+    keeper.drain()
+    let workers = "\(scratch.path)/workers"
+    #expect(rename(workers, workers + ".away") == 0)
+    try scratch.write("workers", "not a directory")
+    save(try record("web", "resuming"))
+    keeper.drain()
+    #expect(failures.all.count == 1)
+    #expect(unlink(workers) == 0 && rename(workers + ".away", workers) == 0)
+    #expect(keeper.barrier("web")()?.contains("hibernated") == true)
+    // The next daemon takes a damaged record for none.
+    try scratch.write("workers/web.worker", "damaged")
+    #expect(keeper.barrier("web")() == nil)
   }
 
   @Test("The loop is called back when the disk has the records, and not before it turns")

@@ -60,7 +60,8 @@ import Testing
   @Test(
     "The key restart.when decides which ends are followed by a restart",
     arguments: [
-      (RestartRules.Condition.never, false, false), (.onFailure, false, true),
+      (RestartRules.Condition.never, false, false), (.afterShortage, false, false),
+      (.onFailure, false, true),
       (.always, true, true), (.unlessStopped, true, true),
     ])
   func conditions(condition: RestartRules.Condition, afterSuccess: Bool, afterFailure: Bool) {
@@ -112,7 +113,7 @@ import Testing
     #expect(supervisor.plan(of: WorkerID("on-failure")) == nil)
 
     host.pressure = .normal
-    supervisor.pressureIsNormal()
+    supervisor.startWhatFits()
     #expect(
       ["most", "also", "less"].map { world.delay(of: $0) } == [
         .seconds(1), .seconds(2), .seconds(3),
@@ -127,14 +128,14 @@ import Testing
     host.pressure = .urgent
     world.run("web", .pressure(.urgent))
     host.pressure = .normal
-    supervisor.pressureIsNormal()
+    supervisor.startWhatFits()
     host.pressure = .warning
     host.timers.advance(by: .seconds(5))
     #expect(host.names == [] && supervisor.restarts(of: web) == 0)
     #expect(
       supervisor.plan(of: web) == .waitingForMemory(why: "memory pressure was urgent"))
     host.pressure = .normal
-    supervisor.pressureIsNormal()
+    supervisor.startWhatFits()
     host.timers.advance(by: .seconds(1))
     #expect(host.names == ["web"])
   }
@@ -164,7 +165,7 @@ import Testing
       world.run("web", .pressure(.critical))
       supervisor.personAsks(verb, web)
       host.pressure = .normal
-      supervisor.pressureIsNormal()
+      supervisor.startWhatFits()
       #expect(supervisor.plan(of: web) == nil && host.names == [])
     }
   }

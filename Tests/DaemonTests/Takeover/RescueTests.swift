@@ -18,6 +18,7 @@ private final class Means: RescueMeans {
   var unkillable: Set<String> = []
   private(set) var calls: [String] = []
   private(set) var expected: [ImageExpectation] = []
+  private(set) var obstacles: [String] = []
   private(set) var memories: [[Int32]] = []
   /// Called before the first worker is looked for.
   var first: () -> Void = {}
@@ -40,11 +41,13 @@ private final class Means: RescueMeans {
       memories: memories, waits: TimedWaits())
   }
   func recover(
-    _ target: HibernationTarget, from image: String, expecting: ImageExpectation
+    _ target: HibernationTarget, from image: String, expecting: ImageExpectation,
+    recorded: () -> String?
   ) throws(HibernationError) -> UInt64 {
     calls.append("wake \(target.name)")
     expected.append(expecting)
     if let failure = failures[target.name] { throw failure }
+    if let obstacle = recorded() { obstacles.append(obstacle) }
     return restored
   }
   func end(_ record: WorkerRecord, _ target: HibernationTarget) throws {

@@ -152,6 +152,18 @@ import Testing
     #expect(last?.why == "ended while no daemon was running" && last?.status == .unknown)
   }
 
+  @Test("Of images without a record, those stay whose processes live")
+  func orphans() throws {
+    let scratch = world.scratch
+    try scratch.writeImage("state/images/lost.image", of: [.current(of: getpid())])
+    try scratch.writeImage("state/images/lost.image.base", of: [.current(of: getpid())])
+    try scratch.write("state/images/lost.image.partial", "")
+    try scratch.writeImage("state/images/ended.image", of: [])
+    try scratch.write("state/images/idle.image.base", "memory")
+    host.removeOrphans()
+    #expect(Set(try listDirectory(world.state.images)) == ["lost.image", "lost.image.base"])
+  }
+
   // MARK: how it rests
 
   @Test("A worker that is recorded as hibernated, runs, and has no image is without its image")

@@ -170,6 +170,46 @@ import Testing
     #expect(world.logged.last?.contains("a message queue, the release of a file lock") == true)
   }
 
+  @Test("A worker's own timer that nothing wakes it for is logged once, and known while it sleeps")
+  func stoppedTimer() throws {
+    let times = [DueTime(source: .timeout, remaining: .seconds(18), whole: .seconds(20))]
+    for _ in 1...2 {
+      listen()
+      watch.timer.set(times, shortest: nil)
+      watch.noteTimers(times)
+      #expect(watch.stoppedTimer == StoppedTimer(interval: .seconds(20), repeats: true))
+      #expect(
+        watch.stoppedTimer?.clause
+          == "its own timer (every 20 s): background.wake_for_timers of at most 20 s would")
+      watch.stop()
+      #expect(watch.stoppedTimer == nil)
+    }
+    #expect(world.logged.count == 1)
+    #expect(world.logged.first?.contains("(every 20 s) doesn't run while it sleeps") == true)
+    // It is woken for that.
+    listen()
+    watch.timer.set(times, shortest: .seconds(10))
+    watch.noteTimers(times)
+    #expect(watch.stoppedTimer == nil)
+    watch.stop()
+  }
+
+  @Test("Timers below a second are housekeeping, and the first other one counts")
+  func housekeeping() {
+    func time(_ remaining: Duration, _ whole: Duration?) -> DueTime {
+      DueTime(source: .timer, remaining: remaining, whole: whole)
+    }
+    #expect(StoppedTimer([time(.milliseconds(40), .milliseconds(100))]) == nil)
+    #expect(StoppedTimer([]) == nil)
+    let times = [
+      time(.milliseconds(40), .milliseconds(100)), time(.seconds(50), .seconds(60)),
+      time(.seconds(3), .seconds(5)), time(.seconds(3), nil),
+    ]
+    #expect(StoppedTimer(times) == StoppedTimer(interval: .seconds(5), repeats: true))
+    #expect(
+      StoppedTimer([time(.seconds(9), nil)]) == StoppedTimer(interval: .seconds(9), repeats: false))
+  }
+
   @Test("Input that was unread when the worker fell asleep is remembered for its next sleep")
   func leftUnread() throws {
     var ends: [Int32] = [0, 0]

@@ -83,6 +83,74 @@ import Testing
     #expect(try home.run(["down"], in: "shop").code == CommandExit.noDaemon.rawValue)
   }
 
+  @Test("A second Ctrl-C ends the daemon at once, and leaves a worker running that takes its time")
+  func secondCtrlC() throws {
+    let home = try Home()
+    let stubborn = "echo pid $$; trap 'echo asked' TERM; while :; do sleep 0.1; done"
+    try home.project(
+      "shop", "workers: { one: { command: [sh, -c, \"\(stubborn)\"], stop_grace: 10m } }")
+    let (output, error) = (home.scratch.uniquePath("out"), home.scratch.uniquePath("err"))
+    let process = try home.command(["up"], in: "shop").start(output: output, error: error)
+    var pid: Int32?
+    #expect(
+      try eventually {
+        let line = try readText(output).split(separator: "\n").first { $0.contains("| pid ") }
+        pid = line.flatMap { Int32($0.split(separator: " ").last ?? "") }
+        return pid != nil
+      })
+    defer { if let pid { kill(pid, SIGKILL) } }
+    kill(process.pid, SIGINT)
+    #expect(try eventually { try readText(output).contains("| asked") })
+    kill(process.pid, SIGINT)
+    #expect(try process.wait(.seconds(40)) == 128 + SIGINT)
+    #expect(
+      try eventually {
+        try home.run(["ps"], in: "shop").code == CommandExit.noDaemon.rawValue
+      })
+    #expect(try !hasEnded(#require(pid)))
+  }
+
+  @Test(
+    "A verb of a project whose daemon has ended doesn't reach the user's own daemon"
+  )
+  func endedProject() throws {
+    let home = try Home()
+    try home.project("shop", Self.sleeper)
+    try home.project("forum", Self.sleeper)
+    // The user's own daemon, which has a worker of the same name.
+    let own = try home.command(
+      ["daemon", "--config", "\(home.scratch.path)/forum/dormouse.yaml"], in: ""
+    ).start(output: home.scratch.uniquePath("out"), error: home.scratch.uniquePath("err"))
+    defer {
+      kill(own.pid, SIGTERM)
+      _ = try? own.wait(.seconds(40))
+    }
+    #expect(try eventually { try home.run(["ps", "--names"], in: "").output == "one\n" })
+    // Never started by `up`: the configuration may be the own daemon's.
+    #expect(try home.run(["ps", "--names"], in: "shop").output == "one\n")
+    #expect(try home.run(["up", "-d"], in: "shop").code == 0)
+    #expect(try home.run(["down"], in: "shop").code == 0)
+    let stop = try home.run(["stop", "one"], in: "shop/src")
+    #expect(stop.code == CommandExit.noDaemon.rawValue, "\(stop)")
+    #expect(stop.error.contains("project shop has no daemon that runs"), "\(stop)")
+    #expect(try home.run(["ps"], in: "").output.contains("foreground"))
+  }
+
+  @Test(
+    "A policy file of `up --policy` is looked for in the caller's directory"
+  )
+  func policyFile() throws {
+    let home = try Home()
+    try home.project("shop", Self.sleeper)
+    try home.scratch.write("shop/src/mine.yaml", "extends: server\n")
+    for path in ["mine.yaml", "../src/mine.yaml"] {
+      let up = try home.run(["up", "-d", "--policy", path], in: "shop/src")
+      #expect(up.code == 0, "\(up)")
+      #expect(try home.run(["status"], in: "shop").output.contains("mine"))
+      #expect(try home.run(["down"], in: "shop").code == 0)
+    }
+  }
+
   @Test("`up` says what is wrong with a configuration, and leaves no daemon")
   func wrong() throws {
     let home = try Home()

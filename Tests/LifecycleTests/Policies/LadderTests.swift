@@ -106,7 +106,7 @@ struct LadderTests {
     "The ladder terminates one worker, waits for its end and its memory, and ends no more than needed"
   )
   func settles() {
-    var world = world()
+    var world = world { $0.hibernate.enabled = false }
     for (worker, size) in [(mail, Int64(40)), (maps, 30), (web, 20)] {
       world.add(worker, size: .megabytes(size))
       world.bring(worker, to: .suspended)
@@ -128,7 +128,7 @@ struct LadderTests {
 
   @Test("The ladder continues with the next worker when a victim doesn't die")
   func stubborn() {
-    var world = world()
+    var world = world { $0.hibernate.enabled = false }
     for (worker, size) in [(mail, Int64(40)), (maps, 30)] {
       world.add(worker, size: .megabytes(size))
       world.bring(worker, to: .suspended)
@@ -175,7 +175,10 @@ struct LadderTests {
 
   @Test("The ladder spares the foreground while another worker is being suspended")
   func transit() {
-    var world = world { $0.foreground.max = nil }
+    var world = world {
+      $0.foreground.max = nil
+      $0.hibernate.enabled = false
+    }
     world.add(web, size: .megabytes(20))
     world.bring(web, to: .foreground)
     world.add(mail, size: .megabytes(20))
@@ -199,7 +202,7 @@ struct LadderTests {
 
   @Test("The report after recovery names the victims, the reasons and the memory freed")
   func report() throws {
-    var world = world()
+    var world = world { $0.hibernate.enabled = false }
     for (worker, size) in [(mail, Int64(40)), (maps, 30)] {
       world.add(worker, size: .megabytes(size))
       world.bring(worker, to: .suspended)
@@ -226,7 +229,10 @@ struct LadderTests {
 
   @Test("On a device, the ladder counts at once what a victim freed")
   func device() {
-    var world = world { $0.memory = .device(.megabytes(100)) }
+    var world = world {
+      $0.memory = .device(.megabytes(100))
+      $0.hibernate.enabled = false
+    }
     for worker in [mail, maps] {
       world.add(worker, size: .megabytes(30))
       world.bring(worker, to: .suspended)

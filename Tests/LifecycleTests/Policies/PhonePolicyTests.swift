@@ -9,8 +9,10 @@ private let maps = WorkerID("maps")
 @Suite("ios-5, as it is shipped")
 struct IOS5PolicyTests {
   /// A worker in the foreground and one in the background, which can be warned, and two that sleep.
-  private func world() throws -> World {
-    var world = World(try shipped("ios-5"))
+  private func world(hibernates: Bool = false) throws -> World {
+    var policy = try shipped("ios-5")
+    policy.hibernate.enabled = hibernates
+    var world = World(policy)
     for (worker, state) in [
       (mail, WorkerState.suspended), (maps, .suspended), (WorkerID("music"), .background),
       (web, .foreground),
@@ -21,11 +23,11 @@ struct IOS5PolicyTests {
     return world
   }
 
-  /// Keeps the memory short until no worker can free any.
+  /// Keeps the memory short until no worker can free any; each termination helps a little.
   private func exhaust(_ world: inout World) -> [String] {
     var deeds: [String] = []
-    for _ in 0..<12 {
-      deeds += world.obey(world.read(available: 10)).deeds
+    for round in 0..<12 {
+      deeds += world.obey(world.read(available: 10 + Int64(round) * 4)).deeds
       deeds += world.live(.milliseconds(500)).deeds
     }
     return deeds.filter { !$0.hasPrefix("finish") && !$0.hasSuffix("didEnterBackground") }
@@ -41,6 +43,17 @@ struct IOS5PolicyTests {
       ])
   }
 
+  @Test("Policy ios-5 hibernates sleepers over max_footprint before it terminates any worker")
+  func largeSleepers() throws {
+    var world = try world(hibernates: true)
+    #expect(
+      exhaust(&world) == [
+        "hibernate maps", "hibernate mail", "shed music memoryWarning", "shed web memoryWarning",
+        "terminate music", "terminate web",
+      ])
+    #expect(world.state(maps) == .hibernated && world.state(mail) == .hibernated)
+  }
+
   @Test("The smaller of two otherwise equal suspended workers survives")
   func smaller() throws {
     var world = try world()
@@ -52,13 +65,13 @@ struct IOS5PolicyTests {
   @Test("A short stall raises the level although the average is low")
   func spike() throws {
     var world = try world()
-    world.read(available: 900, some: 1, full: 0)
+    world.read(available: 190, some: 1, full: 0)
     world.send(.stalled(.critical))
-    world.read(available: 900, some: 3, full: 2)
+    world.read(available: 190, some: 3, full: 2)
     #expect(world.engine.pressure == .critical, "the averages may not include it yet")
     #expect(world.state(maps) == .terminating)
     world.pass(.seconds(2))
-    world.read(available: 900, some: 3, full: 2)
+    world.read(available: 190, some: 3, full: 2)
     world.pass(.seconds(5))
     #expect(world.engine.pressure == .normal, "and it is over")
   }
@@ -152,8 +165,12 @@ struct IPhoneOS3PolicyTests {
 
 @Suite("android, as it is shipped")
 struct AndroidPolicyTests {
-  private func world(_ sizes: [(WorkerID, Int64)]) throws -> World {
-    var world = World(try shipped("android"))
+  private func world(
+    _ sizes: [(WorkerID, Int64)], hibernates: Bool = true
+  ) throws -> World {
+    var policy = try shipped("android")
+    policy.hibernate.enabled = hibernates
+    var world = World(policy)
     for (worker, size) in sizes {
       world.add(worker, size: .megabytes(size), canShed: true)
       world.bring(worker, to: .background)
@@ -194,12 +211,12 @@ struct AndroidPolicyTests {
   @Test(
     "Policy android follows stalls: a few raise the level to warning, and full stalls end a worker")
   func stalls() throws {
-    var world = try world([(mail, 8), (maps, 8)])
+    var world = try world([(mail, 8), (maps, 8)], hibernates: false)
     world.live(.seconds(20))
     world.obey(world.read(available: 900, some: 8, full: 0))
     #expect(world.engine.pressure == .warning && world.state(mail) == .suspended)
     world.pass(.milliseconds(500))
-    let deeds = world.read(available: 900, some: 90, full: 75).deeds
+    let deeds = world.read(available: 190, some: 90, full: 75).deeds
     #expect(deeds == ["terminate mail", "kill mail"], "the least recently used of the cached")
     #expect(world.pass(.zero).deeds.isEmpty && world.state(maps) == .suspended)
   }

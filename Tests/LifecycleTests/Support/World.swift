@@ -12,7 +12,12 @@ struct World {
   var locks: [WorkerID: Int] = [:]
   var answers: [Request.ID: [Answer]] = [:]
 
-  init(_ policy: LifecyclePolicy = LifecyclePolicy()) { engine = Engine(policy: policy) }
+  /// - Parameter terminateAfter: `pressure.terminate_after`. Most tests are about a shortage that has lasted.
+  init(_ policy: LifecyclePolicy = LifecyclePolicy(), terminateAfter: Duration = .zero) {
+    var policy = policy
+    policy.pressure.terminateAfter = terminateAfter
+    engine = Engine(policy: policy)
+  }
 
   @discardableResult
   mutating func add(
@@ -112,7 +117,7 @@ struct World {
     case .expireTask(let worker, let task): [.taskEnded(worker, task: task)]
     case .answer, .transition, .pressureChanged, .report, .wouldHave, .watchdogMissed,
       .overLimit, .leakSuspected, .willTerminate, .willNotTerminate,
-      .protectedLeft:
+      .protectedLeft, .terminatesNone:
       []
     }
   }
@@ -203,6 +208,7 @@ extension Directive {
     case .overLimit(let worker, let excess, _): "over \(excess.step.rawValue) \(worker)"
     case .leakSuspected(let worker, _): "leak \(worker)"
     case .protectedLeft(let workers, let level): "left \(workers.map(\.name)) at \(level.name)"
+    case .terminatesNone(let vain): "none at \(vain.level.name): \(vain.reason.rawValue)"
     }
   }
 }
@@ -215,7 +221,7 @@ extension [Directive] {
       switch directive {
       case .transition, .measure, .pressureChanged, .report, .wouldHave, .watchdogMissed,
         .overLimit, .leakSuspected, .willTerminate, .willNotTerminate,
-        .protectedLeft:
+        .protectedLeft, .terminatesNone:
         false
       default: true
       }

@@ -119,7 +119,7 @@ final class ReadinessWatch {
   // MARK: what is asked
 
   private func schedule(at moment: Instant) {
-    timer = timers.after(max(moment - timers.now, .zero)) { [unowned self] in
+    timer = timers.at(moment) { [unowned self] in
       timer = nil
       ask()
     }

@@ -111,6 +111,9 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
     wakeWatch.listen(at: asleep.sources)
     wakeWatch.timer.set(
       asleep.times, shortest: runtime.configuration.policy.background.wakeForTimers)
+    if case .success(let sources) = asleep.sources, !sources.hasClients {
+      wakeWatch.noteTimers(asleep.times)
+    }
     surroundings.watchManager(asleep.manager)
     runtime.conversation?.offers.recount()
   }
@@ -198,7 +201,7 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
       result.map(ResumeOutcome.init)
     }
     // Pages are put in place meanwhile: the record takes a tenth of a resume, or more on a slow disk.
-    let recorded = services.records.barrier()
+    let recorded = services.records.barrier(id.name)
     services.mechanics.performAfterAll(about: id.name) { [hibernation = services.hibernation] in
       hibernation.resume(
         target, from: image.resting, keepsBase: keepsBase, recorded: recorded, then: done)
@@ -215,12 +218,11 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
         result: found.result.map(ResumeOutcome.init),
         image: found.length.map { ImageOnDisk(path: path, length: $0) })
     }
-    // Its record on disk says so before (see `WorkerRecordKeeper`), and earlier operations on it have ended.
-    let recorded = services.records.barrier()
+    // Earlier operations on it have ended.
+    let recorded = services.records.barrier(id.name)
     services.mechanics.submit(about: id.name, isUrgent: true) {
       [hibernation = services.hibernation, path] in
-      recorded()
-      hibernation.recover(target, from: path, expecting: expecting) { result in
+      hibernation.recover(target, from: path, expecting: expecting, recorded: recorded) { result in
         done(Recovered(result: result, length: Hibernator.lengthOnDisk(of: path)))
       }
     }

@@ -76,10 +76,17 @@ struct SuspendJob: Sendable {
     guard dependsOnInputs, let refusal = sources.refusal else {
       return Asleep(
         sources: sources,
-        times: wakesForTimers ? try DueTime.timers(of: discover()) + waits.dueTimes : [],
+        times: wantsTimes(sources) ? try DueTime.timers(of: discover()) + waits.dueTimes : [],
         measurement: Self.measure(tree), manager: manager)
     }
     throw Unwatchable(why: refusal)
+  }
+
+  /// Timers wake it, or it works by them: nothing else gives it work.
+  private func wantsTimes(_ sources: Result<WakeSources, SystemCallError>) -> Bool {
+    if wakesForTimers { return true }
+    guard case .success(let sources) = sources else { return false }
+    return !sources.hasClients
   }
 
   /// The engine asks for its footprint next, and a thread of its own would begin later by as long as this takes. Not of a

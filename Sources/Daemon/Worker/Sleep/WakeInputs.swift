@@ -16,6 +16,8 @@ protocol WakeInputs: AnyObject {
   var answered: [AsleepListener] { get }
   /// Waits of the worker that can't be watched, as clauses.
   var unwatched: [String] { get }
+  /// A client can give it work.
+  var hasClients: Bool { get }
 
   /// The input that has come since the last time; nil: none.
   func nextReason() -> String?

@@ -40,8 +40,7 @@ final class WakeTimer {
   /// - Parameter instant: if it has passed, the timer fires in the loop's next turn.
   func set(at instant: Instant, _ why: String) {
     cancel()
-    let delay = max(.zero, instant - timers.now)
-    let token = timers.after(delay) { [weak self] in
+    let token = timers.at(instant) { [weak self] in
       guard let self else { return }
       alarm = nil
       lastRang = timers.now

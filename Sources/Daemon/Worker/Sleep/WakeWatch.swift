@@ -33,6 +33,9 @@ final class WakeWatch {
   private(set) var leftUnread = LeftUnread()
   /// Its waits when it last fell asleep that can't wake it.
   private(set) var unwatched: [String] = []
+  /// While it sleeps: its own work that nothing wakes it for; nil: none is known.
+  private(set) var stoppedTimer: StoppedTimer?
+  private var hasLoggedTimer = false
   /// The run has ended: nothing is watched any more.
   private(set) var isOver = false
 
@@ -80,6 +83,15 @@ final class WakeWatch {
     }
   }
 
+  /// It has no clients, and has fallen asleep with these timers. `timer` has been set.
+  func noteTimers(_ times: [DueTime]) {
+    guard watched != nil, timer.due == nil, let found = StoppedTimer(times) else { return }
+    stoppedTimer = found
+    if hasLoggedTimer { return }
+    hasLoggedTimer = true
+    host.log(.warning, found.sentence)
+  }
+
   private func mayMissCalls(_ error: SystemCallError) {
     host.log(.warning, "may miss a wake: \(error)")
   }
@@ -116,10 +128,26 @@ final class WakeWatch {
     unheardCall = nil
     host.watchHasEnded()
     timer.cancel()
+    stoppedTimer = nil
     answerer.stop()
     guard let (inputs, token) = watched else { return }
     watches.unwatch(inputs.descriptor, token)
     inputs.admitOpened()
     watched = nil
+  }
+}
+
+extension StoppedTimer {
+  private var name: String {
+    "its own timer (\(repeats ? "every" : "due in") \(interval.spoken))"
+  }
+
+  /// For a list of what doesn't wake the worker.
+  var clause: String { "\(name): background.wake_for_timers of at most \(interval.spoken) would" }
+
+  var sentence: String {
+    "\(name) doesn't run while it sleeps, and it has no clients: it does nothing until it is woken"
+      + "; background.wake_for_timers of at most \(interval.spoken) wakes it, and "
+      + "background.suspend_after: never keeps it awake"
   }
 }

@@ -79,7 +79,7 @@ final class WorkerSleep {
 
   func resume() {
     guard host.mayBegin else { return }
-    let started = clock.now
+    let started = clock.awake
     switch rest {
     case .unverified:
       driver.send(.resumeFailed(id, Self.unverified, intact: false))
@@ -215,22 +215,22 @@ final class WorkerSleep {
     }
   }
 
-  private func thawEnded(_ failure: String?, _ started: Instant) {
+  private func thawEnded(_ failure: String?, _ started: AwakeInstant) {
     guard let failure else {
       host.isAwake(why: nil, fromImage: false)
-      return driver.send(.resumed(id, clock.now - started))
+      return driver.send(.resumed(id, clock.awake - started))
     }
     driver.send(.resumeFailed(id, failure, intact: true))
     staysAsleep()
   }
 
   private func resumeEnded(
-    _ outcome: Result<ResumeOutcome, HibernationError>, _ started: Instant
+    _ outcome: Result<ResumeOutcome, HibernationError>, _ started: AwakeInstant
   ) {
     switch outcome {
     case .success(let done):
       isRestored(done)
-      driver.send(.resumed(id, clock.now - started))
+      driver.send(.resumed(id, clock.awake - started))
     case .failure(let error):
       host.log(.error, "can't be resumed: \(error)")
       // Its memory is back, and the image is used up. A second resume would look for the image, and kill a

@@ -38,7 +38,7 @@ struct ProjectDaemon {
       "--config",
       project.configuration, "--socket", socket, "--state-directory", state,
     ]
-    if let policy { command += ["--policy", absolutePolicy(policy)] }
+    if let policy { command += ["--policy", policyForDaemon(policy)] }
     let before = fileStatus(of: log)?.st_size ?? 0
     let child = try DetachedProgram(command, in: project.directory, output: log)
     let deadline = Deadline(in: Self.patience)
@@ -77,13 +77,6 @@ struct ProjectDaemon {
         try makeDirectory(path, mode: 0o700)
       }
     } catch { throw CommandFailure(exit: .cannotCreate, text: error.description) }
-  }
-
-  /// The daemon's directory is another one.
-  private func absolutePolicy(_ policy: String) -> String {
-    // Without a directory the daemon complains about the policy.
-    guard policy.contains("/"), let here = try? currentDirectory() else { return policy }
-    return absolutePath(policy, in: here)
   }
 
   private func newLog(from start: Int) -> String {

@@ -27,11 +27,15 @@ struct ProjectOutput {
     logs.add(try chosen.logs(), isPast: true)
     try logs.printPast()
     var isStopping = false
+    var daemon: ProcessIdentity?
     while true {
       if try logs.follow(or: signals.raw) == .other, let number = signals.next() {
-        guard stopsAtEnd, !isStopping else { throw ExitCode(128 + number) }
+        guard stopsAtEnd, !isStopping else {
+          try leaveRunning(daemon)
+          throw ExitCode(128 + number)
+        }
         isStopping = true
-        try stop()
+        daemon = try stop()
       }
       if case .more(let found) = isStopping ? lookWhileStopping(chosen) : chosen.look() {
         logs.add(found, isPast: false)
@@ -49,9 +53,21 @@ struct ProjectOutput {
   }
 
   /// The daemon answers when all have ended; that isn't waited for, because they still write.
-  private func stop() throws {
-    Output.complain("stopping the workers; Ctrl-C again leaves them running")
+  ///
+  /// - Returns: the daemon's process; nil: it can't be found.
+  private func stop() throws -> ProcessIdentity? {
+    Output.complain("stopping the workers; Ctrl-C again leaves running what hasn't ended by then")
     var client = try ControlClient(connectingTo: connection.path)
+    let pid = try client.perform(.status, timeout: .seconds(2)).daemon?.pid
     _ = try client.send(.shutdown)
+    // A daemon that has ended already leaves nothing to do.
+    return pid.flatMap { try? ProcessStat.read($0).identity }
+  }
+
+  /// A signal to a daemon that stops its workers ends it at once: no SIGKILL follows for workers
+  /// that take their time.
+  private func leaveRunning(_ daemon: ProcessIdentity?) throws {
+    guard let daemon, try daemon.signal(SIGTERM) else { return }
+    Output.complain("the daemon ends; workers that still run are left running")
   }
 }

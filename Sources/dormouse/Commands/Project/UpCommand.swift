@@ -12,8 +12,9 @@ struct UpCommand: ParsableCommand {
       its own, with a socket and a state directory of its own, so that several projects run side by \
       side. The other verbs use that daemon when they are called in the project's directory.
 
-      Ctrl-C stops the workers and the daemon; a second Ctrl-C leaves them running. With --detach the \
-      verb ends when the daemon runs, and `dormouse down` stops it. If the project's daemon runs \
+      Ctrl-C stops the workers and the daemon; a second Ctrl-C leaves workers running that \
+      haven't ended by then, without a daemon. `dormouse up` takes them over again. With --detach \
+      the verb ends when the daemon runs, and `dormouse down` stops it. If the project's daemon runs \
       already, its configuration is read again, and Ctrl-C ends the output only.
 
       The environment of the daemon is that of the `dormouse up` that started it.

@@ -118,8 +118,8 @@ struct AdoptCommand: ParsableCommand {
     var daemon = try connection.connect()
     let adoption = AdoptionSpecification(
       pid: pid, cgroup: cgroup ?? unit, importance: importance, mayBeTerminated: mayTerminate,
-      policy: policy, settings: set.isEmpty ? nil : set, shadow: shadow ? true : nil,
-      wakeWith: wakeWith.isEmpty ? nil : wakeWith,
+      policy: policy.map(policyForDaemon), settings: set.isEmpty ? nil : set,
+      shadow: shadow ? true : nil, wakeWith: wakeWith.isEmpty ? nil : wakeWith,
       healthChecks: healthCheck.isEmpty ? nil : healthCheck)
     try daemon.report(
       daemon.request(.adopt, worker: name, adoption: adoption), of: "adopt", worker: name,

@@ -1,0 +1,78 @@
+import Lifecycle
+import Policy
+
+// Workers that were terminated for lack of memory come back when there is room: their footprint fits
+// without raising the pressure. A back-off grows if that repeats. One that is larger than all of the
+// memory is left, so that it isn't started and terminated without end.
+
+extension RestartSupervisor {
+  /// Other programs may free memory without a change of the pressure level.
+  private static let betweenRoomChecks = Duration.seconds(30)
+
+  func endedForMemory(_ id: WorkerID, ran: Duration, rules: RestartRules, why: String) {
+    guard rules.condition.followsShortage else { return }
+    if ran > rules.backoff.max { histories[id]?.memoryStreak = 0 }
+    histories[id]?.memoryStreak += 1
+    waitForRoom(id, why)
+    startWhatFits()
+  }
+
+  func waitForRoom(_ id: WorkerID, _ why: String) {
+    histories[id]?.plan = .waitingForMemory(why: why)
+    guard roomCheck == nil else { return }
+    roomCheck = timers.after(Self.betweenRoomChecks) { [unowned self] in
+      roomCheck = nil
+      startWhatFits()
+    }
+  }
+
+  /// When no worker waits for room any more.
+  func endRoomChecks() {
+    let isNeeded = histories.values.contains {
+      if case .waitingForMemory = $0.plan { true } else { false }
+    }
+    guard !isNeeded, let check = roomCheck else { return }
+    timers.cancel(check)
+    roomCheck = nil
+  }
+
+  /// The most important first and one after the other, so that they don't bring the pressure with them
+  /// all at once. To be called when the pressure is normal again, too.
+  func startWhatFits() {
+    var waiting: [(id: WorkerID, terms: RestartTerms, why: String)] = []
+    for (id, history) in histories {
+      guard case .waitingForMemory(let why) = history.plan, let terms = host.terms(of: id) else {
+        continue
+      }
+      waiting.append((id, terms, why))
+    }
+    waiting.sort { ($1.terms.importance, $0.id) < ($0.terms.importance, $1.id) }
+    var (planned, place) = (ByteCount.zero, 0)
+    for (id, terms, why) in waiting {
+      let footprint = lastFootprint(of: id)
+      if host.room(for: footprint) == .never {
+        giveUpForSize(id, footprint, why)
+      } else if host.room(for: planned + footprint) == .enough {
+        let streak = histories[id]?.memoryStreak ?? 1
+        let delay = terms.rules.backoff.delay(afterRestarts: streak - 1)
+        restart(id, after: delay + .seconds(place), why, forMemory: true)
+        planned += footprint
+        place += 1
+      } else {
+        waitForRoom(id, why)
+      }
+    }
+  }
+
+  /// Of its last run.
+  func lastFootprint(of id: WorkerID) -> ByteCount { histories[id]?.exits.last?.footprint ?? .zero }
+
+  private func giveUpForSize(_ id: WorkerID, _ footprint: ByteCount, _ why: String) {
+    let text =
+      "not restarted: it had \(footprint) when it was terminated (\(why)), and the memory "
+      + "(`memory.budget`) can't hold that; give it more, then `dormouse start \(id)`"
+    histories[id]?.plan = nil
+    histories[id]?.problem = text
+    host.log(.error, "\(id): \(text)")
+  }
+}

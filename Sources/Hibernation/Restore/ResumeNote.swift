@@ -1,0 +1,44 @@
+import Linux
+
+/// A note that a worker's memory is back from an image, and that the worker may have run since. It
+/// is kept with the worker's cgroup.
+///
+/// Usually the worker's record and the removal of the image say that. If one of the two can't be
+/// written (a full or failing disk, a file system that became read-only), the next daemon would end
+/// the worker, or restore its memory of then. The note names the image by its mark, so it says
+/// nothing about a later image.
+public enum ResumeNote {
+  /// The image from which the worker was last resumed, if that was noted.
+  ///
+  /// - Throws: if it can't be found out.
+  public static func read(of cgroup: WorkerCgroup?) throws(SystemCallError) -> ImageMark? {
+    try cgroup?.note.flatMap(ImageMark.init(text:))
+  }
+
+  /// - Throws: `intact`, with the reason why the note is needed.
+  static func write(
+    _ image: ImageReader, of target: HibernationTarget, because reason: String
+  ) throws(HibernationError) {
+    guard let cgroup = target.cgroup, let mark = image.mark else {
+      throw HibernationError(.writingBack, "\(reason), and it has no cgroup to note its resume in")
+    }
+    do throws(SystemCallError) { try cgroup.write(note: mark.text) } catch {
+      throw HibernationError(
+        .writingBack, "\(reason), and its resume can't be noted in its cgroup: \(error)")
+    }
+  }
+
+  /// Before the image counts again.
+  static func clear(of target: HibernationTarget) throws(HibernationError) {
+    try attempt(.writingBack) { try target.cgroup?.write(note: nil) }
+  }
+}
+
+extension ImageReader {
+  /// The worker's memory was restored from this image, and the image only couldn't be removed.
+  /// While its pages are filled in the background it still counts.
+  func isUsedUp(by target: HibernationTarget) throws(SystemCallError) -> Bool {
+    guard progress != .filling, let mark else { return false }
+    return try ResumeNote.read(of: target.cgroup) == mark
+  }
+}

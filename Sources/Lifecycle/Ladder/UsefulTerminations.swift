@@ -1,0 +1,129 @@
+import Policy
+
+// A worker's state is worth more than a termination that doesn't help. So none is terminated when all victims together
+// hold too little of what is missing, and none after one that had no effect.
+
+/// Why no worker is terminated although memory is short.
+public struct VainTermination: Codable, Hashable, Sendable {
+  public enum Reason: String, Codable, Hashable, Sendable, CaseIterable {
+    /// The victims hold less than half of what is missing.
+    case tooLittle
+    /// The last termination had no effect.
+    case noEffect
+  }
+  public var reason: Reason
+  public var level: PressureLevel
+  /// What must become available before the level ends; zero if only stalls hold it.
+  public var missing: ByteCount
+  /// What the workers hold that the level's rungs could terminate.
+  public var held: ByteCount
+
+  public init(_ reason: Reason, level: PressureLevel, missing: ByteCount, held: ByteCount) {
+    self.reason = reason
+    self.level = level
+    self.missing = missing
+    self.held = held
+  }
+
+  public var sentence: String {
+    switch reason {
+    case .tooLittle:
+      "no worker is terminated at pressure \(level.name): \(missing) more must become available, "
+        + "and the workers that could be terminated hold \(held)"
+    case .noEffect:
+      "no further worker is terminated at pressure \(level.name) for now: the last termination "
+        + "had no effect on it"
+    }
+  }
+}
+
+/// Until when no worker is terminated at this level, and at lower ones.
+struct TerminationPause: Codable, Sendable, Equatable {
+  var level: PressureLevel
+  var until: Instant
+
+  /// After a termination without effect.
+  static let afterNoEffect = Duration.seconds(60)
+  /// What workers hold is compared with what is missing no more often than this.
+  static let betweenComparisons = Duration.seconds(5)
+}
+
+/// What was there when a worker was terminated.
+struct BeforeTermination: Codable, Sendable, Equatable {
+  var level: PressureLevel
+  var available: ByteCount
+  var footprint: ByteCount
+  /// Only stalls held the level.
+  var onlyStalls: Bool
+}
+
+extension Engine {
+  /// What must become available before the level ends, as far as it is a matter of available memory.
+  func missing(at level: PressureLevel) -> ByteCount {
+    guard let limit = policy.pressure[level]?.availableBelow else { return .zero }
+    return max(.zero, limit.bytes(of: budget) - usable(at: level))
+  }
+
+  /// Whether an end at this level can help. Where the operator has set the level, there is nothing to compare.
+  mutating func canHelp(at level: PressureLevel) -> Bool {
+    if let set = setPressure, set.level >= level { return true }
+    if let pause = ladderState.pause, pause.level >= level, now < pause.until { return false }
+    let missing = missing(at: level)
+    guard missing > .zero else { return true }
+    var held = ByteCount.zero
+    for rung in policy.ladder.steps(at: level) {
+      guard case .terminate(let victims) = rung else { continue }
+      for index in workers.indices(victims.openGroup) { held += workers[index].footprint }
+      if held + held >= missing { return true }
+    }
+    // Without any victim there is nothing to spare, and nothing to report.
+    guard held > .zero else { return true }
+    ladderState.pause = TerminationPause(
+      level: level, until: now + TerminationPause.betweenComparisons)
+    report(VainTermination(.tooLittle, level: level, missing: missing, held: held))
+    return false
+  }
+
+  func beforeTermination(of index: Int, at level: PressureLevel) -> BeforeTermination {
+    BeforeTermination(
+      level: level, available: usable(at: level), footprint: workers[index].footprint,
+      onlyStalls: missing(at: level) == .zero)
+  }
+
+  /// When the last termination's memory has settled: whether it has helped.
+  mutating func reviewTermination() {
+    if let pause = ladderState.pause, actingLevel < pause.level || now >= pause.until {
+      ladderState.pause = nil
+    }
+    guard let before = ladderState.before, ladderState.step == nil, hasSettled else { return }
+    ladderState.before = nil
+    guard actingLevel >= before.level, !hasHelped(before) else { return }
+    // At a level that the operator has set, one worker after the other is terminated, to try the policy.
+    if let set = setPressure, set.level >= before.level { return }
+    ladderState.pause = TerminationPause(
+      level: before.level, until: now + TerminationPause.afterNoEffect)
+    report(
+      VainTermination(
+        .noEffect, level: before.level, missing: missing(at: before.level), held: .zero))
+  }
+
+  /// The program that takes the memory may go on meanwhile, so a part of it is enough.
+  private func hasHelped(_ before: BeforeTermination) -> Bool {
+    if before.onlyStalls { return false }
+    let least = max(Self.minYield, ByteCount(before.footprint.bytes / 8))
+    return usable(at: before.level) >= before.available + least
+  }
+
+  /// Once for each reason and level of an episode.
+  private mutating func report(_ vain: VainTermination) {
+    let occasion = PressureEpisode(episode: gauge.episode, level: vain.level)
+    guard ladderState.vainReportedAt?[vain.reason.rawValue] != occasion else { return }
+    ladderState.vainReportedAt = (ladderState.vainReportedAt ?? [:])
+      .merging([vain.reason.rawValue: occasion]) { $1 }
+    emit(.terminatesNone(vain))
+  }
+
+  func considerTerminationPause(_ next: inout EarliestDeadline) {
+    next.consider(ladderState.pause?.until)
+  }
+}

@@ -1,0 +1,56 @@
+import Glibc
+import Linux
+import TestSupport
+import Testing
+
+@testable import Daemon
+
+@Suite("The lock of a state directory") struct StateLockTests {
+  private let scratch: Scratch
+  private var path: String { scratch.path + "/state" }
+
+  init() throws {
+    scratch = try Scratch()
+    mkdir(scratch.path + "/state", 0o700)
+  }
+
+  private func lock() throws -> StateLock { try StateLock(openTrusted(path, as: .own)) }
+
+  private func expectInUse(_ body: () throws -> Void) {
+    do {
+      try body()
+      Issue.record("the directory was locked twice")
+    } catch StartError.inUse(let path) {
+      #expect(path == self.path)
+    } catch { Issue.record("\(error)") }
+  }
+
+  @Test("A second daemon is refused, also after the lock file was removed")
+  func removedFile() throws {
+    let first = try lock()
+    expectInUse { _ = try lock() }
+    #expect(unlink(path + "/lock") == 0)
+    expectInUse { _ = try lock() }
+    withExtendedLifetime(first) {}
+  }
+
+  @Test("The lock of an earlier version, which locks only the file, is respected")
+  func earlierVersion() throws {
+    let file = try Descriptor.open(path + "/lock", O_RDWR | O_CREAT, mode: 0o600)
+    #expect(flock(file.raw, LOCK_EX | LOCK_NB) == 0)
+    expectInUse { _ = try lock() }
+  }
+
+  @Test("The lock ends with its holder")
+  func released() throws {
+    do { _ = try lock() }
+    _ = try lock()
+  }
+
+  @Test("A directory that was replaced after it was opened isn't used")
+  func replaced() throws {
+    let opened = try openTrusted(path, as: .own)
+    #expect(rename(path, path + ".old") == 0 && mkdir(path, 0o700) == 0)
+    #expect(throws: StartError.self) { _ = try StateLock(opened) }
+  }
+}

@@ -1,0 +1,75 @@
+import Glibc
+import TestSupport
+import Testing
+
+@testable import Hibernation
+@testable import Linux
+
+@Suite("The processes to which an image belongs") struct ImageOwnersTests {
+  private let path = Fixture.imagePath()
+  private let own: ProcessIdentity
+
+  init() throws { own = try .current(of: getpid()) }
+
+  private func write(_ processes: ProcessIdentity...) throws {
+    _ = try ImageWriter(path: path).commit(
+      processes: processes.map {
+        ImageProcess(pid: $0.pid, startTime: $0.startTime, scratchAddress: 0, threads: [])
+      }, durability: .cached)
+  }
+
+  @Test("An image stays while one of its processes lives, and its base with it")
+  func living() throws {
+    try write(ProcessIdentity(pid: 1, startTime: .max), own)
+    let base = ImageLayout.basePath(of: path)
+    try write(base)
+    #expect(ImageOwners.of(image: path) == .processes([own]))
+    #expect(Hibernator.removeUnlessNeeded(path)?.contains("\(getpid())") == true)
+    #expect(fileExists(path) && fileExists(base))
+  }
+
+  private func write(_ other: String) throws {
+    _ = try ImageWriter(path: other).commit(processes: [], durability: .cached)
+  }
+
+  @Test("An image is removed when its processes have ended or their pids belong to others")
+  func ended() throws {
+    // The own pid, and another start time.
+    try write(ProcessIdentity(pid: getpid(), startTime: own.startTime + 1))
+    try write(ImageLayout.basePath(of: path))
+    #expect(Hibernator.removeUnlessNeeded(path) == nil)
+    #expect(!fileExists(path) && !fileExists(ImageLayout.basePath(of: path)))
+    #expect(Hibernator.removeUnlessNeeded(path) == nil, "there is none any more")
+  }
+
+  @Test("An image that can't be read stays until the machine starts again")
+  func unreadable() throws {
+    let file = try Descriptor.open(path, O_WRONLY | O_CREAT, mode: 0o600)
+    #expect(Hibernator.removeUnlessNeeded(path) != nil)
+    #expect(fileExists(path))
+    // Changed before this boot.
+    let times = [timespec(tv_sec: 1, tv_nsec: 0), timespec(tv_sec: 1, tv_nsec: 0)]
+    #expect(futimens(file.raw, times) == 0)
+    #expect(Hibernator.removeUnlessNeeded(path) == nil)
+    #expect(!fileExists(path))
+  }
+
+  @Test("An image that can't be read is removed with the worker that had its name")
+  func unreadableOfEnded() throws {
+    _ = try Descriptor.open(path, O_WRONLY | O_CREAT, mode: 0o600)
+    #expect(Hibernator.removeUnlessNeeded(path, isUnreadableNeeded: false) == nil)
+    #expect(!fileExists(path))
+  }
+
+  @Test("A worker's image doesn't replace that of another process, and may replace its own")
+  func place() throws {
+    let hibernator = Hibernator()
+    let own = try ProcessTree.discover(root: own, session: nil, cgroup: nil)
+    try write(self.own)
+    try hibernator.checkPlace(path, of: own)
+    let error = #expect(throws: HibernationError.self) {
+      try hibernator.checkPlace(path, of: ProcessTree(processes: []))
+    }
+    #expect(error?.aftermath == .intact)
+  }
+}

@@ -1,0 +1,104 @@
+import Glibc
+import TestSupport
+import Testing
+
+@testable import Hibernation
+@testable import Linux
+
+/// Resumes that neither the worker's record nor the removal of its image can show to the next
+/// daemon.
+@Suite(.serialized)
+struct ResumeNoteTests {
+  private let service = HibernationService()
+  private static let obstacle = "its record can't be written"
+
+  private func sleeping(
+    _ rest: Victim.Rest, at path: String
+  ) throws -> (Victim, HibernationSummary) {
+    let victim = try Victim([try Fixture.compile("layers"), "256"], rest: rest)
+    try #require(try victim.line().hasPrefix("ready"))
+    return (victim, try victim.sleep(service, at: path))
+  }
+
+  @Test(
+    "A resume that can't be recorded is noted in the worker's cgroup, and the image that is left counts no more",
+    .enabled(if: Victim.cgroupRoot != nil, "no cgroup for workers can be made here"))
+  func noted() throws {
+    let directory = Fixture.imagePath()
+    try makeDirectory(directory, mode: 0o700)
+    let path = directory + "/image"
+    let (victim, summary) = try sleeping(.frozen, at: path)
+    let target = victim.target
+    #expect(Hibernator.isAtRest(target, on: path))
+    #expect(try ResumeNote.read(of: victim.cgroup) == nil)
+    _ = try service.wait { (h) throws(HibernationError) in
+      try h.resume(target, from: summary.image) {
+        // From here on its image can't be removed.
+        #expect(rename(directory, directory + ".away") == 0)
+        return Self.obstacle
+      }
+    }
+    #expect(rename(directory + ".away", directory) == 0)
+    let mark = try #require(summary.image.expectation.mark)
+    #expect(try ResumeNote.read(of: victim.cgroup) == mark)
+    #expect(try victim.ask("verify") == "same")
+
+    // A daemon that finds it suspended beside that image doesn't bring back its memory of then.
+    try victim.suspend()
+    #expect(!Hibernator.isAtRest(target, on: path))
+    _ = try HibernationService().wait { (h) throws(HibernationError) in
+      try h.recover(target, from: path)
+    }
+    #expect(!fileExists(path))
+    #expect(try victim.ask("verify") == "same")
+
+    // The note says nothing about a later image.
+    let later = try victim.sleep(service, at: path)
+    #expect(Hibernator.isAtRest(target, on: path))
+    _ = try service.wait { (h) throws(HibernationError) in
+      try h.resume(target, from: later.image)
+    }
+    #expect(try victim.ask("verify") == "same")
+  }
+
+  @Test("A worker without a cgroup stays hibernated while its record can't be written")
+  func refused() throws {
+    let path = Fixture.imagePath()
+    let (victim, summary) = try sleeping(.traced, at: path)
+    let target = victim.target
+    let error = #expect(throws: HibernationError.self) {
+      _ = try service.wait { (h) throws(HibernationError) in
+        try h.resume(target, from: summary.image) { Self.obstacle }
+      }
+    }
+    #expect(error?.aftermath == .intact && error?.reason.contains(Self.obstacle) == true)
+    #expect(fileExists(path))
+    try victim.wake(service, from: path)
+    #expect(try victim.ask("verify") == "same")
+  }
+
+  @Test(
+    "A lazy restore that can't be recorded is noted in the worker's cgroup",
+    .enabled(
+      if: Victim.cgroupRoot != nil && LazyRestoreTests.isPermitted(), "userfaultfd takes root"))
+  func lazily() throws {
+    let path = Fixture.imagePath()
+    let victim = try Victim([try Fixture.compile("layers"), "1024"], rest: .frozen)
+    try #require(try victim.line().hasPrefix("ready"))
+    try victim.suspend()
+    let target = victim.target
+    let summary = try service.wait { (h) throws(HibernationError) in
+      try h.hibernate(HibernationRequest(target, to: path, restore: .lazy))
+    }
+    let image = RestingImage(
+      path: path, expecting: summary.image.expectation, restore: RestorePlan(.lazy(learns: true)))
+    let resumed = try service.wait { (h) throws(HibernationError) in
+      try h.resume(target, from: image) { Self.obstacle }
+    }
+    #expect(resumed.eagerReason == nil)
+    #expect(try ResumeNote.read(of: victim.cgroup) == summary.image.expectation.mark)
+    #expect(try victim.ask("verify") == "same")
+    try service.awaitFill(of: target.name)
+    #expect(!fileExists(path))
+  }
+}

@@ -1,0 +1,82 @@
+import Lifecycle
+import Policy
+import Testing
+
+@Suite("The machine's sleep") struct MachineSleepTests {
+  /// One worker for each kind of deadline, some seconds into it. The machine sleeps, and then time passes. Returns what is
+  /// done, each with the second in which it is.
+  private func deeds(afterSleeping time: Duration) -> [String] {
+    var policy = LifecyclePolicy()
+    policy.background.suspendAfter = nil
+    policy.terminate.grace = .seconds(10)
+    policy.watchdog.launch = .seconds(20)
+    var world = World(policy)
+    let (starting, ending, asked) = (WorkerID("starting"), WorkerID("ending"), WorkerID("asked"))
+    let (watched, busy, moving) = (WorkerID("watched"), WorkerID("busy"), WorkerID("moving"))
+    let holding = WorkerID("holding")
+    for worker in [ending, watched, busy, moving] { world.add(worker) }
+    world.add(asked, canShed: true, canAnswer: true)
+    for worker in [asked, watched, busy] { world.bring(worker, to: .background) }
+    world.bring(moving, to: .hibernating)
+    policy.background.suspendAfter = .seconds(1)
+    policy.background.safePoint.hold = .seconds(40)
+    world.add(holding, policy: policy)
+    world.bring(holding, to: .background)
+    world.send(.hold(holding, true))
+    world.bring(ending, to: .terminating)
+    world.add(starting, announcesReadiness: true)
+    world.ask(.start, starting)
+    world.send(.launched(starting))
+    world.ask(.warn, asked)
+    world.send(.watchdogInterval(watched, .seconds(5)))
+    world.send(.taskBegan(busy, task: "save", limit: .seconds(7)))
+    world.pass(.seconds(2))
+
+    var deeds: [String] = []
+    if time > .zero {
+      world.now = world.now + time
+      deeds += world.send(.machineSlept(time)).deeds
+    }
+    for second in 0..<120 { deeds += world.pass(.seconds(1)).deeds.map { "\(second) \($0)" } }
+    return deeds
+  }
+
+  @Test("It puts off every deadline that a worker has to meet, by its own length")
+  func deadlines() {
+    let awake = deeds(afterSleeping: .zero)
+    let kinds = [
+      "kill ending", "finishShed asked", "terminate asked", "check watchdog watched",
+      "expire busy save", "inspect moving", "suspend holding", "terminate starting",
+    ]
+    for kind in kinds {
+      #expect(awake.contains { $0.hasSuffix(" " + kind) }, "\(kind) isn't tried")
+    }
+    #expect(deeds(afterSleeping: .seconds(3600)) == awake)
+    #expect(deeds(afterSleeping: .milliseconds(500)) == awake)
+  }
+
+  @Test("It counts where the question is for how long a worker hasn't been used")
+  func idleness() {
+    var policy = LifecyclePolicy()
+    policy.background.suspendAfter = .seconds(600)
+    var world = World(policy)
+    world.add(web)
+    world.bring(web, to: .background)
+    world.pass(.seconds(2))
+    world.now = world.now + .seconds(3600)
+    #expect(world.send(.machineSlept(.seconds(3600))).deeds == ["suspend web"])
+  }
+
+  @Test("What a launch costs is learned without it")
+  func launchCost() {
+    var world = World()
+    world.add(web, announcesReadiness: true)
+    world.ask(.start, web)
+    world.send(.launched(web))
+    world.pass(.seconds(3))
+    world.now = world.now + .seconds(3600)
+    world.send(.machineSlept(.seconds(3600)))
+    world.send(.ready(web))
+    #expect(world.engine.snapshot(of: web)?.launchCost == .seconds(3))
+  }
+}
