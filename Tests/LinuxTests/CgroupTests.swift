@@ -54,9 +54,9 @@ struct CgroupTests {
     let root = try CgroupRoot.detect(name: name)
     defer { root.remove() }
     #expect(CgroupRoot.find(name: name) == root)
-    #expect(WorkerCgroup.find(in: root, name: "w") == nil)
+    #expect(try WorkerCgroup.find(in: root, name: "w") == nil)
     let group = try WorkerCgroup.create(in: root, name: "w")
-    #expect(WorkerCgroup.find(in: root, name: "w")?.path == group.path)
+    #expect(try WorkerCgroup.find(in: root, name: "w")?.path == group.path)
     try group.remove(until: Deadline(in: .seconds(60)))
   }
 

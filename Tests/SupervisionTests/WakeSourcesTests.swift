@@ -187,6 +187,9 @@ import Testing
     #expect(try eventually { worker.log.contains("got") })
     let sources = try worker.sleep()
     #expect(sources.waiting == "a request on port \(port) that it had not answered")
+    // With a request that is older than that, it waits by choice.
+    let late = try WakeSources(of: worker.tree(), ownChannels: [], openFor: .zero)
+    #expect(late.waiting == nil)
     _ = try Descriptor.open("\(worker.scratch.path)/go", O_CREAT | O_WRONLY, mode: 0o600)
     try worker.resume()
     #expect(try client.read(upTo: 64) == Array("answer".utf8))

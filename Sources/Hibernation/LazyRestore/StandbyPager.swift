@@ -13,7 +13,7 @@ public enum StandbyPager {
   public static func run(input: Descriptor) -> [String] {
     clinux_stay_out_of_core_files()
     var book = StandbyBook()
-    // An error counts as the end of the daemon.
+    // An error counts as the end of the daemon: while that fills pages, it holds the images' locks.
     while let part = try? input.read(upTo: 4096), !part.isEmpty { book.parse(part) }
     return book.announced.compactMap { image, resume in
       resume.target.flatMap { finish(image, $0) }
@@ -21,7 +21,7 @@ public enum StandbyPager {
   }
 
   private static func finish(_ image: String, _ target: HibernationTarget) -> String? {
-    // A missing or damaged image can't be used to fill pages.
+    // Nothing is changed without the image: the next daemon goes on.
     guard let reader = try? ImageReader(path: image), reader.progress == .filling,
       !target.root.hasEnded, reader.processes.contains(where: { $0.identity == target.root }),
       reader.lock(waits: false), reader.isInPlace
@@ -60,8 +60,9 @@ struct StandbyBook {
     let root: ProcessIdentity
     let cgroup: String
 
-    /// `nil`: the worker's group doesn't exist any more, so the worker has ended.
+    /// `nil`: the worker's group can't be opened. It has ended, or the next daemon goes on.
     var target: HibernationTarget? {
+      // As said above.
       guard let group = try? WorkerCgroup(path: cgroup) else { return nil }
       return HibernationTarget(name: name, root: root, cgroup: group)
     }

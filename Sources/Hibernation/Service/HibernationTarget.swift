@@ -121,7 +121,7 @@ public struct HibernationTarget: Sendable {
   /// - Returns: the worker's processes, for `wake`; `nil` if they couldn't be listed.
   @discardableResult
   public func restartInterruptedSyscalls() -> ProcessTree? {
-    // A group that doesn't exist isn't frozen.
+    // If that isn't known, calls may return EINTR.
     let isFrozen = (try? isFrozen()) ?? false
     // `wake` then lists the processes itself, and reports why it can't.
     guard let tree = try? discover() else { return nil }
@@ -153,7 +153,7 @@ public struct HibernationTarget: Sendable {
   func waitForStops() {
     let deadline = Deadline(in: .milliseconds(50))
     while !deadline.hasPassed,
-      // If the processes can't be listed, they have ended.
+      // If the processes can't be listed, the caller's next step says why.
       (try? discover())?.processes.contains(where: {
         $0.state == .running || $0.state == .traced
       }) == true
@@ -226,12 +226,12 @@ public struct HibernationTarget: Sendable {
     if isSignalled || holds {
       var tree = try found ?? discover()
       let held = holds ? masters.hold(in: tree) : []
+      // Perhaps only the freezer holds them. The stop takes effect when the freezer lets a process
+      // run, before any of its instructions.
+      for master in held { try master.signal(SIGSTOP) }
       if isSignalled {
         tree.processes.removeAll { held.contains($0.identity) }
         try tree.continueAll()
-      } else {
-        // It takes effect when the freezer lets the process run, before any of its instructions.
-        for master in held { try master.signal(SIGSTOP) }
       }
     }
     try freezer?.thaw(until: Deadline(in: Self.patience))

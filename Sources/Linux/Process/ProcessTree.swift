@@ -23,7 +23,10 @@ public struct ProcessTree: Hashable, Sendable {
     root: ProcessIdentity, session: Int32? = nil, cgroup: WorkerCgroup? = nil
   ) throws(SystemCallError) -> ProcessTree {
     guard let cgroup else {
-      return try ProcessScan.read().tree(root: root, session: session)
+      let tree = try ProcessScan.read().tree(root: root, session: session)
+      // /proc may hide the root (hidepid, if it isn't dumpable): then nothing is known of the worker.
+      if !tree.contains(root.pid), case .unknown(let error) = root.life { throw error }
+      return tree
     }
     return ProcessTree(processes: parentsFirst(try living(cgroup.processes())))
   }
@@ -38,8 +41,8 @@ public struct ProcessTree: Hashable, Sendable {
         let stat = try ProcessStat.read(pid)
         if !stat.isEnded { found.append(stat) }
       } catch {
-        // Under hidepid (proc(5)) most of /proc may not be read; none of the hidden processes is the
-        // worker's.
+        // Under hidepid (proc(5)) most of /proc may not be read. Of the worker's processes only those are hidden that
+        // aren't dumpable.
         let isHidden = skipsHidden && (error.code == EPERM || error.code == EACCES)
         if !error.meansVanished && !isHidden { throw error }
       }

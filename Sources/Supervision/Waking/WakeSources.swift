@@ -41,13 +41,16 @@ public final class WakeSources: Sendable {
   /// socket, at its standard input.
   public var hasClients: Bool { !answered.isEmpty || names.contains(where: \.isForClients) }
 
+  /// See `init`: of a worker that may be in the middle of other work.
+  public static let recently = Duration.seconds(2)
+
   /// Of a worker that is frozen or stopped. Needs the right to trace it.
   ///
   /// `ignored`: what it leaves unread by choice; `answering`: ports whose listeners another part of the daemon
-  /// watches.
+  /// watches; `openFor`: a request that came longer ago and isn't answered is one that the worker waits with.
   public init(
     of tree: ProcessTree, ownChannels: Set<String>, ignored: LeftUnread = LeftUnread(),
-    answering ports: Set<UInt16> = []
+    answering ports: Set<UInt16> = [], openFor limit: Duration = recently
   ) throws(SystemCallError) {
     let set = Descriptor(owning: try shim("epoll_create1") { clinux_epoll_create() })
     var register = Register(set: set, ignored: ignored)
@@ -67,7 +70,7 @@ public final class WakeSources: Sendable {
     names = register.names
     leftUnread = register.leftUnread
     served = Set(names.compactMap(\.listeningPort)).union(answered.map(\.port))
-    waiting = register.sortOut(served: served)
+    waiting = register.sortOut(served: served, openFor: limit)
   }
 
   /// The worker is about to run, or runs: what was opened in its place is handed over to it.
@@ -204,7 +207,7 @@ private struct Register {
   /// 2. Unread, and not ignored: it came around the freeze, or the worker was too busy. Wake.
   /// 3. Read by the worker, and then it was frozen before it had answered. Nothing is left to see
   ///    but TCP's clocks; see `isUnanswered`.
-  mutating func sortOut(served: Set<UInt16>) -> String? {
+  mutating func sortOut(served: Set<UInt16>, openFor limit: Duration) -> String? {
     // First the edges, then the amounts: the other way round, what comes in between would show in
     // neither.
     let edges = WakeSources.drain(set)
@@ -223,7 +226,7 @@ private struct Register {
     }
     for (index, traffic) in traffic {
       guard case .connection(.internet(_, let port), _) = names[index], served.contains(port),
-        traffic.isUnanswered(within: Self.recently)
+        traffic.isUnanswered(within: limit)
       else { continue }
       return "a request on port \(port) that it had not answered"
     }
@@ -232,6 +235,4 @@ private struct Register {
 
   /// EPOLLET; the shims have no name for it.
   private static let edgeTriggered: UInt32 = 1 << 31
-  /// A request that came longer ago and isn't answered is one that the worker waits with.
-  private static let recently = Duration.seconds(2)
 }

@@ -46,11 +46,12 @@ struct SuspendJob: Sendable {
   func run() throws -> Asleep {
     // A stop while the freezer holds it would outlast the next thaw.
     masters.release()
+    let began = Clocks.monotonic
     let tree = try discover()
     let ignored = leftUnread.stillIgnored(by: tree, ownChannels: ownChannels)
     waits.willRest(tree)
     try stop()
-    do { return try lookAtStopped(ignored) } catch { throw wakeAgain(because: error) }
+    do { return try lookAtStopped(ignored, since: began) } catch { throw wakeAgain(because: error) }
   }
 
   /// When this throws, the worker runs.
@@ -64,7 +65,7 @@ struct SuspendJob: Sendable {
     }
   }
 
-  private func lookAtStopped(_ ignored: LeftUnread) throws -> Asleep {
+  private func lookAtStopped(_ ignored: LeftUnread, since began: Int64) throws -> Asleep {
     try waitForRest()
     let manager = isExternal ? SleepWatch(of: try discover(), in: cgroup) : nil
     if let job = try jobs?.running(in: discover()) { throw ManagerIsAtWork(job: job) }
@@ -72,7 +73,7 @@ struct SuspendJob: Sendable {
     waits.rests(tree)
     masters.look(at: tree)
     if mustBeIdle { try checkIsIdle() }
-    let sources = watch(ignored)
+    let sources = watch(ignored, since: began)
     guard dependsOnInputs, let refusal = sources.refusal else {
       return Asleep(
         sources: sources,
@@ -158,11 +159,21 @@ struct SuspendJob: Sendable {
     var description: String { "\(reason); and it could not be woken: \(failure)" }
   }
 
-  private func watch(_ ignored: LeftUnread) -> Result<WakeSources, SystemCallError> {
+  /// How old an open request may be that keeps it awake: of an idle worker as `TrafficMonitor` has it, because the request
+  /// may have come since the last look there. The time that this job itself has taken makes no request older.
+  func limitOfRequests(after taken: Duration) -> Duration {
+    (mustBeIdle ? TrafficMonitor.maxRequest : WakeSources.recently) + taken
+  }
+
+  private func watch(
+    _ ignored: LeftUnread, since began: Int64
+  ) -> Result<WakeSources, SystemCallError> {
+    let limit = limitOfRequests(after: .nanoseconds(Clocks.monotonic - began))
     do throws(SystemCallError) {
       return .success(
         try WakeSources(
-          of: discover(), ownChannels: ownChannels, ignored: ignored, answering: answeredPorts))
+          of: discover(), ownChannels: ownChannels, ignored: ignored, answering: answeredPorts,
+          openFor: limit))
     } catch {
       return .failure(error)
     }
