@@ -245,7 +245,7 @@ struct RecoveryTests {
   private func remove(_ group: WorkerCgroup) {
     // What is left of the group doesn't disturb other tests.
     try? group.kill()
-    try? group.remove(until: Deadline(in: .seconds(5)))
+    try? group.remove(until: Deadline(in: .seconds(60)))
   }
 
   /// A child of this process, as the worker is since its daemon's death.

@@ -95,6 +95,9 @@ public final class WakeSources: Sendable {
     _ name: InputName, events: UInt32, served: Set<UInt16>
   ) -> String {
     let hangUps = UInt32(CLINUX_EPOLLHUP | CLINUX_EPOLLRDHUP | CLINUX_EPOLLERR)
+    if events & (hangUps | UInt32(CLINUX_EPOLLIN)) == 0, events & UInt32(CLINUX_EPOLLOUT) != 0 {
+      return name.sentenceOfRoom(served: served)
+    }
     return name.sentence(isHangUp: events & hangUps != 0, served: served)
   }
 
@@ -128,7 +131,11 @@ private struct Register {
 
   mutating func add(_ input: WorkerInput) throws(SystemCallError) {
     let index = names.count
-    let interest = UInt32(CLINUX_EPOLLIN | CLINUX_EPOLLRDHUP) | Self.edgeTriggered
+    var interest = UInt32(CLINUX_EPOLLIN | CLINUX_EPOLLRDHUP) | Self.edgeTriggered
+    // It may have more to send than there is room for: its client waits for the rest.
+    if let facts = input.facts, facts.isStream, !facts.isListening, !input.duplicate.isWritable {
+      interest |= UInt32(CLINUX_EPOLLOUT)
+    }
     do throws(SystemCallError) {
       try shim("epoll_ctl", on: "descriptor \(input.open.number) of \(input.pid)") {
         clinux_epoll_add(set.raw, input.duplicate.raw, interest, UInt64(index))
@@ -207,7 +214,7 @@ private struct Register {
     for edge in edges {
       let index = Int(truncatingIfNeeded: edge.data)
       if openings[index] != nil { continue }
-      if let (input, before) = doubtful[index],
+      if edge.events & UInt32(CLINUX_EPOLLOUT) == 0, let (input, before) = doubtful[index],
         UnreadInput(input).map({ !$0.hasMore(than: before) }) ?? true
       {
         continue

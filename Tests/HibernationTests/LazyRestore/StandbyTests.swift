@@ -62,7 +62,7 @@ struct StandbyTests {
       try h.resume(target, from: RestingImage(path: path, .lazy(learns: true)))
     }
     try service.awaitFill(of: target.name)
-    let deadline = Deadline(in: .seconds(10))
+    let deadline = Deadline(in: .seconds(60))
     var lines: [Substring] = []
     while lines.count < 2, !deadline.hasPassed {
       lines = ((try? readText(file)) ?? "").split(separator: "\n")
