@@ -18,8 +18,8 @@ public enum ImageOwners: Hashable, Sendable {
       let living = try ImageReader(alone: path).processes.map(\.identity).filter { !$0.hasEnded }
       return living.isEmpty ? .none : .processes(living)
     } catch {
-      // Its processes ended with the last boot.
-      if linkStatus(of: path)?.isOlderThanBoot == true { return .none }
+      // An empty file holds no memory. The processes of an older one ended with the last boot.
+      if let file = linkStatus(of: path), file.st_size == 0 || file.isOlderThanBoot { return .none }
       return isAbsent(path) ? .none : .unknown("\(error)")
     }
   }

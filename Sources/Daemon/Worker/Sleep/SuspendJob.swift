@@ -56,6 +56,8 @@ struct SuspendJob: Sendable {
     let began = Clocks.monotonic
     let tree = try discover()
     if let thread = DivisibleCall.thread(in: tree, until: Deadline(in: Self.divisiblePatience)) {
+      // If its manager has frozen it, the call can't end, and that is the reason.
+      try checkManagerIsAway()
       throw InTheMiddle(thread: thread)
     }
     let ignored = leftUnread.stillIgnored(by: tree, ownChannels: ownChannels)
