@@ -39,7 +39,7 @@ final class PressureMonitor {
           var info = memory.flatMap { try? MemoryInfo.read($0) }
           // As if there were none.
           let inMemory = swaps.flatMap { try? $0.read() }.map(SwapInMemory.free) ?? 0
-          info?.swapFree = max(0, (info?.swapFree ?? 0) - inMemory)
+          if let free = info?.swapFree { info?.swapFree = max(0, free - inMemory) }
           return info.map { limits?.applied(to: $0) ?? $0 }
         },
         stall: { group in
