@@ -1,8 +1,8 @@
 import Lifecycle
 import Policy
 
-/// No worker is terminated for lack of memory in vain. Without the engine's own rules: from readings,
-/// footprints and times only.
+/// No worker is terminated for lack of memory in vain. Without the engine's own rules: from
+/// readings, footprints and times only.
 struct VainCheck: Sendable {
   private var policy: LifecyclePolicy?
   /// Since when the pressure has been above normal.

@@ -1,5 +1,5 @@
-/// Swap areas that are themselves in memory (zram): their free part is no memory that could be used, because each
-/// page that moves there takes up memory again, compressed.
+/// Swap areas that are themselves in memory (zram): their free part is no memory that could be
+/// used, because each page that moves there takes up memory again, compressed.
 public enum SwapInMemory {
   public static let path = "/proc/swaps"
 
