@@ -1,12 +1,13 @@
 import Lifecycle
 import Policy
 
-/// No worker is terminated for lack of memory in vain. Without the engine's own rules: from readings,
-/// footprints and times only.
+/// No worker is terminated for lack of memory in vain. Without the engine's own rules: from
+/// readings, footprints and times only.
 struct VainCheck: Sendable {
   private var policy: LifecyclePolicy?
   /// Since when the pressure has been above normal.
   private var pressedSince: Instant?
+  private var rulesSince = Instant.zero
   private var last: Victim?
 
   private struct Victim: Sendable {
@@ -22,6 +23,7 @@ struct VainCheck: Sendable {
   mutating func record(_ event: Event, _ after: Engine, at now: Instant) {
     // Under other rules, or where the operator tries a level, nothing is in vain.
     if after.policy != policy || after.setPressure != nil { last = nil }
+    if after.policy != policy { rulesSince = now }
     policy = after.policy
     guard let victim = last else { return }
     if case .exited(victim.worker, _) = event, now < victim.at + .seconds(4) {
@@ -64,7 +66,9 @@ struct VainCheck: Sendable {
     // The level rises when its condition has held for `sustained_for`.
     let rules = after.policy.pressure
     let least = max(.zero, rules.terminateAfter - rules.sustainedFor)
-    guard let pressedSince, now >= pressedSince + least else {
+    // Under the rules before, the shortage had lasted longer when the level rose.
+    let areRulesNew = now < rulesSince + .seconds(5)
+    guard let pressedSince, now >= pressedSince + least || areRulesNew else {
       return "\(name) was terminated for a shortage that hadn't lasted \(least.spoken)"
     }
     let held = after.snapshots().reduce(ByteCount.zero) {

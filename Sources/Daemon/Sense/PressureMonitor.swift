@@ -29,12 +29,17 @@ final class PressureMonitor {
       // Both are read each second. nil: there is no such file, and so nothing to report.
       let memory = try? KernelRecord(MemoryInfo.path)
       let pressure = try? KernelRecord(PressureStall.systemMemoryPath)
+      // Without it no swap is known to be in memory.
+      let swaps = try? KernelRecord(SwapInMemory.path)
       // Without /proc no cgroup can be found.
       let limits = try? ContainingLimits(workers: workers)
       return Readings(
         memory: {
           // As if there were no such file.
-          let info = memory.flatMap { try? MemoryInfo.read($0) }
+          var info = memory.flatMap { try? MemoryInfo.read($0) }
+          // As if there were none.
+          let inMemory = swaps.flatMap { try? $0.read() }.map(SwapInMemory.free) ?? 0
+          if let free = info?.swapFree { info?.swapFree = max(0, free - inMemory) }
           return info.map { limits?.applied(to: $0) ?? $0 }
         },
         stall: { group in

@@ -1,9 +1,9 @@
 import Lifecycle
 import Policy
 
-// Workers that were terminated for lack of memory come back when there is room: their footprint fits
-// without raising the pressure. A back-off grows if that repeats. One that is larger than all of the
-// memory is left, so that it isn't started and terminated without end.
+// Workers that were terminated for lack of memory come back when there is room: their footprint
+// fits without raising the pressure. A back-off grows if that repeats. One that is larger than all
+// of the memory is left, so that it isn't started and terminated without end.
 
 extension RestartSupervisor {
   /// Other programs may free memory without a change of the pressure level.
@@ -36,8 +36,8 @@ extension RestartSupervisor {
     roomCheck = nil
   }
 
-  /// The most important first and one after the other, so that they don't bring the pressure with them
-  /// all at once. To be called when the pressure is normal again, too.
+  /// The most important first and one after the other, so that they don't bring the pressure with
+  /// them all at once. To be called when the pressure is normal again, too.
   func startWhatFits() {
     var waiting: [(id: WorkerID, terms: RestartTerms, why: String)] = []
     for (id, history) in histories {

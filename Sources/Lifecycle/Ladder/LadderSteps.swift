@@ -58,8 +58,8 @@ extension Engine {
     return .nothingLeft
   }
 
-  /// Where the alternative is a worker's end: hibernates one that only thrift keeps in memory, such as its
-  /// policy's `max_footprint`.
+  /// Where the alternative is a worker's end: hibernates one that only thrift keeps in memory,
+  /// such as its policy's `max_footprint`.
   mutating func hibernateSpared(_ level: PressureLevel) -> LadderState.Outcome {
     guard policy.ladder.steps(at: level).contains(.hibernate), isReallyShort(at: level) else {
       return .nothingLeft

@@ -1,10 +1,11 @@
 import Policy
 
-// A worker isn't terminated for one reading, and not for stalls while memory is available: the shortage has to be
-// one, and has to last.
+// A worker isn't terminated for one reading, and not for stalls while memory is available: the
+// shortage has to be one, and has to last.
 
 extension Engine {
-  /// Whether a rung that ends these workers may be used now: some level up to this one lists it, and allows an end.
+  /// Whether a rung that ends these workers may be used now: some level up to this one lists it,
+  /// and allows an end.
   func mayTerminate(_ victims: Ladder.Rung.Victims, at level: PressureLevel) -> Bool {
     var candidate = level
     while candidate > .normal {
@@ -16,8 +17,8 @@ extension Engine {
     return false
   }
 
-  /// Whether the level allows to end a worker: the operator has set it, or memory is short and has been for
-  /// `pressure.terminate_after`.
+  /// Whether the level allows to end a worker: the operator has set it, or memory is short and has
+  /// been for `pressure.terminate_after`.
   func mayEndWorkers(at level: PressureLevel) -> Bool {
     if let set = setPressure, set.level >= level { return true }
     return isReallyShort(at: level) && hasLasted(level)

@@ -1,7 +1,7 @@
 import Policy
 
-// A worker's state is worth more than a termination that doesn't help. So none is terminated when all victims together
-// hold too little of what is missing, and none after one that had no effect.
+// A worker's state is worth more than a termination that doesn't help. So none is terminated when
+// all victims together hold too little of what is missing, and none after one that had no effect.
 
 /// Why no worker is terminated although memory is short.
 public struct VainTermination: Codable, Hashable, Sendable {
@@ -58,13 +58,15 @@ struct BeforeTermination: Codable, Sendable, Equatable {
 }
 
 extension Engine {
-  /// What must become available before the level ends, as far as it is a matter of available memory.
+  /// What must become available before the level ends, as far as it is a matter of available
+  /// memory.
   func missing(at level: PressureLevel) -> ByteCount {
     guard let limit = policy.pressure[level]?.availableBelow else { return .zero }
     return max(.zero, limit.bytes(of: budget) - usable(at: level))
   }
 
-  /// Whether an end at this level can help. Where the operator has set the level, there is nothing to compare.
+  /// Whether an end at this level can help. Where the operator has set the level, there is nothing
+  /// to compare.
   mutating func canHelp(at level: PressureLevel) -> Bool {
     if let set = setPressure, set.level >= level { return true }
     if let pause = ladderState.pause, pause.level >= level, now < pause.until { return false }
@@ -98,7 +100,8 @@ extension Engine {
     guard let before = ladderState.before, ladderState.step == nil, hasSettled else { return }
     ladderState.before = nil
     guard actingLevel >= before.level, !hasHelped(before) else { return }
-    // At a level that the operator has set, one worker after the other is terminated, to try the policy.
+    // At a level that the operator has set, one worker after the other is terminated, to try the
+    // policy.
     if let set = setPressure, set.level >= before.level { return }
     ladderState.pause = TerminationPause(
       level: before.level, until: now + TerminationPause.afterNoEffect)

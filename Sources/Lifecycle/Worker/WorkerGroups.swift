@@ -129,8 +129,8 @@ extension WorkerRecord {
     return view.now >= run.hibernation.retryAt ?? .zero
   }
 
-  /// No limit that spares effort prevents the hibernation. The ladder hibernates it nevertheless before it
-  /// terminates a worker.
+  /// No limit that spares effort prevents the hibernation. The ladder hibernates it nevertheless
+  /// before it terminates a worker.
   fileprivate func isWithinThrift(_ view: WorkerView, _ isShadow: Bool) -> Bool {
     let worker = isShadow ? imagined ?? self : self
     guard worker.run.isMeasuredAsleep || view.now >= worker.measuredBy else { return true }

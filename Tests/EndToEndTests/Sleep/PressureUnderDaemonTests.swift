@@ -9,14 +9,14 @@ import Testing
   func biggestSuspended() throws {
     let front = try WebWorker(megabytes: 1, name: "front", more: "autostart: false")
     let middle = try WebWorker(megabytes: 15, name: "middle")
-    let big = try WebWorker(megabytes: 35, name: "big")
+    let big = try WebWorker(megabytes: 35, name: "big", more: "restart: no")
     let daemon = try TestDaemon(
       """
       policy: \(Surroundings.policy("ios-5"))
       policy_overrides:
         memory: { budget: 160MB }
         background: { suspend_after: 1h, shed_deadline: 300ms }
-        hibernate: { after: never }
+        hibernate: { enabled: false }
       workers:
 
       """ + front.entry() + middle.entry() + big.entry())

@@ -131,7 +131,7 @@ import Testing
       policy_overrides:
         memory: { budget: 160MB }
         background: { suspend_after: 1h, shed_deadline: 300ms }
-        hibernate: { after: never }
+        hibernate: { enabled: false }
       workers:
 
       """ + front.entry() + always.entry() + failure.entry())
