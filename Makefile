@@ -2,14 +2,17 @@
 SWIFT ?= swift
 PREFIX ?= /usr/local
 SOURCES = Package.swift Sources Tests Examples Companions
+# A debug build aborts when its event loop is blocked for 100 ms (docs/threads.md). In tests dozens of daemons share the
+# processors and one disk with everything else.
+test chaos soak examples test-companions test-kubelet test-cluster: export DORMOUSE_LOOP_CHECK ?= 2s
 
 # The standard library is linked in: the daemon needs no Swift on the machine, and less memory.
 # The build ID is by what debuggers find the symbols that `install` takes out of the executable.
-# Not position-independent: else each start adjusts 60,000 pointers, and each daemon has its own copy of 0.7 MB
-# of pages that hold them. Libraries, heap and stacks are at random addresses, as always.
+# Position-independent, as Swift links by default: a root daemon reads what workers and clients send, and its own
+# addresses are to be random, too. That costs 1 ms at each start (60,000 pointers are adjusted), and 0.7 MB of RAM.
 # The debug information names C modules by a hash, which would have the headers' times in it (-fno-pch-timestamp).
 RELEASE_OPTIONS = -c release --static-swift-stdlib --product dormouse -Xlinker --build-id=sha1 \
-  -Xlinker --icf=safe -Xlinker --no-export-dynamic -Xlinker -no-pie -Xcc -Xclang -Xcc -fno-pch-timestamp
+  -Xlinker --icf=safe -Xlinker --no-export-dynamic -Xcc -Xclang -Xcc -fno-pch-timestamp
 RELEASE = $(RELEASE_OPTIONS) $(ORDERED)
 # With the toolchain's own linker, functions that an idle daemon calls come first (scripts/order-code).
 LLD := $(wildcard $(dir $(realpath $(shell command -v $(SWIFT))))ld.lld)
@@ -62,7 +65,7 @@ examples:
 	    $(SWIFT) test --package-path Examples/$$example --scratch-path .build/examples || exit; \
 	done
 
-# Packages of their own as well, which need more than the rest does: Swift 6.2, Hummingbird, async-http-client, for their
+# Packages of their own as well, which need more than the rest does: Hummingbird, async-http-client, for their
 # tests Chromium and Podman. They share one build directory, so that SwiftNIO is built once.
 COMPANION = --scratch-path .build/companions --package-path Companions
 COMPANION_RELEASE = -c release --static-swift-stdlib -Xlinker --build-id=sha1
@@ -119,10 +122,11 @@ tsan:
 test-machines:
 	DEB="$(DEB)" Tests/Machines/run $(ARGUMENTS)
 
-# Writes Packaging/code-order.txt again, from a run of the release build; not part of `test`.
+# Writes Packaging/code-order.txt again, from a run of the release build; not part of `test`. Benchmarks/called.c needs
+# the addresses that the map has: run `make` again before you install.
 order-code:
 	scripts/bootstrap build
-	$(RELEASE_BUILD) $(RELEASE) -Xlinker -Map=$(CURDIR)/.build/dormouse.map
+	$(RELEASE_BUILD) $(RELEASE) -Xlinker -no-pie -Xlinker -Map=$(CURDIR)/.build/dormouse.map
 	scripts/order-code "$$($(SWIFT) build $(RELEASE) --show-bin-path)/dormouse" .build/dormouse.map
 
 format:
@@ -194,7 +198,7 @@ deb-arm64: arm64
 test-arm64:
 	DEB="$(DEB)" Tests/Machines/arm64/run "$(ARGUMENTS)"
 
-# Builds everything, tests too, for this machine with Debian's Swift 6.2, the oldest version that is known to work; needs root.
+# Builds everything, tests too, for this machine with Debian's Swift 6.2, the oldest version that builds it; needs root.
 check-6.2:
 	scripts/arm64/prepare sid
 	scripts/arm64/swift --here build --build-tests

@@ -1,4 +1,4 @@
-// swift-tools-version: 6.1
+// swift-tools-version: 6.2
 import PackageDescription
 
 // The layers of docs/ARCHITECTURE.md, one target each. Imports go downwards only, and
@@ -198,7 +198,7 @@ let package = Package(
       name: "ControlTests", dependencies: ["Control", "JSONLines", "Linux", "TestSupport"],
       swiftSettings: strict),
     .testTarget(
-      name: "WorkerProtocolTests", dependencies: ["WorkerProtocol", "JSONLines"],
+      name: "WorkerProtocolTests", dependencies: ["WorkerProtocol", "JSONLines", "TestSupport"],
       swiftSettings: strict),
     .testTarget(
       name: "WorkerKitTests",

@@ -29,7 +29,7 @@ func durable(_ arguments: ArraySlice<String>) throws {
   }
   for round in 0..<rounds {
     for durability in ImageDurability.allCases {
-      try cgroup?.freeze(until: Deadline(in: .seconds(5)))
+      try cgroup?.freeze(until: Deadline(in: .seconds(60)))
       let slept = try service.wait { (h) throws(HibernationError) in
         try h.hibernate(
           HibernationRequest(target, to: image, storage: ImageStorage(durability: durability)))

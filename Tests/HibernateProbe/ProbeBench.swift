@@ -63,7 +63,7 @@ func bench(_ arguments: ArraySlice<String>) throws {
   var notes: [String: String] = [:]
   for round in 0..<rounds {
     for way in ["cont", "eager", "sealed", "pushed", "hot", "later"] {
-      try cgroup.freeze(until: Deadline(in: .seconds(5)))
+      try cgroup.freeze(until: Deadline(in: .seconds(60)))
       if way != "cont" {
         let slept = try service.wait { (h) throws(HibernationError) in
           try h.hibernate(

@@ -38,7 +38,7 @@ private final class Subject {
   func round(requests: Int, counts: Bool) throws {
     let (target, image, overlays) = (target, image, way != "full")
     for _ in 0..<requests { try client.exchange() }
-    try target.cgroup?.freeze(until: Deadline(in: .seconds(5)))
+    try target.cgroup?.freeze(until: Deadline(in: .seconds(60)))
     let (begun, before) = (Clocks.monotonic, processorTime())
     let slept = try service.wait { (h) throws(HibernationError) in
       try h.hibernate(HibernationRequest(target, to: image, overlay: overlays))

@@ -91,7 +91,7 @@ func serve(_ arguments: ArraySlice<String>) throws {
       text = String(text[text.index(after: end)...])
       do {
         if order == "hibernate" {
-          try cgroup?.freeze(until: Deadline(in: .seconds(5)))
+          try cgroup?.freeze(until: Deadline(in: .seconds(60)))
           let summary = try service.wait { (h) throws(HibernationError) in
             try h.hibernate(
               HibernationRequest(
@@ -209,7 +209,7 @@ func mortal(_ arguments: ArraySlice<String>) throws {
   guard let before else { return }
   let files = try count("fd")
   if files != before.descriptors { fail("\(files) descriptors, \(before.descriptors) before") }
-  let deadline = Deadline(in: .seconds(5))
+  let deadline = Deadline(in: .seconds(60))
   while try workingThreads() > before.threads {
     if deadline.hasPassed { fail("\(try workingThreads()) threads, \(before.threads) before") }
     usleep(1000)
@@ -251,7 +251,7 @@ func outlive(
   var outcome = "killed too late"
   do {
     if !isForResume { killLater() }
-    try cgroup?.freeze(until: Deadline(in: .seconds(5)))
+    try cgroup?.freeze(until: Deadline(in: .seconds(60)))
     _ = try service.wait { (h) throws(HibernationError) in
       try h.hibernate(HibernationRequest(target, to: image))
     }
@@ -263,13 +263,13 @@ func outlive(
     outcome = "killed while \(error.phase.rawValue)"
   } catch { fail("round \(round): \(error)") }
   // Its end is reported now, with its status, because no process traces it any more.
-  let ended = try pollDescriptor(victim.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(5)))
+  let ended = try pollDescriptor(victim.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(60)))
   if !ended { fail("round \(round): \(outcome), and its end isn't reported") }
   var status: Int32 = 0
   guard waitpid(pid, &status, WNOHANG) == pid, status & 0x7f == SIGKILL else {
     fail("round \(round): \(outcome), and its status is \(status)")
   }
-  try cgroup?.thaw(until: Deadline(in: .seconds(5)))
+  try cgroup?.thaw(until: Deadline(in: .seconds(60)))
   return outcome
 }
 

@@ -58,7 +58,7 @@ extension RecoveryTests {
       waitpid(daemon.pid, &status, 0)
       #expect(status & 0x7f == SIGKILL)
       defer { kill(-daemon.pid, SIGKILL) }
-      let isAlone = try eventually(within: .seconds(5)) {
+      let isAlone = try eventually(within: .seconds(60)) {
         try ProcessScan.read().tree(root: daemon.identity, session: daemon.pid).isEmpty
       }
       #expect(isAlone)

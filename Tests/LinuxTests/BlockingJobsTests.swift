@@ -61,7 +61,7 @@ import Testing
     for number in 0..<1_000 {
       let done = Semaphore()
       #expect(jobs.submit(about: "one") { { done.signal() } })
-      try #require(done.wait(within: .seconds(10)), "job \(number)")
+      try #require(done.wait(within: .seconds(60)), "job \(number)")
       // The next one comes about when the thread's patience ends.
       let next = Deadline(in: patience + .microseconds(number % 100))
       while !next.hasPassed {}

@@ -54,10 +54,10 @@ struct CgroupTests {
     let root = try CgroupRoot.detect(name: name)
     defer { root.remove() }
     #expect(CgroupRoot.find(name: name) == root)
-    #expect(WorkerCgroup.find(in: root, name: "w") == nil)
+    #expect(try WorkerCgroup.find(in: root, name: "w") == nil)
     let group = try WorkerCgroup.create(in: root, name: "w")
-    #expect(WorkerCgroup.find(in: root, name: "w")?.path == group.path)
-    try group.remove(until: Deadline(in: .seconds(5)))
+    #expect(try WorkerCgroup.find(in: root, name: "w")?.path == group.path)
+    try group.remove(until: Deadline(in: .seconds(60)))
   }
 
   @Test func `Without cgroup.kill, all processes in a group are killed, and no others`() throws {
@@ -81,7 +81,7 @@ struct CgroupTests {
       #expect(try group.processes() == [child.pid])
       #expect(try group.isPopulated)
 
-      try group.freeze(until: Deadline(in: .seconds(5)))
+      try group.freeze(until: Deadline(in: .seconds(60)))
       #expect(try group.isFrozen)
       let frozen = try ProcessStat.read(child.pid).cpuTicks
       // A foreign SIGCONT must not wake it.
@@ -89,7 +89,7 @@ struct CgroupTests {
       usleep(50_000)
       #expect(try ProcessStat.read(child.pid).cpuTicks == frozen)
 
-      try group.thaw(until: Deadline(in: .seconds(5)))
+      try group.thaw(until: Deadline(in: .seconds(60)))
       #expect(try !group.isFrozen)
       #expect(try eventually { try ProcessStat.read(child.pid).cpuTicks > frozen })
     }
@@ -107,14 +107,14 @@ struct CgroupTests {
       try writeControl("\(below)/cgroup.procs", "\(moved)")
       #expect(try Set(group.processes()).count == 3)
 
-      try group.freeze(until: Deadline(in: .seconds(5)))
+      try group.freeze(until: Deadline(in: .seconds(60)))
       try group.kill()
       // init reaps the orphans, and this process reaps the shell.
       try child.waitForExit()
       #expect(
         try eventually { try group.processes().allSatisfy { try ProcessStat.read($0).isEnded } })
       waitpid(child.pid, nil, 0)
-      try group.remove(until: Deadline(in: .seconds(5)))
+      try group.remove(until: Deadline(in: .seconds(60)))
       #expect(access(group.path, F_OK) != 0)
       // Removing it twice has the same result.
       try group.remove(until: Deadline(in: .seconds(1)))

@@ -44,12 +44,12 @@ import Testing
     defer { root.remove() }
     let group = try WorkerCgroup.create(in: root, name: "frozen")
     try group.add(child.pid)
-    try group.freeze(until: Deadline(in: .seconds(10)))
+    try group.freeze(until: Deadline(in: .seconds(60)))
     #expect(ForeignFreeze.holds(child.pid))
-    try group.thaw(until: Deadline(in: .seconds(10)))
+    try group.thaw(until: Deadline(in: .seconds(60)))
     #expect(!ForeignFreeze.holds(child.pid))
     kill(child.pid, SIGKILL)
     try child.waitForExit()
-    try group.remove(until: Deadline(in: .seconds(10)))
+    try group.remove(until: Deadline(in: .seconds(60)))
   }
 }

@@ -12,7 +12,7 @@ import Testing
     var all: [String] { list.withLock { $0 } }
 
     func wait(for count: Int) -> Bool {
-      let deadline = Deadline(in: .seconds(20))
+      let deadline = Deadline(in: .seconds(60))
       while all.count < count, !deadline.hasPassed { usleep(1000) }
       return all.count >= count
     }

@@ -19,7 +19,7 @@ struct OldFreezerTests {
       let identity = try ProcessIdentity.current(of: child.pid)
       #expect(identity.life == .lives && identity.isEnding)
       try thaw()
-      #expect(try pollDescriptor(child.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(20))))
+      #expect(try pollDescriptor(child.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(60))))
     }
   }
 
@@ -30,7 +30,7 @@ struct OldFreezerTests {
         child.pidfd.raw, for: POLLIN, until: Deadline(in: .milliseconds(300)))
       #expect(!ended)
       try thaw()
-      #expect(try pollDescriptor(child.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(20))))
+      #expect(try pollDescriptor(child.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(60))))
     }
   }
 
@@ -52,12 +52,12 @@ struct OldFreezerTests {
       kill(child.pid, SIGKILL)
       waitpid(child.pid, nil, 0)
       // A group stays busy for a moment after its last process has left.
-      _ = waitUntil(Deadline(in: .seconds(5))) { () throws(Never) in rmdir(group) == 0 }
+      _ = waitUntil(Deadline(in: .seconds(60))) { () throws(Never) in rmdir(group) == 0 }
     }
     try writeControl("\(group)/cgroup.procs", "\(child.pid)")
     if stopped { kill(child.pid, SIGSTOP) }
     try writeControl(state, "FROZEN")
-    let isFrozen = waitUntil(Deadline(in: .seconds(20))) { () throws(Never) in
+    let isFrozen = waitUntil(Deadline(in: .seconds(60))) { () throws(Never) in
       (try? readText(state)) == "FROZEN\n"
     }
     #expect(isFrozen)

@@ -41,7 +41,7 @@ import Testing
     let child = try TestChild("sh", "-c", Self.bushy)
     _ = try (child.line(), child.line())
     let tree = try ProcessTree.stopAll(
-      root: child.process.identity, session: child.pid, until: Deadline(in: .seconds(10)))
+      root: child.process.identity, session: child.pid, until: Deadline(in: .seconds(60)))
     #expect(tree.pids.count >= 6)
     for pid in tree.pids {
       for thread in try threads(of: pid) {
@@ -63,7 +63,7 @@ import Testing
       #expect(try parent.line() == "waits")
       #expect(try eventually { try parent.tree().processes.last?.name == "sleep" })
       let tree = try ProcessTree.stopAll(
-        root: parent.process.identity, session: parent.pid, until: Deadline(in: .seconds(20)))
+        root: parent.process.identity, session: parent.pid, until: Deadline(in: .seconds(60)))
       try tree.continueAll()
       try #require(tree.processes.last).identity.signal(SIGKILL)
       #expect(try parent.line() == "signal 9", "round \(round)")
@@ -89,7 +89,7 @@ import Testing
     let early = ProcessTree(processes: [try ProcessStat.read(child.pid)])
     let tree = try ProcessTree.stopAll(
       root: child.process.identity, session: child.pid, known: early,
-      until: Deadline(in: .seconds(10)))
+      until: Deadline(in: .seconds(60)))
     #expect(tree.pids.count >= 6)
     for pid in tree.pids {
       for thread in try threads(of: pid) {
@@ -106,7 +106,7 @@ import Testing
     let tree: ProcessTree
     do throws(ProcessTreeError) {
       tree = try ProcessTree.stopAll(
-        root: child.process.identity, session: child.pid, until: Deadline(in: .seconds(10)))
+        root: child.process.identity, session: child.pid, until: Deadline(in: .seconds(60)))
     } catch {
       // A process was between vfork and exec: the stop is refused, and all processes continue.
       guard case .stuck(_, _, _, .uninterruptible) = error else { throw error }
@@ -131,7 +131,7 @@ import Testing
       """)
     #expect(try child.line() == "spinning")
     let tree = try ProcessTree.stopAll(
-      root: child.process.identity, session: child.pid, until: Deadline(in: .seconds(10)))
+      root: child.process.identity, session: child.pid, until: Deadline(in: .seconds(60)))
     let before = try ProcessStat.read(child.pid)
     #expect(before.threadCount == 9)
     for thread in try threads(of: child.pid) {

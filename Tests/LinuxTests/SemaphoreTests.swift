@@ -19,7 +19,7 @@ import Testing
     }
     #expect(started.count == 3)
     for _ in started { semaphore.signal() }
-    for _ in started { #expect(done.wait(within: .seconds(30))) }
+    for _ in started { #expect(done.wait(within: .seconds(60))) }
     #expect(passed.withLock { $0 } == 3)
     #expect(!semaphore.wait(within: .zero))
   }
@@ -31,7 +31,7 @@ import Testing
     #expect(!semaphore.wait(within: .milliseconds(30)))
     #expect(Clocks.monotonic - began >= 30_000_000)
     semaphore.signal()
-    #expect(semaphore.wait(within: .seconds(30)))
+    #expect(semaphore.wait(within: .seconds(60)))
     #expect(!semaphore.wait(until: Deadline(in: .zero)))
   }
 
@@ -40,7 +40,7 @@ import Testing
     let event = Signal()
     #expect(!event.wait(until: Deadline(in: .milliseconds(1))))
     event.raise()
-    #expect(event.wait(until: Deadline(in: .seconds(30))))
+    #expect(event.wait(until: Deadline(in: .seconds(60))))
     #expect(event.wait(until: Deadline(in: .zero)))
     event.wait()
   }

@@ -96,7 +96,7 @@ import Testing
     #expect(words.contains("another process stopped it"), "\(words)")
     #expect(
       try pollDescriptor(
-        child.process.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(10))))
+        child.process.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(60))))
     child.process.reapIfEnded()
   }
 
@@ -106,7 +106,7 @@ import Testing
     let child = try stoppedChild(directory.path)
     kill(child.process.pid, SIGCONT)
     #expect(
-      try pollDescriptor(child.report.raw, for: POLLIN, until: Deadline(in: .seconds(10))))
+      try pollDescriptor(child.report.raw, for: POLLIN, until: Deadline(in: .seconds(60))))
     #expect(try child.look()?.pid == child.process.pid)
     child.abandon()
     waitForChild(child.process.pid)
@@ -125,11 +125,11 @@ import Testing
     let lost: SpawnedProcess
     do { lost = try ForkThread.shared.fork(request).process }
     #expect(
-      try pollDescriptor(lost.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(10))))
+      try pollDescriptor(lost.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(60))))
     waitForChild(lost.pid)
     // The other child executed its program.
     #expect(
-      try pollDescriptor(watched.report.raw, for: POLLIN, until: Deadline(in: .seconds(10))))
+      try pollDescriptor(watched.report.raw, for: POLLIN, until: Deadline(in: .seconds(60))))
     #expect(try watched.look()?.pid == forked.process.pid)
     watched.abandon()
     waitForChild(forked.process.pid)

@@ -26,11 +26,11 @@ final class TestChild {
         cgroup: cgroup?.directory.raw))
   }
 
-  /// The next line of output; fails after 10 s without one.
+  /// The next line of output; fails after 60 s without one.
   func line() throws -> String {
     guard let output else { return "" }
     var bytes: [UInt8] = []
-    let deadline = Deadline(in: .seconds(10))
+    let deadline = Deadline(in: .seconds(60))
     while try pollDescriptor(output.raw, for: POLLIN, until: deadline) {
       let part = try output.read(upTo: 1)
       if part.isEmpty || part == [UInt8(ascii: "\n")] {
@@ -38,7 +38,7 @@ final class TestChild {
       }
       bytes += part
     }
-    throw TestFailure("no line within 10 s; so far \(String(decoding: bytes, as: UTF8.self))")
+    throw TestFailure("no line within 60 s; so far \(String(decoding: bytes, as: UTF8.self))")
   }
 
   /// All lines until it closes its output.
@@ -52,8 +52,8 @@ final class TestChild {
   }
 
   func waitForExit() throws {
-    guard try pollDescriptor(process.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(10)))
-    else { throw TestFailure("process \(pid) still runs after 10 s") }
+    guard try pollDescriptor(process.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(60)))
+    else { throw TestFailure("process \(pid) still runs after 60 s") }
   }
 
   func tree() throws -> ProcessTree {
@@ -86,7 +86,7 @@ enum TestCgroups {
     let group = try WorkerCgroup.create(in: root, name: name)
     defer {
       try? group.kill()
-      try? group.remove(until: Deadline(in: .seconds(5)))
+      try? group.remove(until: Deadline(in: .seconds(60)))
     }
     return try body(group)
   }

@@ -14,7 +14,7 @@ import Testing
     #expect(try eventually { try idle.tree().processes.count == 2 })
     func stop(_ child: TestChild) throws -> ProcessTree {
       try ProcessTree.stopAll(
-        root: child.process.identity, session: child.pid, until: Deadline(in: .seconds(10)))
+        root: child.process.identity, session: child.pid, until: Deadline(in: .seconds(60)))
     }
     let found = try eventually {
       let isAtWork = try stop(busy).threadAtWork == busy.pid
@@ -39,8 +39,8 @@ import Testing
     }
     #expect(isSeen)
     let tree = try ProcessTree.stopAll(
-      root: busy.process.identity, session: busy.pid, until: Deadline(in: .seconds(10)))
-    #expect(tree.threadOnItsWay(until: Deadline(in: .seconds(10))) == nil)
+      root: busy.process.identity, session: busy.pid, until: Deadline(in: .seconds(60)))
+    #expect(tree.threadOnItsWay(until: Deadline(in: .seconds(60))) == nil)
     try tree.continueAll()
   }
 

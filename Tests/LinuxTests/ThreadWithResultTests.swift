@@ -48,7 +48,7 @@ import Testing
 
     func stop() throws -> ProcessTree {
       try ProcessTree.stopAll(
-        root: child.process.identity, session: child.pid, until: Deadline(in: .seconds(10)))
+        root: child.process.identity, session: child.pid, until: Deadline(in: .seconds(60)))
     }
   }
 
@@ -60,7 +60,7 @@ import Testing
       kill(reader.child.pid, SIGSTOP)
       let tree = try reader.stop()
       let isHeld = try !reader.isUnread && reader.syscall.hasPrefix("0 0x")
-      let thread = tree.threadWithResult(until: Deadline(in: .seconds(10)))
+      let thread = tree.threadWithResult(until: Deadline(in: .seconds(60)))
       try tree.continueAll()
       #expect(try reader.child.line() == "got")
       if isHeld { #expect(thread == reader.child.pid) }
@@ -74,8 +74,8 @@ import Testing
     let reader = try SlowReader()
     let waits = try eventually {
       let tree = try reader.stop()
-      let thread = tree.threadWithResult(until: Deadline(in: .seconds(10)))
-      #expect(tree.threadOnItsWay(until: Deadline(in: .seconds(10))) == nil)
+      let thread = tree.threadWithResult(until: Deadline(in: .seconds(60)))
+      #expect(tree.threadOnItsWay(until: Deadline(in: .seconds(60))) == nil)
       #expect(try ProcessStat.read(reader.child.pid).state == .stopped)
       try tree.continueAll()
       return thread == nil

@@ -107,11 +107,11 @@ import Testing
     for _ in 0..<2 {
       for backlog in backlogs { backlog.append({ done.signal() }, about: nil, isUrgent: false) }
     }
-    for _ in 0..<6 { #expect(done.wait(within: .seconds(30))) }
+    for _ in 0..<6 { #expect(done.wait(within: .seconds(60))) }
     // The spare one is free again.
     #expect(try eventually { backlogs.allSatisfy { !$0.hasThread } })
     for backlog in backlogs { backlog.append({ done.signal() }, about: nil, isUrgent: false) }
-    for _ in 0..<3 { #expect(done.wait(within: .seconds(30))) }
+    for _ in 0..<3 { #expect(done.wait(within: .seconds(60))) }
   }
 
   @Test(
@@ -136,7 +136,7 @@ import Testing
     #expect(!done.wait(within: .milliseconds(100)))
     permission.isGiven.store(true, ordering: .relaxed)
     for _ in 0..<3 { backlog.append({ done.signal() }, about: nil, isUrgent: false) }
-    for _ in 0..<4 { #expect(done.wait(within: .seconds(30))) }
+    for _ in 0..<4 { #expect(done.wait(within: .seconds(60))) }
     gate.signal()
     #expect(try eventually { !backlog.hasThread && !busy.hasThread })
   }
@@ -149,7 +149,7 @@ import Testing
     for round in 0..<1000 {
       let jobs = 1 + round % 3
       for _ in 0..<jobs { backlog.append({ done.signal() }, about: nil, isUrgent: false) }
-      for _ in 0..<jobs { #expect(done.wait(within: .seconds(30))) }
+      for _ in 0..<jobs { #expect(done.wait(within: .seconds(60))) }
     }
   }
 }

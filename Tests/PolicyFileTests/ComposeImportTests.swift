@@ -3,17 +3,18 @@ import PolicyFile
 import Testing
 
 @Suite("The import of Docker's compose files") struct ComposeImportTests {
-  private func text(_ services: String) throws -> String {
-    let result = ComposeImport.convert(text: services, file: "compose.yaml")
+  private func text(_ services: String, beside: String? = nil) throws -> String {
+    let result = ComposeImport.convert(
+      text: services, file: "compose.yaml", environmentFile: beside)
     #expect(result.diagnostics.isEmpty, "\(result.rendered)")
     return try #require(result.value).text
   }
 
   /// What the daemon reads of it.
-  private func read(_ services: String, _ environment: [String: String] = [:]) throws
-    -> [WorkerConfiguration]
-  {
-    let text = try text(services)
+  private func read(
+    _ services: String, _ environment: [String: String] = [:], beside: String? = nil
+  ) throws -> [WorkerConfiguration] {
+    let text = try text(services, beside: beside)
     let result = ConfigurationFile.parse(
       text: text, file: "dormouse.yaml", library: library, environment: environment)
     #expect(result.errors.isEmpty, "\(result.rendered) \(text)")
@@ -90,10 +91,130 @@ import Testing
     #expect(text.contains("`env_file` .env.local") && !text.contains("env_file:"), "\(text)")
   }
 
-  @Test("A compose file is recognized by its services, whatever its name is")
-  func recognized() {
-    #expect(ComposeImport.hasServices("services: { a: { command: x } }"))
-    #expect(!ComposeImport.hasServices("processes: { a: { command: x } }\nservices: {}"))
-    #expect(!ComposeImport.hasServices("a: ["))
+  @Test("`$$` in a health check is one `$` of the shell")
+  func healthDollars() throws {
+    let workers = try read(
+      """
+      services:
+        a: { command: x, healthcheck: { test: ["CMD-SHELL", "check $$USER $${DB} ${HOST:-h}"] } }
+        b: { command: x, healthcheck: { test: check $$USER } }
+      """)
+    let probes = ["check $USER ${DB} h", "check $USER"].map {
+      WorkerConfiguration.Readiness.probe(Probe(.exec(["sh", "-c", $0])))
+    }
+    #expect(workers.map(\.readiness) == probes)
+  }
+
+  @Test("Merge keys count at any depth, and those of a merged mapping too")
+  func nestedMerges() throws {
+    let workers = try read(
+      """
+      x-restart: &restart { restart: always }
+      x-base: &base { <<: *restart, image: app }
+      x-env: &env { A: "1", B: "1" }
+      x-needs: &needs { db: { condition: service_healthy } }
+      x-healthy: &healthy { condition: service_healthy }
+      services:
+        db: { command: postgres, healthcheck: { test: "true" } }
+        redis: { command: redis-server, healthcheck: { test: "true" } }
+        app:
+          <<: [*base, *restart]
+          command: ./app
+          environment: { <<: *env, B: "2" }
+          depends_on: { <<: *needs, redis: { <<: *healthy } }
+      """)
+    let app = try #require(workers.last)
+    #expect(app.environment == ["A": "1", "B": "2"] && app.restart.condition == .always)
+    #expect(Set(app.dependsOn.map(\.worker)) == ["db", "redis"])
+    #expect(app.dependsOn.allSatisfy { $0.condition == .ready })
+  }
+
+  @Test("A merge of something that is no mapping is an error with its line")
+  func wrongMerge() {
+    let result = ComposeImport.convert(
+      text: "services:\n  a:\n    <<: x\n    command: y", file: "compose.yaml")
+    #expect(result.value == nil)
+    #expect(result.rendered.contains("compose.yaml:3:5: error: `<<` needs a mapping"))
+  }
+
+  @Test("Commands and entrypoints of one text are split as compose splits them, and no shell runs")
+  func words() throws {
+    let workers = try read(
+      #"""
+      services:
+        a: { entrypoint: /entry.sh, command: '--title "a b" --x' }
+        b:
+          command: |
+            serve --charset="utf8"
+            --skip-name-resolve --c='$$HOME $${X}' "a\"b" c\ d ''
+      """#)
+    #expect(
+      workers.map(\.command) == [
+        ["/entry.sh", "--title", "a b", "--x"],
+        [
+          "serve", "--charset=utf8", "--skip-name-resolve", "--c=$HOME ${X}", "a\"b", "c d", "",
+        ],
+      ])
+    let result = ComposeImport.convert(
+      text: "services:\n  a:\n    command: run 'x", file: "compose.yaml")
+    #expect(result.value == nil)
+    #expect(result.rendered.contains("compose.yaml:3:14: error: `a.command` has a quote"))
+  }
+
+  @Test("Defaults in defaults and `:+` keep their meaning")
+  func nestedDefaults() throws {
+    let services = """
+      services:
+        a:
+          command: run ${D:+--debug} ${A:-${B:-c d}}
+          environment: { D: "${D:+x$Y}", A: "${A-${B:-c$$}}" }
+      """
+    let without = try #require(try read(services).first)
+    #expect(without.command == ["run", "", "c d"])
+    #expect(without.environment == ["D": "", "A": "c$"])
+    let with = try #require(try read(services, ["D": "1", "B": "b", "Y": "y"]).first)
+    #expect(with.environment == ["D": "xy", "A": "b"])
+  }
+
+  @Test("What compose would leave out or fill in from an image is noted")
+  func notes() throws {
+    let text = try text(
+      """
+      services:
+        a: { image: mysql, command: --max_connections=500, scale: "${N}", restart: "${R}" }
+        b: { command: "echo a && echo b", depends_on: [elsewhere] }
+        c: { command: run, environment: { KEY: } }
+      """)
+    #expect(text.contains("argument of the image's entrypoint"), "\(text)")
+    #expect(text.contains("`&&`") && text.contains("`elsewhere`"), "\(text)")
+    #expect(text.contains("`scale`") && text.contains("`restart: ${R}`"), "\(text)")
+    #expect(text.contains("`KEY`") && !text.contains("KEY: \"\""), "\(text)")
+  }
+
+  @Test("Values of the `.env` beside the file become defaults of the daemon's variables")
+  func environmentFile() throws {
+    let services = """
+      services:
+        a:
+          command: run ${X} ${Y:-y} ${Z:+z}
+          environment: { P: "${PASSWORD}", KEY: , O: "${ODD}" }
+      """
+    let beside = "X=1 # one\nY=\nZ=2\nPASSWORD='s3cret'\nKEY=k\nODD=a$b\nwrong line\n"
+    let worker = try #require(try read(services, ["X": "9"], beside: beside).first)
+    #expect(worker.command == ["run", "9", "y", "z"])
+    #expect(worker.environment == ["P": "s3cret", "KEY": "k", "O": ""])
+    let text = try text(services, beside: beside)
+    #expect(text.contains("Keep this file as private as `.env`"), "\(text)")
+    #expect(text.contains("`ODD`") && text.contains("line 7"), "\(text)")
+  }
+
+  @Test("A file that only includes others names them")
+  func includes() throws {
+    let result = ComposeImport.convert(
+      text: "include:\n  - redis/compose.yml\n  - path: [a.yml, b.yml]", file: "compose.yaml")
+    #expect(result.value == nil)
+    #expect(result.rendered.contains("`redis/compose.yml`, `a.yml`, `b.yml`"))
+    let text = try text("include: [a.yml]\nservices: { a: { command: x } }")
+    #expect(text.contains("import those files, too: `a.yml`"), "\(text)")
   }
 }

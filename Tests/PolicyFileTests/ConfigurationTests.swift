@@ -164,7 +164,7 @@ import Testing
     ),
     (
       "command: a, environment: { A: '${a-b}' }", "`A` can't read `${a-b}`",
-      "write `${VAR}` or `${VAR:-default}`"
+      "write `${VAR}`, `${VAR:-default}` or `${VAR:+text}`"
     ),
     (
       "command: a, environment: { 'A=B': c }",

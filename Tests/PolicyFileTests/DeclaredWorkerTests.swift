@@ -218,7 +218,7 @@ import Testing
     let command = configuration("workers: { w: { command: [sh, -c, 'echo ${A%.c}'] } }")
     #expect(
       command.errors.first?.suggestion
-        == "write `${VAR}` or `${VAR:-default}`; a shell's own are written `$${…}`")
+        == "write `${VAR}`, `${VAR:-default}` or `${VAR:+text}`; a shell's own are written `$${…}`")
   }
 
   @Test func `Variables are replaced everywhere in a configuration`() throws {

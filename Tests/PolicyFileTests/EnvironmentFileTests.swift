@@ -36,6 +36,20 @@ import Testing
     #expect(worker.command == ["run", "1", "two\nlines \"quoted\" $HOME"])
   }
 
+  @Test func `A quoted value may have several lines`() throws {
+    let directory = try Scratch([
+      "dormouse.yaml": "workers: { w: { command: run, env_file: a.env } }",
+      "a.env": "KEY=\"-----BEGIN-----\n  a\\\"b \n#c\nEND\" # behind\nRAW='\n\\n'\r\nLAST=1\n",
+    ])
+    let result = directory.load()
+    #expect(result.diagnostics.isEmpty, "\(result.rendered)")
+    let worker = try #require(result.value?.workers.first)
+    #expect(
+      worker.environment == [
+        "KEY": "-----BEGIN-----\n  a\"b \n#c\nEND", "RAW": "\n\\n", "LAST": "1",
+      ])
+  }
+
   @Test func `Errors in a file of variables are reported with that file's name and line`() throws {
     let directory = try Scratch([
       "dormouse.yaml": "workers: { w: { command: run, env_file: a.env } }",

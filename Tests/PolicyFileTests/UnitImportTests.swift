@@ -150,6 +150,84 @@ import Testing
     }
   }
 
+  @Test("Escapes are read as systemd reads them, and one that it doesn't know stays")
+  func escapes() throws {
+    let (_, configuration) = try unit(
+      "a.service",
+      #"""
+      [Service]
+      ExecStart=/usr/bin/app "(a|b)\.service\d" "\101\x41\u00e9\xc3\xa9" a\sb \; ; ;x '\'' \x0g \0
+      """# + "\n")
+    #expect(
+      configuration.workers[0].command == [
+        "/usr/bin/app", #"(a|b)\.service\d"#, "AAéé", "a b", ";", ";x", "'", #"\x0g"#, #"\0"#,
+      ], "a lone `;` at the end ends no second command")
+  }
+
+  @Test(
+    "A service with several commands is refused with the line",
+    arguments: [
+      "ExecStart=/bin/mkdir -p /tmp/a ; /bin/touch /tmp/a/b",
+      "ExecStart=/bin/a\nExecStart=/bin/b",
+    ])
+  func severalCommands(lines: String) {
+    let file = UnitImport.File(path: "a.service", text: "[Service]\nType=oneshot\n\(lines)\n")
+    let result = UnitImport.convert(unit: "a.service", files: [file]) { _ in true }
+    let line = lines.contains("\n") ? 4 : 3
+    let message = "a.service:\(line):1: error: `ExecStart` has 2 commands, a worker one"
+    #expect(result.value == nil && result.rendered.contains(message), "\(result.rendered)")
+  }
+
+  @Test("An output of errors alone is noted")
+  func errorOutput() throws {
+    let text = try unit(
+      "a.service", "[Service]\nExecStart=/bin/a\nStandardError=append:/var/log/a.err\n"
+    ).0
+    #expect(text.contains("`StandardError=append:/var/log/a.err`"), "\(text)")
+  }
+
+  @Test("A template without an instance isn't started, and %i stays")
+  func bareTemplate() throws {
+    let (text, configuration) = try unit(
+      "app@.service", "[Service]\nUser=www-%i\nExecStart=/usr/bin/app /etc/app/%i.ini\n")
+    #expect(!configuration.workers[0].autostart && text.contains("`%i`"), "\(text)")
+    #expect(configuration.workers[0].command == ["/usr/bin/app", "/etc/app/%i.ini"])
+  }
+
+  @Test("Comments of supervisord begin with ` #`, too")
+  func supervisorComments() throws {
+    let worker = try read(
+      SupervisorImport.convert(
+        text: """
+          [program: app]
+          command=/usr/bin/app --x=a#b  # the service
+          directory=/srv/app        # here
+          autostart=true # at the start
+          autorestart=true # always
+          stopsignal=INT # ctrl-c
+          stdout_logfile=a.log
+          stdout_logfile_maxbytes=1000000
+          """, file: "supervisord.conf", directory: "/srv")
+    ).1.workers[0]
+    #expect(worker.name == "app" && worker.command == ["/usr/bin/app", "--x=a#b"])
+    #expect(worker.directory == "/srv/app" && worker.autostart && worker.stopSignal == 2)
+    #expect(worker.restart.condition == .always && worker.output.maxSize == ByteCount(1_000_000))
+  }
+
+  @Test("Variables of supervisord in numbers and choices are noted, and a user's stays one")
+  func supervisorVariables() throws {
+    let keys = ["numprocs", "autostart", "autorestart", "startretries", "stopwaitsecs", "umask"]
+    let lines = keys.map { "\($0)=%(ENV_X)s" }.joined(separator: "\n")
+    let text = try #require(
+      SupervisorImport.convert(
+        text: "[program:q]\ncommand=/usr/bin/q\nuser=%(ENV_WHO)s\n\(lines)\n",
+        file: "supervisord.conf", directory: "/srv"
+      ).value
+    ).text
+    for key in keys { #expect(text.contains("`\(key)=%(ENV_X)s`"), "\(text)") }
+    #expect(text.contains("user: \"${WHO}\"") && text.contains("autostart: false"), "\(text)")
+  }
+
   @Test("Programs of supervisord become workers, with groups, copies and their variables")
   func supervisor() throws {
     let (text, configuration) = try read(
@@ -198,6 +276,7 @@ import Testing
       ("[program:a]\nautostart=true", "has no `command` that can be read"),
       ("[program:a]\ncommand=x 'y", "has no `command` that can be read"),
       ("command=x", "stands before the first"), ("[program:a", "has `[` without its `]`"),
+      ("[include]\nfiles = /etc/supervisor/conf.d/*.conf", "/etc/supervisor/conf.d/*.conf"),
       ("[inet_http_server]\nport=9001", "no `[program:NAME]`"),
     ])
   func wrongSupervisor(text: String, message: String) {

@@ -135,7 +135,7 @@ import Testing
     #expect(try sources.next() == "the opening of the other end of pipe")
     sources.admitOpened()
     try worker.resume()
-    #expect(try pollDescriptor(reader.raw, for: POLLIN, until: Deadline(in: .seconds(10))))
+    #expect(try pollDescriptor(reader.raw, for: POLLIN, until: Deadline(in: .seconds(60))))
     #expect(try reader.read(upTo: 64) == Array("news".utf8))
   }
 

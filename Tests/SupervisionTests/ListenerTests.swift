@@ -85,7 +85,7 @@ import Testing
     let worker = try WorkerProcess.launch(plan)
     defer {
       try? worker.killAll()
-      _ = try? pollDescriptor(worker.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(10)))
+      _ = try? pollDescriptor(worker.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(60)))
       _ = try? worker.reap()
     }
     let found = Listener.recover(sockets.reversed(), from: try worker.tree())

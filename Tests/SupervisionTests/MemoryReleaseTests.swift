@@ -42,8 +42,9 @@ import Testing
     let pid = try #require(words.last.flatMap { Int32($0) })
     let identity = try ProcessStat.read(pid).identity
     #expect(try Self.resident(pid) > 200 << 20)
-    let killing = WorkerKilling(root: identity, session: pid, cgroup: nil)
-    try killing.perform(until: Deadline(in: .seconds(5)))
+    let killing = WorkerKilling(
+      root: identity, session: pid, cgroup: nil, pidfd: try identity.openPidfd())
+    try killing.perform(until: Deadline(in: .seconds(60)))
     #expect(try eventually { try Self.resident(pid) < 20 << 20 })
     #expect(identity.life == .lives, "its exit still hangs")
   }

@@ -106,7 +106,7 @@ import Testing
       LogScan(place, offset: 0, text: "ready"), LogScan(place, offset: 0, pattern: "^ready$"),
       LogScan(LogPlace(path: "/dev/zero", isElsewhere: true), offset: 0, text: "ready"),
     ]
-    let results = try within(.seconds(10)) {
+    let results = try within(.seconds(60)) {
       scans.map { scan -> Int32? in
         do throws(SystemCallError) {
           _ = try scan.look()
@@ -115,7 +115,7 @@ import Testing
       }
     }
     #expect(results == [ESPIPE, ESPIPE, ESPIPE])
-    let words = try within(.seconds(10)) { LastWords(place: place, logStart: 0).read() }
+    let words = try within(.seconds(60)) { LastWords(place: place, logStart: 0).read() }
     #expect(words == nil)
   }
 

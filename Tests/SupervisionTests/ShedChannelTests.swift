@@ -29,7 +29,7 @@ import Testing
         """)
     #expect(
       try pollDescriptor(
-        worker.watch.descriptor.raw, for: POLLIN, until: Deadline(in: .seconds(10))))
+        worker.watch.descriptor.raw, for: POLLIN, until: Deadline(in: .seconds(60))))
     try worker.waitForOutput("listening")
     #expect(try worker.watch.notifyAll() == 1)
     try worker.waitForOutput("pressure 0")

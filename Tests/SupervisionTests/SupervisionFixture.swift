@@ -32,7 +32,7 @@ final class TestWorker {
 
   deinit {
     try? process.killAll()
-    _ = try? pollDescriptor(process.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(10)))
+    _ = try? pollDescriptor(process.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(60)))
     _ = try? process.reap()
   }
 
@@ -42,18 +42,18 @@ final class TestWorker {
   }
 
   func waitForExit() throws -> WorkerExit? {
-    guard try pollDescriptor(process.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(10)))
-    else { throw TestFailure("still runs after 10 s") }
+    guard try pollDescriptor(process.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(60)))
+    else { throw TestFailure("still runs after 60 s") }
     return try process.reap()
   }
 
   /// What it says, until there are `count` messages.
   func messages(_ count: Int) throws -> [NotifyMessage] {
     var all: [NotifyMessage] = []
-    let deadline = Deadline(in: .seconds(10))
+    let deadline = Deadline(in: .seconds(60))
     while all.count < count {
       guard try pollDescriptor(notify.descriptor.raw, for: POLLIN, until: deadline) else {
-        throw TestFailure("only \(all) within 10 s")
+        throw TestFailure("only \(all) within 60 s")
       }
       all += try notify.receive { self.process.owns($0) }
     }
@@ -64,10 +64,10 @@ final class TestWorker {
 extension SideProgram {
   /// Does what an event loop does, until it is over or in a wanted phase.
   func follow(until isReached: (Phase) -> Bool = { _ in false }) throws {
-    let deadline = Deadline(in: .seconds(10))
+    let deadline = Deadline(in: .seconds(60))
     while let descriptor, !isReached(phase) {
       guard try pollDescriptor(descriptor.raw, for: POLLIN, until: deadline) else {
-        throw TestFailure("it is still \(phase) after 10 s")
+        throw TestFailure("it is still \(phase) after 60 s")
       }
       proceed()
     }

@@ -84,6 +84,9 @@ import Testing
       // A request counts as traffic for 2 s; a busy machine may take longer for 20 looks.
       if Clocks.monotonic - asked < 1_500_000_000 { #expect(isSeen) }
     }
+    // The worker slept and woke meanwhile: the first look of a new monitor doesn't miss it.
+    let second = try TrafficMonitor(latches: latches, ownChannels: [])
+    #expect(try look(second, worker))
     try worker.stdin?.writeAll("\n")
     #expect(try client.read(upTo: 64) == Array("answer".utf8))
     try worker.waitForEmptyQueues()

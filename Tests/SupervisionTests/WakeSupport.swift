@@ -87,7 +87,7 @@ final class Sleeper {
 
   func stop() throws {
     _ = try ProcessTree.stopAll(
-      root: identity, session: process.pid, until: Deadline(in: .seconds(5)))
+      root: identity, session: process.pid, until: Deadline(in: .seconds(60)))
   }
 
   func resume() throws { try tree().continueAll() }
@@ -113,7 +113,7 @@ extension WakeSources {
   /// What it reports within ten seconds.
   func next() throws -> String? {
     let isReadable = try pollDescriptor(
-      descriptor.raw, for: POLLIN, until: Deadline(in: .seconds(10)))
+      descriptor.raw, for: POLLIN, until: Deadline(in: .seconds(60)))
     return isReadable ? nextReason() : nil
   }
 }

@@ -65,7 +65,7 @@ private final class Peer {
     until isEnough: ([WorkerSocket.News]) -> Bool
   ) throws -> [WorkerSocket.News] {
     var all: [WorkerSocket.News] = []
-    let deadline = Deadline(in: .seconds(20))
+    let deadline = Deadline(in: .seconds(60))
     while !isEnough(all) {
       guard try pollDescriptor(socket.descriptor.raw, for: POLLIN, until: deadline) else {
         throw TestFailure("only \(all)")

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 import WorkerProtocol
 
@@ -39,6 +40,21 @@ import WorkerProtocol
     #expect(try DaemonMessage.read(Array(#"{"type":"dance","id":1}"#.utf8)) == nil)
     #expect(
       try WorkerMessage.read(Array(#"{"id":7,"freed":1,"type":"done"}"#.utf8)) == .done(id: 7))
+  }
+
+  @Test("A damaged line is refused, ignored or a message that reads back, whatever stands there")
+  func damagedLines() throws {
+    var random = TestRandom()
+    for line in Self.fromDaemon.map(\.line) + Self.fromWorker.map(\.line) {
+      for _ in 0..<50 {
+        let damaged = random.mutated(line)
+        // Refused lines are as good as read ones here.
+        if let message = try? WorkerMessage.read(damaged) {
+          #expect(try WorkerMessage.read(message.line) == message)
+        }
+        _ = try? DaemonMessage.read(damaged)
+      }
+    }
   }
 
   static let senseless = [

@@ -33,6 +33,7 @@ extension ImageExpectation {
   /// memory in an image: a resume is recorded before the image is removed.
   static func of(_ record: WorkerRecord) -> ImageExpectation {
     guard record.state == WorkerState.hibernated.rawValue else { return .unknown }
-    return .of(record.imageMark.flatMap(ImageMark.init(text:)))
+    guard let mark = record.imageMark.flatMap(ImageMark.init(text:)) else { return .hibernated }
+    return .image(mark, in: record.imageDirectory.flatMap(ImageDirectory.init(text:)))
   }
 }

@@ -75,10 +75,8 @@ public struct Rescue {
       uniquingKeysWith: { first, _ in first })
     do {
       let target = try means.target(of: record, memories: memories)
-      if record.state == Self.hibernated, isAbsent(path) {
-        return end(record, target: target, why: "its image \(path) does not exist any more")
-      }
       do throws(HibernationError) {
+        if let absence = ImageExpectation.of(record).absence(of: path) { throw absence }
         let restored = try means.recover(target, from: path, expecting: .of(record)) {
           saveAwake(record)
         }
@@ -95,8 +93,7 @@ public struct Rescue {
     } catch { return Outcome(text: "\(name): can't be woken: \(error)", isFailure: true) }
   }
 
-  /// As the engine calls these states in a record.
-  private static let hibernated = "hibernated"
+  /// As the engine calls this state in a record.
   private static let running = "background"
 
   private func ran(_ record: WorkerRecord, restored: UInt64) -> Outcome {

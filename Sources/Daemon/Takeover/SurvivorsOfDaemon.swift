@@ -166,13 +166,17 @@ final class SurvivorsOfDaemon: SurvivorHost {
     let path = parts.state.image(of: record.name)
     switch record.state {
     case WorkerState.hibernated.rawValue:
-      guard Hibernator.isAtRest(target, on: path, expecting: .of(record)) else {
-        return isAbsent(path) ? .withoutImage(path) : .inDoubt
+      let expected = ImageExpectation.of(record)
+      if let absence = expected.absence(of: path) {
+        if absence.aftermath == .unverifiable { return .withoutImage(path) }
+        services.log(.error, "\(record.name): sleeps on: \(absence)")
+      } else if !Hibernator.isAtRest(target, on: path, expecting: expected) {
+        return .inDoubt
       }
-      let mark = record.imageMark.flatMap(ImageMark.init(text:))
       return .asleep(
         .hibernated,
-        ImageOnDisk(path: path, mark: mark, length: Hibernator.lengthOnDisk(of: path)))
+        ImageOnDisk(
+          RestingImage(path: path, expecting: expected), length: Hibernator.lengthOnDisk(of: path)))
     case WorkerState.suspended.rawValue:
       // A hibernation may have begun without being recorded.
       guard !fileExists(path), !fileExists(path + ".partial"),

@@ -22,7 +22,9 @@ struct WorkerRecordWriter {
     let state = state == .hibernated && runtime.image == nil ? .suspended : state
     var record = WorkerRecord(process, bootID: bootID, state: state.rawValue)
     record.imagePath = runtime.image?.path
-    record.imageMark = state == .hibernated ? runtime.image?.mark?.text : nil
+    let image = state == .hibernated ? runtime.image?.resting.expectation : nil
+    record.imageMark = image?.mark?.text
+    record.imageDirectory = image?.directory?.text
     record.purgeable = runtime.conversation?.offers.inodes ?? []
     record.wasInFront = state == .foreground || runtime.returnsToFront
     record.importance = runtime.configuration.importance

@@ -36,14 +36,15 @@ public enum ImageExpectation: Hashable, Sendable {
   case unknown
   /// The worker's memory is in an image whose mark wasn't recorded.
   case hibernated
-  /// The worker's memory is in this image, and in no other one.
-  case image(ImageMark)
+  /// The worker's memory is in this image, and in no other one. The image was made in this
+  /// directory, if that is known.
+  case image(ImageMark, in: ImageDirectory? = nil)
 }
 
 extension ImageReader {
   /// Exactly this file, which has been checked already.
   var resting: RestingImage {
-    RestingImage(path: path, expecting: mark.map { .image($0) } ?? .hibernated)
+    RestingImage(path: path, expecting: .image(of: mark, at: path))
   }
 
   /// `nil` for an image without an identity (section 8 may be left out).
@@ -57,7 +58,7 @@ extension ImageReader {
   func check(
     isOf target: HibernationTarget, _ expectation: ImageExpectation
   ) throws(HibernationError) {
-    if case .image(let mark) = expectation, self.mark != mark {
+    if let mark = expectation.mark, self.mark != mark {
       throw HibernationError(
         .reading,
         "the image \(path) is not the one that was made when the worker was hibernated: "

@@ -38,6 +38,7 @@ extension Hibernator {
   ) throws(HibernationError) -> UInt64 {
     try awaitFill(of: target.name)
     discardFile(ImageWriter.partialPath(of: path))
+    if let absence = expectation.absence(of: path) { throw absence }
     if isAbsent(path) {
       dropBase(of: target.name, for: path)
       return try letRun(target)

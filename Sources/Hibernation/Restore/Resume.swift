@@ -128,6 +128,7 @@ extension Hibernator {
   func openOwn(
     _ place: RestingImage, of target: HibernationTarget, heldBase: ImageReader? = nil
   ) throws(HibernationError) -> ImageReader {
+    if let absence = place.expectation.absence(of: place.path) { throw absence }
     let image = try open(place.path, heldBase: heldBase)
     try image.check(isOf: target, place.expectation)
     return image

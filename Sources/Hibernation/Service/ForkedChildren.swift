@@ -65,7 +65,7 @@ extension Hibernator {
       $0.parent == parent && !known.contains($0.identity)
     }.filter { child in
       // Other children must not be interrupted.
-      guard isInFork(child.pid) else { return false }
+      guard try isInFork(child.pid) else { return false }
       let session = try TraceSession.seize(child.identity)
       defer { session.detach() }
       return session.threads.count == 1 && session.threads[0].registers.isNewborn
@@ -74,11 +74,14 @@ extension Hibernator {
 }
 
 /// Uses only what /proc shows without stopping a process.
-private func isInFork(_ pid: Int32) -> Bool {
-  // A process that has ended makes no call.
-  guard let text = try? readText("/proc/\(pid)/syscall"),
-    let number = text.split(separator: " ").first.flatMap({ Int64($0) })
-  else { return false }
+private func isInFork(_ pid: Int32) throws(SystemCallError) -> Bool {
+  let text: String
+  do throws(SystemCallError) { text = try readText("/proc/\(pid)/syscall") } catch {
+    // A child that isn't looked at would stay without its pages.
+    if error.isShortage { throw error }
+    return false
+  }
+  guard let number = text.split(separator: " ").first.flatMap({ Int64($0) }) else { return false }
   // Where a stop hides a thread's call, the thread may be in any.
   return clinux_is_fork(number) == 1 || number == -1 && clinux_stop_hides_calls() == 1
 }

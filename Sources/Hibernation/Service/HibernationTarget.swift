@@ -100,6 +100,7 @@ public struct HibernationTarget: Sendable {
     var wasFrozen = false
     if let cgroup = cgroup?.freezer, try cgroup.isFrozen {
       let tree = try found ?? discover()
+      if let traced = tree.tracedByOthers { throw ProcessTreeError.traced(pid: traced) }
       try tree.signalAll(SIGSTOP)
       try cgroup.thaw(until: Deadline(in: Self.patience))
       known = tree
@@ -121,7 +122,7 @@ public struct HibernationTarget: Sendable {
   /// - Returns: the worker's processes, for `wake`; `nil` if they couldn't be listed.
   @discardableResult
   public func restartInterruptedSyscalls() -> ProcessTree? {
-    // A group that doesn't exist isn't frozen.
+    // If that isn't known, calls may return EINTR.
     let isFrozen = (try? isFrozen()) ?? false
     // `wake` then lists the processes itself, and reports why it can't.
     guard let tree = try? discover() else { return nil }
@@ -153,7 +154,7 @@ public struct HibernationTarget: Sendable {
   func waitForStops() {
     let deadline = Deadline(in: .milliseconds(50))
     while !deadline.hasPassed,
-      // If the processes can't be listed, they have ended.
+      // If the processes can't be listed, the caller's next step says why.
       (try? discover())?.processes.contains(where: {
         $0.state == .running || $0.state == .traced
       }) == true

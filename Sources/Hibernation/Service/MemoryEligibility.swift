@@ -39,9 +39,10 @@ enum Eligibility {
         process, "is traced by process \(status.tracer) (a debugger?)", aftermath: .intact)
     }
     if status.lockedBytes > 0 {
-      // The following steps find a process that has ended.
-      let maps = (try? readText("/proc/\(process.pid)/maps")) ?? ""
-      if maps.contains(" /secretmem") { throw refuse(process, secretMemory) }
+      let maps = try seen { () throws(SystemCallError) in
+        try readText("/proc/\(process.pid)/maps")
+      }
+      if let maps, maps.contains(" /secretmem") { throw refuse(process, secretMemory) }
       throw refuse(process, "has \(status.lockedBytes / 1024) KB of locked memory (mlock)")
     }
     return status
@@ -65,9 +66,8 @@ enum Eligibility {
   /// Looks for ELFCLASS32 in the header of the program.
   private static func checkArchitecture(_ process: ProcessStat) throws(HibernationError) {
     let path = "/proc/\(process.pid)/exe"
-    // If the file can't be opened, the process has ended, or is refused when it is captured.
-    guard let file = try? Descriptor.open(path), let head = try? file.read(upTo: 5) else { return }
-    if head.count == 5, head[4] == 1 { throw refuse(process, "is a 32-bit program") }
+    let head = try seen { () throws(SystemCallError) in try Descriptor.open(path).read(upTo: 5) }
+    if let head, head.count == 5, head[4] == 1 { throw refuse(process, "is a 32-bit program") }
   }
 
   /// Descriptors of userfaultfds that no journal of Dormouse names.
@@ -83,16 +83,33 @@ enum Eligibility {
     }
   }
 
+  /// `nil` of what has ended, was closed or may not be looked at: the following steps find that. What only can't be
+  /// read now isn't known to be harmless, so the worker isn't hibernated now.
+  private static func seen<Value>(
+    _ read: () throws(SystemCallError) -> Value
+  ) throws(HibernationError) -> Value? {
+    do throws(SystemCallError) { return try read() } catch {
+      if error.isShortage { throw .from(error, in: .checking) }
+      return nil
+    }
+  }
+
+  private static func fileInfo(
+    _ descriptor: String, of process: ProcessStat
+  ) throws(HibernationError) -> String {
+    try seen { () throws(SystemCallError) in
+      try readText("/proc/\(process.pid)/fdinfo/\(descriptor)")
+    } ?? ""
+  }
+
   private static func checkDescriptors(_ process: ProcessStat) throws(HibernationError) {
     let directory = "/proc/\(process.pid)/fd"
-    // A process that has ended has no descriptors.
-    guard let names = try? listDirectory(directory) else { return }
+    let names = try seen { () throws(SystemCallError) in try listDirectory(directory) } ?? []
     var ours: [FaultJournal.Header]?
     for name in names {
       guard let target = readLink("\(directory)/\(name)") else { continue }
       if target == ringName {
-        // The descriptor has been closed meanwhile.
-        let info = (try? readText("/proc/\(process.pid)/fdinfo/\(name)")) ?? ""
+        let info = try fileInfo(name, of: process)
         if let why = ringIsInUse(info) { throw refuse(process, why, aftermath: .intact) }
       } else if target.hasPrefix("/dev/infiniband/") {
         throw refuse(process, "uses RDMA (\(target))")
@@ -105,7 +122,7 @@ enum Eligibility {
           continue
         }
         // Opened and not used: by a daemon that died then, or by a program that checked whether it may.
-        let info = (try? readText("/proc/\(process.pid)/fdinfo/\(name)")) ?? ""
+        let info = try fileInfo(name, of: process)
         if !userfaultIsInUse(info) { continue }
         throw refuse(process, "handles its own page faults (userfaultfd)")
       }
@@ -199,8 +216,7 @@ enum Eligibility {
     let rings = Set(mappings.filter { $0.name == ringName }.map(\.inode))
     if rings.isEmpty { return }
     let directory = "/proc/\(process.pid)/fd"
-    // A process that has ended has no descriptors.
-    let names = (try? listDirectory(directory)) ?? []
+    let names = try seen { () throws(SystemCallError) in try listDirectory(directory) } ?? []
     let open = names.filter { readLink("\(directory)/\($0)") == ringName }.map {
       clinux_inode_at("\(directory)/\($0)")
     }
@@ -214,7 +230,8 @@ enum Eligibility {
 
   /// Seccomp filters see injected calls too, and may kill the process for them.
   static func mayInject(into session: TraceSession) throws(HibernationError) {
-    guard let status = try? ProcessStatus.read(session.pid), status.seccomp != 0 else { return }
+    let status = try seen { () throws(SystemCallError) in try ProcessStatus.read(session.pid) }
+    guard let status, status.seccomp != 0 else { return }
     do throws(SystemCallError) {
       try session.suspendSeccomp()
     } catch {

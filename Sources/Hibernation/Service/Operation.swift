@@ -115,7 +115,7 @@ struct Operation {
     for captive in processes { target.correctTimeouts(captive.session) }
     let tree = tree
     detach()
-    // A process that can't be signalled has ended.
+    // One that can't be signalled stays stopped, as the next attempt wants it.
     _ = try? tree.continueAll()
   }
 
@@ -225,7 +225,8 @@ struct Operation {
     let isFrozen = (try? freezer?.freeze(until: Deadline(in: HibernationTarget.patience))) != nil
     detach()
     // Only the freezer should hold the worker. If there is no freezer, or the freeze failed, the stop holds
-    // it. (A failure may have undone the stop.)
+    // it. (A failure may have undone the stop.) What can't be signalled stays stopped, or stopped and frozen: a
+    // wake continues and thaws it.
     let tree = try? target.discover()
     if isFrozen { try? tree?.continueAll() } else { _ = try? tree?.signalAll(SIGSTOP) }
   }
@@ -325,11 +326,12 @@ struct Operation {
       image: image, moved: moved, imageLength: written + (overlay?.base.fileLength ?? 0),
       written: written, unchanged: overlay?.reference.bytes ?? 0,
       compared: overlay?.compared ?? 0, trackingRefusal: trackingRefusal, processes: processes,
-      lazyRefusal: refusal, duration: .nanoseconds(Clocks.monotonic - started))
+      lazyRefusal: refusal ?? (request.restore == .lazy && !restore.isLazy ? restore.reason : nil),
+      duration: .nanoseconds(Clocks.monotonic - started))
   }
 
   private var image: RestingImage {
-    RestingImage(path: path, expecting: mark.map { .image($0) } ?? .hibernated, restore: restore)
+    RestingImage(path: path, expecting: .image(of: mark, at: path), restore: restore)
   }
 
   /// Writes all pages back after a failure that follows commit A. If that works, the worker is as it was.

@@ -40,5 +40,14 @@ public struct RestorePlan: Hashable, Sendable {
 }
 
 extension ImageExpectation {
-  public var mark: ImageMark? { if case .image(let mark) = self { mark } else { nil } }
+  /// Of an image that is at this path now.
+  static func image(of mark: ImageMark?, at path: String) -> ImageExpectation {
+    mark.map { .image($0, in: ImageDirectory(of: path)) } ?? .hibernated
+  }
+
+  public var mark: ImageMark? { if case .image(let mark, _) = self { mark } else { nil } }
+  /// The directory in which the image was made.
+  public var directory: ImageDirectory? {
+    if case .image(_, let directory) = self { directory } else { nil }
+  }
 }

@@ -36,8 +36,13 @@ public final class WorkerCgroup: Sendable {
   }
 
   /// The group of a worker of that name, if there is one.
-  public static func find(in root: CgroupRoot, name: String) -> WorkerCgroup? {
-    try? WorkerCgroup(path: path(in: root, name: name))
+  public static func find(
+    in root: CgroupRoot, name: String
+  ) throws(CgroupError) -> WorkerCgroup? {
+    do throws(CgroupError) { return try WorkerCgroup(path: path(in: root, name: name)) } catch {
+      if case .failed(let cause) = error, cause.meansVanished { return nil }
+      throw error
+    }
   }
 
   /// Opens an existing group, such as an earlier daemon's.

@@ -66,7 +66,12 @@ public struct MemoryMapping: Sendable, Hashable {
   public static func all(of pid: Int32) throws(SystemCallError) -> [MemoryMapping] {
     let text = try readFile("/proc/\(pid)/smaps")
     if text.isEmpty { throw SystemCallError("read", on: "/proc/\(pid)/smaps", code: ESRCH) }
-    return text.withUnsafeBufferPointer { SmapsParser(bytes: $0).parse() }
+    return parse(text)
+  }
+
+  /// From the text of smaps. Lines that can't be read are left out.
+  static func parse(_ text: [UInt8]) -> [MemoryMapping] {
+    text.withUnsafeBufferPointer { SmapsParser(bytes: $0).parse() }
   }
 }
 
@@ -104,11 +109,11 @@ private struct SmapsParser {
     guard !mappings.isEmpty else { return }
     let last = mappings.count - 1
     if has(prefix: "Anonymous:", at: start, end) {
-      mappings[last].anonymous = decimal(start + 10, end) * 1024
+      mappings[last].anonymous = decimal(start + 10, end) &* 1024
     } else if has(prefix: "Rss:", at: start, end) {
-      mappings[last].resident = decimal(start + 4, end) * 1024
+      mappings[last].resident = decimal(start + 4, end) &* 1024
     } else if has(prefix: "Pss:", at: start, end) {
-      mappings[last].proportional = decimal(start + 4, end) * 1024
+      mappings[last].proportional = decimal(start + 4, end) &* 1024
     } else if has(prefix: "VmFlags:", at: start, end) {
       mappings[last].flags = flags(start + 8, end)
     }

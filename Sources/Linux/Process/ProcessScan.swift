@@ -15,7 +15,7 @@ public struct ProcessScan: Sendable {
     var found: [Int32] = []
     var parents = [getpid()]
     while let parent = parents.popLast() {
-      let children = Linux.children(of: parent)
+      let children = try listChildren(of: parent)
       found += children
       parents += children
     }
@@ -33,7 +33,7 @@ public struct ProcessScan: Sendable {
   public func currentTree(root: ProcessIdentity, session: Int32? = nil) -> ProcessTree {
     ProcessTree(
       processes: tree(root: root, session: session).processes.compactMap { old in
-        // It has ended.
+        // It has ended, or isn't measured this time.
         guard let stat = try? ProcessStat.read(old.pid), stat.startTime == old.startTime,
           !stat.isEnded
         else { return nil }
@@ -49,10 +49,26 @@ public struct ProcessScan: Sendable {
 /// The children of all threads of a process: the kernel lists a child with the thread that forked it, and an
 /// orphan that a subreaper gets with the subreaper's first thread.
 public func children(of pid: Int32) -> [Int32] {
-  // A process that has ended has none, and a thread that has ended meanwhile has passed its children on to
-  // another thread.
-  ((try? threads(of: pid)) ?? []).flatMap { thread -> [Int32] in
-    let list = (try? readNamedFile("/proc/\(pid)/task/\(thread)/children")) ?? []
-    return list.words().compactMap { $0.number() }
+  // For looks that are repeated.
+  (try? listChildren(of: pid)) ?? []
+}
+
+/// The same where a child that isn't found would be missing from a worker.
+private func listChildren(of pid: Int32) throws(SystemCallError) -> [Int32] {
+  var found: [Int32] = []
+  do throws(SystemCallError) {
+    for thread in try threads(of: pid) {
+      do throws(SystemCallError) {
+        let list = try readNamedFile("/proc/\(pid)/task/\(thread)/children")
+        found += list.words().compactMap { $0.number() }
+      } catch {
+        // It has passed its children on to another thread.
+        if error.isShortage { throw error }
+      }
+    }
+  } catch {
+    // A process that has ended has none; a kernel without CONFIG_PROC_CHILDREN lists none.
+    if error.isShortage { throw error }
   }
+  return found
 }

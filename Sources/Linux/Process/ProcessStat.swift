@@ -142,24 +142,24 @@ public struct ProcessIdentity: Hashable, Sendable {
     try ProcessStat.read(pid).identity
   }
 
-  /// It has ended, or each of its threads is about to end or has SIGKILL waiting for it. Reads one thread, or all if
+  /// It has ended, or each of its threads is about to end or has SIGKILL waiting for it. False if that isn't known. Reads one thread, or all if
   /// the first has ended before the others.
   public var isEnding: Bool {
-    // A process that can't be read has ended.
-    guard let stat = try? ProcessStat.read(pid), stat.startTime == startTime else { return true }
-    guard stat.state.isEnded, stat.threadCount > 1 else { return isThreadEnding(pid) }
-    // As above.
-    guard let threads = try? threads(of: pid) else { return true }
-    return threads.allSatisfy(isThreadEnding)
+    do throws(SystemCallError) {
+      let stat = try ProcessStat.read(pid)
+      if stat.startTime != startTime { return true }
+      guard stat.state.isEnded, stat.threadCount > 1 else { return isThreadEnding(pid) }
+      return try threads(of: pid).allSatisfy(isThreadEnding)
+    } catch { return error.meansVanished }
   }
 
   private func isThreadEnding(_ thread: Int32) -> Bool {
-    // A thread that can't be read has ended.
-    guard let stat = try? ProcessStat.read(thread: thread, of: pid), !stat.isExiting,
-      let status = try? ProcessStatus.read(thread)
-    else { return true }
-    let pending = status.pendingForThread | status.pendingForProcess
-    return pending & (1 << UInt64(SIGKILL - 1)) != 0
+    do throws(SystemCallError) {
+      if try ProcessStat.read(thread: thread, of: pid).isExiting { return true }
+      let status = try ProcessStatus.read(thread)
+      let pending = status.pendingForThread | status.pendingForProcess
+      return pending & (1 << UInt64(SIGKILL - 1)) != 0
+    } catch { return error.meansVanished }
   }
 
   /// Sends a signal to this process, and never to another one that has got its pid.

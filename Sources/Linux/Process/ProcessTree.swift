@@ -23,7 +23,10 @@ public struct ProcessTree: Hashable, Sendable {
     root: ProcessIdentity, session: Int32? = nil, cgroup: WorkerCgroup? = nil
   ) throws(SystemCallError) -> ProcessTree {
     guard let cgroup else {
-      return try ProcessScan.read().tree(root: root, session: session)
+      let tree = try ProcessScan.read().tree(root: root, session: session)
+      // /proc may hide the root (hidepid, if it isn't dumpable): then nothing is known of the worker.
+      if !tree.contains(root.pid), case .unknown(let error) = root.life { throw error }
+      return tree
     }
     return ProcessTree(processes: parentsFirst(try living(cgroup.processes())))
   }
@@ -38,8 +41,8 @@ public struct ProcessTree: Hashable, Sendable {
         let stat = try ProcessStat.read(pid)
         if !stat.isEnded { found.append(stat) }
       } catch {
-        // Under hidepid (proc(5)) most of /proc may not be read; none of the hidden processes is the
-        // worker's.
+        // Under hidepid (proc(5)) most of /proc may not be read. Of the worker's processes only those are hidden that
+        // aren't dumpable.
         let isHidden = skipsHidden && (error.code == EPERM || error.code == EACCES)
         if !error.meansVanished && !isHidden { throw error }
       }
@@ -115,9 +118,21 @@ public struct ProcessTree: Hashable, Sendable {
     return count
   }
 
-  /// Children first: a parent that wakes must not find them still stopped.
+  /// Children first: a parent that wakes must not find them still stopped. A process that another program
+  /// traces gets no signal.
   public func continueAll() throws(SystemCallError) {
-    try ProcessTree(processes: processes.reversed()).signalAll(SIGCONT)
+    let ours = processes.reversed().filter { !Self.hasForeignTracer($0.pid) }
+    try ProcessTree(processes: ours).signalAll(SIGCONT)
+  }
+
+  /// A process that another program traces.
+  public var tracedByOthers: Int32? { pids.first(where: Self.hasForeignTracer) }
+
+  /// Another program traces it: a debugger, which takes each signal for an event of the program.
+  static func hasForeignTracer(_ pid: Int32) -> Bool {
+    // A process that has ended has no tracer.
+    guard let tracer = try? ProcessStatus.read(pid).tracer, tracer != 0 else { return false }
+    return !fileExists("/proc/self/task/\(tracer)")
   }
 
   public func killAll() throws(SystemCallError) { try signalAll(SIGKILL) }

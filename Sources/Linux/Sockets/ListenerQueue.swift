@@ -86,7 +86,9 @@ public func acceptConnection(_ listener: Descriptor) throws(SystemCallError) -> 
   guard listener.inputEvents != 0 else { return nil }
   do throws(SystemCallError) {
     return Descriptor(
-      foreign: try shim("accept4", on: "a listener") { clinux_accept_shared(listener.raw) })
+      foreign: try opening("a connection") { () throws(SystemCallError) in
+        try shim("accept4", on: "a listener") { clinux_accept_shared(listener.raw) }
+      })
   } catch {
     if error.code == EAGAIN || error.code == ECONNABORTED { return nil }
     throw error

@@ -7,14 +7,17 @@
   public final class InjectedFault: Sendable {
     private let code: Int32
     private let failing: Range<Int>
+    private let subject: String?
     private let passed = Mutex<[String]>([])
 
     /// - Parameters:
     ///   - code: as in errno(3). A call that EINTR interrupts is repeated, as by the funnel of system calls.
     ///   - failing: the calls that fail, counted from 0.
-    public init(_ code: Int32, at failing: Range<Int>) {
+    ///   - subject: only calls about this path or object count; `nil`: all.
+    public init(_ code: Int32, at failing: Range<Int> = 0..<Int.max, of subject: String? = nil) {
       self.code = code
       self.failing = failing
+      self.subject = subject
     }
 
     @TaskLocal private static var current: InjectedFault?
@@ -27,7 +30,7 @@
     }
 
     static func pass(_ subject: String) throws(SystemCallError) {
-      guard let fault = current else { return }
+      guard let fault = current, fault.subject == nil || fault.subject == subject else { return }
       let number = fault.passed.withLock {
         $0.append(subject)
         return $0.count - 1

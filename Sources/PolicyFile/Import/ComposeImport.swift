@@ -5,34 +5,53 @@ import YAML
 /// An image isn't a program on this machine: no service is started by itself before you have checked
 /// its command.
 public enum ComposeImport {
-  /// The text has `services` and no `processes`, whatever its file's name is.
-  public static func hasServices(_ text: String) -> Bool {
-    let sink = DiagnosticSink(source: SourceText(text: text, file: ""))
-    guard case .mapping(let mapping)? = Document.compose(sink)?.root else { return false }
-    return mapping["services"] != nil && mapping["processes"] == nil
-  }
-
-  public static func convert(text: String, file: String) -> ParseResult<Imported> {
+  /// - Parameter environmentFile: the text of the `.env` beside it, which compose reads, too;
+  ///   `nil`: there is none.
+  public static func convert(
+    text: String, file: String, environmentFile: String? = nil
+  ) -> ParseResult<Imported> {
     let sink = DiagnosticSink(source: SourceText(text: text, file: file))
     guard let document = Document.compose(sink),
-      let mapping = sink.topMapping(document.root, of: "a compose file")
+      let mapping = sink.topMapping(document.root?.withMergedKeys(sink), of: "a compose file")
     else { return sink.result(nil) }
-    guard let services = mapping["services"], case .mapping(let entries) = services else {
-      sink.error(at: nil, "not a compose file: no `services`")
-      return sink.result(nil)
-    }
     var top = ForeignMapping(mapping)
     top.skip("version", "name", "services")
+    let others = includes(&top)
+    guard let services = mapping["services"], case .mapping(let entries) = services else {
+      if let place = mapping["include"]?.position, !others.isEmpty {
+        sink.error(
+          at: place, "the file has no `services` of its own and only includes others",
+          suggestion: "import those files: \(others.joined(separator: ", "))")
+      } else {
+        sink.error(at: nil, "not a compose file: no `services`")
+      }
+      return sink.result(nil)
+    }
     var result = ImportedFile(source: FilePaths.name(of: file))
     result.notes.append(
       "Containers become plain processes: install what each image holds, check the commands and paths, "
         + "and remove `autostart: false`.")
+    if !others.isEmpty {
+      result.notes.append("`include`: import those files, too: \(others.joined(separator: ", ")).")
+    }
+    let variables = ForeignVariables(environmentFile: environmentFile)
     let names = Set(entries.compactMap { $0.key.scalar?.string })
     for (name, _, service) in sink.namedEntries(of: entries) {
-      var one = ComposeService(name: name, service, names)
+      var one = ComposeService(name: name, service, names, variables, sink)
       result.workers.append(one.worker())
     }
-    result.notes += top.leftovers.map { "Not taken over: `\($0)`." }
+    // `x-…` only holds what anchors name.
+    result.notes += top.leftovers.filter { !$0.hasPrefix("x-") }.map { "Not taken over: `\($0)`." }
+    result.notes += variables.notes
     return sink.result(result.rendered())
+  }
+
+  /// The files of `include`, each a path or a mapping with one or several.
+  private static func includes(_ top: inout ForeignMapping) -> [String] {
+    guard let node = top.node("include") else { return [] }
+    return (node.sequence?.items ?? [node]).flatMap { item -> [String] in
+      let path = item.mapping?["path"] ?? item
+      return (path.sequence?.items ?? [path]).compactMap(\.scalar?.string)
+    }.map { "`\(shortened($0))`" }
   }
 }

@@ -6,12 +6,17 @@ struct ComposeService {
   private var service: ForeignMapping
   private var imported: ImportedWorker
   private let names: Set<String>
+  private let variables: ForeignVariables
+  private let sink: DiagnosticSink
 
-  init(name: String, _ mapping: YAMLNode.Mapping, _ names: Set<String>) {
+  init(
+    name: String, _ mapping: YAMLNode.Mapping, _ names: Set<String>,
+    _ variables: ForeignVariables, _ sink: DiagnosticSink
+  ) {
     service = ForeignMapping(mapping)
     imported = ImportedWorker(name: name)
     imported.isStopped = true
-    self.names = names
+    (self.names, self.variables, self.sink) = (names, variables, sink)
   }
 
   mutating func worker() -> ImportedWorker {
@@ -38,33 +43,40 @@ struct ComposeService {
       addNote("Its command is the image's: write it here.")
       return add("command", .list([.text("false")]))
     }
-    add("command", .list(((entry ?? []) + (command ?? [])).map { .text($0) }))
-    if [service.node("entrypoint"), service.node("command")].contains(where: Self.hasVariables) {
+    let words = (entry ?? []) + (command ?? [])
+    add("command", .list(words.map { .text($0) }))
+    if entry == nil, let first = words.first, first.hasPrefix("-") {
+      addNote(
+        "`\(shortened(first))` is an argument of the image's entrypoint: put the program first."
+      )
+    }
+    if let sign = words.first(where: { ComposeWords.shellSigns.contains($0) }) {
+      addNote("`\(sign)`: compose runs no shell here; for one, write `[sh, -c, '…']`.")
+    }
+    if !variables.hasFile, words.contains(where: { $0.contains("${") }) {
       addNote("Variables are those of the daemon's environment; compose also reads `.env`.")
     }
   }
 
-  private static func hasVariables(_ node: YAMLNode?) -> Bool {
-    switch node {
-    case .sequence(let items): items.contains { hasVariables($0) }
-    case .scalar(let scalar): ComposeVariables.expanded(scalar.string).contains("${")
-    default: false
-    }
-  }
-
-  /// A list, or a line that a shell would split; compose runs no shell by itself.
+  /// A list, or a line that compose splits as a shell would; it runs no shell by itself.
   private mutating func words(_ key: String) -> [String]? {
     guard let node = service.node(key), node.scalar?.isNull != true else { return nil }
-    let parts: [String]
     if case .sequence(let items) = node {
-      parts = items.compactMap { $0.scalar.map { ComposeVariables.expanded($0.string) } }
-    } else {
-      let line = ComposeVariables.expanded(node.scalar?.string ?? "")
-      parts =
-        line.contains { "\"'\\".contains($0) }
-        ? ["sh", "-c", "exec \(line)"] : ComposeVariables.words(line)
+      let words = items.compactMap { $0.scalar.map { converted($0.string, isCommand: true) } }
+      return words.isEmpty ? nil : words
     }
-    return parts.isEmpty ? nil : parts
+    let line = converted(node.scalar?.string ?? "", isCommand: true)
+    guard let words = ComposeWords.split(line) else {
+      sink.error(
+        at: node.position,
+        "`\(shortened(imported.name)).\(key)` has a quote or a `\\` without its end")
+      return nil
+    }
+    return words.isEmpty ? nil : words
+  }
+
+  private func converted(_ text: String, isCommand: Bool = false) -> String {
+    variables.converted(text, isCommand: isCommand)
   }
 
   private mutating func surroundings() {
@@ -74,21 +86,24 @@ struct ComposeService {
     }
     let files = environmentFiles()
     if !files.isEmpty { add("env_file", .list(files.map { .text($0) })) }
-    let variables = service.variables("environment").filter {
+    var pairs = service.variables("environment").filter {
       EnvironmentReader.problem(withName: $0.0) == nil
     }
-    if !variables.isEmpty {
-      add("environment", .mapping(variables.map { ($0, .text(ComposeVariables.expanded($1))) }))
+    let inFile = service.inherited.filter { variables.isInFile($0) }
+    pairs += inFile.map { ($0, "${\($0)}") }
+    if !pairs.isEmpty {
+      add("environment", .mapping(pairs.map { ($0, .text(converted($1))) }))
     }
-    if !service.inherited.isEmpty {
-      let names = service.inherited.map { "`\(shortened($0))`" }.joined(separator: ", ")
+    let inherited = service.inherited.filter { !variables.isInFile($0) }
+    if !inherited.isEmpty {
+      let names = inherited.map { "`\(shortened($0))`" }.joined(separator: ", ")
       addNote("\(names): without a value; workers inherit the daemon's environment.")
     }
   }
 
   private mutating func environmentFiles() -> [String] {
     guard case .sequence(let items) = service.node("env_file") else {
-      return service.texts("env_file").map(ComposeVariables.expanded)
+      return service.texts("env_file").map { converted($0) }
     }
     return items.compactMap { item in
       let path = (item.scalar ?? item.mapping?["path"]?.scalar)?.string
@@ -98,7 +113,7 @@ struct ComposeService {
         }
         return nil
       }
-      return ComposeVariables.expanded(path)
+      return converted(path)
     }
   }
 
@@ -112,7 +127,7 @@ struct ComposeService {
       }
     }
     guard let time = service.text("stop_grace_period") else { return }
-    if let seconds = ComposeVariables.seconds(time), seconds > 0 {
+    if let seconds = ComposeQuantity.seconds(time), seconds > 0 {
       let milliseconds = Int((seconds * 1000).rounded())
       let isWhole = milliseconds % 1000 == 0
       add("stop_grace", .plain(isWhole ? "\(milliseconds / 1000)s" : "\(milliseconds)ms"))
@@ -140,7 +155,7 @@ struct ComposeService {
     }
     if let count, count > 1 { add("replicas", .plain("\(count)")) }
     guard let memory else { return }
-    if let size = ComposeVariables.size(memory) {
+    if let size = ComposeQuantity.size(memory) {
       add("limits", .mapping([("memory", .plain(size))]))
     } else {
       addNote("Not taken over: the limit of memory \(shortened(memory)).")
@@ -163,6 +178,9 @@ struct ComposeService {
       }
     default: return
     }
+    for (name, _) in pairs where !names.contains(name) {
+      addNote("It depends on `\(shortened(name))`, which isn't in the file: left out.")
+    }
     pairs = pairs.filter { names.contains($0.0) }
     guard !pairs.isEmpty else { return }
     let known = pairs.map { name, condition in
@@ -173,21 +191,22 @@ struct ComposeService {
 
   private mutating func health() {
     guard var check = service.mapping("healthcheck") else { return }
-    let test = check.texts("test")
-    let command: YAMLText
+    let test = check.texts("test").map { converted($0, isCommand: true) }
+    let words: [String]
     switch test.first {
-    case "CMD": command = WorkerRenderer.command(Array(test.dropFirst()))
-    case "CMD-SHELL": command = WorkerRenderer.command(["sh", "-c"] + test.dropFirst().prefix(1))
+    case "CMD": words = Array(test.dropFirst())
+    case "CMD-SHELL": words = ["sh", "-c"] + test.dropFirst().prefix(1)
     case "NONE", nil: return
-    default: command = WorkerRenderer.command(["sh", "-c", test.joined(separator: " ")])
+    default: words = ["sh", "-c", test.joined(separator: " ")]
     }
-    var pairs: [(String, YAMLText)] = [("exec", .mapping([("command", command)]))]
+    let command = YAMLText.mapping([("command", .list(words.map { .text($0) }))])
+    var pairs: [(String, YAMLText)] = [("exec", command)]
     if let retries = check.number("retries", 1...1_000) {
       pairs.append(("failureThreshold", .plain("\(retries)")))
     }
     for (theirs, ours) in [("interval", "periodSeconds"), ("timeout", "timeoutSeconds")] {
       guard let time = check.text(theirs) else { continue }
-      if let seconds = ComposeVariables.seconds(time), seconds > 0 {
+      if let seconds = ComposeQuantity.seconds(time), seconds > 0 {
         pairs.append((ours, .plain("\(max(Int(seconds.rounded()), 1))")))
       } else {
         addNote("Not taken over: `healthcheck.\(theirs): \(shortened(time))`.")
@@ -204,7 +223,8 @@ struct ComposeService {
     case "always": rules.condition = .always
     case "unless-stopped": rules.condition = .unlessStopped
     case "on-failure": rules.condition = .onFailure
-    default: return
+    case "no": return
+    default: return addNote("Not taken over: `restart: \(shortened(text))`.")
     }
     add("restart", WorkerRenderer.restart(rules))
   }

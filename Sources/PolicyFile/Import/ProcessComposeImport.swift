@@ -3,19 +3,28 @@ import YAML
 
 /// The common part of a process-compose file (F1bonacc1/process-compose, version 0.5).
 public enum ProcessComposeImport {
-  public static func convert(text: String, file: String) -> ParseResult<Imported> {
+  /// - Parameter environmentFile: the text of the `.env` beside it, which process-compose loads,
+  ///   too; `nil`: there is none.
+  public static func convert(
+    text: String, file: String, environmentFile: String? = nil
+  ) -> ParseResult<Imported> {
     let sink = DiagnosticSink(source: SourceText(text: text, file: file))
     guard let document = Document.compose(sink),
-      let mapping = sink.topMapping(document.root, of: "a process-compose file")
+      let mapping = sink.topMapping(
+        document.root?.withMergedKeys(sink), of: "a process-compose file")
     else { return sink.result(nil) }
     var top = ForeignMapping(mapping)
     var result = ImportedFile(source: FilePaths.name(of: file))
     top.skip("version", "is_strict", "log_level", "log_length", "processes")
     let variables = Dictionary(top.variables("vars")) { _, last in last }
     let shared = ProcessImport.Shared(
-      shell: shell(&top), environment: top.variables("environment"))
+      shell: shell(&top), environment: top.variables("environment"),
+      variables: ForeignVariables(environmentFile: environmentFile))
     guard let processes = mapping["processes"], case .mapping(let entries) = processes else {
-      sink.error(at: nil, "not a process-compose file: no `processes`")
+      let isOfPM2 = mapping["apps"] != nil
+      sink.error(
+        at: nil, "not a process-compose file: no `processes`",
+        suggestion: isOfPM2 ? "pm2's files aren't imported: write a worker for each app" : nil)
       return sink.result(nil)
     }
     var copies: [String: [String]] = [:]
@@ -44,6 +53,7 @@ public enum ProcessComposeImport {
       }
     }
     result.notes += top.leftovers.map { "Not taken over: `\($0)`." }
+    result.notes += shared.variables.notes
     return sink.result(result.rendered())
   }
 
@@ -94,30 +104,18 @@ struct ForeignMapping {
   /// Variables that a list names without a value.
   private(set) var inherited: [String] = []
 
-  /// Those of YAML's merge key, whose keys count where the mapping has none of that name.
-  private let merged: [YAMLNode.Mapping]
-
-  init(_ mapping: YAMLNode.Mapping) {
-    self.mapping = mapping
-    switch mapping["<<"] {
-    case .mapping(let one): merged = [one]
-    case .sequence(let several): merged = several.compactMap(\.mapping)
-    default: merged = []
-    }
-  }
+  init(_ mapping: YAMLNode.Mapping) { self.mapping = mapping }
 
   /// Keys that weren't read, in their order.
   var leftovers: [String] {
-    var seen: Set<String> = merged.isEmpty ? [] : ["<<"]
-    return ([mapping] + merged).flatMap { $0.compactMap { $0.key.scalar?.string } }
-      .filter { !taken.contains($0) && seen.insert($0).inserted }.map(shortened)
+    mapping.compactMap { $0.key.scalar?.string }.filter { !taken.contains($0) }.map(shortened)
   }
 
   mutating func skip(_ keys: String...) { taken.formUnion(keys) }
 
   mutating func node(_ key: String) -> YAMLNode? {
     taken.insert(key)
-    return mapping[key] ?? merged.lazy.compactMap { $0[key] }.first
+    return mapping[key]
   }
 
   /// What stands there, not empty.
@@ -125,8 +123,14 @@ struct ForeignMapping {
     node(key)?.scalar.flatMap { $0.string.isEmpty || $0.isNull ? nil : $0.string }
   }
 
+  /// A number that can't be read stays a leftover.
   mutating func number(_ key: String, _ range: ClosedRange<Int>) -> Int? {
-    text(key).flatMap { Int($0) }.flatMap { range.contains($0) ? $0 : nil }
+    guard let text = text(key) else { return nil }
+    guard let number = Int(text), range.contains(number) else {
+      taken.remove(key)
+      return nil
+    }
+    return number
   }
 
   mutating func truth(_ key: String) -> Bool {
@@ -176,6 +180,6 @@ struct ForeignMapping {
 }
 
 extension YAMLNode.Scalar {
-  /// `null`, `~`: no value, not a text.
-  var isNull: Bool { style == .plain && ["null", "Null", "NULL", "~"].contains(string) }
+  /// Nothing, `null`, `~`: no value, not a text.
+  var isNull: Bool { style == .plain && ["", "null", "Null", "NULL", "~"].contains(string) }
 }

@@ -7,6 +7,7 @@ struct ProcessImport {
   struct Shared {
     var shell: [String]
     var environment: [(String, String)]
+    var variables: ForeignVariables
   }
 
   private var process: ForeignMapping
@@ -85,29 +86,15 @@ struct ProcessImport {
   private static func unescaped(_ text: String) -> String { text.replacing("$$", with: "$") }
 
   /// A value in which `$VAR` and `${VAR}` are expanded there, missing ones to nothing.
-  private static func value(_ text: String) -> YAMLText {
-    .text(
-      DollarText.replaced(text) { rest in
-        if rest.hasPrefix("$") { return ("$$", rest.dropFirst()) }
-        let braces = rest.hasPrefix("{")
-        let name = (braces ? rest.dropFirst() : rest)
-          .prefix { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "_") }
-        if braces, let end = rest.firstIndex(of: "}"), !name.isEmpty {
-          let fallback = rest[name.endIndex..<end]
-          let shown = fallback.hasPrefix(":-") ? String(fallback) : ":-"
-          return ("${\(name)\(shown)}", rest[end...].dropFirst())
-        }
-        if let first = name.first, !first.isNumber, !braces {
-          return ("${\(name):-}", rest[name.endIndex...])
-        }
-        return ("$$", rest)
-      })
-  }
+  private func value(_ text: String) -> YAMLText { .text(shared.variables.converted(text)) }
 
   private mutating func surroundings() {
-    if let directory = process.text("working_dir") { add("directory", Self.value(directory)) }
-    let files = process.texts("env_file") + process.texts("dotenv")
-    if !files.isEmpty { add("env_file", .list(files.map(Self.value))) }
+    if let directory = process.text("working_dir") { add("directory", value(directory)) }
+    // The commands' own variables are a shell's, which has those of `.env`, too.
+    let files =
+      (shared.variables.hasFile ? [".env"] : []) + process.texts("env_file")
+      + process.texts("dotenv")
+    if !files.isEmpty { add("env_file", .list(files.map(value))) }
     var variables = shared.environment
     for (name, value) in process.variables("environment") {
       variables.removeAll { $0.0 == name }
@@ -120,7 +107,7 @@ struct ProcessImport {
     variables += ownVariables
     variables = variables.filter { EnvironmentReader.problem(withName: $0.0) == nil }
     if !variables.isEmpty {
-      add("environment", .mapping(variables.map { ($0, Self.value($1)) }))
+      add("environment", .mapping(variables.map { ($0, value($1)) }))
     }
   }
 
@@ -216,10 +203,10 @@ struct ProcessImport {
     }
     var pairs: [(String, YAMLText)] = [("port", .plain("\(port)"))]
     if let path = request.text("path"), path != "/" {
-      pairs.append(("path", Self.value(path.hasPrefix("/") ? path : "/" + path)))
+      pairs.append(("path", value(path.hasPrefix("/") ? path : "/" + path)))
     }
     if let host = request.text("host"), host != "127.0.0.1", host != "localhost" {
-      pairs.append(("host", Self.value(host)))
+      pairs.append(("host", value(host)))
     }
     for other in request.leftovers { addNote("Not taken over: `\(key).http_get.\(other)`.") }
     return pairs
@@ -271,7 +258,7 @@ struct ProcessImport {
 
   private mutating func output() {
     var pairs: [(String, YAMLText)] = []
-    if let file = process.text("log_location") { pairs.append(("file", Self.value(file))) }
+    if let file = process.text("log_location") { pairs.append(("file", value(file))) }
     if var logs = process.mapping("log_configuration") {
       if var rotation = logs.mapping("rotation") {
         if let size = rotation.number("max_size_mb", 1...1_000_000) {

@@ -66,13 +66,9 @@ private struct Ports {
   private var base: Int?
 
   init(environmentFile: String?) {
-    let lines = environmentFile?.split(whereSeparator: \.isNewline) ?? []
-    for line in lines {
-      let parts = line.split(separator: "=", maxSplits: 1)
-      guard parts.count == 2, parts[0].filter({ $0 != " " }) == "PORT" else { continue }
-      let value = parts[1].filter { !$0.isWhitespace && $0 != "\"" && $0 != "'" }
-      base = Int(value).flatMap { (1...65_535).contains($0) ? $0 : nil }
-    }
+    // Its errors are reported when the result is checked: the file is the workers' `env_file`.
+    let variables = EnvironmentFile.parse(environmentFile ?? "", file: ".env").value
+    base = variables?["PORT"].flatMap { Int($0) }.flatMap { (1...65_535).contains($0) ? $0 : nil }
   }
 
   subscript(index: Int) -> YAMLText {

@@ -15,8 +15,8 @@ struct SectionedFile {
   enum Syntax {
     /// systemd.syntax(7): `\` at a line's end continues it; `#` and `;` begin a line of comment.
     case unit
-    /// Python's configparser as supervisord uses it: an indented line continues the value above it, and ` ;`
-    /// begins a comment anywhere.
+    /// Python's configparser as supervisord uses it: an indented line continues the value above it,
+    /// and ` ;` or ` #` begins a comment anywhere.
     case supervisor
   }
 
@@ -83,13 +83,13 @@ struct SectionedFile {
   private static func withoutComment(_ text: Substring) -> String {
     var previous: Character = "x"
     for index in text.indices {
-      if text[index] == ";", previous.isWhitespace { return trimmed(text[..<index]) }
+      if ";#".contains(text[index]), previous.isWhitespace { return trimmed(text[..<index]) }
       previous = text[index]
     }
     return trimmed(text)
   }
 
-  private static func trimmed(_ text: Substring) -> String {
+  static func trimmed(_ text: Substring) -> String {
     var rest = text.drop { $0.isWhitespace }
     while rest.last?.isWhitespace == true { rest.removeLast() }
     return String(rest)

@@ -10,14 +10,21 @@ public enum SupervisorImport {
     var result = ImportedFile(source: FilePaths.name(of: file))
     var shared: [(String, String)] = []
     var groups: [String: [String]] = [:]
+    var includes: (position: Position, files: String)?
     for section in parsed.sections {
       var keys = ForeignSection(section.entries)
       if section.name == "supervisord", let text = keys.text("environment") {
-        shared = variables(text, Expansion(values: [:])) ?? []
+        let expansion = Expansion(values: ["here": directory])
+        let pairs = variables(text, expansion)
+        shared = pairs ?? []
+        if pairs == nil || !expansion.unknown.isEmpty {
+          result.notes.append("`environment` of `[supervisord]` can't be read: check it.")
+        }
       } else if section.name == "include" {
-        result.notes.append(
-          "`[include]`: import those files, too (\(shortened(keys.text("files") ?? ""))).")
-      } else if let name = section.name.after("group:") {
+        let files = shortened(keys.text("files") ?? "")
+        includes = (section.position, files)
+        result.notes.append("`[include]`: import those files, too (\(files)).")
+      } else if let name = name(of: section, after: "group:") {
         for program in (keys.text("programs") ?? "").split(whereSeparator: { ", ".contains($0) }) {
           groups[String(program), default: []].append(name)
         }
@@ -29,7 +36,7 @@ public enum SupervisorImport {
     }
     var found: [(priority: Int, worker: ImportedWorker)] = []
     for section in parsed.sections {
-      guard let name = section.name.after("program:") else { continue }
+      guard let name = name(of: section, after: "program:") else { continue }
       guard NameRule.allows(name) else {
         sink.error(
           at: section.position, "`\(shortened(name))` can't be a worker's name",
@@ -49,7 +56,13 @@ public enum SupervisorImport {
       }
     }
     if found.isEmpty, !sink.hasErrors {
-      sink.error(at: nil, "not a supervisord.conf: no `[program:NAME]`")
+      if let includes {
+        sink.error(
+          at: includes.position, "the file has no `[program:NAME]` and only includes others",
+          suggestion: "import those files: \(includes.files)")
+      } else {
+        sink.error(at: nil, "not a supervisord.conf: no `[program:NAME]`")
+      }
     }
     // supervisord starts those with a lower priority first.
     let inOrder = found.enumerated().sorted {
@@ -57,6 +70,11 @@ public enum SupervisorImport {
     }
     result.workers = inOrder.map(\.element.worker)
     return sink.result(result.rendered())
+  }
+
+  /// `[program: web]` names `web`, too.
+  private static func name(of section: SectionedFile.Section, after kind: String) -> String? {
+    section.name.after(kind).map { SectionedFile.trimmed(Substring($0)) }
   }
 
   /// `A="b,c",D=e`; nil: it can't be read.

@@ -46,7 +46,8 @@ struct SupervisorProgram {
   /// nil: there is no command.
   mutating func worker() -> ImportedWorker? {
     var keys = ForeignSection(source.entries)
-    keys.skip("priority", "numprocs", "numprocs_start", "process_name")
+    keys.skip("process_name")
+    for key in ["priority", "numprocs", "numprocs_start"] { _ = number(key, &keys) }
     guard let line = keys.text("command"), case .success(let command) = CommandWords.split(line),
       !command.words.isEmpty
     else { return nil }
@@ -55,11 +56,20 @@ struct SupervisorProgram {
     if let path = keys.text("directory") { add("directory", Self.value(expansion.apply(path))) }
     environment(&keys)
     if !groups.isEmpty { add("groups", .list(groups.map { .text($0) })) }
-    if let user = keys.text("user") { add("user", .text(user)) }
-    if let umask = keys.text("umask"), umask.allSatisfy({ ("0"..."7").contains($0) }) {
-      add("umask", .plain(umask))
+    if let user = keys.text("user") { add("user", Self.value(expansion.apply(user))) }
+    if let umask = keys.text("umask") {
+      if umask.allSatisfy({ ("0"..."7").contains($0) }) {
+        add("umask", .plain(umask))
+      } else {
+        noteLost("umask", umask)
+      }
     }
-    if keys.truth("autostart") == false { imported.isStopped = true }
+    if let text = keys.text("autostart"), Self.truth(text) != true {
+      imported.isStopped = true
+      if Self.truth(text) == nil {
+        note("`autostart=\(shortened(text))`: if it is true, remove `autostart: false`.")
+      }
+    }
     restart(&keys)
     ending(&keys)
     output(&keys)
@@ -71,6 +81,26 @@ struct SupervisorProgram {
 
   private mutating func add(_ key: String, _ value: YAMLText) { imported.keys.append((key, value)) }
   private mutating func note(_ text: String) { imported.notes.append(text) }
+  private mutating func noteLost(_ key: String, _ value: String) {
+    note("Not taken over: `\(key)=\(shortened(value))`.")
+  }
+
+  /// nil, and a note if something stands there that isn't a number.
+  private mutating func number(_ key: String, _ keys: inout ForeignSection) -> Int? {
+    guard let text = keys.text(key) else { return nil }
+    let number = Int(text)
+    if number == nil { noteLost(key, text) }
+    return number
+  }
+
+  /// nil: neither, as `%(ENV_RUN)s`.
+  private static func truth(_ text: String) -> Bool? {
+    switch text.lowercased() {
+    case "true", "yes", "on", "1": true
+    case "false", "no", "off", "0": false
+    default: nil
+    }
+  }
 
   /// A text with `${` and `$` written out, and with the variables that `Expansion` has marked.
   private static func value(_ text: String, isWord: Bool = false) -> YAMLText {
@@ -100,21 +130,22 @@ struct SupervisorProgram {
 
   private mutating func restart(_ keys: inout ForeignSection) {
     var rules = RestartRules()
-    switch keys.text("autorestart")?.lowercased() {
-    case "true", "yes", "on", "1": rules.condition = .always
-    case "false", "no", "off", "0": rules.condition = .never
-    default: rules.condition = .onFailure
+    let text = keys.text("autorestart") ?? "unexpected"
+    switch Self.truth(text) {
+    case true?: rules.condition = .always
+    case false?: rules.condition = .never
+    case nil:
+      rules.condition = .onFailure
+      if text.lowercased() != "unexpected" { noteLost("autorestart", text) }
     }
     let codes = keys.text("exitcodes")
     if rules.condition == .onFailure, let codes, codes != "0" {
       note("`exitcodes`: here only 0 is an orderly end.")
     }
-    if rules.condition.followsOwnEnd, let most = keys.text("startretries").flatMap({ Int($0) }),
-      (1...1000).contains(most)
-    {
+    let most = number("startretries", &keys)
+    if rules.condition.followsOwnEnd, let most, (1...1000).contains(most) {
       rules.giveUp = .init(restarts: most, window: .seconds(60))
     }
-    keys.skip("startretries")
     add("restart", WorkerRenderer.restart(rules))
   }
 
@@ -127,7 +158,7 @@ struct SupervisorProgram {
         note("Not taken over: `stopsignal` \(shortened(signal)).")
       }
     }
-    if let seconds = keys.text("stopwaitsecs").flatMap({ Int($0) }), seconds > 0 {
+    if let seconds = number("stopwaitsecs", &keys), seconds > 0 {
       add("stop_grace", .plain("\(seconds)s"))
     }
   }
@@ -151,9 +182,12 @@ struct SupervisorProgram {
       ("file", Self.value(expansion.apply(file)))
     ]
     let bytes = size ?? "50MB"
-    if bytes != "0", ["KB", "MB", "GB"].contains(where: { bytes.uppercased().hasSuffix($0) }) {
-      pairs.append(("max_size", .plain(bytes.uppercased())))
+    let limit = Int(bytes) == nil ? bytes.uppercased() : "\(bytes)B"
+    if ["KB", "MB", "GB"].contains(where: { limit.hasSuffix($0) }) || Int(bytes) ?? 0 > 0 {
+      pairs.append(("max_size", .plain(limit)))
       pairs.append(("keep", .plain("\(min(max(keep, 0), 1000))")))
+    } else if bytes != "0" {
+      noteLost("stdout_logfile_maxbytes", bytes)
     }
     add("output", .mapping(pairs))
   }

@@ -3,13 +3,13 @@ struct UnitCommand {
   private(set) var text: YAMLText
   private(set) var notes: [String] = []
 
-  /// nil: it can't be read.
+  /// nil: it can't be read, or has several commands.
   ///
   /// - Parameter expand: replaces `%` and a letter.
   init?(_ line: String, expand: (String) -> String) {
     let flags = line.prefix { "-@:+!|".contains($0) }
-    guard var words = UnitWords.split(String(line.dropFirst(flags.count))),
-      !words.isEmpty
+    guard let commands = UnitWords.commands(String(line.dropFirst(flags.count))),
+      commands.count == 1, var words = commands.first
     else { return nil }
     if flags.contains("@"), words.count > 1 {
       words.remove(at: 1)

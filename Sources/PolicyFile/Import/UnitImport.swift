@@ -21,9 +21,12 @@ public enum UnitImport {
       DiagnosticSink(source: SourceText(text: $0.text, file: $0.path))
     }
     var entries: [String: [SectionedFile.Entry]] = [:]
+    var start: (sink: DiagnosticSink, position: Position)?
     for (file, sink) in zip(files, sinks) {
       for section in SectionedFile(file.text, syntax: .unit, sink: sink).sections {
         entries[section.name, default: []] += section.entries
+        let last = section.entries.last { $0.key == "ExecStart" && !$0.value.isEmpty }
+        if section.name == "Service", let last { start = (sink, last.position) }
       }
     }
     let sink = sinks[0]
@@ -44,7 +47,8 @@ public enum UnitImport {
       service: ForeignSection(service),
       head: ForeignSection(entries["Unit"] ?? []), isThere: isThere)
     guard let worker = converter.worker() else {
-      sink.error(at: nil, "`ExecStart` is missing, is given twice, or can't be read")
+      let (problem, suggestion) = problem(withStart: service)
+      (start?.sink ?? sink).error(at: start?.position, problem, suggestion: suggestion)
       return result(nil)
     }
     var imported = ImportedFile(source: FilePaths.name(of: main.path))
@@ -54,6 +58,21 @@ public enum UnitImport {
         + " is for a service that Dormouse starts instead.")
     return result(imported.rendered())
   }
+
+  /// Why there is no command.
+  private static func problem(
+    withStart entries: [SectionedFile.Entry]
+  ) -> (text: String, suggestion: String?) {
+    var service = ForeignSection(entries)
+    let starts = service.all("ExecStart")
+    guard let first = starts.first else { return ("there is no `ExecStart`", nil) }
+    let count = starts.count > 1 ? starts.count : UnitWords.commands(first)?.count ?? 0
+    guard count > 1 else { return ("`ExecStart` can't be read: see systemd.syntax(7)", nil) }
+    return (
+      "`ExecStart` has \(count) commands, a worker one",
+      "write a script that runs them one after the other"
+    )
+  }
 }
 
 /// `bot@alice.service`, and what `%` stands for in its file (systemd.unit(5)).
@@ -61,7 +80,8 @@ struct UnitName {
   var whole: String
   var bare: String
   var prefix: String
-  var instance: String
+  /// nil: a template without one, `bot@.service`.
+  var instance: String?
 
   /// Its directories are below a home directory.
   private let isOfUser: Bool
@@ -72,7 +92,7 @@ struct UnitName {
     bare = name.hasSuffix(".service") ? String(name.dropLast(8)) : name
     let parts = bare.split(separator: "@", maxSplits: 1, omittingEmptySubsequences: false)
     prefix = String(parts[0])
-    instance = parts.count > 1 ? String(parts[1]) : ""
+    instance = bare.hasSuffix("@") ? nil : parts.count > 1 ? String(parts[1]) : ""
   }
 
   /// As a worker's name: `bot-alice`.

@@ -216,15 +216,14 @@ struct UnitService {
   }
 
   private mutating func output() {
-    let errors = service.text("StandardError")
-    guard let text = service.text("StandardOutput") else { return }
+    let text = service.text("StandardOutput") ?? "journal"
+    if let errors = service.text("StandardError"), errors != text, errors != "inherit" {
+      note("`StandardError=\(shortened(errors))`: both outputs are in one log here.")
+    }
     guard let path = text.after("append:") ?? text.after("file:") ?? text.after("truncate:") else {
       return
     }
     add("output", .mapping([("file", WorkerRenderer.escaped(expanded(path)))]))
-    if let errors, errors != text, errors != "inherit" {
-      note("`StandardError`: both outputs are in one log here.")
-    }
   }
 
   private mutating func directories() {

@@ -1,44 +1,89 @@
-/// The words of a line as systemd splits it (systemd.syntax(7)): blanks separate, quotes keep them, and C's escapes count
-/// everywhere. `CommandWords` splits as a shell does.
+/// The words of a line as systemd splits it (systemd.syntax(7)): blanks separate, quotes keep them,
+/// and C's escapes count everywhere. `CommandWords` splits as a shell does.
 enum UnitWords {
-  /// nil: a quote isn't closed.
+  /// nil: a quote isn't closed, or an escape makes a text that isn't UTF-8.
   static func split(_ text: String) -> [String]? {
-    var words: [String] = []
-    var word: String?
+    parse(text, isCommand: false).map { $0.flatMap(\.self) }
+  }
+
+  /// The commands of a line, which a lone `;` separates (systemd.service(5)), without empty ones.
+  static func commands(_ text: String) -> [[String]]? {
+    parse(text, isCommand: true).map { $0.filter { !$0.isEmpty } }
+  }
+
+  private static func parse(_ text: String, isCommand: Bool) -> [[String]]? {
+    var commands: [[String]] = [[]]
+    var word: [UInt8]?
     var quote: Character?
     var rest = Substring(text)
+    func isAtWordEnd(_ rest: Substring) -> Bool { rest.first?.isWhitespace ?? true }
     while let next = rest.popFirst() {
-      if next == "\\", let escaped = rest.popFirst() {
-        word = (word ?? "") + replacement(for: escaped, &rest)
+      let isBetween = isCommand && quote == nil && word == nil
+      if isBetween, next == ";", isAtWordEnd(rest) {
+        commands.append([])
+      } else if isBetween, next == "\\", rest.hasPrefix(";"), isAtWordEnd(rest.dropFirst()) {
+        rest.removeFirst()
+        word = [UInt8(ascii: ";")]
+      } else if next == "\\", let escaped = rest.popFirst() {
+        word = (word ?? []) + replacement(for: escaped, &rest)
       } else if next == quote {
         quote = nil
       } else if quote == nil, next == "\"" || next == "'" {
-        (quote, word) = (next, word ?? "")
+        (quote, word) = (next, word ?? [])
       } else if quote == nil, next.isWhitespace {
-        if let done = word { words.append(done) }
+        if let bytes = word {
+          guard let done = String(validating: bytes, as: UTF8.self) else { return nil }
+          commands[commands.count - 1].append(done)
+        }
         word = nil
       } else {
-        word = (word ?? "") + String(next)
+        word = (word ?? []) + String(next).utf8
       }
     }
     if quote != nil { return nil }
-    return words + (word.map { [$0] } ?? [])
+    if let bytes = word {
+      guard let done = String(validating: bytes, as: UTF8.self) else { return nil }
+      commands[commands.count - 1].append(done)
+    }
+    return commands
   }
 
-  private static func replacement(for escaped: Character, _ rest: inout Substring) -> String {
+  private static let letters: [Character: UInt8] = [
+    "a": 7, "b": 8, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11, "s": 32, "\\": 92, "\"": 34,
+    "'": 39,
+  ]
+
+  /// An escape that systemd doesn't know stays as it is, with its `\`.
+  private static func replacement(for escaped: Character, _ rest: inout Substring) -> [UInt8] {
+    if let byte = letters[escaped] { return [byte] }
     switch escaped {
-    case "n": return "\n"
-    case "t": return "\t"
-    case "r": return "\r"
-    case "s": return " "
     case "x":
-      let digits = rest.prefix(2)
-      guard digits.count == 2, let number = UInt8(digits, radix: 16), number != 0 else {
-        return "\\x"
+      if let byte = number(rest.prefix(2), 2, radix: 16).flatMap(UInt8.init(exactly:)) {
+        rest = rest.dropFirst(2)
+        return [byte]
       }
-      rest = rest.dropFirst(2)
-      return String(UnicodeScalar(number))
-    default: return "\(escaped)"
+    case "u", "U":
+      let count = escaped == "u" ? 4 : 8
+      if let scalar = number(rest.prefix(count), count, radix: 16).flatMap(UnicodeScalar.init) {
+        rest = rest.dropFirst(count)
+        return Array(String(scalar).utf8)
+      }
+    case "0"..."7":
+      let digits = String(escaped) + rest.prefix(2)
+      if let byte = number(digits[...], 3, radix: 8).flatMap(UInt8.init(exactly:)) {
+        rest = rest.dropFirst(2)
+        return [byte]
+      }
+    default: break
     }
+    return Array("\\\(escaped)".utf8)
+  }
+
+  /// So many digits; nil: others, or 0, which no argument can hold.
+  private static func number(_ digits: Substring, _ count: Int, radix: Int) -> UInt32? {
+    guard digits.count == count, digits.allSatisfy(\.isHexDigit),
+      let number = UInt32(digits, radix: radix), number != 0
+    else { return nil }
+    return number
   }
 }

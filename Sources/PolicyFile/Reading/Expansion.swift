@@ -1,7 +1,11 @@
 import YAML
 
-/// `${VAR}` and `${VAR:-default}` in values. `$$` stands for one `$`; any other `$` for itself.
+/// `${VAR}`, `${VAR:-default}` and `${VAR:+text}` in values; default and text may hold
+/// variables, too. `$$` stands for one `$`; any other `$` for itself.
 struct Expander {
+  /// How deep defaults may stand in defaults.
+  static let maxDepth = 8
+
   var variables: [String: String]
   /// For messages: "which the daemon doesn't have".
   var owner = "the daemon"
@@ -14,7 +18,9 @@ struct Expander {
     return copy
   }
 
-  func expand(_ text: String) -> Result<String, Problem> {
+  func expand(_ text: String) -> Result<String, Problem> { expand(text, depth: 0) }
+
+  private func expand(_ text: String, depth: Int) -> Result<String, Problem> {
     var result = ""
     var rest = Substring(text)
     while let dollar = rest.firstIndex(of: "$") {
@@ -30,13 +36,13 @@ struct Expander {
         }
       } else if rest.hasPrefix("{") {
         let offset = text[..<dollar].unicodeScalars.count
-        guard let end = rest.firstIndex(of: "}") else {
+        guard let end = Self.end(ofReference: rest.dropFirst()) else {
           return .failure(
             Problem(
               message: "has `${` without its `}`", suggestion: "write `\(escape)` for a `\(sign)`",
               offset: offset))
         }
-        switch value(of: rest[..<end].dropFirst()) {
+        switch value(of: rest[..<end].dropFirst(), depth: depth) {
         case .success(let value): result += value
         case .failure(var problem):
           problem.offset = offset
@@ -53,15 +59,35 @@ struct Expander {
   private var sign: String { leavesDollars ? "${" : "$" }
   private var escape: String { leavesDollars ? "$${" : "$$" }
 
-  private func value(of reference: Substring) -> Result<String, Problem> {
+  /// Where the `}` is that ends what a `${` began; nil: there is none.
+  static func end(ofReference rest: Substring) -> Substring.Index? {
+    var depth = 1
+    var previous: Character?
+    for index in rest.indices {
+      let character = rest[index]
+      if character == "}" {
+        depth -= 1
+        if depth == 0 { return index }
+      } else if character == "{", previous == "$" {
+        depth += 1
+      }
+      // The second `$` of `$$` begins nothing.
+      previous = character == "$" && previous == "$" ? nil : character
+    }
+    return nil
+  }
+
+  private func value(of reference: Substring, depth: Int) -> Result<String, Problem> {
     let name = reference.prefix { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "_") }
     let rest = reference.dropFirst(name.count)
-    guard let first = name.first, !first.isNumber, rest.isEmpty || rest.hasPrefix(":-") else {
+    guard let first = name.first, !first.isNumber,
+      rest.isEmpty || rest.hasPrefix(":-") || rest.hasPrefix(":+"), depth < Self.maxDepth
+    else {
       let shells = leavesDollars ? "; a shell's own are written `$${…}`" : ""
       return .failure(
         Problem(
           message: "can't read `${\(shortened(String(reference)))}`",
-          suggestion: "write `${VAR}` or `${VAR:-default}`\(shells)"))
+          suggestion: "write `${VAR}`, `${VAR:-default}` or `${VAR:+text}`\(shells)"))
     }
     let value = variables[String(name)]
     if rest.isEmpty {
@@ -72,8 +98,10 @@ struct Expander {
           suggestion: "set it, or write `${\(shortened(String(name))):-default}`"))
     }
     // As in a shell, the default stands for an empty value, too.
-    if let value, !value.isEmpty { return .success(value) }
-    return .success(String(rest.dropFirst(2)))
+    let isSet = value?.isEmpty == false
+    if rest.hasPrefix(":-"), isSet, let value { return .success(value) }
+    if rest.hasPrefix(":+"), !isSet { return .success("") }
+    return expand(String(rest.dropFirst(2)), depth: depth + 1)
   }
 }
 

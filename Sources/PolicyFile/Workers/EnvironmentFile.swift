@@ -1,7 +1,8 @@
 /// A file of variables, as `env_file` names it: `KEY=VALUE` in each line.
 ///
-/// `#` begins a comment at the start of a line or after a blank; `export` before a key is passed over.
-/// `'…'` keeps everything, `"…"` all but `\"`, `\\`, `\$` and `\n`; nothing is expanded.
+/// `#` begins a comment at the start of a line or after a blank; `export` before a key is passed
+/// over. `'…'` keeps everything, `"…"` all but `\"`, `\\`, `\$` and `\n`, and both may have several
+/// lines; nothing is expanded.
 public enum EnvironmentFile {
   /// Reads the variables of a regular file of at most 1 MB. It doesn't wait for a FIFO's other end, but a file
   /// system may wait without limit.
@@ -23,7 +24,10 @@ public enum EnvironmentFile {
   )] {
     var result: [(String, String)] = []
     let lines = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
-    for (index, line) in lines.enumerated() {
+    var next = 0
+    while next < lines.count {
+      let (index, line) = (next, lines[next])
+      next += 1
       var rest = line.drop { $0.isWhitespace }
       guard let first = rest.first, first != "#" else { continue }
       let position = Position(line: index + 1, column: line.count - rest.count + 1)
@@ -41,7 +45,8 @@ public enum EnvironmentFile {
         sink.error(at: position, "`\(shortened(name))` can't be a variable's name")
         continue
       }
-      switch value(trimmed(rest[equals...].dropFirst())) {
+      let text = rest[equals...].dropFirst().drop { $0.isWhitespace }
+      switch value(text, lines, &next) {
       case .success(let value): result.append((name, value))
       case .failure(let problem):
         sink.error(at: position, "`\(shortened(name))` \(problem.message ?? "is wrong")")
@@ -56,36 +61,55 @@ public enum EnvironmentFile {
     return String(text)
   }
 
-  private static func value(_ text: String) -> Result<String, Problem> {
+  /// - Parameter next: the line that follows; behind the last one of a value of several lines.
+  private static func value(
+    _ text: Substring, _ lines: [Substring], _ next: inout Int
+  ) -> Result<String, Problem> {
     guard !text.contains("\0") else { return .failure(Problem(message: "holds a NUL character")) }
     guard let quote = text.first, quote == "\"" || quote == "'" else {
       // ` #` begins a comment.
-      var before = Substring(text)
+      var before = text
       if let comment = text.firstRange(of: " #") { before = text[..<comment.lowerBound] }
       return .success(trimmed(before))
     }
     var value = ""
     var escaped = false
-    for (index, character) in zip(text.indices, text).dropFirst() {
-      if escaped {
-        if character == "n" {
-          value.append("\n")
+    var rest = text.dropFirst()
+    for following in next...lines.count {
+      while let character = rest.popFirst() {
+        if escaped {
+          if character == "n" {
+            value.append("\n")
+          } else {
+            if !"\"\\$".contains(character) { value.append("\\") }
+            value.append(character)
+          }
+          escaped = false
+        } else if character == "\\", quote == "\"" {
+          escaped = true
+        } else if character == quote {
+          next = following
+          return end(value, behind: rest)
         } else {
-          if !"\"\\$".contains(character) { value.append("\\") }
           value.append(character)
         }
-        escaped = false
-      } else if character == "\\", quote == "\"" {
-        escaped = true
-      } else if character == quote {
-        let rest = trimmed(text[index...].dropFirst())
-        return rest.isEmpty || rest.hasPrefix("#")
-          ? .success(value)
-          : .failure(Problem(message: "has text after its closing quote"))
-      } else {
-        value.append(character)
       }
+      guard following < lines.count else { break }
+      value += escaped ? "\\\n" : "\n"
+      (escaped, rest) = (false, lines[following])
     }
     return .failure(Problem(message: "has a quote (\(quote)) without its end"))
+  }
+
+  /// A value whose quote has ended.
+  private static func end(_ value: String, behind rest: Substring) -> Result<String, Problem> {
+    let rest = trimmed(rest)
+    guard rest.isEmpty || rest.hasPrefix("#") else {
+      return .failure(Problem(message: "has text after its closing quote"))
+    }
+    guard !value.contains("\0") else {
+      return .failure(Problem(message: "holds a NUL character"))
+    }
+    return .success(value)
   }
 }

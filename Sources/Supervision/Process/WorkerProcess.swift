@@ -24,6 +24,8 @@ public struct WorkerKilling: Sendable {
   public let root: ProcessIdentity
   public let session: Int32
   public let cgroup: WorkerCgroup?
+  /// Of the root process.
+  let pidfd: Descriptor
 
   /// Sends SIGKILL to all of it, and frees its memory at once.
   public func perform(until deadline: Deadline) throws(CgroupError) {
@@ -38,10 +40,14 @@ public struct WorkerKilling: Sendable {
     if let cgroup { return try cgroup.kill() }
     // One call for the whole process group, in which no process can fork meanwhile. Our own child keeps its
     // number until we wait for it, ended or not: that can't be another group's.
-    if let stat = try? ProcessStat.read(root.pid), stat.identity == root, stat.parent == getpid(),
-      getpgid(root.pid) == root.pid
-    {
-      sendSignal(SIGKILL, to: -root.pid)
+    do throws(SystemCallError) {
+      let stat = try ProcessStat.read(root.pid)
+      if stat.identity == root, stat.parent == getpid(), getpgid(root.pid) == root.pid {
+        sendSignal(SIGKILL, to: -root.pid)
+      }
+    } catch {
+      // It can't be looked at: no descriptor is free, or /proc hides it.
+      if !error.meansVanished { _ = clinux_pidfd_send_signal(pidfd.raw, SIGKILL) }
     }
     do throws(SystemCallError) {
       try ProcessTree.killAll(root: root, session: session, until: deadline)
@@ -165,7 +171,7 @@ public final class WorkerProcess {
 
   /// The same for another thread.
   public var killing: WorkerKilling {
-    WorkerKilling(root: identity, session: session, cgroup: cgroup)
+    WorkerKilling(root: identity, session: session, cgroup: cgroup, pidfd: pidfd)
   }
 
   /// How the root process ended; nil while it runs. Only after `pidfd` has polled readable: before,

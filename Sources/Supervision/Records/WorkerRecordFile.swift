@@ -33,6 +33,8 @@ public struct WorkerRecord: Hashable, Sendable {
   public var imagePath: String?
   /// Which image that is, in the hibernator's words (`ImageMark`); only while it is hibernated.
   public var imageMark: String?
+  /// The directory in which that image was made (`ImageDirectory`).
+  public var imageDirectory: String?
   /// The engine's name for it (`suspended`, …).
   public var state: String
   /// What `run` gave it; a declared worker has its configuration's.
@@ -121,7 +123,8 @@ extension WorkerRecord {
     lines += [line("directory", directory), line("log", logPath), line("state", state)]
     let optional = [
       ("cgroup", cgroupPath), ("notify", notifySocket), ("pressure", pressureWatch),
-      ("image", imagePath), ("mark", imageMark), ("socket", workerSocket), ("rule", rule),
+      ("image", imagePath), ("mark", imageMark), ("image-directory", imageDirectory),
+      ("socket", workerSocket), ("rule", rule),
       ("policy", policy),
     ]
     lines += settings.map { line("set", $0) } + wakeWith.map { line("wake-with", $0) }
@@ -179,6 +182,7 @@ extension WorkerRecord {
     // One that can't be read is offered again by the worker itself.
     record.purgeable = (fields["purgeable"] ?? []).compactMap { UInt64($0) }
     record.imageMark = fields["mark"]?.first
+    record.imageDirectory = fields["image-directory"]?.first
     record.workerSocket = fields["socket"]?.first
     if fields["importance"] != nil { record.importance = try number("importance") }
     if fields["asleep"] != nil { record.asleepSince = try number("asleep") }

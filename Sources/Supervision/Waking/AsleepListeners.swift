@@ -49,10 +49,12 @@ public struct AsleepListener: Sendable {
   }
 
   /// Accepts and closes this many connections whose clients have closed.
-  public func discard(_ count: Int) {
+  ///
+  /// - Throws: EMFILE or ENFILE while there is no descriptor for one.
+  public func discard(_ count: Int) throws(SystemCallError) {
     for _ in 0..<count {
-      // There is none any more.
-      guard let connection = try? acceptConnection(descriptor) else { return }
+      // nil: there is none any more.
+      guard let connection = try acceptConnection(descriptor) else { return }
       withExtendedLifetime(connection) {}
     }
   }

@@ -53,6 +53,14 @@ enum InputName: Hashable, Sendable {
     if case .listener(.internet(_, let port)) = self { port } else { nil }
   }
 
+  /// Its peer has read, so there is room for more of the worker's output.
+  func sentenceOfRoom(served: Set<UInt16>) -> String {
+    guard case .connection(.internet(_, let port), _) = self, served.contains(port) else {
+      return "room for output on a connection"
+    }
+    return "room for output on a connection to port \(port)"
+  }
+
   /// `served`: the ports at which the worker listens; a connection to one of those was made by a
   /// client of it, and any other by itself.
   func sentence(isHangUp: Bool, served: Set<UInt16>) -> String {

@@ -27,8 +27,10 @@ public struct SleepWatch: Sendable {
   /// Why it should run; nil: it can sleep on.
   public func look() -> String? {
     for member in members {
-      // Unreadable means ended.
-      guard let status = try? ProcessStatus.read(member.pid) else {
+      let status: ProcessStatus
+      do throws(SystemCallError) { status = try ProcessStatus.read(member.pid) } catch {
+        // One that can't be looked at now is looked at the next time.
+        guard error.meansVanished else { continue }
         return "the end of its process \(member.pid)"
       }
       if let signal = Self.asking(status, except: leftPending[member.pid] ?? 0) {

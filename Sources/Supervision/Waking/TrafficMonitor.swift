@@ -35,10 +35,10 @@ public final class TrafficMonitor {
     /// Something has come in since the last look; the first look doesn't say.
     public let hasInput: Bool
 
-    /// Whether there was traffic since the last look; the first only prepares.
+    /// Whether there was traffic since the last look, or a request is open. The first look finds open requests only:
+    /// after a wake the worker may fall asleep again before a second one.
     public func perform(at tree: ProcessTree) -> Bool {
-      let hasTraffic = inputs.look(at: tree, isListed: isListed, isFirst: isFirst)
-      return !isFirst && (hasInput || hasTraffic)
+      inputs.look(at: tree, isListed: isListed, isFirst: isFirst) || hasInput
     }
   }
 

@@ -41,13 +41,16 @@ public final class WakeSources: Sendable {
   /// socket, at its standard input.
   public var hasClients: Bool { !answered.isEmpty || names.contains(where: \.isForClients) }
 
+  /// See `init`: of a worker that may be in the middle of other work.
+  public static let recently = Duration.seconds(2)
+
   /// Of a worker that is frozen or stopped. Needs the right to trace it.
   ///
   /// `ignored`: what it leaves unread by choice; `answering`: ports whose listeners another part of the daemon
-  /// watches.
+  /// watches; `openFor`: a request that came longer ago and isn't answered is one that the worker waits with.
   public init(
     of tree: ProcessTree, ownChannels: Set<String>, ignored: LeftUnread = LeftUnread(),
-    answering ports: Set<UInt16> = []
+    answering ports: Set<UInt16> = [], openFor limit: Duration = recently
   ) throws(SystemCallError) {
     let set = Descriptor(owning: try shim("epoll_create1") { clinux_epoll_create() })
     var register = Register(set: set, ignored: ignored)
@@ -67,7 +70,7 @@ public final class WakeSources: Sendable {
     names = register.names
     leftUnread = register.leftUnread
     served = Set(names.compactMap(\.listeningPort)).union(answered.map(\.port))
-    waiting = register.sortOut(served: served)
+    waiting = register.sortOut(served: served, openFor: limit)
   }
 
   /// The worker is about to run, or runs: what was opened in its place is handed over to it.
@@ -92,6 +95,9 @@ public final class WakeSources: Sendable {
     _ name: InputName, events: UInt32, served: Set<UInt16>
   ) -> String {
     let hangUps = UInt32(CLINUX_EPOLLHUP | CLINUX_EPOLLRDHUP | CLINUX_EPOLLERR)
+    if events & (hangUps | UInt32(CLINUX_EPOLLIN)) == 0, events & UInt32(CLINUX_EPOLLOUT) != 0 {
+      return name.sentenceOfRoom(served: served)
+    }
     return name.sentence(isHangUp: events & hangUps != 0, served: served)
   }
 
@@ -125,7 +131,11 @@ private struct Register {
 
   mutating func add(_ input: WorkerInput) throws(SystemCallError) {
     let index = names.count
-    let interest = UInt32(CLINUX_EPOLLIN | CLINUX_EPOLLRDHUP) | Self.edgeTriggered
+    var interest = UInt32(CLINUX_EPOLLIN | CLINUX_EPOLLRDHUP) | Self.edgeTriggered
+    // It may have more to send than there is room for: its client waits for the rest.
+    if let facts = input.facts, facts.isStream, !facts.isListening, !input.duplicate.isWritable {
+      interest |= UInt32(CLINUX_EPOLLOUT)
+    }
     do throws(SystemCallError) {
       try shim("epoll_ctl", on: "descriptor \(input.open.number) of \(input.pid)") {
         clinux_epoll_add(set.raw, input.duplicate.raw, interest, UInt64(index))
@@ -197,14 +207,14 @@ private struct Register {
   /// 2. Unread, and not ignored: it came around the freeze, or the worker was too busy. Wake.
   /// 3. Read by the worker, and then it was frozen before it had answered. Nothing is left to see
   ///    but TCP's clocks; see `isUnanswered`.
-  mutating func sortOut(served: Set<UInt16>) -> String? {
+  mutating func sortOut(served: Set<UInt16>, openFor limit: Duration) -> String? {
     // First the edges, then the amounts: the other way round, what comes in between would show in
     // neither.
     let edges = WakeSources.drain(set)
     for edge in edges {
       let index = Int(truncatingIfNeeded: edge.data)
       if openings[index] != nil { continue }
-      if let (input, before) = doubtful[index],
+      if edge.events & UInt32(CLINUX_EPOLLOUT) == 0, let (input, before) = doubtful[index],
         UnreadInput(input).map({ !$0.hasMore(than: before) }) ?? true
       {
         continue
@@ -216,7 +226,7 @@ private struct Register {
     }
     for (index, traffic) in traffic {
       guard case .connection(.internet(_, let port), _) = names[index], served.contains(port),
-        traffic.isUnanswered(within: Self.recently)
+        traffic.isUnanswered(within: limit)
       else { continue }
       return "a request on port \(port) that it had not answered"
     }
@@ -225,6 +235,4 @@ private struct Register {
 
   /// EPOLLET; the shims have no name for it.
   private static let edgeTriggered: UInt32 = 1 << 31
-  /// A request that came longer ago and isn't answered is one that the worker waits with.
-  private static let recently = Duration.seconds(2)
 }

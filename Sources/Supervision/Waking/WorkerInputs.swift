@@ -118,7 +118,10 @@ struct WorkerInputs {
   /// Until an ended process is waited for, it still has a directory in /proc, which belongs to root then: to
   /// any other user it looks like a process that they may not look into.
   private static func isOfTheGone(_ error: SystemCallError, _ pid: Int32) -> Bool {
-    error.meansVanished || (try? ProcessStat.read(pid))?.isEnded ?? true
+    if error.meansVanished { return true }
+    do throws(SystemCallError) { return try ProcessStat.read(pid).isEnded } catch {
+      return error.meansVanished
+    }
   }
 
   /// nil when the number leads to something else by now.

@@ -27,7 +27,7 @@ import Testing
     // Written and lost ones; the thread may begin late, and report twice.
     var text: [UInt8] = []
     var accounted = 0
-    let deadline = Deadline(in: .seconds(20))
+    let deadline = Deadline(in: .seconds(60))
     while accounted < 3000, !deadline.hasPassed {
       text += try out.read(upTo: 65536)
       let whole = text.prefix(text.lastIndex(of: UInt8(ascii: "\n")).map { $0 + 1 } ?? 0)
@@ -44,7 +44,7 @@ import Testing
     let (out, into) = try pipe()
     let writer = LogWriter(into)
     for number in 0..<100 { writer.write(Array("\(number)\n".utf8)) { _ in [] } }
-    writer.drain(within: .seconds(20))
+    writer.drain(within: .seconds(60))
     let text = String(decoding: try out.read(upTo: 65536), as: UTF8.self)
     #expect(text == (0..<100).map { "\($0)\n" }.joined())
   }

@@ -19,7 +19,7 @@ import Testing
     let loop = try EventLoop(check: nil)
     let jobs = try LoopJobs(loop, BlockingJobs(name: "test-looks"))
     let count = Atomic(0)
-    let look = SharedLook<Int>(jobs, about: "a disk", within: .seconds(20)) {
+    let look = SharedLook<Int>(jobs, about: "a disk", within: .seconds(60)) {
       { count.add(1, ordering: .relaxed).newValue }
     }
     var found: [Int?] = []

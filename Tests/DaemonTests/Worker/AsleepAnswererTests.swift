@@ -1,10 +1,10 @@
 import Glibc
-import Linux
 import Policy
 import TestSupport
 import Testing
 
 @testable import Daemon
+@testable import Linux
 @testable import Supervision
 
 /// Real sockets: what counts is what the kernel shows of them. No process, and time passes when a test says so.
@@ -92,6 +92,22 @@ import Testing
     timers.advance(by: .milliseconds(20))
     #expect(answerer.count == 1 && wakes.all.isEmpty)
     #expect(watches.active == 1 && timers.pending.isEmpty)
+  }
+
+  @Test(
+    "While no descriptor is free, a port isn't watched, and its health checks are answered later",
+    arguments: [nil, "/healthz"])
+  func shortage(path: String?) throws {
+    answer(path)
+    let client = try LoopbackClient(own.port)
+    if path == nil { client.hangUp() } else { try client.say("GET /healthz HTTP/1.1\r\n\r\n") }
+    if path == nil { try own.wait(for: .onlyChecks(1)) } else { try own.wait(for: .call) }
+    try InjectedFault(EMFILE, of: "a connection").during { try watches.serve() }
+    #expect(watches.active == 0 && answerer.count == 0 && own.asleep.queued == 1)
+    timers.advance(by: AsleepAnswerer.shortageRest)
+    #expect(watches.active == 1 && wakes.all.isEmpty)
+    if path == nil { try watches.serve() } else { _ = try serve(client) }
+    #expect(answerer.count == 1 && own.asleep.queued == 0)
   }
 
   // MARK: a port and a path

@@ -51,6 +51,16 @@ import Testing
     return job
   }
 
+  @Test(
+    "A request that came up to a minute before an idle worker's stop began is open, however long the stop takes"
+  )
+  func openRequests() {
+    #expect(job.limitOfRequests(after: .seconds(3)) == TrafficMonitor.maxRequest + .seconds(3))
+    var asked = job
+    asked.mustBeIdle = false
+    #expect(asked.limitOfRequests(after: .seconds(3)) == .seconds(5))
+  }
+
   @Test("A worker that is at work when it is stopped continues, and the error says so")
   func runsAgain() throws {
     let error = #expect(throws: (any Error).self) { try job.run() }

@@ -79,7 +79,7 @@ import Testing
       files.open(plan, within: .seconds(10)) {
         if case .done(.success(let made)) = $0 { outcome = made.take() }
       }
-      let deadline = EventLoop.now + .seconds(10)
+      let deadline = EventLoop.now + .seconds(60)
       while outcome == nil, EventLoop.now < deadline { try loop.turn(until: deadline) }
       let channels = try #require(outcome)
       let paths = [channels.notify?.path, channels.pressure?.path, channels.talk?.path]
@@ -88,7 +88,7 @@ import Testing
         files.remove(path)
       }
     }
-    files.drain(within: .seconds(10))
+    files.drain(within: .seconds(60))
     #expect(try listDirectory(scratch.path + "/channels") == [])
   }
 }

@@ -9,7 +9,7 @@ import Testing
   private func exchange(_ bytes: [UInt8], with daemon: TestDaemon) throws -> String {
     let socket = try UnixSocket.connected(to: daemon.socket, .stream)
     var rest = bytes[...]
-    let deadline = Deadline(in: .seconds(20))
+    let deadline = Deadline(in: .seconds(60))
     while !rest.isEmpty, try pollDescriptor(socket.raw, for: POLLOUT, until: deadline) {
       let count = rest.withUnsafeBytes {
         send(socket.raw, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
@@ -80,7 +80,7 @@ import Testing
     // Once the client reads, it gets an answer to each whole line that it has sent.
     var answers = 0
     while answers < sent / line.count,
-      try pollDescriptor(socket.raw, for: POLLIN, until: Deadline(in: .seconds(10)))
+      try pollDescriptor(socket.raw, for: POLLIN, until: Deadline(in: .seconds(60)))
     {
       let part = try socket.read(upTo: 1 << 20)
       if part.isEmpty { break }

@@ -121,7 +121,7 @@ import Testing
     #expect(waits)
     #expect(try daemon.worker("locker").state == "background")
     #expect(kill(pid, SIGUSR2) == 0)
-    let answer = try client.response(to: asked, timeout: .seconds(30))
+    let answer = try client.response(to: asked, timeout: .seconds(60))
     #expect(answer.result == .done, "\(answer.text); the daemon: \(daemon.words)")
     #expect(try daemon.worker("locker").state == "suspended")
   }

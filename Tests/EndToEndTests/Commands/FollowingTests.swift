@@ -29,7 +29,7 @@ import Testing
     let (process, error) = try follow(daemon)
     _ = try daemon.scratch.write("dormouse.yaml", "workers: { other: { command: sleep 691 } }\n")
     try daemon.done("reload")
-    #expect(try process.wait(.seconds(40)) == 0)
+    #expect(try process.wait(.seconds(60)) == 0)
     let words = try readText(error)
     #expect(
       ["talker has been removed", "talker has ended"].contains { words.contains($0) }, "\(words)")
@@ -40,7 +40,7 @@ import Testing
     let daemon = try TestDaemon(Self.two)
     let (process, error) = try follow(daemon)
     try daemon.crash()
-    #expect(try process.wait(.seconds(40)) == 0)
+    #expect(try process.wait(.seconds(60)) == 0)
     #expect(try readText(error).contains("the daemon has ended"))
   }
 

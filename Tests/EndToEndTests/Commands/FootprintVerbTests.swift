@@ -91,7 +91,7 @@ import Testing
     try daemon.done("hibernate", "cache")
     try waitFor(file, toHave: #""to":"hibernated""#)
     kill(recorder.pid, SIGINT)
-    #expect(try recorder.wait(.seconds(20)) == 0)
+    #expect(try recorder.wait(.seconds(60)) == 0)
 
     let shown = try show(file, in: daemon.scratch)
     #expect(shown.worker == "cache")
@@ -169,7 +169,7 @@ import Testing
           .contains { $0.givenBack >= 14 * Self.megabyte }
       }, "\((try? readText(file)) ?? "")")
     try feeder.say("quit")
-    #expect(try recorder.wait(.seconds(20)) == 0)
+    #expect(try recorder.wait(.seconds(60)) == 0)
     #expect(try show(file, in: scratch).statistics.peak >= start + 15 * Self.megabyte)
     #expect(try readText("\(file).err").hasPrefix("dormouse: \(file): "))
   }
@@ -219,7 +219,7 @@ import Testing
       output: "\(scratch.path)/out", error: "\(scratch.path)/err")
     defer {
       kill(sleeper.pid, SIGKILL)
-      _ = try? sleeper.wait(.seconds(10))
+      _ = try? sleeper.wait(.seconds(60))
     }
     let file = "\(scratch.path)/killed.footprint"
     let recorder = try footprint(
@@ -227,7 +227,7 @@ import Testing
     ).start(output: "\(file).out", error: "\(file).err")
     #expect(try eventually { ((try? readText(file)) ?? "").split(separator: "\n").count > 20 })
     kill(recorder.pid, SIGKILL)
-    _ = try recorder.wait(.seconds(10))
+    _ = try recorder.wait(.seconds(60))
     let shown = try show(file, in: scratch)
     #expect(shown.statistics.samples >= 20 && shown.statistics.rest > 0)
     // The end of the process is no error, and no footprint of 0 is recorded for it.
@@ -236,7 +236,7 @@ import Testing
     ).start(output: "\(file).out", error: "\(file).err")
     try waitFor("\(file)2", toHave: #""footprint""#)
     kill(sleeper.pid, SIGKILL)
-    #expect(try second.wait(.seconds(20)) == 0)
+    #expect(try second.wait(.seconds(60)) == 0)
     #expect(try show("\(file)2", in: scratch).statistics.rest > 0)
   }
 
@@ -249,8 +249,8 @@ import Testing
       ["record", "sleeper", "-o", file], in: daemon.scratch, socket: daemon.socket
     ).start(output: "\(file).out", error: "\(file).err")
     try waitFor(file, toHave: #""footprint""#)
-    daemon.stop(patience: .seconds(10))
-    #expect(try recorder.wait(.seconds(20)) == 5)
+    daemon.stop(patience: .seconds(60))
+    #expect(try recorder.wait(.seconds(60)) == 5)
     #expect(try show(file, in: daemon.scratch).statistics.samples > 0)
   }
 

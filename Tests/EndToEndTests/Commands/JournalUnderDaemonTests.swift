@@ -138,7 +138,7 @@ import Testing
     try Self.bringToFront("two", of: daemon)
     var client = try ControlClient(connectingTo: daemon.socket, isNamed: true)
     let id = try client.send(.events, worker: "one", follow: true)
-    let place = try client.response(to: id, timeout: .seconds(20))
+    let place = try client.response(to: id, timeout: .seconds(60))
     #expect(place.journal?.directory == "\(daemon.state)/journal")
     try daemon.wait("one", toBe: "suspended")
     try daemon.done("wake", "one")
@@ -170,14 +170,14 @@ import Testing
     try follower.writeAll("{\"id\":1,\"verb\":\"events\",\"follow\":true}\n")
     // A refusal is an event.
     var client = try ControlClient(connectingTo: daemon.socket, isNamed: true)
-    for _ in 0..<4000 { _ = try client.perform(.wake, worker: "ghost", timeout: .seconds(30)) }
+    for _ in 0..<4000 { _ = try client.perform(.wake, worker: "ghost", timeout: .seconds(60)) }
     let grown = Int64(try Footprint.measure([daemon.pid]).footprint) - Int64(before)
     #expect(grown < 4 << 20, "it grew by \(grown) bytes")
 
     var framer = LineFramer()
     var received = 0
     var lost = 0
-    let deadline = Deadline(in: .seconds(30))
+    let deadline = Deadline(in: .seconds(60))
     while received + lost < 4000, try pollDescriptor(follower.raw, for: POLLIN, until: deadline) {
       framer.append(try follower.read(upTo: 65536))
       while let line = try framer.next() {
@@ -240,7 +240,7 @@ import Testing
   func rotation() throws {
     let daemon = try TestDaemon("journal: { size: 64KB, keep: 2 }")
     var client = try ControlClient(connectingTo: daemon.socket, isNamed: true)
-    for _ in 0..<3000 { _ = try client.perform(.wake, worker: "ghost", timeout: .seconds(30)) }
+    for _ in 0..<3000 { _ = try client.perform(.wake, worker: "ghost", timeout: .seconds(60)) }
     let outcome = try replay(daemon)
     #expect(outcome.code == 0, "\(outcome)")
     let paths = try segments(of: daemon)

@@ -84,7 +84,7 @@ import Testing
     let text = try readText(output)
     #expect(hasArrived, "\(text)")
     try daemon.done("shutdown")
-    #expect(try process.wait(.seconds(40)) == 0)
+    #expect(try process.wait(.seconds(60)) == 0)
     #expect(try readText(error).contains("the daemon has ended"))
   }
 }

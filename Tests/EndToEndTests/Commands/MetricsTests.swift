@@ -54,7 +54,7 @@ private func has(_ program: String) -> Bool {
     #expect(page.contains("\ndormouse_up 1\n") && page.contains(#"{worker="idle"}"#))
     #expect(!page.contains("# EOF"), "node_exporter reads the format of Prometheus")
     #expect(try listDirectory(daemon.scratch.path).contains { $0.hasSuffix(".partial") } == false)
-    daemon.stop(patience: .seconds(20))
+    daemon.stop(patience: .seconds(60))
     let outcome = try daemon.verb("metrics", "-o", path)
     #expect(outcome.code == 4 && outcome.error.contains("no daemon answers"))
     let lines = try readText(path).split(separator: "\n").filter { !$0.hasPrefix("#") }

@@ -86,7 +86,7 @@ import Testing
           && readText(paths[1]).split(separator: "\n").count > 2
       })
     try daemon.crash()
-    for process in processes { #expect(try process.wait(.seconds(40)) == 5) }
+    for process in processes { #expect(try process.wait(.seconds(60)) == 5) }
     let text = try readText(paths[0])
     #expect(text.contains("\n\nNAME ") && !text.contains("\u{1B}"), "\(text)")
     for line in try readText(paths[1]).split(separator: "\n") {

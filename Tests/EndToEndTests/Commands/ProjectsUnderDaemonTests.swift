@@ -78,7 +78,7 @@ import Testing
     #expect(try eventually { try readText(output).contains("one | hi") })
     #expect(try home.run(["ps", "--names"], in: "shop").output == "one\n")
     kill(process.pid, SIGINT)
-    #expect(try process.wait(.seconds(40)) == 0)
+    #expect(try process.wait(.seconds(60)) == 0)
     #expect(try readText(error).contains("all workers are stopped"))
     #expect(try home.run(["down"], in: "shop").code == CommandExit.noDaemon.rawValue)
   }
@@ -173,7 +173,7 @@ import Testing
     #expect(try eventually { try home.run(["ps"], in: "shop").output.contains("one") })
     // It has its signals once it has connected, and a signal before that ends it as well.
     kill(process.pid, SIGINT)
-    _ = try process.wait(.seconds(40))
+    _ = try process.wait(.seconds(60))
     #expect(try home.run(["ps", "--names"], in: "shop").output == "one\n")
   }
 }

@@ -31,7 +31,7 @@ import Testing
     let (text, place, hint) = Self.mistakes[index]
     let daemon = try TestDaemon(text, starts: false, isCalm: false)
     let process = try daemon.launch()
-    #expect(try process.wait(.seconds(20)) == 65, "\(daemon.words)")
+    #expect(try process.wait(.seconds(60)) == 65, "\(daemon.words)")
     #expect(daemon.words.contains("dormouse.yaml\(place)"), "\(daemon.words)")
     #expect(daemon.words.contains(hint), "\(daemon.words)")
     #expect(access(daemon.state, F_OK) != 0)
@@ -42,7 +42,7 @@ import Testing
   func missing() throws {
     let daemon = try TestDaemon("", starts: false)
     let process = try daemon.launch(["--config", "/nowhere/dormouse.yaml"])
-    #expect(try process.wait(.seconds(20)) == 65, "\(daemon.words)")
+    #expect(try process.wait(.seconds(60)) == 65, "\(daemon.words)")
     #expect(daemon.words.contains("/nowhere/dormouse.yaml"))
     #expect(daemon.words.split(separator: "\n").count <= 2, "\(daemon.words)")
   }
@@ -77,7 +77,7 @@ import Testing
     #expect(try verb("ps", "--names").output.contains("other"))
     #expect(try verb("reload", "--allow-empty").output.contains("other removed"))
     #expect(try verb("shutdown").code == 0)
-    #expect(try daemon.wait(.seconds(20)) == 0)
+    #expect(try daemon.wait(.seconds(60)) == 0)
   }
 
   @Test(

@@ -19,7 +19,7 @@ import Testing
         two: { command: sleep 1, depends_on: [one] }
       """, starts: false)
     let process = try daemon.launch()
-    #expect(try process.wait(.seconds(20)) == 65)
+    #expect(try process.wait(.seconds(60)) == 65)
     #expect(daemon.words.contains("`one` → `two` → `one`"), "\(daemon.words)")
   }
 

@@ -10,7 +10,7 @@ import Testing
   private func expectAnswers(_ daemon: TestDaemon) throws {
     for _ in 0..<5 {
       var client = try ControlClient(connectingTo: daemon.socket)
-      _ = try client.perform(.ps, worker: nil, timeout: .seconds(5))
+      _ = try client.perform(.ps, worker: nil, timeout: .seconds(60))
     }
   }
 

@@ -62,7 +62,7 @@ import Testing
     var half: [Descriptor] = []
     for _ in 0..<1000 {
       // The daemon accepts connections as fast as they come, and closes the oldest.
-      let isConnected = try eventually(within: .seconds(5)) {
+      let isConnected = try eventually(within: .seconds(60)) {
         guard let socket = try? UnixSocket.connected(to: daemon.socket, .stream) else {
           return false
         }
@@ -205,7 +205,7 @@ import Testing
   /// Needed even if the daemon failed: thousands of processes, or of zombies that this process has inherited
   /// as a subreaper, would slow every other test's reads of /proc.
   private static func end(group: Int32) {
-    let deadline = Deadline(in: .seconds(10))
+    let deadline = Deadline(in: .seconds(60))
     while kill(-group, SIGKILL) == 0, !deadline.hasPassed {
       while waitpid(-group, nil, WNOHANG) > 0 {}
       usleep(5000)

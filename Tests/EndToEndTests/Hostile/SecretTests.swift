@@ -88,7 +88,7 @@ extension Surroundings {
     try daemon.done("hibernate", "web")
     try daemon.done("foreground", "web")
     #expect(try connection.get("/digest") == digest)
-    daemon.stop(patience: .seconds(10))
+    daemon.stop(patience: .seconds(60))
     if setting != .ordinaryUser {
       var byte: UInt8 = 0
       let found = clinux_key_read("dormouse:\(daemon.state)/images", &byte, 1)

@@ -7,7 +7,7 @@ import Testing
   func sharedState() throws {
     let daemon = try TestDaemon("workers: {}\n", starts: false)
     #expect(mkdir(daemon.state, 0o700) == 0 && chmod(daemon.state, 0o777) == 0)
-    #expect(try daemon.launch().wait(.seconds(20)) != 0)
+    #expect(try daemon.launch().wait(.seconds(60)) != 0)
     #expect(daemon.words.contains("other users may write to it"))
     chmod(daemon.state, 0o755)
     // Its subdirectories are made private even if they existed before.
@@ -44,7 +44,7 @@ import Testing
       ofState ? daemon.socket : "\(place)/control.sock", "--state-directory",
       ofState ? place : daemon.state,
     ])
-    #expect(try process.wait(.seconds(20)) != 0)
+    #expect(try process.wait(.seconds(60)) != 0)
     #expect(
       daemon.words.contains(
         "the directory \(planted) is not safe: user 12345 owns it (mode 0755)"),
@@ -67,7 +67,7 @@ import Testing
       "--config", daemon.configuration, "--socket", "\(directory)/control.sock",
       "--state-directory", daemon.state,
     ])
-    #expect(try process.wait(.seconds(20)) != 0)
+    #expect(try process.wait(.seconds(60)) != 0)
     #expect(daemon.words.contains("user 12345 owns it"), "\(daemon.words)")
   }
 }

@@ -127,10 +127,14 @@ private final class KitProbe {
       #expect(try eventually { try probe.report.footprint <= before - 7 << 20 })
       try probe.daemon.done("foreground", "probe")
       #expect(try probe.ask("look") == "whole 0, gone 8, torn 0; held 2")
-      // New data is offered again.
+      // New data is offered again. A slow machine takes the first of it before the last is offered.
       try probe.ask("fill 3 1 524288")
-      #expect(try eventually { probe.purges == 2 }, "\(probe.daemon.words)")
-      #expect(try probe.ask("look") == "whole 0, gone 3, torn 0; held 1")
+      var seen = ""
+      let isTaken = try eventually {
+        seen = try probe.ask("look")
+        return seen == "whole 0, gone 3, torn 0; held 1"
+      }
+      #expect(isTaken && probe.purges >= 2, "\(seen) \(probe.daemon.words)")
     }
   }
 

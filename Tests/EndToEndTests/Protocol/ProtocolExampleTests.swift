@@ -87,7 +87,7 @@ import Testing
     let worker = try command.start(output: scratch.uniquePath("out"), error: error)
     defer {
       kill(worker.pid, SIGKILL)
-      _ = try? worker.wait(.seconds(20))
+      _ = try? worker.wait(.seconds(60))
     }
     for round in 1...3 {
       guard try pollDescriptor(listener.raw, for: POLLIN, until: Deadline(in: .seconds(60))) else {

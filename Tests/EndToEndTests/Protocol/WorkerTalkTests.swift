@@ -11,14 +11,24 @@ final class Talker {
   let daemon: TestDaemon
   let log: String
 
-  static let patient = """
+  /// For workers that answer: a busy machine may take any time for that.
+  static let patient = policy(shedDeadline: "60s")
+  /// For workers that don't answer, or late.
+  static let hurried = policy(shedDeadline: "400ms")
+
+  private static func policy(shedDeadline: String) -> String {
+    """
     policy_overrides:
-      background: { suspend_after: 1h, shed_deadline: 400ms, safe_point: { after_launch: 0s, after_wake: 0s } }
+      background:
+        suspend_after: 1h
+        shed_deadline: \(shedDeadline)
+        safe_point: { after_launch: 0s, after_wake: 0s }
       hibernate: { after: never, cooldown: 0s, min_footprint: 0B, max_footprint: 1GB }
       watchdog: { answer: 1h }
       terminate: { grace: 5s }
 
     """
+  }
 
   init(
     _ mode: String, _ policy: String = Talker.patient, setting: Setting = .traced,
@@ -99,7 +109,8 @@ final class Talker {
       ("hoard", "freed nothing", nil),
     ])
   func answers(mode: String, said: String, noted: String?) throws {
-    let talker = try Talker(mode)
+    let isInTime = ["twice", "wrong", "hoard"].contains(mode)
+    let talker = try Talker(mode, isInTime ? Talker.patient : Talker.hurried)
     let daemon = talker.daemon
     #expect(try daemon.done("warn", "talker").contains(said))
     if let noted {
@@ -194,7 +205,7 @@ final class Talker {
     "Misuse of its socket by a worker leaks no descriptor and stops neither the daemon nor the worker's verbs",
     arguments: ["chatty", "garbage", "long", "crowd", "passes"])
   func hostile(mode: String) throws {
-    let talker = try Talker(mode)
+    let talker = try Talker(mode, Talker.hurried)
     let daemon = talker.daemon
     var afterFirst = 0
     for round in 1...2 {
@@ -225,7 +236,7 @@ final class Talker {
     let talker = try Talker("good")
     let path = talker.daemon.socket + ".workers/talker.worker"
     let socket = try UnixSocket.connected(to: path, .stream)
-    _ = try pollDescriptor(socket.raw, for: POLLIN, until: Deadline(in: .seconds(20)))
+    _ = try pollDescriptor(socket.raw, for: POLLIN, until: Deadline(in: .seconds(60)))
     #expect((try? socket.read(upTo: 100)) ?? [] == [])
     #expect(try talker.daemon.worker("talker").connections == 1)
     #expect(try talker.daemon.done("warn", "talker").hasPrefix("talker freed 8"))
@@ -272,7 +283,7 @@ final class Talker {
         hibernate: { after: never, cooldown: 0s, min_footprint: 0B }
 
       """, setting: Surroundings.hasCgroups ? .frozen : .traced)
-    try talker.daemon.wait("talker", toBe: "suspended", within: .seconds(30))
+    try talker.daemon.wait("talker", toBe: "suspended", within: .seconds(60))
     try talker.daemon.expectSleep("talker", "suspended")
     let words = talker.daemon.words
     #expect(!words.contains("traffic, output or processor time"), "\(words)")

@@ -107,7 +107,7 @@ import Testing
       usleep(useconds_t.random(in: 0..<(isResume ? 15_000 : 60_000), using: &random))
       kill(pid, SIGKILL)
       // Any answer is right, but there must be one in time.
-      _ = try client.response(to: id, timeout: .seconds(20))
+      _ = try client.response(to: id, timeout: .seconds(60))
       try daemon.wait("web", toBe: "terminated")
       #expect(hasEnded(pid), "round \(round)")
     }

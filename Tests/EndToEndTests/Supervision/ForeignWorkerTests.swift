@@ -31,8 +31,8 @@ import Testing
     deinit {
       // A group with a process in it isn't removed.
       kill(server.process.pid, SIGKILL)
-      _ = try? server.process.wait(.seconds(10))
-      try? group?.remove(until: Deadline(in: .seconds(5)))
+      _ = try? server.process.wait(.seconds(60))
+      try? group?.remove(until: Deadline(in: .seconds(60)))
       root?.remove()
     }
 
@@ -206,7 +206,7 @@ import Testing
       output: daemon.scratch.uniquePath("out"), error: daemon.scratch.uniquePath("err"))
     defer {
       kill(stopped.pid, SIGKILL)
-      _ = try? stopped.wait(.seconds(5))
+      _ = try? stopped.wait(.seconds(60))
     }
     kill(stopped.pid, SIGSTOP)
     #expect(try eventually { try ProcessStat.read(stopped.pid).state == .stopped })

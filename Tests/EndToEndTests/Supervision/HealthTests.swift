@@ -67,7 +67,7 @@ import Testing
     let daemon = try TestDaemon(
       WakeTests.server + server.entry("liveness: { \(probe), periodSeconds: 1 }"))
     // The probe runs every second, and the worker still counts as idle.
-    try daemon.wait("web", toBe: "suspended", within: .seconds(30))
+    try daemon.wait("web", toBe: "suspended", within: .seconds(60))
     let checks = server.checks
     let deadline = Deadline(in: .seconds(3))
     while !deadline.hasPassed {
@@ -76,7 +76,7 @@ import Testing
     }
     #expect(server.checks == checks)
     #expect(try HTTPConnection(port: server.port).get("/count") == "1")
-    try daemon.wait("web", toBe: "suspended", within: .seconds(30))
+    try daemon.wait("web", toBe: "suspended", within: .seconds(60))
   }
 
   @Test("A probe whose command hangs or whose port refuses connections fails")
@@ -146,7 +146,7 @@ import Testing
     )
     try daemon.wait("web", toBe: "foreground")
     var answers: Set<String> = []
-    let asleep = try eventually(within: .seconds(30)) {
+    let asleep = try eventually(within: .seconds(60)) {
       usleep(200_000)
       answers.insert(try HTTPConnection(port: server.healthPort).get("/healthz"))
       return answers.contains("asleep")

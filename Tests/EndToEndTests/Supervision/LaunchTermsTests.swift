@@ -27,8 +27,8 @@ import Testing
     try daemon.start()
     #expect(try eventually { (try? daemon.worker("own"))?.state == "foreground" })
     #expect(try daemon.worker("own").cgroup?.path == group)
-    daemon.stop(patience: .seconds(10))
-    try unit.remove(until: Deadline(in: .seconds(5)))
+    daemon.stop(patience: .seconds(60))
+    try unit.remove(until: Deadline(in: .seconds(60)))
     root.remove()
   }
 
@@ -183,7 +183,7 @@ import Testing
     _ = try daemon.scratch.write("go", "")
     for name in names {
       #expect(
-        try eventually(within: .seconds(20)) { try daemon.worker(name).state != "launching" },
+        try eventually(within: .seconds(60)) { try daemon.worker(name).state != "launching" },
         "\(name): \(daemon.words)")
       #expect(try daemon.worker(name).pid != nil)
     }

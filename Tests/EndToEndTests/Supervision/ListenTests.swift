@@ -80,7 +80,7 @@ import Testing
     let path = "\(daemon.scratch.path)/admin.sock"
     var status = stat()
     #expect(lstat(path, &status) == 0 && status.st_mode & 0o777 == 0o600)
-    daemon.stop(patience: .seconds(10))
+    daemon.stop(patience: .seconds(60))
     #expect(access(path, F_OK) != 0)
   }
 
@@ -101,7 +101,7 @@ import Testing
     let waiting = try UnixSocket.connected(to: path, .stream)
     try waiting.writeAll("queued")
     try daemon.done("start", "web")
-    #expect(try pollDescriptor(waiting.raw, for: POLLIN, until: Deadline(in: .seconds(10))))
+    #expect(try pollDescriptor(waiting.raw, for: POLLIN, until: Deadline(in: .seconds(60))))
     let answer = String(decoding: try waiting.read(upTo: 100), as: UTF8.self)
     #expect(answer.hasSuffix(" 1 queued"))
     #expect(!answer.hasPrefix(pid ?? "?"))
@@ -190,7 +190,7 @@ import Testing
     ).start(output: "/dev/null", error: "/dev/null")
     defer {
       kill(client.pid, SIGKILL)
-      _ = try? client.wait(.seconds(5))
+      _ = try? client.wait(.seconds(60))
     }
     try daemon.waitForWords("connections don't start it any more")
   }

@@ -36,8 +36,8 @@ struct ManagedGroupTests {
 
     deinit {
       kill(server.pid, SIGKILL)
-      _ = try? server.wait(.seconds(10))
-      try? group.remove(until: Deadline(in: .seconds(5)))
+      _ = try? server.wait(.seconds(60))
+      try? group.remove(until: Deadline(in: .seconds(60)))
       root.remove()
     }
 
@@ -102,7 +102,7 @@ struct ManagedGroupTests {
     let (_, unit) = try asleep(sleep)
     try unit.freezer("0")
     unit.terminate()
-    #expect(try unit.server.wait(.seconds(20)) == 0)
+    #expect(try unit.server.wait(.seconds(60)) == 0)
     #expect(unit.words.last == "saved 1 True")
   }
 
@@ -125,7 +125,7 @@ struct ManagedGroupTests {
     let refusal = try daemon.verb("suspend", "web")
     #expect(
       refusal.code != 0 && refusal.error.contains("its manager started process"), "\(refusal)")
-    #expect(try reload.wait(.seconds(20)) == 0)
+    #expect(try reload.wait(.seconds(60)) == 0)
     #expect(try eventually { unit.words == ["reloaded"] })
     #expect(try unit.ask().hasSuffix("True"))
   }
@@ -136,7 +136,7 @@ struct ManagedGroupTests {
   func signal(sleep: Sleep) throws {
     let (daemon, unit) = try asleep(sleep)
     kill(unit.server.pid, SIGHUP)
-    #expect(try eventually(within: .seconds(5)) { unit.words == ["reloaded"] })
+    #expect(try eventually(within: .seconds(60)) { unit.words == ["reloaded"] })
     try daemon.wait("web", toBe: "background")
     #expect(try unit.ask().hasSuffix("True"))
   }
@@ -158,7 +158,7 @@ struct ManagedGroupTests {
     let (daemon, unit) = try asleep(sleep)
     kill(unit.server.pid, SIGKILL)
     #expect(
-      try eventually(within: .seconds(5)) { try daemon.verb("status", "web").code == 3 })
+      try eventually(within: .seconds(60)) { try daemon.verb("status", "web").code == 3 })
     #expect(access(unit.group.path, F_OK) == 0)
   }
 
@@ -177,7 +177,7 @@ struct ManagedGroupTests {
     defer {
       kill(next.pid, SIGKILL)
       // If it hasn't ended, the group's removal fails.
-      _ = try? next.wait(.seconds(10))
+      _ = try? next.wait(.seconds(60))
     }
     try daemon.done("adopt", "web", "--cgroup", unit.group.path)
     kill(unit.server.pid, SIGKILL)
@@ -216,7 +216,7 @@ struct ManagedGroupTests {
     #expect(try eventually { try ProcessStat.read(unit.server.pid).state == .sleeping })
     #expect(unit.words.isEmpty)
     try daemon.start()
-    #expect(try unit.server.wait(.seconds(20)) == 0)
+    #expect(try unit.server.wait(.seconds(60)) == 0)
     #expect(unit.words.last == "saved 1 True")
   }
 
@@ -237,7 +237,7 @@ struct ManagedGroupTests {
     // The daemon and the worker end at the same time, as at a reboot.
     kill(daemon.pid, SIGTERM)
     unit.terminate()
-    #expect(try unit.server.wait(.seconds(20)) == 0)
+    #expect(try unit.server.wait(.seconds(60)) == 0)
     #expect(unit.words.last == "saved 1 True")
     #expect(try daemon.waitForEnd() == 0)
   }
@@ -251,7 +251,7 @@ struct ManagedGroupTests {
       output: daemon.scratch.uniquePath("out"), error: daemon.scratch.uniquePath("err"))
     defer {
       kill(process.pid, SIGKILL)
-      _ = try? process.wait(.seconds(5))
+      _ = try? process.wait(.seconds(60))
     }
     let outcome = try daemon.verb("adopt", "web", "--pid", "\(process.pid)")
     #expect(outcome.code == 1 && outcome.error.contains("WatchdogSec="), "\(outcome)")

@@ -69,7 +69,7 @@ import Testing
       // Whatever the test has left: it can't be killed while it is frozen.
       _ = try? unpause()
       kill(server.pid, SIGKILL)
-      _ = try? server.wait(.seconds(10))
+      _ = try? server.wait(.seconds(60))
       rmdir(group)
       root?.remove()
     }

@@ -30,13 +30,13 @@ import Testing
 
     func end() throws {
       kill(pid, SIGKILL)
-      try process.wait(.seconds(10))
+      try process.wait(.seconds(60))
     }
 
     deinit {
       kill(process.pid, SIGKILL)
       // It was waited for already.
-      _ = try? process.wait(.seconds(10))
+      _ = try? process.wait(.seconds(60))
     }
 
     var isStopped: Bool { (try? ProcessStat.read(pid))?.state.isAtRest == true }
@@ -67,7 +67,7 @@ import Testing
   private func wait(
     _ daemon: TestDaemon, _ name: String, isThere: Bool = true
   ) throws {
-    let isSo = try eventually(within: .seconds(40)) {
+    let isSo = try eventually(within: .seconds(60)) {
       (try daemon.ask(.status, name).workers?.first != nil) == isThere
     }
     guard isSo else {
@@ -136,7 +136,7 @@ import Testing
     #expect(!server.isStopped)
     let list = try daemon.done("adopt", "--dry-run")
     #expect(list.contains("you have released it"), "\(list)")
-    daemon.stop(patience: .seconds(10))
+    daemon.stop(patience: .seconds(60))
     try daemon.start()
     // The look that finds another process has seen this one.
     let other = try freePort()

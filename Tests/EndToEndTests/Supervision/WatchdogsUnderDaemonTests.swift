@@ -37,7 +37,7 @@ import Testing
       say("READY=1")
       time.sleep(600)
       """, scratch)
-    try daemon.wait("talker", toBe: "foreground", within: .seconds(40))
+    try daemon.wait("talker", toBe: "foreground", within: .seconds(60))
   }
 
   @Test("watchdog.answer terminates a worker that answered one warning and not the next")

@@ -20,6 +20,6 @@ final class ForeignServer {
 
   deinit {
     kill(process.pid, SIGKILL)
-    _ = try? process.wait(.seconds(10))  // The test may have waited for its end.
+    _ = try? process.wait(.seconds(60))  // The test may have waited for its end.
   }
 }

@@ -29,11 +29,11 @@ final class HTTPConnection {
   /// The whole body.
   func page(_ path: String) throws -> String {
     try send(path)
-    return try receiveAll(within: .seconds(20))
+    return try receiveAll(within: .seconds(60))
   }
 
   /// The first line of the next response's body.
-  func receive(within limit: Duration = .seconds(20)) throws -> String {
+  func receive(within limit: Duration = .seconds(60)) throws -> String {
     try receiveAll(within: limit).split(separator: "\n").first.map(String.init) ?? ""
   }
 

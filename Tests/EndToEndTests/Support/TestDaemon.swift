@@ -142,12 +142,12 @@ final class TestDaemon {
   func crash() throws {
     try waitForProcessesInRecords()
     kill(pid, SIGKILL)
-    try process?.wait(.seconds(10))
+    try process?.wait(.seconds(60))
     process = nil
   }
 
   /// Its exit code, after it has ended by itself.
-  func waitForEnd(_ limit: Duration = .seconds(20)) throws -> Int32? {
+  func waitForEnd(_ limit: Duration = .seconds(60)) throws -> Int32? {
     guard let process else { throw TestFailure("no daemon") }
     self.process = nil
     return try process.wait(limit)
@@ -163,7 +163,7 @@ final class TestDaemon {
       if ended == true { break }
     }
     kill(process.pid, SIGKILL)
-    _ = try? process.wait(.seconds(10))
+    _ = try? process.wait(.seconds(60))
     self.process = nil
   }
 
@@ -172,7 +172,7 @@ final class TestDaemon {
       let fields = record(String(name.dropLast(7)))
       if let path = fields["cgroup"], let group = try? WorkerCgroup(path: path) {
         try? group.kill()
-        try? group.remove(until: Deadline(in: .seconds(5)))
+        try? group.remove(until: Deadline(in: .seconds(60)))
         rmdir(String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)]))
       } else if let pid = fields["pid"].flatMap({ Int32($0) }),
         let start = fields["start"].flatMap({ UInt64($0) })
@@ -235,7 +235,7 @@ final class TestDaemon {
   func ask(_ verb: ControlRequest.Verb, _ worker: String? = nil) throws -> ControlResponse {
     var client = try ControlClient(connectingTo: socket, isNamed: true)
     do throws(ControlError) {
-      return try client.perform(verb, worker: worker, timeout: .seconds(30))
+      return try client.perform(verb, worker: worker, timeout: .seconds(60))
     } catch {
       // If the check of its event loop aborted the daemon, the log says what took the time.
       guard (try? hasEnded()) == true else { throw error }
@@ -267,7 +267,7 @@ final class TestDaemon {
     return reported
   }
 
-  func wait(_ name: String, toBe state: String, within limit: Duration = .seconds(20)) throws {
+  func wait(_ name: String, toBe state: String, within limit: Duration = .seconds(60)) throws {
     var last: WorkerReport?
     let reached = try eventually(within: limit) {
       last = try self.worker(name)

@@ -87,7 +87,7 @@ final class WrapHost {
     input = nil
     if isReaped { return }
     kill(pid, SIGKILL)
-    _ = try? wrapper.wait(.seconds(10))
+    _ = try? wrapper.wait(.seconds(60))
   }
 
   // MARK: talking with the helper
@@ -104,7 +104,7 @@ final class WrapHost {
   }
 
   /// The body of the next message.
-  func receive(within limit: Duration = .seconds(30)) throws -> String {
+  func receive(within limit: Duration = .seconds(60)) throws -> String {
     let deadline = Deadline(in: limit)
     while true {
       if let body = takeBody() { return body }
@@ -153,7 +153,7 @@ final class WrapHost {
 
   /// Whether its output has ended, on both sides of the wrapper.
   func outputHasEnded() throws -> Bool {
-    guard try pollDescriptor(output.raw, for: POLLIN, until: Deadline(in: .seconds(20))) else {
+    guard try pollDescriptor(output.raw, for: POLLIN, until: Deadline(in: .seconds(60))) else {
       return false
     }
     return try output.read(upTo: 1).isEmpty
@@ -189,7 +189,7 @@ final class WrapHost {
     else { throw TestFailure("no socket of it") }
     var client = try ControlClient(connectingTo: "\(sockets)/\(file)", isNamed: true)
     let worker = String(file.dropLast(5))
-    let response = try client.perform(.status, worker: worker, timeout: .seconds(30))
+    let response = try client.perform(.status, worker: worker, timeout: .seconds(60))
     guard let report = response.workers?.first else { throw TestFailure(response.text) }
     return report
   }
@@ -218,7 +218,7 @@ final class WrapHost {
 
   enum End: Equatable { case exited(Int32), signaled(Int32) }
 
-  func end(within limit: Duration = .seconds(30)) throws -> End {
+  func end(within limit: Duration = .seconds(60)) throws -> End {
     guard try pollDescriptor(wrapper.pidfd.raw, for: POLLIN, until: Deadline(in: limit)) else {
       throw TestFailure("it hasn't ended; \(words)")
     }

@@ -271,7 +271,7 @@ final class LineClient {
     var answer: [UInt8] = []
     while answer.last != UInt8(ascii: "\n") {
       guard
-        try pollDescriptor(socket.raw, for: POLLIN, until: Deadline(in: .seconds(20)))
+        try pollDescriptor(socket.raw, for: POLLIN, until: Deadline(in: .seconds(60)))
       else { throw TestFailure("no answer to \(line)") }
       let part = try socket.read(upTo: 4096)
       if part.isEmpty { throw TestFailure("hung up after \(line)") }

@@ -78,7 +78,7 @@ import Testing
       output: host.scratch.uniquePath("out"), error: host.scratch.uniquePath("err"))
     defer {
       kill(stranger.pid, SIGKILL)
-      _ = try? stranger.wait(.seconds(10))
+      _ = try? stranger.wait(.seconds(60))
     }
     #expect(try ProcessStat.read(stranger.pid).session == stranger.pid)
     let path = "\(wrap)/\(directory)/workers/\(try #require(record))"

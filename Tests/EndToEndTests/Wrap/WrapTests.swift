@@ -117,7 +117,7 @@ import Testing
     try host.send("shout", #"{"bytes": 1000000}"#)
     try host.wait(toBe: "foreground")
     let after = try host.status().secondsInState + 3
-    let slept = try eventually(within: .seconds(30)) {
+    let slept = try eventually(within: .seconds(60)) {
       let now = try host.status()
       return now.state != "foreground" || now.secondsInState > after
     }

@@ -99,7 +99,7 @@ struct DamageTests {
       "mortal", "40", directory, group?.path ?? "-", "--", try Fixture.compile("torture"), "2",
       "14", "3",
     ])
-    try group?.remove(until: Deadline(in: .seconds(5)))
+    try group?.remove(until: Deadline(in: .seconds(60)))
     #expect(answer.hasPrefix("outlived"), "\(answer)")
   }
 
@@ -110,7 +110,7 @@ struct DamageTests {
       let path = Fixture.imagePath()
       try victim.sleep(service, at: path)
       kill(victim.process.pid, SIGKILL)
-      let deadline = Deadline(in: .seconds(5))
+      let deadline = Deadline(in: .seconds(60))
       var ended = false
       while !ended, !deadline.hasPassed {
         // The event loop does this on every SIGCHLD; each thread's end sends one.

@@ -153,7 +153,7 @@ struct OverlayDeathTests {
 extension Probe {
   /// True if the daemon has died; false if it has carried out its order.
   func reportsOrDies() throws -> Bool {
-    let deadline = Deadline(in: .seconds(20))
+    let deadline = Deadline(in: .seconds(60))
     // Its victim also holds the other end of the reports, so they don't end with the daemon.
     while try !reports.hasSome {
       let now = Deadline(in: .zero)

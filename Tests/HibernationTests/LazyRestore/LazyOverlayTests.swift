@@ -53,7 +53,7 @@ struct LazyOverlayTests {
         // A child that has just been forked shares all of its parent's memory: then there is nothing to move.
         try #require(
           forks && error.reason.contains("no memory to move"), "round \(round): \(error)")
-        try victim.cgroup?.thaw(until: Deadline(in: .seconds(5)))
+        try victim.cgroup?.thaw(until: Deadline(in: .seconds(60)))
         continue
       }
       if slept.unchanged > 2 << 20 { unchanged += 1 }

@@ -121,7 +121,7 @@ import Testing
     #expect(try victim.line() == "ready")
     var output = FirstOutput(of: [victim.process.pid])
     try victim.send("wake your threads")
-    let isWoken = waitUntil(Deadline(in: .seconds(10))) { fileExists(mark) }
+    let isWoken = waitUntil(Deadline(in: .seconds(60))) { fileExists(mark) }
     #expect(isWoken)
     pauseThread(for: .milliseconds(2))
     let early = output.look()

@@ -187,7 +187,7 @@ struct PagerDeathTests {
     // At that point the worker may still be frozen: the next daemon thaws it, not the standby pager.
     if fault != .fillPrepared {
       #expect(try probe.talk.line().hasSuffix("errors 0"))
-      let deadline = Deadline(in: .seconds(5))
+      let deadline = Deadline(in: .seconds(60))
       while access(probe.image, F_OK) == 0, !deadline.hasPassed { usleep(1000) }
       #expect(access(probe.image, F_OK) != 0)
       try probe.talk.send("verify")
@@ -239,7 +239,7 @@ struct PagerDeathTests {
       try MemoryMapping.all(of: probe.victim.pid).allSatisfy { !$0.flags.contains(.userfault) })
     // The worker can sleep again, with Dormouse's descriptors in it.
     let name = target.name
-    try probe.cgroup?.freeze(until: Deadline(in: .seconds(5)))
+    try probe.cgroup?.freeze(until: Deadline(in: .seconds(60)))
     _ = try service.wait { (h) throws(HibernationError) in
       let slept = try h.hibernate(HibernationRequest(target, to: image, restore: .lazy))
       let woken = try h.resume(target, from: RestingImage(path: image, .lazy(learns: true)))

@@ -23,11 +23,11 @@ import Testing
         })
       began.wait()
       // It has to stand in the queue before the next one.
-      let deadline = Deadline(in: .seconds(5))
+      let deadline = Deadline(in: .seconds(60))
       #expect(waitUntil(deadline) { turns.waitingCount > number || !order.withLock(\.isEmpty) })
     }
     first.end()
-    for _ in 0..<3 { #expect(ended.wait(within: .seconds(10))) }
+    for _ in 0..<3 { #expect(ended.wait(within: .seconds(60))) }
     #expect(order.withLock { $0 } == [0, 1, 2])
   }
 

@@ -91,7 +91,7 @@ final class Probe {
     kill(victim.pid, SIGKILL)
     try? cgroup?.kill()
     reap(victim.pid)
-    try? cgroup?.remove(until: Deadline(in: .seconds(5)))
+    try? cgroup?.remove(until: Deadline(in: .seconds(60)))
     unlink(image)
     unlink(image + ".base")
   }

@@ -56,7 +56,7 @@ final class Victim {
     kill(process.pid, SIGKILL)
     try? cgroup?.kill()
     reap(process.pid)
-    try? cgroup?.remove(until: Deadline(in: .seconds(5)))
+    try? cgroup?.remove(until: Deadline(in: .seconds(60)))
   }
 
   var target: HibernationTarget {

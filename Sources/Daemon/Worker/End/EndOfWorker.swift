@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 import Hibernation
 import Lifecycle
@@ -38,10 +39,15 @@ final class EndOfWorker: EndMechanics, EndHost {
 
   private func asking(by signal: Int32) -> @Sendable () -> Void {
     let (root, session, cgroup) = (process.identity, process.session, process.cgroup)
+    let pidfd = process.pidfd
     return {
-      // Its processes may be others by then. A tree that can't be read or signalled is killed when the grace is
-      // over.
-      _ = try? ProcessTree.discover(root: root, session: session, cgroup: cgroup).signalAll(signal)
+      // Its processes may be others by then.
+      do throws(SystemCallError) {
+        try ProcessTree.discover(root: root, session: session, cgroup: cgroup).signalAll(signal)
+      } catch {
+        // The held descriptor reaches the root at least. What isn't reached is killed when the grace is over.
+        _ = clinux_pidfd_send_signal(pidfd.raw, signal)
+      }
     }
   }
 

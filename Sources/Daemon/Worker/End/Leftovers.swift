@@ -13,8 +13,15 @@ struct Leftovers {
 
   /// Why the worker must not be launched; nil: nothing is left of an earlier instance.
   func refusal(ofLaunching name: String) -> String? {
-    let group = means.group(of: name)
-    let pids = processes(of: name, in: group)
+    do { return try found(ofLaunching: name) } catch {
+      return
+        "can't see whether processes of an earlier instance still run (\(error)): try again later"
+    }
+  }
+
+  private func found(ofLaunching name: String) throws -> String? {
+    let group = try means.group(of: name)
+    let pids = try processes(of: name, in: group)
     if pids.isEmpty { return group.map { Self.refusal(ofLaunching: name, beside: $0.path) } }
     let shown = pids.prefix(20).map(String.init).joined(separator: " ")
     let what =
@@ -31,9 +38,11 @@ struct Leftovers {
       + "run `echo 1 > \(group)/cgroup.kill`, then `dormouse start \(name)`"
   }
 
-  private func processes(of name: String, in group: (path: String, pids: [Int32])?) -> [Int32] {
+  private func processes(
+    of name: String, in group: (path: String, pids: [Int32])?
+  ) throws -> [Int32] {
     if let group { return group.pids.sorted() }
-    return isDamaged(name) ? means.writers(of: "\(logs)/\(name).log").sorted() : []
+    return isDamaged(name) ? try means.writers(of: "\(logs)/\(name).log").sorted() : []
   }
 
   private func isDamaged(_ name: String) -> Bool {
@@ -48,20 +57,26 @@ struct Leftovers {
 /// The looks of `Leftovers` at processes. Tests provide their own.
 protocol LeftoverMeans: Sendable {
   /// The worker's group, if some process runs in it.
-  func group(of name: String) -> (path: String, pids: [Int32])?
+  func group(of name: String) throws -> (path: String, pids: [Int32])?
   /// Processes that have this file as standard output or error.
-  func writers(of log: String) -> [Int32]
+  func writers(of log: String) throws -> [Int32]
 }
 
 struct LeftoversOnMachine: LeftoverMeans {
   /// Where workers have groups of their own.
   let groups: [CgroupRoot]
 
-  func group(of name: String) -> (path: String, pids: [Int32])? {
+  func group(of name: String) throws -> (path: String, pids: [Int32])? {
     for root in groups {
-      // A group that can't be read counts as empty. One whose processes can't be listed has some, and names none.
-      if let group = WorkerCgroup.find(in: root, name: name), (try? group.isPopulated) == true {
+      do throws(CgroupError) {
+        guard let group = try WorkerCgroup.find(in: root, name: name), try group.isPopulated else {
+          continue
+        }
+        // One whose processes can't be listed has some, and names none.
         return (group.path, (try? group.processes()) ?? [])
+      } catch {
+        // It was removed just now.
+        guard case .failed(let cause) = error, cause.code == ENODEV else { throw error }
       }
     }
     return nil
@@ -69,8 +84,8 @@ struct LeftoversOnMachine: LeftoverMeans {
 
   /// Without cgroups: only the worker's processes have its log. Nothing else is looked at: the memory of a
   /// sleeping worker may be missing.
-  func writers(of log: String) -> [Int32] {
-    let names = (try? listDirectory("/proc", onlyDirectories: true)) ?? []
+  func writers(of log: String) throws -> [Int32] {
+    let names = try listDirectory("/proc", onlyDirectories: true)
     return names.compactMap { Int32($0) }.filter { pid in
       pid != getpid()
         && [STDOUT_FILENO, STDERR_FILENO].contains { descriptor in

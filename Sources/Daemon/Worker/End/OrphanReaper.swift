@@ -71,7 +71,7 @@ final class KernelChildren: ChildProcesses {
   var all: [Int32] { children(of: getpid()) }
 
   func mayBeReaped(_ pid: Int32) -> Bool {
-    // A child that can't be read has been waited for.
+    // A child that can't be read has been waited for, or is looked at the next time.
     guard let stat = try? ProcessStat.read(pid) else { return false }
     return stat.isEnded && !ProcessRemover.shared.holds(pid)
   }

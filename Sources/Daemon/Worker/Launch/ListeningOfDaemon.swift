@@ -24,7 +24,7 @@ final class ListeningOfDaemon: ListeningHost {
   func hasProcess(_ id: WorkerID) -> Bool { workers[id]?.process != nil }
   func isLaunching(_ id: WorkerID) -> Bool { launching(id) }
   func processes(of id: WorkerID) -> ProcessTree? {
-    // A worker that has ended, or can't be read, has no sockets to take back.
+    // Of a worker that has ended, or can't be read, no sockets are taken back: they are opened again.
     try? workers[id]?.process?.tree()
   }
   func start(_ id: WorkerID) {

@@ -21,6 +21,8 @@ final class AsleepAnswerer {
   /// A client that is still connected after this, and has sent nothing, waits for a greeting.
   private static let silence = Duration.milliseconds(200)
   private static let maxVisits = 64
+  /// While no descriptor is free for a connection, a port is looked at again after this time.
+  static let shortageRest = Duration.seconds(1)
 
   private let watches: any DescriptorWatches
   private let timers: any Timers
@@ -118,7 +120,11 @@ final class AsleepAnswerer {
     switch listener.look() {
     case .empty: resume(listener, session)
     case .onlyChecks(let count):
-      listener.discard(count)
+      do throws(SystemCallError) { try listener.discard(count) } catch {
+        return rest(listener, session, error) { [unowned self] in
+          look(at: listener, session, since: timers.now)
+        }
+      }
       session.count += count
       resume(listener, session)
     case .silent where timers.now - since < Self.silence:
@@ -156,8 +162,16 @@ final class AsleepAnswerer {
 
   private func receive(at listener: AsleepListener, _ paths: [String], _ session: Session) {
     while self.session === session {
-      // The queue is empty, or its connection has closed.
-      guard let connection = try? acceptConnection(listener.descriptor) else { return }
+      let connection: Descriptor
+      do throws(SystemCallError) {
+        // nil: the queue is empty, or its connection has closed.
+        guard let next = try acceptConnection(listener.descriptor) else { return }
+        connection = next
+      } catch {
+        return rest(listener, session, error) { [unowned self] in
+          watch(listener, session) { [unowned self] in receive(at: listener, paths, session) }
+        }
+      }
       let visit = Visit(connection, paths: paths)
       if session.visits.count >= Self.maxVisits {
         finish(visit, session: session, response: Self.unavailable)
@@ -172,6 +186,22 @@ final class AsleepAnswerer {
       visit.token = try? watches.whenReadable(connection) { [unowned self] in
         hear(visit, listener: listener, session: session)
       }
+    }
+  }
+
+  /// No connection can be accepted now. The port stays readable meanwhile: watched, it would be reported again and
+  /// again.
+  private func rest(
+    _ listener: AsleepListener, _ session: Session, _ error: SystemCallError,
+    then goOn: @escaping () -> Void
+  ) {
+    let key = ObjectIdentifier(listener.descriptor)
+    guard session.timers[key] == nil else { return }
+    warn("can't answer health checks on port \(listener.port) for now: \(error)")
+    pause(listener, session)
+    session.timers[key] = timers.after(Self.shortageRest) { [unowned self] in
+      session.timers[key] = nil
+      if self.session === session { goOn() }
     }
   }
 

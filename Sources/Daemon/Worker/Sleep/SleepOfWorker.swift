@@ -244,11 +244,10 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
     }
     let image = runtime?.sleep?.rest.image
     let done = callback { [path] (rest: WorkerState?) in
-      let found = ImageOnDisk(path: path, mark: image?.mark, length: image?.length)
-      then(rest, rest == .hibernated ? found : nil)
+      then(rest, rest == .hibernated ? image ?? ImageOnDisk(path: path) : nil)
     }
     services.mechanics.submit(about: id.name) { [path] in
-      done(Self.rest(of: target, image: path))
+      done(Self.rest(of: target, image: path, known: image?.resting.expectation))
     }
   }
 

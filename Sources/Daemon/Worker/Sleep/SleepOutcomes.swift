@@ -10,7 +10,13 @@ import Synchronization
 
 extension SleepOfWorker {
   /// Its state if it rests; `nil`: anything is in doubt.
-  static func rest(of target: HibernationTarget, image path: String) -> WorkerState? {
+  ///
+  /// - Parameter known: the image that its memory was in when that was last known.
+  static func rest(
+    of target: HibernationTarget, image path: String, known: ImageExpectation?
+  ) -> WorkerState? {
+    // The image is where its volume is: not here, while that isn't mounted.
+    if known?.absence(of: path)?.aftermath == .intact { return .hibernated }
     if Hibernator.isAtRest(target, on: path) { return .hibernated }
     guard !fileExists(path), !fileExists(path + ".partial") else { return nil }
     return Hibernator.isAtRest(target, on: nil) ? .suspended : nil

@@ -46,16 +46,22 @@ struct SuspendJob: Sendable {
   }
 
   private static let patience = Duration.seconds(5)
+  /// Other workers wait for this thread.
+  private static let divisiblePatience = Duration.milliseconds(200)
 
   /// Stops it, and finds its inputs. When this throws, the worker runs; or the error is `StillStopped`.
   func run() throws -> Asleep {
     // A stop while the freezer holds it would outlast the next thaw.
     masters.release()
+    let began = Clocks.monotonic
     let tree = try discover()
+    if let thread = DivisibleCall.thread(in: tree, until: Deadline(in: Self.divisiblePatience)) {
+      throw InTheMiddle(thread: thread)
+    }
     let ignored = leftUnread.stillIgnored(by: tree, ownChannels: ownChannels)
     waits.willRest(tree)
     try stop()
-    do { return try lookAtStopped(ignored) } catch { throw wakeAgain(because: error) }
+    do { return try lookAtStopped(ignored, since: began) } catch { throw wakeAgain(because: error) }
   }
 
   /// When this throws, the worker runs.
@@ -69,7 +75,7 @@ struct SuspendJob: Sendable {
     }
   }
 
-  private func lookAtStopped(_ ignored: LeftUnread) throws -> Asleep {
+  private func lookAtStopped(_ ignored: LeftUnread, since began: Int64) throws -> Asleep {
     try waitForRest()
     let manager = isExternal ? SleepWatch(of: try discover(), in: cgroup) : nil
     if let job = try jobs?.running(in: discover()) { throw ManagerIsAtWork(job: job) }
@@ -77,7 +83,7 @@ struct SuspendJob: Sendable {
     waits.rests(tree)
     masters.look(at: tree)
     if mustBeIdle { try checkIsIdle() }
-    let sources = watch(ignored)
+    let sources = watch(ignored, since: began)
     guard dependsOnInputs, let refusal = sources.refusal else {
       return Asleep(
         sources: sources,
@@ -163,11 +169,21 @@ struct SuspendJob: Sendable {
     var description: String { "\(reason); and it could not be woken: \(failure)" }
   }
 
-  private func watch(_ ignored: LeftUnread) -> Result<WakeSources, SystemCallError> {
+  /// How old an open request may be that keeps it awake: of an idle worker as `TrafficMonitor` has it, because the request
+  /// may have come since the last look there. The time that this job itself has taken makes no request older.
+  func limitOfRequests(after taken: Duration) -> Duration {
+    (mustBeIdle ? TrafficMonitor.maxRequest : WakeSources.recently) + taken
+  }
+
+  private func watch(
+    _ ignored: LeftUnread, since began: Int64
+  ) -> Result<WakeSources, SystemCallError> {
+    let limit = limitOfRequests(after: .nanoseconds(Clocks.monotonic - began))
     do throws(SystemCallError) {
       return .success(
         try WakeSources(
-          of: discover(), ownChannels: ownChannels, ignored: ignored, answering: answeredPorts))
+          of: discover(), ownChannels: ownChannels, ignored: ignored, answering: answeredPorts,
+          openFor: limit))
     } catch {
       return .failure(error)
     }
@@ -175,6 +191,15 @@ struct SuspendJob: Sendable {
 
   private func discover() throws(SystemCallError) -> ProcessTree {
     try ProcessTree.discover(root: identity, session: session, cgroup: cgroup)
+  }
+
+  /// A stop would end the call with a part of its result.
+  private struct InTheMiddle: Error, CustomStringConvertible {
+    let thread: Int32
+    var description: String {
+      "its thread \(thread) is in the middle of a call that a stop would cut short (a write, a receipt "
+        + "with MSG_WAITALL, a submission to io_uring)"
+    }
   }
 
   /// What it waits for isn't known, so that nothing would wake it.

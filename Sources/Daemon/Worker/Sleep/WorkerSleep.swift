@@ -85,7 +85,7 @@ final class WorkerSleep {
       driver.send(.resumeFailed(id, Self.unverified, intact: false))
     case .recover(let image):
       begin {
-        $0.recover(expecting: image.map { .of($0.mark) } ?? .unknown, then: $1)
+        $0.recover(expecting: image?.resting.expectation ?? .unknown, then: $1)
       } then: {
         $0.resumeEnded($1.result, started)
       }

@@ -22,17 +22,9 @@ struct ImportCommand: ParsableCommand {
         dormouse policy check dormouse.yaml
       """)
 
-  enum Format: String, ExpressibleByArgument, CaseIterable {
-    case procfile
-    case processCompose = "process-compose"
-    case compose
-    case supervisor
-    case unit
-  }
-
   @Option(
     help: "The file's format; compose is Docker's, unit is systemd's. Default: by the file's name.")
-  var format: Format?
+  var format: ImportFormat?
   @Option(
     name: .shortAndLong,
     help: ArgumentHelp("Write to this file instead of standard output.", valueName: "file"),
@@ -112,28 +104,25 @@ struct ImportCommand: ParsableCommand {
     }
     let directory = Self.directory(of: file)
     let name = file.split(separator: "/").last.map(String.init) ?? file
-    var assumed = Self.format(ofFileNamed: name)
-    // A file of another name, as `dev.yml`: only Docker's has services.
-    if assumed == .processCompose, ComposeImport.hasServices(text) { assumed = .compose }
-    switch format ?? assumed {
-    case .processCompose: return ProcessComposeImport.convert(text: text, file: file)
-    case .compose: return ComposeImport.convert(text: text, file: file)
+    guard let format = format ?? ImportFormat(fileName: name, text: text) else {
+      throw CommandFailure(
+        exit: .badConfiguration,
+        text: "\(escaped(file)) was not imported: no format has such a name (pm2's ecosystem file"
+          + " can't be imported); name one with --format, or write the workers by hand")
+    }
+    // If the file is absent or unreadable, the programs that read it continue without it, too.
+    let environment = try? readText("\(directory)/.env")
+    switch format {
+    case .processCompose:
+      return ProcessComposeImport.convert(text: text, file: file, environmentFile: environment)
+    case .compose:
+      return ComposeImport.convert(text: text, file: file, environmentFile: environment)
     case .supervisor:
       return SupervisorImport.convert(text: text, file: file, directory: absolute(directory))
     case .unit: return UnitSource(file: file, text: text).convert()
     case .procfile:
-      // If the file is absent or unreadable, foreman continues without it, too.
-      let environment = try? readText("\(directory)/.env")
       return ProcfileImport.convert(text: text, file: file, environmentFile: environment)
     }
-  }
-
-  private static func format(ofFileNamed name: String) -> Format {
-    if name.hasSuffix(".service") { return .unit }
-    if name.hasSuffix(".conf") || name.hasSuffix(".ini") { return .supervisor }
-    guard name.hasSuffix(".yaml") || name.hasSuffix(".yml") else { return .procfile }
-    let isDockers = name.hasPrefix("compose.") || name.hasPrefix("docker-compose")
-    return isDockers ? .compose : .processCompose
   }
 
   private static func directory(of file: String) -> String {
@@ -156,3 +145,5 @@ struct ImportCommand: ParsableCommand {
     ).errors
   }
 }
+
+extension ImportFormat: ExpressibleByArgument {}

@@ -1,0 +1,47 @@
+import Glibc
+import Linux
+
+/// The directory in which an image was made. That an image isn't in another directory (one on which
+/// its volume isn't mounted yet) doesn't mean that the image was removed.
+public struct ImageDirectory: Hashable, Sendable {
+  private let device: UInt64
+  private let inode: UInt64
+
+  /// The directory in which a file of this path is, or would be; nil: it can't be examined.
+  public init?(of path: String) {
+    let parent = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
+    guard let status = fileStatus(of: parent.isEmpty ? "/" : parent) else { return nil }
+    (device, inode) = (UInt64(status.st_dev), UInt64(status.st_ino))
+  }
+
+  /// The form in a worker's record: two hexadecimal numbers.
+  public var text: String { "\(String(device, radix: 16))-\(String(inode, radix: 16))" }
+
+  /// `nil` if the text hasn't the form of `text`.
+  public init?(text: String) {
+    let words = text.split(separator: "-", omittingEmptySubsequences: false).compactMap {
+      UInt64($0, radix: 16)
+    }
+    guard words.count == 2 else { return nil }
+    (device, inode) = (words[0], words[1])
+  }
+}
+
+extension ImageExpectation {
+  /// Why a worker can't be resumed, if its image isn't there.
+  ///
+  /// - Returns: nil if there is a file at `path`, or the worker may have no image. `intact` if the
+  /// directory
+  ///   isn't the one in which the image was made. `unverifiable` if the image was removed.
+  public func absence(of path: String) -> HibernationError? {
+    guard self != .unknown, isAbsent(path) else { return nil }
+    if let directory, ImageDirectory(of: path) != directory {
+      return HibernationError(
+        .reading,
+        "its image \(path) is not there, and neither is the directory in which it was made: its "
+          + "file system may not be mounted")
+    }
+    return HibernationError(
+      .reading, "its image \(path) does not exist any more", aftermath: .unverifiable)
+  }
+}

@@ -1,0 +1,35 @@
+/// Times and sizes of Docker's compose file.
+enum ComposeQuantity {
+  /// `1m30s`, Go's durations, in seconds; nil: it is none.
+  static func seconds(_ text: String) -> Double? {
+    let units: [(String, Double)] = [
+      ("ms", 0.001), ("us", 0.000_001), ("h", 3600), ("m", 60), ("s", 1),
+    ]
+    var rest = Substring(text)
+    var sum = 0.0
+    guard !rest.isEmpty else { return nil }
+    while !rest.isEmpty {
+      let digits = rest.prefix { $0.isASCII && ($0.isNumber || $0 == ".") }
+      rest = rest[digits.endIndex...]
+      guard let value = Double(digits), value < 1_000_000,
+        let unit = units.first(where: { rest.hasPrefix($0.0) })
+      else { return nil }
+      sum += value * unit.1
+      rest = rest.dropFirst(unit.0.count)
+    }
+    return sum
+  }
+
+  /// `512M`, `1gb`, bytes without a unit; nil: it is none.
+  static func size(_ text: String) -> String? {
+    let digits = text.prefix { $0.isASCII && $0.isNumber }
+    guard let value = Int64(digits), value > 0 else { return nil }
+    switch text[digits.endIndex...].lowercased() {
+    case "", "b": return "\(value)B"
+    case "k", "kb": return "\(value)KB"
+    case "m", "mb": return "\(value)MB"
+    case "g", "gb": return "\(value)GB"
+    default: return nil
+    }
+  }
+}

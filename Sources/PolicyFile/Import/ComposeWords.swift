@@ -1,0 +1,42 @@
+/// A `command` or `entrypoint` of one text, as compose splits it.
+enum ComposeWords {
+  /// What only a shell understands.
+  static let shellSigns: Set<String> = ["|", "||", "&", "&&", ";", "<", ">", ">>", "2>&1", "2>"]
+
+  /// Words between blanks and line ends. Quotes keep them together; `\` keeps the next character,
+  /// but not in single quotes. A blank within `${…}` ends no word.
+  ///
+  /// - Returns: nil if a quote or a `\` has no end.
+  static func split(_ line: String) -> [String]? {
+    var words: [String] = []
+    var word: String?
+    var quote: Character?
+    var rest = Substring(line)
+    while let next = rest.popFirst() {
+      if next == "\\", quote != "'" {
+        guard let escaped = rest.popFirst() else { return nil }
+        word = (word ?? "") + (["n": "\n", "t": "\t"][escaped] ?? String(escaped))
+      } else if next == quote {
+        quote = nil
+      } else if quote == nil, next == "'" || next == "\"" {
+        (quote, word) = (next, word ?? "")
+      } else if quote == nil, next.isWhitespace {
+        if let done = word { words.append(done) }
+        word = nil
+      } else if next == "$", rest.hasPrefix("{"),
+        let end = Expander.end(ofReference: rest.dropFirst())
+      {
+        word = (word ?? "") + "$" + rest[...end]
+        rest = rest[end...].dropFirst()
+      } else if next == "$", rest.hasPrefix("$") {
+        // `$${` is a `${` that begins no variable.
+        word = (word ?? "") + "$$"
+        rest.removeFirst()
+      } else {
+        word = (word ?? "") + String(next)
+      }
+    }
+    if quote != nil { return nil }
+    return words + (word.map { [$0] } ?? [])
+  }
+}

@@ -1,0 +1,98 @@
+/// Variables in the texts of a compose file, Docker's or process-compose's, as ours.
+///
+/// Both programs read the `.env` beside their file, too. Its values become the defaults here.
+final class ForeignVariables {
+  /// There is a `.env`.
+  let hasFile: Bool
+  private let values: [String: String]
+  private var used: Set<String> = []
+  private var unfit: Set<String> = []
+  private let errors: [Diagnostic]
+
+  /// - Parameter environmentFile: the text of `.env`; nil: there is none.
+  init(environmentFile: String?) {
+    hasFile = environmentFile != nil
+    let result = EnvironmentFile.parse(environmentFile ?? "", file: ".env")
+    values = result.value ?? [:]
+    errors = result.errors
+  }
+
+  /// What to know about `.env`, once all texts have been converted.
+  var notes: [String] {
+    var notes: [String] = []
+    if !used.isEmpty {
+      notes.append(
+        "From `.env`, as defaults: \(Self.list(used)). Keep this file as private as `.env`, and"
+          + " import again after a change of `.env`.")
+    }
+    if !unfit.isEmpty {
+      notes.append(
+        "Not taken over from `.env`: \(Self.list(unfit)), whose value has `$` or `}`.")
+    }
+    for error in errors {
+      let line = error.position.map { " line \($0.line)" } ?? ""
+      notes.append("Not taken over from `.env`:\(line) \(error.message).")
+    }
+    return notes
+  }
+
+  private static func list(_ names: Set<String>) -> String {
+    names.sorted().map { "`\(shortened($0))`" }.joined(separator: ", ")
+  }
+
+  /// Whether `.env` has it.
+  func isInFile(_ name: String) -> Bool { values[name] != nil }
+
+  /// A text of our configuration.
+  ///
+  /// - Parameter isCommand: it is a word of a command, in which only `${` is special.
+  func converted(_ text: String, isCommand: Bool = false) -> String {
+    converted(text, isCommand, depth: 0)
+  }
+
+  private func converted(_ text: String, _ isCommand: Bool, depth: Int) -> String {
+    DollarText.replaced(text) { rest in
+      let isEscaped = rest.hasPrefix("$")
+      if !isEscaped, let variable = DollarVariable(rest) {
+        return (reference(to: variable, isCommand, depth: depth), variable.rest)
+      }
+      let behind = isEscaped ? rest.dropFirst() : rest
+      return (isCommand && !behind.hasPrefix("{") ? "$" : "$$", behind)
+    }
+  }
+
+  private func reference(
+    to variable: DollarVariable, _ isCommand: Bool, depth: Int
+  ) -> String {
+    let (name, behind) = (variable.name, variable.behind)
+    let operation = [":-", ":?", ":+", "-", "?", "+"].first { behind.hasPrefix($0) }
+    // What can't be read here is reported by the check of the result.
+    guard depth < Expander.maxDepth, behind.isEmpty || operation != nil else {
+      return "${\(name)\(behind)}"
+    }
+    let text = String(behind.dropFirst(operation?.count ?? 0))
+    let known = valueInFile(name)
+    if operation?.hasSuffix("+") == true {
+      let inner = converted(text, isCommand, depth: depth + 1)
+      return known == nil ? "${\(name):+\(inner)}" : inner
+    }
+    if let known { return "${\(name):-\(known)}" }
+    switch operation {
+    case ":-", "-": return "${\(name):-\(converted(text, isCommand, depth: depth + 1))}"
+    // It needs a value, as ours does without a default.
+    case ":?", "?": return "${\(name)}"
+    default: return "${\(name):-}"
+    }
+  }
+
+  /// nil: `.env` doesn't have it, or an empty one, or one that can't be a default.
+  private func valueInFile(_ name: String) -> String? {
+    guard let value = values[name], !value.isEmpty else { return nil }
+    guard !value.contains(where: { "$}".contains($0) }) else {
+      unfit.insert(name)
+      return nil
+    }
+    used.insert(name)
+    return value
+  }
+}

@@ -1,0 +1,35 @@
+import YAML
+
+/// The format of another supervisor's file.
+public enum ImportFormat: String, CaseIterable, Sendable {
+  case procfile
+  case processCompose = "process-compose"
+  case compose
+  case supervisor
+  case unit
+
+  /// The format of a file with this name and text; nil: none that can be imported.
+  public init?(fileName name: String, text: String) {
+    let ending = name.lastIndex(of: ".").map { name[$0...].dropFirst() } ?? ""
+    switch ending {
+    case "service": self = .unit
+    case "conf", "ini": self = .supervisor
+    case "yaml", "yml": self = Self.ofYAML(name, text)
+    // Programs and data, as pm2's `ecosystem.config.js`; a Procfile may have any other ending.
+    case "js", "cjs", "mjs", "ts", "json", "toml": return nil
+    default: self = .procfile
+    }
+  }
+
+  /// process-compose reads a `compose.yaml`, too, and Docker's files have many names: what is in it
+  /// counts more.
+  private static func ofYAML(_ name: String, _ text: String) -> ImportFormat {
+    let sink = DiagnosticSink(source: SourceText(text: text, file: name))
+    let keys = Document.compose(sink)?.root?.mapping
+    let hasServices = keys?["services"] != nil || keys?["include"] != nil
+    let hasProcesses = keys?["processes"] != nil
+    if hasServices != hasProcesses { return hasServices ? .compose : .processCompose }
+    let isDockers = name.hasPrefix("compose.") || name.hasPrefix("docker-compose")
+    return isDockers ? .compose : .processCompose
+  }
+}

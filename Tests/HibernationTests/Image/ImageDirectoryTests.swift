@@ -1,0 +1,85 @@
+import Glibc
+import TestSupport
+import Testing
+
+@testable import Hibernation
+@testable import Linux
+
+@Suite("Images in a directory that isn't there, as on a volume that isn't mounted", .serialized)
+struct ImageDirectoryTests {
+  private let directory = Fixture.imagePath()
+  private var path: String { directory + "/image" }
+
+  init() throws { try makeDirectory(directory, mode: 0o700) }
+
+  private func exchangeDirectory() throws {
+    #expect(rename(directory, directory + ".away") == 0)
+    try makeDirectory(directory, mode: 0o700)
+  }
+
+  private func bringDirectoryBack() {
+    #expect(rmdir(directory) == 0 && rename(directory + ".away", directory) == 0)
+  }
+
+  @Test("An image that is missing in another directory than its own wasn't removed")
+  func absence() throws {
+    let file = try Descriptor.open(path, O_WRONLY | O_CREAT, mode: 0o600)
+    let mark = ImageMark(id: .random(), indexChecksum: 1, fileLength: 2)
+    let expected = ImageExpectation.image(of: mark, at: path)
+    let own = try #require(expected.directory)
+    #expect(ImageDirectory(text: own.text) == own && ImageDirectory(text: "1") == nil)
+    #expect(expected.absence(of: path) == nil)
+    try exchangeDirectory()
+    #expect(expected.absence(of: path)?.aftermath == .intact)
+    #expect(rmdir(directory) == 0)
+    #expect(expected.absence(of: path)?.aftermath == .intact, "there is no directory at all")
+    #expect(rename(directory + ".away", directory) == 0 && unlink(path) == 0)
+    #expect(expected.absence(of: path)?.aftermath == .unverifiable)
+    // A record of an earlier version names no directory.
+    #expect(ImageExpectation.hibernated.absence(of: path)?.aftermath == .unverifiable)
+    #expect(ImageExpectation.unknown.absence(of: path) == nil)
+    withExtendedLifetime(file) {}
+  }
+
+  @Test(
+    "A worker sleeps on while the directory of its image is away, and wakes when it is back",
+    arguments: Victim.Rest.available)
+  func away(rest: Victim.Rest) throws {
+    let service = HibernationService()
+    let victim = try Victim([try Fixture.compile("layers"), "256"], rest: rest)
+    try #require(try victim.line().hasPrefix("ready"))
+    let image = try victim.sleep(service, at: path).image
+    let target = victim.target
+    try exchangeDirectory()
+    let path = path
+    let resuming = #expect(throws: HibernationError.self) {
+      _ = try service.wait { (h) throws(HibernationError) in try h.resume(target, from: image) }
+    }
+    // As the next daemon does, which knows the image from the worker's record.
+    let recovering = #expect(throws: HibernationError.self) {
+      _ = try HibernationService().wait { (h) throws(HibernationError) in
+        try h.recover(target, from: path, expecting: image.expectation)
+      }
+    }
+    #expect(resuming?.aftermath == .intact && recovering?.aftermath == .intact)
+    bringDirectoryBack()
+    _ = try service.wait { (h) throws(HibernationError) in try h.resume(target, from: image) }
+    #expect(try victim.ask("verify") == "same")
+  }
+
+  @Test("A worker whose image was removed isn't let run by a recovery")
+  func removed() throws {
+    let service = HibernationService()
+    let victim = try Victim([try Fixture.compile("layers"), "256"])
+    try #require(try victim.line().hasPrefix("ready"))
+    let image = try victim.sleep(service, at: path).image
+    #expect(unlink(path) == 0)
+    let target = victim.target
+    let error = #expect(throws: HibernationError.self) {
+      _ = try service.wait { (h) throws(HibernationError) in
+        try h.recover(target, from: image.path, expecting: image.expectation)
+      }
+    }
+    #expect(error?.aftermath == .unverifiable)
+  }
+}

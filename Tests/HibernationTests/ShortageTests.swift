@@ -1,0 +1,135 @@
+import Glibc
+import TestSupport
+import Testing
+
+@testable import Hibernation
+@testable import Linux
+
+/// What happens if a file can't be opened at any moment of a wake. The worker has to keep its memory, whatever else fails.
+@Suite(
+  .serialized, .enabled(if: Victim.cgroupRoot != nil, "no cgroup for workers can be made here"))
+struct ShortageTests {
+  private static let codes = [EMFILE, ENFILE, ENOMEM, EINTR, EIO]
+
+  private func sleep(
+    _ victim: Victim, _ hibernator: Hibernator, at path: String, lazy: Bool = false
+  ) throws {
+    try hibernator.awaitFill(of: victim.target.name)
+    try victim.suspend()
+    _ = try hibernator.hibernate(
+      HibernationRequest(victim.target, to: path, restore: lazy ? .lazy : .eager))
+  }
+
+  /// As the daemon does after a wake that has failed.
+  private func wakeAgain(
+    _ victim: Victim, _ hibernator: Hibernator, from place: RestingImage,
+    after error: HibernationError
+  ) throws {
+    #expect(error.aftermath == .intact, "\(error)")
+    if error.phase == .waking {
+      try hibernator.recover(victim.target, from: place.path)
+    } else {
+      try hibernator.resume(victim.target, from: place)
+    }
+  }
+
+  /// - Parameter wake: with the fault.
+  private func eachStep(
+    lazy: Bool = false, _ wake: (Victim, Hibernator, RestingImage) throws -> Void
+  ) throws {
+    let hibernator = Hibernator()
+    let victim = try Victim([try Fixture.compile("layers"), "64"], rest: .frozen)
+    try #require(try victim.line().hasPrefix("ready"))
+    let path = Fixture.imagePath()
+    let place = RestingImage(path: path, lazy ? .lazy(learns: true) : .eager)
+    for step in 0... {
+      try sleep(victim, hibernator, at: path, lazy: lazy)
+      let fault = InjectedFault(Self.codes[step % Self.codes.count], at: step..<(step + 1))
+      do { try fault.during { try wake(victim, hibernator, place) } } catch {
+        let failure = try #require(error as? HibernationError)
+        try wakeAgain(victim, hibernator, from: place, after: failure)
+      }
+      try #require(try victim.ask("verify") == "same", "\(fault.subjects.last ?? "")")
+      if fault.subjects.count <= step {
+        #expect(step > 5)
+        break
+      }
+    }
+    try hibernator.awaitFill(of: victim.target.name)
+  }
+
+  @Test("A wake that can't open a file at one of its steps leaves the worker asleep with its image")
+  func eager() throws {
+    try eachStep { victim, hibernator, place in
+      try hibernator.resume(victim.target, from: place)
+    }
+  }
+
+  @Test(
+    "A lazy wake that can't open a file at one of its steps leaves the worker asleep, or fills it later",
+    .enabled(if: LazyRestoreTests.isPermitted(), "userfaultfd takes root"))
+  func lazy() throws {
+    try eachStep(lazy: true) { victim, hibernator, place in
+      try hibernator.resume(victim.target, from: place)
+    }
+  }
+
+  @Test("A new daemon that can't open a file at one of its steps leaves the worker asleep")
+  func start() throws {
+    try eachStep { victim, hibernator, place in
+      try hibernator.recover(victim.target, from: place.path, expecting: .hibernated)
+    }
+  }
+
+  @Test("An image that can't be read for now isn't a damaged one; one that doesn't exist is lost")
+  func reading() {
+    for code in [EIO, EMFILE, ENFILE, ENOMEM, ESTALE, EACCES] {
+      let error = SystemCallError("read", on: "image", code: code)
+      #expect(HibernationError.mayPass(ImageError.unreadable(path: "image", error)))
+    }
+    let gone = SystemCallError("open", on: "image", code: ENOENT)
+    #expect(!HibernationError.mayPass(ImageError.unreadable(path: "image", gone)))
+    #expect(!HibernationError.mayPass(ImageError.damaged(path: "image", part: "all")))
+    #expect(!HibernationError.mayPass(SystemCallError("write", on: "memory", code: EFAULT)))
+  }
+}
+
+/// The patience of a fill, without a worker.
+@Suite("Steps of a fill that are repeated") struct FillPatienceTests {
+  private static let shortage = SystemCallError("read", on: "userfaultfd", code: EMFILE)
+
+  @Test("A step is repeated until it succeeds, and a delay that lasts is reported once")
+  func patience() throws {
+    var reports: [HibernationError] = []
+    let patience = FillPatience([try .current(of: getpid())]) { reports.append($0) }
+    let end = Clocks.monotonic + 1_300_000_000
+    let result = try patience.of { () throws(SystemCallError) in
+      if Clocks.monotonic < end { throw Self.shortage }
+      return 7
+    }
+    #expect(result == 7)
+    #expect(reports.count == 1 && reports.allSatisfy { $0.aftermath == .intact })
+  }
+
+  @Test("A step of a worker that has ended, or that no repetition helps, fails at once")
+  func ends() throws {
+    let ended = FillPatience([ProcessIdentity(pid: getpid(), startTime: 1)]) { _ in }
+    #expect(throws: Self.shortage) {
+      try ended.of { () throws(SystemCallError) in throw Self.shortage }
+    }
+    let lives = FillPatience([try .current(of: getpid())]) { _ in }
+    #expect(throws: ImageError.self) {
+      try lives.of { () throws(ImageError) in throw .damaged(path: "image", part: "all") }
+    }
+  }
+
+  @Test("A chunk that one thread couldn't read is the next one of another thread")
+  func chunk() {
+    var order = FillOrder([(0, 0x1000), (1, 0x2000)])
+    #expect(order.claimNext() == 0)
+    order.giveBack(0)
+    #expect(order.claimNext() == 0 && order.claimNext() == 1 && order.claimNext() == nil)
+    order.giveBack(1)
+    #expect(order.claim(1) && order.claimNext() == nil)
+  }
+}

@@ -1,0 +1,112 @@
+import TestSupport
+import Testing
+
+@testable import PolicyFile
+
+/// Files that others wrote: random changes of valid ones. No reader may trap, which would end this process
+/// after its seed was printed; and what an import writes is always YAML.
+@Suite("Damaged files of others") struct MutatedFileTests {
+  private static let compose = """
+    x-env: &env { A: "${X:-${Y:-z}}", B: "$$x" }
+    include: [other.yml, { path: [a.yml] }]
+    services:
+      db: { image: postgres, command: --max=5, healthcheck: { test: [CMD, pg, "$$U"], retries: 3 } }
+      app:
+        <<: { restart: always }
+        entrypoint: /e.sh "a b" 'c'
+        command: run ${D:+--debug} | cat
+        environment: { <<: *env, KEY: }
+        depends_on: { db: { condition: service_healthy } }
+        deploy: { replicas: 2, resources: { limits: { memory: 5M } } }
+        stop_grace_period: 1m30s
+    """
+  private static let processCompose = """
+    vars: { A: 1 }
+    environment: ["P=${Q}"]
+    processes:
+      a: { command: "run {{.A}} $X", replicas: 3, working_dir: "${D}/x", depends_on: { b: {} } }
+      b: { entrypoint: [x, "$$y"], readiness_probe: { http_get: { port: 80, path: p } } }
+    """
+  private static let unit = #"""
+    [Unit]
+    Description=x %i
+    [Service]
+    Type=notify
+    ExecStart=-/bin/a "b \x41\101\u00e9" $OPTS ${V} \; 'c'
+    Environment=A=1 "B=2 3"
+    Restart=always
+    RestartSec=1min 30s
+    LimitNOFILE=10:20
+    StandardError=append:/x
+    """#
+  private static let supervisor = """
+    [supervisord]
+    environment=G="1"
+    [program: a]
+    command=/bin/a %(ENV_X)s '%(process_num)02d' ; x
+      --more # y
+    numprocs=3
+    environment=A="x,y",B=z
+    [group:g]
+    programs=a
+    [include]
+    files=x
+    """
+  private static let variables = """
+    # comment
+    export A = "two\\n
+    lines \\" $HOME" # x
+    B='raw
+    '
+    C=plain # x
+    PORT=80
+    """
+
+  private static func convert(_ name: String, _ text: String) -> ParseResult<Imported>? {
+    switch name {
+    case "compose":
+      ComposeImport.convert(text: text, file: "compose.yaml", environmentFile: variables)
+    case "process-compose":
+      ProcessComposeImport.convert(text: text, file: "p.yaml", environmentFile: variables)
+    case "unit":
+      UnitImport.convert(
+        unit: "a@b.service", files: [.init(path: "a@.service", text: text)], isThere: { _ in true })
+    case "supervisor": SupervisorImport.convert(text: text, file: "s.conf", directory: "/srv")
+    case "procfile": ProcfileImport.convert(text: text, file: "Procfile", environmentFile: text)
+    default: nil
+    }
+  }
+
+  @Test(
+    "An import ends with errors or with a configuration that is YAML",
+    arguments: [
+      ("compose", compose), ("process-compose", processCompose), ("unit", unit),
+      ("supervisor", supervisor), ("procfile", "web: run $PORT\nrelease: a && b\n# c\nd:\n"),
+    ])
+  func imports(name: String, text: String) throws {
+    var random = TestRandom(runSeed: TestRandom.runSeed, for: name)
+    for round in 0..<250 {
+      let bytes = round == 0 ? Array(text.utf8) : random.mutated(Array(text.utf8))
+      let damaged = String(decoding: bytes, as: UTF8.self)
+      let result = try #require(Self.convert(name, damaged))
+      #expect(result.value != nil || !result.errors.isEmpty, "\(damaged)")
+      guard let imported = result.value else { continue }
+      let read = ConfigurationFile.parse(
+        text: imported.text, file: "dormouse.yaml", library: library, environment: [:])
+      let syntax = read.errors.filter { $0.message.hasPrefix("syntax:") }
+      #expect(syntax.isEmpty, "\(damaged)\n\(imported.text)")
+    }
+  }
+
+  @Test("A file of variables gives variables or errors")
+  func variableFiles() {
+    var random = TestRandom()
+    for _ in 0..<500 {
+      let text = String(decoding: random.mutated(Array(Self.variables.utf8)), as: UTF8.self)
+      let result = EnvironmentFile.parse(text, file: "a.env")
+      for (name, value) in result.value ?? [:] {
+        #expect(!name.isEmpty && !name.contains("=") && !value.contains("\0"), "\(text)")
+      }
+    }
+  }
+}
