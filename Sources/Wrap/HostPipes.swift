@@ -44,8 +44,7 @@ final class HostPipes {
   }
 
   private static func mayHangUp(_ descriptor: Int32) -> Bool {
-    var status = stat()
-    guard fstat(descriptor, &status) == 0 else { return false }
+    guard let status = fileStatus(of: "/proc/self/fd/\(descriptor)") else { return false }
     return [S_IFIFO, S_IFSOCK].contains(status.st_mode & S_IFMT)
   }
 
