@@ -125,6 +125,7 @@ static int64_t restart_code(const struct native *r) {
     case SYS_semtimedop:
     case SYS_rt_sigtimedwait:
     case SYS_io_getevents:
+    case SYS_io_pgetevents:
     case SYS_msgrcv:
     case SYS_msgsnd: return -RESTART_UNLESS_HANDLED;
   }

@@ -107,22 +107,27 @@ int clinux_try_userfaultfd(void) {
   return close(fd), 1;
 }
 
+int clinux_may_follow_forks(void) {
+  // Every user may open this kind (Linux 5.11), so only the features are tried.
+  int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | 1 /* UFFD_USER_MODE_ONLY */);
+  if (fd < 0 && errno == EINVAL) fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return -errno;
+  int result = clinux_uffd_negotiate(fd, 0);
+  close(fd);
+  return result;
+}
+
 int64_t clinux_userfault_syscall_number(int which) {
   switch (which) {
     case CLINUX_SYS_userfaultfd: return SYS_userfaultfd;
-    case CLINUX_SYS_memfd_create: return SYS_memfd_create;
     case CLINUX_SYS_fcntl: return SYS_fcntl;
     case CLINUX_SYS_close: return SYS_close;
     case CLINUX_SYS_openat: return SYS_openat;
     case CLINUX_SYS_ioctl: return SYS_ioctl;
+    case CLINUX_SYS_socketpair: return SYS_socketpair;
+    case CLINUX_SYS_recvmsg: return SYS_recvmsg;
   }
   return -ENOSYS;
-}
-
-int clinux_seal_size(int fd, uint64_t size) {
-  if (ftruncate(fd, (off_t)size) < 0) return -errno;
-  int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-  return fcntl(fd, F_ADD_SEALS, seals) < 0 ? -errno : 0;
 }
 
 uint64_t clinux_inode(int fd) {
@@ -135,11 +140,12 @@ uint64_t clinux_inode_at(const char *path) {
   return stat(path, &status) < 0 ? 0 : status.st_ino;
 }
 
-int clinux_size_is_sealed(int fd, uint64_t size) {
+int clinux_is_private_memfd(int fd, uint64_t size) {
   struct stat status;
   int seals = fcntl(fd, F_GET_SEALS);
   return seals >= 0 && (seals & F_SEAL_SHRINK) && fstat(fd, &status) == 0 &&
-         (uint64_t)status.st_size == size;
+         (uint64_t)status.st_size == size && status.st_uid == geteuid() &&
+         !(status.st_mode & (S_IRWXG | S_IRWXO));
 }
 
 int clinux_is_memfd(int fd) {

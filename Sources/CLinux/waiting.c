@@ -37,12 +37,15 @@ static enum clinux_wait on_a_socket(int64_t number) {
     case SYS_recvfrom:
     case SYS_recvmsg:
     case SYS_recvmmsg:
+    case SYS_preadv2:
     case SYS_accept:
     case SYS_accept4: return CLINUX_WAIT_RECEIVING;
     case SYS_write:
     case SYS_writev:
+    case SYS_pwritev2:
     case SYS_sendto:
-    case SYS_sendmsg: return CLINUX_WAIT_SENDING;
+    case SYS_sendmsg:
+    case SYS_sendmmsg: return CLINUX_WAIT_SENDING;
     default: return CLINUX_WAIT_NONE;
   }
 }
@@ -143,10 +146,41 @@ int clinux_may_be_made_again(int64_t number) {
     case SYS_accept4:
     case SYS_msgrcv:
     case SYS_msgsnd:
+    case SYS_preadv2:
+    case SYS_pwritev2:
+    case SYS_sendmmsg:
     case SYS_io_getevents:
+#ifdef SYS_io_pgetevents
+    case SYS_io_pgetevents:
+#endif
+    case 426:  // io_uring_enter: it returns the number of requests if it has submitted any
       return 1;
   }
   return 0;
+}
+
+// What counts is the call as it was made: what it has done so far isn't shown.
+enum clinux_division clinux_division_of(int64_t number, const uint64_t *arguments) {
+  enum { GETEVENTS = 1 };
+  switch (number) {
+    case SYS_write: return arguments[2] > 1 ? CLINUX_DIVISION_OF_WRITE : CLINUX_DIVISION_NONE;
+    case SYS_sendto: return arguments[2] > 1 ? CLINUX_DIVISION_ANY : CLINUX_DIVISION_NONE;
+    case SYS_writev:
+    case SYS_pwritev2:
+    case SYS_sendmsg:
+    case SYS_sendmmsg:
+    case SYS_sendfile: return CLINUX_DIVISION_ANY;
+    case SYS_recvfrom:
+      return arguments[3] & MSG_WAITALL && arguments[2] > 1 ? CLINUX_DIVISION_ANY : CLINUX_DIVISION_NONE;
+    case SYS_recvmsg: return arguments[2] & MSG_WAITALL ? CLINUX_DIVISION_ANY : CLINUX_DIVISION_NONE;
+    case SYS_recvmmsg:
+      return arguments[2] > 1 && !(arguments[3] & MSG_WAITFORONE) ? CLINUX_DIVISION_ANY
+                                                                  : CLINUX_DIVISION_NONE;
+    case 426:  // io_uring_enter that has submitted and waits
+      return arguments[1] && arguments[2] && arguments[3] & GETEVENTS ? CLINUX_DIVISION_ANY
+                                                                      : CLINUX_DIVISION_NONE;
+    default: return CLINUX_DIVISION_NONE;
+  }
 }
 
 int64_t clinux_number_of_epoll_pwait(void) { return SYS_epoll_pwait; }

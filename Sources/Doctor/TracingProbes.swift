@@ -10,9 +10,12 @@ extension Probe {
     "userfaultfd", "lazy restore",
     lost:
       "Workers are restored in full before they run, which takes some milliseconds longer.",
-    enable: "sysctl vm.unprivileged_userfaultfd=1; or let the workers' user open /dev/userfaultfd "
+    enable: "Run the daemon as root, or with CAP_SYS_PTRACE: the kernel reports forks to no other "
+      + "process, so a daemon of an ordinary user has no lazy restore. For workers of other users than root, "
+      + "also sysctl vm.unprivileged_userfaultfd=1, or let their user open /dev/userfaultfd "
       + "(setfacl -m u:USER:rw). In a container, a seccomp profile that permits userfaultfd."
   ) { _ in
+    if let obstacle = KernelFeatures.detect().lazyObstacle { return .missing(obstacle) }
     let result = clinux_try_userfaultfd()
     if result == 0 { return .works("this user has userfaultfd(2)") }
     if result == 1 { return .works("this user may open /dev/userfaultfd") }

@@ -12,6 +12,8 @@ struct Invariants {
   private var protection = ProtectionCheck()
   private var limits = FootprintLimitCheck()
   private var notices = NoticeCheck()
+  private var vain = VainCheck()
+  private var now = Instant.zero
   var seen: Set<String> = []
   private var accounting = Accounting()
   private var together = WakeTogether()
@@ -29,6 +31,8 @@ struct Invariants {
   ) -> String? {
     if case .request(let request) = event { open.insert(request.id) }
     track(event)
+    self.now = now
+    vain.record(event, after, at: now)
     level = before
     earlier = states
     accounting.record(event, states, at: now)
@@ -93,6 +97,7 @@ struct Invariants {
     case .pressureChanged(let from, let to, let why):
       guard from == level, from != to else { return "pressure went from \(from) at \(level)" }
       level = to
+      vain.record(pressure: to, at: now)
       seen.insert("pressure \(to.name)")
       return why.isEmpty ? "a change of pressure without a reason" : nil
     case .report(let report): return check(report)
@@ -108,6 +113,7 @@ struct Invariants {
     case .leakSuspected(let worker, let leak):
       seen.insert("leak suspected")
       return LeakCheck.check(leak, of: worker)
+    case .terminatesNone(let vain): seen.insert("terminates none: \(vain.reason.rawValue)")
     case .watchdogMissed: seen.insert("watchdog reported")
     case .purge: seen.insert("purge")
     case .checkSafePoint: seen.insert("look for locks")
@@ -142,7 +148,9 @@ struct Invariants {
     if let complaint = limits.check(transition) { return complaint }
     if case .watchdog = transition.cause { seen.insert("watchdog ends \(transition.from)") }
     defer { states[transition.worker] = transition.to }
-    guard transition.to == .terminating, case .pressure = transition.cause else { return nil }
+    guard transition.to == .terminating, case .pressure(let acting) = transition.cause else {
+      return nil
+    }
     victims.append(transition.worker)
     seen.insert("jetsam of \(transition.from)")
     if !mayEnd(transition.worker) {
@@ -151,6 +159,7 @@ struct Invariants {
     if level == .normal { return "\(transition.worker) was terminated without pressure" }
     if after.policy.terminate.order.first == .band { seen.insert("band checked") }
     return checkForeground(transition, after) ?? checkBand(transition, after)
+      ?? vain.check(transition, at: acting, after, at: now)
   }
 
   private func mayEnd(_ worker: WorkerID) -> Bool {

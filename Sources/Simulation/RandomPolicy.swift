@@ -40,6 +40,11 @@ extension LifecyclePolicy {
       [.footprint, .recency], [],
     ])
     policy.ladder = .random(using: &generator)
+    // A generator of its own leaves the rest of the history as it is without this.
+    var copy = generator
+    var other = SplitMix64(seed: copy.next())
+    policy.pressure.terminateAfter = other.pick([.zero, .milliseconds(300), .seconds(1)])
+    policy.pressure.stallsCountBelow = other.pick([0, 20, 20, 100])
     return policy
   }
 }

@@ -116,10 +116,21 @@ extension SimulatedMachine {
 
   private mutating func changeHost() -> MemoryReading {
     usedByOthers = .megabytes(random.pick([10, 60, 120, 180, 240]))
+    // A generator of its own leaves the rest of the history as it is without this.
+    var copy = random
+    var other = SplitMix64(seed: copy.next())
+    // Another program holds nearly all of it: no worker's end helps.
+    if other.chance(15) { usedByOthers = Self.hostMemory - .megabytes(other.pick([0, 1, 3])) }
     var reading = reading
     if random.chance(30) {
       reading.someStall = random.pick([0, 5, 20, 60])
       reading.fullStall = random.pick([0, 0, 15])
+    }
+    // All of another program's tasks wait, for its own limit, with most of the memory available.
+    if other.chance(10) {
+      usedByOthers = .megabytes(10)
+      reading.available = self.reading.available
+      (reading.someStall, reading.fullStall) = (90, 90)
     }
     return reading
   }

@@ -184,7 +184,8 @@ struct RecoveryTests {
     try recoverAndCheck(probe, sum)
   }
 
-  @Test("The image of an earlier worker isn't restored into a new one")
+  @Test(
+    "The image of another worker isn't restored into a new one, and stays while its process lives")
   func staleImage() throws {
     let probe = try Probe(Self.command(), rest: .traced, fault: .restored)
     let sum = try Self.sum(probe)
@@ -197,9 +198,16 @@ struct RecoveryTests {
     link(probe.image, copy)
     let target = other.target
     _ = try service.wait { (h) throws(HibernationError) in try h.recover(target, from: copy) }
-    #expect(access(copy, F_OK) != 0)
+    #expect(access(copy, F_OK) == 0)
     #expect(try other.ask("sum") == otherSum)
     try recoverAndCheck(probe, sum)
+    // Its owner has ended: an earlier worker's image is removed.
+    kill(-probe.victim.pid, SIGKILL)
+    kill(probe.victim.pid, SIGKILL)
+    let deadline = Deadline(in: .seconds(60))
+    while !probe.victim.hasEnded, !deadline.hasPassed { usleep(1000) }
+    _ = try service.wait { (h) throws(HibernationError) in try h.recover(target, from: copy) }
+    #expect(access(copy, F_OK) != 0)
   }
 
   // MARK: helpers

@@ -157,7 +157,7 @@ struct WatchdogTests {
     var short = World()
     short.add(web)
     short.bring(web, to: .background)
-    #expect(short.read(available: 10).deeds == ["terminate web"])
+    #expect(short.read(available: 40).deeds == ["terminate web"])
     short.send(.extendTimeout(web, .seconds(20)))
     #expect(short.pass(.seconds(2)).deeds == ["kill web"])
   }

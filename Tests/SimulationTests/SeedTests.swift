@@ -32,7 +32,8 @@ struct SeedTests {
       "inspect hibernating", "inspect resuming", "found under way", "found running",
       "found suspended", "found hibernated", "found unverifiable", "look for WATCHDOG=1", "abort",
       "woken with another to resuming", "woken with another to background",
-      "protected left", "notice", "notice withdrawn", "over warn", "over hibernate", "over restart",
+      "terminates none: tooLittle", "terminates none: noEffect", "protected left", "notice",
+      "notice withdrawn", "over warn", "over hibernate", "over restart",
       "hibernate for its footprint",
       "restart for its footprint",
     ]

@@ -42,11 +42,13 @@ int clinux_uffd_event_in_flight(int fd);
 // before a SIGKILL can take effect.
 int clinux_uffd_read(int fd, volatile struct clinux_uffd_message *message);
 
-enum { CLINUX_SYS_userfaultfd = 100, CLINUX_SYS_memfd_create, CLINUX_SYS_fcntl, CLINUX_SYS_close,
-       CLINUX_SYS_openat, CLINUX_SYS_ioctl };
+enum { CLINUX_SYS_userfaultfd = 100, CLINUX_SYS_fcntl, CLINUX_SYS_close, CLINUX_SYS_openat,
+       CLINUX_SYS_ioctl, CLINUX_SYS_socketpair, CLINUX_SYS_recvmsg };
 // A userfaultfd of this process, closed again: 0 where userfaultfd(2) gives one, 1 where
 // /dev/userfaultfd does, or what userfaultfd(2) refuses it with.
 int clinux_try_userfaultfd(void);
+// Whether this process may learn of forks by a userfaultfd, which takes CAP_SYS_PTRACE: 0, or -errno (-EPERM).
+int clinux_may_follow_forks(void);
 int64_t clinux_userfault_syscall_number(int which);
 // open(2) with O_PATH: holds what is there, and opens nothing.
 int clinux_open_place(const char *path);
@@ -54,10 +56,9 @@ int clinux_open_place(const char *path);
 // are and no user can mount or make files. Asks no file system server.
 int clinux_is_memfd(int fd);
 
-// Gives a memfd its size and seals it, so that the size can't change.
-int clinux_seal_size(int fd, uint64_t size);
-// 1 if it has that size and can't be made smaller.
-int clinux_size_is_sealed(int fd, uint64_t size);
+// 1 if it is a file in memory of this process's user that no other user may open, with that size, and
+// can't be made smaller.
+int clinux_is_private_memfd(int fd, uint64_t size);
 // st_ino, or 0.
 uint64_t clinux_inode(int fd);
 uint64_t clinux_inode_at(const char *path);

@@ -30,6 +30,14 @@ enum clinux_again {
   CLINUX_AGAIN_FROM_SOCKET,     // the whole time, which is the socket's
 };
 enum clinux_again clinux_again_of(int64_t number);
+// Calls that return what they have done so far when a stop interrupts them, which can't be changed afterwards.
+enum clinux_division {
+  CLINUX_DIVISION_NONE = 0,
+  CLINUX_DIVISION_ANY,
+  // arguments 0 descriptor, 2 bytes: to a pipe, up to PIPE_BUF bytes are written at once or not at all.
+  CLINUX_DIVISION_OF_WRITE,
+};
+enum clinux_division clinux_division_of(int64_t number, const uint64_t *arguments);
 int64_t clinux_number_of_epoll_pwait(void);
 // restart_syscall(2).
 int clinux_is_restart(int64_t number);

@@ -24,21 +24,7 @@ public func renderWorkerStatus(
   block.add("groups", worker.groups.map { escaped($0.joined(separator: ", ")) })
   block.add("last used", "\(durationText(worker.secondsSinceUse)) ago")
   // A worker that has ended has none.
-  if isThere {
-    block.add(
-      "footprint",
-      "\(sizeText(worker.footprint)), peak \(sizeText(worker.peakFootprint))"
-        + (worker.saved.map { "; \(sizeText($0)) saved" } ?? ""))
-    block.add(
-      "swapped", worker.swapped.flatMap { $0 > 0 ? "\(sizeText($0)), part of the footprint" : nil })
-    block.add(
-      "shared",
-      worker.sharedByFork.flatMap {
-        $0 >= 1 << 20
-          ? "\(sizeText($0)) by fork, part of the footprint; hibernation doesn't move it" : nil
-      })
-    block.add("reclaimable", sizeText(worker.reclaimable) + " of file pages, not in the footprint")
-  }
+  if isThere { addSizeLines(of: worker, to: &block) }
   for line in savingsLines(worker.savings) { block.add("savings", line) }
   block.add("cgroup", worker.cgroup.flatMap(cgroupText))
   block.add("stalled", worker.cgroup.flatMap(stallText))
@@ -68,6 +54,22 @@ public func renderWorkerStatus(
   // In one piece, so that you can copy it.
   block.add("command", worker.command.isEmpty ? nil : shellText(worker.command), wraps: false)
   return block.text(width: width)
+}
+
+private func addSizeLines(of worker: WorkerReport, to block: inout StatusBlock) {
+  block.add(
+    "footprint",
+    "\(sizeText(worker.footprint)), peak \(sizeText(worker.peakFootprint))"
+      + (worker.saved.map { "; \(sizeText($0)) saved" } ?? ""))
+  block.add(
+    "swapped", worker.swapped.flatMap { $0 > 0 ? "\(sizeText($0)), part of the footprint" : nil })
+  block.add(
+    "shared",
+    worker.sharedByFork.flatMap {
+      $0 >= 1 << 20
+        ? "\(sizeText($0)) by fork, part of the footprint; hibernation doesn't move it" : nil
+    })
+  block.add("reclaimable", sizeText(worker.reclaimable) + " of file pages, not in the footprint")
 }
 
 private func addSleepLines(

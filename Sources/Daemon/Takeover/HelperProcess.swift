@@ -1,4 +1,3 @@
-import Glibc
 import Linux
 import Synchronization
 
@@ -31,12 +30,5 @@ final class HelperProcess<Process: Sendable>: Sendable {
   }
 }
 
-/// The program of which this is a process.
-func ownExecutable() throws(SystemCallError) -> String {
-  var buffer = [CChar](repeating: 0, count: 4096)
-  let capacity = buffer.count
-  let count = try systemCall("readlink", path: "/proc/self/exe") {
-    readlink($0, &buffer, capacity)
-  }
-  return String(decoding: buffer[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
-}
+/// The program of which this is a process, also when its file has been replaced or removed since.
+let ownExecutable = "/proc/self/exe"

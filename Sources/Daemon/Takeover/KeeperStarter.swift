@@ -123,7 +123,7 @@ struct DescriptorKeeperMeans: KeeperMeans {
   func requireKeeper() { hibernation.requireKeeper() }
 
   func start() throws -> DescriptorKeeper {
-    try DescriptorKeeper(command: [try ownExecutable(), "keeper", path])
+    try DescriptorKeeper(command: [ownExecutable, "keeper", path])
   }
 
   func hasEnded(_ keeper: DescriptorKeeper) -> Bool { keeper.hasEnded() }

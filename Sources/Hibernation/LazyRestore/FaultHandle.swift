@@ -2,17 +2,21 @@ import CLinux
 import Glibc
 import Linux
 
-/// The daemon's descriptors for a process that can be restored lazily. The process holds both descriptors
-/// too.
+/// The daemon's descriptors for a process that can be restored lazily. The process holds both too, the
+/// journal's only for reading.
 struct FaultHandle: Sendable {
   let userfault: Userfault
   let journal: FaultJournal
 }
 
 extension FaultHandle {
-  /// Takes over an earlier daemon's descriptors; `nil` if the process has none.
-  static func find(in process: ProcessIdentity) throws(SystemCallError) -> FaultHandle? {
-    for (file, header) in FaultJournal.all(in: process.pid) where header.process == process {
+  /// Takes over an earlier daemon's descriptors; `nil` if the process has none. A journal of an
+  /// earlier version, which the worker can write to, counts as none.
+  ///
+  /// - Throws: `FaultJournal.Damaged` if its journal can't be used.
+  static func find(in process: ProcessIdentity) throws -> FaultHandle? {
+    for (file, header) in FaultJournal.all(in: process.pid)
+    where header.isTrusted && header.process == process {
       guard let userfault = try Userfault.find(header.userfault, of: process),
         clinux_inode(userfault.raw) == header.inode
       else { continue }
@@ -25,26 +29,50 @@ extension FaultHandle {
     return nil
   }
 
-  /// Makes a process open both descriptors, on the thread that is borrowed for the hibernation.
+  /// Makes a process open a userfaultfd, on the thread that is borrowed for the hibernation, and gives it a
+  /// descriptor of its journal. If that fails, the process has neither.
   static func inject(
     _ injector: Injector, into process: ProcessIdentity, tracksWrites: Bool
   ) throws -> FaultHandle {
     let number = try injector.openUserfault()
+    var opened = [number]
     do {
       let descriptor = try Userfault.duplicate(number, of: process.pid)
       var userfault = Userfault(descriptor: descriptor, pid: process.pid)
       FaultPoint.userfaultOpened.pass()
-      let file = try injector.createMemoryFile(FaultJournal.name)
       let journal = try FaultJournal.create(
-        in: try Userfault.duplicate(file, of: process.pid), of: process, userfault: number,
-        inode: clinux_inode(descriptor.raw))
+        of: process, userfault: number, inode: clinux_inode(descriptor.raw))
+      let held = try injector.pass(try journal.readOnly())
+      opened.append(held)
+      guard clinux_inode_at("/proc/\(process.pid)/fd/\(held)") == journal.inode else {
+        throw SystemCallError("recvmsg", on: "pid \(process.pid): another file", code: EBADF)
+      }
       // This step is last: if the daemon dies before it, the userfaultfd isn't mistaken for one that the
       // program uses.
       try userfault.negotiate(tracksWrites: tracksWrites)
       return FaultHandle(userfault: userfault, journal: journal)
     } catch {
-      try injector.closeDescriptor(number)
+      for number in opened { try injector.closeDescriptor(number) }
       throw error
     }
+  }
+
+  /// Why a process must not be given a journal; `nil` if it may have one.
+  ///
+  /// A process that could open the journal for writing, by its user or its capabilities, must have all
+  /// rights of the daemon anyway. Root in a container has the daemon's user id, and fewer rights.
+  static func obstacle(of process: Int32) throws(SystemCallError) -> String? {
+    let (theirs, own) = (try ProcessStatus.read(process), try ProcessStatus.read(getpid()))
+    return obstacle(theirs, daemon: own)
+  }
+
+  static func obstacle(_ theirs: ProcessStatus, daemon own: ProcessStatus) -> String? {
+    let overrides: UInt64 = 1 << 1  // CAP_DAC_OVERRIDE
+    guard theirs.user == own.user || theirs.effectiveCapabilities & overrides != 0,
+      own.effectiveCapabilities & ~theirs.effectiveCapabilities != 0
+    else { return nil }
+    return
+      "it runs as the daemon's user with fewer rights (a container, dropped capabilities), and "
+      + "could change the daemon's journal of missing pages"
   }
 }

@@ -5,9 +5,14 @@ import Linux
 /// What happened to a process's mappings while pages were missing: fork, mremap, madvise, munmap.
 ///
 /// The process that fills pages must know these changes, and the knowledge must survive its death. So the
-/// journal is an anonymous file (memfd) that the *worker* holds beside its userfaultfd, and the kernel itself
-/// writes it: the buffer that messages are read into is a slot of the journal, mapped shared. The message is
-/// in the journal before the kernel lets the worker continue, so a kill can't come between the two.
+/// journal is an anonymous file (memfd), and the kernel itself writes it: the buffer that messages are read
+/// into is a slot of the journal, mapped shared. The message is in the journal before the kernel lets the
+/// worker continue, so a kill can't come between the two.
+///
+/// The file is the daemon's own: it made it, and only its user may open it. The worker keeps it in existence
+/// beyond the daemon's death by a descriptor that can only read. This process never reads its mapping: it
+/// works with a copy of each message, made once, and an adopted journal is copied as a whole before any of
+/// it is used.
 ///
 /// The journal also shows a later daemon that this userfaultfd was made by Dormouse.
 ///
@@ -29,6 +34,11 @@ final class FaultJournal: @unchecked Sendable {
     case complete
   }
 
+  /// A journal whose content no kernel and no daemon can have written.
+  struct Damaged: Error, CustomStringConvertible {
+    let description: String
+  }
+
   static let name = "dormouse-faults"
   static let length: UInt64 = 256 * 1024
   private static let slotsOffset = 4096
@@ -37,14 +47,13 @@ final class FaultJournal: @unchecked Sendable {
 
   private let base: UnsafeMutableRawPointer
   private let descriptor: Descriptor
-  private var next = 0
+  /// What the header says, and the messages so far: this process's own copies.
+  private var header: [UInt64]
+  private var messages: [Message] = []
 
-  /// - Parameter descriptor: the worker's memfd. Its size must be sealed: if the worker could shrink the
-  ///   file, reading the mapping could kill the daemon (SIGBUS).
-  private init(mapping descriptor: Descriptor) throws(SystemCallError) {
-    guard clinux_size_is_sealed(descriptor.raw, Self.length) == 1 else {
-      throw SystemCallError("use", on: Self.name, code: EINVAL)
-    }
+  /// - Parameter descriptor: a journal that `isOwn`: its size is sealed, so that nothing can shrink it and
+  ///   make an access to the mapping kill the daemon (SIGBUS).
+  private init(mapping descriptor: Descriptor, _ header: [UInt64]) throws(SystemCallError) {
     let address = try shim("mmap", on: Self.name) {
       clinux_map_shared(descriptor.raw, Int64(Self.length))
     }
@@ -53,27 +62,60 @@ final class FaultJournal: @unchecked Sendable {
     }
     base = area
     self.descriptor = descriptor
+    self.header = header
   }
 
   deinit { munmap(base, Int(Self.length)) }
 
-  /// Makes an empty file a journal.
+  /// Makes an empty journal, which no other process has yet.
   static func create(
-    in descriptor: Descriptor, of process: ProcessIdentity, userfault: Int32, inode: UInt64
+    of process: ProcessIdentity, userfault: Int32, inode: UInt64
   ) throws(SystemCallError) -> FaultJournal {
-    try shim("seal", on: name) { clinux_seal_size(descriptor.raw, length) }
-    let journal = try FaultJournal(mapping: descriptor)
+    let seals = Int32(CLINUX_SEAL_SHRINK) | Int32(CLINUX_SEAL_GROW) | 1  // F_SEAL_SEAL
+    let file = Descriptor(
+      owning: try shim("memfd_create", on: name) {
+        clinux_sealed_memory_file(name, Int64(length), seals)
+      })
+    _ = try systemCall("fchmod", on: name) { fchmod(file.raw, 0o600) }
     let header = Header(process: process, userfault: userfault, inode: inode)
-    for (index, word) in header.words.enumerated() { journal[word: index] = word }
-    journal.phase = .idle
+    let journal = try FaultJournal(mapping: file, header.words + [Phase.idle.rawValue, 0])
+    for index in journal.header.indices { journal.writeHeader(index) }
     return journal
   }
 
+  var inode: UInt64 { clinux_inode(descriptor.raw) }
+
+  /// A descriptor for the worker. It can't be used to write, and the worker's user may not open another one.
+  func readOnly() throws(SystemCallError) -> Descriptor {
+    try Descriptor.open("/proc/self/fd/\(descriptor.raw)", O_RDONLY)
+  }
+
   /// Opens an earlier daemon's journal, ready to continue after its last message.
-  static func adopt(_ descriptor: Descriptor) throws(SystemCallError) -> FaultJournal {
-    let journal = try FaultJournal(mapping: descriptor)
-    while journal.next < slotCount - 1, journal.slot(journal.next).pointee.event != 0 {
-      journal.next += 1
+  ///
+  /// - Throws: `Damaged` if it has messages that can't be.
+  static func adopt(_ descriptor: Descriptor) throws -> FaultJournal {
+    guard clinux_is_private_memfd(descriptor.raw, length) == 1 else {
+      throw Damaged(description: "its fault journal isn't this daemon's own file")
+    }
+    var copy = [UInt8](repeating: 0, count: Int(length))
+    let count = try copy.withUnsafeMutableBytes { try descriptor.read(into: $0, at: 0) }
+    guard count == Int(length) else { throw Damaged(description: "its fault journal is cut off") }
+    let header = copy.withUnsafeBytes { bytes in
+      (0..<8).map { bytes.loadUnaligned(fromByteOffset: $0 * 8, as: UInt64.self) }
+    }
+    let journal = try FaultJournal(mapping: descriptor, header)
+    for index in 0..<(slotCount - 1) {
+      var message = copy.withUnsafeBytes {
+        $0.loadUnaligned(fromByteOffset: slotsOffset + index * 32, as: Message.self)
+      }
+      if message.event == 0 { break }
+      switch Int(message.event) {
+      // The number was the earlier daemon's descriptor, and means nothing here.
+      case CLINUX_UFFD_FORK, CLINUX_UFFD_FORK_DONE: message.a = 0
+      case CLINUX_UFFD_REMAP, CLINUX_UFFD_REMOVE, CLINUX_UFFD_UNMAP, Int(quiet): break
+      case let event: throw Damaged(description: "its fault journal has an unknown event \(event)")
+      }
+      journal.messages.append(message)
     }
     return journal
   }
@@ -84,10 +126,16 @@ final class FaultJournal: @unchecked Sendable {
     var process: ProcessIdentity
     var userfault: Int32
     var inode: UInt64
+    /// False: an earlier version of Dormouse made it, in a file that the worker can write to.
+    private(set) var isTrusted = true
+
+    /// 1 was a file of the worker's own.
+    private static let version: UInt64 = 2
 
     fileprivate var words: [UInt64] {
       [
-        FaultJournal.magic, 1, UInt64(process.pid), process.startTime, UInt64(userfault), inode,
+        FaultJournal.magic, Self.version, UInt64(process.pid), process.startTime,
+        UInt64(userfault), inode,
       ]
     }
 
@@ -97,66 +145,50 @@ final class FaultJournal: @unchecked Sendable {
       self.inode = inode
     }
 
-    fileprivate init?(_ words: [UInt64]) {
-      guard words.count >= 6, words[0] == FaultJournal.magic, words[1] == 1 else { return nil }
-      guard let pid = Int32(exactly: words[2]), let number = Int32(exactly: words[4]) else {
-        return nil
-      }
+    /// - Parameter isOwnFile: no other user may open the file.
+    init?(_ words: [UInt64], isOwnFile: Bool) {
+      guard words.count >= 6, words[0] == FaultJournal.magic,
+        words[1] == 1 || words[1] == Self.version,
+        let pid = Int32(exactly: words[2]), let number = Int32(exactly: words[4])
+      else { return nil }
       self.init(
         process: ProcessIdentity(pid: pid, startTime: words[3]), userfault: number,
         inode: words[5])
+      isTrusted = words[1] == Self.version && isOwnFile
     }
   }
 
-  /// The journals among a process's descriptors, with their headers. A forked child has its parent's journals
-  /// too.
-  static func all(in pid: Int32) -> [(file: Descriptor, header: Header)] {
-    let directory = "/proc/\(pid)/fd"
-    // A process that has ended has no journals.
-    return ((try? listDirectory(directory)) ?? []).compactMap { entry in
-      guard readLink("\(directory)/\(entry)") == "/memfd:\(name) (deleted)",
-        let file = open("\(directory)/\(entry)")
-      else { return nil }
-      var words = [UInt64](repeating: 0, count: 8)
-      // A journal that can't be read belongs to another process or is closed.
-      let count = words.withUnsafeMutableBytes { try? file.read(into: $0, at: 0) }
-      guard count == 64, let header = Header(words) else { return nil }
-      return (file, header)
-    }
-  }
-
-  /// Opens a descriptor of the worker that has a journal's name. The name proves nothing: a worker can give
-  /// it to a FIFO, which would block the daemon, or to a file of its own file system (FUSE), which may never
-  /// answer. So the file is first referenced with O_PATH, which opens nothing. It is opened only if it lies
-  /// on the file system of memfds.
-  private static func open(_ link: String) -> Descriptor? {
-    let held = clinux_open_place(link)
-    guard held >= 0 else { return nil }
-    let place = Descriptor(owning: held)
-    guard clinux_is_memfd(place.raw) == 1 else { return nil }
-    // A file that can't be opened counts as no journal.
-    return try? Descriptor.open("/proc/self/fd/\(place.raw)", O_RDWR | O_NONBLOCK)
-  }
-
-  private subscript(word index: Int) -> UInt64 {
-    get { base.load(fromByteOffset: index * 8, as: UInt64.self) }
-    set { base.storeBytes(of: newValue, toByteOffset: index * 8, as: UInt64.self) }
+  private func writeHeader(_ index: Int) {
+    base.storeBytes(of: header[index], toByteOffset: index * 8, as: UInt64.self)
   }
 
   var phase: Phase? {
-    get { Phase(rawValue: self[word: 6]) }
-    set { self[word: 6] = newValue?.rawValue ?? 0 }
+    get { Phase(rawValue: header[6]) }
+    set {
+      header[6] = newValue?.rawValue ?? 0
+      writeHeader(6)
+    }
   }
 
   /// True if a later daemon has begun to write to children that were forked while their pages were missing.
   var hasBegunChildren: Bool {
-    get { self[word: 7] != 0 }
-    set { self[word: 7] = newValue ? 1 : 0 }
+    get { header[7] != 0 }
+    set {
+      header[7] = newValue ? 1 : 0
+      writeHeader(7)
+    }
   }
 
   // MARK: messages
 
   typealias Message = clinux_uffd_message
+
+  /// A message as the kernel has just written it.
+  struct Received {
+    let message: Message
+    /// Of a fork: the child's userfaultfd, which the kernel has given to this process.
+    let child: Descriptor?
+  }
 
   /// Marks a moment when no change was under way: all messages before the mark are of earlier changes than
   /// all messages after it.
@@ -167,12 +199,12 @@ final class FaultJournal: @unchecked Sendable {
   }
 
   /// Reads the next message of the userfaultfd. Page faults aren't kept.
-  func read(from userfault: Userfault) throws(SystemCallError) -> Message? {
+  func read(from userfault: Userfault) throws(SystemCallError) -> Received? {
     // One slot stays free, as the end mark.
-    guard next < Self.slotCount - 1 else {
+    guard messages.count < Self.slotCount - 1 else {
       throw SystemCallError("read", on: "userfaultfd: its journal is full", code: ENOSPC)
     }
-    let place = slot(next)
+    let place = slot(messages.count)
     // The write makes the page present before the kernel writes to it: a kill could interrupt a copy that
     // needs a new page.
     place.pointee.event = 0
@@ -180,34 +212,44 @@ final class FaultJournal: @unchecked Sendable {
       clinux_uffd_read(userfault.descriptor.raw, place)
     }
     if got == 0 { return nil }
-    let message = place.pointee
+    var message = place.pointee
     if Int(message.event) == CLINUX_UFFD_PAGEFAULT {
       place.pointee.event = 0
-    } else {
-      next += 1
+      return Received(message: message, child: nil)
     }
-    return message
+    guard Int(message.event) == CLINUX_UFFD_FORK else {
+      messages.append(message)
+      return Received(message: message, child: nil)
+    }
+    let number = Int32(truncatingIfNeeded: message.a)
+    message.a = 0
+    messages.append(message)
+    guard Userfault.isOne(number) else {
+      throw SystemCallError(
+        "read", on: "the child in a fork message of pid \(userfault.pid)", code: EBADF)
+    }
+    return Received(message: message, child: Descriptor(owning: number))
   }
 
   /// More than half of the slots are in use.
-  var isHalfFull: Bool { next > Self.slotCount / 2 }
+  var isHalfFull: Bool { messages.count > Self.slotCount / 2 }
 
   func markQuiet() {
-    guard next > 0, next < Self.slotCount - 1, slot(next - 1).pointee.event != Self.quiet else {
-      return
-    }
-    slot(next).pointee.event = Self.quiet
-    next += 1
+    guard let last = messages.last, last.event != Self.quiet, messages.count < Self.slotCount - 1
+    else { return }
+    var mark = Message()
+    mark.event = Self.quiet
+    slot(messages.count).pointee = mark
+    messages.append(mark)
   }
 
   /// Forked children that don't have all of their pages yet.
-  var openForks: Int {
-    (0..<next).count { Int(slot($0).pointee.event) == CLINUX_UFFD_FORK }
-  }
+  var openForks: Int { messages.count { Int($0.event) == CLINUX_UFFD_FORK } }
 
   /// Records that the children of all forks so far have their pages.
   func forksAreDone() {
-    for index in 0..<next where Int(slot(index).pointee.event) == CLINUX_UFFD_FORK {
+    for index in messages.indices where Int(messages[index].event) == CLINUX_UFFD_FORK {
+      messages[index].event = UInt8(CLINUX_UFFD_FORK_DONE)
       slot(index).pointee.event = UInt8(CLINUX_UFFD_FORK_DONE)
     }
   }
@@ -217,8 +259,7 @@ final class FaultJournal: @unchecked Sendable {
   var batches: (closed: [[Message]], open: [Message]) {
     var closed: [[Message]] = []
     var open: [Message] = []
-    for index in 0..<next {
-      let message = slot(index).pointee
+    for message in messages {
       if message.event == Self.quiet {
         closed.append(open)
         open = []
@@ -231,8 +272,8 @@ final class FaultJournal: @unchecked Sendable {
 
   /// Empties the journal.
   func reset(to phase: Phase) {
-    for index in 0..<next { slot(index).pointee = Message() }
-    next = 0
+    for index in messages.indices { slot(index).pointee = Message() }
+    messages = []
     hasBegunChildren = false
     self.phase = phase
   }

@@ -42,7 +42,7 @@ struct FillPatience {
 
 extension Pager {
   /// A message of a fork brings a descriptor: without a free one the kernel keeps it.
-  func nextMessage(of process: LazyProcess) throws -> FaultJournal.Message? {
+  func nextMessage(of process: LazyProcess) throws -> FaultJournal.Received? {
     try patience.of { try process.journal.read(from: process.userfault) }
   }
 

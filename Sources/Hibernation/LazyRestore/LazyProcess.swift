@@ -74,7 +74,7 @@ final class LazyProcess {
   }
 
   /// Records the messages of changes. Page faults aren't among them.
-  func apply(_ batch: [FaultJournal.Message]) throws(PageLayout.Ambiguous) {
+  func apply(_ batch: [FaultJournal.Message]) throws {
     try layout.apply(batch)
     changes += 1
   }

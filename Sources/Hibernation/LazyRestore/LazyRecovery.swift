@@ -59,10 +59,14 @@ extension Hibernator {
     for (index, process) in image.processes.enumerated() where !process.identity.hasEnded {
       if !image.hasBackgroundFill(of: index) { continue }
       let handle: FaultHandle?
-      do throws(SystemCallError) {
+      do {
         handle = try FaultHandle.find(in: process.identity)
+      } catch let error as FaultJournal.Damaged {
+        throw HibernationError(
+          .filling, "the missing pages of process \(process.pid) can't be filled in: \(error)",
+          aftermath: .unverifiable)
       } catch {
-        if error.meansVanished { continue }
+        if (error as? SystemCallError)?.meansVanished == true { continue }
         throw HibernationError(
           .filling,
           "the missing pages of process \(process.pid) can't be filled in: \(error); it waits for them",
@@ -70,8 +74,13 @@ extension Hibernator {
       }
       guard let handle, let phase = handle.journal.phase, phase != .idle else {
         if HibernationTarget.lifeOfMemory(process.pid) == .hasEnded { continue }
+        let isOld = FaultJournal.all(in: process.pid).contains { !$0.header.isTrusted }
         throw HibernationError(
-          .filling, "process \(process.pid) has closed its userfaultfd while pages were missing",
+          .filling,
+          isOld
+            ? "the journal of missing pages of process \(process.pid) is of an earlier version, and the "
+              + "worker could have changed it"
+            : "process \(process.pid) has closed its userfaultfd while pages were missing",
           aftermath: .unverifiable)
       }
       parts.append(PagerPart(process: index, handle: handle))

@@ -25,6 +25,7 @@ extension Operation {
     guard restore.isLazy, !plan.backgroundMappings.isEmpty, freezer != nil else { return nil }
     let identity = captive.stat.identity
     do {
+      if let obstacle = try FaultHandle.obstacle(of: identity.pid) { return obstacle }
       // The descriptors are looked up each time: the program may have closed them, or executed another
       // program (exec).
       let handle =
@@ -38,6 +39,8 @@ extension Operation {
         + "(vm.unprivileged_userfaultfd, /dev/userfaultfd)"
     } catch TraceError.injected(let call, let pid, let code) {
       return "\(call) inside process \(pid): \(String(cString: strerror(code)))"
-    } catch let error as SystemCallError { return error.description }
+    } catch let error as SystemCallError {
+      return error.description
+    } catch let error as FaultJournal.Damaged { return error.description }
   }
 }

@@ -15,6 +15,14 @@ struct PageLayout: Sendable {
     let description: String
   }
 
+  /// A message names memory that no process can have: its journal was changed.
+  struct Impossible: Error, CustomStringConvertible {
+    let description = "its journal of missing pages has an address that no process can have"
+  }
+
+  /// No process has memory beyond that, so no sum of an address and a length overflows.
+  private static let limit: UInt64 = 1 << 62
+
   var isIdentity: Bool { changes.isEmpty }
 
   /// Some pages are at other addresses than in the image.
@@ -24,7 +32,7 @@ struct PageLayout: Sendable {
 
   init() {}
 
-  init(replaying batches: [[FaultJournal.Message]]) throws(Ambiguous) {
+  init(replaying batches: [[FaultJournal.Message]]) throws {
     for batch in batches { try apply(batch) }
   }
 
@@ -95,7 +103,10 @@ struct PageLayout: Sendable {
   /// A correct program can have had only this order: the memory at mremap's destination was removed from
   /// there before, by another thread's mremap or munmap. (In the other order, a thread would have used the
   /// result of a call that hadn't returned.)
-  mutating func apply(_ batch: [FaultJournal.Message]) throws(Ambiguous) {
+  ///
+  /// - Throws: `Ambiguous` or `Impossible`.
+  mutating func apply(_ batch: [FaultJournal.Message]) throws {
+    guard batch.allSatisfy(Self.isPossible) else { throw Impossible() }
     for message in batch where Int(message.event) == CLINUX_UFFD_REMOVE {
       changes.append(.dropped(message.a..<max(message.a, message.b)))
     }
@@ -110,6 +121,16 @@ struct PageLayout: Sendable {
       for part in Self.subtract(moves.map(\.to), from: message.a..<max(message.a, message.b)) {
         changes.append(.dropped(part))
       }
+    }
+  }
+
+  private static func isPossible(_ message: FaultJournal.Message) -> Bool {
+    switch Int(message.event) {
+    case CLINUX_UFFD_REMOVE, CLINUX_UFFD_UNMAP: message.a <= message.b && message.b <= limit
+    case CLINUX_UFFD_REMAP:
+      message.a <= limit && message.b <= limit && message.c <= limit
+        && (message.a | message.b | message.c) % pageSize == 0
+    default: true
     }
   }
 

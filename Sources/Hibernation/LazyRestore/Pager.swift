@@ -226,8 +226,8 @@ final class Pager {
         // A worker that needs most of its memory waits again before this loop has ended, and the chunks that are ready are
         // probably those that it needs next.
         if !singly, answered >= Self.fewAnswers { return }
-      } else if let message = try nextMessage(of: process) {
-        try receive(message, of: process)
+      } else if let received = try nextMessage(of: process) {
+        try receive(received, of: process)
       } else {
         return
       }

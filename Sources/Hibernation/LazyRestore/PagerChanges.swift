@@ -24,14 +24,15 @@ extension Pager {
       // The kernel keeps the order of messages. So the first one can be a fork's or a move's only if its thread is already in
       // that call.
       if process.journal.isHalfFull || mayForkOrMove(process.pid) { return try drain(process) }
-      if let message = try process.journal.read(from: process.userfault) {
-        try receive(message, of: process)
+      if let received = try process.journal.read(from: process.userfault) {
+        try receive(received, of: process)
       }
     }
   }
 
   /// Deals with one message that was read while the worker runs.
-  func receive(_ message: FaultJournal.Message, of process: LazyProcess) throws {
+  func receive(_ received: FaultJournal.Received, of process: LazyProcess) throws {
+    let message = received.message
     switch Int(message.event) {
     case CLINUX_UFFD_PAGEFAULT: process.faults.append(message.b & ~(pageSize - 1))
     case CLINUX_UFFD_UNMAP, CLINUX_UFFD_REMOVE:
@@ -43,7 +44,7 @@ extension Pager {
       // the reading.
       process.journal.markQuiet()
       try process.apply([message])
-      try drain(process, ahead: message)
+      try drain(process, ahead: received)
     }
   }
 

@@ -9,17 +9,21 @@ extension Pager {
   ///
   /// - Parameter ahead: a message that was read before the freeze, which happens rarely. Its order with the
   ///   messages that are read now isn't known.
-  func drain(_ process: LazyProcess, ahead: FaultJournal.Message? = nil) throws {
+  func drain(_ process: LazyProcess, ahead: FaultJournal.Received? = nil) throws {
     try freeze()
     var batch = process.unfinished
     process.unfinished = []
+    // The last reference to a child's userfaultfd is dropped at the end. Its memory is ordinary then.
+    var children = ahead?.child.map { [$0] } ?? []
     let deadline = Deadline(in: .seconds(10))
     while true {
-      if let message = try nextMessage(of: process) {
+      if let received = try nextMessage(of: process) {
+        let message = received.message
         if Int(message.event) == CLINUX_UFFD_PAGEFAULT {
           note(message.b & ~(pageSize - 1), of: process)
         } else {
           batch.append(message)
+          if let child = received.child { children.append(child) }
         }
         continue
       }
@@ -30,23 +34,16 @@ extension Pager {
       sched_yield()
     }
     FaultPoint.eventRead.pass()
-    let messages = batch + (ahead.map { [$0] } ?? [])
-    let children = messages.filter { Int($0.event) == CLINUX_UFFD_FORK }
-      .map {
-        Userfault(
-          descriptor: Descriptor(owning: Int32(truncatingIfNeeded: $0.a & 0xffff_ffff)),
-          pid: process.pid)
-      }
-    if let ahead { try checkOrder(of: ahead, batch, process) }
+    if let ahead { try checkOrder(of: ahead.message, batch, process) }
     let before = process.layout
     try process.apply(batch)
     let wiped = children.isEmpty ? [] : try wipedOnFork(process)
     for child in children {
       let destination = Destination(
-        child: child, of: process, before: before, wiped: wiped)
+        child: Userfault(descriptor: child, pid: process.pid), of: process, before: before,
+        wiped: wiped)
       for chunk in process.chunks { try fill(.own(chunk: chunk), of: process, destination) }
     }
-    // The last reference to a child's userfaultfd is dropped here: its memory is ordinary from now on.
     if !children.isEmpty { process.journal.forksAreDone() }
     process.journal.markQuiet()
   }
@@ -129,11 +126,8 @@ extension Pager {
     let deadline = Deadline(in: .seconds(10))
     try patience.of { () throws(SystemCallError) in try process.userfault.unregisterAll() }
     while true {
-      while let message = try nextMessage(of: process) {
-        if Int(message.event) == CLINUX_UFFD_FORK {
-          close(Int32(truncatingIfNeeded: message.a & 0xffff_ffff))
-          process.journal.forksAreDone()
-        }
+      while let received = try nextMessage(of: process) {
+        if received.child != nil { process.journal.forksAreDone() }
       }
       if !process.userfault.hasEventInFlight { break }
       if deadline.hasPassed {

@@ -64,11 +64,11 @@ extension Pager {
     var pages = process.faults
     process.faults = []
     var isUnmoved = true
-    while let message = try nextMessage(of: process) {
+    while let received = try nextMessage(of: process) {
+      let message = received.message
       switch Int(message.event) {
       case CLINUX_UFFD_PAGEFAULT: pages.append(message.b & ~(pageSize - 1))
       case CLINUX_UFFD_FORK:
-        close(Int32(truncatingIfNeeded: message.a & 0xffff_ffff))
         process.journal.forksAreDone()
         isUnmoved = false
       case CLINUX_UFFD_REMAP: isUnmoved = false
@@ -152,6 +152,6 @@ extension LazyProcess {
     // If its threads can't be listed or read, they have ended.
     return ((try? threads(of: pid)) ?? []).allSatisfy { thread in
       (try? ProcessStat.read(thread))?.state != .uninterruptible
-    }
+    } && DivisibleCall.thread(of: pid) == nil
   }
 }

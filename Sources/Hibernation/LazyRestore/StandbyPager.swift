@@ -7,14 +7,15 @@ import Linux
 /// the descriptors (`FaultJournal`), and the image has the rest. A lock on the image keeps the standby pager
 /// and a new daemon apart. If the standby pager dies too, the workers wait.
 public enum StandbyPager {
-  /// Reads the daemon's announcements and retractions, one line for each resume, until the daemon ends.
+  /// Reads the daemon's announcements and retractions, one packet for each resume, until the daemon
+  /// ends.
   ///
   /// - Returns: a line for each worker whose pages it has filled, or couldn't fill.
   public static func run(input: Descriptor) -> [String] {
     clinux_stay_out_of_core_files()
     var book = StandbyBook()
     // An error counts as the end of the daemon: while that fills pages, it holds the images' locks.
-    while let part = try? input.read(upTo: 4096), !part.isEmpty { book.parse(part) }
+    while let part = try? input.read(upTo: longest), !part.isEmpty { book.parse(part) }
     return book.announced.compactMap { image, resume in
       resume.target.flatMap { finish(image, $0) }
     }
@@ -36,6 +37,9 @@ public enum StandbyPager {
 
   // MARK: what is announced
 
+  /// The longest announcement: two paths and a name fit. A longer packet would be cut off.
+  fileprivate static let longest = 16384
+
   /// The fields, separated by tabs; `nil` if a path contains a separator.
   static func line(_ target: HibernationTarget, image: String) -> String? {
     guard let cgroup = target.cgroup?.freezer else { return nil }
@@ -43,7 +47,8 @@ public enum StandbyPager {
       target.name, "\(target.root.pid)", "\(target.root.startTime)", cgroup.path, image,
     ]
     if fields.contains(where: { $0.utf8.contains(9) || $0.utf8.contains(10) }) { return nil }
-    return fields.joined(separator: "\t") + "\n"
+    let line = fields.joined(separator: "\t") + "\n"
+    return line.utf8.count <= longest ? line : nil
   }
 
   /// Says that all pages of an image are in place.
@@ -70,20 +75,18 @@ struct StandbyBook {
 
   /// By the image's path.
   private(set) var announced: [String: Resume] = [:]
-  private var text: [UInt8] = []
 
-  mutating func parse(_ part: [UInt8]) {
-    text += part
-    while let end = text.firstIndex(of: 10) {
-      let line = String(decoding: text[..<end], as: UTF8.self)
-      text.removeSubrange(...end)
-      let fields = line.split(separator: "\t", omittingEmptySubsequences: false).map(String.init)
-      if fields.count == 1 {
-        announced[fields[0]] = nil
-      } else if fields.count == 5, let pid = Int32(fields[1]), let time = UInt64(fields[2]) {
-        announced[fields[4]] = Resume(
-          name: fields[0], root: ProcessIdentity(pid: pid, startTime: time), cgroup: fields[3])
-      }
+  /// - Parameter packet: a whole line. The kernel delivers a packet whole or not at all, so a line that is
+  ///   lost takes no part of another one with it.
+  mutating func parse(_ packet: [UInt8]) {
+    guard packet.last == 10 else { return }
+    let line = String(decoding: packet.dropLast(), as: UTF8.self)
+    let fields = line.split(separator: "\t", omittingEmptySubsequences: false).map(String.init)
+    if fields.count == 1 {
+      announced[fields[0]] = nil
+    } else if fields.count == 5, let pid = Int32(fields[1]), let time = UInt64(fields[2]) {
+      announced[fields[4]] = Resume(
+        name: fields[0], root: ProcessIdentity(pid: pid, startTime: time), cgroup: fields[3])
     }
   }
 }
@@ -98,7 +101,7 @@ public final class Standby: Sendable {
   /// - Parameter command: a program and arguments that run `StandbyPager` on descriptor 0.
   public init(command: [String]) throws {
     let theirs: Descriptor
-    (socket, theirs) = try Descriptor.socketPair(.stream)
+    (socket, theirs) = try Descriptor.socketPair(.packets)
     let null = try Descriptor.open("/dev/null", O_RDWR)
     var request = SpawnRequest(
       path: command.first ?? "", arguments: command, environment: [:], directory: "/",
@@ -123,6 +126,7 @@ public final class Standby: Sendable {
   }
 
   private func send(_ line: String) {
+    // If its queue is full, the packet is lost as a whole: the next daemon finds the resume.
     _ = socket.send(Array(line.utf8), waits: false)
   }
 }

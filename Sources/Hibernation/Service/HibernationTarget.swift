@@ -100,6 +100,7 @@ public struct HibernationTarget: Sendable {
     var wasFrozen = false
     if let cgroup = cgroup?.freezer, try cgroup.isFrozen {
       let tree = try found ?? discover()
+      if let traced = tree.tracedByOthers { throw ProcessTreeError.traced(pid: traced) }
       try tree.signalAll(SIGSTOP)
       try cgroup.thaw(until: Deadline(in: Self.patience))
       known = tree

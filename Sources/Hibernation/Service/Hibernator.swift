@@ -105,7 +105,7 @@ public final class Hibernator {
       try operation.evict()
       var summary = try operation.rest()
       if request.dropsFilePages { summary.filePages = operation.filePages.pushOut() }
-      if let refusal = summary.lazyRefusal {
+      if plan.isLazy, let refusal = summary.lazyRefusal {
         histories[target.name, default: ResumeHistory()].record(refusal: refusal)
       }
       return summary
@@ -126,6 +126,9 @@ public final class Hibernator {
     if kept.isNeeded {
       return RestorePlan(
         eager: "a later daemon can't continue a lazy restore (kernel.yama.ptrace_scope)")
+    }
+    if request.restore != .eager, let obstacle = features.lazyObstacle {
+      return RestorePlan(eager: obstacle)
     }
     let history = histories[request.target.name, default: ResumeHistory()]
     return history.plan(

@@ -326,7 +326,8 @@ struct Operation {
       image: image, moved: moved, imageLength: written + (overlay?.base.fileLength ?? 0),
       written: written, unchanged: overlay?.reference.bytes ?? 0,
       compared: overlay?.compared ?? 0, trackingRefusal: trackingRefusal, processes: processes,
-      lazyRefusal: refusal, duration: .nanoseconds(Clocks.monotonic - started))
+      lazyRefusal: refusal ?? (request.restore == .lazy && !restore.isLazy ? restore.reason : nil),
+      duration: .nanoseconds(Clocks.monotonic - started))
   }
 
   private var image: RestingImage {

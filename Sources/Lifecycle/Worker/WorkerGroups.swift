@@ -82,7 +82,9 @@ extension WorkerGroups {
     let isShadow = worker.isShadow(view)
     if worker.isHibernatable(view, isShadow) {
       groups.insert(.hibernatable)
-      if worker.profile.leader == nil, worker.isHeld(view) { groups.insert(.held) }
+      if worker.profile.leader == nil, worker.isHeld(view), worker.isWithinThrift(view, isShadow) {
+        groups.insert(.held)
+      }
     }
     if worker.offersMemory, !isShadow || !worker.notes.contains(.purge) { groups.insert(.offering) }
     if worker.isDemoted(at: view.now), worker.goal == nil, worker.profile.leader == nil,
@@ -122,9 +124,20 @@ extension WorkerRecord {
   private func isHibernatableSleeper(_ view: WorkerView) -> Bool {
     guard policy.hibernate.enabled, run.hibernation.permanentRefusal == nil else { return false }
     guard run.isMeasuredAsleep || view.now >= measuredBy else { return true }
-    guard run.footprint != nil, movable >= policy.hibernate.minFootprint else { return false }
-    if let limit = policy.hibernate.maxFootprint, movable > limit { return false }
-    return view.now >= cooldownOver ?? .zero && view.now >= run.hibernation.retryAt ?? .zero
+    let least = min(policy.hibernate.minFootprint, Engine.minYield)
+    guard run.footprint != nil, movable >= least else { return false }
+    return view.now >= run.hibernation.retryAt ?? .zero
+  }
+
+  /// No limit that spares effort prevents the hibernation. The ladder hibernates it nevertheless before it
+  /// terminates a worker.
+  fileprivate func isWithinThrift(_ view: WorkerView, _ isShadow: Bool) -> Bool {
+    let worker = isShadow ? imagined ?? self : self
+    guard worker.run.isMeasuredAsleep || view.now >= worker.measuredBy else { return true }
+    let rules = worker.policy.hibernate
+    return worker.movable >= rules.minFootprint
+      && worker.movable <= rules.maxFootprint ?? ByteCount(.max)
+      && view.now >= worker.cooldownOver ?? .zero
   }
 
   fileprivate func isHeld(_ view: WorkerView) -> Bool {

@@ -32,15 +32,19 @@ public struct Userfault: Sendable {
   public static func find(
     _ number: Int32, of process: ProcessIdentity
   ) throws(SystemCallError) -> Descriptor? {
-    let link = "anon_inode:[userfaultfd]"
     guard readLink("/proc/\(process.pid)/fd/\(number)") == link else { return nil }
     let pidfd = try process.openPidfd()
     let descriptor = Descriptor(
       owning: try shim("pidfd_getfd", on: "descriptor \(number) of pid \(process.pid)") {
         clinux_pidfd_getfd(pidfd.raw, number)
       })
-    return readLink("/proc/self/fd/\(descriptor.raw)") == link ? descriptor : nil
+    return isOne(descriptor.raw) ? descriptor : nil
   }
+
+  private static let link = "anon_inode:[userfaultfd]"
+
+  /// A descriptor of this process is a userfaultfd.
+  public static func isOne(_ number: Int32) -> Bool { readLink("/proc/self/fd/\(number)") == link }
 
   /// Once for each userfaultfd.
   public mutating func negotiate(tracksWrites: Bool) throws(SystemCallError) {

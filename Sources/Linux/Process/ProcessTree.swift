@@ -118,9 +118,21 @@ public struct ProcessTree: Hashable, Sendable {
     return count
   }
 
-  /// Children first: a parent that wakes must not find them still stopped.
+  /// Children first: a parent that wakes must not find them still stopped. A process that another program
+  /// traces gets no signal.
   public func continueAll() throws(SystemCallError) {
-    try ProcessTree(processes: processes.reversed()).signalAll(SIGCONT)
+    let ours = processes.reversed().filter { !Self.hasForeignTracer($0.pid) }
+    try ProcessTree(processes: ours).signalAll(SIGCONT)
+  }
+
+  /// A process that another program traces.
+  public var tracedByOthers: Int32? { pids.first(where: Self.hasForeignTracer) }
+
+  /// Another program traces it: a debugger, which takes each signal for an event of the program.
+  static func hasForeignTracer(_ pid: Int32) -> Bool {
+    // A process that has ended has no tracer.
+    guard let tracer = try? ProcessStatus.read(pid).tracer, tracer != 0 else { return false }
+    return !fileExists("/proc/self/task/\(tracer)")
   }
 
   public func killAll() throws(SystemCallError) { try signalAll(SIGKILL) }

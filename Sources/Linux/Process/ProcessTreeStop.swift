@@ -6,6 +6,8 @@ public enum ProcessTreeError: Error, Hashable, Sendable, CustomStringConvertible
   case stuck(pid: Int32, name: String, thread: Int32, ProcessStat.State)
   /// New processes kept appearing until the deadline.
   case keepsForking(newest: Int32)
+  /// A debugger would take SIGSTOP for an event of the program.
+  case traced(pid: Int32)
   case failed(SystemCallError)
 
   public var description: String {
@@ -19,6 +21,7 @@ public enum ProcessTreeError: Error, Hashable, Sendable, CustomStringConvertible
     case .keepsForking(let newest):
       "it starts processes faster than they can be stopped (the newest is \(newest)); "
         + "run it in a cgroup to freeze it as one"
+    case .traced(let pid): "another program traces process \(pid) (a debugger?)"
     case .failed(let error): "\(error)"
     }
   }
@@ -63,6 +66,7 @@ extension ProcessTree {
         if deadline.hasPassed, !stopped.isEmpty, let newest = new.last {
           throw .keepsForking(newest: newest.pid)
         }
+        if let traced = ProcessTree(processes: new).tracedByOthers { throw .traced(pid: traced) }
         if !areCallsRecorded { CallsBeforeStop.record(new.map(\.pid)) }
         areCallsRecorded = false
         for generation in generations(of: new) {

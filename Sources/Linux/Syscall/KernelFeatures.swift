@@ -17,12 +17,17 @@ public struct KernelFeatures: Sendable, Hashable {
   /// Why a hibernated worker would not survive its resume on this kernel; nil: nothing is known to prevent it.
   public var restoreObstacle: String?
 
+  /// Why this process can't restore any worker lazily; nil: nothing is known to prevent it.
+  public var lazyObstacle: String?
+
   public init(
     canInject: Bool, pagemapScan: Bool, processMadviseSelf: Bool, writeTracking: Bool = false,
-    forcedAccess: ForcedAccess = .anyThread, restoreObstacle: String? = nil
+    forcedAccess: ForcedAccess = .anyThread, restoreObstacle: String? = nil,
+    lazyObstacle: String? = nil
   ) {
     self.forcedAccess = forcedAccess
     self.restoreObstacle = restoreObstacle
+    self.lazyObstacle = lazyObstacle
     self.canInject = canInject
     self.pagemapScan = pagemapScan
     self.processMadviseSelf = processMadviseSelf
@@ -41,8 +46,17 @@ public struct KernelFeatures: Sendable, Hashable {
       canInject: clinux_registers_supported() == 1, pagemapScan: scans,
       processMadviseSelf: clinux_try_process_madvise_self() == 1,
       writeTracking: scans && clinux_try_tracking() == 1,
-      forcedAccess: .tried, restoreObstacle: triedRestoreObstacle)
+      forcedAccess: .tried, restoreObstacle: triedRestoreObstacle,
+      lazyObstacle: triedLazyObstacle)
   }
+
+  /// Tried once in each process.
+  private static let triedLazyObstacle: String? = {
+    let result = clinux_may_follow_forks()
+    if result == 0 { return nil }
+    if result == -EPERM { return "lazy restore takes CAP_SYS_PTRACE: a daemon of root" }
+    return "userfaultfd: \(String(cString: strerror(-result)))"
+  }()
 
   /// Tried once in each process.
   private static let triedRestoreObstacle: String? = {

@@ -15,7 +15,7 @@ import Glibc
 /// - All signals are masked meanwhile, so that no handler runs on the borrowed registers.
 public struct Injector {
   let session: TraceSession
-  private let memory: ProcessMemory
+  let memory: ProcessMemory
   private var thread: TracedThread
   private var instruction: UInt64
   /// The vdso's; `nil`: not known.
@@ -237,7 +237,7 @@ public struct Injector {
       thread.tid, doing: "coming back from an injected call", isBorrowed: true)
   }
 
-  private func call(_ which: Int, _ arguments: [UInt64]) throws(TraceError) -> Int64 {
+  func call(_ which: Int, _ arguments: [UInt64]) throws(TraceError) -> Int64 {
     try call(number: clinux_syscall_number(Int32(which)), arguments)
   }
 
@@ -271,7 +271,7 @@ public struct Injector {
     return scratch.address + Self.rangesOffset
   }
 
-  private func write(_ bytes: [UInt8], at address: UInt64) throws(TraceError) {
+  func write(_ bytes: [UInt8], at address: UInt64) throws(TraceError) {
     try session.wrap { () throws(SystemCallError) in try memory.writeBytes(bytes, at: address) }
   }
 }

@@ -53,22 +53,11 @@ extension Injector {
         "userfaultfd", number: CLINUX_SYS_userfaultfd, arguments: [flags, 0, 0, 0, 0, 0]))
   }
 
-  /// Makes the process create an anonymous file. Returns its number there.
-  public func createMemoryFile(_ name: String) throws(TraceError) -> Int32 {
-    guard let address = try place(name) else {
-      throw .injected("memfd_create", pid: session.pid, code: EFAULT)
-    }
-    let flags: UInt64 = 1 | 2  // MFD_CLOEXEC | MFD_ALLOW_SEALING
-    return try moveAway(
-      perform(
-        "memfd_create", number: CLINUX_SYS_memfd_create, arguments: [address, flags, 0, 0, 0, 0]))
-  }
-
   public func closeDescriptor(_ number: Int32) throws(TraceError) {
     _ = try perform("close", number: CLINUX_SYS_close, arguments: [UInt64(number), 0, 0, 0, 0, 0])
   }
 
-  private func moveAway(_ number: Int64) throws(TraceError) -> Int32 {
+  func moveAway(_ number: Int64) throws(TraceError) -> Int32 {
     let duplicate = UInt64(F_DUPFD_CLOEXEC)
     let high = try call(
       number: clinux_userfault_syscall_number(Int32(CLINUX_SYS_fcntl)),
@@ -79,10 +68,14 @@ extension Injector {
     return Int32(truncatingIfNeeded: high)
   }
 
-  private func perform(
+  func perform(
     _ name: String, number which: Int, arguments: [UInt64]
   ) throws(TraceError) -> Int64 {
-    let result = try call(number: clinux_userfault_syscall_number(Int32(which)), arguments)
+    try checked(
+      name, try call(number: clinux_userfault_syscall_number(Int32(which)), arguments))
+  }
+
+  func checked(_ name: String, _ result: Int64) throws(TraceError) -> Int64 {
     if result < 0 {
       throw .injected(name, pid: session.pid, code: Int32(truncatingIfNeeded: -result))
     }

@@ -144,7 +144,7 @@ struct WorkerRunTests {
 
   /// A new property of `WorkerRun` must be filled here, or be one whose component has its own suite.
   private static let ofOthers: Set = [
-    "activityLook", "managerWatch", "stopCommand", "traffic", "waits",
+    "activityLook", "managerWatch", "masters", "stopCommand", "traffic", "waits",
   ]
 
   @Test("Closing a run leaves every property as in a new run, and no watch or timer")

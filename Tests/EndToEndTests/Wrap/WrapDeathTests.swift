@@ -137,7 +137,9 @@ import Testing
 
   @Test("A sleeping helper that ignores the end of its input is stopped when its host has left")
   func abandoned() throws {
-    let deaf = [Surroundings.python, "-c", "import time\nwhile True: time.sleep(3600)"]
+    // Large enough to be hibernated.
+    let program = "import time\nheap = bytearray(b'x' * (8 << 20))\nwhile True: time.sleep(3600)"
+    let deaf = [Surroundings.python, "-c", program]
     let host = try WrapHost(deaf, options: WrapHost.hasty + ["--host-grace", "200ms"])
     try host.wait(toBe: "hibernated")
     try host.hangUp()

@@ -111,6 +111,20 @@ struct LayoutTests {
     }
   }
 
+  @Test(
+    "Addresses that no process can have are an error, and never a trap",
+    arguments: [
+      (CLINUX_UFFD_REMAP, UInt64.max - 0xfff, UInt64(0x1000), UInt64(0x2000)),
+      (CLINUX_UFFD_REMAP, 0x1000, .max - 0xfff, 0x2000), (CLINUX_UFFD_REMAP, 0, 0, .max - 0xfff),
+      (CLINUX_UFFD_REMAP, 0x1001, 0x2000, 0x1000), (CLINUX_UFFD_REMOVE, 0x2000, 0x1000, 0),
+      (CLINUX_UFFD_UNMAP, 0, .max, 0),
+    ])
+  func impossible(event: Int, a: UInt64, b: UInt64, c: UInt64) {
+    #expect(throws: PageLayout.Impossible.self) {
+      try PageLayout(replaying: [[message(event, a, b, c)]])
+    }
+  }
+
   @Test("Changes that no correct program can have made are an error")
   func ambiguous() {
     #expect(throws: PageLayout.Ambiguous.self) {

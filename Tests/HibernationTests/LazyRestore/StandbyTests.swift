@@ -20,12 +20,26 @@ struct StandbyTests {
     #expect(try listDirectory("/proc/self/fd").count < own + 500)
     for number in 0..<1000 {
       let line = try #require(StandbyPager.endLine(image: "/images/\(number)"))
-      // The lines may be divided at any byte.
-      let bytes = Array(line.utf8)
-      book.parse(Array(bytes[..<5]))
-      book.parse(Array(bytes[5...]))
+      book.parse(Array(line.utf8))
     }
     #expect(book.announced.isEmpty)
+  }
+
+  @Test("Announcements to a pager that reads nothing are lost whole, and the others stay whole")
+  func fullQueue() throws {
+    let (daemon, pager) = try Descriptor.socketPair(.packets)
+    let long = String(repeating: "x", count: 4000)
+    var sent = 0
+    for number in 0..<1000 {
+      let line = "w\t\(getpid())\t1\t/sys/fs/cgroup\t/\(long)/\(number)\n"
+      if daemon.send(Array(line.utf8), waits: false) > 0 { sent += 1 }
+    }
+    #expect(sent > 0 && sent < 1000)
+    var book = StandbyBook()
+    for _ in 0..<sent { book.parse(try pager.read(upTo: 16384)) }
+    #expect(book.announced.count == sent)
+    book.parse(Array("w\t1\t1\t/group\t/cut".utf8))
+    #expect(book.announced.count == sent, "no end of the line")
   }
 
   @Test(

@@ -40,9 +40,9 @@ struct EarlyWakeTests {
 
   @Test("A worker started within seconds of its termination for memory moves up in band")
   func relaunched() {
-    var world = world()
+    var world = world { $0.hibernate.enabled = false }
     world.live(.seconds(10))
-    world.obey(world.read(available: 10))
+    world.obey(world.read(available: 40))
     #expect(world.state(web) == .terminated)
     world.read(available: 900)
     world.pass(.seconds(8))

@@ -54,12 +54,12 @@ struct OrderTests {
     return world
   }
 
-  /// Keeps the pressure up until the ladder has nothing left to terminate.
+  /// Keeps the pressure up until the ladder has nothing left to terminate; each termination helps a little.
   private func victims(_ policy: LifecyclePolicy) -> [String] {
     var world = world(policy)
     var all: [String] = []
-    for _ in 0..<20 {
-      all += world.obey(world.read(available: 10)).victims
+    for round in 0..<8 {
+      all += world.obey(world.read(available: 10 + Int64(round) * 5)).victims
       all += world.obey(world.pass(policy.terminate.settle)).victims
     }
     return all

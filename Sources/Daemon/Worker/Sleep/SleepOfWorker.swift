@@ -111,9 +111,7 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
     wakeWatch.listen(at: asleep.sources)
     wakeWatch.timer.set(
       asleep.times, shortest: runtime.configuration.policy.background.wakeForTimers)
-    if case .success(let sources) = asleep.sources, !sources.hasClients {
-      wakeWatch.noteTimers(asleep.times)
-    }
+    if asleep.hasNoClients { wakeWatch.noteTimers(asleep.times) }
     surroundings.watchManager(asleep.manager)
     runtime.conversation?.offers.recount()
   }
@@ -274,7 +272,7 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
   func isAwake(why: String?, fromImage: Bool) {
     guard let runtime else { return }
     if why == nil { wakeWatch.stop() }
-    runtime.run.masters.releaseLater(about: id, services)
+    runtime.run.masters.releaseLater(about: id, by: services)
     surroundings.sendAwake(why: why)
     guard fromImage else { return }
     imageDisk.imageGone(of: id.name, keepsBase: runtime.keepsBase)

@@ -11,6 +11,11 @@ struct Asleep: Sendable {
   var measurement: Measurement?
   /// For an external worker.
   var manager: SleepWatch?
+
+  /// Nothing but the worker itself gives it work. False if that isn't known.
+  var hasNoClients: Bool {
+    if case .success(let sources) = sources { !sources.hasClients } else { false }
+  }
 }
 
 /// The means to put a worker to sleep and watch its inputs meanwhile, for the mechanics' thread.
@@ -41,6 +46,8 @@ struct SuspendJob: Sendable {
   }
 
   private static let patience = Duration.seconds(5)
+  /// Other workers wait for this thread.
+  private static let divisiblePatience = Duration.milliseconds(200)
 
   /// Stops it, and finds its inputs. When this throws, the worker runs; or the error is `StillStopped`.
   func run() throws -> Asleep {
@@ -48,6 +55,9 @@ struct SuspendJob: Sendable {
     masters.release()
     let began = Clocks.monotonic
     let tree = try discover()
+    if let thread = DivisibleCall.thread(in: tree, until: Deadline(in: Self.divisiblePatience)) {
+      throw InTheMiddle(thread: thread)
+    }
     let ignored = leftUnread.stillIgnored(by: tree, ownChannels: ownChannels)
     waits.willRest(tree)
     try stop()
@@ -181,6 +191,15 @@ struct SuspendJob: Sendable {
 
   private func discover() throws(SystemCallError) -> ProcessTree {
     try ProcessTree.discover(root: identity, session: session, cgroup: cgroup)
+  }
+
+  /// A stop would end the call with a part of its result.
+  private struct InTheMiddle: Error, CustomStringConvertible {
+    let thread: Int32
+    var description: String {
+      "its thread \(thread) is in the middle of a call that a stop would cut short (a write, a receipt "
+        + "with MSG_WAITALL, a submission to io_uring)"
+    }
   }
 
   /// What it waits for isn't known, so that nothing would wake it.

@@ -49,7 +49,7 @@ extension WorkerUnit {
 
 extension PreforkMasters {
   /// The children of a prefork server run; its masters follow.
-  func releaseLater(about id: WorkerID, _ services: Services) {
+  func releaseLater(about id: WorkerID, by services: Services) {
     guard areHeld else { return }
     services.loop.after(Self.grace) { [services, weak self] in
       guard let self else { return }

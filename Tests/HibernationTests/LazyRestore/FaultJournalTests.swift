@@ -1,0 +1,136 @@
+import CLinux
+import Glibc
+import TestSupport
+import Testing
+
+@testable import Hibernation
+@testable import Linux
+
+/// What a worker can do with the journal that it keeps in existence.
+@Suite(.serialized)
+struct FaultJournalTests {
+  private let own: ProcessIdentity
+
+  init() throws { own = try ProcessStat.read(getpid()).identity }
+
+  private func status(_ file: Descriptor) throws -> stat {
+    var status = stat()
+    _ = try systemCall("fstat") { fstat(file.raw, &status) }
+    return status
+  }
+
+  private func write(_ bytes: [UInt8], to file: Descriptor, at offset: Int) throws {
+    let count = bytes.withUnsafeBytes { pwrite(file.raw, $0.baseAddress, $0.count, off_t(offset)) }
+    try #require(count == bytes.count)
+  }
+
+  @Test("A worker's descriptor of the journal can't write, and other users can't open the file")
+  func readOnly() throws {
+    let journal = try FaultJournal.create(of: own, userfault: 1, inode: 2)
+    let held = try journal.readOnly()
+    #expect(pwrite(held.raw, [1], 1, 0) == -1 && errno == EBADF)
+    #expect(clinux_map_shared(held.raw, Int64(FaultJournal.length)) == Int64(-EACCES))
+    #expect(try status(held).st_mode & 0o777 == 0o600)
+    #expect(try status(held).st_uid == geteuid())
+    #expect(ftruncate(held.raw, 0) == -1)
+  }
+
+  @Test("A later daemon adopts what was read, and no descriptor's number with it")
+  func adopted() throws {
+    let journal = try FaultJournal.create(of: own, userfault: 1, inode: 2)
+    journal.phase = .filling
+    let (file, _) = try #require(
+      FaultJournal.all(in: getpid()).first { $0.header.process == own && $0.header.inode == 2 })
+    var message = clinux_uffd_message()
+    message.event = UInt8(CLINUX_UFFD_FORK)
+    message.a = 7
+    try write(withUnsafeBytes(of: message) { Array($0) }, to: file, at: 4096)
+    let adopted = try FaultJournal.adopt(file)
+    #expect(adopted.phase == .filling)
+    #expect(adopted.openForks == 1)
+    #expect(adopted.batches.open.map(\.a) == [0])
+    // What is written later changes nothing any more.
+    message.event = UInt8(CLINUX_UFFD_REMAP)
+    try write(withUnsafeBytes(of: message) { Array($0) }, to: file, at: 4096)
+    #expect(adopted.openForks == 1)
+  }
+
+  @Test("A journal with an event that no kernel sends isn't adopted")
+  func unknownEvent() throws {
+    let journal = try FaultJournal.create(of: own, userfault: 1, inode: 3)
+    defer { withExtendedLifetime(journal) {} }
+    let (file, _) = try #require(FaultJournal.all(in: getpid()).first { $0.header.inode == 3 })
+    try write([0x7f], to: file, at: 4096)
+    #expect(throws: FaultJournal.Damaged.self) { try FaultJournal.adopt(file) }
+  }
+
+  @Test(
+    "A journal that another user can write to, or that an earlier version made, isn't trusted",
+    arguments: ["mode", "owner", "version"])
+  func untrusted(what: String) throws {
+    if what == "owner", geteuid() != 0 { return notTestedHere("giving a file away takes root") }
+    let journal = try FaultJournal.create(of: own, userfault: 1, inode: 4)
+    defer { withExtendedLifetime(journal) {} }
+    let (file, header) = try #require(
+      FaultJournal.all(in: getpid()).first { $0.header.inode == 4 })
+    #expect(header.isTrusted)
+    switch what {
+    case "mode": try #require(fchmod(file.raw, 0o666) == 0)
+    case "owner": try #require(fchown(file.raw, 65534, 65534) == 0)
+    default: try write([1, 0, 0, 0, 0, 0, 0, 0], to: file, at: 8)
+    }
+    let again = try #require(FaultJournal.all(in: getpid()).first { $0.header.inode == 4 })
+    #expect(!again.header.isTrusted)
+    if what != "version" {
+      #expect(throws: FaultJournal.Damaged.self) { try FaultJournal.adopt(again.file) }
+    }
+  }
+
+  @Test("Only a process with all of the daemon's rights, or of another user, gets a journal")
+  func rights() {
+    func status(_ user: UInt32, _ capabilities: UInt64) -> ProcessStatus {
+      var status = ProcessStatus(parsing: [])
+      (status.user, status.effectiveCapabilities) = (user, capabilities)
+      return status
+    }
+    let root = status(0, 0x1ff_ffff_ffff)
+    #expect(FaultHandle.obstacle(status(0, 0x1ff_ffff_ffff), daemon: root) == nil)
+    #expect(FaultHandle.obstacle(status(1000, 0), daemon: root) == nil)
+    // Root in a container, and a user that may write to all files.
+    #expect(FaultHandle.obstacle(status(0, 0xa804_25fb), daemon: root) != nil)
+    #expect(FaultHandle.obstacle(status(1000, 1 << 1), daemon: root) != nil)
+    #expect(FaultHandle.obstacle(status(1000, 0), daemon: status(1000, 0)) == nil)
+  }
+
+  @Test(
+    "A worker that is prepared for lazy restore has two more descriptors, and the journal's only reads",
+    .enabled(
+      if: Victim.cgroupRoot != nil && LazyRestoreTests.isPermitted(), "userfaultfd takes root"))
+  func inWorker() throws {
+    let service = HibernationService()
+    let victim = try Victim([try Fixture.compile("churn"), "2", "4", "64"], rest: .frozen)
+    try #require(try victim.line().hasPrefix("ready"))
+    let pid = victim.process.pid
+    let before = try listDirectory("/proc/\(pid)/fd").count
+    let path = Fixture.imagePath()
+    try victim.suspend()
+    let target = victim.target
+    let slept = try service.wait { (h) throws(HibernationError) in
+      try h.hibernate(HibernationRequest(target, to: path, restore: .lazy))
+    }
+    #expect(slept.lazyRefusal == nil)
+    let links = try listDirectory("/proc/\(pid)/fd").map {
+      (number: $0, target: readLink("/proc/\(pid)/fd/\($0)"))
+    }
+    #expect(links.count == before + 2)
+    let journal = try #require(links.first { $0.target?.hasPrefix("/memfd:") == true })
+    let info = try readText("/proc/\(pid)/fdinfo/\(journal.number)")
+    let flags = try #require(info.split(separator: "\n").first { $0.hasPrefix("flags:") })
+    #expect(flags.last == "0", "O_RDONLY: \(flags)")
+    #expect(FaultJournal.all(in: pid).map(\.header.isTrusted) == [true])
+    _ = try service.wait { (h) throws(HibernationError) in
+      try h.resume(target, from: RestingImage(path: path, .lazy(learns: true)))
+    }
+    try service.awaitFill(of: target.name)
+  }
+}

@@ -1,0 +1,58 @@
+import CLinux
+import Glibc
+import TestSupport
+import Testing
+
+@testable import Linux
+
+/// Calls that a stop would end with a part of their result.
+@Suite struct DivisibleCallTests {
+  private enum Number {
+    #if arch(x86_64)
+      static let (read, write, recvfrom, recvmsg) = (0, 1, 45, 47)
+    #else
+      static let (read, write, recvfrom, recvmsg) = (63, 64, 207, 212)
+    #endif
+  }
+
+  private func isOne(_ number: Int, _ arguments: [UInt64], link: String? = nil) -> Bool {
+    let padded = arguments + [UInt64](repeating: 0, count: 6 - arguments.count)
+    return DivisibleCall.isOne(WaitingCall(number: Int64(number), arguments: padded)) { _ in link }
+  }
+
+  @Test("Receiving is divisible with MSG_WAITALL only")
+  func receiving() {
+    let all = UInt64(MSG_WAITALL)
+    #expect(isOne(Number.recvfrom, [3, 0x1000, 1000, all]))
+    #expect(!isOne(Number.recvfrom, [3, 0x1000, 1000, 0]))
+    #expect(!isOne(Number.recvfrom, [3, 0x1000, 1, all]))
+    #expect(isOne(Number.recvmsg, [3, 0x1000, all]))
+    #expect(!isOne(Number.read, [3, 0x1000, 1000]))
+  }
+
+  @Test("A write is divisible unless it is a small one to a pipe")
+  func writing() {
+    let call = Number.write
+    #expect(isOne(call, [1, 0x1000, 1 << 20], link: "pipe:[1]"))
+    #expect(!isOne(call, [1, 0x1000, 4096], link: "pipe:[1]"))
+    #expect(isOne(call, [1, 0x1000, 4096], link: "socket:[1]"))
+    #expect(!isOne(call, [1, 0x1000, 8], link: "anon_inode:[eventfd]"))
+  }
+
+  @Test("Waiting in io_uring_enter is divisible only if it has submitted something")
+  func ring() {
+    #expect(isOne(426, [3, 1, 1, 1]))
+    #expect(!isOne(426, [3, 0, 1, 1]))
+    #expect(clinux_may_be_made_again(426) == 1)
+  }
+
+  @Test("A thread that is blocked in a large write is found, and one that sleeps isn't")
+  func blocked() throws {
+    // Nothing reads its output.
+    let writer = try TestChild("dd", "if=/dev/zero", "bs=1000000", "count=1", "status=none")
+    #expect(try eventually { DivisibleCall.thread(of: writer.pid) == writer.pid })
+    let sleeper = try TestChild("sleep", "61")
+    let tree = try sleeper.tree()
+    #expect(DivisibleCall.thread(in: tree, until: Deadline(in: .zero)) == nil)
+  }
+}
