@@ -98,6 +98,16 @@ import Testing
     }
   }
 
+  @Test("Characters that YAML forbids are written as escapes")
+  func forbidden() throws {
+    let odd = "\u{1}\u{7F}\u{80}\u{85}\u{9F}\u{A0}\u{FFFE}\u{FFFF}\u{10FFFF}"
+    let text = "workers: { w: { command: [\(YAMLText.scalar(odd))] } }"
+    let read = ConfigurationFile.parse(
+      text: text, file: "dormouse.yaml", library: library, environment: [:])
+    #expect(read.errors.isEmpty, "\(read.rendered)")
+    #expect(read.value?.workers.first?.command == [odd])
+  }
+
   @Test("A file of variables gives variables or errors")
   func variableFiles() {
     var random = TestRandom()

@@ -156,7 +156,7 @@ import Testing
       "a.service",
       #"""
       [Service]
-      ExecStart=/usr/bin/app "(a|b)\.service\d" "\101\x41\u00e9\xc3\xa9" a\sb \; ; ;x '\'' \x0g \0
+      ExecStart=/usr/bin/app "(a|b)\.service\d" "\101\x41\u00e9\xc3\xa9" a\sb \; ;x '\'' \x0g \0 ;
       """# + "\n")
     #expect(
       configuration.workers[0].command == [

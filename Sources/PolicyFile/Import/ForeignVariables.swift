@@ -12,8 +12,10 @@ final class ForeignVariables {
   /// - Parameter environmentFile: the text of `.env`; nil: there is none.
   init(environmentFile: String?) {
     hasFile = environmentFile != nil
-    let result = EnvironmentFile.parse(environmentFile ?? "", file: ".env")
-    values = result.value ?? [:]
+    let sink = DiagnosticSink(source: SourceText(text: environmentFile ?? "", file: ".env"))
+    let pairs = EnvironmentFile.parse(environmentFile ?? "", sink)
+    values = Dictionary(pairs.map { ($0.name, $0.value) }) { $1 }
+    let result: ParseResult<Int> = sink.result(nil)
     errors = result.errors
   }
 

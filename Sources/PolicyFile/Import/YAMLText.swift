@@ -93,10 +93,11 @@ indirect enum YAMLText {
       case "\n": result += "\\n"
       case "\t": result += "\\t"
       case "\r": result += "\\r"
-      case _ where scalar.value < 0x20 || scalar.value == 0x7F:
+      case "\u{85}": result += "\\N"
+      case _ where scalar.value < 0x20 || (0x7F...0x9F).contains(scalar.value):
         let digits = String(scalar.value, radix: 16)
         result += "\\x" + (digits.count == 1 ? "0" : "") + digits
-      case "\u{85}": result += "\\N"
+      case "\u{FFFE}", "\u{FFFF}": result += "\\u" + String(scalar.value, radix: 16)
       case "\u{2028}": result += "\\L"
       case "\u{2029}": result += "\\P"
       case "\u{FEFF}": result += "\\uFEFF"

@@ -19,9 +19,7 @@ public enum EnvironmentFile {
   }
 
   /// - Returns: the variables in the order of the file; the last of several with one name counts.
-  private static func parse(_ text: String, _ sink: DiagnosticSink) -> [(
-    name: String, value: String
-  )] {
+  static func parse(_ text: String, _ sink: DiagnosticSink) -> [(name: String, value: String)] {
     var result: [(String, String)] = []
     let lines = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
     var next = 0
