@@ -23,6 +23,9 @@ struct PageLayout: Sendable {
   /// No process has memory beyond that, so no sum of an address and a length overflows.
   private static let limit: UInt64 = 1 << 62
 
+  /// Bytes. No machine has smaller pages.
+  private static let smallestPage: UInt64 = 4096
+
   var isIdentity: Bool { changes.isEmpty }
 
   /// Some pages are at other addresses than in the image.
@@ -129,7 +132,7 @@ struct PageLayout: Sendable {
     case CLINUX_UFFD_REMOVE, CLINUX_UFFD_UNMAP: message.a <= message.b && message.b <= limit
     case CLINUX_UFFD_REMAP:
       message.a <= limit && message.b <= limit && message.c <= limit
-        && (message.a | message.b | message.c) % pageSize == 0
+        && (message.a | message.b | message.c) % smallestPage == 0
     default: true
     }
   }

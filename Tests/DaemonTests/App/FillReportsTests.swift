@@ -59,11 +59,19 @@ import Testing
   @Test("The end of a worker whose pages can't be restored is logged at once, with the reason")
   func failed() throws {
     let failed = try #require(source.failed)
-    try TestThread { failed("web", HibernationError(.filling, "the image is damaged")) }.join()
+    try TestThread {
+      failed(
+        "web", HibernationError(.filling, "the image is damaged", aftermath: .unverifiable))
+    }.join()
     #expect(
       try logged().hasSuffix(
         " web: terminated: its missing pages can't be restored: the image is damaged "
           + "(while filling in the background)\n"))
+    try TestThread { failed("api", HibernationError(.filling, "Too many open files")) }.join()
+    #expect(
+      try logged().hasSuffix(
+        " api: its missing pages can't be filled in yet: Too many open files "
+          + "(while filling in the background); it waits for them\n"))
     #expect(measured.names == [])
   }
 }

@@ -6,7 +6,13 @@ import Testing
 @testable import Daemon
 
 @Suite("Ending what a registered wrapper stands in for") struct WrapperEndingTests {
-  private let world = WrapperWorld()
+  private let world = WrapperWorld(policy)
+  /// A worker that can be hibernated isn't terminated.
+  private static let policy = {
+    var policy = LifecyclePolicy(name: "test")
+    policy.hibernate.enabled = false
+    return policy
+  }()
   private var wrappers: RegisteredWrappers { world.wrappers }
   private let id = WorkerID("clangd")
 
