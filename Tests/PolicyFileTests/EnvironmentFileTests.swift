@@ -66,7 +66,7 @@ import Testing
     let directory = try Scratch([
       "dormouse.yaml": """
       workers:
-        w: { command: run, user: nobody, env_file: [a.env, none.env], environment: { B: 1 } }
+        w: { command: run, user: daemon, env_file: [a.env, none.env], environment: { B: 1 } }
       """,
       "a.env": "A=1\nwrong\n",
     ])
@@ -76,7 +76,7 @@ import Testing
     #expect(worker.environment == ["B": "1"])
     #expect(worker.environmentFiles == ["a.env", "none.env"].map { "\(directory.path)/\($0)" })
     try directory.write(
-      "dormouse.yaml", "workers: { w: { command: [run, '${A}'], user: nobody, env_file: a.env } }")
+      "dormouse.yaml", "workers: { w: { command: [run, '${A}'], user: daemon, env_file: a.env } }")
     #expect(
       directory.load().errors.first?.message.contains("`env_file` is read when it is launched")
         == true)

@@ -262,8 +262,7 @@ public final class Daemon {
     learnedMemory = LearnedMemoryKeeper(
       path: role.hasSuccessor ? state.path + "/memory" : nil, services)
     driver = EngineDriver(
-      Engine(
-        policy: settings.configuration.policy, remembering: learnedMemory.takeLearned()),
+      Engine(policy: settings.configuration.policy, remembering: learnedMemory.takeLearned()),
       clock: services.loop,
       replies: RequestReplies(
         SavedRecords(records, services.loopReturn), timers: services.loop))

@@ -51,7 +51,7 @@ extension RestartSupervisor {
     for (id, terms, why) in waiting {
       let footprint = lastFootprint(of: id)
       if host.room(for: footprint) == .never {
-        giveUpForSize(id, footprint, why)
+        giveUpForSize(id, footprint: footprint, why: why)
       } else if host.room(for: planned + footprint) == .enough {
         let streak = histories[id]?.memoryStreak ?? 1
         let delay = terms.rules.backoff.delay(afterRestarts: streak - 1)
@@ -67,7 +67,7 @@ extension RestartSupervisor {
   /// Of its last run.
   func lastFootprint(of id: WorkerID) -> ByteCount { histories[id]?.exits.last?.footprint ?? .zero }
 
-  private func giveUpForSize(_ id: WorkerID, _ footprint: ByteCount, _ why: String) {
+  private func giveUpForSize(_ id: WorkerID, footprint: ByteCount, why: String) {
     let text =
       "not restarted: it had \(footprint) when it was terminated (\(why)), and the memory "
       + "(`memory.budget`) can't hold that; give it more, then `dormouse start \(id)`"

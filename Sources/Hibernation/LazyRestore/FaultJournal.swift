@@ -76,7 +76,7 @@ final class FaultJournal: @unchecked Sendable {
       owning: try shim("memfd_create", on: name) {
         clinux_sealed_memory_file(name, Int64(length), seals)
       })
-    _ = try systemCall("fchmod", on: name) { fchmod(file.raw, 0o600) }
+    try file.setMode(0o600, path: name)
     let header = Header(process: process, userfault: userfault, inode: inode)
     let journal = try FaultJournal(mapping: file, header.words + [Phase.idle.rawValue, 0])
     for index in journal.header.indices { journal.writeHeader(index) }

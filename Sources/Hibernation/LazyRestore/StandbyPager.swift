@@ -22,7 +22,7 @@ public enum StandbyPager {
   }
 
   private static func finish(_ image: String, _ target: HibernationTarget) -> String? {
-    // Nothing is changed without the image: the next daemon goes on.
+    // Nothing is changed without the image: the next daemon continues.
     guard let reader = try? ImageReader(path: image), reader.progress == .filling,
       !target.root.hasEnded, reader.processes.contains(where: { $0.identity == target.root }),
       reader.lock(waits: false), reader.isInPlace
@@ -65,7 +65,7 @@ struct StandbyBook {
     let root: ProcessIdentity
     let cgroup: String
 
-    /// `nil`: the worker's group can't be opened. It has ended, or the next daemon goes on.
+    /// `nil`: the worker's group can't be opened. It has ended, or the next daemon continues.
     var target: HibernationTarget? {
       // As said above.
       guard let group = try? WorkerCgroup(path: cgroup) else { return nil }

@@ -78,6 +78,14 @@ extension Hibernator {
       return try bringBack(target, from: image.resting, run: true, recorded: recorded)
     }
 
+    return try recoverPages(of: target, from: image, path, isFrozen: isFrozen, recorded)
+  }
+
+  /// Seizes the threads, writes their memory back, and lets them run.
+  private func recoverPages(
+    of target: HibernationTarget, from image: ImageReader, _ path: String, isFrozen: Bool,
+    _ recorded: () -> String?
+  ) throws(HibernationError) -> UInt64 {
     let tree = try attempt(.stopping) { try withoutManagersJobs(target, image) }
     // Seizing the threads makes them run for a moment, which wakes their waits.
     target.waits.wakes(tree)

@@ -220,13 +220,11 @@ struct Operation {
 
   /// Puts the worker back into its earlier state, from any point before commit A.
   mutating func release() {
-    // The worker is frozen before it is released, so that it doesn't run for a moment. If the freeze fails,
-    // it isn't frozen.
+    // The worker is frozen before its release, so that it doesn't run for a moment in between.
     let isFrozen = (try? freezer?.freeze(until: Deadline(in: HibernationTarget.patience))) != nil
     detach()
     // Only the freezer should hold the worker. If there is no freezer, or the freeze failed, the stop holds
-    // it. (A failure may have undone the stop.) What can't be signalled stays stopped, or stopped and frozen: a
-    // wake continues and thaws it.
+    // it. (A failure may have undone the stop.) What can't be signalled stays stopped: a wake continues it.
     let tree = try? target.discover()
     if isFrozen { try? tree?.continueAll() } else { _ = try? tree?.signalAll(SIGSTOP) }
   }

@@ -82,7 +82,7 @@ struct LimitFiles: Hashable {
   /// Of its directory.
   var path: String
   var isFirstVersion: Bool
-  /// A limit of groups above it that can't be seen, because the process is in a container; version 1 tells it.
+  /// A limit of groups above it that can't be seen, because the process is in a container; version 1 reports it.
   var hiddenLimit: Int64?
 
   init(path: String, isFirstVersion: Bool) {

@@ -1,7 +1,7 @@
 import CLinux
 
 /// Calls that a stop ends early with a part of their result: a receipt with MSG_WAITALL, a blocked write, a
-/// submission to io_uring that waits. Awake the call would have gone on, and nothing can repair its result
+/// submission to io_uring that waits. Awake the call would have continued, and nothing can repair its result
 /// afterwards. So a worker isn't stopped while one of its threads waits in such a call.
 public enum DivisibleCall {
   /// A thread of the process that waits in such a call; `nil`: there is none, or this process may not look.

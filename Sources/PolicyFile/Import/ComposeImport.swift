@@ -37,7 +37,8 @@ public enum ComposeImport {
     let variables = ForeignVariables(environmentFile: environmentFile)
     let names = Set(entries.compactMap { $0.key.scalar?.string })
     for (name, _, service) in sink.namedEntries(of: entries) {
-      var one = ComposeService(name: name, service, names, variables, sink)
+      var one = ComposeService(
+        name: name, service, names: names, variables: variables, sink: sink)
       result.workers.append(one.worker())
     }
     // `x-…` only holds what anchors name.

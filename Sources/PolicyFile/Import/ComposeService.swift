@@ -10,8 +10,8 @@ struct ComposeService {
   private let sink: DiagnosticSink
 
   init(
-    name: String, _ mapping: YAMLNode.Mapping, _ names: Set<String>,
-    _ variables: ForeignVariables, _ sink: DiagnosticSink
+    name: String, _ mapping: YAMLNode.Mapping, names: Set<String>,
+    variables: ForeignVariables, sink: DiagnosticSink
   ) {
     service = ForeignMapping(mapping)
     imported = ImportedWorker(name: name)

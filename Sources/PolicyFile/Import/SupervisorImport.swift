@@ -34,27 +34,8 @@ public enum SupervisorImport {
         result.notes.append("Not taken over: `[\(shortened(section.name))]`.")
       }
     }
-    var found: [(priority: Int, worker: ImportedWorker)] = []
-    for section in parsed.sections {
-      guard let name = name(of: section, after: "program:") else { continue }
-      guard NameRule.allows(name) else {
-        sink.error(
-          at: section.position, "`\(shortened(name))` can't be a worker's name",
-          suggestion: "a name has \(NameRule.text)")
-        continue
-      }
-      let source = SupervisorProgram.Source(
-        name: name, entries: section.entries, environment: shared, groups: groups[name] ?? [],
-        directory: directory)
-      for number in source.numbers {
-        var program = SupervisorProgram(source, number: number)
-        guard let worker = program.worker() else {
-          sink.error(at: section.position, "`\(name)` has no `command` that can be read")
-          break
-        }
-        found.append((source.priority, worker))
-      }
-    }
+    let found = programs(
+      of: parsed, environment: shared, groups: groups, directory: directory, sink: sink)
     if found.isEmpty, !sink.hasErrors {
       if let includes {
         sink.error(
@@ -70,6 +51,35 @@ public enum SupervisorImport {
     }
     result.workers = inOrder.map(\.element.worker)
     return sink.result(result.rendered())
+  }
+
+  /// The workers of all `[program:NAME]`, in the order of the file.
+  private static func programs(
+    of file: SectionedFile, environment: [(String, String)], groups: [String: [String]],
+    directory: String, sink: DiagnosticSink
+  ) -> [(priority: Int, worker: ImportedWorker)] {
+    var found: [(priority: Int, worker: ImportedWorker)] = []
+    for section in file.sections {
+      guard let name = name(of: section, after: "program:") else { continue }
+      guard NameRule.allows(name) else {
+        sink.error(
+          at: section.position, "`\(shortened(name))` can't be a worker's name",
+          suggestion: "a name has \(NameRule.text)")
+        continue
+      }
+      let source = SupervisorProgram.Source(
+        name: name, entries: section.entries, environment: environment, groups: groups[name] ?? [],
+        directory: directory)
+      for number in source.numbers {
+        var program = SupervisorProgram(source, number: number)
+        guard let worker = program.worker() else {
+          sink.error(at: section.position, "`\(name)` has no `command` that can be read")
+          break
+        }
+        found.append((source.priority, worker))
+      }
+    }
+    return found
   }
 
   /// `[program: web]` names `web`, too.

@@ -79,15 +79,6 @@ enum FileContents {
       return (stream, errno)
     }
     guard let stream else { return .failure(.init(directory, "can't be listed", code: code)) }
-    closedir(stream)
-    return .success(names(in: directory))
-  }
-
-  static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
-
-  /// Names in a directory, sorted; none where it can't be read.
-  static func names(in directory: String) -> [String] {
-    guard let stream = opendir(directory) else { return [] }
     defer { closedir(stream) }
     var names: [String] = []
     while let entry = readdir(stream) {
@@ -96,6 +87,13 @@ enum FileContents {
       }
       names.append(name)
     }
-    return names.sorted()
+    return .success(names.sorted())
+  }
+
+  static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
+
+  /// Names in a directory, sorted; none where it can't be read.
+  static func names(in directory: String) -> [String] {
+    if case .success(let names) = listing(of: directory) { names } else { [] }
   }
 }

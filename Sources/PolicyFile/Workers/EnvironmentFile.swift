@@ -44,7 +44,7 @@ public enum EnvironmentFile {
         continue
       }
       let text = rest[equals...].dropFirst().drop { $0.isWhitespace }
-      switch value(text, lines, &next) {
+      switch value(text, in: lines, next: &next) {
       case .success(let value): result.append((name, value))
       case .failure(let problem):
         sink.error(at: position, "`\(shortened(name))` \(problem.message ?? "is wrong")")
@@ -61,7 +61,7 @@ public enum EnvironmentFile {
 
   /// - Parameter next: the line that follows; behind the last one of a value of several lines.
   private static func value(
-    _ text: Substring, _ lines: [Substring], _ next: inout Int
+    _ text: Substring, in lines: [Substring], next: inout Int
   ) -> Result<String, Problem> {
     guard !text.contains("\0") else { return .failure(Problem(message: "holds a NUL character")) }
     guard let quote = text.first, quote == "\"" || quote == "'" else {

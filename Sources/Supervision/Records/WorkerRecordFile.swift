@@ -189,17 +189,8 @@ extension WorkerRecord {
     if fields["watchdog"] != nil { record.watchdog = try number("watchdog") }
     if fields["alarm"] != nil { record.alarm = try number("alarm") }
     if fields["rests"] != nil {
-      // One that can't be read is taken for a wait that began with the sleep.
-      let began = (fields["wait"] ?? []).compactMap { text -> (Int32, Int64)? in
-        let words = text.split(separator: " ")
-        guard words.count == 2, let thread = Int32(words[0]), let time = Int64(words[1]) else {
-          return nil
-        }
-        return (thread, time)
-      }
       record.waits = TimedWaits.Kept(
-        restsSince: try number("rests"),
-        began: Dictionary(began, uniquingKeysWith: { first, _ in first }))
+        restsSince: try number("rests"), began: began(fields["wait"] ?? []))
     }
     record.rule = fields["rule"]?.first
     record.policy = fields["policy"]?.first
@@ -211,6 +202,19 @@ extension WorkerRecord {
     // What can't be read protects.
     record.external = fields["external"].map { External(rawValue: $0.first ?? "") ?? .mayNot }
     return record
+  }
+
+  /// When each thread's wait began. One that can't be read is taken for a wait that began with the
+  /// sleep.
+  private static func began(_ waits: [String]) -> [Int32: Int64] {
+    let began = waits.compactMap { text -> (Int32, Int64)? in
+      let words = text.split(separator: " ")
+      guard words.count == 2, let thread = Int32(words[0]), let time = Int64(words[1]) else {
+        return nil
+      }
+      return (thread, time)
+    }
+    return Dictionary(began, uniquingKeysWith: { first, _ in first })
   }
 
   /// What is before the checksum's line, if that fits.

@@ -57,7 +57,7 @@ final class FakeSavedState: SavedState {
     driver.send(.added(id, WorkerProfile(policy: LifecyclePolicy(name: "test"))))
   }
 
-  @Test("The engine is told of the machine's sleep before it gets another event")
+  @Test("The engine gets the machine's sleep before any other event")
   func machineSlept() {
     timers.sleep(for: .milliseconds(20))
     driver.send(.activity(id))

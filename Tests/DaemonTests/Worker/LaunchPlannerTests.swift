@@ -85,7 +85,7 @@ import Testing
   }
 
   @Test(
-    "An env_file is read at the launch with the user's rights, and environment goes over it",
+    "An env_file is read at the launch with the user's rights, and `environment` overrides it",
     .enabled(if: geteuid() == 0, "only root can be two users"))
   func environmentFiles() throws {
     let scratch = try Scratch(["secret": "SECRET=1", "good": "MODE=b\nMORE=c"])

@@ -121,7 +121,7 @@ final class AsleepAnswerer {
     case .empty: resume(listener, session)
     case .onlyChecks(let count):
       do throws(SystemCallError) { try listener.discard(count) } catch {
-        return rest(listener, session, error) { [unowned self] in
+        return rest(listener, in: session, after: error) { [unowned self] in
           look(at: listener, session, since: timers.now)
         }
       }
@@ -168,7 +168,7 @@ final class AsleepAnswerer {
         guard let next = try acceptConnection(listener.descriptor) else { return }
         connection = next
       } catch {
-        return rest(listener, session, error) { [unowned self] in
+        return rest(listener, in: session, after: error) { [unowned self] in
           watch(listener, session) { [unowned self] in receive(at: listener, paths, session) }
         }
       }
@@ -192,7 +192,7 @@ final class AsleepAnswerer {
   /// No connection can be accepted now. The port stays readable meanwhile: watched, it would be reported again and
   /// again.
   private func rest(
-    _ listener: AsleepListener, _ session: Session, _ error: SystemCallError,
+    _ listener: AsleepListener, in session: Session, after error: SystemCallError,
     then goOn: @escaping () -> Void
   ) {
     let key = ObjectIdentifier(listener.descriptor)

@@ -1,0 +1,46 @@
+import Glibc
+import Linux
+
+/// Opens the memory of a worker's processes, on any thread.
+public struct MemoryRefresh: Sendable {
+  let root: ProcessIdentity
+  let session: Int32
+  let cgroup: WorkerCgroup?
+
+  public init(root: ProcessIdentity, session: Int32, cgroup: WorkerCgroup?) {
+    (self.root, self.session, self.cgroup) = (root, session, cgroup)
+  }
+
+  public struct Outcome: Sendable {
+    fileprivate(set) var present: Set<ProcessIdentity> = []
+    fileprivate(set) var memories: [ProcessIdentity: Descriptor] = [:]
+    /// Of the root process.
+    fileprivate(set) var refusal: SystemCallError?
+  }
+
+  public func perform() throws(SystemCallError) -> Outcome {
+    let found = try ProcessTree.discover(root: root, session: session, cgroup: cgroup)
+    var outcome = Outcome()
+    for process in found.processes.map(\.identity) {
+      outcome.present.insert(process)
+      do throws(SystemCallError) {
+        outcome.memories[process] = try Self.open(process)
+      } catch {
+        if process == root { outcome.refusal = error }
+      }
+    }
+    return outcome
+  }
+
+  /// nil: it has ended.
+  static func open(_ process: ProcessIdentity) throws(SystemCallError) -> Descriptor? {
+    try Yama.check("open", process.pid, code: EACCES)
+    let descriptor = try Descriptor.open("/proc/\(process.pid)/mem", O_RDWR)
+    // The pid could have been used again before the open.
+    switch process.life {
+    case .lives: return descriptor
+    case .hasEnded: return nil
+    case .unknown(let error): throw error
+    }
+  }
+}
