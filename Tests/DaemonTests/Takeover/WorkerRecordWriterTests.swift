@@ -113,7 +113,9 @@ import Testing
   @Test(
     "Images that no record names are removed, and images of damaged records and other files stay")
   func orphans() throws {
-    try write("gone.image", "gone.image.partial", "gone.image.base", "web.image", "notes.txt")
+    try write("gone.image.partial", "gone.image.base", "web.image", "notes.txt")
+    // No process of it lives.
+    try scratch.writeImage("state/images/gone.image", of: [])
     // Whatever it says: its worker may live.
     try scratch.write("state/workers/web.worker", "damaged")
     remains.removeOrphans()
