@@ -110,7 +110,10 @@ final class SamplingOfDaemon: SamplingHost {
 
   private let parts: Parts
 
-  init(_ parts: Parts) { self.parts = parts }
+  init(_ parts: Parts) {
+    self.parts = parts
+    parts.logs.mayTouch = { [driver = parts.driver] id in driver.state.state(of: id)?.runs == true }
+  }
 
   func beginSample() {
     parts.pressure.sendReading()

@@ -33,15 +33,19 @@ public struct LogRotation: Sendable {
   private var partial: String { place.path + ".1.partial" }
 
   /// Rotates a regular file that is larger than the limit; anything else stays unchanged.
-  public func rotateIfTooLarge() throws(SystemCallError) {
+  ///
+  /// - Returns: whether it was rotated.
+  @discardableResult
+  public func rotateIfTooLarge() throws(SystemCallError) -> Bool {
     let status: stat
     do throws(SystemCallError) {
       status = try place.acting { () throws(SystemCallError) in
         try readStatus(of: place.path)
       }
-    } catch { return }
-    guard status.isRegularFile, Int64(status.st_size) > limit else { return }
+    } catch { return false }
+    guard status.isRegularFile, Int64(status.st_size) > limit else { return false }
     try rotate()
+    return true
   }
 
   /// On any thread that may wait, and only for regular files. Takes as long as the disk does.

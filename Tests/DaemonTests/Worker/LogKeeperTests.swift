@@ -11,7 +11,7 @@ import Testing
     let timers = FakeTimers()
     private(set) var rotations: [(id: WorkerID, rotation: LogRotation)] = []
     private(set) var lines: [String] = []
-    private var waiting: [(String?) -> Void] = []
+    private var waiting: [(LogKeeper.Outcome) -> Void] = []
     private(set) lazy var keeper = LogKeeper(timers) { [unowned self] id, rotation, then in
       rotations.append((id, rotation))
       waiting.append(then)
@@ -25,9 +25,12 @@ import Testing
       keeper.keepSmall(LogPlace(path: "/logs/\(name).log"), of: WorkerID(name), output)
     }
     func answer(_ failure: String? = nil) {
+      answer(failure.map { LogKeeper.Outcome.failed($0) } ?? .small)
+    }
+    func answer(_ outcome: LogKeeper.Outcome) {
       let all = waiting
       waiting = []
-      for then in all { then(failure) }
+      for then in all { then(outcome) }
     }
   }
 
@@ -76,6 +79,26 @@ import Testing
     world.sample()
     #expect(world.rotations.map(\.id.name) == ["web", "db", "web", "web"])
     #expect(world.lines.count == 1)
+  }
+
+  @Test("A log that had to be rotated is checked again 20 ms later, as long as its worker runs")
+  func hurry() {
+    world.sample()
+    world.answer(.rotated)
+    world.sample()
+    #expect(world.rotations.count == 1, "the next check is due already")
+    world.timers.advance(by: LogKeeper.hurry)
+    #expect(world.rotations.count == 2)
+    world.answer(.small)
+    world.timers.advance(by: .seconds(1))
+    #expect(world.rotations.count == 2)
+    world.sample()
+    world.answer(.rotated)
+    world.keeper.mayTouch = { _ in false }
+    world.timers.advance(by: LogKeeper.hurry)
+    #expect(world.rotations.count == 3)
+    world.sample()
+    #expect(world.rotations.count == 4, "of its next run")
   }
 
   @Test("Each check of a log has one outcome")

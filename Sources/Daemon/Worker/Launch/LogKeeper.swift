@@ -9,19 +9,31 @@ final class LogKeeper {
   static let pause = Duration.seconds(60)
 
   private let timers: any Timers
-  /// On another thread, for as long as it takes; `then` is called on the loop, with the reason if it has failed.
-  private let rotate:
-    (WorkerID, LogRotation, _ then: @escaping (_ failure: String?) -> Void) -> Void
+  /// After a rotation the next look follows so soon, and not at the next sample: a worker may write a gigabyte
+  /// in a second.
+  static let hurry = Duration.milliseconds(20)
+
+  enum Outcome: Equatable {
+    case small
+    /// It was over its limit.
+    case rotated
+    case failed(String)
+  }
+
+  /// On another thread, for as long as it takes; `then` is called on the loop.
+  private let rotate: (WorkerID, LogRotation, _ then: @escaping (Outcome) -> Void) -> Void
   /// The same; it can't fail.
   private let note: (WorkerID, LogPlace, _ then: @escaping () -> Void) -> Void
   private let log: (DaemonLog.Priority, String) -> Void
+  /// Whether a worker runs, so that its log may be rotated.
+  var mayTouch: (WorkerID) -> Bool = { _ in true }
   private var underWay: Set<WorkerID> = []
   /// When to try again, after a failure.
   private var pauses: [WorkerID: Instant] = [:]
 
   init(
     _ timers: any Timers,
-    rotate: @escaping (WorkerID, LogRotation, _ then: @escaping (String?) -> Void) -> Void,
+    rotate: @escaping (WorkerID, LogRotation, _ then: @escaping (Outcome) -> Void) -> Void,
     note: @escaping (WorkerID, LogPlace, _ then: @escaping () -> Void) -> Void = { $2() },
     log: @escaping (DaemonLog.Priority, String) -> Void
   ) {
@@ -37,12 +49,15 @@ final class LogKeeper {
       let times = LogTimes(path: times(id))
       // As long as it takes: a large log and a slow disk take seconds.
       jobs.run(about: "log size of \(id)", within: .seconds(3600)) {
-        let failure = failureText { try rotation.rotateIfTooLarge() }
+        var outcome = Outcome.small
+        let failure = failureText {
+          if try rotation.rotateIfTooLarge() { outcome = .rotated }
+        }
         // Without a note `logs --since` shows more; the next sample makes one.
         try? times.note(rotation.place, at: Int64(time(nil)))
-        return failure
-      } then: { outcome in
-        if case .done(let failure) = outcome { then(failure) } else { then(nil) }
+        return failure.map { .failed($0) } ?? outcome
+      } then: { (outcome: JobOutcome<Outcome>) in
+        if case .done(let outcome) = outcome { then(outcome) } else { then(.small) }
       }
     } note: { [jobs = services.jobs] id, place, then in
       let times = LogTimes(path: times(id))
@@ -63,15 +78,29 @@ final class LogKeeper {
     pauses = pauses.filter { $0.value >= now }
     guard pauses[id] == nil, underWay.insert(id).inserted else { return }
     guard let limit = output.maxSize else {
-      return note(id, place) { [weak self] in self?.rotated(id, nil) }
+      return note(id, place) { [weak self] in self?.underWay.remove(id) }
     }
     var place = place
     place.keep = output.keep
-    rotate(id, LogRotation(place, limit: limit.bytes)) { [weak self] in self?.rotated(id, $0) }
+    look(LogRotation(place, limit: limit.bytes), of: id)
   }
 
-  private func rotated(_ id: WorkerID, _ failure: String?) {
-    guard underWay.remove(id) != nil, let failure else { return }
+  private func look(_ rotation: LogRotation, of id: WorkerID) {
+    rotate(id, rotation) { [weak self] in self?.didLook(id, rotation, $0) }
+  }
+
+  private func didLook(_ id: WorkerID, _ rotation: LogRotation, _ outcome: Outcome) {
+    guard underWay.contains(id) else { return }
+    if outcome == .rotated {
+      timers.after(Self.hurry) { [weak self] in
+        guard let self, underWay.contains(id) else { return }
+        // Its next run may have begun, whose log is read for readiness.
+        if mayTouch(id) { look(rotation, of: id) } else { underWay.remove(id) }
+      }
+      return
+    }
+    underWay.remove(id)
+    guard case .failed(let failure) = outcome else { return }
     pauses[id] = timers.now + Self.pause
     log(.warning, "\(id): its log is over output.max_size and can't be rotated: \(failure)")
   }
