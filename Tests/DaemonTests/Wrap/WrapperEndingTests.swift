@@ -6,13 +6,11 @@ import Testing
 @testable import Daemon
 
 @Suite("Ending what a registered wrapper stands in for") struct WrapperEndingTests {
-  private let world = WrapperWorld(policy)
-  /// A worker that can be hibernated isn't terminated.
-  private static let policy = {
-    var policy = LifecyclePolicy(name: "test")
-    policy.hibernate.enabled = false
-    return policy
-  }()
+  // A worker that the ladder can hibernate isn't terminated.
+  private let world = WrapperWorld(
+    LifecyclePolicy(
+      name: "test",
+      ladder: Ladder(warning: [], urgent: [], critical: [.terminate(.suspended)])))
   private var wrappers: RegisteredWrappers { world.wrappers }
   private let id = WorkerID("clangd")
 

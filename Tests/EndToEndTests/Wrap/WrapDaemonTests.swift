@@ -130,13 +130,15 @@ import Testing
     "A wrapped program is terminated for memory only with --may-terminate, and the report lists all"
   )
   func terminatedUnderPressure() throws {
-    let daemon = try TestDaemon("policy_overrides: { hibernate: { enabled: false } }\n")
+    let daemon = try TestDaemon(
+      "policy_overrides: { ladder: { warning: [], urgent: [], "
+        + "critical: [terminate suspended] } }\n")
     let spared = try WrapHost(options: Self.sleepy + ["--socket", daemon.socket])
     let sum = try spared.ask("fill", #"{"megabytes": 8}"#)
     #expect(try eventually { (try? daemon.worker(spared.name()))?.state == "suspended" })
     let host = try WrapHost(options: Self.sleepy + ["--may-terminate", "--socket", daemon.socket])
     #expect(try eventually { (try? daemon.worker(host.name()))?.state == "suspended" })
-    try daemon.done("pressure", "set", "critical")
+    try daemon.done("pressure", "set", "critical", "--yes")
     #expect(try host.end() == .signaled(SIGTERM))
     #expect(try eventually { try daemon.ask(.jetsam).jetsam != nil })
     let entries = try #require(try daemon.ask(.jetsam).jetsam).workers

@@ -86,10 +86,10 @@ final class LogKeeper {
   }
 
   private func look(_ rotation: LogRotation, of id: WorkerID) {
-    rotate(id, rotation) { [weak self] in self?.didLook(id, rotation, $0) }
+    rotate(id, rotation) { [weak self] in self?.didLook(at: id, with: rotation, outcome: $0) }
   }
 
-  private func didLook(_ id: WorkerID, _ rotation: LogRotation, _ outcome: Outcome) {
+  private func didLook(at id: WorkerID, with rotation: LogRotation, outcome: Outcome) {
     guard underWay.contains(id) else { return }
     if outcome == .rotated {
       timers.after(Self.hurry) { [weak self] in
