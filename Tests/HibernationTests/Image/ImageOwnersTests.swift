@@ -45,11 +45,19 @@ import Testing
   @Test("An image that can't be read stays until the machine starts again")
   func unreadable() throws {
     let file = try Descriptor.open(path, O_WRONLY | O_CREAT, mode: 0o600)
+    try file.writeAll("not an image")
     #expect(Hibernator.removeUnlessNeeded(path) != nil)
     #expect(fileExists(path))
     // Changed before this boot.
     let times = [timespec(tv_sec: 1, tv_nsec: 0), timespec(tv_sec: 1, tv_nsec: 0)]
     #expect(futimens(file.raw, times) == 0)
+    #expect(Hibernator.removeUnlessNeeded(path) == nil)
+    #expect(!fileExists(path))
+  }
+
+  @Test("An empty image file is removed, because it holds no memory")
+  func empty() throws {
+    _ = try Descriptor.open(path, O_WRONLY | O_CREAT, mode: 0o600)
     #expect(Hibernator.removeUnlessNeeded(path) == nil)
     #expect(!fileExists(path))
   }
