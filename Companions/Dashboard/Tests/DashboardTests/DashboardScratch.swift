@@ -23,7 +23,7 @@ struct Failure: Error, CustomStringConvertible {
 }
 
 /// Asks until the answer is true, at most for `limit`.
-func eventually(_ limit: Duration = .seconds(30), _ body: () throws -> Bool) throws -> Bool {
+func eventually(_ limit: Duration = .seconds(90), _ body: () throws -> Bool) throws -> Bool {
   let deadline = ContinuousClock.now + limit
   repeat {
     if try body() { return true }

@@ -66,7 +66,7 @@ struct WebClient {
   }
 
   static func read(
-    _ file: Int32, _ limit: Duration = .seconds(40), until isEnough: (String) -> Bool
+    _ file: Int32, _ limit: Duration = .seconds(90), until isEnough: (String) -> Bool
   ) throws -> String {
     let deadline = ContinuousClock.now + limit
     var bytes: [UInt8] = []
