@@ -100,8 +100,7 @@ struct RealDaemonTests {
       try dashboard.client.open("GET", "/api/stream", dashboard.cookie, closes: false)
     }
     for page in pages { _ = try WebClient.read(page) { $0.contains("\"workers\":[{") } }
-    #expect(
-      try eventually { try connections(daemon) == 2 }, "there are \(try connections(daemon))")
+    #expect(try eventually { try connections(daemon) == 2 })
     for page in pages { close(page) }
     #expect(try eventually { try connections(daemon) == 0 }, "the dashboard still asks")
   }

@@ -1,4 +1,5 @@
 import Control
+import Daemon
 import Glibc
 import Linux
 
@@ -64,9 +65,16 @@ struct ProjectDaemon {
   func stop() throws -> String {
     var daemon = DaemonConnection(client: try ControlClient(connectingTo: socket))
     let text = escaped(try daemon.ask(.shutdown).text)
-    // It answers before its socket is closed.
-    _ = waitUntil(Deadline(in: Self.patience)) { !isRunning }
+    // It answers before its socket is closed, and holds its state directory until its process has ended.
+    _ = waitUntil(Deadline(in: Self.patience)) { !isRunning && !isStateInUse }
     return text
+  }
+
+  private var isStateInUse: Bool {
+    do {
+      _ = try StateLock(openTrusted(paths.stateDirectory(of: project), as: .own))
+      return false
+    } catch StartError.inUse { return true } catch { return false }
   }
 
   private func make(_ directory: String) throws {
