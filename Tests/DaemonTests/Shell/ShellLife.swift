@@ -170,8 +170,8 @@ extension ShellWorld {
     if let omission = endHost.omission { complain(omission) }
     if let launch = launching.unfinished { complain(launch) }
     for omission in clients.omissions { complain(omission) }
-    // The next daemon removes the image of a process that couldn't be adopted and has ended since: its
-    // record names it.
+    // A worker that ends late after SIGKILL isn't waited for (`DaemonEnd.lastPatience`). The next
+    // daemon removes its image: the record names it.
     let image = images.first { !survivorHost.holds($0) && saved.known[$0.name] == nil }
     if !phase.isLeaving, let image { complain("an image of \(image) is left") }
   }
