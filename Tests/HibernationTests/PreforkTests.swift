@@ -24,7 +24,7 @@ struct PreforkTests {
     try victim.suspend()
     let target = victim.target
     let tree = try target.discover()
-    target.masters.look(at: tree)
+    try target.masters.look(at: tree)
     return (victim, target, tree)
   }
 

@@ -50,9 +50,26 @@ import Testing
   func blocked() throws {
     // Nothing reads its output.
     let writer = try TestChild("dd", "if=/dev/zero", "bs=1000000", "count=1", "status=none")
-    #expect(try eventually { DivisibleCall.thread(of: writer.pid) == writer.pid })
+    #expect(try eventually { try DivisibleCall.thread(of: writer.pid) == writer.pid })
     let sleeper = try TestChild("sleep", "61")
     let tree = try sleeper.tree()
-    #expect(DivisibleCall.thread(in: tree, until: Deadline(in: .zero)) == nil)
+    #expect(try DivisibleCall.thread(in: tree, until: Deadline(in: .zero)) == nil)
+  }
+
+  @Test(
+    "While a shortage hides a process's calls, they aren't taken for others; forbidden, they are",
+    arguments: [EMFILE, ENFILE, ENOMEM])
+  func shortage(code: Int32) throws {
+    let writer = try TestChild("dd", "if=/dev/zero", "bs=1000000", "count=1", "status=none")
+    #expect(try eventually { try DivisibleCall.thread(of: writer.pid) == writer.pid })
+    let threads = "/proc/\(writer.pid)/task"
+    for path in [threads, "\(threads)/\(writer.pid)/syscall"] {
+      #expect(throws: SystemCallError("open", on: path, code: code)) {
+        try InjectedFault(code, of: path).during { _ = try DivisibleCall.thread(of: writer.pid) }
+      }
+      #expect(
+        try InjectedFault(EPERM, of: path).during { try DivisibleCall.thread(of: writer.pid) }
+          == nil)
+    }
   }
 }

@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import Testing
 
 @testable import Linux
@@ -65,6 +66,35 @@ import Testing
       masters(
         facts(1, parent: 0, listeners: [7]), facts(2, parent: 1, listeners: [7], awaited: nil)
       ).isEmpty)
+  }
+
+  @Test(
+    "A shortage at any step of the look is reported; a process that may not be read is no master",
+    .enabled(if: Program.find("python3") != nil, "python3 forks the server"),
+    arguments: [EMFILE, ENFILE, ENOMEM])
+  func shortage(code: Int32) throws {
+    let script = """
+      import os, socket, time
+      s = socket.create_server(("127.0.0.1", 0))
+      if os.fork() == 0: s.accept()
+      while True: time.sleep(0.2)
+      """
+    let server = try TestChild("python3", "-c", script)
+    let found = { PreforkFacts.masters(among: try PreforkFacts.read(server.tree())) }
+    let master: Set = [server.process.identity]
+    try #require(try eventually { try found() == master })
+    let tree = try server.tree()
+    for step in 0... {
+      let fault = InjectedFault(code, at: step..<(step + 1))
+      let facts = Result { try fault.during { try PreforkFacts.read(tree) } }
+      if fault.subjects.count <= step {
+        #expect(step >= 6)
+        break
+      }
+      #expect(throws: SystemCallError.self) { try facts.get() }
+    }
+    let hidden = InjectedFault(EACCES, of: "/proc/\(server.pid)/fd")
+    #expect(try hidden.during { PreforkFacts.masters(among: try PreforkFacts.read(tree)) }.isEmpty)
   }
 
   @Test("The descriptors that a call waits at are read from its arguments")

@@ -149,9 +149,14 @@ extension LazyProcess {
 
   fileprivate var canFreezeAtOnce: Bool {
     if isGone { return true }
-    // If its threads can't be listed or read, they have ended.
-    return ((try? threads(of: pid)) ?? []).allSatisfy { thread in
-      (try? ProcessStat.read(thread))?.state != .uninterruptible
-    } && DivisibleCall.thread(of: pid) == nil
+    // Threads that have ended, or may not be read, don't matter; if that isn't known now, it can't.
+    do throws(SystemCallError) {
+      let all = try readIfPossible { () throws(SystemCallError) in try threads(of: pid) }
+      for thread in all ?? [] {
+        let stat = try readIfPossible { () throws(SystemCallError) in try ProcessStat.read(thread) }
+        if stat?.state == .uninterruptible { return false }
+      }
+      return try DivisibleCall.thread(of: pid) == nil
+    } catch { return false }
   }
 }

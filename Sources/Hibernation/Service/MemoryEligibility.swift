@@ -92,9 +92,8 @@ enum Eligibility {
   private static func seen<Value>(
     _ read: () throws(SystemCallError) -> Value
   ) throws(HibernationError) -> Value? {
-    do throws(SystemCallError) { return try read() } catch {
-      if error.isShortage { throw .from(error, in: .checking) }
-      return nil
+    do throws(SystemCallError) { return try readIfPossible(read) } catch {
+      throw .from(error, in: .checking)
     }
   }
 

@@ -32,38 +32,55 @@ public struct PreforkFacts: Hashable, Sendable {
     return Set(masters.map(\.process))
   }
 
-  /// Of processes that rest with their memory in place. It needs the right to trace them; a process
-  /// that can't be read has no sockets here. Not for the event loop: reading memory may wait.
-  static func read(_ tree: ProcessTree) -> [PreforkFacts] {
-    // A process that has ended, or may not be read, is no master and no child of one.
-    let sockets = tree.processes.map { stat in
-      (stat, (try? OpenDescriptor.list(of: stat.pid).filter { $0.kind == .socket }) ?? [])
-    }
+  /// Of processes that rest with their memory in place. It needs the right to trace them; a process that
+  /// has ended, or may not be read, has no sockets here, and is no master and no child of one. Not for the
+  /// event loop: reading memory may wait.
+  ///
+  /// - Throws: if a shortage keeps it from looking.
+  static func read(_ tree: ProcessTree) throws(SystemCallError) -> [PreforkFacts] {
     var isListening: [UInt64: Bool] = [:]
-    return sockets.map { stat, open in
-      // As above.
-      let pidfd = try? Descriptor.pidfd(of: stat.pid)
+    var all: [PreforkFacts] = []
+    for stat in tree.processes {
+      let open = try sockets(of: stat.pid)
+      let pidfd =
+        open.isEmpty
+        ? nil
+        : try readIfPossible { () throws(SystemCallError) in try Descriptor.pidfd(of: stat.pid) }
       for socket in open where isListening[socket.inode] == nil {
-        // It has been closed meanwhile.
-        let facts = pidfd.flatMap { try? SocketFacts.read(socket.duplicate(from: $0)) }
-        isListening[socket.inode] = facts?.isListening ?? false
+        isListening[socket.inode] = try readIfPossible { () throws(SystemCallError) in
+          try pidfd.map { pidfd throws(SystemCallError) in
+            try SocketFacts.read(socket.duplicate(from: pidfd)).isListening
+          } ?? false
+        }
       }
       let listeners = open.filter { isListening[$0.inode] == true }
-      return PreforkFacts(
-        process: stat.identity, parent: stat.parent, listeners: Set(listeners.map(\.inode)),
-        awaited: awaited(of: stat.pid, among: listeners))
+      all.append(
+        PreforkFacts(
+          process: stat.identity, parent: stat.parent, listeners: Set(listeners.map(\.inode)),
+          awaited: try awaited(of: stat.pid, among: listeners)))
     }
+    return all
   }
 
-  private static func awaited(of pid: Int32, among listeners: [OpenDescriptor]) -> Set<UInt64>? {
+  private static func sockets(of pid: Int32) throws(SystemCallError) -> [OpenDescriptor] {
+    let open = try readIfPossible { () throws(SystemCallError) in try OpenDescriptor.list(of: pid) }
+    return (open ?? []).filter { $0.kind == .socket }
+  }
+
+  private static func awaited(
+    of pid: Int32, among listeners: [OpenDescriptor]
+  ) throws(SystemCallError) -> Set<UInt64>? {
     if listeners.isEmpty { return [] }
-    // A process that has ended has no threads.
-    guard let threads = try? threads(of: pid), !threads.isEmpty else { return nil }
+    let threads = try readIfPossible { () throws(SystemCallError) in try threads(of: pid) }
+    guard let threads, !threads.isEmpty else { return nil }
     var numbers: Set<Int32> = []
     for thread in threads {
-      guard let call = WaitingCall.read(thread: thread, of: pid),
-        let found = AwaitedDescriptors.of(call, in: pid)
-      else { return nil }
+      let call = try readIfPossible { () throws(SystemCallError) in
+        try WaitingCall.current(thread: thread, of: pid)
+      }
+      guard let call = call ?? nil, let found = try AwaitedDescriptors.of(call, in: pid) else {
+        return nil
+      }
       numbers.formUnion(found)
     }
     return Set(listeners.filter { numbers.contains($0.number) }.map(\.inode))
@@ -72,24 +89,27 @@ public struct PreforkFacts: Hashable, Sendable {
 
 /// The descriptors at which a call waits for input or a connection.
 enum AwaitedDescriptors {
-  /// nil: not known.
-  static func of(_ call: WaitingCall, in pid: Int32) -> Set<Int32>? {
+  /// nil: it can't be known.
+  ///
+  /// - Throws: if a shortage keeps it from looking.
+  static func of(_ call: WaitingCall, in pid: Int32) throws(SystemCallError) -> Set<Int32>? {
     let arguments = call.arguments
     let first = Int32(truncatingIfNeeded: arguments[0])
     switch clinux_awaited_of(call.number) {
     case CLINUX_AWAITED_NONE: return []
     case CLINUX_AWAITED_ONE: return [first]
     case CLINUX_AWAITED_EPOLL:
-      // The set has been closed meanwhile.
-      return (try? readText("/proc/\(pid)/fdinfo/\(first)")).map(epoll)
+      return try readIfPossible { () throws(SystemCallError) in
+        try readText("/proc/\(pid)/fdinfo/\(first)")
+      }.map(epoll)
     case CLINUX_AWAITED_POLL:
       let count = Int(truncatingIfNeeded: arguments[1])
       guard (0...most).contains(count) else { return nil }
-      return memory(of: pid, at: arguments[0], length: count * 8).map(poll)
+      return try memory(of: pid, at: arguments[0], length: count * 8).map(poll)
     case CLINUX_AWAITED_SELECT:
       guard (0...Int32(most)).contains(first) else { return nil }
       if arguments[1] == 0 { return [] }
-      return memory(of: pid, at: arguments[1], length: (Int(first) + 7) / 8).map {
+      return try memory(of: pid, at: arguments[1], length: (Int(first) + 7) / 8).map {
         select($0, below: first)
       }
     default: return nil
@@ -124,11 +144,13 @@ enum AwaitedDescriptors {
     Set((0..<end).filter { bytes[Int($0) / 8] >> ($0 % 8) & 1 == 1 })
   }
 
-  private static func memory(of pid: Int32, at address: UInt64, length: Int) -> [UInt8]? {
-    // A process that has ended, or may not be traced.
-    guard let file = try? Descriptor.open("/proc/\(pid)/mem") else { return nil }
-    var bytes = [UInt8](repeating: 0, count: length)
-    let count = pread(file.raw, &bytes, length, off_t(truncatingIfNeeded: address))
-    return count == length ? bytes : nil
+  private static func memory(
+    of pid: Int32, at address: UInt64, length: Int
+  ) throws(SystemCallError) -> [UInt8]? {
+    let bytes = try readIfPossible { () throws(SystemCallError) in
+      try Descriptor.open("/proc/\(pid)/mem")
+        .readBytes(upTo: length, at: Int64(truncatingIfNeeded: address))
+    }
+    return bytes?.count == length ? bytes : nil
   }
 }

@@ -34,9 +34,11 @@ public final class PreforkMasters: Sendable {
   public var areKnown: Bool { state.withLock { !$0.known.isEmpty } }
 
   /// Finds the masters of a worker that has just come to rest, with its memory in place.
-  public func look(at tree: ProcessTree) {
+  ///
+  /// - Throws: if a shortage keeps it from looking: the worker should not sleep now.
+  public func look(at tree: ProcessTree) throws(SystemCallError) {
     guard tree.processes.count > 1 else { return note([], in: tree) }
-    note(PreforkFacts.read(tree), in: tree)
+    note(try PreforkFacts.read(tree), in: tree)
   }
 
   /// A master stays one: after a sleep the kernel doesn't show what some calls wait for.

@@ -8,6 +8,19 @@ extension SystemCallError {
   }
 }
 
+/// Reads something of a process. `nil`: it has ended, it was closed, or this process may not read it, which
+/// no later try changes.
+///
+/// - Throws: if a resource is short: then nothing is known yet, and a later try may succeed.
+public func readIfPossible<Value>(
+  _ read: () throws(SystemCallError) -> Value
+) throws(SystemCallError) -> Value? {
+  do throws(SystemCallError) { return try read() } catch {
+    if error.isShortage { throw error }
+    return nil
+  }
+}
+
 /// Descriptors that are held for wakes. A worker that sleeps can't be woken without a few, and the clients of a
 /// daemon, its workers and its connections may use up all others.
 public enum DescriptorReserve {

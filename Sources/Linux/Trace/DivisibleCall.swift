@@ -5,22 +5,35 @@ import CLinux
 /// afterwards. So a worker isn't stopped while one of its threads waits in such a call.
 public enum DivisibleCall {
   /// A thread of the process that waits in such a call; `nil`: there is none, or this process may not look.
-  public static func thread(of pid: Int32) -> Int32? {
-    // A process that has ended has no threads.
-    ((try? threads(of: pid)) ?? []).first { thread in
-      guard let call = WaitingCall.read(thread: thread, of: pid) else { return false }
-      return isOne(call) { readLink("/proc/\(pid)/fd/\($0)") }
+  ///
+  /// - Throws: if a shortage keeps it from looking: the worker isn't stopped now.
+  public static func thread(of pid: Int32) throws(SystemCallError) -> Int32? {
+    let all = try readIfPossible { () throws(SystemCallError) in try threads(of: pid) }
+    for thread in all ?? [] {
+      let call = try readIfPossible { () throws(SystemCallError) in
+        try WaitingCall.current(thread: thread, of: pid)
+      }
+      guard let call = call ?? nil else { continue }
+      if isOne(call, link: { readLink("/proc/\(pid)/fd/\($0)") }) { return thread }
     }
+    return nil
   }
 
   /// The same of all processes of a worker. Looks each 5 ms until there is none; blocks.
   ///
   /// - Returns: a thread that still waited in such a call at the deadline.
-  public static func thread(in tree: ProcessTree, until deadline: Deadline) -> Int32? {
-    while let thread = tree.pids.lazy.compactMap({ thread(of: $0) }).first {
+  public static func thread(
+    in tree: ProcessTree, until deadline: Deadline
+  ) throws(SystemCallError) -> Int32? {
+    while let thread = try first(in: tree) {
       if deadline.hasPassed { return thread }
       pauseThread(for: .milliseconds(5))
     }
+    return nil
+  }
+
+  private static func first(in tree: ProcessTree) throws(SystemCallError) -> Int32? {
+    for pid in tree.pids { if let thread = try thread(of: pid) { return thread } }
     return nil
   }
 

@@ -87,7 +87,12 @@ struct WaitingCall: Hashable {
 
   static func read(thread: Int32, of pid: Int32) -> WaitingCall? {
     // A thread that has ended waits in no call.
-    (try? readText("/proc/\(pid)/task/\(thread)/syscall")).flatMap { WaitingCall($0) }
+    (try? current(thread: thread, of: pid)) ?? nil
+  }
+
+  /// `nil`: the thread is in no call.
+  static func current(thread: Int32, of pid: Int32) throws(SystemCallError) -> WaitingCall? {
+    WaitingCall(try readText("/proc/\(pid)/task/\(thread)/syscall"))
   }
 
   /// Whether the time-out of a stopped thread's call begins again with the call. Where /proc doesn't show it: perhaps.

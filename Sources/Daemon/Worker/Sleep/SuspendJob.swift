@@ -55,7 +55,9 @@ struct SuspendJob: Sendable {
     masters.release()
     let began = Clocks.monotonic
     let tree = try discover()
-    if let thread = DivisibleCall.thread(in: tree, until: Deadline(in: Self.divisiblePatience)) {
+    if let thread = try DivisibleCall.thread(
+      in: tree, until: Deadline(in: Self.divisiblePatience))
+    {
       // If its manager has frozen it, the call can't end, and that is the reason.
       try checkManagerIsAway()
       throw InTheMiddle(thread: thread)
@@ -83,7 +85,7 @@ struct SuspendJob: Sendable {
     if let job = try jobs?.running(in: discover()) { throw ManagerIsAtWork(job: job) }
     let tree = try discover()
     waits.rests(tree)
-    masters.look(at: tree)
+    try masters.look(at: tree)
     if mustBeIdle { try checkIsIdle() }
     let sources = watch(ignored, since: began)
     guard dependsOnInputs, let refusal = sources.refusal else {
