@@ -70,7 +70,6 @@ import Testing
 
   @Test(
     "A shortage at any step of the look is reported; a process that may not be read is no master",
-    .enabled(if: Program.find("python3") != nil, "python3 forks the server"),
     arguments: [EMFILE, ENFILE, ENOMEM])
   func shortage(code: Int32) throws {
     let script = """

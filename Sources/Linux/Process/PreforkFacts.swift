@@ -71,10 +71,10 @@ public struct PreforkFacts: Hashable, Sendable {
     of pid: Int32, among listeners: [OpenDescriptor]
   ) throws(SystemCallError) -> Set<UInt64>? {
     if listeners.isEmpty { return [] }
-    let threads = try readIfPossible { () throws(SystemCallError) in try threads(of: pid) }
-    guard let threads, !threads.isEmpty else { return nil }
+    let all = try readIfPossible { () throws(SystemCallError) in try threads(of: pid) }
+    guard let all, !all.isEmpty else { return nil }
     var numbers: Set<Int32> = []
-    for thread in threads {
+    for thread in all {
       let call = try readIfPossible { () throws(SystemCallError) in
         try WaitingCall.current(thread: thread, of: pid)
       }
