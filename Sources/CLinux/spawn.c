@@ -1,13 +1,13 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <linux/sched.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/fsuid.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -171,6 +171,15 @@ static void meet(const struct clinux_terms *terms, const struct clinux_birth *bi
     memcpy(terms->own_numbers[index], digits + position, sizeof digits - (size_t)position);
 }
 
+// Until its parent releases it, or ends. Without shared memory it isn't held.
+static void wait_for_release(const struct clinux_birth *birth) {
+  struct timespec most = {.tv_sec = 1};
+  while (birth->step && !__atomic_load_n(birth->step + 1, __ATOMIC_ACQUIRE)) {
+    syscall(SYS_futex, birth->step + 1, FUTEX_WAIT, 0, &most, NULL, 0);
+    if (getppid() != birth->parent) _exit(127);
+  }
+}
+
 // Runs in the child. Only async-signal-safe calls: other threads of the parent may have held any
 // lock when we forked.
 static void child(const struct clinux_spawn *what, const struct clinux_birth *birth, int report) {
@@ -222,10 +231,11 @@ static void child(const struct clinux_spawn *what, const struct clinux_birth *bi
   begin(birth, CLINUX_SPAWN_DIRECTORY);
   if (chdir(what->directory) < 0) fail(report, CLINUX_SPAWN_DIRECTORY);
 
+  begin(birth, CLINUX_SPAWN_EXEC);
+  if (what->waits) wait_for_release(birth);
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, NULL);
-  begin(birth, CLINUX_SPAWN_EXEC);
   // The parent-death signal would stay set over execve, and a worker outlives its daemon.
   prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0);
   execve(what->path, what->arguments, what->environment ? what->environment : environ);
@@ -260,8 +270,9 @@ pid_t clinux_spawn_begin(const struct clinux_spawn *what, struct clinux_birth *b
   birth->pidfd = -1;
   birth->report = -1;
   birth->parent = getpid();
-  // Without it, only the step at which a child hangs is unknown.
-  void *shared = mmap(NULL, sizeof(int), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  // Without it, the step at which a child hangs is unknown, and the child doesn't wait.
+  void *shared = mmap(NULL, 2 * sizeof(int), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+                      -1, 0);
   birth->step = shared == MAP_FAILED ? NULL : shared;
 
   pthread_mutex_lock(&births);
@@ -295,42 +306,13 @@ int clinux_spawn_step(const struct clinux_birth *birth) {
   return birth->step ? __atomic_load_n(birth->step, __ATOMIC_RELAXED) : CLINUX_SPAWN_SESSION;
 }
 
+void clinux_spawn_release(const struct clinux_birth *birth) {
+  if (!birth->step) return;
+  __atomic_store_n(birth->step + 1, 1, __ATOMIC_RELEASE);
+  syscall(SYS_futex, birth->step + 1, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
 void clinux_spawn_forget(struct clinux_birth *birth) {
-  if (birth->step) munmap(birth->step, sizeof(int));
+  if (birth->step) munmap(birth->step, 2 * sizeof(int));
   birth->step = NULL;
-}
-
-int clinux_act_as(uid_t user, gid_t group, const gid_t *groups, int group_count) {
-  // The system call is for this thread only, as the other two are.
-  if (syscall(SYS_setgroups, (long)group_count, groups) < 0) return -errno;
-  setfsgid(group);
-  setfsuid(user);
-  // They return the earlier value, so the check calls them with an invalid one.
-  return (uid_t)setfsuid((uid_t)-1) == user && (gid_t)setfsgid((gid_t)-1) == group ? 0 : -EPERM;
-}
-
-pid_t clinux_fork(void) {
-  pid_t pid = fork();
-  return pid < 0 ? -errno : pid;
-}
-
-uint64_t clinux_ignored_signals(void) {
-  uint64_t ignored = 0;
-  for (int number = 1; number < 65; number++) {
-    struct sigaction current;
-    if (sigaction(number, NULL, &current) == 0 && current.sa_handler == SIG_IGN)
-      ignored |= 1ULL << (number - 1);
-  }
-  return ignored;
-}
-
-void clinux_end_by_signal(int number) {
-  struct rlimit none = {0, 0};
-  setrlimit(RLIMIT_CORE, &none);
-  signal(number, SIG_DFL);
-  sigset_t set;
-  sigemptyset(&set);
-  sigaddset(&set, number);
-  pthread_sigmask(SIG_UNBLOCK, &set, NULL);
-  kill(getpid(), number);
 }

@@ -112,6 +112,47 @@ import Testing
     waitForChild(child.process.pid)
   }
 
+  private func waiting() -> SpawnRequest {
+    var request = SpawnRequest(
+      path: "/bin/sleep", arguments: ["sleep", "60"], environment: [:], directory: "/",
+      input: STDIN_FILENO, output: STDOUT_FILENO, error: STDERR_FILENO)
+    request.waitsForRelease = true
+    return request
+  }
+
+  @Test("A child that waits for its release executes its program after that, and not before")
+  func released() throws {
+    let forked = try ForkThread.shared.fork(waiting())
+    let child = StartingProcess(forked)
+    let isWaiting = try eventually {
+      forked.step == SpawnError.Step.exec.rawValue
+        && (try ProcessStat.read(child.process.pid).state) == .sleeping
+    }
+    #expect(isWaiting)
+    #expect(try child.look() == nil)
+    forked.release()
+    #expect(
+      try pollDescriptor(child.report.raw, for: POLLIN, until: Deadline(in: .seconds(60))))
+    #expect(try child.look()?.pid == child.process.pid)
+    forked.release()
+    child.abandon()
+    waitForChild(child.process.pid)
+  }
+
+  @Test("A child that waits for its release ends with the thread that forked it, and runs nothing")
+  func ends() throws {
+    var queue: WorkQueue? = WorkQueue(name: "forks")
+    let request = waiting()
+    let forked = try #require(queue).perform {
+      Result { () throws(SpawnError) in try ForkedChild(request) }
+    }
+    let child = StartingProcess(try forked.get())
+    queue = nil
+    #expect(
+      try pollDescriptor(child.process.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(60))))
+    waitForChild(child.process.pid)
+  }
+
   @Test("A child that another thread has forked and that isn't claimed is killed")
   func unclaimed() throws {
     let null = try Descriptor.open("/dev/null", O_RDWR)

@@ -20,6 +20,7 @@ struct clinux_spawn {
   int keeps_session;         // it stays in our session and process group, and so keeps our terminal
   const struct clinux_terms *terms;  // NULL: these are the same as this process's
   int oom_score;             // oom_score_adj: -1000…1000, or one of the next two
+  int waits;                 // before it executes the program, it waits for clinux_spawn_release
 };
 enum {
   CLINUX_OOM_SCORE_USUAL = 10000,  // that of clinux_spawn_with_oom_score
@@ -74,7 +75,7 @@ struct clinux_birth {
   int report;   // polls readable when the child has executed the program (end of file), has failed (two
                 // ints: the step, and errno), or has ended. Doesn't block
   pid_t parent;
-  int *step;    // shared with the child; see clinux_spawn_step
+  int *step;    // shared with the child; see clinux_spawn_step. The next int: it has been released
 };
 
 // Begins to start a process, in a session of its own unless `keeps_session`, with default signal dispositions, no signal
@@ -85,6 +86,8 @@ struct clinux_birth {
 pid_t clinux_spawn_begin(const struct clinux_spawn *what, struct clinux_birth *birth);
 // The last step that the child has begun.
 int clinux_spawn_step(const struct clinux_birth *birth);
+// Lets a child that `waits` execute the program. Once is enough, and more often does nothing.
+void clinux_spawn_release(const struct clinux_birth *birth);
 // Frees the shared memory. The caller owns the descriptors.
 void clinux_spawn_forget(struct clinux_birth *birth);
 // No core file of this process, by limit, and none of its memory in one that a handler in

@@ -9,8 +9,22 @@ struct WorkerRecordWriter {
   let log: DaemonLog
 
   func save(_ runtime: WorkerUnit, state: WorkerState) {
-    guard let record = record(of: runtime, state: state) else { return }
-    let id = runtime.id
+    if let record = record(of: runtime, state: state) { save(record) }
+  }
+
+  /// Of a process whose program doesn't run yet.
+  ///
+  /// - Parameter done: called on another thread, when the record is on disk or can't be written.
+  func save(
+    _ runtime: WorkerUnit, launching forked: ForkedWorker, then done: @escaping @Sendable () -> Void
+  ) {
+    let state = WorkerState.launching
+    save(completed(forked.record(bootID: bootID, state: state.rawValue), of: runtime, state))
+    records.whenSaved(done)
+  }
+
+  private func save(_ record: WorkerRecord) {
+    let id = record.name
     records.save(record) { [log] in log(.error, "\(id): a later daemon won't find it: \($0)") }
   }
 
@@ -20,7 +34,14 @@ struct WorkerRecordWriter {
     // Hibernated without an image would mean that its memory is lost. It isn't: the worker only couldn't be
     // woken after its memory was restored.
     let state = state == .hibernated && runtime.image == nil ? .suspended : state
-    var record = WorkerRecord(process, bootID: bootID, state: state.rawValue)
+    let record = WorkerRecord(process, bootID: bootID, state: state.rawValue)
+    return completed(record, of: runtime, state)
+  }
+
+  private func completed(
+    _ found: WorkerRecord, of runtime: WorkerUnit, _ state: WorkerState
+  ) -> WorkerRecord {
+    var record = found
     record.imagePath = runtime.image?.path
     let image = state == .hibernated ? runtime.image?.resting.expectation : nil
     record.imageMark = image?.mark?.text

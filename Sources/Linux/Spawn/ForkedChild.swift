@@ -7,6 +7,7 @@ import Synchronization
 /// the thread that watches it. A child that isn't claimed is killed when this object is freed.
 public final class ForkedChild: Sendable {
   let process: SpawnedProcess
+  public var identity: ProcessIdentity { process.identity }
   /// Polls readable when the child has executed the program, or failed.
   let report: Descriptor
   let request: SpawnRequest
@@ -71,6 +72,12 @@ public final class ForkedChild: Sendable {
   func claim() {
     guard !isClaimed.exchange(true, ordering: .relaxed) else { return }
     Self.unclaimed.subtract(1, ordering: .sequentiallyConsistent)
+  }
+
+  /// Lets it execute its program; see `SpawnRequest.waitsForRelease`. On any thread, once or more often.
+  public func release() {
+    var birth = birth
+    clinux_spawn_release(&birth)
   }
 
   /// The last step that the child has begun.

@@ -20,6 +20,9 @@ public struct SpawnRequest: Sendable {
   /// How the process differs from this one; not together with `inheritance`.
   public var terms: SpawnTerms?
   public var oomScore = OOMScore.usual
+  /// The process waits for `ForkedChild.release` before it executes the program. If this process ends
+  /// first, the program never runs.
+  public var waitsForRelease = false
 
   public init(
     path: String, arguments: [String], environment: [String: String], directory: String,
@@ -102,7 +105,7 @@ func withPrepared<Result>(
               directory: directory, input: request.input, output: request.output,
               error: request.error, cgroup: request.cgroup ?? -1, kept: nil, kept_count: 0,
               ignored: 0, announcement: -1, keeps_session: 0, terms: terms,
-              oom_score: request.oomScore.raw)
+              oom_score: request.oomScore.raw, waits: request.waitsForRelease ? 1 : 0)
             return body(&prepared)
           }
         }

@@ -132,6 +132,17 @@ public struct ForkedWorker: Sendable {
     prepared.dispose()
   }
 
+  /// What a later daemon needs to find it.
+  public func record(bootID: String, state: String) -> WorkerRecord {
+    let plan = prepared.plan
+    return WorkerRecord(
+      plan, child.identity, in: cgroupRefusal == nil ? plan.cgroup : nil, bootID: bootID,
+      state: state)
+  }
+
+  /// Lets its program run: its record exists, or can't be written. On any thread, once or more often.
+  public func release() { child.release() }
+
   private static func fork(
     _ request: SpawnRequest, by fork: (SpawnRequest) throws(SpawnError) -> ForkedChild
   ) throws(SpawnError) -> (ForkedChild, SpawnError?) {
@@ -145,9 +156,14 @@ public struct ForkedWorker: Sendable {
 }
 
 extension PreparedLaunch {
-  /// Forks on the daemon's thread for that, and waits for it: not on the event loop's thread.
+  /// Forks on the daemon's thread for that, and waits for it: not on the event loop's thread. The program
+  /// runs after `ForkedWorker.release`.
   public func fork() throws(LaunchError) -> ForkedWorker {
-    try ForkedWorker(self) { (request) throws(SpawnError) in try ForkThread.shared.fork(request) }
+    try ForkedWorker(self) { (request) throws(SpawnError) in
+      var request = request
+      request.waitsForRelease = true
+      return try ForkThread.shared.fork(request)
+    }
   }
 
   /// Forks on this thread, which must live until the program runs.

@@ -88,10 +88,17 @@ public struct WorkerRecord: Hashable, Sendable {
   }
 
   public init(_ worker: WorkerProcess, bootID: String, state: String) {
-    let plan = worker.plan
+    self.init(worker.plan, worker.identity, in: worker.cgroup, bootID: bootID, state: state)
+  }
+
+  /// A worker leads a session of its own.
+  init(
+    _ plan: LaunchPlan, _ process: ProcessIdentity, in cgroup: WorkerCgroup?, bootID: String,
+    state: String
+  ) {
     self.init(
-      name: plan.name, process: worker.identity, session: worker.session, bootID: bootID,
-      cgroupPath: worker.cgroup?.path, command: plan.command, directory: plan.directory,
+      name: plan.name, process: process, session: process.pid, bootID: bootID,
+      cgroupPath: cgroup?.path, command: plan.command, directory: plan.directory,
       logPath: plan.logPath, notifySocket: plan.notifySocket,
       pressureWatch: plan.pressureWatch, state: state)
     workerSocket = plan.workerSocket

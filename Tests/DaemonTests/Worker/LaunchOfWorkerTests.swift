@@ -146,6 +146,42 @@ extension AdapterWorld {
     #expect(try perform(.program, launch) == "can't fork its process")
   }
 
+  private var recordPath: String { world.state.workers + "/web.worker" }
+
+  @Test("A program runs when its record is on disk, which a later daemon finds it by")
+  func recorded() throws {
+    let seen = world.scratch.path + "/seen"
+    let script = """
+      grep -x pid=$$ \(recordPath) > \(seen).partial
+      mv \(seen).partial \(seen)
+      sleep 60
+      """
+    let (runtime, launch) = try launch { $0.command = ["/bin/sh", "-c", script] }
+    #expect(try perform(.fork, launch) == nil)
+    #expect(try perform(.program, launch) == nil)
+    let pid = try #require(runtime.process?.identity.pid)
+    try #require(try eventually { fileExists(seen) })
+    #expect(try readText(seen) == "pid=\(pid)\n")
+    let record = try world.services.records.store.load("web")
+    #expect(record.state == WorkerState.launching.rawValue && record.process.pid == pid)
+    var undone = 0
+    launch.undo { undone += 1 }
+    try world.turn { undone == 1 }
+  }
+
+  @Test("A launch that fails, or is undone, leaves no record")
+  func notRecorded() throws {
+    let (_, launch) = try launch { $0.command = ["/bin/sleep", "60"] }
+    #expect(try perform(.fork, launch) == nil)
+    #expect(try perform(.program, launch) == nil)
+    var undone = 0
+    launch.undo { undone += 1 }
+    try world.turn { undone == 1 }
+    world.services.records.drain()
+    #expect(isAbsent(recordPath))
+    #expect(world.services.records.record(of: "web") == nil)
+  }
+
   @Test("Terms that come after the launch was undone continue nothing")
   func lateTerms() throws {
     let (_, launch) = try launch()

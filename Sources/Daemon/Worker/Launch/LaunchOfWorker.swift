@@ -16,6 +16,9 @@ final class LaunchOfWorker: LaunchMechanics {
   private var forked: ForkedWorker?
   private let start: StartWatch
   private var isUndone = false
+  private var isRecorded = false
+  /// A program doesn't wait longer for its record: the state directory may not answer.
+  private static let recordPatience = Duration.seconds(1)
 
   private var services: Services { parts.services }
   private var id: WorkerID { runtime.id }
@@ -137,7 +140,12 @@ final class LaunchOfWorker: LaunchMechanics {
   private func executeProgram(within limit: Duration, _ then: @escaping (String?) -> Void) {
     guard let forked else { return then("can't fork its process") }
     self.forked = nil
+    // A daemon that ends now must leave the worker to the next one, or no worker.
+    isRecorded = true
+    parts.recordWriter.save(runtime, launching: forked) { forked.release() }
+    let timer = services.loop.after(Self.recordPatience) { forked.release() }
     start.begin(WorkerStart(forked), within: limit) { [self] outcome in
+      services.loop.cancel(timer)
       switch outcome {
       case .success(let process): then(failureText { try hold(process) })
       case .failure(let error): then(error.reason)
@@ -159,6 +167,7 @@ final class LaunchOfWorker: LaunchMechanics {
     isUndone = true
     forked = nil
     start.abandon()
+    if isRecorded { services.records.remove(id.name) }
     // It may run already, and nothing watches for its end.
     let killing = runtime.process?.killing
     parts.ends.clearAway(runtime)

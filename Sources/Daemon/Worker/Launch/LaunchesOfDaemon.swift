@@ -48,7 +48,7 @@ final class LaunchesOfDaemon: LaunchHost {
     guard let runtime = parts.workers[id], let process = runtime.process else { return }
     runtime.noteLaunch()
     parts.program?.hasLaunched()
-    // Recorded from its first moment on: a daemon that dies now must leave it to the next.
+    // With what is known only now.
     parts.recordWriter.save(runtime, state: .launching)
     parts.services.log(.info, "\(id): launched as pid \(process.identity.pid)")
   }
