@@ -125,8 +125,8 @@ import Testing
     let forked = try ForkThread.shared.fork(waiting())
     let child = StartingProcess(forked)
     let isWaiting = try eventually {
-      forked.step == SpawnError.Step.exec.rawValue
-        && (try ProcessStat.read(child.process.pid).state) == .sleeping
+      try forked.step == SpawnError.Step.exec.rawValue
+        && ProcessStat.read(child.process.pid).state == .sleeping
     }
     #expect(isWaiting)
     #expect(try child.look() == nil)

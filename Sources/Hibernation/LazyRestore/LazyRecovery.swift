@@ -91,3 +91,11 @@ extension Hibernator {
     return parts
   }
 }
+
+extension HibernationTarget {
+  /// After a fill that an earlier daemon began: it may have held the masters of a prefork server stopped, and
+  /// their children run. A stop may still be pending, so the state of a process says nothing.
+  func continueMasters() throws(HibernationError) {
+    try attempt(.waking) { try discover().continueAll() }
+  }
+}
