@@ -32,6 +32,8 @@ protocol DaemonEndHost: AnyObject {
   func wake(_ id: WorkerID, then answer: @escaping (Answer) -> Void)
   /// Releases an external worker, awake. `then` gets the reason if that failed.
   func release(_ id: WorkerID, then: @escaping (_ failure: String?) -> Void)
+  /// Processes of an earlier daemon's workers that this one couldn't adopt, and that may still run.
+  var unadopted: [(id: WorkerID, pid: Int32)] { get }
   /// It would sleep in a frozen cgroup.
   func freezes(_ id: WorkerID) -> Bool
   /// No worker is started any more because its dependencies are ready.
@@ -152,12 +154,21 @@ final class DaemonEnd {
     host.refuseWaitingStarts()
     stopping.advance()
     let alive = host.workers.filter(\.isAlive)
-    if alive.isEmpty { return finish(saying: "all workers have ended; the daemon ends") }
+    if alive.isEmpty { return finish(saying: lastWords) }
     // The next attempt to stop such a worker begins its end again.
     outlived.formUnion(alive.filter(\.hasOutlivedKill).map(\.id))
     guard !isPatient, alive.allSatisfy({ outlived.contains($0.id) }) else { return }
     isPatient = true
     timers.after(Self.lastPatience) { [weak self] in self?.endWithoutLast() }
+  }
+
+  private var lastWords: String {
+    let unadopted = host.unadopted
+    if unadopted.isEmpty { return "all workers have ended; the daemon ends" }
+    let names = unadopted.map { "\($0.id)" }.joined(separator: ", ")
+    let pids = unadopted.map { "\($0.pid)" }.joined(separator: " ")
+    return "the daemon ends; its workers have ended, but processes of an earlier daemon that it "
+      + "couldn't adopt may still run (\(names)): run `kill -9 \(pids)`"
   }
 
   /// Nothing ends a process that waits in the kernel without limit.

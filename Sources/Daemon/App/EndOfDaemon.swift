@@ -36,6 +36,14 @@ final class EndOfDaemon: DaemonEndHost {
       hasOutlivedKill: parts.driver.state.hasOutlivedKill(runtime.id))
   }
 
+  var unadopted: [(id: WorkerID, pid: Int32)] {
+    let writer = parts.recordWriter
+    return writer.records.all.filter { record in
+      parts.workers[WorkerID(record.name)]?.process == nil && record.external == nil
+        && record.life(bootID: writer.bootID) != .hasEnded
+    }.map { (WorkerID($0.name), $0.process.pid) }.sorted { $0.0 < $1.0 }
+  }
+
   func freezes(_ id: WorkerID) -> Bool { parts.workers[id]?.process?.cgroup?.freezer != nil }
 
   var isAdopting: Bool { parts.returning.isUnderWay }

@@ -42,6 +42,9 @@ final class WorkerRecordKeeper {
   /// The last one that was saved or found.
   func record(of name: String) -> WorkerRecord? { known[name]?.record }
 
+  /// All that were saved or found, and not removed.
+  var all: [WorkerRecord] { known.values.map(\.record) }
+
   /// Whether there is a file, be it damaged. At the daemon's start.
   func contains(_ name: String) -> Bool { store.contains(name) }
 

@@ -55,7 +55,10 @@ final class SurvivorAdoption {
     } catch {
       // Its record and its image stay, for a later daemon; while they exist, it isn't started a second time.
       if host.life(of: record) != .hasEnded {
-        return host.log(.error, "\(id): can't be adopted: \(error)")
+        return host.log(
+          .error,
+          "\(id): can't be adopted: \(error); restart the daemon to try again, or end it with "
+            + "`kill -9 \(record.process.pid)`")
       }
       return forget(record)
     }

@@ -65,6 +65,15 @@ import Testing
     #expect(world.asked == ["stop web"])
   }
 
+  @Test("The daemon's last words name processes that it couldn't adopt, and what ends them")
+  func unadopted() {
+    world.unadopted = [("agent", 71), ("keys", 72)]
+    end.end()
+    #expect(end.hasEnded)
+    #expect(world.lines.count == 1)
+    #expect(world.lines[0].contains("(agent, keys): run `kill -9 71 72`"))
+  }
+
   @Test(
     "Without workers the daemon ends at once, and closes its sockets before it answers clients")
   func nothing() {

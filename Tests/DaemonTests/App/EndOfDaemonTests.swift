@@ -1,3 +1,4 @@
+import Glibc
 import Hibernation
 import Lifecycle
 import Linux
@@ -101,6 +102,26 @@ import Testing
     #expect(found.map(\.id.name) == ["api", "db", "web"])
     #expect(found.map(\.state) == [nil, .terminated, .background])
     #expect(found.allSatisfy { !$0.isBusy && !$0.isAdopting && !$0.isExternal && !$0.restsFrozen })
+  }
+
+  @Test("Workers of an earlier daemon that couldn't be adopted are named, with their processes")
+  func unadopted() throws {
+    let own = try ProcessStat.read(getpid()).identity
+    func record(_ name: String, bootID: String = "boot") -> WorkerRecord {
+      WorkerRecord(
+        name: name, process: own, session: own.pid, bootID: bootID, command: [name],
+        directory: "/", logPath: "/dev/null", state: WorkerState.background.rawValue)
+    }
+    #expect(host.unadopted.isEmpty)
+    try add("adopted", .background)
+    var external = record("external")
+    external.external = .mayNot
+    let others = [record("adopted"), external, record("earlier", bootID: "earlier boot")]
+    for record in [record("keys"), record("agent")] + others { records.save(record) { _ in } }
+    #expect(host.unadopted.map(\.id.name) == ["agent", "keys"])
+    #expect(host.unadopted.map(\.pid) == [own.pid, own.pid])
+    records.remove("agent")
+    #expect(host.unadopted.map(\.id.name) == ["keys"])
   }
 
   @Test("A worker that is being launched is busy, and one with an operation on another thread")

@@ -14,6 +14,7 @@ final class DaemonEndWorld: DaemonEndHost, OrderlyStopHost {
   var workers: [EndingWorker] { known.values.sorted { $0.id < $1.id } }
   var isAdopting: Bool { known.values.contains(where: \.isAdopting) }
   var isEngineQuiet = true
+  var unadopted: [(id: WorkerID, pid: Int32)] = []
   let timers = FakeTimers()
 
   func wake(_ id: WorkerID, then answer: @escaping (Answer) -> Void) {

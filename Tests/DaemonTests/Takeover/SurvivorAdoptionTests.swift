@@ -126,7 +126,11 @@ import Testing
     world.leave("other")
     world.host.refusals["web"] = "its cgroup was removed"
     adopt()
-    #expect(world.host.lines == ["web: can't be adopted: its cgroup was removed"])
+    #expect(
+      world.host.lines == [
+        "web: can't be adopted: its cgroup was removed; restart the daemon to try again, or end it "
+          + "with `kill -9 4711`"
+      ])
     #expect(!world.returning.isAdopting(web) && world.state(of: "web") == .terminated)
     // The others are.
     #expect(
