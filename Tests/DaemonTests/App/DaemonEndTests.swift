@@ -67,7 +67,7 @@ import Testing
 
   @Test("The daemon's last words name processes that it couldn't adopt, and what ends them")
   func unadopted() {
-    world.unadopted = [("agent", 71), ("keys", 72)]
+    world.unadopted = [(WorkerID("agent"), 71), (WorkerID("keys"), 72)]
     end.end()
     #expect(end.hasEnded)
     #expect(world.lines.count == 1)

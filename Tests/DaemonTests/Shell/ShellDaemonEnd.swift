@@ -51,6 +51,8 @@ final class ShellDaemonEnd: DaemonEndHost {
 
   var isAdopting: Bool { world.returning.isUnderWay }
   var isEngineQuiet: Bool { world.driver.isQuiet }
+  /// Each process of the simulation can be looked at.
+  let unadopted: [(id: WorkerID, pid: Int32)] = []
 
   func wake(_ id: WorkerID, then answer: @escaping (Answer) -> Void) {
     world.requests.request(.wake, id) { [self] in
