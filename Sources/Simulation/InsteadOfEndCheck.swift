@@ -73,7 +73,7 @@ struct InsteadOfEndCheck: Sendable {
     else { return nil }
     let movable = snapshot.footprint - snapshot.purgeable
     guard movable >= .megabytes(1), movable <= Self.room(after) else { return nil }
-    return "\(worker) was terminated in the \(transition.from), and nothing kept it from being hibernated"
+    return "\(worker) was terminated in the \(transition.from) although it could be hibernated"
   }
 
   /// The largest image for which the disk has room.
