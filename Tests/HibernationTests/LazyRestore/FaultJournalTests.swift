@@ -115,11 +115,9 @@ struct FaultJournalTests {
 
   @Test("A process that has ended has no journals")
   func ended() throws {
-    let child = try TestChild("true")
-    try child.waitForExit()
-    waitpid(child.pid, nil, 0)
-    #expect(try FaultJournal.all(in: child.pid).isEmpty)
-    #expect(try Eligibility.foreignUserfaults(of: child.pid).isEmpty)
+    // No kernel gives so high a number.
+    #expect(try FaultJournal.all(in: .max).isEmpty)
+    #expect(try Eligibility.foreignUserfaults(of: .max).isEmpty)
   }
 
   @Test("Only a process with all of the daemon's rights, or of another user, gets a journal")
