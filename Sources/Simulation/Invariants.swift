@@ -13,6 +13,7 @@ struct Invariants {
   private var limits = FootprintLimitCheck()
   private var notices = NoticeCheck()
   private var vain = VainCheck()
+  private var insteadOfEnd = InsteadOfEndCheck()
   private var now = Instant.zero
   var seen: Set<String> = []
   private var accounting = Accounting()
@@ -37,9 +38,11 @@ struct Invariants {
     earlier = states
     accounting.record(event, states, at: now)
     together.record(event)
+    insteadOfEnd.record(event)
     for directive in directives {
       let complaint =
         check(directive, after) ?? notices.check(directive, after: after, level: level, at: now)
+        ?? insteadOfEnd.check(directive, after)
       if let complaint { return complaint }
       if case .abort(let worker) = directive, !event.isWatchdogNews(of: worker) {
         return "\(worker) is ended for a missing WATCHDOG=1 that was not looked for"
@@ -139,6 +142,9 @@ struct Invariants {
       return "\(transition) is no step"
     }
     seen.insert("\(transition.from) → \(transition.to)")
+    if case .pressure = transition.cause, transition.from == .suspending {
+      seen.insert("suspended instead of an end")
+    }
     if transition.cause == .heartbeat { seen.insert("heartbeat of \(transition.from)") }
     if transition.cause == .adopted { seen.insert("adopted") }
     if case .wokenWith = transition.cause { seen.insert("woken with another to \(transition.to)") }

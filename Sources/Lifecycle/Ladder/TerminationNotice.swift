@@ -76,7 +76,9 @@ extension Engine {
   private func whyWithdrawn(_ notice: TerminationNotice, _ worker: WorkerRecord) -> String? {
     if let protection = worker.protection { return "vetoed: \(protection.sentence)" }
     if gauge.level < notice.level { return "memory pressure fell to \(gauge.level.name)" }
-    if let pause = ladderState.pause, pause.level >= notice.level {
+    // At a level that the operator has set, no pause holds back an end.
+    let isSet = setPressure.map { $0.level >= notice.level } ?? false
+    if !isSet, let pause = ladderState.pause, pause.level >= notice.level {
       return "its end wouldn't help"
     }
     let isElsewhere = worker.state != notice.state && !worker.state.isTransit
