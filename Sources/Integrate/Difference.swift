@@ -20,46 +20,81 @@ struct Difference {
     lastLine = max(starts.count - (old.last == UInt8(ascii: "\n") ? 2 : 1), 0)
   }
 
+  /// Edits that touch common lines.
+  private struct Group {
+    /// First and last.
+    var lines: ClosedRange<Int>
+    var edits: [TextEdit]
+  }
+
   var lines: [String] {
     var result: [String] = []
     var added = 0
     for hunk in hunks {
-      let first = max(hunk.lowerBound - Self.context, 0)
-      let last = max(min(hunk.upperBound + Self.context, lastLine), hunk.upperBound)
-      let range = start(hunk.lowerBound)..<end(hunk.upperBound)
-      let own = edits.filter { (range.lowerBound...range.upperBound).contains($0.range.lowerBound) }
-        .map { edit in
-          TextEdit(
-            edit.range.lowerBound - range.lowerBound..<edit.range.upperBound - range.lowerBound,
-            edit.bytes)
-        }
-      let before = Self.split(Array(old[range]))
-      let after = Self.split(TextEdit.apply(own, to: Array(old[range])))
-      let others = (hunk.lowerBound - first) + (last - hunk.upperBound)
-      result.append(
-        "@@ -\(first + 1),\(before.count + others) +\(first + 1 + added),\(after.count + others) @@"
-      )
-      added += after.count - before.count
-      result += (first..<hunk.lowerBound).map { " " + shown(line($0)) }
-      result += changed(before, after)
-      result += (hunk.upperBound..<last).map { " " + shown(line($0 + 1)) }
+      guard let (start, end) = hunk.first.map({ ($0.lines.lowerBound, hunk.last ?? $0) }) else {
+        continue
+      }
+      let upper = end.lines.upperBound
+      let first = max(start - Self.context, 0)
+      let last = max(min(upper + Self.context, lastLine), upper)
+      var (text, grown, next) = ([String](), 0, start)
+      for group in hunk {
+        text += (next..<group.lines.lowerBound).map { " " + shown(line($0)) }
+        let (before, after) = both(group)
+        text += changed(before, after)
+        grown += after.count - before.count
+        next = group.lines.upperBound + 1
+      }
+      let count = last - first + 1
+      result.append("@@ -\(first + 1),\(count) +\(first + 1 + added),\(count + grown) @@")
+      added += grown
+      result += (first..<start).map { " " + shown(line($0)) }
+      result += text
+      result += (upper..<last).map { " " + shown(line($0 + 1)) }
     }
     return result
   }
 
-  /// Ranges of lines, first and last, with edits that are near each other together.
-  private var hunks: [Range<Int>] {
-    var hunks: [Range<Int>] = []
-    for edit in edits {
-      let first = number(edit.range.lowerBound)
-      let last = max(first, number(edit.range.upperBound))
-      if let before = hunks.last, first <= before.upperBound + 2 * Self.context + 1 {
-        hunks[hunks.count - 1] = before.lowerBound..<max(last, before.upperBound)
+  /// The lines of a group before and after.
+  private func both(_ group: Group) -> (before: [[UInt8]], after: [[UInt8]]) {
+    let range = start(group.lines.lowerBound)..<end(group.lines.upperBound)
+    let old = Array(old[range])
+    let edits = group.edits.map { edit in
+      TextEdit(
+        edit.range.lowerBound - range.lowerBound..<edit.range.upperBound - range.lowerBound,
+        edit.bytes)
+    }
+    return (Self.split(old), Self.split(TextEdit.apply(edits, to: old)))
+  }
+
+  /// Groups that are near each other together.
+  private var hunks: [[Group]] {
+    var hunks: [[Group]] = []
+    for group in groups {
+      if let before = hunks.last?.last,
+        group.lines.lowerBound <= before.lines.upperBound + 2 * Self.context + 1
+      {
+        hunks[hunks.count - 1].append(group)
       } else {
-        hunks.append(first..<last)
+        hunks.append([group])
       }
     }
     return hunks
+  }
+
+  private var groups: [Group] {
+    var groups: [Group] = []
+    for edit in edits {
+      let first = number(edit.range.lowerBound)
+      let last = max(first, number(edit.range.upperBound))
+      if let before = groups.last?.lines, first <= before.upperBound {
+        groups[groups.count - 1].lines = before.lowerBound...max(last, before.upperBound)
+        groups[groups.count - 1].edits.append(edit)
+      } else {
+        groups.append(Group(lines: first...last, edits: [edit]))
+      }
+    }
+    return groups
   }
 
   /// The line that a byte is in.

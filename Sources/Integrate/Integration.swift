@@ -110,17 +110,18 @@ public struct Integration: Sendable {
     do throws(ConfigSyntaxError) { new = try document.applying(edits) } catch {
       throw .otherMeaning
     }
-    var (rest, newRest) = (document.root, new.root)
     for place in changed {
       // An edited command can be read before and after; anything else is a defect.
       guard let before = try? place.command(in: document.root),
         let after = try? place.command(in: new.root), before != after,
         after.suffix(before.count) == before[...] || before.suffix(after.count) == after[...]
       else { throw .otherMeaning }
-      place.forget(in: &rest)
-      place.forget(in: &newRest)
     }
-    guard newRest.means(theSameAs: rest) else { throw .otherMeaning }
+    // What is left must mean the same.
+    let commands = changed.flatMap(\.paths).map { $0[...] }
+    guard new.root.removing(commands).means(theSameAs: document.root.removing(commands)) else {
+      throw .otherMeaning
+    }
     return new
   }
 

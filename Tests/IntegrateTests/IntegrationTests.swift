@@ -232,6 +232,36 @@ import Testing
     #expect(try home.read(".cursor/mcp.json") == text)
   }
 
+  private static let many = 20_000
+
+  @Test("A file with 20,000 servers is changed like a small one, in JSON and in TOML")
+  func many() throws {
+    let numbers = 0..<Self.many
+    let json = numbers.map { "\"s\($0)\":{\"command\":\"/bin/sh\"}" }.joined(separator: ",\n")
+    let toml = numbers.map { "[mcp_servers.s\($0)]\ncommand = \"/bin/sh\"\n" }.joined()
+    var home = try IntegrateHome([
+      ".cursor/mcp.json": "{\"mcpServers\":{\n\(json)\n}}", ".codex/config.toml": toml,
+    ])
+    home.words = WrapWords(program: "/d")
+    for host in [IntegratedHost.cursor, .codex] {
+      let file = try #require(home.change(host).first)
+      #expect(file.isChanged && file.problem == nil)
+      #expect(file.servers.count { $0.state == .newlyWrapped } == Self.many)
+      #expect(file.servers.last?.name == "s\(Self.many - 1)")
+      let lines = file.difference
+      #expect(lines.first?.hasPrefix("@@ -1,") == true)
+      #expect(lines.count { $0.hasPrefix("+") } >= Self.many)
+    }
+    let changed = try home.read(".cursor/mcp.json")
+    #expect(
+      changed.hasPrefix(
+        "{\"mcpServers\":{\n\"s0\":{\"command\":\"/d\",\"args\":[\"wrap\",\"--name\",\"s0\""))
+    let document = try ConfigDocument(Array(home.read(".codex/config.toml").utf8), .toml)
+    let servers = try #require(document.root["mcp_servers"]?.members)
+    #expect(servers.count == Self.many)
+    #expect(servers.allSatisfy { $0.value["args"]?.list?.last?.text == "/bin/sh" })
+  }
+
   @Test("The changes are shown as the lines of a diff, with one line around them")
   func difference() throws {
     let home = try IntegrateHome([

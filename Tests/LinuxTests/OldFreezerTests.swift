@@ -1,10 +1,11 @@
 import CLinux
 import Glibc
+import Synchronization
 import Testing
 
 @testable import Linux
 
-/// Why the freezer of cgroup version 1 isn't used (docs/doctor.md). If these two tests fail on a later
+/// Why the freezer of cgroup version 1 isn't used (docs/doctor.md). If the first two tests fail on a later
 /// kernel, that decision can be changed.
 @Suite(
   "The freezer of cgroup version 1", .serialized,
@@ -34,11 +35,40 @@ struct OldFreezerTests {
     }
   }
 
+  @Test func `A tracer that waits for a thread frozen in an injected call says so`() throws {
+    try withFrozen { child, thaw in
+      try thaw()
+      let isAsleep = waitUntil(Deadline(in: .seconds(60))) { () throws(Never) in
+        let stat = try? ProcessStat.read(child.pid)
+        return stat?.name == "sleep" && stat?.state == .sleeping
+      }
+      try #require(isAsleep)
+      let session = try TraceSession.seize(child.identity)
+      defer { session.detach() }
+      let vdso = try readFile("/proc/\(child.pid)/maps").lines().lazy
+        .compactMap { MemoryMapping(header: $0) }.first { $0.name == "[vdso]" }
+      var injector = try Injector(
+        session: session, memory: ProcessMemory(pid: child.pid), vdso: try #require(vdso))
+      try writeControl("\(Self.group)/freezer.state", "FROZEN")
+      let calls = Calls()
+      let result = try TraceSession.$isFrozen.withValue({
+        calls.count.add(1, ordering: .relaxed)
+        // If it can't be thawed, the test's end does it.
+        try? writeControl("\(Self.group)/freezer.state", "THAWED")
+      }) { try injector.call(CLINUX_SYS_getpid, [0, 0, 0, 0, 0, 0]) }
+      #expect(result == Int64(child.pid) && calls.count.load(ordering: .relaxed) > 0)
+      try injector.finish()
+    }
+  }
+
+  private final class Calls: Sendable { let count = Atomic(0) }
+
+  private static let group = "\(OldFreezer.place() ?? "")/dormouse-tests-\(getpid())"
+
   private func withFrozen(
     stopped: Bool = false, _ body: (SpawnedProcess, () throws -> Void) throws -> Void
   ) throws {
-    let place = try #require(OldFreezer.place())
-    let group = "\(place)/dormouse-tests-\(getpid())"
+    let group = Self.group
     #expect(mkdir(group, 0o755) == 0)
     let null = try Descriptor.open("/dev/null", O_RDWR)
     let child = try spawn(

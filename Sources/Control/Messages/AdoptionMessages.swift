@@ -2,6 +2,9 @@
 public struct AdoptionSpecification: Codable, Hashable, Sendable {
   /// It and its descendants.
   public var pid: Int32?
+  /// When it was started, in the kernel's ticks (proc_pid_stat(5)): a process that has got its number since is refused.
+  /// nil: not known.
+  public var startTime: UInt64?
   /// A directory of the cgroup2 tree, or a unit's name.
   public var cgroup: String?
   public var importance: Int?
@@ -19,11 +22,12 @@ public struct AdoptionSpecification: Codable, Hashable, Sendable {
   public var healthChecks: [String]?
 
   public init(
-    pid: Int32? = nil, cgroup: String? = nil, importance: Int? = nil,
+    pid: Int32? = nil, startTime: UInt64? = nil, cgroup: String? = nil, importance: Int? = nil,
     mayBeTerminated: Bool? = nil, policy: String? = nil, settings: [String]? = nil,
     shadow: Bool? = nil, wakeWith: [String]? = nil, healthChecks: [String]? = nil
   ) {
     self.pid = pid
+    self.startTime = startTime
     self.cgroup = cgroup
     self.importance = importance
     self.mayBeTerminated = mayBeTerminated

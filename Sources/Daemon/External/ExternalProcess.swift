@@ -39,7 +39,7 @@ extension ExternalProcess {
   static func examine(_ wanted: AdoptionSpecification) throws(AdoptionRefusal) -> ExternalProcess {
     var found: ExternalProcess
     switch (wanted.pid, wanted.cgroup) {
-    case (let pid?, nil): found = try examine(pid: pid)
+    case (let pid?, nil): found = try examine(pid: pid, startedAt: wanted.startTime)
     case (nil, let name?): found = try examine(cgroup: name)
     default: throw .malformed("`adopt` needs either a pid or a cgroup")
     }
@@ -54,17 +54,26 @@ extension ExternalProcess {
     return found
   }
 
-  private static func examine(pid: Int32) throws(AdoptionRefusal) -> ExternalProcess {
+  private static func examine(
+    pid: Int32, startedAt start: UInt64?
+  ) throws(AdoptionRefusal) -> ExternalProcess {
     guard pid > 1 else { throw .refused("pid \(pid) can't be adopted") }
+    let root: ProcessStat
+    let tree: ProcessTree
     do throws(SystemCallError) {
-      let root = try ProcessStat.read(pid)
+      root = try ProcessStat.read(pid)
       if root.isEnded { throw SystemCallError("read", on: "/proc/\(pid)", code: ESRCH) }
-      let tree = try ProcessTree.discover(root: root.identity)
-      return ExternalProcess(root: root, tree: tree, cgroup: nil)
+      tree = try ProcessTree.discover(root: root.identity)
     } catch {
       throw .refused(
         error.meansVanished ? "there is no process \(pid)" : "process \(pid): \(error)")
     }
+    guard start == nil || start == root.startTime else {
+      throw .refused(
+        "process \(pid) (\(root.name)) was started at another time: the one that was meant has ended"
+      )
+    }
+    return ExternalProcess(root: root, tree: tree, cgroup: nil)
   }
 
   private static func examine(cgroup name: String) throws(AdoptionRefusal) -> ExternalProcess {

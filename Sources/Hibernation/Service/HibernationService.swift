@@ -264,10 +264,12 @@ public final class HibernationService: Sendable {
   ) {
     guard let bench = bench(of: name) else { preconditionFailure("it is made where there is none") }
     submit(to: bench, about: name, isUrgent: isUrgent) { [slots] bench in
-      let isOwner = isHibernation && slots.acquire(name)
+      let turn = isHibernation ? slots.acquire(name) : nil
       first()
-      let result = Self.perform(bench, operation)
-      slots.release(isOwner)
+      let result = TraceSession.$isFrozen.withValue({ turn?.end() }) {
+        Self.perform(bench, operation)
+      }
+      turn?.end()
       completion(result)
     }
   }

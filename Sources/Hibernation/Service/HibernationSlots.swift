@@ -3,7 +3,7 @@ import Synchronization
 
 /// Hibernations of different workers are performed one after the other: they compete for the disk and for
 /// processors. Each waits on its worker's own thread. A hibernation that a client waits for starts at once,
-/// beside the one that is under way.
+/// beside the one that is under way. One that another program has frozen gives its turn to the next.
 final class HibernationSlots: Sendable {
   private struct State {
     var isTaken = false
@@ -14,8 +14,28 @@ final class HibernationSlots: Sendable {
 
   private let state = Mutex(State())
 
-  /// Waits for a turn. Pass the result to `release`.
-  func acquire(_ name: String) -> Bool {
+  /// Until its first end.
+  final class Turn: Sendable {
+    private let slots: HibernationSlots
+    private let isOwner: Mutex<Bool>
+
+    fileprivate init(_ slots: HibernationSlots, isOwner: Bool) {
+      self.slots = slots
+      self.isOwner = Mutex(isOwner)
+    }
+
+    /// The next one may begin.
+    func end() {
+      let isOwner = isOwner.withLock { isOwner in
+        defer { isOwner = false }
+        return isOwner
+      }
+      if isOwner { slots.release() }
+    }
+  }
+
+  /// Waits for a turn.
+  func acquire(_ name: String) -> Turn {
     let turn: Signal? = state.withLock { state in
       if !state.isTaken {
         state.isTaken = true
@@ -25,17 +45,14 @@ final class HibernationSlots: Sendable {
       state.waiting.append((name, turn))
       return turn
     }
-    guard let turn else { return true }
+    guard let turn else { return Turn(self, isOwner: true) }
     turn.wait()
-    return state.withLock { state in
-      // The hibernation started beside another one.
-      state.prioritized.remove(name) == nil
-    }
+    // If not, the hibernation started beside another one.
+    let isOwner = state.withLock { $0.prioritized.remove(name) == nil }
+    return Turn(self, isOwner: isOwner)
   }
 
-  /// - Parameter isOwner: the result of `acquire`.
-  func release(_ isOwner: Bool) {
-    guard isOwner else { return }
+  private func release() {
     let next: Signal? = state.withLock { state in
       guard !state.waiting.isEmpty else {
         state.isTaken = false

@@ -37,26 +37,30 @@ struct CommandPlace: Sendable {
     return texts
   }
 
-  /// Removes the command: what is left must mean the same before and after a change.
-  func forget(in root: inout ConfigValue) {
+  /// The paths of all that belongs to the command.
+  var paths: [[String]] {
     switch shape {
-    case .split(let path, let command, let arguments):
-      for name in [command, arguments] { root.remove(path + [name]) }
-    case .list(let path): root.remove(path)
+    case .split(let path, let command, let arguments): [path + [command], path + [arguments]]
+    case .list(let path): [path]
     }
   }
 }
 
 extension ConfigValue {
-  fileprivate mutating func remove(_ path: [String]) {
-    guard var members, let name = path.first,
-      let index = members.firstIndex(where: { $0.name == name })
-    else { return }
-    if path.count > 1 {
-      members[index].value.remove(Array(path.dropFirst()))
-    } else {
-      members.remove(at: index)
-    }
-    kind = .table(members)
+  /// Without what is at these paths.
+  func removing(_ paths: [ArraySlice<String>]) -> ConfigValue {
+    guard let members else { return self }
+    let inner = Dictionary(grouping: paths.filter { !$0.isEmpty }) { $0[$0.startIndex] }
+    var rest = self
+    rest.kind = .table(
+      ConfigTable(
+        members.lazy.compactMap { member in
+          guard let own = inner[member.name]?.map({ $0.dropFirst() }) else { return member }
+          if own.contains(where: \.isEmpty) { return nil }
+          var member = member
+          member.value = member.value.removing(own)
+          return member
+        }))
+    return rest
   }
 }

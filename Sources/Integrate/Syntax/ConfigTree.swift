@@ -3,7 +3,7 @@ struct ConfigValue: Sendable {
   enum Kind: Sendable {
     case text(String)
     case list([ConfigValue])
-    case table([ConfigMember])
+    case table(ConfigTable)
     /// A number, a truth value, null or a date, as it is written.
     case other(String)
   }
@@ -19,11 +19,15 @@ struct ConfigValue: Sendable {
 
   var text: String? { if case .text(let text) = kind { text } else { nil } }
   var list: [ConfigValue]? { if case .list(let values) = kind { values } else { nil } }
-  var members: [ConfigMember]? { if case .table(let members) = kind { members } else { nil } }
+  var table: ConfigTable? { if case .table(let table) = kind { table } else { nil } }
+  var members: [ConfigMember]? { table?.members }
 
   subscript(name: String) -> ConfigValue? { member(name)?.value }
 
-  func member(_ name: String) -> ConfigMember? { members?.first { $0.name == name } }
+  func member(_ name: String) -> ConfigMember? {
+    guard let table, let index = table.index(of: name) else { return nil }
+    return table.members[index]
+  }
 
   subscript(path: [String]) -> ConfigValue? {
     var value: ConfigValue? = self
@@ -40,12 +44,37 @@ struct ConfigValue: Sendable {
     case (.list(let one), .list(let two)):
       one.count == two.count && zip(one, two).allSatisfy { $0.means(theSameAs: $1) }
     case (.table(let one), .table(let two)):
-      one.count == two.count
-        && zip(one, two).allSatisfy {
+      one.members.count == two.members.count
+        && zip(one.members, two.members).allSatisfy {
           $0.name.utf8.elementsEqual($1.name.utf8) && $0.value.means(theSameAs: $1.value)
         }
     default: false
     }
+  }
+}
+
+/// A file may have many thousand servers: members are found by their names without a look at all of them.
+struct ConfigTable: Sendable {
+  private(set) var members: [ConfigMember] = []
+  private var indices: [String: Int] = [:]
+
+  init() {}
+
+  init(_ members: some Sequence<ConfigMember>) {
+    for member in members { append(member) }
+  }
+
+  func index(of name: String) -> Int? { indices[name] }
+
+  mutating func append(_ member: ConfigMember) {
+    indices[member.name] = members.count
+    members.append(member)
+  }
+
+  subscript(index: Int) -> ConfigValue {
+    get { members[index].value }
+    // In its place: a large value isn't copied.
+    _modify { yield &members[index].value }
   }
 }
 

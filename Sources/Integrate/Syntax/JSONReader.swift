@@ -12,7 +12,7 @@ struct JSONReader {
     try reader.skipSpace()
     // An empty file has no settings.
     if reader.next == nil {
-      return ConfigValue(kind: .table([]), range: bytes.count..<bytes.count)
+      return ConfigValue(kind: .table(ConfigTable()), range: bytes.count..<bytes.count)
     }
     let value = try reader.value(depth: 0)
     try reader.skipSpace()
@@ -77,25 +77,24 @@ struct JSONReader {
     return ConfigValue(kind: kind, range: start..<place)
   }
 
-  private mutating func members(_ depth: Int) throws(ConfigSyntaxError) -> [ConfigMember] {
+  private mutating func members(_ depth: Int) throws(ConfigSyntaxError) -> ConfigTable {
     place += 1
-    var members: [ConfigMember] = []
-    var names: Set<String> = []
+    var table = ConfigTable()
     while true {
       try skipSpace()
-      if take(UInt8(ascii: "}")) { return members }
+      if take(UInt8(ascii: "}")) { return table }
       guard next == UInt8(ascii: "\"") else { throw expected("a key in quotes, or `}`,") }
       let start = place
       let name = try string()
       let key = start..<place
-      if !names.insert(name).inserted {
+      if table.index(of: name) != nil {
         throw failure("the key `\(name)` is already in this object", at: start)
       }
       try skipSpace()
       guard take(UInt8(ascii: ":")) else { throw expected("`:`") }
       try skipSpace()
       let value = try value(depth: depth + 1)
-      members.append(ConfigMember(name: name, key: key, lastKey: key, value: value))
+      table.append(ConfigMember(name: name, key: key, lastKey: key, value: value))
       try skipSpace()
       if next == UInt8(ascii: "}") { continue }
       guard take(UInt8(ascii: ",")) else { throw expected("`,` or `}`") }

@@ -2,7 +2,7 @@
 struct TOMLReader {
   let bytes: [UInt8]
   var place = 0
-  private var root = ConfigValue(kind: .table([]), range: 0..<0, origin: .header)
+  private var root = ConfigValue(kind: .table(ConfigTable()), range: 0..<0, origin: .header)
   /// The table of the last header.
   private var current: [TOMLKey] = []
 
@@ -66,7 +66,7 @@ struct TOMLReader {
     skipBlanks()
     let path = try keys()
     for _ in 0..<(isOfTables ? 2 : 1) where !take(UInt8(ascii: "]")) { throw expected("`]`") }
-    let table = ConfigValue(kind: .table([]), range: start..<place, origin: .header)
+    let table = ConfigValue(kind: .table(ConfigTable()), range: start..<place, origin: .header)
     try root.open(path[...], table, isOfTables: isOfTables)
     current = path
   }
@@ -124,6 +124,7 @@ struct TOMLKey {
 
 // MARK: - Tables
 
+/// An error leaves a value that isn't whole.
 extension ConfigValue {
   /// `[path]` or `[[path]]`.
   fileprivate mutating func open(
@@ -131,25 +132,27 @@ extension ConfigValue {
   ) throws(ConfigSyntaxError) {
     guard let key = path.first else { return }
     if path.count > 1 {
-      let implied = ConfigValue(kind: .table([]), range: table.range, origin: .implied)
+      let implied = ConfigValue(kind: .table(ConfigTable()), range: table.range, origin: .implied)
       return try change(key, missing: implied) { (inner) throws(ConfigSyntaxError) in
         if inner.origin == .dotted { throw key.isDefinedTwice }
         try inner.open(path.dropFirst(), table, isOfTables: isOfTables)
       }
     }
-    guard var members, let index = members.firstIndex(where: { $0.name == key.name }) else {
+    guard var members = takeTable() else { return }
+    if let index = members.index(of: key.name) {
+      let origin = members[index].origin
+      if isOfTables, origin == .tables {
+        members[index].append(table)
+      } else if !isOfTables, origin == .implied {
+        members[index].origin = .header
+      } else {
+        throw key.isDefinedTwice
+      }
+    } else {
       let value =
         isOfTables
         ? ConfigValue(kind: .list([table]), range: table.range, origin: .tables) : table
-      return append(key, path: [key], value, isLine: false)
-    }
-    let known = members[index].value
-    if isOfTables, known.origin == .tables, let list = known.list {
-      members[index].value.kind = .list(list + [table])
-    } else if !isOfTables, known.origin == .implied {
-      members[index].value.origin = .header
-    } else {
-      throw key.isDefinedTwice
+      members.append(ConfigMember(key, path: [key], value, isLine: false))
     }
     kind = .table(members)
   }
@@ -172,27 +175,16 @@ extension ConfigValue {
   ) throws(ConfigSyntaxError) {
     guard let key = path.first else { return }
     if path.count > 1 {
-      let dotted = ConfigValue(kind: .table([]), range: key.range, origin: .dotted)
+      let dotted = ConfigValue(kind: .table(ConfigTable()), range: key.range, origin: .dotted)
       return try change(key, missing: dotted) { (inner) throws(ConfigSyntaxError) in
         if inner.origin != .dotted { throw key.isDefinedTwice }
         try inner.add(path.dropFirst(), all: all, value, isLine: isLine)
       }
     }
-    if member(key.name) != nil { throw key.isDefinedTwice }
-    append(key, path: all, value, isLine: isLine)
-  }
-
-  private mutating func append(
-    _ key: TOMLKey, path: ArraySlice<TOMLKey>, _ value: ConfigValue, isLine: Bool
-  ) {
-    guard let members else { return }
-    let start = path.first?.range.lowerBound ?? key.range.lowerBound
-    kind = .table(
-      members + [
-        ConfigMember(
-          name: key.name, key: start..<key.range.upperBound, lastKey: key.range, value: value,
-          isLine: isLine)
-      ])
+    guard var members = takeTable() else { return }
+    if members.index(of: key.name) != nil { throw key.isDefinedTwice }
+    members.append(ConfigMember(key, path: all, value, isLine: isLine))
+    kind = .table(members)
   }
 
   /// Changes the member, or the last one of a list of tables.
@@ -200,24 +192,51 @@ extension ConfigValue {
     _ key: TOMLKey, missing: ConfigValue?,
     _ body: (inout ConfigValue) throws(ConfigSyntaxError) -> Void
   ) throws(ConfigSyntaxError) {
-    guard var members else { throw key.isDefinedTwice }
-    if let missing, member(key.name) == nil {
-      append(key, path: [key], missing, isLine: false)
-      members = self.members ?? []
+    guard var members = takeTable() else { throw key.isDefinedTwice }
+    if let missing, members.index(of: key.name) == nil {
+      members.append(ConfigMember(key, path: [key], missing, isLine: false))
     }
-    guard let index = members.firstIndex(where: { $0.name == key.name }) else {
-      throw key.isDefinedTwice
-    }
-    var value = members[index].value
-    if value.origin == .tables, var list = value.list, var last = list.popLast() {
-      try body(&last)
-      value.kind = .list(list + [last])
+    guard let index = members.index(of: key.name) else { throw key.isDefinedTwice }
+    try members[index].changeLast(key, body)
+    kind = .table(members)
+  }
+
+  private mutating func changeLast(
+    _ key: TOMLKey, _ body: (inout ConfigValue) throws(ConfigSyntaxError) -> Void
+  ) throws(ConfigSyntaxError) {
+    if origin == .tables, case .list(var list) = kind, !list.isEmpty {
+      kind = .list([])
+      try body(&list[list.count - 1])
+      kind = .list(list)
     } else {
       // What is written between braces or brackets is complete.
-      if value.origin == .value { throw key.isDefinedTwice }
-      try body(&value)
+      if origin == .value { throw key.isDefinedTwice }
+      try body(&self)
     }
-    members[index].value = value
-    kind = .table(members)
+  }
+
+  private mutating func append(_ table: ConfigValue) {
+    guard case .list(var list) = kind else { return }
+    kind = .list([])
+    list.append(table)
+    kind = .list(list)
+  }
+
+  /// An empty table stays, so that a change of what is taken copies nothing.
+  private mutating func takeTable() -> ConfigTable? {
+    guard case .table(let table) = kind else { return nil }
+    kind = .table(ConfigTable())
+    return table
+  }
+}
+
+extension ConfigMember {
+  fileprivate init(
+    _ key: TOMLKey, path: ArraySlice<TOMLKey>, _ value: ConfigValue, isLine: Bool
+  ) {
+    let start = path.first?.range.lowerBound ?? key.range.lowerBound
+    self.init(
+      name: key.name, key: start..<key.range.upperBound, lastKey: key.range, value: value,
+      isLine: isLine)
   }
 }

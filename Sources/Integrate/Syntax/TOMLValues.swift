@@ -48,7 +48,7 @@ extension TOMLReader {
   private mutating func inlineTable(_ depth: Int) throws(ConfigSyntaxError) -> ConfigValue {
     let start = place
     place += 1
-    var table = ConfigValue(kind: .table([]), range: start..<place)
+    var table = ConfigValue(kind: .table(ConfigTable()), range: start..<place)
     while true {
       skipLines()
       if take(UInt8(ascii: "}")) { return table }

@@ -3,6 +3,10 @@ import Glibc
 
 /// The stops of a traced thread, and the operations that are possible in them.
 extension TraceSession {
+  /// Called on the tracing thread, perhaps several times, while it has to wait for a thread that another program has
+  /// frozen (`docker pause`). That may take days: others mustn't wait for this thread.
+  @TaskLocal public static var isFrozen: (@Sendable () -> Void)?
+
   // MARK: stops
 
   func hasEnded(_ tid: Int32) -> Bool {
@@ -27,13 +31,14 @@ extension TraceSession {
   }
 
   /// The same for a thread that has another program's registers. It must not be left to run with them, so if another
-  /// program has frozen it, the wait lasts until it is thawed.
+  /// program has frozen it, the wait lasts until it is thawed: only then can the tracer give its registers back.
   func nextStop(ofBorrowed tid: Int32, doing: String) throws(TraceError) -> (
     stop: Int, signal: Int32
   ) {
     while true {
       do throws(TraceError) { return try nextStop(tid, doing: doing) } catch {
         guard case .unresponsive = error, ForeignFreeze.holds(pid) else { throw error }
+        Self.isFrozen?()
       }
     }
   }

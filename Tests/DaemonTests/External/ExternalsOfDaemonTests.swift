@@ -155,6 +155,25 @@ import Testing
     #expect(refusal(AdoptionSpecification(pid: 1 << 22))?.text == "there is no process 4194304")
   }
 
+  @Test("A process that has got the number of the one that was meant is refused")
+  func startTime() throws {
+    let null = try Descriptor.open("/dev/null", O_RDWR)
+    let child = try spawn(
+      SpawnRequest(
+        path: "/bin/sleep", arguments: ["sleep", "1000"], environment: [:], directory: "/",
+        input: null.raw, output: null.raw, error: null.raw, cgroup: nil))
+    let (pid, start) = (child.pid, child.startTime)
+    defer {
+      sendSignal(SIGKILL, to: pid)
+      waitpid(pid, nil, 0)
+    }
+    let later = AdoptionSpecification(pid: pid, startTime: start + 1)
+    #expect(refusal(later)?.text.contains("was started at another time") == true)
+    for start in [start, nil] {
+      #expect(refusal(AdoptionSpecification(pid: pid, startTime: start)) == nil)
+    }
+  }
+
   @Test("The daemon itself, and what it lives in, never sleep")
   func own() {
     for pid in [getpid(), getppid()] where pid > 1 {

@@ -4,9 +4,14 @@ public struct Container: Hashable, Sendable {
   public var runtime: String
   public var id: String
   public var name: String
+  /// With those of its image.
   public var labels: [String: String]
+  /// Those that its image brings along; nil: it isn't known which these are.
+  public var imageLabels: [String: String]? = [:]
   /// Of its first process, in this machine's own numbers.
   public var pid: Int32
+  /// When that process was started, in the kernel's ticks; nil: it has ended. Another process may have its number later.
+  public var startTime: UInt64?
   public var isPaused = false
   /// How often its health check runs, in seconds; nil: it has none.
   public var healthInterval: Double?

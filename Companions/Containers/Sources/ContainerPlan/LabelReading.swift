@@ -46,6 +46,7 @@ public struct LabelReading: Hashable, Sendable {
     for (label, value) in container.labels where label.hasPrefix(Self.prefix) {
       own[String(label.dropFirst(Self.prefix.count))] = value
     }
+    dropLabelsOfImage(&own)
     if own.isEmpty { return }
     let isEnabled = flag("enable", own)
     if isEnabled == false { return }
@@ -79,11 +80,36 @@ public struct LabelReading: Hashable, Sendable {
 
   private func term(_ key: String, _ value: String) -> String { container.term(key, value) }
 
+  /// An image's author is a stranger: what an image brings along has no effect, unless the container itself has the label
+  /// `dormouse.image_labels=true`. A runtime doesn't say of a label which of both it is from; so one with the
+  /// image's value is the image's.
+  private mutating func dropLabelsOfImage(_ own: inout [String: String]) {
+    guard let image = container.imageLabels else {
+      if !own.isEmpty {
+        problems.append(
+          "not adopted: its image can't be read, so it isn't known which labels are the image's")
+      }
+      own = [:]
+      return
+    }
+    let theirs = own.filter { image[Self.prefix + $0.key] == $0.value }
+    for key in theirs.keys { own[key] = nil }
+    if flag(Self.imageLabel, own) == true {
+      own.merge(theirs) { own, _ in own }
+    } else if !theirs.isEmpty {
+      let names = theirs.keys.sorted().map { "`dormouse.\(shown($0))`" }
+      problems.append(
+        "labels that its image has as well have no effect: \(names.joined(separator: ", ")); the container's own "
+          + "label `dormouse.\(Self.imageLabel)=true` accepts them")
+    }
+  }
+
+  private static let imageLabel = "image_labels"
   private static let healthLabel = "health_checks_while_asleep"
 
   /// Labels that aren't keys of a policy.
   private static let ownLabels: Set<String> = [
-    "enable", healthLabel, "importance", "may_terminate", "mode", "name", "policy",
+    "enable", healthLabel, imageLabel, "importance", "may_terminate", "mode", "name", "policy",
   ]
 
   /// False: there is a policy that can't be meant.

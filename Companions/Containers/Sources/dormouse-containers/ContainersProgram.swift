@@ -15,7 +15,8 @@ struct ContainersProgram: AsyncParsableCommand {
       A container with the label `dormouse.policy=server` is adopted when it starts, and forgotten when it \
       ends. `dormouse.KEY=VALUE` replaces a value of that policy, such as `dormouse.hibernate.after=5m`. \
       Also: dormouse.enable, dormouse.name, dormouse.importance, dormouse.may_terminate, dormouse.mode, \
-      dormouse.health_checks_while_asleep.
+      dormouse.health_checks_while_asleep, dormouse.image_labels. Labels of the image have no effect without the \
+      last one.
 
       On a node of Kubernetes, --containerd or --crio watches pods: they have annotations such as \
       `dormouse.io/policy: server` instead of labels. --kubernetes reports to the API what happens to them.

@@ -12,15 +12,21 @@ final class FakeEngine: Sendable {
     var pid: Int32
     var isPaused = false
     var healthcheck = ""
+    /// nil: the runtime doesn't know its image any more.
+    var imageLabels: [String: String]? = [:]
 
     var listed: String {
       #"{"Id":"\#(id)","Names":["/\#(name)"],"Labels":\#(labelText),"State":"running","SizeRw":1}"#
     }
     var inspected: String {
-      #"{"Id":"\#(id)","Name":"/\#(name)","State":{"Running":\#(pid > 0),"Paused":\#(isPaused),"Pid":\#(pid)},"#
+      #"{"Id":"\#(id)","Image":"sha256:\#(id)","Name":"/\#(name)","State":{"Running":\#(pid > 0),"Paused":\#(isPaused),"Pid":\#(pid)},"#
         + #""Config":{"Labels":\#(labelText)\#(healthcheck)}}"#
     }
-    private var labelText: String {
+    var image: String? {
+      imageLabels.map { #"{"Id":"sha256:\#(id)","Config":{"Labels":\#(Self.text($0))}}"# }
+    }
+    private var labelText: String { Self.text(labels) }
+    private static func text(_ labels: [String: String]) -> String {
       "{" + labels.map { "\"\($0)\":\"\($1)\"" }.sorted().joined(separator: ",") + "}"
     }
   }
@@ -111,11 +117,14 @@ private final class EngineHandler: ChannelInboundHandler, Sendable {
       if path == "/containers/json" {
         return (.ok, "[" + state.containers.map(\.listed).joined(separator: ",") + "]")
       }
-      let id = path.split(separator: "/").dropFirst().first.map(String.init)
-      guard let found = state.containers.first(where: { $0.id == id }) else {
-        return (.notFound, #"{"message":"no such container"}"#)
+      let parts = path.split(separator: "/")
+      let found = state.containers.first {
+        parts.count > 1 && parts[1] == (parts[0] == "images" ? "sha256:\($0.id)" : $0.id)
       }
-      return (.ok, found.inspected)
+      guard let body = parts.first == "images" ? found?.image : found?.inspected else {
+        return (.notFound, #"{"message":"no such \#(parts.first ?? "")"}"#)
+      }
+      return (.ok, body)
     }
     var answer = HTTPResponseHead(version: .http1_1, status: status)
     answer.headers.add(name: "Content-Length", value: "\(body.utf8.count)")

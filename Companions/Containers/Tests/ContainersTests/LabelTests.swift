@@ -4,9 +4,13 @@ import Testing
 @testable import ContainerPlan
 
 @Suite("What the labels of a container say") struct LabelTests {
-  private func read(_ labels: [String: String], name: String = "web") -> LabelReading {
-    LabelReading(
-      Container(runtime: "docker", id: "3f2a8b19c0de77", name: name, labels: labels, pid: 100))
+  private func read(
+    _ labels: [String: String], name: String = "web", image: [String: String]? = [:]
+  ) -> LabelReading {
+    var container = Container(
+      runtime: "docker", id: "3f2a8b19c0de77", name: name, labels: labels, pid: 100)
+    container.imageLabels = image
+    return LabelReading(container)
   }
 
   @Test("A container without labels of Dormouse isn't adopted, and nothing is said about it")
@@ -59,6 +63,52 @@ import Testing
     ]
     #expect(PodAnnotations.labels(of: "db", in: annotations) == [key: "5432"])
     #expect(PodAnnotations.labels(of: "web", in: annotations) == [key: "8081/healthz"])
+  }
+
+  @Test("Labels of an image adopt nothing and permit nothing, and a line says so")
+  func image() throws {
+    let image = [
+      "dormouse.policy": "server", "dormouse.may_terminate": "true", "dormouse.importance": "0",
+      "dormouse.image_labels": "true", "maintainer": "x",
+    ]
+    let alone = read(image, image: image)
+    #expect(alone.wish == nil && alone.problems.count == 1)
+    #expect(
+      alone.problems.joined().hasPrefix(
+        "labels that its image has as well have no effect: `dormouse.image_labels`, `dormouse.importance`, "
+          + "`dormouse.may_terminate`, `dormouse.policy`"), "\(alone.problems)")
+    // The container's own labels count beside them, also where the image has another value.
+    var labels = image
+    labels["dormouse.policy"] = "other"
+    labels["dormouse.hibernate.after"] = "5m"
+    let own = read(labels, image: image)
+    let wish = try #require(own.wish)
+    #expect(wish.policy == "other" && wish.settings == ["hibernate.after=5m"])
+    #expect(!wish.mayTerminate && wish.importance == nil && own.problems.count == 1)
+    // Others of the image's labels aren't mentioned.
+    #expect(read(["maintainer": "x"], image: ["maintainer": "x"]).problems.isEmpty)
+  }
+
+  @Test("A container's own label accepts those of its image, and its own ones count more")
+  func acceptedImage() throws {
+    let image = ["dormouse.policy": "server", "dormouse.importance": "0"]
+    var labels = image
+    labels["dormouse.image_labels"] = "true"
+    labels["dormouse.importance"] = "30"
+    let reading = read(labels, image: image)
+    let wish = try #require(reading.wish)
+    #expect(wish.policy == "server" && wish.importance == 30 && reading.problems.isEmpty)
+    labels["dormouse.image_labels"] = "yes"
+    #expect(read(labels, image: image).wish == nil)
+  }
+
+  @Test("If the image can't be read, no label counts")
+  func unknownImage() {
+    let unknown = read(
+      ["dormouse.policy": "server", "dormouse.image_labels": "true"], image: nil)
+    #expect(unknown.wish == nil && unknown.problems.count == 1)
+    #expect(unknown.problems.joined().contains("its image can't be read"))
+    #expect(read(["maintainer": "x"], image: nil).problems.isEmpty)
   }
 
   @Test("`dormouse.enable` adopts with the machine's policy, or keeps a container out")

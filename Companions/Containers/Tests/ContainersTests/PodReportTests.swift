@@ -8,7 +8,7 @@ import Testing
 @testable import PodReports
 
 /// Pods of a runtime that a test makes up; nothing but lists of them.
-private final class MadeUpPods: RuntimeClient {
+final class MadeUpPods: RuntimeClient {
   let runtime = Runtime(name: "containerd", socket: "/nowhere", interface: .cri)
   let pods = Mutex<[Container]>([])
 
@@ -50,6 +50,7 @@ struct PodReportTests {
       var container = Container(
         runtime: "containerd", id: "c1", name: "shop.web.web", labels: labels,
         pid: process.processIdentifier)
+      container.startTime = ContainerWatch.startTime(container.pid)
       container.pod = "sandbox"
       container.member = PodMember(namespace: "shop", pod: "web", uid: "u1", container: "web")
       let pods = MadeUpPods()

@@ -1,6 +1,7 @@
 import Foundation
 import Testing
 
+@testable import ContainerPlan
 @testable import Containers
 
 @Suite(
@@ -80,6 +81,51 @@ struct WatchTests {
     #expect(watch.log.count("sever") == 1 && watch.log.count("aftr") == 1, "\(watch.log.all)")
     #expect(try Set(world.daemon.workers().map(\.name)) == ["b", "c"])
     try await watch.end()
+  }
+
+  @Test("Labels of an image have no effect: a container is adopted for its own ones")
+  func imageLabels() async throws {
+    let world = try World()
+    var foreign = Self.shape("foreign", try world.sleeper())
+    foreign.imageLabels = foreign.labels
+    var lost = Self.shape("lost", try world.sleeper())
+    lost.imageLabels = nil
+    var own = Self.shape(
+      "own", try world.sleeper(), labels: ["dormouse.policy": "server", "dormouse.importance": "7"])
+    own.imageLabels = ["dormouse.importance": "7"]
+    world.engine.set([foreign, lost, own])
+    let watch = RunningWatch(world.settings())
+    try await watch.log.wait(for: "own (docker own): adopted as own")
+    try await watch.log.wait(for: "foreign (docker foreign): labels that its image has as well")
+    try await watch.log.wait(for: "lost (docker lost): not adopted: its image can't be read")
+    try await watch.log.wait(for: "own (docker own): labels that its image has as well")
+    #expect(try world.daemon.workers().map(\.name) == ["own"])
+    #expect(watch.log.count("importance 7") == 0, "\(watch.log.all)")
+    try await watch.end()
+  }
+
+  @Test("A process that has got the number of a container's ended process isn't adopted")
+  func reusedNumber() async throws {
+    let world = try World()
+    let pods = MadeUpPods()
+    // As the runtime said it: "a" has ended since, and another process has its number.
+    let containers = try ["a", "b"].map { name in
+      var container = Container(
+        runtime: "containerd", id: name, name: name, labels: ["dormouse.policy": "server"],
+        pid: try world.sleeper().processIdentifier)
+      let start = try #require(ContainerWatch.startTime(container.pid))
+      container.startTime = name == "a" ? start - 1 : start
+      return container
+    }
+    pods.pods.withLock { $0 = containers }
+    var settings = world.settings()
+    settings.runtimes = [pods.runtime]
+    let log = LogLines()
+    let watch = ContainerWatch(settings, engines: [pods], reporter: nil) { log.add($0) }
+    _ = await watch.look()
+    try await log.wait(for: "b (containerd b): adopted as b")
+    #expect(log.count("adopted as a") == 0, "\(log.all)")
+    #expect(try world.daemon.workers().map(\.name) == ["b"])
   }
 
   @Test(

@@ -137,29 +137,32 @@ import Testing
   }
 
   @Test(
-    "Reading takes the token, in the cookie or as a bearer, and no page of another site may read")
+    "Reading takes a session or the token as a bearer, and no page of another site may read")
   func reading() throws {
     let gate = gate()
     var facts = try facts()
-    #expect(denial { () throws(RequestGate.Denial) in try gate.checkToken(facts) } == .token)
+    #expect(denial { () throws(RequestGate.Denial) in _ = try gate.checkToken(facts) } == .token)
     facts.cookie = "wrong"
-    #expect(denial { () throws(RequestGate.Denial) in try gate.checkToken(facts) } == .token)
+    #expect(denial { () throws(RequestGate.Denial) in _ = try gate.checkToken(facts) } == .token)
+    // The token is no session.
     facts.cookie = "right"
-    #expect(denial { () throws(RequestGate.Denial) in try gate.checkToken(facts) } == nil)
+    #expect(denial { () throws(RequestGate.Denial) in _ = try gate.checkToken(facts) } == .token)
+    facts.cookie = gate.sessions.begin().text
+    #expect(denial { () throws(RequestGate.Denial) in _ = try gate.checkToken(facts) } == nil)
     facts.site = "cross-site"
-    #expect(denial { () throws(RequestGate.Denial) in try gate.checkToken(facts) } == .origin)
+    #expect(denial { () throws(RequestGate.Denial) in _ = try gate.checkToken(facts) } == .origin)
     facts = try self.facts()
     facts.authorization = "Bearer right"
-    #expect(denial { () throws(RequestGate.Denial) in try gate.checkToken(facts) } == nil)
+    #expect(denial { () throws(RequestGate.Denial) in _ = try gate.checkToken(facts) } == nil)
     facts.authorization = "Basic right"
-    #expect(denial { () throws(RequestGate.Denial) in try gate.checkToken(facts) } == .token)
+    #expect(denial { () throws(RequestGate.Denial) in _ = try gate.checkToken(facts) } == .token)
   }
 
   @Test("A change takes the page's token in a header, and an own page as its origin")
   func changing() throws {
     let gate = gate()
     var facts = try facts()
-    facts.cookie = "right"
+    facts.cookie = gate.sessions.begin().text
     #expect(denial { () throws(RequestGate.Denial) in try gate.checkAction(facts) } == .actionToken)
     facts.actionToken = "right"
     #expect(denial { () throws(RequestGate.Denial) in try gate.checkAction(facts) } == .actionToken)
@@ -188,7 +191,7 @@ import Testing
     let table = """
         sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
          0: 0100007F:1CF3 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 1 1 0 100 0 0 10 0
-         1: 0100007F:9C40 0100007F:1CF3 06 00000000:00000000 00:00000000 00000000     0        0 2 1 0 20 4 30 10 -1
+         1: 0100007F:9C40 0100007F:1CF3 06 00000000:00000000 03:00000000 00000000     0        0 0 3 0
          2: 0100007F:9C40 0100007F:1CF3 01 00000000:00000000 00:00000000 00000000  1007        0 2 1 0 20 4 30 10 -1
          3: 0100007F:1CF3 0100007F:9C40 01 00000000:00000000 00:00000000 00000000  1000        0 3 1 0 20 4 30 10 -1
       """
@@ -201,6 +204,83 @@ import Testing
     let stranger = Endpoint(address: peer.address, port: 40_001)
     #expect(
       PeerCheck.user(of: stranger, connectedTo: own, in: Array(table.utf8), isIPv6: false) == nil)
+  }
+
+  @Test("A socket that its process has closed has no user, whichever the kernel shows")
+  func closed() throws {
+    let peer = Endpoint(address: try #require(IPAddress("127.0.0.1")), port: 40_000)
+    let own = Endpoint(address: peer.address, port: 7411)
+    for (state, user, inode, found) in [
+      ("05", 0, 0, nil), ("04", 0, 0, nil), ("01", 1000, 0, nil), ("06", 0, 0, nil),
+      // Only its writing half is closed: a process still has it.
+      ("05", 1007, 2, UInt32(1007)),
+    ] {
+      let table = """
+          sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
+           1: 0100007F:9C40 0100007F:1CF3 \(state) 00000000:00000000 00:00000000 00000000 \(user) 0 \(inode) 1 0 20 4 30 10 -1
+        """
+      #expect(
+        PeerCheck.user(of: peer, connectedTo: own, in: Array(table.utf8), isIPv6: false) == found)
+    }
+  }
+
+  // MARK: sessions and places
+
+  @Test("A session ends after a day, and the oldest of too many ends at once")
+  func sessions() {
+    let sessions = Sessions()
+    let began = ContinuousClock.now
+    let first = sessions.begin(at: began)
+    #expect(first.text.count == 64)
+    let last = began + Sessions.lifetime - .seconds(1)
+    #expect(sessions.end(of: first.text, at: last) == began + Sessions.lifetime)
+    #expect(sessions.end(of: first.text, at: began + Sessions.lifetime) == nil)
+    #expect(sessions.end(of: "", at: began) == nil)
+    let others = (1...Sessions.most).map { sessions.begin(at: began + .seconds($0)) }
+    #expect(Set(others).count == Sessions.most)
+    #expect(sessions.end(of: first.text, at: last) == nil)
+    #expect(others.allSatisfy { sessions.end(of: $0.text, at: last) != nil })
+  }
+
+  @Test("Strangers and other machines have places of their own, and leave this user's free")
+  func places() throws {
+    var places = ConnectionPlaces()
+    func fill(_ owner: ConnectionPlaces.Owner) -> Int {
+      (0..<1000).count { _ in places.take(owner) }
+    }
+    let machines = try (1...9).map {
+      ConnectionPlaces.Owner.remote(try #require(IPAddress("10.0.0.\($0)")))
+    }
+    #expect(fill(.stranger) == ConnectionPlaces.ofStrangers)
+    #expect(fill(machines[0]) == ConnectionPlaces.ofOneRemote)
+    #expect(
+      machines.dropFirst().reduce(0) { $0 + fill($1) }
+        == ConnectionPlaces.ofRemotes - ConnectionPlaces.ofOneRemote)
+    #expect(fill(.own) == ConnectionPlaces.ofOwn)
+    // None of them can stop the server from accepting.
+    #expect(
+      ConnectionPlaces.ofOwn + ConnectionPlaces.ofStrangers + ConnectionPlaces.ofRemotes
+        < ConnectionPlaces.all)
+    for owner in [.own, .stranger, machines[0]] {
+      places.free(owner)
+      #expect(fill(owner) == 1)
+    }
+  }
+
+  @Test("Before a request comes, a connection is this user's, a stranger's or another machine's")
+  func owners() throws {
+    let here = try facts()
+    let away = try facts(peer: "192.168.1.9")
+    let remote = try #require(away.peer).address
+    #expect(gate().owner(peer: here.peer, own: here.own) == .own)
+    #expect(gate(user: 0).owner(peer: here.peer, own: here.own) == .own)
+    #expect(gate(user: geteuid() + 1).owner(peer: here.peer, own: here.own) == .stranger)
+    #expect(gate(user: nil).owner(peer: here.peer, own: here.own) == .stranger)
+    #expect(gate(user: nil).owner(peer: away.peer, own: away.own) == .stranger)
+    let open = gate(user: nil, allowsRemote: true)
+    #expect(open.owner(peer: away.peer, own: away.own) == .remote(remote))
+    #expect(open.owner(peer: here.peer, own: here.own) == .stranger)
+    #expect(open.owner(peer: nil, own: here.own) == .stranger)
   }
 
   @Test("A client of IPv4 that uses an IPv6 socket, and one of ::1, are found in the table of IPv6")

@@ -16,9 +16,46 @@ import Testing
     let cookie = try #require(answer.headers["set-cookie"])
     #expect(cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict"))
     let value = String(cookie.prefix { $0 != ";" })
+    #expect(value.hasPrefix("dormouse-\(dashboard.client.port)=") && cookie.contains("Max-Age="))
     let page = try dashboard.client.get("/", ["Cookie": value])
     #expect(page.status == 200 && page.body.contains("<title>Dormouse</title>"))
     #expect(!page.body.contains(dashboard.token))
+    // Also a browser that has a session gets the token out of the address.
+    #expect(try dashboard.client.get("/?token=\(dashboard.token)", ["Cookie": value]).status == 303)
+  }
+
+  @Test("Each browser has a session of its own, never the token; neither is accepted as the other")
+  func sessions() throws {
+    let dashboard = try dashboard()
+    let answer = try dashboard.client.get("/?token=\(dashboard.token)")
+    let cookie = try #require(answer.headers["set-cookie"]?.prefix { $0 != ";" }).description
+    #expect(!cookie.contains(dashboard.token) && dashboard.cookie["Cookie"] != cookie)
+    let name = "dormouse-\(dashboard.client.port)="
+    let asToken = ["Cookie": name + dashboard.token]
+    #expect(try dashboard.client.get("/", asToken).status == 401)
+    let asBearer = ["Authorization": "Bearer \(cookie.dropFirst(name.count))"]
+    #expect(try dashboard.client.get("/", asBearer).status == 401)
+    let asAddress = "/?token=\(cookie.dropFirst(name.count))"
+    #expect(try dashboard.client.get(asAddress).status == 401)
+    for value in [cookie, try #require(dashboard.cookie["Cookie"])] {
+      #expect(try dashboard.client.get("/", ["Cookie": value]).status == 200)
+    }
+  }
+
+  @Test("A connection that doesn't show the token is closed; one that has shown it stays open")
+  func patience() throws {
+    let dashboard = try dashboard()
+    let idle = try dashboard.client.open("GET", "/assets/app.css", [:], closes: false)
+    let page = try dashboard.client.open("GET", "/api/stream", dashboard.cookie, closes: false)
+    defer {
+      close(idle)
+      close(page)
+    }
+    // Returns at the end of the stream.
+    #expect(try WebClient.read(idle) { _ in false }.hasPrefix("HTTP/1.1 200"))
+    _ = try WebClient.read(page) { $0.contains("event: ") }
+    let text = try WebClient.read(page) { $0.contains("event: ") }
+    #expect(text.contains("event: "))
   }
 
   @Test(
@@ -152,6 +189,43 @@ import Testing
         .contains("event: hello")
     }
     #expect(isFree)
+  }
+
+  @Test(
+    "The connections of another user don't keep this one from its page",
+    .enabled(if: geteuid() == 0, "only root can be two users"))
+  func crowd() throws {
+    let dashboard = try dashboard()
+    // More than the server accepts in all, without a request; those that are closed come again.
+    let script = """
+      import os, select, socket, time
+      os.setgid(65534); os.setuid(65534)
+      held = []
+      def add():
+          c = socket.socket(); c.settimeout(60)
+          c.connect(("127.0.0.1", \(dashboard.client.port))); held.append(c)
+      while len(held) < 300: add()
+      print("full", flush=True)
+      end = time.monotonic() + 200
+      while time.monotonic() < end:
+          for c in select.select(held, [], [], 1)[0]:
+              held.remove(c); c.close(); time.sleep(0.05); add()
+      """
+    let crowd = Process()
+    crowd.executableURL = URL(filePath: "/usr/bin/env")
+    crowd.arguments = ["python3", "-c", script]
+    let output = Pipe()
+    crowd.standardInput = FileHandle.nullDevice
+    crowd.standardOutput = output
+    try crowd.run()
+    defer {
+      kill(crowd.processIdentifier, SIGKILL)
+      crowd.waitUntilExit()
+    }
+    _ = try WebClient.read(output.fileHandleForReading.fileDescriptor) { $0.contains("full") }
+    for _ in 0..<5 {
+      #expect(try dashboard.client.get("/", dashboard.cookie).status == 200)
+    }
   }
 
   @Test("A port that is taken is reported with what to do")

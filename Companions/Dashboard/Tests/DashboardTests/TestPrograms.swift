@@ -72,6 +72,8 @@ final class RunningDashboard {
   let url: String
   let token: String
   let client: WebClient
+  /// Of a browser's session.
+  let cookie: [String: String]
 
   init(socket: String, _ options: [String] = []) throws {
     process.executableURL = URL(filePath: Programs.dashboard)
@@ -91,14 +93,18 @@ final class RunningDashboard {
     url = text
     token = String(parts[1])
     client = WebClient(port: port)
+    let login = try client.get("/?token=\(token)")
+    guard let session = login.headers["set-cookie"]?.prefix(while: { $0 != ";" }) else {
+      process.terminate()
+      throw Failure("no session: \(login)")
+    }
+    cookie = ["Cookie": String(session)]
   }
 
   deinit {
     process.terminate()
     process.waitUntilExit()
   }
-
-  var cookie: [String: String] { ["Cookie": "dormouse-\(client.port)=\(token)"] }
 
   /// Of the page, from the first event of its stream.
   func actionToken() throws -> String {

@@ -1,13 +1,14 @@
 import CRI
 import ContainerPlan
 import Control
+import Linux
 import Synchronization
 
 /// Pods of a runtime under Kubernetes. Pause containers aren't listed by CRI, and so are left alone.
 final class CRIClient: RuntimeClient {
   let runtime: Runtime
   /// Of containers that have been seen running: a container that is started again has another id.
-  private let pids = Mutex<[String: Int32]>([:])
+  private let processes = Mutex<[String: ProcessIdentity]>([:])
   private let interval: Duration
 
   /// - Parameter interval: how often a runtime without a stream of events is asked.
@@ -25,28 +26,34 @@ final class CRIClient: RuntimeClient {
     for pod in try await connection.sandboxes()
     where pod.isReady && PodAnnotations.matter(pod.annotations) { pods[pod.id] = pod }
     var found: [Container] = []
-    var running: [String: Int32] = [:]
+    var running: [String: ProcessIdentity] = [:]
     if !pods.isEmpty {
       for listed in try await connection.containers() {
         guard let pod = pods[listed.sandbox] else { continue }
-        guard let pid = try await pid(of: listed.id, connection) else { continue }
-        running[listed.id] = pid
-        found.append(Container(listed, of: pod, pid: pid, runtime: runtime.name))
+        guard let process = try await process(of: listed.id, connection) else { continue }
+        running[listed.id] = process
+        var container = Container(listed, of: pod, pid: process.pid, runtime: runtime.name)
+        container.startTime = process.startTime
+        found.append(container)
       }
     }
-    pids.withLock { $0 = running }
+    processes.withLock { $0 = running }
     return found
   }
 
   /// nil: it doesn't run any more.
-  private func pid(of id: String, _ connection: CRIConnection) async throws(CRIError) -> Int32? {
-    if let pid = pids.withLock({ $0[id] }) { return pid }
+  private func process(
+    of id: String, _ connection: CRIConnection
+  ) async throws(CRIError) -> ProcessIdentity? {
+    if let process = processes.withLock({ $0[id] }) { return process }
     guard let text = try await connection.information(of: id) else { return nil }
     // What containerd and CRI-O both write.
     struct Information: Decodable { var pid: Int32 }
     do {
       let pid = try WireCodec.decode(Information.self, from: Array(text.utf8)).pid
-      return pid > 0 ? pid : nil
+      // It has ended.
+      guard pid > 0, let start = ContainerWatch.startTime(pid) else { return nil }
+      return ProcessIdentity(pid: pid, startTime: start)
     } catch { throw .malformed("the information about container \(id) has no `pid`: \(error)") }
   }
 

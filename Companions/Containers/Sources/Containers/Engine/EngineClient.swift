@@ -28,25 +28,47 @@ struct EngineClient: RuntimeClient {
     let listed = try await get(
       [EngineMessages.Listed].self, "/containers/json?filters=\(filters)")
     var containers: [Container] = []
+    var images: [String: [String: String]] = [:]
     for each in listed {
       guard each.labels?.keys.contains(where: { $0.hasPrefix(LabelReading.prefix) }) == true else {
         continue
       }
-      if let container = try await container(each.id) { containers.append(container) }
+      if let container = try await container(each.id, &images) { containers.append(container) }
     }
     return containers
   }
 
   /// nil: it isn't there, or isn't running, any more.
-  private func container(_ id: String) async throws(EngineError) -> Container? {
+  ///
+  /// - Parameter images: labels of images that have been asked for.
+  private func container(
+    _ id: String, _ images: inout [String: [String: String]]
+  ) async throws(EngineError) -> Container? {
     do throws(EngineError) {
       let found = try await get(EngineMessages.Inspected.self, "/containers/\(id)/json")
-      return Container(found, runtime: runtime.name)
+      guard var container = Container(found, runtime: runtime.name) else { return nil }
+      // At once: while the runtime has just said that it runs.
+      container.startTime = ContainerWatch.startTime(container.pid)
+      container.imageLabels = try await labels(ofImage: found.image, &images)
+      return container
     } catch {
       // It has ended between the list and now.
       if case .status(404, _) = error { return nil }
       throw error
     }
+  }
+
+  /// nil: the runtime doesn't know the image any more.
+  private func labels(
+    ofImage id: String?, _ images: inout [String: [String: String]]
+  ) async throws(EngineError) -> [String: String]? {
+    guard let id, !id.isEmpty else { return nil }
+    if let known = images[id] { return known }
+    do throws(EngineError) {
+      let image = try await get(EngineMessages.Image.self, "/images/\(id)/json")
+      images[id] = image.settings?.labels ?? [:]
+    } catch .status(404, _) { return nil }
+    return images[id]
   }
 
   /// Calls back when the stream has begun, and for each event that may matter. Returns by throwing.

@@ -50,15 +50,28 @@ enum EngineMessages {
       }
     }
     var id: String
+    /// The image's id.
+    var image: String?
     var name: String?
     var state: State?
     var settings: Settings?
     enum CodingKeys: String, CodingKey {
       case id = "Id"
+      case image = "Image"
       case name = "Name"
       case state = "State"
       case settings = "Config"
     }
+  }
+
+  /// `GET /images/ID/json`.
+  struct Image: Decodable {
+    struct Settings: Decodable {
+      var labels: [String: String]?
+      enum CodingKeys: String, CodingKey { case labels = "Labels" }
+    }
+    var settings: Settings?
+    enum CodingKeys: String, CodingKey { case settings = "Config" }
   }
 
   /// A line of `GET /events`.

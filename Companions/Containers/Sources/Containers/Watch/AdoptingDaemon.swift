@@ -39,7 +39,8 @@ final class AdoptingDaemon: Sendable {
     _ wish: Wish, as name: String, wakingWith peers: [String]
   ) async throws(ControlError) -> ControlResponse {
     let specification = AdoptionSpecification(
-      pid: wish.container.pid, importance: wish.importance, mayBeTerminated: wish.mayTerminate,
+      pid: wish.container.pid, startTime: wish.container.startTime, importance: wish.importance,
+      mayBeTerminated: wish.mayTerminate,
       policy: wish.policy, settings: wish.settings.isEmpty ? nil : wish.settings,
       shadow: wish.isShadow ? true : nil, wakeWith: peers.isEmpty ? nil : peers,
       healthChecks: wish.healthChecks.isEmpty ? nil : wish.healthChecks)

@@ -69,6 +69,12 @@ public actor ContainerWatch {
     return its != readLink("/proc/self/ns/mnt") && its != readLink("/proc/1/ns/mnt")
   }
 
+  /// nil: it has ended.
+  static func startTime(_ pid: Int32) -> UInt64? {
+    // What can't be read isn't adopted.
+    try? ProcessStat.read(pid).startTime
+  }
+
   // MARK: for ever
 
   /// Until the task is cancelled.
@@ -158,11 +164,14 @@ public actor ContainerWatch {
     return isDone && plan.notes.isEmpty
   }
 
-  /// Those that have ended since their runtime was asked. Otherwise a worker that the daemon has just forgotten would
-  /// look as if you had released it.
+  /// Those that have ended since their runtime was asked, also if another process has got the number. Otherwise a worker
+  /// that the daemon has just forgotten would look as if you had released it.
   private func dropEnded() {
     for (name, list) in containers {
-      let running = list.filter { settings.isContained($0.pid) != nil }
+      let running = list.filter { container in
+        settings.isContained(container.pid) != nil && container.startTime != nil
+          && container.startTime == Self.startTime(container.pid)
+      }
       if running.count == list.count { continue }
       containers[name] = running
       asked[name] = nil

@@ -63,7 +63,7 @@ export function clockText(secondsAgo) {
 export const isAsleep = (state) => state === "suspended" || state === "hibernated";
 
 let token = "";
-const lost = "This page's token isn't valid any more. Open the address that `dormouse dashboard` printed.";
+const lost = "This page's session has ended. Open the address that `dormouse dashboard` printed.";
 
 export function showConnection(text, isLost) {
   const node = element("connection");

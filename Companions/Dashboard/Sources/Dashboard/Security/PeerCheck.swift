@@ -40,28 +40,31 @@ enum PeerCheck {
     guard let theirs = column(peer, isIPv6: isIPv6), let ours = column(own, isIPv6: isIPv6) else {
       return nil
     }
-    for line in table.split(separator: UInt8(ascii: "\n")).dropFirst() {
-      let words = line.split(separator: UInt8(ascii: " "), maxSplits: 8)
-      // number, local address, remote address, state, queues, timer, retransmits, user
-      guard words.count > 7, words[1].elementsEqual(theirs), words[2].elementsEqual(ours) else {
-        continue
+    let columns = " \(theirs) \(ours) "
+    // The list may be long, and another user may make it longer: it isn't taken apart for one line.
+    return (table + [0]).withUnsafeBytes { bytes in
+      guard var place = bytes.baseAddress?.assumingMemoryBound(to: CChar.self) else { return nil }
+      while let found = strstr(place, columns) {
+        place = UnsafePointer(found) + columns.utf8.count
+        let line = UnsafeRawBufferPointer(start: place, count: strcspn(place, "\n"))
+        // state, queues, timer, retransmits, user, timeout, inode
+        let words = String(decoding: line, as: UTF8.self).split(separator: " ", maxSplits: 7)
+        // A socket that its process has closed has no inode, and no user any more: many kernels show it as root's.
+        if words.count > 6, words[6] != "0" { return UInt32(words[4]) }
       }
-      // A socket in the state TIME_WAIT has no user any more, and is shown as root's.
-      if words[3].elementsEqual("06".utf8) { continue }
-      return UInt32(String(decoding: words[7], as: UTF8.self))
+      return nil
     }
-    return nil
   }
 
   /// As the kernel prints it: words of 32 bits in the machine's order of bytes, then the port.
-  private static func column(_ endpoint: Endpoint, isIPv6: Bool) -> [UInt8]? {
+  private static func column(_ endpoint: Endpoint, isIPv6: Bool) -> String? {
     if endpoint.address.isIPv6, !isIPv6 { return nil }
     let bytes = isIPv6 ? endpoint.address.asIPv6 : endpoint.address.bytes
     var text = ""
     for start in stride(from: 0, to: bytes.count, by: 4) {
       for byte in bytes[start..<(start + 4)].reversed() { text += hex(Int(byte), digits: 2) }
     }
-    return Array("\(text):\(hex(endpoint.port, digits: 4))".utf8)
+    return "\(text):\(hex(endpoint.port, digits: 4))"
   }
 
   private static func hex(_ number: Int, digits: Int) -> String {

@@ -5,6 +5,7 @@ import Linux
 /// request needs the token, also one that only reads.
 struct RequestGate: Sendable {
   let token: AccessToken
+  let sessions = Sessions()
   /// What pages send with a request that changes something. It isn't in a cookie: the browser adds no header for
   /// another site's page.
   let actionToken = AccessToken.random()
@@ -55,7 +56,8 @@ struct RequestGate: Sendable {
         "The process at the other end of this connection belongs to user \(user), not to the user of this "
           + "dashboard."
       case .token:
-        "This page needs a token. Open the address that `dormouse dashboard` printed when it started."
+        "This page needs a token, and a browser's session ends after a day. Open the address that "
+          + "`dormouse dashboard` printed when it started."
       case .origin: "Another site's page sent this request."
       case .actionToken: "This request has no valid X-Dormouse-Token. Load the page again."
       }
@@ -69,13 +71,31 @@ struct RequestGate: Sendable {
     if !peer.address.isLoopback, hosts.allowsRemote { return }
     // No answer about the user means no access.
     guard let user = try? findUser(peer, own) else { throw .unknownPeer }
-    guard user == geteuid() || user == 0 else { throw .otherUser(user) }
+    guard Self.isOwn(user) else { throw .otherUser(user) }
   }
 
-  /// Whether the request may read.
-  func checkToken(_ facts: Facts) throws(Denial) {
+  private static func isOwn(_ user: UInt32) -> Bool { user == geteuid() || user == 0 }
+
+  /// Whose connection it is, before a request has come. It reads a file of /proc.
+  func owner(peer: Endpoint?, own: Endpoint?) -> ConnectionPlaces.Owner {
+    guard let peer, let own else { return .stranger }
+    if !peer.address.isLoopback, hosts.allowsRemote { return .remote(peer.address) }
+    // No answer about the user is no known user.
+    guard let user = try? findUser(peer, own), Self.isOwn(user) else { return .stranger }
+    return .own
+  }
+
+  /// Whether the request may read, and until when; nil: as long as it likes.
+  @discardableResult
+  func checkToken(
+    _ facts: Facts, at now: ContinuousClock.Instant = .now
+  ) throws(Denial) -> ContinuousClock.Instant? {
     if let site = facts.site, site == "cross-site" || site == "same-site" { throw .origin }
-    guard hasBearer(facts) || facts.cookie.map(token.matches) == true else { throw .token }
+    if hasBearer(facts) { return nil }
+    guard let cookie = facts.cookie, let end = sessions.end(of: cookie, at: now) else {
+      throw .token
+    }
+    return end
   }
 
   /// Whether the request may change something; `checkToken` comes before.

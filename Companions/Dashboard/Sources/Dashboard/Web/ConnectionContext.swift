@@ -6,14 +6,19 @@ struct ConnectionContext: RequestContext {
   var coreContext: CoreRequestContextStorage
   let peer: Endpoint?
   let own: Endpoint?
+  private let channel: any Channel
 
   init(source: ApplicationRequestContextSource) {
     coreContext = CoreRequestContextStorage(source: source)
     peer = Self.endpoint(source.channel.remoteAddress)
     own = Self.endpoint(source.channel.localAddress)
+    channel = source.channel
   }
 
-  private static func endpoint(_ address: SocketAddress?) -> Endpoint? {
+  /// The other end knows the token: its connection may stay open.
+  func permit() { channel.pipeline.fireUserInboundEventTriggered(ConnectionGuard.Permitted()) }
+
+  static func endpoint(_ address: SocketAddress?) -> Endpoint? {
     guard let text = address?.ipAddress, let port = address?.port,
       let parsed = IPAddress(text)
     else { return nil }

@@ -40,10 +40,14 @@ struct Dashboard: HTTPResponder {
     if let denial = await connectionDenial(facts) { throw denial }
     let path = request.uri.path
     let reads = request.method == .get || request.method == .head
-    if reads, let asset = Pages.assets[path] { return asset }
     if reads, path == "/", let login = logIn(request, facts) { return login }
-    try gate.checkToken(facts)
-    if reads { return await page(path) }
+    let end: ContinuousClock.Instant?
+    do throws(RequestGate.Denial) { end = try gate.checkToken(facts) } catch {
+      if reads, let asset = Pages.assets[path] { return asset }
+      throw error
+    }
+    context.permit()
+    if reads { return await page(path, until: end) }
     guard request.method == .post else { return Self.text(405, "Only GET and POST are answered.") }
     try gate.checkAction(facts)
     return await act(path)
@@ -61,7 +65,7 @@ struct Dashboard: HTTPResponder {
     } catch { return .unknownPeer }
   }
 
-  /// `/?token=…`, as it was printed: the token moves into a cookie that scripts can't read, and out of the address.
+  /// `/?token=…`, as it was printed: the browser gets a session, and the token is out of the address.
   private func logIn(_ request: Request, _ facts: RequestGate.Facts) -> Response? {
     guard let token = request.uri.queryParameters["token"], gate.token.matches(token) else {
       return nil
@@ -71,16 +75,19 @@ struct Dashboard: HTTPResponder {
       status: .seeOther,
       headers: [
         .location: "/",
-        .setCookie: "\(name)=\(gate.token.text); Path=/; HttpOnly; SameSite=Strict",
+        .setCookie: "\(name)=\(gate.sessions.begin().text); Path=/; "
+          + "Max-Age=\(Sessions.lifetime.components.seconds); HttpOnly; SameSite=Strict",
       ])
   }
 
   // MARK: reading
 
-  private func page(_ path: String) async -> Response {
+  /// - Parameter end: of the browser's session.
+  private func page(_ path: String, until end: ContinuousClock.Instant?) async -> Response {
+    if let asset = Pages.assets[path] { return asset }
     if path == "/" { return Pages.overview }
     // The place of `/metrics`, whose client sends the token as a bearer.
-    if path == "/api/stream" { return stream(of: nil) }
+    if path == "/api/stream" { return stream(of: nil, until: end) }
     let parts = path.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
     if parts.count == 2, parts.first == "workers", Self.name(parts.last) != nil {
       return Pages.worker
@@ -89,7 +96,7 @@ struct Dashboard: HTTPResponder {
       let worker = Self.name(parts.dropFirst(2).first)
     {
       switch parts.last {
-      case "stream": return stream(of: worker)
+      case "stream": return stream(of: worker, until: end)
       case "snapshot": return await snapshot(of: worker)
       default: break
       }
@@ -103,7 +110,7 @@ struct Dashboard: HTTPResponder {
 
   /// Events until the page is closed. The page counts as open from when its events are written, not before: a request
   /// that is given up has no events.
-  private func stream(of worker: String?) -> Response {
+  private func stream(of worker: String?, until end: ContinuousClock.Instant?) -> Response {
     Response(
       status: .ok, headers: [.contentType: "text/event-stream"],
       body: ResponseBody { [hub, files] writer in
@@ -120,7 +127,10 @@ struct Dashboard: HTTPResponder {
         }
         try await writer.write(ByteBuffer(string: "retry: 1000\n\n"))
         // A page that is closed ends this with the next event, a second later at most.
-        for await event in events { try await writer.write(event.buffer) }
+        for await event in events {
+          if let end, ContinuousClock.now > end { break }
+          try await writer.write(event.buffer)
+        }
         try await writer.finish(nil)
       })
   }

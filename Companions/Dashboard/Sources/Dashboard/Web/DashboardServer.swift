@@ -31,6 +31,7 @@ public func serve(
 ) async throws {
   let gate = RequestGate(token: settings.token, allowsRemote: settings.allowsRemote)
   let hub = Hub(actionToken: gate.actionToken)
+  let connections = ConnectionGuard.Shared(gate: gate, files: BlockingPool(threads: 2))
   let dashboard = Dashboard(
     gate: gate, hub: hub,
     actions: ActionRunner(path: settings.socket, isNamed: settings.isNamed))
@@ -40,12 +41,13 @@ public func serve(
     responder: dashboard,
     server: .http1(
       configuration: .init(
-        idleTimeout: .seconds(60),
+        additionalChannelHandlers: [ConnectionGuard(connections)], idleTimeout: .seconds(60),
         httpDecoderConfiguration: .init(
           maxHeaderFieldSize: 16 << 10, maxHeaderListSize: 32 << 10, maxHeaderFieldCount: 64))),
     configuration: ApplicationConfiguration(
       address: .hostname(settings.listen.host, port: settings.listen.port), serverName: nil,
-      backlog: 64, availableConnectionsDelegate: .maximum(128, logger: logger)),
+      backlog: 64,
+      availableConnectionsDelegate: .maximum(ConnectionPlaces.all, logger: logger)),
     onServerRunning: { channel in
       let port = channel.localAddress?.port ?? settings.listen.port
       isListening("\(settings.listen.url(port: port))/?token=\(settings.token.text)")

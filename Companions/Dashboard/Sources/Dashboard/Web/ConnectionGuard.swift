@@ -1,0 +1,68 @@
+import NIOCore
+import Synchronization
+
+/// Closes connections of owners that have too many, and those that don't show the token in time.
+final class ConnectionGuard: ChannelInboundHandler, RemovableChannelHandler {
+  typealias InboundIn = NIOAny
+
+  /// Sent through the pipeline when a request was permitted.
+  struct Permitted: Sendable {}
+
+  /// For all connections of a server.
+  final class Shared: Sendable {
+    let gate: RequestGate
+    /// For /proc.
+    let files: BlockingPool
+    let places = Mutex(ConnectionPlaces())
+
+    init(gate: RequestGate, files: BlockingPool) {
+      self.gate = gate
+      self.files = files
+    }
+  }
+
+  static let patience = TimeAmount.seconds(10)
+
+  private let shared: Shared
+  private var owner: ConnectionPlaces.Owner?
+  private var end: Scheduled<Void>?
+  private var isOpen = false
+
+  init(_ shared: Shared) { self.shared = shared }
+
+  func channelActive(context: ChannelHandlerContext) {
+    isOpen = true
+    let channel = context.channel
+    end = context.eventLoop.scheduleTask(in: Self.patience) { channel.close(promise: nil) }
+    let peer = ConnectionContext.endpoint(channel.remoteAddress)
+    let own = ConnectionContext.endpoint(channel.localAddress)
+    let found = context.eventLoop.makePromise(of: ConnectionPlaces.Owner.self)
+    found.completeWithTask { [shared] in
+      try await shared.files.run { shared.gate.owner(peer: peer, own: own) }
+    }
+    found.futureResult.assumeIsolated().whenComplete { result in
+      // No answer is no known user.
+      self.settle((try? result.get()) ?? .stranger, channel)
+    }
+    context.fireChannelActive()
+  }
+
+  private func settle(_ owner: ConnectionPlaces.Owner, _ channel: any Channel) {
+    guard isOpen else { return }
+    guard shared.places.withLock({ $0.take(owner) }) else { return channel.close(promise: nil) }
+    self.owner = owner
+  }
+
+  func channelInactive(context: ChannelHandlerContext) {
+    isOpen = false
+    end?.cancel()
+    if let owner { shared.places.withLock { $0.free(owner) } }
+    owner = nil
+    context.fireChannelInactive()
+  }
+
+  func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+    guard event is Permitted else { return context.fireUserInboundEventTriggered(event) }
+    end?.cancel()
+  }
+}
