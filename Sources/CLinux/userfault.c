@@ -159,8 +159,3 @@ int clinux_is_memfd(int fd) {
   return (theirs.stx_mode & S_IFMT) == S_IFREG && theirs.stx_dev_major == ours.stx_dev_major &&
          theirs.stx_dev_minor == ours.stx_dev_minor;
 }
-
-int clinux_open_place(const char *path) {
-  int fd = open(path, O_PATH | O_CLOEXEC);
-  return fd < 0 ? -errno : fd;
-}

@@ -154,7 +154,9 @@ struct WatchdogTests {
     #expect(world.pass(.seconds(19)).deeds.isEmpty)
     #expect(world.pass(.seconds(1)).deeds == ["kill web"])
 
-    var short = World()
+    var policy = LifecyclePolicy()
+    policy.hibernate.enabled = false
+    var short = World(policy)
     short.add(web)
     short.bring(web, to: .background)
     #expect(short.read(available: 40).deeds == ["terminate web"])

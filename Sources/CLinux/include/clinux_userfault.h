@@ -50,8 +50,6 @@ int clinux_try_userfaultfd(void);
 // Whether this process may learn of forks by a userfaultfd, which takes CAP_SYS_PTRACE: 0, or -errno (-EPERM).
 int clinux_may_follow_forks(void);
 int64_t clinux_userfault_syscall_number(int which);
-// open(2) with O_PATH: holds what is there, and opens nothing.
-int clinux_open_place(const char *path);
 // Whether a descriptor (O_PATH will do) is of a regular file on the kernel's own file system, where memfds
 // are and no user can mount or make files. Asks no file system server.
 int clinux_is_memfd(int fd);

@@ -13,9 +13,10 @@ extension FaultHandle {
   /// Takes over an earlier daemon's descriptors; `nil` if the process has none. A journal of an
   /// earlier version, which the worker can write to, counts as none.
   ///
-  /// - Throws: `FaultJournal.Damaged` if its journal can't be used.
+  /// - Throws: `FaultJournal.Damaged` if its journal can't be used; a `SystemCallError` if that can't be
+  ///   found out now.
   static func find(in process: ProcessIdentity) throws -> FaultHandle? {
-    for (file, header) in FaultJournal.all(in: process.pid)
+    for (file, header) in try FaultJournal.all(in: process.pid)
     where header.isTrusted && header.process == process {
       guard let userfault = try Userfault.find(header.userfault, of: process),
         clinux_inode(userfault.raw) == header.inode

@@ -4,33 +4,49 @@ import Linux
 
 extension FaultJournal {
   /// The journals among a process's descriptors, with their headers. A forked child has its parent's journals
-  /// too.
-  static func all(in pid: Int32) -> [(file: Descriptor, header: Header)] {
+  /// too. A process that has ended has none.
+  ///
+  /// - Throws: if the descriptors can't be listed or opened now: the process may have a journal.
+  static func all(
+    in pid: Int32
+  ) throws(SystemCallError) -> [(file: Descriptor, header: Header)] {
     let directory = "/proc/\(pid)/fd"
-    // A process that has ended has no journals.
-    return ((try? listDirectory(directory)) ?? []).compactMap { entry in
-      guard readLink("\(directory)/\(entry)") == "/memfd:\(name) (deleted)",
-        let file = open("\(directory)/\(entry)")
-      else { return nil }
-      var words = [UInt64](repeating: 0, count: 8)
-      // A journal that can't be read belongs to another process or is closed.
-      let count = words.withUnsafeMutableBytes { try? file.read(into: $0, at: 0) }
-      let isOwn = clinux_is_private_memfd(file.raw, length) == 1
-      guard count == 64, let header = Header(words, isOwnFile: isOwn) else { return nil }
-      return (file, header)
+    let entries: [String]
+    do throws(SystemCallError) { entries = try listDirectory(directory) } catch {
+      if error.unlessHidden(pid).meansVanished { return [] }
+      throw error
     }
+    var found: [(file: Descriptor, header: Header)] = []
+    for entry in entries {
+      let link = "\(directory)/\(entry)"
+      guard readLink(link) == "/memfd:\(name) (deleted)" else { continue }
+      do throws(SystemCallError) {
+        guard let file = try open(link), let header = try header(of: file) else { continue }
+        found.append((file, header))
+      } catch {
+        if error.isShortage { throw error }
+        // It has been closed, or belongs to another user: it is no journal of this daemon.
+      }
+    }
+    return found
   }
 
-  /// Opens a descriptor of the worker that has a journal's name. The name proves nothing: a worker can give
-  /// it to a FIFO, which would block the daemon, or to a file of its own file system (FUSE), which may never
-  /// answer. So the file is first referenced with O_PATH, which opens nothing. It is opened only if it lies
-  /// on the file system of memfds.
-  private static func open(_ link: String) -> Descriptor? {
-    let held = clinux_open_place(link)
-    guard held >= 0 else { return nil }
-    let place = Descriptor(owning: held)
-    guard clinux_is_memfd(place.raw) == 1 else { return nil }
-    // A file that can't be opened counts as no journal.
-    return try? Descriptor.open("/proc/self/fd/\(place.raw)", O_RDWR | O_NONBLOCK)
+  private static func header(of file: Descriptor) throws(SystemCallError) -> Header? {
+    let bytes = try file.readBytes(upTo: 64, at: 0)
+    guard bytes.count == 64 else { return nil }
+    let words = bytes.withUnsafeBytes { bytes in
+      (0..<8).map { bytes.loadUnaligned(fromByteOffset: $0 * 8, as: UInt64.self) }
+    }
+    return Header(words, isOwnFile: clinux_is_private_memfd(file.raw, length) == 1)
+  }
+
+  /// Opens a descriptor of the worker that has a journal's name; `nil`: it isn't one. The name proves
+  /// nothing: a worker can give it to a FIFO, which would block the daemon, or to a file of its own file
+  /// system (FUSE), which may never answer. So the file is first referenced with O_PATH, which opens
+  /// nothing. It is opened only if it lies on the file system of memfds.
+  private static func open(_ link: String) throws(SystemCallError) -> Descriptor? {
+    let place = try Descriptor.open(link, Int32(CLINUX_O_PATH))
+    guard try place.isMemoryFile() else { return nil }
+    return try Descriptor.open("/proc/self/fd/\(place.raw)", O_RDWR | O_NONBLOCK)
   }
 }

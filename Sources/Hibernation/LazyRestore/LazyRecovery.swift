@@ -59,14 +59,18 @@ extension Hibernator {
     for (index, process) in image.processes.enumerated() where !process.identity.hasEnded {
       if !image.hasBackgroundFill(of: index) { continue }
       let handle: FaultHandle?
+      var isOld = false
       do {
         handle = try FaultHandle.find(in: process.identity)
+        if handle == nil {
+          isOld = try FaultJournal.all(in: process.pid).contains { !$0.header.isTrusted }
+        }
       } catch let error as FaultJournal.Damaged {
         throw HibernationError(
           .filling, "the missing pages of process \(process.pid) can't be filled in: \(error)",
           aftermath: .unverifiable)
       } catch {
-        if (error as? SystemCallError)?.meansVanished == true { continue }
+        if HibernationTarget.lifeOfMemory(process.pid) == .hasEnded { continue }
         throw HibernationError(
           .filling,
           "the missing pages of process \(process.pid) can't be filled in: \(error); it waits for them",
@@ -74,7 +78,6 @@ extension Hibernator {
       }
       guard let handle, let phase = handle.journal.phase, phase != .idle else {
         if HibernationTarget.lifeOfMemory(process.pid) == .hasEnded { continue }
-        let isOld = FaultJournal.all(in: process.pid).contains { !$0.header.isTrusted }
         throw HibernationError(
           .filling,
           isOld

@@ -272,13 +272,14 @@ extension Hibernator {
     }
     guard isMapped else { return }
     try attempt(.seizing) {
+      let foreign = try Eligibility.foreignUserfaults(of: captive.process.pid)
       // Injected calls don't run in a frozen group. All threads are held by this tracer.
       try target.cgroup?.freezer?.thaw(until: Deadline(in: HibernationTarget.patience))
       try Eligibility.mayInject(into: captive.session)
       var injector = try Injector(
         session: captive.session, memory: captive.memory, leftBehind: scratch)
       FaultPoint.borrowedAgain.pass()
-      for number in Eligibility.foreignUserfaults(of: captive.process.pid) {
+      for number in foreign {
         // The program has no userfaultfd of its own: such a worker isn't hibernated.
         try injector.closeDescriptor(number)
       }

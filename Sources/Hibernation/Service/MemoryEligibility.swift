@@ -70,12 +70,16 @@ enum Eligibility {
     if let head, head.count == 5, head[4] == 1 { throw refuse(process, "is a 32-bit program") }
   }
 
-  /// Descriptors of userfaultfds that no journal of Dormouse names.
-  static func foreignUserfaults(of pid: Int32) -> [Int32] {
+  /// Descriptors of userfaultfds that no journal of Dormouse names. A process that has ended has none.
+  static func foreignUserfaults(of pid: Int32) throws(SystemCallError) -> [Int32] {
     let directory = "/proc/\(pid)/fd"
-    let ours = FaultJournal.all(in: pid).map(\.header)
-    // A process that has ended has no descriptors.
-    return ((try? listDirectory(directory)) ?? []).compactMap(Int32.init).filter { number in
+    let ours = try FaultJournal.all(in: pid).map(\.header)
+    let names: [String]
+    do throws(SystemCallError) { names = try listDirectory(directory) } catch {
+      if error.unlessHidden(pid).meansVanished { return [] }
+      throw error
+    }
+    return names.compactMap(Int32.init).filter { number in
       let path = "\(directory)/\(number)"
       guard readLink(path) == "anon_inode:[userfaultfd]" else { return false }
       let inode = clinux_inode_at(path)
@@ -117,7 +121,11 @@ enum Eligibility {
         // A userfaultfd of Dormouse stays after a lazy restore.
         let number = Int32(name) ?? -1
         let inode = clinux_inode_at("\(directory)/\(name)")
-        ours = ours ?? FaultJournal.all(in: process.pid).map(\.header)
+        if ours == nil {
+          ours = try seen { () throws(SystemCallError) in
+            try FaultJournal.all(in: process.pid).map(\.header)
+          }
+        }
         if ours?.contains(where: { $0.userfault == number && $0.inode == inode }) == true {
           continue
         }

@@ -56,6 +56,7 @@ extension Engine {
     _ index: Int, _ destination: Goal.Destination, for request: Request
   ) {
     workers[index].run.retryResumeAt = nil
+    workers[index].run.returnsToFront = nil
     // A heartbeat turns into a use.
     if destination != .suspended, destination != .hibernated {
       endBeat(index)

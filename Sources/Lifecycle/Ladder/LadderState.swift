@@ -75,9 +75,10 @@ extension Engine {
   /// Checks whether the step is over, by success or by failure.
   private mutating func reviewStep() {
     guard let step = ladderState.step else { return }
+    reviewHibernationInsteadOfEnd(step)
     let isOver =
       switch step {
-      case .hibernating(let worker, _): (state(of: worker) ?? .terminated) != .hibernating
+      case .hibernating(let worker, _): !isBeingHibernated(worker)
       case .terminating(let worker, _): (state(of: worker) ?? .terminated) != .terminating
       case .purging(let worker, _):
         !(index(of: worker).map { workers[$0].run.isPurging } ?? false)

@@ -165,9 +165,14 @@ extension Engine {
     return countShadowStep(index, freed: offer)
   }
 
-  mutating func countShadowTermination(_ index: Int, _ why: String) -> Bool {
+  mutating func countShadowTermination(
+    _ index: Int, _ why: String, _ level: PressureLevel
+  ) -> Bool {
     guard workers[index].sparedIn != gauge.episode else { return false }
     workers[index].sparedIn = gauge.episode
+    if mayHibernateInsteadOfEnd(workers[index], at: level) {
+      return countShadowHibernation(index, level)
+    }
     let name = workers[index].id
     emit(.wouldHave(name, "\(name) would have been terminated: \(why)"))
     countImagined(index, .terminated)

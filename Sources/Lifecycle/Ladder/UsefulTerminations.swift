@@ -8,7 +8,7 @@ public struct VainTermination: Codable, Hashable, Sendable {
   public enum Reason: String, Codable, Hashable, Sendable, CaseIterable {
     /// The victims hold less than half of what is missing.
     case tooLittle
-    /// The last termination had no effect.
+    /// The last termination, or hibernation instead of one, had no effect.
     case noEffect
   }
   public var reason: Reason
@@ -31,8 +31,8 @@ public struct VainTermination: Codable, Hashable, Sendable {
       "no worker is terminated at pressure \(level.name): \(missing) more must become available, "
         + "and the workers that could be terminated hold \(held)"
     case .noEffect:
-      "no further worker is terminated at pressure \(level.name) for now: the last termination "
-        + "had no effect on it"
+      "no further worker is terminated at pressure \(level.name) for now: the last termination, "
+        + "or hibernation instead of one, had no effect on it"
     }
   }
 }
@@ -55,6 +55,8 @@ struct BeforeTermination: Codable, Sendable, Equatable {
   var footprint: ByteCount
   /// Only stalls held the level.
   var onlyStalls: Bool
+  /// The worker was hibernated instead. `nil`: it wasn't, or an earlier version has written the journal.
+  var hibernated: WorkerID?
 }
 
 extension Engine {
@@ -99,6 +101,8 @@ extension Engine {
     }
     guard let before = ladderState.before, ladderState.step == nil, hasSettled else { return }
     ladderState.before = nil
+    // A hibernation that failed, or that a wake has undone, says nothing about the next end.
+    if let worker = before.hibernated, state(of: worker) != .hibernated { return }
     guard actingLevel >= before.level, !hasHelped(before) else { return }
     // At a level that the operator has set, one worker after the other is terminated, to try the
     // policy.

@@ -14,6 +14,7 @@ extension Engine {
       return .waiting
     }
     guard !workers.isEmpty(victims.openGroup), canHelp(at: level) else { return .nothingLeft }
+    if hibernateRunning(of: victims, at: level) { return .acted }
     workers.rankForTermination(by: policy.terminate, at: now)
     var candidates = Optional(workers.termination.victims(of: victims))
     while let slot = candidates?.popFirst() {
@@ -21,7 +22,7 @@ extension Engine {
       let next = candidates?.first.map { workers.index(ofSlot: $0) }
       let why = reason(for: index, before: next, victims)
       if isShadow(index) {
-        if countShadowTermination(index, why) { return .acted }
+        if countShadowTermination(index, why, level) { return .acted }
         continue
       }
       // The order is changed in place only if no list of candidates refers to it.

@@ -13,6 +13,7 @@ extension Engine {
     workers[index].lastUsed = now
     workers[index].run.beatUntil = nil
     workers[index].run.tick = nil
+    workers[index].run.returnsToFront = nil
     imagineWake(index)
     workers[index].run.owesBackgroundShed = false
     displaceSurplus(infrontOf: index)

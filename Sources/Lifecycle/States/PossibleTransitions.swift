@@ -161,6 +161,12 @@ extension Engine {
   /// The level from which on the worker may be terminated for memory.
   private func pressureMoves(_ worker: WorkerRecord) -> [Move] {
     guard !isShadow(worker), let level = levelOfTermination(worker) else { return [] }
+    if worker.state.runs, mayHibernateInsteadOfEnd(worker, at: level) {
+      let text = "memory pressure \(level.name), when it is next in order, instead of its end"
+      return [
+        Move(to: .hibernated, code: "pressure", sentence: text, key: "ladder.\(level.name)")
+      ]
+    }
     let text = "memory pressure \(level.name), when it is next in order (`dormouse explain --next`)"
     return [Move(to: .terminating, code: "pressure", sentence: text, key: "ladder.\(level.name)")]
   }

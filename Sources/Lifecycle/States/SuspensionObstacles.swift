@@ -39,6 +39,10 @@ extension WorkerRecord {
 
   // MARK: unfinished work
 
+  func hasUnfinishedWork(at now: Instant) -> Bool {
+    (taskObstacle(at: now) ?? holdObstacle(at: now)) != nil
+  }
+
   private var shedObstacle: SuspensionObstacle? { isShedding ? .shedding : nil }
 
   private func taskObstacle(at now: Instant) -> SuspensionObstacle? {

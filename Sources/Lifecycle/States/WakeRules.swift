@@ -20,9 +20,15 @@ extension Engine {
     workers[index].run.wakeNeeded = nil
     // A worker that no client has called takes no other worker's place.
     let isCalled = if case .wakeNeeded = cause { true } else { false }
-    let toFront = workers[index].policy.foreground.mode == .activity && isCalled
+    let toFront =
+      isCalled && (workers[index].policy.foreground.mode == .activity || mayReturn(index))
     workers[index].goal = Goal(
       destination: toFront ? .foreground : .background, cause: cause, requests: [])
+  }
+
+  /// Only a lack of memory has taken it from the foreground, and no other worker has entered since.
+  private mutating func mayReturn(_ index: Int) -> Bool {
+    workers[index].run.returnsToFront == true && hasRoomInFront(for: index)
   }
 
   mutating func advanceHibernated(_ index: Int) {

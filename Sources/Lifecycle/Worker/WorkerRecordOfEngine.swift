@@ -184,6 +184,10 @@ struct Run: Codable, Sendable, Equatable {
   /// Its footprint has been measured since it was suspended.
   var isMeasuredAsleep = false
   var hibernation = HibernationHistory()
+  /// `nil`: the ladder hasn't tried to hibernate it instead of its end.
+  var hibernationTries: HibernationTries?
+  /// The ladder has hibernated it instead of its end, in the foreground; it returns there.
+  var returnsToFront: Bool?
 
   /// What waits for the worker while it sleeps or is about to; and whether that is only its own timer.
   var wakeNeeded: String?

@@ -44,7 +44,7 @@ extension Int32 {
 extension SystemCallError {
   /// The same failure of opening a file in /proc/PID. With hidepid /proc shows no processes of other users, nor
   /// undumpable ones of the same user: then it is EACCES, which doesn't mean that the process has ended.
-  func unlessHidden(_ pid: Int32) -> SystemCallError {
+  public func unlessHidden(_ pid: Int32) -> SystemCallError {
     guard code == ENOENT, !pid.isUnused else { return self }
     return SystemCallError(call, on: subject, code: EACCES)
   }

@@ -20,6 +20,14 @@ extension Descriptor {
     return file
   }
 
+  /// Whether it is a regular file on the file system where the kernel keeps memfds. The file isn't read, so
+  /// O_PATH is enough.
+  public func isMemoryFile() throws(SystemCallError) -> Bool {
+    try opening("memfd") { () throws(SystemCallError) in
+      try shim("memfd_create") { clinux_is_memfd(raw) }
+    } == 1
+  }
+
   /// A pipe: what is written to one end is read from the other.
   public static func pipe() throws(SystemCallError) -> (reading: Descriptor, writing: Descriptor) {
     var ends: [Int32] = [-1, -1]

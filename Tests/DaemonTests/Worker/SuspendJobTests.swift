@@ -82,9 +82,15 @@ import Testing
   func hasSignal() throws {
     let scratch = try Scratch()
     let mark = "\(scratch.path)/handled"
-    let sleeping = try Computing(
-      "exec python3 -c 'import signal, time; signal.signal(15, lambda *_: open(\"\(mark)\", \"w\")); "
-        + "sum(range(10_000_000)); open(\"\(mark).ready\", \"w\"); time.sleep(1000)'")
+    // Not one long sleep: Python would handle a signal that comes just before it only afterwards.
+    let program = """
+      import signal, time
+      signal.signal(15, lambda *_: open("\(mark)", "w"))
+      sum(range(10_000_000))
+      open("\(mark).ready", "w")
+      while True: time.sleep(0.2)
+      """
+    let sleeping = try Computing("exec python3 -c '\(program)'")
     #expect(try eventually { access("\(mark).ready", F_OK) == 0 })
     kill(sleeping.process.pid, SIGSTOP)
     #expect(try eventually { try sleeping.isStopped })

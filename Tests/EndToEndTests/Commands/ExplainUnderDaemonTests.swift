@@ -100,7 +100,8 @@ import Testing
       held = open("\(scratch.path)/lock", "w")
       signal.signal(signal.SIGUSR2, lambda *_: fcntl.flock(held, fcntl.LOCK_UN))
       fcntl.flock(held, fcntl.LOCK_EX)
-      while True: time.sleep(600)
+      # Not one long sleep: Python would handle a signal that comes just before it only afterwards.
+      while True: time.sleep(0.2)
       """)
     let daemon = try TestDaemon(
       """

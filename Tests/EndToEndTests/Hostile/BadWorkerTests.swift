@@ -20,7 +20,7 @@ import Testing
       """, starts: false)
     let process = try daemon.launch()
     #expect(try process.wait(.seconds(60)) == 65)
-    #expect(daemon.words.contains("`one` → `two` → `one`"), "\(daemon.words)")
+    try daemon.waitForWords("`one` → `two` → `one`")
   }
 
   @Test("Of two workers on one port the second fails to start, and its log has the reason")

@@ -197,7 +197,7 @@ private final class KitProbe {
     try probe.daemon.wait("probe", toBe: "suspended")
     #expect(probe.lines.contains("export cancelled"))
     #expect(probe.lines.contains("export expired, deadline known"))
-    #expect(probe.daemon.words.contains("background task export is out of time"))
+    try probe.daemon.waitForWords("background task export is out of time")
   }
 
   @Test(

@@ -67,7 +67,7 @@ import Testing
     let connection = try HTTPConnection(port: front.port)
     #expect(try connection.get("/grow?mb=32") == "32 MB")
     try daemon.wait("small", toBe: "hibernated")
-    #expect(daemon.words.contains("small: suspended → hibernating: memory pressure was"))
+    try daemon.waitForWords("small: suspended → hibernating: memory pressure was")
     #expect(try daemon.ask(.jetsam).jetsam == nil)
   }
 

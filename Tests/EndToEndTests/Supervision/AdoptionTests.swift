@@ -39,7 +39,7 @@ import Testing
     try daemon.start()
     try daemon.wait("web", toBe: "terminated")
     #expect(try eventually { hasEnded(pid) })
-    #expect(daemon.words.contains("its image \(daemon.state)/images/web.image does not exist"))
+    try daemon.waitForWords("its image \(daemon.state)/images/web.image does not exist")
     // It was killed, and didn't end by an access to missing memory.
     #expect(!daemon.words.contains("SIGSEGV") && !daemon.words.contains("signal 11"))
   }

@@ -120,7 +120,7 @@ import Testing
     try daemon.start()
     try daemon.wait("web", toBe: "foreground")
     #expect(try daemon.worker("web").pid != pid)
-    #expect(daemon.words.contains("web: ended while no daemon was running"))
+    try daemon.waitForWords("web: ended while no daemon was running")
   }
 
   @Test(

@@ -118,7 +118,7 @@ import Testing
       """)
     try waitForLog(daemon, "small", "64\n128\n0\n90\n")
     // This setting has no cgroups.
-    #expect(daemon.words.contains("small: limits.memory, 64 MB, is not enforced"))
+    try daemon.waitForWords("small: limits.memory, 64 MB, is not enforced")
     let refused = try daemon.verb("start", "large")
     #expect(refused.code != 0)
     #expect("\(refused)".contains("its limit `nofile` is over the hard limit"), "\(refused)")

@@ -23,7 +23,7 @@ import Testing
     try Descriptor.open(path, O_WRONLY | O_TRUNC).writeAll(String(decoding: bytes, as: UTF8.self))
 
     try daemon.start()
-    #expect(daemon.words.contains("sleeper.worker is damaged"), "\(daemon.words)")
+    try daemon.waitForWords("sleeper.worker is damaged")
     try daemon.waitForWords("1 process of an earlier instance still run")
     try daemon.wait("sleeper", toBe: "terminated")
     let refused = try daemon.verb("start", "sleeper")
@@ -48,8 +48,8 @@ import Testing
     #expect(mkfifo("\(daemon.state)/workers/b.worker", 0o600) == 0)
     #expect(mkdir("\(daemon.state)/workers/c.worker", 0o700) == 0)
     try daemon.start()
-    #expect(daemon.words.contains("b.worker"), "\(daemon.words)")
-    #expect(daemon.words.contains("c.worker"), "\(daemon.words)")
+    try daemon.waitForWords("b.worker")
+    try daemon.waitForWords("c.worker")
   }
 }
 

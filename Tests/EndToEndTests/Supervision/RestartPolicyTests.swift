@@ -107,7 +107,7 @@ import Testing
     try daemon.start()
     #expect(try eventually { try daemon.worker("always").pid != nil }, "\(daemon.words)")
     #expect(try daemon.worker("unless").state == "terminated")
-    #expect(daemon.words.contains("unless: stays stopped"))
+    try daemon.waitForWords("unless: stays stopped")
     try daemon.done("start", "unless")
     kill(daemon.pid, SIGTERM)
     #expect(try daemon.waitForEnd() == 0)

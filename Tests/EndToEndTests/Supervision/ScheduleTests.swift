@@ -28,7 +28,7 @@ import Testing
     #expect(try daemon.worker("job").nextWake ?? 0 >= next)
     try daemon.wait("job", toBe: "background", within: .seconds(80))
     #expect(Int64(time(nil)) >= next)
-    #expect(daemon.words.contains("its schedule (* * * * *)"), "\(daemon.words)")
+    try daemon.waitForWords("its schedule (* * * * *)")
   }
 
   @Test(

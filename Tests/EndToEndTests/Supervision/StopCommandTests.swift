@@ -58,6 +58,6 @@ import Testing
     #expect(worker.lastExit?.signal == 9, "\(worker)")
     let log = try readText(try #require(worker.log))
     #expect(log.contains("TERM"), "\(log)")
-    #expect(daemon.words.contains("stop command has not ended within 1 s"), "\(daemon.words)")
+    try daemon.waitForWords("stop command has not ended within 1 s")
   }
 }

@@ -52,7 +52,8 @@ import Testing
         if asked[0] == 1: say("X_DORMOUSE_DONE=1")
       signal.signal(signal.SIGUSR1, shed)
       say("READY=1")
-      while True: time.sleep(600)
+      # Not one long sleep: Python would handle a signal that comes just before it only afterwards.
+      while True: time.sleep(0.2)
       """, worker: ", shed: { signal: USR1 }", scratch)
     try daemon.wait("talker", toBe: "foreground")
     try daemon.done("warn", "talker")
@@ -71,7 +72,8 @@ import Testing
       """
       signal.signal(signal.SIGUSR2, lambda *_: say("X_DORMOUSE_HOLD=0"))
       say("X_DORMOUSE_HOLD=1\\nREADY=1")
-      while True: time.sleep(600)
+      # Not one long sleep: Python would handle a signal that comes just before it only afterwards.
+      while True: time.sleep(0.2)
       """, scratch)
     try daemon.wait("talker", toBe: "foreground")
     try daemon.done("background", "talker")

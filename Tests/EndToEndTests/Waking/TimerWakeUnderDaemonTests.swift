@@ -34,7 +34,7 @@ import Testing
     try daemon.done("suspend", "clock")
     try daemon.done("hibernate", "clock")
     #expect(try eventually { try daemon.done("logs", "clock").contains("rang") }, "\(daemon.words)")
-    #expect(daemon.words.contains("woken by its own timer"))
+    try daemon.waitForWords("woken by its own timer")
     #expect(try daemon.worker("clock").pid == pid)
   }
 

@@ -39,20 +39,19 @@ import Testing
     try daemon.expectSleep("web", "hibernated")
     #expect(try HTTPConnection(port: web.port).get("/count") == "2")
     try daemon.wait("web", toBe: "background")
-    #expect(daemon.words.contains("a connection on port \(web.port)"), "\(daemon.words)")
+    try daemon.waitForWords("a connection on port \(web.port)")
 
     try daemon.done("hibernate", "web")
     try daemon.expectSleep("web", "hibernated")
     #expect(try connection?.get("/count") == "3")
-    #expect(daemon.words.contains("data on a connection to port \(web.port)"), "\(daemon.words)")
+    try daemon.waitForWords("data on a connection to port \(web.port)")
     #expect(try connection?.get("/digest") == digest)
 
     try daemon.done("hibernate", "web")
     try daemon.expectSleep("web", "hibernated")
     connection = nil
     try daemon.wait("web", toBe: "background")
-    #expect(
-      daemon.words.contains("a hang-up on a connection to port \(web.port)"), "\(daemon.words)")
+    try daemon.waitForWords("a hang-up on a connection to port \(web.port)")
   }
 
   @Test("redis sleeps with an idle client connected, and answers the client's next command")
@@ -100,7 +99,7 @@ import Testing
     try daemon.done("hibernate", "redis")
     try daemon.expectSleep("redis", "hibernated")
     #expect(try LineClient(path: path).ask("PING") == "+PONG")
-    #expect(daemon.words.contains("a connection on \(path)"), "\(daemon.words)")
+    try daemon.waitForWords("a connection on \(path)")
   }
 
   @Test("No request is lost and no descriptor leaks over many sleeps", arguments: Setting.available)

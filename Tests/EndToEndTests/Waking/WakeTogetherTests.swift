@@ -21,7 +21,7 @@ import Testing
     // Only web is called.
     #expect(try HTTPConnection(port: web.port).get("/count") == "1")
     for name in ["web", "db"] { try daemon.wait(name, toBe: "background") }
-    #expect(daemon.words.contains("db: hibernated → resuming: woken with web"), "\(daemon.words)")
+    try daemon.waitForWords("db: hibernated → resuming: woken with web")
     #expect(try daemon.worker("db").reason.code == "woken_with")
     #expect(try daemon.done("events", "--worker", "db").contains("woken with web"))
     #expect(try HTTPConnection(port: db.port).get("/digest") == digest)

@@ -132,7 +132,7 @@ struct OverlayDeathTests {
     for file in [image, image + ".partial", image + ".base"] {
       #expect(access(file, F_OK) != 0, "\(file) is left")
     }
-    #expect(Eligibility.foreignUserfaults(of: probe.victim.pid).isEmpty, note)
+    #expect(try Eligibility.foreignUserfaults(of: probe.victim.pid).isEmpty, note)
     let mappings = try MemoryMapping.all(of: probe.victim.pid)
     #expect(
       !mappings.contains {

@@ -243,7 +243,7 @@ struct OverlayTests {
     _ victim: Victim, _ service: HibernationService, _ path: String
   ) throws {
     // Dormouse's descriptors don't stay in the program.
-    #expect(Eligibility.foreignUserfaults(of: victim.process.pid).isEmpty)
+    #expect(try Eligibility.foreignUserfaults(of: victim.process.pid).isEmpty)
     let name = victim.target.name
     service.forget(name)
     _ = try service.wait { (h) throws(HibernationError) in

@@ -40,7 +40,7 @@ struct FaultJournalTests {
     let journal = try FaultJournal.create(of: own, userfault: 1, inode: 2)
     journal.phase = .filling
     let (file, _) = try #require(
-      FaultJournal.all(in: getpid()).first { $0.header.process == own && $0.header.inode == 2 })
+      try FaultJournal.all(in: getpid()).first { $0.header.process == own && $0.header.inode == 2 })
     var message = clinux_uffd_message()
     message.event = UInt8(CLINUX_UFFD_FORK)
     message.a = 7
@@ -59,7 +59,7 @@ struct FaultJournalTests {
   func unknownEvent() throws {
     let journal = try FaultJournal.create(of: own, userfault: 1, inode: 3)
     defer { withExtendedLifetime(journal) {} }
-    let (file, _) = try #require(FaultJournal.all(in: getpid()).first { $0.header.inode == 3 })
+    let (file, _) = try #require(try FaultJournal.all(in: getpid()).first { $0.header.inode == 3 })
     try write([0x7f], to: file, at: 4096)
     #expect(throws: FaultJournal.Damaged.self) { try FaultJournal.adopt(file) }
   }
@@ -72,18 +72,54 @@ struct FaultJournalTests {
     let journal = try FaultJournal.create(of: own, userfault: 1, inode: 4)
     defer { withExtendedLifetime(journal) {} }
     let (file, header) = try #require(
-      FaultJournal.all(in: getpid()).first { $0.header.inode == 4 })
+      try FaultJournal.all(in: getpid()).first { $0.header.inode == 4 })
     #expect(header.isTrusted)
     switch what {
     case "mode": try #require(fchmod(file.raw, 0o666) == 0)
     case "owner": try #require(fchown(file.raw, 65534, 65534) == 0)
     default: try write([1, 0, 0, 0, 0, 0, 0, 0], to: file, at: 8)
     }
-    let again = try #require(FaultJournal.all(in: getpid()).first { $0.header.inode == 4 })
+    let again = try #require(try FaultJournal.all(in: getpid()).first { $0.header.inode == 4 })
     #expect(!again.header.isTrusted)
     if what != "version" {
       #expect(throws: FaultJournal.Damaged.self) { try FaultJournal.adopt(again.file) }
     }
+  }
+
+  @Test(
+    "A journal that can't be looked for is reported, and isn't taken for no journal",
+    arguments: [EMFILE, ENFILE, ENOMEM, EACCES])
+  func shortage(code: Int32) throws {
+    let journal = try FaultJournal.create(of: own, userfault: 1, inode: 5)
+    defer { withExtendedLifetime(journal) {} }
+    let directory = "/proc/\(getpid())/fd"
+    let error = SystemCallError("open", on: directory, code: code)
+    let fault = InjectedFault(code, of: directory)
+    #expect(throws: error) { try fault.during { _ = try FaultJournal.all(in: getpid()) } }
+    #expect(throws: error) { try fault.during { _ = try FaultHandle.find(in: own) } }
+    #expect(throws: error) {
+      try fault.during { _ = try Eligibility.foreignUserfaults(of: getpid()) }
+    }
+    // A file of another user, which may not be opened, is no journal of this daemon.
+    if code == EACCES { return }
+    for step in 1... {
+      let fault = InjectedFault(code, at: step..<(step + 1))
+      let found = Result { try fault.during { try FaultJournal.all(in: getpid()) } }
+      if fault.subjects.count <= step { break }
+      switch found {
+      case .failure(let error): #expect((error as? SystemCallError)?.code == code)
+      case .success(let journals): #expect(journals.contains { $0.header.inode == 5 })
+      }
+    }
+  }
+
+  @Test("A process that has ended has no journals")
+  func ended() throws {
+    let child = try TestChild("true")
+    try child.waitForExit()
+    waitpid(child.pid, nil, 0)
+    #expect(try FaultJournal.all(in: child.pid).isEmpty)
+    #expect(try Eligibility.foreignUserfaults(of: child.pid).isEmpty)
   }
 
   @Test("Only a process with all of the daemon's rights, or of another user, gets a journal")
@@ -127,7 +163,7 @@ struct FaultJournalTests {
     let info = try readText("/proc/\(pid)/fdinfo/\(journal.number)")
     let flags = try #require(info.split(separator: "\n").first { $0.hasPrefix("flags:") })
     #expect(flags.last == "0", "O_RDONLY: \(flags)")
-    #expect(FaultJournal.all(in: pid).map(\.header.isTrusted) == [true])
+    #expect(try FaultJournal.all(in: pid).map(\.header.isTrusted) == [true])
     _ = try service.wait { (h) throws(HibernationError) in
       try h.resume(target, from: RestingImage(path: path, .lazy(learns: true)))
     }

@@ -43,13 +43,13 @@ struct IOS5PolicyTests {
       ])
   }
 
-  @Test("Policy ios-5 hibernates sleepers over max_footprint before it terminates any worker")
+  @Test("Policy ios-5 hibernates sleepers and then running workers of any size, and ends none")
   func largeSleepers() throws {
     var world = try world(hibernates: true)
     #expect(
       exhaust(&world) == [
         "hibernate maps", "hibernate mail", "shed music memoryWarning", "shed web memoryWarning",
-        "terminate music", "terminate web",
+        "suspend music", "hibernate music", "suspend web", "hibernate web",
       ])
     #expect(world.state(maps) == .hibernated && world.state(mail) == .hibernated)
   }

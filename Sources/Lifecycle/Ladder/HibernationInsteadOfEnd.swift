@@ -1,0 +1,92 @@
+import Policy
+
+// Before a rung ends a running worker, the worker is suspended and hibernated if nothing prevents
+// that: its next request wakes it, and an end costs its state.
+
+/// How often the ladder has tried that with a worker in an episode of pressure.
+struct HibernationTries: Codable, Sendable, Equatable {
+  var episode: Int
+  var count: Int
+
+  /// A worker that is woken at once gives its memory back for a moment only. It is ended at the next try.
+  static let max = 2
+}
+
+extension Engine {
+  /// Returns whether a worker that the rung would end is hibernated instead: the first in the order of termination.
+  mutating func hibernateRunning(
+    of victims: Ladder.Rung.Victims, at level: PressureLevel
+  ) -> Bool {
+    guard victims != .suspended else { return false }
+    let criteria = policy.terminate.criteria
+    let candidates = workers.indices(victims.openGroup).filter {
+      !isShadow($0) && mayHibernateInsteadOfEnd(workers[$0], at: level)
+    }
+    let keys = candidates.map { index in
+      OrderKey(name: index, criteria) { workers[index].rank(by: $0, at: now) }
+    }
+    guard let first = keys.min()?.name else { return false }
+    hibernateInsteadOfEnd(first, level)
+    return true
+  }
+
+  private mutating func hibernateInsteadOfEnd(_ index: Int, _ level: PressureLevel) {
+    let worker = workers[index]
+    let count = hibernationTries(of: worker) + 1
+    workers[index].run.hibernationTries = HibernationTries(episode: gauge.episode, count: count)
+    workers[index].run.returnsToFront = worker.state == .foreground ? true : nil
+    workers[index].goal = Goal(destination: .hibernated, cause: .pressure(level), requests: [])
+    // One request to free memory is waited for, and each must still be finished.
+    let shedding =
+      worker.profile.canShed ? worker.policy.background.shedDeadline + ShedInFlight.patience : .zero
+    ladderState.step = .hibernating(worker.id, until: now + shedding + LadderState.patience)
+    ladderState.before = beforeTermination(of: index, at: level)
+    ladderState.before?.hibernated = worker.id
+  }
+
+  /// Whether a running worker can be suspended and hibernated now. As for a request, unfinished work counts, and
+  /// rules of economy don't.
+  func mayHibernateInsteadOfEnd(_ worker: WorkerRecord, at level: PressureLevel) -> Bool {
+    guard worker.state == .foreground || worker.state == .background, worker.goal == nil,
+      worker.profile.leader == nil, worker.policy.background.suspendAfter != nil,
+      !worker.hasUnfinishedWork(at: now), now >= worker.run.retrySuspensionAt ?? .zero,
+      worker.movable >= Self.minYield, hibernationTries(of: worker) < HibernationTries.max,
+      policy.ladder.steps(at: level).contains(.hibernate)
+    else { return false }
+    var sleeper = worker
+    sleeper.run.isMeasuredAsleep = true
+    return obstacle(sleeper, to: .insteadOfEnd) == nil
+  }
+
+  private func hibernationTries(of worker: WorkerRecord) -> Int {
+    guard let tries = worker.run.hibernationTries, tries.episode == gauge.episode else { return 0 }
+    return tries.count
+  }
+
+  /// While the ladder waits for it: whether the worker is hibernated, or on the way there.
+  func isBeingHibernated(_ worker: WorkerID) -> Bool {
+    guard let index = index(of: worker) else { return false }
+    return workers[index].state == .hibernating || workers[index].isHibernatedInsteadOfEnd
+  }
+
+  /// A worker that still runs when the time for the step is over continues to run, and isn't tried
+  /// again: its end is next.
+  mutating func reviewHibernationInsteadOfEnd(_ step: LadderState.Step) {
+    guard case .hibernating(let worker, let until) = step, now >= until,
+      let index = index(of: worker), workers[index].isHibernatedInsteadOfEnd,
+      workers[index].state.runs
+    else { return }
+    workers[index].run.hibernationTries?.count = HibernationTries.max
+    failGoal(index, "\(worker) was not hibernated: it could not be suspended in time")
+  }
+}
+
+extension WorkerRecord {
+  /// The ladder has chosen it, and it isn't hibernated yet.
+  var isHibernatedInsteadOfEnd: Bool {
+    guard let goal, goal.destination == .hibernated, case .pressure = goal.cause else {
+      return false
+    }
+    return true
+  }
+}

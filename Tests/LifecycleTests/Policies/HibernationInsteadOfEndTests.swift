@@ -1,0 +1,177 @@
+import Lifecycle
+import Policy
+import Testing
+
+private let mail = WorkerID("mail")
+private let maps = WorkerID("maps")
+
+@Suite("Hibernating a running worker instead of ending it")
+struct HibernationInsteadOfEndTests {
+  /// Workers of 20 MB on a host of 1,000 MB; `critical` is below 50 MB.
+  private func world(
+    _ states: [(WorkerID, WorkerState)], _ change: (inout LifecyclePolicy) -> Void = { _ in }
+  ) -> World {
+    var policy = LifecyclePolicy()
+    policy.foreground.max = nil
+    policy.background.suspendAfter = .seconds(3600)
+    policy.hibernate.after = nil
+    change(&policy)
+    var world = World(policy)
+    for (worker, state) in states {
+      world.add(worker, size: .megabytes(20))
+      world.bring(worker, to: state)
+      world.send(.footprint(worker, world.size(worker)))
+    }
+    return world
+  }
+
+  /// The next reading, after the memory has settled.
+  private func next(_ world: inout World, available: Int64) -> [Directive] {
+    world.pass(.milliseconds(500))
+    return world.obey(world.read(available: available))
+  }
+
+  @Test("A running worker is suspended and hibernated at critical, the foreground last")
+  func order() {
+    var world = world([(web, .foreground), (mail, .background)])
+    #expect(world.obey(world.read(available: 80)).deeds.isEmpty, "urgent would end no running one")
+    #expect(world.obey(world.read(available: 30)).deeds == ["suspend mail", "hibernate mail"])
+    #expect(next(&world, available: 40).deeds == ["suspend web", "hibernate web"])
+    #expect(next(&world, available: 45).deeds.isEmpty)
+    #expect(world.state(web) == .hibernated && world.state(mail) == .hibernated)
+  }
+
+  @Test("No more workers are hibernated than needed, and the next request wakes to the foreground")
+  func wakes() {
+    var world = world([(web, .foreground), (mail, .foreground)])
+    let first = world.obey(world.read(available: 30))
+    #expect(first.deeds == ["suspend mail", "hibernate mail"])
+    #expect(next(&world, available: 60).deeds.isEmpty)
+    #expect(world.state(web) == .foreground)
+    world.obey(world.send(.wakeNeeded(mail, "a connection")))
+    #expect(world.state(mail) == .foreground)
+  }
+
+  @Test("A worker that was taken from the foreground takes no other worker's place when it wakes")
+  func roomInFront() {
+    var world = world([(web, .foreground)]) { $0.foreground.max = 1 }
+    world.obey(world.read(available: 30))
+    #expect(world.state(web) == .hibernated)
+    world.add(mail, size: .kilobytes(100))
+    world.bring(mail, to: .foreground)
+    world.obey(world.send(.wakeNeeded(web, "a connection")))
+    #expect(world.state(web) == .background && world.state(mail) == .foreground)
+  }
+
+  @Test(
+    "A worker that must not be suspended or hibernated is terminated as before",
+    arguments: ["task", "hold", "never suspended", "not hibernated", "no rung", "refused"])
+  func mustNot(_ reason: String) {
+    var world = world([(web, .background)]) {
+      if reason == "never suspended" { $0.background.suspendAfter = nil }
+      if reason == "not hibernated" { $0.hibernate.enabled = false }
+      if reason == "no rung" {
+        $0.ladder = Ladder(warning: [], urgent: [], critical: [.terminate(.background)])
+      }
+    }
+    switch reason {
+    case "task": world.send(.taskBegan(web, task: "upload", limit: nil))
+    case "hold": world.send(.hold(web, true))
+    case "refused":
+      world.ask(.hibernate, web)
+      world.send(.suspended(web))
+      world.send(.footprint(web, .megabytes(20)))
+      world.send(.hibernateFailed(web, "it uses io_uring", permanent: true))
+      world.obey(world.ask(.wake, web))
+    default: break
+    }
+    #expect(world.obey(world.read(available: 30)).victims == ["web"])
+  }
+
+  @Test("A worker that can be hibernated is, before another one of its rung is terminated")
+  func beforeOthers() {
+    var world = world([(mail, .background), (maps, .background)])
+    world.send(.taskBegan(mail, task: "upload", limit: nil))
+    #expect(world.obey(world.read(available: 30)).deeds == ["suspend maps", "hibernate maps"])
+    #expect(next(&world, available: 40).victims == ["mail"])
+  }
+
+  @Test("If its hibernation fails, the worker is terminated")
+  func failure() {
+    var world = world([(web, .foreground)])
+    #expect(world.read(available: 30).deeds == ["suspend web"])
+    world.send(.suspended(web))
+    #expect(world.send(.footprint(web, .megabytes(20))).deeds == ["hibernate web"])
+    world.send(.hibernateFailed(web, "no space left", permanent: false))
+    #expect(next(&world, available: 30).victims == ["web"])
+  }
+
+  @Test("If it can't be suspended, the worker is terminated")
+  func suspensionFailure() {
+    var world = world([(web, .background)])
+    #expect(world.read(available: 30).deeds == ["suspend web"])
+    world.send(.suspendFailed(web, "it doesn't stop"))
+    #expect(next(&world, available: 30).victims == ["web"])
+  }
+
+  @Test("If it reaches no safe point in ten seconds, the worker is terminated")
+  func timeOut() {
+    var world = world([(web, .background)]) { $0.background.safePoint.fileLocks = .seconds(60) }
+    world.locks[web] = 1
+    #expect(world.read(available: 30).deeds.isEmpty)
+    #expect(world.pass(.milliseconds(9_999)).victims.isEmpty)
+    world.pass(.milliseconds(1))
+    #expect(next(&world, available: 30).victims == ["web"])
+  }
+
+  @Test("A worker that is woken at once each time is terminated at the third time")
+  func thrashing() {
+    var world = world([(web, .foreground)])
+    var all: [Directive] = world.obey(world.read(available: 30))
+    for _ in 0..<3 {
+      all += world.obey(world.send(.wakeNeeded(web, "a connection")))
+      all += next(&world, available: 30)
+    }
+    #expect(
+      all.deeds == [
+        "suspend web", "hibernate web", "resume web", "suspend web", "hibernate web", "resume web",
+        "terminate web",
+      ])
+  }
+
+  @Test("A hibernation without effect is the last step for a minute")
+  func noEffect() {
+    var world = world([(web, .foreground), (mail, .foreground)])
+    #expect(world.obey(world.read(available: 30)).deeds == ["suspend mail", "hibernate mail"])
+    #expect(next(&world, available: 30).brief == ["none at critical: noEffect"])
+    #expect(world.obey(world.pass(.seconds(59))).deeds.isEmpty)
+    #expect(world.obey(world.pass(.seconds(1))).deeds == ["suspend web", "hibernate web"])
+  }
+
+  @Test("At a level that the operator has set, running workers are hibernated one after the other")
+  func setLevel() {
+    var world = world([(web, .foreground), (mail, .background)])
+    world.read(available: 900)
+    var all = world.obey(world.send(.pressureSet(.critical, for: .seconds(30))))
+    for _ in 0..<4 { all += next(&world, available: 900) }
+    #expect(all.deeds == ["suspend mail", "hibernate mail", "suspend web", "hibernate web"])
+  }
+
+  @Test("Shadow mode says that a running worker would have been hibernated, not terminated")
+  func shadow() {
+    var world = world([(web, .foreground)]) { $0.mode = .shadow }
+    let directives = world.read(available: 30) + world.pass(.seconds(5)) + world.read(available: 30)
+    let texts = directives.compactMap { directive in
+      if case .wouldHave(_, let text) = directive { text } else { nil }
+    }
+    #expect(texts == ["web would have been hibernated: memory pressure was critical"])
+  }
+
+  @Test("`explain` names the hibernation instead of the end")
+  func explained() throws {
+    let world = world([(web, .foreground)])
+    let moves = try #require(world.engine.explanation(of: web)).moves
+    let move = try #require(moves.first { $0.code == "pressure" })
+    #expect(move.to == .hibernated && move.sentence.hasSuffix("instead of its end"))
+  }
+}
