@@ -19,7 +19,7 @@ extension FuzzTarget {
       if let mark = ImageMark(text: text) { precondition(ImageMark(text: mark.text) == mark) }
       _ = ImageDirectory(text: text)
       _ = SignalName.number(text)
-    }, seeds: { seeds(of: fileSeeds) })
+    }, seeds: { inputs(from: fileSeeds) })
 }
 
 private func readLog(_ bytes: [UInt8], _ text: String) {

@@ -3,11 +3,11 @@ import Glibc
 import Linux
 
 /// Inputs of one kind, and the code that reads them.
-struct FuzzTarget {
+struct FuzzTarget: Sendable {
   /// Ends the process if a property is violated.
-  var read: ([UInt8]) -> Void
+  var read: @Sendable ([UInt8]) -> Void
   /// Files to begin with, by name.
-  var seeds: () throws -> [String: [UInt8]]
+  var seeds: @Sendable () throws -> [String: [UInt8]]
 
   static func named(_ name: String) -> FuzzTarget? {
     switch name {
@@ -49,15 +49,18 @@ public func initialize(
   _ count: UnsafeMutablePointer<CInt>?,
   _ arguments: UnsafeMutablePointer<UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?>?
 ) -> CInt {
-  let target = FuzzTarget.current
   guard let directory = environment("FUZZ_SEEDS") else { return 0 }
+  writeSeeds(to: directory)
+  exit(0)
+}
+
+private func writeSeeds(to directory: String) {
   do {
-    for (name, bytes) in try target.seeds() {
+    for (name, bytes) in try FuzzTarget.current.seeds() {
       let file = try Descriptor.open("\(directory)/seed-\(name)", O_WRONLY | O_CREAT, mode: 0o600)
-      try bytes.withUnsafeBytes { (content) throws(SystemCallError) in try file.writeAll(content) }
+      precondition(write(file.raw, bytes, bytes.count) == bytes.count)
     }
   } catch { fatalError("\(error)") }
-  exit(0)
 }
 
 /// The file's content; empty where this kernel lacks it.

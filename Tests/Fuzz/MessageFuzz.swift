@@ -22,7 +22,7 @@ extension FuzzTarget {
       }
       var report = StartReport()
       report.received(bytes)
-    }, seeds: { seeds(of: messageSeeds) })
+    }, seeds: { inputs(from: messageSeeds) })
 }
 
 /// The pieces of a stream give the same lines as the whole.
@@ -101,6 +101,6 @@ private let messageSeeds = [
   "keep 4711 99", "end", "AAAA/+==",
 ]
 
-func seeds(of texts: [String]) -> [String: [UInt8]] {
+func inputs(from texts: [String]) -> [String: [UInt8]] {
   Dictionary(uniqueKeysWithValues: texts.enumerated().map { ("\($0)", Array($1.utf8)) })
 }

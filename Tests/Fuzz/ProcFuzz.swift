@@ -58,8 +58,8 @@ private func readDescriptors(_ bytes: [UInt8], _ text: String) {
   _ = AwaitedDescriptors.epoll(text)
   _ = AwaitedDescriptors.poll(bytes)
   _ = AwaitedDescriptors.select(bytes, below: Int32(8 * min(bytes.count, 128)))
-  _ = MemoryEligibility.userfaultIsInUse(text)
-  _ = MemoryEligibility.ringIsInUse(text)
+  _ = Eligibility.userfaultIsInUse(text)
+  _ = Eligibility.ringIsInUse(text)
   var connections = UnacceptedConnections(port: 80)
   connections.add { bytes }
   _ = connections.list.map(\.isEmpty)
@@ -83,7 +83,7 @@ private func procSeeds() -> [String: [UInt8]] {
     "locks",
     "self/net/tcp", "self/net/tcp6",
   ]
-  var found = seeds(of: writtenSeeds)
+  var found = inputs(from: writtenSeeds)
   for name in names {
     found[name.split(separator: "/").joined(separator: "-")] = Array(
       content("/proc/\(name)").prefix(8192))
