@@ -108,9 +108,9 @@ test-cluster:
 	  { echo "usage: make test-cluster BINARIES=DIRECTORY IMAGE=PATH [CHECKS=...]" >&2; exit 64; }
 	python3 -B Companions/Containers/Tests/Kubelet/cluster_run.py --binaries "$(BINARIES)" --image "$(IMAGE)" $(CHECKS)
 
-# Minutes, and it wants a toolchain with libFuzzer; not part of `test`.
+# Minutes, and it wants a toolchain with libFuzzer; not part of `test`. TARGET= and SECONDS= choose.
 fuzz:
-	scripts/fuzz-image $(SECONDS)
+	scripts/fuzz $(or $(TARGET),all) $(or $(SECONDS),60)
 
 # Minutes; not part of `test`.
 tsan:

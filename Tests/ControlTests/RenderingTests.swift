@@ -26,7 +26,7 @@ import Testing
         NAME    STATE       BAND  FOOTPRINT    SAVED   IMAGE   PID      FOR  HOST  PROJECT  REASON
         cache   hibernated    75     4.0 KB  81.1 MB  3.4 MB  4300     12 s  nvim  shop     suspended for 30 s
         editor  foreground   100    64.2 MB        -       -  4211  4 m 5 s  -     -        foreground on request
-        2 workers: 1 foreground, 1 hibernated; footprint 64.2 MB, 81.1 MB saved, images 3.4 MB
+        2 workers: 1 foreground, 1 hibernated; footprint 64.2 MB, saved now 81.1 MB of 145.3 MB (56 %), images 3.4 MB
 
         """)
     let status = renderWorkerStatus(helper)

@@ -1,36 +1,26 @@
-// A libFuzzer target for the image reader: scripts/fuzz-image builds and runs it. Compiled into one
-// module with Sources/Hibernation.
 import CLinux
 import Checksum
 import Glibc
 import Linux
 
-/// Reads the input as an image, unchanged and with corrected checksums. The reader must either report an error or
-/// give a consistent image.
-@_cdecl("LLVMFuzzerTestOneInput")
-public func fuzzOneInput(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
-  guard let data, size <= 1 << 20 else { return 0 }
-  var file = Array(UnsafeBufferPointer(start: data, count: size))
-  tryToRead(file)
-  guard file.count >= ImageLayout.headerLength else { return 0 }
-  reseal(&file)
-  tryToRead(file)
-  return 0
+@testable import Hibernation
+
+extension FuzzTarget {
+  /// Reads the input as an image, unchanged and with corrected checksums. The reader must either report an error
+  /// or give a consistent image.
+  static let image = FuzzTarget(
+    read: { file in
+      _ = key
+      tryToRead(file)
+      guard file.count >= ImageLayout.headerLength else { return }
+      var file = file
+      reseal(&file)
+      tryToRead(file)
+    }, seeds: imageSeeds)
 }
 
-/// Writes images of each kind into a directory, for the fuzzer to begin with.
-@_cdecl("LLVMFuzzerInitialize")
-public func initialize(
-  _ count: UnsafeMutablePointer<CInt>?,
-  _ arguments: UnsafeMutablePointer<UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?>?
-) -> CInt {
-  _ = try? BootKey.forSealing(in: "/proc/self/fd")
-  if let directory = getenv("FUZZ_SEEDS").map({ String(cString: $0) }) {
-    do { try writeSeeds(to: directory) } catch { fatalError("\(error)") }
-    exit(0)
-  }
-  return 0
-}
+/// Made once: sealed images need it. Without a keyring there are no sealed images.
+private let key: Void = { _ = try? BootKey.forSealing(in: "/proc/self/fd") }()
 
 private let scratch: (descriptor: Int32, path: String) = {
   var path = Array("/dev/shm/fuzz-image-XXXXXX".utf8CString)
@@ -97,20 +87,13 @@ private func reseal(_ file: inout [UInt8]) {
   }
 }
 
-private func number(_ file: [UInt8], _ offset: Int, _ count: Int) -> UInt64 {
-  file[offset..<(offset + count)].reversed().reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
-}
-
-private func put(_ value: UInt64, _ count: Int, _ offset: Int, _ file: inout [UInt8]) {
-  for byte in 0..<count {
-    file[offset + byte] = UInt8(truncatingIfNeeded: value >> (8 * UInt64(byte)))
-  }
-}
-
-private func writeSeeds(to directory: String) throws {
+private func imageSeeds() throws -> [String: [UInt8]] {
+  _ = key
+  var seeds: [String: [UInt8]] = [:]
   for sealed in [false, true] {
     for chunks in 0..<3 {
-      let path = "\(directory)/seed-\(sealed ? "sealed" : "plain")-\(chunks)"
+      let path = "/dev/shm/fuzz-seed-\(getpid())"
+      defer { unlink(path) }
       let writer = try ImageWriter(path: path, seal: sealed ? Seal.new(for: path) : nil)
       try append(chunks, to: writer)
       let thread = ImageProcess.TracedThreadState(
@@ -122,8 +105,10 @@ private func writeSeeds(to directory: String) throws {
       let mapping = ImageMapping(
         process: 0, range: PageRange(address: 0x10000, length: 4 * pageSize))
       _ = try writer.commit(processes: processes, mappings: chunks == 2 ? [mapping] : [])
+      seeds["\(sealed ? "sealed" : "plain")-\(chunks)"] = try readFile(path)
     }
   }
+  return seeds
 }
 
 private func append(_ count: Int, to writer: ImageWriter) throws {

@@ -62,6 +62,26 @@ import Testing
     #expect(try readText("\(above)/\(control)") == "+pidsry")
   }
 
+  @Test("The limits that were reached are read from a group outwards")
+  func limitHits() throws {
+    let scratch = try Scratch()
+    let (above, own) = ("\(scratch.path)/above", "\(scratch.path)/above/own")
+    for path in [above, own] { mkdir(path, 0o755) }
+    for group in [above, own] { try write("\(group)/cgroup.controllers", "memory") }
+    #expect(MemoryLimitHits.read(from: own) == nil)
+    try write("\(own)/memory.events", "low 0\noom 2\noom_kill 3\n")
+    try write("\(above)/memory.events", "oom 7\n")
+    try write("\(above)/memory.events.local", "oom 4\n")
+    let before = try #require(MemoryLimitHits.read(from: own))
+    #expect(before.groups == [.init(path: own, count: 2), .init(path: above, count: 4)])
+    #expect(!before.mayHaveHiddenLimits)
+    #expect(before.reached(since: before) == nil)
+    try write("\(above)/memory.events.local", "oom 5\n")
+    try write("\(above)/cgroup.type", "domain\n")
+    let now = try #require(MemoryLimitHits.read(from: own))
+    #expect(now.reached(since: before) == above && now.mayHaveHiddenLimits)
+  }
+
   @Test("A group's count of processes that the kernel's OOM killer ended is read")
   func kernelKills() {
     let text = "low 0\nhigh 0\nmax 12\noom 2\noom_kill 3\noom_group_kill 0\n"

@@ -113,7 +113,7 @@ private func wokenText(_ worker: WorkerReport, _ clock: ReaderClock) -> String? 
   return "\(escaped(wake.text)) at \(clock.text(secondsAgo: wake.secondsAgo))"
 }
 
-/// `3 workers: 1 foreground, 2 hibernated; footprint 64.2 MB, 511 MB saved, images 6.1 MB`.
+/// `3 workers: 1 foreground, 2 hibernated; footprint 64.2 MB, saved now 511 MB of 575 MB (89 %), images 6.1 MB`.
 func totalsLine(_ workers: [WorkerReport]) -> String {
   guard !workers.isEmpty else { return "no workers" }
   let footprint = workers.reduce(0) { $0 + $1.footprint }
@@ -121,9 +121,17 @@ func totalsLine(_ workers: [WorkerReport]) -> String {
   var line = "\(counted(workers.count, "worker")): \(stateCounts(workers))"
   line += "; footprint \(sizeText(footprint))"
   let saved = workers.reduce(0) { $0 + ($1.saved ?? 0) }
-  if saved > 0 { line += ", \(sizeText(saved)) saved" }
+  if saved > 0 { line += ", saved now \(savedText(saved, besides: footprint))" }
   if images > 0 { line += ", images \(sizeText(images))" }
   return line
+}
+
+/// `511 MB of 575 MB (89 %)`: what sleep saves, of what the workers would hold without it.
+private func savedText(_ saved: Int64, besides footprint: Int64) -> String {
+  let (sum, overflow) = saved.addingReportingOverflow(footprint)
+  guard !overflow, sum > 0 else { return sizeText(saved) }
+  let percent = Double(saved) / Double(sum) * 100
+  return "\(sizeText(saved)) of \(sizeText(sum)) (\(Int(percent.rounded())) %)"
 }
 
 func stateCounts(_ workers: [WorkerReport]) -> String {

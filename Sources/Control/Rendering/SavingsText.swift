@@ -1,16 +1,13 @@
-/// `today 3.2 GB·h saved, asleep 87 % of the time, 53 resumes (p50 18 ms, p95 44 ms)`; nil: there was
-/// nothing of all that.
+/// `asleep 87 % of the time, 53 resumes (p50 18 ms, p95 44 ms)`; nil: it hasn't slept. What was saved over time is in
+/// `report`.
 func savingsText(_ savings: SavingsReport) -> String? {
-  guard savings.byteHours > 0 || savings.asleepSeconds > 0 || savings.resumes > 0 else {
-    return nil
-  }
-  var parts = ["\(byteHoursText(savings.byteHours)) saved"]
-  if savings.aliveSeconds > 0 {
+  var parts: [String] = []
+  if savings.aliveSeconds > 0, savings.asleepSeconds > 0 {
     let share = savings.asleepSeconds / savings.aliveSeconds * 100
     parts.append("asleep \(percentText(min(share, 100))) of the time")
   }
   if savings.resumes > 0 { parts.append(resumesText(savings)) }
-  return parts.joined(separator: ", ")
+  return parts.isEmpty ? nil : parts.joined(separator: ", ")
 }
 
 /// `today …`, and `7 days …`.

@@ -10,13 +10,16 @@ import Supervision
 struct KernelKills {
   private var inGroup = 0
   private var onMachine: Int?
+  /// How often the limits of its groups had been reached when the run began; nil: not known.
+  private(set) var limits: MemoryLimitHits?
 
   /// A run begins.
   ///
   /// - Parameter count: what its cgroup has counted before; 0 for a new cgroup.
-  mutating func begin(inGroup count: Int = 0, onMachine now: Int?) {
+  mutating func begin(inGroup count: Int = 0, onMachine now: Int?, limits: MemoryLimitHits?) {
     inGroup = count
     onMachine = now
+    self.limits = limits
   }
 
   /// False: a look with these counts would find nothing, and change nothing.
@@ -48,6 +51,8 @@ struct KernelKillCounts {
   /// nil: there is no cgroup, or it has no count.
   var inGroup: (WorkerCgroup?) -> Int?
   var onMachine: () -> Int?
+  /// How often the limits of the cgroup and of those around it were reached; nil: not known.
+  var limits: (WorkerCgroup?) -> MemoryLimitHits? = { _ in nil }
   /// For how long tasks have been stalled on memory until the last sample, in microseconds: the kernel tries to free
   /// memory before it ends a process. nil: not known.
   var memoryStall: () -> UInt64? = { nil }
@@ -57,7 +62,7 @@ struct KernelKillCounts {
   static func kernel(memoryStall: @escaping () -> UInt64?) -> KernelKillCounts {
     KernelKillCounts(
       inGroup: { $0?.killedForMemory() }, onMachine: MemoryInfo.killedForMemory,
-      memoryStall: memoryStall)
+      limits: { $0.flatMap { MemoryLimitHits.read(from: $0.path) } }, memoryStall: memoryStall)
   }
 }
 
@@ -102,14 +107,17 @@ final class KernelKillWatch {
 
   /// A run has begun.
   func begin(_ runtime: WorkerUnit) {
-    runtime.kernelKills.begin(onMachine: counts.onMachine())
+    runtime.kernelKills.begin(
+      onMachine: counts.onMachine(), limits: counts.limits(runtime.process?.cgroup))
   }
 
   /// A run that an earlier daemon or another supervisor started continues: its cgroup has counted earlier
   /// kills.
   func adopt(_ runtime: WorkerUnit) {
-    let inGroup = counts.inGroup(runtime.process?.cgroup)
-    runtime.kernelKills.begin(inGroup: inGroup ?? 0, onMachine: counts.onMachine())
+    let cgroup = runtime.process?.cgroup
+    runtime.kernelKills.begin(
+      inGroup: counts.inGroup(cgroup) ?? 0, onMachine: counts.onMachine(),
+      limits: counts.limits(cgroup))
   }
 
   /// At each sample: the kernel may kill one process of a worker, and leave the others.
@@ -139,15 +147,33 @@ final class KernelKillWatch {
     return .outOfMemory
   }
 
+  /// What had no memory left: the worker's own limit, a cgroup that it is in, or the machine.
+  static func cause(
+    before: MemoryLimitHits?, now: MemoryLimitHits?, group: String?, limit: ByteCount?
+  ) -> String {
+    let ownLimit = limit.map { "over its limits.memory, \($0)" }
+    guard let before, let now else {
+      return ownLimit ?? "the machine, or a cgroup that it is in, was out of memory"
+    }
+    if let reached = now.reached(since: before) {
+      let limitOfGroup = "over the memory limit of the cgroup \(reached)"
+      return reached == group ? ownLimit ?? limitOfGroup : limitOfGroup
+    }
+    return now.mayHaveHiddenLimits
+      ? "the machine, or a cgroup outside of this container, was out of memory"
+      : "the machine was out of memory"
+  }
+
   /// A jetsam report, as of a worker that the daemon itself ends.
   func keepReport(ofKernelKill runtime: WorkerUnit) {
     let id = runtime.id
     let engine = driver.state
     guard let snapshot = engine.snapshot(of: id, at: clock.now) else { return }
-    let limit = runtime.configuration.limits.memory
-    let why =
-      "the kernel's OOM killer killed \(id): "
-      + (limit.map { "over its limits.memory, \($0)" } ?? "the machine was out of memory")
+    let cgroup = runtime.process?.cgroup
+    let cause = Self.cause(
+      before: runtime.kernelKills.limits, now: counts.limits(cgroup), group: cgroup?.path,
+      limit: runtime.configuration.limits.memory)
+    let why = "the kernel's OOM killer killed \(id): \(cause)"
     log(.error, why)
     let now = DaemonLog.timestamp()
     let record = JetsamRecord(

@@ -182,6 +182,34 @@ import Testing
     #expect(world.logged.count == before)
   }
 
+  @Test("The cause of a kill is the innermost limit that was reached, or the machine")
+  func cause() {
+    func hits(_ own: Int, _ above: Int, hidden: Bool = false) -> MemoryLimitHits {
+      MemoryLimitHits(
+        groups: [.init(path: "/a/own", count: own), .init(path: "/a", count: above)],
+        mayHaveHiddenLimits: hidden)
+    }
+    func cause(
+      _ before: MemoryLimitHits?, _ now: MemoryLimitHits?, limit: ByteCount? = .megabytes(64)
+    ) -> String {
+      KernelKillWatch.cause(before: before, now: now, group: "/a/own", limit: limit)
+    }
+    #expect(cause(hits(0, 3), hits(1, 3)) == "over its limits.memory, 64 MB")
+    #expect(cause(hits(0, 3), hits(1, 4)) == "over its limits.memory, 64 MB")
+    // The worker had a limit, and another one was reached.
+    #expect(cause(hits(0, 3), hits(0, 4)) == "over the memory limit of the cgroup /a")
+    #expect(cause(hits(1, 3), hits(1, 3)) == "the machine was out of memory")
+    #expect(
+      cause(hits(0, 0, hidden: true), hits(0, 0, hidden: true))
+        == "the machine, or a cgroup outside of this container, was out of memory")
+    #expect(
+      cause(hits(0, 0), hits(1, 0), limit: nil) == "over the memory limit of the cgroup /a/own")
+    // Nothing counts.
+    #expect(cause(nil, nil) == "over its limits.memory, 64 MB")
+    #expect(
+      cause(nil, nil, limit: nil) == "the machine, or a cgroup that it is in, was out of memory")
+  }
+
   @Test("A worker that the kernel has killed gets a jetsam report with that cause")
   func report() throws {
     let runtime = try world.add("web") { $0.limits.memory = .megabytes(64) }

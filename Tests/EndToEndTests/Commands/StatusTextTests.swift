@@ -63,7 +63,7 @@ import Testing
     let table = try daemon.done("ps")
     for text in expected.values { #expect(table.contains(text), "\(table)") }
     #expect(table.contains("1 resume (p50 "), "\(table)")
-    #expect(table.contains("·h saved, asleep "), "\(table)")
+    #expect(table.contains("today: asleep "), "\(table)")
     let status = try daemon.done("status", "idle")
     #expect(status.contains("7 days: "), "\(status)")
   }

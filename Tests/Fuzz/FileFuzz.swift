@@ -1,0 +1,71 @@
+import Checksum
+import Linux
+
+@testable import Control
+@testable import Hibernation
+@testable import PolicyFile
+@testable import Supervision
+
+extension FuzzTarget {
+  /// Reads the input as a file that a worker writes or that lies in the state directory: variables, logs and
+  /// their times, records of workers, names of images.
+  static let files = FuzzTarget(
+    read: { bytes in
+      let text = String(decoding: bytes, as: UTF8.self)
+      _ = EnvironmentFile.parse(text, file: "fuzz")
+      readLog(bytes, text)
+      readRecord(bytes)
+      readRecord(Array(text.utf8) + Array("crc32=\(CRC32.ieee.text(of: text.utf8))\n".utf8))
+      if let mark = ImageMark(text: text) { precondition(ImageMark(text: mark.text) == mark) }
+      _ = ImageDirectory(text: text)
+      _ = SignalName.number(text)
+    }, seeds: { inputs(from: fileSeeds) })
+}
+
+private func readLog(_ bytes: [UInt8], _ text: String) {
+  for line in LastWords.lastLines(3, of: bytes) {
+    precondition(line.count <= 201 && !line.contains("\n"))
+  }
+  for line in text.split(separator: "\n") { _ = LogTimes.parse(line) }
+  let times = LogTimeline(text: text)
+  _ = (times.offset(since: 5), times.time(at: 5), times.isEmpty)
+  var cutter = LogLineCutter()
+  var filter = TerminalFilter()
+  var shown: [UInt8] = []
+  for start in stride(from: 0, to: bytes.count, by: 61) {
+    let part = Array(bytes[start..<min(start + 61, bytes.count)])
+    _ = cutter.lines(in: part)
+    shown += filter.filter(part)
+  }
+  _ = cutter.finish()
+  shown += filter.finish()
+  checkEscapes(of: shown)
+  let safe = escaped(text)
+  precondition(escaped(safe) == safe)
+  _ = displayWidth(safe)
+}
+
+/// A terminal gets no control sequence but colours.
+private func checkEscapes(of shown: [UInt8]) {
+  for (place, byte) in shown.enumerated() where byte == 0x1B {
+    let rest = shown[(place + 1)...]
+    precondition(rest.first == UInt8(ascii: "["))
+    let end = rest.dropFirst().first { !"0123456789;:".utf8.contains($0) }
+    precondition(end == UInt8(ascii: "m"))
+  }
+}
+
+private func readRecord(_ bytes: [UInt8]) {
+  // A record that is refused is the right answer to most inputs.
+  guard let record = try? WorkerRecord.decode(bytes) else { return }
+  precondition((try? WorkerRecord.decode(Array(record.encoded.utf8))) == record)
+}
+
+private let fileSeeds = [
+  "# a comment\nKEY=value\nexport A='1 2'\nB=\"x\\n\\\"y\"\nC=$D # end\nD=\"two\nlines\"\n",
+  "1700000000 12\n1700000005 400\n1700000009 10\n",
+  "a line\n\u{1B}[31mred\u{1B}[0m \u{1B}]0;title\u{7}\r\nüä😀\u{202E}\u{85}\n", "SIGUSR1", "RTMIN+3",
+  "deadbeef-1-2-3",
+  "version=1\nname=a\npid=17\nstart=99\nsession=17\nboot=b\ncommand=sleep\ncommand=5\ndirectory=/\n"
+    + "log=/tmp/a.log\nstate=background\ncgroup=/sys/fs/cgroup/a\nimportance=3\n",
+]
