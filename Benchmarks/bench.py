@@ -96,6 +96,19 @@ def proportional(pid, field="Pss"):
         return next(int(line.split()[1]) for line in file if line.startswith(field + ":"))
 
 
+def processor(pid):
+    """Seconds of its threads, by the scheduler's account in nanoseconds: ticks of 10 ms are too coarse for a budget of
+    30 ms a minute. A thread that has ended is missing; an idle daemon ends none."""
+    total = 0
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        try:
+            with open(f"/proc/{pid}/task/{thread}/schedstat") as file:
+                total += int(file.read().split()[0])
+        except FileNotFoundError:
+            continue
+    return total / 1e9
+
+
 def machine():
     with open("/proc/cpuinfo") as file:
         rows = [row.split(":") for row in file if ":" in row]
