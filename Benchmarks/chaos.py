@@ -7,6 +7,7 @@ the same answers, including checksums over all of their state."""
 import argparse
 import os
 import random
+import resource
 import select
 import shutil
 import signal
@@ -226,11 +227,97 @@ def end_pager(pid):
         os.close(pidfd)
 
 
+class Faults:
+    """What else fails, for one daemon's life each: no file can be opened; the disk of the state directory is full; a
+    worker's record is lost or damaged, and is back for the next daemon. With a choice of its own: a seed has the
+    same kills with and without them."""
+
+    def __init__(self, seed, directory, kinds):
+        self.chance = random.Random(f"faults {seed}")
+        self.kinds = kinds
+        self.counts = {kind: 0 for kind in kinds}
+        self.state = None
+        if "disk" in kinds:
+            self.mount(directory)
+
+    def mount(self, directory):
+        disk, state = (os.path.join(directory, name) for name in ("disk", "state"))
+        os.mkdir(state)
+        with open(disk, "wb") as file:
+            file.truncate(1 << 30)
+        try:
+            subprocess.run(["mkfs.ext4", "-q", "-m", "0", disk], check=True)
+            subprocess.run(["mount", "-o", "loop", disk, state], check=True)
+        except (OSError, subprocess.CalledProcessError) as error:
+            print(f"chaos: without a full disk: {error}", file=sys.stderr)
+            del self.counts["disk"]
+            return
+        self.state = state
+
+    def choose(self):
+        """None: nothing else fails in this life."""
+        if not self.counts or self.chance.random() > 0.3:
+            return None
+        return self.chance.choice(sorted(self.counts))
+
+    @property
+    def filler(self):
+        return os.path.join(self.state, "filler")
+
+    def fill(self):
+        self.counts["disk"] += 1
+        with open(self.filler, "wb", buffering=0) as file:
+            for size in (1 << 20, 4096):
+                try:
+                    while file.write(bytes(size)) == size:
+                        pass
+                except OSError:
+                    pass
+
+    def empty(self):
+        if self.state and os.path.exists(self.filler):
+            os.unlink(self.filler)
+
+    def limit_descriptors(self, pid):
+        self.counts["descriptors"] += 1
+        try:
+            most = max(int(number) for number in os.listdir(f"/proc/{pid}/fd"))
+            hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)[1]
+            resource.prlimit(pid, resource.RLIMIT_NOFILE, (most + self.chance.randrange(12), hard))
+        except (OSError, ValueError):
+            pass  # It has ended.
+
+    def damage(self, records):
+        """A record's path and content, to be written back; None: there is none."""
+        paths = [os.path.join(records, name) for name in sorted(os.listdir(records))
+                 if name.endswith(".worker")]
+        if not paths:
+            return None
+        self.counts["records"] += 1
+        path = self.chance.choice(paths)
+        with open(path, "rb") as file:
+            whole = file.read()
+        how = self.chance.choice(["removed", "empty", "flipped"])
+        if how == "removed":
+            os.unlink(path)
+        else:
+            damaged = bytearray(whole if how == "flipped" else b"")
+            if damaged:
+                damaged[self.chance.randrange(len(damaged))] ^= 4
+            with open(path, "wb") as file:
+                file.write(damaged)
+        return path, whole
+
+    def close(self):
+        if self.state:
+            subprocess.run(["umount", "-l", self.state])
+
+
 class Keeper:
     """Runs a daemon, kills it at random, and starts the next one on the same state directory."""
 
-    def __init__(self, workers, seed, rest, pace, encrypt):
-        self.pace = pace
+    def __init__(self, workers, seed, rest, pace, encrypt, faults):
+        self.pace, self.faults = pace, faults
         self.chance = random.Random(seed)
         self.environment = dict(os.environ)
         if rest == "traced":
@@ -244,7 +331,7 @@ class Keeper:
                               "after": "never", "only_if_faster_than_relaunch": False, "encrypt": encrypt,
                               "disk": {"daily_writes": "9000GB"}}},
             "workers": {w.name: {"command": w.program.command, "autostart": False}
-                        for w in workers}}, self.environment)
+                        for w in workers}}, self.environment, state=faults.state)
         self.kills, self.points, self.starts = 0, 0, 1
         self.over = threading.Event()
         self.thread = threading.Thread(target=self.run)
@@ -252,6 +339,11 @@ class Keeper:
     def run(self):
         point = None
         while not self.over.wait(0):
+            fault = self.faults.choose()
+            if fault == "disk":
+                self.faults.fill()
+            elif fault == "descriptors":
+                self.faults.limit_descriptors(self.daemon.process.pid)
             if point:
                 self.await_end(self.pace)
             else:
@@ -266,11 +358,27 @@ class Keeper:
             else:
                 print(f"the daemon ended with {self.daemon.process.returncode}", file=sys.stderr)
             self.daemon.process.wait()
+            self.faults.empty()
+            if fault == "records":
+                self.live_without_record()
             point = self.chance.choice(POINTS) if self.chance.random() < 0.5 else None
             self.begin(point)
         self.daemon.process.kill()
         self.daemon.process.wait()
         self.begin(None)  # this one isn't killed, for the last checks
+
+    def live_without_record(self):
+        saved = self.faults.damage(os.path.join(self.daemon.state, "workers"))
+        if not saved:
+            return
+        self.begin(None)
+        self.over.wait(self.faults.chance.random() * self.pace)
+        self.daemon.process.kill()
+        self.daemon.process.wait()
+        path, whole = saved
+        with open(path + ".back", "wb") as file:
+            file.write(whole)
+        os.rename(path + ".back", path)
 
     def kill(self):
         """The daemon; and sometimes first, or a moment later, the pager that stands by for it."""
@@ -429,7 +537,8 @@ def play(options, rest, rounds, seconds, directory):
     os.mkdir(directory)
     workers = [Worker(name, make, directory) for name, make in programs(directory)
                if not options.only or name in options.only.split(",")]
-    keeper = Keeper(workers, options.seed, rest, options.pace, options.encrypt)
+    faults = Faults(options.seed, directory, [kind for kind in options.faults.split(",") if kind])
+    keeper = Keeper(workers, options.seed, rest, options.pace, options.encrypt, faults)
     try:
         for worker in workers:
             worker.begin(keeper.daemon)
@@ -458,7 +567,10 @@ def play(options, rest, rounds, seconds, directory):
         for worker in workers:
             worker.end()
         log = keeper.log()
-        keeper.daemon.close()
+        try:
+            keeper.daemon.close()
+        finally:
+            faults.close()
     return workers, keeper, log
 
 
@@ -467,6 +579,9 @@ def report(rest, workers, keeper, log, took):
     print(f"\n## Resting {rest}: {sum(w.rounds for w in workers)} rounds in {took:.0f} s\n")
     print(f"{keeper.kills} daemons were killed at random moments, {keeper.points} more at named "
           "points of the protocol.\n")
+    if keeper.faults.counts:
+        print("Lives in which something else failed: " + ", ".join(
+            f"{kind} {count}" for kind, count in keeper.faults.counts.items()) + ".\n")
     print("| worker | rounds | hibernated | interrupted | not done | lost or changed | last words |")
     print("|---|---:|---:|---:|---:|---:|---|")
     for worker in workers:
@@ -495,6 +610,8 @@ def main():
                         help="a daemon's life times this; more on a busy machine")
     parser.add_argument("--only", help="names of workers, with commas between them")
     parser.add_argument("--rest", choices=["frozen", "traced", "both"], default="both")
+    parser.add_argument("--faults", default="descriptors,records" + (",disk" if os.geteuid() == 0 else ""),
+                        help="what else fails: descriptors, disk (needs root), records; empty: nothing")
     parser.add_argument("--patience", type=float, default=PATIENCE,
                         help="seconds that an answer may take; more under emulation")
     options = parser.parse_args()

@@ -8,7 +8,7 @@ import sys
 import tempfile
 import time
 
-from bench import BINARY, Daemon, machine
+from bench import BINARY, Daemon, machine, processor
 
 # KB, KB, percent of a core, KB, ms, bytes.
 BUDGET = {"daemon": (10_000, 3_000, 0.05), "wrapper": 6_000, "version": 5, "size": 25_000_000}
@@ -18,19 +18,6 @@ def usage(pid):
     with open(f"/proc/{pid}/smaps_rollup") as file:
         rows = {row.split(":")[0]: int(row.split()[1]) for row in file.readlines()[1:]}
     return rows["Rss"], rows["Private_Dirty"], processor(pid)
-
-
-def processor(pid):
-    """Seconds of its threads, by the scheduler's account in nanoseconds: ticks of 10 ms are too coarse for a budget of
-    30 ms a minute. A thread that has ended is missing; an idle daemon ends none."""
-    total = 0
-    for thread in os.listdir(f"/proc/{pid}/task"):
-        try:
-            with open(f"/proc/{pid}/task/{thread}/schedstat") as file:
-                total += int(file.read().split()[0])
-        except FileNotFoundError:
-            continue
-    return total / 1e9
 
 
 def forget(path):

@@ -140,6 +140,18 @@ private let suspending: [Row] = [
     "A failed suspension is tried again after the grace", .suspending,
     [.event(.suspendFailed(web, "a child ran")), .pass(.seconds(10))],
     ["web: background → suspending", "suspend web"]),
+  Row(
+    "A suspension that has failed twice isn't tried again before twice the grace", .suspending,
+    [
+      .event(.suspendFailed(web, "a child ran")), .pass(.seconds(10)),
+      .event(.suspendFailed(web, "a child ran")), .pass(.seconds(19)),
+    ], []),
+  Row(
+    "It is tried again after twice the grace", .suspending,
+    [
+      .event(.suspendFailed(web, "a child ran")), .pass(.seconds(10)),
+      .event(.suspendFailed(web, "a child ran")), .pass(.seconds(20)),
+    ], ["web: background → suspending", "suspend web"]),
 ]
 
 private let hibernating: [Row] = [

@@ -183,8 +183,9 @@ final class DaemonEnd {
     }
     let names = alive.map { "\($0.id)" }.joined(separator: ", ")
     finish(
-      saying: "the daemon ends without \(names): SIGKILL has been sent and had no effect, because "
-        + "the kernel waits, probably for a file system that doesn't answer (state D in ps(1))")
+      saying: "the daemon ends without \(names): SIGKILL has been sent, and has had no effect yet;"
+        + " a process in state D (ps(1)) waits in the kernel, probably for a file system, and"
+        + " ends afterwards")
   }
 
   // MARK: without them

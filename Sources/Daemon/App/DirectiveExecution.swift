@@ -113,6 +113,11 @@ final class DirectiveExecution: DirectiveExecutor {
     parts.program?.hasChanged(transition)
     guard let runtime = parts.workers[transition.worker] else { return }
     parts.recordWriter.save(runtime, state: transition.to)
+    if transition.to == .terminated {
+      parts.senses.logs.forget(runtime.id)
+    } else if transition.from == .launching, transition.to.runs {
+      parts.senses.logs.keepSmall(runtime)
+    }
     if transition.to == .foreground { runtime.conversation?.lifecycle.didEnterForeground() }
     parts.supervision.supervise(transition)
   }

@@ -16,6 +16,7 @@ final class Senses {
   let imageRemover: ImageRemover
   let hibernationCosts: HibernationCosts
   let sampling: RegularSampling
+  let logs: LogKeeper
   let encryption: EncryptionTrial
 
   /// The parts that they are made from.
@@ -75,9 +76,10 @@ final class Senses {
       image: state.image(of:))
     hibernationCosts = HibernationCosts(imageDisk, log: log)
 
+    logs = parts.logs
     let sampled = SamplingOfDaemon(
       .init(
-        driver: driver, pressure: parts.pressure, activity: activity, logs: parts.logs,
+        driver: driver, pressure: parts.pressure, activity: activity, logs: logs,
         kernelKills: kernelKills, learnedMemory: parts.learnedMemory, imageDisk: imageDisk,
         hibernation: services.hibernation))
     sampling = RegularSampling(

@@ -122,10 +122,8 @@ final class SamplingOfDaemon: SamplingHost {
 
   func sample(_ runtime: WorkerUnit) {
     // A worker that hasn't run has written nothing to its log, and none of its processes was killed.
-    guard let process = runtime.process, parts.activity.sample(runtime) else { return }
-    if parts.driver.state.state(of: runtime.id) != .launching {
-      parts.logs.keepSmall(process.plan.logPlace, of: runtime.id, runtime.configuration.output)
-    }
+    guard runtime.process != nil, parts.activity.sample(runtime) else { return }
+    if parts.driver.state.state(of: runtime.id) != .launching { parts.logs.keepSmall(runtime) }
     parts.kernelKills.lookForKernelKills(of: runtime)
   }
 

@@ -110,6 +110,7 @@ extension Engine {
     let state = workers[index].state
     guard state == .foreground || state == .background else { return }
     workers[index].showSign(at: now)
+    workers[index].run.failedSuspensions = nil
     guard state == .background, workers[index].goal == nil else { return }
     if workers[index].policy.foreground.mode == .activity {
       enterForeground(index, .active)

@@ -60,14 +60,16 @@ extension Engine {
     recordPutAway(index, workers[index].cause)
     workers[index].run.isMeasuredAsleep = false
     workers[index].run.retrySuspensionAt = nil
+    workers[index].run.failedSuspensions = nil
     move(index, to: .suspended, workers[index].cause)
     emit(.measure(workers[index].id))
   }
 
   mutating func recordSuspendFailed(_ index: Int, _ why: String) {
     guard workers[index].state == .suspending else { return }
-    let wait = max(workers[index].policy.background.suspendAfter ?? .zero, .seconds(1))
-    workers[index].run.retrySuspensionAt = now + wait
+    let failures = (workers[index].run.failedSuspensions ?? 0) + 1
+    workers[index].run.failedSuspensions = failures
+    workers[index].run.retrySuspensionAt = now + workers[index].suspensionPause(after: failures)
     // The worker never slept, so there is nothing to wake it from.
     workers[index].run.wakeNeeded = nil
     move(index, to: .background, .failed(why))
@@ -80,6 +82,13 @@ extension Engine {
 }
 
 extension WorkerRecord {
+  /// After a refusal: its grace, doubling, at most ten minutes or the grace. Some workers always wait in a call that a
+  /// stop would cut short.
+  fileprivate func suspensionPause(after failures: Int) -> Duration {
+    let grace = max(policy.background.suspendAfter ?? .zero, .seconds(1))
+    return max(grace, min(grace * (1 << min(failures - 1, 10)), .seconds(600)))
+  }
+
   /// When the policy alone would suspend it; `nil`: never, or not in this state.
   var graceOver: Instant? {
     guard state == .background else { return nil }

@@ -171,6 +171,8 @@ struct Run: Codable, Sendable, Equatable {
   /// `nil`: it hasn't woken in this run.
   var lastWake: LastWake?
   var retrySuspensionAt: Instant?
+  /// In a row, without a sign of use in between; `nil`: none.
+  var failedSuspensions: Int?
 
   var suspendedSince = Instant.zero
   /// The same, not counting heartbeats.

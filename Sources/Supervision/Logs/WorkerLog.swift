@@ -112,6 +112,13 @@ public struct LogPlace: Hashable, Sendable {
     return (file, status)
   }
 
+  /// The log's next write is reported by `watch`, once, under the number that is returned.
+  public func awaitWrite(_ watch: WriteWatch) throws(SystemCallError) -> Int32 {
+    try acting { () throws(SystemCallError) in
+      try watch.awaitWrite(to: path, followsLinks: isElsewhere)
+    }
+  }
+
   /// Makes `path.1` free; the oldest log is removed.
   func shift() {
     var number = keep

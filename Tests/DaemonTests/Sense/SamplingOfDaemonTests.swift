@@ -47,7 +47,7 @@ import Testing
           meter: world.senses.meter),
         logs: LogKeeper(timers) { id, _, then in
           looks.all.append("log of \(id)")
-          then(.small)
+          then(.small, nil)
         } log: { _, _ in
         },
         kernelKills: KernelKillWatch(

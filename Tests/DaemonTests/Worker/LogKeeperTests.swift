@@ -1,4 +1,5 @@
 import Lifecycle
+import Linux
 import Policy
 import TestSupport
 import Testing
@@ -11,10 +12,13 @@ import Testing
     let timers = FakeTimers()
     private(set) var rotations: [(id: WorkerID, rotation: LogRotation)] = []
     private(set) var lines: [String] = []
-    private var waiting: [(LogKeeper.Outcome) -> Void] = []
+    private(set) var unwatched: [Int32] = []
+    private var waiting: [(LogKeeper.Outcome, Int32?) -> Void] = []
     private(set) lazy var keeper = LogKeeper(timers) { [unowned self] id, rotation, then in
       rotations.append((id, rotation))
       waiting.append(then)
+    } unwatch: { [unowned self] in
+      unwatched.append($0)
     } log: { [unowned self] in
       lines.append($1)
     }
@@ -27,10 +31,14 @@ import Testing
     func answer(_ failure: String? = nil) {
       answer(failure.map { LogKeeper.Outcome.failed($0) } ?? .small)
     }
-    func answer(_ outcome: LogKeeper.Outcome) {
+    func answer(_ outcome: LogKeeper.Outcome, watch: Int32? = nil) {
       let all = waiting
       waiting = []
-      for then in all { then(outcome) }
+      for then in all { then(outcome, watch) }
+    }
+    /// The kernel's two reports for a write.
+    func write(_ numbers: Int32...) {
+      keeper.haveHappened(WriteWatch.Reports(written: numbers, ended: numbers))
     }
   }
 
@@ -81,7 +89,7 @@ import Testing
     #expect(world.lines.count == 1)
   }
 
-  @Test("A log that had to be rotated is checked again 20 ms later, as long as its worker runs")
+  @Test("A log that had to be rotated is checked again 10 ms later, as long as its worker runs")
   func hurry() {
     world.sample()
     world.answer(.rotated)
@@ -99,6 +107,76 @@ import Testing
     #expect(world.rotations.count == 3)
     world.sample()
     #expect(world.rotations.count == 4, "of its next run")
+  }
+
+  @Test("A log is checked 10 ms after a write to it, and again after the next write")
+  func write() {
+    world.sample()
+    world.answer(.small, watch: 1)
+    world.timers.advance(by: .milliseconds(500))
+    #expect(world.rotations.count == 1, "nothing was written")
+    world.write(1)
+    world.sample()
+    #expect(world.rotations.count == 1, "the next check is due already")
+    world.timers.advance(by: LogKeeper.hurry)
+    #expect(world.rotations.count == 2)
+    world.answer(.small, watch: 2)
+    world.timers.advance(by: .milliseconds(500))
+    #expect(world.rotations.count == 2)
+    world.write(2)
+    world.timers.advance(by: LogKeeper.hurry)
+    #expect(world.rotations.map(\.id.name) == ["web", "web", "web"])
+  }
+
+  @Test("A write during a check of a log is followed by another check")
+  func writeDuringCheck() {
+    world.sample()
+    world.write(1)
+    world.answer(.small, watch: 1)
+    world.timers.advance(by: LogKeeper.hurry)
+    #expect(world.rotations.count == 2, "it was reported before the number was known")
+    world.answer(.small, watch: 2)
+    world.sample()
+    world.write(2)
+    world.answer(.small, watch: 3)
+    world.timers.advance(by: LogKeeper.hurry)
+    #expect(world.rotations.count == 4)
+  }
+
+  @Test("If many logs are written to, each is checked later, but no later than with a sample")
+  func manyWriters() {
+    let names = (0..<300).map { "w\($0)" }
+    for (number, name) in names.enumerated() {
+      world.sample(name)
+      world.answer(.small, watch: Int32(number))
+    }
+    world.write(Int32(0))
+    world.write(Int32(1))
+    world.timers.advance(by: LogKeeper.hurry)
+    #expect(world.rotations.count == 301)
+    world.timers.advance(by: LogKeeper.hurry)
+    #expect(world.rotations.count == 302)
+    for number in 2..<300 { world.write(Int32(number)) }
+    world.timers.advance(by: .milliseconds(500))
+    #expect((340...360).contains(world.rotations.count), "about a hundred in a second")
+    world.timers.advance(by: .milliseconds(500))
+    #expect(world.rotations.count == 600)
+  }
+
+  @Test("Writes to the log of a run that has ended aren't awaited")
+  func ended() {
+    world.sample()
+    world.answer(.small, watch: 1)
+    world.sample("db")
+    world.keeper.forget(WorkerID("web"))
+    world.keeper.forget(WorkerID("db"))
+    #expect(world.unwatched == [1])
+    world.answer(.small, watch: 2)
+    #expect(world.unwatched == [1, 2], "its last check was under way")
+    world.sample()
+    world.answer(.small, watch: 3)
+    world.sample("web", WorkerOutput())
+    #expect(world.unwatched == [1, 2, 3], "its log has no limit any more")
   }
 
   @Test("Each check of a log has one outcome")

@@ -100,6 +100,32 @@ import Testing
     #expect(try eventually { access(mark, F_OK) == 0 })
   }
 
+  @Test("A worker whose inputs can't be watched because descriptors are short isn't suspended")
+  func shortage() throws {
+    let scratch = try Scratch()
+    let fifo = "\(scratch.path)/input"
+    #expect(mkfifo(fifo, 0o600) == 0)
+    let open = try Computing("exec 5<>\(fifo); while :; do :; done")
+    let pid = open.process.pid
+    #expect(try eventually { access("/proc/\(pid)/fd/5", F_OK) == 0 })
+    var job = Self.job(for: open)
+    job.mustBeIdle = false
+    var step = 0
+    while true {
+      let fault = InjectedFault(EMFILE, at: step..<(step + 1))
+      // Any other failure leaves it awake, or says that it doesn't.
+      let asleep = fault.during { try? job.run() }
+      let missed = asleep?.sources.refusal
+      #expect(missed == nil, "call \(step): \(fault.subjects)")
+      kill(pid, SIGCONT)
+      if fault.subjects.count <= step {
+        #expect(asleep != nil, "no call has failed")
+        return
+      }
+      step += 1
+    }
+  }
+
   @Test("A worker that can't be continued is reported as still stopped, with both reasons")
   func stillStopped() throws {
     var job = job

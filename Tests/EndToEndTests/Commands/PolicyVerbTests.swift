@@ -181,6 +181,16 @@ import Testing
     #expect(try dormouse("import", "--format", "process-compose", procfile).code == 65)
     #expect(try dormouse("import", "/no/such/Procfile").code == 65)
   }
+
+  @Test("`import` names an `.env` that can't be read, and does without it")
+  func unreadableEnvironment() throws {
+    let procfile = try scratch.write("Procfile", "web: sleep 1\n")
+    #expect(try !dormouse("import", procfile).error.contains(".env"))
+    mkdir("\(scratch.path)/.env", 0o755)
+    let outcome = try dormouse("import", procfile)
+    #expect(outcome.code == 0 && outcome.output.contains("sleep 1"), "\(outcome)")
+    #expect(outcome.error.contains("/.env: warning: it can't be read"), "\(outcome)")
+  }
 }
 
 extension PolicyVerbTests {

@@ -88,7 +88,8 @@ struct SuspendJob: Sendable {
     try masters.look(at: tree)
     if mustBeIdle { try checkIsIdle() }
     let sources = watch(ignored, since: began)
-    guard dependsOnInputs, let refusal = sources.refusal else {
+    // What is short now may not be in a moment: the next attempt may succeed.
+    guard let refusal = sources.refusal, dependsOnInputs || refusal.isShortage else {
       return Asleep(
         sources: sources,
         times: wantsTimes(sources) ? try DueTime.timers(of: discover()) + waits.dueTimes : [],
@@ -220,12 +221,13 @@ struct SuspendJob: Sendable {
     var description: String { "not idle: its thread \(thread) is working" }
   }
 
-  /// Under `mode: activity`: it would miss its requests while it sleeps.
+  /// Under `mode: activity`, or because descriptors are short: it would miss its requests while it sleeps.
   private struct Unwatchable: Error, CustomStringConvertible {
     let why: SystemCallError
     var description: String {
-      "can't watch its sockets while it sleeps (\(why)), and nothing else would wake it; "
-        + "run `dormouse doctor` to see what is missing"
+      let what = "can't watch its sockets while it sleeps (\(why))"
+      if why.isShortage { return what }
+      return what + ", and nothing else would wake it; run `dormouse doctor` to see what is missing"
     }
   }
 }

@@ -29,10 +29,10 @@ protocol WakeInputs: AnyObject {
 extension WakeSources: WakeInputs {}
 
 extension Result where Success: WakeInputs, Failure == SystemCallError {
-  /// The first input that can't be watched.
+  /// The first input that can't be watched; better one that could be in a moment.
   var refusal: SystemCallError? {
     switch self {
-    case .success(let inputs): inputs.refusals.first
+    case .success(let inputs): inputs.refusals.first(where: \.isShortage) ?? inputs.refusals.first
     case .failure(let error): error
     }
   }

@@ -110,18 +110,31 @@ struct ImportCommand: ParsableCommand {
         text: "\(escaped(file)) was not imported: no format has such a name (pm2's ecosystem file"
           + " can't be imported); name one with --format, or write the workers by hand")
     }
-    // If the file is absent or unreadable, the programs that read it continue without it, too.
-    let environment = try? readText("\(directory)/.env")
-    switch format {
-    case .processCompose:
-      return ProcessComposeImport.convert(text: text, file: file, environmentFile: environment)
-    case .compose:
-      return ComposeImport.convert(text: text, file: file, environmentFile: environment)
-    case .supervisor:
+    if format == .supervisor {
       return SupervisorImport.convert(text: text, file: file, directory: absolute(directory))
-    case .unit: return UnitSource(file: file, text: text).convert()
-    case .procfile:
-      return ProcfileImport.convert(text: text, file: file, environmentFile: environment)
+    }
+    if format == .unit { return UnitSource(file: file, text: text).convert() }
+    let (environment, warning) = Self.readEnvironment("\(directory)/.env")
+    var result =
+      switch format {
+      case .processCompose:
+        ProcessComposeImport.convert(text: text, file: file, environmentFile: environment)
+      case .compose: ComposeImport.convert(text: text, file: file, environmentFile: environment)
+      default: ProcfileImport.convert(text: text, file: file, environmentFile: environment)
+      }
+    if let warning { result.diagnostics.append(warning) }
+    return result
+  }
+
+  /// If the file is absent or unreadable, the programs that read it continue without it, too.
+  private static func readEnvironment(_ path: String) -> (text: String?, Diagnostic?) {
+    do { return (try readText(path), nil) } catch {
+      guard !isAbsent(path) else { return (nil, nil) }
+      let warning = Diagnostic(
+        severity: .warning, file: path, position: nil,
+        message: "it can't be read, and its variables are missing here: \(error)",
+        suggestion: "make it readable, and import again")
+      return (nil, warning)
     }
   }
 

@@ -1,0 +1,67 @@
+import Glibc
+
+/// Reports the next write to each of many files (inotify(7)). An ordinary user has a limited number of these
+/// objects, and of watched files.
+public final class WriteWatch: Sendable {
+  /// Readable when `take` has something to return.
+  public let descriptor: Descriptor
+
+  public init() throws(SystemCallError) {
+    let number = try systemCall("inotify_init1") {
+      inotify_init1(Int32(IN_CLOEXEC | IN_NONBLOCK))
+    }
+    descriptor = Descriptor(owning: number)
+  }
+
+  /// The file's next write is reported, once. On any thread that may wait for the file's directory.
+  ///
+  /// - Returns: a number for `take` and `drop`; the same for a file whose write is awaited already.
+  public func awaitWrite(
+    to path: String, followsLinks: Bool
+  ) throws(SystemCallError) -> Int32 {
+    let links = followsLinks ? 0 : UInt32(IN_DONT_FOLLOW)
+    return try systemCall("inotify_add_watch", path: path) {
+      inotify_add_watch(descriptor.raw, $0, UInt32(IN_MODIFY) | UInt32(IN_ONESHOT) | links)
+    }
+  }
+
+  /// It is permitted that the write was reported already, or that the file is gone.
+  public func drop(_ number: Int32) { _ = inotify_rm_watch(descriptor.raw, number) }
+
+  /// What has happened since the last call, without waiting.
+  public func take() -> Reports {
+    var reports = Reports()
+    // Nothing to read (EAGAIN): there are no reports.
+    let bytes = (try? descriptor.read(upTo: 1 << 16)) ?? []
+    bytes.withUnsafeBytes { buffer in
+      var position = 0
+      while position + Self.headSize <= buffer.count {
+        let number = buffer.loadUnaligned(fromByteOffset: position, as: Int32.self)
+        let what = buffer.loadUnaligned(fromByteOffset: position + 4, as: UInt32.self)
+        let length = buffer.loadUnaligned(fromByteOffset: position + 12, as: UInt32.self)
+        if what & UInt32(IN_MODIFY) != 0 {
+          reports.written.append(number)
+        } else if what & UInt32(IN_IGNORED) != 0 {
+          reports.ended.append(number)
+        }
+        position += Self.headSize + Int(length)
+      }
+    }
+    return reports
+  }
+
+  public struct Reports: Hashable, Sendable {
+    /// Files that were written to.
+    public var written: [Int32] = []
+    /// Numbers that mean nothing any more: the write was reported, or the file was removed.
+    public var ended: [Int32] = []
+
+    public init(written: [Int32] = [], ended: [Int32] = []) {
+      self.written = written
+      self.ended = ended
+    }
+  }
+
+  /// `struct inotify_event` without the name, which only directories have.
+  private static let headSize = 16
+}

@@ -1,0 +1,73 @@
+import Glibc
+import TestSupport
+import Testing
+
+@testable import Linux
+
+@Suite("Writes that the kernel reports") struct WriteWatchTests {
+  private let scratch: Scratch
+  private let watch: WriteWatch
+
+  init() throws {
+    scratch = try Scratch()
+    watch = try WriteWatch()
+  }
+
+  private func open(_ name: String) throws -> (path: String, file: Descriptor) {
+    let path = scratch.path + "/" + name
+    return (path, try Descriptor.open(path, O_WRONLY | O_CREAT | O_APPEND, mode: 0o600))
+  }
+
+  @Test("The next write to a file is reported once, and the one after it if that is awaited")
+  func once() throws {
+    let (path, file) = try open("log")
+    try file.writeAll("before")
+    let first = try watch.awaitWrite(to: path, followsLinks: false)
+    #expect(watch.take() == .init())
+    #expect(try watch.awaitWrite(to: path, followsLinks: false) == first, "it is awaited already")
+    try file.writeAll("a")
+    try file.writeAll("b")
+    #expect(watch.take() == .init(written: [first], ended: [first]))
+    let second = try watch.awaitWrite(to: path, followsLinks: false)
+    try file.writeAll("c")
+    #expect(watch.take() == .init(written: [second], ended: [second]))
+  }
+
+  @Test("Each of several files has its own number")
+  func several() throws {
+    let (web, db) = (try open("web"), try open("db"))
+    let first = try watch.awaitWrite(to: web.path, followsLinks: false)
+    let second = try watch.awaitWrite(to: db.path, followsLinks: false)
+    try db.file.writeAll("a")
+    #expect(watch.take() == .init(written: [second], ended: [second]))
+    try web.file.writeAll("a")
+    #expect(watch.take() == .init(written: [first], ended: [first]))
+  }
+
+  @Test("A file that isn't awaited any more, or was removed, is only reported as ended")
+  func dropped() throws {
+    let (web, db) = (try open("web"), try open("db"))
+    let first = try watch.awaitWrite(to: web.path, followsLinks: false)
+    watch.drop(first)
+    try web.file.writeAll("a")
+    #expect(watch.take() == .init(ended: [first]))
+    let second = try watch.awaitWrite(to: db.path, followsLinks: false)
+    try removeFile(db.path)
+    _ = db
+    #expect(watch.take().written == [])
+    watch.drop(second)
+  }
+
+  @Test("A link is followed only where that is asked for")
+  func links() throws {
+    let (path, file) = try open("log")
+    let link = scratch.path + "/link"
+    #expect(symlink(path, link) == 0)
+    _ = try watch.awaitWrite(to: link, followsLinks: false)
+    try file.writeAll("a")
+    #expect(watch.take() == .init())
+    let number = try watch.awaitWrite(to: link, followsLinks: true)
+    try file.writeAll("b")
+    #expect(watch.take() == .init(written: [number], ended: [number]))
+  }
+}
