@@ -43,6 +43,7 @@ import Testing
     #expect(
       try eventually { try daemon.worker("web").reason.text.contains("db (ready)") },
       "\(daemon.words)")
+    #expect(try eventually { (try? Self.lines(file))?.contains("+log") == true })
     _ = try scratch.write("go", "")
     try daemon.wait("web", toBe: "foreground")
     // It writes its line after it has set its trap.
