@@ -88,11 +88,16 @@ private final class Log {
     let log = try Log("")
     var reader = try LogReader(LogLocation(path: log.path), lastLines: nil)
     reader.waitForChange()
-    log.append("x")
-    let before = ContinuousClock.now
-    reader.waitForChange()
-    #expect(ContinuousClock.now - before < .milliseconds(900), "inotify, not the one-second limit")
-    #expect(try rest(&reader) == "x")
+    // Inotify, not the one-second limit, which would take that long each time. A busy machine may do so too.
+    var shortest = Duration.seconds(60)
+    for _ in 0..<10 where shortest >= .milliseconds(900) {
+      log.append("x")
+      let before = ContinuousClock.now
+      reader.waitForChange()
+      shortest = min(shortest, ContinuousClock.now - before)
+      #expect(try rest(&reader) == "x")
+    }
+    #expect(shortest < .milliseconds(900))
   }
 
   @Test func `An error about a missing log names it`() {

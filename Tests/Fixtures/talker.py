@@ -5,7 +5,7 @@
 
 It writes each received line and its own actions to LOG. After its mode's actions it sheds and answers.
 """
-import array, ctypes, json, os, signal, socket, sys, threading, time
+import array, ctypes, json, os, select, signal, socket, sys, threading, time
 
 mode, log = sys.argv[1], open(sys.argv[2], "a", buffering=1)
 path = os.environ["DORMOUSE_WORKER_SOCKET"]
@@ -26,6 +26,24 @@ def on_term(*_):
 
 
 signal.signal(signal.SIGTERM, on_term)
+# A signal that comes just before a call that waits is handled only after that. This pipe ends the wait.
+awake, wakes = os.pipe()
+for end in (awake, wakes):
+    os.set_blocking(end, False)
+signal.set_wakeup_fd(wakes)
+
+
+def received(daemon):
+    rest = b""
+    while True:
+        if daemon not in select.select([daemon, awake], [], [])[0]:
+            os.read(awake, 4096)
+            continue
+        part = daemon.recv(65536)
+        if not part:
+            return
+        *whole, rest = (rest + part).split(b"\n")
+        yield from (line.decode() for line in whole)
 
 
 def connect():
@@ -70,8 +88,8 @@ def answer(daemon, message):
 
 def lines(daemon):
     try:
-        for line in daemon.makefile("r", encoding="utf-8", newline="\n"):
-            note(line.rstrip("\n"))
+        for line in received(daemon):
+            note(line)
             message = json.loads(line)
             if message["type"] == "didEnterForeground":
                 fill()
@@ -110,7 +128,19 @@ def long_line(daemon):
 def deaf(_):
     """Never reads."""
     while True:
-        signal.pause()
+        time.sleep(0.2)
+
+
+def count_open(held):
+    count = 0
+    for one in held:
+        try:
+            count += one.recv(4096) != b""
+        except BlockingIOError:
+            count += 1
+        except OSError:
+            pass
+    return count
 
 
 def crowd(_):
@@ -120,18 +150,15 @@ def crowd(_):
             one.connect(path)
         except OSError:
             pass
-    time.sleep(0.5)
-    open_ones = 0
     for one in held:
         one.setblocking(False)
-        try:
-            data = one.recv(4096)
-            open_ones += data != b""
-        except BlockingIOError:
-            open_ones += 1
-        except OSError:
-            pass
-    note("connections %d" % open_ones)
+    # On a busy machine the daemon closes most of them later.
+    for _ in range(600):
+        time.sleep(0.1)
+        if count_open(held) <= 7:
+            break
+    time.sleep(0.5)
+    note("connections %d" % count_open(held))
     for one in held:
         one.close()
 

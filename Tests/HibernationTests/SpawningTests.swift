@@ -163,7 +163,7 @@ struct SpawningTests {
 
   @Test("A service releases a thread that it couldn't detach as soon as the thread stops")
   func followedUp() throws {
-    let victim = try Victim([try Fixture.compile("longvfork"), "600"])
+    let victim = try Victim([try Fixture.compile("longvfork"), "4000"])
     #expect(try victim.line() == "ready")
     let pid = victim.process.pid
     #expect(try eventually { try victim.hasThread(in: .uninterruptible) })

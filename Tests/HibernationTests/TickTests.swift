@@ -85,6 +85,23 @@ struct TickTests {
     guard let command = try Self.command(of: program) else {
       return notTestedHere("\(program.name) is not installed")
     }
+    // A machine that holds the program up makes it miss ticks; a defect does so each time.
+    var seen: [Ticks] = []
+    for _ in 0..<4 where seen.last.map({ $0.count < $0.least }) ?? true {
+      seen.append(try Self.ticks(of: command))
+    }
+    #expect(
+      seen.allSatisfy { $0.count <= $0.most } && seen.contains { $0.count >= $0.least }, "\(seen)")
+  }
+
+  private struct Ticks {
+    var count: Int64
+    var least: Int64
+    var most: Int64
+    var asleep: [Int64]
+  }
+
+  private static func ticks(of command: [String]) throws -> Ticks {
     let victim = try Victim(command, rest: Victim.Rest.available[0])
     while try victim.line() != "ready" {}
     var target = victim.target
@@ -127,8 +144,8 @@ struct TickTests {
     let period: Int64 = 500_000_000
     // A tick that is due while it sleeps comes when it wakes, and the next period begins then.
     let longest = period + (asleep.max() ?? 0) + 50_000_000
-    #expect(
-      count >= took / longest - 1 && count <= took / period + 1,
-      "\(count) ticks in \(took / 1_000_000) ms, asleep for \(asleep.map { $0 / 1_000_000 })")
+    return Ticks(
+      count: count, least: took / longest - 1, most: took / period + 1,
+      asleep: asleep.map { $0 / 1_000_000 })
   }
 }

@@ -110,65 +110,82 @@ struct TimeoutTests {
   /// The time in ms that a busy machine may add.
   private static let slack: Int64 = 700
 
+  /// The calls of an attempt, in ms, and when the last of them should have ended.
+  private typealias Attempt = (results: [String: Int64], latest: Int64)
+
+  /// No call ends too early. A machine that holds the worker up makes some calls late; a defect does so each time.
+  private func expectInTime(_ least: Int64, _ attempt: () throws -> Attempt) throws {
+    var late: [String] = []
+    for _ in 0..<5 {
+      let (results, latest) = try attempt()
+      for (kind, took) in results { #expect(took >= least, "\(kind) took \(took) ms of \(least)") }
+      late = results.filter { $0.value >= latest }.map {
+        "\($0.key) took \($0.value) ms of \(least), at most \(latest)"
+      }
+      if late.isEmpty { return }
+    }
+    Issue.record("late each time: \(late)")
+  }
+
   @Test("A call that a sleep interrupts ends at its original time", arguments: ways)
   func endsInTime(sleep: Sleep, rest: Victim.Rest) throws {
-    let subject = try Subject(Self.kinds, 3000, sleep, rest)
-    subject.wait(until: 1000)
-    try subject.run()
-    subject.wait(until: 2000)
-    try subject.wake()
-    let latest = max(3000, subject.age) + Self.slack + subject.effort
-    for (kind, took) in try subject.results() {
-      #expect(took >= 3000 && took < latest, "\(kind) took \(took) ms of 3000, at most \(latest)")
+    try expectInTime(3000) {
+      let subject = try Subject(Self.kinds, 3000, sleep, rest)
+      subject.wait(until: 1000)
+      try subject.run()
+      subject.wait(until: 2000)
+      try subject.wake()
+      let latest = max(3000, subject.age) + Self.slack + subject.effort
+      return (try subject.results(), latest)
     }
   }
 
   @Test("A call that is overdue when its worker wakes ends at once", arguments: ways)
   func overdue(sleep: Sleep, rest: Victim.Rest) throws {
     // An emulated machine takes a second to put it to sleep.
-    let subject = try Subject(Self.kinds + Self.socketKinds, 2000, sleep, rest)
-    subject.wait(until: 300)
-    try subject.run()
-    subject.wait(until: 2200)
-    try subject.wake()
-    let latest = subject.age + Self.slack + subject.effort
-    for (kind, took) in try subject.results() {
-      #expect(took >= 2000 && took < latest, "\(kind) took \(took) ms of 2000, at most \(latest)")
+    try expectInTime(2000) {
+      let subject = try Subject(Self.kinds + Self.socketKinds, 2000, sleep, rest)
+      subject.wait(until: 300)
+      try subject.run()
+      subject.wait(until: 2200)
+      try subject.wake()
+      let latest = subject.age + Self.slack + subject.effort
+      return (try subject.results(), latest)
     }
   }
 
   @Test("Many short sleeps don't prevent a call from ending", arguments: ways)
   func starves(sleep: Sleep, rest: Victim.Rest) throws {
-    let subject = try Subject(Self.kinds, 2500, sleep, rest)
-    // No sleep begins that couldn't be over before the calls are.
-    var longest: Int64 = 0
-    while subject.age + longest < 2500 {
-      let start = subject.age
-      try subject.run()
-      longest = max(longest, subject.age - start)
-      usleep(100_000)
-      try subject.wake()
-      usleep(300_000)
-    }
-    let latest = subject.age + Self.slack + subject.effort
-    for (kind, took) in try subject.results() {
-      #expect(took >= 2500 && took < latest, "\(kind) took \(took) ms of 2500, at most \(latest)")
+    try expectInTime(2500) {
+      let subject = try Subject(Self.kinds, 2500, sleep, rest)
+      // No sleep begins that couldn't be over before the calls are.
+      var longest: Int64 = 0
+      while subject.age + longest < 2500 {
+        let start = subject.age
+        try subject.run()
+        longest = max(longest, subject.age - start)
+        usleep(100_000)
+        try subject.wake()
+        usleep(300_000)
+      }
+      let latest = subject.age + Self.slack + subject.effort
+      return (try subject.results(), latest)
     }
   }
 
   @Test("After several sleeps a call waits only for its remaining time", arguments: ways)
   func severalSleeps(sleep: Sleep, rest: Victim.Rest) throws {
-    let subject = try Subject(Self.kinds, 4000, sleep, rest)
-    // On a machine on which they take seconds, the calls would be over before the last one.
-    for _ in 0..<3 where subject.age < 2500 {
-      try subject.run()
-      usleep(50_000)
-      try subject.wake()
-      usleep(100_000)
-    }
-    let latest = max(4000, subject.age) + Self.slack + subject.effort
-    for (kind, took) in try subject.results() {
-      #expect(took >= 4000 && took < latest, "\(kind) took \(took) ms of 4000, at most \(latest)")
+    try expectInTime(4000) {
+      let subject = try Subject(Self.kinds, 4000, sleep, rest)
+      // On a machine on which they take seconds, the calls would be over before the last one.
+      for _ in 0..<3 where subject.age < 2500 {
+        try subject.run()
+        usleep(50_000)
+        try subject.wake()
+        usleep(100_000)
+      }
+      let latest = max(4000, subject.age) + Self.slack + subject.effort
+      return (try subject.results(), latest)
     }
   }
 
@@ -179,15 +196,15 @@ struct TimeoutTests {
     guard Victim.Rest.available.contains(.frozen) else {
       return notTestedHere("no cgroup for workers can be made here")
     }
-    let subject = try Subject(["epoll_wait", "semtimedop", "select"], 3000, .hibernated, .frozen)
-    subject.wait(until: 800)
-    try subject.run()
-    let asleep = subject.age
-    subject.wait(until: asleep + 1200)
-    try subject.wakeByAnother(keeping: keeping)
-    let latest = max(3000 + (keeping ? 0 : asleep), subject.age) + Self.slack + subject.effort
-    for (kind, took) in try subject.results() {
-      #expect(took >= 3000 && took < latest, "\(kind) took \(took) ms of 3000, at most \(latest)")
+    try expectInTime(3000) {
+      let subject = try Subject(["epoll_wait", "semtimedop", "select"], 3000, .hibernated, .frozen)
+      subject.wait(until: 800)
+      try subject.run()
+      let asleep = subject.age
+      subject.wait(until: asleep + 1200)
+      try subject.wakeByAnother(keeping: keeping)
+      let latest = max(3000 + (keeping ? 0 : asleep), subject.age) + Self.slack + subject.effort
+      return (try subject.results(), latest)
     }
   }
 
@@ -195,31 +212,37 @@ struct TimeoutTests {
     "An overdue call on a socket gets the data that arrived during the sleep",
     arguments: Victim.Rest.available)
   func accepts(rest: Victim.Rest) throws {
-    let victim = try Victim(
-      [try Fixture.compile("timeouts"), "signal", "300", "accept"], rest: rest)
+    let program = try Fixture.compile("timeouts")
+    let began = Clocks.monotonic
+    let victim = try Victim([program, "signal", "3000", "accept"], rest: rest)
     let port = try #require(Int(try victim.line().split(separator: " ")[1]))
     try victim.waitUntilBlocked()
     let service = HibernationService()
     let path = Fixture.imagePath()
     try victim.sleep(service, at: path)
+    let isAsleepInTime = Clocks.monotonic - began < 2_900_000_000
     let connection = try Talk(connectedTo: port)
-    usleep(400_000)
+    usleep(3_200_000)
     try victim.wake(service, from: path)
     let words = try victim.line().split(separator: " ")
-    #expect(words[0] == "accept" && Int(words[1]) ?? -1 >= 0, "\(words)")
+    // On a busy machine the call may have ended before the sleep.
+    #expect(words[0] == "accept" && (Int(words[1]) ?? -1 >= 0 || !isAsleepInTime), "\(words)")
     withExtendedLifetime(connection) {}
   }
 
   @Test("A wait for asynchronous I/O ends in time, too", arguments: Victim.Rest.available)
   func asynchronous(rest: Victim.Rest) throws {
-    let subject = try Subject(["io_getevents"], 1500, .suspended, rest)
-    subject.wait(until: 300)
-    try subject.run()
-    subject.wait(until: 900)
-    try subject.wake()
-    let latest = max(1500, subject.age) + Self.slack + subject.effort
-    let took = try #require(try subject.results()["io_getevents"])
-    #expect(took >= 1500 && took < latest)
+    try expectInTime(1500) {
+      let subject = try Subject(["io_getevents"], 1500, .suspended, rest)
+      subject.wait(until: 300)
+      try subject.run()
+      subject.wait(until: 900)
+      try subject.wake()
+      let latest = max(1500, subject.age) + Self.slack + subject.effort
+      let results = try subject.results()
+      #expect(results.keys.elementsEqual(["io_getevents"]))
+      return (results, latest)
+    }
   }
 
   @Test("The end of a sleeping worker's calls is known, however often they were interrupted")
@@ -228,13 +251,14 @@ struct TimeoutTests {
     let subject = try Subject(kinds, 60_000, .suspended, Victim.Rest.available[0])
     subject.wait(until: 500)
     for round in 1...3 {
+      let before = 60_000 - subject.age
       try subject.run()
       let left = 60_000 - subject.age
       let times = subject.waits.dueTimes
       #expect(Set(times.map(\.remaining)).count >= kinds.count - 1)
       for time in times {
         // How long a socket's time-out had run before this wake isn't known.
-        let most = left + (round > 1 ? subject.age : 0)
+        let most = before + (round > 1 ? subject.age : 0)
         let remaining = Int64(time.remaining / .milliseconds(1))
         #expect(remaining >= left - 50 && remaining < most + Self.slack, "round \(round): \(time)")
         // For a call with an absolute end, the whole is at most the time since the thread waits.
@@ -243,7 +267,7 @@ struct TimeoutTests {
       }
       // All calls except those with a socket's time-out.
       #expect(
-        times.filter { $0.remaining < .milliseconds(left + Self.slack) }.count >= kinds.count - 1)
+        times.filter { $0.remaining < .milliseconds(before + Self.slack) }.count >= kinds.count - 1)
       usleep(200_000)
       try subject.wake()
       usleep(200_000)

@@ -100,10 +100,13 @@ final class Sleeper {
   }
 
   /// Stops it and watches.
-  func sleep(ignoring ignored: LeftUnread? = nil) throws -> WakeSources {
+  func sleep(
+    ignoring ignored: LeftUnread? = nil, openFor limit: Duration = WakeSources.recently
+  ) throws -> WakeSources {
     let ignored = try ignored ?? stillIgnored()
     try stop()
-    let sources = try WakeSources(of: tree(), ownChannels: ownChannels, ignored: ignored)
+    let sources = try WakeSources(
+      of: tree(), ownChannels: ownChannels, ignored: ignored, openFor: limit)
     leftUnread = sources.leftUnread
     return sources
   }

@@ -8,9 +8,9 @@ import Testing
 @testable import Daemon
 
 @Suite("A look at what may not answer") struct SharedLookTests {
-  /// Turns the loop until `isDone`, for some seconds at most.
+  /// Turns the loop until `isDone`, for a minute at most.
   private func turn(_ loop: EventLoop, until isDone: () -> Bool) throws {
-    let end = EventLoop.now + .seconds(20)
+    let end = EventLoop.now + .seconds(60)
     while !isDone(), EventLoop.now < end { try loop.turn(until: end) }
   }
 
@@ -70,7 +70,7 @@ import Testing
     #expect(found == [nil, nil])
     // Its thread continues to the first byte; a later look gets the next one, or an error that it must wait.
     try input.writeAll("ab")
-    let end = EventLoop.now + .seconds(20)
+    let end = EventLoop.now + .seconds(60)
     while found.last == .some(nil), EventLoop.now < end {
       let count = found.count
       look.ask { found.append($0) }

@@ -71,7 +71,7 @@ import Testing
       let asked = ContinuousClock.now
       _ = try daemon.ask(.ps)
       let waited = ContinuousClock.now - asked
-      #expect(waited < .seconds(2))
+      #expect(waited < .seconds(20))
       guard sent < 16 << 20 else { throw TestFailure("it takes everything") }
     }
     let grown = Int64(try Footprint.measure([daemon.pid]).footprint) - Int64(before)

@@ -182,7 +182,7 @@ import Testing
     let failing = try footprint(
       [
         "record", "--every", "5ms", "-o", "a.footprint", "--", "sh", "-c",
-        "sleep 0.3 & wait; exit 7",
+        "sleep 3 & wait; exit 7",
       ],
       in: scratch
     ).run(in: scratch)

@@ -86,7 +86,7 @@ import Testing
   @Test("A second Ctrl-C ends the daemon at once, and leaves a worker running that takes its time")
   func secondCtrlC() throws {
     let home = try Home()
-    let stubborn = "echo pid $$; trap 'echo asked' TERM; while :; do sleep 0.1; done"
+    let stubborn = "trap 'echo asked' TERM; echo pid $$; while :; do sleep 0.1; done"
     try home.project(
       "shop", "workers: { one: { command: [sh, -c, \"\(stubborn)\"], stop_grace: 10m } }")
     let (output, error) = (home.scratch.uniquePath("out"), home.scratch.uniquePath("err"))

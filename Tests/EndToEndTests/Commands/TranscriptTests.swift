@@ -19,7 +19,7 @@ import Testing
     let daemon = try TestDaemon(
       """
       policy_overrides:
-        background: { suspend_after: 1h }
+        background: { suspend_after: 1h, shed_deadline: 60s }
         hibernate: { after: never }
       workers:
         journal:

@@ -141,7 +141,7 @@ import Testing
     #expect(try daemon.ask(.ps).workers?.count == 1)
     #expect(try daemon.ask(.ps).daemon?.pid == daemon.pid)
     if setting == .frozen {
-      let ours = try #require(daemon.record("sleeper")["cgroup"])
+      let ours = try daemon.recorded("cgroup", of: "sleeper")
       let parent = ours.split(separator: "/").dropLast(2).joined(separator: "/")
       let unique = try #require(daemon.scratch.path.split(separator: "-").last)
       let groups = try listDirectory("/\(parent)").filter { $0.contains(unique) }

@@ -98,8 +98,7 @@ import Testing
   func foreignUser() throws {
     let daemon = try TestDaemon(
       "workers: { mute: { command: sleep 652, readiness: { notify: true } } }")
-    #expect(try eventually { try daemon.worker("mute").pid != nil })
-    let path = try #require(daemon.record("mute")["notify"])
+    let path = try daemon.recorded("notify", of: "mute")
     let user = "\(Surroundings.unprivilegedUser)"
     let send = """
       import socket, sys

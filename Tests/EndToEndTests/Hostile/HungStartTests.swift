@@ -58,8 +58,12 @@ import Testing
           guard let stat = try? ProcessStat.read(pid), stat.name.hasPrefix("dormouse"),
             !stat.isEnded, kill(pid, SIGSTOP) == 0
           else { continue }
-          if try eventually({ try ProcessStat.read(pid).state == .stopped }),
-            try ProcessStat.read(pid).name.hasPrefix("dormouse")
+          // Its program may have been executed, and may even have ended, before the signal came.
+          let isAtRest = try eventually {
+            (try? ProcessStat.read(pid)).map { $0.isEnded || $0.state == .stopped } ?? true
+          }
+          if isAtRest, let now = try? ProcessStat.read(pid), now.state == .stopped,
+            now.name.hasPrefix("dormouse")
           {
             return pid
           }

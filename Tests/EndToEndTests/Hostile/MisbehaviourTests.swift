@@ -178,9 +178,7 @@ import Testing
       workers:
         mute: { command: sleep 635, readiness: { notify: true } }
       """, setting: setting)
-    // Its record is written a moment after its start is known.
-    #expect(try eventually { daemon.record("mute")["notify"] != nil })
-    let path = try #require(daemon.record("mute")["notify"])
+    let path = try daemon.recorded("notify", of: "mute")
     let socket = try UnixSocket.connected(to: path, .datagram)
     for text in ["READY=1", "X_DORMOUSE_TASK=forever", "STATUS=pwned", "\n\n=\n", "READY"] {
       try socket.writeAll(text)

@@ -40,7 +40,7 @@ import Testing
       #expect(try connection.get("/digest") == digest, "\(daemon.words)")
       try daemon.wait("web", toBe: "background")
       #expect(try daemon.worker("web").pid == pid)
-      #expect(try listDirectory("\(daemon.state)/images").isEmpty)
+      #expect(try eventually { try listDirectory("\(daemon.state)/images").isEmpty })
     }
   }
 

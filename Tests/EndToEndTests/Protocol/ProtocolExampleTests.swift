@@ -41,7 +41,7 @@ import Testing
     let daemon = try TestDaemon(
       """
       policy_overrides:
-        background: { suspend_after: 1h, shed_deadline: 5s }
+        background: { suspend_after: 1h, shed_deadline: 60s }
         hibernate: { after: never, cooldown: 0s, max_footprint: 1GB }
       workers:
         cache:

@@ -96,6 +96,7 @@ import Testing
     #expect(try daemon.done("replay").contains("every decision is the same as recorded"))
 
     try use(daemon, port, times: 2)
+    try daemon.waitForWords("leak suspected")
     let reports = daemon.words.split(separator: "\n").count { $0.contains("leak suspected") }
     #expect(reports == 1, "\(daemon.words)")
     try daemon.done("restart", "leaker")

@@ -10,7 +10,7 @@ import Testing
       arguments: [
         Surroundings.python, "-B", Surroundings.fixture("servers.py"), Surroundings.executable,
       ]
-    ).run(in: scratch, limit: .seconds(120))
+    ).run(in: scratch, limit: .seconds(400))
     #expect(outcome.code == 0, "\(outcome)")
   }
 
@@ -22,7 +22,7 @@ import Testing
         Surroundings.python, "-B", Surroundings.fixture("servers.py"), Surroundings.executable,
         "activity",
       ]
-    ).run(in: scratch, limit: .seconds(120))
+    ).run(in: scratch, limit: .seconds(400))
     #expect(outcome.code == 0, "\(outcome)")
   }
 }

@@ -32,6 +32,7 @@ import Testing
         background: { suspend_after: 1h }
         hibernate: { after: never }
         foreground: { max: 3 }
+        terminate: { grace: 60s }
       workers:
 
       """ + workers.joined()

@@ -39,7 +39,7 @@ import Testing
       "workers:\n"
         + server.entry(
           """
-          liveness: { httpGet: { path: /healthz, port: \(server.healthPort) }, periodSeconds: 1, failureThreshold: 2 }
+          liveness: { httpGet: { path: /healthz, port: \(server.healthPort) }, periodSeconds: 1, failureThreshold: 2, timeoutSeconds: 30 }
               restart: { when: on-failure, backoff: { initial: 50ms } }
           """))
     try daemon.wait("web", toBe: "foreground")
@@ -65,7 +65,8 @@ import Testing
     let server = try Server()
     let probe = action.replacing("PORT", with: "\(server.port)")
     let daemon = try TestDaemon(
-      WakeTests.server + server.entry("liveness: { \(probe), periodSeconds: 1 }"))
+      WakeTests.server
+        + server.entry("liveness: { \(probe), periodSeconds: 1, timeoutSeconds: 30 }"))
     // The probe runs every second, and the worker still counts as idle.
     try daemon.wait("web", toBe: "suspended", within: .seconds(60))
     let checks = server.checks
@@ -89,7 +90,7 @@ import Testing
           liveness: { exec: { command: [sleep, "1000"] }, periodSeconds: 1, failureThreshold: 1 }
         dead:
           command: [sleep, "1000"]
-          liveness: { tcpSocket: { port: 1 }, periodSeconds: 1, failureThreshold: 1 }
+          liveness: { tcpSocket: { port: 1 }, periodSeconds: 1, failureThreshold: 1, timeoutSeconds: 30 }
 
       """)
     for name in ["hung", "dead"] {
@@ -122,7 +123,7 @@ import Testing
         #expect(try HTTPConnection(port: server.healthPort).get("/healthz") == "asleep")
       }
       #expect(try daemon.worker("web").state == state, "\(daemon.words)")
-      #expect(try daemon.worker("web").answeredAsleep == 20)
+      #expect(try eventually { try daemon.worker("web").answeredAsleep == 20 })
       #expect(server.checks == served)
       #expect(try eventually { try daemon.descriptorCount() <= descriptors })
       #expect(Int(try HTTPConnection(port: server.port).get("/count")) != nil)
@@ -149,7 +150,9 @@ import Testing
     let asleep = try eventually(within: .seconds(60)) {
       usleep(200_000)
       answers.insert(try HTTPConnection(port: server.healthPort).get("/healthz"))
-      return answers.contains("asleep")
+      // A machine that holds this test up lets the worker sleep before the first of them.
+      if answers == ["asleep"] { try daemon.done("wake", "web") }
+      return answers.contains("asleep") && answers.contains("ok")
     }
     #expect(asleep, "\(daemon.words)")
     #expect(answers == ["ok", "asleep"])
@@ -165,11 +168,13 @@ import Testing
       WakeTests.manual + server.entry("health_checks_while_asleep: \(server.port)"))
     try daemon.wait("web", toBe: "foreground")
     for (round, verb) in ["suspend", "hibernate"].enumerated() {
-      try daemon.done(verb, "web")
-      let state = try daemon.worker("web").state
+      var state = ""
+      // A client that the machine holds up for 200 ms counts as one that waits for a greeting: then they come again.
       for _ in 0..<20 {
-        _ = try HTTPConnection(port: server.port)
-        usleep(10_000)
+        try daemon.done(verb, "web")
+        state = try daemon.worker("web").state
+        if try longestOfBriefCalls(server.port) < .milliseconds(150) { break }
+        try daemon.done("wake", "web")
       }
       #expect(try eventually { try daemon.worker("web").answeredAsleep ?? 0 >= 20 })
       #expect(try daemon.worker("web").state == state, "\(daemon.words)")
@@ -183,6 +188,17 @@ import Testing
     let silent = try HTTPConnection(port: server.port)
     try daemon.wait("web", toBe: "background")
     #expect(try silent.get("/count") == "3")
+  }
+
+  /// Connects and closes twenty times.
+  private func longestOfBriefCalls(_ port: UInt16) throws -> Duration {
+    try (0..<20).map { _ in
+      let start = ContinuousClock.now
+      _ = try HTTPConnection(port: port)
+      let took = ContinuousClock.now - start
+      usleep(10_000)
+      return took
+    }.max() ?? .zero
   }
 
   @Test("The next daemon answers the health checks of a sleeping worker")

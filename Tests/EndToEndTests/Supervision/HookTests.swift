@@ -95,19 +95,20 @@ import Testing
         background: { suspend_after: never }
       on:
         suspended: [sh, -c, "trap 'echo asked > asked' TERM; sleep 1000 & echo $! > child; while :; do sleep 1; done"]
-        timeout: 1s
+        timeout: 5s
       workers:
         web: { command: [sleep, "1000"] }
       """)
     try daemon.done("suspend", "web")
     let child = try wait(daemon, "child") { !$0.isEmpty }
     #expect(try daemon.ask(.ps).result == .done)
-    try daemon.waitForWords("was ended after 1 s")
+    try daemon.waitForWords("was ended after 5 s")
     #expect(lines(daemon, "asked") == ["asked"])
     let pid = try #require(Int32(child[0]))
     // Reaped, or a zombie that is about to be.
     #expect(try eventually { ((try? ProcessStat.read(pid))?.isEnded ?? true) })
-    #expect(try daemon.done("metrics").contains(#"dormouse_hooks_total{outcome="timed_out"} 1"#))
+    let counted = #"dormouse_hooks_total{outcome="timed_out"} 1"#
+    #expect(try eventually { try daemon.done("metrics").contains(counted) })
   }
 
   @Test("A command that causes its own event again is bounded, and the daemon serves on")

@@ -29,23 +29,9 @@ import Testing
       connections = try workers.map { try HTTPConnection(port: $0.port) }
       digests = try connections.map { try $0.get("/digest") }
       pids = try names.map { [daemon] in try #require(try daemon.worker($0).pid) }
-      // The daemon's readiness probe has hung up; a worker that hasn't read that yet would be woken by it.
-      let ports = workers.map(\.port)
-      guard try eventually({ try !ports.contains(where: Self.hasHangUp) }) else {
-        throw TestFailure("a worker doesn't close its connections")
-      }
+      for worker in workers { try worker.waitForItsReads() }
       try daemon.done("suspend", "rests")
       try daemon.done("hibernate", "sleeps")
-    }
-
-    /// proc(5): local address, remote address, state; 08 is CLOSE_WAIT.
-    private static func hasHangUp(_ port: UInt16) throws -> Bool {
-      let digits = String(port, radix: 16, uppercase: true)
-      let suffix = ":" + String(repeating: "0", count: 4 - digits.count) + digits
-      return try readText("/proc/net/tcp").split(separator: "\n").contains { line in
-        let words = line.split(separator: " ")
-        return words.count > 3 && words[1].hasSuffix(suffix) && words[3] == "08"
-      }
     }
 
     /// All three answer on their earlier connections, with their earlier memory.
@@ -183,7 +169,7 @@ import Testing
     #expect(outcome.code == 0, "\(outcome)")
     #expect(try connection.get("/digest") == digest)
     // An old base holds the worker's memory, too.
-    #expect(try listDirectory("\(daemon.state)/images").isEmpty)
+    #expect(try eventually { try listDirectory("\(daemon.state)/images").isEmpty })
   }
 
   @Test(

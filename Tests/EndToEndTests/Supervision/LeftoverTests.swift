@@ -35,7 +35,9 @@ import Testing
     #expect(try eventually { hasEnded(pid) })
     try daemon.done("start", "sleeper")
     #expect(try daemon.worker("sleeper").pid != pid)
-    if let group { #expect(daemon.record("sleeper")["cgroup"] == group) }
+    if let group {
+      #expect(try eventually { daemon.record("sleeper")["cgroup"] == group })
+    }
   }
 
   @Test("A record that is a FIFO or a directory doesn't keep the daemon from starting")

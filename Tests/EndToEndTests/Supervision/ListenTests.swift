@@ -34,7 +34,7 @@ import Testing
       import socket, sys
       a = sys.argv[1]
       s = socket.socket(socket.AF_UNIX) if a[0] in '/@' else socket.socket()
-      s.settimeout(20)
+      s.settimeout(60)
       s.connect(a if a[0] == '/' else '\\0' + a[1:] if a[0] == '@' else ('127.0.0.1', int(a)))
       s.sendall(sys.argv[2].encode())
       print(s.recv(100).decode())

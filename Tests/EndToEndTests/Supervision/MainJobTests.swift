@@ -71,7 +71,7 @@ import Testing
     #expect(try listDirectory("\(daemon.state)/images") == ["web.image.base"])
     #expect((after.baseSize ?? 0) > 100_000)
     try daemon.done("stop", "web")
-    #expect(try listDirectory("\(daemon.state)/images").isEmpty)
+    #expect(try eventually { try listDirectory("\(daemon.state)/images").isEmpty })
   }
 
   @Test(

@@ -112,19 +112,23 @@ struct ManagedGroupTests {
   func programInGroup(sleep: Sleep) throws {
     let (daemon, unit) = try asleep(sleep)
     let begun = Clocks.monotonic
+    let go = "\(daemon.scratch.path)/go"
+    let script = "until [ -e \(go) ]; do sleep 0.1; done; kill -HUP \(unit.server.pid)"
     let null = try Descriptor.open("/dev/null", O_RDWR)
     // clone3(CLONE_INTO_CGROUP) into a frozen group doesn't return.
     let reload = try spawn(
       SpawnRequest(
-        path: "/bin/sh", arguments: ["sh", "-c", "sleep 2; kill -HUP \(unit.server.pid)"],
-        environment: [:], directory: "/", input: null.raw, output: null.raw, error: null.raw,
+        path: "/bin/sh", arguments: ["sh", "-c", script],
+        environment: ["PATH": "/usr/bin:/bin"], directory: "/", input: null.raw, output: null.raw,
+        error: null.raw,
         cgroup: unit.group.directory.raw))
-    #expect(Clocks.monotonic - begun < 2_000_000_000)
+    #expect(Clocks.monotonic - begun < 30_000_000_000)
     try daemon.wait("web", toBe: "background")
     // The manager waits for the program, so the program must not be suspended with the worker.
     let refusal = try daemon.verb("suspend", "web")
     #expect(
       refusal.code != 0 && refusal.error.contains("its manager started process"), "\(refusal)")
+    _ = try daemon.scratch.write("go", "")
     #expect(try reload.wait(.seconds(60)) == 0)
     #expect(try eventually { unit.words == ["reloaded"] })
     #expect(try unit.ask().hasSuffix("True"))

@@ -24,12 +24,13 @@ import Testing
     let scratch = try Scratch()
     let file = "\(scratch.path)/order"
     let port = try freePort()
-    // It is ready when it listens, 0.4 s after its launch.
+    let go = "\(scratch.path)/go"
+    // It is ready when it listens.
     let server =
-      "import time, socket; time.sleep(0.4); open('\(file)', 'a').write('+db\\\\n'); "
-      + "s = socket.create_server(('127.0.0.1', \(port))); time.sleep(1000)"
+      "import os, time, socket\\nwhile not os.path.exists('\(go)'): time.sleep(0.02)\\n"
+      + "open('\(file)', 'a').write('+db\\\\n'); s = socket.create_server(('127.0.0.1', \(port))); time.sleep(1000)"
     let daemon = try TestDaemon(
-      "workers:\n"
+      "policy_overrides: { terminate: { grace: 60s } }\nworkers:\n"
         + Self.teller("web", file, "depends_on: { db: ready, migrate: exited_ok, log: started }")
         + Self.teller("log", file) + """
             migrate:
@@ -39,7 +40,11 @@ import Testing
               readiness: { tcp: \(port) }
 
           """)
-    #expect(try daemon.worker("web").reason.text.contains("db (ready)"), "\(daemon.words)")
+    #expect(
+      try eventually { try daemon.worker("web").reason.text.contains("db (ready)") },
+      "\(daemon.words)")
+    #expect(try eventually { (try? Self.lines(file))?.contains("+log") == true })
+    _ = try scratch.write("go", "")
     try daemon.wait("web", toBe: "foreground")
     // It writes its line after it has set its trap.
     #expect(try eventually { try Self.lines(file).contains("+web") })

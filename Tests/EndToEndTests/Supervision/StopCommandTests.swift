@@ -51,13 +51,13 @@ import Testing
   func hangs() throws {
     let scratch = try Scratch()
     let daemon = try TestDaemon(
-      try Self.configuration(scratch, "exec sleep 600", grace: "2s"))
+      try Self.configuration(scratch, "exec sleep 600", grace: "10s"))
     #expect(try eventually { try daemon.worker("deaf").state == "foreground" })
     try daemon.done("stop", "deaf")
     let worker = try daemon.worker("deaf")
     #expect(worker.lastExit?.signal == 9, "\(worker)")
     let log = try readText(try #require(worker.log))
     #expect(log.contains("TERM"), "\(log)")
-    try daemon.waitForWords("stop command has not ended within 1 s")
+    try daemon.waitForWords("stop command has not ended within 5 s")
   }
 }

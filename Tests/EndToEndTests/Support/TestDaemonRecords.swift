@@ -13,6 +13,19 @@ extension TestDaemon {
     return Dictionary(pairs) { first, _ in first }
   }
 
+  /// A field of the worker's record, once the record has been written.
+  func recorded(_ field: String, of worker: String) throws -> String {
+    var value: String?
+    let isThere = try eventually {
+      value = record(worker)[field]
+      return value != nil
+    }
+    guard isThere, let value else {
+      throw TestFailure("the record of \(worker) has no \(field): \(record(worker)); \(words)")
+    }
+    return value
+  }
+
   /// Waits until the worker's record on disk has the state that the daemon reports.
   func waitForRecord(of name: String) throws {
     let path = "\(state)/workers/\(name).worker"
@@ -24,8 +37,8 @@ extension TestDaemon {
     guard isSaved else { throw TestFailure("the record of \(name) isn't up to date: \(words)") }
   }
 
-  /// Waits until the process of each worker is in its record, and the sleep of each that sleeps. Wrapped processes
-  /// have no record.
+  /// Waits until the process of each worker is in its record, and its state where that stays. Wrapped processes have
+  /// no record.
   func waitForProcessesInRecords() throws {
     // A daemon that has ended has written what it will.
     if try hasEnded() { return }
@@ -43,7 +56,7 @@ extension TestDaemon {
     // It may have been removed, or the daemon may have ended.
     guard let report = try? worker(name), let pid = report.pid else { return true }
     let fields = record(name)
-    let sleeps = ["suspended", "hibernated"].contains(report.state)
-    return fields["pid"] == "\(pid)" && (!sleeps || fields["state"] == report.state)
+    let stays = ["foreground", "background", "suspended", "hibernated"].contains(report.state)
+    return fields["pid"] == "\(pid)" && (!stays || fields["state"] == report.state)
   }
 }

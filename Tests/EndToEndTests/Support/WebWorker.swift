@@ -1,3 +1,4 @@
+import Linux
 import TestSupport
 
 /// An unmodified HTTP server with state in memory, in the foreground once it listens.
@@ -15,6 +16,24 @@ struct WebWorker {
     self.cacheMegabytes = cacheMegabytes
     self.name = name
     self.more = more
+  }
+
+  /// Waits until it has read all hang-ups: the daemon's readiness probe hangs up, as clients do, and a worker that
+  /// hasn't read that yet would be woken by it.
+  func waitForItsReads() throws {
+    guard try eventually({ try !Self.hasHangUp(port) }) else {
+      throw TestFailure("\(name) doesn't close its connections")
+    }
+  }
+
+  /// proc(5): local address, remote address, state; 08 is CLOSE_WAIT.
+  private static func hasHangUp(_ port: UInt16) throws -> Bool {
+    let digits = String(port, radix: 16, uppercase: true)
+    let suffix = ":" + String(repeating: "0", count: 4 - digits.count) + digits
+    return try readText("/proc/net/tcp").split(separator: "\n").contains { line in
+      let words = line.split(separator: " ")
+      return words.count > 3 && words[1].hasSuffix(suffix) && words[3] == "08"
+    }
   }
 
   /// Its entry below `workers:`. An answer takes longer than a tick of TCP's clock, so that the daemon knows

@@ -18,6 +18,14 @@ import Testing
     """
   }
 
+  /// It prints a line just before it waits; one that is stopped between the two waits for nothing yet.
+  private static func waitUntilItWaits(_ daemon: TestDaemon) throws {
+    let pid = try #require(try daemon.worker("watch").pid)
+    guard try eventually({ try ProcessStat.read(pid).state == .sleeping }) else {
+      throw TestFailure("it never waits")
+    }
+  }
+
   private static func script(_ text: String, in scratch: Scratch) throws -> String {
     let path = "\(scratch.path)/worker.py"
     try Descriptor.open(path, O_CREAT | O_WRONLY, mode: 0o644).writeAll(text)
@@ -41,6 +49,7 @@ import Testing
       """, in: scratch)
     let daemon = try TestDaemon(Self.configuration(script), setting: setting)
     try daemon.wait("watch", toBe: "foreground")
+    try Self.waitUntilItWaits(daemon)
     try daemon.done(verb, "watch")
     try daemon.expectSleep("watch", verb == "suspend" ? "suspended" : "hibernated")
     _ = try Descriptor.open("\(scratch.path)/edited", O_CREAT | O_WRONLY, mode: 0o644)
@@ -66,6 +75,7 @@ import Testing
     let daemon = try TestDaemon(Self.configuration(script), setting: setting)
     try daemon.wait("watch", toBe: "foreground")
     for word in ["first", "second"] {
+      try Self.waitUntilItWaits(daemon)
       try daemon.done(verb, "watch")
       try daemon.expectSleep("watch", verb == "suspend" ? "suspended" : "hibernated")
       // `echo word > pipe` opens, writes and closes before the worker runs.
@@ -88,8 +98,7 @@ import Testing
       "import fcntl\nprint('ready')\nfcntl.flock(open('\(lock)'), fcntl.LOCK_EX)\n", in: scratch)
     let daemon = try TestDaemon(Self.configuration(script))
     try daemon.wait("watch", toBe: "foreground")
-    let pid = try #require(try daemon.worker("watch").pid)
-    #expect(try eventually { try ProcessStat.read(pid).state == .sleeping })
+    try Self.waitUntilItWaits(daemon)
     try daemon.done("suspend", "watch")
     try daemon.expectSleep("watch", "suspended")
     let text = try daemon.done("explain", "watch")

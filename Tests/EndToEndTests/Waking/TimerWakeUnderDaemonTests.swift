@@ -23,7 +23,7 @@ import Testing
     ])
   func wakes(waiting: String) throws {
     let program =
-      "import time, select, threading; print('set'); \(waiting); print('rang'); time.sleep(900)"
+      "import time, select, threading; print('set')\\nwhile True: \(waiting); print('rang')"
     let daemon = try TestDaemon(Self.configuration(program, timers: "2s"))
     try daemon.wait("clock", toBe: "foreground")
     let pid = try #require(try daemon.worker("clock").pid)
@@ -31,10 +31,16 @@ import Testing
     guard try eventually({ try ProcessStat.read(pid).state == .sleeping }) else {
       throw TestFailure("it never waits")
     }
-    try daemon.done("suspend", "clock")
-    try daemon.done("hibernate", "clock")
+    // On a busy machine the timer may expire before the worker sleeps; then it is tried with the next one.
+    let words = "woken by its own timer"
+    for _ in 0..<10 where !daemon.words.contains(words) {
+      try daemon.done("suspend", "clock")
+      try daemon.done("hibernate", "clock")
+      _ = try eventually(within: .seconds(10)) { daemon.words.contains(words) }
+      try daemon.done("wake", "clock")
+    }
+    try daemon.waitForWords(words)
     #expect(try eventually { try daemon.done("logs", "clock").contains("rang") }, "\(daemon.words)")
-    try daemon.waitForWords("woken by its own timer")
     #expect(try daemon.worker("clock").pid == pid)
   }
 
@@ -46,24 +52,35 @@ import Testing
     ])
   func inTime(waiting: String) throws {
     let program =
-      "import time, select, threading, ctypes; print('set'); t = time.monotonic(); \(waiting); "
-      + "print('rang', round((time.monotonic() - t) * 1000)); time.sleep(900)"
+      "import time, select, threading, ctypes; print('set')\\nwhile True: t = time.monotonic(); "
+      + "\(waiting); print('rang', round((time.monotonic() - t) * 1000))"
     let daemon = try TestDaemon(Self.configuration(program, timers: "2s"))
     try daemon.wait("clock", toBe: "foreground")
     let pid = try #require(try daemon.worker("clock").pid)
     guard try eventually({ try ProcessStat.read(pid).state == .sleeping }) else {
       throw TestFailure("it never waits")
     }
-    usleep(1_500_000)
-    // Suspended and woken in between, so that the kernel restarts the call once more.
-    try daemon.done("suspend", "clock")
-    try daemon.done("wake", "clock")
-    try daemon.done("hibernate", "clock")
-    #expect(try eventually { try daemon.done("logs", "clock").contains("rang") }, "\(daemon.words)")
-    let log = try daemon.done("logs", "clock")
-    let took = try #require(log.split { $0 == " " || $0 == "\n" }.compactMap { Int($0) }.last)
-    // A timer that began again when the worker slept would take at least 5.5 s.
-    #expect(took >= 4000 && took < 5400, "\(took) ms of 4000: \(daemon.words)")
+    // A timer that began again when the worker slept would take at least 5.5 s, each time. A machine that holds
+    // up the daemon makes only some of them late.
+    var all: [Int] = []
+    for _ in 0..<10 where all.last.map({ $0 >= 5400 }) ?? true {
+      usleep(1_500_000)
+      // Suspended and woken in between, so that the kernel restarts the call once more.
+      try daemon.done("suspend", "clock")
+      try daemon.done("wake", "clock")
+      try daemon.done("hibernate", "clock")
+      let count = all.count
+      _ = try eventually(within: .seconds(15)) {
+        all = try daemon.done("logs", "clock", "-n", "all").split { $0 == " " || $0 == "\n" }
+          .compactMap { Int($0) }
+        return all.count > count
+      }
+      // It may have been stopped between two waits, where it has no timer.
+      try daemon.done("wake", "clock")
+    }
+    #expect(
+      !all.isEmpty && all.allSatisfy { $0 >= 4000 } && (all.last ?? 0) < 5400,
+      "\(all) ms of 4000: \(daemon.words)")
   }
 
   @Test("Timers shorter than background.wake_for_timers don't wake a worker")
@@ -84,7 +101,7 @@ import Testing
     arguments: Setting.ofOwnUser)
   func signals(setting: Setting) throws {
     let program =
-      "import signal, time; signal.signal(signal.SIGUSR1, lambda *a: print('heard')); print('set'); time.sleep(900)"
+      "import signal, time; signal.signal(signal.SIGUSR1, lambda *a: print('heard')); print('set')\\nwhile True: time.sleep(0.2)"
     let daemon = try TestDaemon(Self.configuration(program, timers: "never"), setting: setting)
     try daemon.wait("clock", toBe: "foreground")
     try daemon.done("hibernate", "clock")

@@ -136,7 +136,7 @@ import Testing
   )
   func activity() throws {
     let web = try WebWorker()
-    let port = try freePort()
+    let (port, second) = (try freePort(), try freePort())
     // A worker sleeps 7 s after its last request, far more than the test's pauses between two.
     let policy = Self.server.replacing("idle_after: 2s", with: "idle_after: 6s")
     let daemon = try TestDaemon(
@@ -145,8 +145,8 @@ import Testing
             command: [redis-server, --port, "\(port)", --save, ""]
             readiness: { tcp: \(port) }
           idle:
-            command: [redis-server, --port, "\(port + 1)", --save, ""]
-            readiness: { tcp: \(port + 1) }
+            command: [redis-server, --port, "\(second)", --save, ""]
+            readiness: { tcp: \(second) }
 
         """)
     // On a slow machine one may sleep again before the last one is ready.
@@ -157,7 +157,7 @@ import Testing
       #expect(hasStarted, "\(name) isn't ready: \(daemon.words)")
     }
     let client = try LineClient(port: port)
-    let quiet = try LineClient(port: port + 1)
+    let quiet = try LineClient(port: second)
     try Self.askSlowly(quiet)
     // On a slow machine they may have slept before the first request.
     #expect(try HTTPConnection(port: web.port).get("/count") == "1")
@@ -199,6 +199,10 @@ import Testing
     throw TestFailure("this machine never let \(seconds) s of requests through without a gap")
   }
 
+  private static func suspensions(in daemon: TestDaemon) -> Int {
+    daemon.words.split(separator: "\n").count { $0.contains("→ suspending") }
+  }
+
   @Test("A worker isn't suspended while it works on a long request")
   func slowRequest() throws {
     let port = try freePort()
@@ -221,8 +225,15 @@ import Testing
         """)
     try daemon.wait("slow", toBe: "foreground")
     let client = try LineClient(port: port)
-    #expect(try client.ask("6") == "done")
-    #expect(!daemon.words.contains("→ suspend"), "\(daemon.words)")
+    var sleeps = 0
+    // A machine that holds this test up for 3 s lets the worker sleep before a request: then it is asked again.
+    for _ in 0..<10 {
+      let before = Self.suspensions(in: daemon)
+      #expect(try client.ask("6") == "done")
+      sleeps = Self.suspensions(in: daemon) - before
+      if sleeps == 0 { break }
+    }
+    #expect(sleeps == 0, "\(daemon.words)")
     try daemon.wait("slow", toBe: "suspended")
   }
 }

@@ -15,6 +15,7 @@ import Testing
     let daemon = try TestDaemon(policy + web.entry(setting) + db.entry(setting), setting: setting)
     for name in ["web", "db"] { try daemon.wait(name, toBe: "foreground") }
     let digest = try HTTPConnection(port: db.port).get("/digest")
+    for worker in [web, db] { try worker.waitForItsReads() }
     try putToSleep(daemon)
     #expect(try daemon.done("explain", "db").contains("web wakes (`wake_with`)"))
 
@@ -29,6 +30,7 @@ import Testing
     let changed = try readText(daemon.configuration).replacing("wake_with: [db]", with: "")
     _ = try daemon.scratch.write("dormouse.yaml", changed)
     #expect(try daemon.done("reload").contains("web: wake_with"))
+    for worker in [web, db] { try worker.waitForItsReads() }
     try putToSleep(daemon)
     #expect(try HTTPConnection(port: web.port).get("/count") == "2")
     try daemon.wait("web", toBe: "background")

@@ -108,7 +108,7 @@ import Testing
 
   @Test(
     "Under pressure a daemon has a wrapped program hibernated, and the program answers its next request",
-    .timeLimit(.minutes(2)),
+    .timeLimit(.minutes(10)),
     arguments: Setting.ofOwnUser)
   func hibernatedUnderPressure(setting: Setting) throws {
     let daemon = try TestDaemon(Self.short("warning"), setting: setting)

@@ -51,7 +51,7 @@ import Testing
     let began = Clocks.monotonic
     let next = turns.take()
     let waited = Clocks.monotonic - began
-    #expect(waited >= ResumeTurns.limit / 2 && waited < 4_000_000_000)
+    #expect(waited >= ResumeTurns.limit / 2 && waited < 60_000_000_000)
     hanging.end()
     #expect(turns.holderCount == 1, "the late end of the first one isn't that of the second")
     next.end()

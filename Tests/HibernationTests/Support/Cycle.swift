@@ -73,13 +73,12 @@ extension Victim {
     #else
       let write: Int32 = 64
     #endif
-    for _ in 0..<2000 {
+    let isBlocked = try eventually {
       let text = try readText("/proc/\(process.pid)/syscall")
       let number = text.split(separator: " ").first.map(String.init) ?? "running"
-      if let call = Int32(number), call != write { return }
-      usleep(1000)
+      return Int32(number).map { $0 != write } ?? false
     }
-    Issue.record("pid \(process.pid) doesn't block")
+    if !isBlocked { Issue.record("pid \(process.pid) doesn't block") }
   }
 }
 

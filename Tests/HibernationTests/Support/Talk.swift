@@ -18,7 +18,7 @@ final class Talk {
 
   /// Seconds that a program's answer may take; more on an emulated machine.
   static let patience =
-    getenv("DORMOUSE_TEST_PATIENCE").flatMap { Int64(String(cString: $0)) } ?? 20
+    getenv("DORMOUSE_TEST_PATIENCE").flatMap { Int64(String(cString: $0)) } ?? 60
 
   func send(_ line: String) throws { try input?.writeAll(line + "\n") }
 

@@ -134,7 +134,7 @@ extension RuntimeSuites {
 enum FreePort {
   /// Free now; another program may take it before it is used.
   static func find() throws -> UInt16 {
-    let file = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    let file = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     defer { close(file) }
     var address = sockaddr_in()
     address.sin_family = sa_family_t(AF_INET)

@@ -116,7 +116,8 @@ extension RuntimeSuites {
     }
 
     private static func session(_ port: UInt16) throws -> Session {
-      let session = Session(process: Process(), input: Pipe(), output: Pipe())
+      let session = Session(
+        process: Process(), input: TestedPrograms.pipe(), output: TestedPrograms.pipe())
       session.process.executableURL = URL(filePath: "/usr/bin/psql")
       session.process.arguments = psql(port)
       session.process.standardInput = session.input

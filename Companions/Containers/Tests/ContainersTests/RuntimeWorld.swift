@@ -72,7 +72,7 @@ final class LineConnection {
   private let file: Int32
 
   init(port: UInt16) throws {
-    file = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    file = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     var limit = timeval(tv_sec: 60, tv_usec: 0)
     setsockopt(file, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
     var address = sockaddr_in()

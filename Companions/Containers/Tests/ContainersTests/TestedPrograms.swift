@@ -43,12 +43,22 @@ enum TestedPrograms {
     process.executableURL = URL(filePath: program)
     process.arguments = arguments
     process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
-    let pipe = Pipe()
+    let pipe = pipe()
     process.standardInput = FileHandle.nullDevice
     process.standardOutput = pipe
     process.standardError = pipe
     try process.run()
     return (process, pipe)
+  }
+
+  /// Its ends aren't inherited by programs that other tests start at the same time, for which a reader would wait:
+  /// Foundation's `Process` closes only descriptors that were open when it looked.
+  static func pipe() -> Pipe {
+    let pipe = Pipe()
+    for end in [pipe.fileHandleForReading, pipe.fileHandleForWriting] {
+      _ = fcntl(end.fileDescriptor, F_SETFD, FD_CLOEXEC)
+    }
+    return pipe
   }
 
   /// A process that sleeps, as the first one of a container.

@@ -26,7 +26,7 @@ enum Programs {
 
   /// A free port of 127.0.0.1.
   static func freePort() throws -> UInt16 {
-    let file = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    let file = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     defer { close(file) }
     var address = sockaddr_in()
     address.sin_family = sa_family_t(AF_INET)
@@ -39,6 +39,16 @@ enum Programs {
     }
     guard result == 0 else { throw Failure("no port: errno \(errno)") }
     return UInt16(bigEndian: address.sin_port)
+  }
+
+  /// Its ends aren't inherited by programs that other tests start at the same time (see `WebClient.open`): the reader
+  /// would wait for their ends.
+  static func pipe() -> Pipe {
+    let pipe = Pipe()
+    for end in [pipe.fileHandleForReading, pipe.fileHandleForWriting] {
+      _ = fcntl(end.fileDescriptor, F_SETFD, FD_CLOEXEC)
+    }
+    return pipe
   }
 
   struct Outcome {
@@ -54,7 +64,7 @@ enum Programs {
     process.executableURL = URL(filePath: program)
     process.arguments = arguments
     process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
-    let pipe = Pipe()
+    let pipe = pipe()
     process.standardInput = FileHandle.nullDevice
     process.standardOutput = pipe
     process.standardError = pipe
@@ -78,7 +88,7 @@ final class RunningDashboard {
   init(socket: String, _ options: [String] = []) throws {
     process.executableURL = URL(filePath: Programs.dashboard)
     process.arguments = ["--listen", "127.0.0.1:0", "--socket", socket] + options
-    let pipe = Pipe()
+    let pipe = Programs.pipe()
     process.standardOutput = pipe
     process.standardInput = FileHandle.nullDevice
     try process.run()
