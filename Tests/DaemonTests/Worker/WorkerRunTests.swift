@@ -86,7 +86,7 @@ struct WorkerRunTests {
     run.asleepSince = .zero
     run.watchdogInterval = .seconds(1)
     run.whenUnasked = {}
-    run.kernelKills.begin(onMachine: 1)
+    run.kernelKills.begin(onMachine: 1, limits: nil)
     run.sample.cpu = 1
     run.measuring.memoryMoves()
     let wakeWatch = wakes.makeWatch()
