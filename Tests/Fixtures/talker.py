@@ -180,7 +180,7 @@ def passes(daemon):
                    [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [0]))])
 
 
-def task(daemon): say(daemon, type="beginTask", task="upload", limitSeconds=0.3)
+def task(daemon): say(daemon, type="beginTask", task="upload", limitSeconds=2)
 
 
 def begin(daemon):

@@ -199,7 +199,8 @@ final class Talker {
     try talker.daemon.wait("talker", toBe: "suspended")
     let expired = try #require(talker.messages.first { $0["type"]?.text == "taskExpired" })
     #expect(expired["task"]?.text == "upload")
-    #expect(talker.types.suffix(2) == ["taskExpired", "willSuspend"])
+    // On a busy machine the task may have expired before the worker was in the background.
+    #expect(talker.types.last == "willSuspend")
     #expect(try talker.daemon.worker("talker").tasks.isEmpty)
   }
 
