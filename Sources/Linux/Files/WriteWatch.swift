@@ -25,7 +25,7 @@ public final class WriteWatch: Sendable {
     }
   }
 
-  /// It is permitted that the write was reported already, or that the file is gone.
+  /// It is permitted that the write was reported already, or that the file was removed.
   public func drop(_ number: Int32) { _ = inotify_rm_watch(descriptor.raw, number) }
 
   /// What has happened since the last call, without waiting.

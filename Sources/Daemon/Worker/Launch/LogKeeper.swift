@@ -16,7 +16,7 @@ final class LogKeeper {
   private let timers: any Timers
   /// From a rotation, or from a write that the kernel reports, to the next look.
   static let hurry = Duration.milliseconds(10)
-  /// The same where so many logs are written to that looks at each of them would cost too much.
+  /// The same where looks at each log that is written to would cost too much, because there are many.
   static let leastHurry = Duration.seconds(1)
 
   enum Outcome: Equatable {
