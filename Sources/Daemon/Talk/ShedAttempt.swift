@@ -56,6 +56,7 @@ final class ShedAttempt {
   private var question = Question.notAsked
   private var lastFootprint: ByteCount
   private var quietLooks = 0
+  private var hasBegun = false
   private var isOver = false
 
   /// Over `DORMOUSE_WORKER_SOCKET`.
@@ -85,10 +86,12 @@ final class ShedAttempt {
   /// Of the command, which is a child of the daemon's that nothing else may reap.
   var commandPid: Int32? { command?.pid }
 
-  /// Asks when the footprint before the request is known.
+  /// Asks when the footprint before the request is known. On a busy machine that may take longer than the
+  /// worker has for its answer: after half of that time it is asked all the same.
   func begin() {
+    timers.after((deadline - timers.now) / 2) { [weak self] in self?.findReceivers() }
     host.measure { [weak self] footprint in
-      guard let self, !isOver else { return }
+      guard let self, !isOver, !hasBegun else { return }
       if let footprint {
         before = footprint
         lastFootprint = footprint
@@ -98,6 +101,8 @@ final class ShedAttempt {
   }
 
   private func findReceivers() {
+    guard !isOver, !hasBegun else { return }
+    hasBegun = true
     guard case .signal = channel else { return ask(nil) }
     host.findTree { [weak self] tree in
       guard let self, !isOver else { return }
@@ -213,8 +218,10 @@ final class ShedAttempt {
 
   /// Its time is over, or it was answered: reports what was freed.
   func finish() {
+    // Too late for the request, but the watchdog isn't to wait for a worker that has hung up, or that wasn't asked.
     if case .awaited(let number) = question, conversation?.isAbandoned(number) == true {
-      // Too late for the request, but the watchdog isn't to wait for a worker that has hung up.
+      host.send(.shedAnswered(id))
+    } else if !hasBegun {
       host.send(.shedAnswered(id))
     }
     end()

@@ -61,6 +61,34 @@ import Testing
     #expect(world.asked.count == 1 && world.events.count == 1)
   }
 
+  @Test("A worker whose footprint isn't known in half of its time is asked all the same")
+  func measuredLate() {
+    world.isSlow = true
+    let attempt = world.begin(.signal(SIGUSR1))
+    world.timers.advance(by: .milliseconds(2499))
+    #expect(world.asked == [])
+    world.timers.advance(by: .milliseconds(1))
+    #expect(world.asked == [.signal(SIGUSR1)])
+    world.footprint = .megabytes(40)
+    world.measured()
+    #expect(world.asked.count == 1, "once")
+    attempt.finish()
+    world.measured()
+    #expect(
+      world.events.last
+        == .shedFinished(world.id, before: .megabytes(100), after: .megabytes(40)))
+  }
+
+  @Test("The watchdog doesn't wait for the answer of a worker that wasn't asked")
+  func neverAsked() {
+    world.isSlow = true
+    let attempt = world.begin(.signal(SIGUSR1))
+    attempt.finish()
+    #expect(world.isAnswered)
+    world.timers.advance(by: .seconds(5))
+    #expect(world.asked == [])
+  }
+
   @Test("A worker that has returned to the foreground gets no message of its background")
   func returned() {
     world.isSlow = true
