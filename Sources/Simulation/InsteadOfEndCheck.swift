@@ -21,19 +21,19 @@ struct InsteadOfEndCheck: Sendable {
 
   mutating func record(_ event: Event) {
     switch event {
-    case .hold(let worker, let holds): set(.holds, worker, holds)
-    case .shedFinished(let worker, _, _): set(.sheds, worker, false)
+    case .hold(let worker, let holds): set(.holds, of: worker, holds)
+    case .shedFinished(let worker, _, _): set(.sheds, of: worker, false)
     case .suspendFailed(let worker, _), .hibernateFailed(let worker, _, _), .found(let worker, _):
-      set(.failed, worker, true)
+      set(.failed, of: worker, true)
     case .request(let request): requests[request.id] = request.worker
     case .launched(let worker), .exited(let worker, _), .released(let worker),
       .adopted(let worker, _, _):
-      for excuse in Excuse.allCases { set(excuse, worker, false) }
+      for excuse in Excuse.allCases { set(excuse, of: worker, false) }
     default: break
     }
   }
 
-  private mutating func set(_ excuse: Excuse, _ worker: WorkerID, _ holds: Bool) {
+  private mutating func set(_ excuse: Excuse, of worker: WorkerID, _ holds: Bool) {
     if holds {
       excused[excuse, default: []].insert(worker)
     } else {
@@ -45,13 +45,13 @@ struct InsteadOfEndCheck: Sendable {
   mutating func check(_ directive: Directive, _ after: Engine) -> String? {
     switch directive {
     case .answer(let request, _): requests[request] = nil
-    case .shed(let worker, _, _): set(.sheds, worker, true)
-    case .checkSafePoint(let worker): set(.tried, worker, true)
+    case .shed(let worker, _, _): set(.sheds, of: worker, true)
+    case .checkSafePoint(let worker): set(.tried, of: worker, true)
     case .pressureChanged(_, to: .normal, _): excused[.tried] = nil
     case .transition(let transition):
       guard case .pressure(let level) = transition.cause else { return nil }
       if transition.to == .background || transition.to == .suspending {
-        set(.tried, transition.worker, true)
+        set(.tried, of: transition.worker, true)
       }
       return transition.to == .terminating ? check(transition, at: level, after) : nil
     default: break

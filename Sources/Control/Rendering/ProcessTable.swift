@@ -121,13 +121,13 @@ func totalsLine(_ workers: [WorkerReport]) -> String {
   var line = "\(counted(workers.count, "worker")): \(stateCounts(workers))"
   line += "; footprint \(sizeText(footprint))"
   let saved = workers.reduce(0) { $0 + ($1.saved ?? 0) }
-  if saved > 0 { line += ", saved now \(savedText(saved, besides: footprint))" }
+  if saved > 0 { line += ", saved now \(savedText(saved, and: footprint))" }
   if images > 0 { line += ", images \(sizeText(images))" }
   return line
 }
 
 /// `511 MB of 575 MB (89 %)`: what sleep saves, of what the workers would hold without it.
-private func savedText(_ saved: Int64, besides footprint: Int64) -> String {
+private func savedText(_ saved: Int64, and footprint: Int64) -> String {
   let (sum, overflow) = saved.addingReportingOverflow(footprint)
   guard !overflow, sum > 0 else { return sizeText(saved) }
   let percent = Double(saved) / Double(sum) * 100

@@ -47,6 +47,7 @@ extension Hibernator {
       isFrozen: isFrozen,
       goesOnForAnother: true)
     if let failure = outcome.failure { throw failure }
+    try target.continueMasters()
     return image.backgroundFillLength
   }
 

@@ -72,11 +72,7 @@ extension Hibernator {
       return 0
     }
     try checkAnybodyLives(image)
-    if image.progress == .filling {
-      let filled = try continueFill(image, target)
-      try target.continueMasters()
-      return filled
-    }
+    if image.progress == .filling { return try continueFill(image, target) }
     let isFrozen = try attempt(.stopping) { try target.isFrozen() }
     if isFrozen, image.progress == .atRest {
       return try bringBack(target, from: image.resting, run: true, recorded: recorded)

@@ -166,7 +166,7 @@ extension Engine {
   }
 
   mutating func countShadowTermination(
-    _ index: Int, _ why: String, _ level: PressureLevel
+    _ index: Int, _ why: String, at level: PressureLevel
   ) -> Bool {
     guard workers[index].sparedIn != gauge.episode else { return false }
     workers[index].sparedIn = gauge.episode

@@ -22,7 +22,7 @@ extension Engine {
       let next = candidates?.first.map { workers.index(ofSlot: $0) }
       let why = reason(for: index, before: next, victims)
       if isShadow(index) {
-        if countShadowTermination(index, why, level) { return .acted }
+        if countShadowTermination(index, why, at: level) { return .acted }
         continue
       }
       // The order is changed in place only if no list of candidates refers to it.
