@@ -110,14 +110,19 @@ import Testing
     #expect(try eventually { access("/proc/\(pid)/fd/5", F_OK) == 0 })
     var job = Self.job(for: open)
     job.mustBeIdle = false
-    let short = InjectedFault(EMFILE, of: "pidfd of \(pid)")
-    let error = #expect(throws: (any Error).self) { try short.during { try job.run() } }
-    #expect(error.map { "\($0)" }?.hasPrefix("can't watch its sockets while it sleeps (") == true)
-    #expect(try eventually { try !open.isStopped })
-    // Nothing is short any more.
-    let asleep = try job.run()
+    let pidfds = "pidfd of \(pid)"
+    let all = InjectedFault(EMFILE, at: 0..<0, of: pidfds)
+    let asleep = try all.during { try job.run() }
     #expect(asleep.sources.refusal == nil)
-    #expect(try open.isStopped)
+    kill(pid, SIGCONT)
+    #expect(try eventually { try !open.isStopped })
+    // The last one is for the watch.
+    let last = all.subjects.count - 1
+    let short = InjectedFault(EMFILE, at: last..<last + 1, of: pidfds)
+    let error = #expect(throws: (any Error).self) { try short.during { try job.run() } }
+    let text = error.map { "\($0)" } ?? ""
+    #expect(text.hasPrefix("can't watch its sockets while it sleeps ("), "\(text); \(last)")
+    #expect(try eventually { try !open.isStopped })
   }
 
   @Test("A worker that can't be continued is reported as still stopped, with both reasons")
