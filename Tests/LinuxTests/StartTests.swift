@@ -146,7 +146,10 @@ import Testing
     let forked = try #require(queue).perform {
       Result { () throws(SpawnError) in try ForkedChild(request) }
     }
-    let child = StartingProcess(try forked.get())
+    let born = try forked.get()
+    let child = StartingProcess(born)
+    // A child that began later wouldn't see that its thread has ended: the process lives on.
+    try #require(try eventually { born.step == SpawnError.Step.exec.rawValue })
     queue = nil
     #expect(
       try pollDescriptor(child.process.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(60))))
