@@ -74,6 +74,7 @@ struct Invariants {
         untouchable.insert(worker)
       }
     case .released: seen.insert("released")
+    case .machineSlept: seen.insert("machine slept")
     case .found(_, let condition): seen.insert("found \(condition.name)")
     default: break
     }
