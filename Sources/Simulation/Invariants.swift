@@ -68,12 +68,9 @@ struct Invariants {
     switch event {
     case .added(let worker, let profile), .adopted(let worker, let profile, _),
       .profileChanged(let worker, let profile):
-      if profile.mayBeTerminated {
-        untouchable.remove(worker)
-      } else {
-        untouchable.insert(worker)
-      }
+      if profile.mayBeTerminated { untouchable.remove(worker) } else { untouchable.insert(worker) }
     case .released: seen.insert("released")
+    case .machineSlept: seen.insert("machine slept")
     case .found(_, let condition): seen.insert("found \(condition.name)")
     default: break
     }

@@ -101,6 +101,7 @@ public struct SimulatedMachine {
     // A clock that steps back is ignored: the engine keeps its time.
     let eventTime = random.chance(1) ? now + (.zero - random.duration(upTo: .seconds(9))) : now
     let pressure = engine.pressure
+    let sleep = sleepCheck(before: event)
     // A copy that an observer keeps makes the engine's next change expensive.
     let before = observer.map { _ in engine }
     let directives = engine.handle(event, at: eventTime)
@@ -113,12 +114,19 @@ public struct SimulatedMachine {
     clock = max(clock, eventTime)
     history.append((eventTime, event, directives))
     if history.count > 100 { history.removeFirst(50) }
-    var complaint = checker.check(event, directives, before: pressure, after: engine, at: clock)
+    var complaint =
+      checker.check(event, directives, before: pressure, after: engine, at: clock)
+      ?? (eventTime == now ? sleep?.check(engine, at: now) : nil)
     if complaint == nil, random.chance(10) {
       complaint = checker.checkNothingLeft(engine, at: clock)
     }
     for directive in directives where complaint == nil { complaint = perform(directive) }
     if let complaint { throw failure(complaint) }
+  }
+
+  private func sleepCheck(before event: Event) -> SleepCheck? {
+    guard case .machineSlept(let time) = event else { return nil }
+    return SleepCheck(engine, at: now + (.zero - time))
   }
 
   private func failure(_ what: String) -> SimulationFailure {

@@ -9,6 +9,7 @@ extension SimulatedMachine {
     let body = workers[worker]?.body ?? .absent
     // The worker was given back; it is declared or adopted again.
     guard engine.state(of: worker) != nil else { return comeBack(worker) }
+    if let slept = suspendToRAM() { return slept }
     if random.chance(8) { return rarity(worker, body) }
     // The machine slept, or the clock was set: it is suddenly later.
     if random.chance(1) {
@@ -39,6 +40,19 @@ extension SimulatedMachine {
       return .deadline
     default: return body == .running ? .ready(worker) : nil
     }
+  }
+
+  /// The machine sleeps, and the daemon learns for how long before anything else happens. A generator of its own
+  /// leaves the rest of the history as it is without this.
+  private mutating func suspendToRAM() -> Event? {
+    var copy = random
+    var other = SplitMix64(seed: copy.next())
+    guard other.chance(2) else { return nil }
+    let time: Duration = other.pick([.milliseconds(300), .seconds(9), .seconds(3600)])
+    // What was under way goes on after the sleep.
+    for place in pending.indices { pending[place].at = pending[place].at + time }
+    now = now + time
+    return .machineSlept(time)
   }
 
   /// What workers announce about themselves, and the disk.
@@ -131,6 +145,11 @@ extension SimulatedMachine {
       usedByOthers = .megabytes(10)
       reading.available = self.reading.available
       (reading.someStall, reading.fullStall) = (90, 90)
+    }
+    // The daemon is in a container with a limit: no more than that is there, and available.
+    if other.chance(10) {
+      reading.total = .megabytes(other.pick([64, 128]))
+      reading.available = min(reading.available, reading.total)
     }
     return reading
   }

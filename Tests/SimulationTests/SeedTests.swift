@@ -35,7 +35,7 @@ struct SeedTests {
       "terminates none: tooLittle", "terminates none: noEffect", "protected left", "notice",
       "notice withdrawn", "over warn", "over hibernate", "over restart",
       "hibernate for its footprint",
-      "restart for its footprint", "suspended instead of an end",
+      "restart for its footprint", "suspended instead of an end", "machine slept",
     ]
     for place in places { #expect(seen.contains(place), "never seen: \(place)") }
   }
