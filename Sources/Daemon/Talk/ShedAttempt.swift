@@ -56,6 +56,8 @@ final class ShedAttempt {
   private var question = Question.notAsked
   private var lastFootprint: ByteCount
   private var quietLooks = 0
+  /// Until it is asked.
+  private var measuring: EventLoop.Token?
   private var hasBegun = false
   private var isOver = false
 
@@ -89,7 +91,7 @@ final class ShedAttempt {
   /// Asks when the footprint before the request is known. On a busy machine that may take longer than the
   /// worker has for its answer: after half of that time it is asked all the same.
   func begin() {
-    timers.after((deadline - timers.now) / 2) { [weak self] in self?.findReceivers() }
+    measuring = timers.after((deadline - timers.now) / 2) { [weak self] in self?.findReceivers() }
     host.measure { [weak self] footprint in
       guard let self, !isOver, !hasBegun else { return }
       if let footprint {
@@ -103,6 +105,7 @@ final class ShedAttempt {
   private func findReceivers() {
     guard !isOver, !hasBegun else { return }
     hasBegun = true
+    stopTimer()
     guard case .signal = channel else { return ask(nil) }
     host.findTree { [weak self] tree in
       guard let self, !isOver else { return }
@@ -236,6 +239,7 @@ final class ShedAttempt {
   func end() {
     guard !isOver else { return }
     isOver = true
+    stopTimer()
     if let hang = command?.hang { host.log(.warning, "its shed command did not start: \(hang)") }
     command?.cancel()
     command = nil
@@ -244,5 +248,10 @@ final class ShedAttempt {
     }
     request = nil
     if case .awaited(let number) = question { conversation?.withdraw(number) }
+  }
+
+  private func stopTimer() {
+    if let measuring { timers.cancel(measuring) }
+    measuring = nil
   }
 }
