@@ -15,7 +15,7 @@ while time.time() < end: os.write(1, b"x" * 65536)
 time.sleep(1000)
 """
 QUIET = {"command": ["sleep", "100000"], "output": {"max_size": "1MB"},
-         "policy_overrides": {"background": {"suspend_after": "never"}}}
+         "policy": {"background": {"suspend_after": "never"}}}
 
 
 def allocated(directory):
