@@ -49,7 +49,7 @@ extension SimulatedMachine {
     var other = SplitMix64(seed: copy.next())
     guard other.chance(2) else { return nil }
     let time: Duration = other.pick([.milliseconds(300), .seconds(9), .seconds(3600)])
-    // What was under way goes on after the sleep.
+    // What was under way continues after the sleep.
     for place in pending.indices { pending[place].at = pending[place].at + time }
     now = now + time
     return .machineSlept(time)

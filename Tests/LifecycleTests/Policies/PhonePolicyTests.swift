@@ -202,7 +202,8 @@ struct AndroidPolicyTests {
     world.bring(web, to: .foreground)
     var warnings: [String] = []
     for available in [Int64(140), 130, 90, 80, 45, 44] {
-      warnings += world.obey(world.read(available: available)).deeds.filter { $0.hasPrefix("shed") }
+      let deeds = world.obey(world.read(available: available)).deeds
+      warnings += deeds.filter { $0 == "shed web memoryWarning" }
       world.live(.milliseconds(500))
     }
     #expect(warnings.count == 3)
