@@ -153,6 +153,7 @@ import Testing
     queue = nil
     #expect(
       try pollDescriptor(child.process.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(60))))
+    kill(child.process.pid, SIGKILL)
     waitForChild(child.process.pid)
   }
 
