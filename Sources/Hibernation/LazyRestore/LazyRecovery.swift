@@ -95,8 +95,21 @@ extension Hibernator {
 
 extension HibernationTarget {
   /// After a fill that an earlier daemon began: it may have held the masters of a prefork server stopped, and
-  /// their children run. A stop may still be pending, so the state of a process says nothing.
-  func continueMasters() throws(HibernationError) {
-    try attempt(.waking) { try discover().continueAll() }
+  /// their children run. Others get no SIGCONT: it may end a call of theirs with EINTR.
+  fileprivate func continueMasters() throws(HibernationError) {
+    try attempt(.waking) {
+      let held = try discover().processes.filter { stat in
+        // A process that has ended isn't stopped.
+        try readIfPossible { () throws(SystemCallError) in try ProcessStatus.read(stat.pid) }?
+          .isStoppedOrAboutTo ?? false
+      }
+      try ProcessTree(processes: held).continueAll()
+    }
+  }
+}
+
+extension ProcessStatus {
+  fileprivate var isStoppedOrAboutTo: Bool {
+    state == .stopped || Self.contains(pendingForThread | pendingForProcess, SIGSTOP)
   }
 }

@@ -31,7 +31,6 @@ public enum StandbyPager {
     do throws(HibernationError) {
       guard try hibernator.isFilling(reader) else { return nil }
       _ = try hibernator.continueFill(reader, target)
-      try target.continueMasters()
       return "\(target.name): all missing pages are filled in"
     } catch { return "\(target.name): \(error)" }
   }
