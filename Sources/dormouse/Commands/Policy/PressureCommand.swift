@@ -102,7 +102,8 @@ struct PressureSetCommand: ParsableCommand {
     if json { return try report(plan: text, ranking) }
     var lines = [text]
     lines += Self.order("hibernated", ranking.hibernation, at: level)
-    lines += Self.order("terminated", ranking.termination, at: level)
+    lines += Self.order(
+      "terminated where hibernation instead isn't possible", ranking.termination, at: level)
     if lines.count == 1 { lines.append("no worker would be hibernated or terminated") }
     try Output.line(lines.joined(separator: "\n"))
   }
