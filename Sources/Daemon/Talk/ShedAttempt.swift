@@ -58,8 +58,10 @@ final class ShedAttempt {
   private var quietLooks = 0
   /// Until it is asked.
   private var measuring: EventLoop.Token?
-  private var hasBegun = false
+  private var step = Step.measuring
   private var isOver = false
+
+  private enum Step { case measuring, findingReceivers, asked }
 
   /// Over `DORMOUSE_WORKER_SOCKET`.
   private enum Question: Equatable {
@@ -93,7 +95,7 @@ final class ShedAttempt {
   func begin() {
     measuring = timers.after((deadline - timers.now) / 2) { [weak self] in self?.findReceivers() }
     host.measure { [weak self] footprint in
-      guard let self, !isOver, !hasBegun else { return }
+      guard let self, !isOver, step == .measuring else { return }
       if let footprint {
         before = footprint
         lastFootprint = footprint
@@ -103,8 +105,8 @@ final class ShedAttempt {
   }
 
   private func findReceivers() {
-    guard !isOver, !hasBegun else { return }
-    hasBegun = true
+    guard !isOver, step == .measuring else { return }
+    step = .findingReceivers
     stopTimer()
     guard case .signal = channel else { return ask(nil) }
     host.findTree { [weak self] tree in
@@ -114,6 +116,7 @@ final class ShedAttempt {
   }
 
   private func ask(_ tree: ProcessTree?) {
+    step = .asked
     // It has returned while its footprint was measured, and has its message of that already.
     if kind == .didEnterBackground, host.isInForeground { return host.send(.shedAnswered(id)) }
     var isAsked = false
@@ -224,7 +227,7 @@ final class ShedAttempt {
     // Too late for the request, but the watchdog isn't to wait for a worker that has hung up, or that wasn't asked.
     if case .awaited(let number) = question, conversation?.isAbandoned(number) == true {
       host.send(.shedAnswered(id))
-    } else if !hasBegun {
+    } else if step != .asked {
       host.send(.shedAnswered(id))
     }
     end()

@@ -61,7 +61,9 @@ final class ShedWorld: ShedHost {
     measurements = []
     for each in all { each(footprint) }
   }
-  func findTree(then: @escaping (ProcessTree?) -> Void) { then(nil) }
+  /// The search for its processes doesn't end.
+  var isHidden = false
+  func findTree(then: @escaping (ProcessTree?) -> Void) { if !isHidden { then(nil) } }
   func ask(
     on channel: ShedChannel, _ tree: ProcessTree?, ended: @escaping (SideProgram.Phase) -> Void
   ) throws(ShedRefusal) -> (any ShedCommand)? {

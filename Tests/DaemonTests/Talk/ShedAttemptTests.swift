@@ -89,6 +89,14 @@ import Testing
     #expect(world.asked == [])
   }
 
+  @Test("Nor for one whose processes weren't found in time")
+  func neverFound() {
+    world.isHidden = true
+    let attempt = world.begin(.signal(SIGUSR1))
+    attempt.finish()
+    #expect(world.asked == [] && world.events.first == .shedAnswered(world.id))
+  }
+
   @Test("A worker that has returned to the foreground gets no message of its background")
   func returned() {
     world.isSlow = true

@@ -173,16 +173,16 @@ final class LogKeeper {
   private func claim(_ number: Int32, for id: WorkerID) {
     guard rotations[id] != nil else { return unwatch(number) }
     watches[number] = id
-    if unclaimed.remove(number) != nil { wasWritten(number) }
+    if unclaimed.remove(number) != nil { recordWrite(at: number) }
   }
 
   /// What the kernel reports.
   func haveHappened(_ reports: WriteWatch.Reports) {
-    for number in reports.written { wasWritten(number) }
+    for number in reports.written { recordWrite(at: number) }
     for number in reports.ended { watches[number] = nil }
   }
 
-  private func wasWritten(_ number: Int32) {
+  private func recordWrite(at number: Int32) {
     guard let id = watches.removeValue(forKey: number) else {
       unclaimed.insert(number)
       return
