@@ -36,9 +36,6 @@ final class ControlListener {
     // A daemon that answers here has another state directory; the lock would have refused the same one.
     if (try? UnixSocket.connected(to: path, .stream)) != nil { throw .inUse(path: path) }
     do throws(SystemCallError) {
-      // The mode is 0600 from its first moment on.
-      let mask = umask(0o177)
-      defer { umask(mask) }
       listener = try UnixSocket.bound(to: path, .stream)
       UnixSocket.refuseDescriptors(listener)
       try listener.listen(backlog: 64, path: path)

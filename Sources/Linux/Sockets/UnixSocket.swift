@@ -36,14 +36,18 @@ public enum UnixSocket {
     return socket
   }
 
-  /// A stream socket at an unused name; EADDRINUSE otherwise.
+  /// A stream socket at an unused name; EADDRINUSE otherwise. The file has exactly this mode, whatever the
+  /// umask is, and never a wider one.
   public static func free(_ path: String, mode: mode_t) throws(SystemCallError) -> Descriptor {
     let socket = try make(.stream)
-    // The file never exists with another mode.
-    let mask = umask(0o777 & ~mode)
-    defer { umask(mask) }
+    // Not with umask(2), which would also be that of the other threads' files.
+    _ = try systemCall("fchmod", on: path) { fchmod(socket.raw, mode) }
     try withAddress(path) { (address, length) throws(SystemCallError) in
       _ = try systemCall("bind", on: path) { bind(socket.raw, address, length) }
+    }
+    if !path.hasPrefix("@") {
+      // The umask has removed permissions from it.
+      try systemCall("chmod", path: path) { fchmodat(AT_FDCWD, $0, mode, AT_SYMLINK_NOFOLLOW) }
     }
     return socket
   }
