@@ -12,12 +12,13 @@ import Testing
     #expect(WrapWords.label(name) == label)
   }
 
-  @Test func `Jupyter's kernels wake for their timers, unless other ones are given`() {
-    let words = WrapWords(program: "d", options: ["--idle-after", "1m"], addsOptions: true)
+  @Test func `Jupyter's kernels have five minutes for a silent cell, unless another time is given`()
+  {
+    let words = WrapWords(program: "d", options: ["--hibernate-after", "1m"], addsOptions: true)
     #expect(
-      words.suiting(.jupyter).options == ["--wake-for-timers", "15s", "--idle-after", "1m"])
+      words.suiting(.jupyter).options == ["--idle-after", "5m", "--hibernate-after", "1m"])
     #expect(words.suiting(.cursor) == words)
-    let own = WrapWords(program: "d", options: ["--wake-for-timers=1h"], addsOptions: true)
+    let own = WrapWords(program: "d", options: ["--idle-after=1h"], addsOptions: true)
     #expect(own.suiting(.jupyter) == own)
     let plain = WrapWords(program: "d")
     #expect(plain.suiting(.jupyter) == plain)

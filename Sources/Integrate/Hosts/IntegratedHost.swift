@@ -40,9 +40,8 @@ public enum IntegratedHost: String, CaseIterable, Hashable, Sendable {
     }
   }
 
-  /// Of `dormouse wrap`, for this host's servers. A cell that waits (`time.sleep`) has to continue when its time is over;
-  /// ipykernel's own housekeeping comes every 10 s.
-  var options: [String] { self == .jupyter ? ["--wake-for-timers", "15s"] : [] }
+  /// Of `dormouse wrap`, for this host's servers. A cell that waits in short steps looks like an idle kernel.
+  var options: [String] { self == .jupyter ? ["--idle-after", "5m"] : [] }
 
   /// What to write by hand, where the configuration is a program.
   public func snippet(_ words: WrapWords) -> String? {
