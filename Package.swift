@@ -101,7 +101,7 @@ let package = Package(
       swiftSettings: strict),
 
     // `dormouse integrate`: edits the configuration of editors and agents.
-    .target(name: "Integrate", dependencies: ["Control", "Linux"], swiftSettings: compact),
+    .target(name: "Integrate", dependencies: ["Control", "Linux", "YAML"], swiftSettings: compact),
 
     // Beside the daemon: what measures a worker's resume, examines a machine, and records footprints.
     .target(
