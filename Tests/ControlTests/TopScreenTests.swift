@@ -90,6 +90,17 @@ import Testing
     #expect(narrow.screen(color: false).contains { $0.contains("FOOTPRINT") && $0.contains("CPU") })
   }
 
+  @Test("The first line is what sleep saves now, and no other line repeats it")
+  func saved() {
+    var worker = TopModelTests.worker("idle", 1, state: "hibernated")
+    worker.saved = 3 << 20
+    var model = TopModel(columns: 80, rows: 24)
+    model.show([worker, TopModelTests.worker("busy", 4)], nil)
+    let lines = model.screen(color: false)
+    #expect(lines.first == "saved now 3.0 MB of 8.0 MB (38 %)", "\(lines)")
+    #expect(lines.count { $0.contains("saved now") } == 1, "\(lines)")
+  }
+
   @Test("The selected line is marked without colours, and reversed over the whole width with them")
   func selection() {
     var model = TopModelTests.model(unicode: false)
