@@ -22,7 +22,8 @@ public struct WorkerAddition: Sendable {
     if let directory { keys.append(("directory", WorkerRenderer.escaped(directory))) }
     if !environment.isEmpty {
       let pairs = environment.sorted { $0.key < $1.key }
-      keys.append(("environment", .mapping(pairs.map { ($0.key, WorkerRenderer.escaped($0.value)) })))
+      keys.append(
+        ("environment", .mapping(pairs.map { ($0.key, WorkerRenderer.escaped($0.value)) })))
     }
     if let importance { keys.append(("importance", .plain("\(importance)"))) }
     if notify { keys.append(("notify", .plain("true"))) }

@@ -11,7 +11,8 @@ struct RunToSave {
 
   init(_ worker: WorkerAddition, _ connection: ConnectionOptions) throws {
     name = escaped(worker.name)
-    let path = try connection.target().project?.configuration
+    let path =
+      try connection.target().project?.configuration
       ?? DefaultPaths.ofThisProcess().configuration
     // A link's file is replaced, not the link.
     file = isAbsent(path) ? path : try resolvedPath(path)
