@@ -1,12 +1,12 @@
 /// `dormouse ps`: a line a worker, then the totals and the pressure. `cpu`: percent of a processor by worker, for a
-/// column of its own.
+/// column of its own. `wide`: with columns that few need.
 public func renderProcessTable(
   _ workers: [WorkerReport], daemon: DaemonReport? = nil, cpu: [String: Double]? = nil,
-  width: Int? = nil, color: Bool = false, clock: ReaderClock = ReaderClock()
+  width: Int? = nil, wide: Bool = false, color: Bool = false, clock: ReaderClock = ReaderClock()
 ) -> String {
   var lines: [String] = []
   if !workers.isEmpty {
-    lines += workerTable(workers, cpu: cpu, width: width, clock: clock)
+    lines += workerTable(workers, cpu: cpu, width: width, wide: wide, clock: clock)
       .lines(width: width, color: color, wrapsLast: true)
   }
   lines += wrapped(totalsLine(workers), to: width)
@@ -19,14 +19,15 @@ public func renderProcessTable(
 
 /// In a terminal that is too narrow for the reasons, columns that are needed less are left out.
 func workerTable(
-  _ workers: [WorkerReport], cpu: [String: Double]? = nil, width: Int?,
+  _ workers: [WorkerReport], cpu: [String: Double]? = nil, width: Int?, wide: Bool = false,
   clock: ReaderClock = ReaderClock()
 ) -> Table {
   var table = workerTable(workers, clock)
+  if !wide { table.remove("BAND") }
   if let cpu { insertProcessorTime(cpu, of: workers, into: &table) }
   if let width {
     table.leaveOut(
-      ["BAND", "PID", "IMAGE", "PURGEABLE", "SAVED", "HOST", "PROJECT"], of: width, untilLastHas: 30
+      ["PID", "IMAGE", "PURGEABLE", "SAVED", "HOST", "PROJECT"], of: width, untilLastHas: 30
     )
   }
   return table
