@@ -56,9 +56,9 @@ import Testing
         "it's",
       ])
     #expect(api.environment == ["NODE_ENV": "production", "PORT": "3000", "PRICE": "$5"])
-    #expect(api.stopSignal == 2 && api.stopGrace == .seconds(3))
+    #expect(api.stopSignal == 2 && api.policy.terminate.grace == .seconds(3))
     #expect(api.restart.condition == .always && api.restart.backoff.initial == .seconds(4))
-    #expect(api.limits.footprint?.restart == .mebibytes(300))
+    #expect(api.limits.footprint?.restart == .megabytes(300))
     for note in [
       "share one port", "`env_staging`, which pm2 adds with `--env staging`", "one log here",
       "`wait_ready`", "dormouse restart", "counted within a day", "Not taken over: `deploy`",
@@ -158,8 +158,8 @@ import Testing
     #expect(
       worker.command == ["/usr/sbin/nginx", "-g", "daemon off;", "-c", "/etc/nginx.conf"])
     #expect(worker.environment == ["A": "1", "B": "2 3"])
-    #expect(worker.stopSignal == 3 && worker.stopGrace == .seconds(20))
-    #expect(worker.restart.condition == .always && worker.limits.memory == .mebibytes(512))
+    #expect(worker.stopSignal == 3 && worker.policy.terminate.grace == .seconds(20))
+    #expect(worker.restart.condition == .always && worker.limits.memory == .megabytes(512))
     #expect(text.contains("periodSeconds: 30") && text.contains("failureThreshold: 5"))
     for note in [
       "Its image: `docker.io/library/nginx:1`", "`PublishPort=8080:80`", "`data.volume:/var/lib:Z`",

@@ -109,7 +109,8 @@ import Testing
     arguments: [
       ("compose", compose), ("process-compose", processCompose), ("unit", unit),
       ("supervisor", supervisor), ("pm2", pm2.replacing("!0", with: "true")),
-      ("pm2", pm2), ("quadlet", quadlet), ("procfile", "web: run $PORT\nrelease: a && b\n# c\nd:\n"),
+      ("pm2", pm2), ("quadlet", quadlet),
+      ("procfile", "web: run $PORT\nrelease: a && b\n# c\nd:\n"),
     ])
   func imports(name: String, text: String) throws {
     var random = TestRandom(runSeed: TestRandom.runSeed, for: name)
