@@ -127,6 +127,7 @@ final class ControlService: ControlRequestHandler {
     let text = "\(name) is \(found.state.spoken): \(found.report.because.text)"
     var response = ControlResponse(id: call.request.id, result: .done, text: text)
     (found.report.rule, found.report.activity) = (facts?.rule, facts?.activity?())
+    found.report.stoppedWork = facts?.stoppedWork.map { CodedText($0.code, $0.sentence) }
     response.explanation = found.report
     call.respond(response)
   }

@@ -49,7 +49,8 @@ import Testing
   /// A second later, a look finds this.
   private func sample(
     _ runtime: WorkerUnit, milliseconds: UInt64 = 0, kilobytes: UInt64 = 0,
-    traffic: Bool? = nil, work: SignOfUse?? = .none
+    traffic: Bool? = nil, work: SignOfUse?? = .none, written: Written? = nil,
+    hasClients: Bool? = nil
   ) throws -> [Event] {
     world.timers.advance(by: .seconds(1))
     #expect(sampler.sample(runtime))
@@ -57,6 +58,7 @@ import Testing
       root: try #require(runtime.process).identity, cpu: milliseconds * 1000,
       anonymous: kilobytes << 10, hasTraffic: traffic)
     if let work { found.work = (work, WorkMeter()) }
+    (found.written, found.hasClients) = (written, hasClients)
     #expect(looks.pending.answer(found))
     return world.takeEvents()
   }
@@ -97,6 +99,49 @@ import Testing
     // A process that had a share of it has ended.
     #expect(try sample(runtime, milliseconds: 50) == [])
     #expect(try sample(runtime, milliseconds: 80) == [.worked(runtime.id)])
+    #expect(runtime.sample.sign == .time)
+  }
+
+  @Test("Processor time in bursts counts as work, although its mean is below cpu_below")
+  func bursts() throws {
+    let runtime = try world.add("poller", .background, Self.automatic)
+    _ = try sample(runtime)
+    // 0.3 s each 20 s are 1.5 %.
+    var worked = 0
+    for second in 1...60 {
+      let found = try sample(runtime, milliseconds: UInt64(second / 20 * 300))
+      if found == [.worked(runtime.id)] { worked += 1 }
+    }
+    #expect(worked == 3)
+  }
+
+  @Test(
+    "A worker without clients that writes regularly is at work, and its first write isn't enough")
+  func writes() throws {
+    let runtime = try world.add("recorder", .background, Self.automatic)
+    let line = Written(bytes: 20, logged: 0, reachesDisk: false)
+    for _ in 1...4 { _ = try sample(runtime) }
+    #expect(try sample(runtime, written: line, hasClients: false) == [])
+    #expect(try sample(runtime, hasClients: false) == [])
+    #expect(try sample(runtime, written: line, hasClients: false) == [.worked(runtime.id)])
+    #expect(runtime.sample.sign == .writes)
+    // The same of a server, to a pipe, isn't.
+    let server = try world.add("web", .background, Self.automatic)
+    for _ in 1...4 { _ = try sample(server) }
+    for _ in 1...5 {
+      #expect(try sample(server, written: line, hasClients: true) == [])
+    }
+  }
+
+  @Test("What a worker writes just after a change of its state answers the daemon, and isn't work")
+  func answers() throws {
+    let runtime = try world.add("recorder", .background, Self.automatic)
+    let line = Written(bytes: 20, logged: 0, reachesDisk: true)
+    #expect(try sample(runtime, written: line, hasClients: false) == [])
+    #expect(try sample(runtime, written: line, hasClients: false) == [])
+    _ = try sample(runtime)
+    #expect(try sample(runtime, written: line, hasClients: false) == [])
+    #expect(try sample(runtime, written: line, hasClients: false) == [.worked(runtime.id)])
   }
 
   @Test("In manual mode only traffic that was looked for counts as activity")
