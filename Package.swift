@@ -79,7 +79,7 @@ let package = Package(
       name: "Supervision",
       dependencies: ["Checksum", "Linux", "CLinux", "JSONLines", "Policy", "WorkerProtocol"],
       swiftSettings: strict),
-    .target(name: "Control", dependencies: ["JSONLines", "Linux"], swiftSettings: strict),
+    .target(name: "Control", dependencies: ["JSONLines", "Linux", "Policy"], swiftSettings: strict),
     // Footprints over time: the format, what can be said of them, and their pictures.
     .target(
       name: "FootprintTrace", dependencies: ["Control", "Drawing", "JSONLines"],
@@ -101,7 +101,7 @@ let package = Package(
       swiftSettings: strict),
 
     // `dormouse integrate`: edits the configuration of editors and agents.
-    .target(name: "Integrate", dependencies: ["Control", "Linux"], swiftSettings: compact),
+    .target(name: "Integrate", dependencies: ["Control", "Linux", "YAML"], swiftSettings: compact),
 
     // Beside the daemon: what measures a worker's resume, examines a machine, and records footprints.
     .target(

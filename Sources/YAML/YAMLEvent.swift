@@ -1,16 +1,20 @@
 /// One step of libyaml's parser.
-struct YAMLEvent {
-  enum Kind {
+package struct YAMLEvent {
+  package enum Kind {
     case streamStart, streamEnd, documentStart, documentEnd
     case alias(anchor: String)
     case scalar(String, YAMLNode.Scalar.Style)
     case sequenceStart, sequenceEnd, mappingStart, mappingEnd
   }
 
-  var kind: Kind
+  package var kind: Kind
   /// The place where the node, or the end of a collection, begins.
-  var mark: YAMLMark
+  package var mark: YAMLMark
   /// The anchor of a scalar or of the start of a collection.
-  var anchor: String? = nil
-  var tag: String? = nil
+  package var anchor: String? = nil
+  package var tag: String? = nil
+  /// The Unicode scalars of the event, without a byte order mark. Of a block collection, where it begins.
+  package var scalars = 0..<0
+  /// A collection between brackets.
+  package var isFlow = false
 }

@@ -4,11 +4,12 @@ import CYaml
 ///
 /// Why the pointers are valid: libyaml keeps the addresses of `parser` and `text`, which are allocated here
 /// and don't move. The memory that an event points to is valid until the event is deleted, and is copied before.
-final class YAMLEventReader {
+package final class YAMLEventReader {
   private let parser: UnsafeMutablePointer<yaml_parser_t>
   private let text: UnsafeMutableBufferPointer<UInt8>
 
-  init(_ string: String) throws(YAMLError) {
+  package init(_ string: String) throws(YAMLError) {
+    try Self.checkTagDirectives(in: string)
     parser = .allocate(capacity: 1)
     parser.initialize(to: yaml_parser_t())
     text = .allocate(capacity: string.utf8.count)
@@ -27,12 +28,35 @@ final class YAMLEventReader {
   }
 
   /// The next event. After `streamEnd` or an error there is none.
-  func next() throws(YAMLError) -> YAMLEvent {
+  package func next() throws(YAMLError) -> YAMLEvent {
     var event = yaml_event_t()
     let succeeded = yaml_parser_parse(parser, &event) == 1
     defer { yaml_event_delete(&event) }
     guard succeeded else { throw failure }
-    return Self.copy(event)
+    var copy = Self.copy(event)
+    copy.scalars = event.start_mark.index..<max(event.start_mark.index, event.end_mark.index)
+    return copy
+  }
+
+  private static let tagDirectivesLimit = 100
+
+  /// Counts `%TAG` at the beginning of lines; in a block of text that isn't indented, too.
+  private static func checkTagDirectives(in text: String) throws(YAMLError) {
+    let sign = Array("%TAG".utf8)
+    var count = 0
+    var matched = 0
+    var last: UInt8 = 0
+    for byte in text.utf8 {
+      // Every end of a line, and the mark of the byte order, is a control character or not ASCII.
+      let mayBegin = matched > 0 || last < 0x20 || last >= 0x80
+      matched = mayBegin && byte == sign[matched] ? matched + 1 : 0
+      if matched == sign.count {
+        count += 1
+        matched = 0
+      }
+      last = byte
+    }
+    guard count <= tagDirectivesLimit else { throw .tagDirectives(limit: tagDirectivesLimit) }
   }
 
   private static func copy(_ event: yaml_event_t) -> YAMLEvent {
@@ -53,11 +77,13 @@ final class YAMLEventReader {
     case YAML_SEQUENCE_START_EVENT:
       let data = event.data.sequence_start
       return YAMLEvent(
-        kind: .sequenceStart, mark: mark, anchor: string(data.anchor), tag: string(data.tag))
+        kind: .sequenceStart, mark: mark, anchor: string(data.anchor), tag: string(data.tag),
+        isFlow: data.style == YAML_FLOW_SEQUENCE_STYLE)
     case YAML_MAPPING_START_EVENT:
       let data = event.data.mapping_start
       return YAMLEvent(
-        kind: .mappingStart, mark: mark, anchor: string(data.anchor), tag: string(data.tag))
+        kind: .mappingStart, mark: mark, anchor: string(data.anchor), tag: string(data.tag),
+        isFlow: data.style == YAML_FLOW_MAPPING_STYLE)
     case YAML_SEQUENCE_END_EVENT: return YAMLEvent(kind: .sequenceEnd, mark: mark)
     case YAML_MAPPING_END_EVENT: return YAMLEvent(kind: .mappingEnd, mark: mark)
     // YAML_STREAM_END_EVENT, and YAML_NO_EVENT, which libyaml returns after the end.

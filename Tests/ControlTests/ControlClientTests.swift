@@ -212,7 +212,7 @@ import Testing
       #expect(error?.exit == .noDaemon)
       #expect(
         error?.description
-          == "no daemon answers at \(path); start one with `dormouse daemon --config FILE`")
+          == "no daemon answers at \(path); start one with `dormouse daemon -d`")
     }
   }
 

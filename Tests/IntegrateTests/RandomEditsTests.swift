@@ -142,16 +142,83 @@ private struct RandomConfig {
   }
 }
 
+/// YAML, with and without brackets.
+extension RandomConfig {
+  fileprivate mutating func yamlText() -> String {
+    pick([
+      "-y", "a b", "x#y", "\"a, b: {\"", "'it''s # no'", "é", "\"\"", "--", "wrap", "'3000'",
+    ])
+  }
+
+  fileprivate mutating func yamlFlowList() -> String {
+    let comma = pick([", ", ",", " , "])
+    return "[" + (0..<count(3)).map { _ in yamlText() }.joined(separator: comma)
+      + pick(["]", " ]"])
+  }
+
+  fileprivate mutating func yamlComment() -> String { chance(25) ? "  # c ] ' - x" : "" }
+
+  /// The value of `args`, after its colon.
+  fileprivate mutating func yamlArguments(_ indent: String) -> String {
+    if chance(40) { return " " + yamlFlowList() + yamlComment() + lineEnd }
+    let inner = indent + pick(["", "  ", "    "])
+    let dash = pick(["- ", "-   "])
+    return yamlComment() + lineEnd
+      + (0...count(3)).map { _ in
+        (chance(15) ? inner + "# - c" + lineEnd : "") + inner + dash
+          + (chance(10) ? "|" + lineEnd + inner + "      two" : yamlText() + yamlComment())
+          + lineEnd
+      }.joined()
+  }
+
+  /// - Parameter start: before the first key, in place of the indentation.
+  fileprivate mutating func yamlServer(_ indent: String, start: String) -> String {
+    let command = pick(["npx", "\"npx\"", "'np x'", "./run me", "/usr/bin/é", "\"a\\x20b\""])
+    var members = ["command:\(pick([" ", "  "]))\(command)\(yamlComment())\(lineEnd)"]
+    if chance(70) { members.append("args:" + yamlArguments(indent)) }
+    if chance(50) { members.append("env:\(lineEnd)\(indent)  A: 1\(lineEnd)") }
+    if chance(50) { members.append("'other key': {a: [b, 'c']}\(lineEnd)") }
+    members.shuffle(using: &random)
+    return members.enumerated().map { ($0 == 0 ? start : indent) + $1 }.joined()
+  }
+
+  fileprivate mutating func yaml(isList: Bool) -> String {
+    lineEnd = pick(["\n", "\r\n"])
+    var text = (chance(20) ? "\u{FEFF}" : "") + "before: [é, '#'] # 😀\(lineEnd)"
+    text += isList ? "mcpServers:\(lineEnd)" : "m:\(lineEnd)"
+    for index in 0...count(3) {
+      if isList {
+        let name = "name: 's \(index)'\(lineEnd)"
+        text +=
+          chance(50)
+          ? "- " + name + yamlServer("  ", start: "  ")
+          : yamlServer("  ", start: "- ") + "  " + name
+        if chance(20) { text += pick(["  ", "    "]) + "# c\(lineEnd)" }
+      } else if chance(25) {
+        let arguments = chance(60) ? pick([", ", ","]) + "args: " + yamlFlowList() : ""
+        let server = "{command: " + pick(["npx", "'npx'"]) + arguments + "}"
+        text += "  s\(index): \(server)\(yamlComment())\(lineEnd)"
+      } else {
+        text += "  s\(index):\(yamlComment())\(lineEnd)" + yamlServer("    ", start: "    ")
+      }
+    }
+    if chance(50) { return text + "after: |\(lineEnd)  - x\(lineEnd)" }
+    return chance(50) ? text : String(text.dropLast())
+  }
+}
+
 @Suite("Wrapping in random files") struct RandomEditsTests {
   private static let words = WrapWords(
     program: "/usr/bin/dormouse", options: ["--idle-after", "10m"])
 
   /// Wraps all, and undoes it.
+  @discardableResult
   private func roundTrip(
-    _ text: String, _ format: ConfigDocument.Format
+    _ text: String, _ format: ConfigDocument.Format,
+    _ find: (ConfigValue) -> [CommandPlace] = { MCPServers.find(at: ["m"], in: $0) }
   ) throws -> (old: ConfigDocument, new: ConfigDocument) {
     let old = try ConfigDocument(Array(text.utf8), format)
-    let places = MCPServers.find(at: ["m"], in: old.root)
+    let places = find(old.root)
     let new = try old.applying(
       places.flatMap { try WrapEdits(document: old, words: Self.words).edits($0) })
     for place in places {
@@ -161,8 +228,9 @@ private struct RandomConfig {
     #expect(
       new.root.removing(commands).means(theSameAs: old.root.removing(commands)), "\(text)")
     let undone = try new.applying(
-      MCPServers.find(at: ["m"], in: new.root).flatMap { place in
-        let hadList = old.root[["m", place.name]]?["args"] != nil
+      find(new.root).flatMap { place -> [TextEdit] in
+        guard case .split(let table, _, let arguments) = place.shape else { return [] }
+        let hadList = old.root[table]?[arguments] != nil
         return try UnwrapEdits(document: new).edits(place, keepsEmptyList: hadList)
       })
     if undone.bytes != old.bytes {
@@ -181,6 +249,37 @@ private struct RandomConfig {
   func toml() throws {
     var config = RandomConfig(random: TestRandom())
     for _ in 0..<1500 { _ = try roundTrip(config.toml(), .toml) }
+  }
+
+  @Test("Undoing gives the bytes of any YAML file again")
+  func yaml() throws {
+    var config = RandomConfig(random: TestRandom())
+    for _ in 0..<1000 {
+      try roundTrip(config.yaml(isList: false), .yaml)
+      try roundTrip(config.yaml(isList: true), .yaml) { MCPServers.ofContinue($0) }
+    }
+  }
+
+  @Test("A damaged YAML file is an error with a place in it, or is read")
+  func damaged() throws {
+    var config = RandomConfig(random: TestRandom())
+    for _ in 0..<1000 {
+      var bytes = Array(config.yaml(isList: config.chance(50)).utf8)
+      for _ in 0...config.count(3) where !bytes.isEmpty {
+        let index = Int(config.random.next() % UInt64(bytes.count))
+        if config.chance(50) {
+          bytes[index] = UInt8(truncatingIfNeeded: config.random.next())
+        } else {
+          bytes.remove(at: index)
+        }
+      }
+      do throws(ConfigSyntaxError) {
+        _ = try ConfigDocument(bytes, .yaml)
+      } catch {
+        let (line, column) = error.place(in: bytes)
+        #expect(line >= 1 && column >= 0 && (0...bytes.count).contains(error.offset))
+      }
+    }
   }
 
   @Test("Another reader of JSON finds only the commands changed")

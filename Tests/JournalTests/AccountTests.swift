@@ -99,6 +99,26 @@ import Testing
     #expect(tally.seconds(in: .hibernated) == (.zero + .seconds(17) - since) / .seconds(1))
   }
 
+  @Test("What a wrapper reports of its worker's sleep is counted, and what it saved")
+  func led() {
+    var recorder = Recorder()
+    var profile = WorkerProfile(policy: recorder.engine.policy)
+    profile.leader = "its wrapper, pid 1"
+    recorder.send(0, .adopted(web, profile, .background))
+    recorder.send(1, .footprint(web, .megabytes(10)))
+    recorder.send(2, .moved(web, .suspended))
+    recorder.send(3, .moved(web, .hibernated))
+    recorder.send(3, .footprint(web, .zero))
+    recorder.send(13, .moved(web, .foreground))
+    recorder.send(14, .moved(web, .background))
+    recorder.send(15, .moved(web, .suspended))
+    recorder.send(16, .moved(web, .background))
+    let tally = recorder.tally(at: 20)
+    #expect(tally.suspensions == 2 && tally.hibernations == 1, "\(tally)")
+    #expect(tally.resumes == 1 && tally.wakes == 1, "\(tally)")
+    #expect(tally.savedByteSeconds == Double(ByteCount.megabytes(10).bytes) * 10, "\(tally)")
+  }
+
   @Test("Quantiles of durations are right within 10 %, and sums have the counts of both")
   func quantiles() throws {
     var times = DurationBuckets()

@@ -28,7 +28,7 @@ extension ControlError: CustomStringConvertible {
   public var description: String {
     switch self {
     case .noDaemon(let path):
-      "no daemon answers at \(escaped(path)); start one with `dormouse daemon --config FILE`"
+      "no daemon answers at \(escaped(path)); start one with `dormouse daemon -d`"
     case .noDaemonOfProject(let name, let file, let path):
       "project \(escaped(name)) has no daemon that runs (none answers at \(escaped(path))); "
         + "`dormouse up` starts one with \(escaped(file))"

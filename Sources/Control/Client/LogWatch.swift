@@ -11,7 +11,7 @@ public struct LogWatch: ~Copyable {
     case changed
     /// Nothing was reported for a second; inotify doesn't report when another file takes a name.
     case quiet
-    /// The other descriptor can be read.
+    /// One of the other descriptors can be read.
     case other
   }
 
@@ -21,8 +21,8 @@ public struct LogWatch: ~Copyable {
     descriptor = number >= 0 ? Descriptor(owning: number) : nil
   }
 
-  /// - Parameter other: a descriptor that ends the wait, too.
-  public mutating func wait(for paths: [String], or other: Int32? = nil) -> Outcome {
+  /// - Parameter others: descriptors that end the wait, too.
+  public mutating func wait(for paths: [String], or others: [Int32] = []) -> Outcome {
     var isNew = false
     for path in paths where !watched.contains(path) {
       add(path)
@@ -31,9 +31,9 @@ public struct LogWatch: ~Copyable {
     // A change before the watch began wakes no reader: look once more.
     if isNew { return .changed }
     var entries = [pollfd(fd: descriptor?.raw ?? -1, events: Int16(POLLIN), revents: 0)]
-    if let other { entries.append(pollfd(fd: other, events: Int16(POLLIN), revents: 0)) }
+    entries += others.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
     let count = poll(&entries, nfds_t(entries.count), descriptor == nil ? 200 : 1000)
-    if count > 0, entries.count > 1, entries[1].revents != 0 { return .other }
+    if count > 0, entries.dropFirst().contains(where: { $0.revents != 0 }) { return .other }
     guard count > 0 else {
       // A file that has another inode now gets a watch of its own; for the others nothing changes.
       for path in paths { add(path) }

@@ -1,12 +1,12 @@
 /// `dormouse ps`: a line a worker, then the totals and the pressure. `cpu`: percent of a processor by worker, for a
-/// column of its own.
+/// column of its own. `wide`: with columns that few need.
 public func renderProcessTable(
   _ workers: [WorkerReport], daemon: DaemonReport? = nil, cpu: [String: Double]? = nil,
-  width: Int? = nil, color: Bool = false, clock: ReaderClock = ReaderClock()
+  width: Int? = nil, wide: Bool = false, color: Bool = false, clock: ReaderClock = ReaderClock()
 ) -> String {
   var lines: [String] = []
   if !workers.isEmpty {
-    lines += workerTable(workers, cpu: cpu, width: width, clock: clock)
+    lines += workerTable(workers, cpu: cpu, width: width, wide: wide, clock: clock)
       .lines(width: width, color: color, wrapsLast: true)
   }
   if workers.contains(where: \.hasStoppedWork) {
@@ -22,14 +22,15 @@ public func renderProcessTable(
 
 /// In a terminal that is too narrow for the reasons, columns that are needed less are left out.
 func workerTable(
-  _ workers: [WorkerReport], cpu: [String: Double]? = nil, width: Int?,
+  _ workers: [WorkerReport], cpu: [String: Double]? = nil, width: Int?, wide: Bool = false,
   clock: ReaderClock = ReaderClock()
 ) -> Table {
   var table = workerTable(workers, clock)
+  if !wide { table.remove("BAND") }
   if let cpu { insertProcessorTime(cpu, of: workers, into: &table) }
   if let width {
     table.leaveOut(
-      ["BAND", "PID", "IMAGE", "PURGEABLE", "SAVED", "HOST", "PROJECT"], of: width, untilLastHas: 30
+      ["PID", "IMAGE", "PURGEABLE", "SAVED", "HOST", "PROJECT"], of: width, untilLastHas: 30
     )
   }
   return table
@@ -117,24 +118,18 @@ private func wokenText(_ worker: WorkerReport, _ clock: ReaderClock) -> String? 
 }
 
 /// `3 workers: 1 foreground, 2 hibernated; footprint 64.2 MB, saved now 511 MB of 575 MB (89 %), images 6.1 MB`.
-func totalsLine(_ workers: [WorkerReport]) -> String {
+/// `showsSaved`: false where the line above says what is saved.
+func totalsLine(_ workers: [WorkerReport], showsSaved: Bool = true) -> String {
   guard !workers.isEmpty else { return "no workers" }
   let footprint = workers.reduce(0) { $0 + $1.footprint }
   let images = workers.reduce(0) { $0 + ($1.imageSize ?? 0) }
   var line = "\(counted(workers.count, "worker")): \(stateCounts(workers))"
   line += "; footprint \(sizeText(footprint))"
-  let saved = workers.reduce(0) { $0 + ($1.saved ?? 0) }
-  if saved > 0 { line += ", saved now \(savedText(saved, and: footprint))" }
+  if showsSaved, workers.contains(where: { $0.saved ?? 0 > 0 }), let saved = savedNowText(workers) {
+    line += ", saved now \(saved)"
+  }
   if images > 0 { line += ", images \(sizeText(images))" }
   return line
-}
-
-/// `511 MB of 575 MB (89 %)`: what sleep saves, of what the workers would hold without it.
-private func savedText(_ saved: Int64, and footprint: Int64) -> String {
-  let (sum, overflow) = saved.addingReportingOverflow(footprint)
-  guard !overflow, sum > 0 else { return sizeText(saved) }
-  let percent = Double(saved) / Double(sum) * 100
-  return "\(sizeText(saved)) of \(sizeText(sum)) (\(Int(percent.rounded())) %)"
 }
 
 func stateCounts(_ workers: [WorkerReport]) -> String {

@@ -1,3 +1,12 @@
+/// `511 MB of 575 MB (89 %)`: what sleep saves now, of what the workers would hold without it; nil: they hold nothing.
+public func savedNowText(_ workers: [WorkerReport]) -> String? {
+  let saved = workers.reduce(0) { $0 &+ max($1.saved ?? 0, 0) }
+  let all = workers.reduce(saved) { $0 &+ max($1.footprint, 0) }
+  guard all > 0 else { return nil }
+  let percent = Int((Double(saved) / Double(all) * 100).rounded())
+  return "\(sizeText(saved)) of \(sizeText(all)) (\(percent) %)"
+}
+
 /// `asleep 87 % of the time, 53 resumes (p50 18 ms, p95 44 ms)`; nil: it hasn't slept. What was saved over time is in
 /// `report`.
 func savingsText(_ savings: SavingsReport) -> String? {

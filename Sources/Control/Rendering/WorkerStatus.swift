@@ -117,6 +117,7 @@ public func renderDaemonStatus(
   let level = escaped(daemon.pressure)
   var block = StatusBlock(
     title: "dormouse \(escaped(daemon.version)), pid \(daemon.pid)")
+  block.add("saved now", workers.flatMap(savedNowText))
   block.add("policy", "\(escaped(daemon.policy)), mode \(escaped(daemon.mode))")
   let pressure = color ? Color.ofPressure(daemon.pressure).paint(level) : level
   block.add(
@@ -127,7 +128,7 @@ public func renderDaemonStatus(
   block.add("state in", escaped(daemon.stateDirectory))
   block.add("shadow mode", daemon.shadow.map { escaped($0.text) })
   block.add("disk writes", diskWritesText(daemon))
-  block.add("workers", workers.map(totalsLine))
+  block.add("workers", workers.map { totalsLine($0, showsSaved: false) })
   for line in savingsLines(daemon.savings) { block.add("savings", line) }
   return block.text(width: width)
 }

@@ -41,11 +41,14 @@ extension TopModel {
 
   private func headLines(_ workers: [WorkerReport], _ color: Bool) -> [String] {
     let pressure = daemon.map { pressureLines($0, width: columns, color: color) } ?? []
-    let totals = wrapped(totalsLine(workers), to: columns).map { shortened($0, to: columns) }
+    let saved = savedNowText(workers).map { [paint("saved now \($0)", .bold, color: color)] } ?? []
+    let totals = wrapped(totalsLine(workers, showsSaved: false), to: columns).map {
+      shortened($0, to: columns)
+    }
     let curves = rows < 14 ? "" : history.line(width: columns, unicode: showsUnicode)
     let today = rows < 20 ? nil : savingsLines(daemon?.savings).first
     let savings = today.map { wrapped($0, to: columns) } ?? []
-    let lines = pressure + totals + savings + (curves.isEmpty ? [] : [curves])
+    let lines = saved + pressure + totals + savings + (curves.isEmpty ? [] : [curves])
     return Array(lines.prefix(max(rows / 3, 2)))
   }
 
@@ -136,7 +139,7 @@ func topTable(
   }
   insertProtection(of: workers, into: &table)
   table.leaveOut(
-    ["BAND", "PID", "IMAGE", "PURGEABLE", "HOST", "PROJECT"], of: width, untilLastHas: 30)
+    ["PID", "IMAGE", "PURGEABLE", "HOST", "PROJECT"], of: width, untilLastHas: 30)
   let leastReason = 12
   guard !table.hasRoomForLast(leastReason, of: width) else { return table }
   table.remove("REASON")

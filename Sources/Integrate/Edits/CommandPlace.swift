@@ -49,6 +49,17 @@ struct CommandPlace: Sendable {
 extension ConfigValue {
   /// Without what is at these paths.
   func removing(_ paths: [ArraySlice<String>]) -> ConfigValue {
+    if let list {
+      var rest = self
+      rest.kind = .list(
+        list.enumerated().map { index, value in
+          guard let name = value["name"]?.text,
+            index == list.firstIndex(where: { $0.isNamed(name) })
+          else { return value }
+          return value.removing(paths.filter { $0.first == name }.map { $0.dropFirst() })
+        })
+      return rest
+    }
     guard let members else { return self }
     let inner = Dictionary(grouping: paths.filter { !$0.isEmpty }) { $0[$0.startIndex] }
     var rest = self

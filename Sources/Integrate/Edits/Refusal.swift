@@ -11,6 +11,8 @@ public enum Refusal: Error, Hashable, Sendable {
   case missing(CommandLookupError)
   case tilde
   case notText(String)
+  /// It can't be moved as it is written.
+  case needsQuotes(String)
   case pathOnly
   case defaultArguments(String)
   case jupytersPython(String)
@@ -32,6 +34,7 @@ public enum Refusal: Error, Hashable, Sendable {
     case .missing: "missing_program"
     case .tilde: "tilde"
     case .notText: "not_text"
+    case .needsQuotes: "needs_quotes"
     case .pathOnly: "no_setting_for_arguments"
     case .defaultArguments: "default_arguments"
     case .jupytersPython: "python_of_jupyter"
@@ -55,6 +58,8 @@ public enum Refusal: Error, Hashable, Sendable {
     case .missing(let error): "\(error)"
     case .tilde: "write its full path instead of `~` first: only the host knows `~`"
     case .notText(let what): "\(escaped(what)) isn't made of texts"
+    case .needsQuotes(let what):
+      "write \(escaped(what)) on a line of its own and in quotes first"
     case .pathOnly:
       "the extension has no setting for arguments: write the path of a script (docs/wrap.md)"
     case .defaultArguments(let what):

@@ -35,6 +35,7 @@ struct UnwrapEdits {
   /// With the commas and blanks behind them, and without comments between them.
   private func removal(ofFirst count: Int, from list: ConfigValue) -> [TextEdit] {
     guard let elements = list.list else { return [] }
+    if list.origin == .block { return blockRemoval(ofFirst: count, from: elements) }
     var ranges: [Range<Int>] = []
     func add(_ range: Range<Int>) {
       if let last = ranges.last, last.upperBound == range.lowerBound {
@@ -55,6 +56,24 @@ struct UnwrapEdits {
       if document.isBlank(after) { add(after) }
     }
     return ranges.map { TextEdit($0) }
+  }
+
+  /// Of items with dashes.
+  private func blockRemoval(ofFirst count: Int, from elements: [ConfigValue]) -> [TextEdit] {
+    guard let first = elements.first else { return [] }
+    if elements.count == count {
+      let all = dash(before: first)..<elements[count - 1].range.upperBound
+      return [TextEdit(all, "[]".utf8)]
+    }
+    let range = first.range.lowerBound..<elements[count].range.lowerBound
+    let gaps = zip(elements, elements[1...count]).map { $0.range.upperBound..<$1.range.lowerBound }
+    if gaps.allSatisfy(document.isDash) { return [TextEdit(range)] }
+    return elements.prefix(count).map { TextEdit(dash(before: $0)..<$0.range.upperBound) }
+  }
+
+  private func dash(before element: ConfigValue) -> Int {
+    let start = element.range.lowerBound
+    return document.bytes[..<start].lastIndex(of: UInt8(ascii: "-")) ?? start
   }
 
   /// All of a member; nil: something is beside it that has to stay.
@@ -93,8 +112,19 @@ struct UnwrapEdits {
 }
 
 extension ConfigDocument {
+  /// Only blanks, line ends and the dashes of a YAML list are there.
+  fileprivate func isDash(_ range: Range<Int>) -> Bool {
+    bytes[range].allSatisfy { $0.isBlank || $0 == UInt8(ascii: "-") }
+  }
+
   /// Something other than blanks and commas is between the elements.
   fileprivate func hasComment(in list: ConfigValue) -> Bool {
+    if list.origin == .block {
+      let elements = list.list ?? []
+      return !zip(elements, elements.dropFirst()).allSatisfy {
+        isDash($0.range.upperBound..<$1.range.lowerBound)
+      }
+    }
     var start = list.range.lowerBound + 1
     let ends = (list.list ?? []).map(\.range) + [list.range.upperBound - 1..<list.range.upperBound]
     for range in ends {

@@ -7,17 +7,21 @@ struct WrapEdits {
     switch place.shape {
     case .list(let path):
       guard let list = document.root[path] else { throw .noCommand }
-      return [insertion(of: words.all.map(ConfigDocument.literal), into: list)]
+      return [try insertion(of: words.all.map(ConfigDocument.literal), into: list)]
     case .split(let path, let command, let arguments):
       guard let table = document.root[path], let program = table.member(command) else {
         throw .noCommand
       }
       let range = program.value.range
+      try checkMove(of: program, named: command, into: table[arguments])
       // The program's text moves as it is written, so that undoing gives the same bytes.
       let moved =
         words.all.dropFirst().map(ConfigDocument.literal) + [Array(document.bytes[range])]
       let replaced = TextEdit(range, ConfigDocument.literal(words.program))
-      if let list = table[arguments] { return [replaced, insertion(of: moved, into: list)] }
+      if let list = table[arguments] { return [replaced, try insertion(of: moved, into: list)] }
+      if table.origin == .block {
+        return [replaced, try blockAddition(of: arguments, moved, after: program)]
+      }
       let separator = isCompact(program) ? "," : ", "
       let array =
         [UInt8(ascii: "[")] + moved.joined(separator: Array(separator.utf8)) + [UInt8(ascii: "]")]
@@ -26,9 +30,14 @@ struct WrapEdits {
   }
 
   /// Before the first element, and on lines of its own where each element has one.
-  private func insertion(of literals: [[UInt8]], into list: ConfigValue) -> TextEdit {
-    let inside = list.range.lowerBound + 1
+  private func insertion(
+    of literals: [[UInt8]], into list: ConfigValue
+  ) throws(Refusal) -> TextEdit {
     let elements = list.list ?? []
+    if list.origin == .block, let first = elements.first {
+      return try blockInsertion(of: literals, before: first.range.lowerBound)
+    }
+    let inside = list.range.lowerBound + 1
     guard let first = elements.first else {
       return TextEdit(inside..<inside, literals.joined(separator: Array(", ".utf8)))
     }
@@ -67,7 +76,8 @@ struct WrapEdits {
     let isPlain = start > 0 && "{,".utf8.contains(document.bytes[start - 1])
     let isUsable = isPlain || blanks.contains(UInt8(ascii: "\n"))
     if !isUsable || (blanks.isEmpty && !isCompact(member)) { blanks = [0x20] }
-    let text = [UInt8(ascii: ",")] + blanks + self.key(name) + equals(member) + array
+    let text =
+      [UInt8(ascii: ",")] + blanks + self.key(name, beside: member) + equals(member) + array
     return [TextEdit(replaced.range, replaced.bytes + text)]
   }
 
@@ -76,27 +86,91 @@ struct WrapEdits {
   ) -> TextEdit {
     let end = document.lineEnd(member.value.range.upperBound)
     let start = document.lineStart(member.key.lowerBound)
+    // The blanks of the line, and the beginning of a dotted key.
+    let before = document.bytes[start..<member.lastKey.lowerBound]
+    let hasMark = start == 0 && document.bytes.starts(with: ConfigDocument.byteOrderMark)
+    let indentation = Array(before.dropFirst(hasMark ? 3 : 0))
+    return TextEdit(
+      end..<end,
+      lineBreak(at: end, start) + indentation + key(name, beside: member)
+        + equals(member) + array)
+  }
+
+  /// As the line has it that ends at `end`; the last line of a file as the one before `start`.
+  private func lineBreak(at end: Int, _ start: Int) -> [UInt8] {
     let crlf: [UInt8] = [0x0D, 0x0A]
     let endsWithTwo =
       end < document.bytes.count
       ? document.bytes[end...].starts(with: crlf)
       : document.bytes[..<start].suffix(2).elementsEqual(crlf)
-    // The blanks of the line, and the beginning of a dotted key.
-    let before = document.bytes[start..<member.lastKey.lowerBound]
-    let hasMark = start == 0 && document.bytes.starts(with: ConfigDocument.byteOrderMark)
-    let lineEnd: [UInt8] = endsWithTwo ? crlf : [0x0A]
-    let indentation = Array(before.dropFirst(hasMark ? 3 : 0))
-    return TextEdit(end..<end, lineEnd + indentation + key(name) + equals(member) + array)
+    return endsWithTwo ? crlf : [0x0A]
   }
 
-  private func key(_ name: String) -> [UInt8] {
+  // MARK: YAML without brackets
+
+  /// A text that would be another one where it moves to can't move.
+  private func checkMove(
+    of program: ConfigMember, named name: String, into list: ConfigValue?
+  ) throws(Refusal) {
+    guard document.format == .yaml, program.isLine else { return }
+    let text = document.bytes[program.value.range]
+    let isQuoted = text.first.map { "\"'".utf8.contains($0) } ?? false
+    let isPlace = !text.contains { $0 == 0x0A || $0 == 0x0D }
+    let isFlow = list.map { $0.origin != .block } ?? false
+    let isSafe = isQuoted || !isFlow || !text.contains { ",[]{}:?".utf8.contains($0) }
+    guard isPlace, isSafe else { throw .needsQuotes("`\(name)`") }
+  }
+
+  /// The bytes before `place` in its line, of which only the last dash stays.
+  private func indentation(
+    before place: Int, keepsDash: Bool
+  ) throws(Refusal) -> (start: Int, bytes: [UInt8]) {
+    let start = document.lineStart(place)
+    var bytes = Array(document.bytes[start..<place])
+    if start == 0, bytes.starts(with: ConfigDocument.byteOrderMark) { bytes.removeFirst(3) }
+    let dash = UInt8(ascii: "-")
+    guard bytes.allSatisfy({ $0 == 0x20 || $0 == 0x09 || $0 == dash }),
+      !keepsDash || bytes.contains(dash)
+    else { throw .needsQuotes("the command") }
+    let last = keepsDash ? bytes.lastIndex(of: dash) : nil
+    for index in bytes.indices where bytes[index] == dash && index != last { bytes[index] = 0x20 }
+    return (start, bytes)
+  }
+
+  private func blockInsertion(
+    of literals: [[UInt8]], before place: Int
+  ) throws(Refusal) -> TextEdit {
+    let (start, before) = try indentation(before: place, keepsDash: true)
+    let next = lineBreak(at: document.lineEnd(place), start) + before
+    return TextEdit(place..<place, literals.flatMap { $0 + next })
+  }
+
+  private func blockAddition(
+    of name: String, _ literals: [[UInt8]], after member: ConfigMember
+  ) throws(Refusal) -> TextEdit {
+    let (start, before) = try indentation(before: member.key.lowerBound, keepsDash: false)
+    let end = document.lineEnd(member.value.range.upperBound)
+    let next = lineBreak(at: end, start) + before
+    let items = literals.flatMap { next + Array("  - ".utf8) + $0 }
+    return TextEdit(end..<end, next + Array("\(name):".utf8) + items)
+  }
+
+  private func key(_ name: String, beside member: ConfigMember) -> [UInt8] {
     let isBare =
-      document.format == .toml
-      && name.utf8.allSatisfy { byte in
-        (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte)
-          || (0x61...0x7A).contains(byte) || byte == UInt8(ascii: "_")
+      switch document.format {
+      case .json: false
+      case .toml: name.utf8.allSatisfy(Self.isBareKey)
+      // As its neighbour: both are names of this program, which need no quotes.
+      case .yaml: !"\"'".utf8.contains(document.bytes[member.key.lowerBound])
       }
     return isBare ? Array(name.utf8) : ConfigDocument.literal(name)
+  }
+
+  private static func isBareKey(_ byte: UInt8) -> Bool {
+    switch byte {
+    case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, UInt8(ascii: "_"): true
+    default: false
+    }
   }
 
   /// What is between a key and its value, as the file has it elsewhere.

@@ -10,6 +10,19 @@ extension IntegratedHost {
     case .codex: codex(places)
     case .cursor: cursor(places)
     case .vscode: vscode(places)
+    case .windsurf:
+      [servers("\(places.home)/.codeium/windsurf/mcp_config.json", ["mcpServers"])]
+    case .cline: cline(places)
+    case .continueDev: continueDev(places)
+    case .geminiCLI: gemini(places)
+    case .opencode: opencode(places)
+    case .goose:
+      [
+        HostFile(
+          host: self, path: "\(places.configuration)/goose/config.yaml", format: .yaml
+        ) { MCPServers.ofGoose($0) }
+      ]
+    case .lmStudio: [servers("\(places.home)/.lmstudio/mcp.json", ["mcpServers"])]
     case .zed: zed(places)
     case .helix: helix(places)
     case .jupyter: jupyter(places)
@@ -27,10 +40,73 @@ extension IntegratedHost {
 
   private func claudeCode(_ places: HostPlaces) -> [HostFile] {
     let directory = places.variable("CLAUDE_CONFIG_DIR") ?? places.home
-    return [
+    let files = [
       HostFile(host: self, path: "\(directory)/.claude.json") { MCPServers.ofClaudeCode($0) },
       servers("\(places.directory)/.mcp.json", ["mcpServers"], isOfProject: true),
     ]
+    // Installed plugins, of each marketplace in each version; and one that is being written.
+    let cache =
+      (places.variable("CLAUDE_CONFIG_DIR") ?? "\(places.home)/.claude") + "/plugins/cache"
+    let plugins = (0..<3).reduce([cache]) { paths, _ in paths.flatMap { Self.entries($0) } }
+    return files
+      + (plugins.map { ($0, false) } + [(places.directory, true)]).map { path, isProject in
+        HostFile(host: self, path: "\(path)/.lsp.json", isOfProject: isProject) {
+          LanguageServers.ofClaudePlugin($0)
+        }
+      }
+  }
+
+  private func gemini(_ places: HostPlaces) -> [HostFile] {
+    [(places.home, false), (places.directory, true)].map { directory, isProject in
+      HostFile(
+        host: self, path: "\(directory)/.gemini/settings.json", isOfProject: isProject
+      ) { MCPServers.ofGemini($0) }
+    }
+  }
+
+  private func opencode(_ places: HostPlaces) -> [HostFile] {
+    let user = "\(places.configuration)/opencode"
+    let files =
+      ["config.json", "opencode.json", "opencode.jsonc"].map { ("\(user)/\($0)", false) }
+      + [places.variable("OPENCODE_CONFIG")].compactMap { $0 }.map { ($0, false) }
+      + ["opencode.json", "opencode.jsonc", ".opencode/opencode.json", ".opencode/opencode.jsonc"]
+      .map { ("\(places.directory)/\($0)", true) }
+    return files.map { path, isProject in
+      HostFile(host: self, path: path, isOfProject: isProject) { MCPServers.ofOpenCode($0) }
+    }
+  }
+
+  /// The extension's file in each editor that may have it, and the command line's.
+  private func cline(_ places: HostPlaces) -> [HostFile] {
+    let editors = ["Code", "Code - Insiders", "Code - OSS", "VSCodium", "Cursor", "Windsurf"]
+    let users =
+      editors.map { "\(places.configuration)/\($0)/User" }
+      + ["\(places.home)/.vscode-server/data/User"]
+    let extensions = users.map { "\($0)/globalStorage/saoudrizwan.claude-dev/settings" }
+    let directories = extensions + ["\(places.home)/.cline/data/settings"]
+    let named = [places.variable("CLINE_MCP_SETTINGS_PATH")].compactMap { $0 }
+    return (named + directories.map { "\($0)/cline_mcp_settings.json" }).map {
+      servers($0, ["mcpServers"])
+    }
+  }
+
+  private func continueDev(_ places: HostPlaces) -> [HostFile] {
+    let main = HostFile(
+      host: self, path: "\(places.home)/.continue/config.yaml", format: .yaml
+    ) { MCPServers.ofContinue($0) }
+    let directories = [(places.home, false), (places.directory, true)]
+    return [main]
+      + directories.flatMap { directory, isProject in
+        Self.entries("\(directory)/.continue/mcpServers").compactMap { path -> HostFile? in
+          if path.hasSuffix(".json") {
+            return servers(path, ["mcpServers"], isOfProject: isProject)
+          }
+          guard path.hasSuffix(".yaml") || path.hasSuffix(".yml") else { return nil }
+          return HostFile(host: self, path: path, format: .yaml, isOfProject: isProject) {
+            MCPServers.ofContinue($0)
+          }
+        }
+      }
   }
 
   private func codex(_ places: HostPlaces) -> [HostFile] {
@@ -55,7 +131,7 @@ extension IntegratedHost {
     for edition in editions {
       let user = "\(places.configuration)/\(edition)/User"
       directories.append((user, false))
-      directories += Self.subdirectories("\(user)/profiles").map { ($0, false) }
+      directories += Self.entries("\(user)/profiles").map { ($0, false) }
     }
     directories += ["User", "Machine"].map { ("\(places.home)/.vscode-server/data/\($0)", false) }
     directories.append(("\(places.directory)/.vscode", true))
@@ -73,6 +149,7 @@ extension IntegratedHost {
     [("\(places.configuration)/zed", false), ("\(places.directory)/.zed", true)].map {
       HostFile(host: self, path: "\($0)/settings.json", isOfProject: $1) {
         MCPServers.find(at: ["context_servers"], in: $0) + LanguageServers.ofZed($0)
+          + LanguageServers.agentsOfZed($0)
       }
     }
   }
@@ -94,15 +171,15 @@ extension IntegratedHost {
     let directories =
       named.filter { $0.hasPrefix("/") } + [data] + prefixes.map { "\($0)/share/jupyter" }
       + ["/usr/local/share/jupyter", "/usr/share/jupyter"]
-    return directories.flatMap { Self.subdirectories("\($0)/kernels") }.map { directory in
+    return directories.flatMap { Self.entries("\($0)/kernels") }.map { directory in
       HostFile(host: self, path: "\(directory)/kernel.json") {
         JupyterKernels.find(baseName(directory), in: $0)
       }
     }
   }
 
-  /// None if there is no such directory.
-  private static func subdirectories(_ path: String) -> [String] {
+  /// The paths in a directory; none if there is no such directory.
+  private static func entries(_ path: String) -> [String] {
     // A directory that can't be listed has no files that could be changed.
     ((try? listDirectory(path)) ?? []).sorted().map { "\(path)/\($0)" }
   }

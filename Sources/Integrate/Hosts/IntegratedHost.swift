@@ -5,6 +5,13 @@ public enum IntegratedHost: String, CaseIterable, Hashable, Sendable {
   case codex
   case cursor
   case vscode
+  case windsurf
+  case cline
+  case continueDev = "continue"
+  case geminiCLI = "gemini-cli"
+  case opencode
+  case goose
+  case lmStudio = "lm-studio"
   case zed
   case helix
   case jupyter
@@ -18,6 +25,13 @@ public enum IntegratedHost: String, CaseIterable, Hashable, Sendable {
     case .codex: "Codex"
     case .cursor: "Cursor"
     case .vscode: "VS Code"
+    case .windsurf: "Windsurf"
+    case .cline: "Cline"
+    case .continueDev: "Continue"
+    case .geminiCLI: "Gemini CLI"
+    case .opencode: "OpenCode"
+    case .goose: "Goose"
+    case .lmStudio: "LM Studio"
     case .zed: "Zed"
     case .helix: "Helix"
     case .jupyter: "Jupyter"

@@ -15,6 +15,16 @@ enum LanguageServers {
     }
   }
 
+  /// The `.lsp.json` of a plugin of Claude Code.
+  static func ofClaudePlugin(_ root: ConfigValue) -> [CommandPlace] {
+    (root.members ?? []).compactMap { member in
+      guard member.value["command"] != nil else { return nil }
+      return CommandPlace(
+        name: member.name,
+        shape: .split(table: [member.name], command: "command", arguments: "args"))
+    }
+  }
+
   /// `lsp.NAME.binary`. Servers without it are Zed's own, and it starts them without configuration.
   static func ofZed(_ root: ConfigValue) -> [CommandPlace] {
     (root["lsp"]?.members ?? []).compactMap { member in
@@ -23,6 +33,13 @@ enum LanguageServers {
         name: member.name,
         shape: .split(
           table: ["lsp", member.name, "binary"], command: "path", arguments: "arguments"))
+    }
+  }
+
+  /// `agent_servers.NAME`. Those without a command are Zed's own, or of its registry.
+  static func agentsOfZed(_ root: ConfigValue) -> [CommandPlace] {
+    MCPServers.find(at: ["agent_servers"], in: root).filter {
+      root[["agent_servers", $0.name, "command"]] != nil
     }
   }
 

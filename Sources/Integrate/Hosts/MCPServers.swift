@@ -6,27 +6,22 @@ enum MCPServers {
   ) -> [CommandPlace] {
     (root[path]?.members ?? []).map { member in
       place(
-        of: member, at: path + [member.name], in: root, project: project,
+        of: member.value, named: member.name, at: path + [member.name], project: project,
         isDisabled: disabled.contains(member.name))
     }
   }
 
   private static func place(
-    of member: ConfigMember, at path: [String], in root: ConfigValue, project: String?,
-    isDisabled: Bool
+    of server: ConfigValue, named name: String, at path: [String], project: String? = nil,
+    isDisabled: Bool = false
   ) -> CommandPlace {
-    let server = member.value
     // Zed before 2025-06 has an object there.
     let isObject = server["command"]?.members != nil
     let shape = CommandPlace.Shape.split(
       table: isObject ? path + ["command"] : path, command: isObject ? "path" : "command",
       arguments: "args")
-    var place = CommandPlace(name: member.name, project: project, shape: shape)
-    if isDisabled || server.isDisabled {
-      place.refusal = .disabled
-    } else if server.isRemote {
-      place.refusal = .remote
-    }
+    var place = CommandPlace(name: name, project: project, shape: shape)
+    place.refusal = isDisabled ? .disabled : server.refusal
     return place
   }
 
@@ -41,14 +36,63 @@ enum MCPServers {
   }
 }
 
-extension ConfigValue {
-  fileprivate var isDisabled: Bool {
-    self["disabled"]?.isWord("true") == true || self["enabled"]?.isWord("false") == true
+extension MCPServers {
+  /// Of Gemini CLI: `mcp.excluded` names those that aren't started.
+  static func ofGemini(_ root: ConfigValue) -> [CommandPlace] {
+    let excluded = root[["mcp", "excluded"]]?.list ?? []
+    return find(at: ["mcpServers"], in: root, disabled: Set(excluded.compactMap(\.text)))
   }
 
-  fileprivate var isRemote: Bool {
-    if self["command"] != nil { return false }
-    return ["url", "serverUrl", "httpUrl"].contains { self[$0] != nil }
+  /// Of OpenCode: one list has the program and its arguments. Version 2 has the servers in `mcp.servers`.
+  static func ofOpenCode(_ root: ConfigValue) -> [CommandPlace] {
+    [["mcp"], ["mcp", "servers"], ["lsp"]].flatMap { path in
+      (root[path]?.members ?? []).compactMap { member in
+        // `mcp.servers` isn't a server itself, and built-in language servers have no command.
+        let isServer = member.value["command"] != nil || member.value["type"] != nil
+        guard isServer else { return nil }
+        var place = CommandPlace(
+          name: member.name, shape: .list(path + [member.name, "command"]))
+        place.refusal = member.value.refusal
+        return place
+      }
+    }
+  }
+
+  /// Of Continue: a list, in which each server has a `name`. Only the first one of a name is found.
+  static func ofContinue(_ root: ConfigValue) -> [CommandPlace] {
+    var names: Set<String> = []
+    return (root["mcpServers"]?.list ?? []).compactMap { server in
+      guard let name = server["name"]?.text, names.insert(name).inserted else { return nil }
+      return place(of: server, named: name, at: ["mcpServers", name])
+    }
+  }
+
+  /// Of Goose: extensions with a command. The others are built in, or remote.
+  static func ofGoose(_ root: ConfigValue) -> [CommandPlace] {
+    (root["extensions"]?.members ?? []).compactMap { member in
+      let server = member.value
+      guard server["cmd"] != nil || server["uri"] != nil else { return nil }
+      var place = CommandPlace(
+        name: member.name,
+        shape: .split(table: ["extensions", member.name], command: "cmd", arguments: "args"))
+      place.refusal = server.refusal
+      return place
+    }
+  }
+}
+
+extension ConfigValue {
+  /// Why a server isn't wrapped, whatever its command is.
+  fileprivate var refusal: Refusal? {
+    if self["disabled"]?.isWord("true") == true || self["enabled"]?.isWord("false") == true {
+      return .disabled
+    }
+    if self["command"] != nil || self["cmd"] != nil {
+      // A merged mapping of YAML may have the arguments.
+      return self["<<"] != nil && self["args"] == nil ? .defaultArguments("`args`") : nil
+    }
+    let isRemote = ["url", "serverUrl", "httpUrl", "uri"].contains { self[$0] != nil }
+    return isRemote ? .remote : nil
   }
 
   func isWord(_ word: String) -> Bool {

@@ -4,6 +4,7 @@ struct ConfigDocument: Sendable {
     /// With comments and trailing commas, which VS Code and Zed permit.
     case json
     case toml
+    case yaml
   }
 
   static let byteOrderMark: [UInt8] = [0xEF, 0xBB, 0xBF]
@@ -18,6 +19,7 @@ struct ConfigDocument: Sendable {
     switch format {
     case .json: root = try JSONReader.read(bytes)
     case .toml: root = try TOMLReader.read(bytes)
+    case .yaml: root = try YAMLReader.read(bytes)
     }
   }
 
@@ -26,7 +28,7 @@ struct ConfigDocument: Sendable {
     try ConfigDocument(TextEdit.apply(edits, to: bytes), format)
   }
 
-  /// A text as it is written in this format. Both formats have these escapes.
+  /// A text as it is written in each of these formats, which have these escapes in common.
   static func literal(_ text: String) -> [UInt8] {
     var result = [UInt8(ascii: "\"")]
     for byte in text.utf8 {
@@ -65,7 +67,7 @@ struct ConfigDocument: Sendable {
   /// Where the comment that begins at `place` ends; nil: there is none.
   private func commentEnd(_ place: Int) -> Int? {
     switch format {
-    case .toml:
+    case .toml, .yaml:
       return bytes[place] == UInt8(ascii: "#") ? lineEnd(place) : nil
     case .json:
       guard bytes[place] == UInt8(ascii: "/"), place + 1 < bytes.count else { return nil }

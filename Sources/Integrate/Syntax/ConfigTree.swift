@@ -9,8 +9,8 @@ struct ConfigValue: Sendable {
   }
 
   /// How a table or list of a TOML file came to be, which decides whether later lines may add to it. All of a
-  /// JSON file is `value`.
-  enum Origin: Sendable { case value, header, implied, dotted, tables }
+  /// JSON file is `value`. In a YAML file a collection without brackets is `block`.
+  enum Origin: Sendable { case value, header, implied, dotted, tables, block }
 
   var kind: Kind
   /// The bytes of the value. Of a TOML table with a header, those of its first header.
@@ -29,11 +29,14 @@ struct ConfigValue: Sendable {
     return table.members[index]
   }
 
+  /// In a list, a part of the path is the `name` that a table in it has.
   subscript(path: [String]) -> ConfigValue? {
     var value: ConfigValue? = self
-    for name in path { value = value?[name] }
+    for name in path { value = value?[name] ?? value?.list?.first { $0.isNamed(name) } }
     return value
   }
+
+  func isNamed(_ name: String) -> Bool { self["name"]?.text == name }
 
   /// Whether the host would read the same from both.
   func means(theSameAs other: ConfigValue) -> Bool {
@@ -85,7 +88,7 @@ struct ConfigMember: Sendable {
   /// The last part of the key.
   var lastKey: Range<Int>
   var value: ConfigValue
-  /// A line of a TOML file, not a member between braces.
+  /// A line of a TOML or YAML file, not a member between braces.
   var isLine = false
 }
 

@@ -165,6 +165,18 @@ extension WorkerTally {
     case (.resuming, .foreground), (.resuming, .background):
       if sleptIn == .hibernated { resumes += 1 } else { wakes += 1 }
     case (_, .terminated): countEnd(transition.cause, footprint)
+    case (let from, let to) where transition.cause == .led: countLed(from, to)
+    default: break
+    }
+  }
+
+  /// A wrapper reports the outcomes of its changes, not their beginnings.
+  private mutating func countLed(_ from: WorkerState, _ to: WorkerState) {
+    switch (from.runs, to) {
+    case (true, .suspended): suspensions += 1
+    case (_, .hibernated): hibernations += 1
+    case (false, _) where to.runs:
+      if from == .hibernated { resumes += 1 } else { wakes += 1 }
     default: break
     }
   }

@@ -1,19 +1,22 @@
+import CLinux
 import Glibc
 
-/// A program in a session of its own, that outlives this process and its terminal.
+/// A program in a session of its own, that outlives this process and its terminal. It inherits no descriptor.
 public struct DetachedProgram: Sendable {
   public let pid: Int32
 
-  /// `command`: the path, and arguments. Standard input is empty, and all output is appended to a file. This
-  /// process's directory becomes `directory`, too: glibc's action that changes only the child's is hidden from
-  /// Swift.
+  /// `command`: the path, and arguments. Standard input is empty, and all output is appended to a file.
   public init(
     _ command: [String], in directory: String, output: String
   ) throws(SystemCallError) {
     guard let path = command.first else {
       throw SystemCallError("posix_spawn", on: "", code: EINVAL)
     }
+    // glibc's action that changes only the child's directory is hidden from Swift.
+    let here = try Descriptor.open(".", Int32(CLINUX_O_PATH) | O_DIRECTORY)
     try systemCall("chdir", path: directory) { chdir($0) }
+    defer { fchdir(here.raw) }
+    try Self.closeAtExec()
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
     defer { posix_spawn_file_actions_destroy(&actions) }
@@ -36,6 +39,13 @@ public struct DetachedProgram: Sendable {
     let code = posix_spawn(&pid, path, &actions, &attributes, &words, environ)
     if code != 0 { throw SystemCallError("posix_spawn", on: path, code: code) }
     self.pid = pid
+  }
+
+  /// What this process has inherited, such as a script's lock, would stay open as long as the program runs.
+  private static func closeAtExec() throws(SystemCallError) {
+    for number in try listDirectory("/proc/self/fd").compactMap({ Int32($0) }) where number > 2 {
+      _ = fcntl(number, F_SETFD, FD_CLOEXEC)
+    }
   }
 
   /// nil: it runs. As a shell reports it.

@@ -76,6 +76,25 @@ struct ConnectionOptions: ParsableArguments {
   }
 }
 
+extension ConnectionOptions {
+  /// Starts the user's own daemon in the background if it is meant and doesn't run.
+  func connectOrStart() throws -> DaemonConnection {
+    let (path, project) = try target()
+    if project == nil, !isNamed, !hasDaemon {
+      var options = DaemonOptions.standard(DefaultPaths.ofThisProcess())
+      // Where this verb looks for it, whatever the configuration says.
+      options.socket = path
+      let daemon = try options.inBackground()
+      if let pid = try daemon.start() {
+        Output.complain(
+          "started your daemon in the background (pid \(pid), messages in \(escaped(daemon.log))); "
+            + "`dormouse shutdown` ends it")
+      }
+    }
+    return try connect()
+  }
+}
+
 /// A client that waits without a limit, and says so after a second.
 struct DaemonConnection: ~Copyable {
   var client: ControlClient

@@ -21,7 +21,7 @@ import Testing
   func quickStart() throws {
     let page = try Page("docs/quick-start.md")
     let commands = page.commands(after: "## One worker", before: "## A configuration")
-    #expect(commands.count == 5)
+    #expect(commands.count == 4)
     let output = try Self.run(commands + ["dormouse shutdown"], in: page)
     #expect(output.contains("web is hibernated in "))
   }

@@ -6,39 +6,6 @@ import TestSupport
 import Testing
 
 @Suite("Projects with a daemon of their own") struct ProjectsUnderDaemonTests {
-  /// A user's directories, and projects in them.
-  private final class Home {
-    let scratch: Scratch
-
-    init() throws { scratch = try Scratch() }
-
-    deinit {
-      for name in ["shop", "forum"] { _ = try? run(["down"], in: name) }
-    }
-
-    func project(_ name: String, _ configuration: String) throws {
-      for directory in [name, "\(name)/src", "run", "state"] {
-        try makeDirectory("\(scratch.path)/\(directory)", mode: 0o700)
-      }
-      try scratch.write("\(name)/dormouse.yaml", configuration)
-    }
-
-    func command(_ words: [String], in directory: String) -> Command {
-      var command = Command(arguments: [Surroundings.executable] + words)
-      command.directory = directory.isEmpty ? "/" : "\(scratch.path)/\(directory)"
-      command.environment["XDG_RUNTIME_DIR"] = "\(scratch.path)/run"
-      command.environment["XDG_STATE_HOME"] = "\(scratch.path)/state"
-      command.environment["XDG_CONFIG_HOME"] = "\(scratch.path)/config"
-      command.environment["DORMOUSE_CGROUP"] = "/proc/nowhere"
-      return command
-    }
-
-    @discardableResult
-    func run(_ words: [String], in directory: String) throws -> Outcome {
-      try command(words, in: directory).run(in: scratch)
-    }
-  }
-
   private static let sleeper = "workers: { one: { command: [sh, -c, 'echo hi; exec sleep 690'] } }"
 
   @Test("Two projects run side by side, and verbs use that of their directory")

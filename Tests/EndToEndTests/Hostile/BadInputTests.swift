@@ -101,7 +101,7 @@ import Testing
     let daemon = try TestDaemon(Self.idle, starts: false)
     let outcome = try daemon.verb("ps")
     #expect(outcome.code == 4)
-    #expect(outcome.error.contains("start one with `dormouse daemon --config FILE`"))
+    #expect(outcome.error.contains("start one with `dormouse daemon -d`"))
     // A socket file that a killed daemon left behind counts as no daemon.
     _ = try UnixSocket.bound(to: daemon.socket, .stream)
     #expect(try daemon.verb("ps").code == 4)

@@ -7,7 +7,7 @@ import PolicyFile
 
 struct DaemonCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "daemon", abstract: "Run the daemon in the foreground.",
+    commandName: "daemon", abstract: "Run the daemon, in the foreground or with --detach.",
     discussion: """
       The daemon starts the workers of the configuration and manages them until SIGTERM, SIGINT or \
       `dormouse shutdown`. Without a configuration it starts with no workers; `dormouse run` adds them.
@@ -15,11 +15,19 @@ struct DaemonCommand: ParsableCommand {
       A file called dormouse.yaml, or a directory that holds one, is read with the conf.d/*.yaml beside \
       it. SIGHUP and `dormouse reload` read all of them again.
 
+      With --detach the daemon runs in the background, and the verb ends when it answers. It prints the \
+      daemon's pid and the file with its messages: daemon.log in the state directory. If a daemon runs \
+      already, the exit code is 73. `dormouse run` starts a daemon in the same way.
+
       Examples:
         dormouse daemon
+        dormouse daemon -d
         dormouse daemon --config dormouse.yaml --policy server
       """)
 
+  @Flag(
+    name: .shortAndLong, help: "Run it in the background, and end when it answers.")
+  var detach = false
   @Option(
     help: ArgumentHelp(
       "The configuration. Default: dormouse/dormouse.yaml in $XDG_CONFIG_HOME or ~/.config (root: "
@@ -48,84 +56,61 @@ struct DaemonCommand: ParsableCommand {
         + "unit with Delegate=yes (docs/systemd.md)."))
   var beforeStart = false
 
+  func validate() throws {
+    if detach, beforeStart { throw ValidationError("--detach or --before-start, not both.") }
+  }
+
   func run() throws {
     if beforeStart {
       do throws(CgroupError) { return try DelegatedGroup.prepareForStart() } catch {
         throw CommandFailure(exit: .notDone, text: "\(error)")
       }
     }
-    let paths = DefaultPaths.ofThisProcess()
-    let code = runDaemon(
-      options: DaemonOptions(
-        configuration: config ?? paths.configuration, mayBeAbsent: config == nil,
-        socket: socket.flatMap { $0.isEmpty ? nil : $0 } ?? paths.socketFromEnvironment,
-        defaultSocket: paths.socket(option: nil), stateDirectory: stateDirectory,
-        defaultStateDirectory: paths.stateDirectory, policy: policy,
-        policyDirectories: paths.policyDirectories))
+    var options = DaemonOptions.standard(DefaultPaths.ofThisProcess())
+    if let config { (options.configuration, options.mayBeAbsent) = (config, false) }
+    if let socket, !socket.isEmpty { options.socket = socket }
+    options.stateDirectory = stateDirectory
+    options.policy = policy
+    if detach { return try runInBackground(options) }
+    let code = runDaemon(options: options)
     if code != 0 { throw ExitCode(code) }
   }
-}
 
-/// The options of `dormouse daemon`, with defaults filled in.
-struct DaemonOptions: Sendable {
-  var configuration: String
-  /// The path is the default one, not an option: if the file doesn't exist, the configuration is empty.
-  var mayBeAbsent: Bool
-  /// nil: the configuration's, or else the default.
-  var socket: String?
-  var defaultSocket: String
-  var stateDirectory: String?
-  var defaultStateDirectory: String
-  /// A name or a path; nil: the configuration's.
-  var policy: String?
-  /// The directories in which a policy is looked up by its name, in this order.
-  var policyDirectories: [String]
+  private func runInBackground(_ options: DaemonOptions) throws {
+    let daemon = try options.inBackground()
+    guard let pid = try daemon.start() else {
+      throw CommandFailure(
+        exit: .cannotCreate,
+        text: "a daemon answers at \(escaped(daemon.socket)) already; stop it with `dormouse "
+          + "shutdown`, or give this one another --socket and --state-directory")
+    }
+    try Output.line(
+      "the daemon runs in the background (pid \(pid), messages in \(escaped(daemon.log)))")
+  }
 }
 
 /// Runs until the daemon ends; the exit code.
 func runDaemon(options: DaemonOptions) -> Int32 {
   let environment = ProcessEnvironment.current().variables
-  let load: @Sendable () -> ParseResult<DaemonConfiguration> = {
-    let library = PolicyLibrary(directories: options.policyDirectories)
-    if options.mayBeAbsent, isAbsent(options.configuration),
-      !ConfigurationFiles.isThere(options.configuration)
-    {
-      return ConfigurationFile.parse(
-        text: "", file: options.configuration, library: library, environment: environment,
-        policy: options.policy)
-    }
-    return ConfigurationFile.load(
-      path: options.configuration, library: library, environment: environment,
-      policy: options.policy)
-  }
-  let loaded = load()
+  let loaded = options.load(environment)
   PolicyCheck.complain(loaded.diagnostics)
   guard let configuration = loaded.value else { return CommandExit.badConfiguration.rawValue }
-  if options.mayBeAbsent, isAbsent(options.configuration),
-    !ConfigurationFiles.isThere(options.configuration)
-  {
+  if options.isWithoutFile {
     Output.complain(
       "no configuration at \(escaped(options.configuration)): starting without workers "
         + "(`dormouse run` adds one, `dormouse reload` reads the file when it exists)")
   }
+  let places = options.places(configuration)
   do throws(StartError) {
     let daemon = try Daemon(
       DaemonSettings(
-        configuration: configuration,
-        stateDirectory: absolute(options.stateDirectory ?? configuration.stateDirectory)
-          ?? options.defaultStateDirectory,
-        socket: absolute(options.socket ?? configuration.socket) ?? options.defaultSocket,
-        environment: environment, version: Dormouse.version, reload: load))
+        configuration: configuration, stateDirectory: places.state, socket: places.socket,
+        environment: environment, version: Dormouse.version,
+        reload: { options.load(environment) }))
     try daemon.run()
     return CommandExit.done.rawValue
   } catch {
     Output.complain("\(error)")
     return CommandExit.cannotCreate.rawValue
   }
-}
-
-/// The daemon uses its paths later as well, and its workers have other working directories.
-private func absolute(_ path: String?) -> String? {
-  guard let path, let here = try? currentDirectory() else { return path }
-  return absolutePath(path, in: here)
 }

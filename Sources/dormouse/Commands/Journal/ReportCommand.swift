@@ -10,11 +10,13 @@ struct ReportCommand: ParsableCommand {
     commandName: "report",
     abstract: "Summarize by worker and week: launches, crashes, terminations, resumes, footprints.",
     discussion: """
-      CRASHES counts unrequested ends by a signal or with a status other than 0, launches that failed, \
+      The first line has what sleep saves now, if a daemon runs. CRASHES counts unrequested ends by a signal or with a status other than 0, launches that failed, \
       and terminations by a watchdog. TIME-OUTS counts launches that weren't ready in time, JETSAM \
       terminations for memory, SLEPT suspensions. ASLEEP is the share of the time that a worker was \
       suspended or hibernated, P50 and P95 are how long half of its resumes from hibernation and 95 % of \
-      them took at the most, SAVED is the memory that hibernation freed, multiplied by the time. Averages are over the time that a worker was alive. \
+      them took at the most, SAVED is the memory that hibernation freed, multiplied by the time. \
+      A program under `dormouse wrap` is counted while a daemon runs, from what its wrapper reports; how long its \
+      resumes took isn't known there. Averages are over the time that a worker was alive. \
       Below the tables, crashes are grouped by worker and cause (a signal, an exit status, a missed deadline, the kernel's \
       OOM killer, a failed launch): how often, when last, and the last five lines that the newest one wrote. \
       Days and weeks are in UTC; a week begins on Monday. The counts are kept for 13 months, also \
@@ -64,12 +66,23 @@ struct ReportCommand: ParsableCommand {
     }
     let crashes = CrashReport.sorted(groups, of: worker)
     if json { return try Output.json(WeeksReport(weeks: reports, crashes: crashes)) }
+    if let saved = savedNow() { try Output.line("saved now \(saved)\n") }
     if reports.isEmpty { return try Output.line("no counts for that time") }
     try Output.write(
       renderWeeks(reports, width: Terminal.width, color: Terminal.showsColor))
     if crashes.isEmpty { return }
     try Output.write(
       "\n" + renderCrashes(crashes, width: Terminal.width, color: Terminal.showsColor))
+  }
+
+  /// nil: no daemon runs, or another directory or one worker is wanted.
+  private func savedNow() -> String? {
+    guard stateDirectory == nil, worker == nil,
+      // The counts are shown without this line, too.
+      var daemon = try? connection.connect(),
+      let workers = try? daemon.client.perform(.ps, timeout: .seconds(2)).workers
+    else { return nil }
+    return savedNowText(workers)
   }
 
   private func directory() throws -> String {

@@ -75,14 +75,14 @@ final class MergedLogs {
     }
   }
 
-  /// Prints new lines until nothing has been written for a second, or `other` can be read.
-  func follow(or other: Int32? = nil) throws -> LogWatch.Outcome {
+  /// Prints new lines until nothing has been written for a second, or one of `others` can be read.
+  func follow(or others: [Int32] = []) throws -> LogWatch.Outcome {
     while true {
       let now = Clock.now().text
       for source in sources {
         while let line = try source.take() { try printer.print(line, of: source.worker, at: now) }
       }
-      let outcome = watch.wait(for: sources.map(\.path), or: other)
+      let outcome = watch.wait(for: sources.map(\.path), or: others)
       if outcome != .changed { return outcome }
     }
   }

@@ -28,8 +28,14 @@ struct ProjectOutput {
     try logs.printPast()
     var isStopping = false
     var daemon: ProcessIdentity?
+    let sleep = SleepReporter(connection)
     while true {
-      if try logs.follow(or: signals.raw) == .other, let number = signals.next() {
+      // Workers that are woken to be stopped are no news.
+      if !isStopping { sleep.connect() }
+      let events = isStopping ? nil : sleep.descriptor
+      let outcome = try logs.follow(or: [signals.raw] + (events.map { [$0] } ?? []))
+      if outcome == .other, !isStopping { sleep.report() }
+      if outcome == .other, let number = signals.next() {
         guard stopsAtEnd, !isStopping else {
           try leaveRunning(daemon)
           throw ExitCode(128 + number)

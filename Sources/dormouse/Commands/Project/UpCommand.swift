@@ -17,6 +17,10 @@ struct UpCommand: ParsableCommand {
       the verb ends when the daemon runs, and `dormouse down` stops it. If the project's daemon runs \
       already, its configuration is read again, and Ctrl-C ends the output only.
 
+      Between the output, on standard error, there is a line when a worker is suspended, hibernated or \
+      woken: why, what it freed, and what all workers save now. A worker that does so often gets six \
+      lines in ten minutes.
+
       The environment of the daemon is that of the `dormouse up` that started it.
 
       Examples:
@@ -87,7 +91,10 @@ struct DownCommand: ParsableCommand {
 struct AttachCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "attach", abstract: "Show the output of this project's workers as it is written.",
-    discussion: "As `dormouse logs --follow`. Ctrl-C ends the output, and no worker.")
+    discussion: """
+      As `dormouse logs --follow`, with a line on standard error when a worker falls asleep or wakes. \
+      Ctrl-C ends the output, and no worker.
+      """)
   @Flag(name: .shortAndLong, help: "Print the time before each line (UTC).") var timestamps = false
   @OptionGroup var connection: ConnectionOptions
 

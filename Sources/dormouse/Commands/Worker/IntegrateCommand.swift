@@ -15,8 +15,8 @@ struct IntegrateCommand: ParsableCommand {
       file that has changed since. Without a host, or with --list, it shows what it finds and changes \
       nothing. A command that can't sleep in a useful way stays as it is, and the reason is shown.
 
-      Hosts: claude-code, claude-desktop, codex, cursor, vscode, zed, helix, jupyter, and all of these: \
-      all. For neovim and emacs it prints what to write. Files of a project are looked for in the \
+      Hosts: claude-code, claude-desktop, codex, cursor, vscode, windsurf, cline, continue, gemini-cli, \
+      opencode, goose, lm-studio, zed, helix, jupyter, and all of these: all. For neovim and emacs it prints what to write. Files of a project are looked for in the \
       working directory.
 
       Examples:

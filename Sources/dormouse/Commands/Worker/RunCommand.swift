@@ -11,6 +11,9 @@ struct RunCommand: ParsableCommand {
       The command is looked up in your PATH, and gets your environment and directory. The daemon manages \
       it until `dormouse stop`, also after your shell ends. The verb ends when the worker is ready.
 
+      If your daemon doesn't run, the verb starts it in the background, as `dormouse daemon --detach` \
+      does; not with --socket or --project, nor for a project whose daemon has ended.
+
       Examples:
         dormouse run web -- python3 -m http.server 8080
         dormouse run bot --env PORT=8081 --directory /srv/bot -- node bot.js
@@ -48,7 +51,7 @@ struct RunCommand: ParsableCommand {
 
   func run() throws {
     let launch = try specification()
-    var daemon = try connection.connect()
+    var daemon = try connection.connectOrStart()
     try daemon.report(
       daemon.request(.run, worker: name, launch: launch), of: "run", worker: name, json: json)
   }

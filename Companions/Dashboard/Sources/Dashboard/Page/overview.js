@@ -167,9 +167,11 @@ function showMachine(report) {
   element("pressure").dataset.level = daemon.pressure;
   setText(element("policy"), `policy ${daemon.policy}, mode ${daemon.mode}` + (daemon.pressureSet ? `; set to ${daemon.pressureSet} for ${durationText(daemon.pressureSetSeconds ?? 0)}` : ""));
   const asleep = workers.filter((worker) => isAsleep(worker.state));
-  setText(element("saved"), sizeText(workers.reduce((sum, worker) => sum + Math.max(0, worker.saved ?? 0), 0)));
+  const saved = workers.reduce((sum, worker) => sum + Math.max(0, worker.saved ?? 0), 0);
   const total = workers.reduce((sum, worker) => sum + worker.footprint, 0);
-  setText(element("totals"), `${workers.length} ${workers.length === 1 ? "worker" : "workers"}, ${asleep.length} asleep; footprint ${sizeText(total)}`);
+  setText(element("saved"), sizeText(saved));
+  const share = saved + total > 0 ? `of ${sizeText(saved + total)} (${(100 * saved / (saved + total)).toFixed(0)} %); ` : "";
+  setText(element("totals"), share + `${workers.length} ${workers.length === 1 ? "worker" : "workers"}, ${asleep.length} asleep; footprint ${sizeText(total)}`);
 }
 
 function showLadder(report) {

@@ -1,0 +1,50 @@
+/// The lines that `dormouse up` prints between the workers' output: one when a worker is suspended, hibernated or
+/// woken. A worker that does this often gets a few, and then none for a while.
+public struct SleepLines: Sendable {
+  private struct Recent {
+    var since: Double
+    var count: Int
+  }
+
+  private var recent: [String: Recent] = [:]
+
+  /// Lines about one worker within this many seconds.
+  static let most = 6
+  static let window = 600.0
+
+  public init() {}
+
+  /// `web hibernated, freed 19.8 MB: suspended for 2 m; …`; nil: nothing that has to be said.
+  ///
+  /// - Parameter seconds: of a clock that doesn't go back.
+  public mutating func line(for event: EventRecord, at seconds: Double) -> String? {
+    guard let worker = event.worker, let what = Self.text(of: event) else { return nil }
+    var last = recent[worker] ?? Recent(since: seconds, count: 0)
+    if seconds - last.since >= Self.window { last = Recent(since: seconds, count: 0) }
+    last.count += 1
+    recent[worker] = last
+    let name = escaped(worker)
+    if last.count <= Self.most { return "\(name) \(what)" }
+    guard last.count == Self.most + 1 else { return nil }
+    let left = durationText((last.since + Self.window - seconds).rounded(.up))
+    return "\(name) sleeps and wakes often: no more lines about it for \(left); "
+      + "`dormouse events -f --worker \(name)` shows all"
+  }
+
+  private static func text(of event: EventRecord) -> String? {
+    guard event.kind == "state", let from = event.from, let to = event.to else { return nil }
+    let runs: Set = ["foreground", "background"]
+    let sleeps: Set = ["suspended", "hibernated"]
+    let why = escaped(event.text)
+    // A heartbeat is no use, and lasts for seconds.
+    if event.code == "heartbeat" { return nil }
+    switch to {
+    case "hibernated":
+      let freed = event.freed.flatMap { $0 > 0 ? ", freed \(sizeText($0))" : nil } ?? ""
+      return "hibernated\(freed): \(why)"
+    case "suspended" where runs.contains(from): return "suspended: \(why)"
+    case _ where runs.contains(to) && sleeps.contains(from): return "awake: \(why)"
+    default: return nil
+    }
+  }
+}

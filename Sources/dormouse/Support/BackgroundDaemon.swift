@@ -1,0 +1,77 @@
+import Control
+import Linux
+
+/// A daemon that outlives the verb which starts it: `up`, `run` and `daemon --detach`.
+struct BackgroundDaemon {
+  /// For messages, such as "the daemon of project shop".
+  var name = "the daemon"
+  let socket: String
+  let state: String
+  /// Where it runs.
+  var directory = "/"
+  /// Further options of `dormouse daemon`.
+  var options: [String] = []
+
+  /// A daemon's start takes some 50 ms; a machine with a lot to do may need seconds.
+  static let patience = Duration.seconds(20)
+
+  /// The daemon's own messages.
+  var log: String { "\(state)/daemon.log" }
+
+  var isRunning: Bool {
+    do throws(ControlError) {
+      _ = try ControlClient(connectingTo: socket)
+      return true
+    } catch { return error.exit != .noDaemon }
+  }
+
+  /// Returns when the daemon answers: its pid; nil if one runs already.
+  func start() throws -> Int32? {
+    if isRunning { return nil }
+    try makeDirectories()
+    let command = [
+      try OwnProgram.path(ProcessEnvironment.current().variables, isKept: false), "daemon",
+      "--socket", socket, "--state-directory", state,
+    ]
+    let before = fileStatus(of: log)?.st_size ?? 0
+    let child = try DetachedProgram(command + options, in: directory, output: log)
+    let answers = try waitUntil(Deadline(in: Self.patience)) { () throws(CommandFailure) in
+      if isRunning { return true }
+      guard let code = child.exitCode() else { return false }
+      let exit = CommandExit(rawValue: code) ?? .notDone
+      // Another verb may have started one at the same moment, which answers soon.
+      if exit == .cannotCreate, waitUntil(Deadline(in: .seconds(10)), { isRunning }) { return true }
+      Output.standardError(newLog(from: Int(before)))
+      throw CommandFailure(exit: exit, text: "\(name) didn't start")
+    }
+    guard answers else {
+      throw CommandFailure(
+        exit: .notDone, text: "\(name) doesn't answer; its messages are in \(escaped(log))")
+    }
+    return runningPid == child.pid ? child.pid : nil
+  }
+
+  /// nil: it doesn't answer.
+  private var runningPid: Int32? {
+    do throws(ControlError) {
+      var client = try ControlClient(connectingTo: socket)
+      return try client.perform(.status, timeout: Self.patience).daemon?.pid
+    } catch { return nil }
+  }
+
+  func makeDirectories() throws {
+    do throws(SystemCallError) {
+      var path = ""
+      for part in state.split(separator: "/") {
+        path += "/\(part)"
+        try makeDirectory(path, mode: 0o700)
+      }
+    } catch { throw CommandFailure(exit: .cannotCreate, text: error.description) }
+  }
+
+  private func newLog(from start: Int) -> String {
+    // Without it the exit code is all there is.
+    guard let bytes = try? readFile(log), bytes.count > start else { return "" }
+    return String(decoding: bytes[start...].suffix(8192), as: UTF8.self)
+  }
+}

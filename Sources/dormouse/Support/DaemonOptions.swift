@@ -1,0 +1,71 @@
+import Control
+import Linux
+import PolicyFile
+
+/// The options of `dormouse daemon`, with defaults filled in.
+struct DaemonOptions: Sendable {
+  var configuration: String
+  /// The path is the default one, not an option: if the file doesn't exist, the configuration is empty.
+  var mayBeAbsent: Bool
+  /// nil: the configuration's, or else the default.
+  var socket: String?
+  var defaultSocket: String
+  var stateDirectory: String?
+  var defaultStateDirectory: String
+  /// A name or a path; nil: the configuration's.
+  var policy: String?
+  /// The directories in which a policy is looked up by its name, in this order.
+  var policyDirectories: [String]
+
+  /// Those of `dormouse daemon` without options.
+  static func standard(_ paths: DefaultPaths) -> DaemonOptions {
+    DaemonOptions(
+      configuration: paths.configuration, mayBeAbsent: true, socket: paths.socketFromEnvironment,
+      defaultSocket: paths.socket(option: nil), defaultStateDirectory: paths.stateDirectory,
+      policyDirectories: paths.policyDirectories)
+  }
+
+  /// The default configuration doesn't exist.
+  var isWithoutFile: Bool {
+    mayBeAbsent && isAbsent(configuration) && !ConfigurationFiles.isThere(configuration)
+  }
+
+  func load(_ environment: [String: String]) -> ParseResult<DaemonConfiguration> {
+    let library = PolicyLibrary(directories: policyDirectories)
+    if isWithoutFile {
+      return ConfigurationFile.parse(
+        text: "", file: configuration, library: library, environment: environment, policy: policy)
+    }
+    return ConfigurationFile.load(
+      path: configuration, library: library, environment: environment, policy: policy)
+  }
+
+  /// Absolute paths: the daemon uses them later as well, and its workers have other working directories.
+  func places(_ configuration: DaemonConfiguration) -> (socket: String, state: String) {
+    (
+      absolute(socket ?? configuration.socket) ?? defaultSocket,
+      absolute(stateDirectory ?? configuration.stateDirectory) ?? defaultStateDirectory
+    )
+  }
+
+  /// The same daemon in the background. Reports the errors of the configuration, as the daemon would.
+  func inBackground() throws -> BackgroundDaemon {
+    let loaded = load(ProcessEnvironment.current().variables)
+    guard let value = loaded.value else {
+      PolicyCheck.complain(loaded.diagnostics)
+      throw CommandFailure(
+        exit: .badConfiguration, text: "the daemon was not started: fix the errors above")
+    }
+    let places = places(value)
+    var daemon = BackgroundDaemon(socket: places.socket, state: places.state)
+    if !mayBeAbsent, let path = absolute(configuration) { daemon.options += ["--config", path] }
+    if let policy { daemon.options += ["--policy", policyForDaemon(policy)] }
+    return daemon
+  }
+}
+
+private func absolute(_ path: String?) -> String? {
+  // If the working directory was removed, the path stays relative.
+  guard let path, let here = try? currentDirectory() else { return path }
+  return absolutePath(path, in: here)
+}

@@ -1,0 +1,50 @@
+import Testing
+
+@testable import Control
+
+@Suite("Lines about sleep between the output of workers") struct SleepLinesTests {
+  private func event(
+    _ from: String, _ to: String, _ text: String, freed: Int64? = nil, code: String? = nil
+  ) -> EventRecord {
+    var event = EventRecord(time: "2026-11-28T08:00:00.000Z", kind: "state", text: text)
+    (event.worker, event.from, event.to, event.freed, event.code) = ("web", from, to, freed, code)
+    return event
+  }
+
+  @Test("A worker that is suspended, hibernated or woken gets a line with the cause")
+  func lines() {
+    var lines = SleepLines()
+    #expect(
+      lines.line(for: event("background", "suspended", "idle in the background for 30 s"), at: 1)
+        == "web suspended: idle in the background for 30 s")
+    #expect(
+      lines.line(
+        for: event("suspended", "hibernated", "suspended for 2 m; 80 ms", freed: 3 << 20), at: 2)
+        == "web hibernated, freed 3.0 MB: suspended for 2 m; 80 ms")
+    #expect(
+      lines.line(for: event("hibernated", "background", "woken by a connection; 9 ms"), at: 3)
+        == "web awake: woken by a connection; 9 ms")
+  }
+
+  @Test("Launches, the foreground, heartbeats and other kinds of events get no line")
+  func others() {
+    var lines = SleepLines()
+    #expect(lines.line(for: event("launching", "foreground", "ready"), at: 1) == nil)
+    #expect(lines.line(for: event("foreground", "background", "idle"), at: 1) == nil)
+    #expect(
+      lines.line(for: event("suspended", "background", "due", code: "heartbeat"), at: 1) == nil)
+    var pressure = event("background", "suspended", "pressure")
+    pressure.kind = "pressure"
+    #expect(lines.line(for: pressure, at: 1) == nil)
+  }
+
+  @Test("A worker that sleeps and wakes often gets six lines in ten minutes, and a note")
+  func often() {
+    var lines = SleepLines()
+    let woken = event("suspended", "background", "woken by its own timer")
+    let found = (0..<20).compactMap { lines.line(for: woken, at: Double($0 * 10)) }
+    #expect(found.count == 7, "\(found)")
+    #expect(found.last?.contains("no more lines about it for 9 m") == true, "\(found)")
+    #expect(lines.line(for: woken, at: 600) == "web awake: woken by its own timer")
+  }
+}
