@@ -78,15 +78,19 @@ final class ActivityLooks: ActivityLooking {
     runtime.activityLook = look
     let isKnown =
       runtime.external != nil && scanner.hasSeen(process.identity, within: Self.validity)
-    if process.cgroup != nil || isKnown { return perform(look, runtime, process, then) }
+    if process.cgroup != nil || isKnown { return perform(look, of: runtime, as: process, then) }
     // One look at all processes serves all workers that are sampled now.
     scanner.scanProcesses { [unowned self] _ in
-      if runtime.process === process { perform(look, runtime, process, then) } else { then(nil) }
+      if runtime.process === process {
+        perform(look, of: runtime, as: process, then)
+      } else {
+        then(nil)
+      }
     }
   }
 
   private func perform(
-    _ look: SharedLook<ActivityFindings?>, _ runtime: WorkerUnit, _ process: WorkerProcess,
+    _ look: SharedLook<ActivityFindings?>, of runtime: WorkerUnit, as process: WorkerProcess,
     _ then: @escaping (ActivityFindings?) -> Void
   ) {
     line.enter { done in

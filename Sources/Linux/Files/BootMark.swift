@@ -28,6 +28,7 @@ public enum BootMark {
   /// clock.
   public static func isOfEarlierBoot(_ path: String) -> Bool {
     guard let status = linkStatus(of: path), status.isRegularFile else { return false }
+    // A kernel without boot IDs.
     if let mark = read(path), let current = try? current() { return mark != current }
     return Int64(status.st_mtim.tv_sec) < (Clocks.realtime - Clocks.boottime) / 1_000_000_000
   }

@@ -11,7 +11,7 @@ import Testing
   private static func times(_ seconds: [Int], _ written: Written, hasClients: Bool) -> [Bool] {
     var writing = RegularWriting()
     return seconds.map {
-      writing.note(written, hasClients: hasClients, at: .zero + .seconds($0))
+      writing.note(written, hasClients: hasClients, at: Instant.zero + .seconds($0))
     }
   }
 
@@ -46,7 +46,7 @@ import Testing
     var found: [Bool] = []
     for second in 0..<10 {
       let written = Written(bytes: 29, logged: 0, reachesDisk: second == 0)
-      found.append(writing.note(written, hasClients: true, at: .zero + .seconds(second * 2)))
+      found.append(writing.note(written, hasClients: true, at: Instant.zero + .seconds(second * 2)))
     }
     #expect(found == [false, false] + Array(repeating: true, count: 8))
   }
@@ -55,12 +55,12 @@ import Testing
   func underWay() {
     var writing = RegularWriting()
     let line = Written(bytes: 29, logged: 0, reachesDisk: false)
-    _ = writing.note(line, hasClients: false, at: .zero)
-    #expect(!writing.isUnderWay(hasClients: false, at: .zero))
-    _ = writing.note(line, hasClients: false, at: .zero + .seconds(2))
-    #expect(writing.isUnderWay(hasClients: false, at: .zero + .seconds(52)))
-    #expect(!writing.isUnderWay(hasClients: false, at: .zero + .seconds(53)))
-    #expect(!writing.isUnderWay(hasClients: true, at: .zero + .seconds(2)))
+    _ = writing.note(line, hasClients: false, at: Instant.zero)
+    #expect(!writing.isUnderWay(hasClients: false, at: Instant.zero))
+    _ = writing.note(line, hasClients: false, at: Instant.zero + .seconds(2))
+    #expect(writing.isUnderWay(hasClients: false, at: Instant.zero + .seconds(52)))
+    #expect(!writing.isUnderWay(hasClients: false, at: Instant.zero + .seconds(53)))
+    #expect(!writing.isUnderWay(hasClients: true, at: Instant.zero + .seconds(2)))
   }
 
   @Test("The growth of a log that is both standard output and error counts once")

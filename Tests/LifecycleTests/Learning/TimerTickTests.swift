@@ -102,7 +102,7 @@ struct TimerTickTests {
         $0.earlyWake = EarlyWakeRules(
           within: .seconds(30), halvesEvery: .seconds(3600), maxIdle: .seconds(600))
       }, asleep: .hibernated)
-    #expect(tick(every: .seconds(20), &world).count <= 12)
+    #expect(tick(every: .seconds(20), &world).count <= 20)
   }
 
   @Test("The cool-down counts after a use, although the worker has a timer")
