@@ -2,7 +2,8 @@
 /// for the operator, the ones here for the programmer.
 ///
 /// Every field has the default that a policy file gets when it leaves the key out; those are the
-/// values of `ios-5`.
+/// values of `ios-5`. A configuration that names no policy has another one
+/// (`PolicyLibrary.usualPolicy`).
 public struct LifecyclePolicy: Codable, Hashable, Sendable {
   public var name: String
   public var mode: Mode
@@ -130,6 +131,8 @@ public struct HibernationRules: Codable, Hashable, Sendable {
   /// Suspended this long before hibernating without pressure. `nil` (`never`): only under pressure
   /// or on request.
   public var after: Duration?
+  /// A worker of at most this footprint doesn't wait for `after`. `nil` (`never`): all wait.
+  public var atOnceUpTo: ByteCount?
   /// Don't hibernate a worker whose resume is expected to cost more than its relaunch.
   public var onlyIfFasterThanRelaunch: Bool
   public var resume: ResumeRule
@@ -160,13 +163,14 @@ public struct HibernationRules: Codable, Hashable, Sendable {
     demoteAfter: Duration? = .seconds(86400), order: [TerminationRules.Criterion] = [.footprint],
     disk: DiskRules = DiskRules(), compressionLevel: Int = 1, overlay: Bool = true,
     encrypt: Bool = false, dropFilePages: Bool = false, resume: ResumeRule = .auto,
-    durability: DurabilityRule = .synced
+    durability: DurabilityRule = .synced, atOnceUpTo: ByteCount? = nil
   ) {
     self.enabled = enabled
     self.resume = resume
     self.maxFootprint = maxFootprint
     self.minFootprint = minFootprint
     self.after = after
+    self.atOnceUpTo = atOnceUpTo
     self.onlyIfFasterThanRelaunch = onlyIfFasterThanRelaunch
     self.cooldown = cooldown
     self.demoteAfter = demoteAfter

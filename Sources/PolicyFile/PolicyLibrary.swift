@@ -10,6 +10,9 @@ public struct PolicyLibrary: Hashable, Sendable {
   /// Only those in the executable.
   public static let builtIn = PolicyLibrary(directories: [])
 
+  /// The policy of a configuration that names none.
+  public static let usualPolicy = "standard"
+
   /// What can be loaded by name, sorted.
   public var names: [String] {
     Set(fileNames + BuiltInPolicies.all.map(\.key)).sorted()

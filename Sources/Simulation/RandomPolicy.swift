@@ -44,6 +44,7 @@ extension LifecyclePolicy {
     var copy = generator
     var other = SplitMix64(seed: copy.next())
     policy.pressure.terminateAfter = other.pick([.zero, .milliseconds(300), .seconds(1)])
+    policy.hibernate.atOnceUpTo = other.pick([nil, nil, .megabytes(4), .megabytes(16)])
     policy.pressure.stallsCountBelow = other.pick([0, 20, 20, 100])
     return policy
   }

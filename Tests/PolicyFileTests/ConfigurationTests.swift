@@ -77,7 +77,7 @@ import Testing
         etc/dormouse.yaml:1:9: error: there is no policy named `ios5`
         policy: ios5
                 ^
-        help: did you mean `ios-5`? Available: android, developer, ios-5, iphone-os-3, server
+        help: did you mean `ios-5`? Available: android, developer, ios-5, iphone-os-3, server, standard
         """)
     #expect(
       configuration("policy: none.yaml").errors.first?.message

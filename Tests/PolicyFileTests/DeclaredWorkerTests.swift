@@ -133,7 +133,7 @@ import Testing
         ).value)
       let again = ConfigurationFile.parse(
         text: "workers:\n" + read.workers.map(ConfigurationFile.render).joined(),
-        file: "dormouse.yaml", library: library, environment: [:])
+        file: "dormouse.yaml", library: library, environment: [:], policy: "ios-5")
       #expect(again.errors.isEmpty, "\(again.rendered)")
       let workers = read.workers.map { worker in
         var worker = worker

@@ -31,6 +31,20 @@ import Testing
     #expect(back[1].meaning == "fewer workers are small enough to be hibernated")
   }
 
+  @Test func `never is the smallest value of a limit up to which workers hibernate at once`() {
+    var small = LifecyclePolicy()
+    small.hibernate.atOnceUpTo = .megabytes(16)
+    let meaning = { (left: LifecyclePolicy, right: LifecyclePolicy) in
+      PolicyFile.differences(from: left, to: right).first?.meaning
+    }
+    #expect(
+      meaning(LifecyclePolicy(), small)
+        == "larger workers are hibernated as soon as they are suspended")
+    #expect(
+      meaning(small, LifecyclePolicy())
+        == "small workers wait for hibernate.after, as large ones do")
+  }
+
   /// If you rename a key, rename its sentence too.
   @Test func `Each meaning of a difference belongs to a key that exists`() {
     let keys = PolicyFile.values(of: LifecyclePolicy()).map(\.path)

@@ -23,7 +23,7 @@ import Testing
         """, file: "app/Procfile", environmentFile: nil)
     #expect(result.diagnostics.isEmpty)
     let read = try Self.check(result.value)
-    #expect(read.policy.name == "server")
+    #expect(read.policy.name == "standard")
     #expect(read.workers.map(\.name) == ["web", "worker", "release"])
     #expect(read.workers[0].command == ["sh", "-c", "bundle exec puma -p $PORT"])
     #expect(read.workers.map(\.environment) == ["5000", "5100", "5200"].map { ["PORT": $0] })

@@ -11,18 +11,22 @@ let shippedDirectory: String = {
   return "/" + parts.joined(separator: "/") + "/Policies"
 }()
 
-let shipped = ["android", "developer", "ios-5", "iphone-os-3", "server"]
+let shipped = ["android", "developer", "ios-5", "iphone-os-3", "server", "standard"]
 let library = PolicyLibrary(directories: [shippedDirectory])
 
 func policy(_ text: String) -> ParseResult<LifecyclePolicy> {
   PolicyFile.parse(text: text, file: "p.yaml")
 }
 
+/// A text that names no policy gets `ios-5`, whose values are the defaults of all keys.
 func configuration(
   _ text: String, environment: [String: String] = [:]
 ) -> ParseResult<DaemonConfiguration> {
-  ConfigurationFile.parse(
-    text: text, file: "etc/dormouse.yaml", library: library, environment: environment)
+  let isNamed = text.hasPrefix("policy:") || text.contains("\npolicy:")
+  // Values of the built-in ios-5 have no place in a file.
+  return ConfigurationFile.parse(
+    text: text, file: "etc/dormouse.yaml", library: isNamed ? library : .builtIn,
+    environment: environment, policy: isNamed ? nil : "ios-5")
 }
 
 extension Scratch {

@@ -1,4 +1,5 @@
 import Policy
+import TestSupport
 import Testing
 
 @testable import PolicyFile
@@ -18,6 +19,36 @@ import Testing
 
   @Test func `The policy ios-5 equals the defaults`() {
     #expect(library.load("ios-5").value == LifecyclePolicy())
+  }
+
+  @Test(arguments: ["", "workers: {}\n", "policy_overrides: { mode: enforce }\n"])
+  func `A configuration that names no policy has the policy standard`(text: String) throws {
+    let read = try #require(
+      ConfigurationFile.parse(
+        text: text, file: "dormouse.yaml", library: library, environment: [:]
+      ).value)
+    #expect(read.policy == library.load("standard").value)
+    let origin = read.origins.origin(of: "hibernate.after")
+    #expect(origin.layer == .policy && origin.file == "\(shippedDirectory)/standard.yaml")
+  }
+
+  @Test func `A user's standard.yaml takes the place of the shipped one, also without a name`()
+    throws
+  {
+    let scratch = try Scratch(["standard.yaml": "extends: standard\nhibernate: { after: 7s }\n"])
+    let read = ConfigurationFile.parse(
+      text: "", file: "dormouse.yaml", library: PolicyLibrary(directories: [scratch.path]),
+      environment: [:])
+    #expect(read.diagnostics.isEmpty, "\(read.rendered)")
+    #expect(read.value?.policy.hibernate.after == .seconds(7))
+    #expect(read.value?.policy.foreground.mode == .activity)
+  }
+
+  @Test func `Only standard hibernates small workers as soon as they are suspended`() throws {
+    for name in shipped {
+      let policy = try #require(library.load(name).value)
+      #expect(policy.hibernate.atOnceUpTo == (name == "standard" ? .megabytes(16) : nil))
+    }
   }
 
   @Test func `The policy iphone-os-3 neither suspends nor hibernates, and warns first`() throws {
@@ -54,7 +85,7 @@ import Testing
     #expect(
       result.rendered == """
         ios5: error: there is no policy named `ios5`
-        help: did you mean `ios-5`? Available: android, developer, ios-5, iphone-os-3, server
+        help: did you mean `ios-5`? Available: android, developer, ios-5, iphone-os-3, server, standard
         """)
     #expect(library.load("../Policies/nothing").value == nil)
   }

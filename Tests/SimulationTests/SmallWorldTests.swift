@@ -27,6 +27,18 @@ struct SmallWorldTests {
     #expect(explored.depth == 4, "\(explored)")
   }
 
+  @Test("Small worlds keep every invariant where small workers are hibernated when suspended")
+  func atOnce() throws {
+    var policy = LifecyclePolicy()
+    policy.foreground = ForegroundRules(mode: .activity, max: nil)
+    policy.hibernate.maxFootprint = nil
+    policy.hibernate.atOnceUpTo = .megabytes(16)
+    policy.background.suspendAfter = .seconds(1)
+    let explored = try SmallWorld.explore(
+      workers: 2, depth: 4, maxStates: 20_000, policy: policy)
+    #expect(explored.depth == 4, "\(explored)")
+  }
+
   /// Workers here have 8 MB.
   @Test("Small worlds keep every invariant for five steps of a worker that is over all its limits")
   func overLimits() throws {

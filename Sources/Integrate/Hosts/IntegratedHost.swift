@@ -41,12 +41,14 @@ public enum IntegratedHost: String, CaseIterable, Hashable, Sendable {
   }
 
   /// Of `dormouse wrap`, for this host's servers. A cell that waits (`time.sleep`) has to continue when its time is over;
-  /// ipykernel's own housekeeping comes every 10 s.
-  var options: [String] { self == .jupyter ? ["--wake-for-timers", "15s"] : [] }
+  /// ipykernel's own housekeeping comes every 10 s. A kernel ends with its Jupyter server in any case.
+  var options: [String] {
+    self == .jupyter ? ["--wake-for-timers", "15s"] : ["--end-with-host"]
+  }
 
   /// What to write by hand, where the configuration is a program.
   public func snippet(_ words: WrapWords) -> String? {
-    let command = words.all + ["clangd"]
+    let command = words.suiting(self).all + ["clangd"]
     switch self {
     case .neovim:
       return """

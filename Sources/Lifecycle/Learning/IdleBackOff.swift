@@ -87,7 +87,7 @@ extension WorkerRecord {
 
   /// `hibernate.after`, likewise.
   var hibernationBackOff: IdleBackOff? {
-    guard let images, let base = policy.hibernate.after else { return nil }
+    guard let images, let base = hibernateAfter else { return nil }
     return backOff(images, key: "hibernate.after", base: base, from: imageWantedAt)
   }
 
@@ -97,9 +97,16 @@ extension WorkerRecord {
     max(run.restingSince, run.hibernation.lastResume ?? run.restingSince)
   }
 
+  /// `hibernate.after`, or nothing for a worker of at most `hibernate.at_once_up_to`.
+  private var hibernateAfter: Duration? {
+    let rules = policy.hibernate
+    if let small = rules.atOnceUpTo, movable <= small { return .zero }
+    return rules.after
+  }
+
   /// What `hibernate.after` counts from, and how long it is; `nil`: never.
   var hibernationRest: (from: Instant, after: Duration)? {
-    guard let base = policy.hibernate.after else { return nil }
+    guard let base = hibernateAfter else { return nil }
     guard let raised = images?.raised(base, from: imageWantedAt, policy.earlyWake) else {
       return (run.restingSince, base)
     }

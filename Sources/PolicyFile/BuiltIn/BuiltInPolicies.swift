@@ -9,6 +9,7 @@ enum BuiltInPolicies {
     "ios-5": ios5,
     "iphone-os-3": iphoneOs3,
     "server": server,
+    "standard": standard,
   ]
 
   static func text(of name: String) -> String? { all.first { $0.key == name }?.value }

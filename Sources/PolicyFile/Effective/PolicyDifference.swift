@@ -32,15 +32,17 @@ extension PolicyFile {
 enum DifferenceMeaning {
   static func of(_ path: String, left: String, right: String) -> String? {
     if let sentence = words[path]?[right] { return sentence }
-    guard let (less, more) = amounts[path], let from = amount(left), let to = amount(right),
-      from != to
+    // Of a longest time `never` is the most, of a largest size the least.
+    let never = path == "hibernate.at_once_up_to" ? 0 : Double.infinity
+    guard let (less, more) = amounts[path], let from = left == "never" ? never : amount(left),
+      let to = right == "never" ? never : amount(right), from != to
     else { return nil }
     return to < from ? less : more
   }
 
   /// A number of one unit, for comparison; `nil` where a text is none, or has another kind of unit.
   private static func amount(_ text: String) -> Double? {
-    if text == "never" || text == "unlimited" { return .infinity }
+    if text == "unlimited" { return .infinity }
     guard let quantity = Quantity(text) else { return nil }
     let scales: [String: Int64] = [
       "": 1_000, "%": 1_000, "ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000,
@@ -104,6 +106,10 @@ enum DifferenceMeaning {
     "hibernate.after": (
       "suspended workers are hibernated sooner", "suspended workers stay in memory longer"
     ),
+    "hibernate.at_once_up_to": (
+      "fewer workers are hibernated as soon as they are suspended",
+      "larger workers are hibernated as soon as they are suspended"
+    ),
     "hibernate.cooldown": (
       "woken workers are hibernated again sooner", "woken workers stay in memory longer"
     ),
@@ -154,6 +160,9 @@ enum DifferenceMeaning {
       "false": "suspended workers stay in memory", "true": "suspended workers may be hibernated",
     ],
     "hibernate.after": ["never": "workers are hibernated under pressure or on request only"],
+    "hibernate.at_once_up_to": [
+      "never": "small workers wait for hibernate.after, as large ones do"
+    ],
     "hibernate.max_footprint": ["unlimited": "workers of any size are hibernated"],
     "hibernate.only_if_faster_than_relaunch": [
       "false": "workers are hibernated even if a relaunch would be quicker",

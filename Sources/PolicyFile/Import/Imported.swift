@@ -19,8 +19,9 @@ struct ImportedFile {
       "From \(source), by `dormouse import`. Paths start from the directory of this file: put it"
         + " beside \(source). `dormouse policy check` checks it.", indent: "")
     lines += notes.flatMap { ImportedWorker.comment($0, indent: "") }
-    // With one worker in front at a time, as in `ios-5`, services would put each other to sleep.
-    lines += ["", "policy: server", "", workers.isEmpty ? "workers: {}" : "workers:"]
+    // Named, so that it stands where one would change it.
+    lines += ["", "policy: \(PolicyLibrary.usualPolicy)", ""]
+    lines += [workers.isEmpty ? "workers: {}" : "workers:"]
     for worker in workers { lines += worker.lines() }
     let count = notes.count + workers.reduce(0) { $0 + $1.notes.count }
     return Imported(

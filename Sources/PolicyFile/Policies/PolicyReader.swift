@@ -134,6 +134,9 @@ struct PolicyReader {
     reader.read(
       "after", into: &rules.after,
       as: Converter.duration.map(Optional.some).orWord("never", nil))
+    reader.read(
+      "at_once_up_to", into: &rules.atOnceUpTo,
+      as: Converter.size.map(Optional.some).orWord("never", nil))
     reader.read("only_if_faster_than_relaunch", into: &rules.onlyIfFasterThanRelaunch, as: .boolean)
     reader.read("resume", into: &rules.resume, as: .choice)
     reader.read("cooldown", into: &rules.cooldown, as: .duration)

@@ -102,6 +102,7 @@ extension PolicyFile {
       "  max_footprint: \(rules.maxFootprint?.policyText ?? "unlimited")",
       "  min_footprint: \(rules.minFootprint.policyText)",
       "  after: \(rules.after?.policyText ?? "never")",
+      "  at_once_up_to: \(rules.atOnceUpTo?.policyText ?? "never")",
       "  only_if_faster_than_relaunch: \(rules.onlyIfFasterThanRelaunch)",
       "  resume: \(rules.resume.rawValue)",
       "  cooldown: \(rules.cooldown.policyText)",

@@ -85,7 +85,7 @@ struct ConfigurationReader {
     let written = once("policy", in: parts) { part, key in
       part.read(key, as: wanted).map { (name: $0, part: part) }
     }
-    guard let name = replacement ?? written?.name else { return LifecyclePolicy() }
+    let name = replacement ?? written?.name ?? PolicyLibrary.usualPolicy
     let sink = written?.part.sink ?? parts.first?.sink
     let position = written?.part.places["policy"]
     let result: ParseResult<LoadedPolicy>

@@ -64,6 +64,8 @@ enum KeyDescriptions {
       "A worker with a smaller footprint stays suspended, because it would free too little.",
     "hibernate.after":
       "The time suspended before a worker is hibernated without pressure. `never`: only under pressure or on request.",
+    "hibernate.at_once_up_to":
+      "A worker of at most this footprint is hibernated as soon as it is suspended. `never`: all wait for `after`.",
     "hibernate.only_if_faster_than_relaunch":
       "`true`: a worker whose relaunch is faster than its resume isn't hibernated.",
     "hibernate.cooldown": "A worker isn't hibernated for this long after a resume.",
@@ -146,7 +148,7 @@ enum KeyDescriptions {
   /// `*` stands for a worker's name.
   static let configuration: [String: String] = {
     var result = [
-      "policy": "The name of a shipped policy, or the path of a policy file. Default: ios-5.",
+      "policy": "The name of a shipped policy, or the path of a policy file. Default: standard.",
       "policy_overrides": "Keys of a policy that replace those of `policy`.",
       "state_directory": "The directory of images, logs and reports.",
       "socket": "The path of the control socket, at most 107 bytes.",

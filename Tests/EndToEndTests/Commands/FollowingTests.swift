@@ -27,7 +27,7 @@ import Testing
   func removed() throws {
     let daemon = try TestDaemon(Self.two)
     let (process, error) = try follow(daemon)
-    _ = try daemon.scratch.write("dormouse.yaml", "workers: { other: { command: sleep 691 } }\n")
+    try daemon.rewrite("workers: { other: { command: sleep 691 } }\n")
     try daemon.done("reload")
     #expect(try process.wait(.seconds(60)) == 0)
     let words = try readText(error)

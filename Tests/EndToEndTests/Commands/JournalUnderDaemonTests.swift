@@ -36,8 +36,8 @@ import Testing
     try Self.bringToFront("two", of: daemon)
     try daemon.done("suspend", "one")
     try daemon.done("foreground", "one")
-    _ = try daemon.scratch.write(
-      "dormouse.yaml", Self.configuration.replacing("1s", with: "2s"))
+    try daemon.rewrite(
+      Self.configuration.replacing("1s", with: "2s"))
     try daemon.done("reload")
     try daemon.done("stop", "two")
     try daemon.crash()

@@ -69,7 +69,7 @@ import Testing
     #expect(
       try outcome(["reload"], daemon).text == "nothing changed: the configuration is the same")
     #expect(try outcome(["reload", "--dry-run"], daemon).isDryRun == true)
-    _ = try daemon.scratch.write("dormouse.yaml", "wokers: {}\n")
+    try daemon.rewrite("wokers: {}\n")
     #expect(try outcome(["reload"], daemon, code: 1).code == "refused")
     #expect(try outcome(["pressure", "set", "auto"], daemon).verb == "pressure_set")
     let plan = try outcome(["pressure", "set", "critical", "--dry-run"], daemon)

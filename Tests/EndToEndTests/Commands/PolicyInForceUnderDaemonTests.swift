@@ -26,8 +26,7 @@ import Testing
     "`policy show --effective` shows the running daemon's values, not those of files edited since")
   func running() throws {
     let daemon = try TestDaemon(Self.text)
-    _ = try daemon.scratch.write(
-      "dormouse.yaml",
+    try daemon.rewrite(
       "policy_overrides: { hibernate: { after: 5s } }\nworkers: { web: { command: sleep 1 } }\n")
     let table = try daemon.done("policy", "show", "--effective", "--worker", "web")
     let lines = table.split(separator: "\n").map {

@@ -18,6 +18,7 @@ import Testing
         hibernate: { after: 20s }
       workers:
         web: { command: sleep 1, policy: { hibernate: { max_footprint: 64MB } } }
+      policy: ios-5
       """)
     _ = try scratch.write(
       "dormouse/conf.d/db.yaml", "workers: { db: { command: sleep 2, importance: 4 } }\n")
@@ -173,7 +174,7 @@ import Testing
       let made = try scratch.write("dormouse.yaml", outcome.output)
       let check = try dormouse("policy", "check", made)
       #expect(
-        check.code == 0 && check.output.contains(": ok: 2 workers, policy server"), "\(check)")
+        check.code == 0 && check.output.contains(": ok: 2 workers, policy standard"), "\(check)")
     }
     #expect(
       try dormouse("import", compose).error

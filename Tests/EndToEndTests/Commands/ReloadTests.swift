@@ -25,8 +25,7 @@ import Testing
     let daemon = try TestDaemon(Self.before)
     try Self.putBehind(daemon)
     let pid = try daemon.worker("stays").pid
-    _ = try daemon.scratch.write(
-      "dormouse.yaml",
+    try daemon.rewrite(
       """
       policy_overrides: { foreground: { max: unlimited } }
       workers:
@@ -50,8 +49,7 @@ import Testing
     try Self.putBehind(daemon)
     mkdir("\(daemon.scratch.path)/conf.d", 0o755)
     _ = try daemon.scratch.write("conf.d/a.yaml", "workers: { comes: { command: sleep 100005 } }\n")
-    _ = try daemon.scratch.write(
-      "dormouse.yaml",
+    try daemon.rewrite(
       """
       policy_overrides: { hibernate: { after: 77s } }
       workers:
@@ -84,7 +82,7 @@ import Testing
     _ = try daemon.scratch.write(
       "base.yaml", "extends: ios-5\nhibernate: { after: 41s, cooldown: 1s }\n")
     _ = try daemon.scratch.write("mine.yaml", "extends: ./base.yaml\n")
-    _ = try daemon.scratch.write("dormouse.yaml", text)
+    try daemon.rewrite(text)
     #expect(try daemon.done("reload").hasPrefix("policy ios-5 → mine (2 values)"))
     _ = try daemon.scratch.write(
       "base.yaml", "extends: ios-5\nhibernate: { after: 42s, cooldown: 2s }\n")
@@ -101,7 +99,7 @@ import Testing
   func refused() throws {
     let daemon = try TestDaemon(Self.before)
     try Self.putBehind(daemon)
-    _ = try daemon.scratch.write("dormouse.yaml", Self.before + "polcy: ios-5\n")
+    try daemon.rewrite(Self.before + "polcy: ios-5\n")
     let outcome = try daemon.verb("reload")
     #expect(outcome.code == 1)
     #expect(outcome.error.contains("error: unknown key `polcy`"))

@@ -121,8 +121,7 @@ import Testing
     #expect(
       try daemon.done("reload", "--dry-run")
         == "nothing would change: the configuration is the same\n")
-    _ = try daemon.scratch.write(
-      "dormouse.yaml",
+    try daemon.rewrite(
       """
       policy_overrides: { background: { suspend_after: 2h }, hibernate: { after: never } }
       workers:
@@ -135,7 +134,7 @@ import Testing
       "d would be added and started", "importance",
     ] { #expect(text.contains(words), "\(text)") }
     #expect(try daemon.ask(.ps).workers?.map(\.name) == ["a", "b", "c"])
-    _ = try daemon.scratch.write("dormouse.yaml", "polcy: x\n")
+    try daemon.rewrite("polcy: x\n")
     let wrong = try daemon.verb("reload", "--dry-run")
     #expect(wrong.code == 1)
     #expect(wrong.error.contains("nothing would change"), "\(wrong)")

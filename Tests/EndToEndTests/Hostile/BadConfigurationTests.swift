@@ -91,7 +91,8 @@ import Testing
         .run(in: scratch)
     }
     let shipped = try check(
-      "android", "developer", "ios-5", "iphone-os-3", "server", Surroundings.policy("ios-5"))
+      "android", "developer", "ios-5", "iphone-os-3", "server", "standard",
+      Surroundings.policy("ios-5"))
     #expect(shipped.code == 0, "\(shipped)")
     #expect(shipped.error.isEmpty)
     let typo = try scratch.write("typo.yaml", "name: typo\nhibernate:\n  aftr: 3s\n")

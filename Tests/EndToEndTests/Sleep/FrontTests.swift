@@ -90,7 +90,7 @@ import Testing
       try eventually { try ["web", "other"].allSatisfy { try daemon.worker($0).pid != nil } })
     try daemon.done("foreground", "other")
     let other = try daemon.worker("other").pid
-    _ = try daemon.scratch.write("dormouse.yaml", before.replacing("672", with: "674"))
+    try daemon.rewrite(before.replacing("672", with: "674"))
     try daemon.done("reload")
     let web = try daemon.worker("web")
     #expect(web.command == ["sleep", "672"] && web.changedSinceLaunch == ["command"])

@@ -75,7 +75,7 @@ import Testing
     let whole = try readText(record)
     try rewrite(record, String(whole.dropLast(3)))
     // No worker is declared, so that none takes the name.
-    try rewrite(daemon.configuration, "workers: {}\n")
+    try daemon.rewrite("workers: {}\n")
     try daemon.start()
     #expect(try eventually { daemon.words.contains("web.worker is damaged") })
     #expect(try listDirectory("\(daemon.state)/images") == ["web.image"])

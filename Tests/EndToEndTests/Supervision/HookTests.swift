@@ -137,17 +137,17 @@ import Testing
     let daemon = try TestDaemon("on: { suspended: [sh, -c, 'echo old >> calls'] }\n" + workers)
     try daemon.done("suspend", "web")
     _ = try wait(daemon, "calls") { $0 == ["old"] }
-    _ = try daemon.scratch.write(
-      "dormouse.yaml", "on: { suspended: [sh, -c, 'echo new >> calls'] }\n" + workers)
+    try daemon.rewrite(
+      "on: { suspended: [sh, -c, 'echo new >> calls'] }\n" + workers)
     #expect(try daemon.done("reload").contains("the commands of `on` changed"))
     try daemon.done("wake", "web")
     try daemon.done("suspend", "web")
     _ = try wait(daemon, "calls") { $0 == ["old", "new"] }
-    _ = try daemon.scratch.write("dormouse.yaml", "on: { suspnded: a }\n" + workers)
+    try daemon.rewrite("on: { suspnded: a }\n" + workers)
     let refused = try daemon.verb("reload")
     #expect(refused.code == 1 && refused.error.contains("dormouse.yaml:1:7"))
     #expect(refused.error.contains("did you mean `suspended`?"))
-    _ = try daemon.scratch.write("dormouse.yaml", workers)
+    try daemon.rewrite(workers)
     try daemon.done("reload")
     try daemon.done("wake", "web")
     try daemon.done("suspend", "web")

@@ -75,11 +75,6 @@ import Testing
     }
   }
 
-  private func write(_ daemon: TestDaemon, _ text: String) throws {
-    let file = try Descriptor.open(daemon.configuration, O_WRONLY | O_TRUNC)
-    try file.writeAll(text)
-  }
-
   @Test(
     "A process that appears is adopted, hibernates, is woken by a client, and is forgotten when it ends"
   )
@@ -140,13 +135,13 @@ import Testing
     try daemon.start()
     // The look that finds another process has seen this one.
     let other = try freePort()
-    try write(
-      daemon, Self.policy + Self.rule(port) + Self.item(other, "mode: manage", name: "other"))
+    try daemon.rewrite(
+      Self.policy + Self.rule(port) + Self.item(other, "mode: manage", name: "other"))
     try daemon.done("reload")
     let sign = try Server(daemon.scratch, port: other)
     try wait(daemon, "other-\(sign.pid)")
     #expect(try daemon.verb("status", server.name).code == 3)
-    try write(daemon, Self.policy + Self.rule(port, "mode: manage\n    except: { name: x }"))
+    try daemon.rewrite(Self.policy + Self.rule(port, "mode: manage\n    except: { name: x }"))
     let change = try daemon.done("reload")
     #expect(change.contains("rule web: except"), "\(change)")
     try wait(daemon, server.name)
@@ -159,11 +154,11 @@ import Testing
     let daemon = try TestDaemon(Self.policy + Self.rule(port, "limit: 5"))
     let server = try Server(daemon.scratch, port: port)
     try wait(daemon, server.name)
-    try write(daemon, Self.policy + Self.rule(port, "mode: manage\n    importance: 7"))
+    try daemon.rewrite(Self.policy + Self.rule(port, "mode: manage\n    importance: 7"))
     #expect(try daemon.done("reload").contains("rule web: mode shadow → manage"))
     try daemon.wait(server.name, toBe: "hibernated", within: .seconds(60))
     #expect(try daemon.worker(server.name).importance == 7)
-    try write(daemon, Self.policy)
+    try daemon.rewrite(Self.policy)
     #expect(try daemon.done("reload").contains("rule web removed"))
     try wait(daemon, server.name, isThere: false)
     let isAwake = try eventually { !server.isStopped }
@@ -190,7 +185,7 @@ import Testing
     try daemon.wait(server.name, toBe: "hibernated", within: .seconds(60))
     try daemon.waitForRecord(of: server.name)
     try daemon.crash()
-    try write(daemon, Self.policy)
+    try daemon.rewrite(Self.policy)
     try daemon.start()
     try wait(daemon, server.name, isThere: false)
     #expect(try HTTPConnection(port: port).get("/count") == "2")
@@ -207,7 +202,7 @@ import Testing
     let finding = found.findings.first { $0.pid == server.pid }
     #expect(finding?.result.code == "too_young" && finding?.worker == server.name)
     #expect(finding?.footprint ?? 0 > 1 << 20 && finding?.mode == "shadow")
-    try write(daemon, Self.policy + Self.rule(port))
+    try daemon.rewrite(Self.policy + Self.rule(port))
     let outcome = try Command(
       arguments: [
         Surroundings.executable, "adopt", "--dry-run", "--config", daemon.configuration,

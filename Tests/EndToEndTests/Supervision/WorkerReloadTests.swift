@@ -32,8 +32,7 @@ import Testing
       "  \(name): { command: [\(Surroundings.python), \(script), \(name)], reload_signal: SIGHUP, "
         + "readiness: { notify: true }\(more) }\n"
     }
-    _ = try daemon.scratch.write(
-      "dormouse.yaml",
+    try daemon.rewrite(
       BadWorkerTests.calm + "workers:\n" + worker("speaks") + worker("silent") + worker("dies")
         + worker("stuck", ", policy: { watchdog: { launch: 10s } }")
         + "  deaf: { command: sleep 655, reload_signal: HUP }\n  plain: { command: sleep 656 }\n")

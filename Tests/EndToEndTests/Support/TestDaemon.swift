@@ -65,7 +65,7 @@ final class TestDaemon {
     self.state = state ?? "\(scratch.path)/state"
     log = "\(scratch.path)/daemon.log"
     self.configuration = try scratch.write(
-      "dormouse.yaml", isCalm ? Self.calm(configuration) : configuration)
+      "dormouse.yaml", Self.named(isCalm ? Self.calm(configuration) : configuration))
     if setting != .frozen { environment["DORMOUSE_CGROUP"] = "/proc/nowhere" }
     if setting == .ordinaryUser {
       // An ordinary user may not be able to read the repository.
@@ -85,6 +85,18 @@ final class TestDaemon {
     guard !isAbout, text.hasPrefix(overrides) else { return text }
     let rule = "  pressure: { warning: never, urgent: never, critical: { available_below: 1% } }\n"
     return overrides + rule + String(text.dropFirst(overrides.count))
+  }
+
+  /// Tests count on the values of ios-5. Without a name the policy is `standard`, which DefaultPolicyTests tests.
+  private static func named(_ text: String) -> String {
+    if text.hasPrefix("policy:") || text.contains("\npolicy:") { return text }
+    // At the end, so that lines keep their numbers.
+    return text + (text.isEmpty || text.hasSuffix("\n") ? "" : "\n") + "policy: ios-5\n"
+  }
+
+  /// Writes another dormouse.yaml, for the next `reload` or start.
+  func rewrite(_ text: String) throws {
+    _ = try scratch.write("dormouse.yaml", Self.named(text))
   }
 
   private static func prepare(_ scratch: Scratch) throws -> [String] {

@@ -28,7 +28,7 @@ import Testing
     #expect(try HTTPConnection(port: db.port).get("/digest") == digest)
 
     let changed = try readText(daemon.configuration).replacing("wake_with: [db]", with: "")
-    _ = try daemon.scratch.write("dormouse.yaml", changed)
+    try daemon.rewrite(changed)
     #expect(try daemon.done("reload").contains("web: wake_with"))
     for worker in [web, db] { try worker.waitForItsReads() }
     try putToSleep(daemon)

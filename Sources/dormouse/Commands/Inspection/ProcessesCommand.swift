@@ -104,8 +104,8 @@ struct ProcessesCommand: ParsableCommand {
   ) throws {
     if names { return try Output.write(workers.map { escaped($0.name) + "\n" }.joined()) }
     if json { return try Output.json(Listing(daemon: response.daemon, workers: workers)) }
-    try Output.write(
-      (isFirst ? "" : "\n") + table(workers, response, use: use, width: wide ? nil : Terminal.width))
+    let width = wide ? nil : Terminal.width
+    try Output.write((isFirst ? "" : "\n") + table(workers, response, use: use, width: width))
   }
 
   private func table(

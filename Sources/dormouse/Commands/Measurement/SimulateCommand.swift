@@ -23,7 +23,7 @@ struct SimulateCommand: ParsableCommand {
       the table, and workers keep their own keys. docs/simulation.md says what a journal can't know.
 
       Examples:
-        dormouse simulate --generate daily --workers 1000 --policy ios-5,server
+        dormouse simulate --generate daily --workers 1000 --policy standard,server
         dormouse simulate --policy server --order band,footprint --order band,regret
         dormouse simulate --policy server --set hibernate.after=30s
         dormouse simulate --journal --since 7d --set hibernate.after=30s
@@ -77,7 +77,7 @@ struct SimulateCommand: ParsableCommand {
   var json = false
   @OptionGroup var connection: ConnectionOptions
 
-  private static let defaultPolicies = "ios-5,iphone-os-3,server"
+  private static let defaultPolicies = "\(PolicyLibrary.usualPolicy),ios-5,server,developer"
 
   func validate() throws {
     try history.validate(
