@@ -115,17 +115,17 @@ struct WorkerReader {
   }
 
   /// nil: its file system doesn't answer.
-  private func contents(of path: String) -> Result<String, Unreadable>? {
+  private func contents(of path: String) -> Swift.Result<String, Unreadable>? {
     let found = Found()
     let isRead = wait(FilePaths.directory(of: path)) {
       let text = FileContents.read(path)
       found.text.withLock { $0 = text }
     }
-    return isRead ? found.text.withLock(\.self) : nil
+    return isRead ? found.text.withLock { $0 } : nil
   }
 
   private final class Found: Sendable {
-    let text = Mutex<Result<String, Unreadable>?>(nil)
+    let text = Mutex<Swift.Result<String, Unreadable>?>(nil)
   }
 
   private func shed(
