@@ -108,7 +108,7 @@ struct EpisodeJournal {
     for second in 0..<seconds {
       let workers = held.values.reduce(ByteCount.zero, +)
       let foreign = isEpisode ? episode.foreign : episode.foreignOtherwise
-      let stall = isEpisode ? episode.stall(in: second) : (0, 0)
+      let stall = isEpisode ? episode.stall(in: second) : (some: 0, full: 0)
       if stall.full > 0 { try send(.stalled(.critical)) }
       try send(
         .memory(
