@@ -35,10 +35,12 @@ public enum ConfigurationFile {
   /// Reads a configuration from a file, or from the directory that holds `dormouse.yaml`; with what is
   /// in `conf.d` beside it.
   ///
-  /// - Parameter wait: for the files of variables, which may be on a file system that doesn't answer.
+  /// - Parameters:
+  ///   - changed: the text that `path`, a file, is to have.
+  ///   - wait: for the files of variables, which may be on a file system that doesn't answer.
   public static func load(
     path: String, library: PolicyLibrary, environment: [String: String], policy: String? = nil,
-    wait: @escaping FileWait = endlessly
+    changed: String? = nil, wait: @escaping FileWait = endlessly
   ) -> ParseResult<DaemonConfiguration> {
     let files: ConfigurationFiles
     switch ConfigurationFiles.find(path) {
@@ -47,7 +49,8 @@ public enum ConfigurationFile {
     }
     var texts: [SourceText] = []
     var unreadable: [Diagnostic] = []
-    for file in files.paths {
+    if let changed { texts.append(SourceText(text: changed, file: path)) }
+    for file in files.paths where changed == nil || file != path {
       switch FileContents.read(file) {
       case .success(let text): texts.append(SourceText(text: text, file: file))
       case .failure(let problem): unreadable.append(problem.diagnostic)
