@@ -79,7 +79,8 @@ let package = Package(
       name: "Supervision",
       dependencies: ["Checksum", "Linux", "CLinux", "JSONLines", "Policy", "WorkerProtocol"],
       swiftSettings: strict),
-    .target(name: "Control", dependencies: ["JSONLines", "Linux"], swiftSettings: strict),
+    .target(
+      name: "Control", dependencies: ["JSONLines", "Linux", "Policy"], swiftSettings: strict),
     // Footprints over time: the format, what can be said of them, and their pictures.
     .target(
       name: "FootprintTrace", dependencies: ["Control", "Drawing", "JSONLines"],

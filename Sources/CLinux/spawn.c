@@ -171,6 +171,35 @@ static void meet(const struct clinux_terms *terms, const struct clinux_birth *bi
     memcpy(terms->own_numbers[index], digits + position, sizeof digits - (size_t)position);
 }
 
+// The smallest number from `from` on of a descriptor that the program gets, or that the child still needs;
+// ~0U: none.
+static unsigned next_needed(const struct clinux_spawn *what, int report, unsigned from) {
+  unsigned next = ~0U;
+  if ((unsigned)report >= from) next = (unsigned)report;
+  for (int index = 0; index < what->kept_count; index++) {
+    unsigned number = (unsigned)what->kept[index];
+    if (number >= from && number < next) next = number;
+  }
+  for (int index = 0; what->terms && index < what->terms->placed_count; index++) {
+    unsigned number = (unsigned)what->terms->placed[index].number;
+    if (number >= from && number < next) next = number;
+  }
+  return next;
+}
+
+// A child that waits must not keep open what its parent closes meanwhile: a client would wait for the end of its
+// connection, and a worker's memory would stay registered with a userfaultfd. Kernels before 5.9, without
+// close_range, close them at the execve.
+static void close_others(const struct clinux_spawn *what, int report) {
+  for (unsigned first = 3;;) {
+    unsigned needed = next_needed(what, report, first);
+    if (needed > first && syscall(SYS_close_range, first, needed == ~0U ? ~0U : needed - 1, 0) < 0)
+      return;
+    if (needed == ~0U) return;
+    first = needed + 1;
+  }
+}
+
 // Until its parent releases it, or ends. Without shared memory it isn't held.
 static void wait_for_release(const struct clinux_birth *birth) {
   struct timespec most = {.tv_sec = 1};
@@ -232,7 +261,10 @@ static void child(const struct clinux_spawn *what, const struct clinux_birth *bi
   if (chdir(what->directory) < 0) fail(report, CLINUX_SPAWN_DIRECTORY);
 
   begin(birth, CLINUX_SPAWN_EXEC);
-  if (what->waits) wait_for_release(birth);
+  if (what->waits) {
+    close_others(what, report);
+    wait_for_release(birth);
+  }
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, NULL);

@@ -14,8 +14,10 @@ final class HostPipes {
   private let timers: any Timers
   private let grace: Duration
   private let isAbandoned: () -> Void
-  private let input: Epoll
-  private let output: Epoll
+  /// Of its standard input and output, in this order, those that are pipes or sockets.
+  private let ends: [Epoll]
+  /// The end of one of them alone says something about the host only if the host has ended as well.
+  var hasBoth: Bool { ends.count == 2 }
 
   /// Call it while this process still has the descriptors, and before the program is started.
   ///
@@ -23,19 +25,24 @@ final class HostPipes {
   ///   - input, output: the program's standard input and output.
   ///   - grace: from the end of both until `isAbandoned` is called. The program has seen the end of
   ///     its input by then.
-  /// - Returns: nil: they can't be watched, or not both are pipes or sockets. Then their end says
-  ///   nothing about a host: a batch job reads a pipe and writes a file.
+  /// - Parameter needsBoth: one that is a pipe or a socket isn't enough. Its end says nothing about a
+  ///   host: a batch job reads a pipe and writes a file.
+  /// - Returns: nil: they can't be watched, or are no pipes or sockets.
   init?(
-    input: Int32 = STDIN_FILENO, output: Int32 = STDOUT_FILENO, grace: Duration,
-    watches: any DescriptorWatches, timers: any Timers, isAbandoned: @escaping () -> Void
+    input: Int32 = STDIN_FILENO, output: Int32 = STDOUT_FILENO, needsBoth: Bool = true,
+    grace: Duration, watches: any DescriptorWatches, timers: any Timers,
+    isAbandoned: @escaping () -> Void
   ) {
-    guard Self.mayHangUp(input), Self.mayHangUp(output) else { return nil }
+    // Errors and hang-ups are always reported.
+    let both: [(descriptor: Int32, events: Epoll.Interest)] = [(input, .peerHangUp), (output, [])]
+    let pipes = both.filter { Self.mayHangUp($0.descriptor) }
+    guard pipes.count >= (needsBoth ? 2 : 1) else { return nil }
     do throws(SystemCallError) {
-      self.input = try Epoll()
-      self.output = try Epoll()
-      // Errors and hang-ups are always reported.
-      try self.input.add(input, .peerHangUp, token: 0)
-      try self.output.add(output, [], token: 0)
+      ends = try pipes.map { pipe throws(SystemCallError) in
+        let end = try Epoll()
+        try end.add(pipe.descriptor, pipe.events, token: 0)
+        return end
+      }
     } catch { return nil }
     self.grace = grace
     self.watches = watches
@@ -48,21 +55,17 @@ final class HostPipes {
     return [S_IFIFO, S_IFSOCK].contains(status.st_mode & S_IFMT)
   }
 
-  /// Waits for the end of both, the input's first.
-  func watch() {
-    wait(for: input) { [weak self] in
-      guard let self else { return }
-      wait(for: output) { [weak self] in self?.beginGrace() }
-    }
-  }
+  /// Waits for the end of all, the input's first.
+  func watch() { wait(for: ends[...]) }
 
-  private func wait(for end: Epoll, then: @escaping () -> Void) {
+  private func wait(for ends: ArraySlice<Epoll>) {
+    guard let end = ends.first else { return beginGrace() }
     var token: LoopToken?
     // Without this watch the program stays, as it would without a wrapper.
-    token = try? watches.whenReadable(end.descriptor) { [watches] in
+    token = try? watches.whenReadable(end.descriptor) { [weak self, watches] in
       // An end lasts, and would keep the loop busy.
       if let token { watches.unwatch(end.descriptor, token) }
-      then()
+      self?.wait(for: ends.dropFirst())
     }
   }
 
@@ -70,7 +73,7 @@ final class HostPipes {
     timers.after(grace) { [weak self] in
       guard let self else { return }
       // Named pipes can have another reader and writer by now.
-      if hasEnded(input), hasEnded(output) { isAbandoned() } else { watch() }
+      if ends.allSatisfy(hasEnded) { isAbandoned() } else { watch() }
     }
   }
 

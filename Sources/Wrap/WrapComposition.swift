@@ -128,11 +128,12 @@ public final class WrapComposition {
   /// kernel checks for its parent, which is the wrapper: that one is ended, as without a wrapper.
   private func watchCaller() {
     guard let descriptor = caller.descriptor else { return }
-    let (run, servesKernels) = (run, caller.servesKernels)
+    let (run, servesKernels, pipes) = (run, caller.servesKernels, hostPipes)
     var token: LoopToken?
     // Without this watch, the program is woken only by its own inputs.
     token = try? run.loop.whenReadable(descriptor) { [unowned run] in
       if let token { run.loop.unwatch(descriptor, token) }
+      if let pipes, !pipes.hasBoth { pipes.watch() }
       if servesKernels {
         run.kill("the Jupyter server that started it has ended")
       } else {
@@ -141,15 +142,20 @@ public final class WrapComposition {
     }
   }
 
-  /// Stops the program when its host has closed both of its pipes, and the program ignores that.
+  /// Stops the program when its host has closed both of its pipes, and the program ignores that. A single
+  /// pipe is watched from the end of its host on.
   private func watchHostPipes() {
     guard let grace = settings.hostGrace else { return }
-    hostPipes = HostPipes(grace: grace, watches: run.loop, timers: run.loop) { [unowned run] in
-      run.stop(
-        "its host has closed its standard input and output, and it hasn't ended within "
-          + grace.spoken)
+    hostPipes = HostPipes(
+      needsBoth: !settings.endsWithHost, grace: grace, watches: run.loop, timers: run.loop
+    ) { [unowned self] in
+      let what =
+        hostPipes?.hasBoth == true
+        ? "its host has closed its standard input and output"
+        : "its host has ended, and the other end of its pipe is closed"
+      run.stop("\(what), and it hasn't ended within \(grace.spoken)")
     }
-    hostPipes?.watch()
+    if let hostPipes, hostPipes.hasBoth { hostPipes.watch() }
   }
 
   private func beginRegistration() {

@@ -30,6 +30,9 @@ public struct WrapSettings: Sendable {
   /// From the moment at which its host has closed both standard input and output until the program
   /// is stopped; nil: it may stay.
   public var hostGrace: Duration?
+  /// When the process that started the wrapper has ended, one of the two is enough, if the other is no
+  /// pipe or socket.
+  public var endsWithHost = false
 
   /// A program that ends at the end of its input has ended by then.
   public static let defaultHostGrace = Duration.seconds(10)

@@ -18,7 +18,7 @@ import Testing
   func without() {
     #expect(shown("never_started") == "never started")
     #expect(shown("requested_stop") == "stopped")
-    #expect(shown("backing_off") { $0.restartsInSeconds = 3.2 } == "backing off 4.0 s")
+    #expect(shown("backing_off") { $0.restartsInSeconds = 3.2 } == "backing off 4 s")
     #expect(shown("waits_for_worker") { $0.waitsFor = ["db", "cache"] } == "waiting for db, cache")
     #expect(shown("waits_for_memory") == "waiting for memory")
     #expect(ended(.init(code: "exited", text: "", status: 0)) == "exited 0")

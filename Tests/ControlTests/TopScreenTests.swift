@@ -196,9 +196,9 @@ import Testing
     var model = TopModel(columns: 80, rows: 24)
     #expect(model.screen(color: false) == ["waiting for the daemon", "q quits"])
     model.secondsWaited = 3.7
-    #expect(model.screen(color: false).first == "waiting for the daemon for 3.0 s")
+    #expect(model.screen(color: false).first == "waiting for the daemon for 3 s")
     model.show(TopModelTests.three, Sample.daemon)
-    #expect(model.screen(color: false).last == "the daemon has not answered for 3.0 s")
+    #expect(model.screen(color: false).last == "the daemon has not answered for 3 s")
   }
 
   @Test("o lists the largest processes that belong to no worker, and o again hides them")
@@ -224,7 +224,7 @@ import Testing
     worker.reason = CodedText("suspended_long_enough", "suspended for 30 s, and more words")
     let other = WorkerReport(name: "web", state: "foreground")
     for (columns, titles) in [
-      (120, "NAME STATE PROT BAND FOOTPRINT CPU SAVED IMAGE PID FOR REASON"),
+      (120, "NAME STATE PROT FOOTPRINT CPU SAVED IMAGE PID FOR REASON"),
       (80, "NAME STATE PROT FOOTPRINT CPU SAVED FOR REASON"),
       (60, "NAME STATE PROT FOOTPRINT CPU SAVED FOR"),
     ] {

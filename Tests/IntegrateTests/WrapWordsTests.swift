@@ -17,11 +17,22 @@ import Testing
     let words = WrapWords(program: "d", options: ["--hibernate-after", "1m"], addsOptions: true)
     #expect(
       words.suiting(.jupyter).options == ["--idle-after", "5m", "--hibernate-after", "1m"])
-    #expect(words.suiting(.cursor) == words)
     let own = WrapWords(program: "d", options: ["--idle-after=1h"], addsOptions: true)
     #expect(own.suiting(.jupyter) == own)
     let plain = WrapWords(program: "d")
     #expect(plain.suiting(.jupyter) == plain)
+  }
+
+  @Test func `Servers of other hosts end with their host, as those without this option are known`()
+  {
+    let words = WrapWords(program: "d", options: ["--idle-after", "1m"], addsOptions: true)
+    let suited = words.suiting(.cursor)
+    #expect(suited.options == ["--end-with-host", "--idle-after", "1m"])
+    for earlier in [words.options, words.options + ["--name", "x"], suited.options] {
+      #expect(suited.wrote(earlier))
+    }
+    #expect(!suited.wrote(["--idle-after", "2m"]))
+    #expect(IntegratedHost.emacs.snippet(words)?.contains("--end-with-host") == true)
   }
 
   @Test func `A name in the given options stays the only one`() {

@@ -39,7 +39,7 @@ import Testing
 
   @Test("A text that would be another one between brackets isn't moved there")
   func needsQuotes() throws {
-    for command in ["a,b", "a[0]", "|\n    npx", "\"a\n    b\""] {
+    for command in ["a,b", "a[0]", "|\n      npx", "\"a\n      b\""] {
       let text = "m:\n  s:\n    command: \(command)\n    args: [x]\n"
       let document = try ConfigDocument(Array(text.utf8), .yaml)
       let place = try #require(MCPServers.find(at: ["m"], in: document.root).first)
@@ -80,6 +80,6 @@ import Testing
     let undone = try document.applying(
       UnwrapEdits(document: document).edits(place, keepsEmptyList: true))
     #expect(try place.command(in: undone.root) == ["npx"])
-    #expect(undone.root[["m", "s", "args"]]?.list?.isEmpty == true)
+    #expect(String(decoding: undone.bytes, as: UTF8.self).contains("args: []\n"))
   }
 }

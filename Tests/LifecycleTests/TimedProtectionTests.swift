@@ -36,13 +36,13 @@ struct TimedProtectionTests {
     let text = answers.compactMap {
       if case .answer(_, let answer) = $0 { answer.text } else { nil }
     }
-    #expect(text == ["mail is protected for 10 min: it isn't terminated for lack of memory"])
+    #expect(text == ["mail is protected for 10 m: it isn't terminated for lack of memory"])
     world.pass(.seconds(60))
     let snapshot = try #require(world.engine.snapshot(of: mail))
     #expect(snapshot.protection == .request)
     #expect(
       snapshot.protection?.sentence(for: snapshot.protectedUntil.map { $0 - world.now })
-        == "protected on request for 9 min more (`dormouse protect`)")
+        == "protected on request for 9 m more (`dormouse protect`)")
     #expect(world.engine.explanation(of: mail, at: world.now)?.protectionLeft == .seconds(540))
     #expect(world.read(available: 20).victims.isEmpty)
     var all = world.pass(.seconds(539))

@@ -139,6 +139,28 @@ import Testing
     waitForChild(child.process.pid)
   }
 
+  /// Otherwise a client would wait for the end of its connection, and a worker's memory would stay registered with
+  /// a userfaultfd that its owner has closed.
+  @Test func `A child that waits for its release keeps open only what its program gets`() throws {
+    var request = waiting()
+    var terms = SpawnTerms()
+    terms.placed = [SpawnTerms.Placed(STDIN_FILENO, at: 7)]
+    request.terms = terms
+    let forked = try ForkThread.shared.fork(request)
+    let child = StartingProcess(forked)
+    let isWaiting = try eventually {
+      try forked.step == SpawnError.Step.exec.rawValue
+        && ProcessStat.read(child.process.pid).state == .sleeping
+    }
+    #expect(isWaiting)
+    let open = try listDirectory("/proc/\(child.process.pid)/fd").compactMap { Int32($0) }
+    // Its report to us is the fourth of its own.
+    #expect(open.count == 5 && Set([0, 1, 2, 7]).isSubset(of: open), "\(open)")
+    forked.release()
+    child.abandon()
+    waitForChild(child.process.pid)
+  }
+
   @Test("A child that waits for its release ends with the thread that forked it, and runs nothing")
   func ends() throws {
     var queue: WorkQueue? = WorkQueue(name: "forks")

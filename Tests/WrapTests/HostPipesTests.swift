@@ -87,6 +87,33 @@ import Testing
     #expect(pipes(input, output) != nil)
   }
 
+  @Test("If the end of its host counts, one pipe is enough, and its end says that nothing is left")
+  func onePipe() throws {
+    let null = try Descriptor.open("/dev/null", O_RDWR)
+    let input: Descriptor
+    var held: Descriptor?
+    (input, held) = try unblockedPipe()
+    let (watches, timers) = (FakeWatches(), FakeTimers())
+    var abandoned = 0
+    func pipes(_ input: Descriptor) -> HostPipes? {
+      HostPipes(
+        input: input.raw, output: null.raw, needsBoth: false, grace: .seconds(10),
+        watches: watches, timers: timers
+      ) { abandoned += 1 }
+    }
+    #expect(pipes(null) == nil)
+    let watched = try #require(pipes(input))
+    #expect(!watched.hasBoth)
+    watched.watch()
+    try watches.serve()
+    timers.advance(by: .seconds(3600))
+    #expect(abandoned == 0 && held != nil)
+    held = nil
+    try watches.serve()
+    timers.advance(by: .seconds(10))
+    #expect(abandoned == 1)
+  }
+
   @Test("A named pipe that has another reader and writer before the grace is over isn't abandoned")
   func reopened() throws {
     let scratch = try Scratch()

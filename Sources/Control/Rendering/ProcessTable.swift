@@ -1,13 +1,16 @@
 /// `dormouse ps`: a line a worker, then the totals and the pressure. `cpu`: percent of a processor by worker, for a
-/// column of its own.
+/// column of its own. `wide`: with columns that few need.
 public func renderProcessTable(
   _ workers: [WorkerReport], daemon: DaemonReport? = nil, cpu: [String: Double]? = nil,
-  width: Int? = nil, color: Bool = false, clock: ReaderClock = ReaderClock()
+  width: Int? = nil, wide: Bool = false, color: Bool = false, clock: ReaderClock = ReaderClock()
 ) -> String {
   var lines: [String] = []
   if !workers.isEmpty {
-    lines += workerTable(workers, cpu: cpu, width: width, clock: clock)
+    lines += workerTable(workers, cpu: cpu, width: width, wide: wide, clock: clock)
       .lines(width: width, color: color, wrapsLast: true)
+  }
+  if workers.contains(where: \.hasStoppedWork) {
+    lines += wrapped(ShownState.stoppedWorkLegend, to: width)
   }
   lines += wrapped(totalsLine(workers), to: width)
   if let daemon {
@@ -19,14 +22,15 @@ public func renderProcessTable(
 
 /// In a terminal that is too narrow for the reasons, columns that are needed less are left out.
 func workerTable(
-  _ workers: [WorkerReport], cpu: [String: Double]? = nil, width: Int?,
+  _ workers: [WorkerReport], cpu: [String: Double]? = nil, width: Int?, wide: Bool = false,
   clock: ReaderClock = ReaderClock()
 ) -> Table {
   var table = workerTable(workers, clock)
+  if !wide { table.remove("BAND") }
   if let cpu { insertProcessorTime(cpu, of: workers, into: &table) }
   if let width {
     table.leaveOut(
-      ["BAND", "PID", "IMAGE", "PURGEABLE", "SAVED", "HOST", "PROJECT"], of: width, untilLastHas: 30
+      ["PID", "IMAGE", "PURGEABLE", "SAVED", "HOST", "PROJECT"], of: width, untilLastHas: 30
     )
   }
   return table
@@ -85,15 +89,15 @@ private func reasonText(_ worker: WorkerReport, _ clock: ReaderClock) -> String 
     return "will be terminated in \(time); `dormouse protect \(escaped(worker.name))` keeps it"
   }
   let parts = [
-    escaped(worker.reason.text), stoppedTimerText(worker), asleepText(worker, clock),
+    escaped(worker.reason.text), stoppedWorkText(worker), asleepText(worker, clock),
     wokenText(worker, clock), protectedText(worker), changed,
   ]
   return parts.compactMap { $0 }.joined(separator: "; ")
 }
 
-/// Nothing else gives the worker work.
-private func stoppedTimerText(_ worker: WorkerReport) -> String? {
-  worker.stoppedTimerSeconds.map { "its own timer (\(durationText($0))) is stopped" }
+private func stoppedWorkText(_ worker: WorkerReport) -> String? {
+  if worker.stopsWriting == true { return "its regular writing is stopped" }
+  return worker.stoppedTimerSeconds.map { "its own timer (\(durationText($0))) is stopped" }
 }
 
 private func protectedText(_ worker: WorkerReport) -> String? {

@@ -1,3 +1,5 @@
+import Policy
+
 /// Bytes for output, with one decimal, in powers of 1024 as in the talks: `512 B`, `16.3 MB`.
 public func sizeText(_ bytes: Int64) -> String {
   guard bytes.magnitude >= 1024 else { return "\(bytes) B" }
@@ -10,21 +12,10 @@ public func sizeText(_ bytes: Int64) -> String {
   return "\(decimal(value / 1024)) TB"
 }
 
-/// Seconds for output, with two units at most: `14 ms`, `1.2 s`, `4 m 5 s`, `3 d 4 h`.
+/// Seconds for output, as `Duration.spoken`; `?`: no number that a time can be.
 public func durationText(_ seconds: Double) -> String {
   guard seconds.isFinite, seconds < 3.2e9 else { return "?" }
-  let seconds = max(seconds, 0)
-  if seconds == 0 { return "0 s" }
-  if seconds < 0.00995 { return "\(decimal(seconds * 1000)) ms" }
-  if seconds < 0.9995 { return "\(Int((seconds * 1000).rounded())) ms" }
-  if seconds < 9.95 { return "\(decimal(seconds)) s" }
-  let whole = Int(seconds.rounded())
-  let units = [(86_400, "d", 3_600, "h"), (3_600, "h", 60, "m"), (60, "m", 1, "s")]
-  for (size, name, smaller, smallerName) in units where whole >= size {
-    let rest = whole % size / smaller
-    return rest == 0 ? "\(whole / size) \(name)" : "\(whole / size) \(name) \(rest) \(smallerName)"
-  }
-  return "\(whole) s"
+  return Duration.seconds(max(seconds, 0)).spoken
 }
 
 /// One decimal, always shown.

@@ -139,7 +139,7 @@ func topTable(
   }
   insertProtection(of: workers, into: &table)
   table.leaveOut(
-    ["BAND", "PID", "IMAGE", "PURGEABLE", "HOST", "PROJECT"], of: width, untilLastHas: 30)
+    ["PID", "IMAGE", "PURGEABLE", "HOST", "PROJECT"], of: width, untilLastHas: 30)
   let leastReason = 12
   guard !table.hasRoomForLast(leastReason, of: width) else { return table }
   table.remove("REASON")

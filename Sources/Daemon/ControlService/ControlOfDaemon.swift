@@ -80,9 +80,8 @@ final class ControlOfDaemon: ControlHost {
     facts.baseSize = runtime.image == nil ? parts.senses.imageDisk.base(of: id.name) : 0
     facts.lastHibernation = runtime.lastHibernation
     facts.restoreMode = runtime.sleep?.restoreMode
-    facts.stoppedTimer = runtime.wakeWatch?.stoppedTimer
-    facts.unwatched =
-      (runtime.wakeWatch?.unwatched ?? []) + (facts.stoppedTimer.map { [$0.clause] } ?? [])
+    facts.stoppedWork = runtime.wakeWatch?.stoppedWork
+    facts.unwatched = runtime.wakeWatch?.unwatched ?? []
     facts.plans = plans(of: runtime)
     facts.activity = { [parts, now] in
       parts.chronicle.uses.uses(of: id).map {
@@ -256,6 +255,17 @@ final class ControlOfDaemon: ControlHost {
     }
   }
 
+  func remove(_ id: WorkerID, then done: @escaping () -> Void) {
+    parts.supervision.removeWorker(id)
+    parts.driver.send(.removed(id))
+    let logs = parts.state.logs
+    parts.services.jobs.run(about: "log of \(id)", within: .seconds(20)) {
+      WorkerLogs.remove(of: id.name, from: logs)
+    } then: { _ in
+      done()
+    }
+  }
+
   func reload(allowEmpty: Bool, then report: @escaping (ReloadOutcome) -> Void) {
     parts.reloader.reload(allowEmpty: allowEmpty, then: report)
   }
@@ -275,25 +285,4 @@ final class ControlOfDaemon: ControlHost {
   }
 
   func hasLeft(_ client: ClientID) { parts.wrappers.hasLeft(client) }
-}
-
-extension CodedText {
-  /// How workers are suspended.
-  static func freezer(hasCgroups: Bool) -> CodedText {
-    hasCgroups
-      ? CodedText("cgroup_v2_freezer", "cgroup-v2 freezer") : CodedText("sigstop", "SIGSTOP")
-  }
-}
-
-extension LifecyclePolicy {
-  /// Of the whole daemon; a worker's own policy may differ.
-  fileprivate var permittedHibernation: CodedText {
-    if !hibernate.enabled {
-      return CodedText("disabled", "the policy hibernates no worker (hibernate.enabled: false)")
-    }
-    if mode == .shadow {
-      return CodedText("shadow_mode", "shadow mode: decisions are logged, not applied")
-    }
-    return CodedText("enabled", "the policy hibernates workers")
-  }
 }

@@ -33,7 +33,7 @@ struct PlanReporter {
     switch plans.restart {
     case .backingOff(let due, let why):
       let seconds = max(0, ((due - now).seconds).rounded(.up))
-      return CodedText("backing_off", "restarts in \(Int(seconds)) s: \(why)")
+      return CodedText("backing_off", "restarts in \(Duration.seconds(seconds).spoken): \(why)")
     case .waitingForMemory(let why):
       return CodedText("waits_for_memory", "restarts when memory is available: \(why)")
     case nil: break

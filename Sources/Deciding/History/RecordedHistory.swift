@@ -76,16 +76,8 @@ public enum HistoryProblem: Error, Hashable, Sendable, CustomStringConvertible {
     case .empty: "the journal has no records in that time"
     case .unused: "the journal has no use of a worker in that time: nothing can be compared"
     case .short(let length, let needed):
-      "the history is too short: \(Self.hours(length)), and \(Self.hours(needed)) are needed"
+      "the history is too short: \(length.spoken), and \(needed.spoken) are needed"
     }
-  }
-
-  static func hours(_ duration: Duration) -> String {
-    let minutes = Int((duration / .seconds(60)).rounded())
-    if minutes < 2 { return "\(Int(duration / .seconds(1))) s" }
-    if minutes < 120 { return "\(minutes) min" }
-    let tenths = minutes / 6
-    return tenths % 10 == 0 ? "\(tenths / 10) h" : "\(tenths / 10).\(tenths % 10) h"
   }
 }
 

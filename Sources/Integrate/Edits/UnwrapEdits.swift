@@ -62,8 +62,15 @@ struct UnwrapEdits {
   private func blockRemoval(ofFirst count: Int, from elements: [ConfigValue]) -> [TextEdit] {
     guard let first = elements.first else { return [] }
     if elements.count == count {
-      let all = dash(before: first)..<elements[count - 1].range.upperBound
-      return [TextEdit(all, "[]".utf8)]
+      // Right behind the key, because on a line of its own it would need another indentation.
+      var start = dash(before: first)
+      while start > 0, document.bytes[start - 1].isBlank { start -= 1 }
+      let hasKey = start > 0 && document.bytes[start - 1] == UInt8(ascii: ":")
+      if !hasKey { start = dash(before: first) }
+      return [
+        TextEdit(
+          start..<elements[count - 1].range.upperBound, (hasKey ? " []" : "  []").utf8)
+      ]
     }
     let range = first.range.lowerBound..<elements[count].range.lowerBound
     let gaps = zip(elements, elements[1...count]).map { $0.range.upperBound..<$1.range.lowerBound }

@@ -51,10 +51,12 @@ public struct WrapWords: Hashable, Sendable {
 
   /// Whether a command was wrapped with these options, named or not.
   func wrote(_ found: [String]) -> Bool {
-    if found == options || found == given { return true }
-    return addsOptions && !has(Self.naming) && found.count == options.count + 2
-      && found.starts(with: options)
-      && found[options.count] == Self.naming
+    let isNamed = addsOptions && !has(Self.naming)
+    return [options, given].compactMap(\.self).contains { options in
+      if found == options { return true }
+      return isNamed && found.count == options.count + 2 && found.starts(with: options)
+        && found[options.count] == Self.naming
+    }
   }
 
   public var all: [String] { [program, "wrap"] + options + ["--"] }

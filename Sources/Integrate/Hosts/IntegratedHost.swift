@@ -40,12 +40,15 @@ public enum IntegratedHost: String, CaseIterable, Hashable, Sendable {
     }
   }
 
-  /// Of `dormouse wrap`, for this host's servers. A cell that waits in short steps looks like an idle kernel.
-  var options: [String] { self == .jupyter ? ["--idle-after", "5m"] : [] }
+  /// Of `dormouse wrap`, for this host's servers. A cell that waits in short steps looks like an idle kernel; a kernel
+  /// ends with its Jupyter server in any case.
+  var options: [String] {
+    self == .jupyter ? ["--idle-after", "5m"] : ["--end-with-host"]
+  }
 
   /// What to write by hand, where the configuration is a program.
   public func snippet(_ words: WrapWords) -> String? {
-    let command = words.all + ["clangd"]
+    let command = words.suiting(self).all + ["clangd"]
     switch self {
     case .neovim:
       return """

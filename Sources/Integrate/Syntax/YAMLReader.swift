@@ -34,9 +34,10 @@ struct YAMLReader {
         // A file without a document has no settings.
         return root
           ?? ConfigValue(kind: .table(ConfigTable()), range: bytes.count..<bytes.count)
-      case .streamStart, .documentStart, .documentEnd: continue
-      default:
+      case .streamStart, .documentEnd: continue
+      case .documentStart:
         if root != nil { throw failure("there is a second document", at: event) }
+      default:
         root = try value(event, depth: 0)
       }
     }

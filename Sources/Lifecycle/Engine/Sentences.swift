@@ -193,24 +193,3 @@ extension Double {
     return tenths % 10 == 0 ? "\(tenths / 10)%" : "\(tenths / 10).\(tenths % 10)%"
   }
 }
-
-extension Duration {
-  /// For people: `850 µs`, `120 ms`, `1.5 s`, `30 s`, `10 min`, `2 h`.
-  public var spoken: String {
-    let count = wholeNanoseconds
-    func text(_ unit: Int64, _ name: String) -> String {
-      let tenths = (Double(count) / Double(unit) * 10).rounded()
-      let whole = Int64(tenths / 10)
-      let rest = Int64(tenths.truncatingRemainder(dividingBy: 10)).magnitude
-      return rest == 0 || whole >= 10 ? "\(whole) \(name)" : "\(whole).\(rest) \(name)"
-    }
-    switch count.magnitude {
-    case 0: return "0 s"
-    case ..<1_000_000: return text(1_000, "µs")
-    case ..<1_000_000_000: return text(1_000_000, "ms")
-    case ..<120_000_000_000: return text(1_000_000_000, "s")
-    case ..<7_200_000_000_000: return text(60_000_000_000, "min")
-    default: return text(3_600_000_000_000, "h")
-    }
-  }
-}

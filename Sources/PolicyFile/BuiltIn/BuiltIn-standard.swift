@@ -46,8 +46,8 @@ extension BuiltInPolicies {
       shed_deadline: 5s                 # to empty caches and answer, for workers that can
       task_limit: 1h                    # an announced backup, job or notebook cell may delay suspension by this
       suspend_after: 15s                # with idle_after a minute. A suspended worker continues in a millisecond
-      wake_for_timers: 15s              # jobs by the clock run, also a poller of 20s; a runtime's housekeeping every
-                                        # second wakes no worker
+      wake_for_timers: 20s              # jobs by the clock run; housekeeping every second, or every 15s (gunicorn),
+                                        # wakes no worker
       safe_point:                       # the longest waits before the freeze
         file_locks: 30s                 # other processes may wait for a lock that a suspended worker holds. A lock that is
                                         # always held (databases have one) is waited for once

@@ -46,7 +46,7 @@ import Testing
     world.run()
     #expect(supervisor.plan(of: web) == nil && host.timers.pending == [])
     let problem = supervisor.problem(of: web)
-    #expect(problem?.hasPrefix("not restarted after 2 restarts within 10 min") == true)
+    #expect(problem?.hasPrefix("not restarted after 2 restarts within 10 m") == true)
     #expect(problem?.contains("exited with status 4") == true)
     #expect(host.lines.last?.contains("not restarted after 2 restarts") == true)
     // Out of the window they don't count, and a new run has no problem.

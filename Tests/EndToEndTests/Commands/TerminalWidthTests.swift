@@ -58,7 +58,7 @@ import Testing
     let wide = try lines(
       ["ps"] + socket, daemon.scratch, columns: 80, variables: ["COLUMNS": "200"])
     #expect(wide.contains { $0.count > 80 && $0.contains("exited with status 3") }, "\(wide)")
-    #expect(try daemon.done("ps").contains("BAND"))
+    #expect(try daemon.done("ps", "--wide").contains("BAND"))
   }
 
   @Test("`simulate` puts columns that don't fit into a second block")

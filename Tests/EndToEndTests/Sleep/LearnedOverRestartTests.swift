@@ -65,7 +65,7 @@ import Testing
     let before = try #require(try daemon.ask(.explain, "web").explanation?.activity)
     #expect((1...2).contains(before.uses))
     let answer = try daemon.done("protect", "web", "--for", "10m")
-    #expect(answer == "web is protected for 10 min: it isn't terminated for lack of memory\n")
+    #expect(answer == "web is protected for 10 m: it isn't terminated for lack of memory\n")
     try daemon.done("shutdown")
     #expect(try daemon.waitForEnd() == 0)
 

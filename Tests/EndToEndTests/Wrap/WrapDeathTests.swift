@@ -135,6 +135,22 @@ import Testing
     #expect(try eventually { pids.allSatisfy(hasEnded) && host.hasLeftNothing() })
   }
 
+  @Test("With --end-with-host, a helper with one pipe is stopped when its host has ended")
+  func endsWithHost() throws {
+    // The shell is the caller, and the test holds the pipe. The helper ignores the end of its input.
+    let program = "import time\nheap = bytearray(b'x' * (8 << 20))\nwhile True: time.sleep(3600)"
+    let host = try WrapHost(
+      [Surroundings.python, "-c", program],
+      options: WrapHost.hasty + ["--host-grace", "200ms", "--end-with-host"],
+      starter: ["sh", "-c", #"exec 3<&0; "$@" <&3 3<&- >/dev/null & wait"#, "sh"])
+    #expect(try eventually { (try? readText(host.log))?.contains("→ hibernated") == true })
+    host.closeInput()
+    kill(host.pid, SIGKILL)
+    _ = try host.end()
+    #expect(try eventually { try readText(host.log).contains("its host has ended, and the other") })
+    #expect(try eventually { host.hasLeftNothing() })
+  }
+
   @Test("A sleeping helper that ignores the end of its input is stopped when its host has left")
   func abandoned() throws {
     // Large enough to be hibernated.

@@ -31,7 +31,7 @@ struct LeakSuspicionTests {
     let leak = try #require(growth(Array(sizes.prefix(13))).suspicion)
     #expect(
       leak.sentence
-        == "its footprint when it is suspended grew from 20 MB to 32 MB in 13 suspensions and 12 min: 1 MB at each"
+        == "its footprint when it is suspended grew from 20 MB to 32 MB in 13 suspensions and 12 m: 1 MB at each"
     )
     let later = try #require(growth(sizes).suspicion)
     #expect(later.suspensions >= 90 && later.before < .megabytes(24) && later.perDay != nil)

@@ -9,7 +9,9 @@ struct ProcessesCommand: ParsableCommand {
     commandName: "ps", abstract: "List the workers: state, memory, and why.",
     discussion: """
       With names or patterns, only these workers are listed. The exit code is 3 if a name or pattern \
-      fits no worker. A terminal that is too narrow for the reasons gets no BAND, PID and IMAGE.
+      fits no worker. A terminal that is too narrow for the reasons gets no PID and IMAGE. With \
+      --wide no column is left out, and BAND, the place in the order of termination, is added; lines \
+      may be longer than the terminal is wide.
 
       With --watch, a terminal's table is redrawn in place until you press q; --delay has the time \
       between. Elsewhere all tables are printed one after the other, with an empty line between them, and \
@@ -36,6 +38,7 @@ struct ProcessesCommand: ParsableCommand {
         + "the daemon's order.", valueName: "key"),
     completion: .list(WorkerOrder.allCases.map(\.rawValue)), transform: orderOption)
   var sort: WorkerOrder?
+  @Flag(name: .shortAndLong, help: "Show all columns, also BAND.") var wide = false
   @Flag(help: "Show the table again and again.") var watch = false
   @Option(
     name: [.customShort("d"), .long],
@@ -52,6 +55,7 @@ struct ProcessesCommand: ParsableCommand {
   var patterns: [String] = []
 
   func validate() throws {
+    if wide, json || names { throw ValidationError("--wide is for the table.") }
     if json, names { throw ValidationError("--json or --names, one of the two.") }
     if watch, names { throw ValidationError("--watch or --names, one of the two.") }
     guard let delay else { return }
@@ -100,8 +104,8 @@ struct ProcessesCommand: ParsableCommand {
   ) throws {
     if names { return try Output.write(workers.map { escaped($0.name) + "\n" }.joined()) }
     if json { return try Output.json(Listing(daemon: response.daemon, workers: workers)) }
-    try Output.write(
-      (isFirst ? "" : "\n") + table(workers, response, use: use, width: Terminal.width))
+    let width = wide ? nil : Terminal.width
+    try Output.write((isFirst ? "" : "\n") + table(workers, response, use: use, width: width))
   }
 
   private func table(
@@ -109,7 +113,7 @@ struct ProcessesCommand: ParsableCommand {
   ) -> String {
     renderProcessTable(
       workers, daemon: response.daemon, cpu: sort == .cpu ? use.percent : nil, width: width,
-      color: Terminal.showsColor)
+      wide: wide, color: Terminal.showsColor)
   }
 
   /// As many lines as the terminal has.

@@ -44,7 +44,7 @@ struct WrapCommand: ParsableCommand {
   var hibernateAfter: String?
   @Option(
     help: ArgumentHelp(
-      "Wake it when a timer or time-out of its own is due that is at least this long. Default: 15s.",
+      "Wake it when a timer or time-out of its own is due that is at least this long. Default: 20s.",
       valueName: "duration"))
   var wakeForTimers: String?
   @Option(
@@ -89,6 +89,11 @@ struct WrapCommand: ParsableCommand {
       "Stop it if it still runs this long after its host has closed its standard input and output; "
         + "`never`: it may stay. Default: 10s.", valueName: "duration"))
   var hostGrace: String?
+  @Flag(
+    help: ArgumentHelp(
+      "When the process that started it has ended, do the same if only one of the two is a pipe or a "
+        + "socket. `dormouse integrate` writes it."))
+  var endWithHost = false
   @Argument(
     parsing: .captureForPassthrough,
     help: "The command and its arguments, after `--`.")
@@ -105,14 +110,15 @@ struct WrapCommand: ParsableCommand {
     let inheritance = Inheritance.ofThisProcess(firstArgument: first)
     let path = try locate(program)
     let paths = DefaultPaths.ofThisProcess()
-    let end = WrapComposition.run(
-      WrapSettings(
-        command: words, path: path, inheritance: inheritance, policy: try effectivePolicy(paths),
-        stateDirectory: stateDirectory ?? paths.stateDirectory,
-        daemonSocket: paths.socket(option: socket), log: log, version: Dormouse.version,
-        mayBeTerminated: mayTerminate, label: try checkedName(), shed: try checkedShed(),
-        // Without it `ps` shows no project.
-        directory: try? currentDirectory(), hostGrace: try checkedHostGrace()))
+    var settings = WrapSettings(
+      command: words, path: path, inheritance: inheritance, policy: try effectivePolicy(paths),
+      stateDirectory: stateDirectory ?? paths.stateDirectory,
+      daemonSocket: paths.socket(option: socket), log: log, version: Dormouse.version,
+      mayBeTerminated: mayTerminate, label: try checkedName(), shed: try checkedShed(),
+      // Without it `ps` shows no project.
+      directory: try? currentDirectory(), hostGrace: try checkedHostGrace())
+    settings.endsWithHost = endWithHost
+    let end = WrapComposition.run(settings)
     switch end {
     case .notStarted(let why): Output.complain(escaped(why))
     case .unmanaged(let why): execute(path, inheritance, because: why)
