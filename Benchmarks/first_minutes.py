@@ -31,7 +31,7 @@ STDIO_SERVERS = 20
 
 GUNICORN = """
 import itertools
-state = {number: "value %d" % number * 4 for number in range(60000)}
+state = {number: "value %d" % number * 4 for number in range(150000)}
 visits = itertools.count(1)
 
 def app(environ, start):
@@ -43,7 +43,7 @@ def app(environ, start):
 NODE = """
 const http = require("http");
 const state = new Map();
-for (let i = 0; i < 60000; i++) state.set("k" + i, ("value " + i).repeat(4));
+for (let i = 0; i < 150000; i++) state.set("k" + i, ("value " + i).repeat(4));
 let visits = 0;
 const serve = (request, response) => response.end(request.url == "/healthz" ? "ok" : `${++visits} ${state.size}`);
 for (const port of process.argv.slice(2)) http.createServer(serve).listen(Number(port), "127.0.0.1");
@@ -51,7 +51,7 @@ for (const port of process.argv.slice(2)) http.createServer(serve).listen(Number
 
 RUBY = """
 require "socket"
-state = (0...60000).map { |i| ["k#{i}", "value #{i}" * 4] }.to_h
+state = (0...150000).map { |i| ["k#{i}", "value #{i}" * 4] }.to_h
 visits = 0
 server = TCPServer.new("127.0.0.1", ARGV[0].to_i)
 loop do
@@ -105,7 +105,7 @@ class Redis(Service):
 
     def fill(self):
         with socket.create_connection(("127.0.0.1", self.port), 60) as line:
-            line.sendall(b"DEBUG POPULATE 100000 key 50\r\n")
+            line.sendall(b"DEBUG POPULATE 200000 key 100\r\n")
             line.recv(100)
 
 

@@ -12,12 +12,12 @@ import Testing
     #expect(WrapWords.label(name) == label)
   }
 
-  @Test func `Jupyter's kernels have five minutes for a silent cell, unless another time is given`()
-  {
-    let words = WrapWords(program: "d", options: ["--hibernate-after", "1m"], addsOptions: true)
-    #expect(
-      words.suiting(.jupyter).options == ["--idle-after", "5m", "--hibernate-after", "1m"])
-    let own = WrapWords(program: "d", options: ["--idle-after=1h"], addsOptions: true)
+  @Test func `Jupyter's kernels wake for their timers, unless other ones are given`() {
+    let words = WrapWords(program: "d", options: ["--idle-after", "1h"], addsOptions: true)
+    let suited = ["--wake-for-timers", "15s", "--idle-after", "5m", "--idle-after", "1h"]
+    // Of an option that is given twice the last one counts.
+    #expect(words.suiting(.jupyter).options == suited)
+    let own = WrapWords(program: "d", options: ["--wake-for-timers=1h"], addsOptions: true)
     #expect(own.suiting(.jupyter) == own)
     let plain = WrapWords(program: "d")
     #expect(plain.suiting(.jupyter) == plain)

@@ -11,7 +11,7 @@ extension LifecyclePolicy {
       mode: .activity, max: nil, idleAfter: .seconds(60), cpuBelow: 2)
     policy.background.suspendAfter = .seconds(10)
     // A request that waits for a time goes on.
-    policy.background.wakeForTimers = .seconds(20)
+    policy.background.wakeForTimers = .seconds(45)
     policy.hibernate = HibernationRules(
       maxFootprint: nil, minFootprint: .megabytes(4), after: .seconds(50),
       onlyIfFasterThanRelaunch: false, cooldown: .zero,

@@ -44,7 +44,7 @@ struct WrapCommand: ParsableCommand {
   var hibernateAfter: String?
   @Option(
     help: ArgumentHelp(
-      "Wake it when a timer or time-out of its own is due that is at least this long. Default: 20s.",
+      "Wake it when a timer or time-out of its own is due that is at least this long. Default: 45s.",
       valueName: "duration"))
   var wakeForTimers: String?
   @Option(
