@@ -64,7 +64,7 @@ extension BuiltInPolicies {
       after: 2m                         # for larger workers, time suspended; under pressure at once
       only_if_faster_than_relaunch: false  # a relaunch loses what was opened, indexed and computed
       resume: auto                      # its working set first, unless all memory at once was faster before
-      cooldown: 10s                     # after a wake; a use keeps a worker awake for longer than this anyway
+      cooldown: 60s                     # after a wake: more uses usually follow. None after a timer of its own
       demote_after: 168h                # a worker without a use for a week is terminated first
       order: [regret]                   # under pressure first those that free the most for the least waiting
       disk:
