@@ -13,6 +13,8 @@ struct ActivityFindings: Sendable {
   var anonymous: UInt64
   /// nil: traffic wasn't looked for.
   var hasTraffic: Bool?
+  /// Where it came from, if that is known.
+  var source: TrafficSource?
   /// Of a wrapped program: what shows that it is at work, and the state that the next look compares
   /// with.
   var work: (sign: SignOfUse?, meter: WorkMeter)?
@@ -131,6 +133,7 @@ final class ActivityLooks: ActivityLooking {
       if wantsTraffic {
         let hasTraffic = traffic?.perform(at: tree) == true
         found.hasTraffic = hasTraffic && !isSwallowed
+        if found.hasTraffic == true { found.source = traffic?.source }
       }
       if var meter { found.work = (meter.look(at: tree), meter) }
       return found
