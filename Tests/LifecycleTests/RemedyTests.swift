@@ -41,7 +41,8 @@ import Testing
 
   @Test("A worker that is used before idle_after has passed is suspended between its uses")
   func regularUse() throws {
-    let keys = try keys(Self.policy { _ in }, quiet: .seconds(45), leadTo: .suspended) { world in
+    let policy = Self.policy { _ in }
+    let keys = try self.keys(policy, quiet: .seconds(45), leadTo: .suspended) { world in
       world.bring(web, to: .foreground)
       for _ in 0..<10 {
         world.obey(world.send(.wakeNeeded(web, "a connection")))
@@ -55,7 +56,7 @@ import Testing
   @Test("A foreground that a person chose ends by itself if activity decides")
   func chosenByHand() throws {
     let manual = Self.policy { $0.foreground.mode = .manual }
-    let keys = try keys(manual, leadTo: .suspended) { world in
+    let keys = try self.keys(manual, leadTo: .suspended) { world in
       world.bring(web, to: .foreground)
       world.live(.seconds(100))
     }
@@ -133,7 +134,7 @@ import Testing
   @Test("In shadow mode the remedy is the command that ends it")
   func shadow() throws {
     let shadow = Self.policy { $0.mode = .shadow }
-    let world = world(shadow) { $0.bring(web, to: .background) }
+    let world = self.world(shadow) { $0.bring(web, to: .background) }
     let remedy = try #require(world.engine.remedy(of: web, at: world.now))
     #expect(remedy.settings.isEmpty && remedy.command == "dormouse enforce web")
   }

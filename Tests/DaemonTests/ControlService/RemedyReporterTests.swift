@@ -45,7 +45,7 @@ import Testing
 
   @Test("A declared worker's line belongs under its entry, in the file that declares it")
   func declared() throws {
-    let remedy = try #require(try remedy(suspended: true))
+    let remedy = try #require(try self.remedy(suspended: true))
     #expect(remedy.line == "policy: { hibernate: { max_footprint: 32MB } }")
     #expect(remedy.file == "etc/dormouse.yaml" && remedy.fileLine == 5)
     #expect(remedy.place == "in etc/dormouse.yaml, under `web:` of `workers:` (line 5)")
@@ -54,7 +54,7 @@ import Testing
 
   @Test("The line, pasted into the worker's entry, sets the values of the remedy")
   func pasted() throws {
-    let remedy = try #require(try remedy(suspended: true))
+    let remedy = try #require(try self.remedy(suspended: true))
     let line = try #require(remedy.line)
     let pasted = try read("workers:\n  web:\n    command: [sleep, \"600\"]\n    \(line)\n")
     #expect(pasted.workers.first?.policy.hibernate.maxFootprint == .megabytes(32))
