@@ -22,8 +22,11 @@ public enum ConfigurationFile {
 
   /// Reads a configuration from a file, or from the directory that holds `dormouse.yaml`; with what is
   /// in `conf.d` beside it.
+  ///
+  /// - Parameter changed: the text that `path`, a file, is to have.
   public static func load(
-    path: String, library: PolicyLibrary, environment: [String: String], policy: String? = nil
+    path: String, library: PolicyLibrary, environment: [String: String], policy: String? = nil,
+    changed: String? = nil
   ) -> ParseResult<DaemonConfiguration> {
     let files: ConfigurationFiles
     switch ConfigurationFiles.find(path) {
@@ -32,7 +35,8 @@ public enum ConfigurationFile {
     }
     var texts: [SourceText] = []
     var unreadable: [Diagnostic] = []
-    for file in files.paths {
+    if let changed { texts.append(SourceText(text: changed, file: path)) }
+    for file in files.paths where changed == nil || file != path {
       switch FileContents.read(file) {
       case .success(let text): texts.append(SourceText(text: text, file: file))
       case .failure(let problem): unreadable.append(problem.diagnostic)

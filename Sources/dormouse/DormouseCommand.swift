@@ -31,8 +31,8 @@ struct DormouseCommand: ParsableCommand {
       CommandGroup(
         name: "Worker",
         subcommands: [
-          RunCommand.self, WrapCommand.self, IntegrateCommand.self, StartCommand.self,
-          StopCommand.self, RestartCommand.self,
+          RunCommand.self, RemoveCommand.self, WrapCommand.self, IntegrateCommand.self,
+          StartCommand.self, StopCommand.self, RestartCommand.self,
           ForegroundCommand.self, BackgroundCommand.self, SuspendCommand.self,
           HibernateCommand.self, WakeCommand.self,
           WarnCommand.self, TerminateCommand.self, ProtectCommand.self, ShadowCommand.self,

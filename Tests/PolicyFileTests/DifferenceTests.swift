@@ -98,7 +98,7 @@ import Testing
         "limits", "importance", "autostart", "dependsOn", "shed", "readiness", "notify", "watchdog",
         "fdstore", "liveness", "restart", "stopCommand", "stopSignal", "reloadSignal", "output",
         "listen",
-        "wakeAt", "wakeWith", "healthChecksWhileAsleep", "hooks", "_policy",
+        "wakeAt", "wakeWith", "healthChecksWhileAsleep", "hooks", "settings", "_policy",
       ], "`changes` and `WorkerRenderer` must know a new field, too")
   }
 }

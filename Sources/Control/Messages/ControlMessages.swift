@@ -45,6 +45,8 @@ public struct ControlRequest: Codable, Hashable, Sendable {
     /// `restart` starts a worker that has ended, where it was: it displaces no other from the foreground.
     case run, start, restart, stop, foreground, background, suspend, hibernate, wake, terminate,
       warn
+    /// Forgets a worker of `run` that has ended, with its log; one that runs is stopped first.
+    case remove, removeRunning
     /// Only reports what the policy would do with a worker; applies the policy again.
     case shadow, enforce
     /// Doesn't terminate a worker for lack of memory, for a time or until the daemon ends; leaves that to its policy again.
@@ -94,16 +96,19 @@ public struct LaunchSpecification: Codable, Hashable, Sendable {
   public var importance: Int?
   /// It gets `NOTIFY_SOCKET`.
   public var notify: Bool?
+  /// Keys of a worker in the configuration, each `KEY=VALUE`.
+  public var settings: [String]?
 
   public init(
     command: [String], directory: String, environment: [String: String], importance: Int? = nil,
-    notify: Bool? = nil
+    notify: Bool? = nil, settings: [String]? = nil
   ) {
     self.command = command
     self.directory = directory
     self.environment = environment
     self.importance = importance
     self.notify = notify
+    self.settings = settings
   }
 }
 

@@ -258,6 +258,17 @@ final class ControlOfDaemon: ControlHost {
     }
   }
 
+  func remove(_ id: WorkerID, then done: @escaping () -> Void) {
+    parts.supervision.removeWorker(id)
+    parts.driver.send(.removed(id))
+    let logs = parts.state.logs
+    parts.services.jobs.run(about: "log of \(id)", within: .seconds(20)) {
+      WorkerLogs.remove(of: id.name, from: logs)
+    } then: { _ in
+      done()
+    }
+  }
+
   func reload(allowEmpty: Bool, then report: @escaping (ReloadOutcome) -> Void) {
     parts.reloader.reload(allowEmpty: allowEmpty, then: report)
   }
@@ -277,25 +288,4 @@ final class ControlOfDaemon: ControlHost {
   }
 
   func hasLeft(_ client: ClientID) { parts.wrappers.hasLeft(client) }
-}
-
-extension CodedText {
-  /// How workers are suspended.
-  static func freezer(hasCgroups: Bool) -> CodedText {
-    hasCgroups
-      ? CodedText("cgroup_v2_freezer", "cgroup-v2 freezer") : CodedText("sigstop", "SIGSTOP")
-  }
-}
-
-extension LifecyclePolicy {
-  /// Of the whole daemon; a worker's own policy may differ.
-  fileprivate var permittedHibernation: CodedText {
-    if !hibernate.enabled {
-      return CodedText("disabled", "the policy hibernates no worker (hibernate.enabled: false)")
-    }
-    if mode == .shadow {
-      return CodedText("shadow_mode", "shadow mode: decisions are logged, not applied")
-    }
-    return CodedText("enabled", "the policy hibernates workers")
-  }
 }

@@ -77,7 +77,7 @@ final class ControlService: ControlRequestHandler {
     case .events: events(call)
     case .explain, .explainSavings: explain(call)
     case .policy: policyInForce(call)
-    case .run: run(call)
+    case .run, .remove, .removeRunning: runOrRemove(call)
     case .adopt: host.adopt(request, then: call.respond)
     case .release: host.release(request, then: call.respond)
     case .previewAdoption: previewAdoption(call)
@@ -231,34 +231,11 @@ final class ControlService: ControlRequestHandler {
     return true
   }
 
-  /// `run NAME -- CMD…`: a worker that no configuration declares.
-  private func run(_ call: ControlCall) {
+  /// Of a worker that no configuration declares.
+  private func runOrRemove(_ call: ControlCall) {
     if host.isEnding || host.isLeaving { return answerEnding(call) }
-    guard let name = call.request.worker, let launch = call.request.launch, !launch.command.isEmpty
-    else { return call.answer(.badRequest, "`run` needs a name and a command") }
-    if let problem = WorkerName.problem(with: name) {
-      return call.answer(.badRequest, "`\(name)` is not a valid worker name: \(problem)")
-    }
-    let importance = launch.importance ?? 0
-    guard (0...100).contains(importance) else {
-      return call.answer(.badRequest, "importance \(importance) is not from 0 to 100")
-    }
-    if let refusal = refusal(ofRunning: name) { return call.answer(.refused, refusal) }
-    var configuration = WorkerConfiguration(
-      name: name, command: launch.command, directory: launch.directory, importance: importance,
-      policy: driver.state.policy)
-    configuration.notify = launch.notify ?? false
-    host.launch(configuration, environment: launch.environment) { call.answer($0) }
-  }
-
-  /// The name is in use.
-  private func refusal(ofRunning name: String) -> String? {
-    let id = WorkerID(name)
-    if host.leads(id) { return "\(name) is the name of a wrapped worker" }
-    guard let known = host.facts(of: id) else { return nil }
-    if host.isAlive(id) { return "\(name) is already running" }
-    guard known.isDeclared else { return nil }
-    return "\(name) is in the configuration; start it with `dormouse start \(name)`"
+    let runs = UndeclaredWorkers(policy: driver.state.policy, host: host)
+    if call.request.verb == .run { runs.run(call) } else { runs.remove(call) }
   }
 
   // MARK: the daemon

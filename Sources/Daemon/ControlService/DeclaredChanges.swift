@@ -77,9 +77,12 @@ final class DeclaredChanges {
     if !wasDeclared, runtime.external == nil, configuration.autostart { host.startAgain(id) }
   }
 
+  /// The machine's policy. Values that `run` or `adopt` has chosen are laid over it.
   func setPolicy(_ policy: LifecyclePolicy, of id: WorkerID) {
     guard let runtime = workers[id] else { return }
-    runtime.configuration.policy = policy
+    do throws(SettingError) {
+      runtime.configuration.policy = try runtime.chosenPolicy(over: policy)
+    } catch { return }  // They contradict the new policy: the worker keeps its own.
     driver.send(.profileChanged(id, runtime.profile))
   }
 }

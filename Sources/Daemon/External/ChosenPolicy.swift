@@ -19,7 +19,41 @@ extension AdoptedPolicy {
   }
 }
 
+extension WorkerUnit {
+  /// What `run` or `adopt` has chosen, over the machine's policy.
+  func chosenPolicy(over machine: LifecyclePolicy) throws(SettingError) -> LifecyclePolicy {
+    if let chosen = external?.chosen {
+      // A policy that was named isn't read again.
+      return chosen.name == nil
+        ? try chosen.resolved(nil, over: machine) : configuration.policy
+    }
+    var own = configuration
+    own.policy = machine
+    return try WorkerSettings(configuration.settings, environment: environment)
+      .applied(to: own, environment: environment).policy
+  }
+}
+
 extension WorkerRecord {
+  /// Of a worker that isn't in the configuration. May read the file of a policy: at the daemon's start only.
+  func undeclared(
+    in configuration: DaemonConfiguration, machine: LifecyclePolicy,
+    environment: [String: String], log: DaemonLog
+  ) -> WorkerConfiguration {
+    let plain = WorkerConfiguration(
+      name: name, command: command, directory: directory,
+      importance: min(max(importance, 0), 100),
+      policy: policy(in: configuration, machine: machine, log: log))
+    if external != nil { return plain }
+    do throws(SettingError) {
+      return try WorkerSettings(settings, environment: environment)
+        .applied(to: plain, environment: environment)
+    } catch {
+      log(.warning, "\(name): the values of `run --set` can't be applied any more: \(error)")
+      return plain
+    }
+  }
+
   /// As the request chose it that has adopted the worker.
   var chosenPolicy: AdoptedPolicy {
     AdoptedPolicy(name: policy, settings: settings, isShadow: isShadow)

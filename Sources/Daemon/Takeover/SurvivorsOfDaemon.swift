@@ -124,11 +124,9 @@ final class SurvivorsOfDaemon: SurvivorHost {
     let runtime =
       parts.workers[id]
       ?? WorkerUnit(
-        configuration: WorkerConfiguration(
-          name: record.name, command: record.command, directory: record.directory,
-          importance: min(max(record.importance, 0), 100),
-          policy: record.policy(
-            in: parts.configuration, machine: parts.driver.state.policy, log: services.log)),
+        configuration: record.undeclared(
+          in: parts.configuration, machine: parts.driver.state.policy,
+          environment: parts.environment, log: services.log),
         environment: parts.environment, isDeclared: false)
     if parts.workers[id] == nil {
       parts.restarts.add(id, exits: parts.learnedMemory.rememberedExits(of: id))

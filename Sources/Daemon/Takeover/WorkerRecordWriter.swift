@@ -56,6 +56,7 @@ struct WorkerRecordWriter {
     record.waits = state == .resuming ? nil : runtime.waits.kept
     record.external = runtime.external.map { $0.mayBeTerminated ? .mayBeTerminated : .mayNot }
     record.rule = runtime.external?.rule
+    record.settings = runtime.configuration.settings
     if runtime.external != nil { record.keepAdoption(of: runtime.configuration) }
     if let chosen = runtime.external?.chosen {
       (record.policy, record.settings) = (chosen.name, chosen.settings)

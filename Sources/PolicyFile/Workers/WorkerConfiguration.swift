@@ -58,6 +58,8 @@ public struct WorkerConfiguration: Hashable, Sendable {
   public var healthChecksWhileAsleep: [AsleepAnswer]
   /// `on:`
   public var hooks: Hooks
+  /// No key: what `run` has set of these, each `KEY=VALUE`, because no file declares the worker.
+  public var settings: [String] = []
   /// The machine's policy with this worker's overrides.
   @SharedPolicy public var policy: LifecyclePolicy
 

@@ -28,7 +28,7 @@ struct BackgroundDaemon {
   /// Returns when the daemon answers: its pid; nil if one runs already.
   func start() throws -> Int32? {
     if isRunning { return nil }
-    try makeDirectories()
+    try makeState()
     let command = [
       try OwnProgram.path(ProcessEnvironment.current().variables, isKept: false), "daemon",
       "--socket", socket, "--state-directory", state,
@@ -59,19 +59,24 @@ struct BackgroundDaemon {
     } catch { return nil }
   }
 
-  func makeDirectories() throws {
-    do throws(SystemCallError) {
-      var path = ""
-      for part in state.split(separator: "/") {
-        path += "/\(part)"
-        try makeDirectory(path, mode: 0o700)
-      }
-    } catch { throw CommandFailure(exit: .cannotCreate, text: error.description) }
+  func makeState() throws {
+    do throws(SystemCallError) { try makeDirectories(state) } catch {
+      throw CommandFailure(exit: .cannotCreate, text: error.description)
+    }
   }
 
   private func newLog(from start: Int) -> String {
     // Without it the exit code is all there is.
     guard let bytes = try? readFile(log), bytes.count > start else { return "" }
     return String(decoding: bytes[start...].suffix(8192), as: UTF8.self)
+  }
+}
+
+/// Makes a directory and those above it, for this user alone.
+func makeDirectories(_ path: String) throws(SystemCallError) {
+  var whole = ""
+  for part in path.split(separator: "/") {
+    whole += "/\(part)"
+    try makeDirectory(whole, mode: 0o700)
   }
 }

@@ -78,20 +78,26 @@ struct ConnectionOptions: ParsableArguments {
 
 extension ConnectionOptions {
   /// Starts the user's own daemon in the background if it is meant and doesn't run.
-  func connectOrStart() throws -> DaemonConnection {
+  ///
+  /// - Parameter policy: that of the daemon, a name or a path; an error if one runs with another.
+  func connectOrStart(policy: String?) throws -> DaemonConnection {
     let (path, project) = try target()
     if project == nil, !isNamed, !hasDaemon {
       var options = DaemonOptions.standard(DefaultPaths.ofThisProcess())
       // Where this verb looks for it, whatever the configuration says.
       options.socket = path
+      options.policy = policy
       let daemon = try options.inBackground()
       if let pid = try daemon.start() {
         Output.complain(
           "started your daemon in the background (pid \(pid), messages in \(escaped(daemon.log))); "
             + "`dormouse shutdown` ends it")
+        return try connect()
       }
     }
-    return try connect()
+    var daemon = try connect()
+    if let policy { try daemon.check(policy) }
+    return daemon
   }
 }
 
@@ -155,6 +161,24 @@ struct DaemonConnection: ~Copyable {
 }
 
 extension DaemonConnection {
+  /// Throws if the daemon has another policy.
+  fileprivate mutating func check(_ policy: String) throws {
+    let library = PolicyLibrary(directories: DefaultPaths.ofThisProcess().policyDirectories)
+    let loaded = library.load(policy)
+    guard let wanted = loaded.value else {
+      PolicyCheck.complain(loaded.errors)
+      throw CommandFailure(
+        exit: .badConfiguration, text: "nothing started: fix the policy's errors above")
+    }
+    let active = try ask(.status).daemon?.policy ?? ""
+    if active == wanted.name { return }
+    throw CommandFailure(
+      exit: .notDone,
+      text: "nothing started: the daemon that runs has the policy `\(escaped(active))`, not `"
+        + "\(escaped(wanted.name))`; `policy:` in its configuration changes it, and --set changes "
+        + "values for this worker")
+  }
+
   /// nil: the response hasn't come yet. The call may be repeated.
   mutating func response(
     to id: UInt64, within limit: Duration

@@ -49,4 +49,9 @@ extension CompletionKind {
   static var policyKeys: CompletionKind {
     .custom { _, _, _ in PolicyFile.values(of: LifecyclePolicy()).map { "\($0.path)=" } }
   }
+
+  /// The keys that `run` can set, each with `=`.
+  static var workerKeys: CompletionKind {
+    .custom { _, _, _ in WorkerSettings.keys.map { "\($0)=" } }
+  }
 }

@@ -126,13 +126,14 @@ enum Intent {
   case start, stop, restart, terminate, reload
   case foreground, background, suspend, hibernate, wake, warn
   case shadow, enforce, protect, unprotect, release
+  case remove, removeRunning
 
   func concerns(_ worker: WorkerReport) -> Bool {
     // External workers are started and ended by their own manager.
     switch self {
     case .suspend, .warn: return isAwake(worker)
     case .foreground, .background: return isRunning(worker) && worker.state != "\(self)"
-    case .shadow, .enforce, .protect: return true
+    case .shadow, .enforce, .protect, .remove, .removeRunning: return true
     case .unprotect: return worker.protection != nil
     case .release: return worker.isAdopted == true
     case .hibernate: return isRunning(worker) && worker.state != "hibernated"
@@ -150,7 +151,7 @@ enum Intent {
     case .foreground: "no worker to bring to the foreground"
     case .background: "no worker to send to the background"
     case .suspend, .warn: "no worker is awake"
-    case .shadow, .enforce, .protect: "there are no workers"
+    case .shadow, .enforce, .protect, .remove, .removeRunning: "there are no workers"
     case .unprotect: "no worker is protected"
     case .release: "no worker is adopted"
     case .hibernate: "no worker to hibernate"
@@ -174,6 +175,11 @@ enum Intent {
       return worker.isAdopted == true
         ? "\(name) would be woken and released (\(facts(worker)))"
         : "\(name) would not change: it is not adopted"
+    case (.remove, true): return "\(name) would not change: it is running (\(facts(worker)))"
+    case (.remove, false): return "\(name) would be removed, if no configuration declares it"
+    case (.removeRunning, let isRunning):
+      return "\(name) would be \(isRunning ? "stopped and " : "")removed, if no configuration "
+        + "declares it"
     case (.reload, _) where worker.reloadSignal == nil:
       return "\(name) would not change: it has no `reload_signal` in the configuration"
     case (.reload, true):

@@ -84,6 +84,21 @@ import Testing
     #expect(driver.state.state(of: id) == .terminated, "the configuration has it")
   }
 
+  @Test("The machine's new policy keeps the values that `run` and `adopt` have chosen")
+  func chosenPolicy() {
+    unit.configuration.settings = ["hibernate.after=7m"]
+    changes.setPolicy(LifecyclePolicy(name: "new"), of: id)
+    #expect(unit.configuration.policy.name == "new")
+    #expect(unit.configuration.policy.hibernate.after == .seconds(420))
+    unit.external = ExternalWorker(chosen: AdoptedPolicy(settings: ["hibernate.after=9m"]))
+    changes.setPolicy(LifecyclePolicy(name: "newer"), of: id)
+    #expect(unit.configuration.policy.name == "newer")
+    #expect(unit.configuration.policy.hibernate.after == .seconds(540))
+    unit.external = ExternalWorker(chosen: AdoptedPolicy(name: "server"))
+    changes.setPolicy(LifecyclePolicy(name: "newest"), of: id)
+    #expect(unit.configuration.policy.name == "newer", "a named policy stays")
+  }
+
   @Test("One that is declared again without `autostart` ends, and stays")
   func declaredAgainWithoutStart() {
     run()

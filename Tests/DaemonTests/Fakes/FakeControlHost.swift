@@ -154,6 +154,10 @@ final class FakeControlHost: ControlHost {
     launched.append((configuration, environment))
     answers.append(answer)
   }
+  func remove(_ id: WorkerID, then done: @escaping () -> Void) {
+    calls.append("remove \(id)")
+    done()
+  }
   func foreignRefusal(_ verb: Request.Verb, _ id: WorkerID) -> String? { refusals[id] }
   func personAsks(_ verb: Request.Verb, _ id: WorkerID) { calls.append("person: \(verb) \(id)") }
   func prioritize(_ id: WorkerID) { calls.append("prioritize \(id)") }

@@ -235,6 +235,7 @@ private final class ShellControlHost: ControlHost {
     _ configuration: WorkerConfiguration, environment: [String: String],
     then answer: @escaping (Answer) -> Void
   ) { world.supervision.launch(configuration, environment: environment, then: answer) }
+  func remove(_ id: WorkerID, then done: @escaping () -> Void) { done() }
   func adopt(_ request: ControlRequest, then respond: @escaping (ControlResponse) -> Void) {
     world.externals.adopt(request, then: respond)
   }

@@ -112,7 +112,7 @@ final class LaunchPlanner {
 
   /// The same for a worker that runs already, as far as it matters then. The daemon starts, and may wait.
   func complete(adopted plan: inout LaunchPlan, of runtime: WorkerUnit) {
-    guard runtime.isDeclared else { return }
+    guard runtime.isDeclared || !runtime.configuration.settings.isEmpty else { return }
     do throws(TermsError) {
       plan.account = try WantedAccount(runtime.configuration).lookUp()
     } catch { log(.warning, "\(runtime.id): \(error)") }

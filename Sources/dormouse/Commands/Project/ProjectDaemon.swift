@@ -26,7 +26,7 @@ struct ProjectDaemon {
   func start(policy: String?) throws -> Bool {
     var daemon = daemon
     if daemon.isRunning { return false }
-    try daemon.makeDirectories()
+    try daemon.makeState()
     try StateFile.replace(
       paths.mark(of: project), with: Array("\(project.directory)\n".utf8), durability: .none)
     if let policy { daemon.options += ["--policy", policyForDaemon(policy)] }

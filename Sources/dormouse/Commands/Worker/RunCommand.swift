@@ -1,6 +1,7 @@
 import ArgumentParser
 import Control
 import Glibc
+import PolicyFile
 
 struct RunCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
@@ -14,8 +15,14 @@ struct RunCommand: ParsableCommand {
       If your daemon doesn't run, the verb starts it in the background, as `dormouse daemon --detach` \
       does; not with --socket or --project, nor for a project whose daemon has ended.
 
+      A worker of `run` is forgotten with its daemon when it doesn't run. With --save the worker is also added \
+      to a configuration, which keeps all its other lines: that of the project whose daemon is used, or else \
+      your own. There its environment is the daemon's, with the variables of --env.
+
       Examples:
         dormouse run web -- python3 -m http.server 8080
+        dormouse run web --readiness tcp=8080 --restart on-failure --save -- ./server
+        dormouse run worker --set limits.memory=1GB --set hibernate.after=5m -- ./worker
         dormouse run bot --env PORT=8081 --directory /srv/bot -- node bot.js
       """)
 
@@ -30,8 +37,32 @@ struct RunCommand: ParsableCommand {
     name: .customLong("env"),
     help: ArgumentHelp("Add a variable to its environment; repeatable.", valueName: "name=value"))
   var variables: [String] = []
+  @Option(
+    help: ArgumentHelp(
+      "Start it again when it has ended: no, on-failure, always, unless-stopped or after-shortage.",
+      valueName: "when"),
+    completion: .list(["no", "on-failure", "always", "unless-stopped", "after-shortage"]))
+  var restart: String?
+  @Option(
+    help: ArgumentHelp(
+      "When it is ready: a port of TCP, tcp=PORT, log_line=TEXT or notify. Default: at once.",
+      valueName: "sign"))
+  var readiness: String?
+  @Option(
+    name: .customLong("set"),
+    help: ArgumentHelp(
+      "Set a key of a worker or a policy, such as limits.memory=1GB or hibernate.after=5m; "
+        + "repeatable.", valueName: "key=value"), completion: .workerKeys)
+  var settings: [String] = []
   @Flag(help: "Give it NOTIFY_SOCKET (sd_notify), over which it can report STATUS=.")
   var notify = false
+  @Option(
+    help: ArgumentHelp(
+      "The policy of the daemon that this verb starts. An error if a daemon runs with another.",
+      valueName: "policy"), completion: .policies)
+  var policy: String?
+  @Flag(help: "Add it to a configuration, so that the daemon starts it from now on.")
+  var save = false
   @Flag(help: "Print JSON (docs/json.md).") var json = false
   @OptionGroup var connection: ConnectionOptions
   @Argument(help: "A name for the worker.")
@@ -51,9 +82,39 @@ struct RunCommand: ParsableCommand {
 
   func run() throws {
     let launch = try specification()
-    var daemon = try connection.connectOrStart()
+    let saved = try save ? RunToSave(addition(launch), connection) : nil
+    var daemon = try connection.connectOrStart(policy: policy)
     try daemon.report(
       daemon.request(.run, worker: name, launch: launch), of: "run", worker: name, json: json)
+    try saved?.write()
+  }
+
+  /// As keys of a worker.
+  private var chosen: [String] {
+    (restart.map { ["restart=\($0)"] } ?? []) + (readiness.map { [Self.readiness($0)] } ?? [])
+      + settings
+  }
+
+  private static func readiness(_ sign: String) -> String {
+    if sign == "notify" { return "readiness.notify=true" }
+    if !sign.isEmpty, sign.allSatisfy(\.isNumber) { return "readiness.tcp=\(sign)" }
+    guard let text = sign.wholeMatch(of: /log_line=(.*)/)?.1 else { return "readiness.\(sign)" }
+    return "readiness.log_line=\(WorkerSettings.value(String(text)))"
+  }
+
+  private func addition(_ launch: LaunchSpecification) throws -> WorkerAddition {
+    var addition = WorkerAddition(
+      name: name, command: launch.command,
+      settings: try WorkerSettings(chosen, environment: launch.environment))
+    addition.directory = launch.directory
+    for variable in variables { addition.environment.merge(pair(variable)) { $1 } }
+    (addition.importance, addition.notify) = (importance, notify)
+    return addition
+  }
+
+  private func pair(_ variable: String) -> [String: String] {
+    guard let equals = variable.dropFirst().firstIndex(of: "=") else { return [:] }
+    return [String(variable[..<equals]): String(variable[variable.index(after: equals)...])]
   }
 
   private func specification() throws -> LaunchSpecification {
@@ -63,14 +124,15 @@ struct RunCommand: ParsableCommand {
       Output.complain("the variable \(escaped(name)) isn't UTF-8, and is left out")
     }
     var environment = inherited.variables
-    for variable in variables {
-      guard let equals = variable.dropFirst().firstIndex(of: "=") else { continue }
-      environment[String(variable[..<equals])] = String(variable[variable.index(after: equals)...])
+    for variable in variables { environment.merge(pair(variable)) { $1 } }
+    do throws(SettingError) { _ = try WorkerSettings(chosen, environment: environment) } catch {
+      throw CommandFailure(exit: .usage, text: escaped("--set \(error)"))
     }
     return LaunchSpecification(
       command: [try locate(in: here, path: inherited.variables["PATH"])] + command.dropFirst(),
       directory: directory.map { absolutePath($0, in: here) } ?? here,
-      environment: environment, importance: importance, notify: notify ? true : nil)
+      environment: environment, importance: importance, notify: notify ? true : nil,
+      settings: chosen.isEmpty ? nil : chosen)
   }
 
   private func locate(in here: String, path: String?) throws -> String {

@@ -1,0 +1,20 @@
+import Linux
+
+/// The files of a worker's output in the directory of logs.
+enum WorkerLogs {
+  /// Waits for the disk. What can't be removed stays, and the next worker of this name writes to it.
+  static func remove(of worker: String, from directory: String) {
+    // Without the directory there is nothing to remove.
+    for file in (try? listDirectory(directory)) ?? [] where isLog(file, of: worker) {
+      _ = try? removeFile("\(directory)/\(file)")  // It stays.
+    }
+  }
+
+  /// `web.log`, `web.times`, and what was rotated: `web.log.1`. Another worker may be called `web.log.1`.
+  static func isLog(_ file: String, of worker: String) -> Bool {
+    if file == "\(worker).log" || file == "\(worker).times" { return true }
+    let lead = "\(worker).log."
+    guard file.hasPrefix(lead), file.count > lead.count else { return false }
+    return file.dropFirst(lead.count).allSatisfy { ("0"..."9").contains($0) }
+  }
+}

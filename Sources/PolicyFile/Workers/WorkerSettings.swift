@@ -1,0 +1,164 @@
+import Policy
+
+/// Keys of one worker from a command line: `restart=on-failure`, `limits.memory=1GB`. Keys and values are those of an
+/// entry of `workers:`. A key of a policy needs no `policy.` before it.
+public struct WorkerSettings: Hashable, Sendable {
+  private struct Setting: Hashable, Sendable {
+    var argument: String
+    var path: [Substring]
+    var value: Substring
+
+    /// One is a section of the other.
+    func overlaps(_ other: Setting) -> Bool {
+      path.starts(with: other.path) || other.path.starts(with: path)
+    }
+  }
+
+  private let settings: [Setting]
+
+  /// A worker that no file declares can't have these.
+  private static let declaredOnly: Set<String> = [
+    "autostart", "depends_on", "env_file", "group", "instances", "listen", "on", "replicas", "user",
+    "wake_at",
+  ]
+  private static let own = [
+    "command": "give the command after `--`", "directory": "use --directory",
+    "environment": "use --env",
+  ]
+
+  /// - Parameters:
+  ///   - arguments: each `KEY=VALUE`. Of two for one key, the last one applies.
+  ///   - environment: the worker's, for `${VAR}`.
+  public init(
+    _ arguments: [String], environment: [String: String] = [:]
+  ) throws(SettingError) {
+    var settings: [Setting] = []
+    for argument in arguments {
+      let setting = try Self.setting(argument)
+      settings.removeAll { $0.path == setting.path }
+      settings.append(setting)
+    }
+    for (index, one) in settings.enumerated() {
+      // `restart=always` and `restart.when=always`
+      for other in settings[..<index] where one.overlaps(other) {
+        throw SettingError(one.argument, "contradicts `\(shortened(other.argument))`")
+      }
+    }
+    self.settings = settings
+    // A mistake is found before any work is done.
+    _ = try applied(
+      to: WorkerConfiguration(name: "worker", command: ["true"], directory: "/"),
+      environment: environment)
+  }
+
+  /// The worker with these values. Its policy has those of its own laid over it.
+  public func applied(
+    to worker: WorkerConfiguration, environment: [String: String] = [:]
+  ) throws(SettingError) -> WorkerConfiguration {
+    if settings.isEmpty { return worker }
+    let lines = YAMLText.lines("command", WorkerRenderer.command(worker.command)) + lines("")
+    let text = lines.joined(separator: "\n") + "\n"
+    let sink = DiagnosticSink(source: SourceText(text: text, file: "--set"))
+    let document = Document.compose(sink)
+    try check(sink)
+    guard let document, let mapping = sink.topMapping(document.root, of: "a worker") else {
+      try check(sink)
+      return worker
+    }
+    let reader = MappingReader(
+      mapping, title: "", sink: sink, expander: Expander(variables: environment))
+    let read = WorkerReader(
+      name: worker.name, reader: reader, directory: worker.directory, environment: environment,
+      policy: worker.policy
+    ).read(at: nil)
+    try check(sink)
+    guard var found = read.worker else { return worker }
+    (found.command, found.environment) = (worker.command, worker.environment)
+    found.notify = found.notify || worker.notify
+    if !settings.contains(where: { $0.path == ["importance"] }) {
+      found.importance = worker.importance
+    }
+    found.settings = settings.map(\.argument)
+    return found
+  }
+
+  /// A text as the value of a key.
+  public static func value(_ text: String) -> String { YAMLText.scalar(text) }
+
+  /// The keys that can be set, by path: those of a worker, then those of a policy.
+  public static var keys: [String] {
+    let all = KeyExplorer.worker().values().filter { key in
+      let first = String(key.prefix { $0 != "." })
+      return own[first] == nil && !declaredOnly.contains(first)
+    }
+    let isOfPolicy = { (key: String) in key.hasPrefix("policy.") }
+    return all.filter { !isOfPolicy($0) }
+      + all.filter(isOfPolicy).map { String($0.dropFirst("policy.".count)) }
+  }
+
+  private func check(_ sink: DiagnosticSink) throws(SettingError) {
+    let result: ParseResult<Int> = sink.result(nil)
+    guard let error = result.errors.first else { return }
+    // One that isn't a key's, such as an unmatched quote, is mostly the last one's.
+    let line = error.position.map { $0.line } ?? 0
+    let setting = settings.first { lineNumber(of: $0) == line } ?? settings.last
+    throw SettingError(setting?.argument ?? "", error.message, suggestion: error.suggestion)
+  }
+
+  /// In the text that `applied` reads: the command has the first line.
+  private func lineNumber(of setting: Setting) -> Int? {
+    let lines = lines("")
+    let written = "\(setting.path.last ?? ""): \(setting.value)"
+    return lines.firstIndex { $0.drop { $0 == " " } == written }.map { $0 + 2 }
+  }
+
+  /// The lines of an entry of `workers:`, each setting on a line of its own.
+  func lines(_ indent: String) -> [String] {
+    Self.lines(settings.map { ($0.path[...], $0.value) }, indent)
+  }
+
+  private static func lines(
+    _ settings: [(path: ArraySlice<Substring>, value: Substring)], _ indent: String
+  ) -> [String] {
+    var names: [Substring] = []
+    for case let name? in settings.map(\.path.first) where !names.contains(name) {
+      names.append(name)
+    }
+    return names.flatMap { name -> [String] in
+      let inner = settings.filter { $0.path.first == name }
+      if let value = inner.first(where: { $0.path.count == 1 })?.value {
+        return ["\(indent)\(name): \(value)"]
+      }
+      return ["\(indent)\(name):"]
+        + lines(inner.map { ($0.path.dropFirst(), $0.value) }, indent + "  ")
+    }
+  }
+
+  private static func setting(_ argument: String) throws(SettingError) -> Setting {
+    guard let sign = argument.firstIndex(of: "=") else {
+      throw SettingError(argument, "a value is missing", suggestion: "write `KEY=VALUE`")
+    }
+    let value = argument[sign...].dropFirst()
+    let path = argument[..<sign].split(separator: ".", omittingEmptySubsequences: false)
+    let key = path.first.map(String.init) ?? ""
+    if let instead = own[key] { throw SettingError(argument, instead) }
+    if declaredOnly.contains(key) {
+      throw SettingError(
+        argument, "only a worker in dormouse.yaml can have `\(key)`",
+        suggestion: "write it there")
+    }
+    guard !value.unicodeScalars.contains(where: SourceText.isLineEnd) else {
+      throw SettingError(argument, "the value has a line break")
+    }
+    let name = path.joined(separator: ".")
+    let keys = KeyExplorer.worker()
+    let isOfPolicy = keys[name] == nil && keys["policy.\(name)"] != nil
+    guard keys[name] != nil || isOfPolicy, !path.contains("") else {
+      throw SettingError(
+        argument, "unknown key `\(shortened(name))`",
+        suggestion: didYouMean(name, among: keys.values())
+          ?? "docs/configuration.md lists a worker's keys, `dormouse policy show` a policy's")
+    }
+    return Setting(argument: argument, path: (isOfPolicy ? ["policy"] : []) + path, value: value)
+  }
+}

@@ -1,0 +1,17 @@
+import Linux
+import TestSupport
+import Testing
+
+@testable import Daemon
+
+@Suite("The files of a worker's output") struct WorkerLogsTests {
+  @Test("They are removed with what was rotated, and those of other workers stay")
+  func removed() throws {
+    let others = ["web.log.x.log", "web2.log", "web.log.1.log", "web.logs", "a.log"]
+    let own = ["web.log", "web.times", "web.log.1", "web.log.23"]
+    let scratch = try Scratch(
+      Dictionary(uniqueKeysWithValues: (others + own).map { ($0, "text") }))
+    WorkerLogs.remove(of: "web", from: scratch.path)
+    #expect(try Set(listDirectory(scratch.path)) == Set(others))
+  }
+}

@@ -1,0 +1,73 @@
+import Control
+import Glibc
+import Linux
+import TestSupport
+import Testing
+
+@Suite("Workers of `run`") struct RunTests {
+  @Test("`run --restart` and --set hold over the daemon's restart, and `rm` removes the worker")
+  func settings() throws {
+    let daemon = try TestDaemon("workers: { one: { command: sleep 690 } }")
+    try daemon.done(
+      "run", "job", "--restart", "always", "--set", "restart.backoff.initial=10ms", "--set",
+      "groups=bots", "--", "sleep", "691")
+    try daemon.crash()
+    try daemon.start()
+    let first = try #require(try daemon.worker("job").pid)
+    #expect(try daemon.worker("job").groups == ["bots"])
+    kill(first, SIGKILL)
+    #expect(
+      try eventually {
+        let pid = try daemon.worker("job").pid
+        return pid != nil && pid != first
+      })
+    #expect(try daemon.verb("rm", "one").error.contains("one is in the configuration"))
+    #expect(try daemon.verb("rm", "job").error.contains("job is running"))
+    #expect(
+      try daemon.done("rm", "--dry-run", "-f", "job").contains("would be stopped and removed"))
+    let log = "\(daemon.state)/logs/job.log"
+    #expect(!isAbsent(log))
+    #expect(try daemon.done("rm", "-f", "job") == "job and its log are removed\n")
+    #expect(try daemon.done("ps", "--names") == "one\n" && isAbsent(log))
+    #expect(try daemon.verb("rm", "job").code == CommandExit.unknownWorker.rawValue)
+    // The name is free.
+    try daemon.done("run", "job", "--", "sleep", "691")
+  }
+
+  @Test("`run --save` adds the worker to the user's configuration, which keeps its comments")
+  func save() throws {
+    let home = try Home()
+    let file = try home.scratch.write(
+      "config/dormouse/dormouse.yaml", "# mine\nworkers:\n  one: { command: sleep 690 }  # first\n")
+    chmod(file, 0o600)
+    let options = ["--env", "A=b", "--restart", "on-failure", "--save"]
+    let outcome = try home.run(["run", "two"] + options + ["--", "sleep", "691"], in: "run")
+    #expect(outcome.code == 0 && outcome.error.contains("two is saved in "), "\(outcome)")
+    let text = try readText(file)
+    #expect(text.hasPrefix("# mine\nworkers:\n  one: { command: sleep 690 }  # first\n  two:\n"))
+    #expect(text.contains("directory: \(home.scratch.path)/run\n"), "\(text)")
+    #expect(try #require(fileStatus(of: file)).st_mode & 0o777 == 0o600)
+    // The same name again would be an error of the configuration.
+    let again = try home.run(["run", "one", "--save", "--", "sleep", "692"], in: "run")
+    #expect(again.code == CommandExit.badConfiguration.rawValue, "\(again)")
+    #expect(try readText(file) == text)
+    try home.run(["shutdown"], in: "")
+    #expect(try home.run(["daemon", "-d"], in: "").code == 0)
+    #expect(try home.run(["ps", "--names"], in: "").output == "one\ntwo\n")
+  }
+
+  @Test("`run --policy` is that of the daemon it starts, and an error with another daemon")
+  func policy() throws {
+    let home = try Home()
+    try home.scratch.write("run/mine.yaml", "name: mine\nextends: server\n")
+    let first = try home.run(
+      ["run", "one", "--policy", "mine.yaml", "--", "sleep", "690"], in: "run")
+    #expect(first.code == 0, "\(first)")
+    #expect(try home.run(["status"], in: "").output.contains("mine"))
+    let other = try home.run(["run", "two", "--policy", "server", "--", "sleep", "690"], in: "run")
+    #expect(other.code == 1 && other.error.contains("policy `mine`, not `server`"), "\(other)")
+    let same = try home.run(
+      ["run", "two", "--policy", "../run/mine.yaml", "--", "sleep", "690"], in: "run")
+    #expect(same.code == 0, "\(same)")
+  }
+}

@@ -1,0 +1,134 @@
+import Policy
+import Testing
+
+@testable import PolicyFile
+
+@Suite("Keys of a worker on a command line") struct WorkerSettingsTests {
+  private let plain = WorkerConfiguration(
+    name: "web", command: ["./server", "-x"], directory: "/srv")
+
+  private func applied(_ arguments: [String]) throws -> WorkerConfiguration {
+    try WorkerSettings(arguments).applied(to: plain)
+  }
+
+  private func error(_ arguments: [String]) -> String {
+    do throws(SettingError) {
+      _ = try WorkerSettings(arguments)
+      return "no error"
+    } catch { return error.description }
+  }
+
+  @Test("Keys of a worker and of a policy are read as in a configuration, and the rest stays")
+  func values() throws {
+    let worker = try applied([
+      "restart=on-failure", "readiness.tcp=8080", "limits.memory=1GB", "groups=[bots, slow]",
+      "hibernate.after=5m", "policy.foreground.idle_after=3m", "stop_grace=7s", "importance=4",
+      "watchdog=20s", "watchdog.launch=50s",
+    ])
+    #expect(worker.restart.condition == .onFailure && worker.readiness == .tcp(8080))
+    #expect(worker.limits.memory == ByteCount(1 << 30) && worker.groups == ["bots", "slow"])
+    #expect(worker.policy.hibernate.after == .seconds(300))
+    #expect(worker.policy.foreground.idleAfter == .seconds(180))
+    #expect(worker.policy.terminate.grace == .seconds(7) && worker.importance == 4)
+    #expect(worker.watchdog == .seconds(20) && worker.policy.watchdog.launch == .seconds(50))
+    #expect(worker.command == plain.command && worker.directory == "/srv")
+    #expect(worker.settings.count == 10)
+    #expect(try applied([]) == plain)
+  }
+
+  @Test("Of two values for one key the last one applies")
+  func last() throws {
+    #expect(try applied(["importance=4", "importance=9"]).importance == 9)
+  }
+
+  @Test("A mistake names the setting and what to write instead")
+  func mistakes() {
+    for (arguments, words) in [
+      (["restart"], "`restart`: a value is missing"),
+      (["restrat=no"], "did you mean `restart`?"),
+      (["restart=sometimes"], "`restart=sometimes`: "),
+      (["importance=3", "readiness.tcp=x"], "`readiness.tcp=x`: "),
+      (["command=x"], "give the command after `--`"),
+      (["environment.A=b"], "use --env"),
+      (["listen=8080"], "only a worker in dormouse.yaml can have `listen`"),
+      (["restart=no", "restart.when=always"], "contradicts `restart=no`"),
+      (["groups=[a"], "`groups=[a`: "),
+      (["groups=a\nuser: root"], "line break"),
+      (["=x"], "unknown key"), (["a..b=x"], "unknown key"),
+      (["pressure.warning=never"], "`pressure.warning=never`: "),
+    ] {
+      #expect(error(arguments).contains(words), "\(arguments): \(error(arguments))")
+    }
+  }
+
+  @Test("Every key that is offered can be set")
+  func offered() {
+    #expect(
+      WorkerSettings.keys.contains("restart") && WorkerSettings.keys.contains("hibernate.after"))
+    for key in WorkerSettings.keys {
+      #expect(!error(["\(key)=?"]).contains("unknown key"), "\(key)")
+    }
+  }
+}
+
+@Suite("A worker that is added to a configuration's text") struct WorkerAdditionTests {
+  private func worker(_ settings: [String] = []) throws -> WorkerAddition {
+    var worker = WorkerAddition(
+      name: "web", command: ["/bin/sh", "-c", "echo ${A}; exec sleep 9"],
+      settings: try WorkerSettings(settings))
+    worker.directory = "/srv/a $b"
+    worker.environment = ["A": "x: y", "B": "$HOME"]
+    (worker.importance, worker.notify) = (4, true)
+    return worker
+  }
+
+  private func read(_ text: String) -> ParseResult<DaemonConfiguration> {
+    ConfigurationFile.parse(
+      text: text, file: "/etc/dormouse.yaml", library: PolicyLibrary(directories: []),
+      environment: [:])
+  }
+
+  @Test(
+    "The result has the worker as it was given, and all workers of before",
+    arguments: [
+      ("", 0), ("# mine\npolicy: ios-5", 0), ("policy: ios-5\nworkers:\n", 0),
+      ("workers: {}  # none yet\n", 0), ("workers:  # all\n  one: { command: [true] }\n", 1),
+      ("workers:\n    one:\n        command: |\n          sleep 1\n\n# end\npolicy: ios-5\n", 1),
+      ("workers:\n\n  # first\n  one:\n    command: [x]\n  # two: later\n\non:\n  warning: x\n", 1),
+    ])
+  func added(before: String, count: Int) throws {
+    let new = try worker(["restart=on-failure", "hibernate.after=5m", "hibernate.enabled=true"])
+    let text = try #require(new.added(to: before))
+    let result = read(text)
+    let workers = try #require(result.value, "\(text)\n\(result.rendered)").workers
+    #expect(result.errors.isEmpty, "\(text)\n\(result.rendered)")
+    #expect(workers.count == count + 1, "\(text)")
+    let web = try #require(workers.last)
+    #expect(web.name == "web" && web.command == new.command && web.directory == "/srv/a $b")
+    #expect(web.environment == ["A": "x: y", "B": "$HOME"])
+    #expect(web.importance == 4 && web.notify && web.restart.condition == .onFailure)
+    #expect(web.policy.hibernate.after == .seconds(300))
+    // Every line of before is there, in its order.
+    var rest = text.split(separator: "\n")[...]
+    for line in before.split(separator: "\n") where !line.hasPrefix("workers: {}") {
+      let place = try #require(rest.firstIndex(of: line), "\(line) in \(text)")
+      rest = rest[(place + 1)...]
+    }
+  }
+
+  @Test("It stands after the last entry, before the comments of the next key")
+  func place() throws {
+    var plain = WorkerAddition(name: "two", command: ["x"], settings: try WorkerSettings([]))
+    plain.directory = nil
+    let before = "workers:\n  one:\n    command: [y]  # c\n\n# Below\npolicy: ios-5\n"
+    #expect(
+      plain.added(to: before)
+        == "workers:\n  one:\n    command: [y]  # c\n  two:\n    command: [x]\n\n# Below\npolicy: ios-5\n"
+    )
+  }
+
+  @Test("Nothing is added to workers in braces")
+  func braces() throws {
+    #expect(try worker().added(to: "workers: { one: { command: [x] } }\n") == nil)
+  }
+}
