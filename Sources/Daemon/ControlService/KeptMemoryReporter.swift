@@ -26,7 +26,7 @@ struct KeptMemoryReporter {
     for worker in workers where KeptMemoryReport.keepsMemory(worker) {
       guard host.isWrapped(worker.name) else {
         let id = WorkerID(worker.name)
-        var found = reporter.explanation(of: id, unwatched: [])
+        var found = reporter.explanation(of: id)
         let facts = host.facts(of: id)
         found?.report.remedy = remedies.remedy(of: id, facts, activity: facts?.activity?())
         gathered.add(worker, found?.report)

@@ -4,6 +4,8 @@ import Supervision
 /// What shows that a worker is used, for people.
 enum SignOfUse: Hashable, Sendable {
   case traffic, output, processes, processor
+  /// Of a worker that isn't wrapped: it writes regularly; its processor time.
+  case writes, time
 
   /// - Parameter source: of traffic, if it is known.
   func text(from source: TrafficSource?) -> String {
@@ -16,6 +18,8 @@ enum SignOfUse: Hashable, Sendable {
     case .output: "output that it wrote (to standard output or error, or to a log)"
     case .processes: "a process of it that started or ended"
     case .processor: "a thread that ran or waited for a disk"
+    case .writes: "work without traffic: it writes regularly"
+    case .time: "work without traffic: processor time from foreground.cpu_below on"
     }
   }
 }

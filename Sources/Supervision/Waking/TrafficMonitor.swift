@@ -34,6 +34,8 @@ public final class TrafficMonitor {
     fileprivate let isFirst: Bool
     /// Something has come in since the last look; the first look doesn't say.
     public let hasInput: Bool
+    /// Something else than the worker itself can give it work, as in `WakeSources`. After `perform`.
+    public var hasClients: Bool { inputs.hasClients }
     /// Where the traffic came from, if that is known. After `perform`.
     public var source: TrafficSource? { inputs.source }
     /// The inputs at which something has come in.
@@ -109,6 +111,7 @@ private final class MonitoredInputs: Sendable {
   private struct State {
     var known: Set<InputKey> = []
     var served: Set<UInt16> = []
+    var clients: Set<InputKey> = []
     var connections: [Connection] = []
     var nextConnection = 0
     /// By the number that the set of inputs has for them.
@@ -156,10 +159,13 @@ private final class MonitoredInputs: Sendable {
 
   var source: TrafficSource? { state.withLock { $0.source } }
 
+  var hasClients: Bool { state.withLock { !$0.clients.isEmpty } }
+
   private func scan(_ tree: ProcessTree, isFirst: Bool, state: inout State) {
     let inputs = WorkerInputs(of: tree, ownChannels: ownChannels)
     let present = Set(inputs.candidates.map { InputKey($0.open, of: $0.pid) })
     state.known.formIntersection(present)
+    state.clients.formIntersection(present)
     for (key, number) in state.numbers where !present.contains(key) {
       state.numbers[key] = nil
       state.names[number] = nil
@@ -179,6 +185,7 @@ private final class MonitoredInputs: Sendable {
   }
 
   private func add(_ input: WorkerInput, isFirst: Bool, state: inout State) {
+    if InputName(input).isForClients { state.clients.insert(input.key) }
     if case .internet(_, let port)? = input.facts?.local, ignored.contains(port) { return }
     // EPOLLET, as in `WakeSources`: what the worker leaves unread is no traffic.
     let interest = UInt32(CLINUX_EPOLLIN | CLINUX_EPOLLRDHUP) | 1 << 31
