@@ -69,13 +69,15 @@ public struct PolicySearch {
         + (try ranked(finalists.filter { $0.keys.count > 1 }, over: final, now, from: 0.5, to: 1))
       : try ranked(finalists, over: final, now, from: 0.5, to: 1)
     var found = try suggestions(selected(results, now), now: now, over: final)
-    found.policies = others.isEmpty ? nil : try others.map { try weighed($0, final, now) }
+    if !others.isEmpty {
+      found.policies = try others.map { try weighed($0, over: final, against: now) }
+    }
     return found
   }
 
   /// With this machine's memory: a policy's own budget stands for the device of its time.
   private func weighed(
-    _ other: LifecyclePolicy, _ trace: Trace, _ now: PolicyEvaluation
+    _ other: LifecyclePolicy, over trace: Trace, against now: PolicyEvaluation
   ) throws -> PolicySuggestions.OtherPolicy {
     var policy = other
     policy.memory = base.memory

@@ -13,7 +13,7 @@ func renderSuggestions(
     lines.append("")
     lines += text(suggestion, number: place + 1, now: found.now, width: width, color: color)
   }
-  lines += policyLines(found, width, color)
+  lines += policyLines(found, width: width, color: color)
   lines.append("")
   let worth = sizeText(Int64(found.waitWorth))
   let rule =
@@ -79,7 +79,9 @@ private func table(_ found: PolicySuggestions) -> Table {
 }
 
 /// The shipped policy that is clearly better, if one is.
-private func policyLines(_ found: PolicySuggestions, _ width: Int?, _ color: Bool) -> [String] {
+private func policyLines(
+  _ found: PolicySuggestions, width: Int?, color: Bool
+) -> [String] {
   guard found.policies != nil else { return [] }
   guard let best = found.bestPolicy else {
     return [""] + wrapped("no shipped policy would have been clearly better", to: width)
