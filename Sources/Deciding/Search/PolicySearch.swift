@@ -68,11 +68,11 @@ public struct PolicySearch {
       ? found.filter { finalists.contains($0.change) }
         + (try ranked(finalists.filter { $0.keys.count > 1 }, over: final, now, from: 0.5, to: 1))
       : try ranked(finalists, over: final, now, from: 0.5, to: 1)
-    var found = try suggestions(selected(results, now), now: now, over: final)
+    var answer = try suggestions(selected(results, now), now: now, over: final)
     if !others.isEmpty {
-      found.policies = try others.map { try weighed($0, over: final, against: now) }
+      answer.policies = try others.map { try weighed($0, over: final, against: now) }
     }
-    return found
+    return answer
   }
 
   /// With this machine's memory: a policy's own budget stands for the device of its time.
