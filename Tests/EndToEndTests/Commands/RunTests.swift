@@ -70,4 +70,23 @@ import Testing
       ["run", "two", "--policy", "../run/mine.yaml", "--", "sleep", "690"], in: "run")
     #expect(same.code == 0, "\(same)")
   }
+
+  @Test("Without a name a worker is called after its script, with a number if that one runs")
+  func names() throws {
+    let home = try Home()
+    try home.scratch.write("run/poll.sh", "exec sleep 690\n")
+    for (words, name) in [
+      (["sh", "poll.sh"], "poll"), (["--", "sh", "./poll.sh"], "poll-2"),
+      (["--importance", "3", "sh", "poll.sh", "--json"], "poll-3"),
+      (["/bin/sleep", "691"], "sleep"), (["named", "--", "sh", "poll.sh"], "named"),
+    ] {
+      let outcome = try home.run(["run"] + words, in: "run")
+      #expect(outcome.output == "\(name) is running\n", "\(words): \(outcome)")
+    }
+    let single = try home.run(["run", "sleep"], in: "run")
+    #expect(single.code == 64 && single.error.contains("`dormouse run sleep -- COMMAND`"))
+    // After the end its name is free.
+    try home.run(["stop", "poll"], in: "")
+    #expect(try home.run(["run", "sh", "poll.sh"], in: "run").output == "poll is running\n")
+  }
 }

@@ -12,6 +12,7 @@ final class WrapHost {
   private let setting: Setting
   private var input: Descriptor?
   private var output: Descriptor
+  private let command: [String]
   private var received: [UInt8] = []
   private var count = 0
   private var isReaped = false
@@ -32,6 +33,7 @@ final class WrapHost {
   ) throws {
     let scratch = try other ?? Scratch()
     self.scratch = scratch
+    self.command = command
     self.setting = setting
     log = scratch.uniquePath("log")
     var host = Command(arguments: [])
@@ -179,9 +181,7 @@ final class WrapHost {
   }
 
   /// Its name for `ps` and the verbs: the command's and the wrapper's pid.
-  func name(of command: String = WrapHost.server[0]) -> String {
-    "\(command.split(separator: "/").last ?? "")-\(pid)"
-  }
+  func name() -> String { "\(NameRule.name(of: command))-\(pid)" }
 
   func status() throws -> WorkerReport {
     let sockets = "\(runtime)/dormouse/wrap"

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Control
 import Daemon
+import Linux
 import Policy
 
 struct AdoptCommand: ParsableCommand {
@@ -8,14 +9,15 @@ struct AdoptCommand: ParsableCommand {
     commandName: "adopt",
     abstract: "Manage processes that another supervisor has started.",
     usage: """
-      dormouse adopt <name> (--pid <pid> | --unit <unit> | --cgroup <path>) [<options>]
+      dormouse adopt [<name>] (--pid <pid> | --unit <unit> | --cgroup <path>) [<options>]
       dormouse adopt --dry-run [--config <path>] [--json]
       """,
     discussion: """
       The processes become one worker. It is suspended, hibernated and woken as any worker. Dormouse \
       doesn't start or stop it: its own supervisor does. A sleeping one is stopped by SIGSTOP, which its \
       parent can see. A signal from its supervisor wakes it. `dormouse release` wakes it and ends the \
-      management.
+      management. Without a name it is called after the unit or the group, or after the process's program or \
+      script: `x` for `python3 x.py`.
 
       The worker has the machine's policy, or that of --policy, with the values of --set. What applies to \
       all workers together (memory, pressure, ladder, foreground.mode) stays the machine's.
@@ -81,7 +83,6 @@ struct AdoptCommand: ParsableCommand {
   func validate() throws {
     if dryRun { return try validateDryRun() }
     if config != nil { throw ValidationError("--config needs --dry-run.") }
-    if name == nil { throw ValidationError("Give a name for the worker, or --dry-run.") }
     if [pid != nil, unit != nil, cgroup != nil].count(where: { $0 }) != 1 {
       throw ValidationError("Give one of --pid, --unit and --cgroup.")
     }
@@ -116,6 +117,7 @@ struct AdoptCommand: ParsableCommand {
   func run() throws {
     if dryRun { return try showPreview() }
     var daemon = try connection.connect()
+    let name = try name ?? daemon.freeName(usualName)
     let adoption = AdoptionSpecification(
       pid: pid, cgroup: cgroup ?? unit, importance: importance, mayBeTerminated: mayTerminate,
       policy: policy.map(policyForDaemon), settings: set.isEmpty ? nil : set,
@@ -128,6 +130,20 @@ struct AdoptCommand: ParsableCommand {
 }
 
 extension AdoptCommand {
+  private var usualName: String {
+    get throws {
+      if let pid {
+        do throws(SystemCallError) {
+          return NameRule.name(of: try ProcessCommand.read(pid).arguments)
+        } catch { throw CommandFailure(exit: .notDone, text: error.description) }
+      }
+      let last = (unit ?? cgroup ?? "").split(separator: "/").last.map(String.init) ?? ""
+      let name = ["service", "scope", "slice"].first { last.hasSuffix(".\($0)") }
+        .map { String(last.dropLast($0.count + 1)) }
+      return NameRule.name(of: [name ?? last])
+    }
+  }
+
   private func showPreview() throws {
     let report = try preview()
     if json { return try Output.json(report) }
