@@ -29,7 +29,8 @@ private struct CommandName {
   ]
   /// Options of these with a value in the next word.
   private static let valued: Set<String> = [
-    "--class-path", "--from", "--import", "--package", "--python", "--require", "--with", "-W", "-X",
+    "--class-path", "--from", "--import", "--package", "--python", "--require", "--with", "-W",
+    "-X",
     "-classpath", "-cp", "-n", "-p", "-r",
   ]
   /// Their verbs.

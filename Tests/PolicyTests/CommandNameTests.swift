@@ -10,8 +10,10 @@ import Testing
       ("python3 -m http.server 8080", "http.server"), ("python3 -c pass", "python3"),
       ("python3", "python3"), ("npx @modelcontextprotocol/server-github", "server-github"),
       ("npx -y @modelcontextprotocol/server-github@1.2 /tmp", "server-github"),
-      ("npx tsx watch.ts", "watch"), ("npm exec mcp-github", "mcp-github"), ("uvx mcp-git", "mcp-git"),
-      ("uv run --with mcp server.py", "server"), ("node /srv/mcp-github/dist/index.js", "mcp-github"),
+      ("npx tsx watch.ts", "watch"), ("npm exec mcp-github", "mcp-github"),
+      ("uvx mcp-git", "mcp-git"),
+      ("uv run --with mcp server.py", "server"),
+      ("node /srv/mcp-github/dist/index.js", "mcp-github"),
       ("node --require ./env.js app.mjs", "app"), ("java -Xmx1g -jar /opt/shop.jar", "shop"),
       ("env PORT=1 nice -n 5 ruby bot.rb", "bot"), ("sh -c true", "sh"), ("bash ./run.sh", "run"),
       ("/opt/app/bin/main", "app"), ("index.js", "index"), ("npx @acme/cli", "acme"),
@@ -23,7 +25,8 @@ import Testing
   @Test(
     "Any command line gives a valid name",
     arguments: [
-      [], [""], ["/"], ["-x"], [".hidden"], ["a b\nc"], ["größe"], ["python3", "/", "x"], ["..", "."],
+      [], [""], ["/"], ["-x"], [".hidden"], ["a b\nc"], ["größe"], ["python3", "/", "x"],
+      ["..", "."],
       [String(repeating: "é", count: 90)], ["node", "-"], ["npx", "@"], ["env", "="],
     ])
   func valid(command: [String]) {

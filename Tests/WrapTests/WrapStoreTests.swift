@@ -77,7 +77,8 @@ import Testing
   @Test(
     "A wrapper's name is the program's name, made valid for a worker, and the wrapper's pid",
     arguments: [
-      ("/usr/bin/clangd", "clangd"), ("x.py", "x"), ("a b\nc", "a_b_c"), ("-x", "w-x"), (".hidden", "w.hidden"),
+      ("/usr/bin/clangd", "clangd"), ("x.py", "x"),
+      ("a b\nc", "a_b_c"), ("-x", "w-x"), (".hidden", "w.hidden"),
       ("größe", "gr__e"), ("/", "worker"),
     ])
   func names(command: String, base: String) {

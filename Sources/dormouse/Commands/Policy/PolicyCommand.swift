@@ -7,7 +7,8 @@ struct PolicyCommand: ParsableCommand {
     commandName: "policy",
     abstract: "List, check, show, compare and improve policies and configurations.",
     subcommands: [
-      PolicyListCommand.self, Check.self, PolicyShowCommand.self, PolicyDiffCommand.self, PolicySchemaCommand.self,
+      PolicyListCommand.self, Check.self,
+      PolicyShowCommand.self, PolicyDiffCommand.self, PolicySchemaCommand.self,
       PolicySuggestCommand.self,
     ])
 

@@ -188,6 +188,7 @@ extension DaemonConnection {
   mutating func freeName(_ name: String) throws -> String {
     let taken = Set(
       (try ask(.ps).workers ?? []).filter { $0.state != "terminated" }.map(\.name))
-    return (1...).lazy.map { $0 == 1 ? name : "\(name)-\($0)" }.first { !taken.contains($0) } ?? name
+    return (1...).lazy.map { $0 == 1 ? name : "\(name)-\($0)" }.first { !taken.contains($0) }
+      ?? name
   }
 }
