@@ -89,4 +89,28 @@ import Testing
     try home.run(["stop", "poll"], in: "")
     #expect(try home.run(["run", "sh", "poll.sh"], in: "run").output == "poll is running\n")
   }
+
+  @Test("`adopt --dry-run` with a process adopts nothing, and `adopt` needs no name")
+  func adopt() throws {
+    let daemon = try TestDaemon("workers: {}\n")
+    let script = try daemon.scratch.write("poll.sh", "while :; do sleep 0.2; done\n")
+    let other = try Command(arguments: ["sh", script])
+      .start(output: daemon.scratch.uniquePath("out"), error: daemon.scratch.uniquePath("err"))
+    defer {
+      kill(other.pid, SIGKILL)
+      _ = try? other.wait(.seconds(60))
+    }
+    // The shell shows the words of its own command once it has been executed.
+    #expect(try eventually { try ProcessCommand.read(other.pid).arguments.contains(script) })
+    let words = ["adopt", "--pid", "\(other.pid)"]
+    let dry = try daemon.enter(words + ["--dry-run"])
+    #expect(dry.code == 0, "\(dry)")
+    #expect(dry.output.hasPrefix("poll would be adopted: pid \(other.pid) (sh "), "\(dry)")
+    #expect(try daemon.done("ps", "--names") == "")
+    let adopted = try daemon.enter(words)
+    #expect(adopted.code == 0, "\(adopted)")
+    #expect(try daemon.done("ps", "--names") == "poll\n")
+    #expect(try daemon.enter(["adopt", "poll"] + words.dropFirst() + ["--dry-run"]).code == 1)
+    try daemon.done("release", "poll")
+  }
 }

@@ -22,8 +22,8 @@ struct AdoptCommand: ParsableCommand {
       The worker has the machine's policy, or that of --policy, with the values of --set. What applies to \
       all workers together (memory, pressure, ladder, foreground.mode) stays the machine's.
 
-      With rules in dormouse.yaml (`adopt:`) the daemon adopts what appears and matches. --dry-run lists \
-      what these rules match, and adopts nothing: as the running daemon sees it, or without a daemon, or \
+      With rules in dormouse.yaml (`adopt:`) the daemon adopts what appears and matches. With --dry-run nothing is adopted: \
+      with a process the verb says what it would adopt, and without one it lists what the rules match, as the running daemon sees it, or without a daemon, or \
       with --config, as the file says.
 
       Examples:
@@ -69,7 +69,7 @@ struct AdoptCommand: ParsableCommand {
       "Answer this health check while it sleeps, without waking it. May be repeated.",
       valueName: "port[/path]"))
   var healthCheck: [String] = []
-  @Flag(help: "List the processes that the rules of `adopt:` match, and adopt none.")
+  @Flag(help: "Adopt nothing: show what would be adopted, or what the rules of `adopt:` match.")
   var dryRun = false
   @Option(
     help: ArgumentHelp(
@@ -81,8 +81,11 @@ struct AdoptCommand: ParsableCommand {
   @Argument(help: "A name for the worker.") var name: String?
 
   func validate() throws {
-    if dryRun { return try validateDryRun() }
-    if config != nil { throw ValidationError("--config needs --dry-run.") }
+    if dryRun {
+      try validateDryRun()
+      if !isNamed { return }
+    }
+    if config != nil, !dryRun { throw ValidationError("--config needs --dry-run.") }
     if [pid != nil, unit != nil, cgroup != nil].count(where: { $0 }) != 1 {
       throw ValidationError("Give one of --pid, --unit and --cgroup.")
     }
@@ -99,15 +102,18 @@ struct AdoptCommand: ParsableCommand {
     }
   }
 
+  private var isNamed: Bool { pid != nil || unit != nil || cgroup != nil || name != nil }
+
   private func validateDryRun() throws {
-    let isNamed =
-      pid != nil || unit != nil || cgroup != nil || name != nil
     let isSet =
       importance != nil || mayTerminate || policy != nil || !set.isEmpty || shadow
       || !wakeWith.isEmpty || !healthCheck.isEmpty
-    if isNamed || isSet {
+    if isSet, !isNamed {
       throw ValidationError(
-        "--dry-run takes no process and no name: it lists what the rules match.")
+        "--dry-run without a process lists what the rules match, and takes no policy.")
+    }
+    if isNamed, config != nil {
+      throw ValidationError("--config tries the rules of a configuration, not one process.")
     }
     if config != nil, connection.socket != nil {
       throw ValidationError("--socket asks a daemon, which a configuration by name doesn't need.")
@@ -115,9 +121,10 @@ struct AdoptCommand: ParsableCommand {
   }
 
   func run() throws {
-    if dryRun { return try showPreview() }
+    if dryRun, !isNamed { return try showPreview() }
     var daemon = try connection.connect()
     let name = try name ?? daemon.freeName(usualName)
+    if dryRun { return try daemon.forecastAdoption(of: subject(), as: name, json: json) }
     let adoption = AdoptionSpecification(
       pid: pid, cgroup: cgroup ?? unit, importance: importance, mayBeTerminated: mayTerminate,
       policy: policy.map(policyForDaemon), settings: set.isEmpty ? nil : set,
@@ -130,6 +137,15 @@ struct AdoptCommand: ParsableCommand {
 }
 
 extension AdoptCommand {
+  /// For `--dry-run`: what would be adopted.
+  private func subject() throws -> String {
+    guard let pid else { return "all processes of \(escaped(unit ?? cgroup ?? ""))" }
+    do throws(SystemCallError) {
+      let words = try ProcessCommand.read(pid).arguments.joined(separator: " ")
+      return "pid \(pid) (\(escaped(String(words.prefix(60))))) and its descendants"
+    } catch { throw CommandFailure(exit: .notDone, text: error.description) }
+  }
+
   private var usualName: String {
     get throws {
       if let pid {
@@ -183,4 +199,27 @@ struct ReleaseCommand: WorkerCommand {
   static let intent = Intent.release
   @OptionGroup var selection: WorkerSelection
   @OptionGroup var connection: ConnectionOptions
+}
+
+extension DaemonConnection {
+  fileprivate mutating func forecastAdoption(
+    of subject: String, as name: String, json: Bool
+  ) throws {
+    guard NameRule.allows(name) else {
+      throw CommandFailure(
+        exit: .notDone, text: "`\(escaped(name))` is not a valid worker name: use \(NameRule.text)")
+    }
+    if let found = try ask(.ps).workers?.first(where: { $0.name == name }),
+      found.state != "terminated"
+    {
+      throw CommandFailure(
+        exit: .notDone, text: "\(escaped(name)) would not be adopted: a worker of this name runs")
+    }
+    let text = "\(escaped(name)) would be adopted: \(subject), if nothing prevents it"
+    if !json { return try Output.line(text) }
+    try Output.json(
+      OutcomeReport(
+        verb: "adopt", code: "done", text: text,
+        workers: [OutcomeReport.Worker(worker: name, code: "planned", text: text)], isDryRun: true))
+  }
 }
