@@ -4,6 +4,18 @@ import YAML
 /// `dormouse.yaml` and its `conf.d`: YAML to `DaemonConfiguration`. docs/configuration.md lists the
 /// keys.
 public enum ConfigurationFile {
+  /// Runs work that may wait for a file system, about a subject; false: it hasn't ended in time, and goes on.
+  public typealias FileWait =
+    @Sendable (
+      _ subject: String, _ work: @escaping @Sendable () -> Void
+    ) -> Bool
+
+  /// However long it takes.
+  public static let endlessly: FileWait = { _, work in
+    work()
+    return true
+  }
+
   /// Reads a configuration that is one text. Paths in it start from the directory of `file`.
   ///
   /// - Parameters:
@@ -23,10 +35,12 @@ public enum ConfigurationFile {
   /// Reads a configuration from a file, or from the directory that holds `dormouse.yaml`; with what is
   /// in `conf.d` beside it.
   ///
-  /// - Parameter changed: the text that `path`, a file, is to have.
+  /// - Parameters:
+  ///   - changed: the text that `path`, a file, is to have.
+  ///   - wait: for the files of variables, which may be on a file system that doesn't answer.
   public static func load(
     path: String, library: PolicyLibrary, environment: [String: String], policy: String? = nil,
-    changed: String? = nil
+    changed: String? = nil, wait: @escaping FileWait = endlessly
   ) -> ParseResult<DaemonConfiguration> {
     let files: ConfigurationFiles
     switch ConfigurationFiles.find(path) {
@@ -44,14 +58,14 @@ public enum ConfigurationFile {
     }
     var result = parse(
       texts, directory: files.directory, library: library, environment: environment,
-      policy: policy)
+      policy: policy, wait: wait)
     result = ParseResult(value: result.value, diagnostics: unreadable + result.diagnostics)
     return result
   }
 
   private static func parse(
     _ texts: [SourceText], directory: String, library: PolicyLibrary,
-    environment: [String: String], policy: String?
+    environment: [String: String], policy: String?, wait: @escaping FileWait = endlessly
   ) -> ParseResult<DaemonConfiguration> {
     let expander = Expander(variables: environment)
     let sinks = texts.map(DiagnosticSink.init(source:))
@@ -63,7 +77,7 @@ public enum ConfigurationFile {
     }
     let reader = ConfigurationReader(
       directory: directory, library: library, environment: environment, replacement: policy,
-      isComplete: parts.count == texts.count)
+      isComplete: parts.count == texts.count, wait: wait)
     let value = reader.read(parts)
     let diagnostics = sinks.flatMap { sink in
       let result: ParseResult<Int> = sink.result(nil)

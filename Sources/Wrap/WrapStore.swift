@@ -61,7 +61,7 @@ struct WrapStore {
     var roots = known
     var groups: Set<String> = []
     // Without a boot ID no record is used: records of an earlier boot name other processes.
-    let bootID = (try? WorkerRecord.currentBootID()) ?? ""
+    let bootID = (try? BootMark.current()) ?? ""
     let store = try? WorkerRecordStore(directory: "\(directory)/workers")
     // Records that can't be read are removed with the directory.
     for record in (try? store?.loadAll())?.records ?? [] where record.bootID == bootID {

@@ -18,6 +18,23 @@ import Testing
     worker.stoppedTimerSeconds = 20
     let table = renderProcessTable([worker])
     #expect(table.contains("suspended for 30 s; its own timer (20 s) is stopped"), "\(table)")
+    #expect(table.contains("hibernated !"), "\(table)")
+    #expect(table.contains("\n!: work of its own is stopped while it sleeps"), "\(table)")
+    worker.stoppedTimerSeconds = nil
+    worker.stopsWriting = true
+    #expect(renderProcessTable([worker]).contains("; its regular writing is stopped"))
+    worker.stopsWriting = nil
+    #expect(!renderProcessTable([worker]).contains("!"))
+  }
+
+  @Test func `Output of explain begins with the work of a worker that its sleep stops`() {
+    var report = ExplanationReport(
+      worker: "poller", state: "suspended", secondsInState: 60,
+      because: CodedText("grace_over", "idle in the background for 30 s"))
+    report.stoppedWork = CodedText("own_timer_stopped", "its own timer (every 20 s) doesn't run")
+    #expect(
+      renderExplanation(report).hasPrefix(
+        "poller: its own timer (every 20 s) doesn't run\npoller: suspended for "))
   }
 
   @Test func `Output of status names memory that a hibernation leaves where it is`() {

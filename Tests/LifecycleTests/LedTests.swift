@@ -45,7 +45,7 @@ struct LedTests {
     #expect(world.answers[world.requests]?.first?.code == .refused)
   }
 
-  @Test("A worker led by another engine is hibernated under pressure only while it sleeps")
+  @Test("A worker led by another engine that must not end is hibernated only while it sleeps")
   func hibernated() {
     var world = world()
     #expect(world.read(available: 120).deeds.isEmpty)
@@ -62,11 +62,15 @@ struct LedTests {
 
   @Test(
     "A worker led by another engine is terminated for memory only if allowed, and is in the report")
-  func terminated() {
+  func terminated() throws {
     var spared = world(.suspended)
     #expect(spared.read(available: 10).victims.isEmpty)
 
     var world = world(mayBeTerminated: true)
+    #expect(world.read(available: 10).deeds == ["hibernate clangd-1"])
+    world.send(.hibernateFailed(clangd, "it is busy", permanent: false))
+    #expect(world.state(clangd) == .background)
+    world.pass(.milliseconds(500))
     #expect(world.read(available: 10).victims == ["clangd-1"])
     #expect(world.pass(.seconds(2)).deeds == ["kill clangd-1"])
     world.send(.exited(clangd, .unknown))
@@ -76,7 +80,22 @@ struct LedTests {
       if case .report(let report) = directive { report } else { nil }
     }
     #expect(report.first?.entries.first?.gaveBack == .megabytes(90))
+    let because = try #require(report.first?.entries.first?.victimBecause)
+    #expect(because.hasSuffix("; its wrapper didn't hibernate it: it is busy"), "\(because)")
     #expect(world.state(clangd) == nil)
+  }
+
+  @Test(
+    "A running worker led by another engine is hibernated instead of its end, and returns as its leader says",
+    arguments: [WorkerState.foreground, .background])
+  func hibernatedInsteadOfEnd(state: WorkerState) {
+    var world = world(mayBeTerminated: true, state)
+    #expect(world.read(available: 10).deeds == ["hibernate clangd-1"])
+    world.send(.hibernated(clangd, world.hibernation(clangd)))
+    world.send(.moved(clangd, .hibernated))
+    #expect(world.state(clangd) == .hibernated)
+    world.send(.moved(clangd, .background))
+    #expect(world.state(clangd) == .background)
   }
 
   @Test("A worker led by another engine is asked for memory under pressure while it runs")

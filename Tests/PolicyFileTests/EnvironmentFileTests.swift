@@ -82,6 +82,32 @@ import Testing
         == true)
   }
 
+  @Test
+  func `Files of variables that don't answer are left to the launch, all of that worker`() throws {
+    let directory = try Scratch([
+      "dormouse.yaml": """
+      workers:
+        w: { command: run, env_file: [a.env, b/b.env], environment: { C: 1 } }
+        x: { command: run, env_file: a.env }
+      """,
+      "a.env": "A=1\n",
+    ])
+    let hung = "\(directory.path)/b"
+    let result = ConfigurationFile.load(
+      path: directory.path, library: .builtIn, environment: [:],
+      wait: { subject, work in
+        if subject == hung { return false }
+        work()
+        return true
+      })
+    let workers = try #require(result.value?.workers)
+    #expect(workers.map(\.environment) == [["C": "1"], ["A": "1"]])
+    #expect(
+      workers.first?.environmentFiles == ["a.env", "b/b.env"].map { "\(directory.path)/\($0)" })
+    #expect(workers.last?.environmentFiles == [])
+    #expect(result.errors.isEmpty && result.rendered.contains("its file system doesn't answer"))
+  }
+
   @Test func `A file of variables that isn't a regular file, or is too large, is refused`() throws {
     let scratch = try Scratch(["large": String(repeating: "A=1\n", count: 1 << 19), "good": "A=1"])
     #expect(EnvironmentFile.read("\(scratch.path)/good").value == ["A": "1"])

@@ -37,6 +37,20 @@ import Testing
     for _ in 0..<20 { #expect(try !look(monitor, worker)) }
   }
 
+  @Test func `A worker with a listener has clients, and one without any input has none`() throws {
+    let server = try Sleeper(WakeSourcesTests.echo)
+    let job = try Sleeper(
+      "os.dup2(os.open('/dev/null', os.O_RDWR), 0); print('ready', flush=True)\n"
+        + "while True: time.sleep(0.2)")
+    for (worker, hasClients) in [(server, true), (job, false)] {
+      let monitor = try TrafficMonitor(latches: latches, ownChannels: [])
+      latches.collect()
+      let look = monitor.begin()
+      _ = look.perform(at: try worker.tree())
+      #expect(look.hasClients == hasClients)
+    }
+  }
+
   @Test func `Requests on an old connection count as traffic, and its silence doesn't`() throws {
     let worker = try Sleeper(WakeSourcesTests.echo)
     let client = try Client.connect(port: try worker.port())

@@ -120,9 +120,19 @@ import Testing
     }
     // Emptied since the machine's start: its worker may live.
     try scratch.write("emptied.worker", "")
+    // The same, while the clock was wrong; and of an earlier boot, with a clock that was ahead.
+    for (name, boot) in [("marked", String?.none), ("earlier", "another")] {
+      let path = try scratch.write("\(name).worker", "")
+      let file = try Descriptor.open(path, O_WRONLY)
+      BootMark.set(on: file, boot: boot)
+      let time = time_t(boot == nil ? 1_000_000 : 10_000_000_000)
+      var times = [timeval(tv_sec: time, tv_usec: 0), timeval(tv_sec: time, tv_usec: 0)]
+      #expect(utimes(path, &times) == 0)
+    }
     #expect(mkfifo("\(scratch.path)/fifo.worker", 0o600) == 0)
     let (records, failures) = try store.loadAll()
-    #expect(records == [hostile] && failures.count == 2)
+    #expect(records == [hostile] && failures.count == 3)
+    #expect(store.contains("marked") && !store.contains("earlier"))
     #expect(
       store.contains("emptied") && !store.contains("empty") && !store.contains("zeros")
         && store.contains("fifo"))
@@ -146,7 +156,7 @@ import Testing
 
   @Test func `A record finds its worker only while it lives, and only in the same boot`() throws {
     let worker = try TestWorker("sleep", "60")
-    let boot = try WorkerRecord.currentBootID()
+    let boot = try BootMark.current()
     let record = WorkerRecord(worker.process, bootID: boot, state: "background")
     #expect(record.life(bootID: boot) == .lives)
     #expect(record.life(bootID: "another") == .hasEnded)

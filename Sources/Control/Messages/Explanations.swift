@@ -24,6 +24,8 @@ public struct ExplanationReport: Codable, Hashable, Sendable {
   /// What it waited for when it last fell asleep and isn't woken by, because nothing can watch that in
   /// its place; clauses such as `the release of a file lock`.
   public var unwatched: [String]?
+  /// Work of its own that doesn't go on while it sleeps, and what helps; a clause.
+  public var stoppedWork: CodedText?
   /// It may lose memory; absent: no sign of it.
   public var leak: LeakReport?
   /// The rule of `adopt:` by which it was adopted.

@@ -28,6 +28,8 @@ public struct WorkerReport: Codable, Hashable, Sendable {
   /// While it sleeps: the interval of its own timer, by which it works and for which nothing wakes
   /// it.
   public var stoppedTimerSeconds: Double?
+  /// While it sleeps: it wrote regularly until then, and nothing wakes it for that.
+  public var stopsWriting: Bool?
   /// What woke it last in this run; nil: it hasn't slept.
   public var lastWake: LastWakeReport?
   /// With which it was launched, where it runs.

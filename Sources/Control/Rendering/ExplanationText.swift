@@ -13,6 +13,9 @@ public func renderExplanation(
     // Colours take no room, but `wrapped` would count them.
     lines[0] = first.replacing("\(name): \(state)", with: "\(name): \(shown)", maxReplacements: 1)
   }
+  if let stopped = report.stoppedWork {
+    lines = wrapped("\(name): \(escaped(stopped.text))", to: width) + lines
+  }
   if let next = report.next {
     if report.obstacles.isEmpty {
       lines.append("Next state: \(escaped(next)); nothing prevents it")

@@ -9,6 +9,9 @@ public func renderProcessTable(
     lines += workerTable(workers, cpu: cpu, width: width, wide: wide, clock: clock)
       .lines(width: width, color: color, wrapsLast: true)
   }
+  if workers.contains(where: \.hasStoppedWork) {
+    lines += wrapped(ShownState.stoppedWorkLegend, to: width)
+  }
   lines += wrapped(totalsLine(workers), to: width)
   if let daemon {
     lines += savingsLines(daemon.savings).prefix(1).flatMap { wrapped($0, to: width) }
@@ -86,15 +89,15 @@ private func reasonText(_ worker: WorkerReport, _ clock: ReaderClock) -> String 
     return "will be terminated in \(time); `dormouse protect \(escaped(worker.name))` keeps it"
   }
   let parts = [
-    escaped(worker.reason.text), stoppedTimerText(worker), asleepText(worker, clock),
+    escaped(worker.reason.text), stoppedWorkText(worker), asleepText(worker, clock),
     wokenText(worker, clock), protectedText(worker), changed,
   ]
   return parts.compactMap { $0 }.joined(separator: "; ")
 }
 
-/// Nothing else gives the worker work.
-private func stoppedTimerText(_ worker: WorkerReport) -> String? {
-  worker.stoppedTimerSeconds.map { "its own timer (\(durationText($0))) is stopped" }
+private func stoppedWorkText(_ worker: WorkerReport) -> String? {
+  if worker.stopsWriting == true { return "its regular writing is stopped" }
+  return worker.stoppedTimerSeconds.map { "its own timer (\(durationText($0))) is stopped" }
 }
 
 private func protectedText(_ worker: WorkerReport) -> String? {

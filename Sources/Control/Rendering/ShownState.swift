@@ -20,9 +20,15 @@ public struct ShownState: Hashable, Sendable {
     self.color = color
   }
 
+  /// Work of its own doesn't go on while it sleeps.
+  static let stoppedWorkMark = "!"
+  /// What the mark means, under a table.
+  static let stoppedWorkLegend =
+    "!: work of its own is stopped while it sleeps; `dormouse explain NAME` says what helps"
+
   private static func parts(of worker: WorkerReport) -> (String, String?, Color) {
     guard worker.state == "terminated" else {
-      return (worker.state, nil, .ofState(worker.state))
+      return (worker.state, worker.hasStoppedWork ? stoppedWorkMark : nil, .ofState(worker.state))
     }
     switch worker.reason.code {
     case "never_started": return ("never started", nil, .dim)
@@ -53,4 +59,9 @@ public struct ShownState: Hashable, Sendable {
     default: ("ended", nil, .dim)
     }
   }
+}
+
+extension WorkerReport {
+  /// It sleeps, and nothing wakes it for work of its own.
+  var hasStoppedWork: Bool { stoppedTimerSeconds != nil || stopsWriting == true }
 }

@@ -241,7 +241,7 @@ public final class Daemon {
     // Checked before anything is created that would have to be removed again.
     try ControlListener.check(path: settings.socket)
     state = try StateDirectory(path: settings.stateDirectory)
-    do throws(SystemCallError) { bootID = try WorkerRecord.currentBootID() } catch {
+    do throws(SystemCallError) { bootID = try BootMark.current() } catch {
       throw .system(error)
     }
     let records: WorkerRecordKeeper

@@ -112,7 +112,9 @@ extension ActivityReport {
   ) {
     self.init(uses: uses.count, overSeconds: (now - uses.since).seconds)
     last = uses.last
-    if last?.code == Cause.active.code, let sign { last?.text = sign.text }
+    if let code = last?.code, [Cause.active.code, "worked"].contains(code), let sign {
+      last?.text = sign.text
+    }
     lastSecondsAgo = uses.all.last.map { (now - $0.ended).seconds }
     perHour = uses.perHour(at: now)
     medianQuietSeconds = uses.medianQuiet?.seconds

@@ -80,9 +80,8 @@ final class ControlOfDaemon: ControlHost {
     facts.baseSize = runtime.image == nil ? parts.senses.imageDisk.base(of: id.name) : 0
     facts.lastHibernation = runtime.lastHibernation
     facts.restoreMode = runtime.sleep?.restoreMode
-    facts.stoppedTimer = runtime.wakeWatch?.stoppedTimer
-    facts.unwatched =
-      (runtime.wakeWatch?.unwatched ?? []) + (facts.stoppedTimer.map { [$0.clause] } ?? [])
+    facts.stoppedWork = runtime.wakeWatch?.stoppedWork
+    facts.unwatched = runtime.wakeWatch?.unwatched ?? []
     facts.plans = plans(of: runtime)
     facts.activity = { [parts, now] in
       parts.chronicle.uses.uses(of: id).map {

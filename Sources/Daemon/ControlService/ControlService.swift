@@ -120,10 +120,7 @@ final class ControlService: ControlRequestHandler {
     }
     let id = WorkerID(name)
     let facts = host.facts(of: id)
-    guard
-      var found = reporter.explanation(
-        of: id, unwatched: facts?.unwatched ?? [], plans: facts?.plans ?? WorkerPlans())
-    else { return answerUnknown(call, name) }
+    guard var found = reporter.explanation(of: id, facts) else { return answerUnknown(call, name) }
     let text = "\(name) is \(found.state.spoken): \(found.report.because.text)"
     var response = ControlResponse(id: call.request.id, result: .done, text: text)
     (found.report.rule, found.report.activity) = (facts?.rule, facts?.activity?())

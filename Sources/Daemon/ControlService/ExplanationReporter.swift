@@ -16,16 +16,16 @@ struct ExplanationReporter {
 
   /// Why a worker is in its state; nil: there is no such worker.
   ///
-  /// - Parameters:
-  ///   - unwatched: what it waits for and can't be woken by.
-  ///   - plans: for a worker that doesn't run, they are the reason that `ps` shows, too.
+  /// - Parameter facts: their plans are the reason that `ps` shows, too, for a worker that doesn't run.
   func explanation(
-    of id: WorkerID, unwatched: [String], plans: WorkerPlans = WorkerPlans()
+    of id: WorkerID, _ facts: WorkerFacts? = nil
   ) -> (report: ExplanationReport, state: WorkerState)? {
     guard let explanation = engine.explanation(of: id, at: now) else { return nil }
     var report = ExplanationReport(explanation, at: now)
-    report.unwatched = unwatched.isEmpty ? nil : unwatched
-    if explanation.state == .terminated, let plan = PlanReporter(plans: plans, now: now).plan {
+    if let unwatched = facts?.unwatched, !unwatched.isEmpty { report.unwatched = unwatched }
+    report.stoppedWork = facts?.stoppedWork.map { CodedText($0.code, $0.sentence) }
+    let plans = PlanReporter(plans: facts?.plans ?? WorkerPlans(), now: now)
+    if explanation.state == .terminated, let plan = plans.plan {
       report.because = plan
       report.key = nil
     }

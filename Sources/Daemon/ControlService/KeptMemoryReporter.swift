@@ -22,7 +22,7 @@ struct KeptMemoryReporter {
     let gathered = Gathered(call)
     for worker in workers where KeptMemoryReport.keepsMemory(worker) {
       guard host.isWrapped(worker.name) else {
-        let found = reporter.explanation(of: WorkerID(worker.name), unwatched: [])
+        let found = reporter.explanation(of: WorkerID(worker.name))
         gathered.add(worker, found?.report)
         continue
       }

@@ -40,7 +40,7 @@ struct WorkerFacts {
   /// What it waits for and can't be woken by.
   var unwatched: [String] = []
   /// While it sleeps: its own work that nothing wakes it for.
-  var stoppedTimer: StoppedTimer?
+  var stoppedWork: StoppedWork?
   var plans = WorkerPlans()
   /// Counted only where a report shows it; nil: the daemon hasn't seen the worker yet.
   var activity: (() -> ActivityReport?)?

@@ -107,7 +107,11 @@ struct WorkerReporter {
     report.hibernateWritten = facts.lastHibernation?.written
     report.hibernateUnchanged = facts.lastHibernation?.unchanged
     report.resume = facts.restoreMode
-    report.stoppedTimerSeconds = facts.stoppedTimer?.interval.seconds
+    switch facts.stoppedWork {
+    case .timer(let timer): report.stoppedTimerSeconds = timer.interval.seconds
+    case .writing: report.stopsWriting = true
+    case nil: break
+    }
     if snapshot.state == .hibernated, let before = facts.lastHibernation?.footprintBefore {
       report.saved = max(0, (before - snapshot.footprint).bytes)
     }

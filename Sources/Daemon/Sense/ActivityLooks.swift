@@ -13,6 +13,12 @@ struct ActivityFindings: Sendable {
   var anonymous: UInt64
   /// nil: traffic wasn't looked for.
   var hasTraffic: Bool?
+  /// Something else than itself can give it work; nil: traffic wasn't looked for.
+  var hasClients: Bool?
+  /// nil: the first look, or its counts can't be read.
+  var written: Written?
+  /// With which `written` was found, for the next look.
+  var writes = WriteMeter()
   /// Of a wrapped program: what shows that it is at work, and the state that the next look compares
   /// with.
   var work: (sign: SignOfUse?, meter: WorkMeter)?
@@ -72,22 +78,27 @@ final class ActivityLooks: ActivityLooking {
     runtime.activityLook = look
     let isKnown =
       runtime.external != nil && scanner.hasSeen(process.identity, within: Self.validity)
-    if process.cgroup != nil || isKnown { return perform(look, process, then) }
+    if process.cgroup != nil || isKnown { return perform(look, of: runtime, as: process, then) }
     // One look at all processes serves all workers that are sampled now.
     scanner.scanProcesses { [unowned self] _ in
-      if runtime.process === process { perform(look, process, then) } else { then(nil) }
+      if runtime.process === process {
+        perform(look, of: runtime, as: process, then)
+      } else {
+        then(nil)
+      }
     }
   }
 
   private func perform(
-    _ look: SharedLook<ActivityFindings?>, _ process: WorkerProcess,
+    _ look: SharedLook<ActivityFindings?>, of runtime: WorkerUnit, as process: WorkerProcess,
     _ then: @escaping (ActivityFindings?) -> Void
   ) {
     line.enter { done in
-      look.ask { [unowned self] found in
+      look.ask { [unowned self, weak runtime] found in
         done()
         let found = found ?? nil
         if let work = found?.work, found?.root == process.identity { self.work = work.meter }
+        if let writes = found?.writes { runtime?.sample.writes = writes }
         then(found)
       }
     }
@@ -108,6 +119,7 @@ final class ActivityLooks: ActivityLooking {
     let traffic = beginTrafficLook(runtime)
     let wantsTraffic = traffic != nil
     let isSwallowed = runtime.isAsked
+    let writes = runtime.sample.writes
     let meter = runtime.configuration.policy.foreground.mode == .activity ? work : nil
     return {
       let all: ProcessTree?
@@ -131,7 +143,11 @@ final class ActivityLooks: ActivityLooking {
       if wantsTraffic {
         let hasTraffic = traffic?.perform(at: tree) == true
         found.hasTraffic = hasTraffic && !isSwallowed
+        found.hasClients = traffic?.hasClients
       }
+      found.writes = writes
+      let written = found.writes.look(at: tree)
+      if !isSwallowed { found.written = written }
       if var meter { found.work = (meter.look(at: tree), meter) }
       return found
     }

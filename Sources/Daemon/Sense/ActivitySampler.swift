@@ -11,6 +11,8 @@ struct ActivitySample {
   var at = Instant.zero
   /// What showed last that it is used; nil: another report than a look.
   var sign: SignOfUse?
+  var writes = WriteMeter()
+  var writing = RegularWriting()
   /// The last full look found nothing that had changed since the one before.
   var isUnchanged = false
   /// Looks since then for which its processor time was enough.
@@ -39,6 +41,9 @@ struct ActivitySample {
 final class ActivitySampler {
   /// Bytes of anonymous memory that must be added or freed before a worker is measured again.
   private static let minMove: UInt64 = 128 * 1024
+
+  /// What a worker writes sooner after a change of its state answers the message of that.
+  private static let afterMessage = Duration.seconds(3)
 
   private let clock: any Timers
   private let driver: EngineDriver
@@ -132,14 +137,32 @@ final class ActivitySampler {
     let id = runtime.id
     let rules = runtime.configuration.policy.foreground
     let work = rules.mode == .activity ? found.work?.sign : nil
+    let isWriting = notesWriting(of: runtime, found)
     if let sign = found.hasTraffic == true ? .traffic : work {
       runtime.sample.sign = sign
       return .activity(id)
     }
     guard rules.mode == .activity else { return nil }
+    if isWriting {
+      runtime.sample.sign = .writes
+      return .worked(id)
+    }
     // Below zero: a process that had a share of it has ended.
     guard cpu < 1 << 62 else { return nil }
     let share = Double(cpu) * 1000 / Double(max(span.wholeNanoseconds, 1)) * 100
-    return share >= rules.cpuBelow ? .worked(id) : nil
+    guard share >= rules.cpuBelow else { return nil }
+    runtime.sample.sign = .time
+    return .worked(id)
+  }
+
+  /// Whether it writes regularly by itself. What it writes because of a message of the daemon doesn't count: while it
+  /// frees memory, or has just changed its state.
+  private func notesWriting(of runtime: WorkerUnit, _ found: ActivityFindings) -> Bool {
+    guard let written = found.written, written.bytes > 0, runtime.shed == nil,
+      let since = driver.state.snapshot(of: runtime.id)?.since,
+      clock.now - since >= Self.afterMessage
+    else { return false }
+    return runtime.sample.writing.note(
+      written, hasClients: found.hasClients ?? true, at: clock.now)
   }
 }

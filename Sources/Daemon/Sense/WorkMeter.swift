@@ -4,6 +4,8 @@ import Supervision
 /// What shows that a worker is used, for people.
 enum SignOfUse: Hashable, Sendable {
   case traffic, output, processes, processor
+  /// Of a worker that isn't wrapped: it writes regularly; its processor time.
+  case writes, time
 
   var text: String {
     switch self {
@@ -11,6 +13,8 @@ enum SignOfUse: Hashable, Sendable {
     case .output: "output that it wrote (also to a log or to standard error)"
     case .processes: "a process of it that started or ended"
     case .processor: "a thread that ran or waited for a disk"
+    case .writes: "work without traffic: it writes regularly"
+    case .time: "work without traffic: processor time from foreground.cpu_below on"
     }
   }
 }

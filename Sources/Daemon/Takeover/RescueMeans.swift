@@ -35,7 +35,7 @@ struct RescueOfMachine: RescueMeans {
 
   init(keeper: String) throws(SystemCallError) {
     self.keeper = keeper
-    bootID = try WorkerRecord.currentBootID()
+    bootID = try BootMark.current()
   }
 
   mutating func collect() -> [ProcessIdentity: Descriptor]? {

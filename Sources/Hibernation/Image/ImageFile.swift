@@ -29,7 +29,9 @@ enum ImageFile {
   /// Creates a file. Replaces what exists at that path.
   static func create(_ path: String) throws(SystemCallError) -> Descriptor {
     discardFile(path)
-    return try Descriptor.open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode: 0o600)
+    let file = try Descriptor.open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode: 0o600)
+    BootMark.set(on: file)
+    return file
   }
 
   /// Waits until the disk has confirmed a directory's entries.

@@ -19,7 +19,7 @@ public enum ImageOwners: Hashable, Sendable {
       return living.isEmpty ? .none : .processes(living)
     } catch {
       // An empty file holds no memory. The processes of an older one ended with the last boot.
-      if let file = linkStatus(of: path), file.st_size == 0 || file.isOlderThanBoot { return .none }
+      if linkStatus(of: path)?.st_size == 0 || BootMark.isOfEarlierBoot(path) { return .none }
       return isAbsent(path) ? .none : .unknown("\(error)")
     }
   }

@@ -34,8 +34,14 @@ extension Engine {
     let worker = workers[index]
     let count = hibernationTries(of: worker) + 1
     workers[index].run.hibernationTries = HibernationTries(episode: gauge.episode, count: count)
-    workers[index].run.returnsToFront = worker.state == .foreground ? true : nil
-    workers[index].goal = Goal(destination: .hibernated, cause: .pressure(level), requests: [])
+    if worker.profile.leader == nil {
+      workers[index].run.returnsToFront = worker.state == .foreground ? true : nil
+      workers[index].goal = Goal(destination: .hibernated, cause: .pressure(level), requests: [])
+    } else {
+      // Its leader suspends it first, and decides where it returns to.
+      endShedOfLed(index)
+      hibernate(index, .pressure(level))
+    }
     // One request to free memory is waited for, and each must still be finished.
     let shedding =
       worker.profile.canShed ? worker.policy.background.shedDeadline + ShedInFlight.patience : .zero
@@ -47,8 +53,10 @@ extension Engine {
   /// Whether a running worker can be suspended and hibernated now. As for a request, unfinished work counts, and
   /// rules of economy don't.
   func mayHibernateInsteadOfEnd(_ worker: WorkerRecord, at level: PressureLevel) -> Bool {
+    // What may be suspended is the business of a led worker's leader, which refuses otherwise.
+    let isLed = worker.profile.leader != nil
     guard worker.state == .foreground || worker.state == .background, worker.goal == nil,
-      worker.profile.leader == nil, worker.policy.background.suspendAfter != nil,
+      isLed || worker.policy.background.suspendAfter != nil,
       !worker.hasUnfinishedWork(at: now), now >= worker.run.retrySuspensionAt ?? .zero,
       worker.movable >= Self.minYield, hibernationTries(of: worker) < HibernationTries.max,
       policy.ladder.steps(at: level).contains(.hibernate)

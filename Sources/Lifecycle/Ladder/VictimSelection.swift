@@ -29,7 +29,7 @@ extension Engine {
       candidates = nil
       if mustWaitForVeto(index, why, at: level) { return .waiting }
       openBurst(at: level)
-      let reason = why + outcomeOfNotice(index)
+      let reason = why + outcomeOfNotice(index) + obstacleToHibernation(index)
       ladderState.burst?.victims[workers[index].id] = JetsamBurst.Victim(why: reason)
       ladderState.before = beforeTermination(of: index, at: level)
       terminateForMemory(index, level)
@@ -42,6 +42,16 @@ extension Engine {
     beginEnding(index, .pressure(level), gracefully: workers[index].state != .hibernated)
     let until = workers[index].run.ending?.giveUpAt ?? now + LadderState.patience
     ladderState.step = .terminating(workers[index].id, until: until)
+  }
+
+  /// Why a worker that runs isn't hibernated instead, where it can't be seen in the policy.
+  private func obstacleToHibernation(_ index: Int) -> String {
+    let worker = workers[index]
+    if worker.state == .launching { return "; it can't be hibernated before it is ready" }
+    guard worker.state.runs, worker.profile.leader != nil,
+      let why = worker.run.hibernation.lastFailure
+    else { return "" }
+    return "; its wrapper didn't hibernate it: \(why)"
   }
 
   /// A worker between two states will soon be where a cheaper rung finds it.

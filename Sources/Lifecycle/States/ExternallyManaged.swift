@@ -2,8 +2,8 @@ import Policy
 
 // Workers that another engine leads (`WorkerProfile.leader`: a wrapper has an engine of its own). The
 // leader reports the state of such a worker, and nothing of its life is decided here. But its memory is
-// the machine's, and so it is on the ladder with all others: hibernated while it sleeps, terminated if
-// that is allowed, and asked for memory while it runs if it can be, each carried out by its leader.
+// the machine's, and so it is on the ladder with all others: hibernated, terminated if that is allowed
+// and it can't be hibernated, and asked for memory while it runs if it can be, each carried out by its leader.
 
 extension Engine {
   /// Only operations that the ladder has begun have anything to wait for.
@@ -33,15 +33,15 @@ extension Engine {
         workers[index].run.restingSince = now
       }
       workers[index].run.isMeasuredAsleep = false
-      endShed(index)
+      endShedOfLed(index)
     }
     move(index, to: state, .led)
   }
 }
 
 extension Engine {
-  /// It sleeps now, and frees nothing more.
-  private mutating func endShed(_ index: Int) {
+  /// It sleeps now, or is about to, and frees nothing more.
+  mutating func endShedOfLed(_ index: Int) {
     workers[index].run.owesWarning = false
     guard workers[index].run.shed != nil else { return }
     workers[index].run.shed?.isFinishing = true

@@ -46,8 +46,11 @@ extension WorkerRecord {
 
   var measuredBy: Instant { run.suspendedSince + Self.patienceForMeasurement }
 
+  /// The cool-down is for uses, which come in groups. After a timer of its own nothing follows: there only what
+  /// `early_wake` has learned of its images delays the next one.
   var cooldownOver: Instant? {
-    run.hibernation.lastResume.map { $0 + policy.hibernate.cooldown }
+    if state == .suspended, cause == .quietAgain { return nil }
+    return run.hibernation.lastResume.map { $0 + policy.hibernate.cooldown }
   }
 
   /// The instants at which a verdict may change by time alone.

@@ -122,7 +122,9 @@ extension Engine {
     guard workers[index].state == .hibernating else { return }
     recordHibernationFailure(index, why)
     if permanent { workers[index].run.hibernation.permanentRefusal = why }
-    move(index, to: .suspended, .failed(why))
+    // A led worker was running, and its leader refused.
+    let origin = workers[index].origin
+    move(index, to: origin.runs ? origin : .suspended, .failed(why))
     if workers[index].goal?.destination == .hibernated {
       failGoal(index, "\(workers[index].id) could not be hibernated: \(why)")
     }

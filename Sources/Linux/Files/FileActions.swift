@@ -49,12 +49,6 @@ extension stat {
   public var isFIFO: Bool { st_mode & S_IFMT == S_IFIFO }
   public var isSocket: Bool { st_mode & S_IFMT == S_IFSOCK }
 
-  /// Its content was last changed before this boot of the machine, if the machine's clock was
-  /// right.
-  public var isOlderThanBoot: Bool {
-    Int64(st_mtim.tv_sec) < (Clocks.realtime - Clocks.boottime) / 1_000_000_000
-  }
-
   /// Whether both are of one file.
   public func isSameFile(as other: stat) -> Bool {
     st_dev == other.st_dev && st_ino == other.st_ino

@@ -121,6 +121,7 @@ public final class StateFile {
         try fault?(.sync)
         _ = try systemCall("fsync", on: place.partial) { fsync(file.raw) }
       }
+      if durability == .untilBoot { BootMark.set(on: file) }
       try fault?(.rename)
       try durability == .untilBoot ? place.exchange() : place.rename()
       isOver = true

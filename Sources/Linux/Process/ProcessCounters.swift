@@ -4,10 +4,13 @@ public struct ProcessWrites: Hashable, Sendable {
   public var bytes: UInt64
   /// `syscw`
   public var calls: UInt64
+  /// `write_bytes`: pages of files on a disk that it has changed. Neither pipes nor tmpfs are in it.
+  public var stored: UInt64
 
-  public init(bytes: UInt64, calls: UInt64) {
+  public init(bytes: UInt64, calls: UInt64, stored: UInt64 = 0) {
     self.bytes = bytes
     self.calls = calls
+    self.stored = stored
   }
 
   /// It needs the permission to trace the process; without it the call fails with EACCES or EPERM.
@@ -17,8 +20,18 @@ public struct ProcessWrites: Hashable, Sendable {
     guard let bytes: UInt64 = value(of: "wchar: ", in: record)?.number(),
       let calls: UInt64 = value(of: "syscw: ", in: record)?.number()
     else { throw malformed(path) }
-    return ProcessWrites(bytes: bytes, calls: calls)
+    // A kernel without accounting of storage (CONFIG_TASK_IO_ACCOUNTING) has no such line.
+    let stored: UInt64? = value(of: "write_bytes: ", in: record)?.number()
+    return ProcessWrites(bytes: bytes, calls: calls, stored: stored ?? 0)
   }
+}
+
+/// The position of a process's descriptor in its file, without asking the file system; nil: it has no such descriptor. A
+/// file that is opened to append has its end there after a write.
+public func filePosition(of descriptor: Int32, in pid: Int32) -> Int64? {
+  // The process has ended, or the descriptor is closed.
+  guard let record = try? readRecord("/proc/\(pid)/fdinfo/\(descriptor)") else { return nil }
+  return value(of: "pos:", in: record)?.number()
 }
 
 /// Resident memory of a process less its pages of files, in bytes (proc_pid_statm(5)); 0: the process has ended, or it is

@@ -10,6 +10,7 @@ struct ConfigurationReader {
   var replacement: String?
   /// All files could be read: a name that none of them declares is a mistake.
   var isComplete = true
+  var wait = ConfigurationFile.endlessly
 
   func read(_ parts: [MappingReader]) -> DaemonConfiguration {
     var configuration = DaemonConfiguration()
@@ -148,7 +149,7 @@ struct ConfigurationReader {
 
   private func workers(_ parts: [MappingReader], _ configuration: inout DaemonConfiguration) {
     let reader = WorkerEntries(
-      directory: directory, environment: environment, isComplete: isComplete)
+      directory: directory, environment: environment, isComplete: isComplete, wait: wait)
     reader.read(parts, into: &configuration)
   }
 }

@@ -9,6 +9,7 @@ struct WorkerEntries {
   var environment: [String: String]
   /// All files could be read.
   var isComplete: Bool
+  var wait = ConfigurationFile.endlessly
 
   private struct Declared {
     var entries: [String: MappingReader] = [:]
@@ -126,7 +127,7 @@ struct WorkerEntries {
     let read = WorkerReader(
       name: entry.name, reader: entry.reader, directory: directory,
       environment: environment.merging(entry.variables) { $1 }, policy: configuration.policy,
-      variables: entry.variables
+      variables: entry.variables, wait: wait
     ).read(at: entry.position)
     if var worker = read.worker {
       if let template = entry.template, !worker.groups.contains(template) {

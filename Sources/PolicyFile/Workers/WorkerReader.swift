@@ -1,4 +1,5 @@
 import Policy
+import Synchronization
 import YAML
 
 /// Reads one entry of `workers:`.
@@ -12,6 +13,7 @@ struct WorkerReader {
   var policy: LifecyclePolicy
   /// Of the instance; its environment has them, too.
   var variables: [String: String] = [:]
+  var wait = ConfigurationFile.endlessly
 
   struct Result {
     /// `nil` where there is no command to run, which is reported.
@@ -22,12 +24,11 @@ struct WorkerReader {
 
   func read(at position: Position?) -> Result {
     var worker = WorkerConfiguration(name: name, command: [], directory: directory, policy: policy)
-    worker.environmentFiles = environmentFiles()
-    worker.environment = ownEnvironment()
+    (worker.environment, worker.environmentFiles) = ownEnvironment()
     let commands = CommandReader(
       variables: environment.merging(worker.environment) { $1 },
       owner: worker.environmentFiles.isEmpty
-        ? "the worker" : "the worker (with `user`, `env_file` is read when it is launched)")
+        ? "the worker" : "the worker (its `env_file` is read when it is launched)")
     worker.command = commands.read("command", in: reader) ?? []
     if reader.position(ofKey: "command") == nil {
       reader.sink.error(
@@ -73,23 +74,26 @@ struct WorkerReader {
       worker: worker.command.isEmpty ? nil : worker, overridden: overridden)
   }
 
-  /// `env_file` of a worker with a `user`, which could exchange the file: it isn't read with the daemon's
-  /// rights.
-  private func environmentFiles() -> [String] {
-    guard reader.position(ofKey: "user") != nil else { return [] }
-    return namedFiles().map(\.value)
-  }
-
   private func namedFiles() -> [(value: String, node: YAMLNode)] {
     reader.oneOrMore("env_file", of: .path("a file's path", from: directory))
   }
 
-  /// `env_file`, where it is read now, and `environment` laid over it.
-  private func ownEnvironment() -> [String: String] {
+  /// `env_file`, where it is read now, and `environment` laid over it; and the files that are read at each launch: those
+  /// of a worker with a `user`, which could exchange them (they aren't read with the daemon's rights), and all if one
+  /// doesn't answer now.
+  private func ownEnvironment() -> (variables: [String: String], atLaunch: [String]) {
     var result = variables
-    let files = reader.position(ofKey: "user") == nil ? namedFiles() : []
-    for (path, node) in files {
-      switch FileContents.read(path) {
+    let files = namedFiles()
+    var atLaunch = reader.position(ofKey: "user") == nil ? [] : files.map(\.value)
+    for (path, node) in files where atLaunch.isEmpty {
+      switch contents(of: path) {
+      case nil:
+        reader.sink.warning(
+          at: node.position,
+          "`env_file`: \(shortened(path)) can't be read now: its file system doesn't answer",
+          suggestion: "it is read when the worker is launched")
+        atLaunch = files.map(\.value)
+        result = variables
       case .success(let text):
         let found = EnvironmentFile.parse(text, file: path)
         result.merge(found.value ?? [:]) { $1 }
@@ -107,7 +111,21 @@ struct WorkerReader {
     {
       result.merge(EnvironmentReader(reader: inner).read()) { $1 }
     }
-    return result
+    return (result, atLaunch)
+  }
+
+  /// nil: its file system doesn't answer.
+  private func contents(of path: String) -> Swift.Result<String, Unreadable>? {
+    let found = Found()
+    let isRead = wait(FilePaths.directory(of: path)) {
+      let text = FileContents.read(path)
+      found.text.withLock { $0 = text }
+    }
+    return isRead ? found.text.withLock { $0 } : nil
+  }
+
+  private final class Found: Sendable {
+    let text = Mutex<Swift.Result<String, Unreadable>?>(nil)
   }
 
   private func shed(

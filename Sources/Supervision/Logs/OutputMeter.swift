@@ -23,14 +23,36 @@ public struct OutputMeter: Sendable {
 
   /// Since the last look; the first only prepares.
   public mutating func look(at tree: ProcessTree) -> Bool {
+    let output = measure(tree)
+    if let root = tree.pids.first, Self.isFull(STDOUT_FILENO, of: root) { return true }
+    return output.map { $0.bytes >= Self.least } ?? false
+  }
+
+  /// What was written since the last look; nil: this is the first.
+  public mutating func measure(_ tree: ProcessTree) -> Output? {
     var now: [Int32: ProcessWrites] = [:]
     for pid in tree.pids {
       // The process has ended, or it may not be inspected.
       if let writes = try? ProcessWrites.read(pid) { now[pid] = writes }
     }
     defer { written = now }
-    if let root = tree.pids.first, Self.isFull(STDOUT_FILENO, of: root) { return true }
-    return written.map { Self.output(from: $0, to: now) >= Self.least } ?? false
+    return written.map { before in
+      Output(
+        bytes: Self.output(from: before, to: now),
+        reachesDisk: now.contains { $0.value.stored > before[$0.key]?.stored ?? 0 })
+    }
+  }
+
+  public struct Output: Hashable, Sendable {
+    /// Without wake-ups.
+    public var bytes: UInt64
+    /// Pages of a file on a disk were changed.
+    public var reachesDisk: Bool
+
+    public init(bytes: UInt64, reachesDisk: Bool) {
+      self.bytes = bytes
+      self.reachesDisk = reachesDisk
+    }
   }
 
   /// Bytes; all that a process which wasn't there before has written.

@@ -104,11 +104,6 @@ public struct WorkerRecord: Hashable, Sendable {
     workerSocket = plan.workerSocket
   }
 
-  /// This boot's.
-  public static func currentBootID() throws(SystemCallError) -> String {
-    String(try readText("/proc/sys/kernel/random/boot_id").prefix { $0 != "\n" })
-  }
-
   /// Of the worker that it describes.
   public func life(bootID current: String) -> ProcessLife {
     bootID == current ? process.life : .hasEnded

@@ -73,15 +73,12 @@ public struct WorkerRecordStore: Sendable {
     return (records, failures)
   }
 
-  /// A record has its name since it was complete. One without content that is older than this boot was complete, too, but
+  /// A record has its name since it was complete. One without content that is of an earlier boot was complete, too, but
   /// hadn't reached the disk when the machine stopped; its worker ended then. A later one was emptied by something else:
   /// its worker may live, and need its image.
   private func isLeftByCrash(_ path: String) -> Bool {
-    guard let status = fileStatus(of: path), status.isRegularFile, status.isOlderThanBoot else {
-      return false
-    }
     // What can't be read is reported.
-    return (try? readFile(path))?.allSatisfy { $0 == 0 } == true
+    BootMark.isOfEarlierBoot(path) && (try? readFile(path))?.allSatisfy { $0 == 0 } == true
   }
 
   /// Forgets a worker; nothing when it isn't known.

@@ -34,6 +34,8 @@ public final class TrafficMonitor {
     fileprivate let isFirst: Bool
     /// Something has come in since the last look; the first look doesn't say.
     public let hasInput: Bool
+    /// Something else than the worker itself can give it work, as in `WakeSources`. After `perform`.
+    public var hasClients: Bool { inputs.hasClients }
 
     /// Whether there was traffic since the last look, or a request is open. The first look finds open requests only:
     /// after a wake the worker may fall asleep again before a second one.
@@ -98,6 +100,7 @@ private final class MonitoredInputs: Sendable {
   private struct State {
     var known: Set<InputKey> = []
     var served: Set<UInt16> = []
+    var clients: Set<InputKey> = []
     var connections: [Connection] = []
     var nextConnection = 0
   }
@@ -124,10 +127,13 @@ private final class MonitoredInputs: Sendable {
     }
   }
 
+  var hasClients: Bool { state.withLock { !$0.clients.isEmpty } }
+
   private func scan(_ tree: ProcessTree, isFirst: Bool, state: inout State) {
     let inputs = WorkerInputs(of: tree, ownChannels: ownChannels)
     let present = Set(inputs.candidates.map { InputKey($0.open, of: $0.pid) })
     state.known.formIntersection(present)
+    state.clients.formIntersection(present)
     let remembered = Dictionary(
       state.connections.map { (InputKey($0.open, of: $0.pid), $0.carried) },
       uniquingKeysWith: { first, _ in first })
@@ -143,6 +149,7 @@ private final class MonitoredInputs: Sendable {
   }
 
   private func add(_ input: WorkerInput, isFirst: Bool, state: inout State) {
+    if InputName(input).isForClients { state.clients.insert(input.key) }
     if case .internet(_, let port)? = input.facts?.local, ignored.contains(port) { return }
     // EPOLLET, as in `WakeSources`: what the worker leaves unread is no traffic.
     let interest = UInt32(CLINUX_EPOLLIN | CLINUX_EPOLLRDHUP) | 1 << 31

@@ -37,8 +37,21 @@ struct DaemonOptions: Sendable {
         text: "", file: configuration, library: library, environment: environment, policy: policy)
     }
     return ConfigurationFile.load(
-      path: configuration, library: library, environment: environment, policy: policy)
+      path: configuration, library: library, environment: environment, policy: policy,
+      wait: Self.wait)
   }
+
+  /// A thread that waits for a dead file system doesn't end. One directory costs one thread, and one wait: the other files
+  /// there don't wait behind the first.
+  private static let wait: ConfigurationFile.FileWait = { directory, work in
+    let done = Semaphore()
+    let isNew = BlockingJobs.files.submit(about: "variables in \(directory)") {
+      work()
+      return { done.signal() }
+    }
+    return isNew && done.wait(within: patience)
+  }
+  private static let patience = Duration.seconds(5)
 
   /// Absolute paths: the daemon uses them later as well, and its workers have other working directories.
   func places(_ configuration: DaemonConfiguration) -> (socket: String, state: String) {

@@ -49,7 +49,8 @@ import Testing
   /// A second later, a look finds this.
   private func sample(
     _ runtime: WorkerUnit, milliseconds: UInt64 = 0, kilobytes: UInt64 = 0,
-    traffic: Bool? = nil, work: SignOfUse?? = .none
+    traffic: Bool? = nil, work: SignOfUse?? = .none, written: Written? = nil,
+    hasClients: Bool? = nil
   ) throws -> [Event] {
     world.timers.advance(by: .seconds(1))
     #expect(sampler.sample(runtime))
@@ -57,6 +58,7 @@ import Testing
       root: try #require(runtime.process).identity, cpu: milliseconds * 1000,
       anonymous: kilobytes << 10, hasTraffic: traffic)
     if let work { found.work = (work, WorkMeter()) }
+    (found.written, found.hasClients) = (written, hasClients)
     #expect(looks.pending.answer(found))
     return world.takeEvents()
   }
@@ -97,6 +99,49 @@ import Testing
     // A process that had a share of it has ended.
     #expect(try sample(runtime, milliseconds: 50) == [])
     #expect(try sample(runtime, milliseconds: 80) == [.worked(runtime.id)])
+    #expect(runtime.sample.sign == .time)
+  }
+
+  @Test("Processor time in bursts counts as work, although its mean is below cpu_below")
+  func bursts() throws {
+    let runtime = try world.add("poller", .background, Self.automatic)
+    _ = try sample(runtime)
+    // 0.3 s each 20 s are 1.5 %.
+    var worked = 0
+    for second in 1...60 {
+      let found = try sample(runtime, milliseconds: UInt64(second / 20 * 300))
+      if found == [.worked(runtime.id)] { worked += 1 }
+    }
+    #expect(worked == 3)
+  }
+
+  @Test(
+    "A worker without clients that writes regularly is at work, and its first write isn't enough")
+  func writes() throws {
+    let runtime = try world.add("recorder", .background, Self.automatic)
+    let line = Written(bytes: 20, logged: 0, reachesDisk: false)
+    for _ in 1...4 { _ = try sample(runtime) }
+    #expect(try sample(runtime, written: line, hasClients: false) == [])
+    #expect(try sample(runtime, hasClients: false) == [])
+    #expect(try sample(runtime, written: line, hasClients: false) == [.worked(runtime.id)])
+    #expect(runtime.sample.sign == .writes)
+    // The same of a server, to a pipe, isn't.
+    let server = try world.add("web", .background, Self.automatic)
+    for _ in 1...4 { _ = try sample(server) }
+    for _ in 1...5 {
+      #expect(try sample(server, written: line, hasClients: true) == [])
+    }
+  }
+
+  @Test("What a worker writes just after a change of its state answers the daemon, and isn't work")
+  func answers() throws {
+    let runtime = try world.add("recorder", .background, Self.automatic)
+    let line = Written(bytes: 20, logged: 0, reachesDisk: true)
+    #expect(try sample(runtime, written: line, hasClients: false) == [])
+    #expect(try sample(runtime, written: line, hasClients: false) == [])
+    _ = try sample(runtime)
+    #expect(try sample(runtime, written: line, hasClients: false) == [])
+    #expect(try sample(runtime, written: line, hasClients: false) == [.worked(runtime.id)])
   }
 
   @Test("In manual mode only traffic that was looked for counts as activity")
@@ -180,79 +225,5 @@ import Testing
     looks.pending.answer(ActivityFindings(root: root, cpu: 2, anonymous: 0), at: 1)
     looks.pending.answer(ActivityFindings(root: root, cpu: 1, anonymous: 0))
     #expect(answers == ["api 2", "web 1"])
-  }
-}
-
-@Suite("Looks at activity") struct ActivityLooksTests {
-  private let world = SenseWorld()
-  private let loop: EventLoop
-  private let jobs: LoopJobs
-  private let scans = Pending<ProcessScan?>()
-  private let looks: ActivityLooks
-  private let scanner: ProcessScanner
-
-  init() throws {
-    loop = try EventLoop(check: nil)
-    jobs = try LoopJobs(loop, BlockingJobs(name: "test-activity"))
-    scanner = ProcessScanner(
-      world.timers, launchedAt: { _ in .zero }, look: { [scans] in scans.add($0) })
-    looks = ActivityLooks(
-      loop: loop, jobs: jobs, driver: world.driver, scanner: scanner, metersWork: false)
-  }
-
-  private func turn(until isDone: () -> Bool) throws {
-    let end = EventLoop.now + .seconds(30)
-    while !isDone(), EventLoop.now < end { try loop.turn(until: end) }
-  }
-
-  @Test(
-    "Two looks find a worker's processor time and memory, and traffic only where it counts")
-  func found() throws {
-    let runtime = try world.add()
-    let process = try #require(runtime.process)
-    var found: [ActivityFindings?] = []
-    for _ in 0..<2 { looks.look(at: runtime, process) { found.append($0) } }
-    #expect(found.isEmpty && scans.count == 2)
-    let scan = try ProcessScan.read()
-    while scans.answer(scan) {}
-    try turn { found.count == 2 }
-    for each in found {
-      let each = try #require(each)
-      #expect(each.root == process.identity && each.anonymous > 0 && each.hasTraffic == nil)
-    }
-    #expect(runtime.traffic == nil)
-  }
-
-  @Test("In activity mode traffic is looked for from the first look on")
-  func traffic() throws {
-    let runtime = try world.add("web", .background) {
-      $0.policy.foreground = ForegroundRules(mode: .activity)
-    }
-    let process = try #require(runtime.process)
-    var found: [ActivityFindings?] = []
-    looks.look(at: runtime, process) { found.append($0) }
-    scans.answer(try ProcessScan.read())
-    try turn { !found.isEmpty }
-    // The first look only prepares.
-    #expect(found.first??.hasTraffic == false && runtime.traffic != nil)
-  }
-
-  @Test(
-    "A worker that ends during a look, or isn't found, isn't examined"
-  )
-  func ended() throws {
-    let runtime = try world.add()
-    let process = try #require(runtime.process)
-    var found: [ActivityFindings?] = []
-    looks.look(at: runtime, process) { found.append($0) }
-    world.end(runtime)
-    scans.answer(try ProcessScan.read())
-    #expect(found.count == 1 && found[0]?.root == nil)
-    try world.begin(runtime)
-    looks.look(at: runtime, try #require(runtime.process)) { found.append($0) }
-    scans.answer(nil)
-    // The last look at all processes stands in.
-    try turn { found.count == 2 }
-    #expect(found.last??.root == runtime.process?.identity)
   }
 }

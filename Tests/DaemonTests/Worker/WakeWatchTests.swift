@@ -176,21 +176,37 @@ import Testing
     for _ in 1...2 {
       listen()
       watch.timer.set(times, shortest: nil)
-      watch.noteTimers(times)
-      #expect(watch.stoppedTimer == StoppedTimer(interval: .seconds(20), repeats: true))
+      watch.noteStoppedWork(times, isWriting: true)
+      let timer = StoppedTimer(interval: .seconds(20), repeats: true)
+      #expect(watch.stoppedWork == .timer(timer))
       #expect(
-        watch.stoppedTimer?.clause
-          == "its own timer (every 20 s): background.wake_for_timers of at most 20 s would")
+        watch.stoppedWork?.sentence.contains("`background: { wake_for_timers: 20s }`") == true)
       watch.stop()
-      #expect(watch.stoppedTimer == nil)
+      #expect(watch.stoppedWork == nil)
     }
     #expect(world.logged.count == 1)
     #expect(world.logged.first?.contains("(every 20 s) doesn't run while it sleeps") == true)
     // It is woken for that.
     listen()
     watch.timer.set(times, shortest: .seconds(10))
-    watch.noteTimers(times)
-    #expect(watch.stoppedTimer == nil)
+    watch.noteStoppedWork(times, isWriting: true)
+    #expect(watch.stoppedWork == nil)
+    watch.stop()
+  }
+
+  @Test("That a worker wrote regularly until it was put to sleep is logged once, with the remedy")
+  func stoppedWriting() throws {
+    for _ in 1...2 {
+      listen()
+      watch.noteStoppedWork([], isWriting: true)
+      #expect(watch.stoppedWork == .writing)
+      watch.stop()
+    }
+    #expect(world.logged.count == 1)
+    #expect(world.logged.first?.contains("`background: { suspend_after: never }`") == true)
+    listen()
+    watch.noteStoppedWork([], isWriting: false)
+    #expect(watch.stoppedWork == nil)
     watch.stop()
   }
 

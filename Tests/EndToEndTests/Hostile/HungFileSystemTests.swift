@@ -74,6 +74,28 @@ import Testing
     #expect(try eventually { try daemon.verb("reload").code == 0 }, "\(daemon.words)")
   }
 
+  @Test(
+    "The daemon starts while the file system of a worker's env_file hangs, and launches the others",
+    .enabled(if: HungFileSystem.isPossible, "mounting takes root's rights and /dev/fuse"))
+  func variables() throws {
+    let scratch = try Scratch()
+    let hung = try HungFileSystem(over: scratch.path)
+    defer { hung.end() }
+    let daemon = try TestDaemon(
+      """
+      workers:
+        ours: { command: sleep 686 }
+        waits: { command: sleep 687, env_file: \(scratch.path)/env }
+      """)
+    try daemon.wait("ours", toBe: "foreground")
+    try daemon.waitForWords("its file system doesn't answer")
+    try expectAnswers(daemon)
+    try daemon.waitForWords("can't open its program and log within 10 s")
+    #expect(try daemon.worker("waits").pid == nil)
+    // The daemon's threads end with the mount.
+    hung.end()
+  }
+
   /// The kernel's counters of a TCP connection are read under its socket's lock.
   @Test(
     "The daemon answers while a worker holds the lock of a socket whose traffic is measured",

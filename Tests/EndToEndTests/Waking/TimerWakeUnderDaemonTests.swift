@@ -83,6 +83,43 @@ import Testing
       "\(all) ms of 4000: \(daemon.words)")
   }
 
+  @Test("A poller that activity puts to sleep keeps polling, each time woken by its own timer")
+  func poller() throws {
+    let scratch = try Scratch()
+    let polls = "\(scratch.path)/polls"
+    // mkdir(2) isn't a write, and the poll is far below cpu_below: nothing but the timer shows this work.
+    let program =
+      "import os, time; print('set'); os.mkdir('\(polls)')\n"
+      + "for n in range(10**6): os.mkdir('\(polls)/%d' % n); time.sleep(4)"
+    let daemon = try TestDaemon(
+      """
+      policy_overrides:
+        foreground: { mode: activity, max: unlimited, idle_after: 1s, cpu_below: 90% }
+        background: { suspend_after: 500ms, wake_for_timers: 2s }
+        hibernate: { after: 0s, cooldown: 0s, min_footprint: 0B, only_if_faster_than_relaunch: false }
+      workers:
+        poller: { command: [\(Surroundings.python), -u, -c, "\(program)"], readiness: { log_line: set } }
+
+      """)
+    let count = { (0..<1000).first { access("\(polls)/\($0)", F_OK) != 0 } ?? 1000 }
+    try daemon.wait("poller", toBe: "hibernated", within: .seconds(60))
+    let before = count()
+    #expect(try eventually(within: .seconds(120)) { count() >= before + 3 }, "\(daemon.words)")
+    #expect(daemon.words.contains("woken by its own timer"), "\(daemon.words)")
+  }
+
+  @Test("A worker whose own timer is shorter than wake_for_timers is named in log, ps and explain")
+  func named() throws {
+    let program = "import select; print('set')\nwhile True: select.select([], [], [], 20)"
+    let daemon = try TestDaemon(Self.configuration(program, timers: "1m"))
+    try daemon.wait("clock", toBe: "foreground")
+    try daemon.done("suspend", "clock")
+    try daemon.waitForWords("its own timer")
+    #expect(try daemon.done("explain", "clock").hasPrefix("clock: its own timer ("))
+    let table = try daemon.done("ps")
+    #expect(table.contains("suspended !") && table.contains("\n!: work of its own"), "\(table)")
+  }
+
   @Test("Timers shorter than background.wake_for_timers don't wake a worker")
   func ignored() throws {
     let program = "import select; print('set'); e = select.epoll()\\nwhile True: e.poll(0.2)"

@@ -55,6 +55,21 @@ import Testing
     #expect(!fileExists(path))
   }
 
+  @Test("The boot of an image that can't be read is the kernel's boot id, whatever the clock says")
+  func boot() throws {
+    let file = try Descriptor.open(path, O_WRONLY | O_CREAT, mode: 0o600)
+    try file.writeAll("not an image")
+    BootMark.set(on: file)
+    // While the machine's clock had not been set.
+    let times = [timespec(tv_sec: 1, tv_nsec: 0), timespec(tv_sec: 1, tv_nsec: 0)]
+    #expect(futimens(file.raw, times) == 0)
+    #expect(Hibernator.removeUnlessNeeded(path) != nil)
+    BootMark.set(on: file, boot: "another")
+    try file.writeAll(", written now")
+    #expect(Hibernator.removeUnlessNeeded(path) == nil)
+    #expect(!fileExists(path))
+  }
+
   @Test("An empty image file is removed, because it holds no memory")
   func empty() throws {
     _ = try Descriptor.open(path, O_WRONLY | O_CREAT, mode: 0o600)

@@ -66,24 +66,54 @@ struct TimerTickTests {
     #expect(world.state(web) == .foreground)
   }
 
-  @Test(
-    "A worker with a timer is hibernated although it ticks, but not within the cool-down after a wake"
-  )
-  func hibernates() {
-    var world = world()
-    var hibernations: [Instant] = []
-    var resumes: [Instant] = []
-    for _ in 0..<60 {
-      for case .transition(let step) in world.live(.seconds(7)) where step.to == .hibernated {
-        hibernations.append(step.at)
+  /// 40 minutes with a timer of this interval: its hibernations, and the time in them.
+  private func tick(
+    every interval: Duration, _ world: inout World
+  ) -> (count: Int, time: Duration) {
+    var count = 0
+    var time = Duration.zero
+    let end = world.now + .seconds(2400)
+    while world.now < end {
+      let began = world.now
+      for case .transition(let step) in world.live(interval) where step.to == .hibernated {
+        count += 1
+        time += began + interval - step.at
       }
-      if world.state(web) == .hibernated { resumes.append(world.now) }
       world.obey(world.send(.timerDue(web, "a time-out")))
     }
-    #expect(hibernations.count > 5)
-    for at in hibernations {
-      #expect(resumes.allSatisfy { $0 >= at || at >= $0 + .seconds(20) })
-    }
+    return (count, time)
+  }
+
+  @Test("A worker that its own timer wakes each minute is hibernated again after each tick")
+  func hibernates() {
+    var world = world({ $0.hibernate.cooldown = .seconds(60) }, asleep: .hibernated)
+    let (count, time) = tick(every: .seconds(60), &world)
+    // With the cool-down, which is for uses, it would be in each second minute.
+    #expect(count >= 38)
+    #expect(time >= .seconds(2400 * 9 / 10), "\(time)")
+  }
+
+  @Test(
+    "A worker whose own timer needs its image too soon each time is hibernated a few times only")
+  func hibernatesSeldom() {
+    var world = world(
+      {
+        $0.hibernate.after = .seconds(1)
+        $0.earlyWake = EarlyWakeRules(
+          within: .seconds(30), halvesEvery: .seconds(3600), maxIdle: .seconds(600))
+      }, asleep: .hibernated)
+    #expect(tick(every: .seconds(20), &world).count <= 20)
+  }
+
+  @Test("The cool-down counts after a use, although the worker has a timer")
+  func coolsDown() {
+    var world = world({ $0.hibernate.cooldown = .seconds(600) }, asleep: .hibernated)
+    world.obey(world.send(.wakeNeeded(web, "data")))
+    #expect(world.state(web) == .foreground)
+    world.live(.seconds(500))
+    #expect(world.state(web) == .suspended)
+    world.live(.seconds(110))
+    #expect(world.state(web) == .hibernated)
   }
 
   @Test("A worker whose images are needed at once is hibernated less often")

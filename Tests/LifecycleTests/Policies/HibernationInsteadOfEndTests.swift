@@ -106,6 +106,24 @@ struct HibernationInsteadOfEndTests {
     #expect(next(&world, available: 30).victims == ["web"])
   }
 
+  @Test("A worker that is starting is terminated, and the report says why it isn't hibernated")
+  func starting() throws {
+    var world = world([])
+    world.add(web, size: .megabytes(20), announcesReadiness: true)
+    world.ask(.start, web)
+    world.send(.launched(web))
+    world.send(.footprint(web, .megabytes(20)))
+    #expect(world.state(web) == .launching)
+    #expect(world.read(available: 30).victims == ["web"])
+    world.send(.exited(web, .signaled(9)))
+    world.pass(.seconds(1))
+    let reports = world.read(available: 900).compactMap { directive in
+      if case .report(let report) = directive { report } else { nil }
+    }
+    let because = try #require(reports.first?.entries.first?.victimBecause)
+    #expect(because.hasSuffix("; it can't be hibernated before it is ready"), "\(because)")
+  }
+
   @Test("If it can't be suspended, the worker is terminated")
   func suspensionFailure() {
     var world = world([(web, .background)])

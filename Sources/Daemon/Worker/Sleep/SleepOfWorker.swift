@@ -111,7 +111,10 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
     wakeWatch.listen(at: asleep.sources)
     wakeWatch.timer.set(
       asleep.times, shortest: runtime.configuration.policy.background.wakeForTimers)
-    if asleep.hasNoClients { wakeWatch.noteTimers(asleep.times) }
+    let hasClients = !asleep.hasNoClients
+    wakeWatch.noteStoppedWork(
+      hasClients ? [] : asleep.times,
+      isWriting: runtime.sample.writing.isUnderWay(hasClients: hasClients, at: EventLoop.now))
     surroundings.watchManager(asleep.manager)
     runtime.conversation?.offers.recount()
   }

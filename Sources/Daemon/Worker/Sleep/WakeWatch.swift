@@ -34,8 +34,8 @@ final class WakeWatch {
   /// Its waits when it last fell asleep that can't wake it.
   private(set) var unwatched: [String] = []
   /// While it sleeps: its own work that nothing wakes it for; nil: none is known.
-  private(set) var stoppedTimer: StoppedTimer?
-  private var hasLoggedTimer = false
+  private(set) var stoppedWork: StoppedWork?
+  private var hasLoggedStop = false
   /// The run has ended: nothing is watched any more.
   private(set) var isOver = false
 
@@ -83,12 +83,18 @@ final class WakeWatch {
     }
   }
 
-  /// It has no clients, and has fallen asleep with these timers. `timer` has been set.
-  func noteTimers(_ times: [DueTime]) {
-    guard watched != nil, timer.due == nil, let found = StoppedTimer(times) else { return }
-    stoppedTimer = found
-    if hasLoggedTimer { return }
-    hasLoggedTimer = true
+  /// It has fallen asleep, and `timer` has been set.
+  ///
+  /// - Parameters:
+  ///   - times: its timers; empty if it has clients.
+  ///   - isWriting: it wrote regularly until now.
+  func noteStoppedWork(_ times: [DueTime], isWriting: Bool) {
+    guard watched != nil, timer.due == nil else { return }
+    guard let found = StoppedTimer(times).map(StoppedWork.timer) ?? (isWriting ? .writing : nil)
+    else { return }
+    stoppedWork = found
+    if hasLoggedStop { return }
+    hasLoggedStop = true
     host.log(.warning, found.sentence)
   }
 
@@ -128,7 +134,7 @@ final class WakeWatch {
     unheardCall = nil
     host.watchHasEnded()
     timer.cancel()
-    stoppedTimer = nil
+    stoppedWork = nil
     answerer.stop()
     guard let (inputs, token) = watched else { return }
     watches.unwatch(inputs.descriptor, token)
@@ -137,17 +143,31 @@ final class WakeWatch {
   }
 }
 
-extension StoppedTimer {
-  private var name: String {
-    "its own timer (\(repeats ? "every" : "due in") \(interval.spoken))"
+/// Work of a worker's own that doesn't go on while it sleeps, and that nothing wakes it for.
+enum StoppedWork: Hashable, Sendable {
+  /// It has no clients.
+  case timer(StoppedTimer)
+  /// It wrote regularly until it was put to sleep.
+  case writing
+
+  var code: String {
+    switch self {
+    case .timer: "own_timer_stopped"
+    case .writing: "writing_stopped"
+    }
   }
 
-  /// For a list of what doesn't wake the worker.
-  var clause: String { "\(name): background.wake_for_timers of at most \(interval.spoken) would" }
-
+  /// For the log and as the first sentence of `explain`.
   var sentence: String {
-    "\(name) doesn't run while it sleeps, and it has no clients: it does nothing until it is woken"
-      + "; background.wake_for_timers of at most \(interval.spoken) wakes it, and "
-      + "background.suspend_after: never keeps it awake"
+    switch self {
+    case .timer(let timer):
+      "its own timer (\(timer.repeats ? "every" : "due in") \(timer.interval.spoken)) doesn't run "
+        + "while it sleeps, and it has no clients: it does nothing until it is woken; "
+        + "`background: { wake_for_timers: \(max(1, timer.interval.components.seconds))s }` wakes it for the timer, "
+        + "and `background: { suspend_after: never }` keeps it awake"
+    case .writing:
+      "it wrote regularly until it was put to sleep, and writes nothing until it is woken; "
+        + "`background: { suspend_after: never }` keeps it awake"
+    }
   }
 }

@@ -1,0 +1,93 @@
+import Glibc
+import Lifecycle
+import Linux
+import Policy
+import Supervision
+
+/// What a worker has written by itself between two looks.
+struct Written: Hashable, Sendable {
+  var bytes: UInt64
+  /// The part of `bytes` that its standard output and error, files that the daemon reads as its log, took.
+  var logged: UInt64
+  /// Pages of a file on a disk were changed.
+  var reachesDisk: Bool
+}
+
+/// Measures what a worker writes, in the kernel's counts of its processes.
+struct WriteMeter: Sendable {
+  private var output = OutputMeter()
+  private var positions: [Int64?] = []
+
+  /// nil: the first look, which only prepares.
+  mutating func look(at tree: ProcessTree) -> Written? {
+    let now = [STDOUT_FILENO, STDERR_FILENO].map { number in
+      tree.pids.first.flatMap { filePosition(of: number, in: $0) }
+    }
+    defer { positions = now }
+    guard let output = output.measure(tree) else { return nil }
+    return Written(
+      bytes: output.bytes, logged: Self.growth(from: positions, to: now),
+      reachesDisk: output.reachesDisk)
+  }
+
+  /// Both descriptors may be the same open file.
+  static func growth(from before: [Int64?], to now: [Int64?]) -> UInt64 {
+    let moves = zip(before, now).compactMap { old, new -> [Int64]? in
+      guard let old, let new, new > old else { return nil }
+      return [old, new]
+    }
+    return Set(moves).reduce(0) { $0 + UInt64($1[1] - $1[0]) }
+  }
+}
+
+/// Whether a worker writes regularly, and so works although it has no traffic and uses little processor time.
+///
+/// A worker without clients (a poller, a recorder, a batch) has nothing else to do, so all that it writes is its work.
+/// Servers write for housekeeping: they wake their own threads through pipes, and log health checks. Of a server only
+/// what it writes to files on a disk counts, without its log. A single write isn't work: it may be a note at the end of
+/// other work. Nor are two of a server: an idle PostgreSQL writes two times a minute.
+struct RegularWriting: Sendable {
+  private var all = Recent(count: 2)
+  private var files = Recent(count: 3)
+  private var reachedDiskAt: Instant?
+
+  /// Less is a wake-up of its own threads.
+  static let leastBytes: UInt64 = 4
+  /// So many writes within this time are regular. Longer intervals are the business of `background.wake_for_timers`.
+  static let window = Duration.seconds(50)
+
+  /// The last writes.
+  private struct Recent: Sendable {
+    let count: Int
+    private(set) var times: [Instant] = []
+
+    init(count: Int) { self.count = count }
+
+    var last: Instant? { times.last }
+    var isRegular: Bool {
+      guard times.count == count, let first = times.first, let last else { return false }
+      return last - first <= window
+    }
+
+    mutating func add(at now: Instant) { times = times.suffix(count - 1) + [now] }
+  }
+
+  /// - Returns: whether the worker is at work.
+  mutating func note(_ written: Written, hasClients: Bool, at now: Instant) -> Bool {
+    if written.reachesDisk { reachedDiskAt = now }
+    let writes = written.bytes >= Self.leastBytes
+    if writes { all.add(at: now) }
+    // The kernel counts a page of a file again only when the disk has it, up to half a minute later.
+    let reachesDisk = reachedDiskAt.map { now - $0 <= Self.window } ?? false
+    let own = written.bytes - min(written.logged, written.bytes)
+    let writesFiles = reachesDisk && own >= Self.leastBytes
+    if writesFiles { files.add(at: now) }
+    return hasClients ? writesFiles && files.isRegular : writes && all.isRegular
+  }
+
+  /// It wrote regularly a moment ago.
+  func isUnderWay(hasClients: Bool, at now: Instant) -> Bool {
+    let writing = hasClients ? files : all
+    return writing.isRegular && writing.last.map { now - $0 <= Self.window } ?? false
+  }
+}

@@ -1,0 +1,84 @@
+import Glibc
+import Hibernation
+import Lifecycle
+import Linux
+import Policy
+import PolicyFile
+import Supervision
+import Testing
+
+@testable import Daemon
+
+@Suite("Looks at activity") struct ActivityLooksTests {
+  private let world = SenseWorld()
+  private let loop: EventLoop
+  private let jobs: LoopJobs
+  private let scans = Pending<ProcessScan?>()
+  private let looks: ActivityLooks
+  private let scanner: ProcessScanner
+
+  init() throws {
+    loop = try EventLoop(check: nil)
+    jobs = try LoopJobs(loop, BlockingJobs(name: "test-activity"))
+    scanner = ProcessScanner(
+      world.timers, launchedAt: { _ in .zero }, look: { [scans] in scans.add($0) })
+    looks = ActivityLooks(
+      loop: loop, jobs: jobs, driver: world.driver, scanner: scanner, metersWork: false)
+  }
+
+  private func turn(until isDone: () -> Bool) throws {
+    let end = EventLoop.now + .seconds(30)
+    while !isDone(), EventLoop.now < end { try loop.turn(until: end) }
+  }
+
+  @Test(
+    "Two looks find a worker's processor time and memory, and traffic only where it counts")
+  func found() throws {
+    let runtime = try world.add()
+    let process = try #require(runtime.process)
+    var found: [ActivityFindings?] = []
+    for _ in 0..<2 { looks.look(at: runtime, process) { found.append($0) } }
+    #expect(found.isEmpty && scans.count == 2)
+    let scan = try ProcessScan.read()
+    while scans.answer(scan) {}
+    try turn { found.count == 2 }
+    for each in found {
+      let each = try #require(each)
+      #expect(each.root == process.identity && each.anonymous > 0 && each.hasTraffic == nil)
+    }
+    #expect(runtime.traffic == nil)
+  }
+
+  @Test("In activity mode traffic is looked for from the first look on")
+  func traffic() throws {
+    let runtime = try world.add("web", .background) {
+      $0.policy.foreground = ForegroundRules(mode: .activity)
+    }
+    let process = try #require(runtime.process)
+    var found: [ActivityFindings?] = []
+    looks.look(at: runtime, process) { found.append($0) }
+    scans.answer(try ProcessScan.read())
+    try turn { !found.isEmpty }
+    // The first look only prepares.
+    #expect(found.first??.hasTraffic == false && runtime.traffic != nil)
+  }
+
+  @Test(
+    "A worker that ends during a look, or isn't found, isn't examined"
+  )
+  func ended() throws {
+    let runtime = try world.add()
+    let process = try #require(runtime.process)
+    var found: [ActivityFindings?] = []
+    looks.look(at: runtime, process) { found.append($0) }
+    world.end(runtime)
+    scans.answer(try ProcessScan.read())
+    #expect(found.count == 1 && found[0]?.root == nil)
+    try world.begin(runtime)
+    looks.look(at: runtime, try #require(runtime.process)) { found.append($0) }
+    scans.answer(nil)
+    // The last look at all processes stands in.
+    try turn { found.count == 2 }
+    #expect(found.last??.root == runtime.process?.identity)
+  }
+}
