@@ -180,8 +180,12 @@ final class WrapHost {
     return found
   }
 
-  /// Its name for `ps` and the verbs: the command's and the wrapper's pid.
-  func name() -> String { "\(NameRule.name(of: command))-\(pid)" }
+  /// Its name for `ps` and the verbs: the script or program, and the wrapper's pid.
+  func name() -> String {
+    let file = command.first { $0.hasSuffix(".py") } ?? command.first ?? ""
+    let last = file.split(separator: "/").last ?? ""
+    return "\(last.hasSuffix(".py") ? last.dropLast(3) : last)-\(pid)"
+  }
 
   func status() throws -> WorkerReport {
     let sockets = "\(runtime)/dormouse/wrap"

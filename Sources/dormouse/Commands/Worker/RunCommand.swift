@@ -29,7 +29,7 @@ struct RunCommand: ParsableCommand {
         dormouse run web -- python3 -m http.server 8080
         dormouse run python3 poll.py
         dormouse run web --readiness tcp=8080 --restart on-failure --save -- ./server
-        dormouse run worker --set limits.memory=1GB --set hibernate.after=5m -- ./worker
+        dormouse run jobs --set limits.memory=1GB --set groups=bots -- ./jobs
         dormouse run bot --env PORT=8081 --directory /srv/bot -- node bot.js
       """)
 
@@ -104,7 +104,7 @@ struct RunCommand: ParsableCommand {
 
   /// As keys of a worker.
   private var chosen: [String] {
-    (restart.map { ["restart=\($0)"] } ?? []) + (readiness.map { [Self.readiness($0)] } ?? [])
+    (restart.map { ["restart.when=\($0)"] } ?? []) + (readiness.map { [Self.readiness($0)] } ?? [])
       + settings
   }
 
