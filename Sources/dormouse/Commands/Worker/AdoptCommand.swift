@@ -219,7 +219,7 @@ extension DaemonConnection {
     if !json { return try Output.line(text) }
     try Output.json(
       OutcomeReport(
-        verb: "adopt", code: "done", text: text,
-        workers: [OutcomeReport.Worker(worker: name, code: "planned", text: text)], isDryRun: true))
+        verb: "adopt", code: "done", text: text, isDryRun: true,
+        workers: [OutcomeReport.Worker(worker: name, code: "planned", text: text)]))
   }
 }
