@@ -13,7 +13,13 @@ import Testing
       "groups=bots", "--", "sleep", "691")
     try daemon.crash()
     try daemon.start()
-    let first = try #require(try daemon.worker("job").pid)
+    var found: Int32?
+    #expect(
+      try eventually {
+        found = try daemon.worker("job").pid
+        return found != nil
+      })
+    let first = try #require(found)
     #expect(try daemon.worker("job").groups == ["bots"])
     kill(first, SIGKILL)
     #expect(

@@ -123,7 +123,8 @@ struct AdoptCommand: ParsableCommand {
   func run() throws {
     if dryRun, !isNamed { return try showPreview() }
     var daemon = try connection.connect()
-    let name = try name ?? daemon.freeName(usualName)
+    let name: String
+    if let given = self.name { name = given } else { name = try daemon.freeName(usualName) }
     if dryRun { return try daemon.forecastAdoption(of: subject(), as: name, json: json) }
     let adoption = AdoptionSpecification(
       pid: pid, cgroup: cgroup ?? unit, importance: importance, mayBeTerminated: mayTerminate,

@@ -95,7 +95,12 @@ struct RunCommand: ParsableCommand {
   func run() throws {
     let launch = try specification()
     var daemon = try connection.connectOrStart(policy: policy)
-    let name = try name ?? daemon.freeName(NameRule.name(of: command))
+    let name: String
+    if let given = self.name {
+      name = given
+    } else {
+      name = try daemon.freeName(NameRule.name(of: command))
+    }
     let saved = try save ? RunToSave(addition(launch, name), connection) : nil
     try daemon.report(
       daemon.request(.run, worker: name, launch: launch), of: "run", worker: name, json: json)
