@@ -19,7 +19,17 @@ extension FuzzTarget {
       if let mark = ImageMark(text: text) { precondition(ImageMark(text: mark.text) == mark) }
       _ = ImageDirectory(text: text)
       _ = SignalName.number(text)
+      readImports(text)
     }, seeds: { inputs(from: fileSeeds) })
+}
+
+/// Files of other supervisors that have readers of their own here.
+private func readImports(_ text: String) {
+  let results = [
+    PM2Import.convert(text: text, file: "ecosystem.config.js"),
+    QuadletImport.convert(text: text, file: "a.container") { _ in true },
+  ]
+  for result in results { precondition(result.value != nil || !result.errors.isEmpty) }
 }
 
 private func readLog(_ bytes: [UInt8], _ text: String) {
@@ -66,6 +76,8 @@ private let fileSeeds = [
   "1700000000 12\n1700000005 400\n1700000009 10\n",
   "a line\n\u{1B}[31mred\u{1B}[0m \u{1B}]0;title\u{7}\r\nüä😀\u{202E}\u{85}\n", "SIGUSR1", "RTMIN+3",
   "deadbeef-1-2-3",
+  "module.exports = { apps: [{ name: 'a', script: \"b.js\", args: ['-p', 80], env: { A: `x` } }] };\n",
+  "[Container]\nImage=x\nEntrypoint=[\"/e\"]\nExec=-p 80\nHealthCmd=y\n[Service]\nRestart=always\n",
   "version=1\nname=a\npid=17\nstart=99\nsession=17\nboot=b\ncommand=sleep\ncommand=5\ndirectory=/\n"
     + "log=/tmp/a.log\nstate=background\ncgroup=/sys/fs/cgroup/a\nimportance=3\n",
 ]

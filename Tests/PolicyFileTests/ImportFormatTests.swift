@@ -13,6 +13,9 @@ import Testing
       ("compose.yaml", "processes: {}\nservices: {}", .compose),
       ("dev.yml", "processes: {}\nservices: {}", .processCompose),
       ("compose.yaml", "a: [", .compose), ("dev.yml", "a: [", .processCompose),
+      ("ecosystem.config.js", "module.exports = { apps: [] }", .pm2), ("e.cjs", "apps", .pm2),
+      ("process.json", #"[{"script": "a.js"}]"#, .pm2), ("ecosystem.yml", "apps: []", .pm2),
+      ("web.container", "", .quadlet),
     ])
   func known(name: String, text: String, format: ImportFormat) {
     #expect(ImportFormat(fileName: name, text: text) == format)
@@ -20,9 +23,9 @@ import Testing
 
   @Test(
     "A program or data is no Procfile",
-    arguments: ["ecosystem.config.js", "ecosystem.config.cjs", "ecosystem.json", "a.toml"])
+    arguments: ["index.js", "package.cjs", "data.json", "a.toml", "a.ts"])
   func unknown(name: String) {
-    #expect(ImportFormat(fileName: name, text: "module.exports = {\n  apps: [\n") == nil)
+    #expect(ImportFormat(fileName: name, text: "module.exports = {\n  a: [\n") == nil)
   }
 
   @Test("A YAML file of pm2 is refused with the reason")

@@ -52,6 +52,31 @@ import Testing
     [include]
     files=x
     """
+  private static let pm2 = #"""
+    // A comment
+    module.exports = {
+      apps: [
+        { name: 'api', script: "./a.js", args: ['--port', 80, "a b"], instances: 2, cwd: `/srv`,
+          env: { A: 'x$y', "B": null },
+          max_memory_restart: '300M', kill_timeout: 3000, watch: false },
+        { script: 'npm start', interpreter: 'none', autorestart: !0, /* c */ },
+      ], deploy: {},
+    };
+    """#
+  private static let quadlet = #"""
+    [Unit]
+    Description=x %i
+    [Container]
+    Image=docker.io/x
+    Entrypoint=["/e.sh", "a "b"]
+    Exec=--port 80 $OPTS '%n'
+    Environment=A=1 "B=2 3"
+    PublishPort=8080:80
+    HealthCmd=curl -f x | y
+    HealthInterval=1m30s
+    [Service]
+    Restart=always
+    """#
   private static let variables = """
     # comment
     export A = "two\\n
@@ -72,6 +97,8 @@ import Testing
       UnitImport.convert(
         unit: "a@b.service", files: [.init(path: "a@.service", text: text)], isThere: { _ in true })
     case "supervisor": SupervisorImport.convert(text: text, file: "s.conf", directory: "/srv")
+    case "pm2": PM2Import.convert(text: text, file: "ecosystem.config.js")
+    case "quadlet": QuadletImport.convert(text: text, file: "a.container") { _ in true }
     case "procfile": ProcfileImport.convert(text: text, file: "Procfile", environmentFile: text)
     default: nil
     }
@@ -81,7 +108,9 @@ import Testing
     "An import ends with errors or with a configuration that is YAML",
     arguments: [
       ("compose", compose), ("process-compose", processCompose), ("unit", unit),
-      ("supervisor", supervisor), ("procfile", "web: run $PORT\nrelease: a && b\n# c\nd:\n"),
+      ("supervisor", supervisor), ("pm2", pm2.replacing("!0", with: "true")),
+      ("pm2", pm2), ("quadlet", quadlet),
+      ("procfile", "web: run $PORT\nrelease: a && b\n# c\nd:\n"),
     ])
   func imports(name: String, text: String) throws {
     var random = TestRandom(runSeed: TestRandom.runSeed, for: name)

@@ -90,8 +90,9 @@ import Testing
   @Test("If the end of its host counts, one pipe is enough, and its end says that nothing is left")
   func onePipe() throws {
     let null = try Descriptor.open("/dev/null", O_RDWR)
-    let (input, host) = try unblockedPipe()
-    var held: Descriptor? = host
+    let input: Descriptor
+    var held: Descriptor?
+    (input, held) = try unblockedPipe()
     let (watches, timers) = (FakeWatches(), FakeTimers())
     var abandoned = 0
     func pipes(_ input: Descriptor) -> HostPipes? {

@@ -7,16 +7,22 @@ public enum ImportFormat: String, CaseIterable, Sendable {
   case compose
   case supervisor
   case unit
+  case pm2
+  case quadlet
 
   /// The format of a file with this name and text; nil: none that can be imported.
   public init?(fileName name: String, text: String) {
     let ending = name.lastIndex(of: ".").map { name[$0...].dropFirst() } ?? ""
     switch ending {
     case "service": self = .unit
+    case "container": self = .quadlet
     case "conf", "ini": self = .supervisor
     case "yaml", "yml": self = Self.ofYAML(name, text)
-    // Programs and data, as pm2's `ecosystem.config.js`; a Procfile may have any other ending.
-    case "js", "cjs", "mjs", "ts", "json", "toml": return nil
+    // pm2's `ecosystem.config.js` or `.json`. Other programs and data are none; a Procfile may have any other ending.
+    case "js", "cjs", "mjs", "json":
+      guard text.contains("apps") || text.contains("script") else { return nil }
+      self = .pm2
+    case "ts", "toml": return nil
     default: self = .procfile
     }
   }
@@ -28,6 +34,7 @@ public enum ImportFormat: String, CaseIterable, Sendable {
     let keys = Document.compose(sink)?.root?.mapping
     let hasServices = keys?["services"] != nil || keys?["include"] != nil
     let hasProcesses = keys?["processes"] != nil
+    if keys?["apps"] != nil, !hasServices, !hasProcesses { return .pm2 }
     if hasServices != hasProcesses { return hasServices ? .compose : .processCompose }
     let isDockers = name.hasPrefix("compose.") || name.hasPrefix("docker-compose")
     return isDockers ? .compose : .processCompose

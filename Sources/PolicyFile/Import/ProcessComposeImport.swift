@@ -24,7 +24,7 @@ public enum ProcessComposeImport {
       let isOfPM2 = mapping["apps"] != nil
       sink.error(
         at: nil, "not a process-compose file: no `processes`",
-        suggestion: isOfPM2 ? "pm2's files aren't imported: write a worker for each app" : nil)
+        suggestion: isOfPM2 ? "this is a file of pm2: name its format with --format pm2" : nil)
       return sink.result(nil)
     }
     var copies: [String: [String]] = [:]

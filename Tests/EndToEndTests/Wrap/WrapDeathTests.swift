@@ -143,7 +143,7 @@ import Testing
       [Surroundings.python, "-c", program],
       options: WrapHost.hasty + ["--host-grace", "200ms", "--end-with-host"],
       starter: ["sh", "-c", #"exec 3<&0; "$@" <&3 3<&- >/dev/null & wait"#, "sh"])
-    #expect(try eventually { try readText(host.log).contains("→ hibernated") })
+    #expect(try eventually { (try? readText(host.log))?.contains("→ hibernated") == true })
     host.closeInput()
     kill(host.pid, SIGKILL)
     _ = try host.end()

@@ -9,8 +9,9 @@ struct ImportCommand: ParsableCommand {
     commandName: "import",
     abstract: "Convert another supervisor's file to dormouse.yaml.",
     discussion: """
-      It reads a Procfile, a process-compose.yaml, Docker's compose.yaml, a supervisord.conf, and a service \
-      of systemd: a file, or with --unit the machine's own, with its drop-ins.
+      It reads a Procfile, a process-compose.yaml, Docker's compose.yaml, a supervisord.conf, pm2's \
+      ecosystem file (of JavaScript, what has only literal values: nothing is run), a Quadlet of Podman \
+      (.container), and a service of systemd: a file, or with --unit the machine's own, with its drop-ins.
 
       What can't be converted is a comment in the output. Run it in the directory of the file, and then \
       check the result with `dormouse policy check`. A file with errors isn't imported, and no file is \
@@ -107,23 +108,40 @@ struct ImportCommand: ParsableCommand {
     guard let format = format ?? ImportFormat(fileName: name, text: text) else {
       throw CommandFailure(
         exit: .badConfiguration,
-        text: "\(escaped(file)) was not imported: no format has such a name (pm2's ecosystem file"
-          + " can't be imported); name one with --format, or write the workers by hand")
+        text: "\(escaped(file)) was not imported: no format has such a name; name one with "
+          + "--format, or write the workers by hand")
     }
     if format == .supervisor {
       return SupervisorImport.convert(text: text, file: file, directory: absolute(directory))
     }
     if format == .unit { return UnitSource(file: file, text: text).convert() }
+    if format == .pm2 { return PM2Import.convert(text: text, file: file) }
+    if format == .quadlet {
+      return QuadletImport.convert(text: text, file: file) { !isAbsent($0) }
+    }
     let (environment, warning) = Self.readEnvironment("\(directory)/.env")
     var result =
       switch format {
       case .processCompose:
         ProcessComposeImport.convert(text: text, file: file, environmentFile: environment)
-      case .compose: ComposeImport.convert(text: text, file: file, environmentFile: environment)
+      case .compose:
+        ComposeImport.convert(
+          text: text, file: file, environmentFile: environment, isProgram: isProgram(directory))
       default: ProcfileImport.convert(text: text, file: file, environmentFile: environment)
       }
     if let warning { result.diagnostics.append(warning) }
     return result
+  }
+
+  /// Found as the daemon finds it whose PATH is this process's.
+  private func isProgram(_ directory: String) -> (String) -> Bool {
+    let path = ProcessEnvironment.current().variables["PATH"]
+    return { name in
+      do throws(CommandLookupError) {
+        _ = try locateCommand(name, searchPath: path, directory: directory)
+        return true
+      } catch { return false }
+    }
   }
 
   /// If the file is absent or unreadable, the programs that read it continue without it, too.

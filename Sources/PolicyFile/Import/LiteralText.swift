@@ -1,0 +1,259 @@
+import YAML
+
+/// Reads JSON, and the part of JavaScript that is only data: `module.exports = { … }` with objects, lists,
+/// texts, numbers, truth values and comments. Nothing is run, so anything else is an error.
+struct LiteralText {
+  private let scalars: [Unicode.Scalar]
+  private var place = 0
+  /// Where each line begins.
+  private var lines = [0]
+
+  /// As many levels as a YAML file may have.
+  private static let deepest = 100
+
+  struct Problem: Error {
+    var position: Position
+    var text: String
+  }
+
+  static func read(_ text: String) throws(Problem) -> YAMLNode {
+    var reader = LiteralText(text)
+    try reader.skipSpace()
+    try reader.skipHead()
+    let value = try reader.value(depth: 0)
+    try reader.skipSpace()
+    while reader.take(";") { try reader.skipSpace() }
+    if reader.next != nil { throw reader.notLiteral() }
+    return value
+  }
+
+  private init(_ text: String) {
+    scalars = Array(text.unicodeScalars)
+    if scalars.first == "\u{FEFF}" { place = 1 }
+    for (index, scalar) in scalars.enumerated() where scalar == "\n" { lines.append(index + 1) }
+  }
+
+  private var next: Unicode.Scalar? { place < scalars.count ? scalars[place] : nil }
+
+  private func mark(_ place: Int) -> YAMLMark {
+    var (low, high) = (0, lines.count)
+    while high - low > 1 {
+      let middle = (low + high) / 2
+      if lines[middle] <= place { low = middle } else { high = middle }
+    }
+    return YAMLMark(line: low + 1, column: place - lines[low] + 1)
+  }
+
+  private func problem(_ text: String, at place: Int? = nil) -> Problem {
+    let mark = mark(place ?? self.place)
+    return Problem(position: Position(line: mark.line, column: mark.column), text: text)
+  }
+
+  /// What stands here would have to be run.
+  private func notLiteral() -> Problem {
+    guard let next else { return problem("the file ends where a value is expected") }
+    let word = scalars[place...].prefix { Self.isOfName($0) || $0 == "." || $0 == "(" }.prefix(40)
+    let shown = word.isEmpty ? String(next) : String(String.UnicodeScalarView(word))
+    return problem(
+      "`\(shortened(shown))` isn't a literal value, and programs aren't run: only"
+        + " `module.exports = { apps: [ … ] }` can be read")
+  }
+
+  private mutating func take(_ scalar: Unicode.Scalar) -> Bool {
+    guard next == scalar else { return false }
+    place += 1
+    return true
+  }
+
+  private mutating func take(_ word: String) -> Bool {
+    guard scalars[place...].starts(with: word.unicodeScalars) else { return false }
+    place += word.unicodeScalars.count
+    return true
+  }
+
+  private mutating func skipSpace() throws(Problem) {
+    while let scalar = next {
+      if scalar.properties.isWhitespace || scalar == "\u{FEFF}" {
+        place += 1
+      } else if scalars[place...].starts(with: "//".unicodeScalars) {
+        while let scalar = next, scalar != "\n" { place += 1 }
+      } else if scalars[place...].starts(with: "/*".unicodeScalars) {
+        let start = place
+        place += 2
+        while !take("*/") {
+          if next == nil { throw problem("this comment has no end", at: start) }
+          place += 1
+        }
+      } else {
+        return
+      }
+    }
+  }
+
+  /// `'use strict';` and `module.exports =`, or nothing: JSON.
+  private mutating func skipHead() throws(Problem) {
+    for word in ["'use strict'", "\"use strict\""] where take(word) {
+      try skipSpace()
+      if take(";") { try skipSpace() }
+    }
+    if take("module.exports") {
+      try skipSpace()
+      guard take("=") else { throw notLiteral() }
+      try skipSpace()
+    } else if take("export default") {
+      try skipSpace()
+    }
+  }
+
+  private mutating func value(depth: Int) throws(Problem) -> YAMLNode {
+    if depth >= Self.deepest { throw problem("more than \(Self.deepest) levels are nested") }
+    let start = mark(place)
+    switch next {
+    case "{": return .mapping(.init(try members(depth), mark: start))
+    case "[": return .sequence(.init(try elements(depth), mark: start))
+    case "\"", "'", "`": return .scalar(.init(try string(), style: .doubleQuoted, mark: start))
+    default: return .scalar(.init(try word(), mark: start))
+    }
+  }
+
+  private mutating func members(_ depth: Int) throws(Problem) -> [YAMLNode.Mapping.Entry] {
+    place += 1
+    var entries: [YAMLNode.Mapping.Entry] = []
+    while true {
+      try skipSpace()
+      if take("}") { return entries }
+      let start = mark(place)
+      let isQuoted = next == "\"" || next == "'"
+      let name = isQuoted ? try string() : key()
+      guard isQuoted || !name.isEmpty else { throw notLiteral() }
+      try skipSpace()
+      // Not a method, or a variable's name alone.
+      guard take(":") else { throw notLiteral() }
+      try skipSpace()
+      let value = try value(depth: depth + 1)
+      entries.append((.scalar(.init(name, style: .doubleQuoted, mark: start)), value))
+      try skipSpace()
+      if next == "}" { continue }
+      guard take(",") else { throw notLiteral() }
+    }
+  }
+
+  private mutating func elements(_ depth: Int) throws(Problem) -> [YAMLNode] {
+    place += 1
+    var nodes: [YAMLNode] = []
+    while true {
+      try skipSpace()
+      if take("]") { return nodes }
+      nodes.append(try value(depth: depth + 1))
+      try skipSpace()
+      if next == "]" { continue }
+      guard take(",") else { throw notLiteral() }
+    }
+  }
+
+  private static func isOfName(_ scalar: Unicode.Scalar) -> Bool {
+    scalar == "_" || scalar == "$" || scalar.properties.isAlphabetic
+      || ("0"..."9").contains(scalar)
+  }
+
+  private mutating func key() -> String {
+    let name = scalars[place...].prefix(while: Self.isOfName)
+    place += name.count
+    return String(String.UnicodeScalarView(name))
+  }
+
+  /// A number, `true`, `false`, `null` or `undefined`.
+  private mutating func word() throws(Problem) -> String {
+    let word = scalars[place...].prefix { Self.isOfName($0) || "+-.".unicodeScalars.contains($0) }
+    let text = String(String.UnicodeScalarView(word))
+    switch text {
+    case "true", "false", "null": break
+    case "undefined":
+      place += word.count
+      return "null"
+    default:
+      guard let number = Self.number(text) else { throw notLiteral() }
+      place += word.count
+      return number
+    }
+    place += word.count
+    return text
+  }
+
+  /// As JavaScript prints it, of whole numbers.
+  private static func number(_ text: String) -> String? {
+    let plain = text.replacing("_", with: "")
+    guard let first = plain.utf8.first, "-+.0123456789".utf8.contains(first) else { return nil }
+    if plain.lowercased().hasPrefix("0x") {
+      return Int(plain.dropFirst(2), radix: 16).map { "\($0)" }
+    }
+    guard plain.utf8.allSatisfy({ "+-.0123456789eE".utf8.contains($0) }), let value = Double(plain),
+      value.isFinite
+    else { return nil }
+    return Int(exactly: value).map { "\($0)" } ?? "\(value)"
+  }
+
+  private mutating func string() throws(Problem) -> String {
+    let start = place
+    let quote = next
+    place += 1
+    var text = String.UnicodeScalarView()
+    while let scalar = next {
+      place += 1
+      if scalar == quote { return String(text) }
+      if scalar == "\\" {
+        text += try escape()
+      } else if scalar == "\n", quote != "`" {
+        throw problem("this text has no end", at: start)
+      } else if scalar == "$", quote == "`", next == "{" {
+        place -= 1
+        throw problem("`${` in a text has to be evaluated: write the value")
+      } else {
+        text.append(scalar)
+      }
+    }
+    throw problem("this text has no end", at: start)
+  }
+
+  private mutating func escape() throws(Problem) -> String.UnicodeScalarView {
+    guard let letter = next else { throw problem("this text has no end") }
+    place += 1
+    switch letter {
+    case "n": return "\n".unicodeScalars
+    case "t": return "\t".unicodeScalars
+    case "r": return "\r".unicodeScalars
+    case "b": return "\u{8}".unicodeScalars
+    case "f": return "\u{C}".unicodeScalars
+    case "v": return "\u{B}".unicodeScalars
+    case "\n": return "".unicodeScalars
+    case "x": return try scalar(ofDigits: 2)
+    case "u":
+      guard take("{") else { return try scalar(ofDigits: 4) }
+      let digits = scalars[place...].prefix { $0 != "}" }.count
+      let result = try scalar(ofDigits: min(digits, 8))
+      _ = take("}")
+      return result
+    default: return String.UnicodeScalarView([letter])
+    }
+  }
+
+  private mutating func scalar(ofDigits count: Int) throws(Problem) -> String.UnicodeScalarView {
+    guard var value = digits(count) else { throw problem("here are not \(count) digits") }
+    // Two halves of a pair, as JSON writes what is beyond 16 bits.
+    if (0xD800..<0xDC00).contains(value), take("\\u"), let low = digits(4),
+      (0xDC00..<0xE000).contains(low)
+    {
+      value = 0x10000 + (value - 0xD800) << 10 + (low - 0xDC00)
+    }
+    return String.UnicodeScalarView([Unicode.Scalar(value) ?? "\u{FFFD}"])
+  }
+
+  private mutating func digits(_ count: Int) -> UInt32? {
+    let digits = scalars[place...].prefix(count)
+    guard digits.count == count, digits.allSatisfy({ $0.properties.isASCIIHexDigit }),
+      let value = UInt32(String(String.UnicodeScalarView(digits)), radix: 16)
+    else { return nil }
+    place += count
+    return value
+  }
+}
