@@ -14,7 +14,7 @@ import Testing
     }
   }
 
-  @Test("A mistyped subcommand gets a suggestion, and so does `version`")
+  @Test("A mistyped subcommand gets a suggestion, and `version` is explained")
   func unknownVerbOfVerb() throws {
     let scratch = try Scratch()
     func error(_ words: String...) throws -> String {

@@ -28,23 +28,23 @@ struct WrapCommand: ParsableCommand {
       Examples:
         dormouse wrap -- clangd --log=error
         dormouse wrap -- claude
-        dormouse wrap --idle-after 1m --log /tmp/wrap.log -- npx some-mcp-server
+        dormouse wrap --idle-after 5m --log /tmp/wrap.log -- npx some-mcp-server
       """)
 
   @Option(
     help: ArgumentHelp(
-      "Suspend it after this long without traffic, output or work. Default: 5m.",
+      "Suspend it after this long without traffic, output or work. Default: 1m.",
       valueName: "duration"))
   var idleAfter: String?
   @Option(
     help: ArgumentHelp(
       "Hibernate it when it was suspended for this long; `never`: only when memory is short, or on "
-        + "request. Default: 5m.",
+        + "request. Default: 50s.",
       valueName: "duration"))
   var hibernateAfter: String?
   @Option(
     help: ArgumentHelp(
-      "Wake it when a timer or time-out of its own is due that is at least this long. Default: never.",
+      "Wake it when a timer or time-out of its own is due that is at least this long. Default: 45s.",
       valueName: "duration"))
   var wakeForTimers: String?
   @Option(
