@@ -31,7 +31,7 @@ import Testing
     let outcome = try home.run(["init"], in: "run")
     #expect(outcome.code == 0 && outcome.error.contains("from Procfile"), "\(outcome)")
     #expect(outcome.error.contains("not converted: supervisord.conf"), "\(outcome)")
-    #expect(try readText("\(home.scratch.path)/run/dormouse.yaml").contains("sleep 700"))
+    #expect(try readText("\(home.scratch.path)/run/dormouse.yaml").contains("700"))
   }
 
   @Test("`policy list` has each policy with what it is for, and marks that of the daemon")
