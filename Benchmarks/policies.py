@@ -7,7 +7,7 @@ Needs `make build`."""
 import argparse, os, subprocess, tempfile, time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-POLICIES = ["ios-5", "iphone-os-3", "server", "android", "developer"]
+POLICIES = ["standard", "ios-5", "iphone-os-3", "server", "android", "developer"]
 TRACES = ["daily", "bursts", "flapping"]
 ORDERS = ["band,footprint", "band,regret"]
 # The two that terminate often enough for the order to matter.

@@ -2,17 +2,23 @@ import Policy
 
 extension LifecyclePolicy {
   /// For helpers of an editor or agent host, one in each wrapper. None is ever terminated for
-  /// memory: to its host that would be a crash. It needs no cool-down: `idle_after` and
-  /// `hibernate.after` pass between two hibernations in any case.
+  /// memory: to its host that would be a crash. It is hibernated two minutes after its last use. It
+  /// needs no cool-down: `idle_after` and `hibernate.after` pass between two hibernations, unless its
+  /// own timer woke it.
   public static func wrapping() -> LifecyclePolicy {
     var policy = LifecyclePolicy(name: "wrap")
     policy.foreground = ForegroundRules(
-      mode: .activity, max: nil, idleAfter: .seconds(300), cpuBelow: 2)
+      mode: .activity, max: nil, idleAfter: .seconds(60), cpuBelow: 2)
     policy.background.suspendAfter = .seconds(10)
+    // A request that waits for a time goes on.
+    policy.background.wakeForTimers = .seconds(45)
     policy.hibernate = HibernationRules(
-      maxFootprint: nil, minFootprint: .megabytes(4), after: .seconds(300),
+      maxFootprint: nil, minFootprint: .megabytes(4), after: .seconds(50),
       onlyIfFasterThanRelaunch: false, cooldown: .zero,
       disk: DiskRules(budget: .gigabytes(16), minFreePercent: 5, dailyWrites: .gigabytes(50)))
+    // Idle times as short as these double if they are too short for a server.
+    policy.earlyWake = EarlyWakeRules(
+      within: .seconds(30), halvesEvery: .seconds(3600), maxIdle: .seconds(600))
     // Without `--shed-signal` or `--shed-command` warnings have no effect.
     policy.ladder = Ladder(
       warning: [.hibernate], urgent: [.hibernate, .warn], critical: [.hibernate, .warn])

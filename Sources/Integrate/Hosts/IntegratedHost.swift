@@ -40,10 +40,12 @@ public enum IntegratedHost: String, CaseIterable, Hashable, Sendable {
     }
   }
 
-  /// Of `dormouse wrap`, for this host's servers. A cell that waits (`time.sleep`) has to continue when its time is over;
-  /// ipykernel's own housekeeping comes every 10 s. A kernel ends with its Jupyter server in any case.
+  /// Of `dormouse wrap`, for this host's servers. A cell that waits in short steps looks like an idle kernel, and one that
+  /// waits (`time.sleep`) has to continue when its time is over; ipykernel's own housekeeping comes every 10 s. A kernel
+  /// ends with its Jupyter server in any case.
   var options: [String] {
-    self == .jupyter ? ["--wake-for-timers", "15s"] : ["--end-with-host"]
+    self == .jupyter
+      ? ["--wake-for-timers", "15s", "--idle-after", "5m"] : ["--end-with-host"]
   }
 
   /// What to write by hand, where the configuration is a program.

@@ -46,8 +46,8 @@ extension BuiltInPolicies {
       shed_deadline: 5s                 # to empty caches and answer, for workers that can
       task_limit: 1h                    # an announced backup, job or notebook cell may delay suspension by this
       suspend_after: 15s                # with idle_after a minute. A suspended worker continues in a millisecond
-      wake_for_timers: 15s              # jobs by the clock run, also a poller of 20s; a runtime's housekeeping every
-                                        # second wakes no worker
+      wake_for_timers: 45s              # jobs by the clock run: one that works more often than that is in use anyway.
+                                        # Runtimes' housekeeping (gunicorn's 15s, node's 30s) wakes no worker
       safe_point:                       # the longest waits before the freeze
         file_locks: 30s                 # other processes may wait for a lock that a suspended worker holds. A lock that is
                                         # always held (databases have one) is waited for once
@@ -64,13 +64,13 @@ extension BuiltInPolicies {
       after: 2m                         # for larger workers, time suspended; under pressure at once
       only_if_faster_than_relaunch: false  # a relaunch loses what was opened, indexed and computed
       resume: auto                      # its working set first, unless all memory at once was faster before
-      cooldown: 10s                     # after a wake; a use keeps a worker awake for longer than this anyway
+      cooldown: 60s                     # after a wake: more uses usually follow. None after a timer of its own
       demote_after: 168h                # a worker without a use for a week is terminated first
       order: [regret]                   # under pressure first those that free the most for the least waiting
       disk:
         budget: 16GB                    # for all images together
         min_free: 10%                   # of the file system, that stays free whatever the budget is
-        daily_writes: 20GB              # a laptop's SSD takes this for ten years
+        daily_writes: 50GB              # an SSD of 500 GB takes this for eight years, and few machines write as much
       overlay: true                     # write only what has changed; the last image stays on disk for that
       compression:
         level: 1                        # zstd, -7…19; higher costs more time than it saves space

@@ -22,29 +22,29 @@ struct WrapCommand: ParsableCommand {
       started; 127: there is no such command). If the wrapper is killed, its helper is ended.
 
       No daemon is needed. If one runs, `dormouse ps` and the other verbs know the helper as \
-      COMMAND-PID. If standard input is your terminal, the program keeps it: the first key, Ctrl-C, \
+      NAME-PID, with the name of its program or script. If standard input is your terminal, the program keeps it: the first key, Ctrl-C, \
       Ctrl-Z and a new size wake it.
 
       Examples:
         dormouse wrap -- clangd --log=error
         dormouse wrap -- claude
-        dormouse wrap --idle-after 1m --log /tmp/wrap.log -- npx some-mcp-server
+        dormouse wrap --idle-after 5m --log /tmp/wrap.log -- npx some-mcp-server
       """)
 
   @Option(
     help: ArgumentHelp(
-      "Suspend it after this long without traffic, output or work. Default: 5m.",
+      "Suspend it after this long without traffic, output or work. Default: 1m.",
       valueName: "duration"))
   var idleAfter: String?
   @Option(
     help: ArgumentHelp(
       "Hibernate it when it was suspended for this long; `never`: only when memory is short, or on "
-        + "request. Default: 5m.",
+        + "request. Default: 50s.",
       valueName: "duration"))
   var hibernateAfter: String?
   @Option(
     help: ArgumentHelp(
-      "Wake it when a timer or time-out of its own is due that is at least this long. Default: never.",
+      "Wake it when a timer or time-out of its own is due that is at least this long. Default: 45s.",
       valueName: "duration"))
   var wakeForTimers: String?
   @Option(
@@ -68,7 +68,7 @@ struct WrapCommand: ParsableCommand {
   var stateDirectory: String?
   @Option(
     help: ArgumentHelp(
-      "Call it NAME-PID in `ps` and for the verbs, in place of COMMAND-PID.", valueName: "name"))
+      "Call it NAME-PID in `ps` and for the verbs, whatever its program is.", valueName: "name"))
   var name: String?
   @Flag(
     help: ArgumentHelp(
