@@ -27,7 +27,7 @@ RELEASE_BUILD = SWIFT_DETERMINISTIC_HASHING=1 $(shell setarch -R true 2>/dev/nul
 CHECKED = --explicit-target-dependency-import-check error
 
 .PHONY: build debug demo test chaos soak test-machines examples dashboard containers test-companions test-kubelet \
-  test-cluster fuzz tsan order-code format lint install install-built deb dist image arm64 deb-arm64 test-arm64 check-6.2 clean
+  test-cluster fuzz tsan order-code format lint install install-built deb dist image arm64 deb-arm64 dist-arm64 release test-arm64 check-6.2 clean
 
 build:
 	scripts/bootstrap build
@@ -192,6 +192,25 @@ deb-arm64: arm64
 	  INSTALLED=.build/arm64/aarch64-unknown-linux-gnu/release/dormouse BUILT=scripts/arm64/emulate \
 	  DESTDIR=$(CURDIR)/.build/stage-deb-arm64 PREFIX=/usr
 	scripts/package-deb .build/stage-deb-arm64 .build/packages scripts/arm64/emulate arm64
+
+dist-arm64: arm64
+	rm -rf .build/stage-dist-arm64
+	OBJCOPY="$(dir $(realpath $(shell command -v $(SWIFT))))llvm-objcopy" $(MAKE) --no-print-directory install-built COMPANIONS= \
+	  INSTALLED=.build/arm64/aarch64-unknown-linux-gnu/release/dormouse BUILT=scripts/arm64/emulate \
+	  DESTDIR=$(CURDIR)/.build/stage-dist-arm64 PREFIX=/usr/local
+	scripts/package-tarball .build/stage-dist-arm64 .build/packages scripts/arm64/emulate aarch64
+
+# All files of a release, in .build/release-files: packages and tarballs of this machine's kind and, if scripts/arm64/prepare
+# has been run, of arm64; a bill of materials, the notices of licences, and SHA256SUMS.
+ARM64_SDK = $(or $(ARM64),$(HOME)/.cache/dormouse-arm64)/sdks/sid-arm64.artifactbundle
+release:
+	rm -rf .build/packages .build/release-files
+	$(MAKE) --no-print-directory deb
+	$(MAKE) --no-print-directory dist
+	@if [ -e "$(ARM64_SDK)" ]; then $(MAKE) --no-print-directory deb-arm64 && $(MAKE) --no-print-directory dist-arm64; \
+	else echo "release: nothing for arm64, because there is no $(ARM64_SDK) (scripts/arm64/prepare)"; fi
+	mv .build/packages .build/release-files
+	scripts/release .build/release-files .build/checkouts
 
 # Boots an arm64 machine under emulation, and checks the package of `make deb-arm64` (or DEB=) in it. With
 # ARGUMENTS="HibernationTests" it runs those test bundles, which `scripts/arm64/swift build --build-tests` builds.

@@ -135,17 +135,20 @@ public final class Recorder {
   ) throws(RecordingFailure) -> RecordingEnd {
     let every = max(settings.every.seconds, 0.001)
     var next = 0.0
+    var hasSampled = false
     while true {
       let news = try source.news(at: now)
       for mark in news.marks { try add(mark) }
       if let end = news.end { return end }
       // An extra sample between two regular ones: it shows the footprint at the moment of the event.
       if !news.marks.isEmpty, now < next { try sample() }
-      if let limit = settings.limit?.seconds, now >= limit {
+      // The start of the recording may have taken all of that time.
+      if hasSampled, let limit = settings.limit?.seconds, now >= limit {
         return RecordingEnd(at: now, reason: .time)
       }
       if now >= next {
         try sample()
+        hasSampled = true
         look(self)
         // Samples for which there was no time are left out; the others stay at regular times.
         next = max(next + every, (now / every).rounded(.down) * every)

@@ -86,7 +86,12 @@ final class WorkerSource: RecordingSource {
     if root?.hasEnded != false {
       root = nil
       // The worker may be started again. A start is an event, but an adoption may not be.
-      if now - 300_000_000 >= askedAt { try ask() }
+      if now - 300_000_000 >= askedAt {
+        do throws(RecordingFailure) { try ask() } catch {
+          // The daemon ends its workers and then itself: `news` ends the recording.
+          guard case .control(.closedEarly) = error else { throw error }
+        }
+      }
     }
     guard let root else { return ProcessTree(processes: []) }
     // Reading the processes of a cgroup is cheap.

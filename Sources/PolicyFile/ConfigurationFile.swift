@@ -4,7 +4,7 @@ import YAML
 /// `dormouse.yaml` and its `conf.d`: YAML to `DaemonConfiguration`. docs/configuration.md lists the
 /// keys.
 public enum ConfigurationFile {
-  /// Runs work that may wait for a file system, about a subject; false: it hasn't ended in time, and goes on.
+  /// Runs work that may wait for a file system, about a subject; false: it hasn't ended in time, and continues.
   public typealias FileWait =
     @Sendable (
       _ subject: String, _ work: @escaping @Sendable () -> Void

@@ -63,6 +63,20 @@ public struct PolicyLibrary: Hashable, Sendable {
     return PolicyFile.loadWithOrigins(path: path, library: self)
   }
 
+  /// What a policy is for: the line after its name with which its text begins. nil: it has none.
+  public func summary(of name: String) -> String? {
+    let text: String?
+    if let path = path(of: name) {
+      // A file that can't be read has no summary.
+      text = try? FileContents.read(path).get()
+    } else {
+      text = BuiltInPolicies.text(of: name)
+    }
+    let lead = "# \(name): "
+    guard let first = text?.split(separator: "\n").first, first.hasPrefix(lead) else { return nil }
+    return String(first.dropFirst(lead.count))
+  }
+
   /// What messages and origins call a policy in the executable.
   static func builtInFile(_ name: String) -> String { "built-in/\(name).yaml" }
 

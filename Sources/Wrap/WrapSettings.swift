@@ -61,15 +61,7 @@ public struct WrapSettings: Sendable {
 
   /// `clangd-4711`: unique as long as the wrapper lives, and a valid worker's name.
   var name: String {
-    let base =
-      label.map { $0[...] } ?? (command.first ?? "").split(separator: "/").last ?? "wrapped"
-    let safe = base.unicodeScalars.prefix(40).map { scalar in
-      let isPlain = scalar.isASCII && scalar.properties.isAlphabetic
-      return isPlain || ("0"..."9").contains(scalar) || "-_.".unicodeScalars.contains(scalar)
-        ? Character(scalar) : "_"
-    }
-    let start = safe.first.map { $0 == "." || $0 == "-" } ?? true
-    return "\(start ? "w" : "")\(String(safe))-\(getpid())"
+    "\(label ?? NameRule.name(of: command))-\(getpid())"
   }
 
   /// Whether it can be the first part of a wrapper's name: with `-` and a pid it is a worker's name.

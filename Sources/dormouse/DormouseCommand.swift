@@ -20,7 +20,8 @@ struct DormouseCommand: ParsableCommand {
       CommandGroup(
         name: "Project",
         subcommands: [
-          UpCommand.self, DownCommand.self, AttachCommand.self, ListCommand.self,
+          InitCommand.self, UpCommand.self, DownCommand.self, AttachCommand.self,
+          ListCommand.self,
         ]),
       CommandGroup(
         name: "Daemon",
@@ -74,7 +75,8 @@ struct DormouseCommand: ParsableCommand {
       {
         throw unknown.failure
       }
-      var command = try parseAsRoot()
+      var command = try parseAsRoot(
+        RunCommand.completed(Array(CommandLine.arguments.dropFirst())))
       try command.run()
     } catch let failure as CommandFailure {
       end(failure.exit, failure.text)

@@ -40,9 +40,7 @@ struct UnknownVerb {
   var failure: CommandFailure {
     let isTop = command == "dormouse"
     let meant = (isTop ? Self.elsewhere[verb] : nil) ?? nearest(to: verb, among: known)
-    let hint =
-      (isTop ? Self.advice[verb] : nil)
-      ?? meant.map { "did you mean `\(command) \($0)`?" } ?? ""
+    let hint = meant.map { "did you mean `\(command) \($0)`?" } ?? ""
     let gap = hint.isEmpty ? "" : "\(hint) "
     let place = isTop ? "" : " of `\(command)`"
     return CommandFailure(
@@ -59,12 +57,6 @@ struct UnknownVerb {
     "exec": "run", "check": "policy check", "validate": "policy check", "update": "reload",
     "reread": "reload", "daemon-reload": "reload", "version": "--version",
     "config": "policy show", "validate-config": "policy check",
-  ]
-
-  /// Advice for verbs that have no single counterpart.
-  private static let advice = [
-    "init": "nothing has to be initialised: `dormouse daemon` starts without a configuration, "
-      + "`dormouse run NAME -- COMMAND` adds a worker, and `dormouse import FILE -o dormouse.yaml` "
-      + "converts a Procfile or a compose file;"
+    "remove": "rm", "delete": "rm",
   ]
 }

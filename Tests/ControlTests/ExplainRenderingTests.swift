@@ -38,6 +38,30 @@ import Testing
     #expect(renderExplanation(free).contains("Next state: hibernated; nothing prevents it"))
   }
 
+  @Test func `Output of explain ends with a line to paste and its place`() {
+    var report = explanation
+    var remedy = RemedyReport(
+      text: "a worker of its size is hibernated",
+      settings: [.init(key: "hibernate.max_footprint", value: "32MB")],
+      command: "dormouse hibernate notes")
+    remedy.line = "policy: { hibernate: { max_footprint: 32MB } }"
+    remedy.place = "in /etc/dormouse/dormouse.yaml, under `notes:` of `workers:` (line 4)"
+    report.remedy = remedy
+    #expect(
+      renderExplanation(report).hasSuffix(
+        """
+          - background: `dormouse wake notes`
+        To let it sleep, in /etc/dormouse/dormouse.yaml, under `notes:` of `workers:` (line 4):
+            policy: { hibernate: { max_footprint: 32MB } }
+        Then a worker of its size is hibernated. Once, without it: `dormouse hibernate notes`.
+
+        """))
+    report.remedy = RemedyReport(text: "decisions are applied", command: "dormouse enforce notes")
+    #expect(
+      renderExplanation(report).hasSuffix(
+        "To let it sleep: `dormouse enforce notes`: decisions are applied\n"))
+  }
+
   @Test func `Output of explain shows early wakes and their effect on the band`() {
     var early = explanation
     early.earlyWake = EarlyWakeReport(

@@ -69,6 +69,7 @@ import Testing
   func policies() throws {
     try same(PolicyValuesReport.self, "policy-show")
     try same(PolicyDifferencesReport.self, "policy-diff")
+    try same(PoliciesReport.self, "policy-list")
     try same(ReplayReport.self, "replay")
   }
 

@@ -132,6 +132,6 @@ import Testing
     }
     #expect(
       HistoryProblem.short(.seconds(7200), needed: .seconds(86_400)).description
-        == "the history is too short: 2 h, and 24 h are needed")
+        == "the history is too short: 2 h of at least 1 d")
   }
 }

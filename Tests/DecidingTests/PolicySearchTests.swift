@@ -80,6 +80,26 @@ import Testing
     #expect(best.yaml.first?.hasPrefix("workers: { web: { policy: { ") == true)
   }
 
+  @Test("Shipped policies are weighed over the same history, and the clearly better one is named")
+  func otherPolicies() throws {
+    let late = served { $0.hibernate.after = .seconds(3600) }
+    let soon = served {
+      $0.name = "soon"
+      $0.hibernate.after = .seconds(30)
+    }
+    let history = try FleetJournal(idle, policy: late).history()
+    var search = PolicySearch(history, others: [late, soon])
+    let found = try search.run()
+    #expect(found.policies?.map(\.name) == ["soon"])
+    #expect(found.bestPolicy?.yaml == "policy: soon")
+    #expect((found.bestPolicy?.numbers.averageFootprint ?? .max) < found.now.averageFootprint)
+    var named = PolicySearch(history, only: [WorkerID("web")], others: [soon])
+    #expect(try named.run().policies == nil)
+    var worse = PolicySearch(
+      try FleetJournal(idle, policy: soon).history(), others: [late])
+    #expect(try worse.run().bestPolicy == nil)
+  }
+
   @Test("A small budget of events makes the search shorter, and says over what it measured")
   func bounded() throws {
     let policy = served { $0.hibernate.after = .seconds(3600) }

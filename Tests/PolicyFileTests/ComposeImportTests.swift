@@ -34,6 +34,40 @@ import Testing
     #expect(worker.environment == ["E": "", "F": "a$b"])
   }
 
+  @Test("A service starts by itself if its program is here, and so are those that it needs")
+  func started() throws {
+    let services = """
+      services:
+        web: { image: shop, command: ./web --port 1, depends_on: [cache] }
+        cache: { image: redis, command: redis-server }
+        jobs: { image: shop, command: ./jobs, depends_on: [db] }
+        later: { image: shop, command: ./web, depends_on: [jobs] }
+        db: { image: postgres }
+        odd: { image: odd, command: odd-server }
+        inside: { image: shop, command: ./web, working_dir: /app }
+        shell: { image: shop, command: "./web && ./web" }
+      """
+    let result = ComposeImport.convert(text: services, file: "compose.yaml") {
+      ["./web", "redis-server", "./jobs"].contains($0)
+    }
+    let text = try #require(result.value).text
+    let workers = try #require(
+      ConfigurationFile.parse(
+        text: text, file: "dormouse.yaml", library: library, environment: [:]
+      ).value
+    ).workers
+    #expect(workers.filter(\.autostart).map(\.name) == ["web", "cache"], "\(text)")
+    for reason in [
+      "it needs `db`, which isn't", "it needs `jobs`, which isn't", "its command is missing",
+      "`odd-server` isn't a program on this machine", "its directory is in the image",
+      "its command needs a shell",
+    ] {
+      // A comment is broken into lines.
+      let words = text.replacing("\n    #", with: "")
+      #expect(words.contains("Not started by itself: \(reason)"), "\(reason): \(text)")
+    }
+  }
+
   @Test("Times with two units, replicas, memory and `unless-stopped` are taken over")
   func values() throws {
     let workers = try read(

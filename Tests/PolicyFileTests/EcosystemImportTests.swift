@@ -49,13 +49,16 @@ import Testing
       };
       """#)
     let api = try #require(configuration.workers.first)
-    #expect(api.name == "my-api" && text.contains("Its name was `my api`"))
+    #expect(api.name == "my-api-1" && text.contains("Its name was `my api`"))
     #expect(
       api.command == [
         "node", "--max-old-space-size=512", "--title", "a b", "./dist/main.js", "--port", "3000",
         "it's",
       ])
-    #expect(api.environment == ["NODE_ENV": "production", "PORT": "3000", "PRICE": "$5"])
+    let instance = ["INSTANCE": "1"]
+    #expect(
+      api.environment.merging(instance) { $1 }
+        == ["NODE_ENV": "production", "PORT": "3000", "PRICE": "$5", "INSTANCE": "1"])
     #expect(api.stopSignal == 2 && api.policy.terminate.grace == .seconds(3))
     #expect(api.restart.condition == .always && api.restart.backoff.initial == .seconds(4))
     #expect(api.limits.footprint?.restart == .megabytes(300))

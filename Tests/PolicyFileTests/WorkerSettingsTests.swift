@@ -94,7 +94,7 @@ import Testing
       ("", 0), ("# mine\npolicy: ios-5", 0), ("policy: ios-5\nworkers:\n", 0),
       ("workers: {}  # none yet\n", 0), ("workers:  # all\n  one: { command: [true] }\n", 1),
       ("workers:\n    one:\n        command: |\n          sleep 1\n\n# end\npolicy: ios-5\n", 1),
-      ("workers:\n\n  # first\n  one:\n    command: [x]\n  # two: later\n\non:\n  warning: x\n", 1),
+      ("workers:\n\n  # first\n  one:\n    command: [x]\n  # two: later\n\npolicy: ios-5\n", 1),
     ])
   func added(before: String, count: Int) throws {
     let new = try worker(["restart=on-failure", "hibernate.after=5m", "hibernate.enabled=true"])

@@ -32,4 +32,17 @@ import Testing
     #expect(OutputMeter.output(from: before, to: [7: .init(bytes: 20, calls: 1)]) == 0)
     #expect(OutputMeter.output(from: before, to: [:]) == 0)
   }
+
+  @Test func `What is written to a file as standard error is known, and to a shared file it isn't`()
+    throws
+  {
+    let apart = try TestWorker(
+      "sh", "-c", "exec 2>errors; echo message >&2; echo ready; while sleep 1; do :; done")
+    try apart.waitForOutput("ready")
+    #expect(OutputMeter.errorLength(of: apart.process.identity.pid) == 8)
+    let shared = try TestWorker(
+      "sh", "-c", "echo message >&2; echo ready; while sleep 1; do :; done")
+    try shared.waitForOutput("ready")
+    #expect(OutputMeter.errorLength(of: shared.process.identity.pid) == nil)
+  }
 }

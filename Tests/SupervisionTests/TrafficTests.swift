@@ -67,6 +67,33 @@ import Testing
     for _ in 0..<20 { #expect(try !look(monitor, worker)) }
   }
 
+  @Test func `The source of traffic is the peer of a connection, or its port`() throws {
+    let worker = try Sleeper(WakeSourcesTests.echo)
+    let port = try worker.port()
+    let monitor = try TrafficMonitor(latches: latches, ownChannels: [])
+    _ = try look(monitor, worker)
+    do {
+      let short = try Client.connect(port: port)
+      try short.writeAll("hello\n")
+      #expect(try short.read(upTo: 64) == Array("hello\n".utf8))
+    }
+    latches.collect()
+    let first = monitor.begin()
+    #expect(first.perform(at: try worker.tree()))
+    #expect(first.source?.port == port, "\(String(describing: first.source))")
+    let client = try Client.connect(port: port)
+    for _ in 0..<2 {
+      try client.writeAll("hello\n")
+      #expect(try client.read(upTo: 64) == Array("hello\n".utf8))
+      try worker.waitForEmptyQueues()
+      latches.collect()
+      let look = monitor.begin()
+      #expect(look.perform(at: try worker.tree()))
+      #expect(
+        look.source?.text == "connection from \(SocketName.local(of: client)) to port \(port)")
+    }
+  }
+
   @Test
   func
     `What a worker sends by itself counts as traffic, and so does a request until it is answered`()

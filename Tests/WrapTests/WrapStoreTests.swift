@@ -77,8 +77,9 @@ import Testing
   @Test(
     "A wrapper's name is the program's name, made valid for a worker, and the wrapper's pid",
     arguments: [
-      ("/usr/bin/clangd", "clangd"), ("a b\nc", "a_b_c"), ("-x", "w-x"), (".hidden", "w.hidden"),
-      ("größe", "gr__e"), ("/", "wrapped"),
+      ("/usr/bin/clangd", "clangd"), ("x.py", "x"),
+      ("a b\nc", "a_b_c"), ("-x", "w-x"), (".hidden", "w.hidden"),
+      ("größe", "gr__e"), ("/", "worker"),
     ])
   func names(command: String, base: String) {
     #expect(name(command) == "\(base)-\(getpid())")
@@ -88,7 +89,7 @@ import Testing
   @Test("A long wrapper name is cut, and a wrapper without a command has a name too")
   func extremes() {
     #expect(name(String(repeating: "x", count: 500)).utf8.count < 64)
-    #expect(name() == "wrapped-\(getpid())")
+    #expect(name() == "worker-\(getpid())")
   }
 
   @Test("The wrappers' sockets are in a directory beside the daemon's")

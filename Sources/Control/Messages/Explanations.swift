@@ -36,6 +36,8 @@ public struct ExplanationReport: Codable, Hashable, Sendable {
   public var protectedSeconds: Double?
   /// When it was last used, and how often it is.
   public var activity: ActivityReport?
+  /// What would let it sleep; absent: nothing prevents it, or only time does.
+  public var remedy: RemedyReport?
 
   public init(
     worker: String, state: String, secondsInState: Double, because: CodedText, key: String? = nil,

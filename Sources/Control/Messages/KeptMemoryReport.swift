@@ -14,6 +14,8 @@ public struct KeptMemoryReport: Codable, Hashable, Sendable {
     /// All that prevents it. Empty if nothing does.
     public var obstacles: [ExplanationReport.Obstacle]
     public var isShadow: Bool
+    /// What would let it sleep; absent: nothing prevents it, or only time does.
+    public var remedy: RemedyReport?
 
     public init(
       worker: String, state: String, footprint: Int64, next: String? = nil,

@@ -58,6 +58,8 @@ public struct WorkerReport: Codable, Hashable, Sendable {
   public var saved: Int64?
   /// Today, and in the last seven days; `status` of one worker only.
   public var savings: RecentSavingsReport?
+  /// When it was last used, and how often it is; `status` of one worker only.
+  public var activity: ActivityReport?
   /// What the last request to give memory back achieved.
   public var lastShed: ShedReport?
   /// The last watchdog's deadline that it missed.

@@ -26,7 +26,9 @@ public func renderExplanation(
   } else if !report.obstacles.isEmpty {
     lines += report.obstacles.flatMap { item(obstacleText($0), width) }
   }
-  if let activity = report.activity { lines += activityLines(activity, width) }
+  if let activity = report.activity {
+    lines += activityLines(activity, hasRemedy: report.remedy != nil, width)
+  }
   if let earlyWake = report.earlyWake {
     lines += wrapped("Early wakes: \(escaped(earlyWake.text))", to: width)
   }
@@ -53,23 +55,45 @@ public func renderExplanation(
     lines.append("What changes its state:")
     lines += report.moves.flatMap { item(moveText($0), width) }
   }
+  if let remedy = report.remedy { lines += remedyLines(remedy, width) }
   return lines.joined(separator: "\n") + "\n"
 }
 
-private func activityLines(_ activity: ActivityReport, _ width: Int?) -> [String] {
-  let span = durationText(activity.overSeconds)
+/// `12 s ago: connection from 127.0.0.1:5123 to port 8080`; `status` has the same.
+func lastUseText(_ activity: ActivityReport) -> String {
   guard let last = activity.last, let ago = activity.lastSecondsAgo else {
-    return wrapped("Last use: none in \(span)", to: width)
+    return "none in \(durationText(activity.overSeconds))"
+  }
+  return "\(durationText(ago)) ago: \(escaped(last.text))"
+}
+
+/// The line to paste is never broken.
+private func remedyLines(_ remedy: RemedyReport, _ width: Int?) -> [String] {
+  let once = remedy.command.map { "`\(escaped($0))`" }
+  guard let line = remedy.line else {
+    return wrapped("To let it sleep: \(once ?? ""): \(escaped(remedy.text))", to: width)
+  }
+  let place = remedy.place.map { " \(escaped($0))" } ?? ""
+  return wrapped("To let it sleep,\(place):", to: width) + ["    \(escaped(line))"]
+    + wrapped(
+      "Then \(escaped(remedy.text)).\(once.map { " Once, without it: \($0)." } ?? "")", to: width)
+}
+
+private func activityLines(
+  _ activity: ActivityReport, hasRemedy: Bool, _ width: Int?
+) -> [String] {
+  let span = durationText(activity.overSeconds)
+  guard activity.last != nil else {
+    return wrapped("Last use: \(lastUseText(activity))", to: width)
   }
   var often = ["\(counted(activity.uses, "use")) in \(span)"]
   if let perHour = activity.perHour { often.append("\(decimal(perHour)) an hour") }
   if let quiet = activity.medianQuietSeconds {
     often.append("half of the times between two are at most \(durationText(quiet))")
   }
-  let text =
-    "Last use: \(durationText(ago)) ago, \(escaped(last.text)); \(often.joined(separator: ", "))"
+  let text = "Last use: \(lastUseText(activity)); \(often.joined(separator: ", "))"
   return wrapped(text, to: width)
-    + (activity.advice.map { item(withKey($0.text, $0.key), width) } ?? [])
+    + (activity.advice.map { item(withKey($0.text, hasRemedy ? nil : $0.key), width) } ?? [])
 }
 
 /// `dormouse explain --next`: both orders, a line and its reasons for each worker.
@@ -103,8 +127,17 @@ public func renderKeptMemory(
       "\(escaped(worker.worker)) (\(escaped(worker.state))): \(sizeText(worker.footprint))"
         + nextText(worker), width: width)
       + worker.obstacles.flatMap { item(obstacleText($0), width, by: 6) }
+      + (worker.remedy.map { shortRemedyLines($0, width) } ?? [])
   }
   return (wrapped(title, to: width) + lines).joined(separator: "\n") + "\n"
+}
+
+private func shortRemedyLines(_ remedy: RemedyReport, _ width: Int?) -> [String] {
+  guard let line = remedy.line else {
+    return item("to let it sleep: `\(escaped(remedy.command ?? ""))`", width, by: 6)
+  }
+  let place = remedy.place.map { " \(escaped($0))" } ?? ""
+  return item("to let it sleep,\(place):", width, by: 6) + ["          \(escaped(line))"]
 }
 
 private func nextText(_ worker: KeptMemoryReport.Worker) -> String {

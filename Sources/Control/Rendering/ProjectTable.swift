@@ -18,3 +18,19 @@ public func renderProjects(
   }
   return table.lines(width: width, color: color, wrapsLast: true).joined(separator: "\n") + "\n"
 }
+
+/// `dormouse policy list`: a line for each policy.
+public func renderPolicies(
+  _ policies: [PoliciesReport.Policy], width: Int? = nil, color: Bool = false
+) -> String {
+  var table = Table(columns: [
+    .init(title: "POLICY", least: 12), .init(title: "ACTIVE"), .init(title: "FOR"),
+  ])
+  table.rows = policies.map { policy in
+    [
+      .init(escaped(policy.name)), policy.isActive ? .init("yes", .green) : .init("-"),
+      .init(policy.summary.map(escaped) ?? "-"),
+    ]
+  }
+  return table.lines(width: width, color: color, wrapsLast: true).joined(separator: "\n") + "\n"
+}

@@ -3,9 +3,10 @@
 public func renderTop(
   _ workers: [WorkerReport], daemon: DaemonReport?, width: Int?, height: Int?, color: Bool = false
 ) -> [String] {
+  let saved = savedNowText(workers).map { ["saved now \($0)"] } ?? []
   let head =
-    (daemon.map { pressureLines($0, width: width, color: color) } ?? [])
-    + wrapped(totalsLine(workers), to: width)
+    saved + (daemon.map { pressureLines($0, width: width, color: color) } ?? [])
+    + wrapped(totalsLine(workers, showsSaved: false), to: width)
   guard !workers.isEmpty else { return head }
   let sorted = workers.sorted { ($1.footprint, $0.name) < ($0.footprint, $1.name) }
   var lines = head + [""] + workerTable(sorted, width: width).lines(width: width, color: color)

@@ -22,7 +22,9 @@ public func renderWorkerStatus(
   block.add(
     "band", "\(worker.band)\(worker.importance > 0 ? ", importance \(worker.importance)" : "")")
   block.add("groups", worker.groups.map { escaped($0.joined(separator: ", ")) })
-  block.add("last used", "\(durationText(worker.secondsSinceUse)) ago")
+  block.add(
+    "last used",
+    worker.activity.map(lastUseText) ?? "\(durationText(worker.secondsSinceUse)) ago")
   // A worker that has ended has none.
   if isThere { addSizeLines(of: worker, to: &block) }
   for line in savingsLines(worker.savings) { block.add("savings", line) }

@@ -1,6 +1,7 @@
 import Control
 import Lifecycle
 import Policy
+import Supervision
 
 /// How often each worker is used: traffic, processor time, wakes and requests, as the
 /// engine gets them. Signs of use that follow each other closely are one use.
@@ -106,14 +107,17 @@ extension Event {
 }
 
 extension ActivityReport {
-  /// - Parameter sign: what showed the last use, if that was a look at the worker.
+  /// - Parameters:
+  ///   - sign: what showed the last use, if that was a look at the worker.
+  ///   - source: of traffic, where it came from.
   init(
-    _ uses: UseHistory.Uses, policy: LifecyclePolicy, sign: SignOfUse? = nil, at now: Instant
+    _ uses: UseHistory.Uses, policy: LifecyclePolicy, sign: SignOfUse? = nil,
+    source: TrafficSource? = nil, at now: Instant
   ) {
     self.init(uses: uses.count, overSeconds: (now - uses.since).seconds)
     last = uses.last
     if let code = last?.code, [Cause.active.code, "worked"].contains(code), let sign {
-      last?.text = sign.text
+      last?.text = sign.text(from: source)
     }
     lastSecondsAgo = uses.all.last.map { (now - $0.ended).seconds }
     perHour = uses.perHour(at: now)

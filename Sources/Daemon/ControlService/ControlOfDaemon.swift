@@ -86,10 +86,12 @@ final class ControlOfDaemon: ControlHost {
     facts.activity = { [parts, now] in
       parts.chronicle.uses.uses(of: id).map {
         ActivityReport(
-          $0, policy: runtime.profile.policy, sign: runtime.sample.sign, at: now)
+          $0, policy: runtime.profile.policy, sign: runtime.sample.sign,
+          source: runtime.sample.source, at: now)
       }
     }
     (facts.process, facts.signOfUse) = (runtime.process, runtime.sample.sign)
+    facts.source = runtime.sample.source
     facts.measured = runtime.measuring.last.map { ($0.reclaimable, $0.sharedByFork, $0.at) }
     return facts
   }

@@ -124,6 +124,10 @@ final class ControlService: ControlRequestHandler {
     let text = "\(name) is \(found.state.spoken): \(found.report.because.text)"
     var response = ControlResponse(id: call.request.id, result: .done, text: text)
     (found.report.rule, found.report.activity) = (facts?.rule, facts?.activity?())
+    let policy = host.policyFacts()
+    found.report.remedy = RemedyReporter(
+      engine: driver.state, origins: policy.origins, isWrapper: policy.isWrapper, now: host.now
+    ).remedy(of: id, facts, activity: found.report.activity)
     response.explanation = found.report
     call.respond(response)
   }

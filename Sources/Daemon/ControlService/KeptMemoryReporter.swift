@@ -19,10 +19,16 @@ struct KeptMemoryReporter {
 
   private func explain(_ workers: [WorkerReport], _ call: ControlCall) {
     let reporter = ExplanationReporter(engine: driver.state, now: host.now)
+    let policy = host.policyFacts()
+    let remedies = RemedyReporter(
+      engine: driver.state, origins: policy.origins, isWrapper: policy.isWrapper, now: host.now)
     let gathered = Gathered(call)
     for worker in workers where KeptMemoryReport.keepsMemory(worker) {
       guard host.isWrapped(worker.name) else {
-        let found = reporter.explanation(of: WorkerID(worker.name))
+        let id = WorkerID(worker.name)
+        var found = reporter.explanation(of: id)
+        let facts = host.facts(of: id)
+        found?.report.remedy = remedies.remedy(of: id, facts, activity: facts?.activity?())
         gathered.add(worker, found?.report)
         continue
       }
@@ -48,10 +54,11 @@ struct KeptMemoryReporter {
     init(_ call: ControlCall) { self.call = call }
 
     func add(_ worker: WorkerReport, _ why: ExplanationReport?) {
-      workers.append(
-        KeptMemoryReport.Worker(
-          worker: worker.name, state: why?.state ?? worker.state, footprint: worker.footprint,
-          next: why?.next, obstacles: why?.obstacles ?? [], isShadow: why?.isShadow ?? false))
+      var entry = KeptMemoryReport.Worker(
+        worker: worker.name, state: why?.state ?? worker.state, footprint: worker.footprint,
+        next: why?.next, obstacles: why?.obstacles ?? [], isShadow: why?.isShadow ?? false)
+      entry.remedy = why?.remedy
+      workers.append(entry)
     }
 
     func answerIfComplete() {

@@ -66,6 +66,7 @@ final class StatusReporter {
     }
     var report = report(snapshot, scan, at: now, withGroup: true)
     report.savings = source.savings(of: snapshot.worker)
+    report.activity = source.facts(of: snapshot.worker)?.activity?()
     return ControlResponse(
       id: request, result: .done, text: "\(name) is \(snapshot.state.spoken)",
       workers: [report], daemon: daemonReport(at: now))

@@ -47,6 +47,8 @@ struct WorkerFacts {
 
   /// What showed last that it is used.
   var signOfUse: SignOfUse?
+  /// Of traffic: where it came from.
+  var source: TrafficSource?
 
   /// Its first process.
   var process: WorkerProcess?

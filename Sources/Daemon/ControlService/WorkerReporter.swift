@@ -78,7 +78,9 @@ struct WorkerReporter {
   }
 
   private func describe(_ facts: WorkerFacts, _ report: inout WorkerReport) {
-    if snapshot.cause == .active, let sign = facts.signOfUse { report.reason.text = sign.text }
+    if snapshot.cause == .active, let sign = facts.signOfUse {
+      report.reason.text = sign.text(from: facts.source)
+    }
     report.command = facts.command
     report.groups = facts.groups.isEmpty ? nil : facts.groups
     report.changedSinceLaunch = facts.changedSinceLaunch.isEmpty ? nil : facts.changedSinceLaunch

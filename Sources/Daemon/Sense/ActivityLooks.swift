@@ -13,6 +13,8 @@ struct ActivityFindings: Sendable {
   var anonymous: UInt64
   /// nil: traffic wasn't looked for.
   var hasTraffic: Bool?
+  /// Where it came from, if that is known.
+  var source: TrafficSource?
   /// Something else than itself can give it work; nil: traffic wasn't looked for.
   var hasClients: Bool?
   /// nil: the first look, or its counts can't be read.
@@ -143,6 +145,7 @@ final class ActivityLooks: ActivityLooking {
       if wantsTraffic {
         let hasTraffic = traffic?.perform(at: tree) == true
         found.hasTraffic = hasTraffic && !isSwallowed
+        if found.hasTraffic == true { found.source = traffic?.source }
         found.hasClients = traffic?.hasClients
       }
       found.writes = writes

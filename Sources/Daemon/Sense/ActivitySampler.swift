@@ -10,7 +10,11 @@ struct ActivitySample {
   var cpu: UInt64 = 0
   var at = Instant.zero
   /// What showed last that it is used; nil: another report than a look.
-  var sign: SignOfUse?
+  var sign: SignOfUse? {
+    didSet { source = nil }
+  }
+  /// Of `.traffic`: where it came from, if that is known.
+  var source: TrafficSource?
   var writes = WriteMeter()
   var writing = RegularWriting()
   /// The last full look found nothing that had changed since the one before.
@@ -140,6 +144,7 @@ final class ActivitySampler {
     let isWriting = notesWriting(of: runtime, found)
     if let sign = found.hasTraffic == true ? .traffic : work {
       runtime.sample.sign = sign
+      if sign == .traffic { runtime.sample.source = found.source }
       return .activity(id)
     }
     guard rules.mode == .activity else { return nil }

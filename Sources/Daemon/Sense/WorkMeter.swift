@@ -7,10 +7,15 @@ enum SignOfUse: Hashable, Sendable {
   /// Of a worker that isn't wrapped: it writes regularly; its processor time.
   case writes, time
 
+  /// - Parameter source: of traffic, if it is known.
+  func text(from source: TrafficSource?) -> String {
+    self == .traffic ? source?.text ?? text : text
+  }
+
   var text: String {
     switch self {
     case .traffic: "traffic at its sockets or pipes"
-    case .output: "output that it wrote (also to a log or to standard error)"
+    case .output: "output that it wrote (to standard output or error, or to a log)"
     case .processes: "a process of it that started or ended"
     case .processor: "a thread that ran or waited for a disk"
     case .writes: "work without traffic: it writes regularly"

@@ -75,6 +75,8 @@ extension WrapperRegistry.Entry {
     worker.lastWake?.secondsAgo += elapsed
     // In the foreground it is in use.
     if worker.state != WorkerState.foreground.rawValue { worker.secondsSinceUse += elapsed }
+    // It was true when it was reported.
+    worker.activity = nil
     worker.wrapper = report.pid
     return worker
   }

@@ -53,3 +53,37 @@ struct PolicyEvaluation {
     Double(numbers.averageFootprint) * 24 + numbers.waitSeconds * worth
   }
 }
+
+extension PolicyEvaluation {
+  /// At least as good in memory and waiting, and better in one.
+  func dominates(_ other: PolicyEvaluation) -> Bool {
+    let (mine, theirs) = (numbers, other.numbers)
+    return mine.averageFootprint <= theirs.averageFootprint
+      && mine.waitSeconds <= theirs.waitSeconds
+      && (mine.averageFootprint < theirs.averageFootprint || mine.waitSeconds < theirs.waitSeconds)
+  }
+
+  /// The three workers for which most changes.
+  func differences(
+    to now: PolicyEvaluation, _ worth: Double
+  ) -> [PolicySuggestions.WorkerDifference] {
+    let all = accounts.map { worker, account in
+      let before = now.accounts[worker] ?? FleetAccount()
+      return PolicySuggestions.WorkerDifference(
+        worker: worker.name,
+        byteHours: (account.byteSeconds - before.byteSeconds) / 3600 / days,
+        wakes: Double(account.wakes - before.wakes) / days,
+        waitSeconds: (account.waitSeconds - before.waitSeconds) / days)
+    }
+    let sorted = all.sorted {
+      ($1.weight(worth), $0.worker) < ($0.weight(worth), $1.worker)
+    }
+    return Array(sorted.filter { $0.weight(worth) >= 1_048_576 }.prefix(3))
+  }
+}
+
+extension PolicySuggestions.WorkerDifference {
+  fileprivate func weight(_ worth: Double) -> Double {
+    (byteHours + waitSeconds * worth).magnitude
+  }
+}

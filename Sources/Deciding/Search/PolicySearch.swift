@@ -13,6 +13,8 @@ public struct PolicySearch {
   private let machine: MachineModel
   /// nil: all.
   private let chosen: Set<WorkerID>?
+  /// Other policies, for all workers.
+  private let others: [LifecyclePolicy]
   private let worth: Double
   /// The number of events that may be simulated; nil: any.
   private let budget: Int?
@@ -30,14 +32,17 @@ public struct PolicySearch {
 
   /// - Parameters:
   ///   - base: the policy that is changed; nil: the recorded one.
+  ///   - others: policies that are weighed as they are, if the change is for all workers.
   ///   - worth: the byte-hours that a second of waiting is worth.
   public init(
     _ history: RecordedHistory, base: LifecyclePolicy? = nil, only chosen: Set<WorkerID>? = nil,
-    worth: Double = defaultWorth, budget: Int? = defaultBudget
+    others: [LifecyclePolicy] = [], worth: Double = defaultWorth, budget: Int? = defaultBudget
   ) {
     self.history = history
     self.base = base ?? history.policy
     self.chosen = chosen
+    let name = self.base.name
+    self.others = chosen == nil ? others.filter { $0.name != name } : []
     self.worth = worth
     self.budget = budget
     machine = history.machine()
@@ -56,14 +61,41 @@ public struct PolicySearch {
     let before = screening == trace ? whole : try evaluate(PolicyChange([]), screening)
     let found = try ranked(singles, over: screening, before, from: 0, to: 0.5)
     let finalists = self.finalists(found, before)
-    let final = part(of: trace, whole, runs: finalists.count + 1)
+    let final = part(of: trace, whole, runs: finalists.count + others.count + 1)
     let now = final == trace ? whole : try evaluate(PolicyChange([]), final)
     let results =
       final == screening
       ? found.filter { finalists.contains($0.change) }
         + (try ranked(finalists.filter { $0.keys.count > 1 }, over: final, now, from: 0.5, to: 1))
       : try ranked(finalists, over: final, now, from: 0.5, to: 1)
-    return try suggestions(selected(results, now), now: now, over: final)
+    var answer = try suggestions(selected(results, now), now: now, over: final)
+    if !others.isEmpty {
+      answer.policies = try others.map { try weighed($0, over: final, against: now) }
+    }
+    return answer
+  }
+
+  /// With this machine's memory: a policy's own budget stands for the device of its time.
+  private func weighed(
+    _ other: LifecyclePolicy, over trace: Trace, against now: PolicyEvaluation
+  ) throws -> PolicySuggestions.OtherPolicy {
+    var policy = other
+    policy.memory = base.memory
+    policy.mode = base.mode
+    var simulation = FleetSimulation(
+      trace: trace, machine: machine, policy: policy,
+      profiles: try history.profiles(under: policy))
+    let result = PolicyEvaluation(&simulation, PolicyChange([]), length: trace.length)
+    return PolicySuggestions.OtherPolicy(
+      name: other.name, numbers: result.numbers,
+      isBetter: gain(result, now) >= leastGain(now)
+        && result.numbers.ended <= now.numbers.ended,
+      gain: gain(result, now), yaml: "policy: \(other.name)")
+  }
+
+  /// Less isn't clearly better.
+  private func leastGain(_ now: PolicyEvaluation) -> Double {
+    max(Self.leastByteHours, now.cost(worth) * Self.leastShare)
   }
 
   // MARK: what is tried
@@ -180,7 +212,7 @@ public struct PolicySearch {
   private func selected(
     _ results: [PolicyEvaluation], _ now: PolicyEvaluation
   ) -> [(code: String, result: PolicyEvaluation)] {
-    let least = max(Self.leastByteHours, now.cost(worth) * Self.leastShare)
+    let least = leastGain(now)
     var better = results.filter {
       gain($0, now) >= least && $0.numbers.ended <= now.numbers.ended
     }
@@ -240,39 +272,5 @@ public struct PolicySearch {
         ?? [result.change.yaml()],
       set: result.change.settings.map(\.argument), numbers: result.numbers,
       workers: result.differences(to: now, worth))
-  }
-}
-
-extension PolicyEvaluation {
-  /// At least as good in memory and waiting, and better in one.
-  fileprivate func dominates(_ other: PolicyEvaluation) -> Bool {
-    let (mine, theirs) = (numbers, other.numbers)
-    return mine.averageFootprint <= theirs.averageFootprint
-      && mine.waitSeconds <= theirs.waitSeconds
-      && (mine.averageFootprint < theirs.averageFootprint || mine.waitSeconds < theirs.waitSeconds)
-  }
-
-  /// The three workers for which most changes.
-  fileprivate func differences(
-    to now: PolicyEvaluation, _ worth: Double
-  ) -> [PolicySuggestions.WorkerDifference] {
-    let all = accounts.map { worker, account in
-      let before = now.accounts[worker] ?? FleetAccount()
-      return PolicySuggestions.WorkerDifference(
-        worker: worker.name,
-        byteHours: (account.byteSeconds - before.byteSeconds) / 3600 / days,
-        wakes: Double(account.wakes - before.wakes) / days,
-        waitSeconds: (account.waitSeconds - before.waitSeconds) / days)
-    }
-    let sorted = all.sorted {
-      ($1.weight(worth), $0.worker) < ($0.weight(worth), $1.worker)
-    }
-    return Array(sorted.filter { $0.weight(worth) >= 1_048_576 }.prefix(3))
-  }
-}
-
-extension PolicySuggestions.WorkerDifference {
-  fileprivate func weight(_ worth: Double) -> Double {
-    (byteHours + waitSeconds * worth).magnitude
   }
 }

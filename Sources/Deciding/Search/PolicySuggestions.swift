@@ -22,6 +22,24 @@ public struct PolicySuggestions: Codable, Sendable {
   public var now: PolicyNumbers
   /// The best trade first; three at most.
   public var suggestions: [Suggestion]
+  /// The shipped policies over the same history; nil: only some workers' policy is changed.
+  public var policies: [OtherPolicy]?
+
+  /// The best of those that would have been clearly better.
+  public var bestPolicy: OtherPolicy? {
+    policies?.filter(\.isBetter).max { $0.gain < $1.gain }
+  }
+
+  public struct OtherPolicy: Codable, Sendable {
+    public var name: String
+    public var numbers: PolicyNumbers
+    /// Clearly better than the present policy, and it ends no more workers.
+    public var isBetter: Bool
+    /// Byte-hours a day that it saves, waiting included; negative: it costs more.
+    public var gain: Double
+    /// To paste into dormouse.yaml.
+    public var yaml: String
+  }
 
   public struct Suggestion: Codable, Sendable {
     /// `best`, `saves_most` or `waits_least`.

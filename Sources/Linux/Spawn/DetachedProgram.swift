@@ -48,6 +48,11 @@ public struct DetachedProgram: Sendable {
     }
   }
 
+  /// Only before `exitCode` has returned a number, after which another process may have the pid.
+  public func signal(_ number: Int32) throws(SystemCallError) {
+    _ = try systemCall("kill", on: "\(pid)") { kill(pid, number) }
+  }
+
   /// nil: it runs. As a shell reports it.
   public func exitCode() -> Int32? {
     var status: Int32 = 0

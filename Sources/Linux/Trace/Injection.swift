@@ -44,7 +44,8 @@ public struct Injector {
     try session.setSignalMask(thread.tid, ~0)
   }
 
-  /// Continues in the scratch area of an earlier injector, to unmap it.
+  /// Continues in the scratch area of an earlier injector, to unmap it. If that one has unmapped it, and hasn't seen the
+  /// thread stop in time, only the thread is left to be given back.
   public init(
     session: TraceSession, memory: ProcessMemory, leftBehind scratch: PageRange
   ) throws(TraceError) {
@@ -58,13 +59,26 @@ public struct Injector {
     instruction = scratch.address
     vdsoInstruction = Self.vdsoInstruction(of: session.pid, memory)
     // The other injector may have died between mapping the area and filling it.
-    try writeTrampoline(to: scratch.address)
+    do throws(TraceError) { try writeTrampoline(to: scratch.address) } catch {
+      guard Self.isFree(scratch, in: session.pid) else { throw error }
+      self.scratch = nil
+      return
+    }
     // Registers before the mask: a recovery knows a borrowed thread by its address, but it couldn't distinguish its
     // own registers with a foreign mask from those of a thread that has run.
     var registers = thread.registers
     clinux_registers_park(&registers, scratch.address, 1)
     try session.writeRegisters(thread.tid, registers)
     try session.setSignalMask(thread.tid, ~0)
+  }
+
+  /// No mapping of a stopped process has anything of these pages.
+  private static func isFree(_ range: PageRange, in pid: Int32) -> Bool {
+    // What can't be read isn't known to be free.
+    guard let maps = try? readFile("/proc/\(pid)/maps"), !maps.isEmpty else { return false }
+    return !maps.lines().lazy.compactMap { MemoryMapping(header: $0) }.contains {
+      $0.start < range.address + range.length && $0.start + $0.length > range.address
+    }
   }
 
   /// Bytes of the scratch area.

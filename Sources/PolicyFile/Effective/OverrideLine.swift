@@ -8,12 +8,20 @@ public enum OverrideLine {
   public static func text(_ settings: [(key: String, value: String)], worker: String? = nil)
     -> String
   {
-    let parts = settings.map { setting in
-      (setting.key.split(separator: ".").map(String.init)[...], setting.value)
-    }
-    let values = mapping(parts)
+    let values = mapping(parts(settings))
     guard let worker else { return "policy_overrides: \(values.flow)" }
     return "workers: \(YAMLText.mapping([(worker, .mapping([("policy", values)]))]).flow)"
+  }
+
+  /// `policy: { hibernate: { after: 30s } }`, for a worker's own entry.
+  public static func policy(_ settings: [(key: String, value: String)]) -> String {
+    "policy: \(mapping(parts(settings)).flow)"
+  }
+
+  private static func parts(
+    _ settings: [(key: String, value: String)]
+  ) -> [(path: ArraySlice<String>, value: String)] {
+    settings.map { ($0.key.split(separator: ".").map(String.init)[...], $0.value) }
   }
 
   /// A section is written once, however many of its keys are set.

@@ -2,13 +2,15 @@ import YAML
 
 /// Docker's compose file, as far as a process without a container can do the same.
 ///
-/// An image isn't a program on this machine: no service is started by itself before you have checked
-/// its command.
+/// An image isn't a program on this machine: only a service whose command is one is started by itself, if that is true of
+/// those that it depends on, too.
 public enum ComposeImport {
-  /// - Parameter environmentFile: the text of the `.env` beside it, which compose reads, too;
-  ///   `nil`: there is none.
+  /// - Parameters:
+  ///   - environmentFile: the text of the `.env` beside it, which compose reads, too; `nil`: there is none.
+  ///   - isProgram: whether this machine has a program of that name or path; `nil`: no service is started.
   public static func convert(
-    text: String, file: String, environmentFile: String? = nil
+    text: String, file: String, environmentFile: String? = nil,
+    isProgram: ((String) -> Bool)? = nil
   ) -> ParseResult<Imported> {
     let sink = DiagnosticSink(source: SourceText(text: text, file: file))
     guard let document = Document.compose(sink),
@@ -30,21 +32,45 @@ public enum ComposeImport {
     var result = ImportedFile(source: FilePaths.name(of: file))
     result.notes.append(
       "Containers become plain processes: install what each image holds, check the commands and paths, "
-        + "and remove `autostart: false`.")
+        + "and remove `autostart: false` where it is.")
     if !others.isEmpty {
       result.notes.append("`include`: import those files, too: \(others.joined(separator: ", ")).")
     }
     let variables = ForeignVariables(environmentFile: environmentFile)
     let names = Set(entries.compactMap { $0.key.scalar?.string })
+    var needs: [[String]] = []
     for (name, _, service) in sink.namedEntries(of: entries) {
       var one = ComposeService(
         name: name, service, names: names, variables: variables, sink: sink)
-      result.workers.append(one.worker())
+      var worker = one.worker()
+      if let isProgram {
+        let obstacle = one.obstacle(isProgram)
+        worker.isStopped = obstacle != nil
+        if let obstacle { worker.notes.append("Not started by itself: \(obstacle).") }
+      }
+      result.workers.append(worker)
+      needs.append(one.needs)
     }
+    stopDependents(&result.workers, needs)
     // `x-…` only holds what anchors name.
     result.notes += top.leftovers.filter { !$0.hasPrefix("x-") }.map { "Not taken over: `\($0)`." }
     result.notes += variables.notes
     return sink.result(result.rendered())
+  }
+
+  /// What needs a worker that isn't started isn't started either.
+  private static func stopDependents(_ workers: inout [ImportedWorker], _ needs: [[String]]) {
+    while true {
+      let stopped = Set(workers.filter(\.isStopped).map(\.name))
+      let next = workers.indices.first { index in
+        !workers[index].isStopped && needs[index].contains(where: stopped.contains)
+      }
+      guard let next else { return }
+      let missing = needs[next].filter(stopped.contains).map { "`\(shortened($0))`" }
+      workers[next].isStopped = true
+      workers[next].notes.append(
+        "Not started by itself: it needs \(missing.joined(separator: ", ")), which isn't.")
+    }
   }
 
   /// The files of `include`, each a path or a mapping with one or several.

@@ -8,6 +8,10 @@ struct ComposeService {
   private let names: Set<String>
   private let variables: ForeignVariables
   private let sink: DiagnosticSink
+  private var program: [String]?
+  private var hasDirectory = false
+  /// The services that it depends on.
+  private(set) var needs: [String] = []
 
   init(
     name: String, _ mapping: YAMLNode.Mapping, names: Set<String>,
@@ -31,6 +35,15 @@ struct ComposeService {
     return imported
   }
 
+  /// Why it can't be started on this machine as it is; nil: it may be.
+  func obstacle(_ isProgram: (String) -> Bool) -> String? {
+    guard let first = program?.first else { return "its command is missing" }
+    if hasDirectory { return "its directory is in the image" }
+    let hasSigns = program?.contains(where: ComposeWords.shellSigns.contains) == true
+    if hasSigns { return "its command needs a shell" }
+    return isProgram(first) ? nil : "`\(shortened(first))` isn't a program on this machine"
+  }
+
   private mutating func add(_ key: String, _ value: YAMLText) { imported.keys.append((key, value)) }
   private mutating func addNote(_ text: String) { imported.notes.append(text) }
 
@@ -44,6 +57,7 @@ struct ComposeService {
       return add("command", .list([.text("false")]))
     }
     let words = (entry ?? []) + (command ?? [])
+    program = words
     add("command", .list(words.map { .text($0) }))
     if entry == nil, let first = words.first, first.hasPrefix("-") {
       addNote(
@@ -81,6 +95,7 @@ struct ComposeService {
 
   private mutating func surroundings() {
     if let directory = service.text("working_dir") {
+      hasDirectory = true
       addNote(
         "`working_dir: \(shortened(directory))` is a path in the image: set `directory` yourself.")
     }
@@ -183,6 +198,7 @@ struct ComposeService {
     }
     pairs = pairs.filter { names.contains($0.0) }
     guard !pairs.isEmpty else { return }
+    needs = pairs.map(\.0)
     let known = pairs.map { name, condition in
       (name, YAMLText.mapping([("condition", .plain(condition.rawValue))]))
     }

@@ -19,13 +19,31 @@ public struct OutputMeter: Sendable {
   /// More of them are work.
   private static let mostWakeUps: UInt64 = 64
 
+  /// Bytes that were written to standard error, if that is a file of its own: messages are no use.
+  private var errors: UInt64?
+
   public init() {}
+
+  /// nil: it is no file, or standard output is the same one. What was written to a pipe isn't counted anywhere.
+  static func errorLength(of pid: Int32) -> UInt64? {
+    let link = "/proc/\(pid)/fd/"
+    guard let file = readLink("\(link)\(STDERR_FILENO)"), file.hasPrefix("/"),
+      !file.hasPrefix("/dev/"), file != readLink("\(link)\(STDOUT_FILENO)"),
+      // Ended, or it may not be inspected.
+      let info = try? readText("/proc/\(pid)/fdinfo/\(STDERR_FILENO)")
+    else { return nil }
+    let position = info.split(separator: "\n").first { $0.hasPrefix("pos:") }
+    return position.flatMap { $0.split(separator: "\t").last }.flatMap { UInt64($0) }
+  }
 
   /// Since the last look; the first only prepares.
   public mutating func look(at tree: ProcessTree) -> Bool {
     let output = measure(tree)
+    let before = errors
+    errors = tree.pids.first.flatMap(Self.errorLength)
     if let root = tree.pids.first, Self.isFull(STDOUT_FILENO, of: root) { return true }
-    return output.map { $0.bytes >= Self.least } ?? false
+    let known = before.flatMap { before in errors.map { $0 > before ? $0 - before : 0 } } ?? 0
+    return output.map { $0.bytes >= Self.least &+ known } ?? false
   }
 
   /// What was written since the last look; nil: this is the first.

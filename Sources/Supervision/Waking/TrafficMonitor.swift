@@ -36,11 +36,16 @@ public final class TrafficMonitor {
     public let hasInput: Bool
     /// Something else than the worker itself can give it work, as in `WakeSources`. After `perform`.
     public var hasClients: Bool { inputs.hasClients }
+    /// Where the traffic came from, if that is known. After `perform`.
+    public var source: TrafficSource? { inputs.source }
+    /// The inputs at which something has come in.
+    fileprivate let fired: [UInt64]
 
     /// Whether there was traffic since the last look, or a request is open. The first look finds open requests only:
     /// after a wake the worker may fall asleep again before a second one.
     public func perform(at tree: ProcessTree) -> Bool {
-      inputs.look(at: tree, isListed: isListed, isFirst: isFirst) || hasInput
+      inputs.look(at: tree, isListed: isListed, isFirst: isFirst, fired: hasInput ? fired : [])
+        || hasInput
     }
   }
 
@@ -72,21 +77,27 @@ public final class TrafficMonitor {
       looksUntilScan = isListed ? Self.scanInterval : looksUntilScan - 1
     }
     // Cleared and armed before anything is added: what comes from here on belongs to the next look.
-    if latch?.isArmed != true { arm() }
+    let fired = latch?.isArmed != true ? arm() : []
     defer { isFirst = false }
     return Look(
-      inputs: inputs, isListed: isListed, isFirst: isFirst, hasInput: hasInput && !isFirst)
+      inputs: inputs, isListed: isListed, isFirst: isFirst, hasInput: hasInput && !isFirst,
+      fired: fired)
   }
 
   /// Both halves.
   public func look(at tree: ProcessTree) -> Bool { begin().perform(at: tree) }
 
-  private func arm() {
-    guard let latch, let latches else { return }
+  /// - Returns: the inputs at which something has come in.
+  private func arm() -> [UInt64] {
+    guard let latch, let latches else { return [] }
     var events = [clinux_event](repeating: clinux_event(), count: 64)
-    while clinux_epoll_wait(inputs.set.raw, &events, 64, 0) > 0 {}
+    var fired: [UInt64] = []
+    while case let count = clinux_epoll_wait(inputs.set.raw, &events, 64, 0), count > 0 {
+      fired += events.prefix(Int(count)).map(\.data)
+    }
     // Without a latch each look asks the kernel again.
     try? latches.arm(latch, at: inputs.set)
+    return fired
   }
 }
 
@@ -103,6 +114,13 @@ private final class MonitoredInputs: Sendable {
     var clients: Set<InputKey> = []
     var connections: [Connection] = []
     var nextConnection = 0
+    /// By the number that the set of inputs has for them.
+    var names: [UInt64: InputName] = [:]
+    var numbers: [InputKey: UInt64] = [:]
+    var lastNumber: UInt64 = 0
+    /// A connection that was made since the last look.
+    var new: TrafficSource?
+    var source: TrafficSource?
   }
 
   private struct Connection {
@@ -120,12 +138,26 @@ private final class MonitoredInputs: Sendable {
     self.ignored = ignored
   }
 
-  func look(at tree: ProcessTree, isListed: Bool, isFirst: Bool) -> Bool {
+  func look(
+    at tree: ProcessTree, isListed: Bool, isFirst: Bool, fired: [UInt64]
+  ) -> Bool {
     state.withLock { state in
+      (state.new, state.source) = (nil, nil)
+      // Before the listing, which forgets inputs that are closed.
+      let names = fired.compactMap { state.names[$0] }
       if isListed { scan(tree, isFirst: isFirst, state: &state) }
-      return Self.countTraffic(&state)
+      let hasTraffic = Self.countTraffic(&state)
+      let served = state.served
+      state.source =
+        state.source ?? state.new
+        ?? (names.first { $0.isForClients } ?? names.first).map {
+          TrafficSource($0, served: served)
+        }
+      return hasTraffic
     }
   }
+
+  var source: TrafficSource? { state.withLock { $0.source } }
 
   var hasClients: Bool { state.withLock { !$0.clients.isEmpty } }
 
@@ -134,6 +166,10 @@ private final class MonitoredInputs: Sendable {
     let present = Set(inputs.candidates.map { InputKey($0.open, of: $0.pid) })
     state.known.formIntersection(present)
     state.clients.formIntersection(present)
+    for (key, number) in state.numbers where !present.contains(key) {
+      state.numbers[key] = nil
+      state.names[number] = nil
+    }
     let remembered = Dictionary(
       state.connections.map { (InputKey($0.open, of: $0.pid), $0.carried) },
       uniquingKeysWith: { first, _ in first })
@@ -153,8 +189,15 @@ private final class MonitoredInputs: Sendable {
     if case .internet(_, let port)? = input.facts?.local, ignored.contains(port) { return }
     // EPOLLET, as in `WakeSources`: what the worker leaves unread is no traffic.
     let interest = UInt32(CLINUX_EPOLLIN | CLINUX_EPOLLRDHUP) | 1 << 31
-    _ = clinux_epoll_add(set.raw, input.duplicate.raw, interest, 0)
-    if let port = InputName(input).listeningPort { state.served.insert(port) }
+    let name = InputName(input)
+    state.lastNumber += 1
+    state.names[state.lastNumber] = name
+    state.numbers[input.key] = state.lastNumber
+    _ = clinux_epoll_add(set.raw, input.duplicate.raw, interest, state.lastNumber)
+    if let port = name.listeningPort { state.served.insert(port) }
+    if !isFirst, let facts = input.facts {
+      state.new = TrafficSource(facts, served: state.served) ?? state.new
+    }
     if input.facts?.traffic != nil {
       state.connections.append(
         Connection(pid: input.pid, open: input.open, carried: isFirst ? nil : 0))
@@ -178,7 +221,10 @@ private final class MonitoredInputs: Sendable {
         let facts = input.facts, let traffic = facts.traffic
       else { continue }
       let carried = traffic.received &+ traffic.sent
-      if let before = connection.carried, before != carried { found = true }
+      if let before = connection.carried, before != carried {
+        found = true
+        state.source = state.source ?? TrafficSource(facts, served: state.served)
+      }
       state.connections[state.nextConnection].carried = carried
       // Only where the other end sends the requests. To a client of a database, the database always has the
       // last word.
@@ -186,6 +232,7 @@ private final class MonitoredInputs: Sendable {
         traffic.isUnanswered(within: TrafficMonitor.maxRequest)
       {
         found = true
+        state.source = state.source ?? TrafficSource(facts, served: state.served)
       }
     }
     return found

@@ -25,8 +25,8 @@ struct BackgroundDaemon {
     } catch { return error.exit != .noDaemon }
   }
 
-  /// Returns when the daemon answers: its pid; nil if one runs already.
-  func start() throws -> Int32? {
+  /// Returns when the daemon answers: its process; nil if one runs already.
+  func start() throws -> DetachedProgram? {
     if isRunning { return nil }
     try makeState()
     let command = [
@@ -48,7 +48,7 @@ struct BackgroundDaemon {
       throw CommandFailure(
         exit: .notDone, text: "\(name) doesn't answer; its messages are in \(escaped(log))")
     }
-    return runningPid == child.pid ? child.pid : nil
+    return runningPid == child.pid ? child : nil
   }
 
   /// nil: it doesn't answer.

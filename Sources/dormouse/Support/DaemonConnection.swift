@@ -88,10 +88,10 @@ extension ConnectionOptions {
       options.socket = path
       options.policy = policy
       let daemon = try options.inBackground()
-      if let pid = try daemon.start() {
+      if let process = try daemon.start() {
         Output.complain(
-          "started your daemon in the background (pid \(pid), messages in \(escaped(daemon.log))); "
-            + "`dormouse shutdown` ends it")
+          "started your daemon in the background (pid \(process.pid), messages in "
+            + "\(escaped(daemon.log))); `dormouse shutdown` ends it")
         return try connect()
       }
     }
@@ -162,7 +162,7 @@ struct DaemonConnection: ~Copyable {
 
 extension DaemonConnection {
   /// Throws if the daemon has another policy.
-  fileprivate mutating func check(_ policy: String) throws {
+  mutating func check(_ policy: String) throws {
     let library = PolicyLibrary(directories: DefaultPaths.ofThisProcess().policyDirectories)
     let loaded = library.load(policy)
     guard let wanted = loaded.value else {

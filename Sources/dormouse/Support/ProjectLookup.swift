@@ -52,7 +52,7 @@ struct ProjectLookup {
     throw CommandFailure(
       exit: .usage,
       text:
-        "there is no dormouse.yaml here, nor in a directory above: `dormouse import` makes one, "
+        "there is no dormouse.yaml here, nor in a directory above: `dormouse init` makes one, "
         + "and --project names another directory")
   }
 }

@@ -241,6 +241,7 @@ import Testing
     #expect(launched.restart.condition == .always && launched.readiness == .tcp(8080))
     #expect(launched.policy.hibernate.after == .seconds(300))
     #expect(launched.policy.name == "test", "over the machine's policy")
+    host.answer(.done, "job is running")
     request.launch?.settings = ["restart=sometimes"]
     let refused = try only(ask(request))
     #expect(refused.result == .badRequest && refused.text.contains("restart=sometimes"))

@@ -14,7 +14,7 @@ import Testing
     }
   }
 
-  @Test("A mistyped subcommand gets a suggestion, and `version` and `init` are explained")
+  @Test("A mistyped subcommand gets a suggestion, and `version` is explained")
   func unknownVerbOfVerb() throws {
     let scratch = try Scratch()
     func error(_ words: String...) throws -> String {
@@ -29,7 +29,6 @@ import Testing
     #expect(try error("footprint", "shwo", "x").contains("did you mean `dormouse footprint show`?"))
     #expect(try error("pressure", "sett").contains("did you mean `dormouse pressure set`?"))
     #expect(try error("version").contains("did you mean `dormouse --version`?"))
-    #expect(try error("init").contains("`dormouse daemon` starts without a configuration"))
     let help = try Command(arguments: [Surroundings.executable, "policy", "check", "--help"])
       .run(in: scratch)
     #expect(help.code == 0, "\(help)")

@@ -9,12 +9,24 @@ import Testing
   func readme() throws {
     let page = try Page("README.md")
     let commands = page.commands(
-      after: "## Try it on your own program", before: "## What it is used for")
+      after: "## Try it on your own program", before: "## Before you rely on it")
     #expect(commands.count >= 8)
     let output = try Self.run(commands, in: page)
     #expect(output.contains("web is hibernated in "))
     #expect(output.contains("a connection on port"))
     #expect(output.contains("bot is running"))
+  }
+
+  @Test func `The first commands of the README start a worker that answers`() throws {
+    let page = try Page("README.md")
+    let commands = page.commands(after: "# Dormouse", before: "## What it is used for")
+    try #require(commands.count == 3)
+    // `run` would start a daemon in root's directories. A reader needs longer for the next line than the program for its first.
+    let isReady = "for i in $(seq 300); do curl -s http://127.0.0.1:8080/ && break; sleep 0.1; done"
+    let output = try Self.run(
+      ["dormouse daemon", commands[0], commands[1], isReady, commands[2], "dormouse shutdown"],
+      in: page)
+    #expect(output.contains("web is running"))
   }
 
   @Test("The quick start's commands start, hibernate and wake its first worker")

@@ -125,7 +125,7 @@ import Testing
 
     let short = try daemon.enter(["policy", "suggest"])
     #expect(short.code == 1 && short.error.contains("too short"), "\(short)")
-    #expect(short.error.contains("24 h are needed"), "\(short)")
+    #expect(short.error.contains("of at least 1 h"), "\(short)")
     let unknown = try daemon.enter(["policy", "suggest", "--min-history", "1s", "--worker", "onn"])
     #expect(unknown.code == 3 && unknown.error.contains("did you mean `one`"), "\(unknown)")
     let none = try daemon.enter(["policy", "suggest", "--min-history", "1s"])

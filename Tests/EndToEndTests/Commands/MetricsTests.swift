@@ -65,7 +65,7 @@ private func has(_ program: String) -> Bool {
 
   @Test("A wrong format and a file that can't be written are refused")
   func refused() throws {
-    let daemon = try TestDaemon("{}")
+    let daemon = try TestDaemon("")
     let wrong = try daemon.verb("metrics", "--format", "xml")
     #expect(wrong.code == 64 && wrong.error.contains("openmetrics"))
     let nowhere = try daemon.verb("metrics", "-o", "/nowhere/dormouse.prom")

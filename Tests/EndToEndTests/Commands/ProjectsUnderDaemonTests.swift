@@ -77,6 +77,48 @@ import Testing
     #expect(try !hasEnded(#require(pid)))
   }
 
+  @Test("`up` starts its daemon again after a crash, which takes the workers over")
+  func crash() throws {
+    let home = try Home()
+    try home.project("shop", Self.sleeper)
+    let (output, error) = (home.scratch.uniquePath("out"), home.scratch.uniquePath("err"))
+    let process = try home.command(["up"], in: "shop").start(output: output, error: error)
+    func report() throws -> Listing? {
+      let outcome = try home.run(["status", "--json"], in: "shop")
+      guard outcome.code == 0 else { return nil }
+      return try WireCodec.decode(Listing.self, from: Array(outcome.output.utf8))
+    }
+    var before: Listing?
+    #expect(
+      try eventually {
+        before = try report()
+        return before?.workers.first?.state == "foreground"
+      })
+    let (daemon, worker) = (try #require(before?.daemon?.pid), before?.workers.first?.pid)
+    kill(daemon, SIGKILL)
+    #expect(try eventually { try readText(error).contains("started again") })
+    #expect(try readText(error).contains("was ended by signal 9"))
+    #expect(try eventually { try report()?.workers.first?.pid == worker })
+    #expect(try report()?.daemon?.pid != daemon)
+    kill(process.pid, SIGINT)
+    #expect(try process.wait(.seconds(60)) == 0)
+    #expect(try readText(error).contains("all workers are stopped"))
+  }
+
+  @Test("`up` names the workers that it doesn't start, and `down --dry-run` stops none")
+  func unstarted() throws {
+    let home = try Home()
+    try home.project(
+      "shop", "workers: { a: { command: sleep 690 }, b: { command: x, autostart: false } }")
+    let up = try home.run(["up", "-d"], in: "shop")
+    #expect(up.code == 0 && up.error.contains("not started: b (`autostart: false`"), "\(up)")
+    let dry = try home.run(["down", "--dry-run"], in: "shop")
+    #expect(dry.output.contains("a would be stopped") && !dry.output.contains("b would"), "\(dry)")
+    #expect(try home.run(["ps", "--names"], in: "shop").code == 0)
+    let other = try home.run(["up", "-d", "--policy", "iphone-os-3"], in: "shop")
+    #expect(other.code == 1 && other.error.contains("not `iphone-os-3`"), "\(other)")
+  }
+
   @Test(
     "A verb of a project whose daemon has ended doesn't reach the user's own daemon"
   )

@@ -13,7 +13,13 @@ import Testing
       "groups=bots", "--", "sleep", "691")
     try daemon.crash()
     try daemon.start()
-    let first = try #require(try daemon.worker("job").pid)
+    var found: Int32?
+    #expect(
+      try eventually {
+        found = try daemon.worker("job").pid
+        return found != nil
+      })
+    let first = try #require(found)
     #expect(try daemon.worker("job").groups == ["bots"])
     kill(first, SIGKILL)
     #expect(
@@ -69,5 +75,48 @@ import Testing
     let same = try home.run(
       ["run", "two", "--policy", "../run/mine.yaml", "--", "sleep", "690"], in: "run")
     #expect(same.code == 0, "\(same)")
+  }
+
+  @Test("Without a name a worker is called after its script, with a number if that one runs")
+  func names() throws {
+    let home = try Home()
+    try home.scratch.write("run/poll.sh", "exec sleep 690\n")
+    for (words, name) in [
+      (["sh", "poll.sh"], "poll"), (["--", "sh", "./poll.sh"], "poll-2"),
+      (["--importance", "3", "sh", "poll.sh", "--json"], "poll-3"),
+      (["/bin/sleep", "691"], "sleep"), (["named", "--", "sh", "poll.sh"], "named"),
+    ] {
+      let outcome = try home.run(["run"] + words, in: "run")
+      #expect(outcome.output == "\(name) is running\n", "\(words): \(outcome)")
+    }
+    let single = try home.run(["run", "sleep"], in: "run")
+    #expect(single.code == 64 && single.error.contains("`dormouse run sleep -- COMMAND`"))
+    // After the end its name is free.
+    try home.run(["stop", "poll"], in: "")
+    #expect(try home.run(["run", "sh", "poll.sh"], in: "run").output == "poll is running\n")
+  }
+
+  @Test("`adopt --dry-run` with a process adopts nothing, and `adopt` needs no name")
+  func adopt() throws {
+    let daemon = try TestDaemon("workers: {}\n")
+    let script = try daemon.scratch.write("poll.sh", "while :; do sleep 0.2; done\n")
+    let other = try Command(arguments: ["sh", script])
+      .start(output: daemon.scratch.uniquePath("out"), error: daemon.scratch.uniquePath("err"))
+    defer {
+      kill(other.pid, SIGKILL)
+      _ = try? other.wait(.seconds(60))
+    }
+    // The shell shows the words of its own command once it has been executed.
+    #expect(try eventually { try ProcessCommand.read(other.pid).arguments.contains(script) })
+    let words = ["adopt", "--pid", "\(other.pid)"]
+    let dry = try daemon.enter(words + ["--dry-run"])
+    #expect(dry.code == 0, "\(dry)")
+    #expect(dry.output.hasPrefix("poll would be adopted: pid \(other.pid) (sh "), "\(dry)")
+    #expect(try daemon.done("ps", "--names") == "")
+    let adopted = try daemon.enter(words)
+    #expect(adopted.code == 0, "\(adopted)")
+    #expect(try daemon.done("ps", "--names") == "poll\n")
+    #expect(try daemon.enter(["adopt", "poll"] + words.dropFirst() + ["--dry-run"]).code == 1)
+    try daemon.done("release", "poll")
   }
 }

@@ -133,6 +133,7 @@ import Testing
     // The journal has a second.
     #expect(try eventually { try daemon.enter(["simulate", "--journal", "--json"]).code == 0 })
     let looks: [(String, [String], Int32)] = [
+      ("policy-list", ["policy", "list"] + socket, 0),
       ("policy-show", ["policy", "show"] + socket, 0),
       ("policy-show", ["policy", "show", "--worker", "deep"] + socket, 0),
       ("policy-show", ["policy", "show", daemon.configuration], 0),

@@ -12,6 +12,7 @@ final class WrapHost {
   private let setting: Setting
   private var input: Descriptor?
   private var output: Descriptor
+  private let command: [String]
   private var received: [UInt8] = []
   private var count = 0
   private var isReaped = false
@@ -32,6 +33,7 @@ final class WrapHost {
   ) throws {
     let scratch = try other ?? Scratch()
     self.scratch = scratch
+    self.command = command
     self.setting = setting
     log = scratch.uniquePath("log")
     var host = Command(arguments: [])
@@ -178,9 +180,11 @@ final class WrapHost {
     return found
   }
 
-  /// Its name for `ps` and the verbs: the command's and the wrapper's pid.
-  func name(of command: String = WrapHost.server[0]) -> String {
-    "\(command.split(separator: "/").last ?? "")-\(pid)"
+  /// Its name for `ps` and the verbs: the script or program, and the wrapper's pid.
+  func name() -> String {
+    let file = command.first { $0.hasSuffix(".py") } ?? command.first ?? ""
+    let last = file.split(separator: "/").last ?? ""
+    return "\(last.hasSuffix(".py") ? last.dropLast(3) : last)-\(pid)"
   }
 
   func status() throws -> WorkerReport {

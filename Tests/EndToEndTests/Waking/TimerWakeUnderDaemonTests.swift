@@ -89,7 +89,7 @@ import Testing
     let polls = "\(scratch.path)/polls"
     // mkdir(2) isn't a write, and the poll is far below cpu_below: nothing but the timer shows this work.
     let program =
-      "import os, time; print('set'); os.mkdir('\(polls)')\n"
+      "import os, time; print('set'); os.mkdir('\(polls)')\\n"
       + "for n in range(10**6): os.mkdir('\(polls)/%d' % n); time.sleep(4)"
     let daemon = try TestDaemon(
       """
@@ -110,7 +110,7 @@ import Testing
 
   @Test("A worker whose own timer is shorter than wake_for_timers is named in log, ps and explain")
   func named() throws {
-    let program = "import select; print('set')\nwhile True: select.select([], [], [], 20)"
+    let program = "import select; print('set')\\nwhile True: select.select([], [], [], 20)"
     let daemon = try TestDaemon(Self.configuration(program, timers: "1m"))
     try daemon.wait("clock", toBe: "foreground")
     try daemon.done("suspend", "clock")

@@ -78,14 +78,15 @@ struct DaemonCommand: ParsableCommand {
 
   private func runInBackground(_ options: DaemonOptions) throws {
     let daemon = try options.inBackground()
-    guard let pid = try daemon.start() else {
+    guard let process = try daemon.start() else {
       throw CommandFailure(
         exit: .cannotCreate,
         text: "a daemon answers at \(escaped(daemon.socket)) already; stop it with `dormouse "
           + "shutdown`, or give this one another --socket and --state-directory")
     }
     try Output.line(
-      "the daemon runs in the background (pid \(pid), messages in \(escaped(daemon.log)))")
+      "the daemon runs in the background (pid \(process.pid), messages in "
+        + "\(escaped(daemon.log)))")
   }
 }
 

@@ -18,22 +18,26 @@ struct ShutdownCommand: ParsableCommand {
 
   func run() throws {
     var daemon = try connection.connect()
-    if dryRun { return try forecast(&daemon) }
+    if dryRun { return try daemon.forecastEnd("shutdown", keepsWorkers: keepWorkers, json: json) }
     try daemon.report(daemon.request(keepWorkers ? .leave : .shutdown), of: "shutdown", json: json)
   }
 
-  private func forecast(_ daemon: inout DaemonConnection) throws {
-    let workers = try daemon.ask(.ps).workers ?? []
+}
+
+extension DaemonConnection {
+  /// `shutdown --dry-run` and `down --dry-run`.
+  mutating func forecastEnd(_ verb: String, keepsWorkers: Bool, json: Bool) throws {
+    let workers = try ask(.ps).workers ?? []
     let plans = workers.filter(Intent.stop.concerns).map { worker in
       let kept = "\(escaped(worker.name)) would stay \(escaped(worker.state))"
       return OutcomeReport.Worker(
         worker: worker.name, code: "planned",
-        text: keepWorkers ? kept : Intent.stop.forecast(worker), before: worker.state)
+        text: keepsWorkers ? kept : Intent.stop.forecast(worker), before: worker.state)
     }
     let end = "the daemon would end"
     if json {
       return try Output.json(
-        OutcomeReport(verb: "shutdown", code: "done", text: end, isDryRun: true, workers: plans))
+        OutcomeReport(verb: verb, code: "done", text: end, isDryRun: true, workers: plans))
     }
     for plan in plans { try Output.line(plan.text) }
     try Output.line(end)

@@ -9,7 +9,8 @@ struct ExplainCommand: ParsableCommand {
       With a worker: why it is in its state, what keeps it from the next state (with numbers), what \
       would change its state, and which key of the policy decides. With --next: the order in which \
       workers are terminated and hibernated when memory gets short, and why. With --savings: the workers \
-      that keep memory, the largest first, and why each of them isn't asleep.
+      that keep memory, the largest first, and why each of them isn't asleep. Both end with what would let \
+      the worker sleep: a line for dormouse.yaml, or an option.
 
       Examples:
         dormouse explain web

@@ -11,8 +11,13 @@ struct Since: ExpressibleByArgument {
   var duration: Duration
   private let text: String
 
-  static let day = Since(days: 1)
+  static let hour = Since(hours: 1)
   static let week = Since(days: 7)
+
+  private init(hours: Int64) {
+    duration = .seconds(hours * 3600)
+    text = "\(hours)h"
+  }
 
   private init(days: Int64) {
     duration = .seconds(days * 86_400)

@@ -124,11 +124,24 @@ struct ImportCommand: ParsableCommand {
       switch format {
       case .processCompose:
         ProcessComposeImport.convert(text: text, file: file, environmentFile: environment)
-      case .compose: ComposeImport.convert(text: text, file: file, environmentFile: environment)
+      case .compose:
+        ComposeImport.convert(
+          text: text, file: file, environmentFile: environment, isProgram: isProgram(directory))
       default: ProcfileImport.convert(text: text, file: file, environmentFile: environment)
       }
     if let warning { result.diagnostics.append(warning) }
     return result
+  }
+
+  /// Found as the daemon finds it whose PATH is this process's.
+  private func isProgram(_ directory: String) -> (String) -> Bool {
+    let path = ProcessEnvironment.current().variables["PATH"]
+    return { name in
+      do throws(CommandLookupError) {
+        _ = try locateCommand(name, searchPath: path, directory: directory)
+        return true
+      } catch { return false }
+    }
   }
 
   /// If the file is absent or unreadable, the programs that read it continue without it, too.

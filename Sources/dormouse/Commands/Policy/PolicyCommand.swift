@@ -5,9 +5,10 @@ import PolicyFile
 struct PolicyCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "policy",
-    abstract: "Check, show, compare and improve policies and configurations.",
+    abstract: "List, check, show, compare and improve policies and configurations.",
     subcommands: [
-      Check.self, PolicyShowCommand.self, PolicyDiffCommand.self, PolicySchemaCommand.self,
+      PolicyListCommand.self, Check.self,
+      PolicyShowCommand.self, PolicyDiffCommand.self, PolicySchemaCommand.self,
       PolicySuggestCommand.self,
     ])
 

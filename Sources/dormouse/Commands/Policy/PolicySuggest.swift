@@ -16,6 +16,8 @@ struct PolicySuggestCommand: ParsableCommand {
       suggestion holds less memory for little waiting, or waits less. --wait-worth says what waiting is \
       worth: with 100MB, one second of all waits together costs as much as 100 MB held for an hour.
 
+      The shipped policies are weighed over the same history, with this machine's memory.
+
       At most three changes are printed, each with a line for dormouse.yaml, and as --set to try it with \
       `dormouse simulate --journal` and `dormouse replay`. That no change would have been clearly better \
       is an answer, too (exit code 0). The exit code is 1 if the history is too short.
@@ -43,7 +45,7 @@ struct PolicySuggestCommand: ParsableCommand {
   var since: Since?
   @Option(
     help: ArgumentHelp("The history must be at least this long.", valueName: "time"))
-  var minHistory = Since.day
+  var minHistory = Since.hour
   @Option(
     help: ArgumentHelp(
       "A second of waiting is worth this much memory for an hour. Default: 100MB.",
@@ -65,13 +67,18 @@ struct PolicySuggestCommand: ParsableCommand {
       .read(connection, least: minHistory.duration)
     var search = PolicySearch(
       history, base: base, only: try chosen(history),
-      worth: waitWorth ?? PolicySearch.defaultWorth,
+      others: Self.shipped, worth: waitWorth ?? PolicySearch.defaultWorth,
       budget: thorough ? nil : PolicySearch.defaultBudget)
     let found = try search.run { Progress.show("trying changes", $0) }
     Progress.clear()
     if json { return try Output.json(found) }
     try Output.write(
       renderSuggestions(found, width: Terminal.width, color: Terminal.showsColor))
+  }
+
+  private static var shipped: [LifecyclePolicy] {
+    let library = PolicyLibrary.builtIn
+    return library.names.compactMap { library.load($0).value }
   }
 
   private func load(_ name: String) throws -> LifecyclePolicy {

@@ -13,6 +13,7 @@ func renderSuggestions(
     lines.append("")
     lines += text(suggestion, number: place + 1, now: found.now, width: width, color: color)
   }
+  lines += policyLines(found, width: width, color: color)
   lines.append("")
   let worth = sizeText(Int64(found.waitWorth))
   let rule =
@@ -39,6 +40,9 @@ private func head(_ found: PolicySuggestions) -> [String] {
     let part = durationText(found.evaluatedHours * 3600)
     lines.append(
       "the numbers are of its last \(part), to bound the time; --thorough takes all of it")
+  }
+  if found.hours < 24 {
+    lines.append("a history of less than a day: the numbers may change with more of it")
   }
   let held = sizeText(history.averageFootprint)
   lines.append(
@@ -70,7 +74,26 @@ private func table(_ found: PolicySuggestions) -> Table {
   for (place, suggestion) in found.suggestions.enumerated() {
     table.rows.append(row("\(place + 1)", suggestion.numbers))
   }
+  for policy in found.policies ?? [] { table.rows.append(row(policy.name, policy.numbers)) }
   return table
+}
+
+/// The shipped policy that is clearly better, if one is.
+private func policyLines(
+  _ found: PolicySuggestions, width: Int?, color: Bool
+) -> [String] {
+  guard found.policies != nil else { return [] }
+  guard let best = found.bestPolicy else {
+    return [""] + wrapped("no shipped policy would have been clearly better", to: width)
+  }
+  let title = "the shipped policy \(escaped(best.name)) would have been better as a whole"
+  let change = difference(
+    byteHours: Double(best.numbers.averageFootprint - found.now.averageFootprint) * 24,
+    wakes: best.numbers.wakes - found.now.wakes,
+    wait: best.numbers.waitSeconds - found.now.waitSeconds)
+  return [""] + wrapped(title, to: width).map { color ? Color.bold.paint($0) : $0 }
+    + wrapped("\(change) a day", to: width.map { $0 - 3 }).map { "   \($0)" }
+    + ["   \(escaped(best.yaml))"]
 }
 
 private func text(

@@ -21,16 +21,17 @@ struct ProjectDaemon {
   }
 
   var isRunning: Bool { daemon.isRunning }
+  var log: String { daemon.log }
 
-  /// Returns false if it runs already.
-  func start(policy: String?) throws -> Bool {
+  /// Its process; nil if it runs already.
+  func start(policy: String?) throws -> DetachedProgram? {
     var daemon = daemon
-    if daemon.isRunning { return false }
+    if daemon.isRunning { return nil }
     try daemon.makeState()
     try StateFile.replace(
       paths.mark(of: project), with: Array("\(project.directory)\n".utf8), durability: .none)
     if let policy { daemon.options += ["--policy", policyForDaemon(policy)] }
-    return try daemon.start() != nil
+    return try daemon.start()
   }
 
   /// What the daemon answered.

@@ -7,19 +7,19 @@ import Linux
 struct ProjectOutput {
   private let connection: ConnectionOptions
   private let signals: SignalQueue
-  /// At a signal the daemon and its workers are stopped, too.
-  private let stopsAtEnd: Bool
+  /// At a signal the daemon and its workers are stopped, too; nil: the daemon isn't ours.
+  private let own: OwnDaemon?
   private let logs: MergedLogs
 
   init(
-    _ connection: ConnectionOptions, _ signals: SignalQueue, stopsAtEnd: Bool, showsTimes: Bool
+    _ connection: ConnectionOptions, _ signals: SignalQueue, own: OwnDaemon?, showsTimes: Bool
   ) {
     self.connection = connection
     self.signals = signals
-    self.stopsAtEnd = stopsAtEnd
+    self.own = own
     logs = MergedLogs(
       .init(
-        lastLines: stopsAtEnd ? nil : 50, since: Clock.now().seconds - 1, showsTimes: showsTimes))
+        lastLines: own != nil ? nil : 50, since: Clock.now().seconds - 1, showsTimes: showsTimes))
   }
 
   func show() throws {
@@ -27,7 +27,7 @@ struct ProjectOutput {
     logs.add(try chosen.logs(), isPast: true)
     try logs.printPast()
     var isStopping = false
-    var daemon: ProcessIdentity?
+    var own = own
     let sleep = SleepReporter(connection)
     while true {
       // Workers that are woken to be stopped are no news.
@@ -36,17 +36,18 @@ struct ProjectOutput {
       let outcome = try logs.follow(or: [signals.raw] + (events.map { [$0] } ?? []))
       if outcome == .other, !isStopping { sleep.report() }
       if outcome == .other, let number = signals.next() {
-        guard stopsAtEnd, !isStopping else {
-          try leaveRunning(daemon)
+        guard own != nil, !isStopping else {
+          try own?.leaveRunning()
           throw ExitCode(128 + number)
         }
         isStopping = true
-        daemon = try stop()
+        try stop()
       }
       if case .more(let found) = isStopping ? lookWhileStopping(chosen) : chosen.look() {
         logs.add(found, isPast: false)
         continue
       }
+      if !isStopping, try own?.startAgain() == true { continue }
       try logs.printPast()
       try logs.printRest()
       return Output.complain(isStopping ? "all workers are stopped" : "the daemon has ended")
@@ -59,21 +60,55 @@ struct ProjectOutput {
   }
 
   /// The daemon answers when all have ended; that isn't waited for, because they still write.
-  ///
-  /// - Returns: the daemon's process; nil: it can't be found.
-  private func stop() throws -> ProcessIdentity? {
+  private func stop() throws {
     Output.complain("stopping the workers; Ctrl-C again leaves running what hasn't ended by then")
     var client = try ControlClient(connectingTo: connection.path)
-    let pid = try client.perform(.status, timeout: .seconds(2)).daemon?.pid
     _ = try client.send(.shutdown)
-    // A daemon that has ended already leaves nothing to do.
-    return pid.flatMap { try? ProcessStat.read($0).identity }
+  }
+}
+
+/// The daemon that this `up` has started.
+struct OwnDaemon {
+  private let project: ProjectDaemon
+  private let policy: String?
+  private var process: DetachedProgram
+  private var crashes: [ContinuousClock.Instant] = []
+
+  /// One that crashes at each start isn't started for ever.
+  private static let limit = (crashes: 3, within: Duration.seconds(60))
+
+  init(_ process: DetachedProgram, of project: ProjectDaemon, policy: String?) {
+    self.process = process
+    self.project = project
+    self.policy = policy
+  }
+
+  /// After a crash; its workers run on, and the new daemon takes them over. False: the daemon ended on request, or it
+  /// crashes again and again.
+  mutating func startAgain() throws -> Bool {
+    guard let code = process.exitCode(), code != 0 else { return false }
+    let end = code > 128 ? "was ended by signal \(code - 128)" : "failed with exit code \(code)"
+    let now = ContinuousClock.now
+    crashes = crashes.filter { now - $0 < Self.limit.within } + [now]
+    guard crashes.count <= Self.limit.crashes else {
+      Output.complain(
+        "the daemon \(end), too often to start it again; its messages are in "
+          + escaped(project.log))
+      return false
+    }
+    guard let next = try project.start(policy: policy) else { return false }
+    process = next
+    Output.complain(
+      "the daemon \(end); started again (pid \(next.pid)), and its workers are taken over")
+    return true
   }
 
   /// A signal to a daemon that stops its workers ends it at once: no SIGKILL follows for workers
   /// that take their time.
-  private func leaveRunning(_ daemon: ProcessIdentity?) throws {
-    guard let daemon, try daemon.signal(SIGTERM) else { return }
+  func leaveRunning() throws {
+    // Not reaped, so no other process has this number.
+    guard process.exitCode() == nil else { return }
+    try process.signal(SIGTERM)
     Output.complain("the daemon ends; workers that still run are left running")
   }
 }

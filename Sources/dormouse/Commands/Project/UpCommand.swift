@@ -17,6 +17,8 @@ struct UpCommand: ParsableCommand {
       the verb ends when the daemon runs, and `dormouse down` stops it. If the project's daemon runs \
       already, its configuration is read again, and Ctrl-C ends the output only.
 
+      If the daemon that this verb has started crashes, it is started again, and takes its workers over.
+
       Between the output, on standard error, there is a line when a worker is suspended, hibernated or \
       woken: why, what it freed, and what all workers save now. A worker that does so often gets six \
       lines in ten minutes.
@@ -46,10 +48,11 @@ struct UpCommand: ParsableCommand {
     let starter = ProjectDaemon(found, paths)
     // Blocked before the daemon starts: Ctrl-C right after it isn't lost.
     let signals = detach ? nil : try SignalQueue([SIGINT, SIGTERM, SIGHUP, SIGQUIT])
-    let isOurs = try starter.start(policy: policy)
+    let process = try starter.start(policy: policy)
     let connection = try ConnectionOptions.parse(["--project", found.directory])
-    if !isOurs {
+    if process == nil {
       var daemon = try connection.connect()
+      if let policy { try daemon.check(policy) }
       Output.complain(escaped(try daemon.ask(.reload).text))
     }
     var daemon = try connection.connect()
@@ -58,9 +61,23 @@ struct UpCommand: ParsableCommand {
       "project \(escaped(found.name)): \(counted(workers.count, "worker")); "
         + (signals == nil
           ? "`dormouse logs -f` shows their output, `dormouse down` stops them"
-          : isOurs ? "Ctrl-C stops them" : "Ctrl-C leaves them running"))
+          : process != nil ? "Ctrl-C stops them" : "Ctrl-C leaves them running"))
+    Self.complain(ofUnstarted: workers, found)
     guard let signals else { return }
-    try ProjectOutput(connection, signals, stopsAtEnd: isOurs, showsTimes: timestamps).show()
+    let own = process.map { OwnDaemon($0, of: starter, policy: policy) }
+    try ProjectOutput(connection, signals, own: own, showsTimes: timestamps).show()
+  }
+
+  /// Of an imported file these are often most of its workers.
+  private static func complain(ofUnstarted workers: [WorkerReport], _ project: Project) {
+    let names = workers.filter {
+      $0.state == "terminated" && $0.reason.code == "never_started" && $0.waitsFor == nil
+    }.map { escaped($0.name) }
+    if names.isEmpty { return }
+    Output.complain(
+      "not started: \(names.joined(separator: ", ")) (`autostart: false` in "
+        + "\(escaped(project.configuration)); comments there say what is missing, and `dormouse "
+        + "start NAME` starts one)")
   }
 }
 
@@ -71,6 +88,7 @@ struct DownCommand: ParsableCommand {
       The verb ends when the daemon has ended. Logs, records and the history stay for the next `dormouse \
       up`.
       """)
+  @Flag(help: "Show what would happen, and change nothing.") var dryRun = false
   @Option(
     help: ArgumentHelp(
       "The project: its directory, or its name in `dormouse ls`.", valueName: "project"))
@@ -83,6 +101,10 @@ struct DownCommand: ParsableCommand {
     guard daemon.isRunning else {
       throw CommandFailure(
         exit: .noDaemon, text: "project \(escaped(found.name)) has no daemon that runs")
+    }
+    if dryRun {
+      var connection = try ConnectionOptions.parse(["--project", found.directory]).connect()
+      return try connection.forecastEnd("down", keepsWorkers: false, json: false)
     }
     try Output.line(daemon.stop())
   }
@@ -100,6 +122,6 @@ struct AttachCommand: ParsableCommand {
 
   func run() throws {
     let signals = try SignalQueue([SIGINT, SIGTERM, SIGHUP, SIGQUIT])
-    try ProjectOutput(connection, signals, stopsAtEnd: false, showsTimes: timestamps).show()
+    try ProjectOutput(connection, signals, own: nil, showsTimes: timestamps).show()
   }
 }

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Control
 import Daemon
+import Linux
 import Policy
 
 struct AdoptCommand: ParsableCommand {
@@ -8,20 +9,21 @@ struct AdoptCommand: ParsableCommand {
     commandName: "adopt",
     abstract: "Manage processes that another supervisor has started.",
     usage: """
-      dormouse adopt <name> (--pid <pid> | --unit <unit> | --cgroup <path>) [<options>]
+      dormouse adopt [<name>] (--pid <pid> | --unit <unit> | --cgroup <path>) [<options>]
       dormouse adopt --dry-run [--config <path>] [--json]
       """,
     discussion: """
       The processes become one worker. It is suspended, hibernated and woken as any worker. Dormouse \
       doesn't start or stop it: its own supervisor does. A sleeping one is stopped by SIGSTOP, which its \
       parent can see. A signal from its supervisor wakes it. `dormouse release` wakes it and ends the \
-      management.
+      management. Without a name it is called after the unit or the group, or after the process's program or \
+      script: `x` for `python3 x.py`.
 
       The worker has the machine's policy, or that of --policy, with the values of --set. What applies to \
       all workers together (memory, pressure, ladder, foreground.mode) stays the machine's.
 
-      With rules in dormouse.yaml (`adopt:`) the daemon adopts what appears and matches. --dry-run lists \
-      what these rules match, and adopts nothing: as the running daemon sees it, or without a daemon, or \
+      With rules in dormouse.yaml (`adopt:`) the daemon adopts what appears and matches. With --dry-run nothing is adopted: \
+      with a process the verb says what it would adopt, and without one it lists what the rules match, as the running daemon sees it, or without a daemon, or \
       with --config, as the file says.
 
       Examples:
@@ -67,7 +69,7 @@ struct AdoptCommand: ParsableCommand {
       "Answer this health check while it sleeps, without waking it. May be repeated.",
       valueName: "port[/path]"))
   var healthCheck: [String] = []
-  @Flag(help: "List the processes that the rules of `adopt:` match, and adopt none.")
+  @Flag(help: "Adopt nothing: show what would be adopted, or what the rules of `adopt:` match.")
   var dryRun = false
   @Option(
     help: ArgumentHelp(
@@ -79,9 +81,11 @@ struct AdoptCommand: ParsableCommand {
   @Argument(help: "A name for the worker.") var name: String?
 
   func validate() throws {
-    if dryRun { return try validateDryRun() }
-    if config != nil { throw ValidationError("--config needs --dry-run.") }
-    if name == nil { throw ValidationError("Give a name for the worker, or --dry-run.") }
+    if dryRun {
+      try validateDryRun()
+      if !isNamed { return }
+    }
+    if config != nil, !dryRun { throw ValidationError("--config needs --dry-run.") }
     if [pid != nil, unit != nil, cgroup != nil].count(where: { $0 }) != 1 {
       throw ValidationError("Give one of --pid, --unit and --cgroup.")
     }
@@ -98,15 +102,18 @@ struct AdoptCommand: ParsableCommand {
     }
   }
 
+  private var isNamed: Bool { pid != nil || unit != nil || cgroup != nil || name != nil }
+
   private func validateDryRun() throws {
-    let isNamed =
-      pid != nil || unit != nil || cgroup != nil || name != nil
     let isSet =
       importance != nil || mayTerminate || policy != nil || !set.isEmpty || shadow
       || !wakeWith.isEmpty || !healthCheck.isEmpty
-    if isNamed || isSet {
+    if isSet, !isNamed {
       throw ValidationError(
-        "--dry-run takes no process and no name: it lists what the rules match.")
+        "--dry-run without a process lists what the rules match, and takes no policy.")
+    }
+    if isNamed, config != nil {
+      throw ValidationError("--config tries the rules of a configuration, not one process.")
     }
     if config != nil, connection.socket != nil {
       throw ValidationError("--socket asks a daemon, which a configuration by name doesn't need.")
@@ -114,8 +121,11 @@ struct AdoptCommand: ParsableCommand {
   }
 
   func run() throws {
-    if dryRun { return try showPreview() }
+    if dryRun, !isNamed { return try showPreview() }
     var daemon = try connection.connect()
+    let name: String
+    if let given = self.name { name = given } else { name = try daemon.freeName(usualName) }
+    if dryRun { return try daemon.forecastAdoption(of: subject(), as: name, json: json) }
     let adoption = AdoptionSpecification(
       pid: pid, cgroup: cgroup ?? unit, importance: importance, mayBeTerminated: mayTerminate,
       policy: policy.map(policyForDaemon), settings: set.isEmpty ? nil : set,
@@ -128,6 +138,29 @@ struct AdoptCommand: ParsableCommand {
 }
 
 extension AdoptCommand {
+  /// For `--dry-run`: what would be adopted.
+  private func subject() throws -> String {
+    guard let pid else { return "all processes of \(escaped(unit ?? cgroup ?? ""))" }
+    do throws(SystemCallError) {
+      let words = try ProcessCommand.read(pid).arguments.joined(separator: " ")
+      return "pid \(pid) (\(escaped(String(words.prefix(60))))) and its descendants"
+    } catch { throw CommandFailure(exit: .notDone, text: error.description) }
+  }
+
+  private var usualName: String {
+    get throws {
+      if let pid {
+        do throws(SystemCallError) {
+          return NameRule.name(of: try ProcessCommand.read(pid).arguments)
+        } catch { throw CommandFailure(exit: .notDone, text: error.description) }
+      }
+      let last = (unit ?? cgroup ?? "").split(separator: "/").last.map(String.init) ?? ""
+      let name = ["service", "scope", "slice"].first { last.hasSuffix(".\($0)") }
+        .map { String(last.dropLast($0.count + 1)) }
+      return NameRule.name(of: [name ?? last])
+    }
+  }
+
   private func showPreview() throws {
     let report = try preview()
     if json { return try Output.json(report) }
@@ -167,4 +200,27 @@ struct ReleaseCommand: WorkerCommand {
   static let intent = Intent.release
   @OptionGroup var selection: WorkerSelection
   @OptionGroup var connection: ConnectionOptions
+}
+
+extension DaemonConnection {
+  fileprivate mutating func forecastAdoption(
+    of subject: String, as name: String, json: Bool
+  ) throws {
+    guard NameRule.allows(name) else {
+      throw CommandFailure(
+        exit: .notDone, text: "`\(escaped(name))` is not a valid worker name: use \(NameRule.text)")
+    }
+    if let found = try ask(.ps).workers?.first(where: { $0.name == name }),
+      found.state != "terminated"
+    {
+      throw CommandFailure(
+        exit: .notDone, text: "\(escaped(name)) would not be adopted: a worker of this name runs")
+    }
+    let text = "\(escaped(name)) would be adopted: \(subject), if nothing prevents it"
+    if !json { return try Output.line(text) }
+    try Output.json(
+      OutcomeReport(
+        verb: "adopt", code: "done", text: text, isDryRun: true,
+        workers: [OutcomeReport.Worker(worker: name, code: "planned", text: text)]))
+  }
 }

@@ -1,16 +1,22 @@
 import ArgumentParser
 import Control
 import Glibc
+import Policy
 import PolicyFile
 
 struct RunCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "run",
     abstract: "Start a command as a new worker.",
-    usage: "dormouse run <name> [<options>] -- <command> [<arguments> ...]",
+    usage: """
+      dormouse run [<name>] [<options>] -- <command> [<arguments> ...]
+      dormouse run [<options>] <command> <arguments> ...
+      """,
     discussion: """
       The command is looked up in your PATH, and gets your environment and directory. The daemon manages \
-      it until `dormouse stop`, also after your shell ends. The verb ends when the worker is ready.
+      it until `dormouse stop`, also after your shell ends. The verb ends when the worker is ready. \
+      Without a name the worker is called after its program or script: `x` for `python3 x.py`, `x-2` if there is \
+      an `x` that runs.
 
       If your daemon doesn't run, the verb starts it in the background, as `dormouse daemon --detach` \
       does; not with --socket or --project, nor for a project whose daemon has ended.
@@ -21,8 +27,9 @@ struct RunCommand: ParsableCommand {
 
       Examples:
         dormouse run web -- python3 -m http.server 8080
+        dormouse run python3 poll.py
         dormouse run web --readiness tcp=8080 --restart on-failure --save -- ./server
-        dormouse run worker --set limits.memory=1GB --set hibernate.after=5m -- ./worker
+        dormouse run jobs --set limits.memory=1GB --set groups=bots -- ./jobs
         dormouse run bot --env PORT=8081 --directory /srv/bot -- node bot.js
       """)
 
@@ -66,12 +73,17 @@ struct RunCommand: ParsableCommand {
   @Flag(help: "Print JSON (docs/json.md).") var json = false
   @OptionGroup var connection: ConnectionOptions
   @Argument(help: "A name for the worker.")
-  var name: String
+  var name: String?
   @Argument(parsing: .postTerminator, help: "The command and its arguments, after `--`.")
-  var command: [String]
+  var command: [String] = []
 
   func validate() throws {
-    if name.isEmpty { throw ValidationError("A worker needs a name.") }
+    if name == "" { throw ValidationError("A worker needs a name.") }
+    if command.isEmpty {
+      throw ValidationError(
+        "The command is missing: `dormouse run \(name.map(escaped) ?? "NAME") -- COMMAND`, or "
+          + "without a name `dormouse run -- COMMAND`.")
+    }
     if let importance, !(0...100).contains(importance) {
       throw ValidationError("--importance is a number from 0 to 100, not \(importance).")
     }
@@ -82,8 +94,14 @@ struct RunCommand: ParsableCommand {
 
   func run() throws {
     let launch = try specification()
-    let saved = try save ? RunToSave(addition(launch), connection) : nil
     var daemon = try connection.connectOrStart(policy: policy)
+    let name: String
+    if let given = self.name {
+      name = given
+    } else {
+      name = try daemon.freeName(NameRule.name(of: command))
+    }
+    let saved = try save ? RunToSave(addition(launch, name), connection) : nil
     try daemon.report(
       daemon.request(.run, worker: name, launch: launch), of: "run", worker: name, json: json)
     try saved?.write()
@@ -91,18 +109,21 @@ struct RunCommand: ParsableCommand {
 
   /// As keys of a worker.
   private var chosen: [String] {
-    (restart.map { ["restart=\($0)"] } ?? []) + (readiness.map { [Self.readiness($0)] } ?? [])
+    (restart.map { ["restart.when=\($0)"] } ?? []) + (readiness.map { [Self.readiness($0)] } ?? [])
       + settings
   }
 
   private static func readiness(_ sign: String) -> String {
     if sign == "notify" { return "readiness.notify=true" }
     if !sign.isEmpty, sign.allSatisfy(\.isNumber) { return "readiness.tcp=\(sign)" }
-    guard let text = sign.wholeMatch(of: /log_line=(.*)/)?.1 else { return "readiness.\(sign)" }
-    return "readiness.log_line=\(WorkerSettings.value(String(text)))"
+    let lead = "log_line="
+    guard sign.hasPrefix(lead) else { return "readiness.\(sign)" }
+    return "readiness.\(lead)\(WorkerSettings.value(String(sign.dropFirst(lead.count))))"
   }
 
-  private func addition(_ launch: LaunchSpecification) throws -> WorkerAddition {
+  private func addition(
+    _ launch: LaunchSpecification, _ name: String
+  ) throws -> WorkerAddition {
     var addition = WorkerAddition(
       name: name, command: launch.command,
       settings: try WorkerSettings(chosen, environment: launch.environment))
@@ -141,5 +162,38 @@ struct RunCommand: ParsableCommand {
     } catch {
       throw CommandFailure(exit: .notDone, text: error.description)
     }
+  }
+}
+
+extension RunCommand {
+  private static let valued: Set<String> = [
+    "--importance", "--directory", "--env", "--restart", "--readiness", "--set", "--policy",
+    "--socket", "--project",
+  ]
+
+  /// The arguments of `dormouse` with the `--` that may be left out before a command of several words, or with a `/`
+  /// in it. One word alone is a name without a command.
+  static func completed(_ arguments: [String]) -> [String] {
+    guard arguments.first == configuration.commandName, !arguments.contains("--") else {
+      return arguments
+    }
+    var index = 1
+    while index < arguments.count, arguments[index].hasPrefix("-") {
+      index += valued.contains(arguments[index]) ? 2 : 1
+    }
+    guard index < arguments.count else { return arguments }
+    let command = arguments[index...]
+    if command.count == 1, !arguments[index].contains("/") { return arguments }
+    return arguments[..<index] + ["--"] + command
+  }
+}
+
+extension DaemonConnection {
+  /// The name, or `NAME-2` and so on if a worker of that name runs.
+  mutating func freeName(_ name: String) throws -> String {
+    let taken = Set(
+      (try ask(.ps).workers ?? []).filter { $0.state != "terminated" }.map(\.name))
+    return (1...).lazy.map { $0 == 1 ? name : "\(name)-\($0)" }.first { !taken.contains($0) }
+      ?? name
   }
 }

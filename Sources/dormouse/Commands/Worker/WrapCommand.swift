@@ -22,7 +22,7 @@ struct WrapCommand: ParsableCommand {
       started; 127: there is no such command). If the wrapper is killed, its helper is ended.
 
       No daemon is needed. If one runs, `dormouse ps` and the other verbs know the helper as \
-      COMMAND-PID. If standard input is your terminal, the program keeps it: the first key, Ctrl-C, \
+      NAME-PID, with the name of its program or script. If standard input is your terminal, the program keeps it: the first key, Ctrl-C, \
       Ctrl-Z and a new size wake it.
 
       Examples:
@@ -68,7 +68,7 @@ struct WrapCommand: ParsableCommand {
   var stateDirectory: String?
   @Option(
     help: ArgumentHelp(
-      "Call it NAME-PID in `ps` and for the verbs, in place of COMMAND-PID.", valueName: "name"))
+      "Call it NAME-PID in `ps` and for the verbs, whatever its program is.", valueName: "name"))
   var name: String?
   @Flag(
     help: ArgumentHelp(

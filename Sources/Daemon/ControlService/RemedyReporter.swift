@@ -1,0 +1,70 @@
+import Control
+import Lifecycle
+import Policy
+import PolicyFile
+
+/// The engine's remedy as a line for a file of the configuration.
+struct RemedyReporter {
+  let engine: Engine
+  let origins: Origins
+  let isWrapper: Bool
+  let now: Instant
+
+  /// - Parameter activity: how often the worker is used.
+  func remedy(
+    of id: WorkerID, _ facts: WorkerFacts?, activity: ActivityReport?
+  ) -> RemedyReport? {
+    let quiet = activity?.medianQuietSeconds.map { Duration.seconds($0) }
+    guard let remedy = engine.remedy(of: id, quiet: quiet, at: now) else { return nil }
+    if activity?.advice?.code == Self.regularUse, facts?.isDeclared == true,
+      engine.state(of: id)?.runs == true
+    {
+      return healthChecks(id, port: facts?.source?.port)
+    }
+    var report = RemedyReport(
+      text: remedy.sentence,
+      settings: remedy.settings.map { .init(key: $0.key.path, value: $0.value) },
+      command: remedy.command)
+    guard !report.settings.isEmpty else { return report }
+    let settings = report.settings.map { ($0.key, $0.value) }
+    // A key of all workers together, such as the disk's, is refused for one.
+    let isOfOne =
+      (try? PolicySettings.ofOneWorker(report.settings.map { "\($0.key)=\($0.value)" })) != nil
+    if isWrapper || facts?.isAdopted == true && facts?.rule == nil {
+      report.line = report.settings.map { "--set \($0.key)=\($0.value)" }.joined(separator: " ")
+      report.place = isWrapper ? "as options of `dormouse wrap`" : "as options of `dormouse adopt`"
+      return report
+    }
+    guard isOfOne, facts?.isDeclared == true || facts?.rule != nil else {
+      report.line = OverrideLine.text(settings)
+      report.place = "in dormouse.yaml, for all workers"
+      return report
+    }
+    report.line = OverrideLine.policy(settings)
+    place(&report, id, rule: facts?.rule)
+    return report
+  }
+
+  private static let regularUse = "regular_use"
+
+  private func healthChecks(_ id: WorkerID, port: UInt16?) -> RemedyReport {
+    // A port that isn't known is for the reader to fill in.
+    let value = port.map { "\($0)" } ?? "PORT"
+    var report = RemedyReport(
+      text: "if its regular uses are health checks, they are answered for it while it sleeps",
+      settings: [.init(key: "health_checks_while_asleep", value: value)])
+    report.line = "health_checks_while_asleep: \(value)"
+    place(&report, id, rule: nil)
+    return report
+  }
+
+  private func place(_ report: inout RemedyReport, _ id: WorkerID, rule: String?) {
+    let origin = origins.origin(ofWorker: rule.map(Origins.name(ofRule:)) ?? id.name)
+    report.file = origin.file
+    report.fileLine = origin.position?.line
+    let file = report.file ?? "dormouse.yaml"
+    let entry = rule.map { "the rule `\($0)` of `adopt:`" } ?? "`\(id.name):` of `workers:`"
+    let line = report.fileLine.map { " (line \($0))" } ?? ""
+    report.place = "in \(file), under \(entry)\(line)"
+  }
+}

@@ -1,0 +1,101 @@
+extension NameRule {
+  /// A name for the worker of a command line: `x` of `python3 x.py`, `server-github` of
+  /// `npx -y @modelcontextprotocol/server-github`. At most 40 bytes, and valid; `worker` of nothing.
+  public static func name(of command: [String]) -> String {
+    valid(CommandName(command[...]).text ?? command.first.map(CommandName.last) ?? "")
+  }
+
+  /// The same text with other characters replaced.
+  private static func valid(_ text: String) -> String {
+    let safe = text.unicodeScalars.prefix(40).map { scalar -> Character in
+      guard scalar.isASCII, allows(UInt8(scalar.value)) else { return "_" }
+      return Character(scalar)
+    }
+    guard let first = safe.first else { return "worker" }
+    return first == "." || first == "-" ? "w\(String(safe.prefix(39)))" : String(safe)
+  }
+}
+
+/// What a command line runs: the program, or the script that it interprets.
+private struct CommandName {
+  /// nil: it doesn't say.
+  let text: String?
+
+  /// Programs that run what the next word names.
+  private static let starters: Set<String> = [
+    "bash", "bun", "bunx", "dash", "deno", "dotnet", "env", "java", "lua", "nice", "node", "nodejs",
+    "nodemon", "nohup", "npm", "npx", "perl", "php", "pipx", "pnpm", "pypy", "pypy3", "python",
+    "ruby", "setsid", "sh", "stdbuf", "ts-node", "tsx", "uv", "uvx", "yarn", "zsh",
+  ]
+  /// Options of these with a value in the next word.
+  private static let valued: Set<String> = [
+    "--class-path", "--from", "--import", "--package", "--python", "--require", "--with", "-W",
+    "-X",
+    "-classpath", "-cp", "-n", "-p", "-r",
+  ]
+  /// Their verbs.
+  private static let verbs: Set<String> = ["dlx", "exec", "run", "tool", "x"]
+  private static let endings: Set<Substring> = [
+    "cjs", "dll", "jar", "js", "lua", "mjs", "php", "pl", "py", "pyz", "rb", "sh", "ts",
+  ]
+  /// A script's name that says nothing: its directory's name is better.
+  private static let general: Set<String> = [
+    "__main__", "bin", "build", "cli", "dist", "index", "lib", "main", "out", "src",
+  ]
+
+  init(_ command: ArraySlice<String>) {
+    guard let program = command.first.map(Self.last) else {
+      text = nil
+      return
+    }
+    guard Self.isStarter(program) else {
+      text = Self.script(command.first ?? "")
+      return
+    }
+    text = Self.next(command.dropFirst(), isPython: program.hasPrefix("py"))
+  }
+
+  private static func isStarter(_ program: String) -> Bool {
+    // `python3.12`
+    starters.contains(program) || program.hasPrefix("python3") || program.hasPrefix("python2")
+  }
+
+  private static func next(_ words: ArraySlice<String>, isPython: Bool) -> String? {
+    var rest = words
+    while let word = rest.first {
+      if isPython, word == "-m", let module = rest.dropFirst().first { return module }
+      // A program's text is no name.
+      if ["-c", "-e", "--eval"].contains(word) { return nil }
+      let isVariable = word.contains("=") && !word.hasPrefix("/")
+      if word.hasPrefix("-") || isVariable || verbs.contains(word) {
+        rest = rest.dropFirst(valued.contains(word) ? 2 : 1)
+        continue
+      }
+      return CommandName(rest).text ?? last(word)
+    }
+    return nil
+  }
+
+  /// The last part of a path.
+  static func last(_ path: String) -> String {
+    path.split(separator: "/").last.map(String.init) ?? ""
+  }
+
+  /// The name of a script's file, or of a package: `server` of `@scope/server@1.2`.
+  private static func script(_ path: String) -> String? {
+    var parts = path.split(separator: "/").filter { $0 != "." && $0 != ".." }.map(stem)
+    while parts.count > 1, let name = parts.last, general.contains(name) { parts.removeLast() }
+    return parts.last.map { $0.hasPrefix("@") ? String($0.dropFirst()) : $0 }
+  }
+
+  private static func stem(_ part: Substring) -> String {
+    var part = part
+    if let at = part.dropFirst().firstIndex(of: "@") { part = part[..<at] }
+    if let dot = part.lastIndex(of: "."), dot != part.startIndex,
+      endings.contains(part[dot...].dropFirst())
+    {
+      part = part[..<dot]
+    }
+    return String(part)
+  }
+}

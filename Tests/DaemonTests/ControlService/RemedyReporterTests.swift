@@ -1,0 +1,86 @@
+import Control
+import Lifecycle
+import Policy
+import PolicyFile
+import Testing
+
+@testable import Daemon
+
+@Suite("The line that lets a worker sleep") struct RemedyReporterTests {
+  private static let text = """
+    policy_overrides:
+      foreground: { mode: activity, idle_after: 60s }
+      hibernate: { max_footprint: 16MB }
+    workers:
+      web: { command: [sleep, "600"] }
+    """
+  private let web = WorkerID("web")
+
+  private func read(_ text: String) throws -> DaemonConfiguration {
+    let read = ConfigurationFile.parse(
+      text: text, file: "etc/dormouse.yaml", library: PolicyLibrary(directories: []),
+      environment: [:])
+    return try #require(read.value, "\(read.diagnostics)")
+  }
+
+  /// The worker is suspended and too large, or in the foreground.
+  private func remedy(
+    suspended: Bool, isWrapper: Bool = false, activity: ActivityReport? = nil,
+    change: (inout WorkerFacts) -> Void = { _ in }
+  ) throws -> RemedyReport? {
+    let configuration = try read(Self.text)
+    let policy = try #require(configuration.workers.first?.policy)
+    var engine = Engine(policy: configuration.policy)
+    let now = Instant.zero + .seconds(1)
+    _ = engine.handle(
+      .adopted(web, WorkerProfile(policy: policy), suspended ? .suspended : .foreground),
+      at: .zero)
+    _ = engine.handle(.footprint(web, .megabytes(21)), at: now)
+    var facts = WorkerFacts(policy: policy)
+    change(&facts)
+    return RemedyReporter(
+      engine: engine, origins: configuration.origins, isWrapper: isWrapper, now: now
+    ).remedy(of: web, facts, activity: activity)
+  }
+
+  @Test("A declared worker's line belongs under its entry, in the file that declares it")
+  func declared() throws {
+    let remedy = try #require(try self.remedy(suspended: true))
+    #expect(remedy.line == "policy: { hibernate: { max_footprint: 32MB } }")
+    #expect(remedy.file == "etc/dormouse.yaml" && remedy.fileLine == 5)
+    #expect(remedy.place == "in etc/dormouse.yaml, under `web:` of `workers:` (line 5)")
+    #expect(remedy.command == "dormouse hibernate web")
+  }
+
+  @Test("The line, pasted into the worker's entry, sets the values of the remedy")
+  func pasted() throws {
+    let remedy = try #require(try self.remedy(suspended: true))
+    let line = try #require(remedy.line)
+    let pasted = try read("workers:\n  web:\n    command: [sleep, \"600\"]\n    \(line)\n")
+    #expect(pasted.workers.first?.policy.hibernate.maxFootprint == .megabytes(32))
+  }
+
+  @Test("A wrapped or adopted program gets options, and one of no file a line for all workers")
+  func others() throws {
+    let wrapped = try remedy(suspended: true, isWrapper: true)
+    #expect(wrapped?.line == "--set hibernate.max_footprint=32MB")
+    #expect(wrapped?.place == "as options of `dormouse wrap`")
+    let adopted = try remedy(suspended: true) { ($0.isDeclared, $0.isAdopted) = (false, true) }
+    #expect(adopted?.place == "as options of `dormouse adopt`")
+    let started = try remedy(suspended: true) { $0.isDeclared = false }
+    #expect(started?.line == "policy_overrides: { hibernate: { max_footprint: 32MB } }")
+  }
+
+  @Test("A worker that regular uses keep awake gets health_checks_while_asleep")
+  func healthChecks() throws {
+    var activity = ActivityReport(uses: 40, overSeconds: 800)
+    activity.medianQuietSeconds = 19
+    activity.advice = .init(
+      code: "regular_use", key: "health_checks_while_asleep", text: "used every 20 s")
+    let regular = try remedy(suspended: false, activity: activity)
+    #expect(regular?.settings.map(\.key) == ["health_checks_while_asleep"])
+    activity.advice = nil
+    let other = try remedy(suspended: false, activity: activity)
+    #expect(other?.settings.map(\.key).first == "foreground.idle_after")
+  }
+}
