@@ -94,6 +94,8 @@ import Testing
         before = try report()
         return before?.workers.first?.state == "foreground"
       })
+    // `up` shows the output: its start is complete.
+    #expect(try eventually { try readText(output).contains("one | hi") })
     let (daemon, worker) = (try #require(before?.daemon?.pid), before?.workers.first?.pid)
     kill(daemon, SIGKILL)
     #expect(try eventually { try readText(error).contains("started again") })
