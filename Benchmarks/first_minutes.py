@@ -175,7 +175,7 @@ def resident(pids):
 
 
 def environment(home):
-    """Of somebody who has configured nothing."""
+    """With nothing configured."""
     kept = {key: value for key, value in os.environ.items()
             if not key.startswith(("DORMOUSE", "XDG_")) or key in ("DORMOUSE_CGROUP", "DORMOUSE_LOOP_CHECK")}
     kept.update(HOME=home, XDG_RUNTIME_DIR=os.path.join(home, "run"))
@@ -221,7 +221,7 @@ def wait_until_ready(found):
 
 
 def watch(options, measure, names):
-    """Measures each `every` seconds, from now on, and prints the table. The share that is gone, by second."""
+    """Measures each `every` seconds, from now on, and prints the table. The share that has left memory, by second."""
     def line(seconds, sizes, first):
         total = sum(sizes.values())
         gone = 1 - total / sum(first.values())

@@ -75,7 +75,7 @@ import Testing
     #expect(
       try keys(long, leadTo: .suspended) { world in
         world.bring(web, to: .background)
-        world.live(.seconds(600))
+        world.live(.seconds(400))
       } == ["background.suspend_after"])
     #expect(
       try keys(Self.policy { _ in }, leadTo: .suspended) { world in

@@ -10,7 +10,7 @@ extension LifecyclePolicy {
     policy.foreground = ForegroundRules(
       mode: .activity, max: nil, idleAfter: .seconds(60), cpuBelow: 2)
     policy.background.suspendAfter = .seconds(10)
-    // A request that waits for a time goes on.
+    // A request that waits for a time continues after it.
     policy.background.wakeForTimers = .seconds(45)
     policy.hibernate = HibernationRules(
       maxFootprint: nil, minFootprint: .megabytes(4), after: .seconds(50),

@@ -11,15 +11,17 @@ struct ProjectOutput {
   private let own: OwnDaemon?
   private let logs: MergedLogs
 
+  /// - Parameter start: seconds since 1970, before the daemon was started: all of its workers' output is shown.
   init(
-    _ connection: ConnectionOptions, _ signals: SignalQueue, own: OwnDaemon?, showsTimes: Bool
+    _ connection: ConnectionOptions, _ signals: SignalQueue, own: OwnDaemon?,
+    since start: Int64 = Clock.now().seconds, showsTimes: Bool
   ) {
     self.connection = connection
     self.signals = signals
     self.own = own
     logs = MergedLogs(
       .init(
-        lastLines: own != nil ? nil : 50, since: Clock.now().seconds - 1, showsTimes: showsTimes))
+        lastLines: own != nil ? nil : 50, since: start - 1, showsTimes: showsTimes))
   }
 
   func show() throws {

@@ -48,6 +48,7 @@ struct UpCommand: ParsableCommand {
     let starter = ProjectDaemon(found, paths)
     // Blocked before the daemon starts: Ctrl-C right after it isn't lost.
     let signals = detach ? nil : try SignalQueue([SIGINT, SIGTERM, SIGHUP, SIGQUIT])
+    let start = Clock.now().seconds
     let process = try starter.start(policy: policy)
     let connection = try ConnectionOptions.parse(["--project", found.directory])
     if process == nil {
@@ -65,7 +66,7 @@ struct UpCommand: ParsableCommand {
     Self.complain(ofUnstarted: workers, found)
     guard let signals else { return }
     let own = process.map { OwnDaemon($0, of: starter, policy: policy) }
-    try ProjectOutput(connection, signals, own: own, showsTimes: timestamps).show()
+    try ProjectOutput(connection, signals, own: own, since: start, showsTimes: timestamps).show()
   }
 
   /// Of an imported file these are often most of its workers.
