@@ -60,27 +60,28 @@ import Testing
     #expect(home.look(.cline).count == 3)
   }
 
+  private static let config = """
+    name: mine # a comment
+    mcpServers:
+      - name: SQLite MCP
+        command: sleep
+        args:
+          - "-y"
+          - db # the file
+      - command: sleep   # no arguments
+        name: bare
+      - name: bare
+        command: sleep
+      - name: web
+        type: sse
+        url: https://example.org
+
+    """
+
   @Test("Continue: a list of servers with names, and the files of mcpServers")
   func continueDev() throws {
-    let config = """
-      name: mine # a comment
-      mcpServers:
-        - name: SQLite MCP
-          command: sleep
-          args:
-            - "-y"
-            - db # the file
-        - command: sleep   # no arguments
-          name: bare
-        - name: bare
-          command: sleep
-        - name: web
-          type: sse
-          url: https://example.org
-
-      """
     let home = try IntegrateHome([
-      ".continue/config.yaml": config,
+      ".continue/config.yaml": Self.config,
       "project/.continue/mcpServers/p.yaml": "mcpServers:\n- {name: flow, command: sleep}\n",
       "project/.continue/mcpServers/mcp.json": #"{"mcpServers": {"j": {"command": "sleep"}}}"#,
     ])
@@ -120,7 +121,7 @@ import Testing
         == "mcpServers:\n- {name: flow, command: \"/usr/bin/dormouse\", args: [\"wrap\", \"--\", sleep]}\n"
     )
     home.change(.continueDev, .unwrap)
-    #expect(try home.read(".continue/config.yaml") == config)
+    #expect(try home.read(".continue/config.yaml") == Self.config)
   }
 
   @Test("Goose: extensions with a command, which Goose may write again in its own way")

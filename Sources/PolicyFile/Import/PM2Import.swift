@@ -5,7 +5,7 @@ import YAML
 public enum PM2Import {
   public static func convert(text: String, file: String) -> ParseResult<Imported> {
     let sink = DiagnosticSink(source: SourceText(text: text, file: file))
-    guard let root = root(text, file, sink) else { return sink.result(nil) }
+    guard let root = root(text, file: file, sink: sink) else { return sink.result(nil) }
     var result = ImportedFile(source: FilePaths.name(of: file))
     var apps = [root]
     if case .sequence(let items) = root { apps = items.items }
@@ -43,7 +43,9 @@ public enum PM2Import {
     return sink.result(result.rendered())
   }
 
-  private static func root(_ text: String, _ file: String, _ sink: DiagnosticSink) -> YAMLNode? {
+  private static func root(
+    _ text: String, file: String, sink: DiagnosticSink
+  ) -> YAMLNode? {
     if file.hasSuffix(".yaml") || file.hasSuffix(".yml") {
       return Document.compose(sink)?.root?.withMergedKeys(sink)
     }
