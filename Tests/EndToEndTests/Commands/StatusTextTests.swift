@@ -32,6 +32,8 @@ import Testing
     let python = Surroundings.python
     let daemon = try TestDaemon(
       """
+      policy_overrides:
+        watchdog: { launch: 1h }  # `db` launches for as long as a busy machine needs for the others
       workers:
         fine: { command: ["true"], restart: { when: no } }
         bad: { command: [sh, -c, exit 3], restart: { when: no } }
