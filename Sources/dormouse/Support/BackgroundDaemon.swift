@@ -12,8 +12,8 @@ struct BackgroundDaemon {
   /// Further options of `dormouse daemon`.
   var options: [String] = []
 
-  /// A daemon's start takes some 50 ms; a machine with a lot to do may need seconds.
-  static let patience = Duration.seconds(20)
+  /// A daemon's start takes some 50 ms; a machine with a lot to do may need many seconds.
+  static let patience = Duration.seconds(60)
 
   /// The daemon's own messages.
   var log: String { "\(state)/daemon.log" }

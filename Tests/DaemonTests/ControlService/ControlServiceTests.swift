@@ -230,56 +230,6 @@ import Testing
     #expect(run("job").responses.map(\.text) == ["the daemon is ending"])
   }
 
-  @Test("The settings of `run` are the worker's, and a wrong one is refused")
-  func runSettings() throws {
-    var request = ControlRequest(id: 7, verb: .run, worker: "job")
-    request.launch = LaunchSpecification(
-      command: ["/bin/true"], directory: "/", environment: ["PORT": "8080"],
-      settings: ["restart=always", "readiness.tcp=${PORT}", "hibernate.after=5m"])
-    _ = ask(request)
-    let launched = try #require(host.launched.first?.configuration)
-    #expect(launched.restart.condition == .always && launched.readiness == .tcp(8080))
-    #expect(launched.policy.hibernate.after == .seconds(300))
-    #expect(launched.policy.name == "test", "over the machine's policy")
-    host.answer(.done, "job is running")
-    request.launch?.settings = ["restart=sometimes"]
-    let refused = try only(ask(request))
-    #expect(refused.result == .badRequest && refused.text.contains("restart=sometimes"))
-    #expect(host.launched.count == 1)
-  }
-
-  @Test("A worker of `run` is removed when it has ended; declared, adopted and wrapped ones aren't")
-  func removes() throws {
-    host.add("web")
-    for name in ["db", "job", "redis"] {
-      host.known[WorkerID(name)] = WorkerFacts(policy: LifecyclePolicy(name: "test"))
-      host.known[WorkerID(name)]?.isDeclared = name == "db"
-    }
-    host.known[WorkerID("web")]?.isDeclared = false
-    host.known[WorkerID("redis")]?.isAdopted = true
-    host.wrapped = ["clangd-4"]
-    for verb in [Verb.remove, .removeRunning] {
-      for (heard, result, words) in [
-        (ask(verb), ControlResponse.Result.badRequest, "needs a worker"),
-        (ask(verb, "none"), .unknownWorker, "no worker named none"),
-        (ask(verb, "db"), .refused, "db is in the configuration"),
-        (ask(verb, "redis"), .refused, "`dormouse release redis`"),
-        (ask(verb, "clangd-4"), .refused, "wrapped"),
-      ] {
-        let response = try only(heard)
-        #expect(response.result == result && response.text.contains(words), "\(response)")
-      }
-    }
-    #expect(try only(ask(.remove, "web")).text.contains("`dormouse rm -f web`"))
-    #expect(host.calls.isEmpty)
-    #expect(try only(ask(.remove, "job")).text == "job and its log are removed")
-    let forced = ask(.removeRunning, "web")
-    #expect(host.calls == ["remove job", "person: stop web", "stop web"])
-    host.answer(.done, "web is stopped")
-    #expect(try only(forced).text == "web and its log are removed")
-    #expect(host.calls.last == "remove web")
-  }
-
   @Test("`pressure set` accepts levels and times within its limits, and `auto` ends it")
   func pressure() throws {
     func set(_ level: String?, _ seconds: Double? = nil) throws -> ControlResponse {
