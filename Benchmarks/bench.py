@@ -28,7 +28,8 @@ class Daemon:
         self.state = state or os.path.join(self.directory, "state")
         self.file = os.path.join(self.directory, "dormouse.yaml")
         with open(self.file, "w") as out:
-            json.dump(configuration, out)  # JSON is YAML
+            # JSON is YAML. The figures are compared with earlier ones, which the talks' policy had.
+            json.dump({"policy": "ios-5", **configuration}, out)
         self.log = open(os.path.join(self.directory, "log"), "a")
         self.begin(environment)
 

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "clinux_spawn.h"
+#include "spawn_descriptors.h"
 
 static int oom_score_adjustment = CLINUX_OOM_SCORE_KEPT;
 
@@ -114,31 +115,6 @@ static void leave_session_keyring(int report) {
   if (errno != ENOSYS && errno != EPERM) fail(report, CLINUX_SPAWN_KEYRING);
 }
 
-// Moves a descriptor out of the way of 0, 1, 2, so that the dup2 calls can't overwrite it.
-static int above_standard(int fd) {
-  return fd > 2 ? fd : fcntl(fd, F_DUPFD_CLOEXEC, 3);
-}
-
-// Moves all of them out of the way first, because one may have the number that another will get, and so may the
-// report pipe.
-static void place(const struct clinux_terms *terms, int *report) {
-  int moved[CLINUX_MOST_PLACED];
-  int above = 3;
-  for (int index = 0; index < terms->placed_count; index++)
-    if (terms->placed[index].number >= above) above = terms->placed[index].number + 1;
-  int away = fcntl(*report, F_DUPFD_CLOEXEC, above);
-  if (away < 0) fail(*report, CLINUX_SPAWN_DESCRIPTORS);
-  *report = away;
-  for (int index = 0; index < terms->placed_count; index++) {
-    moved[index] = fcntl(terms->placed[index].descriptor, F_DUPFD_CLOEXEC, above);
-    if (moved[index] < 0) fail(*report, CLINUX_SPAWN_DESCRIPTORS);
-  }
-  // The parent's descriptors at these numbers would be closed anyway.
-  for (int index = 0; index < terms->placed_count; index++)
-    if (dup2(moved[index], terms->placed[index].number) < 0)
-      fail(*report, CLINUX_SPAWN_DESCRIPTORS);
-}
-
 // Direct system calls: glibc's wrappers signal all threads, and the child has only one.
 static int take_identity(const struct clinux_terms *terms) {
   if (syscall(SYS_setgroups, (long)terms->group_count, terms->groups) < 0) return -1;
@@ -169,35 +145,6 @@ static void meet(const struct clinux_terms *terms, const struct clinux_birth *bi
   for (int rest = (int)getpid(); rest > 0; rest /= 10) digits[--position] = (char)('0' + rest % 10);
   for (int index = 0; index < terms->own_number_count; index++)
     memcpy(terms->own_numbers[index], digits + position, sizeof digits - (size_t)position);
-}
-
-// The smallest number from `from` on of a descriptor that the program gets, or that the child still needs;
-// ~0U: none.
-static unsigned next_needed(const struct clinux_spawn *what, int report, unsigned from) {
-  unsigned next = ~0U;
-  if ((unsigned)report >= from) next = (unsigned)report;
-  for (int index = 0; index < what->kept_count; index++) {
-    unsigned number = (unsigned)what->kept[index];
-    if (number >= from && number < next) next = number;
-  }
-  for (int index = 0; what->terms && index < what->terms->placed_count; index++) {
-    unsigned number = (unsigned)what->terms->placed[index].number;
-    if (number >= from && number < next) next = number;
-  }
-  return next;
-}
-
-// A child that waits must not keep open what its parent closes meanwhile: a client would wait for the end of its
-// connection, and a worker's memory would stay registered with a userfaultfd. Kernels before 5.9, without
-// close_range, close them at the execve.
-static void close_others(const struct clinux_spawn *what, int report) {
-  for (unsigned first = 3;;) {
-    unsigned needed = next_needed(what, report, first);
-    if (needed > first && syscall(SYS_close_range, first, needed == ~0U ? ~0U : needed - 1, 0) < 0)
-      return;
-    if (needed == ~0U) return;
-    first = needed + 1;
-  }
 }
 
 // Until its parent releases it, or ends. Without shared memory it isn't held.
@@ -239,10 +186,10 @@ static void child(const struct clinux_spawn *what, const struct clinux_birth *bi
   }
 
   begin(birth, CLINUX_SPAWN_DESCRIPTORS);
-  report = above_standard(report);
-  int input = above_standard(what->input);
-  int output = above_standard(what->output);
-  int error = above_standard(what->error);
+  report = clinux_above_standard(report);
+  int input = clinux_above_standard(what->input);
+  int output = clinux_above_standard(what->output);
+  int error = clinux_above_standard(what->error);
   if (dup2(input, 0) < 0 || dup2(output, 1) < 0 || dup2(error, 2) < 0)
     fail(report, CLINUX_SPAWN_DESCRIPTORS);
   // Every other descriptor is closed at exec, with whatever flags it was opened.
@@ -250,7 +197,7 @@ static void child(const struct clinux_spawn *what, const struct clinux_birth *bi
     for (int fd = 3; fd < 1024; fd++) fcntl(fd, F_SETFD, FD_CLOEXEC);
   for (int index = 0; index < what->kept_count; index++) fcntl(what->kept[index], F_SETFD, 0);
 
-  if (what->terms) place(what->terms, &report);
+  if (what->terms && clinux_place(what->terms, &report) < 0) fail(report, CLINUX_SPAWN_DESCRIPTORS);
 
   if (descriptor_limit_raised) setrlimit(RLIMIT_NOFILE, &descriptor_limit);
   clinux_restore_core_files();
@@ -262,7 +209,7 @@ static void child(const struct clinux_spawn *what, const struct clinux_birth *bi
 
   begin(birth, CLINUX_SPAWN_EXEC);
   if (what->waits) {
-    close_others(what, report);
+    clinux_close_others(what, report);
     wait_for_release(birth);
   }
   sigset_t none;

@@ -194,6 +194,7 @@ def run(dormouse, directory, scene):
     file = os.path.join(directory, "dormouse.yaml")
     with open(file, "w") as out:
         json.dump({  # JSON is YAML
+            "policy": "ios-5",
             "policy_overrides": ACTIVE if active else ASLEEP,
             "workers": {name: {"command": command, "readiness": {"tcp": port}, "autostart": False}
                         for name, command, port, _ in players}}, out)

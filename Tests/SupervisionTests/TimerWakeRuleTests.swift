@@ -10,6 +10,14 @@ import Testing
     DueTime(source: source, remaining: .seconds(remaining), whole: whole.map { .seconds($0) })
   }
 
+  @Test("A worker without clients is woken for timers from 15 s on, unless it is woken for none")
+  func ofJobs() {
+    #expect(TimerWake.shortest(.seconds(60), hasClients: true) == .seconds(60))
+    #expect(TimerWake.shortest(.seconds(60), hasClients: false) == .seconds(15))
+    #expect(TimerWake.shortest(.seconds(2), hasClients: false) == .seconds(2))
+    #expect(TimerWake.shortest(nil, hasClients: false) == nil)
+  }
+
   @Test("A timer wakes a worker only if its whole duration is long enough, however soon it is due")
   func whole() {
     let cron = due(3, of: 60, .timer)

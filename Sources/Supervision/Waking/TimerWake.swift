@@ -16,6 +16,15 @@ public struct TimerWake: Hashable, Sendable {
   /// Absolute time-outs that end sooner are taken for housekeeping.
   static let soonest = Duration.seconds(2)
 
+  /// A worker without clients does nothing but by its timers: they are woken for from this length on, and a server's
+  /// housekeeping of 20 or 30 s isn't.
+  public static let ofJobs = Duration.seconds(15)
+
+  /// - Parameter rule: `background.wake_for_timers`; nil: never.
+  public static func shortest(_ rule: Duration?, hasClients: Bool) -> Duration? {
+    hasClients ? rule : rule.map { min($0, ofJobs) }
+  }
+
   /// The first that counts; nil: it sleeps until a request comes.
   ///
   /// - Parameters:

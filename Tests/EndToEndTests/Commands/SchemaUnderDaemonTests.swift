@@ -225,10 +225,10 @@ import Testing
     let outcome = try Command(arguments: [Surroundings.executable, "--experimental-dump-help"])
       .run(in: scratch)
     let root = try #require(JSON(Array(outcome.output.utf8))?["command"])
-    // These run a program, or print what is meant for a program as it is: a schema, a script.
+    // These run a program, print what is meant for a program as it is (a schema, a script), or write a file.
     let others: Set = [
       "daemon", "dashboard", "up", "down", "attach", "wrap", "policy schema", "completions",
-      "metrics", "help",
+      "metrics", "help", "init",
     ]
     var count = 0
     func look(_ command: JSON, _ path: String) {

@@ -150,9 +150,10 @@ import Testing
     #expect(try daemon.done("ps", "--names") == "a\nb\nc\nz\n")
     #expect(try eventually { try daemon.worker("z").footprint > 30 << 20 })
     let lines = try daemon.done("top").split(separator: "\n")
-    #expect(lines[0].hasPrefix("pressure "))
-    #expect(lines[1].hasPrefix("4 workers"))
-    #expect(lines[3].hasPrefix("z "))
+    #expect(lines[0].hasPrefix("saved now "))
+    #expect(lines[1].hasPrefix("pressure "))
+    #expect(lines[2].hasPrefix("4 workers"))
+    #expect(lines[4].hasPrefix("z "))
     #expect(!lines.joined().contains("\u{1B}"))
   }
 }

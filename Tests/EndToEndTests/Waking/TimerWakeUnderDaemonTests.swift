@@ -110,7 +110,7 @@ import Testing
 
   @Test("A worker whose own timer is shorter than wake_for_timers is named in log, ps and explain")
   func named() throws {
-    let program = "import select; print('set')\\nwhile True: select.select([], [], [], 20)"
+    let program = "import select; print('set')\\nwhile True: select.select([], [], [], 10)"
     let daemon = try TestDaemon(Self.configuration(program, timers: "1m"))
     try daemon.wait("clock", toBe: "foreground")
     try daemon.done("suspend", "clock")

@@ -18,6 +18,7 @@ private struct JournalWorker {
   private let scratch: Scratch
 
   static let patient = """
+    policy: ios-5
     policy_overrides:
       pressure: { warning: never, urgent: never, critical: { available_below: 1% } }
       background: { suspend_after: 1h, shed_deadline: 5s }

@@ -109,9 +109,9 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
     runtime.asleepSince = EventLoop.now
     if let measurement = asleep.measurement { runtime.measuring.rests(measurement) }
     wakeWatch.listen(at: asleep.sources)
-    wakeWatch.timer.set(
-      asleep.times, shortest: runtime.configuration.policy.background.wakeForTimers)
     let hasClients = !asleep.hasNoClients
+    let rule = runtime.configuration.policy.background.wakeForTimers
+    wakeWatch.timer.set(asleep.times, shortest: TimerWake.shortest(rule, hasClients: hasClients))
     wakeWatch.noteStoppedWork(
       hasClients ? [] : asleep.times,
       isWriting: runtime.sample.writing.isUnderWay(hasClients: hasClients, at: EventLoop.now))
