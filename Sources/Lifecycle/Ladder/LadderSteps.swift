@@ -61,9 +61,9 @@ extension Engine {
   /// Where the alternative is a worker's end: hibernates one that only thrift keeps in memory,
   /// such as its policy's `max_footprint`.
   mutating func hibernateSpared(_ level: PressureLevel) -> LadderState.Outcome {
-    guard policy.ladder.steps(at: level).contains(.hibernate), isReallyShort(at: level) else {
-      return .nothingLeft
-    }
+    guard policy.ladder.steps(at: level).contains(.hibernate),
+      isSet(level) || isReallyShort(at: level)
+    else { return .nothingLeft }
     let criteria = policy.hibernate.order.withoutRepetition
     let room = diskRoom
     let candidates = workers.sleepers.spared.members.map { workers.index(ofSlot: Int($0)) }
@@ -139,7 +139,7 @@ extension Engine {
   private func shadowIsSatisfied(_ level: PressureLevel) -> Bool {
     guard policy.mode == .shadow, ladderState.shadowFreed > .zero else { return false }
     // Memory isn't short: the operator set the level, and wants to see every decision.
-    if let set = setPressure, set.level >= level { return false }
+    if isSet(level) { return false }
     guard let limit = policy.pressure[level]?.availableBelow else { return true }
     return !isShort(of: limit, at: level, credit: ladderState.shadowFreed)
   }

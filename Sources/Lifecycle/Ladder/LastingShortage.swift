@@ -20,9 +20,11 @@ extension Engine {
   /// Whether the level allows to end a worker: the operator has set it, or memory is short and has
   /// been for `pressure.terminate_after`.
   func mayEndWorkers(at level: PressureLevel) -> Bool {
-    if let set = setPressure, set.level >= level { return true }
-    return isReallyShort(at: level) && hasLasted(level)
+    isSet(level) || isReallyShort(at: level) && hasLasted(level)
   }
+
+  /// Whether the operator has set a level as high as this.
+  func isSet(_ level: PressureLevel) -> Bool { setPressure.map { $0.level >= level } ?? false }
 
   /// On a host, a reading of the memory has confirmed it at the end of that time, if one comes.
   private func hasLasted(_ level: PressureLevel) -> Bool {

@@ -70,7 +70,7 @@ extension Engine {
   /// Whether an end at this level can help. Where the operator has set the level, there is nothing
   /// to compare.
   mutating func canHelp(at level: PressureLevel) -> Bool {
-    if let set = setPressure, set.level >= level { return true }
+    if isSet(level) { return true }
     if let pause = ladderState.pause, pause.level >= level, now < pause.until { return false }
     let missing = missing(at: level)
     guard missing > .zero else { return true }
