@@ -30,9 +30,22 @@ struct RemedyReporter {
     // A key of all workers together, such as the disk's, is refused for one.
     let isOfOne =
       (try? PolicySettings.ofOneWorker(report.settings.map { "\($0.key)=\($0.value)" })) != nil
-    if isWrapper || facts?.isAdopted == true && facts?.rule == nil {
+    if isWrapper {
+      let options = report.settings.map { setting in
+        Self.wrapOptions[setting.key].map { "\($0) \(setting.value)" }
+      }
+      if !options.contains(nil) {
+        report.line = options.compactMap(\.self).joined(separator: " ")
+        report.place = "as options of `dormouse wrap`"
+      } else {
+        report.line = OverrideLine.flow(settings)
+        report.place = "in the file of `dormouse wrap --policy FILE`"
+      }
+      return report
+    }
+    if facts?.isAdopted == true, facts?.rule == nil {
       report.line = report.settings.map { "--set \($0.key)=\($0.value)" }.joined(separator: " ")
-      report.place = isWrapper ? "as options of `dormouse wrap`" : "as options of `dormouse adopt`"
+      report.place = "as options of `dormouse adopt`"
       return report
     }
     guard isOfOne, facts?.isDeclared == true || facts?.rule != nil else {
@@ -46,6 +59,11 @@ struct RemedyReporter {
   }
 
   private static let regularUse = "regular_use"
+  /// The keys for which `dormouse wrap` has an option.
+  private static let wrapOptions = [
+    "foreground.idle_after": "--idle-after", "hibernate.after": "--hibernate-after",
+    "background.wake_for_timers": "--wake-for-timers",
+  ]
 
   private func healthChecks(_ id: WorkerID, port: UInt16?) -> RemedyReport {
     // A port that isn't known is for the reader to fill in.

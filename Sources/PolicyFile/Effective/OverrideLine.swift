@@ -8,14 +8,19 @@ public enum OverrideLine {
   public static func text(_ settings: [(key: String, value: String)], worker: String? = nil)
     -> String
   {
+    guard let worker else { return "policy_overrides: \(flow(settings))" }
     let values = mapping(parts(settings))
-    guard let worker else { return "policy_overrides: \(values.flow)" }
     return "workers: \(YAMLText.mapping([(worker, .mapping([("policy", values)]))]).flow)"
   }
 
   /// `policy: { hibernate: { after: 30s } }`, for a worker's own entry.
   public static func policy(_ settings: [(key: String, value: String)]) -> String {
-    "policy: \(mapping(parts(settings)).flow)"
+    "policy: \(flow(settings))"
+  }
+
+  /// `{ hibernate: { after: 30s } }`, for a policy file.
+  public static func flow(_ settings: [(key: String, value: String)]) -> String {
+    mapping(parts(settings)).flow
   }
 
   private static func parts(

@@ -63,8 +63,13 @@ import Testing
   @Test("A wrapped or adopted program gets options, and one of no file a line for all workers")
   func others() throws {
     let wrapped = try remedy(suspended: true, isWrapper: true)
-    #expect(wrapped?.line == "--set hibernate.max_footprint=32MB")
-    #expect(wrapped?.place == "as options of `dormouse wrap`")
+    #expect(wrapped?.line == "{ hibernate: { max_footprint: 32MB } }")
+    #expect(wrapped?.place == "in the file of `dormouse wrap --policy FILE`")
+    var activity = ActivityReport(uses: 40, overSeconds: 800)
+    activity.medianQuietSeconds = 19
+    let idle = try remedy(suspended: false, isWrapper: true, activity: activity)
+    #expect(idle?.line?.hasPrefix("--idle-after ") == true, "\(String(describing: idle))")
+    #expect(idle?.place == "as options of `dormouse wrap`")
     let adopted = try remedy(suspended: true) { ($0.isDeclared, $0.isAdopted) = (false, true) }
     #expect(adopted?.place == "as options of `dormouse adopt`")
     let started = try remedy(suspended: true) { $0.isDeclared = false }
