@@ -17,7 +17,8 @@ extension Cause {
     case .active: "in use (traffic, output or processor time)"
     case .graceOver(let time, let isIdle): Self.grace(time, isIdle: isIdle ?? false)
     case .wakeNeeded(let why): "woken by \(why)"
-    case .suspendedFor(let time): "suspended for \(time.spoken)"
+    case .suspendedFor(let time):
+      time < .seconds(1) ? "hibernated at once" : "asleep for \(time.spoken)"
     case .heartbeat: "heartbeat due"
     case .timer: "woken by its own timer"
     case .wokenWith(let other, _): "woken with \(other)"

@@ -27,7 +27,7 @@ import Testing
     for words in [
       "first: foreground → background: second came to the foreground",
       "first: background → suspending: in the background for",
-      "first: suspended → hibernating: suspended for ",
+      "first: suspended → hibernating: ",
       "first: hibernating → hibernated",
     ] {
       try daemon.waitForWords(words)

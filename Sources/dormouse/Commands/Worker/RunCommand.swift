@@ -81,8 +81,8 @@ struct RunCommand: ParsableCommand {
     if name == "" { throw ValidationError("A worker needs a name.") }
     if command.isEmpty {
       throw ValidationError(
-        "The command is missing: `dormouse run \(name.map(escaped) ?? "NAME") -- COMMAND`, or "
-          + "without a name `dormouse run -- COMMAND`.")
+        "The command is missing: `dormouse run \(name.map(escaped) ?? "NAME") -- COMMAND`; if it is "
+          + "the command, `dormouse run -- \(name.map(escaped) ?? "COMMAND")`.")
     }
     if let importance, !(0...100).contains(importance) {
       throw ValidationError("--importance is a number from 0 to 100, not \(importance).")
