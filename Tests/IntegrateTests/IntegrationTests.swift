@@ -221,8 +221,9 @@ import Testing
     home.words = WrapWords(program: "\(home.scratch.path)/bin/dormouse", addsOptions: true)
     home.change(.cursor)
     let changed = try home.read(".cursor/mcp.json")
-    #expect(changed.contains(#"["wrap", "--name", "my-files", "--", "npx", "x"]"#), "\(changed)")
-    #expect(changed.contains(#"["wrap", "--", "/bin/sleep"]"#), "\(changed)")
+    let named = #"["wrap", "--end-with-host", "--name", "my-files", "--", "npx", "x"]"#
+    #expect(changed.contains(named), "\(changed)")
+    #expect(changed.contains(#"["wrap", "--end-with-host", "--", "/bin/sleep"]"#), "\(changed)")
     // They count as wrapped with the same options.
     var integration = home.integration
     integration.hasOwnOptions = true
