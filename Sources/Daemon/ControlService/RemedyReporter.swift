@@ -31,16 +31,7 @@ struct RemedyReporter {
     let isOfOne =
       (try? PolicySettings.ofOneWorker(report.settings.map { "\($0.key)=\($0.value)" })) != nil
     if isWrapper {
-      let options = report.settings.map { setting in
-        Self.wrapOptions[setting.key].map { "\($0) \(setting.value)" }
-      }
-      if !options.contains(nil) {
-        report.line = options.compactMap(\.self).joined(separator: " ")
-        report.place = "as options of `dormouse wrap`"
-      } else {
-        report.line = OverrideLine.flow(settings)
-        report.place = "in the file of `dormouse wrap --policy FILE`"
-      }
+      writeWrapOptions(&report)
       return report
     }
     if facts?.isAdopted == true, facts?.rule == nil {
@@ -56,6 +47,22 @@ struct RemedyReporter {
     report.line = OverrideLine.policy(settings)
     place(&report, id, rule: facts?.rule)
     return report
+  }
+
+  private func writeWrapOptions(_ report: inout RemedyReport) {
+    // --idle-after shortens the time until the suspension, too.
+    let isByIdle = report.settings.contains { $0.key == "foreground.idle_after" }
+    let settings = report.settings.filter { !isByIdle || $0.key != "background.suspend_after" }
+    let options = settings.map { setting in
+      Self.wrapOptions[setting.key].map { "\($0) \(setting.value)" }
+    }
+    if options.contains(nil) {
+      report.line = OverrideLine.flow(report.settings.map { ($0.key, $0.value) })
+      report.place = "in the file of `dormouse wrap --policy FILE`"
+    } else {
+      report.line = options.compactMap(\.self).joined(separator: " ")
+      report.place = "as options of `dormouse wrap`"
+    }
   }
 
   private static let regularUse = "regular_use"
