@@ -14,6 +14,8 @@ struct RemedyReporter {
   func remedy(
     of id: WorkerID, _ facts: WorkerFacts?, activity: ActivityReport?
   ) -> RemedyReport? {
+    // What it writes by itself continues, however short the time without use is.
+    if facts?.signOfUse == .writes, engine.state(of: id)?.runs == true { return nil }
     let quiet = activity?.medianQuietSeconds.map { Duration.seconds($0) }
     guard let remedy = engine.remedy(of: id, quiet: quiet, at: now) else { return nil }
     if activity?.advice?.code == Self.regularUse, facts?.isDeclared == true,

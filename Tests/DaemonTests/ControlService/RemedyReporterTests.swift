@@ -76,6 +76,11 @@ import Testing
     #expect(started?.line == "policy_overrides: { hibernate: { max_footprint: 32MB } }")
   }
 
+  @Test func `A worker that writes by itself gets no shorter time without use`() throws {
+    #expect(try remedy(suspended: false) != nil)
+    #expect(try remedy(suspended: false) { $0.signOfUse = .writes } == nil)
+  }
+
   @Test("A worker that regular uses keep awake gets health_checks_while_asleep")
   func healthChecks() throws {
     var activity = ActivityReport(uses: 40, overSeconds: 800)
