@@ -27,7 +27,7 @@ struct BlockedTests {
       switch kind {
       case .futex: [file]
       // Longer than the three hibernations take on a busy machine.
-      case .nanosleep: ["3"]
+      case .nanosleep: ["20"]
       default: []
       }
     let victim = try Victim([program, kind.rawValue] + argument, rest: rest)
