@@ -101,7 +101,12 @@ struct RealDaemonTests {
       try dashboard.client.open("GET", "/api/stream", dashboard.cookie, closes: false)
     }
     for page in pages { _ = try WebClient.read(page) { $0.contains("\"workers\":[{") } }
-    #expect(try eventually { try connections(daemon) == 2 })
+    var count = 0
+    #expect(
+      try eventually {
+        count = try connections(daemon)
+        return count == 2
+      }, "\(count) connections")
     for page in pages { close(page) }
     #expect(try eventually { try connections(daemon) == 0 }, "the dashboard still asks")
   }
