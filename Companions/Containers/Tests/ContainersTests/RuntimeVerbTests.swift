@@ -110,8 +110,8 @@ extension RuntimeSuites {
         "quiet", ["--health-cmd", "test -d /proc/1", "--health-interval", "1s"])
       _ = try await world.startServer(
         "loud", ["--health-cmd", connects, "--health-interval", "2s"])
-      try await world.watch.log.wait(for: "its health check runs every 1.0 s")
-      try await world.watch.log.wait(for: "its health check runs every 2.0 s")
+      try await world.watch.log.wait(for: "its health check runs every 1 s")
+      try await world.watch.log.wait(for: "its health check runs every 2 s")
       let checks = Checks(world)
       try await world.hibernate("quiet")
       try await checks.wait(for: "quiet", count: 3)

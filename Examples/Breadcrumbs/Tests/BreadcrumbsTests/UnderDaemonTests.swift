@@ -153,10 +153,14 @@ struct UnderDaemonTests {
     try crumbs.daemon.wait("journal", toBe: "hibernated")
   }
 
-  /// A device with memory for five photos, and not for ten.
+  /// A device with memory for five photos, and not for ten. It doesn't hibernate: a worker whose client pauses
+  /// would be hibernated instead of its end.
   private static let device = """
     policy: ios-5
-    policy_overrides: { memory: { budget: 80MB }, background: { suspend_after: 1h } }
+    policy_overrides:
+      memory: { budget: 80MB }
+      background: { suspend_after: 1h }
+      hibernate: { enabled: false }
 
     """
 
