@@ -50,7 +50,7 @@ final class AdapterWorld {
     services = try Services(
       log: log, records: WorkerRecordKeeper(directory: state.workers),
       hibernation: HibernationService(lanes: 1, separatesWorkers: true),
-      files: BlockingJobs(name: "test"))
+      files: JobPool(name: "test", most: 256, endsAfter: .seconds(5)))
     heldToTheEnd = services
     listeners = try ListeningWorld()
     driver = .forTest(timers, notes)
