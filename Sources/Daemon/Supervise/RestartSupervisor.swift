@@ -255,6 +255,19 @@ final class RestartSupervisor {
   /// Why it isn't started any more; a clause.
   func problem(of id: WorkerID) -> String? { histories[id]?.problem }
 
+  /// It has ended in a failure, or wasn't started because another worker has, and no request stopped it.
+  func hasFailed(_ id: WorkerID) -> Bool {
+    guard host.state(of: id) == .terminated, let history = histories[id], !history.isToStop
+    else { return false }
+    switch history.plan {
+    case .waitingForMemory: return false
+    case .backingOff: return true
+    case nil:
+      return history.problem != nil
+        || history.lastEnd.map { !$0.succeeded && !$0.wasStopped } == true
+    }
+  }
+
   /// The environment of its next launch: `base`, and what there is to know of the run before. What `base`
   /// says of that is the daemon's own, and is left out.
   func environment(of id: WorkerID, over base: [String: String]) -> [String: String] {

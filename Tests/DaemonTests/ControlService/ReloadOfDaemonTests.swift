@@ -40,7 +40,8 @@ import Testing
         schedules: ScheduleMonitor(
           services: world.services, state: world.state, driver: world.driver,
           workers: world.workers, returning: world.returning),
-        encryption: world.senses.encryption, returning: world.returning))
+        encryption: world.senses.encryption, restarts: world.restarts,
+        returning: world.returning))
   }
 
   private func reload(allowEmpty: Bool = false) throws -> ReloadOutcome {
