@@ -24,7 +24,9 @@ package struct TopLayout: Hashable {
   ///   - rows: what the lines above and below leave.
   ///   - hasPane: there is something to show in it.
   ///   - isWhole: the pane is wanted without the list.
-  package init(columns: Int, rows: Int, workers: Int, hasPane: Bool, isWhole: Bool = false) {
+  package init(
+    columns: Int, rows: Int, workers: Int, hasPane: Bool, isWhole: Bool = false
+  ) {
     let room = rows - Self.heading
     listColumns = columns
     listRows = max(room, 1)

@@ -125,8 +125,7 @@ import Testing
     try play(steps, on: daemon)
   }
 
-  @Test(
-    "The selected worker's log is below the list or beside it, follows it, and only a file is read")
+  @Test("The selected worker's log is below or beside the list and is followed if it is a file")
   func log() throws {
     for columns in [80, 120] {
       let daemon = try daemon()
