@@ -43,4 +43,5 @@ package struct TopLayout: Hashable {
       guard room - least >= 2 else { return }
       (place, listRows, paneColumns, paneRows) = (.below, least, columns, room - least)
     }
-  }}
+  }
+}

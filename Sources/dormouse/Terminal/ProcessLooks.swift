@@ -131,9 +131,9 @@ final class BackgroundLooks: Sendable {
     case others(TopOthers)
   }
 
-  private let jobs = BlockingJobs(name: "dormouse-top", threads: 8)
+  private let jobs = JobPool(name: "dormouse-top", most: 8, endsAfter: .seconds(5))
   /// Logs that hang leave the threads of the other looks free.
-  private let logJobs = BlockingJobs(name: "dormouse-logs", threads: 4)
+  private let logJobs = JobPool(name: "dormouse-logs", most: 4, endsAfter: .seconds(5))
   private let news = Mutex<[News]>([])
   private let counter: EventCounter
 
@@ -152,9 +152,9 @@ final class BackgroundLooks: Sendable {
   }
 
   private func look(
-    at subject: String, in jobs: BlockingJobs, _ read: @escaping @Sendable () -> News
+    at subject: String, in jobs: JobPool, _ read: @escaping @Sendable () -> News
   ) {
-    _ = jobs.submit(about: subject) { [self] in
+    _ = jobs.submitIfIdle(about: subject) { [self] in
       let result = read()
       return { [self] in
         news.withLock { $0.append(result) }

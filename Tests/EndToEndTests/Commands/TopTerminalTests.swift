@@ -98,8 +98,8 @@ import Testing
     try play(
       [
         "see ^▸ large ", "resize 60 12", "see ^▸ large ", "resize 50 12",
-        "see ^This terminal has 50 columns", "resize 120 30", "see ^▸ large .*│", "see │ ── log of large", "type l",
-        "see REASON",
+        "see ^This terminal has 50 columns", "resize 120 30", "see ^▸ large .*│",
+        "see │ ── log of large", "type l", "see REASON",
         #"type \x04"#, "end 0",
       ], on: daemon)
     try play(
