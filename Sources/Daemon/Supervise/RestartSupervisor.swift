@@ -78,6 +78,7 @@ final class RestartSupervisor {
     // If not for a stop: the request to stop it has failed, or another one has replaced it.
     case .resuming, .foreground, .background, .suspended, .hibernated:
       histories[id]?.isToStop = transition.cause.isStop
+      histories[id]?.hasBeenReady = true
     default: break
     }
   }
@@ -149,7 +150,7 @@ final class RestartSupervisor {
     histories[id]?.timer = nil
     histories[id]?.plan = nil
     if host.isClosing { return }
-    if forMemory, host.room(for: lastFootprint(of: id)) != .enough {
+    if forMemory, host.room(for: expectedFootprint(of: id)) != .enough {
       return waitForRoom(id, why)
     }
     histories[id]?.restarts += 1

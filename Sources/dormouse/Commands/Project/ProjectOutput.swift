@@ -9,27 +9,33 @@ struct ProjectOutput {
   private let signals: SignalQueue
   /// At a signal the daemon and its workers are stopped, too; nil: the daemon isn't ours.
   private let own: OwnDaemon?
+  /// The screen of `top` comes first, and the output from its end on, while workers are stopped.
+  private let isScreen: Bool
   private let logs: MergedLogs
 
   /// - Parameter start: seconds since 1970, before the daemon was started: all of its workers' output is shown.
   init(
     _ connection: ConnectionOptions, _ signals: SignalQueue, own: OwnDaemon?,
-    since start: Int64 = Clock.now().seconds, showsTimes: Bool
+    since start: Int64 = Clock.now().seconds, showsTimes: Bool, isScreen: Bool = false
   ) {
     self.connection = connection
     self.signals = signals
     self.own = own
+    self.isScreen = isScreen
     logs = MergedLogs(
       .init(
-        lastLines: own != nil ? nil : 50, since: start - 1, showsTimes: showsTimes))
+        lastLines: isScreen ? 0 : own != nil ? nil : 50, since: isScreen ? nil : start - 1,
+        showsTimes: showsTimes))
   }
 
   func show() throws {
     let chosen = ChosenLogs(names: [], connection: connection)
+    var own = own
+    if isScreen, try !showScreen(&own, chosen) { return }
     logs.add(try chosen.logs(), isPast: true)
     try logs.printPast()
-    var isStopping = false
-    var own = own
+    var isStopping = isScreen
+    if isStopping { try stop() }
     let sleep = SleepReporter(connection)
     while true {
       // Workers that are woken to be stopped are no news.
@@ -53,6 +59,27 @@ struct ProjectOutput {
       try logs.printPast()
       try logs.printRest()
       return Output.complain(isStopping ? "all workers are stopped" : "the daemon has ended")
+    }
+  }
+
+  /// Returns whether the workers are to be stopped: the screen was quit, and the daemon is ours.
+  private func showScreen(_ own: inout OwnDaemon?, _ chosen: ChosenLogs) throws -> Bool {
+    while true {
+      do {
+        try TopSession.show(connection)
+        return own != nil
+      } catch let signal as ExitCode {
+        guard own != nil else { throw signal }
+        return true
+      } catch let error as ControlError
+        where error.exit == .daemonWentAway || error.exit == .noDaemon
+      {
+        // After an upgrade another daemon runs.
+        if case .more = chosen.look() { continue }
+        if try own?.startAgain() == true { continue }
+        Output.complain("the daemon has ended")
+        return false
+      }
     }
   }
 

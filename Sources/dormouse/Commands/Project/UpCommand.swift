@@ -29,11 +29,15 @@ struct UpCommand: ParsableCommand {
 
       Examples:
         dormouse up
+        dormouse up --top
         dormouse up -d && dormouse logs -f
       """)
   @Flag(name: .shortAndLong, help: "Don't show the output, and end when the daemon runs.")
   var detach = false
   @Flag(name: .shortAndLong, help: "Print the time before each line (UTC).") var timestamps = false
+  @Flag(
+    help: "Show the screen of `dormouse top` instead: the workers and their logs; q is as Ctrl-C.")
+  var top = false
   @Option(
     help: ArgumentHelp(
       "Use this policy instead of the configuration's: a name or a file.", valueName: "policy"),
@@ -43,6 +47,14 @@ struct UpCommand: ParsableCommand {
     help: ArgumentHelp(
       "The project: its directory, or its name in `dormouse ls`.", valueName: "project"))
   var project: String?
+
+  func validate() throws {
+    guard top else { return }
+    if detach { throw ValidationError("--detach or --top, one of the two.") }
+    if !Terminal.isInteractive {
+      throw ValidationError("--top needs a terminal, for standard input and output.")
+    }
+  }
 
   func run() throws {
     let paths = DefaultPaths.ofThisProcess()
@@ -69,7 +81,9 @@ struct UpCommand: ParsableCommand {
     Self.complain(ofUnstarted: workers, found)
     guard let signals else { return try daemon.complainOfFailures() }
     let own = process.map { OwnDaemon($0, of: starter, policy: policy) }
-    try ProjectOutput(connection, signals, own: own, since: start, showsTimes: timestamps).show()
+    try ProjectOutput(
+      connection, signals, own: own, since: start, showsTimes: timestamps, isScreen: top
+    ).show()
   }
 
   /// Of an imported file these are often most of its workers.
