@@ -222,8 +222,7 @@ public final class Daemon {
         listening: listening, control: control, isLaunching: isLaunching, log: services.log)),
     stopping: OrderlyStop(stopHost, timers: services.loop), timers: services.loop, phase: phase)
   private lazy var signals = DaemonSignals(
-    loop: services.loop,
-    host: SignalsOfDaemon(services, orphans: orphans, reloader: reloader, ending: ending))
+    services, orphans: orphans, reloader: reloader, ending: ending)
 
   public convenience init(_ settings: DaemonSettings) throws(StartError) {
     clinux_keep_heap_small()

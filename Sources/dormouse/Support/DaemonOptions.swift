@@ -45,7 +45,7 @@ struct DaemonOptions: Sendable {
   /// there don't wait behind the first.
   private static let wait: ConfigurationFile.FileWait = { directory, work in
     let done = Semaphore()
-    let isNew = BlockingJobs.files.submit(about: "variables in \(directory)") {
+    let isNew = JobPool.files.submitIfIdle(about: "variables in \(directory)") {
       work()
       return { done.signal() }
     }

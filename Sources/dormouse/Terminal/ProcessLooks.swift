@@ -126,7 +126,7 @@ final class BackgroundLooks: Sendable {
     case others(TopOthers)
   }
 
-  private let jobs = BlockingJobs(name: "dormouse-top", threads: 8)
+  private let jobs = JobPool(name: "dormouse-top", most: 8, endsAfter: .seconds(5))
   private let news = Mutex<[News]>([])
   private let counter: EventCounter
 
@@ -137,7 +137,7 @@ final class BackgroundLooks: Sendable {
 
   /// `subject`: nothing happens while an earlier look at it is under way.
   func look(at subject: String, _ read: @escaping @Sendable () -> News) {
-    _ = jobs.submit(about: subject) { [self] in
+    _ = jobs.submitIfIdle(about: subject) { [self] in
       let result = read()
       return { [self] in
         news.withLock { $0.append(result) }
