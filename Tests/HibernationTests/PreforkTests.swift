@@ -30,7 +30,7 @@ struct PreforkTests {
 
   @Test(
     "The children continue first, and the master when it is released",
-    arguments: Victim.Rest.available)
+    arguments: Nightly.one(of: Victim.Rest.available))
   func mastersLast(rest: Victim.Rest) throws {
     let (victim, target, tree) = try asleep(rest)
     let root = victim.process.pid
@@ -55,7 +55,8 @@ struct PreforkTests {
   }
 
   @Test(
-    "The children of a hibernated server continue first as well", arguments: Victim.Rest.available)
+    "The children of a hibernated server continue first as well",
+    arguments: Nightly.one(of: Victim.Rest.available))
   func hibernated(rest: Victim.Rest) throws {
     let service = HibernationService()
     let (victim, target, _) = try asleep(rest)
