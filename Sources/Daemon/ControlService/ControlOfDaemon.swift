@@ -103,6 +103,7 @@ final class ControlOfDaemon: ControlHost {
       exits: restarts.exits(of: id) ?? [], restarts: restarts.restarts(of: id),
       restart: restarts.plan(of: id), awaited: awaited?.text,
       awaitedWorkers: awaited?.workers ?? [], problem: restarts.problem(of: id),
+      hasGivenUp: restarts.hasGivenUp(id),
       livenessFailure: runtime.liveness?.lastFailure,
       nextWake: parts.schedules.next(runtime.configuration.wakeAt, after: Int64(time(nil))),
       answeredAsleep: runtime.wakeWatch?.answeredCount)
