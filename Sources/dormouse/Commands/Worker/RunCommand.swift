@@ -1,6 +1,7 @@
 import ArgumentParser
 import Control
 import Glibc
+import Linux
 import Policy
 import PolicyFile
 
