@@ -198,7 +198,7 @@ public final class Daemon {
       services: services, driver: driver, workers: workers, phase: phase, requests: requests,
       configuration: configuration, environment: environment, read: read, chronicle: chronicle,
       pressure: pressure, supervision: supervision, starter: starter, declared: declared,
-      listening: listening, schedules: schedules, encryption: senses.encryption,
+      listening: listening, schedules: schedules, encryption: senses.encryption, restarts: restarts,
       returning: returning, followRules: external.rules.follow, followHooks: hooks.follow))
   private lazy var reloader = configurationHost.makeReloader()
   private lazy var controlHost = ControlOfDaemon(
@@ -222,8 +222,7 @@ public final class Daemon {
         listening: listening, control: control, isLaunching: isLaunching, log: services.log)),
     stopping: OrderlyStop(stopHost, timers: services.loop), timers: services.loop, phase: phase)
   private lazy var signals = DaemonSignals(
-    loop: services.loop,
-    host: SignalsOfDaemon(services, orphans: orphans, reloader: reloader, ending: ending))
+    services, orphans: orphans, reloader: reloader, ending: ending)
 
   public convenience init(_ settings: DaemonSettings) throws(StartError) {
     clinux_keep_heap_small()

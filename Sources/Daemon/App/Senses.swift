@@ -77,13 +77,10 @@ final class Senses {
     hibernationCosts = HibernationCosts(imageDisk, log: log)
 
     logs = parts.logs
-    let sampled = SamplingOfDaemon(
-      .init(
-        driver: driver, pressure: parts.pressure, activity: activity, logs: logs,
-        kernelKills: kernelKills, learnedMemory: parts.learnedMemory, imageDisk: imageDisk,
-        hibernation: services.hibernation))
     sampling = RegularSampling(
-      clock: loop, driver: driver, workers: workers, pace: role.pace, host: sampled)
+      clock: loop, driver: driver, workers: workers, pace: role.pace, pressure: parts.pressure,
+      activity: activity, logs: logs, kernelKills: kernelKills,
+      learnedMemory: parts.learnedMemory, imageDisk: imageDisk)
     encryption = EncryptionTrial(services)
   }
 }

@@ -73,6 +73,9 @@ extension ImageDiskMonitor {
       directory: state.images, ledger: WriteLedger(path: state.writes),
       Needs(
         look: { look.ask(then: $0) }, send: { driver.send($0) },
+        removeOutdated: { [hibernation = services.hibernation] in
+          hibernation.dropIdleBases(outdated: true)
+        },
         save: { ledger in
           disk.write("can't record how much is written to images", log) {
             try ledger.save()

@@ -12,6 +12,8 @@ final class ImageDiskMonitor {
     /// Looks at the disk, and calls back once on the loop, later; nil: it didn't answer in time.
     var look: (@escaping (ImageDisk?) -> Void) -> Void
     var send: (Event) -> Void
+    /// Removes files that no worker's next image needs any more, on other threads.
+    var removeOutdated: () -> Void = {}
     /// Keeps the ledger on disk.
     var save: (WriteLedger) -> Void
     /// Seconds since 1970.
@@ -27,6 +29,14 @@ final class ImageDiskMonitor {
   /// Images that were written, now and when the last look at the disk began.
   private var written = 0
   private var writtenAtLook = 0
+
+  /// From one look to the next: for midnight, and for other programs that write to the disk.
+  private static let samplesPerReading = 60
+  private static let removesEvery = Duration.seconds(3600)
+  /// Of the workers.
+  private var samples = 0
+  /// When outdated files were last removed, or the samples began.
+  private var removed: Instant?
 
   /// A disk that takes longer counts as full.
   static let patience = Duration.seconds(1)
@@ -77,6 +87,17 @@ final class ImageDiskMonitor {
   func imageGone(of worker: String, keepsBase: Bool) {
     disk.images[worker] = nil
     if !keepsBase { disk.bases[worker] = nil }
+  }
+
+  /// At each regular sample of the workers. Once a minute the disk is looked at, and once an hour what is outdated is
+  /// removed.
+  func sampleIsTaken(at now: Instant) {
+    samples += 1
+    if samples % Self.samplesPerReading == 1 { sendReading() }
+    let last = removed ?? now
+    let isDue = now - last > Self.removesEvery
+    removed = isDue ? now : last
+    if isDue { needs.removeOutdated() }
   }
 
   /// A look begins, with the workers as they are now.

@@ -1,20 +1,5 @@
-import Hibernation
 import Lifecycle
 import Policy
-
-/// The actions of a sample. Tests provide their own.
-protocol SamplingHost: AnyObject {
-  /// Samples the machine's memory for the engine, and begins the sample of the workers.
-  func beginSample()
-  /// Looks at a worker that runs.
-  func sample(_ runtime: WorkerUnit)
-  /// Saves what the daemon has learned, if that is due.
-  func saveMemoryWhenDue()
-  /// Looks at the disk of the images.
-  func sendDiskReading()
-  /// Removes files from that disk that no worker's next image needs.
-  func dropOutdatedBases()
-}
 
 /// The time from one sample to the next.
 package struct SamplingPace {
@@ -35,49 +20,56 @@ package struct SamplingPace {
 final class RegularSampling {
   typealias Pace = SamplingPace
 
-  /// Samples from one look at the disk to the next: for midnight, and for other programs that write to the
-  /// disk.
-  private static let samplesPerDiskReading = 60
-  private static let sweepEvery = Duration.seconds(3600)
-
   private let clock: any Timers
   private let driver: EngineDriver
   private let workers: WorkerRegistry
   private let pace: Pace
-  private let host: any SamplingHost
-  private var count = 0
-  private var lastSweep: Instant
+  private let pressure: PressureMonitor
+  private let activity: ActivitySampler
+  private let logs: LogKeeper
+  private let kernelKills: KernelKillWatch
+  private let learnedMemory: LearnedMemoryKeeper
+  private let imageDisk: ImageDiskMonitor
   private var next: EventLoop.Token?
 
   init(
     clock: any Timers, driver: EngineDriver, workers: WorkerRegistry, pace: Pace,
-    host: any SamplingHost
+    pressure: PressureMonitor, activity: ActivitySampler, logs: LogKeeper,
+    kernelKills: KernelKillWatch, learnedMemory: LearnedMemoryKeeper, imageDisk: ImageDiskMonitor
   ) {
     self.clock = clock
     self.driver = driver
     self.workers = workers
     self.pace = pace
-    self.host = host
-    lastSweep = clock.now
+    self.pressure = pressure
+    self.activity = activity
+    self.logs = logs
+    self.kernelKills = kernelKills
+    self.learnedMemory = learnedMemory
+    self.imageDisk = imageDisk
+    logs.mayTouch = { driver.state.state(of: $0)?.runs == true }
   }
 
   /// Takes a sample, and regular ones from now on.
   func sampleRegularly() {
     if let next { clock.cancel(next) }
-    host.beginSample()
+    pressure.sendReading()
+    activity.beginSamples()
     let running = driver.state.runningWorkers.compactMap { workers[$0] }
     for runtime in running {
-      host.sample(runtime)
+      sample(runtime)
       clock.checkpoint()
     }
-    count += 1
-    host.saveMemoryWhenDue()
-    if count % Self.samplesPerDiskReading == 1 { host.sendDiskReading() }
-    if clock.now - lastSweep > Self.sweepEvery {
-      lastSweep = clock.now
-      host.dropOutdatedBases()
-    }
+    learnedMemory.saveWhenDue()
+    imageDisk.sampleIsTaken(at: clock.now)
     scheduleNext(after: running.isEmpty ? pace.resting : pace.running)
+  }
+
+  private func sample(_ runtime: WorkerUnit) {
+    // A worker that hasn't run has written nothing to its log, and none of its processes was killed.
+    guard runtime.process != nil, activity.sample(runtime) else { return }
+    if driver.state.state(of: runtime.id) != .launching { logs.keepSmall(runtime) }
+    kernelKills.lookForKernelKills(of: runtime)
   }
 
   /// It has just been woken: a sample is due at once, and compares with nothing from before.
@@ -93,41 +85,4 @@ final class RegularSampling {
       sampleRegularly()
     }
   }
-}
-
-/// The daemon's implementation for `RegularSampling`.
-final class SamplingOfDaemon: SamplingHost {
-  struct Parts {
-    let driver: EngineDriver
-    let pressure: PressureMonitor
-    let activity: ActivitySampler
-    let logs: LogKeeper
-    let kernelKills: KernelKillWatch
-    let learnedMemory: LearnedMemoryKeeper
-    let imageDisk: ImageDiskMonitor
-    let hibernation: HibernationService
-  }
-
-  private let parts: Parts
-
-  init(_ parts: Parts) {
-    self.parts = parts
-    parts.logs.mayTouch = { [driver = parts.driver] id in driver.state.state(of: id)?.runs == true }
-  }
-
-  func beginSample() {
-    parts.pressure.sendReading()
-    parts.activity.beginSamples()
-  }
-
-  func sample(_ runtime: WorkerUnit) {
-    // A worker that hasn't run has written nothing to its log, and none of its processes was killed.
-    guard runtime.process != nil, parts.activity.sample(runtime) else { return }
-    if parts.driver.state.state(of: runtime.id) != .launching { parts.logs.keepSmall(runtime) }
-    parts.kernelKills.lookForKernelKills(of: runtime)
-  }
-
-  func saveMemoryWhenDue() { parts.learnedMemory.saveWhenDue() }
-  func sendDiskReading() { parts.imageDisk.sendReading() }
-  func dropOutdatedBases() { _ = parts.hibernation.dropIdleBases(outdated: true) }
 }

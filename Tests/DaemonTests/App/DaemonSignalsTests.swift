@@ -1,59 +1,74 @@
 import Glibc
+import Lifecycle
 import Linux
+import Policy
+import PolicyFile
+import Synchronization
 import Testing
 
 @testable import Daemon
 
 @Suite("Signals to the daemon") struct DaemonSignalsTests {
-  private final class Host: SignalHost {
-    private(set) var calls: [String] = []
-    private(set) var lines: [String] = []
-    private var reports: [(ReloadOutcome) -> Void] = []
-
-    func reapChildren() { calls.append("reap") }
-    func reload(then report: @escaping (ReloadOutcome) -> Void) {
-      calls.append("reload")
-      reports.append(report)
-    }
-    func endIsAsked() { calls.append("end") }
-    func log(_ priority: DaemonLog.Priority, _ text: String) {
-      lines.append("\(priority): \(text)")
-    }
-
-    func hasReloaded(_ outcome: ReloadOutcome) { reports.removeFirst()(outcome) }
+  /// An orphan that has ended.
+  private final class Orphan: ChildProcesses {
+    let anyIsUnclaimed = false
+    private(set) var all: [Int32] = [10]
+    func mayBeReaped(_ pid: Int32) -> Bool { true }
+    func reap(_ pid: Int32) { all.removeAll { $0 == pid } }
   }
 
-  private let host = Host()
+  /// What a reload reads; nil: it has errors.
+  private final class File: Sendable {
+    let content = Mutex<DaemonConfiguration?>(
+      DaemonConfiguration(policy: LifecyclePolicy(name: "test")))
+  }
+
+  private let world: AdapterWorld
+  private let orphan = Orphan()
+  private let file = File()
+  private let reload: ReloadOfDaemon
   private let signals: DaemonSignals
 
-  init() throws { signals = DaemonSignals(loop: try EventLoop(), host: host) }
+  init() throws {
+    world = try AdapterWorld()
+    reload = try world.makeReload { [file] in
+      ParseResult(value: file.content.withLock { $0 }, diagnostics: [])
+    }
+    signals = DaemonSignals(
+      world.services,
+      orphans: OrphanReaper(timers: world.timers, children: orphan) { [] },
+      reloader: reload.makeReloader(), ending: world.ending)
+  }
 
   @Test(
-    "SIGTERM and SIGINT ask for the end, SIGCHLD has children reaped, SIGHUP reads the configuration",
-    arguments: [(SIGTERM, "end"), (SIGINT, "end"), (SIGCHLD, "reap"), (SIGHUP, "reload")])
-  func meaning(signal: Int32, call: String) {
+    "SIGTERM and SIGINT begin the end, and each signal counts: the second one ends the daemon at once",
+    arguments: [SIGTERM, SIGINT])
+  func end(signal: Int32) {
+    world.daemonEnd.add("web")
     signals.handle(signal)
-    #expect(host.calls == [call])
+    #expect(world.phase.isEnding && !world.ending.hasEnded)
+    signals.handle(signal)
+    #expect(world.ending.hasEnded && orphan.all == [10])
   }
 
-  @Test("The outcome of a reload that a signal asked for is logged, a failure as an error")
-  func reload() {
-    signals.handle(SIGHUP)
-    signals.handle(SIGHUP)
-    #expect(host.lines.isEmpty)
-    host.hasReloaded((true, "web added"))
-    host.hasReloaded((false, "nothing changed: the configuration has errors"))
-    #expect(
-      host.lines == [
-        "notice: reload: web added",
-        "error: reload: nothing changed: the configuration has errors",
-      ])
+  @Test("SIGCHLD has children reaped, and ends nothing")
+  func children() {
+    signals.handle(SIGCHLD)
+    #expect(orphan.all == [] && !world.phase.isClosing)
   }
 
-  @Test("Each signal counts: the second SIGTERM reaches the daemon's end, too")
-  func twice() {
-    signals.handle(SIGTERM)
-    signals.handle(SIGTERM)
-    #expect(host.calls == ["end", "end"])
+  @Test("The outcome of a reload that SIGHUP asked for is logged, also a failure")
+  func outcomes() throws {
+    signals.handle(SIGHUP)
+    #expect(world.logged == "", "the file may be in a file system that doesn't answer")
+    try world.turn {
+      world.logged.contains("reload: nothing changed: the configuration is the same")
+    }
+    file.content.withLock { $0 = nil }
+    signals.handle(SIGHUP)
+    try world.turn {
+      world.logged.contains("reload: nothing changed: the configuration has errors")
+    }
+    #expect(!world.phase.isClosing && orphan.all == [10])
   }
 }

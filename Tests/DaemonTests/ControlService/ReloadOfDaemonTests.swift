@@ -12,7 +12,6 @@ import Testing
   private let world: AdapterWorld
   private let file = File()
   private let host: ReloadOfDaemon
-  private let configuration: ConfigurationInForce
 
   /// What a reload reads.
   private final class File: Sendable {
@@ -24,23 +23,9 @@ import Testing
 
   init() throws {
     world = try AdapterWorld()
-    configuration = ConfigurationInForce(DaemonConfiguration(policy: LifecyclePolicy(name: "test")))
-    let chronicle = try Chronicle(
-      JournalConfiguration(), version: "1", directory: world.state.journal,
-      reports: world.state.reports, log: { _, _ in })
-    host = ReloadOfDaemon(
-      .init(
-        services: world.services, driver: world.driver, workers: world.workers,
-        phase: world.phase, requests: world.requests, configuration: configuration,
-        environment: ["HOME": "/root", "PORT": "1"],
-        read: { [file] in
-          ParseResult(value: file.content.withLock { $0 }, diagnostics: [])
-        }, chronicle: chronicle, pressure: world.pressure, supervision: world.supervision,
-        starter: world.starter, declared: world.declared, listening: world.listeners.sockets,
-        schedules: ScheduleMonitor(
-          services: world.services, state: world.state, driver: world.driver,
-          workers: world.workers, returning: world.returning),
-        encryption: world.senses.encryption, returning: world.returning))
+    host = try world.makeReload { [file] in
+      ParseResult(value: file.content.withLock { $0 }, diagnostics: [])
+    }
   }
 
   private func reload(allowEmpty: Bool = false) throws -> ReloadOutcome {

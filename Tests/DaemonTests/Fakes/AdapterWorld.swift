@@ -50,7 +50,7 @@ final class AdapterWorld {
     services = try Services(
       log: log, records: WorkerRecordKeeper(directory: state.workers),
       hibernation: HibernationService(lanes: 1, separatesWorkers: true),
-      files: BlockingJobs(name: "test"))
+      files: JobPool(name: "test", most: 256, endsAfter: .seconds(5)))
     heldToTheEnd = services
     listeners = try ListeningWorld()
     driver = .forTest(timers, notes)
@@ -150,6 +150,27 @@ final class AdapterWorld {
   private(set) lazy var ending = DaemonEnd(
     host: daemonEnd, stopping: OrderlyStop(daemonEnd, timers: timers), timers: timers,
     phase: phase)
+
+  /// - Parameter read: the configuration that a reload finds.
+  func makeReload(
+    _ read: @escaping @Sendable () -> ParseResult<DaemonConfiguration>
+  ) throws -> ReloadOfDaemon {
+    let chronicle = try Chronicle(
+      JournalConfiguration(), version: "1", directory: state.journal, reports: state.reports,
+      log: { _, _ in })
+    return ReloadOfDaemon(
+      .init(
+        services: services, driver: driver, workers: workers, phase: phase, requests: requests,
+        configuration: ConfigurationInForce(
+          DaemonConfiguration(policy: LifecyclePolicy(name: "test"))),
+        environment: ["HOME": "/root", "PORT": "1"], read: read, chronicle: chronicle,
+        pressure: pressure, supervision: supervision, starter: starter, declared: declared,
+        listening: listeners.sockets,
+        schedules: ScheduleMonitor(
+          services: services, state: state, driver: driver, workers: workers,
+          returning: returning), encryption: senses.encryption,
+        restarts: restarts, returning: returning))
+  }
 
   /// Declared last, and so freed last: components give back what they hold of the loop when they are freed.
   private let heldToTheEnd: Services

@@ -1,41 +1,111 @@
 import Lifecycle
+import Linux
 import Policy
+import PolicyFile
+import Supervision
+import TestSupport
 import Testing
 
 @testable import Daemon
 
 @Suite("Regular sampling") struct RegularSamplingTests {
-  private final class Host: SamplingHost {
-    var calls: [String] = []
-    func beginSample() { calls.append("machine") }
-    func sample(_ runtime: WorkerUnit) { calls.append(runtime.id.name) }
-    func saveMemoryWhenDue() { calls.append("memory") }
-    func sendDiskReading() { calls.append("disk") }
-    func dropOutdatedBases() { calls.append("bases") }
-
-    func count(_ call: String) -> Int { calls.count { $0 == call } }
+  /// What was looked at, in its order.
+  private final class Looks: ActivityLooking {
+    var all: [String] = []
+    func look(
+      at runtime: WorkerUnit, _ process: WorkerProcess,
+      then: @escaping (ActivityFindings?) -> Void
+    ) { all.append("activity of \(runtime.id)") }
+    func collectLatches() { all.append("traffic") }
+    func count(_ look: String) -> Int { all.count { $0 == look } }
   }
 
-  private let world = SenseWorld()
-  private let host = Host()
+  private let world: AdapterWorld
+  private let looks = Looks()
+  private let memory: LearnedMemoryKeeper
+
+  init() throws {
+    let world = try AdapterWorld()
+    memory = LearnedMemoryKeeper(path: "/nowhere/memory", world.timers) { [looks] _, _, _, _ in
+      looks.all.append("memory is saved")
+    }
+    memory.connect(world.driver, world.workers) { _ in
+      [ExitRecord(at: 1, why: "exited", status: .exited(1), footprint: .zero)]
+    }
+    self.world = world
+  }
 
   private func begin(_ pace: RegularSampling.Pace = RegularSampling.Pace()) -> RegularSampling {
+    let (looks, timers, driver) = (looks, world.timers, world.driver)
     let sampling = RegularSampling(
-      clock: world.timers, driver: world.driver, workers: world.workers, pace: pace, host: host)
+      clock: timers, driver: driver, workers: world.workers, pace: pace,
+      pressure: PressureMonitor(
+        world.services.loop,
+        PressureMonitor.Readings(
+          memory: {
+            looks.all.append("machine")
+            return MemoryInfo(total: 8000, available: 3000, swapFree: 500)
+          }, stall: { _ in nil }),
+        send: { driver.send($0) }, log: { _, _ in }),
+      activity: ActivitySampler(
+        clock: timers, driver: driver, workers: world.workers, looks: looks,
+        meter: world.senses.meter),
+      logs: LogKeeper(timers) { id, _, then in
+        looks.all.append("log of \(id)")
+        then(.small, nil)
+      } log: { _, _ in
+      },
+      kernelKills: KernelKillWatch(
+        clock: timers, driver: driver, jetsam: world.jetsam,
+        counts: KernelKillCounts(
+          inGroup: { _ in
+            looks.all.append("kernel's kills")
+            return 0
+          }, onMachine: { nil }), log: { _, _ in }),
+      learnedMemory: memory,
+      imageDisk: ImageDiskMonitor(
+        directory: "/images", ledger: WriteLedger(path: "/nowhere/writes"),
+        ImageDiskMonitor.Needs(
+          look: { _ in looks.all.append("disk") }, send: { _ in },
+          removeOutdated: { looks.all.append("bases") }, save: { _ in }, time: { 1000 },
+          log: { _, _ in })))
     sampling.sampleRegularly()
     return sampling
   }
 
+  /// Of the only worker: what a further sample looks at.
+  private func nextSample(_ sampling: RegularSampling) -> [String] {
+    looks.all = []
+    sampling.sampleRegularly()
+    let others = ["machine", "traffic", "disk", "bases", "memory is saved"]
+    return looks.all.filter { !others.contains($0) }
+  }
+
+  private static let everything = ["activity of web", "log of web", "kernel's kills"]
+
+  private func add(_ state: WorkerState = .background) throws -> WorkerUnit {
+    try world.add("web", state) { $0.output.maxSize = .megabytes(1) }
+  }
+
+  // MARK: when
+
   @Test("A sample looks at the machine, at the running workers, and then at what else is due")
   func order() throws {
-    try world.add("web")
+    _ = try add()
     try world.add("asleep", .suspended)
     try world.add("deep", .hibernated)
     try world.add("ended", .terminated)
     let sampling = begin()
-    #expect(host.calls == ["machine", "web", "memory", "disk"])
+    #expect(looks.all == ["machine", "traffic"] + Self.everything + ["disk"])
+    #expect(
+      world.notes.all.first
+        == .memory(
+          MemoryReading(
+            total: ByteCount(8000), available: ByteCount(3000), someStall: nil, fullStall: nil,
+            swapFree: ByteCount(500))))
+    looks.all = []
     world.timers.advance(by: .seconds(1))
-    #expect(host.calls.dropFirst(4) == ["machine", "web", "memory"])
+    #expect(looks.all == ["machine", "traffic"] + Self.everything)
     withExtendedLifetime(sampling) {}
   }
 
@@ -45,12 +115,12 @@ import Testing
   func idle() throws {
     for number in 0..<50 { try world.add("w\(number)", .hibernated) }
     let sampling = begin()
-    host.calls = []
-    for _ in 0..<59 {
+    looks.all = []
+    for _ in 0..<29 {
       #expect(world.timers.pending == [.seconds(1)])
       world.timers.advance(by: .seconds(1))
     }
-    #expect(host.calls.count == 2 * 59 && Set(host.calls) == ["machine", "memory"])
+    #expect(looks.all.count == 2 * 29 && Set(looks.all) == ["machine", "traffic"])
     withExtendedLifetime(sampling) {}
   }
 
@@ -58,17 +128,27 @@ import Testing
   func rare() throws {
     let sampling = begin()
     world.timers.advance(by: .seconds(59))
-    #expect(host.count("disk") == 1)
+    #expect(looks.count("disk") == 1)
     world.timers.advance(by: .seconds(1))
-    #expect(host.count("disk") == 2)
+    #expect(looks.count("disk") == 2)
     world.timers.advance(by: .seconds(3540))
-    #expect(host.count("bases") == 0)
+    #expect(looks.count("bases") == 0)
     world.timers.advance(by: .seconds(1))
-    #expect(host.count("bases") == 1)
+    #expect(looks.count("bases") == 1)
     world.timers.advance(by: .seconds(3600))
-    #expect(host.count("bases") == 1)
+    #expect(looks.count("bases") == 1)
     world.timers.advance(by: .seconds(1))
-    #expect(host.count("bases") == 2)
+    #expect(looks.count("bases") == 2)
+    withExtendedLifetime(sampling) {}
+  }
+
+  @Test("What was learned is saved only when that is due")
+  func learned() throws {
+    _ = try add()
+    let sampling = begin()
+    #expect(looks.count("memory is saved") == 0)
+    world.timers.advance(by: MemoryKeeper.saveEvery)
+    #expect(looks.count("memory is saved") == 1)
     withExtendedLifetime(sampling) {}
   }
 
@@ -82,7 +162,7 @@ import Testing
     #expect(world.timers.pending == [.seconds(5)])
     runtime.sample.cpu = 5
     runtime.sample.at = world.timers.now
-    host.calls = []
+    looks.all = []
     sampling.sampleAnew(runtime)
     sampling.sampleAnew(runtime)
     #expect(runtime.sample.at == .zero && runtime.sample.cpu == 0)
@@ -90,7 +170,7 @@ import Testing
     #expect(world.timers.pending == [.zero])
     world.driver.send(.resumed(runtime.id, .zero))
     world.timers.advance(by: .zero)
-    #expect(host.count("machine") == 1 && world.timers.pending.count == 1)
+    #expect(looks.count("machine") == 1 && world.timers.pending.count == 1)
   }
 
   @Test("Two calls to begin sampling start one timer")
@@ -98,5 +178,48 @@ import Testing
     let sampling = begin()
     sampling.sampleRegularly()
     #expect(world.timers.pending == [.seconds(1)])
+  }
+
+  // MARK: what
+
+  @Test("The log of a worker that launches isn't touched: its readiness is searched for in it")
+  func launching() throws {
+    let runtime = try add(.terminated)
+    let sampling = begin()
+    runtime.process = try .forTest()
+    world.driver.request(.start, runtime.id) { _ in }
+    try #require(world.driver.state.state(of: runtime.id) == .launching)
+    #expect(nextSample(sampling) == ["activity of web", "kernel's kills"])
+    world.driver.send(.ready(runtime.id))
+    #expect(nextSample(sampling) == Self.everything)
+  }
+
+  @Test("A worker without a process isn't looked at")
+  func withoutProcess() throws {
+    let runtime = try add()
+    let sampling = begin()
+    runtime.process = nil
+    runtime.endRun()
+    #expect(nextSample(sampling) == [])
+  }
+
+  @Test("Nothing is looked at of a worker that hasn't run since its last sample")
+  func atRest() throws {
+    let runtime = try add()
+    // Files of a cgroup, which no process is in.
+    let files = try Scratch(["cgroup.events": "populated 1\n", "cpu.stat": "usage_usec 7\n"])
+    let plan = LaunchPlan(
+      name: "web", command: ["web"], directory: "/", environment: [:],
+      cgroup: try WorkerCgroup(path: files.path, isExternal: true), logPath: "/logs/web.log")
+    runtime.process = try WorkerProcess.adopt(
+      try #require(runtime.process).identity, plan: plan, opensMemory: false)
+    (runtime.sample.isUnchanged, runtime.sample.cpu) = (true, 7)
+    let sampling = begin()
+    #expect(nextSample(sampling) == [])
+    try files.write("cpu.stat", "usage_usec 8\n")
+    #expect(nextSample(sampling) == Self.everything, "it has run")
+    try files.write("cpu.stat", "usage_usec 7\n")
+    runtime.sample.isUnchanged = false
+    #expect(nextSample(sampling) == Self.everything, "the last sample had found something new")
   }
 }

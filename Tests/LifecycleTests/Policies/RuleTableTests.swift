@@ -18,7 +18,7 @@ struct RuleTableTests {
 
   /// File and name of the test in each row's last cell.
   private static func tests() throws -> [(file: String, name: String)] {
-    try text("docs/rules.md").split(separator: "\n").compactMap { line in
+    try text("docs/engine.md").split(separator: "\n").compactMap { line in
       let cells = line.split(separator: "|").map { $0.drop { $0 == " " } }
       guard cells.count == 4, let cell = cells.last, cell.hasPrefix("`") else { return nil }
       let parts = cell.dropFirst().split(separator: "`: ", maxSplits: 1)
@@ -27,7 +27,7 @@ struct RuleTableTests {
     }
   }
 
-  @Test("Every test that docs/rules.md names exists")
+  @Test("Every test that docs/engine.md names exists")
   func named() throws {
     let tests = try Self.tests()
     #expect(tests.count > 40)
