@@ -49,6 +49,8 @@ struct WorkerFacts {
   var signOfUse: SignOfUse?
   /// Of traffic: where it came from.
   var source: TrafficSource?
+  /// At which it listens.
+  var ports: Set<UInt16> = []
 
   /// Its first process.
   var process: WorkerProcess?
