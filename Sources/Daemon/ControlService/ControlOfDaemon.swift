@@ -87,11 +87,11 @@ final class ControlOfDaemon: ControlHost {
       parts.chronicle.uses.uses(of: id).map {
         ActivityReport(
           $0, policy: runtime.profile.policy, sign: runtime.sample.sign,
-          source: runtime.sample.source, at: now)
+          source: runtime.sample.source, isServer: !runtime.sample.ports.isEmpty, at: now)
       }
     }
     (facts.process, facts.signOfUse) = (runtime.process, runtime.sample.sign)
-    facts.source = runtime.sample.source
+    (facts.source, facts.ports) = (runtime.sample.source, runtime.sample.ports)
     facts.measured = runtime.measuring.last.map { ($0.reclaimable, $0.sharedByFork, $0.at) }
     return facts
   }
@@ -103,6 +103,7 @@ final class ControlOfDaemon: ControlHost {
       exits: restarts.exits(of: id) ?? [], restarts: restarts.restarts(of: id),
       restart: restarts.plan(of: id), awaited: awaited?.text,
       awaitedWorkers: awaited?.workers ?? [], problem: restarts.problem(of: id),
+      hasGivenUp: restarts.hasGivenUp(id),
       livenessFailure: runtime.liveness?.lastFailure,
       nextWake: parts.schedules.next(runtime.configuration.wakeAt, after: Int64(time(nil))),
       answeredAsleep: runtime.wakeWatch?.answeredCount)
@@ -257,14 +258,18 @@ final class ControlOfDaemon: ControlHost {
     }
   }
 
-  func remove(_ id: WorkerID, then done: @escaping () -> Void) {
+  func remove(_ id: WorkerID, then done: @escaping (_ failure: String?) -> Void) {
     parts.supervision.removeWorker(id)
     parts.driver.send(.removed(id))
     let logs = parts.state.logs
     parts.services.jobs.run(about: "log of \(id)", within: .seconds(20)) {
       WorkerLogs.remove(of: id.name, from: logs)
-    } then: { _ in
-      done()
+    } then: { outcome in
+      switch outcome {
+      case .done(let failure): done(failure?.description)
+      case .overdue: done("the disk doesn't answer")
+      case .busy: done("its removal is under way")
+      }
     }
   }
 
