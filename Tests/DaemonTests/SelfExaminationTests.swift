@@ -67,7 +67,7 @@ import Testing
     "The loop doesn't wait for an examination, and calls during one share the next")
   func shared() throws {
     let loop = try EventLoop(check: nil)
-    let jobs = try LoopJobs(loop, BlockingJobs(name: "test-doctor"))
+    let jobs = try LoopJobs(loop, JobPool(name: "test-doctor", most: 256, endsAfter: .seconds(5)))
     let count = Atomic(0)
     let examination = SelfExamination(jobs) {
       count.add(1, ordering: .relaxed)
@@ -84,7 +84,7 @@ import Testing
   @Test("An examination that hangs is answered at its limit, and the loop continues meanwhile")
   func overdue() throws {
     let loop = try EventLoop(check: nil)
-    let jobs = try LoopJobs(loop, BlockingJobs(name: "test-doctor"))
+    let jobs = try LoopJobs(loop, JobPool(name: "test-doctor", most: 256, endsAfter: .seconds(5)))
     let gate = ThreadGate()
     let examination = SelfExamination(jobs, within: .seconds(5)) {
       gate.pass()

@@ -9,6 +9,7 @@ STEPS is a file, a step on each line:
     type TEXT       types it; \\x1b, \\n and the like are escapes
     resize C R      changes the terminal's size
     signal N PID    sends a signal to another process
+    run COMMAND     runs a command of the shell
     end CODE        waits for COMMAND's end with that exit code; it must have left the alternate screen
 
 A text that the terminal would wrap, or that isn't in the sequences below, is wrong in any case."""
@@ -18,6 +19,7 @@ import pty
 import re
 import select
 import struct
+import subprocess
 import sys
 import termios
 import time
@@ -154,6 +156,8 @@ class Run:
         elif verb == "signal":
             number, pid = map(int, rest.split())
             os.kill(pid, number)
+        elif verb == "run":
+            subprocess.run(rest, shell=True, check=True)
         elif verb == "end":
             end = time.monotonic() + PATIENCE
             while not self.closed:

@@ -5,7 +5,7 @@ import Testing
 @testable import Linux
 
 @Suite("Threads for short work") struct ShortThreadsTests {
-  private typealias Counter = BlockingJobsTests.Counter
+  private typealias Counter = JobsThatMayHangTests.Counter
 
   @Test("All work is done, however many come at once and again when the threads are idle")
   func allIsDone() throws {

@@ -20,7 +20,7 @@ public struct LogLocation: Hashable, Sendable {
 
   /// Opens the log, or a file beside it, without waiting for the other end of a FIFO. Anything but a
   /// regular file is an error: a worker may have put it there.
-  func open(suffix: String = "") throws(FileError) -> Descriptor {
+  package func open(suffix: String = "") throws(FileError) -> Descriptor {
     let name = path + suffix
     let account = try account()
     let file = try FileError.wrap("opening", on: name) { () throws(SystemCallError) in

@@ -60,7 +60,7 @@ func readWholeFile(_ path: String) throws(FileError) -> [UInt8] {
 
 extension FileError {
   /// Names the operation that a system call has failed in.
-  static func wrap<Value>(
+  package static func wrap<Value>(
     _ operation: String, on path: String, _ body: () throws(SystemCallError) -> Value
   ) throws(FileError) -> Value {
     do throws(SystemCallError) { return try body() } catch {

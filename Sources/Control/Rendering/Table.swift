@@ -161,35 +161,47 @@ package struct Table {
 }
 
 /// The lines of `text`, broken at blanks. A word that is longer than a line stays whole: paths are
-/// there to be copied.
-package func wrapped(_ text: String, to room: Int?) -> [String] {
+/// there to be copied. `cutsWords`: it is cut, where a longer line would be lost.
+package func wrapped(_ text: String, to room: Int?, cutsWords: Bool = false) -> [String] {
   guard let room, displayWidth(text) > room else { return [text] }
   var lines: [String] = []
   var line = ""
+  var isBegun = false
   for word in text.split(separator: " ", omittingEmptySubsequences: false) {
-    if line.isEmpty {
-      line = String(word)
-    } else if displayWidth(line) + 1 + displayWidth(String(word)) <= room {
-      line += " \(word)"
+    let isBlank = line.allSatisfy { $0 == " " }
+    // The blanks that the text begins with stay, those at a break don't.
+    let longer = !isBegun || isBlank && !lines.isEmpty ? String(word) : "\(line) \(word)"
+    isBegun = true
+    if isBlank || displayWidth(longer) <= room {
+      line = longer
     } else {
       lines.append(line)
       line = String(word)
+    }
+    while cutsWords, !line.dropFirst().isEmpty, displayWidth(line) > room {
+      let part = beginning(of: line, in: room)
+      // A character that is wider than the room.
+      lines.append(part.isEmpty ? String(line.removeFirst()) : part)
+      line.removeFirst(part.count)
     }
   }
   return lines + [line]
 }
 
+/// What of `text` has room.
+private func beginning(of text: String, in room: Int) -> String {
+  var used = 0
+  return String(
+    text.prefix { character in
+      used += displayWidth(String(character))
+      return used <= room
+    })
+}
+
 /// `text`, or its beginning and an ellipsis.
 package func shortened(_ text: String, to room: Int?) -> String {
   guard let room, displayWidth(text) > room else { return text }
-  var result = ""
-  var used = 1
-  for character in text {
-    used += displayWidth(String(character))
-    if used > room { break }
-    result.append(character)
-  }
-  return result + "…"
+  return beginning(of: text, in: room - 1) + "…"
 }
 
 /// Terminal columns that a text takes: wide East Asian characters and emoji take two, marks that

@@ -1,3 +1,18 @@
+extension TopLog {
+  /// What the screen shows of the log: its last rows, or those that are `back` rows earlier. Longer lines are wrapped.
+  ///
+  /// - Parameter back: is lowered if the log has fewer rows.
+  package func rows(_ count: Int, columns: Int, back: inout Int) -> [String] {
+    var found: [String] = []
+    for line in lines.reversed() where found.count - count < back {
+      // Rows of the end come first.
+      found += wrapped(logText(line), to: columns, cutsWords: true).reversed()
+    }
+    back = max(min(back, found.count - count), 0)
+    return found.dropFirst(back).prefix(max(count, 0)).reversed()
+  }
+}
+
 /// One line of a worker's log for a line of the screen: without the sequences that move a cursor or set colours, and
 /// with every other control character escaped.
 ///

@@ -46,7 +46,7 @@ package struct TopRequest: Hashable, Sendable {
   package var worker: String
 }
 
-/// What is shown below the list.
+/// What is shown beside or below the list.
 package enum TopPane: Character, Hashable, Sendable, CaseIterable {
   case processes = "t"
   case log = "l"
@@ -55,6 +55,9 @@ package enum TopPane: Character, Hashable, Sendable, CaseIterable {
 
   /// It isn't about the selected worker.
   var isOfMachine: Bool { self == .others }
+
+  /// The one that is open at the beginning; nil: a small screen has room for the list alone.
+  package static func first(rows: Int) -> TopPane? { rows >= 20 ? .log : nil }
 }
 
 /// The largest processes of the machine that belong to no worker.

@@ -46,6 +46,10 @@ extension TopModel {
 
   private mutating func move(by key: TerminalKey) -> Bool {
     switch key {
+    case .pageUp where isWhole && pane == .log: scroll(by: logPage)
+    case .pageDown where isWhole && pane == .log: scroll(by: -logPage)
+    case .home where isWhole && pane == .log: scroll(by: Self.wholeLog)
+    case .end where isWhole && pane == .log: scroll(by: -scrolledBack)
     case .up, .character("k"): select(place - 1)
     case .down, .character("j"): select(place + 1)
     case .pageUp: select(place - page)
@@ -60,9 +64,13 @@ extension TopModel {
   private mutating func command(_ key: TerminalKey) -> [TopRequest] {
     switch key {
     case .escape:
-      if filter.isEmpty { pane = nil }
+      if filter.isEmpty, !isWhole { pane = nil }
+      if filter.isEmpty { isWhole = false }
       filter = ""
       arrange()
+    case .enter:
+      if pane == nil { pane = .log }
+      isWhole.toggle()
     case .character(let character): return command(character)
     default: break
     }
@@ -83,6 +91,10 @@ extension TopModel {
     case _ where TopPane(rawValue: character) != nil:
       let wanted = TopPane(rawValue: character)
       pane = pane == wanted ? nil : wanted
+      if pane == nil { isWhole = false }
+    case "u": scroll(by: logPage)
+    case "d": scroll(by: -logPage)
+    case "g": scroll(by: -scrolledBack)
     case _ where TopAction(rawValue: character) != nil:
       guard let action = TopAction(rawValue: character) else { break }
       return begin(action)
@@ -91,6 +103,18 @@ extension TopModel {
       message = Message(text: "\(shown) is no key of top; ? lists the keys", isFailure: true)
     }
     return []
+  }
+
+  /// More rows than any log has.
+  private static let wholeLog = 1 << 32
+
+  /// Back, if `rows` is positive; the screen limits it to what there is.
+  private mutating func scroll(by rows: Int) {
+    guard pane == .log else {
+      message = Message(text: "no log is shown; l shows it", isFailure: true)
+      return
+    }
+    scrolledBack = max(scrolledBack + rows, 0)
   }
 
   private mutating func begin(_ action: TopAction) -> [TopRequest] {

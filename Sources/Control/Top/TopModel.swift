@@ -36,7 +36,9 @@ package struct TopModel: Sendable {
   /// Those that fit the filter, in the order that was chosen.
   var shown: [WorkerReport] = []
   /// By name, so that a worker stays selected when the order changes.
-  package internal(set) var selected: String?
+  package internal(set) var selected: String? {
+    didSet { if selected != oldValue { scrolledBack = 0 } }
+  }
   /// Its place in `shown`.
   var place = 0
   /// The first worker on the screen.
@@ -44,17 +46,26 @@ package struct TopModel: Sendable {
   /// Workers on the screen when it was last drawn.
   var page = 10
 
-  package internal(set) var pane: TopPane?
+  package internal(set) var pane: TopPane? {
+    didSet { if pane != oldValue { scrolledBack = 0 } }
+  }
+  /// The pane is shown without the list.
+  var isWhole = false
+  /// Rows of the log after those on the screen; 0: new lines are followed.
+  var scrolledBack = 0
+  /// Rows by which a key scrolls the log: half of those that were shown last.
+  var logPage = 10
   var processes: TopProcesses?
   var log: TopLog?
   var others: TopOthers?
   var status: WorkerReport?
   var message: Message?
 
-  package init(columns: Int, rows: Int, showsUnicode: Bool = true) {
+  package init(columns: Int, rows: Int, showsUnicode: Bool = true, pane: TopPane? = nil) {
     self.columns = columns
     self.rows = rows
     self.showsUnicode = showsUnicode
+    self.pane = pane
   }
 
   var worker: WorkerReport? { shown.indices.contains(place) ? shown[place] : nil }
@@ -96,7 +107,10 @@ package struct TopModel: Sendable {
   // MARK: what the open pane shows, and has to be read for it
 
   package var wantedProcesses: WorkerReport? { pane == .processes ? worker : nil }
-  package var wantedLog: WorkerReport? { pane == .log ? worker : nil }
+  /// A log in which you have scrolled back stays as it is.
+  package var wantedLog: WorkerReport? {
+    pane != .log || scrolledBack > 0 && log?.worker == selected ? nil : worker
+  }
   /// Processes of these aren't shown.
   package var wantedOthers: [WorkerReport]? { pane == .others ? workers : nil }
   package var wantedStatus: String? { pane == .memory ? selected : nil }

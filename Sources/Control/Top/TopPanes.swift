@@ -1,34 +1,35 @@
-/// What `top` shows of the selected worker below the list.
+/// What `top` shows of the selected worker, or of the machine, beside or below the list.
 extension TopModel {
-  /// At most that many lines, the title included; none if no pane is open.
-  func paneLines(most: Int, _ color: Bool) -> [String] {
-    guard let pane, most >= 2 else { return [] }
-    if pane.isOfMachine { return framed(otherLines(), most: most, color) }
-    guard let worker else { return [] }
-    let name = escaped(worker.name)
+  /// There is something to show beside or below the list.
+  var hasPane: Bool { pane != nil && (worker != nil || pane?.isOfMachine == true) }
+
+  /// At most as many lines as the layout has room for, the title included.
+  mutating func paneLines(_ layout: TopLayout, _ color: Bool) -> [String] {
+    guard layout.place != .none, let pane else { return [] }
     let content =
-      switch pane {
-      case .others: otherLines()
-      case .processes: processLines(worker, name)
-      case .log: logLines(worker, name, most: most - 1)
-      case .memory: memoryLines(worker, name)
+      switch (pane, worker) {
+      case (.processes, let worker?): processLines(worker, layout)
+      case (.log, let worker?): logLines(worker, layout)
+      case (.memory, let worker?): memoryLines(worker, layout)
+      default: otherLines(layout)
       }
-    return framed(content, most: most, color)
+    return framed(content, layout, color)
   }
 
-  private func framed(_ content: Content, most: Int, _ color: Bool) -> [String] {
+  private func framed(_ content: Content, _ layout: TopLayout, _ color: Bool) -> [String] {
     let (title, lines) = content
-    var shown = lines.map { shortened($0, to: columns) }
+    let most = layout.paneRows
+    var shown = lines.map { shortened($0, to: layout.paneColumns) }
     if shown.count > most - 1 {
       let hidden = shown.count - most + 2
-      shown = Array(shown.prefix(most - 2))
-      shown.append(shortened("… and \(hidden) more lines", to: columns))
+      shown = Array(shown.prefix(max(most - 2, 0)))
+      shown.append(shortened("… and \(hidden) more lines", to: layout.paneColumns))
     }
-    return [rule(title, color)] + shown
+    return [rule(title, layout.paneColumns, color)] + shown
   }
 
   /// `── log of web ─────`.
-  private func rule(_ title: String, _ color: Bool) -> String {
+  private func rule(_ title: String, _ columns: Int, _ color: Bool) -> String {
     let stroke = showsUnicode ? "─" : "-"
     let text = shortened("\(stroke)\(stroke) \(title) ", to: columns)
     let line =
@@ -40,7 +41,8 @@ extension TopModel {
 
   // MARK: processes
 
-  private func processLines(_ worker: WorkerReport, _ name: String) -> Content {
+  private func processLines(_ worker: WorkerReport, _ layout: TopLayout) -> Content {
+    let name = escaped(worker.name)
     let title = "processes of \(name)"
     if worker.pid == nil { return (title, ["\(name) has no process"]) }
     guard let processes, processes.worker == worker.name else { return (title, ["reading …"]) }
@@ -57,7 +59,7 @@ extension TopModel {
     }
     let sum = processes.processes.reduce(0) { $0 + ($1.footprint ?? 0) }
     let total = "\(processes.processes.count), \(sizeText(sum))"
-    return ("\(title): \(total)", table.lines(width: columns, color: false))
+    return ("\(title): \(total)", table.lines(width: layout.paneColumns, color: false))
   }
 
   /// Each process below its parent, with the lines of the tree before its name.
@@ -87,7 +89,7 @@ extension TopModel {
 
   // MARK: other processes
 
-  private func otherLines() -> Content {
+  private func otherLines(_ layout: TopLayout) -> Content {
     let title = "largest processes of no worker"
     guard let others else { return (title, ["reading …"]) }
     if let problem = others.problem { return (title, [escaped(problem)]) }
@@ -99,23 +101,33 @@ extension TopModel {
     table.rows = others.processes.map {
       [.init("\($0.pid)"), .init(sizeText($0.resident)), .init(escaped($0.name))]
     }
-    return (title, table.lines(width: columns, color: false))
+    return (title, table.lines(width: layout.paneColumns, color: false))
   }
 
   // MARK: the log
 
-  private func logLines(_ worker: WorkerReport, _ name: String, most: Int) -> Content {
+  private mutating func logLines(_ worker: WorkerReport, _ layout: TopLayout) -> Content {
+    let name = escaped(worker.name)
     let title = "log of \(name)"
     guard let path = worker.log else { return (title, ["\(name) has no log"]) }
     guard let log, log.worker == worker.name else { return (title, ["reading …"]) }
-    if let problem = log.problem { return (title, [escaped(problem)]) }
-    let lines = log.lines.suffix(most).map(logText)
-    return ("\(title), \(escaped(path))", lines.isEmpty ? ["it is empty"] : lines)
+    if let problem = log.problem {
+      return (title, wrapped(escaped(problem), to: layout.paneColumns))
+    }
+    let rows = layout.paneRows - 1
+    logPage = max(rows / 2, 1)
+    let shown = log.rows(rows, columns: layout.paneColumns, back: &scrolledBack)
+    if shown.isEmpty { return ("\(title), \(escaped(path))", ["it is empty"]) }
+    let place =
+      scrolledBack > 0
+      ? "\(counted(scrolledBack, "row")) before its end, g follows it" : escaped(path)
+    return ("\(title), \(place)", shown)
   }
 
   // MARK: memory
 
-  private func memoryLines(_ worker: WorkerReport, _ name: String) -> Content {
+  private func memoryLines(_ worker: WorkerReport, _ layout: TopLayout) -> Content {
+    let name = escaped(worker.name)
     let title = "memory of \(name)"
     if worker.state == "terminated" { return (title, ["\(name) is not running"]) }
     // `ps` has no swap.
@@ -132,7 +144,7 @@ extension TopModel {
     let present = kinds.compactMap { kind in kind.bytes.map { (kind.label, $0, kind.note) } }
     let highest = present.map(\.1).max() ?? 0
     let (labels, sizes, notes) = (11, 9, 35)
-    let room = min(max(columns - labels - sizes - notes - 6, 0), 40)
+    let room = min(max(layout.paneColumns - labels - sizes - notes - 6, 0), 40)
     let lines = present.map { label, bytes, note in
       let size = sizeText(bytes)
       let gap = String(repeating: " ", count: max(labels + sizes - label.count - size.count, 0))

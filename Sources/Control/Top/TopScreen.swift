@@ -15,13 +15,30 @@ extension TopModel {
     }
     let head = headLines(workers, color)
     let body = rows - head.count - bottom.count
-    // One is the list's heading, one the line above it.
-    let below = paneLines(most: body - 2 - listRows(of: body - 2), color)
-    page = max(body - 2 - below.count, 1)
-    let list = listLines(color)
+    let layout = TopLayout(
+      columns: columns, rows: body, workers: shown.count, hasPane: hasPane, isWhole: isWhole)
+    let pane = paneLines(layout, color)
+    if layout.place == .whole { return head + filled(pane, to: body) + bottom }
+    let below = layout.place == .below ? pane : []
+    page = max(body - TopLayout.heading - below.count, 1)
+    let position = paint(positionText(layout.listColumns), .dim, color: color)
     // The last line of the screen is where it is, however short the list is.
-    let gap = Array(repeating: "", count: max(body - 2 - (list.count - 1) - below.count, 0))
-    return head + [paint(positionText, .dim, color: color)] + list + gap + below + bottom
+    let list = filled(
+      [position] + listLines(layout.listColumns, color), to: body - below.count)
+    return head + (layout.place == .beside ? beside(list, pane, layout) : list + below) + bottom
+  }
+
+  private func filled(_ lines: [String], to rows: Int) -> [String] {
+    lines + Array(repeating: "", count: max(rows - lines.count, 0))
+  }
+
+  private func beside(_ list: [String], _ pane: [String], _ layout: TopLayout) -> [String] {
+    let border = showsUnicode ? "│ " : "| "
+    return list.enumerated().map { row, line in
+      let gap = max(layout.listColumns - displayWidth(withoutColours(line)), 0)
+      let right = pane.indices.contains(row) ? pane[row] : ""
+      return line + String(repeating: " ", count: gap) + border + right
+    }
   }
 
   private var tooSmall: [String] {
@@ -53,7 +70,7 @@ extension TopModel {
   }
 
   /// `1–12 of 30, by footprint, largest first; only those with "bot"`.
-  private var positionText: String {
+  private func positionText(_ columns: Int) -> String {
     let end = min(first + page, shown.count)
     let dash = showsUnicode ? "–" : "-"
     var text = shown.isEmpty ? "none" : "\(first + 1)\(dash)\(end)"
@@ -64,11 +81,8 @@ extension TopModel {
 
   // MARK: the list
 
-  /// How many workers the list shows at least while a pane is open: half of the room, if there are as many.
-  private func listRows(of room: Int) -> Int { min(max(shown.count, 1), max(room / 2, 2)) }
-
   /// The heading, and the workers from `first` on.
-  private mutating func listLines(_ color: Bool) -> [String] {
+  private mutating func listLines(_ columns: Int, _ color: Bool) -> [String] {
     first = max(min(first, shown.count - page, place), place - page + 1, 0)
     // The marks of the selected line take two columns.
     let width = columns - 2
@@ -77,13 +91,13 @@ extension TopModel {
     let visible = shown.indices.dropFirst(first).prefix(page).map { index in
       guard index == place else { return "  " + lines[index + 1] }
       let text = "\(showsUnicode ? "▸" : ">") " + withoutColours(lines[index + 1])
-      return color ? reversed(text) : text
+      return color ? reversed(text, columns) : text
     }
     return ["  " + (lines.first ?? "")] + visible
   }
 
-  /// Over the whole width.
-  private func reversed(_ text: String) -> String {
+  /// Over the whole width of the list.
+  private func reversed(_ text: String, _ columns: Int) -> String {
     let rest = String(repeating: " ", count: max(columns - displayWidth(text), 0))
     return "\u{1B}[7m\(text)\(rest)\u{1B}[0m"
   }
@@ -107,7 +121,9 @@ extension TopModel {
       return ("the daemon has not answered for \(durationText(secondsWaited.rounded(.down)))", .red)
     }
     if let message { return (message.text, message.isFailure ? .red : .bold) }
-    return ("? help  / filter  s sort  t tree  l log  m memory  q quit", .dim)
+    let keys = "? help  / filter  s sort  t tree  l log  m memory  q quit"
+    let log = pane == .log && columns >= 80 ? "  u d scroll  Enter " : ""
+    return (keys + log + (log.isEmpty ? "" : isWhole ? "list" : "full"), .dim)
   }
 }
 

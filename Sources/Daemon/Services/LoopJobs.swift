@@ -12,11 +12,11 @@ enum JobOutcome<Value> {
 }
 
 /// Runs jobs that may wait without limit, such as reading files in any directory, on a thread of
-/// `BlockingJobs`. The outcome comes back on the loop, at the deadline at the latest. Belongs to the loop's
+/// `JobPool.files`. The outcome comes back on the loop, at the deadline at the latest. Belongs to the loop's
 /// thread.
 final class LoopJobs {
   private let loop: EventLoop
-  private let jobs: BlockingJobs
+  private let jobs: JobPool
   private let mailbox: Mailbox<LoopJobs>
   private var waiting: [UInt64: Waiting] = [:]
   private var count: UInt64 = 0
@@ -28,7 +28,7 @@ final class LoopJobs {
     var done: () -> Void
   }
 
-  init(_ loop: EventLoop, _ jobs: BlockingJobs = .files) throws(SystemCallError) {
+  init(_ loop: EventLoop, _ jobs: JobPool = .files) throws(SystemCallError) {
     self.loop = loop
     self.jobs = jobs
     mailbox = try Mailbox()
@@ -44,7 +44,7 @@ final class LoopJobs {
   ) {
     count += 1
     let (id, result) = (count, LateResult<Value>())
-    let isAccepted = jobs.submit(about: subject) { [mailbox] in
+    let isAccepted = jobs.submitIfIdle(about: subject) { [mailbox] in
       let isWanted = result.set(job())
       return { if isWanted { mailbox.post { $0.finish(id) } } }
     }

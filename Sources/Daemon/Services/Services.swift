@@ -29,7 +29,7 @@ struct Services {
   ///   one subject refuse each other.
   init(
     log: DaemonLog, records: WorkerRecordKeeper, hibernation: HibernationService,
-    files: BlockingJobs = .files
+    files: JobPool = .files
   ) throws(SystemCallError) {
     self.log = log
     self.records = records

@@ -8,10 +8,10 @@ import Supervision
 /// thread.
 final class SocketFiles {
   private let jobs: LoopJobs
-  private let threads: BlockingJobs
+  private let threads: JobPool
   private var removals: [String: Signal] = [:]
 
-  init(_ jobs: LoopJobs, _ threads: BlockingJobs = .files) {
+  init(_ jobs: LoopJobs, _ threads: JobPool = .files) {
     self.jobs = jobs
     self.threads = threads
   }
@@ -30,7 +30,7 @@ final class SocketFiles {
 
   private func remove(at path: String, _ removal: @escaping @Sendable () -> Void) {
     let end = Signal()
-    let isAccepted = threads.submit(about: "removal of \(path)") {
+    let isAccepted = threads.submitIfIdle(about: "removal of \(path)") {
       removal()
       end.raise()
       return {}

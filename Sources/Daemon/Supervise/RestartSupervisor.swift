@@ -107,6 +107,7 @@ final class RestartSupervisor {
     // If not for a stop: the request to stop it has failed, or another one has replaced it.
     case .resuming, .foreground, .background, .suspended, .hibernated:
       histories[id]?.isToStop = transition.cause.isStop
+      histories[id]?.hasBeenReady = true
     default: break
     }
   }
@@ -178,7 +179,7 @@ final class RestartSupervisor {
     histories[id]?.timer = nil
     histories[id]?.plan = nil
     if phase.isClosing { return }
-    if forMemory, driver.state.room(for: lastFootprint(of: id)) != .enough {
+    if forMemory, driver.state.room(for: expectedFootprint(of: id)) != .enough {
       return waitForRoom(id, why)
     }
     histories[id]?.restarts += 1
@@ -283,6 +284,19 @@ final class RestartSupervisor {
 
   /// Why it isn't started any more; a clause.
   func problem(of id: WorkerID) -> String? { histories[id]?.problem }
+
+  /// It has ended in a failure, or wasn't started because another worker has, and no request stopped it.
+  func hasFailed(_ id: WorkerID) -> Bool {
+    guard driver.state.state(of: id) == .terminated, let history = histories[id], !history.isToStop
+    else { return false }
+    switch history.plan {
+    case .waitingForMemory: return false
+    case .backingOff: return true
+    case nil:
+      return history.problem != nil
+        || history.lastEnd.map { !$0.succeeded && !$0.wasStopped } == true
+    }
+  }
 
   /// The environment of its next launch: `base`, and what there is to know of the run before. What `base`
   /// says of that is the daemon's own, and is left out.

@@ -20,13 +20,13 @@ public struct MemoryRelease: Sendable {
   public func begin(_ done: @escaping @Sendable (Int) -> Void = { _ in }) {
     guard !processes.isEmpty else { return }
     // Refused: an earlier attempt for this worker hangs.
-    _ = Self.jobs.submit(about: subject) { [self] in
+    _ = Self.jobs.submitIfIdle(about: subject) { [self] in
       let count = perform()
       return { done(count) }
     }
   }
 
-  private static let jobs = BlockingJobs(name: "dormouse-reap", threads: 16)
+  private static let jobs = JobPool(name: "dormouse-reap", most: 16, endsAfter: .seconds(5))
 
   /// Returns how many gave their memory back this way. EAGAIN (it hasn't taken its signal yet, or others
   /// walk its memory) is tried again a few times. An ended process (ESRCH), memory that is shared with a

@@ -21,10 +21,10 @@ public struct PreparedLaunch: Sendable {
 
   /// The child has its own. The last close of a file may wait for its file system, so it is made on a
   /// thread that may wait, where the file may be in any.
-  func dispose(_ jobs: BlockingJobs = .files) {
+  func dispose(_ jobs: JobPool = .files) {
     guard plan.logIsElsewhere, !files.isEmpty else { return }
     // If an earlier close hangs, these are closed when this object is freed.
-    _ = jobs.submit(about: "close \(plan.name)") { [files] in
+    _ = jobs.submitIfIdle(about: "close \(plan.name)") { [files] in
       withExtendedLifetime(files) {}
       return {}
     }

@@ -9,7 +9,7 @@ import Linux
 ///         └────────────┴────▶ failed           any of them ──cancel──▶ cancelled
 ///
 /// *Preparing* is looking for the program, opening its files, and the fork, on a thread that may hang
-/// (`BlockingJobs`). *Starting* is the way from fork to execve. The owner sets the deadline.
+/// (`JobPool.files`). *Starting* is the way from fork to execve. The owner sets the deadline.
 public final class SideProgram {
   public enum Phase: Hashable, Sendable {
     case preparing, starting, running
@@ -44,7 +44,7 @@ public final class SideProgram {
 
   /// `prepare` is called on a thread of `jobs`. `subject` names what may hang, for example the worker.
   init(
-    about subject: String, jobs: BlockingJobs = .files, remover: ProcessRemover = .shared,
+    about subject: String, jobs: JobPool = .files, remover: ProcessRemover = .shared,
     _ prepare: @escaping @Sendable () throws(LaunchError) -> PreparedLaunch
   ) {
     self.remover = remover
@@ -52,7 +52,7 @@ public final class SideProgram {
     do throws(SystemCallError) {
       let ready = try EventCounter()
       preparation = (result, ready)
-      let isAccepted = jobs.submit(about: subject) {
+      let isAccepted = jobs.submitIfIdle(about: subject) {
         let prepared: Preparation
         do throws(LaunchError) { prepared = .success(try Self.fork(try prepare())) } catch {
           prepared = .failure(error)

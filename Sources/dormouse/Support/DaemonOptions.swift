@@ -14,6 +14,8 @@ struct DaemonOptions: Sendable {
   var defaultStateDirectory: String
   /// A name or a path; nil: the configuration's.
   var policy: String?
+  /// No worker is started.
+  var takesOverOnly = false
   /// The directories in which a policy is looked up by its name, in this order.
   var policyDirectories: [String]
 
@@ -45,7 +47,7 @@ struct DaemonOptions: Sendable {
   /// there don't wait behind the first.
   private static let wait: ConfigurationFile.FileWait = { directory, work in
     let done = Semaphore()
-    let isNew = BlockingJobs.files.submit(about: "variables in \(directory)") {
+    let isNew = JobPool.files.submitIfIdle(about: "variables in \(directory)") {
       work()
       return { done.signal() }
     }

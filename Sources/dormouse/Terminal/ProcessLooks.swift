@@ -78,27 +78,32 @@ enum ProcessLook {
 
   /// The last lines of a worker's log.
   static func log(of worker: WorkerReport) -> TopLog {
-    guard let path = worker.log else { return TopLog(worker: worker.name, lines: []) }
-    do throws(SystemCallError) {
-      let file = try Descriptor.open(path, O_RDONLY | O_NONBLOCK)
-      let size = file.fileSize ?? 0
-      let start = max(size - Int64(mostLog), 0)
-      let bytes = try file.readBytes(upTo: mostLog, at: start, path: path)
+    guard let log = LogLocation(worker) else { return TopLog(worker: worker.name, lines: []) }
+    do throws(FileError) {
+      let file = try log.open()
+      let start = max((file.fileSize ?? 0) - Int64(mostLog), 0)
+      let bytes = try FileError.wrap("reading", on: log.path) { () throws(SystemCallError) in
+        try file.readBytes(upTo: mostLog, at: start)
+      }
       var lines = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
       // The first one may have begun before.
       if start > 0, lines.count > 1 { lines.removeFirst() }
       if lines.last?.isEmpty == true { lines.removeLast() }
       return TopLog(
         worker: worker.name,
-        lines: lines.suffix(mostLines).map { String(decoding: $0, as: UTF8.self) })
+        lines: lines.suffix(mostLines).map {
+          String(decoding: $0.prefix(longestLine), as: UTF8.self)
+        })
     } catch {
       return TopLog(worker: worker.name, lines: [], problem: "its log can't be read: \(error)")
     }
   }
 
-  /// Bytes, and lines: more than any screen shows.
-  private static let mostLog = 1 << 16
-  private static let mostLines = 400
+  /// How far back the log can be scrolled, in bytes and lines.
+  private static let mostLog = 1 << 17
+  private static let mostLines = 1000
+  /// Bytes.
+  private static let longestLine = 1 << 12
 
   private static func group(of worker: WorkerReport) -> WorkerCgroup? {
     // The worker has ended, or its group can't be seen from here.
@@ -126,7 +131,9 @@ final class BackgroundLooks: Sendable {
     case others(TopOthers)
   }
 
-  private let jobs = BlockingJobs(name: "dormouse-top", threads: 8)
+  private let jobs = JobPool(name: "dormouse-top", most: 8, endsAfter: .seconds(5))
+  /// Logs that hang leave the threads of the other looks free.
+  private let logJobs = JobPool(name: "dormouse-logs", most: 4, endsAfter: .seconds(5))
   private let news = Mutex<[News]>([])
   private let counter: EventCounter
 
@@ -137,7 +144,17 @@ final class BackgroundLooks: Sendable {
 
   /// `subject`: nothing happens while an earlier look at it is under way.
   func look(at subject: String, _ read: @escaping @Sendable () -> News) {
-    _ = jobs.submit(about: subject) { [self] in
+    look(at: subject, in: jobs, read)
+  }
+
+  func lookAtLog(of worker: WorkerReport) {
+    look(at: worker.name, in: logJobs) { .log(ProcessLook.log(of: worker)) }
+  }
+
+  private func look(
+    at subject: String, in jobs: JobPool, _ read: @escaping @Sendable () -> News
+  ) {
+    _ = jobs.submitIfIdle(about: subject) { [self] in
       let result = read()
       return { [self] in
         news.withLock { $0.append(result) }

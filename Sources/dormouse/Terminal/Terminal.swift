@@ -22,6 +22,9 @@ enum Terminal {
   /// Standard output is a terminal.
   static var isOutput: Bool { isatty(STDOUT_FILENO) == 1 }
 
+  /// Keys can be read, too.
+  static var isInteractive: Bool { isOutput && isatty(STDIN_FILENO) == 1 }
+
   /// Columns; nil if standard output is no terminal. COLUMNS overrides the terminal's width.
   static var width: Int? {
     guard isatty(STDOUT_FILENO) == 1 else { return nil }

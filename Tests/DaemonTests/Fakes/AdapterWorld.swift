@@ -51,7 +51,7 @@ final class AdapterWorld {
     services = try Services(
       log: log, records: WorkerRecordKeeper(directory: state.workers),
       hibernation: HibernationService(lanes: 1, separatesWorkers: true),
-      files: BlockingJobs(name: "test"))
+      files: JobPool(name: "test", most: 256, endsAfter: .seconds(5)))
     heldToTheEnd = services
     listeners = try ListeningWorld()
     driver = .forTest(timers, notes)
@@ -175,7 +175,8 @@ final class AdapterWorld {
         listening: listeners.sockets,
         schedules: ScheduleMonitor(
           services: services, state: state, driver: driver, workers: workers,
-          returning: returning), encryption: senses.encryption, returning: returning))
+          returning: returning), encryption: senses.encryption,
+        restarts: restarts, returning: returning))
   }
 
   /// Declared last, and so freed last: components give back what they hold of the loop when they are freed.

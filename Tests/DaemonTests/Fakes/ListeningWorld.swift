@@ -41,7 +41,7 @@ final class ListeningWorld {
   private(set) var started: [String] = []
   private(set) var logged: [String] = []
 
-  let threads: BlockingJobs
+  let threads: JobPool
 
   init(threads count: Int = 256) throws {
     loop = try EventLoop()
@@ -50,7 +50,7 @@ final class ListeningWorld {
       Engine(policy: LifecyclePolicy(name: "test")), clock: timers,
       replies: RequestReplies(FakeSavedState(), timers: timers))
     driver.connect(executor, [])
-    threads = BlockingJobs(name: "test", threads: count)
+    threads = JobPool(name: "test", most: count, endsAfter: .seconds(5))
     let jobs = try LoopJobs(loop, threads)
     host = Host()
     sockets = ListeningSockets(

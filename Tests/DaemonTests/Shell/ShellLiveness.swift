@@ -20,12 +20,13 @@ final class ShellProcesses {
   let external: ExternalProcess
   let log = DaemonLog(ofWrapper: "/dev/null")
   /// Not used: no simulated worker has sockets.
+  private let threads = JobPool(name: "shell", most: 1)
   private let jobs: LoopJobs
   private let loop: EventLoop
 
   init() throws {
     loop = try EventLoop()
-    jobs = try LoopJobs(loop, BlockingJobs(name: "shell"))
+    jobs = try LoopJobs(loop, threads)
     all = try (0..<64).map { _ in try .forTest("shell") }
     inputs = try (0..<32).map { _ in try FakeInputs() }
     traffic = try TrafficMonitor(latches: nil, ownChannels: [])
@@ -35,7 +36,7 @@ final class ShellProcesses {
 
   func makeListening(_ world: ShellWorld) -> ListeningSockets {
     ListeningSockets(
-      watches: world.clock, timers: world.clock, jobs: jobs, files: SocketFiles(jobs),
+      watches: world.clock, timers: world.clock, jobs: jobs, files: SocketFiles(jobs, threads),
       driver: world.driver, workers: world.workers, host: NoListening())
   }
 

@@ -24,6 +24,23 @@ import Testing
     #expect(world.restarted == ["web"])
   }
 
+  @Test("A worker terminated while launching needs room for the footprint of its last full run")
+  func whileLaunching() {
+    world.add("web", RestartRules())
+    supervisor.record(footprint: .megabytes(60), lastWords: nil, of: web)
+    world.run("web", .exited(.exited(0)))
+    world.setMemory(free: .megabytes(40))
+    world.driver.request(.start, web) { _ in }
+    #expect(world.state(of: "web") == .launching)
+    supervisor.record(footprint: .megabytes(5), lastWords: nil, of: web)
+    world.end("web", .pressure(.critical))
+    world.timers.advance(by: .seconds(120))
+    #expect(world.restarted == [] && supervisor.plan(of: web) != nil)
+    world.setMemory(free: .megabytes(80))
+    world.timers.advance(by: .seconds(31))
+    #expect(world.restarted == ["web"])
+  }
+
   @Test("A worker that is larger than the whole memory isn't started and terminated without end")
   func tooLarge() {
     world.add()

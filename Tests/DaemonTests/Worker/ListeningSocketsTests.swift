@@ -158,7 +158,7 @@ import Testing
   func deadFileSystem() throws {
     let world = try ListeningWorld(threads: 1)
     let answers = Signal()
-    let isBusy = world.threads.submit(about: "a dead file system") {
+    let isBusy = world.threads.submitIfIdle(about: "a dead file system") {
       answers.wait()
       return {}
     }

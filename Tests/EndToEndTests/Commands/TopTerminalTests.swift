@@ -58,9 +58,9 @@ import Testing
         "miss ^▸ large", #"type \x1b[H"#, "see ^▸ busy", "type /talk", "see ^/talk_",
         "miss ^  busy", #"type \n"#, "see only those with", "see ^▸ talker", "type t",
         "see ── processes of talker: 2, ", "see  sh$", "see └─ sleep$", "type l",
-        "see ── log of talker", "see ^hello$", "type m", "see ── memory of talker",
-        "see ^footprint",
-        "see ^swapped", #"type \x1b"#, "see ^  large", "type ?", "see ^Keys of dormouse top",
+        "see ── log of talker", "see (^|│ )hello$", "type m", "see ── memory of talker",
+        "see (^|│ )footprint",
+        "see (^|│ )swapped", #"type \x1b"#, "see ^  large", "type ?", "see ^Keys of dormouse top",
         "type x", "miss ^Keys", "type qq", "end 0",
       ], on: daemon, columns: columns)
   }
@@ -98,7 +98,8 @@ import Testing
     try play(
       [
         "see ^▸ large ", "resize 60 12", "see ^▸ large ", "resize 50 12",
-        "see ^This terminal has 50 columns", "resize 120 30", "see REASON", "see ^▸ large",
+        "see ^This terminal has 50 columns", "resize 120 30", "see ^▸ large .*│",
+        "see │ ── log of large", "type l", "see REASON",
         #"type \x04"#, "end 0",
       ], on: daemon)
     try play(
@@ -122,6 +123,23 @@ import Testing
       "type q", "end 0",
     ]
     try play(steps, on: daemon)
+  }
+
+  @Test("The selected worker's log is below or beside the list and is followed if it is a file")
+  func log() throws {
+    for columns in [80, 120] {
+      let daemon = try daemon()
+      let log = try #require(try daemon.worker("talker").log)
+      try play(
+        [
+          "see ^▸ large ", "type /talk", #"type \n"#,
+          columns < 120 ? "see ^── log of talker" : "see ^▸ talker .*│ ", "see (^|│ )hello$",
+          #"type \n"#, "miss NAME", "see ^hello$",
+          #"run printf '\033]0;x\007more\033[5A\n' >> '\#(log)'"#, "see ^more$",
+          "type u", #"type \n"#, "see NAME", "type g", "run rm '\(log)' && mkfifo '\(log)'",
+          "see its log can't be read: opening as a regular file", "type q", "end 0",
+        ], on: daemon, columns: columns)
+    }
   }
 
   @Test("When the daemon ends, top restores the terminal and ends with code 5")

@@ -1,6 +1,5 @@
 import ArgumentParser
 import Control
-import Glibc
 import Linux
 
 struct TopCommand: ParsableCommand {
@@ -8,9 +7,11 @@ struct TopCommand: ParsableCommand {
     commandName: "top",
     abstract: "Watch the workers, and change them by a key; ? lists the keys, q quits.",
     discussion: """
-      The list is renewed each second. Arrows select a worker; s sorts, / filters; t, l and m show the \
-      processes, the log and the memory of the selected worker; W, S, H, F, B, R and T wake, suspend, \
-      hibernate, foreground, background, restart and terminate it. It needs 60 columns and 10 rows.
+      The list is renewed each second, and the log of the selected worker is followed: beside the list \
+      from 120 columns on, below it in a narrower terminal. Arrows select a worker; s sorts, / filters; l \
+      hides the log and shows it again, u and d scroll it, Enter shows it without the list; t and m show \
+      the processes and the memory instead; W, S, H, F, B, R and T wake, suspend, hibernate, foreground, \
+      background, restart and terminate the worker. It needs 60 columns and 10 rows.
 
       If standard output is no terminal, or with --once, the table is printed once, the largest \
       footprint first. With --json an object is printed each time, until --count of them are printed or \
@@ -41,16 +42,11 @@ struct TopCommand: ParsableCommand {
   }
 
   func run() throws {
-    var daemon = try connection.connect()
-    guard !json, !once, isatty(STDOUT_FILENO) == 1, isatty(STDIN_FILENO) == 1 else {
+    guard !json, !once, Terminal.isInteractive else {
+      var daemon = try connection.connect()
       return try printLooks(&daemon)
     }
-    let screen = try LiveScreen()
-    // The terminal is restored before an error is printed.
-    defer { screen.close() }
-    var session = TopSession(
-      daemon, screen: screen, looks: try BackgroundLooks(), delay: delay, count: count)
-    try session.run()
+    try TopSession.show(connection, delay: delay, count: count)
   }
 
   /// Prints the tables one after the other, for a file, a pipe or a program.

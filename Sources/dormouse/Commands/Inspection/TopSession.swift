@@ -25,7 +25,7 @@ struct TopSession: ~Copyable {
   private var shown: [String] = []
 
   /// `screen`: it is made before `looks`, whose threads mustn't get its signals.
-  init(
+  private init(
     _ daemon: consuming DaemonConnection, screen: LiveScreen, looks: BackgroundLooks,
     delay: Duration, count: Int?
   ) {
@@ -35,7 +35,22 @@ struct TopSession: ~Copyable {
     self.delay = delay
     self.count = count
     let size = Terminal.size
-    model = TopModel(columns: size.columns, rows: size.rows, showsUnicode: Terminal.showsUnicode)
+    model = TopModel(
+      columns: size.columns, rows: size.rows, showsUnicode: Terminal.showsUnicode,
+      pane: .first(rows: size.rows))
+  }
+
+  /// Shows the screen until it is quit.
+  static func show(
+    _ connection: ConnectionOptions, delay: Duration = .seconds(1), count: Int? = nil
+  ) throws {
+    let daemon = try connection.connect()
+    let screen = try LiveScreen()
+    // The terminal is restored before an error is printed.
+    defer { screen.close() }
+    var session = TopSession(
+      daemon, screen: screen, looks: try BackgroundLooks(), delay: delay, count: count)
+    try session.run()
   }
 
   mutating func run() throws {
@@ -68,9 +83,11 @@ struct TopSession: ~Copyable {
     // What follows an Escape at once belongs to it.
     let pressed = bytes.isEmpty && keys.isWaiting ? keys.finish() : keys.keys(in: bytes)
     if pressed.isEmpty { return }
-    let (selected, pane) = (model.selected, model.pane)
+    let (selected, pane, log) = (model.selected, model.pane, model.wantedLog?.name)
     for key in pressed { try send(model.press(key)) }
-    if model.selected != selected || model.pane != pane { nextPane = Deadline(in: .zero) }
+    if model.selected != selected || model.pane != pane || model.wantedLog?.name != log {
+      nextPane = Deadline(in: .zero)
+    }
   }
 
   private mutating func send(_ wanted: [TopRequest]) throws {
@@ -131,9 +148,7 @@ struct TopSession: ~Copyable {
         .processes(ProcessLook.processes(of: worker))
       }
     }
-    if let worker = model.wantedLog {
-      looks.look(at: "log of \(worker.name)") { .log(ProcessLook.log(of: worker)) }
-    }
+    if let worker = model.wantedLog { looks.lookAtLog(of: worker) }
     if let workers = model.wantedOthers {
       looks.look(at: "other processes") { .others(ProcessLook.others(than: workers)) }
     }

@@ -9,27 +9,33 @@ struct ProjectOutput {
   private let signals: SignalQueue
   /// At a signal the daemon and its workers are stopped, too; nil: the daemon isn't ours.
   private let own: OwnDaemon?
+  /// The screen of `top` comes first, and the output from its end on, while workers are stopped.
+  private let isScreen: Bool
   private let logs: MergedLogs
 
   /// - Parameter start: seconds since 1970, before the daemon was started: all of its workers' output is shown.
   init(
     _ connection: ConnectionOptions, _ signals: SignalQueue, own: OwnDaemon?,
-    since start: Int64 = Clock.now().seconds, showsTimes: Bool
+    since start: Int64 = Clock.now().seconds, showsTimes: Bool, isScreen: Bool = false
   ) {
     self.connection = connection
     self.signals = signals
     self.own = own
+    self.isScreen = isScreen
     logs = MergedLogs(
       .init(
-        lastLines: own != nil ? nil : 50, since: start - 1, showsTimes: showsTimes))
+        lastLines: isScreen ? 0 : own != nil ? nil : 50, since: isScreen ? nil : start - 1,
+        showsTimes: showsTimes))
   }
 
   func show() throws {
     let chosen = ChosenLogs(names: [], connection: connection)
+    var own = own
+    if isScreen, try !showScreen(&own, chosen) { return }
     logs.add(try chosen.logs(), isPast: true)
     try logs.printPast()
-    var isStopping = false
-    var own = own
+    var isStopping = isScreen
+    if isStopping { try stop() }
     let sleep = SleepReporter(connection)
     while true {
       // Workers that are woken to be stopped are no news.
@@ -39,7 +45,7 @@ struct ProjectOutput {
       if outcome == .other, !isStopping { sleep.report() }
       if outcome == .other, let number = signals.next() {
         guard own != nil, !isStopping else {
-          try own?.leaveRunning()
+          try own?.leaveRunning(stillRunning())
           throw ExitCode(128 + number)
         }
         isStopping = true
@@ -56,9 +62,41 @@ struct ProjectOutput {
     }
   }
 
+  /// Returns whether the workers are to be stopped: the screen was quit, and the daemon is ours.
+  private func showScreen(_ own: inout OwnDaemon?, _ chosen: ChosenLogs) throws -> Bool {
+    while true {
+      do {
+        try TopSession.show(connection)
+        return own != nil
+      } catch let signal as ExitCode {
+        guard own != nil else { throw signal }
+        return true
+      } catch let error as ControlError
+        where error.exit == .daemonWentAway || error.exit == .noDaemon
+      {
+        // After an upgrade another daemon runs.
+        if case .more = chosen.look() { continue }
+        if try own?.startAgain() == true { continue }
+        Output.complain("the daemon has ended")
+        return false
+      }
+    }
+  }
+
   /// Doesn't wait for another daemon.
   private func lookWhileStopping(_ chosen: ChosenLogs) -> ChosenLogs.Look {
     connection.hasDaemon ? .more([]) : .over("")
+  }
+
+  /// `web (pid 4711)`; empty if the daemon doesn't answer.
+  private func stillRunning() -> [String] {
+    // The workers are then named by `down`.
+    guard var daemon = try? connection.connect(),
+      let workers = try? daemon.client.perform(.ps, timeout: .seconds(2)).workers
+    else { return [] }
+    return workers.compactMap { worker in
+      worker.pid.map { "\(escaped(worker.name)) (pid \($0))" }
+    }
   }
 
   /// The daemon answers when all have ended; that isn't waited for, because they still write.
@@ -107,10 +145,18 @@ struct OwnDaemon {
 
   /// A signal to a daemon that stops its workers ends it at once: no SIGKILL follows for workers
   /// that take their time.
-  func leaveRunning() throws {
+  ///
+  /// - Parameter left: the workers that haven't ended.
+  func leaveRunning(_ left: [String]) throws {
     // Not reaped, so no other process has this number.
     guard process.exitCode() == nil else { return }
     try process.signal(SIGTERM)
-    Output.complain("the daemon ends; workers that still run are left running")
+    let workers =
+      left.isEmpty
+      ? "workers that still run are left running"
+      : left.joined(separator: ", ")
+        + (left.count == 1 ? " is left running" : " are left running")
+    Output.complain(
+      "the daemon ends; \(workers): `dormouse down` stops what runs, `dormouse up` takes it over")
   }
 }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Linux
 
-@Suite("Jobs that may hang") struct BlockingJobsTests {
+@Suite("Jobs that may hang") struct JobsThatMayHangTests {
   final class Counter: Sendable {
     private let value = Mutex(0)
     var count: Int { value.withLock { $0 } }
@@ -14,17 +14,19 @@ import Testing
 
   @Test("A job that hangs delays no job about another subject")
   func othersGoOn() throws {
-    let (jobs, gate, done) = (BlockingJobs(name: "test"), ThreadGate(), Counter())
+    let (jobs, gate, done) = (
+      JobPool(name: "test", most: 256, endsAfter: .seconds(5)), ThreadGate(), Counter()
+    )
     defer { gate.open() }
     for number in 0..<5 {
       #expect(
-        jobs.submit(about: "hung \(number)") {
+        jobs.submitIfIdle(about: "hung \(number)") {
           gate.pass()
           return {}
         })
     }
     for number in 0..<50 {
-      #expect(jobs.submit(about: "well \(number)") { { done.add() } })
+      #expect(jobs.submitIfIdle(about: "well \(number)") { { done.add() } })
     }
     #expect(try eventually { done.count == 50 })
   }
@@ -33,34 +35,36 @@ import Testing
     "A second job about a subject is refused while the first one hangs, and accepted when it has ended"
   )
   func oneForEachSubject() throws {
-    let (jobs, gate, done) = (BlockingJobs(name: "test"), ThreadGate(), Counter())
+    let (jobs, gate, done) = (
+      JobPool(name: "test", most: 256, endsAfter: .seconds(5)), ThreadGate(), Counter()
+    )
     #expect(
-      jobs.submit(about: "disk") {
+      jobs.submitIfIdle(about: "disk") {
         gate.pass()
         return { done.add() }
       })
-    for _ in 0..<100 { #expect(!jobs.submit(about: "disk") { {} }) }
+    for _ in 0..<100 { #expect(!jobs.submitIfIdle(about: "disk") { {} }) }
     gate.open()
     #expect(try eventually { done.count == 1 })
     // After the result has arrived, another job may be submitted at once.
-    #expect(jobs.submit(about: "disk") { { done.add() } })
+    #expect(jobs.submitIfIdle(about: "disk") { { done.add() } })
     #expect(try eventually { done.count == 2 })
   }
 
   @Test("If there are more jobs than threads, all jobs are done eventually")
   func bounded() throws {
-    let (jobs, done) = (BlockingJobs(name: "test", threads: 2), Counter())
-    for number in 0..<200 { #expect(jobs.submit(about: "\(number)") { { done.add() } }) }
+    let (jobs, done) = (JobPool(name: "test", most: 2, endsAfter: .seconds(5)), Counter())
+    for number in 0..<200 { #expect(jobs.submitIfIdle(about: "\(number)") { { done.add() } }) }
     #expect(try eventually { done.count == 200 })
   }
 
   @Test("A job that comes when the idle thread ends is done")
   func comesAtTheEndOfPatience() throws {
     let patience = Duration.microseconds(200)
-    let jobs = BlockingJobs(name: "test", patience: patience)
+    let jobs = JobPool(name: "test", most: 256, endsAfter: patience)
     for number in 0..<1_000 {
       let done = Semaphore()
-      #expect(jobs.submit(about: "one") { { done.signal() } })
+      #expect(jobs.submitIfIdle(about: "one") { { done.signal() } })
       try #require(done.wait(within: .seconds(60)), "job \(number)")
       // The next one comes about when the thread's patience ends.
       let next = Deadline(in: patience + .microseconds(number % 100))
