@@ -30,7 +30,7 @@ struct PreforkTests {
 
   @Test(
     "The children continue first, and the master when it is released",
-    arguments: Victim.Rest.available)
+    arguments: Nightly.one(of: Victim.Rest.available))
   func mastersLast(rest: Victim.Rest) throws {
     let (victim, target, tree) = try asleep(rest)
     let root = victim.process.pid
@@ -46,7 +46,9 @@ struct PreforkTests {
     #expect(try eventually { try !isStopped(root) })
   }
 
-  @Test("A worker that is woken to be ended wakes as a whole", arguments: Victim.Rest.available)
+  @Test(
+    "A worker that is woken to be ended wakes as a whole",
+    arguments: Nightly.one(of: Victim.Rest.available))
   func toEnd(rest: Victim.Rest) throws {
     let (victim, target, tree) = try asleep(rest)
     try target.wake(tree, isStopped: rest == .traced)
@@ -65,7 +67,8 @@ struct PreforkTests {
   }
 
   @Test(
-    "The children of a hibernated server continue first as well", arguments: Victim.Rest.available)
+    "The children of a hibernated server continue first as well",
+    arguments: Nightly.one(of: Victim.Rest.available))
   func hibernated(rest: Victim.Rest) throws {
     let service = HibernationService()
     let (victim, target, _) = try asleep(rest)

@@ -200,7 +200,7 @@ import Testing
   @Test("A worker that has failed is started when its launch is corrected, and those that need it")
   func corrected() {
     let world = World(["bad", "needs", "other", "manual"])
-    world.failed = ["bad", "needs", "other", "manual"]
+    world.failed = Set(["bad", "needs", "other", "manual"].map { WorkerID($0) })
     var (bad, needs) = (world.worker("bad"), world.worker("needs"))
     var manual = world.worker("manual")
     (bad.command, manual.command) = (["/bin/other"], ["/bin/other"])
