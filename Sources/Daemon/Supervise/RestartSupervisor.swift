@@ -125,7 +125,10 @@ final class RestartSupervisor {
   }
 
   /// Why it isn't started; a clause.
-  func record(problem: String, of id: WorkerID) { histories[id]?.problem = problem }
+  func record(problem: String, of id: WorkerID) {
+    histories[id]?.problem = problem
+    histories[id]?.hasGivenUp = false
+  }
 
   private func ended(_ id: WorkerID, _ cause: Cause) {
     var status = driver.state.snapshot(of: id)?.lastExit
@@ -154,9 +157,11 @@ final class RestartSupervisor {
     case .restart(let delay): restart(id, after: delay, why)
     case .giveUp(let restarts, let window):
       let text =
-        "not restarted after \(restarts) restarts within \(window.spoken): \(why); "
+        "gave up after \(restarts) restart\(restarts == 1 ? "" : "s") within \(window.spoken): "
+        + "\(why); "
         + "start it with `dormouse start \(id)`"
       histories[id]?.problem = text
+      histories[id]?.hasGivenUp = true
       log(.error, "\(id): \(text)")
     }
   }
@@ -211,6 +216,7 @@ final class RestartSupervisor {
       cancel(id)
       histories[id]?.isToStop = true
       histories[id]?.problem = nil
+      histories[id]?.hasGivenUp = false
       if terms(of: id)?.rules.condition == .unlessStopped { setStopped(id, true) }
     default: break
     }
@@ -284,6 +290,9 @@ final class RestartSupervisor {
 
   /// Why it isn't started any more; a clause.
   func problem(of id: WorkerID) -> String? { histories[id]?.problem }
+
+  /// That is because it has ended too often.
+  func hasGivenUp(_ id: WorkerID) -> Bool { histories[id]?.hasGivenUp == true }
 
   /// It has ended in a failure, or wasn't started because another worker has, and no request stopped it.
   func hasFailed(_ id: WorkerID) -> Bool {
