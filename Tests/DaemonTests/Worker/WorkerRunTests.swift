@@ -30,7 +30,6 @@ struct WorkerRunTests {
   private final class Liveness: LivenessHost {
     let mayBeAsked = true
     let watchesTraffic = false
-    func findHolder(of port: UInt16, then: @escaping (PortHolder?) -> Void) {}
     func ask(
       _ probe: Policy.Probe, then answer: @escaping (ProbeRunner.Outcome) -> Void
     ) -> () -> Void { {} }
@@ -104,6 +103,7 @@ struct WorkerRunTests {
     func search(
       _ scan: LogScan, then: @escaping (JobOutcome<Result<Bool, SystemCallError>>) -> Void
     ) {}
+    func findHolder(of port: UInt16, then: @escaping (PortHolder?) -> Void) {}
     func ask(
       _ probe: Policy.Probe, then answer: @escaping (ProbeRunner.Outcome) -> Void
     ) -> () -> Void { {} }
