@@ -2,9 +2,6 @@
 SWIFT ?= swift
 PREFIX ?= /usr/local
 SOURCES = Package.swift Sources Tests Examples Companions
-# A debug build aborts when its event loop is blocked for 100 ms (docs/threads.md). In tests dozens of daemons share the
-# processors and one disk with everything else.
-test chaos soak examples test-companions test-kubelet test-cluster: export DORMOUSE_LOOP_CHECK ?= 2s
 
 # The standard library is linked in: the daemon needs no Swift on the machine, and less memory.
 # The build ID is by what debuggers find the symbols that `install` takes out of the executable.
@@ -26,7 +23,7 @@ RELEASE_BUILD = SWIFT_DETERMINISTIC_HASHING=1 $(shell setarch -R true 2>/dev/nul
 # The layers of the design, enforced: a module imports only what its target names.
 CHECKED = --explicit-target-dependency-import-check error
 
-.PHONY: build debug demo test chaos soak test-machines examples dashboard containers test-companions test-kubelet \
+.PHONY: build debug demo test test-all chaos soak test-machines examples dashboard containers test-companions test-kubelet \
   test-cluster fuzz tsan order-code format lint install install-built deb dist image arm64 deb-arm64 dist-arm64 release test-arm64 check-6.2 clean
 
 build:
@@ -48,6 +45,10 @@ test:
 	$(SWIFT) build --build-tests $(CHECKED)
 	scripts/run-tests
 	$(MAKE) --no-print-directory --jobs=3 --output-sync=target examples chaos soak
+
+# Each night, and before a release: what `test` leaves out, too (Tests/TestSupport/Nightly.swift).
+test-all: export DORMOUSE_TESTS = all
+test-all: test test-companions
 
 chaos:
 	scripts/chaos-minute "$$($(SWIFT) build --show-bin-path)/dormouse"

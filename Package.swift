@@ -163,16 +163,18 @@ let package = Package(
       dependencies: ["Lifecycle", "Policy", "PolicyFile", "Simulation", "TestSupport"],
       swiftSettings: strict),
     .testTarget(
-      name: "SimulationTests", dependencies: ["Simulation", "Lifecycle", "Policy", "PolicyFile"],
+      name: "SimulationTests",
+      dependencies: ["Simulation", "Lifecycle", "Policy", "PolicyFile", "TestSupport"],
       swiftSettings: strict),
     .testTarget(
       name: "JournalTests",
-      dependencies: ["Journal", "JSONLines", "Lifecycle", "Policy", "Simulation"],
+      dependencies: ["Journal", "JSONLines", "Lifecycle", "Policy", "Simulation", "TestSupport"],
       swiftSettings: strict),
     .testTarget(
       name: "DecidingTests",
       dependencies: [
         "Deciding", "JSONLines", "Journal", "Lifecycle", "Policy", "PolicyFile", "Simulation",
+        "TestSupport",
       ],
       swiftSettings: strict),
     .testTarget(name: "YAMLTests", dependencies: ["YAML"], swiftSettings: strict),

@@ -156,21 +156,6 @@ import Testing
 }
 
 @Suite("Codes of the JSON documents") struct DocumentedCodeTests {
-  private static let documents = (try? text("docs/json.md")) ?? ""
-
-  @Test("Each code of a schema is in docs/json.md")
-  func ofSchemas() throws {
-    for name in try DocumentSchema.names() {
-      for (key, values) in try DocumentSchema(name).examples() where key == "code" {
-        for code in values {
-          let isRequest = code.hasPrefix("requested_")
-          let word = isRequest ? "requested_VERB" : code
-          #expect(Self.documents.contains("`\(word)`"), "\(name): \(code)")
-        }
-      }
-    }
-  }
-
   @Test("Each code that the sources produce is in a schema")
   func ofSources() throws {
     var known: Set<String> = []

@@ -26,6 +26,42 @@ import Testing
         == "web awake: woken by a connection; 9 ms")
   }
 
+  @Test("A worker that can't start or has ended by itself gets a line, one that was stopped none")
+  func ends() {
+    var lines = SleepLines()
+    #expect(
+      lines.line(
+        for: event("launching", "terminated", "attempt failed: /x: none", code: "attempt_failed"),
+        at: 1) == "web doesn't run: attempt failed: /x: none")
+    #expect(
+      lines.line(
+        for: event("foreground", "terminated", "exited with status 3", code: "exited"), at: 2)
+        == "web ended: exited with status 3")
+    #expect(
+      lines.line(
+        for: event("foreground", "terminated", "stopped on request", code: "requested_stop"),
+        at: 3) == nil)
+  }
+
+  @Test("A report of a worker that has failed gives a line, and any other none")
+  func failures() {
+    var worker = WorkerReport(name: "web", state: "terminated")
+    worker.reason = CodedText("attempt_failed", "attempt failed: /x: none")
+    #expect(failureText(of: worker) == "web doesn't run: attempt failed: /x: none")
+    worker.reason = CodedText("exited", "exited with status 0")
+    worker.lastExit = ExitStatusReport(code: "exited", text: "exited with status 0")
+    worker.lastExit?.status = 0
+    #expect(failureText(of: worker) == nil)
+    worker.lastExit?.status = 3
+    worker.reason.text = "exited with status 3"
+    #expect(failureText(of: worker) == "web doesn't run: exited with status 3")
+    worker.state = "launching"
+    #expect(failureText(of: worker) == nil)
+    worker.state = "terminated"
+    worker.reason = CodedText("requested_stop", "stopped on request")
+    #expect(failureText(of: worker) == nil)
+  }
+
   @Test("Launches, the foreground, heartbeats and other kinds of events get no line")
   func others() {
     var lines = SleepLines()

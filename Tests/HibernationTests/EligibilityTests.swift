@@ -41,7 +41,7 @@ struct EligibilityTests {
 
   @Test(
     "A process that can't be hibernated is refused with its cause, and isn't changed",
-    arguments: refused, Victim.Rest.available)
+    arguments: refused, Nightly.one(of: Victim.Rest.available))
   func refusal(kind: Kind, rest: Victim.Rest) throws {
     guard let victim = try Self.start(kind.name, rest) else { return }
     // A parent that waits in vfork(2) can be frozen, but not stopped.
@@ -70,7 +70,7 @@ struct EligibilityTests {
 
   @Test(
     "A process without an obstacle is hibernated", arguments: ["plain", "uring-idle"],
-    Victim.Rest.available)
+    Nightly.one(of: Victim.Rest.available))
   func control(kind: String, rest: Victim.Rest) throws {
     guard let victim = try Self.start(kind, rest) else { return }
     for _ in 0..<3 {

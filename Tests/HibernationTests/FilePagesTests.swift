@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import Testing
 
 @testable import Hibernation
@@ -11,7 +12,7 @@ struct FilePagesTests {
 
   @Test(
     "The pages of a program that no other process runs leave memory, and the program continues unchanged",
-    arguments: Victim.Rest.available)
+    arguments: Nightly.one(of: Victim.Rest.available))
   func pushedOut(rest: Victim.Rest) throws {
     // A copy of the program: other tests use the pages of the original, too.
     let program = try Fixture.copy(try Fixture.compile("torture"))

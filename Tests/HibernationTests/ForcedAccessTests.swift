@@ -15,9 +15,10 @@ struct ForcedAccessTests {
     var testDescription: String { rawValue }
   }
 
-  static let everyWay: [(Way, Victim.Rest)] = Way.allCases.flatMap { way in
-    Victim.Rest.available.filter { way != .lazy || $0 == .frozen }.map { (way, $0) }
-  }
+  static let everyWay: [(Way, Victim.Rest)] = Nightly.oneOfEach(
+    Way.allCases.map { way in
+      Victim.Rest.available.filter { way != .lazy || $0 == .frozen }.map { (way, $0) }
+    })
 
   @Test(
     "Where only the tracing thread may write read-only pages, a worker keeps every byte",
@@ -41,7 +42,7 @@ struct ForcedAccessTests {
 
   @Test(
     "A worker whose pages became read-only after its base was made resumes from both",
-    arguments: Victim.Rest.available)
+    arguments: Nightly.one(of: Victim.Rest.available))
   func changedProtection(rest: Victim.Rest) throws {
     let probe = try Probe(
       [try Fixture.compile("hardening")], rest: rest, overlays: "compared", forced: true)
@@ -55,9 +56,10 @@ struct ForcedAccessTests {
     #expect(try probe.talk.ask("sum").hasSuffix(" right"))
   }
 
-  static let deaths: [(FaultPoint, Victim.Rest)] = Victim.Rest.available.flatMap { rest in
-    [FaultPoint.evicted, .rested, .writingBack].map { ($0, rest) }
-  }
+  static let deaths: [(FaultPoint, Victim.Rest)] = Nightly.oneOfEach(
+    [FaultPoint.evicted, .rested, .writingBack].map { fault in
+      Victim.Rest.available.map { (fault, $0) }
+    })
 
   @Test("A later daemon restores read-only pages as their tracer, too", arguments: deaths)
   func recovery(fault: FaultPoint, rest: Victim.Rest) throws {

@@ -12,7 +12,7 @@ struct HugePagesTests {
 
   @Test(
     "Pages that a hibernated worker keeps count as unused: khugepaged makes no huge pages around them",
-    arguments: Victim.Rest.available)
+    arguments: Nightly.one(of: Victim.Rest.available))
   func unused(rest: Victim.Rest) throws {
     let victim = try Victim([try Fixture.compile("sequences"), "6"], rest: rest)
     guard try victim.line() != "none", KernelTrial.asTracer.showsRseq == 1 else {
@@ -31,7 +31,7 @@ struct HugePagesTests {
 
   @Test(
     "Holes that khugepaged fills with zeros while the memory is captured are free when the worker sleeps",
-    arguments: Victim.Rest.available)
+    arguments: Nightly.one(of: Victim.Rest.available))
   func holes(rest: Victim.Rest) throws {
     let victim = try Victim([try Fixture.compile("thp"), "8"], rest: rest)
     #expect(try victim.line().hasPrefix("ready"))
@@ -68,7 +68,7 @@ struct HugePagesTests {
 
   @Test(
     "A page that stays shares no huge page with memory that was freed",
-    arguments: Victim.Rest.available)
+    arguments: Nightly.one(of: Victim.Rest.available))
   func alone(rest: Victim.Rest) throws {
     let victim = try Victim([try Fixture.compile("sequences"), "4", "huge"], rest: rest)
     guard try victim.line() != "none", KernelTrial.asTracer.showsRseq == 1 else {

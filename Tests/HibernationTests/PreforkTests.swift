@@ -30,7 +30,7 @@ struct PreforkTests {
 
   @Test(
     "The children continue first, and the master when it is released",
-    arguments: Victim.Rest.available)
+    arguments: Nightly.one(of: Victim.Rest.available))
   func mastersLast(rest: Victim.Rest) throws {
     let (victim, target, tree) = try asleep(rest)
     let root = victim.process.pid
@@ -46,16 +46,6 @@ struct PreforkTests {
     #expect(try eventually { try !isStopped(root) })
   }
 
-  @Test("A worker that is woken to be ended wakes as a whole", arguments: Victim.Rest.available)
-  func toEnd(rest: Victim.Rest) throws {
-    let (victim, target, tree) = try asleep(rest)
-    try target.wake(tree, isStopped: rest == .traced)
-    // It is asked to end meanwhile.
-    try target.wake(mastersLast: false)
-    #expect(!target.masters.areHeld)
-    #expect(try eventually { try !isStopped(victim.process.pid) })
-  }
-
   @Test("A master that serves requests itself wakes with its children")
   func serving() throws {
     let (victim, target, tree) = try asleep(.traced, "serving")
@@ -65,7 +55,8 @@ struct PreforkTests {
   }
 
   @Test(
-    "The children of a hibernated server continue first as well", arguments: Victim.Rest.available)
+    "The children of a hibernated server continue first as well",
+    arguments: Nightly.one(of: Victim.Rest.available))
   func hibernated(rest: Victim.Rest) throws {
     let service = HibernationService()
     let (victim, target, _) = try asleep(rest)

@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import Testing
 
 @testable import Hibernation
@@ -15,7 +16,8 @@ struct ProgramTests {
 
   @Test(
     "A python server answers on the same connection, and keeps at most 64 pages while it sleeps",
-    .enabled(if: hasPython(), "python3 is not installed"), arguments: Victim.Rest.available)
+    .enabled(if: hasPython(), "python3 is not installed"),
+    arguments: Nightly.one(of: Victim.Rest.available))
   func python(rest: Victim.Rest) throws {
     let victim = try Victim(
       ["python3", Fixture.path("http_state.py"), "--megabytes", "10"], rest: rest)
@@ -24,7 +26,8 @@ struct ProgramTests {
 
   @Test(
     "A node server answers on the same connection",
-    .enabled(if: hasNode(), "node is not installed"), arguments: Victim.Rest.available)
+    .enabled(if: hasNode(), "node is not installed"),
+    arguments: Nightly.one(of: Victim.Rest.available))
   func node(rest: Victim.Rest) throws {
     let victim = try Victim(["node", Fixture.path("http_state.js")], rest: rest)
     try checkServer(victim, atLeast: 8 << 20, keeps: 256 * pageSize)
@@ -51,7 +54,8 @@ struct ProgramTests {
 
   @Test(
     "Over a hibernation, redis keeps its keys and the state of its clients",
-    .enabled(if: hasRedis(), "redis-server is not installed"), arguments: Victim.Rest.available)
+    .enabled(if: hasRedis(), "redis-server is not installed"),
+    arguments: Nightly.one(of: Victim.Rest.available))
   func redis(rest: Victim.Rest) throws {
     let socket = Fixture.imagePath() + ".sock"
     let victim = try Victim(
@@ -83,7 +87,8 @@ struct ProgramTests {
 
   @Test(
     "A shell, its python and the children of python sleep as one worker",
-    .enabled(if: hasPython(), "python3 is not installed"), arguments: Victim.Rest.available)
+    .enabled(if: hasPython(), "python3 is not installed"),
+    arguments: Nightly.one(of: Victim.Rest.available))
   func tree(rest: Victim.Rest) throws {
     let victim = try Victim(["sh", Fixture.path("tree.sh"), "4", "2"], rest: rest)
     #expect(try victim.line().hasPrefix("ready"))
@@ -103,7 +108,7 @@ struct ProgramTests {
 
   @Test(
     "If one process of a tree dies in its sleep, the others wake",
-    arguments: Victim.Rest.available)
+    arguments: Nightly.one(of: Victim.Rest.available))
   func childDies(rest: Victim.Rest) throws {
     let victim = try Victim([try Fixture.compile("forktree"), "4", "3", "5"], rest: rest)
     #expect(try victim.line().hasPrefix("ready"))
@@ -117,7 +122,7 @@ struct ProgramTests {
     #expect(try victim.ask("pids") == pids)
   }
 
-  @Test("Pages that a fork shares stay shared", arguments: Victim.Rest.available)
+  @Test("Pages that a fork shares stay shared", arguments: Nightly.one(of: Victim.Rest.available))
   func forkShared(rest: Victim.Rest) throws {
     let victim = try Victim([try Fixture.compile("forktree"), "16", "3", "5"], rest: rest)
     #expect(try victim.line().hasPrefix("ready"))

@@ -23,9 +23,10 @@ struct RecoveryTests {
     }
   }
 
-  static let everyDeath: [(FaultPoint, Victim.Rest)] = Victim.Rest.available.flatMap { rest in
-    points(of: rest).map { ($0, rest) }
-  }
+  static let everyDeath: [(FaultPoint, Victim.Rest)] = Nightly.oneOfEach(
+    FaultPoint.allCases.map { point in
+      Victim.Rest.available.filter { points(of: $0).contains(point) }.map { (point, $0) }
+    })
 
   @Test("A daemon killed at any step loses nothing", arguments: everyDeath)
   func everyFaultPoint(fault: FaultPoint, rest: Victim.Rest) throws {
@@ -42,7 +43,8 @@ struct RecoveryTests {
   }
 
   @Test(
-    "A daemon killed at random moments loses nothing", arguments: Victim.Rest.available)
+    "A daemon killed at random moments loses nothing",
+    arguments: Nightly.one(of: Victim.Rest.available))
   func randomMoments(rest: Victim.Rest) throws {
     for seed in 0..<Self.randomRounds {
       var random = TestRandom(seed: seed)
@@ -61,8 +63,8 @@ struct RecoveryTests {
   }
 
   /// More of them on request: DORMOUSE_KILL_ROUNDS=200.
-  static let randomRounds =
-    getenv("DORMOUSE_KILL_ROUNDS").flatMap { UInt64(String(cString: $0)) } ?? 10
+  static let randomRounds = UInt64(
+    Nightly.rounds(4, of: 10, variable: "DORMOUSE_KILL_ROUNDS"))
 
   static let secondDeaths: [(FaultPoint, FaultPoint)] = [
     (.scratchMapped, .recoverySeized), (.evicting, .recoverySeized), (.evicted, .registersBack),
@@ -71,7 +73,7 @@ struct RecoveryTests {
 
   @Test("A second daemon killed while it recovers loses nothing", arguments: secondDeaths)
   func secondDeath(first: FaultPoint, second: FaultPoint) throws {
-    for rest in Victim.Rest.available {
+    for rest in Nightly.one(of: Victim.Rest.available) {
       let probe = try Probe(Self.command(), rest: rest, fault: first)
       let sum = try Self.sum(probe)
       try probe.order("hibernate")

@@ -11,7 +11,9 @@ import Testing
 struct RefusalTests {
   let service = HibernationService()
 
-  @Test("A process that never waits is refused as busy", arguments: Victim.Rest.available)
+  @Test(
+    "A process that never waits is refused as busy",
+    arguments: Nightly.one(of: Victim.Rest.available))
   func busy(rest: Victim.Rest) throws {
     let victim = try Victim([try Fixture.compile("busy")], rest: rest)
     _ = try victim.line()
@@ -56,7 +58,8 @@ struct RefusalTests {
     }
   }
 
-  @Test("A process with locked memory is refused", arguments: Victim.Rest.available)
+  @Test(
+    "A process with locked memory is refused", arguments: Nightly.one(of: Victim.Rest.available))
   func locked(rest: Victim.Rest) throws {
     let victim = try Victim([try Fixture.compile("mlocked")], rest: rest)
     _ = try victim.line()
@@ -112,7 +115,9 @@ struct RefusalTests {
     #expect(try victim.ask("sum") == sum)
   }
 
-  @Test("A foreign SIGCONT doesn't wake a hibernated process", arguments: Victim.Rest.available)
+  @Test(
+    "A foreign SIGCONT doesn't wake a hibernated process",
+    arguments: Nightly.one(of: Victim.Rest.available))
   func foreignContinue(rest: Victim.Rest) throws {
     let victim = try Victim([try Fixture.compile("sigcont")], rest: rest)
     _ = try victim.line()

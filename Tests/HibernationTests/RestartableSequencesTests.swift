@@ -86,10 +86,11 @@ struct RestartableSequencesTests {
     #expect(try victim.ask("check") == "wrong 0")
   }
 
-  static let ways: [(Victim.Rest, RestoreMode)] = Victim.Rest.available.flatMap { rest in
-    rest == .frozen
-      ? [(rest, RestoreMode.eager), (rest, .lazy(learns: true))] : [(rest, RestoreMode.eager)]
-  }
+  static let ways: [(Victim.Rest, RestoreMode)] = Nightly.one(
+    of: Victim.Rest.available.flatMap { rest in
+      rest == .frozen
+        ? [(rest, RestoreMode.eager), (rest, .lazy(learns: true))] : [(rest, RestoreMode.eager)]
+    })
 
   @Test(
     "A worker whose threads move to other processors in its sleep continues there", arguments: ways
@@ -126,7 +127,7 @@ struct RestartableSequencesTests {
 
   @Test(
     "A sequence that a sleep interrupts begins again, and is never committed",
-    arguments: Victim.Rest.available)
+    arguments: Nightly.one(of: Victim.Rest.available))
   func interrupted(rest: Victim.Rest) throws {
     guard let (victim, _) = try start(["1", "endless"], rest: rest) else { return }
     var refusals = 0

@@ -81,6 +81,64 @@ struct ShortageTests {
     }
   }
 
+  @Test("A hibernation that lacks descriptors in its last steps, and then to undo them, is undone")
+  func undoing() throws {
+    let hibernator = Hibernator()
+    let victim = try Victim([try Fixture.compile("layers"), "64"], rest: .frozen)
+    try #require(try victim.line().hasPrefix("ready"))
+    let path = Fixture.imagePath()
+    /// The error, if the calls fail; and what was opened.
+    func hibernate(_ failing: Range<Int>) throws -> (HibernationError?, [String]) {
+      try victim.suspend()
+      let fault = InjectedFault(EMFILE, at: failing)
+      do {
+        try fault.during {
+          _ = try hibernator.hibernate(HibernationRequest(victim.target, to: path))
+        }
+      } catch {
+        let failure = try #require(error as? HibernationError)
+        try victim.target.wake(isStopped: false)
+        return (failure, fault.subjects)
+      }
+      try hibernator.resume(victim.target, from: RestingImage(path: path, .eager))
+      return (nil, fault.subjects)
+    }
+    _ = try hibernate(0..<0)
+    let subjects = try hibernate(0..<0).1
+    let last = try #require(subjects.lastIndex { $0.hasSuffix("/cgroup.freeze") })
+    var phases: [HibernationError.Phase] = []
+    for step in (last - 2)...(last + 1) {
+      let failure = try hibernate(step..<(step + 8)).0
+      #expect(failure.map { $0.aftermath == .intact } ?? true, "\(failure.map { "\($0)" } ?? "")")
+      if let failure { phases.append(failure.phase) }
+      try #require(try victim.ask("verify") == "same")
+    }
+    #expect(phases.contains(.resting), "\(phases)")
+  }
+
+  @Test("A step back is repeated while its failure may pass and the worker lives")
+  func repeating() throws {
+    let short = HibernationError(.reading, "no descriptor is free")
+    var failures = 3
+    try Operation.repeating(while: { true }) { () throws(HibernationError) in
+      failures -= 1
+      if failures > 0 { throw short }
+    }
+    #expect(failures == 0)
+    for (error, lives) in [
+      (short, false), (HibernationError(.reading, "damaged", aftermath: .unverifiable), true),
+    ] {
+      var count = 0
+      #expect(throws: HibernationError.self) {
+        try Operation.repeating(while: { lives }) { () throws(HibernationError) in
+          count += 1
+          throw error
+        }
+      }
+      #expect(count == 1)
+    }
+  }
+
   @Test("An image that can't be read for now isn't a damaged one; one that doesn't exist is lost")
   func reading() {
     for code in [EIO, EMFILE, ENFILE, ENOMEM, ESTALE, EACCES] {

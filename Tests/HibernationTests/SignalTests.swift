@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import Testing
 
 @testable import Hibernation
@@ -23,18 +24,19 @@ struct SignalTests {
     var isInterrupted: Bool { kind != "stdin" || !restarts }
   }
 
-  static let cases: [Case] = [
-    "epoll_wait", "poll", "select", "ppoll-constant", "nanosleep", "semtimedop", "sigtimedwait",
-    "recv", "stdin",
-  ].flatMap { kind in
-    [false, true].flatMap { restarts in
-      [false, true].flatMap { isHibernated in
-        Victim.Rest.available.map {
-          Case(kind: kind, restarts: restarts, isHibernated: isHibernated, rest: $0)
+  static let cases: [Case] = Nightly.oneOfEach(
+    [
+      "epoll_wait", "poll", "select", "ppoll-constant", "nanosleep", "semtimedop", "sigtimedwait",
+      "recv", "stdin",
+    ].flatMap { kind in
+      [false, true].map { restarts in
+        [false, true].flatMap { isHibernated in
+          Victim.Rest.available.map {
+            Case(kind: kind, restarts: restarts, isHibernated: isHibernated, rest: $0)
+          }
         }
       }
-    }
-  }
+    })
 
   @Test(
     "A signal that arrives during the sleep interrupts the call when its process wakes",
@@ -65,7 +67,7 @@ struct SignalTests {
 
   @Test(
     "A signal without a handler doesn't interrupt the call of a sleeping process",
-    arguments: Victim.Rest.available)
+    arguments: Nightly.one(of: Victim.Rest.available))
   func ignored(rest: Victim.Rest) throws {
     let victim = try Victim(
       [try Fixture.compile("timeouts"), "signal", "800", "epoll_wait"], rest: rest)

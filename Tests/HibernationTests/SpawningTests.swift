@@ -33,7 +33,7 @@ struct SpawningTests {
 
   @Test(
     "A hibernation that a vfork prevents leaves no thread traced, and the worker continues",
-    arguments: Victim.Rest.available)
+    arguments: Nightly.one(of: Victim.Rest.available))
   func refusedForVfork(rest: Victim.Rest) throws {
     let victim = try Victim([try Fixture.compile("longvfork"), "2500"], rest: rest)
     #expect(try victim.line() == "ready")
@@ -55,7 +55,7 @@ struct SpawningTests {
 
   @Test(
     "A tree that is hibernated at any moment continues completely, and no thread of it stays traced",
-    arguments: Victim.Rest.available)
+    arguments: Nightly.one(of: Victim.Rest.available))
   func storm(rest: Victim.Rest) throws {
     // Without a cgroup, a child that its parent continues (SIGCONT) can't be held.
     let command = [try Fixture.compile("spawnstorm"), "3"] + (rest == .frozen ? ["stops"] : [])
@@ -63,7 +63,7 @@ struct SpawningTests {
     #expect(try victim.line() == "ready")
     var random = TestRandom()
     var hibernated = 0
-    for round in 1...20 {
+    for round in 1...Nightly.rounds(8, of: 20) {
       usleep(useconds_t.random(in: 0...5000, using: &random))
       let path = Fixture.imagePath()
       do {
@@ -94,7 +94,7 @@ struct SpawningTests {
       let free = try eventually { try victim.tracedThreads().isEmpty }
       try #require(free, "round \(round)")
     }
-    print("spawnstorm, \(rest): hibernated \(hibernated) of 10 times")
+    print("spawnstorm, \(rest): hibernated \(hibernated) times")
   }
 
   private func counts(_ victim: Victim) throws -> [Int] {
@@ -104,7 +104,7 @@ struct SpawningTests {
   @Test(
     "A python program that starts programs all the time continues after every sleep",
     .enabled(if: Program.find("python3") != nil, "python3 is not installed"),
-    arguments: Victim.Rest.available)
+    arguments: Nightly.one(of: Victim.Rest.available))
   func python(rest: Victim.Rest) throws {
     let program = """
       import subprocess, sys, threading

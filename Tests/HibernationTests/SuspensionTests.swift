@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import Hibernation
@@ -8,7 +9,7 @@ import Testing
 struct SuspensionTests {
   @Test(
     "No call of a suspended program returns EINTR when the program is woken",
-    arguments: Victim.Rest.available)
+    arguments: Nightly.one(of: Victim.Rest.available))
   func noInterruptedCalls(rest: Victim.Rest) throws {
     let victim = try Victim([try Fixture.compile("torture"), "2", "16", "3"], rest: rest)
     #expect(try victim.line().hasPrefix("ready"))

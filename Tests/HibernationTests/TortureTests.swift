@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import Testing
 
 @testable import Hibernation
@@ -10,13 +11,13 @@ struct TortureTests {
   let service = HibernationService()
 
   @Test(
-    "A process with a thread in every kind of blocking call keeps every byte over 100 rounds",
-    arguments: Victim.Rest.available)
-  func hundredRounds(rest: Victim.Rest) throws {
+    "A process with a thread in every kind of blocking call keeps every byte over many rounds",
+    arguments: Nightly.one(of: Victim.Rest.available))
+  func manyRounds(rest: Victim.Rest) throws {
     let victim = try Victim([try Fixture.compile("torture"), "8", "16", "7"], rest: rest)
     #expect(try victim.line().hasPrefix("ready"))
     let sum = try victim.ask("sum")
-    for round in 1...100 {
+    for round in 1...Nightly.rounds(20, of: 100) {
       try victim.suspend()
       let path = Fixture.imagePath()
       let target = victim.target
@@ -37,7 +38,7 @@ struct TortureTests {
 
   @Test(
     "A process keeps every byte with only the calls of an older kernel",
-    arguments: Victim.Rest.available)
+    arguments: Nightly.one(of: Victim.Rest.available))
   func olderKernel(rest: Victim.Rest) throws {
     // Which threads may write read-only pages, and read what the process can't, depends on this machine's kernel.
     var features = KernelFeatures.detect()

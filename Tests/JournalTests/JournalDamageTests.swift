@@ -1,5 +1,6 @@
 import Lifecycle
 import Policy
+import TestSupport
 import Testing
 
 @testable import Journal
@@ -63,7 +64,8 @@ import Testing
   }
 
   @Test(
-    "A journal with changed bytes is never replayed without a reported problem", arguments: 1...30)
+    "A journal with changed bytes is never replayed without a reported problem",
+    arguments: 1...Nightly.rounds(10, of: 30))
   func noise(seed: Int) throws {
     var bytes = Self.sample
     var state = UInt64(seed) &* 0x9E37_79B9_7F4A_7C15 | 1

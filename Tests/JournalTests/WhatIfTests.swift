@@ -1,5 +1,6 @@
 import Lifecycle
 import Policy
+import TestSupport
 import Testing
 
 @testable import Journal
@@ -18,7 +19,9 @@ import Testing
     return other
   }
 
-  @Test("A comparison ends for every history and policy, with times that add up", arguments: 1...10)
+  @Test(
+    "A comparison ends for every history and policy, with times that add up",
+    arguments: 1...Nightly.rounds(4, of: 10))
   func anyHistory(seed: Int) throws {
     let recording = try Recording(seed: UInt64(seed))
     var never = LifecyclePolicy()

@@ -75,39 +75,37 @@ import YAML
     #expect(values == Set(PolicyFile.values(of: LifecyclePolicy()).map(\.path)))
   }
 
-  @Test(arguments: [JSONSchema.Kind.policy, .configuration])
-  func `Each key of policies and workers has a description and a shape`(kind: JSONSchema.Kind)
-    throws
-  {
-    let shape =
-      kind == .policy ? KeyExplorer.policy(.policy) : KeyExplorer.worker()
-    for path in shape.paths() {
-      let described =
-        kind == .policy
-        ? KeyDescriptions.policy[path]
-        : KeyDescriptions.configuration["workers.*.\(path)"]
-          ?? (path.hasPrefix("policy.")
-            ? KeyDescriptions.policy[String(path.dropFirst("policy.".count))] : nil)
-      #expect(described != nil, "KeyDescriptions has no sentence on `\(path)`")
-      if case .any = shape[path] { Issue.record("`\(path)` has no shape") }
-    }
+  @Test(arguments: JSONSchema.Kind.allCases)
+  func `Each key in a JSON Schema has a description`(kind: JSONSchema.Kind) throws {
+    let paths = Self.undescribed(try Self.schema(kind), at: "")
+    #expect(paths == [], "\(paths)")
   }
 
-  @Test func `Each key at the top of a configuration has a description`() {
-    for path in KeyExplorer.configuration().paths() where !path.hasPrefix("policy_overrides.") {
-      let described = KeyDescriptions.configuration[path]
-      #expect(described != nil, "KeyDescriptions has no sentence on `\(path)`")
+  /// Paths of the keys without a sentence; the pairs of a header need none.
+  private static func undescribed(_ schema: YAMLNode, at path: String) -> [String] {
+    let inner = (schema["properties"]?.mapping).map(Array.init) ?? []
+    let own = inner.flatMap { key, value -> [String] in
+      let place = "\(path).\(key.string ?? "")"
+      return (value["description"] == nil ? [place] : []) + undescribed(value, at: place)
+    }
+    let items = path.hasSuffix(".httpHeaders") ? nil : schema["items"]
+    let others = (schema["anyOf"]?.array() ?? []) + [items, schema["additionalProperties"]]
+    return own + others.compactMap { $0 }.flatMap { undescribed($0, at: path) }
+  }
+
+  @Test func `Each key of policies and workers has a shape`() {
+    for shape in [KeyExplorer.policy(.policy), KeyExplorer.worker()] {
+      for path in shape.paths() {
+        if case .any = shape[path] { Issue.record("`\(path)` has no shape") }
+      }
     }
   }
 
   @Test func `Each description of a key belongs to a key that exists`() {
-    let policy = Set(KeyExplorer.policy(.policy).paths())
-    #expect(Set(KeyDescriptions.policy.keys).subtracting(policy).isEmpty)
     let worker = Set(KeyExplorer.worker().paths().map { "workers.*.\($0)" })
     let top = Set(KeyExplorer.configuration().paths())
     let rule = Set(
       KeyExplorer.adoptionRule().paths().filter { !$0.hasPrefix("policy.") }.map { "adopt.\($0)" })
-    #expect(rule.subtracting(KeyDescriptions.configuration.keys).isEmpty)
     let known = worker.union(top).union(rule)
     #expect(Set(KeyDescriptions.configuration.keys).subtracting(known).isEmpty)
     #expect(WorkerConfiguration.notYetEffective.isSubset(of: KeyExplorer.worker().paths()))

@@ -45,12 +45,6 @@ import Testing
         == "small workers wait for hibernate.after, as large ones do")
   }
 
-  /// If you rename a key, rename its sentence too.
-  @Test func `Each meaning of a difference belongs to a key that exists`() {
-    let keys = PolicyFile.values(of: LifecyclePolicy()).map(\.path)
-    #expect(Set(DifferenceMeaning.paths).subtracting(keys).isEmpty)
-  }
-
   @Test func `Changes between two configurations are listed by worker, each once`() throws {
     func read(_ text: String) throws -> DaemonConfiguration {
       let result = configuration(text)

@@ -1,3 +1,5 @@
+import Glibc
+import Policy
 import Testing
 
 @testable import PolicyFile
@@ -6,18 +8,6 @@ import Testing
   fileprivate static func document(_ name: String) throws -> String {
     let path = FilePaths.resolve("../docs/\(name)", from: shippedDirectory)
     return try FileContents.read(path).get()
-  }
-
-  @Test(arguments: `Bad values`.keys) func `The page about policy files lists every key`(
-    key: String
-  ) throws {
-    let text = try Self.document("policy-files.md")
-    let parts = key.split(separator: ".").map(String.init)
-    let leaf = parts.last ?? key
-    // Keys of small sections stand with them: `disk.budget`.
-    let spellings = [leaf, parts.suffix(2).joined(separator: ".")].map { "`\($0)`" }
-    let isSection = ["disk", "compression", "stall", "safe_point"].contains(leaf)
-    #expect(spellings.contains { text.contains($0) } || isSection && text.contains("`\(leaf)."))
   }
 
   @Test func `The example in the page about the configuration works`() throws {
@@ -78,5 +68,69 @@ extension `The documentation` {
     let result = configuration(String(text[start..<end]))
     #expect(result.diagnostics.isEmpty, "\(result.rendered)")
     #expect(result.value?.adoption.map(\.name) == ["tsserver", "jupyter"])
+  }
+}
+
+/// The tables of keys come from the declarations of the keys. `DORMOUSE_WRITE_DOCS=1` writes them.
+@Suite struct `The tables of keys in the documentation` {
+  /// The tables of a page in their order, each under its heading, with what they should be.
+  private static func tables(_ name: String) -> [(heading: String, index: Int, rows: [String])] {
+    let policy = KeyExplorer.policy(.policy)
+    let values = Dictionary(
+      PolicyFile.values(of: LifecyclePolicy()).map { ($0.path, "`\($0.text)`") }
+    ) { $1 }
+    let top = policy.keys.filter { if case .mapping = $0.shape { false } else { true } }
+    let sections = policy.keys.compactMap { key -> (String, Int, [String])? in
+      guard case .mapping(let inner) = key.shape else { return nil }
+      let rows = inner.keys.flatMap {
+        Self.rows($0, under: "", in: key.name, isDeep: key.name != "pressure", values)
+      }
+      return (key.name, 0, rows)
+    }
+    let conditions = policy["pressure.warning"]?.inner?.keys.flatMap {
+      rows($0, under: "", in: "", isDeep: true, [:])
+    }
+    return [("Top", 0, top.flatMap { rows($0, under: "", in: "", isDeep: true, values) })]
+      + sections + [("pressure", 1, conditions ?? [])]
+  }
+
+  /// - Parameter isDeep: with the keys of a mapping that is replaced as a whole.
+  private static func rows(
+    _ key: MappingShape.Entry, under prefix: String, in section: String, isDeep: Bool,
+    _ values: [String: String]
+  ) -> [String] {
+    let name = prefix + key.name
+    let inner = isDeep ? key.shape.inner?.keys ?? [] : []
+    let parts = inner.flatMap {
+      rows($0, under: "\(name).", in: section, isDeep: isDeep, values)
+    }
+    if case .mapping = key.shape { return parts }
+    let path = section.isEmpty ? name : "\(section).\(name)"
+    let usual = key.usual ?? values[path] ?? "none"
+    return ["| `\(name)` | \(key.shape.kind) | \(usual) | \(key.about ?? "") |"] + parts
+  }
+
+  @Test(arguments: ["policy-files.md"]) func `A page has each key as it is declared`(
+    name: String
+  ) throws {
+    var lines = try `The documentation`.document(name).split(
+      separator: "\n", omittingEmptySubsequences: false
+    ).map(String.init)
+    for (heading, index, rows) in Self.tables(name) {
+      let start = try #require(
+        lines.firstIndex {
+          $0.hasPrefix("#") && $0.hasSuffix(" \(heading)") || $0 == "### `\(heading)`"
+        })
+      let heads = lines.indices.filter { $0 > start && lines[$0].hasPrefix("|---") }
+      let first = try #require(heads.dropFirst(index).first) + 1
+      let end = lines[first...].firstIndex { !$0.hasPrefix("|") } ?? lines.endIndex
+      #expect(Array(lines[first..<end]) == rows, "\(heading): set DORMOUSE_WRITE_DOCS=1")
+      lines.replaceSubrange(first..<end, with: rows)
+    }
+    guard getenv("DORMOUSE_WRITE_DOCS") != nil else { return }
+    let path = FilePaths.resolve("../docs/\(name)", from: shippedDirectory)
+    let file = try #require(fopen(path, "w"))
+    defer { fclose(file) }
+    fputs(lines.joined(separator: "\n"), file)
   }
 }

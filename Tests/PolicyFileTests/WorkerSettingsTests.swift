@@ -123,8 +123,32 @@ import Testing
     let before = "workers:\n  one:\n    command: [y]  # c\n\n# Below\npolicy: ios-5\n"
     #expect(
       plain.added(to: before)
-        == "workers:\n  one:\n    command: [y]  # c\n  two:\n    command: [x]\n\n# Below\npolicy: ios-5\n"
+        == "workers:\n  one:\n    command: [y]  # c\n  two:\(WorkerAddition.mark)\n    command: [x]\n\n# Below\npolicy: ios-5\n"
     )
+  }
+
+  @Test(
+    "What was added is removed again, and all other lines keep their bytes",
+    arguments: [
+      "workers:\n", "workers:\n  one:\n    command: [y]  # c\n\n# Below\npolicy: ios-5\n",
+      "# mine\nworkers:\n    a: { command: x }\n    # of nobody\n",
+    ])
+  func removed(before: String) throws {
+    let new = try worker(["hibernate.after=5m"])
+    let text = try #require(new.added(to: before))
+    #expect(WorkerAddition.removed("web", from: text) == before)
+    let other = WorkerAddition(name: "web2", command: ["x"], settings: try WorkerSettings([]))
+    let both = try #require(other.added(to: text))
+    #expect(WorkerAddition.removed("web", from: both) == other.added(to: before))
+  }
+
+  @Test("An entry that was written by hand isn't removed")
+  func byHand() throws {
+    #expect(WorkerAddition.removed("web", from: "workers:\n  web:\n    command: [x]\n") == nil)
+    let text = try #require(try worker().added(to: ""))
+    #expect(WorkerAddition.removed("we", from: text) == nil)
+    let free = text.split(separator: "\n").map { $0.prefix { $0 != "#" } }.joined(separator: "\n")
+    #expect(WorkerAddition.removed("web", from: free) == nil)
   }
 
   @Test("Nothing is added to workers in braces")

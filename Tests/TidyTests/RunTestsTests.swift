@@ -21,6 +21,13 @@ struct RunTestsTests {
     #expect(run.output.contains("Test run with 3 tests in 2 suites failed with 1 issue"))
   }
 
+  @Test("run-tests says how many tests and cases are left to make test-all")
+  func later() throws {
+    let run = try Self.run(breaking: "One", by: "leave")
+    #expect(run.code == 0, "\(run.output)")
+    #expect(run.output.contains("run-tests: 1 tests and 7 cases of 2 others are left out"))
+  }
+
   @Test("run-tests fails when a process dies, and names the test that was running")
   func dies() throws {
     let run = try Self.run(breaking: "Two", by: "die")
@@ -58,6 +65,12 @@ struct RunTestsTests {
         echo '✘ Test "a" recorded an issue at A.swift:1:1: Expectation failed'
         echo '↳ what the program printed'; echo 'and more'
         code=1; issues=' with 1 issue'
+      elif [ "\(suite) \(how)" = "One leave" ]; then
+        echo '➜ Test "b" skipped: "only in make test-all"'
+        # A list of cases may be made twice.
+        echo 'Only in make test-all: 3 of 4 cases at A.swift:1'
+        echo 'Only in make test-all: 3 of 4 cases at A.swift:1'
+        echo 'Only in make test-all: 4 of 8 cases at B.swift:2'
       fi;;
     esac
     case "$*" in *'`Two of them`'*)

@@ -1,5 +1,5 @@
 /// The lines that `dormouse up` prints between the workers' output: one when a worker is suspended, hibernated or
-/// woken. A worker that does this often gets a few, and then none for a while.
+/// woken, or has ended without a request. A worker that does this often gets a few, and then none for a while.
 public struct SleepLines: Sendable {
   private struct Recent {
     var since: Double
@@ -27,7 +27,7 @@ public struct SleepLines: Sendable {
     if last.count <= Self.most { return "\(name) \(what)" }
     guard last.count == Self.most + 1 else { return nil }
     let left = durationText((last.since + Self.window - seconds).rounded(.up))
-    return "\(name) sleeps and wakes often: no more lines about it for \(left); "
+    return "\(name) changes its state often: no more lines about it for \(left); "
       + "`dormouse events -f --worker \(name)` shows all"
   }
 
@@ -44,7 +44,27 @@ public struct SleepLines: Sendable {
       return "hibernated\(freed): \(why)"
     case "suspended" where runs.contains(from): return "suspended: \(why)"
     case _ where runs.contains(to) && sleeps.contains(from): return "awake: \(why)"
+    case "terminated" where from != to && !Self.isWanted(event.code):
+      return from == "launching" ? "doesn't run: \(why)" : "ended: \(why)"
     default: return nil
     }
   }
+
+  private static func isWanted(_ code: String?) -> Bool {
+    code?.hasPrefix("requested_") == true || code == "released"
+  }
+}
+
+/// `web doesn't run: attempt failed: …`; nil: the worker runs, or hasn't failed.
+public func failureText(of worker: WorkerReport) -> String? {
+  guard worker.state == "terminated" else { return nil }
+  switch worker.reason.code {
+  case "attempt_failed", "backing_off", "end_unknown", "gave_up", "not_started", "out_of_memory",
+    "signaled",
+    "watchdog":
+    break
+  case "exited" where worker.lastExit?.status != 0: break
+  default: return nil
+  }
+  return "\(escaped(worker.name)) doesn't run: \(escaped(worker.reason.text))"
 }

@@ -198,7 +198,7 @@ public final class Daemon {
       services: services, driver: driver, workers: workers, phase: phase, requests: requests,
       configuration: configuration, environment: environment, read: read, chronicle: chronicle,
       pressure: pressure, supervision: supervision, starter: starter, declared: declared,
-      listening: listening, schedules: schedules, encryption: senses.encryption,
+      listening: listening, schedules: schedules, encryption: senses.encryption, restarts: restarts,
       returning: returning, followRules: external.rules.follow, followHooks: hooks.follow))
   private lazy var reloader = configurationHost.makeReloader()
   private lazy var controlHost = ControlOfDaemon(

@@ -110,9 +110,10 @@ extension ActivityReport {
   /// - Parameters:
   ///   - sign: what showed the last use, if that was a look at the worker.
   ///   - source: of traffic, where it came from.
+  ///   - isServer: it listens at a port, so its uses may be health checks.
   init(
     _ uses: UseHistory.Uses, policy: LifecyclePolicy, sign: SignOfUse? = nil,
-    source: TrafficSource? = nil, at now: Instant
+    source: TrafficSource? = nil, isServer: Bool = true, at now: Instant
   ) {
     self.init(uses: uses.count, overSeconds: (now - uses.since).seconds)
     last = uses.last
@@ -123,7 +124,7 @@ extension ActivityReport {
     perHour = uses.perHour(at: now)
     medianQuietSeconds = uses.medianQuiet?.seconds
     if uses.count >= Self.leastUses, let quiet = uses.medianQuiet {
-      advice = Advice(quiet, policy, period: uses.period)
+      advice = Advice(quiet, policy, period: isServer ? uses.period : nil)
     }
   }
 

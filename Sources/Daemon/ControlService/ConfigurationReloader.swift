@@ -32,7 +32,9 @@ protocol ConfigurationHost: AnyObject {
   /// Its configuration from now on. It is declared now, if it wasn't.
   func apply(_ configuration: WorkerConfiguration, of id: WorkerID)
   func setPolicy(_ policy: LifecyclePolicy, of id: WorkerID)
-  /// Those of them that start by themselves, after those that they need.
+  /// It has ended in a failure, or wasn't started because another one has, and isn't waited for.
+  func hasFailed(_ id: WorkerID) -> Bool
+  /// Those of them that start by themselves, after those that they need. Earlier failures don't count.
   func startAutomatically(_ workers: [WorkerConfiguration])
   /// The new configuration is in force: all that depends on it is looked at again.
   func configurationHasChanged()
@@ -143,12 +145,28 @@ final class ConfigurationReloader {
     // All of them are known before the first is started: they may need each other.
     let added = new.workers.filter { host.known(WorkerID($0.name)) == nil }
     for worker in added { host.introduce(worker) }
+    let corrected = corrected(in: new, policies)
     let names = Set(added.map(\.name))
     let changes = new.workers.compactMap { worker in
       names.contains(worker.name) ? "\(worker.name) added" : apply(worker, policies)
     }
-    host.startAutomatically(added)
+    host.startAutomatically(added + corrected)
     return changes
+  }
+
+  /// Workers that have failed, if the launch of one of them has changed: another may have failed because of it.
+  private func corrected(
+    in new: DaemonConfiguration, _ policies: Policies
+  ) -> [WorkerConfiguration] {
+    let failed = new.workers.filter { $0.autostart && host.hasFailed(WorkerID($0.name)) }
+    return failed.contains { isCorrected($0, policies) }
+      ? failed.filter { isCorrected($0, policies) || !$0.dependsOn.isEmpty } : []
+  }
+
+  private func isCorrected(_ configuration: WorkerConfiguration, _ policies: Policies) -> Bool {
+    guard let known = host.known(WorkerID(configuration.name)) else { return false }
+    return configuration.changes(from: known.configuration, machine: policies)
+      .contains(where: \.atLaunch)
   }
 
   /// A worker of the new configuration. Its policy, importance and shed channel apply at once, the
@@ -213,6 +231,15 @@ final class ConfigurationReloader {
     known.configuration != configuration || !known.isDeclared
   }
 
+  /// What a change of its launch means for a worker that doesn't run.
+  private func restartNote(_ configuration: WorkerConfiguration, _ changes: [WorkerChange])
+    -> String
+  {
+    configuration.autostart && changes.contains(where: \.atLaunch)
+      && host.hasFailed(WorkerID(configuration.name))
+      ? " (it has failed, and is started again)" : ""
+  }
+
   private func isRunning(_ id: WorkerID) -> Bool { driver.state.state(of: id)?.isAlive == true }
 
   /// What a worker's new configuration changes of it, beside what is said of all; nil: nothing.
@@ -226,7 +253,8 @@ final class ConfigurationReloader {
     let atLaunch = changed.filter(\.atLaunch).map(\.key)
     let later =
       isRunning(WorkerID(configuration.name)) && !atLaunch.isEmpty
-      ? " (\(atLaunch.joined(separator: ", ")) from its next start on)" : ""
+      ? " (\(atLaunch.joined(separator: ", ")) from its next start on)"
+      : restartNote(configuration, changed)
     return "\(configuration.name): \(changed.map(\.text).joined(separator: ", "))\(later)"
   }
 }

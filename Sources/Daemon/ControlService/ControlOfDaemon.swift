@@ -87,11 +87,11 @@ final class ControlOfDaemon: ControlHost {
       parts.chronicle.uses.uses(of: id).map {
         ActivityReport(
           $0, policy: runtime.profile.policy, sign: runtime.sample.sign,
-          source: runtime.sample.source, at: now)
+          source: runtime.sample.source, isServer: !runtime.sample.ports.isEmpty, at: now)
       }
     }
     (facts.process, facts.signOfUse) = (runtime.process, runtime.sample.sign)
-    facts.source = runtime.sample.source
+    (facts.source, facts.ports) = (runtime.sample.source, runtime.sample.ports)
     facts.measured = runtime.measuring.last.map { ($0.reclaimable, $0.sharedByFork, $0.at) }
     return facts
   }
@@ -103,6 +103,7 @@ final class ControlOfDaemon: ControlHost {
       exits: restarts.exits(of: id) ?? [], restarts: restarts.restarts(of: id),
       restart: restarts.plan(of: id), awaited: awaited?.text,
       awaitedWorkers: awaited?.workers ?? [], problem: restarts.problem(of: id),
+      hasGivenUp: restarts.hasGivenUp(id),
       livenessFailure: runtime.liveness?.lastFailure,
       nextWake: parts.schedules.next(runtime.configuration.wakeAt, after: Int64(time(nil))),
       answeredAsleep: runtime.wakeWatch?.answeredCount)

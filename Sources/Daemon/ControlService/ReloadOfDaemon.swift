@@ -23,6 +23,7 @@ final class ReloadOfDaemon: ConfigurationHost, DeclaredChangeHost {
     let listening: ListeningSockets
     let schedules: ScheduleMonitor
     let encryption: EncryptionTrial
+    let restarts: RestartSupervisor
     let returning: ReturningWorkers
     /// The configuration has other rules of adoption, perhaps.
     var followRules: ([AdoptionRule]) -> Void = { _ in }
@@ -83,7 +84,13 @@ final class ReloadOfDaemon: ConfigurationHost, DeclaredChangeHost {
     changes.setPolicy(policy, of: id)
   }
 
+  func hasFailed(_ id: WorkerID) -> Bool {
+    if case .pressure = parts.driver.state.snapshot(of: id)?.cause { return false }
+    return parts.restarts.hasFailed(id)
+  }
+
   func startAutomatically(_ added: [WorkerConfiguration]) {
+    for worker in added { parts.supervision.personAsks(.start, WorkerID(worker.name)) }
     parts.declared.startAutomatically(added)
     parts.starter.advance()
   }

@@ -21,7 +21,7 @@ struct RemedyReporter {
     if activity?.advice?.code == Self.regularUse, facts?.isDeclared == true,
       engine.state(of: id)?.runs == true
     {
-      return healthChecks(id, port: facts?.source?.port)
+      return healthChecks(id, port: facts?.source?.port ?? facts?.onlyPort)
     }
     var report = RemedyReport(
       text: remedy.sentence,
@@ -41,9 +41,14 @@ struct RemedyReporter {
       report.place = "as options of `dormouse adopt`"
       return report
     }
-    guard isOfOne, facts?.isDeclared == true || facts?.rule != nil else {
+    guard isOfOne else {
       report.line = OverrideLine.text(settings)
       report.place = "in dormouse.yaml, for all workers"
+      return report
+    }
+    guard facts?.isDeclared == true || facts?.rule != nil else {
+      report.line = report.settings.map { "--set \($0.key)=\($0.value)" }.joined(separator: " ")
+      report.place = "as options of `dormouse run`, when it is started next"
       return report
     }
     report.line = OverrideLine.policy(settings)
@@ -94,4 +99,9 @@ struct RemedyReporter {
     let line = report.fileLine.map { " (line \($0))" } ?? ""
     report.place = "in \(file), under \(entry)\(line)"
   }
+}
+
+extension WorkerFacts {
+  /// nil: it listens at none, or at several.
+  fileprivate var onlyPort: UInt16? { ports.count == 1 ? ports.first : nil }
 }

@@ -15,6 +15,8 @@ struct ActivityFindings: Sendable {
   var hasTraffic: Bool?
   /// Where it came from, if that is known.
   var source: TrafficSource?
+  /// The ports at which it listens; nil: traffic wasn't looked for.
+  var ports: Set<UInt16>?
   /// Something else than itself can give it work; nil: traffic wasn't looked for.
   var hasClients: Bool?
   /// nil: the first look, or its counts can't be read.
@@ -147,6 +149,7 @@ final class ActivityLooks: ActivityLooking {
         found.hasTraffic = hasTraffic && !isSwallowed
         if found.hasTraffic == true { found.source = traffic?.source }
         found.hasClients = traffic?.hasClients
+        found.ports = traffic?.ports
       }
       found.writes = writes
       let written = found.writes.look(at: tree)

@@ -15,6 +15,8 @@ struct ActivitySample {
   }
   /// Of `.traffic`: where it came from, if that is known.
   var source: TrafficSource?
+  /// At which it listens, as the last look for traffic found them.
+  var ports: Set<UInt16> = []
   var writes = WriteMeter()
   var writing = RegularWriting()
   /// The last full look found nothing that had changed since the one before.
@@ -142,6 +144,7 @@ final class ActivitySampler {
     let rules = runtime.configuration.policy.foreground
     let work = rules.mode == .activity ? found.work?.sign : nil
     let isWriting = notesWriting(of: runtime, found)
+    if let ports = found.ports { runtime.sample.ports = ports }
     if let sign = found.hasTraffic == true ? .traffic : work {
       runtime.sample.sign = sign
       if sign == .traffic { runtime.sample.source = found.source }

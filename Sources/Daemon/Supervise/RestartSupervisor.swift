@@ -78,6 +78,7 @@ final class RestartSupervisor {
     // If not for a stop: the request to stop it has failed, or another one has replaced it.
     case .resuming, .foreground, .background, .suspended, .hibernated:
       histories[id]?.isToStop = transition.cause.isStop
+      histories[id]?.hasBeenReady = true
     default: break
     }
   }
@@ -95,7 +96,10 @@ final class RestartSupervisor {
   }
 
   /// Why it isn't started; a clause.
-  func record(problem: String, of id: WorkerID) { histories[id]?.problem = problem }
+  func record(problem: String, of id: WorkerID) {
+    histories[id]?.problem = problem
+    histories[id]?.hasGivenUp = false
+  }
 
   private func ended(_ id: WorkerID, _ cause: Cause) {
     var status = host.lastExit(of: id)
@@ -124,9 +128,11 @@ final class RestartSupervisor {
     case .restart(let delay): restart(id, after: delay, why)
     case .giveUp(let restarts, let window):
       let text =
-        "not restarted after \(restarts) restarts within \(window.spoken): \(why); "
+        "gave up after \(restarts) restart\(restarts == 1 ? "" : "s") within \(window.spoken): "
+        + "\(why); "
         + "start it with `dormouse start \(id)`"
       histories[id]?.problem = text
+      histories[id]?.hasGivenUp = true
       host.log(.error, "\(id): \(text)")
     }
   }
@@ -149,7 +155,7 @@ final class RestartSupervisor {
     histories[id]?.timer = nil
     histories[id]?.plan = nil
     if host.isClosing { return }
-    if forMemory, host.room(for: lastFootprint(of: id)) != .enough {
+    if forMemory, host.room(for: expectedFootprint(of: id)) != .enough {
       return waitForRoom(id, why)
     }
     histories[id]?.restarts += 1
@@ -181,6 +187,7 @@ final class RestartSupervisor {
       cancel(id)
       histories[id]?.isToStop = true
       histories[id]?.problem = nil
+      histories[id]?.hasGivenUp = false
       if host.terms(of: id)?.rules.condition == .unlessStopped { setStopped(id, true) }
     default: break
     }
@@ -254,6 +261,22 @@ final class RestartSupervisor {
 
   /// Why it isn't started any more; a clause.
   func problem(of id: WorkerID) -> String? { histories[id]?.problem }
+
+  /// That is because it has ended too often.
+  func hasGivenUp(_ id: WorkerID) -> Bool { histories[id]?.hasGivenUp == true }
+
+  /// It has ended in a failure, or wasn't started because another worker has, and no request stopped it.
+  func hasFailed(_ id: WorkerID) -> Bool {
+    guard host.state(of: id) == .terminated, let history = histories[id], !history.isToStop
+    else { return false }
+    switch history.plan {
+    case .waitingForMemory: return false
+    case .backingOff: return true
+    case nil:
+      return history.problem != nil
+        || history.lastEnd.map { !$0.succeeded && !$0.wasStopped } == true
+    }
+  }
 
   /// The environment of its next launch: `base`, and what there is to know of the run before. What `base`
   /// says of that is the daemon's own, and is left out.

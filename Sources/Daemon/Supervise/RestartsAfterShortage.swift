@@ -49,7 +49,7 @@ extension RestartSupervisor {
     waiting.sort { ($1.terms.importance, $0.id) < ($0.terms.importance, $1.id) }
     var (planned, place) = (ByteCount.zero, 0)
     for (id, terms, why) in waiting {
-      let footprint = lastFootprint(of: id)
+      let footprint = expectedFootprint(of: id)
       if host.room(for: footprint) == .never {
         giveUpForSize(id, footprint: footprint, why: why)
       } else if host.room(for: planned + footprint) == .enough {
@@ -64,8 +64,9 @@ extension RestartSupervisor {
     }
   }
 
-  /// Of its last run.
-  func lastFootprint(of id: WorkerID) -> ByteCount { histories[id]?.exits.last?.footprint ?? .zero }
+  func expectedFootprint(of id: WorkerID) -> ByteCount {
+    histories[id]?.expectedFootprint ?? .zero
+  }
 
   private func giveUpForSize(_ id: WorkerID, footprint: ByteCount, why: String) {
     let text =

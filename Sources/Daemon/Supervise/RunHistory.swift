@@ -44,6 +44,11 @@ struct RunHistory {
   var footprint = ByteCount.zero
   var lastWords: String?
   var leftBehind = 0
+  /// The run has been ready. An earlier daemon's was.
+  var hasBeenReady = true
+  /// What the next run needs: the footprint of the last one, or a larger one of earlier runs if that
+  /// ended before it was ready.
+  private(set) var expectedFootprint: ByteCount
   /// Callers that wait to see whether the started worker stays (`nil`).
   var watchers: [(Answer?) -> Void] = []
   var plan: RestartPlan?
@@ -51,10 +56,15 @@ struct RunHistory {
   var timer: EventLoop.Token?
   /// Why it isn't started any more; a clause.
   var problem: String?
+  /// `restart.give_up` is the reason.
+  var hasGivenUp = false
   /// The operator has asked for the end of the run, which may end for another reason first.
   var isToStop = false
 
-  init(exits: [ExitRecord] = []) { self.exits = exits.suffix(Self.maxExits) }
+  init(exits: [ExitRecord] = []) {
+    self.exits = exits.suffix(Self.maxExits)
+    expectedFootprint = exits.last?.footprint ?? .zero
+  }
 
   mutating func record(_ exit: ExitRecord) {
     exits.append(exit)
@@ -64,9 +74,11 @@ struct RunHistory {
   /// A run begins.
   mutating func begin(at now: Instant) {
     leftBehind = 0
+    hasBeenReady = false
     launchedAt = now
     lastEnd = nil
     problem = nil
+    hasGivenUp = false
     isToStop = false
   }
 
@@ -77,6 +89,7 @@ struct RunHistory {
     record(
       ExitRecord(
         at: time, why: cause.sentence, status: status, footprint: footprint, lastWords: lastWords))
+    expectedFootprint = hasBeenReady ? footprint : max(footprint, expectedFootprint)
     footprint = .zero
     lastWords = nil
     lastEnd = .init(

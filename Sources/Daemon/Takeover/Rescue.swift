@@ -43,6 +43,15 @@ public struct Rescue {
     } catch { throw .socket(path: state.workers, error.description) }
   }
 
+  /// The workers that run, or that can't be looked for: `web (pid 4711)`, or why. Not those of another supervisor.
+  public var left: [String] {
+    do throws(WorkerRecordError) {
+      let found = try records.loadAll()
+      return found.records.filter { $0.external == nil && means.life(of: $0) != .hasEnded }
+        .map { "\($0.name) (pid \($0.process.pid))" } + found.failures.map { "\($0)" }
+    } catch { return ["\(error)"] }
+  }
+
   /// One after the other, in the order of their names.
   public mutating func run(_ report: (Outcome) -> Void) {
     let handedOver = means.collect()

@@ -18,7 +18,7 @@ import Linux
 ///
 ///     0        64 bytes: magic, version, pid, start time, userfaultfd's number and inode, phase,
 ///              whether a recovery has begun to fill children
-///     4096     slots of 32 bytes, until one whose event is 0
+///     4096     slots of 32 bytes, until one whose event is 0 or a page fault
 final class FaultJournal: @unchecked Sendable {
   // Unchecked: one thread at a time uses it. During the background fill it is the pager's thread. Otherwise
   // it is the hibernator's thread, which waits for the pager to end before it touches the worker.
@@ -108,7 +108,9 @@ final class FaultJournal: @unchecked Sendable {
       var message = copy.withUnsafeBytes {
         $0.loadUnaligned(fromByteOffset: slotsOffset + index * 32, as: Message.self)
       }
-      if message.event == 0 { break }
+      // A page fault isn't kept: a daemon that is killed between its reading and its removal leaves it at the end. Its
+      // page is filled in with all others.
+      if message.event == 0 || Int(message.event) == CLINUX_UFFD_PAGEFAULT { break }
       switch Int(message.event) {
       // The number was the earlier daemon's descriptor, and means nothing here.
       case CLINUX_UFFD_FORK, CLINUX_UFFD_FORK_DONE: message.a = 0

@@ -210,20 +210,17 @@ public struct HibernationTarget: Sendable {
     try wake(tree)
   }
 
-  /// Lets a stopped, traced or frozen worker run.
+  /// Lets a stopped, traced or frozen worker run. The masters of a prefork server stay stopped, until
+  /// `masters.release()`.
   ///
   /// - Parameters:
   ///   - found: the worker's processes, if they have been listed since it came to rest.
   ///   - isStopped: false if only the freezer holds the worker for certain. Then no process gets a SIGCONT,
   ///     which a program can see (and a process that had stopped itself would continue).
-  ///   - mastersLast: the masters of a prefork server stay stopped, until `masters.release()`.
-  public func wake(
-    _ found: ProcessTree? = nil, isStopped: Bool = true, mastersLast: Bool = true
-  ) throws {
+  public func wake(_ found: ProcessTree? = nil, isStopped: Bool = true) throws {
     let freezer = cgroup?.freezer
     let isSignalled = isStopped || freezer == nil
-    let holds = mastersLast && masters.areKnown
-    if !mastersLast { masters.release() }
+    let holds = masters.areKnown
     if isSignalled || holds {
       var tree = try found ?? discover()
       let held = holds ? masters.hold(in: tree) : []

@@ -328,37 +328,7 @@ struct Operation {
       duration: .nanoseconds(Clocks.monotonic - started))
   }
 
-  private var image: RestingImage {
+  var image: RestingImage {
     RestingImage(path: path, expecting: .image(of: mark, at: path), restore: restore)
-  }
-
-  /// Writes all pages back after a failure that follows commit A. If that works, the worker is as it was.
-  mutating func rollBack(after error: HibernationError) -> HibernationError {
-    do throws(HibernationError) {
-      if processes.isEmpty {
-        // The worker rests already: it is restored in the ordinary way, but isn't let run.
-        try hibernator.bringBack(target, from: image, run: false)
-      } else {
-        let reader = try hibernator.openOwn(image, of: target, heldBase: overlay?.base)
-        try hibernator.writeBack(reader, into: target, sessions: processes.map(\.session))
-        for captive in processes {
-          if captive.isParked { try attempt(.writingBack) { try captive.parking.leave() } }
-          for thread in captive.session.threads {
-            do throws(TraceError) { try captive.session.restore(thread) } catch {
-              // A process that is being killed needs no registers.
-              guard case .vanished = error else { throw .from(error, in: .writingBack) }
-            }
-          }
-        }
-      }
-      discardFile(path)
-      release()
-      return error
-    } catch let second {
-      detach()
-      if second.aftermath == .vanished { return second }
-      return HibernationError(
-        error.phase, "\(error.reason); undoing it failed: \(second)", aftermath: .unverifiable)
-    }
   }
 }

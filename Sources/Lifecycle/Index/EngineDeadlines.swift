@@ -34,7 +34,9 @@ extension WorkerRecord {
     let isLed = profile.leader != nil && state.runs
     switch state {
     case _ where isLed: next.consider(shedDeadline)
-    case .launching: next.consider(readinessDeadline)
+    case .launching:
+      next.consider(readinessDeadline)
+      next.consider(run.awaitedReadiness?.until)
     case .foreground:
       next.consider(idleAt)
       considerLimits(&next)

@@ -89,6 +89,51 @@ extension Engine {
   }
 }
 
+/// The ladder waits until a launching worker is ready: then it can be hibernated, and its launch wasn't
+/// in vain.
+struct AwaitedReadiness: Codable, Sendable, Equatable {
+  var until: Instant
+  /// The memory that was available when the wait began.
+  var available: ByteCount
+
+  static let patience = Duration.seconds(10)
+}
+
+extension Engine {
+  /// Whether the ladder waits for a launching worker that it would end: once in a run, and not while
+  /// memory falls further.
+  mutating func awaitsReadiness(_ index: Int, at level: PressureLevel) -> Bool {
+    guard mayHibernateWhenReady(workers[index], at: level) else { return false }
+    guard let wait = workers[index].run.awaitedReadiness else {
+      workers[index].run.awaitedReadiness = AwaitedReadiness(
+        until: now + AwaitedReadiness.patience, available: available)
+      return true
+    }
+    return now < wait.until && available.bytes * 2 > wait.available.bytes
+  }
+
+  /// Whether a launching worker can be hibernated instead of its end as soon as it is ready.
+  func mayHibernateWhenReady(_ worker: WorkerRecord, at level: PressureLevel) -> Bool {
+    guard worker.state == .launching, worker.run.isSpawned, !worker.run.missedReadiness,
+      worker.goal?.destination.isEnd != true
+    else { return false }
+    var ready = worker
+    ready.state = .foreground
+    ready.goal = nil
+    return mayHibernateInsteadOfEnd(ready, at: level)
+  }
+
+  /// The end of the reason for the end of a launching worker.
+  func outcomeOfAwaitedReadiness(_ index: Int) -> String {
+    guard let wait = workers[index].run.awaitedReadiness else {
+      return "; it can't be hibernated before it is ready"
+    }
+    return now < wait.until
+      ? "; its readiness was not waited for: memory fell further"
+      : "; it was not ready to be hibernated in \(AwaitedReadiness.patience.spoken)"
+  }
+}
+
 extension WorkerRecord {
   /// The ladder has chosen it, and it isn't hibernated yet.
   var isHibernatedInsteadOfEnd: Bool {

@@ -21,6 +21,7 @@ extension Engine {
       let index = workers.index(ofSlot: slot)
       let next = candidates?.first.map { workers.index(ofSlot: $0) }
       let why = reason(for: index, before: next, victims)
+      if awaitsReadiness(index, at: level) { return .waiting }
       if isShadow(index) {
         if countShadowTermination(index, why, at: level) { return .acted }
         continue
@@ -47,7 +48,7 @@ extension Engine {
   /// Why a worker that runs isn't hibernated instead, where it can't be seen in the policy.
   private func obstacleToHibernation(_ index: Int) -> String {
     let worker = workers[index]
-    if worker.state == .launching { return "; it can't be hibernated before it is ready" }
+    if worker.state == .launching { return outcomeOfAwaitedReadiness(index) }
     guard worker.state.runs, worker.profile.leader != nil,
       let why = worker.run.hibernation.lastFailure
     else { return "" }

@@ -167,6 +167,14 @@ extension Engine {
         Move(to: .hibernated, code: "pressure", sentence: text, key: "ladder.\(level.name)")
       ]
     }
+    if mayHibernateWhenReady(worker, at: level) {
+      let text =
+        "memory pressure \(level.name), when it is next in order and ready within "
+        + "\(AwaitedReadiness.patience.spoken), instead of its end"
+      return [
+        Move(to: .hibernated, code: "pressure", sentence: text, key: "ladder.\(level.name)")
+      ]
+    }
     let text = "memory pressure \(level.name), when it is next in order (`dormouse explain --next`)"
     return [Move(to: .terminating, code: "pressure", sentence: text, key: "ladder.\(level.name)")]
   }

@@ -188,6 +188,8 @@ struct Run: Codable, Sendable, Equatable {
   var hibernation = HibernationHistory()
   /// `nil`: the ladder hasn't tried to hibernate it instead of its end.
   var hibernationTries: HibernationTries?
+  /// `nil`: the ladder hasn't waited for its readiness.
+  var awaitedReadiness: AwaitedReadiness?
   /// The ladder has hibernated it instead of its end, in the foreground; it returns there.
   var returnsToFront: Bool?
 

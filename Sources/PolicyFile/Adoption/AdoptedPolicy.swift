@@ -42,15 +42,7 @@ extension LifecyclePolicy {
   /// The same policy for one worker: what applies to all workers together is the machine's.
   func ofOneWorker(over machine: LifecyclePolicy) -> LifecyclePolicy {
     var policy = self
-    policy.mode = machine.mode
-    policy.memory = machine.memory
-    policy.pressure = machine.pressure
-    policy.ladder = machine.ladder
-    policy.foreground.mode = machine.foreground.mode
-    policy.foreground.max = machine.foreground.max
-    policy.hibernate.disk = machine.hibernate.disk
-    policy.terminate.settle = machine.terminate.settle
-    policy.terminate.order = machine.terminate.order
+    PolicyKeys.all.copyThoseOfMachine(from: machine, to: &policy)
     return policy
   }
 }

@@ -11,22 +11,10 @@ extension PolicyFile {
 
   /// Every value of a policy, in the order of the documentation. A pressure level, a ladder level and
   /// any other list is one value: it is replaced as a whole.
-  ///
-  /// Taken from the canonical YAML, so that no key can be in one and not in the other.
   public static func values(of policy: LifecyclePolicy) -> [Value] {
-    var result: [Value] = []
-    var sections: [Substring] = []
-    for line in render(policy).split(separator: "\n") {
-      let rest = line.drop { $0 == " " }
-      let depth = (line.count - rest.count) / 2
-      guard let colon = rest.firstIndex(of: ":") else { continue }
-      sections = Array(sections.prefix(depth)) + [rest[..<colon]]
-      let text = rest[colon...].dropFirst().drop { $0 == " " }
-      if !text.isEmpty {
-        result.append(Value(path: sections.joined(separator: "."), text: String(text)))
-      }
+    PolicyKeys.all.leaves().compactMap { path, key in
+      key.write(policy).map { Value(path: path, text: $0.flow) }
     }
-    return result
   }
 }
 

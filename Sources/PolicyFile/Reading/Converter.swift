@@ -7,6 +7,8 @@ struct Converter<Value> {
   var expects: String
   /// The same for programs: see `ValueShape`.
   var shape: ValueShape = .any
+  /// The value as a file has it.
+  var write: (Value) -> YAMLText = { .text("\($0)") }
   var convert: (YAMLNode) -> Result<Value, Problem>
 }
 
@@ -28,18 +30,20 @@ extension Converter {
   /// A converter for values that are one word or text.
   static func scalar(
     _ expects: String, shape: ValueShape = .text,
+    write: @escaping (Value) -> YAMLText = { .text("\($0)") },
     _ convert: @escaping (String) -> Result<Value, Problem>
   ) -> Converter {
-    Converter(expects: expects, shape: shape) { node in
+    Converter(expects: expects, shape: shape, write: write) { node in
       guard let scalar = node.scalar, !node.isEmpty else { return .failure(.wrongKind) }
       return convert(scalar.string)
     }
   }
 
   /// The value, or a word that stands for another.
-  func orWord(_ word: String, _ value: Value) -> Converter {
+  func orWord(_ word: String, _ value: Value) -> Converter where Value: Equatable {
     Converter(
-      expects: "\(expects), or `\(word)`", shape: .either([shape, .words([word])])
+      expects: "\(expects), or `\(word)`", shape: .either([shape, .words([word])]),
+      write: { $0 == value ? .plain(word) : write($0) }
     ) { node in
       if node.scalar?.string == word { return .success(value) }
       return convert(node).mapError { problem in
@@ -51,13 +55,35 @@ extension Converter {
     }
   }
 
+  /// The value, or a word for none.
+  func or(_ word: String) -> Converter<Value?> where Value: Equatable {
+    Converter<Value?>(
+      expects: expects, shape: shape, write: { $0.map(write) ?? .plain(word) },
+      convert: { convert($0).map(Optional.some) }
+    ).orWord(word, nil)
+  }
+
+  /// Only for reading.
   func map<Other>(_ transform: @escaping (Value) -> Other) -> Converter<Other> {
     Converter<Other>(expects: expects, shape: shape) { convert($0).map(transform) }
   }
 
+  /// - Parameter back: for writing.
+  func map<Other>(
+    _ transform: @escaping (Value) -> Other, back: @escaping (Other) -> Value
+  ) -> Converter<Other> {
+    Converter<Other>(expects: expects, shape: shape, write: { write(back($0)) }) {
+      convert($0).map(transform)
+    }
+  }
+
   /// The value, if it passes; otherwise the problem that `check` finds.
-  func checked(_ check: @escaping (Value) -> Problem?) -> Converter {
-    Converter(expects: expects, shape: shape) { node in
+  ///
+  /// - Parameter kind: what the documentation calls such a value.
+  func checked(kind: String? = nil, _ check: @escaping (Value) -> Problem?) -> Converter {
+    Converter(
+      expects: expects, shape: kind.map(shape.called) ?? shape, write: write
+    ) { node in
       convert(node).flatMap { value in check(value).map { .failure($0) } ?? .success(value) }
     }
   }
@@ -67,7 +93,7 @@ extension Converter where Value: RawRepresentable & CaseIterable, Value.RawValue
   /// One of the enumeration's words.
   static var choice: Converter {
     let words = Value.allCases.map(\.rawValue)
-    return .scalar(listed(words), shape: .words(words)) { text in
+    return .scalar(listed(words), shape: .words(words), write: { .plain($0.rawValue) }) { text in
       if let value = Value(rawValue: text) { return .success(value) }
       return .failure(Problem(message: nil, suggestion: didYouMean(text, among: words)))
     }
@@ -76,7 +102,7 @@ extension Converter where Value: RawRepresentable & CaseIterable, Value.RawValue
 
 extension Converter where Value == Bool {
   static var boolean: Converter {
-    .scalar("`true` or `false`", shape: .truth) { text in
+    .scalar("`true` or `false`", shape: .truth, write: { .plain("\($0)") }) { text in
       switch text {
       case "true": .success(true)
       case "false": .success(false)
@@ -99,11 +125,19 @@ extension Converter where Value == Int {
       range.upperBound == .max
       ? "a whole number from \(range.lowerBound)"
       : "a whole number from \(range.lowerBound) to \(range.upperBound)"
-    return .scalar(expects, shape: .whole(range)) { text in
+    return .scalar(expects, shape: .whole(range), write: { .plain("\($0)") }) { text in
       guard let value = Int(text), !text.hasPrefix("+"), range.contains(value) else {
         return .failure(.wrongKind)
       }
       return .success(value)
+    }
+  }
+}
+
+extension Converter where Value: AdditiveArithmetic & Comparable {
+  var notZero: Converter {
+    checked(kind: "\(shape.kind) over 0") {
+      $0 > .zero ? nil : Problem(message: "must be more than zero")
     }
   }
 }
@@ -119,7 +153,10 @@ extension Converter where Value == String {
 
   /// See `NameRule`.
   static func name(_ expects: String) -> Converter {
-    .scalar(expects, shape: .matching(NameRule.pattern, example: "my-policy")) { text in
+    .scalar(
+      expects, shape: .matching(NameRule.pattern, example: "my-policy").called("name"),
+      write: { .plain($0) }
+    ) { text in
       NameRule.allows(text)
         ? .success(text)
         : .failure(Problem(message: nil, suggestion: "a name has \(NameRule.text)"))

@@ -15,6 +15,8 @@ final class MappingReader {
   let expander: Expander?
   /// There is no text: keys are noted here instead of being read. See `ValueShape`.
   let shape: MappingShape?
+  /// What the text is for: some keys of a policy are refused for one worker.
+  var scope = PolicyReader.Scope.policy
   private let entries: [String: (key: Position?, value: YAMLNode)]
   private var asked: [String] = []
   /// Those that are known for being wrong here: other systems' names, keys of later versions.
@@ -129,28 +131,18 @@ final class MappingReader {
 
   /// A mapping inside this one. An empty value is an empty mapping: all its keys may have been
   /// commented out.
-  func section(_ key: String, _ body: (MappingReader) -> Void) {
-    if let explored = exploring(key) { return body(explored) }
-    guard let node = node(key), let reader = reader(of: node, called: key) else { return }
-    places.recordSection(path(of: key))
-    body(reader)
-    reader.finish()
-  }
-
-  /// A section that may be written as one word, which is short for one of its keys.
   ///
-  /// - Parameter words: each with its key.
+  /// - Parameter words: each may stand for the whole section, and is short for one of its keys.
   /// - Returns: the word that stands there.
-  func section(
-    _ key: String, or words: [(word: String, key: String)], _ body: (MappingReader) -> Void
+  @discardableResult func section(
+    _ key: String, or words: [(word: String, key: String)] = [], _ body: (MappingReader) -> Void
   ) -> String? {
     if let explored = exploring(key) {
-      explored.shape?.shorthands = words.map(\.word)
       body(explored)
       return nil
     }
     guard let node = node(key) else { return nil }
-    if let text = node.scalar?.string, !node.isEmpty {
+    if !words.isEmpty, let text = node.scalar?.string, !node.isEmpty {
       guard let found = words.first(where: { $0.word == text }) else {
         let known = words.map(\.word)
         sink.error(
@@ -211,10 +203,12 @@ final class MappingReader {
         "`\(shortened(key))` must be a mapping of keys to values, not \(node.kind)")
       return nil
     }
-    return MappingReader(
+    let reader = MappingReader(
       mapping, title: title.isEmpty ? key : "\(title).\(key)",
       path: places == nil ? path(of: key) : "", sink: sink, places: places ?? self.places,
       expander: expander?.with(variables))
+    reader.scope = scope
+    return reader
   }
 
   /// Keys that no reader has asked for, with a mapping that has this one; `finish` leaves them out.

@@ -7,7 +7,9 @@ extension Converter where Value == ByteCount {
   /// A size: `16MB`, `1.5GB`; powers of 1024.
   static var size: Converter {
     .scalar(
-      "a size such as `16MB`", shape: .matching("\(number)(B|KB|MB|GB)$", example: "16MB")
+      "a size such as `16MB`",
+      shape: .matching("\(number)(B|KB|MB|GB)$", example: "16MB").called("size"),
+      write: { .plain($0.policyText) }
     ) { text in
       guard let quantity = Quantity(text) else { return .failure(.wrongKind) }
       guard !quantity.negative else { return .failure(.negative) }
@@ -19,10 +21,6 @@ extension Converter where Value == ByteCount {
       }
       return .success(ByteCount(bytes))
     }
-  }
-
-  var notZero: Converter {
-    checked { $0 > .zero ? nil : Problem(message: "must be more than zero") }
   }
 
   private static func sizeProblem(_ quantity: Quantity) -> Problem {
@@ -51,7 +49,9 @@ extension Converter where Value == Duration {
   /// A duration: `500ms`, `1.5s`, `10m`, `1h`.
   static var duration: Converter {
     .scalar(
-      "a duration such as `10s`", shape: .matching("\(number)(ms|s|m|h)$", example: "10s")
+      "a duration such as `10s`",
+      shape: .matching("\(number)(ms|s|m|h)$", example: "10s").called("duration"),
+      write: { .plain($0.policyText) }
     ) { text in
       guard let quantity = Quantity(text) else { return .failure(.wrongKind) }
       guard !quantity.negative else { return .failure(.negative) }
@@ -67,10 +67,6 @@ extension Converter where Value == Duration {
       }
       return .success(.milliseconds(count))
     }
-  }
-
-  var notZero: Converter {
-    checked { $0 > .zero ? nil : Problem(message: "must be more than zero") }
   }
 
   private static var maxMilliseconds: Int64 { 87_600 * 3_600_000 }
@@ -123,7 +119,9 @@ extension Converter where Value == Double {
   /// `0%`–`100%`, with at most three decimals.
   static var percent: Converter {
     .scalar(
-      "a percentage such as `5%`", shape: .matching("\(number)%$", example: "5%")
+      "a percentage such as `5%`",
+      shape: .matching("\(number)%$", example: "5%").called("percentage"),
+      write: { .plain(percentText($0)) }
     ) { text in
       guard let quantity = Quantity(text) else { return .failure(.wrongKind) }
       guard !quantity.negative else { return .failure(.negative) }
@@ -142,10 +140,6 @@ extension Converter where Value == Double {
       return .success(Double(thousandths) / 1_000)
     }
   }
-
-  var notZero: Converter {
-    checked { $0 > 0 ? nil : Problem(message: "must be more than zero") }
-  }
 }
 
 extension Converter where Value == PressureCondition.Amount {
@@ -153,7 +147,8 @@ extension Converter where Value == PressureCondition.Amount {
   static var amount: Converter {
     Converter(
       expects: "a percentage such as `10%` or a size such as `512MB`",
-      shape: .matching("\(number)(%|B|KB|MB|GB)$", example: "10%")
+      shape: .matching("\(number)(%|B|KB|MB|GB)$", example: "10%").called("percentage or size"),
+      write: { .plain($0.policyText) }
     ) { node in
       guard let text = node.scalar?.string, let quantity = Quantity(text) else {
         return .failure(.wrongKind)

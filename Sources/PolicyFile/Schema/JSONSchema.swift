@@ -37,8 +37,9 @@ private struct SchemaWriter {
   }
 
   private func mapping(_ shape: MappingShape, at path: String) -> [(String, JSONText)] {
-    let properties = shape.keys.map { name, value in
-      (name, JSONText.object(described(value, at: path.isEmpty ? name : "\(path).\(name)")))
+    let properties = shape.keys.map { key in
+      let path = path.isEmpty ? key.name : "\(path).\(key.name)"
+      return (key.name, JSONText.object(described(key, at: path)))
     }
     var pairs: [(String, JSONText)] = [
       // A section whose keys have all been commented out is null.
@@ -55,20 +56,15 @@ private struct SchemaWriter {
     return pairs
   }
 
-  private func described(_ shape: ValueShape, at path: String) -> [(String, JSONText)] {
-    var pairs = self.shape(shape, at: path)
-    if let text = description(of: path) { pairs.insert(("description", .string(text)), at: 0) }
+  private func described(
+    _ key: MappingShape.Entry, at path: String
+  ) -> [(String, JSONText)] {
+    var pairs = self.shape(key.shape, at: path)
+    if let text = key.sentence ?? KeyDescriptions.configuration[path] {
+      pairs.insert(("description", .string(text)), at: 0)
+    }
     if kind == .policy, let value = Self.defaults[path] { pairs.append(("default", value)) }
     return pairs
-  }
-
-  private func description(of path: String) -> String? {
-    guard kind == .configuration else { return KeyDescriptions.policy[path] }
-    for prefix in ["policy_overrides.", "workers.*.policy.", "adopt.policy."]
-    where path.hasPrefix(prefix) {
-      return KeyDescriptions.policy[String(path.dropFirst(prefix.count))]
-    }
-    return KeyDescriptions.configuration[path]
   }
 
   private func shape(_ shape: ValueShape, at path: String) -> [(String, JSONText)] {
@@ -93,6 +89,7 @@ private struct SchemaWriter {
         mapping(keys, at: path)
       }
     case .named(let value, let names): named(value, names, at: path)
+    case .kind(_, let shape): self.shape(shape, at: path)
     case .either(let shapes):
       [("anyOf", .array(shapes.map { .object(self.shape($0, at: path)) }))]
     default: expandable(scalar(shape))
@@ -152,4 +149,14 @@ private struct SchemaWriter {
         return (value.path, json)
       })
   }()
+}
+
+extension MappingShape.Entry {
+  /// Without links, which editors wouldn't follow. Where a number has bounds, a pattern can't express them.
+  fileprivate var sentence: String? {
+    guard let about else { return nil }
+    var text = about.replacing(#/\[([^\]]*)\]\([^)]*\)/#) { $0.1 }
+    text = text.prefix(1).uppercased() + text.dropFirst() + "."
+    return shape.kind.contains("over 0") ? "\(text) Over 0." : text
+  }
 }

@@ -21,19 +21,29 @@ indirect enum ValueShape {
   /// A mapping from names that people choose.
   case named(ValueShape, names: String)
   case either([ValueShape])
+  /// The second, which the documentation calls the first.
+  case kind(String, ValueShape)
 }
 
 /// The keys of a mapping, in the order in which they are asked for.
 final class MappingShape {
-  private(set) var keys: [(name: String, shape: ValueShape)] = []
+  private(set) var keys: [Entry] = []
   var required: [String] = []
   /// Words that may stand for the whole mapping, and are short for one of its keys.
   var shorthands: [String] = []
 
+  struct Entry {
+    var name: String
+    var shape: ValueShape
+    /// See `Key`.
+    var about: String?
+    var usual: String?
+  }
+
   /// What a key takes. Asked for twice, it takes either.
-  func add(_ key: String, _ shape: ValueShape) {
+  func add(_ key: String, _ shape: ValueShape, about: String? = nil, usual: String? = nil) {
     guard let index = keys.firstIndex(where: { $0.name == key }) else {
-      return keys.append((key, shape))
+      return keys.append(Entry(name: key, shape: shape, about: about, usual: usual))
     }
     switch (keys[index].shape, shape) {
     case (_, .any): break
@@ -45,18 +55,18 @@ final class MappingShape {
 
   /// Every key by its path: `hibernate`, `hibernate.disk`, `hibernate.disk.budget`.
   func paths(under prefix: String = "") -> [String] {
-    keys.flatMap { key, shape in
-      let path = prefix.isEmpty ? key : "\(prefix).\(key)"
-      return [path] + (shape.inner?.paths(under: path) ?? [])
+    keys.flatMap { key in
+      let path = prefix.isEmpty ? key.name : "\(prefix).\(key.name)"
+      return [path] + (key.shape.inner?.paths(under: path) ?? [])
     }
   }
 
   /// The keys that have a value, by path: no sections, and nothing inside a value that is replaced as a
   /// whole, which is what a mapping is that a word may stand for.
   func values(under prefix: String = "") -> [String] {
-    keys.flatMap { key, shape in
-      let path = prefix.isEmpty ? key : "\(prefix).\(key)"
-      if case .mapping(let inner) = shape { return inner.values(under: path) }
+    keys.flatMap { key in
+      let path = prefix.isEmpty ? key.name : "\(prefix).\(key.name)"
+      if case .mapping(let inner) = key.shape { return inner.values(under: path) }
       return [path]
     }
   }
@@ -77,7 +87,27 @@ extension ValueShape {
     switch self {
     case .mapping(let shape): shape
     case .either(let shapes): shapes.lazy.compactMap(\.inner).first
+    case .kind(_, let shape): shape.inner
     default: nil
+    }
+  }
+
+  func called(_ kind: String) -> ValueShape { .kind(kind, self) }
+
+  /// For the documentation: ``duration over 0, or `never` ``.
+  var kind: String {
+    switch self {
+    case .kind(let kind, _): kind
+    case .words(let words): words.map { "`\($0)`" }.joined(separator: ", ")
+    case .truth: "truth value"
+    case .whole(let range):
+      range.upperBound == .max
+        ? "whole number from \(range.lowerBound)"
+        : "whole number, \(range.lowerBound) to \(range.upperBound)"
+    case .list: "list"
+    case .mapping, .named: "mapping"
+    case .either(let shapes): shapes.map(\.kind).joined(separator: ", or ")
+    case .any, .nothing, .text, .matching, .number: "text"
     }
   }
 }
@@ -86,9 +116,7 @@ extension ValueShape {
 enum KeyExplorer {
   /// A policy file, its overrides for the machine, or those of one worker.
   static func policy(_ scope: PolicyReader.Scope) -> MappingShape {
-    let shape = MappingShape()
-    _ = PolicyReader(scope: scope).read(MappingReader(exploring: shape), over: .init())
-    return shape
+    MappingShape(PolicyKeys.all, in: scope)
   }
 
   /// `dormouse.yaml`.

@@ -10,7 +10,7 @@ struct DependencyReader {
     if let shape = reader.shape {
       let condition = Converter<Dependency.Condition>.choice.shape
       let details = MappingShape()
-      details.add("condition", condition)
+      details.add("condition", condition, about: "what has to be true of the worker")
       shape.add(
         key,
         .either([

@@ -1,4 +1,4 @@
-/// One more worker in the text of a configuration. All other lines keep their bytes, comments too.
+/// One more worker in the text of a configuration, and its removal. All other lines keep their bytes, comments too.
 public struct WorkerAddition: Sendable {
   public var name: String
   public var command: [String]
@@ -8,6 +8,9 @@ public struct WorkerAddition: Sendable {
   public var importance: Int?
   public var notify = false
   public var settings: WorkerSettings
+
+  /// After the name: `removed` takes only entries with it.
+  static let mark = "  # added by `dormouse run --save`; `dormouse rm` removes it"
 
   public init(name: String, command: [String], settings: WorkerSettings) {
     self.name = name
@@ -27,7 +30,7 @@ public struct WorkerAddition: Sendable {
     }
     if let importance { keys.append(("importance", .plain("\(importance)"))) }
     if notify { keys.append(("notify", .plain("true"))) }
-    return ["\(indent)\(YAMLText.scalar(name)):"]
+    return ["\(indent)\(YAMLText.scalar(name)):\(Self.mark)"]
       + keys.flatMap { key, value in YAMLText.lines(key, value, indent: inner) }
       + settings.lines(inner)
   }
@@ -53,6 +56,24 @@ public struct WorkerAddition: Sendable {
     let indent = first.map { String($0.prefix { $0 == " " }) } ?? "  "
     lines.insert(contentsOf: entry(indent: indent), at: last + 1)
     return Self.text(lines)
+  }
+
+  /// nil: no entry of this name was added by `added(to:)`, or its mark was removed.
+  public static func removed(_ name: String, from text: String) -> String? {
+    var lines = text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+    guard
+      let start = lines.firstIndex(where: {
+        $0.first == " " && $0.drop { $0 == " " } == "\(YAMLText.scalar(name)):\(mark)"
+      })
+    else { return nil }
+    let indent = lines[start].prefix { $0 == " " }.count
+    let rest = lines[(start + 1)...]
+    let end =
+      rest.firstIndex { !$0.isEmpty && $0.prefix { $0 == " " }.count <= indent } ?? lines.endIndex
+    // Empty lines after it stay.
+    let last = rest[..<end].lastIndex { !$0.allSatisfy(\.isWhitespace) } ?? start
+    lines.removeSubrange(start...last)
+    return lines.joined(separator: "\n")
   }
 
   private static func text(_ lines: [String]) -> String { lines.joined(separator: "\n") + "\n" }

@@ -38,6 +38,8 @@ public final class TrafficMonitor {
     public var hasClients: Bool { inputs.hasClients }
     /// Where the traffic came from, if that is known. After `perform`.
     public var source: TrafficSource? { inputs.source }
+    /// The ports at which the worker listens. After `perform`.
+    public var ports: Set<UInt16> { inputs.served }
     /// The inputs at which something has come in.
     fileprivate let fired: [UInt64]
 
@@ -158,6 +160,7 @@ private final class MonitoredInputs: Sendable {
   }
 
   var source: TrafficSource? { state.withLock { $0.source } }
+  var served: Set<UInt16> { state.withLock { $0.served } }
 
   var hasClients: Bool { state.withLock { !$0.clients.isEmpty } }
 

@@ -14,6 +14,8 @@ struct DaemonOptions: Sendable {
   var defaultStateDirectory: String
   /// A name or a path; nil: the configuration's.
   var policy: String?
+  /// No worker is started.
+  var takesOverOnly = false
   /// The directories in which a policy is looked up by its name, in this order.
   var policyDirectories: [String]
 

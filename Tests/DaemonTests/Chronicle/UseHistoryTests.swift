@@ -80,15 +80,17 @@ import Testing
   func regular() {
     var policy = LifecyclePolicy()
     policy.background.suspendAfter = .seconds(60)
-    func advice(_ seconds: [Int64]) -> ActivityReport.Advice? {
+    func advice(_ seconds: [Int64], isServer: Bool = true) -> ActivityReport.Advice? {
       history(seconds).uses(of: web).flatMap {
-        ActivityReport($0, policy: policy, at: .zero + .seconds(1000)).advice
+        ActivityReport($0, policy: policy, isServer: isServer, at: .zero + .seconds(1000)).advice
       }
     }
     // Noticed up to 2 s late, and once the operator came in between.
     let checks = [0, 30, 61, 90, 120, 151, 165, 180, 210, 240, 270, 301].map(Int64.init)
     #expect(advice(checks)?.key == "health_checks_while_asleep")
     #expect(advice(checks)?.text.hasPrefix("it is used every 30 s: ") == true)
+    // It polls by itself.
+    #expect(advice(checks, isServer: false)?.key == "background.suspend_after")
     let visits = [0, 7, 50, 58, 120, 126, 180, 230, 237, 300, 330].map(Int64.init)
     #expect(advice(visits)?.key == "background.suspend_after")
   }

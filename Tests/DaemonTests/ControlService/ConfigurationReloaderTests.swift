@@ -111,6 +111,8 @@ import Testing
     func setPolicy(_ policy: LifecyclePolicy, of id: WorkerID) {
       calls.append("policy \(policy.name) of \(id)")
     }
+    var failed: Set<WorkerID> = []
+    func hasFailed(_ id: WorkerID) -> Bool { failed.contains(id) }
     func startAutomatically(_ workers: [WorkerConfiguration]) {
       calls.append("start \(workers.map(\.name))")
     }
@@ -193,6 +195,27 @@ import Testing
     #expect(parts.count == 2)
     #expect(parts.first?.contains("from its next start on") == false, "\(text)")
     #expect(parts.last?.hasSuffix("(command from its next start on)") == true, "\(text)")
+  }
+
+  @Test("A worker that has failed is started when its launch is corrected, and those that need it")
+  func corrected() {
+    let world = World(["bad", "needs", "other", "manual"])
+    world.failed = Set(["bad", "needs", "other", "manual"].map { WorkerID($0) })
+    var (bad, needs) = (world.worker("bad"), world.worker("needs"))
+    var manual = world.worker("manual")
+    (bad.command, manual.command) = (["/bin/other"], ["/bin/other"])
+    manual.autostart = false
+    needs.dependsOn = [Dependency("bad", .ready)]
+    let workers = ["bad", "needs", "other", "manual"].map { WorkerID($0) }
+    world.workers[workers[1]]?.configuration = needs
+    let new = world.configuration([bad, needs, world.worker("other"), manual])
+    let preview = world.preview(new).first?.text ?? ""
+    #expect(preview.contains("bad: command (it has failed, and is started again)"), "\(preview)")
+    _ = world.reload(new)
+    #expect(world.calls.contains("start [\"bad\", \"needs\"]"), "\(world.calls)")
+    // Nothing has changed since.
+    _ = world.reload(new)
+    #expect(world.calls.suffix(2).first == "start []", "\(world.calls)")
   }
 
   @Test(

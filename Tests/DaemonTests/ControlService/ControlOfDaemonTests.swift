@@ -38,7 +38,8 @@ import Testing
         read: { ParseResult(value: nil, diagnostics: []) }, chronicle: chronicle,
         pressure: world.pressure, supervision: world.supervision, starter: world.starter,
         declared: world.declared, listening: world.listeners.sockets, schedules: schedules,
-        encryption: world.senses.encryption, returning: world.returning))
+        encryption: world.senses.encryption, restarts: world.restarts,
+        returning: world.returning))
     reload.host = reloading
     return ControlOfDaemon(
       .init(

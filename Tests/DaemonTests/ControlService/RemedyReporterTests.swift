@@ -60,7 +60,7 @@ import Testing
     #expect(pasted.workers.first?.policy.hibernate.maxFootprint == .megabytes(32))
   }
 
-  @Test("A wrapped or adopted program gets options, and one of no file a line for all workers")
+  @Test("A wrapped or adopted program gets options, and so does a worker of `run`")
   func others() throws {
     let wrapped = try remedy(suspended: true, isWrapper: true)
     #expect(wrapped?.line == "{ hibernate: { max_footprint: 32MB } }")
@@ -73,7 +73,8 @@ import Testing
     let adopted = try remedy(suspended: true) { ($0.isDeclared, $0.isAdopted) = (false, true) }
     #expect(adopted?.place == "as options of `dormouse adopt`")
     let started = try remedy(suspended: true) { $0.isDeclared = false }
-    #expect(started?.line == "policy_overrides: { hibernate: { max_footprint: 32MB } }")
+    #expect(started?.line == "--set hibernate.max_footprint=32MB")
+    #expect(started?.place?.hasPrefix("as options of `dormouse run`") == true)
   }
 
   @Test func `A worker that writes by itself gets no shorter time without use`() throws {
@@ -89,6 +90,10 @@ import Testing
       code: "regular_use", key: "health_checks_while_asleep", text: "used every 20 s")
     let regular = try remedy(suspended: false, activity: activity)
     #expect(regular?.settings.map(\.key) == ["health_checks_while_asleep"])
+    let known = try remedy(suspended: false, activity: activity) { $0.ports = [8080] }
+    #expect(known?.line == "health_checks_while_asleep: 8080")
+    let several = try remedy(suspended: false, activity: activity) { $0.ports = [8080, 8081] }
+    #expect(several?.line == "health_checks_while_asleep: PORT")
     activity.advice = nil
     let other = try remedy(suspended: false, activity: activity)
     #expect(other?.settings.map(\.key).first == "foreground.idle_after")

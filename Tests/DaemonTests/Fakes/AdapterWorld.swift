@@ -168,7 +168,8 @@ final class AdapterWorld {
         listening: listeners.sockets,
         schedules: ScheduleMonitor(
           services: services, state: state, driver: driver, workers: workers,
-          returning: returning), encryption: senses.encryption, returning: returning))
+          returning: returning), encryption: senses.encryption,
+        restarts: restarts, returning: returning))
   }
 
   /// Declared last, and so freed last: components give back what they hold of the loop when they are freed.

@@ -86,7 +86,9 @@ final class ShellReloads: ConfigurationHost, DeclaredHost, DeclaredChangeHost {
   func setPolicy(_ policy: LifecyclePolicy, of id: WorkerID) {
     changes.setPolicy(policy, of: id)
   }
+  func hasFailed(_ id: WorkerID) -> Bool { world.supervision.restarts.hasFailed(id) }
   func startAutomatically(_ workers: [WorkerConfiguration]) {
+    for worker in workers { world.supervision.real.personAsks(.start, WorkerID(worker.name)) }
     world.declared.startAutomatically(workers)
     world.supervision.starter.advance()
   }

@@ -75,6 +75,34 @@ import Testing
         try home.run(["ps"], in: "shop").code == CommandExit.noDaemon.rawValue
       })
     #expect(try !hasEnded(#require(pid)))
+    let named = try "one (pid \(#require(pid)))"
+    #expect(try readText(error).contains("the daemon ends; \(named) is left running"))
+    // With it the worker ends when it is asked to.
+    try home.project("shop", "workers: { one: { command: [sh, -c, exit], stop_grace: 100ms } }")
+    let down = try home.run(["down"], in: "shop")
+    #expect(down.code == 0 && down.error.contains("left without a daemon"), "\(down)")
+    #expect(down.error.contains(named), "\(down)")
+    #expect(try eventually { try hasEnded(#require(pid)) })
+    #expect(try home.run(["down"], in: "shop").code == CommandExit.noDaemon.rawValue)
+  }
+
+  @Test("`up` names a worker that can't start, and starts it when its command is corrected")
+  func corrected() throws {
+    let home = try Home()
+    try home.project("shop", "workers: { one: { command: [/no/such/program] } }")
+    let up = try home.run(["up", "-d"], in: "shop")
+    #expect(up.code == 0 && up.error.contains("one doesn't run: attempt failed: /no/such"), "\(up)")
+    try home.project("shop", "workers: { one: { command: [\(home.scratch.path)/later] } }")
+    let again = try home.run(["up", "-d"], in: "shop")
+    #expect(again.error.contains("is started again"), "\(again)")
+    #expect(again.error.contains("one doesn't run"), "\(again)")
+    // The program exists now, and the configuration is the same.
+    try home.scratch.write("later", "#!/bin/sh\nexec sleep 690\n")
+    #expect(chmod("\(home.scratch.path)/later", 0o755) == 0)
+    let third = try home.run(["up", "-d"], in: "shop")
+    #expect(third.code == 0 && third.error.contains("nothing changed"), "\(third)")
+    #expect(
+      try eventually { try home.run(["ps"], in: "shop").output.contains("foreground") })
   }
 
   @Test("`up` starts its daemon again after a crash, which takes the workers over")

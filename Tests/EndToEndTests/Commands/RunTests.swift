@@ -51,7 +51,7 @@ import Testing
     let outcome = try home.run(["run", "two"] + options + ["--", "sleep", "691"], in: "run")
     #expect(outcome.code == 0 && outcome.error.contains("two is saved in "), "\(outcome)")
     let text = try readText(file)
-    #expect(text.hasPrefix("# mine\nworkers:\n  one: { command: sleep 690 }  # first\n  two:\n"))
+    #expect(text.hasPrefix("# mine\nworkers:\n  one: { command: sleep 690 }  # first\n  two:  # "))
     #expect(text.contains("directory: \(home.scratch.path)/run\n"), "\(text)")
     #expect(try #require(fileStatus(of: file)).st_mode & 0o777 == 0o600)
     // The same name again would be an error of the configuration.
@@ -62,6 +62,31 @@ import Testing
     // `shutdown` is answered before the daemon's process has ended.
     #expect(try eventually { try home.run(["daemon", "-d"], in: "").code == 0 })
     #expect(try home.run(["ps", "--names"], in: "").output == "one\ntwo\n")
+  }
+
+  @Test("`rm` removes what `run --save` has added, before and after a daemon has read it")
+  func removeSaved() throws {
+    let home = try Home()
+    let before = "# mine\nworkers:\n  one: { command: sleep 690 }  # first\n\n# last\n"
+    let file = try home.scratch.write("config/dormouse/dormouse.yaml", before)
+    for isRead in [false, true] {
+      let run = try home.run(["run", "two", "--save", "--", "sleep", "691"], in: "run")
+      #expect(run.code == 0, "\(run)")
+      #expect(try readText(file) != before)
+      if isRead { #expect(try home.run(["reload"], in: "").code == 0) }
+      let refused = try home.run(["rm", "two"], in: "")
+      #expect(refused.code != 0, "it runs: \(refused)")
+      #expect(try readText(file) != before)
+      let removed = try home.run(["rm", "-f", "two"], in: "")
+      #expect(removed.code == 0 && removed.output.contains("is removed from "), "\(removed)")
+      #expect(try readText(file) == before)
+      #expect(try home.run(["reload"], in: "").output.contains("nothing changed"))
+      #expect(
+        try eventually { try home.run(["ps", "--names"], in: "").output == "one\n" })
+    }
+    let byHand = try home.run(["rm", "-f", "one"], in: "")
+    #expect(byHand.code != 0 && byHand.error.contains("remove it there"), "\(byHand)")
+    #expect(try readText(file) == before)
   }
 
   @Test("`run --policy` is that of the daemon it starts, and an error with another daemon")
@@ -77,6 +102,19 @@ import Testing
     let same = try home.run(
       ["run", "two", "--policy", "../run/mine.yaml", "--", "sleep", "690"], in: "run")
     #expect(same.code == 0, "\(same)")
+  }
+
+  @Test("A package's script is called after the package, or else after the directory")
+  func packageNames() throws {
+    let home = try Home()
+    let npm = try home.scratch.write("run/bin/npm", "#!/bin/sh\nexec sleep 690\n")
+    chmod(npm, 0o755)
+    try home.scratch.write("run/shop/package.json", "{\"name\": \"@acme/web-shop\", \"x\": [1]}")
+    try home.scratch.write("run/plain/keep", "")
+    for (directory, name) in [("run/shop", "web-shop"), ("run/plain", "plain")] {
+      let run = try home.run(["run", "--", npm, "start"], in: directory)
+      #expect(run.output == "\(name) is running\n", "\(run)")
+    }
   }
 
   @Test("Without a name a worker is called after its script, with a number if that one runs")

@@ -105,7 +105,7 @@ import Testing
 
   @Test(
     "A declared worker whose program doesn't exist doesn't keep the others from starting",
-    arguments: Setting.ofOwnUser)
+    arguments: Nightly.one(of: Setting.ofOwnUser))
   func missingProgram(setting: Setting) throws {
     let daemon = try TestDaemon(
       """

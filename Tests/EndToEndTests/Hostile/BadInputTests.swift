@@ -1,6 +1,7 @@
 import Control
 import Glibc
 import Linux
+import TestSupport
 import Testing
 
 @Suite("Bad input at the command line") struct BadInputTests {
@@ -120,7 +121,7 @@ import Testing
 
   @Test(
     "A second daemon refuses to start on the same state directory or the same socket",
-    arguments: Setting.ofOwnUser)
+    arguments: Nightly.one(of: Setting.ofOwnUser))
   func secondDaemon(setting: Setting) throws {
     let daemon = try TestDaemon(Self.idle, setting: setting)
     try daemon.wait("sleeper", toBe: "foreground")

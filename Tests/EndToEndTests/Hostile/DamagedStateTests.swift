@@ -34,7 +34,7 @@ import Testing
 
   @Test(
     "A worker with a damaged image is terminated with a one-line error, and can be started again",
-    arguments: Damage.allCases, Setting.ofOwnUser)
+    arguments: Damage.allCases, Nightly.one(of: Setting.ofOwnUser))
   func damagedImage(damage: Damage, setting: Setting) throws {
     let web = try WebWorker(megabytes: 1)
     let daemon = try TestDaemon(MainJobTests.patient + web.entry(setting), setting: setting)
@@ -81,7 +81,7 @@ import Testing
   /// A limit on the size of files makes a write fail half-way, as a disk does that other programs fill.
   @Test(
     "When writing an image fails half-way, the worker stays suspended and later resumes unchanged",
-    arguments: Setting.ofOwnUser)
+    arguments: Nightly.one(of: Setting.ofOwnUser))
   func failingWrite(setting: Setting) throws {
     let web = try WebWorker(megabytes: 3)
     let daemon = try TestDaemon(MainJobTests.patient + web.entry(), setting: setting)

@@ -49,7 +49,7 @@ import Testing
 
   @Test(
     "A worker that ignores SIGTERM is killed after the grace, awake or asleep",
-    arguments: Setting.ofOwnUser)
+    arguments: Nightly.one(of: Setting.ofOwnUser))
   func ignoresTermination(setting: Setting) throws {
     let daemon = try TestDaemon(
       Self.policy(grace: "300ms") + """
@@ -66,7 +66,8 @@ import Testing
   }
 
   @Test(
-    "A worker that stops itself can be suspended, woken and ended", arguments: Setting.ofOwnUser)
+    "A worker that stops itself can be suspended, woken and ended",
+    arguments: Nightly.one(of: Setting.ofOwnUser))
   func stopsItself(setting: Setting) throws {
     let daemon = try TestDaemon(
       Self.policy() + #"""
@@ -82,7 +83,7 @@ import Testing
 
   @Test(
     "A worker's child that ignores SIGTERM is killed when the worker is stopped or terminated",
-    arguments: Setting.ofOwnUser)
+    arguments: Nightly.one(of: Setting.ofOwnUser))
   func leavesChild(setting: Setting) throws {
     let scratch = try Scratch()
     let pidFile = "\(scratch.path)/pid"
@@ -105,7 +106,7 @@ import Testing
 
   @Test(
     "A shell's child gets the whole grace to save its work, although the shell itself ends at once",
-    arguments: Setting.ofOwnUser)
+    arguments: Nightly.one(of: Setting.ofOwnUser))
   func savesSlowly(setting: Setting) throws {
     let scratch = try Scratch()
     let saved = "\(scratch.path)/saved"
@@ -138,7 +139,7 @@ import Testing
 
   @Test(
     "A worker that closes its standard descriptors is hibernated and woken like any other",
-    arguments: Setting.ofOwnUser)
+    arguments: Nightly.one(of: Setting.ofOwnUser))
   func closesEverything(setting: Setting) throws {
     let daemon = try TestDaemon(
       Self.policy() + "  closed: { command: [sh, -c, \"exec <&- >&- 2>&-; exec sleep 632\"] }",
@@ -151,7 +152,7 @@ import Testing
 
   @Test(
     "A worker whose program name imitates the format of /proc/PID/stat is hibernated and woken",
-    arguments: Setting.ofOwnUser)
+    arguments: Nightly.one(of: Setting.ofOwnUser))
   func hostileName(setting: Setting) throws {
     let scratch = try Scratch()
     let program = "\(scratch.path)/x) R 1\n1 (y"
@@ -171,7 +172,7 @@ import Testing
 
   @Test(
     "Messages to a worker's NOTIFY_SOCKET from a process outside the worker are ignored",
-    arguments: Setting.ofOwnUser)
+    arguments: Nightly.one(of: Setting.ofOwnUser))
   func foreignNotification(setting: Setting) throws {
     let daemon = try TestDaemon(
       """

@@ -66,7 +66,7 @@ extension Surroundings {
   @Test(
     "The next daemon can read encrypted images, also from another login session",
     .enabled(if: Surroundings.canEncrypt, "there is no keyring, or no libcrypto (Debian: libssl3)"),
-    arguments: Setting.available)
+    arguments: Nightly.one(of: Setting.available))
   func restart(setting: Setting) throws {
     let web = try WebWorker(megabytes: 1)
     let script = Surroundings.fixture("new_session_keyring.py")
@@ -99,7 +99,7 @@ extension Surroundings {
   @Test(
     "A worker whose image's key is missing is terminated and reported, as with a damaged image",
     .enabled(if: Surroundings.canEncrypt, "there is no keyring, or no libcrypto (Debian: libssl3)"),
-    arguments: Setting.ofOwnUser)
+    arguments: Nightly.one(of: Setting.ofOwnUser))
   func keyIsGone(setting: Setting) throws {
     let web = try WebWorker(megabytes: 1)
     let daemon = try TestDaemon(Self.encrypted + web.entry(setting), setting: setting)
@@ -116,7 +116,7 @@ extension Surroundings {
 
   @Test(
     "Without a keyring no image is written unencrypted; the worker stays suspended with the reason",
-    arguments: Setting.ofOwnUser)
+    arguments: Nightly.one(of: Setting.ofOwnUser))
   func noKeyring(setting: Setting) throws {
     let web = try WebWorker(megabytes: 1)
     let daemon = try TestDaemon(
@@ -138,7 +138,7 @@ extension Surroundings {
 
   @Test(
     "Without OpenSSL no image is written unencrypted; the worker stays suspended, and messages name the package",
-    arguments: Setting.ofOwnUser)
+    arguments: Nightly.one(of: Setting.ofOwnUser))
   func noLibrary(setting: Setting) throws {
     let web = try WebWorker(megabytes: 1)
     let library = try HiddenLibrary()
@@ -165,7 +165,7 @@ extension Surroundings {
   @Test(
     "A daemon without OpenSSL leaves a worker with an encrypted image asleep, and a later one with it resumes it",
     .enabled(if: Surroundings.canEncrypt, "there is no keyring, or no libcrypto (Debian: libssl3)"),
-    arguments: Setting.ofOwnUser)
+    arguments: Nightly.one(of: Setting.ofOwnUser))
   func libraryIsBack(setting: Setting) throws {
     let web = try WebWorker(megabytes: 1)
     let library = try HiddenLibrary()

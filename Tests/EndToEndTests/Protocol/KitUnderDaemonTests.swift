@@ -114,7 +114,7 @@ private final class KitProbe {
     "Purgeable data is whole or lost, never torn, when it is taken from a running, suspended or hibernated worker",
     arguments: ["background", "suspend", "hibernate"])
   func taken(state: String) throws {
-    for setting in Setting.ofOwnUser {
+    for setting in Nightly.one(of: Setting.ofOwnUser) {
       let probe = try KitProbe(KitProbe.purging, setting: setting)
       try probe.ask("fill 8 2 1048576")
       // The daemon detects the offer by itself: the probe sends no message about it.
@@ -156,7 +156,8 @@ private final class KitProbe {
   }
 
   @Test(
-    "A million accesses on three threads see no torn data while the daemon takes purgeable memory")
+    "A million accesses on three threads see no torn data while the daemon takes purgeable memory",
+    .enabled(if: Nightly.runs, "only in make test-all"))
   func race() throws {
     let probe = try KitProbe(KitProbe.purging)
     try probe.ask("fill 64 4 16384")
@@ -202,7 +203,7 @@ private final class KitProbe {
 
   @Test(
     "A background task that a worker begins while it is being suspended cancels the suspension",
-    arguments: Setting.ofOwnUser)
+    arguments: Nightly.one(of: Setting.ofOwnUser))
   func taskBeforeSleep(setting: Setting) throws {
     let probe = try KitProbe(KitProbe.patient, setting: setting)
     try probe.ask("late")
@@ -218,7 +219,7 @@ private final class KitProbe {
 
   @Test(
     "A worker learns how long it slept, empties its caches on a warning, and reports its snapshot",
-    arguments: Setting.ofOwnUser
+    arguments: Nightly.one(of: Setting.ofOwnUser)
   )
   func life(setting: Setting) throws {
     let probe = try KitProbe(KitProbe.patient, setting: setting)
@@ -252,7 +253,7 @@ private final class KitProbe {
 
   @Test(
     "A worker saves its state before SIGTERM arrives, whether it was awake or asleep",
-    arguments: Setting.ofOwnUser)
+    arguments: Nightly.one(of: Setting.ofOwnUser))
   func end(setting: Setting) throws {
     let probe = try KitProbe(KitProbe.patient, setting: setting)
     let end = ["willTerminate stopped on request", "saved", "SIGTERM"]

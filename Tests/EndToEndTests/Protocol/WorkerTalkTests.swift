@@ -66,7 +66,7 @@ final class Talker {
 @Suite("Workers that use the worker protocol") struct WorkerTalkTests {
   @Test(
     "A worker gets a message at each step of its life, and the memory that it freed is measured",
-    arguments: Setting.ofOwnUser)
+    arguments: Nightly.one(of: Setting.ofOwnUser))
   func life(setting: Setting) throws {
     let talker = try Talker("good", setting: setting)
     let daemon = talker.daemon
@@ -249,7 +249,7 @@ final class Talker {
     "After the daemon was killed, a running worker connects to the next one, and a frozen one stays asleep"
   )
   func restart() throws {
-    for setting in Setting.ofOwnUser {
+    for setting in Nightly.one(of: Setting.ofOwnUser) {
       let talker = try Talker("good", setting: setting)
       let daemon = talker.daemon
       try daemon.waitForRecord(of: "talker")

@@ -57,7 +57,7 @@ import Testing
 
   @Test(
     "A worker killed in any state becomes terminated with the cause, and leaves nothing behind",
-    arguments: Setting.ofOwnUser)
+    arguments: Nightly.one(of: Setting.ofOwnUser))
   func killedInState(setting: Setting) throws {
     let web = try WebWorker(megabytes: 1, more: "autostart: false")
     let daemon = try TestDaemon(Self.configuration + web.entry(setting), setting: setting)
@@ -85,7 +85,7 @@ import Testing
 
   @Test(
     "A worker killed at any moment of a hibernation or a resume becomes terminated and never hangs",
-    arguments: Setting.ofOwnUser)
+    arguments: Nightly.one(of: Setting.ofOwnUser))
   func killedInBetween(setting: Setting) throws {
     let web = try WebWorker(megabytes: 1, more: "autostart: false")
     let daemon = try TestDaemon(Self.configuration + web.entry(setting), setting: setting)
@@ -95,7 +95,7 @@ import Testing
     _ = try daemon.ask(.ps)
     let before = try Holdings(daemon, groupsIn: parent)
     var random = TestRandom()
-    for round in 0..<24 {
+    for round in 0..<Nightly.rounds(9, of: 24) {
       let started = try daemon.ask(.start, "web")
       #expect(started.result == .done, "round \(round): \(started)")
       #expect(try daemon.ask(.suspend, "web").result == .done)

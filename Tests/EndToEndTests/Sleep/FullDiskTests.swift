@@ -30,9 +30,10 @@ import Testing
       }
     }
 
-    static let cases = allCases.flatMap { failure in
-      Setting.available.filter { failure.isPossible(in: $0) }.map { (failure, $0) }
-    }
+    static let cases = Nightly.oneOfEach(
+      allCases.map { failure in
+        Setting.available.filter { failure.isPossible(in: $0) }.map { (failure, $0) }
+      })
 
     private func isPossible(in setting: Setting) -> Bool {
       switch self {
@@ -161,7 +162,7 @@ import Testing
   @Test(
     "A worker wakes from a disk that has become read-only if its cgroup can hold a note of the resume",
     .enabled(if: Surroundings.isRoot, "only root can mount a small disk"),
-    arguments: Setting.ofOwnUser)
+    arguments: Nightly.one(of: Setting.ofOwnUser))
   func removing(setting: Setting) throws {
     let web = try WebWorker(megabytes: 1)
     let daemon = try TestDaemon(Self.anyDisk + web.entry(setting), setting: setting)

@@ -7,7 +7,7 @@ import Testing
 @Suite("A daemon that was killed") struct RestartTests {
   @Test(
     "The next daemon takes over running and suspended workers with their memory and connections",
-    arguments: Setting.available)
+    arguments: Nightly.one(of: Setting.available))
   func adopted(setting: Setting) throws {
     let front = try WebWorker(megabytes: 1, name: "front")
     let back = try WebWorker(megabytes: 1, name: "back")
@@ -47,7 +47,7 @@ import Testing
 
   @Test(
     "The next daemon resumes hibernated workers, which answer on the same connection",
-    arguments: Setting.available)
+    arguments: Nightly.one(of: Setting.available))
   func hibernated(setting: Setting) throws {
     let web = try WebWorker(megabytes: 2)
     let daemon = try TestDaemon(MainJobTests.patient + web.entry(setting), setting: setting)
@@ -70,7 +70,7 @@ import Testing
 
   @Test(
     "A daemon killed in the middle of a hibernation or a resume loses no worker's memory",
-    arguments: Setting.available)
+    arguments: Nightly.one(of: Setting.available))
   func inBetween(setting: Setting) throws {
     let web = try WebWorker(megabytes: 1)
     let daemon = try TestDaemon(MainJobTests.patient + web.entry(setting), setting: setting)

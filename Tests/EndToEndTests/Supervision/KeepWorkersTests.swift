@@ -53,7 +53,7 @@ import Testing
 
   @Test(
     "After `shutdown --keep-workers` the next daemon finds each worker as it was",
-    arguments: Setting.available)
+    arguments: Nightly.one(of: Setting.available))
   func kept(setting: Setting) throws {
     let trio = try Trio(setting)
     let text = try trio.daemon.done("shutdown", "--keep-workers")
@@ -124,7 +124,7 @@ import Testing
 
   @Test(
     "`recover` wakes all workers of a killed daemon, and a later daemon finds them",
-    arguments: Setting.ofOwnUser)
+    arguments: Nightly.one(of: Setting.ofOwnUser))
   func recovered(setting: Setting) throws {
     let trio = try Trio(setting)
     #expect(try trio.recover().output.hasPrefix("nothing to recover: a daemon runs with"))
@@ -174,7 +174,7 @@ import Testing
 
   @Test(
     "`recover` terminates and names a worker whose memory can't be restored",
-    arguments: Setting.ofOwnUser)
+    arguments: Nightly.one(of: Setting.ofOwnUser))
   func unverifiable(setting: Setting) throws {
     let trio = try Trio(setting)
     try trio.daemon.crash()

@@ -45,7 +45,7 @@ import Testing
   @Test(
     "A worker of another user has that user's rights, home and log, and can notify the daemon",
     .enabled(if: geteuid() == 0, "only root can start a worker as another user"),
-    arguments: Setting.ofOwnUser)
+    arguments: Nightly.one(of: Setting.ofOwnUser))
   func anotherUser(setting: Setting) throws {
     let daemon = try TestDaemon(
       """

@@ -6,7 +6,7 @@ import Testing
 @Suite("Processes that no valid record describes") struct LeftoverTests {
   @Test(
     "A worker with a damaged record isn't started a second time, and the error says which process to end",
-    arguments: Setting.ofOwnUser)
+    arguments: Nightly.one(of: Setting.ofOwnUser))
   func flippedBit(setting: Setting) throws {
     let daemon = try TestDaemon(
       "workers: { sleeper: { command: [sleep, '1000'], directory: / } }\n", setting: setting)

@@ -107,7 +107,9 @@ import Testing
     #expect(!answer.hasPrefix(pid ?? "?"))
   }
 
-  @Test("A connection to a hibernated worker's socket wakes it", arguments: Setting.ofOwnUser)
+  @Test(
+    "A connection to a hibernated worker's socket wakes it",
+    arguments: Nightly.one(of: Setting.ofOwnUser))
   func asleep(setting: Setting) throws {
     let port = try freePort()
     let daemon = try TestDaemon(
@@ -126,7 +128,7 @@ import Testing
 
   @Test(
     "The next daemon gets the sockets back from a worker that still runs",
-    arguments: Setting.ofOwnUser)
+    arguments: Nightly.one(of: Setting.ofOwnUser))
   func recovered(setting: Setting) throws {
     let port = try freePort()
     let daemon = try TestDaemon(

@@ -15,7 +15,7 @@ import Testing
 
   @Test(
     "A server sheds, hibernates, frees its memory, and continues on the same connection",
-    arguments: Setting.available)
+    arguments: Nightly.one(of: Setting.available))
   func wholeLife(setting: Setting) throws {
     let web = try WebWorker(cacheMegabytes: 6, more: "shed: { signal: USR1 }")
     // A lazily restored worker is written as a whole each time, so this test restores eagerly.
@@ -76,7 +76,7 @@ import Testing
 
   @Test(
     "A hibernated worker can be brought to the foreground five times",
-    arguments: Setting.available)
+    arguments: Nightly.one(of: Setting.available))
   func rounds(setting: Setting) throws {
     let web = try WebWorker()
     let daemon = try TestDaemon(Self.patient + web.entry(setting), setting: setting)
@@ -91,7 +91,9 @@ import Testing
     #expect(try connection.get("/digest") == digest)
   }
 
-  @Test("A process tree is hibernated and resumed as one worker", arguments: Setting.ofOwnUser)
+  @Test(
+    "A process tree is hibernated and resumed as one worker",
+    arguments: Nightly.one(of: Setting.ofOwnUser))
   func tree(setting: Setting) throws {
     let scratch = try Scratch()
     let pipe = "\(scratch.path)/pipe"

@@ -50,7 +50,8 @@ import Testing
   }
 
   @Test(
-    "`reload` of a worker wakes it first and waits for its READY=1", arguments: Setting.ofOwnUser)
+    "`reload` of a worker wakes it first and waits for its READY=1",
+    arguments: Nightly.one(of: Setting.ofOwnUser))
   func waits(setting: Setting) throws {
     let daemon = try daemon(setting)
     #expect(try daemon.done("reload", "speaks") == "speaks has reloaded and is ready\n")

@@ -18,14 +18,13 @@ struct Command {
   var environment = Self.usualEnvironment
   var directory = "/"
 
-  /// The limit of the check for a blocked event loop (`TurnCheck`) is that of the Makefile: 100 ms
-  /// are too few beside all other tests. DORMOUSE_LOOP_CHECK in the tests' environment sets another
-  /// limit, for example under a sanitizer.
   private static var usualEnvironment: [String: String] {
     // The last directory is where scripts/bootstrap puts what Debian has under other names.
     let path = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin:\(Surroundings.root)/.build/tools"
-    let check = getenv("DORMOUSE_LOOP_CHECK").map { String(cString: $0) }
-    return ["PATH": path, "HOME": "/", "DORMOUSE_LOOP_CHECK": check ?? "2s"]
+    var variables = ["PATH": path, "HOME": "/"]
+    // Another limit for the check of the event loop (`TurnCheck`), for example under a sanitizer.
+    variables["DORMOUSE_LOOP_CHECK"] = getenv("DORMOUSE_LOOP_CHECK").map { String(cString: $0) }
+    return variables
   }
 
   /// Its output is written to files, so that no reader is needed while it runs.

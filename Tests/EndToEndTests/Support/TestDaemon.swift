@@ -67,6 +67,8 @@ final class TestDaemon {
     self.configuration = try scratch.write(
       "dormouse.yaml", Self.named(isCalm ? Self.calm(configuration) : configuration))
     if setting != .frozen { environment["DORMOUSE_CGROUP"] = "/proc/nowhere" }
+    // A late turn of its event loop fails the test at its end, and not by the daemon's death in the middle.
+    if environment["DORMOUSE_LOOP_CHECK"] == nil { environment["DORMOUSE_LOOP_CHECK"] = "report" }
     if setting == .ordinaryUser {
       // An ordinary user may not be able to read the repository.
       program = try Self.prepare(scratch)
@@ -119,6 +121,8 @@ final class TestDaemon {
   deinit {
     stop(patience: .seconds(1))
     removeLeftovers()
+    let late = words.split(separator: "\n").filter { $0.contains("the event loop was blocked for") }
+    if !late.isEmpty { Issue.record("\(late.joined(separator: "\n"))") }
   }
 
   // MARK: its life

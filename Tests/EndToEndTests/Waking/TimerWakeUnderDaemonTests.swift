@@ -135,7 +135,7 @@ import Testing
 
   @Test(
     "A signal that is sent to a hibernated worker is delivered and wakes it",
-    arguments: Setting.ofOwnUser)
+    arguments: Nightly.one(of: Setting.ofOwnUser))
   func signals(setting: Setting) throws {
     let program =
       "import signal, time; signal.signal(signal.SIGUSR1, lambda *a: print('heard')); print('set')\\nwhile True: time.sleep(0.2)"

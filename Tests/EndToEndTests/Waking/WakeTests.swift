@@ -26,7 +26,8 @@ import Testing
     """
 
   @Test(
-    "A connection, data and a hang-up each wake a hibernated server", arguments: Setting.available)
+    "A connection, data and a hang-up each wake a hibernated server",
+    arguments: Nightly.one(of: Setting.available))
   func server(setting: Setting) throws {
     let web = try WebWorker()
     let daemon = try TestDaemon(Self.manual + web.entry(setting), setting: setting)
@@ -83,7 +84,9 @@ import Testing
     #expect(try client.ask("BLPOP nothing 0.05") == "*-1")
   }
 
-  @Test("A connection to a Unix socket wakes a hibernated worker", arguments: Setting.ofOwnUser)
+  @Test(
+    "A connection to a Unix socket wakes a hibernated worker",
+    arguments: Nightly.one(of: Setting.ofOwnUser))
   func unixSocket(setting: Setting) throws {
     let port = try freePort()
     let scratch = try Scratch()
@@ -102,7 +105,9 @@ import Testing
     try daemon.waitForWords("a connection on \(path)")
   }
 
-  @Test("No request is lost and no descriptor leaks over many sleeps", arguments: Setting.available)
+  @Test(
+    "No request is lost and no descriptor leaks over many sleeps",
+    arguments: Nightly.one(of: Setting.available))
   func rounds(setting: Setting) throws {
     let web = try WebWorker(megabytes: 2)
     let daemon = try TestDaemon(Self.manual + web.entry(setting), setting: setting)

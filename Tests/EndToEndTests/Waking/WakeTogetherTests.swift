@@ -6,7 +6,7 @@ import Testing
 @Suite("Waking a chain of workers") struct WakeTogetherTests {
   @Test(
     "A connection to the front worker wakes the database behind it, and a reload can end that",
-    arguments: Setting.available)
+    arguments: Nightly.one(of: Setting.available))
   func frontAndDatabase(setting: Setting) throws {
     let web = try WebWorker(megabytes: 2, more: "wake_with: [db]")
     let db = try WebWorker(megabytes: 2, name: "db")

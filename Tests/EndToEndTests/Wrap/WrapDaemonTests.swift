@@ -7,7 +7,7 @@ import Testing
 @Suite("dormouse wrap, and a daemon") struct WrapDaemonTests {
   @Test(
     "A daemon lists a wrapped program and passes verbs on to its wrapper",
-    arguments: Setting.ofOwnUser)
+    arguments: Nightly.one(of: Setting.ofOwnUser))
   func registers(setting: Setting) throws {
     let daemon = try TestDaemon("", setting: setting)
     let options = ["--idle-after", "1h", "--hibernate-after", "1h", "--socket", daemon.socket]
@@ -109,7 +109,7 @@ import Testing
   @Test(
     "Under pressure a daemon has a wrapped program hibernated, and the program answers its next request",
     .timeLimit(.minutes(10)),
-    arguments: Setting.ofOwnUser)
+    arguments: Nightly.one(of: Setting.ofOwnUser))
   func hibernatedUnderPressure(setting: Setting) throws {
     let daemon = try TestDaemon(Self.short("warning"), setting: setting)
     let host = try WrapHost(

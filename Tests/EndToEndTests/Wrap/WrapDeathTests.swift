@@ -8,7 +8,7 @@ import Testing
 @Suite("dormouse wrap, and deaths") struct WrapDeathTests {
   @Test(
     "A killed wrapper's helper ends too, whether it is awake, suspended or hibernated",
-    arguments: Setting.available)
+    arguments: Nightly.one(of: Setting.available))
   func killed(setting: Setting) throws {
     for state in ["foreground", "suspended", "hibernated"] {
       let options = [
@@ -28,7 +28,7 @@ import Testing
 
   @Test(
     "The next wrapper ends the helper that a killed wrapper and its killed guardian left",
-    arguments: Setting.ofOwnUser)
+    arguments: Nightly.one(of: Setting.ofOwnUser))
   func killedWithItsGuardian(setting: Setting) throws {
     let host = try WrapHost(setting: setting)
     try host.ask("fill", #"{"megabytes": 8}"#)

@@ -13,7 +13,7 @@ import Testing
 
   @Test(
     "A wrapped program and its wrapped helper hibernate, each by itself, and answer with their memory intact",
-    arguments: Setting.available.filter { $0 != .ordinaryUser })
+    arguments: Nightly.one(of: Setting.ofOwnUser))
   func bothHibernate(setting: Setting) throws {
     let host = try WrapHost(setting: setting)
     let log = host.scratch.uniquePath("helper.log")
@@ -40,7 +40,7 @@ import Testing
 
   @Test(
     "The end of a wrapped child wakes the wrapped program that started it",
-    arguments: Setting.available.filter { $0 != .ordinaryUser })
+    arguments: Nightly.one(of: Setting.ofOwnUser))
   func endOfChild(setting: Setting) throws {
     let host = try WrapHost(setting: setting)
     let log = host.scratch.uniquePath("child.log")

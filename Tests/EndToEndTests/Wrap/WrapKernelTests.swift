@@ -26,7 +26,7 @@ import Testing
 
   @Test(
     "A kernel whose server is killed ends together with its children, awake or hibernated",
-    arguments: Setting.available)
+    arguments: Nightly.one(of: Setting.available))
   func serversDeath(setting: Setting) throws {
     for idleAfter in ["1h", "500ms"] {
       let host = try WrapHost(

@@ -22,54 +22,67 @@ import Testing
   }
 
   /// An ordinary user's case is that without cgroups.
-  static let settings = Setting.available.filter { $0 != .ordinaryUser }
+  static let settings = Setting.ofOwnUser
 
   @Test(
     "The first key, Ctrl-C, a new size and Ctrl-D wake a hibernated program, and each arrives once",
-    arguments: settings)
+    arguments: Nightly.one(of: settings))
   func keys(setting: Setting) throws { try play("keys", setting) }
 
-  @Test("A line that the kernel edits wakes a hibernated program at its end", arguments: settings)
+  @Test(
+    "A line that the kernel edits wakes a hibernated program at its end",
+    arguments: Nightly.one(of: settings))
   func cooked(setting: Setting) throws { try play("cooked", setting) }
 
   @Test(
-    "Ctrl-Z, jobs, fg and kill -9 work on an awake and on a hibernated program", arguments: settings
+    "Ctrl-Z, jobs, fg and kill -9 work on an awake and on a hibernated program",
+    arguments: Nightly.one(of: settings)
   )
   func stop(setting: Setting) throws { try play("stop", setting) }
 
-  @Test("Ctrl-Z soon after fg stops the job again", arguments: settings)
+  @Test("Ctrl-Z soon after fg stops the job again", arguments: Nightly.one(of: settings))
   func again(setting: Setting) throws { try play("again", setting) }
 
   @Test(
-    "A process whose parent has ended sleeps with the program and ends with it", arguments: settings
+    "A process whose parent has ended sleeps with the program and ends with it",
+    arguments: Nightly.one(of: settings)
   )
   func orphans(setting: Setting) throws { try play("orphans", setting) }
 
   @Test(
-    "SIGKILL to wrapper and program leaves no child stopped or without memory", arguments: settings)
+    "SIGKILL to wrapper and program leaves no child stopped or without memory",
+    arguments: Nightly.one(of: settings))
   func killed(setting: Setting) throws { try play("killed", setting) }
 
-  @Test("A program that hibernates in the background wakes for fg", arguments: settings)
+  @Test(
+    "A program that hibernates in the background wakes for fg", arguments: Nightly.one(of: settings)
+  )
   func background(setting: Setting) throws { try play("background", setting) }
 
   @Test(
     "A program gets a signal to its job once, and one to the wrapper alone too",
-    arguments: settings)
+    arguments: Nightly.one(of: settings))
   func once(setting: Setting) throws { try play("once", setting) }
 
-  @Test("A shell and its jobs hibernate together, and its job control works", arguments: settings)
+  @Test(
+    "A shell and its jobs hibernate together, and its job control works",
+    arguments: Nightly.one(of: settings))
   func shell(setting: Setting) throws { try play("shell", setting) }
 
-  @Test("Ctrl-Z, fg and Ctrl-D work on a wrapped job of a hibernated shell", arguments: settings)
+  @Test(
+    "Ctrl-Z, fg and Ctrl-D work on a wrapped job of a hibernated shell",
+    arguments: Nightly.one(of: settings))
   func inner(setting: Setting) throws { try play("inner", setting) }
 
-  @Test("A terminal that hangs up ends a hibernated program", arguments: settings)
+  @Test("A terminal that hangs up ends a hibernated program", arguments: Nightly.one(of: settings))
   func hangup(setting: Setting) throws { try play("hangup", setting) }
 
-  @Test("A wrapped program in a pipeline hibernates and wakes", arguments: settings)
+  @Test(
+    "A wrapped program in a pipeline hibernates and wakes", arguments: Nightly.one(of: settings))
   func pipeline(setting: Setting) throws { try play("pipeline", setting) }
 
   @Test(
-    "Ctrl-C ends a script together with the hibernated program that it runs", arguments: settings)
+    "Ctrl-C ends a script together with the hibernated program that it runs",
+    arguments: Nightly.one(of: settings))
   func script(setting: Setting) throws { try play("script", setting) }
 }

@@ -7,7 +7,7 @@ import Testing
 @Suite("dormouse wrap") struct WrapTests {
   @Test(
     "A wrapped helper hibernates and answers the next request with its memory intact",
-    arguments: Setting.available)
+    arguments: Nightly.one(of: Setting.available))
   func sleeps(setting: Setting) throws {
     let host = try WrapHost(setting: setting)
     let sum = try host.ask("fill", #"{"megabytes": 12}"#)
@@ -54,7 +54,7 @@ import Testing
 
   @Test(
     "A wrapper ends with its program's exit code or signal, whether the program is awake or hibernated",
-    arguments: Setting.available)
+    arguments: Nightly.one(of: Setting.available))
   func ends(setting: Setting) throws {
     for sleeps in [false, true] {
       for signal in [SIGTERM, SIGINT, SIGQUIT] {
@@ -77,7 +77,7 @@ import Testing
 
   @Test(
     "A wrapper passes signals on to its program, and wakes it for them",
-    arguments: Setting.available)
+    arguments: Nightly.one(of: Setting.available))
   func signals(setting: Setting) throws {
     let host = try WrapHost(setting: setting)
     try host.ask("fill", #"{"megabytes": 8}"#)
@@ -94,7 +94,8 @@ import Testing
     }
   }
 
-  @Test("The end of a wrapped program's input wakes it", arguments: Setting.available)
+  @Test(
+    "The end of a wrapped program's input wakes it", arguments: Nightly.one(of: Setting.available))
   func endOfInput(setting: Setting) throws {
     let host = try WrapHost(setting: setting)
     try host.ask("fill", #"{"megabytes": 8}"#)

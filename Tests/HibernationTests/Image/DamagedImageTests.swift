@@ -19,7 +19,7 @@ struct DamageTests {
   @Test(
     "A full disk leaves the worker suspended and no file behind, and another directory works",
     .enabled(if: geteuid() == 0, "mounting a small file system takes root"),
-    arguments: Victim.Rest.available)
+    arguments: Nightly.one(of: Victim.Rest.available))
   func fullDisk(rest: Victim.Rest) throws {
     let disk = Fixture.imagePath()
     _ = try systemCall("mkdir", on: disk) { mkdir(disk, 0o700) }
@@ -53,7 +53,7 @@ struct DamageTests {
 
   @Test(
     "No worker is resumed from a damaged image, and the undamaged image still works",
-    arguments: Victim.Rest.available)
+    arguments: Nightly.one(of: Victim.Rest.available))
   func damagedImage(rest: Victim.Rest) throws {
     let (victim, sum) = try torture(rest)
     let path = Fixture.imagePath()
@@ -90,7 +90,7 @@ struct DamageTests {
 
   @Test(
     "A worker killed at any moment is reported as ended, and leaves nothing in the daemon",
-    arguments: Victim.Rest.available)
+    arguments: Nightly.one(of: Victim.Rest.available))
   func mortal(rest: Victim.Rest) throws {
     let directory = Fixture.imagePath()
     _ = try systemCall("mkdir", on: directory) { mkdir(directory, 0o700) }
@@ -105,7 +105,7 @@ struct DamageTests {
 
   @Test("A worker that dies in its sleep is reported as ended, and its image is removed")
   func diesAsleep() throws {
-    for rest in Victim.Rest.available {
+    for rest in Nightly.one(of: Victim.Rest.available) {
       let (victim, _) = try torture(rest)
       let path = Fixture.imagePath()
       try victim.sleep(service, at: path)

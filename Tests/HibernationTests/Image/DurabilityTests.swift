@@ -14,7 +14,7 @@ struct DurabilityTests {
 
   @Test(
     "A disk that fails while the image is written to it leaves the worker with all of its memory",
-    arguments: Victim.Rest.available)
+    arguments: Nightly.one(of: Victim.Rest.available))
   func failingWriteback(rest: Victim.Rest) throws {
     guard let device = try FailingDevice() else {
       return notTestedHere("the failing disk can't be set up")

@@ -43,7 +43,7 @@ struct ImageDirectoryTests {
 
   @Test(
     "A worker sleeps on while the directory of its image is away, and wakes when it is back",
-    arguments: Victim.Rest.available)
+    arguments: Nightly.one(of: Victim.Rest.available))
   func away(rest: Victim.Rest) throws {
     let service = HibernationService()
     let victim = try Victim([try Fixture.compile("layers"), "256"], rest: rest)

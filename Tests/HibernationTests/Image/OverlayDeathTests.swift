@@ -20,8 +20,10 @@ struct OverlayDeathTests {
   }
 
   /// All fault points of a second cycle, which has an overlay, and those of the first cycle that make a base.
-  static let all: [Death] = OverlayTests.ways.flatMap { way, rest in
-    FaultPoint.allCases.compactMap { fault -> Death? in
+  static let all: [Death] = Nightly.oneOfEach(FaultPoint.allCases.map(deaths))
+
+  private static func deaths(_ fault: FaultPoint) -> [Death] {
+    OverlayTests.rows.joined().compactMap { way, rest -> Death? in
       let pass: Int
       switch fault {
       case .recoverySeized, .borrowedAgain, .registersBack, .fillMarked, .fillPrepared, .filling,
@@ -65,7 +67,7 @@ struct OverlayDeathTests {
 
   @Test("A second daemon killed while it recovers overlays loses nothing", arguments: secondDeaths)
   func secondDeath(fault: FaultPoint) throws {
-    for rest in Victim.Rest.available {
+    for rest in Nightly.one(of: Victim.Rest.available) {
       let probe = try start(
         Death(fault: .evicted, pass: 2, way: Self.ownWay, rest: rest))
       try live(probe, change: ["change 1 30", "change 2 30", ""])
@@ -76,7 +78,7 @@ struct OverlayDeathTests {
 
   @Test(
     "A daemon killed at random moments while it uses overlays loses nothing",
-    arguments: Victim.Rest.available)
+    arguments: Nightly.one(of: Victim.Rest.available))
   func randomMoments(rest: Victim.Rest) throws {
     for seed in 0..<RecoveryTests.randomRounds {
       var random = TestRandom(seed: seed)

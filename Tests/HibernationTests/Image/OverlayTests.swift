@@ -21,13 +21,14 @@ struct OverlayTests {
     }
   }
 
-  static let ways: [(Way, Victim.Rest)] = Way.available.flatMap { way in
+  /// Another way of resting with each way of tracking.
+  static let rows: [[(Way, Victim.Rest)]] = Way.available.map { way in
     Victim.Rest.available.map { (way, $0) }
   }
 
   @Test(
-    "A process with a thread in every kind of blocking call keeps every byte over 40 rounds of overlays",
-    arguments: ways)
+    "A process with a thread in every kind of blocking call keeps every byte over many overlays",
+    arguments: Nightly.oneOfEach(rows))
   func torture(way: Way, rest: Victim.Rest) throws {
     let service = way.service
     let victim = try Victim([try Fixture.compile("torture"), "8", "16", "7"], rest: rest)
@@ -35,7 +36,7 @@ struct OverlayTests {
     let sum = try victim.ask("sum")
     let path = Fixture.imagePath()
     var first: UInt64 = 0
-    for round in 0..<40 {
+    for round in 0..<Nightly.rounds(8, of: 40) {
       let slept = try victim.nap(service, at: path)
       if round == 0 { first = slept.written }
       if round > 0 {
@@ -59,7 +60,7 @@ struct OverlayTests {
 
   @Test(
     "Every byte is right after any changes that a program makes to its memory between overlays",
-    arguments: ways)
+    arguments: Nightly.oneOfEach(rows))
   func layers(way: Way, rest: Victim.Rest) throws {
     let service = way.service
     let victim = try Victim([try Fixture.compile("layers"), "1024"], rest: rest)
@@ -130,12 +131,11 @@ struct OverlayTests {
   }
 
   /// DORMOUSE_CHURN_ROUNDS sets another number of rounds.
-  static let rounds =
-    getenv("DORMOUSE_CHURN_ROUNDS").flatMap { Int(String(cString: $0)) } ?? 24
+  static let rounds = Nightly.rounds(10, of: 24, variable: "DORMOUSE_CHURN_ROUNDS")
 
   @Test(
     "A program whose threads map, move, drop and fork keeps every page over overlays",
-    arguments: ways)
+    arguments: Nightly.oneOfEach(rows))
   func churn(way: Way, rest: Victim.Rest) throws {
     let service = way.service
     let victim = try Victim([try Fixture.compile("churn"), "3", "6", "64"], rest: rest)

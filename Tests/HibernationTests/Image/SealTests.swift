@@ -20,7 +20,7 @@ struct SealTests {
 
   @Test(
     "A worker's secret is in a plain image and not in an encrypted one, and is restored from both",
-    arguments: Victim.Rest.available)
+    arguments: Nightly.one(of: Victim.Rest.available))
   func secret(rest: Victim.Rest) throws {
     let victim = try Victim([try Fixture.compile("secret")], rest: rest)
     #expect(try victim.line() == "ready")

@@ -54,7 +54,9 @@ struct WhoseMemoryTests {
     return try #require(error)
   }
 
-  @Test("Workers whose images were exchanged aren't resumed", arguments: Victim.Rest.available)
+  @Test(
+    "Workers whose images were exchanged aren't resumed",
+    arguments: Nightly.one(of: Victim.Rest.available))
   func exchanged(rest: Victim.Rest) throws {
     let (one, sum) = try torture(rest, seed: 3)
     let (other, otherSum) = try torture(rest, seed: 4)
@@ -84,7 +86,7 @@ struct WhoseMemoryTests {
 
   @Test(
     "An older image of the same worker isn't restored, by this daemon or by the next one",
-    arguments: Victim.Rest.available)
+    arguments: Nightly.one(of: Victim.Rest.available))
   func older(rest: Victim.Rest) throws {
     let (victim, sum) = try torture(rest, seed: 5)
     let path = Fixture.imagePath()

@@ -64,6 +64,20 @@ struct FaultJournalTests {
     #expect(throws: FaultJournal.Damaged.self) { try FaultJournal.adopt(file) }
   }
 
+  @Test("A page fault that a killed daemon has left is the end of the journal, and is overwritten")
+  func pageFaultAtEnd() throws {
+    let journal = try FaultJournal.create(of: own, userfault: 1, inode: 6)
+    defer { withExtendedLifetime(journal) {} }
+    let (file, _) = try #require(try FaultJournal.all(in: getpid()).first { $0.header.inode == 6 })
+    try write([UInt8(CLINUX_UFFD_REMAP)], to: file, at: 4096)
+    try write([UInt8(CLINUX_UFFD_PAGEFAULT)], to: file, at: 4096 + 32)
+    let adopted = try FaultJournal.adopt(file)
+    #expect(adopted.batches.open.map { Int($0.event) } == [CLINUX_UFFD_REMAP])
+    adopted.markQuiet()
+    let next = try FaultJournal.adopt(file)
+    #expect(next.batches.closed.count == 1 && next.batches.open.isEmpty)
+  }
+
   @Test(
     "A journal that another user can write to, or that an earlier version made, isn't trusted",
     arguments: ["mode", "owner", "version"])

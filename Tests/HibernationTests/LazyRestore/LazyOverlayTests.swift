@@ -36,7 +36,8 @@ struct LazyOverlayTests {
 
   @Test(
     "Threads that write all the time find what they have written, whatever was taken from a base",
-    arguments: [false, true], ["", "forks", "grows"])
+    arguments: Nightly.oneOfEach(
+      ["", "forks", "grows"].map { other in [false, true].map { ($0, other) } }))
   func scribble(tracks: Bool, other: String) throws {
     let forks = other == "forks"
     var features = KernelFeatures.detect()
@@ -74,8 +75,7 @@ struct LazyOverlayTests {
   }
 
   /// More of them on request: DORMOUSE_SCRIBBLE_ROUNDS=500.
-  static let rounds =
-    getenv("DORMOUSE_SCRIBBLE_ROUNDS").flatMap { Int(String(cString: $0)) } ?? 25
+  static let rounds = Nightly.rounds(6, of: 25, variable: "DORMOUSE_SCRIBBLE_ROUNDS")
 
   @Test("What a worker hasn't written since a lazy restore is known, and not compared")
   func tracked() throws {
@@ -101,7 +101,7 @@ struct LazyOverlayTests {
     let victim = try Victim([try Fixture.compile("scribble"), "2", "8"], rest: .frozen)
     #expect(try victim.line().hasPrefix("ready"))
     var random = TestRandom(seed: 5)
-    for round in 1...15 {
+    for round in 1...Nightly.rounds(5, of: 15) {
       _ = try sleep(victim, service)
       _ = try wake(victim, service)
       // At a random moment of the fill, or just after it.

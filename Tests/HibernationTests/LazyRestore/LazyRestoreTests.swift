@@ -45,7 +45,7 @@ struct LazyRestoreTests {
     #expect(try victim.line().hasPrefix("ready"))
     let sum = try victim.ask("sum")
     let path = Fixture.imagePath()
-    for round in 1...30 {
+    for round in 1...Nightly.rounds(10, of: 30) {
       let table = try ProcessStatus.read(victim.process.pid).descriptorTableSize
       let slept = try sleep(victim, at: path, overlay: overlays)
       // To enlarge it, the kernel would wait for all processors.
@@ -76,8 +76,9 @@ struct LazyRestoreTests {
 
   @Test(
     "A program that calls fork, mremap, munmap, madvise and brk while pages are missing keeps its memory",
-    .enabled(if: isPermitted(), "userfaultfd for workers takes root here"), arguments: [1, 4, 12],
-    [false, true])
+    .enabled(if: isPermitted(), "userfaultfd for workers takes root here"),
+    arguments: Nightly.oneOfEach(
+      [1, 4, 12].map { threads in [false, true].map { (threads, $0) } }))
   func churn(threads: Int, overlays: Bool) throws {
     let victim = try Victim([try Fixture.compile("churn"), "\(threads)", "6", "64"], rest: .frozen)
     #expect(try victim.line().hasPrefix("ready"))
@@ -119,8 +120,7 @@ struct LazyRestoreTests {
     }
   }
 
-  static let churnRounds =
-    getenv("DORMOUSE_CHURN_ROUNDS").flatMap { Int(String(cString: $0)) } ?? 20
+  static let churnRounds = Nightly.rounds(5, of: 20, variable: "DORMOUSE_CHURN_ROUNDS")
 
   @Test(
     "Pages that another process has touched during the sleep are restored",

@@ -30,7 +30,10 @@ struct PagerDeathTests {
 
   @Test(
     "A daemon killed at any step of a lazy restore from an overlay and its base loses nothing",
-    arguments: points + [.baseKept, .handingOver], ["tracked", "compared"])
+    arguments: Nightly.oneOfEach(
+      (points + [.baseKept, .handingOver]).map { point in
+        ["tracked", "compared"].map { (point, $0) }
+      }))
   func everyFaultPointOfOverlay(fault: FaultPoint, way: String) throws {
     if fault == .handingOver, way == "compared" { return }
     // The first resume is from a complete image, which becomes the base.
@@ -72,6 +75,7 @@ struct PagerDeathTests {
 
   @Test(
     "The torture program survives a daemon killed at any step of a lazy restore",
+    .enabled(if: Nightly.runs, "only in make test-all"),
     arguments: points.filter { $0 != .eventRead })
   func torture(fault: FaultPoint) throws {
     let command = [try Fixture.compile("torture"), "4", "14", "3"]
@@ -242,9 +246,7 @@ struct PagerDeathTests {
   }
 
   /// More of them on request: DORMOUSE_KILL_ROUNDS=200.
-  static let rounds =
-    getenv("DORMOUSE_KILL_ROUNDS").flatMap { Int(String(cString: $0)) }
-    .map { UInt64($0) } ?? 10
+  static let rounds = UInt64(Nightly.rounds(5, of: 10, variable: "DORMOUSE_KILL_ROUNDS"))
 
   private static func command() throws -> [String] {
     [try Fixture.compile("churn"), "4", "6", "64"]

@@ -33,7 +33,7 @@ struct RestoreModeTests {
     try #require(try victim.line().hasPrefix("ready"))
     let path = Fixture.imagePath()
     var steps: [String] = []
-    for round in 1...30 {
+    for round in 1...Nightly.rounds(12, of: 30) {
       let mode = try #require(Mode.available.randomElement(using: &random))
       // A later daemon knows no base, no history and no tracker of this worker.
       let isNew = Int.random(in: 0..<6, using: &random) == 0

@@ -106,22 +106,76 @@ struct HibernationInsteadOfEndTests {
     #expect(next(&world, available: 30).victims == ["web"])
   }
 
-  @Test("A worker that is starting is terminated, and the report says why it isn't hibernated")
-  func starting() throws {
-    var world = world([])
+  /// A worker of 20 MB that was launched and announces its readiness.
+  private func launching(_ change: (inout LifecyclePolicy) -> Void = { _ in }) -> World {
+    var world = world([], change)
     world.add(web, size: .megabytes(20), announcesReadiness: true)
     world.ask(.start, web)
     world.send(.launched(web))
     world.send(.footprint(web, .megabytes(20)))
-    #expect(world.state(web) == .launching)
-    #expect(world.read(available: 30).victims == ["web"])
+    return world
+  }
+
+  /// Why the report says that the worker was terminated.
+  private func because(_ world: inout World) throws -> String {
     world.send(.exited(web, .signaled(9)))
     world.pass(.seconds(1))
     let reports = world.read(available: 900).compactMap { directive in
       if case .report(let report) = directive { report } else { nil }
     }
-    let because = try #require(reports.first?.entries.first?.victimBecause)
-    #expect(because.hasSuffix("; it can't be hibernated before it is ready"), "\(because)")
+    return try #require(reports.first?.entries.first?.victimBecause)
+  }
+
+  @Test("A worker that is launching is waited for, and hibernated as soon as it is ready")
+  func launchingIsAwaited() throws {
+    var world = launching()
+    #expect(world.read(available: 30).deeds.isEmpty)
+    #expect(world.pass(.milliseconds(9_999)).victims.isEmpty)
+    let moves = try #require(world.engine.explanation(of: web)).moves
+    #expect(moves.contains { $0.to == .hibernated && $0.sentence.hasSuffix("instead of its end") })
+    let deeds = world.obey(world.send(.ready(web))).deeds
+    #expect(deeds == ["done", "suspend web", "hibernate web"])
+  }
+
+  @Test("A worker that isn't ready in ten seconds of a shortage is terminated, once in a run")
+  func launchingTooLong() throws {
+    var world = launching()
+    world.read(available: 30)
+    #expect(world.pass(.seconds(10)).victims == ["web"])
+    #expect(try because(&world).hasSuffix("; it was not ready to be hibernated in 10 s"))
+  }
+
+  @Test("A launching worker is waited for only until half of the available memory is left")
+  func launchingWhileMemoryFalls() throws {
+    var world = launching()
+    world.read(available: 30)
+    #expect(world.read(available: 16).victims.isEmpty)
+    #expect(world.read(available: 15).victims == ["web"])
+    #expect(try because(&world).hasSuffix("was not waited for: memory fell further"))
+  }
+
+  @Test(
+    "A launching worker that could not be hibernated either is terminated, and the report says why",
+    arguments: [true, false])
+  func starting(neverSuspended: Bool) throws {
+    var world = launching {
+      if neverSuspended { $0.background.suspendAfter = nil } else { $0.hibernate.enabled = false }
+    }
+    #expect(world.state(web) == .launching)
+    #expect(world.read(available: 30).victims == ["web"])
+    #expect(try because(&world).hasSuffix("; it can't be hibernated before it is ready"))
+  }
+
+  @Test("A launching worker that is waited for costs no other worker its state meanwhile")
+  func launchingBeforeOthers() {
+    var world = launching()
+    world.add(mail, size: .megabytes(20))
+    world.bring(mail, to: .foreground)
+    world.send(.taskBegan(mail, task: "upload", limit: nil))
+    world.send(.footprint(mail, .megabytes(20)))
+    #expect(world.read(available: 30).victims.isEmpty)
+    #expect(world.obey(world.send(.ready(web))).deeds.suffix(1) == ["hibernate web"])
+    #expect(world.state(mail) == .foreground)
   }
 
   @Test("If it can't be suspended, the worker is terminated")

@@ -56,6 +56,11 @@ struct DaemonCommand: ParsableCommand {
         + "unit with Delegate=yes (docs/systemd.md)."))
   var beforeStart = false
 
+  @Flag(
+    help: ArgumentHelp(
+      "Start no worker, and take over those that an earlier daemon has left.", visibility: .hidden))
+  var takeOverOnly = false
+
   func validate() throws {
     if detach, beforeStart { throw ValidationError("--detach or --before-start, not both.") }
   }
@@ -71,6 +76,7 @@ struct DaemonCommand: ParsableCommand {
     if let socket, !socket.isEmpty { options.socket = socket }
     options.stateDirectory = stateDirectory
     options.policy = policy
+    options.takesOverOnly = takeOverOnly
     if detach { return try runInBackground(options) }
     let code = runDaemon(options: options)
     if code != 0 { throw ExitCode(code) }
@@ -95,7 +101,10 @@ func runDaemon(options: DaemonOptions) -> Int32 {
   let environment = ProcessEnvironment.current().variables
   let loaded = options.load(environment)
   PolicyCheck.complain(loaded.diagnostics)
-  guard let configuration = loaded.value else { return CommandExit.badConfiguration.rawValue }
+  guard var configuration = loaded.value else { return CommandExit.badConfiguration.rawValue }
+  if options.takesOverOnly {
+    for index in configuration.workers.indices { configuration.workers[index].autostart = false }
+  }
   if options.isWithoutFile {
     Output.complain(
       "no configuration at \(escaped(options.configuration)): starting without workers "

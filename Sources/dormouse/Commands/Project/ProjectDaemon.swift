@@ -43,6 +43,23 @@ struct ProjectDaemon {
     return text
   }
 
+  /// The workers that a daemon has left running without one, or why they can't be looked for.
+  func leftWorkers() throws -> [String] {
+    let state = daemon.state
+    if isAbsent(state) { return [] }
+    do throws(StartError) { return try Rescue(stateDirectory: state).left } catch {
+      throw CommandFailure(exit: .cannotCreate, text: escaped("\(error)"))
+    }
+  }
+
+  /// Stops them. A daemon that starts no worker takes them over for that: it can verify and wake them.
+  func stopLeftWorkers() throws -> String {
+    var daemon = daemon
+    daemon.options.append("--take-over-only")
+    _ = try daemon.start()
+    return try stop()
+  }
+
   private var isStateInUse: Bool {
     do {
       _ = try StateLock(openTrusted(daemon.state, as: .own))

@@ -45,7 +45,7 @@ struct ProjectOutput {
       if outcome == .other, !isStopping { sleep.report() }
       if outcome == .other, let number = signals.next() {
         guard own != nil, !isStopping else {
-          try own?.leaveRunning()
+          try own?.leaveRunning(stillRunning())
           throw ExitCode(128 + number)
         }
         isStopping = true
@@ -86,6 +86,17 @@ struct ProjectOutput {
   /// Doesn't wait for another daemon.
   private func lookWhileStopping(_ chosen: ChosenLogs) -> ChosenLogs.Look {
     connection.hasDaemon ? .more([]) : .over("")
+  }
+
+  /// `web (pid 4711)`; empty if the daemon doesn't answer.
+  private func stillRunning() -> [String] {
+    // The workers are then named by `down`.
+    guard var daemon = try? connection.connect(),
+      let workers = try? daemon.client.perform(.ps, timeout: .seconds(2)).workers
+    else { return [] }
+    return workers.compactMap { worker in
+      worker.pid.map { "\(escaped(worker.name)) (pid \($0))" }
+    }
   }
 
   /// The daemon answers when all have ended; that isn't waited for, because they still write.
@@ -134,10 +145,18 @@ struct OwnDaemon {
 
   /// A signal to a daemon that stops its workers ends it at once: no SIGKILL follows for workers
   /// that take their time.
-  func leaveRunning() throws {
+  ///
+  /// - Parameter left: the workers that haven't ended.
+  func leaveRunning(_ left: [String]) throws {
     // Not reaped, so no other process has this number.
     guard process.exitCode() == nil else { return }
     try process.signal(SIGTERM)
-    Output.complain("the daemon ends; workers that still run are left running")
+    let workers =
+      left.isEmpty
+      ? "workers that still run are left running"
+      : left.joined(separator: ", ")
+        + (left.count == 1 ? " is left running" : " are left running")
+    Output.complain(
+      "the daemon ends; \(workers): `dormouse down` stops what runs, `dormouse up` takes it over")
   }
 }

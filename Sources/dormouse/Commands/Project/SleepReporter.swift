@@ -1,12 +1,14 @@
 import Control
 import Linux
 
-/// Prints a line when a worker of the project falls asleep or wakes, on standard error: standard output has the
-/// workers' output alone.
+/// Prints a line when a worker of the project falls asleep, wakes or fails, on standard error: standard output has
+/// the workers' output alone.
 final class SleepReporter {
   private let connection: ConnectionOptions
   private var source: EventSource?
   private var lines = SleepLines()
+  /// Workers that had failed before there were events, with the lines about that.
+  private var failures: [String: String]?
 
   /// A client can't be copied out of an optional.
   private final class EventSource {
@@ -28,6 +30,14 @@ final class SleepReporter {
   func connect() {
     // Without events the workers' output is still shown, and the next call tries again.
     if source == nil { source = try? EventSource(connection) }
+    if source != nil, failures == nil { reportFailures() }
+  }
+
+  private func reportFailures() {
+    let failed = workers()?.compactMap { worker in failureText(of: worker).map { (worker.name, $0) }
+    }
+    failures = Dictionary(failed ?? [], uniquingKeysWith: { first, _ in first })
+    for (_, line) in failed ?? [] { Output.complain(line) }
   }
 
   /// Prints what has happened since the last call.
@@ -37,7 +47,12 @@ final class SleepReporter {
     do {
       while let event = try source?.daemon.client.nextEvent(within: .zero) {
         let now = Double(Clocks.monotonic) / 1e9
-        guard let line = lines.line(for: event, at: now) else { continue }
+        guard var line = lines.line(for: event, at: now) else { continue }
+        if event.to == "terminated", let name = event.worker {
+          // The daemon knows more than the event: whether the worker is started again.
+          line = workers()?.first { $0.name == name }.flatMap(failureText) ?? line
+          if failures?.removeValue(forKey: name) == line { continue }
+        }
         found.append(line)
         if event.to == "hibernated" { hasHibernated = true }
       }
@@ -48,11 +63,12 @@ final class SleepReporter {
     for line in found { Output.complain(line) }
   }
 
-  private func savedNow() -> String? {
-    // A daemon that is busy, or has ended, has no numbers now.
-    guard var daemon = try? connection.connect(),
-      let workers = try? daemon.client.perform(.ps, timeout: .seconds(2)).workers
-    else { return nil }
-    return savedNowText(workers)
+  private func savedNow() -> String? { workers().flatMap(savedNowText) }
+
+  /// nil: the daemon is busy, or has ended.
+  private func workers() -> [WorkerReport]? {
+    // The lines are printed without what it would add.
+    guard var daemon = try? connection.connect() else { return nil }
+    return try? daemon.client.perform(.ps, timeout: .seconds(2)).workers
   }
 }

@@ -13,13 +13,15 @@ struct UpCommand: ParsableCommand {
       side. The other verbs use that daemon when they are called in the project's directory.
 
       Ctrl-C stops the workers and the daemon; a second Ctrl-C leaves workers running that \
-      haven't ended by then, without a daemon. `dormouse up` takes them over again. With --detach \
-      the verb ends when the daemon runs, and `dormouse down` stops it. If the project's daemon runs \
-      already, its configuration is read again, and Ctrl-C ends the output only.
+      haven't ended by then, without a daemon, and names them. `dormouse up` takes them over again, and \
+      `dormouse down` stops them. With --detach the verb ends when the daemon runs, and `dormouse down` \
+      stops it. If the project's daemon runs already, its configuration is read again, workers that have \
+      failed are started, and Ctrl-C ends the output only.
 
       If the daemon that this verb has started crashes, it is started again, and takes its workers over.
 
-      Between the output, on standard error, there is a line when a worker is suspended, hibernated or \
+      A worker that can't start, or has ended without a request, gets a line on standard error with the \
+      cause. There is also one when a worker is suspended, hibernated or \
       woken: why, what it freed, and what all workers save now. A worker that does so often gets six \
       lines in ten minutes.
 
@@ -67,6 +69,7 @@ struct UpCommand: ParsableCommand {
       var daemon = try connection.connect()
       if let policy { try daemon.check(policy) }
       Output.complain(escaped(try daemon.ask(.reload).text))
+      try daemon.startFailed()
     }
     var daemon = try connection.connect()
     let workers = try daemon.ask(.ps).workers ?? []
@@ -76,7 +79,7 @@ struct UpCommand: ParsableCommand {
           ? "`dormouse logs -f` shows their output, `dormouse down` stops them"
           : process != nil ? "Ctrl-C stops them" : "Ctrl-C leaves them running"))
     Self.complain(ofUnstarted: workers, found)
-    guard let signals else { return }
+    guard let signals else { return try daemon.complainOfFailures() }
     let own = process.map { OwnDaemon($0, of: starter, policy: policy) }
     try ProjectOutput(
       connection, signals, own: own, since: start, showsTimes: timestamps, isScreen: top
@@ -96,12 +99,33 @@ struct UpCommand: ParsableCommand {
   }
 }
 
+extension DaemonConnection {
+  /// Starts the workers that have failed; doesn't wait for them.
+  fileprivate mutating func startFailed() throws {
+    for worker in try ask(.ps).workers ?? [] where failureText(of: worker) != nil {
+      _ = try client.send(.start, worker: worker.name)
+    }
+  }
+
+  /// Waits a moment for launches, and names the workers that have failed.
+  fileprivate mutating func complainOfFailures() throws {
+    let deadline = Deadline(in: .seconds(3))
+    var workers: [WorkerReport] = []
+    repeat {
+      workers = try ask(.ps).workers ?? []
+      if !workers.contains(where: { $0.state == "launching" }) { break }
+      pauseThread(for: .milliseconds(50))
+    } while !deadline.hasPassed
+    for line in workers.compactMap(failureText) { Output.complain(line) }
+  }
+}
+
 struct DownCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "down", abstract: "Stop this project's workers and its daemon.",
     discussion: """
       The verb ends when the daemon has ended. Logs, records and the history stay for the next `dormouse \
-      up`.
+      up`. Workers that a daemon has left without one, after a second Ctrl-C of `up`, are stopped too.
       """)
   @Flag(help: "Show what would happen, and change nothing.") var dryRun = false
   @Option(
@@ -114,8 +138,14 @@ struct DownCommand: ParsableCommand {
     let found = try ProjectLookup(paths).required(project)
     let daemon = ProjectDaemon(found, paths)
     guard daemon.isRunning else {
-      throw CommandFailure(
-        exit: .noDaemon, text: "project \(escaped(found.name)) has no daemon that runs")
+      let left = try daemon.leftWorkers().map(escaped).joined(separator: ", ")
+      if left.isEmpty {
+        throw CommandFailure(
+          exit: .noDaemon, text: "project \(escaped(found.name)) has no daemon that runs")
+      }
+      if dryRun { return try Output.line("would be stopped (left without a daemon): \(left)") }
+      Output.complain("left without a daemon, and stopped now: \(left)")
+      return try Output.line(daemon.stopLeftWorkers())
     }
     if dryRun {
       var connection = try ConnectionOptions.parse(["--project", found.directory]).connect()

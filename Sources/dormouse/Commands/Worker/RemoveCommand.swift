@@ -5,8 +5,9 @@ struct RemoveCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "rm", abstract: "Remove workers of `run` that have ended, with their logs.",
     discussion: """
-      A worker that runs is refused; with --force it is stopped first. A worker of a configuration is \
-      removed there. The history keeps what happened to removed workers.
+      A worker that runs is refused; with --force it is stopped first. What `run --save` has added to a \
+      configuration is removed there, too, and the daemon reads it again if it has the worker from there. \
+      Any other worker of a configuration is removed by hand. The history keeps what happened to removed workers.
 
       Examples:
         dormouse rm bot
@@ -24,9 +25,46 @@ struct RemoveCommand: ParsableCommand {
 
   func run() throws {
     var daemon = try connection.connect()
-    let (json, force) = (selection.json, force)
     try daemon.apply("rm", to: selection, force ? .removeRunning : .remove) { daemon, names in
-      try daemon.attempt(force ? .removeRunning : .remove, to: names, quietly: json)
+      let states = daemon.states()
+      return try daemon.attempt(
+        force ? .removeRunning : .remove, to: names, quietly: selection.json
+      ).map { attempt in
+        if attempt.failure == nil { return try removed(attempt) }
+        let mayRemove = force || states[attempt.worker] == "terminated"
+        return attempt.code == "refused" && mayRemove ? try undeclared(attempt, &daemon) : attempt
+      }
     }
+  }
+
+  /// The daemon has no such worker any more.
+  private func removed(_ attempt: WorkerAttempt) throws -> WorkerAttempt {
+    var attempt = attempt
+    switch try RunToSave.remove(attempt.worker, of: connection) {
+    case .done(let text, _):
+      if !selection.json { try Output.line(text) }
+      attempt.text += "; \(text)"
+    case .stays(let text):
+      Output.complain(text)
+      attempt.text += "; \(text)"
+    case nil: break
+    }
+    return attempt
+  }
+
+  /// The daemon has it from the configuration.
+  private func undeclared(
+    _ attempt: WorkerAttempt, _ daemon: inout DaemonConnection
+  ) throws -> WorkerAttempt {
+    guard
+      case .done(let text, let leavesNone) = try RunToSave.remove(attempt.worker, of: connection)
+    else { return attempt }
+    let response = try daemon.request(.reload, allowEmpty: leavesNone)
+    let whole = "\(text); \(response.text)"
+    let isDone = response.result == .done
+    if isDone, !selection.json { try Output.line(escaped(whole)) }
+    return WorkerAttempt(
+      worker: attempt.worker, code: response.result.code, text: whole,
+      failure: isDone ? nil : CommandFailure(exit: response.result.exit, text: escaped(whole)))
   }
 }

@@ -7,16 +7,10 @@ struct RunToSave {
   private let name: String
   private let file: String
   private let text: String
-  private let mode: UInt32
 
   init(_ worker: WorkerAddition, _ connection: ConnectionOptions) throws {
     name = escaped(worker.name)
-    let path =
-      try connection.target().project?.configuration
-      ?? DefaultPaths.ofThisProcess().configuration
-    // A link's file is replaced, not the link.
-    file = isAbsent(path) ? path : try resolvedPath(path)
-    mode = fileStatus(of: file).map { $0.st_mode & 0o777 } ?? 0o644
+    file = try Self.file(of: connection)
     let before = isAbsent(file) ? "" : try readText(file)
     guard let after = worker.added(to: before) else {
       throw CommandFailure(
@@ -26,6 +20,55 @@ struct RunToSave {
     }
     text = after
     try check()
+  }
+
+  /// Where `--save` writes.
+  private static func file(of connection: ConnectionOptions) throws -> String {
+    let path =
+      try connection.target().project?.configuration
+      ?? DefaultPaths.ofThisProcess().configuration
+    // A link's file is replaced, not the link.
+    return isAbsent(path) ? path : try resolvedPath(path)
+  }
+
+  private static func replace(_ file: String, with text: String) throws(SystemCallError) {
+    let mode = fileStatus(of: file).map { $0.st_mode & 0o777 } ?? 0o644
+    let new = try StateFile(file, mode: mode)
+    try new.write(Array(text.utf8))
+    try new.commit(.data)
+  }
+
+  /// What `rm` has done with the entry of a worker in the file that `--save` writes.
+  enum Removal {
+    /// It is removed, and the file declares other workers, or none.
+    case done(_ text: String, leavesNone: Bool)
+    /// There is one that `--save` hasn't written: it stays.
+    case stays(_ text: String)
+  }
+
+  /// Removes the entry that `--save` has written; nil: the file has none of this name.
+  static func remove(_ worker: String, of connection: ConnectionOptions) throws -> Removal? {
+    let file = try file(of: connection)
+    if isAbsent(file) { return nil }
+    let text = try readText(file)
+    let (name, path) = (escaped(worker), escaped(file))
+    let rest = WorkerAddition.removed(worker, from: text)
+    let check = PolicyCheck.ofThisProcess()
+    let declared = ConfigurationFile.load(
+      path: file, library: check.library, environment: check.environment, changed: rest ?? text
+    ).value?.workers.map(\.name)
+    guard let rest else {
+      guard declared?.contains(worker) == true else { return nil }
+      return .stays(
+        "\(path) declares \(name), and `run --save` hasn't added it: the next `dormouse reload` "
+          + "adds it again; remove it there")
+    }
+    do throws(SystemCallError) { try replace(file, with: rest) } catch {
+      throw CommandFailure(
+        exit: .notDone,
+        text: "\(name) is still in \(path), and the next `dormouse reload` adds it again: \(error)")
+    }
+    return .done("\(name) is removed from \(path)", leavesNone: declared?.isEmpty == true)
   }
 
   private func check() throws {
@@ -44,9 +87,7 @@ struct RunToSave {
     do throws(SystemCallError) {
       let directory = file[..<(file.lastIndex(of: "/") ?? file.startIndex)]
       try makeDirectories(String(directory))
-      let new = try StateFile(file, mode: mode)
-      try new.write(Array(text.utf8))
-      try new.commit(.data)
+      try Self.replace(file, with: text)
     } catch {
       throw CommandFailure(exit: .notDone, text: "\(name) runs, but isn't saved: \(error)")
     }
