@@ -69,8 +69,13 @@ extension `The documentation` {
         }
       ) { $1 }
       let keys = KeyExplorer.worker().keys
+      let journal = MappingShape(JournalConfiguration.keys).keys
+      let values = Dictionary(
+        JournalConfiguration.keys.pairs(of: JournalConfiguration()).map { ($0, "`\($1.flow)`") }
+      ) { $1 }
       return [
-        ("Workers", 0, keys.flatMap { rows($0, under: "", in: "", isDeep: false, usual) })
+        ("Workers", 0, keys.flatMap { rows($0, under: "", in: "", isDeep: false, usual) }),
+        ("Journal", 0, journal.flatMap { rows($0, under: "", in: "", isDeep: false, values) }),
       ]
     }
     let policy = KeyExplorer.policy(.policy)

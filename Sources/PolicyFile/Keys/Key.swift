@@ -181,6 +181,10 @@ struct ChangeMeaning {
 extension Array {
   /// Reads each key that the text may hold, and refuses the others.
   func read<Root>(_ reader: MappingReader, into root: inout Root) where Element == Key<Root> {
+    if let shape = reader.shape {
+      for key in self { shape.add(key.name, key.shape, about: key.about, usual: key.usual) }
+      return
+    }
     for key in self {
       guard let refusal = key.holder.refusal(in: reader.scope) else {
         key.read(reader, &root)

@@ -28,7 +28,7 @@ struct ConfigurationReader {
       $0.read($1, as: path("a socket's path").checked(Self.socketFits))
     }
     _ = once("journal", in: parts) { part, key -> Bool? in
-      part.section(key) { configuration.journal.read($0, directory: directory) }
+      part.section(key) { JournalConfiguration.keys.read($0, into: &configuration.journal) }
       return true
     }
     _ = once("on", in: parts) { part, key -> Bool? in
