@@ -193,9 +193,9 @@ enum WorkerKeys {
         [commands for events](hooks.md)
         """,
       read: { reader, worker in
-        reader.section("on") { worker.hooks = HooksReader(isOfWorker: true).read($0) }
+        reader.section("on") { worker.hooks = HookKeys.read($0, isOfWorker: true) }
       },
-      write: { .mapping(WorkerRenderer.hooks($0.hooks)) })
+      write: { .mapping(HookKeys.all(isOfWorker: true).pairs(of: $0.hooks)) })
     // `WorkerReader` reads these two: they are values of the policy.
     WorkerKey(
       "policy", kind: "mapping",

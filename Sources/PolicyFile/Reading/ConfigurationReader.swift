@@ -32,7 +32,7 @@ struct ConfigurationReader {
       return true
     }
     _ = once("on", in: parts) { part, key -> Bool? in
-      part.section(key) { configuration.hooks = HooksReader(isOfWorker: false).read($0) }
+      part.section(key) { configuration.hooks = HookKeys.read($0, isOfWorker: false) }
       return true
     }
     workers(parts, &configuration)

@@ -11,12 +11,12 @@ enum KeyDescriptions {
       "state_directory": "The directory of images, logs and reports.",
       "socket": "The path of the control socket, at most 107 bytes.",
       "workers": "The workers, by name.",
+      "on":
+        "Commands that are run when something happens, with the event as JSON on standard input.",
       "journal": "The history for `events`, `report` and `replay`.",
     ]
     for (key, text) in AdoptionKeyDescriptions.all { result[key] = text }
     for (key, text) in WorkerKeyDescriptions.all { result["workers.*.\(key)"] = text }
-    for (key, text) in HookKeyDescriptions.all { result[key] = text }
-    for (key, text) in HookKeyDescriptions.ofWorker { result["workers.*.\(key)"] = text }
     return result
   }()
 }

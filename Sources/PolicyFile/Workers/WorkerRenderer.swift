@@ -175,19 +175,6 @@ enum WorkerRenderer {
     return answer.path.map { .mapping([("port", port), ("path", escaped($0))]) } ?? port
   }
 
-  static func hooks(_ hooks: Hooks) -> [(String, YAMLText)] {
-    var pairs: [(String, YAMLText)] = []
-    for event in Hooks.Event.allCases {
-      guard let commands = hooks.commands[event], let first = commands.first else { continue }
-      let several = YAMLText.list(commands.map(command))
-      pairs.append((event.rawValue, commands.count == 1 ? command(first) : several))
-    }
-    if !pairs.isEmpty, hooks.timeout != Hooks().timeout {
-      pairs.append(("timeout", .plain(hooks.timeout.policyText)))
-    }
-    return pairs
-  }
-
   static func listen(_ worker: WorkerConfiguration) -> YAMLText {
     let sockets = worker.listen
     guard sockets.contains(where: { $0.name != worker.name }) else {
