@@ -21,22 +21,35 @@ public struct JournalConfiguration: Hashable, Sendable {
 }
 
 extension JournalConfiguration {
-  /// Smaller ones would hold little more than their own beginnings.
-  private static let smallest = ByteCount.kilobytes(64)
-  private static let largest = ByteCount.gigabytes(1)
+  @KeyList<JournalConfiguration> static var keys: [Key<JournalConfiguration>] {
+    Key<JournalConfiguration>(
+      "enabled", \.enabled, as: .boolean,
+      about: "`false`: no history is written (`report` still counts)")
+    Key<JournalConfiguration>(
+      "path", shape: ValueShape.text.called("path"),
+      about: "a directory to which only the daemon's user may write",
+      usual: "`journal` in the state directory",
+      read: { reader, journal in
+        let path = Converter.path("a directory's path", from: reader.directory)
+        journal.path = reader.read("path", as: path) ?? journal.path
+      },
+      write: { $0.path.map { .text($0) } })
+    Key<JournalConfiguration>(
+      "size", \.size, as: .segment, about: "a segment of this size is followed by the next one")
+    Key<JournalConfiguration>(
+      "keep", \.keep, as: .integer(1...10_000),
+      about: """
+        the oldest segments are removed when all of them have more than this many times `size`
+        """)
+  }
+}
 
-  /// Paths are relative to `directory`.
-  mutating func read(_ reader: MappingReader, directory: String) {
-    reader.read("enabled", into: &enabled, as: .boolean)
-    if let path = reader.read("path", as: .path("a directory's path", from: directory)) {
-      self.path = path
+extension Converter where Value == ByteCount {
+  /// Smaller ones would hold little more than their own beginnings.
+  fileprivate static var segment: Converter {
+    Converter.size.checked(kind: "size, `64KB` to `1GB`") { size in
+      (.kilobytes(64) ... .gigabytes(1)).contains(size)
+        ? nil : Problem(message: "must be between `64KB` and `1GB`")
     }
-    reader.read(
-      "size", into: &size,
-      as: Converter<ByteCount>.size.checked { size in
-        (Self.smallest...Self.largest).contains(size)
-          ? nil : Problem(message: "must be between `64KB` and `1GB`")
-      })
-    reader.read("keep", into: &keep, as: .integer(1...10_000))
   }
 }

@@ -11,20 +11,12 @@ enum KeyDescriptions {
       "state_directory": "The directory of images, logs and reports.",
       "socket": "The path of the control socket, at most 107 bytes.",
       "workers": "The workers, by name.",
+      "on":
+        "Commands that are run when something happens, with the event as JSON on standard input.",
       "journal": "The history for `events`, `report` and `replay`.",
-      "journal.enabled": "`false`: no history is written. Default: `true`.",
-      "journal.path":
-        "A directory to which only the daemon's user may write. Default: `journal` in the state directory.",
-      "journal.size":
-        "A segment of this size is followed by the next, 64KB to 1GB. Default: 8MB.",
-      "journal.keep":
-        "The oldest segments are removed when all of them hold more than this many times `size`, 1 to 10000. "
-        + "Default: 8.",
     ]
     for (key, text) in AdoptionKeyDescriptions.all { result[key] = text }
     for (key, text) in WorkerKeyDescriptions.all { result["workers.*.\(key)"] = text }
-    for (key, text) in HookKeyDescriptions.all { result[key] = text }
-    for (key, text) in HookKeyDescriptions.ofWorker { result["workers.*.\(key)"] = text }
     return result
   }()
 }
