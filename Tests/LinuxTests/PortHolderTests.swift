@@ -9,10 +9,10 @@ import Testing
   private let port: UInt16
 
   init() throws {
-    listener = Descriptor(
-      owning: Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0))
-    try #require(withLoopback(0) { bind(listener.raw, $0, $1) } == 0)
-    port = localPort(of: listener.raw)
+    let socket = try Descriptor.socket(family: AF_INET, type: SOCK_STREAM)
+    let bound = withLoopback(0) { bind(socket.raw, $0, $1) }
+    try #require(bound == 0)
+    (listener, port) = (socket, localPort(of: socket.raw))
   }
 
   private func holder(_ worker: ProcessIdentity) throws -> PortHolder? {
