@@ -174,6 +174,7 @@ let package = Package(
       name: "DecidingTests",
       dependencies: [
         "Deciding", "JSONLines", "Journal", "Lifecycle", "Policy", "PolicyFile", "Simulation",
+        "TestSupport",
       ],
       swiftSettings: strict),
     .testTarget(name: "YAMLTests", dependencies: ["YAML"], swiftSettings: strict),

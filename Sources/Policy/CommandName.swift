@@ -5,6 +5,23 @@ extension NameRule {
     valid(CommandName(command[...]).text ?? command.first.map(CommandName.last) ?? "")
   }
 
+  /// It runs a script of the package in the working directory, as `npm start` and `yarn dev` do: the script's name
+  /// says nothing about the worker.
+  public static func runsPackageScript(_ command: [String]) -> Bool {
+    guard let program = command.first.map(CommandName.last),
+      ["bun", "npm", "pnpm", "yarn"].contains(program)
+    else { return false }
+    let words = command.dropFirst().filter { !$0.hasPrefix("-") }
+    guard let verb = words.first else { return false }
+    if ["run", "run-script"].contains(verb) { return words.dropFirst().first.map(isWord) == true }
+    if ["start", "restart", "test"].contains(verb) { return true }
+    return program != "npm" && isWord(verb)
+      && !["add", "create", "dlx", "exec", "install", "node", "x"].contains(verb)
+  }
+
+  /// Not a file or a package.
+  private static func isWord(_ text: String) -> Bool { !text.contains { "./@".contains($0) } }
+
   /// The same text with other characters replaced.
   private static func valid(_ text: String) -> String {
     let safe = text.unicodeScalars.prefix(40).map { scalar -> Character in

@@ -4,10 +4,12 @@ import Testing
 @Suite struct Paths {
   private func paths(
     _ environment: [String: String] = [:], user: UInt32 = 1000, executable: String? = nil,
-    directories: Set<String> = []
+    directories: Set<String> = [], otherHome: String? = nil
   ) -> DefaultPaths {
     DefaultPaths(
-      environment: environment, userID: user, home: user == 0 ? "/root" : "/home/ada",
+      environment: environment, userID: user,
+      home: otherHome ?? (user == 0 ? "/root" : "/home/ada"),
+      hasOtherHome: otherHome != nil,
       executableDirectory: executable, isDirectory: { directories.contains($0) })
   }
 
@@ -24,6 +26,15 @@ import Testing
     #expect(
       paths(["XDG_RUNTIME_DIR": "/run/user/0"], user: 0).socket()
         == "/run/user/0/dormouse/control.sock")
+  }
+
+  @Test func `Each other home of a user has a socket of its own`() {
+    let all = [nil, "/tmp/a", "/tmp/b"].map { paths(otherHome: $0).socket() }
+    #expect(Set(all).count == 3 && all.allSatisfy { $0.hasPrefix("/tmp/dormouse-1000") }, "\(all)")
+    #expect(paths(otherHome: "/tmp/a").socket() == all[1])
+    let run = ["XDG_RUNTIME_DIR": "/run/user/1000"]
+    #expect(paths(run, otherHome: "/tmp/a").socket() == "/run/user/1000/dormouse/control.sock")
+    #expect(paths(user: 0, otherHome: "/tmp/a").socket() == "/run/dormouse/control.sock")
   }
 
   @Test func `Empty and relative variables count as not set`() {

@@ -123,7 +123,8 @@ import Testing
   @Test(
     "A worker that ended with a failure counts as failed, and one that was stopped or is done does not",
     arguments: [
-      ("backing_off", nil, 1), ("not_started", nil, 1), ("signaled", nil, 1), ("exited", 1, 1),
+      ("backing_off", nil, 1), ("not_started", nil, 1), ("gave_up", nil, 1), ("signaled", nil, 1),
+      ("exited", 1, 1),
       ("exited", 0, 0), ("requested_stop", nil, 0), ("never_started", nil, 0),
     ] as [(String, Int32?, Int)])
   func failed(code: String, status: Int32?, expected: Int) throws {

@@ -39,7 +39,8 @@ import Testing
   @Test("Each word for a worker without processes is known to `ps --state`")
   func kinds() {
     let codes = [
-      "never_started", "not_started", "requested_stop", "backing_off", "waits_for_worker",
+      "never_started", "not_started", "gave_up", "requested_stop", "backing_off",
+      "waits_for_worker",
     ]
     let ends = ["attempt_failed", "watchdog", "signaled", "out_of_memory", "end_unknown", "exited"]
     for code in codes + ends {

@@ -4,6 +4,7 @@ import Lifecycle
 import Policy
 import PolicyFile
 import Simulation
+import TestSupport
 import Testing
 
 @Suite("Suggested changes of a policy") struct PolicySearchTests {
@@ -49,7 +50,9 @@ import Testing
     #expect(best.workers.first?.worker == "large")
   }
 
-  @Test("A policy that is already the best of those tried gets no suggestion")
+  @Test(
+    "A policy that is already the best of those tried gets no suggestion",
+    .enabled(if: Nightly.runs, "only in make test-all"))
   func best() throws {
     let found = try search(
       idle,
@@ -110,7 +113,9 @@ import Testing
     #expect(whole.evaluatedHours == whole.hours)
   }
 
-  @Test("The same history gives the same suggestions, whose settings --set takes")
+  @Test(
+    "The same history gives the same suggestions, whose settings --set takes",
+    .enabled(if: Nightly.runs, "only in make test-all"))
   func deterministic() throws {
     let journal = try FleetJournal(idle, policy: served { $0.hibernate.after = .seconds(3600) })
     func run() throws -> PolicySuggestions {

@@ -62,7 +62,8 @@ import Testing
       .unhealthy(worker, "its probe failed"),
       .watchdogInterval(worker, .milliseconds(1500)), .watchdogSeen(worker, at: nil),
       .watchdogSeen(worker, at: Instant(nanoseconds: 77)), .watchdogTriggered(worker),
-      .moved(worker, .suspended), .channelsChanged(worker, canShed: true, canAnswer: false),
+      .moved(worker, .suspended), .moved(worker, .hibernated, "idle for 2 m"),
+      .channelsChanged(worker, canShed: true, canAnswer: false),
       .found(worker, .underWay), .found(worker, .unverifiable("its image is missing")),
       .worked(worker), .timerDue(worker, "a time-out"), .exited(worker, .outOfMemory),
     ]

@@ -45,6 +45,15 @@ struct LedTests {
     #expect(world.answers[world.requests]?.first?.code == .refused)
   }
 
+  @Test("A change that the leader has made has the leader's reason, if it has given one")
+  func reason() {
+    var world = world()
+    world.send(.moved(clangd, .suspended, "idle in the background for 30 s"))
+    #expect(world.engine.snapshot(of: clangd)?.cause.sentence == "idle in the background for 30 s")
+    world.send(.moved(clangd, .foreground))
+    #expect(world.engine.snapshot(of: clangd)?.cause.sentence == "decided by its wrapper")
+  }
+
   @Test("A worker led by another engine that must not end is hibernated only while it sleeps")
   func hibernated() {
     var world = world()

@@ -23,6 +23,19 @@ import Testing
   }
 
   @Test(
+    "A script of the working directory's package is told from a file or another package",
+    arguments: [
+      ("npm start", true), ("npm run dev", true), ("/usr/bin/npm --silent run build:css", true),
+      ("yarn dev", true), ("pnpm test", true), ("bun run dev", true), ("bun server.ts", false),
+      ("bun run server.ts", false), ("npm exec mcp-github", false), ("pnpm dlx x", false),
+      ("npx start", false), ("npm", false), ("node start", false),
+    ])
+  func packageScripts(line: String, isOne: Bool) {
+    #expect(
+      NameRule.runsPackageScript(line.split(separator: " ").map(String.init)) == isOne, "\(line)")
+  }
+
+  @Test(
     "Any command line gives a valid name",
     arguments: [
       [], [""], ["/"], ["-x"], [".hidden"], ["a b\nc"], ["größe"], ["python3", "/", "x"],

@@ -1,20 +1,24 @@
 import Policy
 import Simulation
+import TestSupport
 import Testing
 
 @Suite("Small worlds")
 struct SmallWorldTests {
+  /// On each push one event less than each night: the last one takes nine tenths of the time.
+  private static let fewer = Nightly.runs ? 0 : 1
+
   /// Complete: every order of `depth` events, except those that lead through a state that was tried.
   @Test(
     "Small worlds keep every invariant in every order of a given number of events",
-    arguments: [(1, 6), (2, 4), (3, 3), (4, 3)])
+    arguments: Nightly.runs ? [(1, 6), (2, 4), (3, 3), (4, 3)] : [(1, 5), (2, 3), (3, 2), (4, 2)])
   func everything(_ workers: Int, _ depth: Int) throws {
     let explored = try SmallWorld.explore(workers: workers, depth: depth, maxStates: 20_000)
     #expect(explored.depth == depth, "\(explored)")
   }
 
   @Test(
-    "Small worlds keep every invariant for four steps where traffic decides and no worker is too big"
+    "Small worlds keep every invariant for some steps where traffic decides and no worker is too big"
   )
   func byActivity() throws {
     var policy = LifecyclePolicy()
@@ -23,8 +27,8 @@ struct SmallWorldTests {
     policy.hibernate.after = .zero
     policy.background.suspendAfter = .seconds(1)
     let explored = try SmallWorld.explore(
-      workers: 2, depth: 4, maxStates: 20_000, policy: policy)
-    #expect(explored.depth == 4, "\(explored)")
+      workers: 2, depth: 4 - Self.fewer, maxStates: 20_000, policy: policy)
+    #expect(explored.depth == 4 - Self.fewer, "\(explored)")
   }
 
   @Test("Small worlds keep every invariant where small workers are hibernated when suspended")
@@ -35,25 +39,25 @@ struct SmallWorldTests {
     policy.hibernate.atOnceUpTo = .megabytes(16)
     policy.background.suspendAfter = .seconds(1)
     let explored = try SmallWorld.explore(
-      workers: 2, depth: 4, maxStates: 20_000, policy: policy)
-    #expect(explored.depth == 4, "\(explored)")
+      workers: 2, depth: 4 - Self.fewer, maxStates: 20_000, policy: policy)
+    #expect(explored.depth == 4 - Self.fewer, "\(explored)")
   }
 
   /// Workers here have 8 MB.
-  @Test("Small worlds keep every invariant for five steps of a worker that is over all its limits")
+  @Test("Small worlds keep every invariant for some steps of a worker that is over all its limits")
   func overLimits() throws {
     let limits = FootprintLimits(
       warn: .megabytes(1), hibernate: .megabytes(2), restart: .megabytes(4),
       sustainedFor: .seconds(1))
     let explored = try SmallWorld.explore(
-      workers: 1, depth: 5, maxStates: 20_000, limits: limits)
-    #expect(explored.depth == 5, "\(explored)")
+      workers: 1, depth: 5 - Self.fewer, maxStates: 20_000, limits: limits)
+    #expect(explored.depth == 5 - Self.fewer, "\(explored)")
   }
 
   @Test("Small worlds keep every invariant where each worker wakes the next one, in a circle")
   func together() throws {
     let explored = try SmallWorld.explore(
-      workers: 3, depth: 3, maxStates: 20_000, wakesTogether: true)
-    #expect(explored.depth == 3, "\(explored)")
+      workers: 3, depth: 3 - Self.fewer, maxStates: 20_000, wakesTogether: true)
+    #expect(explored.depth == 3 - Self.fewer, "\(explored)")
   }
 }

@@ -67,7 +67,7 @@ private struct Pattern {
     }
   }
 
-  @Test func `A million accesses on several threads while the daemon purges find no torn content`()
+  @Test func `Accesses on several threads while the daemon purges find no torn content`()
     async throws
   {
     let worker = Worker(socketPath: nil)
@@ -156,5 +156,5 @@ private struct Pattern {
 }
 
 /// Under the thread sanitizer, which is some ten times slower, the environment asks for fewer.
-private let raceAccesses =
-  getenv("WORKERKIT_RACE_ACCESSES").flatMap { Int(String(cString: $0)) } ?? 1_000_000
+private let raceAccesses = Nightly.rounds(
+  250_000, of: 1_000_000, variable: "WORKERKIT_RACE_ACCESSES")

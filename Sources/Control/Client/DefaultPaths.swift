@@ -7,23 +7,27 @@ import Linux
 /// | | variable | user | root |
 /// |---|---|---|---|
 /// | socket | `$DORMOUSE_CONTROL_SOCKET`, `$XDG_RUNTIME_DIR` | `/tmp/dormouse-UID` | `/run/dormouse` |
+/// | with another `$HOME` than the user's own | | `/tmp/dormouse-UID-NUMBER` | `/run/dormouse` |
 /// | state | `$XDG_STATE_HOME` | `~/.local/state/dormouse` | `/var/lib/dormouse` |
 /// | configuration | `$XDG_CONFIG_HOME` | `~/.config/dormouse` | `/etc/dormouse` |
 public struct DefaultPaths: Sendable {
   private let environment: [String: String]
   private let userID: UInt32
   public let home: String
+  /// `$HOME` isn't the user's own: a daemon of that home is another one.
+  private let hasOtherHome: Bool
   private let executableDirectory: String?
   private let isDirectory: @Sendable (String) -> Bool
 
   /// For tests: everything that the paths depend on. `executableDirectory` is the real one.
   public init(
-    environment: [String: String], userID: UInt32, home: String, executableDirectory: String?,
-    isDirectory: @escaping @Sendable (String) -> Bool
+    environment: [String: String], userID: UInt32, home: String, hasOtherHome: Bool = false,
+    executableDirectory: String?, isDirectory: @escaping @Sendable (String) -> Bool
   ) {
     self.environment = environment
     self.userID = userID
     self.home = home
+    self.hasOtherHome = hasOtherHome
     self.executableDirectory = executableDirectory
     self.isDirectory = isDirectory
   }
@@ -32,9 +36,10 @@ public struct DefaultPaths: Sendable {
   public static func ofThisProcess() -> DefaultPaths {
     let environment = ProcessEnvironment.current().variables
     let user = geteuid()
+    let (home, own) = (environment["HOME"].flatMap(absolute), homeOfUser(user))
     return DefaultPaths(
-      environment: environment, userID: user,
-      home: environment["HOME"].flatMap(absolute) ?? homeOfUser(user) ?? "/",
+      environment: environment, userID: user, home: home ?? own ?? "/",
+      hasOtherHome: home != nil && own != nil && home != own,
       executableDirectory: linkTarget("/proc/self/exe").map(parent),
       isDirectory: { path in
         fileStatus(of: path)?.isDirectory == true
@@ -51,7 +56,8 @@ public struct DefaultPaths: Sendable {
   /// Where sockets are.
   public var runtimeDirectory: String {
     if let directory = variable("XDG_RUNTIME_DIR") { return "\(directory)/dormouse" }
-    return userID == 0 ? "/run/dormouse" : "/tmp/dormouse-\(userID)"
+    if userID == 0 { return "/run/dormouse" }
+    return "/tmp/dormouse-\(userID)" + (hasOtherHome ? "-\(Project.number(of: home))" : "")
   }
 
   /// What `DORMOUSE_CONTROL_SOCKET` says, which outweighs a configuration.

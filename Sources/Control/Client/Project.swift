@@ -54,7 +54,7 @@ public struct Project: Hashable, Sendable {
   }
 
   /// FNV-1a (public domain), 32 bits: the same in each run, unlike Swift's hashes.
-  private static func number(of path: String) -> String {
+  static func number(of path: String) -> String {
     let hash = path.utf8.reduce(UInt32(2_166_136_261)) { ($0 ^ UInt32($1)) &* 16_777_619 }
     let text = String(hash, radix: 16)
     return String(repeating: "0", count: 8 - text.count) + text

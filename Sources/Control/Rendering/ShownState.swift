@@ -9,7 +9,8 @@ public struct ShownState: Hashable, Sendable {
 
   /// What `kind` says instead of `terminated`, the engine's word.
   public static let kindsOfEnded = [
-    "never started", "not started", "waiting", "backing off", "exited", "failed", "killed", "ended",
+    "never started", "not started", "gave up", "waiting", "backing off", "exited", "failed",
+    "killed", "ended",
     "stopped",
   ]
 
@@ -32,6 +33,7 @@ public struct ShownState: Hashable, Sendable {
     }
     switch worker.reason.code {
     case "never_started": return ("never started", nil, .dim)
+    case "gave_up": return ("gave up", nil, .red)
     case "not_started": return ("not started", nil, .red)
     case "backing_off":
       let seconds = worker.restartsInSeconds.map { durationText($0.rounded(.up)) }

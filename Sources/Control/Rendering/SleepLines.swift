@@ -59,7 +59,8 @@ public struct SleepLines: Sendable {
 public func failureText(of worker: WorkerReport) -> String? {
   guard worker.state == "terminated" else { return nil }
   switch worker.reason.code {
-  case "attempt_failed", "backing_off", "end_unknown", "not_started", "out_of_memory", "signaled",
+  case "attempt_failed", "backing_off", "end_unknown", "gave_up", "not_started", "out_of_memory",
+    "signaled",
     "watchdog":
     break
   case "exited" where worker.lastExit?.status != 0: break

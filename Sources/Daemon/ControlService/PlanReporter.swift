@@ -39,6 +39,6 @@ struct PlanReporter {
     case nil: break
     }
     if let awaited = plans.awaited { return CodedText(Self.waitsForWorker, awaited) }
-    return plans.problem.map { CodedText("not_started", $0) }
+    return plans.problem.map { CodedText(plans.hasGivenUp ? "gave_up" : "not_started", $0) }
   }
 }

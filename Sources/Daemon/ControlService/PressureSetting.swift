@@ -38,9 +38,11 @@ struct PressureSetting {
     driver.send(.pressureSet(.normal, for: .zero))
     let engine = driver.state
     let now = "memory pressure is \(engine.pressure.name)"
-    guard was != nil else { return (.done, "no level was set: \(now), as measured") }
     let time = engine.policy.pressure.clearAfter.spoken
-    let falls = engine.pressure > .normal ? ", and returns to the measured level after \(time)" : ""
-    return (.done, now + falls)
+    if let level = engine.fallingPressure {
+      let ended = was == nil ? "no level is set any more: " : ""
+      return (.done, "\(ended)\(now), and returns to \(level.name) within \(time)")
+    }
+    return (.done, was == nil ? "no level was set: \(now), as measured" : now)
   }
 }

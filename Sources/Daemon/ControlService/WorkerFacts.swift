@@ -87,6 +87,8 @@ struct WorkerPlans {
   var awaitedWorkers: [String] = []
   /// Why it isn't started any more; a clause.
   var problem: String?
+  /// That is because it has ended too often.
+  var hasGivenUp = false
   var livenessFailure: String?
   /// By its schedule, in seconds since 1970.
   var nextWake: Int64?

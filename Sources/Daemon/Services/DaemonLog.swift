@@ -33,12 +33,15 @@ struct DaemonLog: Sendable {
   ///   - errors: gets the failures if there is no such file; nil: standard error.
   init(ofWrapper path: String?, errors: Descriptor? = nil) {
     toJournal = false
-    let descriptor = path.flatMap {
-      // nil: then only errors are logged, to standard error.
-      try? Descriptor.open($0, O_WRONLY | O_CREAT | O_APPEND, mode: 0o600)
+    var (descriptor, failure): (Descriptor?, String?) = (nil, nil)
+    if let path {
+      do throws(SystemCallError) {
+        descriptor = try Descriptor.open(path, O_WRONLY | O_CREAT | O_APPEND, mode: 0o600)
+      } catch { failure = "\(error)" }
     }
     writer = LogWriter(descriptor ?? errors)
     least = descriptor == nil ? .error : .info
+    if let failure { self(.error, "the log can't be written: \(failure); errors are logged here") }
   }
 
   func callAsFunction(_ priority: Priority, _ text: String) {

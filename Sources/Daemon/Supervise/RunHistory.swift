@@ -56,6 +56,8 @@ struct RunHistory {
   var timer: EventLoop.Token?
   /// Why it isn't started any more; a clause.
   var problem: String?
+  /// `restart.give_up` is the reason.
+  var hasGivenUp = false
   /// The operator has asked for the end of the run, which may end for another reason first.
   var isToStop = false
 
@@ -76,6 +78,7 @@ struct RunHistory {
     launchedAt = now
     lastEnd = nil
     problem = nil
+    hasGivenUp = false
     isToStop = false
   }
 

@@ -42,6 +42,9 @@ final class RegisteredWrappers {
   private var registry = WrapperRegistry()
   private var sheds: [WorkerID: Shed] = [:]
   private var shedCount = 0
+  /// Why this daemon's ladder has requested a hibernation, until the worker runs again: to its wrapper that is only a
+  /// request.
+  private var ownReasons: [WorkerID: CodedText] = [:]
 
   /// A request for memory; an answer to an earlier one isn't its.
   private struct Shed {
@@ -80,10 +83,16 @@ final class RegisteredWrappers {
   /// By name.
   func reports() -> [WorkerReport] { registry.reports(at: clock.now).map(protected) }
 
-  /// With what protects it here: this daemon's ladder may terminate it, not its wrapper's.
+  /// With what protects it here: this daemon's ladder may terminate it, not its wrapper's. And with the ladder's reason
+  /// for its hibernation.
   private func protected(_ report: WorkerReport) -> WorkerReport {
-    guard let protection = protection(of: report.name) else { return report }
     var report = report
+    if let reason = ownReasons[WorkerID(report.name)], report.state == "hibernated",
+      report.reason.code == CodedText(.requested(.hibernate)).code
+    {
+      report.reason = reason
+    }
+    guard let protection = protection(of: report.name) else { return report }
     (report.protection, report.protectedSeconds) = protection
     return report
   }
@@ -136,14 +145,20 @@ final class RegisteredWrappers {
     } else if driver.state.profile(of: id) != profile {
       driver.send(.profileChanged(id, profile))
     }
-    driver.send(.moved(id, state))
+    if state.runs { ownReasons[id] = nil }
+    driver.send(.moved(id, state, Self.reason(in: entry.report.worker)))
     driver.send(.footprint(id, ByteCount(max(0, entry.report.worker.footprint))))
+  }
+
+  private static func reason(in report: WorkerReport) -> String? {
+    report.reason.text.isEmpty ? nil : String(report.reason.text.prefix(300))
   }
 
   /// The client's connection has ended. If it was a wrapper, its worker has ended too.
   func hasLeft(_ client: ClientID) {
     for id in registry.forget(client) {
       sheds[id] = nil
+      ownReasons[id] = nil
       let wasEnding = driver.state.state(of: id) == .terminating
       driver.send(wasEnding ? .exited(id, .unknown) : .released(id))
       driver.send(.removed(id))
@@ -191,9 +206,11 @@ final class RegisteredWrappers {
   private func hibernate(_ id: WorkerID) {
     let before = driver.state.footprint(of: id)
     let asked = clock.now
+    ownReasons[id] = driver.state.snapshot(of: id).map { CodedText($0.cause) }
     host.log(.notice, "\(id): hibernation requested from its wrapper")
     ask(.hibernate, id) { [unowned self] response in
       guard response.result == .done else {
+        ownReasons[id] = nil
         return driver.send(.hibernateFailed(id, response.text, permanent: false))
       }
       let took = clock.now - asked
@@ -215,7 +232,7 @@ final class RegisteredWrappers {
           imageSize: ByteCount(worker?.imageSize ?? 0), duration: took)))
     // It may have been woken meanwhile, and its wrapper may have reported that before this answer.
     if let state = worker.flatMap({ WorkerState(rawValue: $0.state) }) {
-      driver.send(.moved(id, state))
+      driver.send(.moved(id, state, worker.flatMap(Self.reason(in:))))
     }
   }
 

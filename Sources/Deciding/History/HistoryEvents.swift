@@ -19,7 +19,7 @@ extension HistoryReader {
     case .removed(let worker), .released(let worker):
       if workers[worker]?.state.isAlive == true { end(worker, at: now) }
       setState(worker, .terminated, at: now)
-    case .moved(let worker, let state): setState(worker, state, at: now)
+    case .moved(let worker, let state, _): setState(worker, state, at: now)
     case .request(let request):
       let isUse = [.start, .restart, .foreground, .wake].contains(request.verb)
       if isUse, workers[request.worker] != nil { show(request.worker, ownWork: false, at: now) }

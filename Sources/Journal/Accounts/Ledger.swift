@@ -165,8 +165,8 @@ extension WorkerTally {
     case (.resuming, .foreground), (.resuming, .background):
       if sleptIn == .hibernated { resumes += 1 } else { wakes += 1 }
     case (_, .terminated): countEnd(transition.cause, footprint)
-    case (let from, let to) where transition.cause == .led: countLed(from, to)
-    default: break
+    case (let from, let to):
+      if case .led = transition.cause { countLed(from, to) }
     }
   }
 

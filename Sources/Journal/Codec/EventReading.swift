@@ -28,7 +28,10 @@ extension FieldReader {
     case .found: return .found(try worker(), try coded("found", as: WorkerCondition.self))
     case .worked: return .worked(try worker())
     case .timerDue: return .timerDue(try worker(), try text("why"))
-    case .moved: return .moved(try worker(), try coded("state", as: WorkerState.self))
+    case .moved:
+      return .moved(
+        try worker(), try coded("state", as: WorkerState.self),
+        try optional("why", as: String.self))
     case .removed: return .removed(try worker())
     case .released: return .released(try worker())
     case .request: return .request(try request())

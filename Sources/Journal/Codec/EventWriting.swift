@@ -31,9 +31,10 @@ extension FieldWriter {
       set(worker)
       set("state", state.rawValue)
       set("profile", try profiles.tree(profile))
-    case .moved(let worker, let state):
+    case .moved(let worker, let state, let why):
       set(worker)
       set("state", state.rawValue)
+      if let why { set("why", why) }
     case .request(let request): try set(request)
     case .removed(let worker), .released(let worker), .launched(let worker), .ready(let worker),
       .shedAnswered(let worker), .suspended(let worker), .activity(let worker), .worked(let worker),

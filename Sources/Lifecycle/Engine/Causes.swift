@@ -40,8 +40,8 @@ public enum Cause: Codable, Hashable, Sendable {
   /// Given back, alive, to the program that supervises it.
   case released
   case succeeded
-  /// Done by the engine that leads the worker.
-  case led
+  /// Done by the engine that leads the worker, for this reason, if it is known.
+  case led(String? = nil)
 }
 
 /// One burst of terminations for memory, reported after recovery.

@@ -18,8 +18,9 @@ public enum Event: Hashable, Sendable {
   /// `background`, `suspended` or `hibernated`).
   case adopted(WorkerID, WorkerProfile, WorkerState)
 
-  /// The worker's leader (`WorkerProfile.leader`) has brought it to this state at rest.
-  case moved(WorkerID, WorkerState)
+  /// The worker's leader (`WorkerProfile.leader`) has brought it to this state at rest. The text says why, if
+  /// the leader has said it.
+  case moved(WorkerID, WorkerState, String? = nil)
 
   case request(Request)
 

@@ -32,7 +32,7 @@ extension Cause {
     case .adopted: "adopted while it ran"
     case .released: "released: no longer managed"
     case .succeeded: "succeeded"
-    case .led: "decided by its wrapper"
+    case .led(let why): why ?? "decided by its wrapper"
     }
   }
 

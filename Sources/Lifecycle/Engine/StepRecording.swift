@@ -31,7 +31,7 @@ extension Engine {
       workers[index].profile.canAnswer = canAnswer
     case .removed: workers[index].forgetWhenGone = true
     case .released: recordReleased(index)
-    case .moved(_, let state): recordMoved(index, state)
+    case .moved(_, let state, let why): recordMoved(index, state, why)
     case .launched: recordLaunched(index)
     case .launchFailed(_, let why): recordLaunchFailed(index, why)
     case .ready: recordReady(index)
@@ -120,7 +120,7 @@ extension Event {
     switch self {
     case .added(let worker, _), .profileChanged(let worker, _), .removed(let worker),
       .released(let worker),
-      .adopted(let worker, _, _), .moved(let worker, _), .launched(let worker),
+      .adopted(let worker, _, _), .moved(let worker, _, _), .launched(let worker),
       .launchFailed(let worker, _),
       .ready(let worker), .shedAnswered(let worker), .shedFinished(let worker, _, _),
       .suspended(let worker), .suspendFailed(let worker, _), .hibernated(let worker, _),

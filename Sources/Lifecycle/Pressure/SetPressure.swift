@@ -14,6 +14,10 @@ extension Engine {
   /// `nil`: the level is as measured.
   public var setPressure: SetPressure? { pressureSet.flatMap { now < $0.until ? $0 : nil } }
 
+  /// The level to which the pressure falls, after `clear_after` at most, if no condition holds again; `nil`: it doesn't
+  /// fall.
+  public var fallingPressure: PressureLevel? { gauge.holding < gauge.level ? gauge.holding : nil }
+
   mutating func recordPressureSet(_ level: PressureLevel, for time: Duration) {
     pressureSet =
       level > .normal && time > .zero ? SetPressure(level: level, until: now + time) : nil

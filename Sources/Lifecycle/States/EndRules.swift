@@ -89,7 +89,7 @@ extension Engine {
     workers[index].forgetWhenGone = true
     guard workers[index].state.isAlive else { return }
     rememberFront(index)
-    move(index, to: .terminated, workers[index].profile.leader == nil ? .released : .led)
+    move(index, to: .terminated, workers[index].profile.leader == nil ? .released : .led())
     concludeRun(index, "\(workers[index].id) was released")
   }
 

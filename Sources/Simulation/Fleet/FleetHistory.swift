@@ -33,8 +33,8 @@ public struct FleetHistory: Codable, Sendable, Hashable {
     }
     let held = Double(averageFootprint) / 1_048_576
     lines.append(
-      "recorded: \(fixed(held, 1)) MB held on average, \(fixed(held * hours / 1024, 1)) GB·h, "
-        + "\(wakes) wakes")
+      "recorded: \(fixed(held, 1)) MB held on average, \(gigabyteHours(held * hours / 1024)) GB·h, "
+        + "\(wakes) wake\(wakes == 1 ? "" : "s")")
     lines.append(
       measured.isEmpty
         ? "costs: the journal measured none, so all are defaults"

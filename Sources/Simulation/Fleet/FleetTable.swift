@@ -71,7 +71,7 @@ public struct FleetComparison: Codable, Sendable {
       fixed(report.wake.p50, 1), fixed(report.wake.p95, 1), fixed(report.wake.p99, 1),
       fixed(report.all.mean, 2), terminated.joined(separator: "/"), String(report.outOfMemory),
       String(report.lostUses), String(report.stalledUses),
-      fixed(report.memoryGigabyteHours, 1), fixed(report.writtenGigabytes, 2),
+      gigabyteHours(report.memoryGigabyteHours), fixed(report.writtenGigabytes, 2),
     ]
   }
 
@@ -117,6 +117,9 @@ func filled(_ text: String, to width: Int) -> String {
   }
   return lines.map { $0 + "\n" }.joined()
 }
+
+/// With one decimal, or with three if that would be 0.0.
+func gigabyteHours(_ value: Double) -> String { fixed(value, value < 0.05 ? 3 : 1) }
 
 /// A number with a fixed count of decimal places.
 func fixed(_ value: Double, _ places: Int) -> String {

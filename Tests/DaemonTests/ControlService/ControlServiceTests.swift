@@ -245,7 +245,8 @@ import Testing
     #expect(host.driver.state.setPressure == nil)
     #expect(try set("urgent").text == "memory pressure is at least urgent for 30 s")
     #expect(host.driver.state.setPressure?.level == .urgent)
-    #expect(try set("auto").text.hasPrefix("memory pressure is "))
+    #expect(try set("auto").text.hasPrefix("memory pressure is urgent, and returns to normal "))
+    #expect(try set("auto").text.hasPrefix("no level is set any more: memory pressure is urgent, "))
     #expect(host.driver.state.setPressure == nil)
     host.isLeaving = true
     #expect(try set("urgent").result == .refused)

@@ -114,6 +114,8 @@ import Testing
     #expect(plans(all).reason.code == "exited")
     all.problem = "it ended too often"
     #expect(plans(all).reason == CodedText("not_started", "it ended too often"))
+    all.hasGivenUp = true
+    #expect(plans(all).reason == CodedText("gave_up", "it ended too often"))
     all.awaited = "waits for db (ready)"
     #expect(plans(all).reason == CodedText("waits_for_worker", "waits for db (ready)"))
     all.restart = .waitingForMemory(why: "it was terminated")

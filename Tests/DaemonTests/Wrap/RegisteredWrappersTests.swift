@@ -46,6 +46,25 @@ import Testing
     #expect(world.state("clangd") == .background && world.asked.isEmpty)
   }
 
+  @Test("A hibernation that the daemon's ladder requested has the ladder's reason")
+  func reasonOfTheLadder() {
+    var asked = report("hibernated")
+    asked.worker.reason = CodedText(.requested(.hibernate))
+    world.register(report("suspended"))
+    world.press(.critical)
+    #expect(world.asked.first == "hibernate clangd")
+    world.answer(.done)
+    world.answer(.done, "", asked.worker)
+    world.register(asked)
+    #expect(world.state("clangd") == .hibernated)
+    #expect(wrappers.report(of: "clangd")?.reason.code == "pressure")
+    // After it has run, a request is one of the operator.
+    world.register(report("background"))
+    world.register(asked)
+    #expect(wrappers.report(of: "clangd")?.reason == asked.worker.reason)
+    #expect(world.driver.state.snapshot(of: id)?.cause.sentence == asked.worker.reason.text)
+  }
+
   @Test("A wrapped worker's state that this daemon doesn't know counts as background")
   func unknownState() {
     world.register(report("dreaming"))

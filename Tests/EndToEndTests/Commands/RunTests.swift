@@ -104,6 +104,19 @@ import Testing
     #expect(same.code == 0, "\(same)")
   }
 
+  @Test("A package's script is called after the package, or else after the directory")
+  func packageNames() throws {
+    let home = try Home()
+    let npm = try home.scratch.write("run/bin/npm", "#!/bin/sh\nexec sleep 690\n")
+    chmod(npm, 0o755)
+    try home.scratch.write("run/shop/package.json", "{\"name\": \"@acme/web-shop\", \"x\": [1]}")
+    try home.scratch.write("run/plain/keep", "")
+    for (directory, name) in [("run/shop", "web-shop"), ("run/plain", "plain")] {
+      let run = try home.run(["run", "--", npm, "start"], in: directory)
+      #expect(run.output == "\(name) is running\n", "\(run)")
+    }
+  }
+
   @Test("Without a name a worker is called after its script, with a number if that one runs")
   func names() throws {
     let home = try Home()

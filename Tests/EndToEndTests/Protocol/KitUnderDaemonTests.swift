@@ -156,7 +156,8 @@ private final class KitProbe {
   }
 
   @Test(
-    "A million accesses on three threads see no torn data while the daemon takes purgeable memory")
+    "A million accesses on three threads see no torn data while the daemon takes purgeable memory",
+    .enabled(if: Nightly.runs, "only in make test-all"))
   func race() throws {
     let probe = try KitProbe(KitProbe.purging)
     try probe.ask("fill 64 4 16384")

@@ -25,7 +25,7 @@ import Testing
       """)
     for name in ["flaky", "absent"] {
       #expect(
-        try eventually { try daemon.worker(name).reason.text.contains("not restarted after") },
+        try eventually { try daemon.worker(name).reason.text.contains("gave up after") },
         "\(daemon.words)")
     }
     let report = try daemon.worker("flaky")
@@ -44,7 +44,7 @@ import Testing
     let outcome = try daemon.verb("start", "flaky")
     #expect(outcome.code == 1 && outcome.error.contains("it restarts in"), "\(outcome)")
     #expect(
-      try eventually { try daemon.worker("flaky").reason.text.contains("not restarted after 2") },
+      try eventually { try daemon.worker("flaky").reason.text.contains("gave up after 2") },
       "\(daemon.words)")
     #expect(try readText(try #require(report.log)).contains("|3|0>"))
   }

@@ -59,17 +59,16 @@ struct RealDaemonTests {
     let daemon = try RunningDaemon(Self.sleeper)
     try daemon.wait(for: "web", "foreground", "background")
     let dashboard = try RunningDashboard(socket: daemon.socket)
-    let first = try dashboard.client.open("GET", "/api/stream", dashboard.cookie, closes: false)
-    let second = try dashboard.client.open("GET", "/api/stream", dashboard.cookie, closes: false)
-    defer {
-      close(first)
-      close(second)
-    }
     // Both are served; then it happens.
-    for stream in [first, second] { _ = try WebClient.read(stream) { $0.contains("event: fleet") } }
+    let streams = try (0..<2).map { _ in
+      try dashboard.client.openStream("/api/stream", dashboard.cookie) {
+        $0.contains("event: fleet")
+      }
+    }
+    defer { streams.forEach { close($0) } }
     sleepUntilFollowed(daemon)
     #expect(try daemon.ask("suspend", "web").code == 0)
-    for stream in [first, second] {
+    for stream in streams {
       let text = try WebClient.read(stream) {
         $0.contains("event: event") && $0.contains("\"to\":\"suspended\"")
       }
@@ -98,9 +97,10 @@ struct RealDaemonTests {
     // The daemon closes those of the test's own requests a moment after their clients.
     #expect(try eventually { try connections(daemon) == 0 })
     let pages = try (0..<4).map { _ in
-      try dashboard.client.open("GET", "/api/stream", dashboard.cookie, closes: false)
+      try dashboard.client.openStream("/api/stream", dashboard.cookie) {
+        $0.contains("\"workers\":[{")
+      }
     }
-    for page in pages { _ = try WebClient.read(page) { $0.contains("\"workers\":[{") } }
     var count = 0
     #expect(
       try eventually {
@@ -115,9 +115,10 @@ struct RealDaemonTests {
   func restart() throws {
     let daemon = try RunningDaemon(Self.sleeper)
     let dashboard = try RunningDashboard(socket: daemon.socket)
-    let page = try dashboard.client.open("GET", "/api/stream", dashboard.cookie, closes: false)
+    let page = try dashboard.client.openStream("/api/stream", dashboard.cookie) {
+      $0.contains("\"name\":\"web\"")
+    }
     defer { close(page) }
-    _ = try WebClient.read(page) { $0.contains("\"name\":\"web\"") }
     daemon.stop()
     _ = try WebClient.read(page) { $0.contains("no daemon answers") }
     try daemon.start()
@@ -128,9 +129,10 @@ struct RealDaemonTests {
   func slow() throws {
     let daemon = try RunningDaemon(Self.sleeper)
     let dashboard = try RunningDashboard(socket: daemon.socket)
-    let page = try dashboard.client.open("GET", "/api/stream", dashboard.cookie, closes: false)
+    let page = try dashboard.client.openStream("/api/stream", dashboard.cookie) {
+      $0.contains("\"name\":\"web\"")
+    }
     defer { close(page) }
-    _ = try WebClient.read(page) { $0.contains("\"name\":\"web\"") }
     kill(daemon.pid, SIGSTOP)
     defer { kill(daemon.pid, SIGCONT) }
     let text = try WebClient.read(page) {

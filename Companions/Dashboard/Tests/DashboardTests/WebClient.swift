@@ -35,6 +35,21 @@ struct WebClient {
     return try Self.read(stream, limit, until: isEnough)
   }
 
+  /// A stream that stays open, of which enough has come. The dashboard closes a connection whose token it hasn't
+  /// checked within 10 s (`ConnectionGuard`), and a busy machine may need longer for that: then it is opened again.
+  func openStream(
+    _ path: String, _ headers: [String: String], until isEnough: (String) -> Bool
+  ) throws -> Int32 {
+    var text = ""
+    for _ in 0..<6 {
+      let stream = try open("GET", path, headers, closes: false)
+      text = try Self.read(stream, until: isEnough)
+      if isEnough(text) { return stream }
+      close(stream)
+    }
+    throw Failure("the dashboard closes the stream each time; at last after: \(text.suffix(2000))")
+  }
+
   func open(
     _ method: String, _ path: String, _ headers: [String: String], host: String? = nil, closes: Bool
   ) throws -> Int32 {

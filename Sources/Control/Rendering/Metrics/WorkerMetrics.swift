@@ -200,7 +200,8 @@ extension WorkerReport {
   fileprivate var hasFailed: Bool {
     guard state == "terminated" else { return false }
     switch reason.code {
-    case "backing_off", "not_started", "attempt_failed", "watchdog", "signaled", "out_of_memory":
+    case "backing_off", "gave_up", "not_started", "attempt_failed", "watchdog", "signaled",
+      "out_of_memory":
       return true
     case "exited": return lastExit?.status.map { $0 != 0 } ?? false
     default: return false

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Control
 import Glibc
+import Linux
 import Policy
 import PolicyFile
 
@@ -16,7 +17,7 @@ struct RunCommand: ParsableCommand {
       The command is looked up in your PATH, and gets your environment and directory. The daemon manages \
       it until `dormouse stop`, also after your shell ends. The verb ends when the worker is ready. \
       Without a name the worker is called after its program or script: `x` for `python3 x.py`, `x-2` if there is \
-      an `x` that runs.
+      an `x` that runs, and after the package for `npm start`.
 
       If your daemon doesn't run, the verb starts it in the background, as `dormouse daemon --detach` \
       does; not with --socket or --project, nor for a project whose daemon has ended.
@@ -99,12 +100,22 @@ struct RunCommand: ParsableCommand {
     if let given = self.name {
       name = given
     } else {
-      name = try daemon.freeName(NameRule.name(of: command))
+      name = try daemon.freeName(chosenName(in: launch.directory))
     }
     let saved = try save ? RunToSave(addition(launch, name), connection) : nil
     try daemon.report(
       daemon.request(.run, worker: name, launch: launch), of: "run", worker: name, json: json)
     try saved?.write()
+  }
+
+  private struct Package: Codable { var name: String? }
+
+  private func chosenName(in directory: String) -> String {
+    guard NameRule.runsPackageScript(command) else { return NameRule.name(of: command) }
+    // A package.json that can't be read is npm's to report.
+    let bytes = try? readFile("\(directory)/package.json")
+    let package = bytes.flatMap { try? WireCodec.decode(Package.self, from: $0) }
+    return NameRule.name(of: [package?.name ?? directory])
   }
 
   /// As keys of a worker.
