@@ -154,7 +154,7 @@ install-built:
 	install -d "$(DESTDIR)$(PREFIX)/share/dormouse/policies"
 	install -m 644 Policies/*.yaml "$(DESTDIR)$(PREFIX)/share/dormouse/policies"
 	install -D -m 644 -t "$(DESTDIR)$(PREFIX)/share/dormouse/grafana" Packaging/grafana/dormouse.json
-	install -D -m 644 -t "$(DESTDIR)$(PREFIX)/share/dormouse/prometheus" Packaging/prometheus/dormouse.rules.yml
+	install -D -m 644 -t "$(DESTDIR)$(PREFIX)/share/dormouse/prometheus" Packaging/prometheus/dormouse*
 	install -d "$(DESTDIR)$(PREFIX)/share/dormouse/policies/rules"
 	install -m 644 Policies/rules/*.yaml "$(DESTDIR)$(PREFIX)/share/dormouse/policies/rules"
 	for kind in user system; do \
