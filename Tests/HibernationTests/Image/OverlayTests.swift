@@ -131,7 +131,7 @@ struct OverlayTests {
   }
 
   /// DORMOUSE_CHURN_ROUNDS sets another number of rounds.
-  static let rounds = Nightly.rounds(10, of: 24, variable: "DORMOUSE_CHURN_ROUNDS")
+  static let rounds = Nightly.rounds(24, of: 48, variable: "DORMOUSE_CHURN_ROUNDS")
 
   @Test(
     "A program whose threads map, move, drop and fork keeps every page over overlays",
