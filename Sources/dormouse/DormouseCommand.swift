@@ -85,6 +85,10 @@ struct DormouseCommand: ParsableCommand {
     } catch let error as FileError {
       end(.notDone, error.description)
     } catch {
+      if let width = Terminal.widthOfErrors, let text = UsageError.text(for: error, width: width) {
+        Output.standardError(text)
+        Glibc.exit(CommandExit.usage.rawValue)
+      }
       guard let help = VerbHelp(for: error) else { exit(withError: error) }
       // Nothing else can be done if standard output is closed.
       try? Output.write(help.text(width: Terminal.width ?? 100))

@@ -54,25 +54,22 @@ struct VerbHelp {
   }
 
   /// Broken between arguments, and never inside of `[--option <value>]`. Options stand before the other arguments.
-  private static func wrapped(usage: String, lead: String, to width: Int) -> [String] {
+  static func wrapped(usage: String, lead: String, to width: Int) -> [String] {
     let all = Self.words(of: usage)
     let name = all.prefix { $0.first?.isLetter == true }
     let rest = all.dropFirst(name.count)
     // `[-- <words>]` is none.
     func isOption(_ word: String) -> Bool { word.hasPrefix("[--") && !word.hasPrefix("[-- ") }
     let words = rest.filter(isOption) + rest.filter { !isOption($0) }
-    var line = lead + name.joined(separator: " ")
-    let isNarrow = line.count + 1 + (words.map(\.count).max() ?? 0) > width
-    let indent = String(repeating: " ", count: isNarrow ? lead.count + 3 : line.count)
-    var lines: [String] = []
-    for word in words {
-      if line.count + 1 + word.count > width, line.count > indent.count {
-        lines.append(line)
-        line = indent
-      }
-      line += " " + word
-    }
-    return lines + [line]
+    let head = lead + name.joined(separator: " ")
+    let isNarrow = head.count + 1 + (words.map(\.count).max() ?? 0) > width
+    // Blanks within a word aren't broken at.
+    let glue: Character = "\u{A0}"
+    let text = words.map { String($0.map { $0 == " " ? glue : $0 }) }.joined(separator: " ")
+    return Control.wrapped(
+      head + (text.isEmpty ? "" : " \(text)"), to: width,
+      indent: isNarrow ? lead.count + 4 : head.count + 1
+    ).map { String($0.map { $0 == glue ? " " : $0 }) }
   }
 
   /// Divided at blanks outside of brackets; `--` and what follows it stay together.
@@ -92,7 +89,7 @@ struct VerbHelp {
 
   // MARK: parts of a text
 
-  private static let unlimited = 1_000_000
+  static let unlimited = 1_000_000
 
   private static func part(of text: String, from start: String, to end: String) -> Substring? {
     guard let begins = range(of: start, in: text[...]) else { return nil }

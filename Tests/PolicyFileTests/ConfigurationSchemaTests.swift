@@ -108,7 +108,6 @@ import YAML
       KeyExplorer.adoptionRule().paths().filter { !$0.hasPrefix("policy.") }.map { "adopt.\($0)" })
     let known = worker.union(top).union(rule)
     #expect(Set(KeyDescriptions.configuration.keys).subtracting(known).isEmpty)
-    #expect(WorkerConfiguration.notYetEffective.isSubset(of: KeyExplorer.worker().paths()))
   }
 }
 

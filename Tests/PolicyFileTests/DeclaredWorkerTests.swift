@@ -144,22 +144,6 @@ import Testing
     }
   }
 
-  @Test func `A worker's key that has no effect yet gives a warning`() throws {
-    let result = configuration(
-      "workers: { w: { command: a, user: me, readiness: { exec: { command: [b] } } } }")
-    #expect(
-      result.warnings.map(\.message)
-        == [
-          "`user` has no effect in this version",
-          "`readiness.exec` has no effect in this version",
-        ].filter { message in
-          WorkerConfiguration.notYetEffective.contains { message.hasPrefix("`\($0)`") }
-        })
-    #expect(result.warnings.allSatisfy { $0.position?.line == 1 })
-    // And nothing is said of a worker's name that is called so.
-    #expect(configuration("workers: { a: { command: x }, a.user: { command: y } }").warnings == [])
-  }
-
   @Test(arguments: KeyExplorer.worker().paths().filter { !$0.hasPrefix("policy.") })
   func `A value of the wrong kind is refused for each key of a worker`(key: String) {
     let parts = key.split(separator: ".")

@@ -35,20 +35,6 @@ extension `The documentation` {
   func `The page about commands for events lists every event of a worker`(key: String) throws {
     #expect(try Self.document("hooks.md").contains("`\(key.dropFirst(3))`"))
   }
-
-  @Test(arguments: WorkerConfiguration.notYetEffective)
-  func `The page about the configuration marks every key without effect`(key: String) throws {
-    let text = try Self.document("configuration.md")
-    let parts = key.split(separator: ".")
-    if parts.count == 1 {
-      // `user` and `group` share a line.
-      #expect(text.contains("`\(key)` ¹") || text.contains("`\(key)`, `group` ¹"))
-    } else {
-      let note = text.split(separator: "\n\n").first { $0.hasPrefix("¹") }
-      let family = ["Seconds", "Threshold"].first { key.hasSuffix($0) }.map { "`…\($0)`" }
-      #expect(note?.contains(family ?? "`\(parts[1])`") == true)
-    }
-  }
 }
 
 extension `The documentation` {
@@ -75,6 +61,18 @@ extension `The documentation` {
 @Suite struct `The tables of keys in the documentation` {
   /// The tables of a page in their order, each under its heading, with what they should be.
   private static func tables(_ name: String) -> [(heading: String, index: Int, rows: [String])] {
+    guard name == "policy-files.md" else {
+      let plain = WorkerConfiguration(name: "w", command: [])
+      let usual = Dictionary(
+        WorkerKeys.all.compactMap { key in
+          key.write(plain)?.nonEmpty.map { (key.name, "`\($0.flow)`") }
+        }
+      ) { $1 }
+      let keys = KeyExplorer.worker().keys
+      return [
+        ("Workers", 0, keys.flatMap { rows($0, under: "", in: "", isDeep: false, usual) })
+      ]
+    }
     let policy = KeyExplorer.policy(.policy)
     let values = Dictionary(
       PolicyFile.values(of: LifecyclePolicy()).map { ($0.path, "`\($0.text)`") }
@@ -110,7 +108,8 @@ extension `The documentation` {
     return ["| `\(name)` | \(key.shape.kind) | \(usual) | \(key.about ?? "") |"] + parts
   }
 
-  @Test(arguments: ["policy-files.md"]) func `A page has each key as it is declared`(
+  @Test(arguments: ["policy-files.md", "configuration.md"])
+  func `A page has each key as it is declared`(
     name: String
   ) throws {
     var lines = try `The documentation`.document(name).split(

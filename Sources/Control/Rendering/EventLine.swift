@@ -1,5 +1,8 @@
-/// `dormouse events`: a line for each. `clock`: the record's time as the reader's clock shows it.
-public func renderEvent(_ event: EventRecord, clock: String, color: Bool = false) -> String {
+/// `dormouse events`: a line for each; one that is wider than the terminal continues below itself. `clock`: the
+/// record's time as the reader's clock shows it.
+public func renderEvent(
+  _ event: EventRecord, clock: String, width: Int? = nil, color: Bool = false
+) -> String {
   func paint(_ text: String, _ hue: Color?) -> String {
     hue.map { color ? $0.paint(text) : text } ?? text
   }
@@ -10,7 +13,8 @@ public func renderEvent(_ event: EventRecord, clock: String, color: Bool = false
     words.append("\(change):")
   }
   words.append(paint(escaped(event.text), hue(of: event)))
-  return words.joined(separator: " ") + "\n"
+  let lines = wrapped(words.joined(separator: " "), to: width, indent: 4)
+  return lines.joined(separator: "\n") + "\n"
 }
 
 private func hue(of event: EventRecord) -> Color? {

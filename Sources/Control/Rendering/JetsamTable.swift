@@ -23,7 +23,8 @@ public func renderJetsam(
   block.add("policy", escaped(record.policy))
 
   var table = Table(columns: [
-    .init(title: "NAME"), .init(title: "STATE"), .init(title: "BAND", alignsRight: true),
+    .init(title: "NAME", least: 12), .init(title: "STATE"),
+    .init(title: "BAND", alignsRight: true),
     .init(title: "FOOTPRINT", alignsRight: true), .init(title: "PEAK", alignsRight: true),
     .init(title: "AGE", alignsRight: true),
     .init(title: "UNUSED FOR", alignsRight: true), .init(title: ""),
@@ -35,8 +36,10 @@ public func renderJetsam(
     table.rows = record.workers.map {
       jetsamRow($0, note: marker(of: $0), in: record)
     }
+    let longest = displayWidth("(terminated)")
+    table.leaveOut(["AGE", "PEAK", "BAND"], of: width, untilLastHas: longest)
     notes = record.workers.filter { marker(of: $0) != nil }.flatMap { entry in
-      wrapped("\(escaped(entry.name)): \(reason(for: entry) ?? "")", to: width)
+      wrapped("\(escaped(entry.name)): \(reason(for: entry) ?? "")", to: width, indent: 2)
     }
   }
   let lines = table.lines(width: width, color: color) + (notes.isEmpty ? [] : [""] + notes)

@@ -69,8 +69,10 @@ public struct PolicyDifferencesReport: Codable, Hashable, Sendable {
   public init(differences: [PolicyDifferenceReport]) { self.differences = differences }
 }
 
-/// `dormouse policy show --effective`: a line a value.
-public func renderPolicyValues(_ values: [PolicyValueReport], color: Bool = false) -> String {
+/// `dormouse policy show --effective`: a line a value; in a narrow terminal long values and paths follow below theirs.
+public func renderPolicyValues(
+  _ values: [PolicyValueReport], width: Int? = nil, color: Bool = false
+) -> String {
   var table = Table(columns: [
     .init(title: "KEY"), .init(title: "VALUE"), .init(title: "FROM"),
   ])
@@ -88,9 +90,10 @@ public func renderPolicyValues(_ values: [PolicyValueReport], color: Bool = fals
       .init(escaped(value.origin), shade),
     ]
   }
-  let notes = values.compactMap { $0.note.map(escaped) }
-  // Paths are there to be copied: no line is cut.
-  let lines = table.lines(width: nil, color: color) + (notes.isEmpty ? [] : [""] + notes)
+  let notes = values.compactMap(\.note).flatMap { wrapped(escaped($0), to: width, indent: 2) }
+  let lines =
+    table.spilled([["VALUE"], ["FROM"]], width: width, color: color)
+    + (notes.isEmpty ? [] : [""] + notes)
   return lines.joined(separator: "\n") + "\n"
 }
 
@@ -110,9 +113,10 @@ public struct PolicyDifferenceReport: Codable, Hashable, Sendable {
   }
 }
 
-/// `dormouse policy diff`: a line a key.
+/// `dormouse policy diff`: a line a key; in a narrow terminal what has no room follows below it.
 public func renderPolicyDifferences(
-  _ differences: [PolicyDifferenceReport], left: String, right: String, color: Bool = false
+  _ differences: [PolicyDifferenceReport], left: String, right: String, width: Int? = nil,
+  color: Bool = false
 ) -> String {
   var table = Table(columns: [
     .init(title: "KEY"), .init(title: escaped(left)), .init(title: escaped(right)),
@@ -124,5 +128,7 @@ public func renderPolicyDifferences(
       .init(escaped(difference.right), .green), .init(difference.meaning ?? "", .dim),
     ]
   }
-  return table.lines(width: nil, color: color).joined(separator: "\n") + "\n"
+  let lines = table.spilled(
+    [[""], [escaped(left), escaped(right)]], width: width, color: color)
+  return lines.joined(separator: "\n") + "\n"
 }

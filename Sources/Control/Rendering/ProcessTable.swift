@@ -144,16 +144,7 @@ func stateCounts(_ workers: [WorkerReport]) -> String {
 
 /// The same, broken at the terminal's width.
 func pressureLines(_ daemon: DaemonReport, width: Int?, color: Bool) -> [String] {
-  // Colours take no room, but `wrapped` would count them.
-  var lines = wrapped(pressureLine(daemon, color: false), to: width)
-  guard color, lines.count > 1, let first = lines.first else {
-    return color ? [pressureLine(daemon, color: true)] : lines
-  }
-  let level = escaped(daemon.pressure)
-  lines[0] = first.replacing(
-    "pressure \(level)", with: "pressure \(Color.ofPressure(daemon.pressure).paint(level))",
-    maxReplacements: 1)
-  return lines
+  wrapped(pressureLine(daemon, color: color), to: width)
 }
 
 /// `pressure normal; 1.2 GB of 2.0 GB available (60 %); policy ios-5`.

@@ -141,6 +141,45 @@ package struct Table {
     }
   }
 
+  /// As `lines`; a cell that has no room in its column follows below its row, after its column's title.
+  ///
+  /// - Parameter order: titles of the columns that get narrower, the first ones first; those in one entry together.
+  package func spilled(_ order: [[String]], width: Int?, color: Bool) -> [String] {
+    guard let width, !fits(width) else { return lines(width: nil, color: color) }
+    let widths = order.reduce(naturalWidths) { narrowed($0, $1, to: width) }
+    let header = columns.map { Cell($0.title, .bold) }
+    return [line(header, widths: widths, room: nil, color: color)]
+      + rows.flatMap { row in
+        var shown = row
+        var below: [String] = []
+        for (index, cell) in row.enumerated() where displayWidth(cell.text) > widths[index] {
+          let title = columns[index].title
+          let text = cell.color.map { color ? $0.paint(cell.text) : cell.text } ?? cell.text
+          shown[index].text = ""
+          below += wrapped(
+            "    " + (title.isEmpty ? "" : "\(title): ") + text, to: width, indent: 6)
+        }
+        return [line(shown, widths: widths, room: nil, color: color)] + below
+      }
+  }
+
+  /// Step by step, from one cell's width to the next smaller one's, until all columns fit.
+  private func narrowed(_ widths: [Int], _ titles: [String], to width: Int) -> [Int] {
+    var widths = widths
+    func next(_ index: Int) -> Int? {
+      let title = displayWidth(columns[index].title)
+      return (rows.map { displayWidth($0[index].text) } + [title])
+        .filter { $0 >= title && $0 < widths[index] }.max()
+    }
+    while widths.reduce(-2, { $0 + $1 + 2 }) > width {
+      let narrower = columns.indices.filter { titles.contains(columns[$0].title) }
+        .compactMap { index in next(index).map { (index: index, width: $0) } }
+      guard let widest = narrower.max(by: { widths[$0.index] < widths[$1.index] }) else { break }
+      widths[widest.index] = widest.width
+    }
+    return widths
+  }
+
   private func line(_ row: [Cell], widths: [Int], room: Int?, color: Bool) -> String {
     var line = ""
     for (index, cell) in row.enumerated() {
@@ -161,8 +200,15 @@ package struct Table {
 }
 
 /// The lines of `text`, broken at blanks. A word that is longer than a line stays whole: paths are
-/// there to be copied. `cutsWords`: it is cut, where a longer line would be lost.
-package func wrapped(_ text: String, to room: Int?, cutsWords: Bool = false) -> [String] {
+/// there to be copied.
+///
+/// - Parameters:
+///   - room: columns; nil: one line.
+///   - indent: blanks before each line but the first.
+///   - cutsWords: a word that is longer than a line is cut, where a longer line would be lost.
+package func wrapped(
+  _ text: String, to room: Int?, indent: Int = 0, cutsWords: Bool = false
+) -> [String] {
   guard let room, displayWidth(text) > room else { return [text] }
   var lines: [String] = []
   var line = ""
@@ -172,20 +218,22 @@ package func wrapped(_ text: String, to room: Int?, cutsWords: Bool = false) -> 
     // The blanks that the text begins with stay, those at a break don't.
     let longer = !isBegun || isBlank && !lines.isEmpty ? String(word) : "\(line) \(word)"
     isBegun = true
-    if isBlank || displayWidth(longer) <= room {
+    let columns = lines.isEmpty ? room : max(room - indent, 1)
+    if isBlank || displayWidth(longer) <= columns {
       line = longer
     } else {
       lines.append(line)
       line = String(word)
     }
-    while cutsWords, !line.dropFirst().isEmpty, displayWidth(line) > room {
-      let part = beginning(of: line, in: room)
+    while cutsWords, !line.dropFirst().isEmpty, displayWidth(line) > columns {
+      let part = beginning(of: line, in: columns)
       // A character that is wider than the room.
       lines.append(part.isEmpty ? String(line.removeFirst()) : part)
       line.removeFirst(part.count)
     }
   }
-  return lines + [line]
+  let blanks = String(repeating: " ", count: indent)
+  return (lines + [line]).enumerated().map { $0.offset == 0 ? $0.element : blanks + $0.element }
 }
 
 /// What of `text` has room.
@@ -205,9 +253,14 @@ package func shortened(_ text: String, to room: Int?) -> String {
 }
 
 /// Terminal columns that a text takes: wide East Asian characters and emoji take two, marks that
-/// combine none. An approximation of Unicode TR 11 that needs no table.
+/// combine none. An approximation of Unicode TR 11 that needs no table. Colours (`Color.paint`) take none.
 package func displayWidth(_ text: String) -> Int {
-  text.unicodeScalars.reduce(0) { width, scalar in
+  var isColour = false
+  return text.unicodeScalars.reduce(0) { width, scalar in
+    if isColour || scalar == "\u{1B}" {
+      isColour = scalar != "m"
+      return width
+    }
     switch scalar.value {
     case 0..<0x300: return width + 1
     case 0x1100...0x115F, 0x2E80...0xA4CF, 0xAC00...0xD7A3, 0xF900...0xFAFF, 0xFE30...0xFE6F,

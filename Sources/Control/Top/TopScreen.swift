@@ -35,7 +35,7 @@ extension TopModel {
   private func beside(_ list: [String], _ pane: [String], _ layout: TopLayout) -> [String] {
     let border = showsUnicode ? "│ " : "| "
     return list.enumerated().map { row, line in
-      let gap = max(layout.listColumns - displayWidth(withoutColours(line)), 0)
+      let gap = max(layout.listColumns - displayWidth(line), 0)
       let right = pane.indices.contains(row) ? pane[row] : ""
       return line + String(repeating: " ", count: gap) + border + right
     }
@@ -121,9 +121,11 @@ extension TopModel {
       return ("the daemon has not answered for \(durationText(secondsWaited.rounded(.down)))", .red)
     }
     if let message { return (message.text, message.isFailure ? .red : .bold) }
+    let log = pane == .log ? ["u d scroll", isWhole ? "Enter list" : "Enter full"] : []
     let keys = "? help  / filter  s sort  t tree  l log  m memory  q quit"
-    let log = pane == .log && columns >= 80 ? "  u d scroll  Enter " : ""
-    return (keys + log + (log.isEmpty ? "" : isWhole ? "list" : "full"), .dim)
+    // What has room.
+    let text = log.reduce(keys) { $0.count + 2 + $1.count <= columns ? "\($0)  \($1)" : $0 }
+    return (text, .dim)
   }
 }
 

@@ -52,16 +52,9 @@ public final class Daemon {
 
   // MARK: supervision
 
-  private lazy var restarts: RestartSupervisor = RestartSupervisor(
-    timers: services.loop, stopped: stoppedByPerson,
-    host: RestartsOfDaemon(phase: phase, driver: driver, workers: workers, log: services.log) {
-      [unowned self] in
-      starter.start($0, .restart, occasion: .restart, then: $1)
-    })
-  private lazy var dependencies = DependenciesOfDaemon(
-    driver: driver, workers: workers, returning: returning, restarts: restarts, requests: requests)
+  private let restarts: RestartSupervisor
   /// Starts workers when their dependencies have reached the required states.
-  private lazy var starter: DependencyStarter = DependencyStarter(dependencies)
+  private let starter: DependencyStarter
   private lazy var declared = DeclaredWorkers(
     driver: driver, workers: workers, returning: returning,
     host: DeclaredOfDaemon(
@@ -69,9 +62,8 @@ public final class Daemon {
         phase: phase, environment: environment, restarts: restarts, learnedMemory: learnedMemory,
         wrappers: wrappers, stoppedByPerson: stoppedByPerson, starter: starter, log: services.log)))
   private lazy var supervision = WorkerSupervision(
-    restarts: restarts, starter: starter,
-    host: SupervisionOfDaemon(
-      workers: workers, reloads: reloads, liveness: senses.liveness, listening: listening))
+    workers: workers, restarts: restarts, starter: starter, reloads: reloads,
+    liveness: senses.liveness, listening: listening)
   private lazy var schedules = ScheduleMonitor(
     services: services, state: state, driver: driver, workers: workers, returning: returning)
 
@@ -266,6 +258,13 @@ public final class Daemon {
       replies: RequestReplies(
         SavedRecords(records, services.loopReturn), timers: services.loop))
     requests = WorkerRequests(driver, returning)
+    restarts = RestartSupervisor(
+      timers: services.loop, stopped: stoppedByPerson, phase: phase, driver: driver,
+      workers: workers, log: log)
+    starter = DependencyStarter(
+      clock: services.loop, driver: driver, workers: workers, returning: returning,
+      restarts: restarts, requests: requests)
+    restarts.connect(starter)
     recordWriter = WorkerRecordWriter(records: records, bootID: bootID, log: log)
     chronicle = try Chronicle(settings: settings, state: state, log: log)
     limitsObstacle = role.leavesCgroup ? DelegatedGroup.leave() : nil
@@ -282,7 +281,7 @@ public final class Daemon {
     pressure = PressureMonitor(
       services.loop, .kernel(workers: cgroups?.path), send: { [driver] in driver.send($0) },
       log: { log($0, $1) })
-    learnedMemory.connect(driver, workers) { [unowned self] in restarts.exits(of: $0) }
+    learnedMemory.connect(driver, workers) { [restarts] in restarts.exits(of: $0) }
     driver.connect(directives, [chronicle, launcher])
   }
 

@@ -38,9 +38,12 @@ final class ControlServer {
     var isClosed = false
     /// Requests that haven't been answered.
     var unanswered: [UInt64] = []
-    /// More of its requests are waiting.
+    /// More of its requests have been read than were handled: nothing more is read until they are.
     var isWaiting = false
+    /// It sends nothing any more.
+    var hasHungUp = false
     var isFull: Bool { pending.count > ControlServer.maxUnread }
+    var isRead: Bool { !isFull && !isWaiting }
 
     init(_ id: ClientID, _ descriptor: Descriptor, process: pid_t) {
       self.id = id
@@ -105,7 +108,7 @@ final class ControlServer {
   private func serve(_ client: Client, _ what: Epoll.Interest) {
     if what.contains(.writable) { flush(client) }
     let hungUp = what.contains(.hangUp) || what.contains(.error)
-    if hungUp || what.contains(.readable) && !client.isFull {
+    if hungUp || what.contains(.readable) && client.isRead {
       var bytes: [UInt8] = []
       let reception: Reception?
       do throws(SystemCallError) {
@@ -114,18 +117,25 @@ final class ControlServer {
       guard let reception else { return }
       // No request comes with descriptors.
       guard reception.passed.isEmpty else { return drop(client) }
-      guard reception.count > 0 else {
-        // What it has requested is carried out, though it won't get the answer.
-        handleLines(of: client, atMost: .max)
-        return drop(client)
-      }
+      if reception.count == 0 { stopReading(client) }
       client.framer.append(bytes[...])
     }
-    handleLines(of: client, atMost: Self.maxAtOnce)
+    handleRequests(of: client)
+  }
+
+  private func stopReading(_ client: Client) {
+    client.hasHungUp = true
+    if let token = client.token.take() { loop.unwatch(client.descriptor, token) }
+  }
+
+  private func handleRequests(of client: Client) {
+    handleLines(of: client)
+    // What it has requested is carried out, though it won't get the answers.
+    if client.hasHungUp, !client.isWaiting { drop(client) }
   }
 
   /// A client that sends requests faster than they are answered, or than it reads, waits for its turn.
-  private func handleLines(of client: Client, atMost limit: Int) {
+  private func handleLines(of client: Client) {
     var count = 0
     defer {
       quota.heard(
@@ -133,8 +143,8 @@ final class ControlServer {
         completed: count > 0, at: EventLoop.now)
     }
     do throws(LineFramer.Overflow) {
-      while !client.isClosed, !client.isFull || limit == .max {
-        if count == limit { return handleMoreLater(of: client) }
+      while !client.isClosed, !client.isFull || client.hasHungUp {
+        if count == Self.maxAtOnce { return handleMoreLater(of: client) }
         guard let line = try client.framer.next() else { return }
         handle(line, from: client)
         count += 1
@@ -148,9 +158,11 @@ final class ControlServer {
   private func handleMoreLater(of client: Client) {
     guard !client.isWaiting else { return }
     client.isWaiting = true
+    updateInterest(in: client)
     loop.after(.milliseconds(1)) { [weak self] in
       client.isWaiting = false
-      self?.handleLines(of: client, atMost: Self.maxAtOnce)
+      self?.handleRequests(of: client)
+      self?.updateInterest(in: client)
     }
   }
 
@@ -226,8 +238,12 @@ final class ControlServer {
     }
     // The handler may send more.
     if client.pending.isEmpty, !client.isClosed { handler?.hasReadEverything(client.id) }
+    updateInterest(in: client)
+  }
+
+  private func updateInterest(in client: Client) {
     guard let token = client.token, !client.isClosed else { return }
-    var interest: Epoll.Interest = client.isFull ? [] : .readable
+    var interest: Epoll.Interest = client.isRead ? .readable : []
     if !client.pending.isEmpty { interest.insert(.writable) }
     // epoll_ctl(2) on a descriptor that is watched only fails without memory; the next answer tries it again.
     try? loop.change(client.descriptor, token, to: interest)

@@ -24,20 +24,6 @@ struct DependencyStanding: Hashable {
   var isAlive: Bool { isAdopting || state?.isAlive == true }
 }
 
-/// The functions of the daemon that `DependencyStarter` uses. Tests provide their own.
-protocol DependencyHost: AnyObject {
-  var now: Instant { get }
-  /// `depends_on:` of a worker.
-  func dependencies(of id: WorkerID) -> [Dependency]
-  func standing(of id: WorkerID) -> DependencyStanding
-  /// - Parameter asked: when; `nil`: now.
-  func request(
-    _ verb: Request.Verb, _ id: WorkerID, asked: Instant?, occasion: Request.Occasion?,
-    then answer: @escaping (Answer) -> Void)
-  /// Why it isn't started.
-  func record(problem: String, of id: WorkerID)
-}
-
 /// `depends_on:`. A worker is started when those that it needs have come far enough, which are started
 /// for it where they aren't running. Belongs to the loop's thread.
 final class DependencyStarter {
@@ -55,10 +41,25 @@ final class DependencyStarter {
     var failure: String?
   }
 
-  private unowned let host: any DependencyHost
+  private let clock: any Timers
+  private let driver: EngineDriver
+  private let workers: WorkerRegistry
+  private let returning: ReturningWorkers
+  private let restarts: RestartSupervisor
+  private let requests: WorkerRequests
   private var waits: [WorkerID: Wait] = [:]
 
-  init(_ host: any DependencyHost) { self.host = host }
+  init(
+    clock: any Timers, driver: EngineDriver, workers: WorkerRegistry,
+    returning: ReturningWorkers, restarts: RestartSupervisor, requests: WorkerRequests
+  ) {
+    self.clock = clock
+    self.driver = driver
+    self.workers = workers
+    self.returning = returning
+    self.restarts = restarts
+    self.requests = requests
+  }
 
   /// Starts a worker after those that it depends on.
   ///
@@ -67,33 +68,33 @@ final class DependencyStarter {
     _ id: WorkerID, _ verb: Request.Verb = .start, occasion: Request.Occasion? = nil,
     then answer: @escaping (Answer) -> Void
   ) {
-    let (dependencies, own) = (host.dependencies(of: id), host.standing(of: id))
+    let (dependencies, own) = (self.dependencies(of: id), standing(of: id))
     guard !dependencies.isEmpty, own.state == .terminated, !own.isAdopting else {
-      return host.request(verb, id, asked: nil, occasion: occasion, then: answer)
+      return requests.request(verb, id, occasion: occasion, then: answer)
     }
     if waits[id] != nil {
       if verb == .start {
         waits[id]?.verb = .start
-        waits[id]?.asked = host.now
+        waits[id]?.asked = clock.now
         waits[id]?.occasion = occasion
       }
       waits[id]?.answers.append(answer)
       return
     }
-    waits[id] = Wait(verb: verb, asked: host.now, occasion: occasion, answers: [answer])
+    waits[id] = Wait(verb: verb, asked: clock.now, occasion: occasion, answers: [answer])
     for dependency in dependencies { startIfNeeded(dependency, for: id) }
     advance()
   }
 
   private func startIfNeeded(_ dependency: Dependency, for id: WorkerID) {
     let other = WorkerID(dependency.worker)
-    let standing = host.standing(of: other)
+    let standing = self.standing(of: other)
     guard standing.state != nil, verdict(dependency) != .met, !standing.isAlive,
       !standing.willRestart
     else { return }
     waits[id]?.started.insert(other)
     start(other, .restart, occasion: .dependency) { [unowned self] answer in
-      let standing = host.standing(of: other)
+      let standing = self.standing(of: other)
       guard answer.code != .done, !standing.isAlive, !standing.willRestart else { return }
       // One that ends quickly may have done all that is asked of it.
       guard waits[id] != nil, verdict(dependency) != .met else { return }
@@ -110,27 +111,27 @@ final class DependencyStarter {
   private func look(at id: WorkerID) {
     guard let wait = waits[id] else { return }
     if let failure = wait.failure { return conclude(id, failure) }
-    for dependency in host.dependencies(of: id) {
+    for dependency in dependencies(of: id) {
       switch verdict(dependency) {
       case .met: continue
       case .waiting:
         guard wasStopped(dependency, wait) else { return }
         conclude(id, "\(dependency.worker) was stopped")
       case .impossible:
-        let why = host.standing(of: WorkerID(dependency.worker)).lastExit ?? "exit status unknown"
+        let why = standing(of: WorkerID(dependency.worker)).lastExit ?? "exit status unknown"
         conclude(id, "\(dependency.worker) has ended: \(why)")
       }
       return
     }
     waits[id] = nil
-    host.request(wait.verb, id, asked: wait.asked, occasion: wait.occasion) { answer in
+    requests.request(wait.verb, id, asked: wait.asked, occasion: wait.occasion) { answer in
       for each in wait.answers { each(answer) }
     }
   }
 
   private func conclude(_ id: WorkerID, _ why: String) {
     let text = "\(id) is not started: a worker that it depends on failed: \(why)"
-    host.record(problem: "not started: \(why)", of: id)
+    restarts.record(problem: "not started: \(why)", of: id)
     for each in waits.removeValue(forKey: id)?.answers ?? [] { each(Answer(.failed, text)) }
     advance()
   }
@@ -148,15 +149,31 @@ final class DependencyStarter {
   /// For `ps`: what it waits for; nil where it doesn't.
   func awaited(by id: WorkerID) -> (text: String, workers: [String])? {
     guard waits[id] != nil else { return nil }
-    let missing = host.dependencies(of: id).filter { verdict($0) != .met }
+    let missing = dependencies(of: id).filter { verdict($0) != .met }
     let texts = missing.map { "\($0.worker) (\($0.condition.rawValue))" }
     return ("waits for " + texts.joined(separator: ", "), missing.map(\.worker))
   }
 
   // MARK: how far they are
 
+  /// `depends_on:` of a worker.
+  private func dependencies(of id: WorkerID) -> [Dependency] {
+    workers[id]?.configuration.dependsOn ?? []
+  }
+
+  private func standing(of id: WorkerID) -> DependencyStanding {
+    var standing = DependencyStanding(
+      state: driver.state.state(of: id), isAdopting: returning.isAdopting(id))
+    guard let runtime = workers[id] else { return standing }
+    standing.hasProcess = runtime.process != nil
+    standing.willRestart = restarts.plan(of: id) != nil
+    standing.lastEnd = restarts.lastEnd(of: id)
+    standing.lastExit = restarts.exits(of: id)?.last?.why
+    return standing
+  }
+
   private func verdict(_ dependency: Dependency) -> Dependency.Verdict {
-    let standing = host.standing(of: WorkerID(dependency.worker))
+    let standing = self.standing(of: WorkerID(dependency.worker))
     let verdict = dependency.verdict(standing.progress(for: dependency.condition))
     // Not permanently: it will be started again.
     return verdict == .impossible && standing.willRestart ? .waiting : verdict
@@ -164,7 +181,7 @@ final class DependencyStarter {
 
   private func wasStopped(_ dependency: Dependency, _ wait: Wait) -> Bool {
     let id = WorkerID(dependency.worker)
-    return wait.started.contains(id) && host.standing(of: id).lastEnd?.wasStopped == true
+    return wait.started.contains(id) && standing(of: id).lastEnd?.wasStopped == true
   }
 }
 

@@ -2,6 +2,14 @@ import Lifecycle
 import Linux
 import Policy
 
+/// What the configuration says of a worker's restarts.
+struct RestartTerms: Hashable {
+  var rules: RestartRules
+  var importance = 0
+  /// Another supervisor starts it (`adopt`).
+  var isExternal = false
+}
+
 /// `restart:`. Whether and when a worker that has ended is started again, and how its runs ended. The rules
 /// are `Policy`'s (`RestartHistory`); here are the timers, and what distinguishes one end from another:
 ///
@@ -17,20 +25,32 @@ final class RestartSupervisor {
   /// Nanoseconds since 1970.
   private let wallClock: () -> Int64
   private let stopped: StoppedByPerson
-  let host: any RestartHost
+  private let phase: DaemonPhase
+  let driver: EngineDriver
+  private let workers: WorkerRegistry
+  let log: DaemonLog
+  /// What starts workers asks this for what is known of them.
+  private weak var starter: DependencyStarter?
   var histories: [WorkerID: RunHistory] = [:]
   /// When workers that wait for room are looked at again.
   var roomCheck: EventLoop.Token?
 
   init(
     timers: any Timers, wallClock: @escaping () -> Int64 = { Clocks.realtime },
-    stopped: StoppedByPerson, host: any RestartHost
+    stopped: StoppedByPerson, phase: DaemonPhase, driver: EngineDriver, workers: WorkerRegistry,
+    log: DaemonLog
   ) {
     self.timers = timers
     self.wallClock = wallClock
     self.stopped = stopped
-    self.host = host
+    self.phase = phase
+    self.driver = driver
+    self.workers = workers
+    self.log = log
   }
+
+  /// Before the first restart. It isn't kept alive.
+  func connect(_ starter: DependencyStarter) { self.starter = starter }
 
   // MARK: what there is
 
@@ -55,9 +75,18 @@ final class RestartSupervisor {
     setStopped(id, false)
   }
 
+  /// nil: there is no such worker.
+  func terms(of id: WorkerID) -> RestartTerms? {
+    workers[id].map {
+      RestartTerms(
+        rules: $0.configuration.restart, importance: $0.configuration.importance,
+        isExternal: $0.external != nil)
+    }
+  }
+
   /// The configuration was read again.
   func termsChanged(of id: WorkerID) {
-    guard let condition = host.terms(of: id)?.rules.condition else { return }
+    guard let condition = terms(of: id)?.rules.condition else { return }
     if condition == .never { cancel(id) }
     if condition != .unlessStopped { setStopped(id, false) }
   }
@@ -102,12 +131,12 @@ final class RestartSupervisor {
   }
 
   private func ended(_ id: WorkerID, _ cause: Cause) {
-    var status = host.lastExit(of: id)
+    var status = driver.state.snapshot(of: id)?.lastExit
     if case .failed = cause { status = nil }
     histories[id]?.end(cause, status, at: wallClock() / 1_000_000_000)
     // Started again already, or ended with the daemon, or by request.
-    guard host.state(of: id) == .terminated, !host.isClosing, histories[id]?.isToStop != true,
-      let terms = host.terms(of: id), !terms.isExternal
+    guard driver.state.state(of: id) == .terminated, !phase.isClosing,
+      histories[id]?.isToStop != true, let terms = terms(of: id), !terms.isExternal
     else { return }
     let ran = timers.now - launchedAt(of: id)
     switch cause {
@@ -133,7 +162,7 @@ final class RestartSupervisor {
         + "start it with `dormouse start \(id)`"
       histories[id]?.problem = text
       histories[id]?.hasGivenUp = true
-      host.log(.error, "\(id): \(text)")
+      log(.error, "\(id): \(text)")
     }
   }
 
@@ -148,19 +177,19 @@ final class RestartSupervisor {
     histories[id]?.timer = timers.at(moment) { [unowned self] in
       restartIsDue(id, why, forMemory: forMemory)
     }
-    host.log(.notice, "\(id): restarts in \(delay.spoken): \(why)")
+    log(.notice, "\(id): restarts in \(delay.spoken): \(why)")
   }
 
   private func restartIsDue(_ id: WorkerID, _ why: String, forMemory: Bool) {
     histories[id]?.timer = nil
     histories[id]?.plan = nil
-    if host.isClosing { return }
-    if forMemory, host.room(for: expectedFootprint(of: id)) != .enough {
+    if phase.isClosing { return }
+    if forMemory, driver.state.room(for: expectedFootprint(of: id)) != .enough {
       return waitForRoom(id, why)
     }
     histories[id]?.restarts += 1
-    host.start(id) { [host] answer in
-      if answer.code != .done { host.log(.error, answer.text) }
+    starter?.start(id, .restart, occasion: .restart) { [log] answer in
+      if answer.code != .done { log(.error, answer.text) }
     }
   }
 
@@ -188,13 +217,13 @@ final class RestartSupervisor {
       histories[id]?.isToStop = true
       histories[id]?.problem = nil
       histories[id]?.hasGivenUp = false
-      if host.terms(of: id)?.rules.condition == .unlessStopped { setStopped(id, true) }
+      if terms(of: id)?.rules.condition == .unlessStopped { setStopped(id, true) }
     default: break
     }
   }
 
   private func setStopped(_ id: WorkerID, _ isStopped: Bool) {
-    stopped.set(id, isStopped) { [host] in host.log(.warning, $0) }
+    stopped.set(id, isStopped) { [log] in log(.warning, $0) }
   }
 
   // MARK: whether a started worker stays
@@ -267,7 +296,7 @@ final class RestartSupervisor {
 
   /// It has ended in a failure, or wasn't started because another worker has, and no request stopped it.
   func hasFailed(_ id: WorkerID) -> Bool {
-    guard host.state(of: id) == .terminated, let history = histories[id], !history.isToStop
+    guard driver.state.state(of: id) == .terminated, let history = histories[id], !history.isToStop
     else { return false }
     switch history.plan {
     case .waitingForMemory: return false
@@ -287,7 +316,8 @@ final class RestartSupervisor {
 
   /// The end of a sentence about a start that failed.
   func lastWords(of id: WorkerID) -> String {
-    guard host.state(of: id) == .terminated, let words = histories[id]?.exits.last?.lastWords
+    guard driver.state.state(of: id) == .terminated,
+      let words = histories[id]?.exits.last?.lastWords
     else { return "" }
     return "; last output: \(words) (`dormouse logs \(id)` shows all)"
   }

@@ -41,7 +41,7 @@ extension RestartSupervisor {
   func startWhatFits() {
     var waiting: [(id: WorkerID, terms: RestartTerms, why: String)] = []
     for (id, history) in histories {
-      guard case .waitingForMemory(let why) = history.plan, let terms = host.terms(of: id) else {
+      guard case .waitingForMemory(let why) = history.plan, let terms = terms(of: id) else {
         continue
       }
       waiting.append((id, terms, why))
@@ -50,9 +50,9 @@ extension RestartSupervisor {
     var (planned, place) = (ByteCount.zero, 0)
     for (id, terms, why) in waiting {
       let footprint = expectedFootprint(of: id)
-      if host.room(for: footprint) == .never {
+      if driver.state.room(for: footprint) == .never {
         giveUpForSize(id, footprint: footprint, why: why)
-      } else if host.room(for: planned + footprint) == .enough {
+      } else if driver.state.room(for: planned + footprint) == .enough {
         let streak = histories[id]?.memoryStreak ?? 1
         let delay = terms.rules.backoff.delay(afterRestarts: streak - 1)
         restart(id, after: delay + .seconds(place), why, forMemory: true)
@@ -74,6 +74,6 @@ extension RestartSupervisor {
       + "(`memory.budget`) can't hold that; give it more, then `dormouse start \(id)`"
     histories[id]?.plan = nil
     histories[id]?.problem = text
-    host.log(.error, "\(id): \(text)")
+    log(.error, "\(id): \(text)")
   }
 }

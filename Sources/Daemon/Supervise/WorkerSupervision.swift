@@ -1,30 +1,25 @@
 import Lifecycle
 
-/// The functions of the daemon that `WorkerSupervision` uses.
-protocol SupervisionHost: AnyObject {
-  /// Closes the descriptors that its runs have stored.
-  func dropStore(of id: WorkerID)
-  /// Performs what waits for an answer of the worker.
-  func hasEnded(_ id: WorkerID, _ cause: Cause)
-  /// - Parameter transition: nil: the configuration has changed.
-  func followLiveness(of id: WorkerID, _ transition: Transition?)
-  /// The next look uses the ports of health checks as they are then.
-  func forgetTraffic(of id: WorkerID)
-  /// From the registry.
-  func remove(_ id: WorkerID)
-}
-
 /// Reports what happens to workers to the parts that supervise them: restarts, dependencies, health. Belongs to
 /// the loop's thread.
 final class WorkerSupervision {
+  private let workers: WorkerRegistry
   private let restarts: RestartSupervisor
   private let starter: DependencyStarter
-  private let host: any SupervisionHost
+  private let reloads: WorkerReloads
+  private let liveness: LivenessSupervisor
+  private let listening: ListeningSockets
 
-  init(restarts: RestartSupervisor, starter: DependencyStarter, host: any SupervisionHost) {
+  init(
+    workers: WorkerRegistry, restarts: RestartSupervisor, starter: DependencyStarter,
+    reloads: WorkerReloads, liveness: LivenessSupervisor, listening: ListeningSockets
+  ) {
+    self.workers = workers
     self.restarts = restarts
     self.starter = starter
-    self.host = host
+    self.reloads = reloads
+    self.liveness = liveness
+    self.listening = listening
   }
 
   /// At each transition of a worker that is in the registry.
@@ -32,10 +27,10 @@ final class WorkerSupervision {
     let id = transition.worker
     restarts.record(transition)
     if transition.to == .terminated, transition.from != .terminated {
-      if case .requested = transition.cause { host.dropStore(of: id) }
-      host.hasEnded(id, transition.cause)
+      if case .requested = transition.cause { workers[id]?.stored?.wasStopped() }
+      reloads.workerHasEnded(id, transition.cause)
     }
-    host.followLiveness(of: id, transition)
+    if let runtime = workers[id] { liveness.followLiveness(of: runtime, transition) }
     starter.advance()
   }
 
@@ -49,8 +44,10 @@ final class WorkerSupervision {
   /// The configuration was read again.
   func restartRulesChanged(_ id: WorkerID) {
     restarts.termsChanged(of: id)
-    host.followLiveness(of: id, nil)
-    host.forgetTraffic(of: id)
+    guard let runtime = workers[id] else { return }
+    liveness.followLiveness(of: runtime, nil)
+    // The next look uses the ports of health checks as they are then.
+    runtime.traffic = nil
   }
 
   /// The configuration no longer declares it.
@@ -61,7 +58,9 @@ final class WorkerSupervision {
 
   /// There is no worker of that name any more.
   func removeWorker(_ id: WorkerID) {
-    host.remove(id)
+    // Sockets that were still being opened when it was no longer declared.
+    if let runtime = workers[id] { listening.closeListeners(of: runtime) }
+    workers[id] = nil
     restarts.remove(id)
   }
 }

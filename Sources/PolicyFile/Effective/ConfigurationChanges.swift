@@ -31,7 +31,14 @@ extension WorkerConfiguration {
   public func changes(
     from old: WorkerConfiguration, machine: (old: LifecyclePolicy, new: LifecyclePolicy)? = nil
   ) -> [WorkerChange] {
-    policyChanges(from: old, machine) + changesAtOnce(from: old) + changesAtLaunch(from: old)
+    if old == self { return [] }
+    var earlier = old
+    // The daemon enforces those of the footprint, and applies them at once.
+    earlier.limits.footprint = limits.footprint
+    let footprint =
+      old.limits.footprint == limits.footprint ? [] : [WorkerChange("limits.footprint")]
+    return policyChanges(from: old, machine) + ownChanges(from: earlier, atLaunch: false)
+      + footprint + ownChanges(from: earlier, atLaunch: true)
   }
 
   private func policyChanges(
@@ -44,52 +51,15 @@ extension WorkerConfiguration {
       .map { WorkerChange($0.path, ($0.left ?? "none", $0.right ?? "none")) }
   }
 
-  private func changesAtOnce(from old: WorkerConfiguration) -> [WorkerChange] {
-    var result: [WorkerChange] = []
-    if old.importance != importance {
-      result.append(WorkerChange("importance", ("\(old.importance)", "\(importance)")))
+  private func ownChanges(from old: WorkerConfiguration, atLaunch: Bool) -> [WorkerChange] {
+    WorkerKeys.all.filter { $0.isAtLaunch == atLaunch }.compactMap { key in
+      let (before, after) = (key.write(old), key.write(self))
+      if before?.flow == after?.flow { return nil }
+      guard !atLaunch, case .plain(let left)? = before, case .plain(let right)? = after else {
+        return WorkerChange(key.name, atLaunch: atLaunch)
+      }
+      return WorkerChange(key.name, (left, right))
     }
-    if old.groups != groups { result.append(WorkerChange("groups")) }
-    if old.shed != shed { result.append(WorkerChange("shed")) }
-    if old.stopCommand != stopCommand { result.append(WorkerChange("stop_command")) }
-    if old.stopSignal != stopSignal { result.append(WorkerChange("stop_signal")) }
-    if old.reloadSignal != reloadSignal { result.append(WorkerChange("reload_signal")) }
-    if old.autostart != autostart {
-      result.append(WorkerChange("autostart", ("\(old.autostart)", "\(autostart)")))
-    }
-    if old.liveness != liveness { result.append(WorkerChange("liveness")) }
-    if old.restart != restart { result.append(WorkerChange("restart")) }
-    if old.wakeAt != wakeAt { result.append(WorkerChange("wake_at")) }
-    if old.wakeWith != wakeWith { result.append(WorkerChange("wake_with")) }
-    if old.healthChecksWhileAsleep != healthChecksWhileAsleep {
-      result.append(WorkerChange("health_checks_while_asleep"))
-    }
-    if old.limits.footprint != limits.footprint { result.append(WorkerChange("limits.footprint")) }
-    if old.hooks != hooks { result.append(WorkerChange("on")) }
-    return result
-  }
-
-  private func changesAtLaunch(from old: WorkerConfiguration) -> [WorkerChange] {
-    var keys: [String] = []
-    if old.command != command { keys.append("command") }
-    if old.directory != directory { keys.append("directory") }
-    if old.environment != environment { keys.append("environment") }
-    if old.environmentFiles != environmentFiles { keys.append("env_file") }
-    if old.user != user { keys.append("user") }
-    if old.group != group { keys.append("group") }
-    if old.umask != umask { keys.append("umask") }
-    // The daemon enforces those of the footprint, and applies them at once.
-    var limits = limits
-    limits.footprint = old.limits.footprint
-    if old.limits != limits { keys.append("limits") }
-    if old.dependsOn != dependsOn { keys.append("depends_on") }
-    if old.readiness != readiness { keys.append("readiness") }
-    if old.notify != notify { keys.append("notify") }
-    if old.fdstore != fdstore { keys.append("fdstore") }
-    if old.watchdog != watchdog { keys.append("watchdog") }
-    if old.output != output { keys.append("output") }
-    if old.listen != listen { keys.append("listen") }
-    return keys.map { WorkerChange($0, atLaunch: true) }
   }
 }
 

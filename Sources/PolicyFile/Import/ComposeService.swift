@@ -2,9 +2,9 @@ import Policy
 import YAML
 
 /// One entry of `services:`.
-struct ComposeService {
+struct ComposeService: WorkerImport {
   private var service: ForeignMapping
-  private var imported: ImportedWorker
+  var imported: ImportedWorker
   private let names: Set<String>
   private let variables: ForeignVariables
   private let sink: DiagnosticSink
@@ -31,7 +31,7 @@ struct ComposeService {
     restart()
     ending()
     resources()
-    for key in service.leftovers { addNote("Not taken over: `\(key)`.") }
+    for key in service.leftovers { note("Not taken over: `\(key)`.") }
     return imported
   }
 
@@ -44,31 +44,28 @@ struct ComposeService {
     return isProgram(first) ? nil : "`\(shortened(first))` isn't a program on this machine"
   }
 
-  private mutating func add(_ key: String, _ value: YAMLText) { imported.keys.append((key, value)) }
-  private mutating func addNote(_ text: String) { imported.notes.append(text) }
-
   private mutating func command() {
     let image = service.text("image")
-    if let image { addNote("Its image: `\(shortened(image))`.") }
+    if let image { note("Its image: `\(shortened(image))`.") }
     let entry = words("entrypoint")
     let command = words("command")
     guard entry != nil || command != nil else {
-      addNote("Its command is the image's: write it here.")
+      note("Its command is the image's: write it here.")
       return add("command", .list([.text("false")]))
     }
     let words = (entry ?? []) + (command ?? [])
     program = words
     add("command", .list(words.map { .text($0) }))
     if entry == nil, let first = words.first, first.hasPrefix("-") {
-      addNote(
+      note(
         "`\(shortened(first))` is an argument of the image's entrypoint: put the program first."
       )
     }
     if let sign = words.first(where: { ComposeWords.shellSigns.contains($0) }) {
-      addNote("`\(sign)`: compose runs no shell here; for one, write `[sh, -c, '…']`.")
+      note("`\(sign)`: compose runs no shell here; for one, write `[sh, -c, '…']`.")
     }
     if !variables.hasFile, words.contains(where: { $0.contains("${") }) {
-      addNote("Variables are those of the daemon's environment; compose also reads `.env`.")
+      note("Variables are those of the daemon's environment; compose also reads `.env`.")
     }
   }
 
@@ -96,23 +93,19 @@ struct ComposeService {
   private mutating func surroundings() {
     if let directory = service.text("working_dir") {
       hasDirectory = true
-      addNote(
+      note(
         "`working_dir: \(shortened(directory))` is a path in the image: set `directory` yourself.")
     }
     let files = environmentFiles()
     if !files.isEmpty { add("env_file", .list(files.map { .text($0) })) }
-    var pairs = service.variables("environment").filter {
-      EnvironmentReader.problem(withName: $0.0) == nil
-    }
+    var pairs = service.variables("environment")
     let inFile = service.inherited.filter { variables.isInFile($0) }
     pairs += inFile.map { ($0, "${\($0)}") }
-    if !pairs.isEmpty {
-      add("environment", .mapping(pairs.map { ($0, .text(converted($1))) }))
-    }
+    addEnvironment(pairs.map { ($0, .text(converted($1))) })
     let inherited = service.inherited.filter { !variables.isInFile($0) }
     if !inherited.isEmpty {
       let names = inherited.map { "`\(shortened($0))`" }.joined(separator: ", ")
-      addNote("\(names): without a value; workers inherit the daemon's environment.")
+      note("\(names): without a value; workers inherit the daemon's environment.")
     }
   }
 
@@ -124,7 +117,7 @@ struct ComposeService {
       let path = (item.scalar ?? item.mapping?["path"]?.scalar)?.string
       guard let path, item.mapping?["required"]?.scalar?.string != "false" else {
         if let path {
-          addNote("Not taken over: `env_file` \(shortened(path)), which may be missing.")
+          note("Not taken over: `env_file` \(shortened(path)), which may be missing.")
         }
         return nil
       }
@@ -134,12 +127,7 @@ struct ComposeService {
 
   private mutating func ending() {
     if let signal = service.text("stop_signal") {
-      let bare = signal.after("SIG") ?? signal
-      if Signals.number(of: bare) != nil, !["STOP", "CONT", "TSTP", "CHLD"].contains(bare) {
-        add("stop_signal", .plain(bare))
-      } else {
-        addNote("Not taken over: `stop_signal: \(shortened(signal))`.")
-      }
+      addStopSignal(signal, from: "`stop_signal: \(shortened(signal))`")
     }
     guard let time = service.text("stop_grace_period") else { return }
     if let seconds = ComposeQuantity.seconds(time), seconds > 0 {
@@ -147,7 +135,7 @@ struct ComposeService {
       let isWhole = milliseconds % 1000 == 0
       add("stop_grace", .plain(isWhole ? "\(milliseconds / 1000)s" : "\(milliseconds)ms"))
     } else {
-      addNote("Not taken over: `stop_grace_period: \(shortened(time))`.")
+      note("Not taken over: `stop_grace_period: \(shortened(time))`.")
     }
   }
 
@@ -161,19 +149,19 @@ struct ComposeService {
         if var limits = resources.mapping("limits") {
           memory = limits.text("memory") ?? memory
           for key in limits.leftovers {
-            addNote("Not taken over: `deploy.resources.limits.\(key)`.")
+            note("Not taken over: `deploy.resources.limits.\(key)`.")
           }
         }
-        for key in resources.leftovers { addNote("Not taken over: `deploy.resources.\(key)`.") }
+        for key in resources.leftovers { note("Not taken over: `deploy.resources.\(key)`.") }
       }
-      for key in deploy.leftovers { addNote("Not taken over: `deploy.\(key)`.") }
+      for key in deploy.leftovers { note("Not taken over: `deploy.\(key)`.") }
     }
     if let count, count > 1 { add("replicas", .plain("\(count)")) }
     guard let memory else { return }
     if let size = ComposeQuantity.size(memory) {
       add("limits", .mapping([("memory", .plain(size))]))
     } else {
-      addNote("Not taken over: the limit of memory \(shortened(memory)).")
+      note("Not taken over: the limit of memory \(shortened(memory)).")
     }
   }
 
@@ -194,7 +182,7 @@ struct ComposeService {
     default: return
     }
     for (name, _) in pairs where !names.contains(name) {
-      addNote("It depends on `\(shortened(name))`, which isn't in the file: left out.")
+      note("It depends on `\(shortened(name))`, which isn't in the file: left out.")
     }
     pairs = pairs.filter { names.contains($0.0) }
     guard !pairs.isEmpty else { return }
@@ -225,11 +213,11 @@ struct ComposeService {
       if let seconds = ComposeQuantity.seconds(time), seconds > 0 {
         pairs.append((ours, .plain("\(max(Int(seconds.rounded()), 1))")))
       } else {
-        addNote("Not taken over: `healthcheck.\(theirs): \(shortened(time))`.")
+        note("Not taken over: `healthcheck.\(theirs): \(shortened(time))`.")
       }
     }
     add("readiness", .mapping(pairs))
-    for key in check.leftovers { addNote("Not taken over: `healthcheck.\(key)`.") }
+    for key in check.leftovers { note("Not taken over: `healthcheck.\(key)`.") }
   }
 
   private mutating func restart() {
@@ -240,7 +228,7 @@ struct ComposeService {
     case "unless-stopped": rules.condition = .unlessStopped
     case "on-failure": rules.condition = .onFailure
     case "no": return
-    default: return addNote("Not taken over: `restart: \(shortened(text))`.")
+    default: return note("Not taken over: `restart: \(shortened(text))`.")
     }
     add("restart", WorkerRenderer.restart(rules))
   }

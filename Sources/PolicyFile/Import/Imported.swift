@@ -1,3 +1,5 @@
+import Policy
+
 /// Another supervisor's file as a `dormouse.yaml`.
 public struct Imported: Hashable, Sendable {
   /// With comments on the parts that couldn't be imported.
@@ -76,6 +78,41 @@ struct ImportedWorker {
     case .control, .lineSeparator, .paragraphSeparator, .format, .surrogate, .privateUse: " "
     default: scalar
     }
+  }
+}
+
+/// Makes one worker of an entry of another supervisor's file.
+protocol WorkerImport {
+  var imported: ImportedWorker { get set }
+}
+
+extension WorkerImport {
+  mutating func add(_ key: String, _ value: YAMLText) { imported.keys.append((key, value)) }
+  mutating func note(_ text: String) { imported.notes.append(text) }
+
+  /// - Parameter origin: the other file's key and value, for a note.
+  mutating func addStopSignal(_ name: String, from origin: String) {
+    let bare = name.after("SIG") ?? name
+    if Signals.number(of: bare) != nil, !["STOP", "CONT", "TSTP", "CHLD"].contains(bare) {
+      add("stop_signal", .plain(bare))
+    } else {
+      note("Not taken over: \(origin).")
+    }
+  }
+
+  mutating func addGroup(of namespace: String?) {
+    guard let namespace, namespace != "default" else { return }
+    if NameRule.allows(namespace) {
+      add("groups", .text(namespace))
+    } else {
+      note("Not taken over: `namespace`, whose name can't be a group's.")
+    }
+  }
+
+  /// Without names that no environment could hold.
+  mutating func addEnvironment(_ variables: [(String, YAMLText)]) {
+    let pairs = variables.filter { EnvironmentReader.problem(withName: $0.0) == nil }
+    if !pairs.isEmpty { add("environment", .mapping(pairs)) }
   }
 }
 

@@ -64,9 +64,9 @@ public enum PM2Import {
 }
 
 /// One entry of `apps` (pm2's schema.json, version 6).
-private struct PM2App {
+private struct PM2App: WorkerImport {
   private var app: ForeignMapping
-  private var imported = ImportedWorker(name: "")
+  var imported = ImportedWorker(name: "")
 
   init(_ mapping: YAMLNode.Mapping) { app = ForeignMapping(mapping) }
 
@@ -83,9 +83,6 @@ private struct PM2App {
     others()
     return imported
   }
-
-  private mutating func add(_ key: String, _ value: YAMLText) { imported.keys.append((key, value)) }
-  private mutating func note(_ text: String) { imported.notes.append(text) }
 
   /// The value of the first of these names that has one.
   private mutating func first(_ names: String...) -> String? {
@@ -142,18 +139,10 @@ private struct PM2App {
 
   private mutating func surroundings() {
     if let directory = first("cwd") { add("directory", WorkerRenderer.escaped(directory)) }
-    let pairs = app.variables("env").filter { EnvironmentReader.problem(withName: $0.0) == nil }
-    if !pairs.isEmpty {
-      add("environment", .mapping(pairs.map { ($0, WorkerRenderer.escaped($1)) }))
-    }
+    addEnvironment(app.variables("env").map { ($0, WorkerRenderer.escaped($1)) })
     if let user = first("user", "uid") { add("user", .text(user)) }
     if let group = first("gid") { add("group", .text(group)) }
-    guard let namespace = first("namespace"), namespace != "default" else { return }
-    if NameRule.allows(namespace) {
-      add("groups", .text(namespace))
-    } else {
-      note("Not taken over: `namespace`, whose name can't be a group's.")
-    }
+    addGroup(of: first("namespace"))
   }
 
   private mutating func copies() {

@@ -2,7 +2,7 @@ import Policy
 import YAML
 
 /// One entry of `processes:`.
-struct ProcessImport {
+struct ProcessImport: WorkerImport {
   /// The settings for all of them.
   struct Shared {
     var shell: [String]
@@ -11,7 +11,7 @@ struct ProcessImport {
   }
 
   private var process: ForeignMapping
-  private var imported: ImportedWorker
+  var imported: ImportedWorker
   private let shared: Shared
   /// What each entry of the file becomes.
   private let names: [String: [String]]
@@ -41,33 +41,24 @@ struct ProcessImport {
     shutdown()
     output()
     if process.truth("disabled") { imported.isStopped = true }
-    if let namespace = process.text("namespace"), namespace != "default" {
-      if NameRule.allows(namespace) {
-        add("groups", .text(namespace))
-      } else {
-        addNote("Not taken over: `namespace`, whose name can't be a group's.")
-      }
-    }
+    addGroup(of: process.text("namespace"))
     process.skip("replicas", "vars")
     if process.mapping("schedule") != nil {
-      addNote("`schedule` isn't taken over: start it from cron, with `dormouse start`.")
+      note("`schedule` isn't taken over: start it from cron, with `dormouse start`.")
       imported.isStopped = true
     }
     if process.truth("is_daemon") {
-      addNote("`is_daemon`: the program must stay in the foreground; use its option for that.")
+      note("`is_daemon`: the program must stay in the foreground; use its option for that.")
     }
-    for key in process.leftovers { addNote("Not taken over: `\(key)`.") }
+    for key in process.leftovers { note("Not taken over: `\(key)`.") }
     return imported
   }
-
-  private mutating func add(_ key: String, _ value: YAMLText) { imported.keys.append((key, value)) }
-  private mutating func addNote(_ text: String) { imported.notes.append(text) }
 
   private mutating func command() -> Bool {
     let words = process.texts("entrypoint")
     if let line = process.text("command") {
       add("command", self.line(line))
-      if !words.isEmpty { addNote("Not taken over: `entrypoint`, beside a `command`.") }
+      if !words.isEmpty { note("Not taken over: `entrypoint`, beside a `command`.") }
       return true
     }
     guard !words.isEmpty else { return false }
@@ -102,13 +93,10 @@ struct ProcessImport {
     }
     if !process.inherited.isEmpty {
       let names = process.inherited.map { "`\(shortened($0))`" }.joined(separator: ", ")
-      addNote("\(names): without a value; workers inherit the daemon's environment.")
+      note("\(names): without a value; workers inherit the daemon's environment.")
     }
     variables += ownVariables
-    variables = variables.filter { EnvironmentReader.problem(withName: $0.0) == nil }
-    if !variables.isEmpty {
-      add("environment", .mapping(variables.map { ($0, value($1)) }))
-    }
+    addEnvironment(variables.map { ($0, value($1)) })
   }
 
   private mutating func dependencies() {
@@ -116,7 +104,7 @@ struct ProcessImport {
     var pairs: [(String, YAMLText)] = []
     for (name, node) in needs.pairs {
       guard let targets = names[name] else {
-        addNote("It depends on `\(shortened(name))`, which isn't in the file: left out.")
+        note("It depends on `\(shortened(name))`, which isn't in the file: left out.")
         continue
       }
       var condition: String?
@@ -132,7 +120,7 @@ struct ProcessImport {
       case "process_healthy", "process_log_ready": known = .ready
       case "process_started", nil, "": known = .started
       case let other?:
-        addNote("The condition `\(shortened(other))` on `\(name)` is unknown: `started` is used.")
+        note("The condition `\(shortened(other))` on `\(name)` is unknown: `started` is used.")
         known = .started
       }
       for target in targets {
@@ -147,7 +135,7 @@ struct ProcessImport {
       // Without any sign of a regular expression it is searched for as plain text.
       let isText = !line.contains { #".^$*+?()[]{}|\"#.contains($0) }
       if line.contains("\\") {
-        addNote("`ready_log_line` is an extended regular expression of POSIX here: check its `\\`.")
+        note("`ready_log_line` is an extended regular expression of POSIX here: check its `\\`.")
       }
       add(
         "readiness",
@@ -155,7 +143,7 @@ struct ProcessImport {
     }
     if let probe = probe("readiness_probe", most: 1_000) {
       if imported.keys.contains(where: { $0.0 == "readiness" }) {
-        addNote("Not taken over: `readiness_probe`, beside `ready_log_line`.")
+        note("Not taken over: `readiness_probe`, beside `ready_log_line`.")
       } else {
         add("readiness", .mapping(probe))
       }
@@ -168,12 +156,12 @@ struct ProcessImport {
     var pairs: [(String, YAMLText)] = []
     if var exec = probe.mapping("exec"), let command = exec.text("command") {
       pairs.append(("exec", .mapping([("command", line(command))])))
-      for other in exec.leftovers { addNote("Not taken over: `\(key).exec.\(other)`.") }
+      for other in exec.leftovers { note("Not taken over: `\(key).exec.\(other)`.") }
     } else if var request = probe.mapping("http_get") {
       guard let http = http(&request, key) else { return nil }
       pairs.append(("httpGet", .mapping(http)))
     } else {
-      addNote("Not taken over: `\(key)`, of an unknown kind.")
+      note("Not taken over: `\(key)`, of an unknown kind.")
       return nil
     }
     let fields = [
@@ -186,7 +174,7 @@ struct ProcessImport {
     for (theirs, ours, range) in fields {
       if let value = probe.number(theirs, range) { pairs.append((ours, .plain("\(value)"))) }
     }
-    for other in probe.leftovers { addNote("Not taken over: `\(key).\(other)`.") }
+    for other in probe.leftovers { note("Not taken over: `\(key).\(other)`.") }
     return pairs
   }
 
@@ -194,11 +182,11 @@ struct ProcessImport {
     _ request: inout ForeignMapping, _ key: String
   ) -> [(String, YAMLText)]? {
     guard let port = request.number("port", 1...65_535) else {
-      addNote("Not taken over: `\(key)`, whose port isn't a number.")
+      note("Not taken over: `\(key)`, whose port isn't a number.")
       return nil
     }
     if let scheme = request.text("scheme"), scheme.lowercased() != "http" {
-      addNote("Not taken over: `\(key)` by \(shortened(scheme)): the daemon has no TLS.")
+      note("Not taken over: `\(key)` by \(shortened(scheme)): the daemon has no TLS.")
       return nil
     }
     var pairs: [(String, YAMLText)] = [("port", .plain("\(port)"))]
@@ -208,7 +196,7 @@ struct ProcessImport {
     if let host = request.text("host"), host != "127.0.0.1", host != "localhost" {
       pairs.append(("host", value(host)))
     }
-    for other in request.leftovers { addNote("Not taken over: `\(key).http_get.\(other)`.") }
+    for other in request.leftovers { note("Not taken over: `\(key).http_get.\(other)`.") }
     return pairs
   }
 
@@ -219,7 +207,7 @@ struct ProcessImport {
     case "always": result.condition = .always
     case "on_failure": result.condition = .onFailure
     case "exit_on_failure":
-      addNote("`exit_on_failure`: the other workers keep running when this one fails.")
+      note("`exit_on_failure`: the other workers keep running when this one fails.")
     default: break
     }
     if result.condition.followsOwnEnd {
@@ -228,32 +216,27 @@ struct ProcessImport {
       result.backoff = Backoff(initial: wait, max: wait, factor: 1)
       let most = rules.number("max_restarts", 1...1_000)
       result.giveUp = most.map { RestartRules.GiveUp(restarts: $0, window: .seconds(86_400)) }
-      if most != nil { addNote("`max_restarts` are counted within a day here.") }
+      if most != nil { note("`max_restarts` are counted within a day here.") }
       add("restart", WorkerRenderer.restart(result))
     }
     rules.skip("backoff_seconds", "max_restarts")
-    for other in rules.leftovers { addNote("Not taken over: `availability.\(other)`.") }
+    for other in rules.leftovers { note("Not taken over: `availability.\(other)`.") }
   }
 
   private mutating func shutdown() {
     guard var rules = process.mapping("shutdown") else { return }
     if let line = rules.text("command") { add("stop_command", self.line(line)) }
     if rules.truth("parent_only") {
-      addNote("Not taken over: `shutdown.parent_only`; all of its processes get the stop signal.")
+      note("Not taken over: `shutdown.parent_only`; all of its processes get the stop signal.")
     }
     if let number = rules.number("signal", 1...31), number != 15 {
-      if let name = Signals.named.first(where: { $0.number == Int32(number) })?.name,
-        !["STOP", "CONT", "TSTP", "CHLD"].contains(name)
-      {
-        add("stop_signal", .plain(name))
-      } else {
-        addNote("Not taken over: `shutdown.signal: \(number)`, which ends no process.")
-      }
+      let name = Signals.named.first { $0.number == Int32(number) }?.name
+      addStopSignal(name ?? "", from: "`shutdown.signal: \(number)`, which ends no process")
     }
     if let seconds = rules.number("timeout_seconds", 0...86_400) {
       add("stop_grace", .plain("\(seconds)s"))
     }
-    for other in rules.leftovers { addNote("Not taken over: `shutdown.\(other)`.") }
+    for other in rules.leftovers { note("Not taken over: `shutdown.\(other)`.") }
   }
 
   private mutating func output() {
@@ -269,10 +252,10 @@ struct ProcessImport {
         }
         rotation.skip("max_backups")
         for other in rotation.leftovers {
-          addNote("Not taken over: `log_configuration.rotation.\(other)`.")
+          note("Not taken over: `log_configuration.rotation.\(other)`.")
         }
       }
-      for other in logs.leftovers { addNote("Not taken over: `log_configuration.\(other)`.") }
+      for other in logs.leftovers { note("Not taken over: `log_configuration.\(other)`.") }
     }
     if !pairs.isEmpty { add("output", .mapping(pairs)) }
   }

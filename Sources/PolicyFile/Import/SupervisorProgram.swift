@@ -1,7 +1,7 @@
 import Policy
 
 /// One `[program:NAME]` of supervisord.
-struct SupervisorProgram {
+struct SupervisorProgram: WorkerImport {
   /// What the worker's parts are made of.
   struct Source {
     var name: String
@@ -27,7 +27,7 @@ struct SupervisorProgram {
     }
   }
 
-  private var imported: ImportedWorker
+  var imported: ImportedWorker
   private let source: Source
   private let groups: [String]
   private let expansion: SupervisorImport.Expansion
@@ -79,8 +79,6 @@ struct SupervisorProgram {
     return imported
   }
 
-  private mutating func add(_ key: String, _ value: YAMLText) { imported.keys.append((key, value)) }
-  private mutating func note(_ text: String) { imported.notes.append(text) }
   private mutating func noteLost(_ key: String, _ value: String) {
     note("Not taken over: `\(key)=\(shortened(value))`.")
   }
@@ -121,11 +119,7 @@ struct SupervisorProgram {
         pairs.append(pair)
       }
     }
-    pairs = pairs.filter { EnvironmentReader.problem(withName: $0.0) == nil }
-    if pairs.isEmpty { return }
-    var variables: [(String, YAMLText)] = []
-    for (name, text) in pairs { variables.append((name, Self.value(text))) }
-    add("environment", YAMLText.mapping(variables))
+    addEnvironment(pairs.map { ($0, Self.value($1)) })
   }
 
   private mutating func restart(_ keys: inout ForeignSection) {
@@ -151,12 +145,7 @@ struct SupervisorProgram {
 
   private mutating func ending(_ keys: inout ForeignSection) {
     if let signal = keys.text("stopsignal")?.uppercased(), signal != "TERM" {
-      let bare = signal.after("SIG") ?? signal
-      if Signals.number(of: bare) != nil, !["STOP", "CONT", "TSTP", "CHLD"].contains(bare) {
-        add("stop_signal", .plain(bare))
-      } else {
-        note("Not taken over: `stopsignal` \(shortened(signal)).")
-      }
+      addStopSignal(signal, from: "`stopsignal` \(shortened(signal))")
     }
     if let seconds = number("stopwaitsecs", &keys), seconds > 0 {
       add("stop_grace", .plain("\(seconds)s"))

@@ -1,12 +1,12 @@
 import Policy
 
 /// `[Service]` of a unit (systemd.service(5), systemd.exec(5), systemd.kill(5)).
-struct UnitService {
+struct UnitService: WorkerImport {
   private let unit: UnitName
   private var service: ForeignSection
   private var head: ForeignSection
   private let isThere: (String) -> Bool
-  private var imported: ImportedWorker
+  var imported: ImportedWorker
   private var unknown: [String] = []
 
   init(
@@ -33,9 +33,6 @@ struct UnitService {
     imported.cannotRun(because: unknown)
     return imported
   }
-
-  private mutating func add(_ key: String, _ value: YAMLText) { imported.keys.append((key, value)) }
-  private mutating func note(_ text: String) { imported.notes.append(text) }
 
   private mutating func stop(because text: String) {
     note(text + ", then remove `autostart: false`.")
@@ -73,13 +70,12 @@ struct UnitService {
       for word in UnitWords.split(line) ?? [] {
         guard let equals = word.firstIndex(of: "=") else { continue }
         let name = String(word[..<equals])
-        guard EnvironmentReader.problem(withName: name) == nil else { continue }
         pairs.removeAll { $0.0 == name }
         let value = expanded(String(word[equals...].dropFirst()))
         pairs.append((name, WorkerRenderer.escaped(value)))
       }
     }
-    if !pairs.isEmpty { add("environment", .mapping(pairs)) }
+    addEnvironment(pairs)
     for (key, ours) in [("User", "user"), ("Group", "group")] {
       if let text = service.text(key) { add(ours, .text(expanded(text))) }
     }
@@ -169,11 +165,7 @@ struct UnitService {
       for line in commands { note("Not taken over: `ExecStop=\(shortened(line))`.") }
     }
     if let signal, signal != "TERM" {
-      if Signals.number(of: signal) != nil, !["STOP", "CONT", "TSTP", "CHLD"].contains(signal) {
-        add("stop_signal", .plain(signal))
-      } else {
-        note("Not taken over: `KillSignal=\(shortened(signal))`.")
-      }
+      addStopSignal(signal, from: "`KillSignal=\(shortened(signal))`")
     }
     let grace = service.text("TimeoutStopSec") ?? service.text("TimeoutSec")
     if let seconds = UnitTime.seconds(grace), seconds > 0 {

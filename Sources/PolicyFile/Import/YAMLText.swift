@@ -35,6 +35,15 @@ indirect enum YAMLText {
       }
   }
 
+  /// nil: an empty list or mapping.
+  var nonEmpty: YAMLText? {
+    switch self {
+    case .list(let items): items.isEmpty ? nil : self
+    case .mapping(let pairs): pairs.isEmpty ? nil : self
+    default: self
+    }
+  }
+
   /// On one line.
   var flow: String {
     switch self {

@@ -7,13 +7,17 @@ struct Key<Root> {
   var name: String
   /// For the schema and the documentation; without a first capital and a last full stop.
   var about: String
-  var shape: ValueShape
+  /// When it is asked for: it can take much longer than all else.
+  private let makeShape: () -> ValueShape
+  var shape: ValueShape { makeShape() }
   /// Of a section.
   var parts: [Key]?
   var holder = KeyHolder.any
   /// For the documentation: what a missing key means, if it isn't the value that a new `Root` has.
   var usual: String?
   var change = ChangeMeaning()
+  /// A changed value applies when the worker is started next.
+  var isAtLaunch = false
   var read: (MappingReader, inout Root) -> Void
   /// nil: there is nothing to write.
   var write: (Root) -> YAMLText?
@@ -113,10 +117,9 @@ struct Key<Root> {
     check: @escaping (MappingReader, Root) -> Void = { _, _ in }, @KeyList<Root> parts: () -> [Key]
   ) {
     let parts = parts()
-    let shape = MappingShape(parts)
-    shape.shorthands = words.map(\.word)
     self.init(
-      name, shape: .mapping(shape), about: about, holder: holder,
+      name, shape: .mapping(MappingShape(parts, shorthands: words.map(\.word))), about: about,
+      holder: holder,
       read: { reader, root in
         let word = reader.section(name, or: words.map { ($0.word, $0.key) }) { inner in
           parts.read(inner, into: &root)
@@ -140,12 +143,13 @@ struct Key<Root> {
 
   /// A key that is like no other.
   init(
-    _ name: String, shape: ValueShape, about: String, holder: KeyHolder = .any,
+    _ name: String, shape: @escaping @autoclosure () -> ValueShape, about: String,
+    holder: KeyHolder = .any,
     usual: String? = nil, read: @escaping (MappingReader, inout Root) -> Void,
     write: @escaping (Root) -> YAMLText?,
     copy: @escaping (_ other: Root, _ own: inout Root) -> Void = { _, _ in }
   ) {
-    (self.name, self.about, self.shape, self.holder) = (name, about, shape, holder)
+    (self.name, self.about, self.holder, makeShape) = (name, about, holder, shape)
     (self.usual, self.read, self.write, self.copy) = (usual, read, write, copy)
   }
 }
@@ -230,13 +234,14 @@ extension KeyHolder {
 
 extension MappingShape {
   /// - Parameter scope: keys that aren't allowed there are left out.
-  convenience init<Root>(_ keys: [Key<Root>], in scope: PolicyReader.Scope = .policy) {
+  convenience init<Root>(
+    _ keys: [Key<Root>], in scope: PolicyReader.Scope = .policy, shorthands: [String] = []
+  ) {
     self.init()
+    self.shorthands = shorthands
     for key in keys where key.holder.refusal(in: scope) == nil {
       let shape = key.parts.map { parts -> ValueShape in
-        let inner = MappingShape(parts, in: scope)
-        if case .mapping(let all) = key.shape { inner.shorthands = all.shorthands }
-        return .mapping(inner)
+        .mapping(MappingShape(parts, in: scope, shorthands: key.shape.inner?.shorthands ?? []))
       }
       add(key.name, shape ?? key.shape, about: key.about, usual: key.usual)
     }

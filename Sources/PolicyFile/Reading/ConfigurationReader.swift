@@ -13,6 +13,10 @@ struct ConfigurationReader {
   var wait = ConfigurationFile.endlessly
 
   func read(_ parts: [MappingReader]) -> DaemonConfiguration {
+    for part in parts {
+      part.directory = directory
+      part.commands = CommandReader(variables: environment, owner: "the daemon")
+    }
     var configuration = DaemonConfiguration()
     configuration.library = library
     configuration.policy = policy(parts, &configuration.origins)
@@ -28,7 +32,7 @@ struct ConfigurationReader {
       return true
     }
     _ = once("on", in: parts) { part, key -> Bool? in
-      part.section(key) { configuration.hooks = hooks.read($0) }
+      part.section(key) { configuration.hooks = HooksReader(isOfWorker: false).read($0) }
       return true
     }
     workers(parts, &configuration)
@@ -38,12 +42,6 @@ struct ConfigurationReader {
       part.finish()
     }
     return configuration
-  }
-
-  private var hooks: HooksReader {
-    HooksReader(
-      directory: directory,
-      commands: CommandReader(variables: environment, owner: "the daemon"), isOfWorker: false)
   }
 
   private func path(_ expects: String) -> Converter<String> {

@@ -154,8 +154,7 @@ extension Converter where Value == String {
   /// See `NameRule`.
   static func name(_ expects: String) -> Converter {
     .scalar(
-      expects, shape: .matching(NameRule.pattern, example: "my-policy").called("name"),
-      write: { .plain($0) }
+      expects, shape: .matching(NameRule.pattern, example: "my-policy").called("name")
     ) { text in
       NameRule.allows(text)
         ? .success(text)

@@ -17,6 +17,10 @@ final class MappingReader {
   let shape: MappingShape?
   /// What the text is for: some keys of a policy are refused for one worker.
   var scope = PolicyReader.Scope.policy
+  /// Where paths start.
+  var directory = "."
+  /// For keys that are commands.
+  var commands = CommandReader(variables: [:])
   private let entries: [String: (key: Position?, value: YAMLNode)]
   private var asked: [String] = []
   /// Those that are known for being wrong here: other systems' names, keys of later versions.
@@ -207,7 +211,7 @@ final class MappingReader {
       mapping, title: title.isEmpty ? key : "\(title).\(key)",
       path: places == nil ? path(of: key) : "", sink: sink, places: places ?? self.places,
       expander: expander?.with(variables))
-    reader.scope = scope
+    (reader.scope, reader.directory, reader.commands) = (scope, directory, commands)
     return reader
   }
 

@@ -66,7 +66,7 @@ final class MappingShape {
   func values(under prefix: String = "") -> [String] {
     keys.flatMap { key in
       let path = prefix.isEmpty ? key.name : "\(prefix).\(key.name)"
-      if case .mapping(let inner) = key.shape { return inner.values(under: path) }
+      if case .mapping(let inner) = key.shape.bare { return inner.values(under: path) }
       return [path]
     }
   }
@@ -91,6 +91,9 @@ extension ValueShape {
     default: nil
     }
   }
+
+  /// Without what the documentation calls it.
+  var bare: ValueShape { if case .kind(_, let shape) = self { shape.bare } else { self } }
 
   func called(_ kind: String) -> ValueShape { .kind(kind, self) }
 
@@ -138,11 +141,7 @@ enum KeyExplorer {
 
   /// One entry of `workers:`.
   static func worker() -> MappingShape {
-    let shape = MappingShape()
-    _ = WorkerReader(
-      name: "w", reader: MappingReader(exploring: shape), directory: ".", environment: [:],
-      policy: .init()
-    ).read(at: nil)
+    let shape = MappingShape(WorkerKeys.all)
     shape.required = ["command"]
     return shape
   }

@@ -1,26 +1,11 @@
 import Policy
 
-/// A sentence on each key of a worker in `dormouse.yaml`, for the JSON Schema.
+/// A sentence on each key in a section of a worker in `dormouse.yaml`, for the JSON Schema.
 enum WorkerKeyDescriptions {
   static let all: [String: String] = own.merging(probes) { first, _ in first }
     .merging(bounds) { first, _ in first }
 
   private static let own: [String: String] = [
-    "command": "The program and its arguments: a list, or a text that is split at blanks.",
-    "directory": "The working directory. Default: the configuration's directory.",
-    "environment": "Variables. They replace those of `env_file` and of the daemon.",
-    "env_file": "A file of `KEY=VALUE` lines, or several.",
-    "user": "The user that the worker runs as: a name or a number. Default: the daemon's.",
-    "group": "The group that the worker runs as: a name or a number. Default: the daemon's.",
-    "instances":
-      "The names of several workers that this entry declares, `ENTRY-NAME` each: a list, or a mapping with variables "
-      + "for each. `${INSTANCE}` is the name.",
-    "replicas":
-      "How many workers this entry declares: `ENTRY-1`, `ENTRY-2` and so on. `${INSTANCE}` is the number.",
-    "groups": "Groups that the worker belongs to. Verbs take `@GROUP` for its workers.",
-    "umask":
-      "Permission bits that the worker's new files don't get, in octal. Default: the daemon's.",
-    "limits": "The most that the worker may use.",
     "limits.nofile": "Open files of one process.",
     "limits.nproc": "Processes and threads of the worker's user.",
     "limits.core": "The size of a core dump.",
@@ -45,12 +30,6 @@ enum WorkerKeyDescriptions {
     "limits.oom_score_adj":
       "How readily the kernel's OOM killer chooses the worker: -1000 (never) to 1000. Default: "
       + "0, or the daemon's value if that is higher.",
-    "importance":
-      "0 to 100. Among workers in the same state, a higher one is terminated later. Default: 0.",
-    "autostart": "Whether the worker is started with the daemon. Default: `true`.",
-    "depends_on":
-      "Workers that have to be ready first; a mapping names another condition for each.",
-    "shed": "How the worker is asked to free memory.",
     "shed.signal": "A signal. It is sent only if the worker has a handler for it.",
     "shed.command": "A command to run: the program and its arguments.",
     "shed.http": "A request to send. A status from 200 to 299 means that the memory is free.",
@@ -61,29 +40,12 @@ enum WorkerKeyDescriptions {
     "shed.http.scheme": "HTTP only.",
     "shed.http.httpHeaders": "Headers of the request, each with `name` and `value`.",
     "shed.notify": "`true`: only through systemd's MEMORY_PRESSURE_WATCH.",
-    "readiness": "The condition that makes the worker ready. Default: it is ready at once.",
     "readiness.notify": "`true`: the worker sends `READY=1` to NOTIFY_SOCKET.",
     "readiness.notification_fd": "The worker writes a line to this descriptor (s6), 3 to 1023.",
     "readiness.tcp": "This port accepts a connection, 1 to 65535.",
     "readiness.log_line": "A line of the worker's output contains this text.",
     "readiness.log_pattern":
       "A whole line of the worker's output matches this extended regular expression.",
-    "notify": "`true`: the worker gets NOTIFY_SOCKET (sd_notify(3)). Default: `false`.",
-    "fdstore":
-      "How many descriptors the worker may store with the daemon for its next run (`FDSTORE=1`), 0 to 512. Default: 0.",
-    "watchdog":
-      "The worker has to send `WATCHDOG=1` to NOTIFY_SOCKET at least this often, from 1s. If "
-      + "it doesn't, it is ended with SIGABRT.",
-    "liveness":
-      "A probe of the running worker. A worker that fails it is terminated; `restart` says what follows.",
-    "stop_command":
-      "A command that asks the worker to end. `stop_signal` follows when it has ended, at the latest after half of "
-      + "`stop_grace`.",
-    "stop_signal": "The signal that asks the worker to end. Default: TERM.",
-    "reload_signal":
-      "The signal that makes the worker read its own configuration again (`dormouse reload NAME`).",
-    "stop_grace": "From `stop_signal` to SIGKILL. Another name for `policy.terminate.grace`.",
-    "restart": "Whether the worker is started again after it has ended. Default: `after-shortage`.",
     "restart.when":
       "After which ends: none (`no`), a termination for lack of memory (`after-shortage`), a failure "
       + "(`on-failure`), or each (`always`, `unless-stopped`).",
@@ -97,21 +59,12 @@ enum WorkerKeyDescriptions {
       "After how many restarts the worker isn't started again. `never`: it always is.",
     "restart.give_up.after": "The number of restarts, 0 to 1000. Default: 5.",
     "restart.give_up.within": "The time within which these restarts count. Default: 10m.",
-    "output": "The log of the worker's output.",
     "output.file": "The file to append to. Default: a file in the state directory.",
     "output.max_size": "A larger file is rotated. Default: none is.",
     "output.keep": "How many rotated files are kept, 0 to 1000. Default: 5.",
-    "listen":
-      "Sockets that the daemon opens for the worker (LISTEN_FDS): an address, a list, or names with addresses.",
-    "wake_at": "When the worker is woken, in local time: a line of cron, or a list.",
-    "wake_with":
-      "Workers that are woken at the same time as this one, if they sleep. None is started.",
-    "health_checks_while_asleep":
-      "TCP ports at which the daemon answers health checks while the worker sleeps.",
     "health_checks_while_asleep.port": "1 to 65535.",
     "health_checks_while_asleep.path":
       "Only requests of this path are answered. Without it, connections that are closed without a byte.",
-    "policy": "Keys of a policy for this worker alone.",
   ]
 
   private static let bounds = Dictionary(

@@ -3,7 +3,6 @@ import YAML
 
 /// Reads `depends_on:`, a list of names or a mapping from names to conditions.
 struct DependencyReader {
-  var worker: String
   var reader: MappingReader
 
   func read(_ key: String) -> [Dependency] {

@@ -4,11 +4,7 @@ import YAML
 
 /// Reads `readiness:` and `liveness:`. The probes have Kubernetes' names, so that they can be copied.
 struct HealthReader {
-  var commands: CommandReader
-
-  func readiness(
-    _ reader: MappingReader, places: Places
-  ) -> WorkerConfiguration.Readiness? {
+  func readiness(_ reader: MappingReader) -> WorkerConfiguration.Readiness? {
     let notify = reader.read("notify", as: .boolean)
     let descriptor = reader.read("notification_fd", as: .integer(3...1_023))
     let line = reader.read(
@@ -20,7 +16,7 @@ struct HealthReader {
     refuseHTTP(reader)
     reader.one(
       of: ["notify", "notification_fd", "tcp", "log_line", "log_pattern"] + Self.actions,
-      example: "notify: true", places)
+      example: "notify: true")
     if reader.position(ofKey: "tcp") == nil { needsAction(reader) }
     if let descriptor { return .notificationDescriptor(Int32(descriptor)) }
     if let line { return .logLine(line) }
@@ -30,10 +26,10 @@ struct HealthReader {
     return notify == true ? .notify : nil
   }
 
-  func liveness(_ reader: MappingReader, places: Places) -> Probe? {
+  func liveness(_ reader: MappingReader) -> Probe? {
     let probe = self.probe(reader, port: nil)
     refuseHTTP(reader)
-    reader.one(of: Self.actions, example: "httpGet: { path: /healthz, port: 8080 }", places)
+    reader.one(of: Self.actions, example: "httpGet: { path: /healthz, port: 8080 }")
     needsAction(reader)
     if let probe, probe.successThreshold != 1 {
       reader.sink.error(
@@ -43,8 +39,20 @@ struct HealthReader {
     return probe
   }
 
+  func shed(_ reader: MappingReader) -> WorkerConfiguration.Shed? {
+    let signal = reader.read("signal", as: .shedSignal)
+    let command = reader.commands.read("command", in: reader)
+    let notify = reader.read("notify", as: .boolean)
+    let request = shedRequest(reader)
+    reader.one(of: ["signal", "command", "http", "notify"], example: "signal: USR1")
+    if let signal { return .signal(signal) }
+    if let command { return .command(command) }
+    if let request { return .http(request) }
+    return notify == true ? .notify : nil
+  }
+
   /// `http` in `shed`: as `httpGet`, with a method.
-  func shedRequest(_ reader: MappingReader) -> Probe.HTTPRequest? {
+  private func shedRequest(_ reader: MappingReader) -> Probe.HTTPRequest? {
     var found: Probe.HTTPRequest?
     reader.section("http") { section in
       let method = section.read("method", as: .method)
@@ -65,7 +73,7 @@ struct HealthReader {
   private func probe(_ reader: MappingReader, port: Int?) -> Probe? {
     var action = port.map { Probe.Action.tcp(host: Self.loopback, port: UInt16($0)) }
     reader.section("exec") { section in
-      if let command = commands.read("command", in: section) { action = .exec(command) }
+      if let command = section.commands.read("command", in: section) { action = .exec(command) }
       need("command", in: section)
     }
     reader.section("httpGet") { section in

@@ -3,17 +3,16 @@ import YAML
 
 /// Reads `on:`.
 struct HooksReader {
-  var directory: String
-  var commands: CommandReader
   /// Of one worker: some events aren't.
   var isOfWorker: Bool
 
   func read(_ reader: MappingReader) -> Hooks {
-    var hooks = Hooks(directory: directory)
+    var hooks = Hooks(directory: reader.directory)
     for event in Hooks.Event.allCases {
       if isOfWorker, event.isOfMachine {
         refuse(event, reader)
-      } else if let found = commands.readSeveral(event.rawValue, in: reader), !found.isEmpty {
+      } else if let found = reader.commands.readSeveral(event.rawValue, in: reader), !found.isEmpty
+      {
         hooks.commands[event] = found
       }
     }

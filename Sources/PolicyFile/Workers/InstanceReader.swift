@@ -17,21 +17,13 @@ struct InstanceReader {
   /// The variable that has the instance's name.
   static let variable = "INSTANCE"
 
-  /// Notes the keys for the schema, and that they are known.
-  func note() {
-    guard let shape = reader.shape else {
-      for key in ["instances", "replicas"] { _ = reader.node(key) }
-      return
-    }
-    shape.add(
-      "instances",
-      .either([
-        .list(.matching(NameRule.pattern, example: "alice")),
-        .named(
-          .either([.named(.either([.text, .nothing]), names: "^[^=]+$"), .nothing]),
-          names: NameRule.pattern),
-      ]))
-    shape.add("replicas", Converter<Int>.integer(0...Self.limit).shape)
+  static var shape: ValueShape {
+    .either([
+      .list(.matching(NameRule.pattern, example: "alice")),
+      .named(
+        .either([.named(.either([.text, .nothing]), names: "^[^=]+$"), .nothing]),
+        names: NameRule.pattern),
+    ])
   }
 
   /// nil: neither key is there, and the entry is one worker.

@@ -5,11 +5,10 @@ import YAML
 /// Reads `listen:`: an address, a list of them, or a mapping from names to them.
 struct ListenReader {
   var worker: String
-  var directory: String
   var reader: MappingReader
 
   func read(_ key: String) -> [ListenSocket] {
-    let converter = Converter<ListenSocket.Address>.address(from: directory)
+    let converter = Converter<ListenSocket.Address>.address(from: reader.directory)
     if let shape = reader.shape {
       let one = converter.shape
       shape.add(key, .either([one, .list(one), .named(one, names: NameRule.pattern)]))

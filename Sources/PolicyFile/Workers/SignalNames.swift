@@ -21,7 +21,10 @@ enum Signals {
 extension Converter where Value == Int32 {
   /// A signal by its name, with or without `SIG`.
   static func signal(except refused: [Int32], because reason: String) -> Converter {
-    .scalar("a signal's name such as `TERM`") { text in
+    .scalar(
+      "a signal's name such as `TERM`", shape: ValueShape.text.called("signal"),
+      write: { number in .plain(Signals.named.first { $0.number == number }?.name ?? "TERM") }
+    ) { text in
       guard let number = Signals.number(of: text) else {
         return .failure(Problem(message: nil, suggestion: suggestion(for: text)))
       }

@@ -7,7 +7,10 @@ extension Converter where Value == Duration {
       $0 >= .seconds(1)
         ? nil : Problem(message: "must be at least `1s`", suggestion: "write `watchdog: 30s`")
     }
-    return Converter(expects: interval.expects, shape: interval.shape) { node in
+    return Converter(
+      expects: interval.expects, shape: interval.shape.called("duration, from `1s`"),
+      write: interval.write
+    ) { node in
       if case .mapping = node {
         return .failure(
           Problem(

@@ -126,11 +126,3 @@ public struct WorkerConfiguration: Hashable, Sendable {
     case probe(Probe)
   }
 }
-
-extension WorkerConfiguration {
-  /// Keys of a worker that are read and checked, and that have no effect in the daemon yet; each one in a file
-  /// gives a warning. With dots inside of sections.
-  ///
-  /// If you make one of them work, remove it from this list, and from docs/configuration.md.
-  public static let notYetEffective: Set<String> = []
-}

@@ -4,55 +4,21 @@ extension ConfigurationFile {
   /// A worker's entry as YAML, keys with their defaults left out. Reading it gives the worker back,
   /// but for its policy.
   public static func render(_ worker: WorkerConfiguration) -> String {
-    let lines = WorkerRenderer(worker: worker).keys().flatMap { key, value in
-      YAMLText.lines(key, value, indent: "    ")
+    let usual = WorkerConfiguration(name: worker.name, command: [])
+    let lines = WorkerKeys.all.flatMap { key -> [String] in
+      guard let value = key.write(worker), value.flow != key.write(usual)?.flow else { return [] }
+      return YAMLText.lines(key.name, value, indent: "    ")
     }
     return (["  \(YAMLText.scalar(worker.name)):"] + lines).joined(separator: "\n") + "\n"
   }
 }
 
-struct WorkerRenderer {
-  var worker: WorkerConfiguration
-
-  /// In the order of the documentation.
-  func keys() -> [(String, YAMLText)] {
-    program() + health() + ending() + surroundings()
-  }
-
-  private func program() -> [(String, YAMLText)] {
-    var keys: [(String, YAMLText)] = [("command", Self.command(worker.command))]
-    if worker.directory != "." { keys.append(("directory", Self.escaped(worker.directory))) }
-    let variables = worker.environment.sorted { $0.key < $1.key }
-    if !variables.isEmpty {
-      let pairs = variables.map { ($0.key, Self.escaped($0.value)) }
-      keys.append(("environment", .mapping(pairs)))
-    }
-    if !worker.environmentFiles.isEmpty {
-      keys.append(("env_file", .list(worker.environmentFiles.map(Self.escaped))))
-    }
-    if let user = worker.user { keys.append(("user", .text(user))) }
-    if let group = worker.group { keys.append(("group", .text(group))) }
-    if let umask = worker.umask {
-      let digits = String(umask, radix: 8)
-      keys.append(("umask", .plain(String(repeating: "0", count: 3 - digits.count) + digits)))
-    }
-    if worker.limits != ResourceLimits() { keys.append(("limits", limits())) }
-    if !worker.groups.isEmpty { keys.append(("groups", .list(worker.groups.map { .text($0) }))) }
-    if worker.importance != 0 { keys.append(("importance", .plain("\(worker.importance)"))) }
-    if !worker.autostart { keys.append(("autostart", .plain("false"))) }
-    if !worker.dependsOn.isEmpty {
-      let pairs = worker.dependsOn.map {
-        ($0.worker, YAMLText.mapping([("condition", .plain($0.condition.rawValue))]))
-      }
-      keys.append(("depends_on", .mapping(pairs)))
-    }
-    return keys
-  }
-
-  private func limits() -> YAMLText {
+/// Values of a worker's keys as YAML.
+enum WorkerRenderer {
+  static func limits(_ limits: ResourceLimits) -> YAMLText {
     var pairs: [(String, YAMLText)] = []
     for resource in ResourceLimits.Resource.allCases {
-      guard let limit = worker.limits.resources[resource] else { continue }
+      guard let limit = limits.resources[resource] else { continue }
       let soft = Self.amount(limit.soft, resource.unit)
       let hard = Self.amount(limit.hard, resource.unit)
       pairs.append(
@@ -61,11 +27,11 @@ struct WorkerRenderer {
           limit.soft == limit.hard ? soft : .mapping([("soft", soft), ("hard", hard)])
         ))
     }
-    if let memory = worker.limits.memory { pairs.append(("memory", .plain(memory.policyText))) }
-    if let footprint = worker.limits.footprint {
+    if let memory = limits.memory { pairs.append(("memory", .plain(memory.policyText))) }
+    if let footprint = limits.footprint {
       pairs.append(("footprint", Self.footprint(footprint)))
     }
-    if let score = worker.limits.oomScore { pairs.append(("oom_score_adj", .plain("\(score)"))) }
+    if let score = limits.oomScore { pairs.append(("oom_score_adj", .plain("\(score)"))) }
     return .mapping(pairs)
   }
 
@@ -94,28 +60,17 @@ struct WorkerRenderer {
     }
   }
 
-  private func health() -> [(String, YAMLText)] {
-    var keys: [(String, YAMLText)] = []
-    switch worker.shed {
-    case .signal(let number): keys.append(("shed", .mapping([("signal", Self.signal(number))])))
-    case .command(let words): keys.append(("shed", .mapping([("command", Self.command(words))])))
-    case .http(let request): keys.append(("shed", .mapping([("http", Self.request(request))])))
-    case .notify: keys.append(("shed", .mapping([("notify", .plain("true"))])))
-    case nil: break
+  static func shed(_ shed: WorkerConfiguration.Shed?) -> YAMLText {
+    switch shed {
+    case .signal(let number): .mapping([("signal", Converter.shedSignal.write(number))])
+    case .command(let words): .mapping([("command", command(words))])
+    case .http(let request): .mapping([("http", self.request(request))])
+    case .notify: .mapping([("notify", .plain("true"))])
+    case nil: .mapping([])
     }
-    if let readiness = worker.readiness {
-      keys.append(("readiness", .mapping(Self.readiness(readiness))))
-    }
-    if worker.notify { keys.append(("notify", .plain("true"))) }
-    if worker.fdstore > 0 { keys.append(("fdstore", .plain("\(worker.fdstore)"))) }
-    if let watchdog = worker.watchdog { keys.append(("watchdog", .plain(watchdog.policyText))) }
-    if let liveness = worker.liveness {
-      keys.append(("liveness", .mapping(Self.probe(liveness))))
-    }
-    return keys
   }
 
-  private static func readiness(
+  static func readiness(
     _ readiness: WorkerConfiguration.Readiness
   ) -> [(String, YAMLText)] {
     switch readiness {
@@ -174,15 +129,6 @@ struct WorkerRenderer {
     return .mapping(pairs)
   }
 
-  private func ending() -> [(String, YAMLText)] {
-    var keys: [(String, YAMLText)] = []
-    if let command = worker.stopCommand { keys.append(("stop_command", Self.command(command))) }
-    if worker.stopSignal != 15 { keys.append(("stop_signal", Self.signal(worker.stopSignal))) }
-    if let signal = worker.reloadSignal { keys.append(("reload_signal", Self.signal(signal))) }
-    if worker.restart != RestartRules() { keys.append(("restart", Self.restart(worker.restart))) }
-    return keys
-  }
-
   static func restart(_ rules: RestartRules) -> YAMLText {
     let word = YAMLText.plain(rules.condition.rawValue)
     guard rules != RestartRules(rules.condition) else { return word }
@@ -214,37 +160,22 @@ struct WorkerRenderer {
     return .mapping(pairs)
   }
 
-  private func surroundings() -> [(String, YAMLText)] {
-    var keys: [(String, YAMLText)] = []
-    if worker.output != WorkerOutput() {
-      var pairs: [(String, YAMLText)] = []
-      if let file = worker.output.file { pairs.append(("file", Self.escaped(file))) }
-      if let size = worker.output.maxSize {
-        pairs.append(("max_size", .plain(size.policyText)))
-        pairs.append(("keep", .plain("\(worker.output.keep)")))
-      }
-      keys.append(("output", .mapping(pairs)))
+  static func output(_ output: WorkerOutput) -> YAMLText {
+    var pairs: [(String, YAMLText)] = []
+    if let file = output.file { pairs.append(("file", escaped(file))) }
+    if let size = output.maxSize {
+      pairs.append(("max_size", .plain(size.policyText)))
+      pairs.append(("keep", .plain("\(output.keep)")))
     }
-    if !worker.listen.isEmpty { keys.append(("listen", listen())) }
-    if !worker.wakeAt.isEmpty {
-      keys.append(("wake_at", .list(worker.wakeAt.map { .text($0.text) })))
-    }
-    if !worker.wakeWith.isEmpty {
-      keys.append(("wake_with", .list(worker.wakeWith.map { .text($0) })))
-    }
-    if !worker.healthChecksWhileAsleep.isEmpty {
-      let items = worker.healthChecksWhileAsleep.map { answer -> YAMLText in
-        let port = YAMLText.plain("\(answer.port)")
-        return answer.path.map { .mapping([("port", port), ("path", Self.escaped($0))]) } ?? port
-      }
-      keys.append(("health_checks_while_asleep", .list(items)))
-    }
-    let hooks = Self.hooks(worker.hooks)
-    if !hooks.isEmpty { keys.append(("on", .mapping(hooks))) }
-    return keys
+    return .mapping(pairs)
   }
 
-  private static func hooks(_ hooks: Hooks) -> [(String, YAMLText)] {
+  static func asleepAnswer(_ answer: AsleepAnswer) -> YAMLText {
+    let port = YAMLText.plain("\(answer.port)")
+    return answer.path.map { .mapping([("port", port), ("path", escaped($0))]) } ?? port
+  }
+
+  static func hooks(_ hooks: Hooks) -> [(String, YAMLText)] {
     var pairs: [(String, YAMLText)] = []
     for event in Hooks.Event.allCases {
       guard let commands = hooks.commands[event], let first = commands.first else { continue }
@@ -257,16 +188,12 @@ struct WorkerRenderer {
     return pairs
   }
 
-  private func listen() -> YAMLText {
+  static func listen(_ worker: WorkerConfiguration) -> YAMLText {
     let sockets = worker.listen
     guard sockets.contains(where: { $0.name != worker.name }) else {
-      return .list(sockets.map { Self.escaped($0.address.text) })
+      return .list(sockets.map { escaped($0.address.text) })
     }
-    return .mapping(sockets.map { ($0.name, Self.escaped($0.address.text)) })
-  }
-
-  private static func signal(_ number: Int32) -> YAMLText {
-    .plain(Signals.named.first { $0.number == number }?.name ?? "TERM")
+    return .mapping(sockets.map { ($0.name, escaped($0.address.text)) })
   }
 
   /// What a `$` in a value must be written as.

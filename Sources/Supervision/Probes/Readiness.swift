@@ -57,6 +57,9 @@ public final class Readiness {
     channel = nil
   }
 
+  /// What looked like readiness wasn't the worker's, or isn't known to be yet.
+  public func reject() { isReady = false }
+
   public func check() throws(SystemCallError) -> Bool {
     if isReady { return true }
     if let tcp { isReady = tcp.attempt() }

@@ -143,11 +143,15 @@ import Testing
 
   @Test("A worker's new state is logged, recorded for the next daemon, and reaches supervision")
   func transitions() throws {
-    let runtime = try world.add()
+    let runtime = try world.add {
+      $0.liveness = Policy.Probe(.tcp(host: "127.0.0.1", port: 80))
+    }
+    world.senses.liveness.followLiveness(of: runtime, nil)
+    try #require(runtime.liveness != nil)
     execution.execute(transition(to: .terminating))
     world.services.records.drain()
     #expect(try world.services.records.store.load("web").state == "terminating")
-    #expect(world.supervised.calls == ["liveness of web"])
+    #expect(runtime.liveness == nil, "it isn't asked any more")
     #expect(world.logged.contains("web: background → terminating: "))
     #expect(program.changes == [.terminating] && runtime.process != nil)
   }
@@ -156,7 +160,7 @@ import Testing
   func unknown() throws {
     execution.execute(transition("unknown", to: .terminated))
     #expect(world.logged.contains("unknown: background → terminated: "))
-    #expect(world.supervised.calls == [] && world.restarting.host.started.isEmpty)
+    #expect(world.notes.all == [])
     world.services.records.drain()
     #expect(!world.services.records.store.contains("unknown"))
   }
@@ -181,17 +185,22 @@ import Testing
     "A rise of the pressure is a warning, a fall a notice, and only normal pressure restarts workers"
   )
   func pressure() throws {
-    world.restarting.add("web", RestartWorld.rules)
-    world.restarting.host.pressure = .critical
-    world.restarting.run("web", .pressure(.critical))
-    #expect(world.restarting.host.names == [])
+    let runtime = try world.add("web", .terminated) { $0.restart = RestartWorld.rules }
+    world.driver.send(.pressureSet(.critical, for: .seconds(1)))
+    world.hasEnded(runtime, .pressure(.critical))
     execution.execute(.pressureChanged(from: .normal, to: .critical, why: "no memory"))
     execution.execute(.pressureChanged(from: .critical, to: .warning, why: "some memory"))
-    #expect(world.restarting.host.names == [])
-    world.restarting.host.pressure = .normal
+    world.timers.advance(by: .seconds(2))
+    #expect(world.asked == [])
+    for _ in 0..<2 {
+      world.driver.passDeadlines()
+      world.timers.advance(by: .seconds(10))
+    }
+    try #require(world.driver.state.pressure == .normal)
     execution.execute(.pressureChanged(from: .warning, to: .normal, why: "memory"))
-    world.restarting.host.timers.advance(by: .seconds(60))
-    #expect(world.restarting.host.names == ["web"])
+    #expect(world.asked == [])
+    world.timers.advance(by: .seconds(1))
+    #expect(world.asked == ["restart web"])
     #expect(world.logged.contains("pressure normal → critical: no memory"))
   }
 

@@ -21,7 +21,6 @@ import Testing
   private let records: WorkerRecordKeeper
   private let requests: WorkerRequests
   private let launches = Launches()
-  private let dependencies = FakeSupervisionHost()
   private let orders = DaemonEndWorld()
   private let mechanics = Operations()
   private let host: EndOfDaemon
@@ -56,11 +55,16 @@ import Testing
     records = try WorkerRecordKeeper(directory: scratch.path)
     requests = WorkerRequests(driver, returning)
     let log = DaemonLog()
+    let restarts = RestartSupervisor(
+      timers: timers, stopped: StoppedByPerson(path: "/state/stopped", files: FakeStateFiles()),
+      phase: DaemonPhase(), driver: driver, workers: workers, log: log)
     host = EndOfDaemon(
       .init(
         driver: driver, workers: workers, returning: returning, requests: requests,
         externals: ExternalAdoption(external.driver, external.workers, host: external),
-        starter: DependencyStarter(dependencies),
+        starter: DependencyStarter(
+          clock: timers, driver: driver, workers: workers, returning: returning,
+          restarts: restarts, requests: requests),
         recordWriter: WorkerRecordWriter(records: records, bootID: "boot", log: log),
         listening: listening.sockets,
         control: ControlSocket(path: "\(scratch.path)/control.sock", listening.loop, log),

@@ -8,7 +8,7 @@ import Testing
   /// A worker whose processes do what a test says.
   private final class World: FirstMomentsHost {
     final class Instance {}
-    let restarts = RestartWorld()
+    let restarts: RestartWorld
     let id = WorkerID("web")
     var worker: Instance? = Instance()
     var saysWhenReady = false
@@ -21,9 +21,12 @@ import Testing
     private(set) var looks = 0
     private(set) var answers: [Answer] = []
     private(set) lazy var moments = FirstMoments(
-      timers: restarts.host.timers, restarts: restarts.supervisor, host: self)
+      timers: restarts.timers, restarts: restarts.supervisor, host: self)
 
-    init() { restarts.add() }
+    init() throws {
+      restarts = try RestartWorld()
+      restarts.add()
+    }
 
     /// It has been launched, and the engine has answered.
     func start(_ code: Answer.Code = .done) {
@@ -34,7 +37,7 @@ import Testing
       moments.watch(id, Answer(code, "web is running")) { [self] in answers.append($0) }
     }
     func pass(_ milliseconds: Int) {
-      restarts.host.timers.advance(by: .milliseconds(milliseconds))
+      restarts.timers.advance(by: .milliseconds(milliseconds))
     }
     func answerLook(times: Int = 1) {
       let all = waiting
@@ -44,10 +47,10 @@ import Testing
     var codes: [Answer.Code] { answers.map(\.code) }
 
     func saysWhenReady(_ id: WorkerID) -> Bool { saysWhenReady }
-    func isAlive(_ id: WorkerID) -> Bool { restarts.host.states["web"]?.isAlive == true }
+    func isAlive(_ id: WorkerID) -> Bool { restarts.state(of: "web")?.isAlive == true }
     func instance(of id: WorkerID) -> AnyObject? { worker }
     func hasExited(_ id: WorkerID) -> Bool { hasExited }
-    func runs(_ id: WorkerID) -> Bool { restarts.host.states["web"]?.runs == true }
+    func runs(_ id: WorkerID) -> Bool { restarts.state(of: "web")?.runs == true }
     func look(at id: WorkerID, then: @escaping (RestLook?) -> Void) -> Bool {
       guard hasProcess else { return false }
       looks += 1
@@ -56,7 +59,9 @@ import Testing
     }
   }
 
-  private let world = World()
+  private let world: World
+
+  init() throws { world = try World() }
 
   @Test("A start is answered as soon as the worker rests, and not within 100 ms")
   func rests() {

@@ -116,9 +116,9 @@ import Testing
   @Test("A worker's earlier ends and what is planned for it are shown")
   func plans() throws {
     let control = try control()
-    let id = try world.add("web", .terminated) { $0.restart = RestartWorld.rules }.id
-    world.restarting.run("web")
-    let plans = try #require(control.facts(of: id)).plans
+    let runtime = try world.add("web", .terminated) { $0.restart = RestartWorld.rules }
+    world.hasEnded(runtime, RestartWorld.failure)
+    let plans = try #require(control.facts(of: runtime.id)).plans
     #expect(plans.exits.count == 1)
     guard case .backingOff = plans.restart else {
       Issue.record("\(String(describing: plans.restart))")
@@ -163,10 +163,10 @@ import Testing
   @Test("A start is one of the workers that it depends on, too")
   func start() throws {
     let control = try control()
-    let id = try world.add("web", .terminated).id
-    world.supervised.needs[id] = [Dependency("db")]
+    try world.add("db", .terminated)
+    let id = try world.add("web", .terminated) { $0.dependsOn = [Dependency("db")] }.id
     control.start(id, .start) { _ in }
-    #expect(world.supervised.asked == ["restart db"])
+    #expect(world.asked == ["restart db"])
   }
 
   @Test("A reload that can't be read is refused, and the workers stay")

@@ -224,6 +224,44 @@ import Testing
     withExtendedLifetime(server) {}
   }
 
+  @Test("Requests of a client that has left are handled some at a time, too")
+  func turnsAfterLeaving() throws {
+    let server = try server()
+    var leaving: ControlTestClient? = try ControlTestClient(path)
+    try leaving?.ask(1...200)
+    leaving = nil
+    var most = 0
+    try turn {
+      let before = handler.requests.count
+      try loop.turn(until: EventLoop.now + .milliseconds(2))
+      most = max(most, handler.requests.count - before)
+      return handler.left.count == 1
+    }
+    #expect(handler.ids == Array(1...200))
+    #expect(most <= 2 * ControlServer.maxAtOnce, "\(most) in one turn of the loop")
+    withExtendedLifetime(server) {}
+  }
+
+  @Test("A client isn't read further while its earlier requests wait, so that they fill no memory")
+  func unhandledRequests() throws {
+    let server = try server()
+    handler.answersAtOnce = true
+    let client = try ControlTestClient(path)
+    let line = Array(try WireCodec.line(for: ControlRequest(id: 1, verb: .ps)))
+    let lines = Array(repeatElement(line, count: 4096).joined())
+    var (rest, sent) = (lines[...], 0)
+    for _ in 0..<200 {
+      let left = try client.offer(rest)
+      sent += rest.count - left.count
+      rest = left.isEmpty ? lines[...] : left
+      try loop.turn(until: EventLoop.now + .milliseconds(2))
+    }
+    let unhandled = sent - handler.requests.count * line.count
+    // What the sockets hold, and one piece.
+    #expect(unhandled < 2 << 20, "\(unhandled) bytes")
+    withExtendedLifetime(server) {}
+  }
+
   @Test(
     "Requests to end are answered when the end is announced, and the socket's file is removed"
   )

@@ -2,6 +2,7 @@ import Lifecycle
 import Linux
 import Policy
 import PolicyFile
+import Supervision
 import Synchronization
 import TestSupport
 import Testing
@@ -52,8 +53,8 @@ import Testing
     }
     #expect(try reload().isDone)
     let runtime = try #require(world.workers[WorkerID("web")])
-    #expect(world.driver.state.state(of: runtime.id) == .terminated)
-    #expect(world.supervised.asked == ["start web"])
+    #expect(world.driver.state.state(of: runtime.id) == .launching)
+    #expect(world.asked == ["start web"])
     #expect(host.environment(of: runtime.configuration) == ["HOME": "/root", "PORT": "80"])
   }
 
@@ -63,16 +64,16 @@ import Testing
     let web = try world.add("web")
     file.set { $0.workers = [.forTest("api") { $0.autostart = false }] }
     #expect(try reload().isDone)
-    #expect(world.supervised.calls.contains("remove db"))
-    #expect(!world.supervised.calls.contains("remove web"))
+    #expect(world.workers[WorkerID("db")] == nil && world.workers[web.id] === web)
     #expect(world.driver.state.state(of: web.id) == .terminating && !web.isDeclared)
-    #expect(world.supervised.asked == [])
+    #expect(world.asked == ["stop web"])
   }
 
   @Test(
     "A changed worker that runs has its new configuration at once, and its policy in the engine")
   func changed() throws {
     let web = try world.add("web")
+    web.traffic = try TrafficMonitor(latches: nil, ownChannels: [])
     file.set {
       $0.workers = [
         .forTest("web") {
@@ -84,7 +85,7 @@ import Testing
     #expect(try reload().isDone)
     #expect(web.configuration.importance == 70 && web.isDeclared)
     #expect(world.notes.events.contains("profileChanged"), "\(world.notes.events)")
-    #expect(world.supervised.calls.contains("liveness of web, as configured"))
+    #expect(web.traffic == nil, "it is looked at as it is configured now")
   }
 
   @Test("A worker of an earlier daemon that is being adopted is changed when it is back")
@@ -110,8 +111,8 @@ import Testing
   func empty() throws {
     try world.add("web", .terminated)
     #expect(try !reload().isDone)
-    #expect(world.workers.count == 1 && world.supervised.calls == [])
+    #expect(world.workers.count == 1)
     #expect(try reload(allowEmpty: true).isDone)
-    #expect(world.supervised.calls.contains("remove web"))
+    #expect(world.workers.count == 0)
   }
 }

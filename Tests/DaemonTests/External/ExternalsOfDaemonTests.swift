@@ -124,7 +124,7 @@ import Testing
     #expect(runtime.isDeclared && runtime.environment == ["HOME": "/root", "PORT": "80"])
     #expect(world.driver.state.state(of: runtime.id) == .terminated)
     host.remove(runtime.id)
-    #expect(world.supervised.calls == ["remove web"])
+    #expect(world.workers[runtime.id] == nil)
   }
 }
 

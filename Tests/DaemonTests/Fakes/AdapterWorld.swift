@@ -31,8 +31,9 @@ final class AdapterWorld {
   var socket: String { scratch.path + "/run/control.sock" }
 
   // What the daemon is for the components.
-  let restarting = RestartWorld()
-  let supervised = FakeSupervisionHost()
+  let restarts: RestartSupervisor
+  let starter: DependencyStarter
+  let files = FakeStateFiles()
   let wrapped = WrapperWorld()
   let foreign = FakeExternalHost()
   let daemonEnd = DaemonEndWorld()
@@ -56,6 +57,13 @@ final class AdapterWorld {
     driver = .forTest(timers, notes)
     requests = WorkerRequests(driver, returning)
     recordWriter = WorkerRecordWriter(records: services.records, bootID: Self.bootID, log: log)
+    restarts = RestartSupervisor(
+      timers: timers, stopped: StoppedByPerson(path: "/state/stopped", files: files),
+      phase: phase, driver: driver, workers: workers, log: log)
+    starter = DependencyStarter(
+      clock: timers, driver: driver, workers: workers, returning: returning, restarts: restarts,
+      requests: requests)
+    restarts.connect(starter)
     learnedMemory.connect(driver, workers) { [restarts] in restarts.exits(of: $0) }
   }
 
@@ -63,10 +71,9 @@ final class AdapterWorld {
 
   // MARK: components
 
-  var restarts: RestartSupervisor { restarting.supervisor }
-  private(set) lazy var starter = DependencyStarter(supervised)
   private(set) lazy var supervision = WorkerSupervision(
-    restarts: restarts, starter: starter, host: supervised)
+    workers: workers, restarts: restarts, starter: starter, reloads: reloads,
+    liveness: senses.liveness, listening: listeners.sockets)
   private(set) lazy var snapshots = SnapshotKeeper(
     directory: state.snapshots, disk: services.disk, log: log)
   private(set) lazy var jetsam = JetsamKeeper(
@@ -136,13 +143,13 @@ final class AdapterWorld {
       .init(
         phase: phase, environment: ["HOME": "/root"], restarts: restarts,
         learnedMemory: learnedMemory, wrappers: wrappers,
-        stoppedByPerson: StoppedByPerson(path: "/state/stopped", files: restarting.host.files),
+        stoppedByPerson: StoppedByPerson(path: "/state/stopped", files: files),
         starter: starter, log: log)))
   private(set) lazy var externals = ExternalAdoption(driver, workers, host: foreign)
   private(set) lazy var rules = RuleAdoption(
     timers: timers, workers: workers,
     released: ReleasedProcesses(
-      path: state.path + "/released", bootID: "boot", files: restarting.host.files),
+      path: state.path + "/released", bootID: "boot", files: files),
     host: RulesOfDaemon(
       .init(
         services: services, driver: driver, workers: workers, phase: phase, externals: externals,
@@ -186,7 +193,7 @@ final class AdapterWorld {
     let runtime = WorkerUnit.forTest(name, isDeclared: isDeclared, change)
     if state != .terminated { runtime.process = try .forTest(name) }
     workers[runtime.id] = runtime
-    restarting.add(name)
+    restarts.add(runtime.id, exits: [])
     driver.send(.adopted(runtime.id, runtime.profile, state))
     notes.forget()
     return runtime
@@ -207,6 +214,21 @@ final class AdapterWorld {
       state: state.rawValue)
     change(&record)
     return record
+  }
+
+  /// A run of it has ended, as the supervisor hears of it.
+  func hasEnded(_ runtime: WorkerUnit, _ cause: Cause) {
+    for (old, new) in [(WorkerState.terminated, WorkerState.launching), (.launching, .terminated)] {
+      restarts.record(
+        Transition(worker: runtime.id, from: old, to: new, cause: cause, at: timers.now))
+    }
+  }
+
+  /// What the engine was asked for since the last `add`.
+  var asked: [String] {
+    notes.all.compactMap {
+      if case .request(let request) = $0 { "\(request.verb) \(request.worker)" } else { nil }
+    }
   }
 
   /// Turns the real loop until that holds.

@@ -67,7 +67,8 @@ final class DaemonEndWorld: DaemonEndHost, OrderlyStopHost {
     calls.filter { $0.hasPrefix("stop") || $0.hasPrefix("wake") || $0.hasPrefix("release") }
   }
 
-  func makeEnd() -> DaemonEnd {
-    DaemonEnd(host: self, stopping: OrderlyStop(self, timers: timers), timers: timers)
+  func makeEnd(_ phase: DaemonPhase = DaemonPhase()) -> DaemonEnd {
+    DaemonEnd(
+      host: self, stopping: OrderlyStop(self, timers: timers), timers: timers, phase: phase)
   }
 }

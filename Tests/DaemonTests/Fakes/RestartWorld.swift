@@ -1,85 +1,99 @@
 import Lifecycle
 import Policy
+import PolicyFile
+import TestSupport
 
 @testable import Daemon
 
-/// Workers that start and end as a test says.
-final class FakeRestartHost: RestartHost {
+/// Workers whose processes start and end as a test says, under the real engine. Its transitions reach the real
+/// `RestartSupervisor` and `DependencyStarter`, as the daemon passes them on.
+final class RestartWorld: DirectiveExecutor {
   let timers = FakeTimers()
   let files = FakeStateFiles()
-  private let began: Instant
-  var isClosing = false
-  var pressure = PressureLevel.normal
-  var terms: [String: RestartTerms] = [:]
-  var states: [String: WorkerState] = [:]
-  private var lastExits: [String: ExitStatus] = [:]
-  private(set) var started: [(name: String, after: Duration)] = []
-  private var answers: [String: (Answer) -> Void] = [:]
-  private(set) var lines: [String] = []
-
-  init() { began = timers.now }
-
-  /// The largest footprint for which there is room at normal pressure, and at all.
-  var free = ByteCount.gigabytes(1)
-  var budget = ByteCount.gigabytes(2)
-
-  func room(for footprint: ByteCount) -> MemoryRoom {
-    if footprint > budget { return .never }
-    return pressure == .normal && footprint <= free ? .enough : .notNow
-  }
-  func state(of id: WorkerID) -> WorkerState? { states[id.name] }
-  func lastExit(of id: WorkerID) -> ExitStatus? { lastExits[id.name] }
-  func terms(of id: WorkerID) -> RestartTerms? { terms[id.name] }
-  func start(_ id: WorkerID, then answer: @escaping (Answer) -> Void) {
-    started.append((id.name, timers.now - began))
-    answers[id.name] = answer
-  }
-  func log(_ priority: DaemonLog.Priority, _ text: String) { lines.append(text) }
-
-  func answer(_ name: String, _ code: Answer.Code, _ text: String) {
-    answers.removeValue(forKey: name)?(Answer(code, text))
-  }
-
-  var names: [String] { started.map(\.name) }
-  var stopped: String? { files.texts["/state/stopped"] }
-
-  func transit(_ name: String, to state: WorkerState, _ cause: Cause) -> Transition {
-    let before = states[name] ?? .terminated
-    states[name] = state
-    if case .exited(let status) = cause { lastExits[name] = status }
-    return Transition(
-      worker: WorkerID(name), from: before, to: state, cause: cause, at: timers.now)
-  }
-}
-
-/// A supervisor, and workers that start and end as a test says.
-struct RestartWorld {
-  let host = FakeRestartHost()
+  let workers = WorkerRegistry()
+  let returning = ReturningWorkers()
+  let driver: EngineDriver
   let supervisor: RestartSupervisor
+  let starter: DependencyStarter
+  private let phase = DaemonPhase()
+  private let notes = EventNotes()
+  private let scratch: Scratch
+  private let log: DaemonLog
+  /// Of the next end. The engine ends workers for memory by rules of its own.
+  private var cause: Cause?
 
-  init() {
+  init() throws {
+    scratch = try Scratch()
+    log = DaemonLog(ofWrapper: scratch.path + "/log")
+    var policy = LifecyclePolicy(name: "test")
+    policy.pressure = PressureRules(warning: nil, urgent: nil, critical: nil, clearAfter: .zero)
+    driver = EngineDriver(
+      Engine(policy: policy), clock: timers,
+      replies: RequestReplies(FakeSavedState(), timers: timers))
     supervisor = RestartSupervisor(
-      timers: host.timers, wallClock: { 1_795_341_600_000_000_000 },
-      stopped: StoppedByPerson(path: "/state/stopped", files: host.files), host: host)
+      timers: timers, wallClock: { 1_795_341_600_000_000_000 },
+      stopped: StoppedByPerson(path: "/state/stopped", files: files), phase: phase,
+      driver: driver, workers: workers, log: log)
+    starter = DependencyStarter(
+      clock: timers, driver: driver, workers: workers, returning: returning,
+      restarts: supervisor, requests: WorkerRequests(driver, returning))
+    supervisor.connect(starter)
+    driver.connect(self, [notes])
   }
+
+  func execute(_ directive: Directive) {
+    guard case .transition(var transition) = directive else { return }
+    if transition.to == .terminated, let cause {
+      transition.cause = cause
+      self.cause = nil
+    }
+    supervisor.record(transition)
+    starter.advance()
+  }
+
+  func engineIsQuiet() {}
 
   static let failure = Cause.exited(.exited(4))
   static let rules = RestartRules(.always, giveUp: nil)
 
-  func add(_ name: String = "web", _ rules: RestartRules = rules, importance: Int = 0) {
-    host.terms[name] = RestartTerms(rules: rules, importance: importance)
-    host.states[name] = .terminated
-    supervisor.add(WorkerID(name), exits: [])
+  // MARK: what a test does
+
+  func add(
+    _ name: String = "web", _ rules: RestartRules = rules, importance: Int = 0,
+    dependsOn: [Dependency] = []
+  ) {
+    let id = WorkerID(name)
+    let runtime = workers[id] ?? .forTest(name)
+    runtime.configuration.restart = rules
+    runtime.configuration.importance = importance
+    runtime.configuration.dependsOn = dependsOn
+    workers[id] = runtime
+    if driver.state.state(of: id) == nil { driver.send(.added(id, runtime.profile)) }
+    supervisor.add(id, exits: [])
   }
 
+  /// From now on its configuration has these.
+  func setRules(_ name: String = "web", _ condition: RestartRules.Condition) {
+    workers[WorkerID(name)]?.configuration.restart.condition = condition
+  }
+
+  /// It runs, if need be by a request of its own.
   func launch(_ name: String = "web", for time: Duration = .zero) {
-    supervisor.record(host.transit(name, to: .launching, .requested(.start)))
-    supervisor.record(host.transit(name, to: .background, .becameReady))
-    host.timers.advance(by: time)
+    let id = WorkerID(name)
+    if state(of: name) == .terminated { driver.request(.start, id) { _ in } }
+    driver.send(.launched(id))
+    timers.advance(by: time)
   }
 
   func end(_ name: String = "web", _ cause: Cause = failure) {
-    supervisor.record(host.transit(name, to: .terminated, cause))
+    let id = WorkerID(name)
+    self.cause = cause
+    switch cause {
+    case .failed(let why) where state(of: name) == .launching:
+      driver.send(.launchFailed(id, why))
+    case .exited(let status): driver.send(.exited(id, status))
+    default: driver.send(.exited(id, .signaled(15)))
+    }
   }
 
   func run(_ name: String = "web", for time: Duration = .zero, _ cause: Cause = failure) {
@@ -87,9 +101,50 @@ struct RestartWorld {
     end(name, cause)
   }
 
+  /// The supervisor hears of it, and the engine is elsewhere.
+  func note(_ name: String = "web", to state: WorkerState, _ cause: Cause) {
+    supervisor.record(
+      Transition(
+        worker: WorkerID(name), from: self.state(of: name) ?? .terminated, to: state,
+        cause: cause, at: timers.now))
+  }
+
+  func setPressure(_ level: PressureLevel) {
+    driver.send(.pressureSet(level, for: .seconds(100_000)))
+  }
+
+  func setMemory(free: ByteCount, budget: ByteCount = .gigabytes(2)) {
+    driver.send(.memory(MemoryReading(total: budget, available: free)))
+  }
+
+  /// The daemon ends.
+  func close() { DaemonEndWorld().makeEnd(phase).end() }
+
+  // MARK: what has happened
+
+  func state(of name: String) -> WorkerState? { driver.state.state(of: WorkerID(name)) }
+
+  var requests: [Request] {
+    notes.all.compactMap { if case .request(let request) = $0 { request } else { nil } }
+  }
+
+  /// The workers that were started again.
+  var restarted: [String] { requests.filter { $0.occasion == .restart }.map(\.worker.name) }
+
+  /// The workers that the operator has stopped.
+  var stopped: String? { files.texts["/state/stopped"] }
+
+  /// What was logged so far, without the times.
+  var lines: [String] {
+    log.drain()
+    // Nothing was logged.
+    let text = (try? readText(scratch.path + "/log")) ?? ""
+    return text.split(separator: "\n").map { String($0.drop { $0 != " " }.dropFirst()) }
+  }
+
   /// Until the restart that is planned; nil: there is none.
   func delay(of name: String = "web") -> Duration? {
     guard case .backingOff(let due, _) = supervisor.plan(of: WorkerID(name)) else { return nil }
-    return due - host.timers.now
+    return due - timers.now
   }
 }

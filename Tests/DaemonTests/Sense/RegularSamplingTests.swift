@@ -124,20 +124,26 @@ import Testing
     withExtendedLifetime(sampling) {}
   }
 
-  @Test("The disk is looked at once a minute, and outdated bases are searched for once an hour")
-  func rare() throws {
+  @Test("The disk is looked at once in sixty samples")
+  func disk() throws {
     let sampling = begin()
     world.timers.advance(by: .seconds(59))
     #expect(looks.count("disk") == 1)
     world.timers.advance(by: .seconds(1))
     #expect(looks.count("disk") == 2)
-    world.timers.advance(by: .seconds(3540))
+    withExtendedLifetime(sampling) {}
+  }
+
+  @Test("Outdated bases are searched for once an hour")
+  func bases() throws {
+    let sampling = begin(RegularSampling.Pace(resting: .seconds(100)))
+    world.timers.advance(by: .seconds(3600))
     #expect(looks.count("bases") == 0)
-    world.timers.advance(by: .seconds(1))
+    world.timers.advance(by: .seconds(100))
     #expect(looks.count("bases") == 1)
     world.timers.advance(by: .seconds(3600))
     #expect(looks.count("bases") == 1)
-    world.timers.advance(by: .seconds(1))
+    world.timers.advance(by: .seconds(100))
     #expect(looks.count("bases") == 2)
     withExtendedLifetime(sampling) {}
   }

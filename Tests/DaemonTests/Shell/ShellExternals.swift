@@ -64,7 +64,7 @@ final class ShellExternals: ExternalHost {
     world.saved.remove(runtime.id.name)
   }
 
-  func remove(_ id: WorkerID) { world.supervision.real.removeWorker(id) }
+  func remove(_ id: WorkerID) { world.supervision.removeWorker(id) }
 
   func introduce(_ configuration: WorkerConfiguration) {
     world.count("declared after its release")

@@ -19,13 +19,34 @@ final class ShellProcesses {
   /// What stands for a process of another supervisor.
   let external: ExternalProcess
   let log = DaemonLog(ofWrapper: "/dev/null")
+  /// Not used: no simulated worker has sockets.
+  private let threads = JobPool(name: "shell", most: 1)
+  private let jobs: LoopJobs
+  private let loop: EventLoop
 
   init() throws {
+    loop = try EventLoop()
+    jobs = try LoopJobs(loop, threads)
     all = try (0..<64).map { _ in try .forTest("shell") }
     inputs = try (0..<32).map { _ in try FakeInputs() }
     traffic = try TrafficMonitor(latches: nil, ownChannels: [])
     let own = try ProcessStat.read(getpid())
     external = ExternalProcess(root: own, tree: ProcessTree(processes: [own]))
+  }
+
+  func makeListening(_ world: ShellWorld) -> ListeningSockets {
+    ListeningSockets(
+      watches: world.clock, timers: world.clock, jobs: jobs, files: SocketFiles(jobs, threads),
+      driver: world.driver, workers: world.workers, host: NoListening())
+  }
+
+  private final class NoListening: ListeningHost {
+    let isClosing = false
+    func hasProcess(_ id: WorkerID) -> Bool { false }
+    func isLaunching(_ id: WorkerID) -> Bool { false }
+    func processes(of id: WorkerID) -> ProcessTree? { nil }
+    func start(_ id: WorkerID) {}
+    func log(_ priority: DaemonLog.Priority, _ text: String) {}
   }
 
   func next() -> WorkerProcess {

@@ -114,9 +114,9 @@ final class ShellReloads: ConfigurationHost, DeclaredHost, DeclaredChangeHost {
     world.count("started again")
     world.supervision.starter.start(id, .restart, occasion: .autostart) { _ in }
   }
-  func forgetPlans(of id: WorkerID) { world.supervision.real.forgetPlans(of: id) }
-  func removeWorker(_ id: WorkerID) { world.supervision.real.removeWorker(id) }
-  func rulesHaveChanged(of id: WorkerID) { world.supervision.real.restartRulesChanged(id) }
+  func forgetPlans(of id: WorkerID) { world.supervision.forgetPlans(of: id) }
+  func removeWorker(_ id: WorkerID) { world.supervision.removeWorker(id) }
+  func rulesHaveChanged(of id: WorkerID) { world.supervision.rulesHaveChanged(of: id) }
   func listenAgain(for runtime: WorkerUnit) {}
   func closeListeners(of runtime: WorkerUnit) {}
   func log(_ priority: DaemonLog.Priority, _ text: String) {}

@@ -93,8 +93,8 @@ final class ShellRuns: ProcessHost, RunClosingHost {
   private func isOver(_ runtime: WorkerUnit) {
     let id = runtime.id
     // No longer declared: it was only waited for.
-    if world.driver.state.state(of: id) == nil { world.supervision.real.removeWorker(id) }
-    if !runtime.isDeclared { ended.forgetOldRuns(after: id) }
+    if world.driver.state.state(of: id) == nil { world.supervision.removeWorker(id) }
+    if !runtime.isDeclared { noteRemovals { ended.forgetOldRuns(after: id) } }
   }
 
   /// Nothing of the run stays.
@@ -116,12 +116,17 @@ final class ShellRuns: ProcessHost, RunClosingHost {
     if runtime.profile != before { world.driver.send(runtime.channelsChanged) }
   }
 
-  /// From the registry.
-  func remove(_ id: WorkerID) {
-    guard let runtime = world.workers[id] else { return }
-    if let run = runs[id] { world.complain("\(id) is removed, and runs (\(run.body.rawValue))") }
-    past.append(("\(id) itself, which was removed", Weak(object: runtime)))
-    world.workers[id] = nil
+  /// This may remove workers from the registry.
+  func noteRemovals(_ action: () -> Void) {
+    let before = Array(world.workers.values)
+    action()
+    for runtime in before where world.workers[runtime.id] == nil {
+      let id = runtime.id
+      if let run = runs[id] {
+        world.complain("\(id) is removed, and runs (\(run.body.rawValue))")
+      }
+      past.append(("\(id) itself, which was removed", Weak(object: runtime)))
+    }
   }
 
   func stopWatching(_ run: ShellRun) {
@@ -163,6 +168,7 @@ private final class ShellReadiness: ReadinessHost {
   func search(
     _ scan: LogScan, then: @escaping (JobOutcome<Result<Bool, SystemCallError>>) -> Void
   ) {}
+  func findHolder(of port: UInt16, then: @escaping (PortHolder?) -> Void) {}
   func ask(
     _ probe: Policy.Probe, then answer: @escaping (ProbeRunner.Outcome) -> Void
   ) -> () -> Void { {} }

@@ -7,22 +7,32 @@ import PolicyFile
 
 /// The real `RestartSupervisor`, `DependencyStarter`, `WorkerSupervision` and `FirstMoments` over a simulated world,
 /// wired as the daemon wires them.
-final class ShellSupervision: RestartHost, DependencyHost, SupervisionHost, FirstMomentsHost {
+final class ShellSupervision: FirstMomentsHost {
   private unowned let world: ShellWorld
-  private let files = FakeStateFiles()
   /// Whose rules have been changed since they ended.
   private var changedSince: Set<WorkerID> = []
-  private(set) lazy var restarts = RestartSupervisor(
-    timers: world.clock, wallClock: { [unowned self] in world.clock.now.nanoseconds },
-    stopped: StoppedByPerson(path: "/nowhere/stopped", files: files), host: self)
-  private(set) lazy var starter = DependencyStarter(self)
-  private(set) lazy var real = WorkerSupervision(restarts: restarts, starter: starter, host: self)
+  let restarts: RestartSupervisor
+  let starter: DependencyStarter
+  private(set) lazy var real = WorkerSupervision(
+    workers: world.workers, restarts: restarts, starter: starter,
+    reloads: WorkerReloads(world.clock, QuietReloads()), liveness: world.liveness.supervisor,
+    listening: world.processes.makeListening(world))
   private lazy var firstMoments = FirstMoments(
     timers: world.clock, restarts: restarts, host: self)
   /// Since they last began to run.
   private var stoppedByPerson: Set<WorkerID> = []
 
-  init(_ world: ShellWorld) { self.world = world }
+  init(_ world: ShellWorld) {
+    self.world = world
+    restarts = RestartSupervisor(
+      timers: world.clock, wallClock: { [clock = world.clock] in clock.now.nanoseconds },
+      stopped: StoppedByPerson(path: "/nowhere/stopped", files: FakeStateFiles()),
+      phase: world.phase, driver: world.driver, workers: world.workers, log: world.processes.log)
+    starter = DependencyStarter(
+      clock: world.clock, driver: world.driver, workers: world.workers,
+      returning: world.returning, restarts: restarts, requests: world.requests)
+    restarts.connect(starter)
+  }
 
   /// As `ControlOfDaemon` does.
   func start(_ id: WorkerID, _ verb: Request.Verb, then answer: @escaping (Answer) -> Void) {
@@ -57,11 +67,22 @@ final class ShellSupervision: RestartHost, DependencyHost, SupervisionHost, Firs
     }
   }
 
+  func forgetPlans(of id: WorkerID) { real.forgetPlans(of: id) }
+  func removeWorker(_ id: WorkerID) { world.runs.noteRemovals { real.removeWorker(id) } }
+
+  /// The configuration was read again.
+  func rulesHaveChanged(of id: WorkerID) {
+    if state(of: id) == .terminated { changedSince.insert(id) }
+    let traffic = world.workers[id]?.traffic
+    real.restartRulesChanged(id)
+    // As the next look at its activity does.
+    world.workers[id]?.traffic = traffic
+  }
+
   /// How a worker ended that `restart: always` should have started again; nil: it runs, or may be down.
   func forgotten(_ id: WorkerID) -> String? {
-    guard terms(of: id)?.rules.condition == .always, !stoppedByPerson.contains(id),
-      !changedSince.contains(id),
-      state(of: id) == .terminated,
+    guard world.workers[id]?.configuration.restart.condition == .always,
+      !stoppedByPerson.contains(id), !changedSince.contains(id), state(of: id) == .terminated,
       restarts.problem(of: id) == nil, restarts.plan(of: id) == nil,
       starter.awaited(by: id) == nil, let cause = world.driver.state.snapshot(of: id)?.cause
     else { return nil }
@@ -71,64 +92,7 @@ final class ShellSupervision: RestartHost, DependencyHost, SupervisionHost, Firs
     }
   }
 
-  // MARK: hosts
-
-  func room(for footprint: ByteCount) -> MemoryRoom { world.driver.state.room(for: footprint) }
-  var now: Instant { world.clock.now }
-
-  func state(of id: WorkerID) -> WorkerState? { world.driver.state.state(of: id) }
-
-  func lastExit(of id: WorkerID) -> ExitStatus? { world.driver.state.snapshot(of: id)?.lastExit }
-
-  var isClosing: Bool { world.phase.isClosing }
-
-  func terms(of id: WorkerID) -> RestartTerms? {
-    world.workers[id].map {
-      RestartTerms(
-        rules: $0.configuration.restart, importance: $0.configuration.importance,
-        isExternal: $0.external != nil)
-    }
-  }
-
-  func start(_ id: WorkerID, then answer: @escaping (Answer) -> Void) {
-    starter.start(id, .restart, occasion: .restart, then: answer)
-  }
-
-  func log(_ priority: DaemonLog.Priority, _ text: String) {}
-
-  func dependencies(of id: WorkerID) -> [Dependency] {
-    world.workers[id]?.configuration.dependsOn ?? []
-  }
-
-  func standing(of id: WorkerID) -> DependencyStanding {
-    var standing = DependencyStanding(
-      state: state(of: id), isAdopting: world.returning.isAdopting(id))
-    standing.hasProcess = world.workers[id]?.process != nil
-    standing.willRestart = restarts.plan(of: id) != nil
-    standing.lastEnd = restarts.lastEnd(of: id)
-    standing.lastExit = restarts.exits(of: id)?.last?.why
-    return standing
-  }
-
-  func request(
-    _ verb: Request.Verb, _ id: WorkerID, asked: Instant?, occasion: Request.Occasion?,
-    then answer: @escaping (Answer) -> Void
-  ) {
-    world.requests.request(verb, id, asked: asked, occasion: occasion, then: answer)
-  }
-
-  func record(problem: String, of id: WorkerID) { restarts.record(problem: problem, of: id) }
-
-  func dropStore(of id: WorkerID) {}
-  func hasEnded(_ id: WorkerID, _ cause: Cause) {}
-  func followLiveness(of id: WorkerID, _ transition: Transition?) {
-    if transition == nil, state(of: id) == .terminated { changedSince.insert(id) }
-    if let runtime = world.workers[id] {
-      world.liveness.supervisor.followLiveness(of: runtime, transition)
-    }
-  }
-  func forgetTraffic(of id: WorkerID) {}
-  func remove(_ id: WorkerID) { world.runs.remove(id) }
+  private func state(of id: WorkerID) -> WorkerState? { world.driver.state.state(of: id) }
 
   // MARK: the first moments of a run
 

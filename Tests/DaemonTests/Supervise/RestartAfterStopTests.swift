@@ -5,10 +5,11 @@ import Testing
 @testable import Daemon
 
 @Suite("Restarts of workers that were asked to stop") struct RestartAfterStopTests {
-  private let world = RestartWorld()
-  private var host: FakeRestartHost { world.host }
+  private let world: RestartWorld
   private var supervisor: RestartSupervisor { world.supervisor }
   private let web = WorkerID("web")
+
+  init() throws { world = try RestartWorld() }
 
   @Test(
     "A worker that was asked to stop while it ended for another reason isn't restarted",
@@ -19,10 +20,10 @@ import Testing
   func stoppedWhileEnding(cause: Cause) {
     world.add("web")
     world.launch()
-    supervisor.record(host.transit("web", to: .terminating, cause))
+    world.note(to: .terminating, cause)
     supervisor.personAsks(.stop, web)
     world.end("web", cause)
-    #expect(supervisor.plan(of: web) == nil && host.timers.pending.isEmpty)
+    #expect(supervisor.plan(of: web) == nil && world.timers.pending.isEmpty)
     #expect(supervisor.lastEnd(of: web)?.wasStopped == true)
     // It was started since.
     world.run("web", cause)
@@ -43,10 +44,10 @@ import Testing
   func stoppedWhileAsleep() {
     world.add("web")
     world.launch()
-    supervisor.record(host.transit("web", to: .suspending, .idle(.zero)))
+    world.note(to: .suspending, .idle(.zero))
     supervisor.personAsks(.stop, web)
-    supervisor.record(host.transit("web", to: .suspended, .idle(.zero)))
-    supervisor.record(host.transit("web", to: .resuming, .requested(.stop)))
+    world.note(to: .suspended, .idle(.zero))
+    world.note(to: .resuming, .requested(.stop))
     world.end()
     #expect(supervisor.plan(of: web) == nil)
   }
@@ -55,9 +56,9 @@ import Testing
   func stopFailed() {
     world.add("web")
     world.launch()
-    supervisor.record(host.transit("web", to: .resuming, .requested(.stop)))
+    world.note(to: .resuming, .requested(.stop))
     supervisor.personAsks(.stop, web)
-    supervisor.record(host.transit("web", to: .hibernated, .failed("its image can't be read")))
+    world.note(to: .hibernated, .failed("its image can't be read"))
     world.end()
     #expect(world.delay() == .seconds(1))
   }

@@ -5,10 +5,11 @@ import Testing
 @testable import Daemon
 
 @Suite("Restarts of workers that have ended") struct RestartSupervisorTests {
-  private let world = RestartWorld()
-  private var host: FakeRestartHost { world.host }
+  private let world: RestartWorld
   private var supervisor: RestartSupervisor { world.supervisor }
   private let web = WorkerID("web")
+
+  init() throws { world = try RestartWorld() }
 
   @Test("A worker that keeps failing is restarted after a pause that doubles, up to the longest")
   func backoffGrows() throws {
@@ -16,15 +17,15 @@ import Testing
     for seconds in [1, 2, 4, 8, 8] {
       world.run()
       #expect(world.delay() == .seconds(seconds))
-      host.timers.advance(by: .seconds(seconds) - .nanoseconds(1))
-      let count = host.started.count
-      host.timers.advance(by: .nanoseconds(1))
-      #expect(host.started.count == count + 1)
+      world.timers.advance(by: .seconds(seconds) - .nanoseconds(1))
+      let count = world.restarted.count
+      world.timers.advance(by: .nanoseconds(1))
+      #expect(world.restarted.count == count + 1)
       #expect(supervisor.plan(of: web) == nil)
     }
-    #expect(host.names == Array(repeating: "web", count: 5))
+    #expect(world.restarted == Array(repeating: "web", count: 5))
     #expect(supervisor.restarts(of: web) == 5)
-    #expect(host.lines.first == "web: restarts in 1 s: exited with status 4")
+    #expect(world.lines.first == "web: restarts in 1 s: exited with status 4")
   }
 
   @Test("A run that is longer than the longest pause makes the next pause the shortest")
@@ -41,16 +42,16 @@ import Testing
     world.add("web", RestartRules(.always, giveUp: .init(restarts: 2, window: .seconds(600))))
     for _ in 0..<2 {
       world.run()
-      host.timers.advance(by: .seconds(10))
+      world.timers.advance(by: .seconds(10))
     }
     world.run()
-    #expect(supervisor.plan(of: web) == nil && host.timers.pending == [])
+    #expect(supervisor.plan(of: web) == nil && world.timers.pending == [])
     let problem = supervisor.problem(of: web)
     #expect(problem?.hasPrefix("gave up after 2 restarts within 10 m") == true)
     #expect(problem?.contains("exited with status 4") == true)
-    #expect(host.lines.last?.contains("gave up after 2 restarts") == true)
+    #expect(world.lines.last?.contains("gave up after 2 restarts") == true)
     // Out of the window they don't count, and a new run has no problem.
-    host.timers.advance(by: .seconds(700))
+    world.timers.advance(by: .seconds(700))
     world.launch()
     #expect(supervisor.problem(of: web) == nil)
     world.end()
@@ -102,42 +103,42 @@ import Testing
     for condition in [RestartRules.Condition.never, .onFailure] {
       world.add(condition.rawValue, RestartRules(condition, giveUp: nil))
     }
-    host.pressure = .critical
+    world.setPressure(.critical)
     for name in ["less", "most", "also", "no", "on-failure"] {
       world.run(name, .pressure(.critical))
     }
-    host.timers.advance(by: .seconds(600))
-    #expect(host.names == [])
+    world.timers.advance(by: .seconds(600))
+    #expect(world.restarted == [])
     let plan = RestartPlan.waitingForMemory(why: "memory pressure was critical")
     #expect(supervisor.plan(of: WorkerID("less")) == plan)
     #expect(supervisor.plan(of: WorkerID("on-failure")) == nil)
 
-    host.pressure = .normal
+    world.setPressure(.normal)
     supervisor.startWhatFits()
     #expect(
       ["most", "also", "less"].map { world.delay(of: $0) } == [
         .seconds(1), .seconds(2), .seconds(3),
       ])
-    host.timers.advance(by: .seconds(3))
-    #expect(host.names == ["most", "also", "less"])
+    world.timers.advance(by: .seconds(3))
+    #expect(world.restarted == ["most", "also", "less"])
   }
 
   @Test("A worker terminated for memory isn't started when the pressure rises during its pause")
   func memoryAgain() {
     world.add()
-    host.pressure = .urgent
+    world.setPressure(.urgent)
     world.run("web", .pressure(.urgent))
-    host.pressure = .normal
+    world.setPressure(.normal)
     supervisor.startWhatFits()
-    host.pressure = .warning
-    host.timers.advance(by: .seconds(5))
-    #expect(host.names == [] && supervisor.restarts(of: web) == 0)
+    world.setPressure(.warning)
+    world.timers.advance(by: .seconds(5))
+    #expect(world.restarted == [] && supervisor.restarts(of: web) == 0)
     #expect(
       supervisor.plan(of: web) == .waitingForMemory(why: "memory pressure was urgent"))
-    host.pressure = .normal
+    world.setPressure(.normal)
     supervisor.startWhatFits()
-    host.timers.advance(by: .seconds(1))
-    #expect(host.names == ["web"])
+    world.timers.advance(by: .seconds(1))
+    #expect(world.restarted == ["web"])
   }
 
   @Test("Terminations for memory don't count for give_up, and their pauses grow with short runs")
@@ -160,13 +161,13 @@ import Testing
       world.add()
       world.run()
       supervisor.personAsks(verb, web)
-      #expect(supervisor.plan(of: web) == nil && host.timers.pending == [])
-      host.pressure = .critical
+      #expect(supervisor.plan(of: web) == nil && world.timers.pending == [])
+      world.setPressure(.critical)
       world.run("web", .pressure(.critical))
       supervisor.personAsks(verb, web)
-      host.pressure = .normal
+      world.setPressure(.normal)
       supervisor.startWhatFits()
-      #expect(supervisor.plan(of: web) == nil && host.names == [])
+      #expect(supervisor.plan(of: web) == nil && world.restarted == [])
     }
   }
 
@@ -175,7 +176,7 @@ import Testing
     for verb in [Request.Verb.start, .restart] {
       world.add("web", RestartRules(.always, giveUp: .init(restarts: 2, window: .seconds(600))))
       world.run()
-      host.timers.advance(by: .seconds(1))
+      world.timers.advance(by: .seconds(1))
       world.run()
       supervisor.personAsks(.wake, web)
       #expect(world.delay() == .seconds(2) && supervisor.restarts(of: web) == 1)
@@ -191,36 +192,36 @@ import Testing
   func unlessStopped() {
     world.add()
     supervisor.personAsks(.stop, web)
-    #expect(host.stopped == nil)
-    host.terms["web"]?.rules.condition = .unlessStopped
+    #expect(world.stopped == nil)
+    world.setRules("web", .unlessStopped)
     supervisor.personAsks(.stop, web)
-    #expect(host.stopped == "web\n")
+    #expect(world.stopped == "web\n")
     supervisor.personAsks(.start, web)
-    #expect(host.stopped == "")
+    #expect(world.stopped == "")
     // Nor does it when the rule is another, or the worker is no longer declared.
     supervisor.personAsks(.stop, web)
-    host.terms["web"]?.rules.condition = .always
+    world.setRules("web", .always)
     supervisor.termsChanged(of: web)
-    #expect(host.stopped == "")
-    host.terms["web"]?.rules.condition = .unlessStopped
+    #expect(world.stopped == "")
+    world.setRules("web", .unlessStopped)
     supervisor.personAsks(.terminate, web)
     supervisor.forgetPlans(of: web)
-    #expect(host.stopped == "")
+    #expect(world.stopped == "")
     supervisor.personAsks(.stop, web)
-    host.files.answer("No space left on device")
-    #expect(host.lines.last?.hasSuffix("No space left on device") == true)
+    world.files.answer("No space left on device")
+    #expect(world.lines.last?.hasSuffix("No space left on device") == true)
   }
 
   @Test("A changed configuration cancels a planned restart only if it allows none")
   func termsChanged() {
     world.add()
     world.run()
-    host.terms["web"]?.rules.condition = .onFailure
+    world.setRules("web", .onFailure)
     supervisor.termsChanged(of: web)
     #expect(world.delay() == .seconds(1))
-    host.terms["web"]?.rules.condition = .never
+    world.setRules("web", .never)
     supervisor.termsChanged(of: web)
-    #expect(supervisor.plan(of: web) == nil && host.timers.pending == [])
+    #expect(supervisor.plan(of: web) == nil && world.timers.pending == [])
   }
 
   @Test("A daemon that is ending starts no workers, not even those whose restart was planned")
@@ -228,11 +229,11 @@ import Testing
     world.add()
     world.add("db")
     world.run()
-    host.isClosing = true
+    world.close()
     world.run("db")
     #expect(supervisor.plan(of: WorkerID("db")) == nil)
-    host.timers.advance(by: .seconds(60))
-    #expect(host.names == [])
+    world.timers.advance(by: .seconds(60))
+    #expect(world.restarted == [])
     // What has been is kept.
     #expect(supervisor.exits(of: WorkerID("db"))?.count == 1)
   }
@@ -247,11 +248,11 @@ import Testing
     world.end()
     #expect(ends.count == 1)
     supervisor.remove(web)
-    #expect(host.timers.pending == [] && supervisor.exits(of: web) == nil)
+    #expect(world.timers.pending == [] && supervisor.exits(of: web) == nil)
     // Its transitions aren't of interest any more.
     world.run()
     supervisor.personAsks(.stop, web)
-    #expect(host.timers.pending == [] && supervisor.exits(of: web) == nil)
+    #expect(world.timers.pending == [] && supervisor.exits(of: web) == nil)
     world.add()
     #expect(supervisor.exits(of: web) == [] && supervisor.launchedAt(of: web) == .zero)
     world.run()
@@ -263,16 +264,16 @@ import Testing
     world.add()
     world.launch()
     supervisor.forgetPlans(of: web)
-    let transition = host.transit("web", to: .terminated, .exited(.signaled(15)))
-    host.states["web"] = nil
-    supervisor.record(transition)
-    #expect(supervisor.plan(of: web) == nil && host.timers.pending == [])
+    world.driver.send(.removed(web))
+    world.end("web", .exited(.signaled(15)))
+    #expect(world.state(of: "web") == nil)
+    #expect(supervisor.plan(of: web) == nil && world.timers.pending == [])
   }
 
   @Test("An external worker is never restarted, and its ends are recorded")
   func external() {
     world.add()
-    host.terms["web"]?.isExternal = true
+    world.workers[web]?.external = ExternalWorker(mayBeTerminated: true)
     world.run()
     #expect(supervisor.plan(of: web) == nil && supervisor.exits(of: web)?.count == 1)
   }
@@ -282,10 +283,9 @@ import Testing
   func restartFails() {
     world.add()
     world.run()
-    host.timers.advance(by: .seconds(1))
-    world.run("web", .failed("no such program"))
-    host.answer("web", .failed, "web: no such program")
-    #expect(host.lines.last == "web: no such program")
+    world.timers.advance(by: .seconds(1))
+    world.end("web", .failed("no such program"))
+    #expect(world.lines.contains("web could not be launched: no such program"), "\(world.lines)")
     #expect(world.delay() == .seconds(2))
   }
 }

@@ -5,10 +5,11 @@ import Testing
 @testable import Daemon
 
 @Suite("What is known of the runs of workers") struct RunHistoryTests {
-  private let world = RestartWorld()
-  private var host: FakeRestartHost { world.host }
+  private let world: RestartWorld
   private var supervisor: RestartSupervisor { world.supervisor }
   private let web = WorkerID("web")
+
+  init() throws { world = try RestartWorld() }
 
   @Test("The last five ends of a worker are kept, each with the measurements of its own run")
   func history() {
@@ -36,7 +37,7 @@ import Testing
     world.launch()
     supervisor.record(footprint: .kilobytes(4), lastWords: nil, of: web)
     world.end("web", .exited(.signaled(9)))
-    host.timers.advance(by: .seconds(1))
+    world.timers.advance(by: .seconds(1))
     #expect(
       supervisor.environment(of: web, over: base) == [
         "PATH": "/bin", "DORMOUSE_LAST_EXIT": "ended by SIGKILL",

@@ -15,7 +15,6 @@ import Testing
   private let started = Started()
 
   private final class Started {
-    var ids: [WorkerID] = []
     var asked: [Policy.Probe] = []
     var answers: [(ProbeRunner.Outcome) -> Void] = []
     var dropped = 0
@@ -35,115 +34,6 @@ import Testing
   }
 
   init() throws { world = try AdapterWorld() }
-
-  // MARK: restarts
-
-  private var restarts: RestartsOfDaemon {
-    RestartsOfDaemon(
-      phase: world.phase, driver: world.driver, workers: world.workers, log: world.log
-    ) { [started] id, _ in started.ids.append(id) }
-  }
-
-  @Test("A worker's terms of restart are its configuration's, and an external one is named so")
-  func terms() throws {
-    let host = restarts
-    #expect(host.terms(of: WorkerID("web")) == nil && host.state(of: WorkerID("web")) == nil)
-    let runtime = try world.add {
-      $0.restart = RestartWorld.rules
-      $0.importance = 40
-    }
-    #expect(
-      host.terms(of: runtime.id) == RestartTerms(rules: RestartWorld.rules, importance: 40))
-    runtime.external = ExternalWorker(mayBeTerminated: true)
-    #expect(host.terms(of: runtime.id)?.isExternal == true)
-  }
-
-  @Test("A worker's last exit is what the engine has, for the decision whether it is started again")
-  func lastExit() throws {
-    let runtime = try world.add()
-    #expect(restarts.lastExit(of: runtime.id) == nil)
-    world.driver.send(.exited(runtime.id, .exited(4)))
-    #expect(restarts.lastExit(of: runtime.id) == .exited(4))
-    #expect(restarts.state(of: runtime.id) == .terminated)
-  }
-
-  @Test("No worker is started again while the daemon ends or leaves")
-  func closing() throws {
-    let (first, second) = (world, try AdapterWorld())
-    #expect(!restarts.isClosing)
-    first.ending.end()
-    second.ending.leave()
-    #expect(restarts.isClosing)
-    #expect(
-      RestartsOfDaemon(
-        phase: second.phase, driver: second.driver, workers: second.workers, log: second.log
-      ) { _, _ in }.isClosing)
-  }
-
-  // MARK: removal
-
-  private var supervision: SupervisionOfDaemon {
-    SupervisionOfDaemon(
-      workers: world.workers, reloads: world.reloads, liveness: world.senses.liveness,
-      listening: world.listeners.sockets)
-  }
-
-  @Test("A worker that is removed leaves the registry, and a name that isn't known changes nothing")
-  func removed() throws {
-    let runtime = try world.add()
-    supervision.remove(WorkerID("unknown"))
-    #expect(world.workers.count == 1)
-    supervision.remove(runtime.id)
-    #expect(world.workers.count == 0)
-    supervision.dropStore(of: runtime.id)
-    supervision.forgetTraffic(of: runtime.id)
-    supervision.followLiveness(of: runtime.id, nil)
-    supervision.hasEnded(runtime.id, .requested(.stop))
-  }
-
-  // MARK: dependencies
-
-  private var dependencies: DependenciesOfDaemon {
-    DependenciesOfDaemon(
-      driver: world.driver, workers: world.workers, returning: world.returning,
-      restarts: world.restarts, requests: world.requests)
-  }
-
-  @Test("A worker that isn't in the registry has no process and no plans, whatever the engine has")
-  func unknown() throws {
-    let id = WorkerID("web")
-    #expect(dependencies.standing(of: id) == DependencyStanding(state: nil))
-    #expect(dependencies.dependencies(of: id) == [])
-    try world.add()
-    world.workers[id] = nil
-    #expect(dependencies.standing(of: id) == DependencyStanding(state: .background))
-  }
-
-  @Test("How a worker's last run ended, and whether it is started again, decide what waits for it")
-  func standing() throws {
-    let runtime = try world.add("db", .terminated) { $0.dependsOn = [Dependency("disk")] }
-    #expect(dependencies.dependencies(of: runtime.id).map(\.worker) == ["disk"])
-    world.restarting.run("db")
-    let standing = dependencies.standing(of: runtime.id)
-    #expect(standing.willRestart && !standing.hasProcess && !standing.isAdopting)
-    #expect(standing.lastEnd == .init(succeeded: false, wasStopped: false))
-    #expect(standing.lastExit?.contains("4") == true)
-    world.returning.begin(runtime.id)
-    #expect(dependencies.standing(of: runtime.id).isAdopting)
-    runtime.process = try .forTest()
-    #expect(dependencies.standing(of: runtime.id).hasProcess)
-  }
-
-  @Test("A start that waits for an adoption is answered after it")
-  func waitingRequest() throws {
-    let id = try world.add("db", .terminated).id
-    world.returning.begin(id)
-    var answers = 0
-    dependencies.request(.start, id, asked: nil, occasion: nil) { _ in answers += 1 }
-    #expect(world.notes.all == [] && answers == 0)
-    world.returning.isOver(id)
-    #expect(world.notes.events == ["request"])
-  }
 
   // MARK: liveness
 
@@ -220,7 +110,7 @@ import Testing
       phase: world.phase, workers: world.workers, declared: world.declared, log: world.log
     ) { [world] in world.launching.contains($0) }
     host.start(runtime.id)
-    #expect(world.supervised.asked == ["start web"])
+    #expect(world.asked == ["start web"])
     #expect(!host.hasProcess(runtime.id) && !host.isLaunching(runtime.id) && !host.isClosing)
     #expect(host.processes(of: runtime.id) == nil)
     world.launching = [runtime.id]
@@ -237,7 +127,7 @@ import Testing
     ListeningOfDaemon(
       phase: world.phase, workers: world.workers, declared: world.declared, log: world.log
     ) { _ in false }.start(runtime.id)
-    #expect(world.supervised.asked == [])
+    #expect(world.asked == [])
   }
 }
 

@@ -1,75 +1,115 @@
+import Control
 import Lifecycle
+import Linux
 import Policy
+import Supervision
 import Testing
 
 @testable import Daemon
 
 @Suite("What a worker's transition sets off") struct WorkerSupervisionTests {
-  private let world = RestartWorld()
-  private let host = FakeSupervisionHost()
-  private let starter: DependencyStarter
+  private let world: AdapterWorld
+  private let reloads: WorkerReloads
   private let supervision: WorkerSupervision
   private let id = WorkerID("web")
 
-  init() {
-    starter = DependencyStarter(host)
-    supervision = WorkerSupervision(restarts: world.supervisor, starter: starter, host: host)
-    world.add("web")
+  init() throws {
+    world = try AdapterWorld()
+    reloads = WorkerReloads(world.timers, QuietReloads())
+    supervision = WorkerSupervision(
+      workers: world.workers, restarts: world.restarts, starter: world.starter, reloads: reloads,
+      liveness: world.senses.liveness, listening: world.listeners.sockets)
   }
 
-  private func transit(to state: WorkerState, _ cause: Cause) {
-    supervision.supervise(world.host.transit("web", to: state, cause))
+  private func transit(
+    from old: WorkerState = .background, to new: WorkerState, _ cause: Cause
+  ) {
+    supervision.supervise(
+      Transition(worker: id, from: old, to: new, cause: cause, at: world.timers.now))
+  }
+
+  private func probed(_ port: Int) -> Policy.Probe {
+    Policy.Probe(.tcp(host: "127.0.0.1", port: port))
   }
 
   @Test("A worker's end plans its restart, ends its probes and answers waiting clients")
-  func ended() {
-    transit(to: .launching, .requested(.start))
-    transit(to: .background, .becameReady)
+  func ended() throws {
+    let runtime = try world.add("web", .terminated) {
+      $0.restart = RestartWorld.rules
+      $0.liveness = probed(80)
+    }
+    runtime.process = try .forTest()
+    transit(from: .launching, to: .background, .becameReady)
+    #expect(runtime.liveness != nil)
+    var responses: [ControlResponse] = []
+    reloads.reloadWorker(ControlRequest(id: 7, verb: .reloadWorker, worker: "web")) {
+      responses.append($0)
+    }
+    #expect(responses.isEmpty)
     transit(to: .terminated, RestartWorld.failure)
-    #expect(host.calls.prefix(2) == ["liveness of web", "liveness of web"])
-    #expect(host.calls.dropFirst(2).first?.hasPrefix("web has ended: ") == true)
-    #expect(host.calls.count == 4 && host.calls.last == "liveness of web")
-    #expect(world.delay() != nil, "it is started again")
+    #expect(runtime.liveness == nil && world.restarts.plan(of: id) != nil)
+    #expect(responses.count == 1 && responses[0].text?.contains("exited with status 4") == true)
   }
 
-  @Test("A worker's stored descriptors are dropped only if its end was requested")
-  func store() {
-    transit(to: .launching, .requested(.start))
+  @Test("A worker's stored descriptors are closed only if its end was requested")
+  func store() throws {
+    let runtime = try world.add("web", .terminated) { $0.fdstore = 4 }
+    let storing = DescriptorStoring(
+      world.timers, StoringOfWorker(world.handle(runtime)) { _ in false }
+    ) { _ in { _ in } }
+    runtime.stored = storing
+    storing.keep(
+      .store([try EventCounter().descriptor], name: "state", isPolled: false))
+    transit(to: .terminated, RestartWorld.failure)
+    // It had ended already.
+    transit(from: .terminated, to: .terminated, .requested(.stop))
+    world.timers.advance(by: DescriptorStoring.patience)
+    #expect(storing.entriesForLaunch().count == 1)
     transit(to: .terminated, .requested(.stop))
-    #expect(host.calls.contains("drop store of web"))
-    #expect(host.calls.filter { $0.hasPrefix("web has ended: ") }.count == 1)
-  }
-
-  @Test("A second transition to terminated only updates the probes")
-  func again() {
-    transit(to: .terminated, .requested(.stop))
-    #expect(host.calls == ["liveness of web"])
+    world.timers.advance(by: DescriptorStoring.patience)
+    #expect(storing.entriesForLaunch().isEmpty)
   }
 
   @Test("The operator's stop ends a worker's wait for its dependencies")
-  func stopped() {
-    host.needs[id] = [Dependency("db", .ready)]
-    var answers: [Answer] = []
-    starter.start(id) { answers.append($0) }
-    #expect(host.asked == ["restart db"] && answers.isEmpty)
-    supervision.personAsks(.stop, id)
-    #expect(answers.map(\.text) == ["web was stopped before it was started"])
+  func stopped() throws {
+    #expect(
+      try answer { supervision.personAsks(.stop, id) }
+        == "web was stopped before it was started")
   }
 
   @Test("A worker that is removed from the configuration waits no longer for its dependencies")
-  func undeclared() {
-    host.needs[id] = [Dependency("db", .ready)]
-    var answers: [Answer] = []
-    starter.start(id) { answers.append($0) }
-    supervision.forgetPlans(of: id)
-    #expect(answers.map(\.text) == ["web is no longer in the configuration"])
+  func undeclared() throws {
+    #expect(
+      try answer { supervision.forgetPlans(of: id) } == "web is no longer in the configuration")
+    supervision.removeWorker(WorkerID("unknown"))
+    #expect(world.workers.count == 2)
     supervision.removeWorker(id)
-    #expect(host.calls.last == "remove web" && world.supervisor.exits(of: id) == nil)
+    #expect(world.workers[id] == nil && world.restarts.exits(of: id) == nil)
+    // What comes late of a worker that was removed.
+    supervision.restartRulesChanged(id)
+    transit(to: .terminated, .requested(.stop))
+  }
+
+  /// To a start that waits for another worker when this happens.
+  private func answer(to action: () -> Void) throws -> String? {
+    try world.add("db", .terminated)
+    try world.add("web", .terminated) { $0.dependsOn = [Dependency("db", .ready)] }
+    var answers: [Answer] = []
+    world.starter.start(id) { answers.append($0) }
+    #expect(world.asked == ["restart db"] && answers.isEmpty)
+    action()
+    #expect(answers.count == 1)
+    return answers.first?.text
   }
 
   @Test("A new configuration applies to the probe and to the look at traffic")
-  func configuration() {
+  func configuration() throws {
+    let runtime = try world.add { $0.liveness = probed(80) }
+    runtime.traffic = try TrafficMonitor(latches: nil, ownChannels: [])
     supervision.restartRulesChanged(id)
-    #expect(host.calls == ["liveness of web, as configured", "forget traffic of web"])
+    #expect(runtime.liveness?.probe == probed(80) && runtime.traffic == nil)
+    runtime.configuration.liveness = probed(81)
+    supervision.restartRulesChanged(id)
+    #expect(runtime.liveness?.probe == probed(81))
   }
 }

@@ -143,7 +143,7 @@ import Testing
     world.services.records.save(record) { _ in }
     try world.scratch.write("state/images/web.image", "memory")
     try world.scratch.write("state/images/web.image.base", "memory")
-    world.restarting.add("web")
+    world.restarts.add(WorkerID("web"), exits: [])
     host.forget(record)
     world.services.records.drain()
     #expect(try listDirectory(world.state.images) == [])

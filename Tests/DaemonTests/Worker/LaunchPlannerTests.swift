@@ -12,13 +12,14 @@ import Testing
 @Suite("What a worker is launched with") struct LaunchPlannerTests {
   private final class World {
     let scratch: Scratch
-    let restarts = RestartWorld()
+    let restarts: RestartWorld
     let planner: LaunchPlanner
     private final class Notes { var lines: [String] = [] }
     private let notes = Notes()
 
     init(_ inheritance: Inheritance? = nil) throws {
       scratch = try Scratch()
+      restarts = try RestartWorld()
       let records = try WorkerRecordStore(directory: "\(scratch.path)/workers")
       let ground = LaunchGround(
         records: records, logs: "/logs", socket: "/run/control.sock", inheritance: inheritance)

@@ -72,11 +72,11 @@ import Testing
   func failed() throws {
     let runtime = try world.add("web", .terminated)
     host.launchHasFailed(runtime.id)
-    #expect(world.supervised.calls == [])
+    #expect(world.workers[runtime.id] === runtime)
     world.driver.send(.removed(runtime.id))
     host.launchHasFailed(runtime.id)
     host.launchHasFailed(WorkerID("unknown"))
-    #expect(world.supervised.calls == ["remove web"])
+    #expect(world.workers[runtime.id] == nil)
   }
 
   @Test("A `run` that can't be launched counts among those that are forgotten one day")
@@ -85,22 +85,19 @@ import Testing
       try world.add(name, .terminated, isDeclared: false)
       host.launchHasFailed(WorkerID(name))
     }
-    #expect(world.supervised.calls == ["remove one"])
+    #expect(Set(world.workers.keys.map(\.name)) == ["two", "three"])
   }
 
   @Test("When a worker runs, those that depend on it are started")
   func dependents() throws {
-    let runtime = try world.add("db", .launching)
-    let web = WorkerID("web")
-    world.supervised.needs[web] = [Dependency("db")]
+    let web = try world.add("web", .terminated) { $0.dependsOn = [Dependency("db", .started)] }.id
+    let runtime = try world.add("db", .terminated)
     world.starter.start(web) { _ in }
-    #expect(world.supervised.asked == ["restart db"])
-    world.supervised.standings[runtime.id] = DependencyStanding(
-      state: .background, hasProcess: true)
+    runtime.process = try .forTest("db")
     host.hasLaunched(WorkerID("unknown"))
-    #expect(world.supervised.asked == ["restart db"])
+    #expect(world.asked == ["restart db"])
     host.hasLaunched(runtime.id)
-    #expect(world.supervised.asked == ["restart db", "start web"])
+    #expect(world.asked == ["restart db", "start web"])
   }
 
   // MARK: first moments and stored descriptors

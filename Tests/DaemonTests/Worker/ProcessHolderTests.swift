@@ -35,6 +35,7 @@ import Testing
     func search(
       _ scan: LogScan, then: @escaping (JobOutcome<Result<Bool, SystemCallError>>) -> Void
     ) {}
+    func findHolder(of port: UInt16, then: @escaping (PortHolder?) -> Void) {}
     func ask(
       _ probe: Policy.Probe, then answer: @escaping (ProbeRunner.Outcome) -> Void
     ) -> () -> Void { {} }

@@ -55,6 +55,9 @@ import Testing
     func search(
       _ scan: LogScan, then: @escaping (JobOutcome<Result<Bool, SystemCallError>>) -> Void
     ) { searches.append((scan, then)) }
+    /// What holds a port that isn't the worker's.
+    var other: PortHolder?
+    func findHolder(of port: UInt16, then: @escaping (PortHolder?) -> Void) { then(other) }
     func ask(
       _ probe: Policy.Probe, then answer: @escaping (ProbeRunner.Outcome) -> Void
     ) -> () -> Void {
@@ -127,6 +130,33 @@ import Testing
     #expect(isFound)
     world.pass(500)
     #expect(world.readies == 1)
+    expectQuiet()
+  }
+
+  @Test("A port that another program holds doesn't make a worker ready, and that program is named")
+  func foreignListener() throws {
+    let listener = try Descriptor.socket(family: AF_INET, type: SOCK_STREAM, isBlocking: false)
+    try #require(withLoopback(0) { bind(listener.raw, $0, $1) } == 0)
+    listen(listener.raw, 5)
+    world.other = PortHolder(name: "nginx", pid: 71)
+    let port = localPort(of: listener.raw)
+    let watch = try world.watch(.tcp(port))
+    watch.begin()
+    #expect(
+      try eventually {
+        world.pass()
+        return !world.lines.isEmpty
+      })
+    for _ in 0..<100 { world.pass() }
+    #expect(world.readies == 0)
+    let text = "not ready: port \(port) is held by nginx (pid 71), which was started before it"
+    #expect(world.lines == [text])
+    world.other = nil
+    #expect(
+      try eventually {
+        world.pass()
+        return world.readies == 1
+      })
     expectQuiet()
   }
 

@@ -30,6 +30,7 @@ struct WorkerRunTests {
   private final class Liveness: LivenessHost {
     let mayBeAsked = true
     let watchesTraffic = false
+    func findHolder(of port: UInt16, then: @escaping (PortHolder?) -> Void) {}
     func ask(
       _ probe: Policy.Probe, then answer: @escaping (ProbeRunner.Outcome) -> Void
     ) -> () -> Void { {} }

@@ -45,6 +45,39 @@ import Testing
     #expect(try dormouse("policy", "check", part).output == part + whole)
   }
 
+  @Test("`policy check` warns of users, directories and programs that this machine lacks")
+  func missing() throws {
+    let file = try scratch.write(
+      "mine/dormouse.yaml",
+      """
+      workers:
+        one:
+          command: [no-such-program-690, -x]
+        two:
+          command: sleep 1
+          directory: /no/such/directory
+        three: { command: ./run, environment: { PATH: /nowhere } }
+        four: { command: sleep 1, user: no-such-user-690 }
+      """)
+    let outcome = try dormouse("policy", "check", file)
+    #expect(outcome.code == 0 && outcome.output.contains("ok: 4 workers"), "\(outcome)")
+    let lines = outcome.error.split(separator: "\n")
+    for (line, text) in [
+      (3, "`one` can't start on this machine: there is no command"),
+      (6, "`two` can't start on this machine: the directory /no/such/directory doesn't exist"),
+      (7, "`three` can't start on this machine: there is no command `./run`"),
+      (8, "`four` can't start on this machine: there is no user `no-such-user-690`"),
+    ] {
+      #expect(
+        lines.contains { $0.hasPrefix("\(file):\(line):") && $0.contains(": warning: \(text)") },
+        "\(text)\n\(outcome)")
+    }
+    #expect(outcome.output.contains("(4 warnings)"), "\(outcome)")
+    try scratch.write("mine/run", "#!/bin/sh\n")
+    chmod("\(scratch.path)/mine/run", 0o755)
+    #expect(try dormouse("policy", "check", file).output.contains("(3 warnings)"))
+  }
+
   @Test("`policy check` finds the errors of all files in one run")
   func errors() throws {
     _ = try scratch.write(

@@ -5,7 +5,8 @@ import Testing
 /// Output fits a terminal of 80 columns; a file or a pipe gets all columns.
 @Suite("Output in a terminal of 80 columns") struct TerminalWidthTests {
   private func lines(
-    _ arguments: [String], _ scratch: Scratch, columns: Int, variables: [String: String] = [:]
+    _ arguments: [String], _ scratch: Scratch, columns: Int, variables: [String: String] = [:],
+    code: Int32 = 0
   ) throws -> [String] {
     var command = Command(
       arguments: [
@@ -14,7 +15,7 @@ import Testing
         + [Surroundings.executable] + arguments)
     command.environment.merge(variables) { $1 }
     let outcome = try command.run(in: scratch, limit: .seconds(150))
-    #expect(outcome.code == 0, "\(outcome)")
+    #expect(outcome.code == code, "\(outcome)")
     return outcome.output.split(separator: "\n", omittingEmptySubsequences: false).map {
       Self.withoutColours(String($0))
     }
@@ -59,6 +60,28 @@ import Testing
       ["ps"] + socket, daemon.scratch, columns: 80, variables: ["COLUMNS": "200"])
     #expect(wide.contains { $0.count > 80 && $0.contains("exited with status 3") }, "\(wide)")
     #expect(try daemon.done("ps", "--wide").contains("BAND"))
+  }
+
+  @Test("Wrong arguments are reported within the terminal's width, with what was expected")
+  func usage() throws {
+    let scratch = try Scratch()
+    for columns in [80, 120] {
+      for (arguments, expected) in [
+        (["explain", "--worker", "web"], "`dormouse explain web`"),
+        (["explain"], "name a worker, or ask for --next or --savings"),
+        (["simulate", "day.csv"], "--trace FILE reads a trace"),
+        (["simulate", "--since", "1h"], "need --journal"), (["ps", "--stat", "x"], "--state"),
+        (["events", "--since", "x"], "such as 90s, 30m"),
+      ] {
+        let shown = try lines(arguments, scratch, columns: columns, code: 64)
+        #expect(shown.allSatisfy { $0.count <= columns }, "\(arguments): \(shown)")
+        let words = shown.joined(separator: " ").split(separator: " ").joined(separator: " ")
+        #expect(words.contains(expected) && words.contains("Usage: dormouse"), "\(shown)")
+      }
+    }
+    let shown = try lines(
+      ["policy", "show", "--effective", "standard"], scratch, columns: 80)
+    #expect(shown.allSatisfy { $0.count <= 80 }, "\(shown)")
   }
 
   @Test("`simulate` puts columns that don't fit into a second block")

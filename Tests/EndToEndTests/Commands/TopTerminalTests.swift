@@ -133,7 +133,7 @@ import Testing
       try play(
         [
           "see ^▸ large ", "type /talk", #"type \n"#,
-          columns < 120 ? "see ^── log of talker" : "see ^▸ talker .*│ ", "see (^|│ )hello$",
+          columns < 120 ? "see ^── log of talker" : "see ^▸ talker .*│", "see (^|│ )hello$",
           #"type \n"#, "miss NAME", "see ^hello$",
           #"run printf '\033]0;x\007more\033[5A\n' >> '\#(log)'"#, "see ^more$",
           "type u", #"type \n"#, "see NAME", "type g", "run rm '\(log)' && mkfifo '\(log)'",

@@ -155,6 +155,16 @@ final class ReadinessOfWorker: ReadinessHost {
     }
   }
 
+  func findHolder(of port: UInt16, then: @escaping (PortHolder?) -> Void) {
+    let (root, session, cgroup) = (process.identity, process.session, process.cgroup)
+    jobs.run(about: "port of \(worker.id)", within: .seconds(10)) {
+      // What can't be found out doesn't delay the worker.
+      try? PortHolder.earlier(than: root, session: session, cgroup: cgroup, at: port)
+    } then: { outcome in
+      if case .done(let holder) = outcome { then(holder) } else { then(nil) }
+    }
+  }
+
   func ask(
     _ probe: Policy.Probe, then answer: @escaping (ProbeRunner.Outcome) -> Void
   ) -> () -> Void {

@@ -14,6 +14,10 @@ protocol ReadinessHost: AnyObject {
   func search(
     _ scan: LogScan, then: @escaping (JobOutcome<Result<Bool, SystemCallError>>) -> Void)
 
+  /// The program that has held the port since before the worker was started, if /proc shows it; on another thread.
+  /// `then` is called on the loop, once.
+  func findHolder(of port: UInt16, then: @escaping (PortHolder?) -> Void)
+
   /// Asks once, and calls back with the answer, or the lack of one; never before this returns.
   ///
   /// - Returns: what drops the question: no answer comes then.
@@ -85,12 +89,28 @@ final class ReadinessWatch {
     guard !isOver, readiness.needsChecking, host.isLaunching else { return }
     if let scan = readiness.scan { return search(scan) }
     // A source that can't be looked at isn't ready yet.
-    if (try? readiness.check()) == true { return becameReady() }
-    checkLater()
+    guard (try? readiness.check()) == true else { return checkLater() }
+    if case .tcp(let port) = readiness.rule { confirm(port) } else { becameReady() }
   }
 
-  private func checkLater() {
-    timer = timers.after(Self.interval) { [unowned self] in
+  /// Something accepts connections there; it may be another program.
+  private func confirm(_ port: UInt16) {
+    readiness.reject()
+    host.findHolder(of: port) { [weak self] other in
+      guard let self, !isOver, readiness.needsChecking, host.isLaunching else { return }
+      guard let other else { return becameReady() }
+      complain(
+        "not ready: port \(port) is held by \(other.name) (pid \(other.pid)), which was started before it"
+      )
+      checkLater(in: Self.pauseAfterOther)
+    }
+  }
+
+  /// A look for the holder of a port takes longer than a connection.
+  private static let pauseAfterOther = Duration.seconds(1)
+
+  private func checkLater(in pause: Duration = interval) {
+    timer = timers.after(pause) { [unowned self] in
       timer = nil
       check()
     }

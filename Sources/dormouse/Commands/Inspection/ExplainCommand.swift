@@ -22,8 +22,14 @@ struct ExplainCommand: ParsableCommand {
   @Flag(help: "Print JSON (docs/json.md).") var json = false
   @OptionGroup var connection: ConnectionOptions
   @Argument(help: "The worker.", completion: .workers) var name: String?
+  /// Other verbs have it: where it is typed here, the error says how the worker is named.
+  @Option(help: .hidden) var worker: String?
 
   func validate() throws {
+    if let worker {
+      throw ValidationError(
+        "the worker is named without an option: `dormouse explain \(escaped(worker))`")
+    }
     if [next, savings, name != nil].count(where: { $0 }) != 1 {
       throw ValidationError("name a worker, or ask for --next or --savings, one of the three")
     }

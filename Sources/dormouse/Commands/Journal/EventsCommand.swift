@@ -86,6 +86,7 @@ struct EventsCommand: ParsableCommand {
   private func show(_ event: EventRecord, _ clock: Clock) throws {
     if json { return try Output.json(event) }
     try Output.write(
-      renderEvent(event, clock: clock(event.time), color: Terminal.showsColor))
+      renderEvent(
+        event, clock: clock(event.time), width: Terminal.width, color: Terminal.showsColor))
   }
 }

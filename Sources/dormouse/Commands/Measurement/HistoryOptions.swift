@@ -71,8 +71,14 @@ struct HistoryOptions: ParsableArguments {
     if journal, isElsewhere {
       throw ValidationError("--journal excludes --generate, --trace, --workers and --check.")
     }
-    if !journal, since != nil || path != nil || connection.isNamed {
-      throw ValidationError("--since, a journal's path, --socket and --project need --journal.")
+    if journal { return }
+    if let path {
+      throw ValidationError(
+        "Unexpected argument '\(escaped(path))': --trace FILE reads a trace, --journal FILE a daemon's "
+          + "journal.")
+    }
+    if since != nil || connection.isNamed {
+      throw ValidationError("--since, --socket and --project need --journal.")
     }
   }
 

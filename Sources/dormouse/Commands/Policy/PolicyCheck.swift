@@ -88,7 +88,8 @@ struct PolicyCheck {
     var found = file(result.value != nil)
     found.workers = result.value?.workers.count
     found.policy = result.value?.policy.name
-    return (result.diagnostics, found)
+    let missing = result.value.map { WorkerCheck($0, environment: environment).warnings } ?? []
+    return (result.diagnostics + missing, found)
   }
 
   func isConfiguration(_ nameOrPath: String) -> Bool {

@@ -89,7 +89,8 @@ struct PolicyDiffCommand: ParsableCommand {
     } else if !reports.isEmpty {
       try Output.write(
         renderPolicyDifferences(
-          reports, left: left, right: changed(right), color: Terminal.showsColor))
+          reports, left: left, right: changed(right), width: Terminal.width,
+          color: Terminal.showsColor))
     }
     if !reports.isEmpty { throw ExitCode(CommandExit.notDone.rawValue) }
   }

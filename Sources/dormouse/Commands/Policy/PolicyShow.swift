@@ -54,7 +54,8 @@ struct PolicyShowCommand: ParsableCommand {
     if effective || json {
       let shown = try values()
       if json { return try Output.json(shown) }
-      return try Output.write(renderPolicyValues(shown.values, color: Terminal.showsColor))
+      return try Output.write(
+        renderPolicyValues(shown.values, width: Terminal.width, color: Terminal.showsColor))
     }
     let subject = try PolicySubject.load(policy ?? PolicySubject.defaultConfiguration())
     try Output.write(PolicyFile.render(settings.applied(to: subject.policy(of: worker))))

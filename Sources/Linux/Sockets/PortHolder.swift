@@ -1,0 +1,58 @@
+import Glibc
+
+/// A program that listens at a TCP port of this machine.
+public struct PortHolder: Hashable, Sendable {
+  /// As ps(1) shows it.
+  public var name: String
+  public var pid: Int32
+
+  /// The program that has listened at the port since before the worker was started; nil: the worker listens there, or
+  /// a program that is newer (a container's proxy, say), or /proc doesn't show it. Not for the event loop: it lists
+  /// the descriptors of processes.
+  public static func earlier(
+    than worker: ProcessIdentity, session: Int32?, cgroup: WorkerCgroup?, at port: UInt16
+  ) throws(SystemCallError) -> PortHolder? {
+    let listeners = try listeners(at: port)
+    if listeners.isEmpty { return nil }
+    let own = Set(
+      try ProcessTree.discover(root: worker, session: session, cgroup: cgroup).pids + [worker.pid])
+    if own.contains(where: { holds($0, listeners) }) { return nil }
+    var earlier: PortHolder?
+    for pid in try listNumbers("/proc") where !own.contains(pid) && holds(pid, listeners) {
+      // It has ended meanwhile: it doesn't hold the port any more.
+      guard let stat = try? ProcessStat.read(pid) else { continue }
+      if stat.startTime >= worker.startTime { return nil }
+      earlier = earlier ?? PortHolder(name: stat.name, pid: pid)
+    }
+    return earlier
+  }
+
+  private static func holds(_ pid: Int32, _ listeners: Set<UInt64>) -> Bool {
+    // Another user's process can't be read, and one that has ended holds nothing.
+    let open = (try? OpenDescriptor.list(of: pid)) ?? []
+    return open.contains { $0.kind == .socket && listeners.contains($0.inode) }
+  }
+
+  /// The kernel's numbers for the sockets, as proc_pid_net(5) lists them.
+  private static func listeners(at port: UInt16) throws(SystemCallError) -> Set<UInt64> {
+    let text = String(port, radix: 16, uppercase: true)
+    let ending = Array((":" + String(repeating: "0", count: 4 - text.count) + text).utf8)
+    var found: Set<UInt64> = []
+    for path in ["/proc/net/tcp", "/proc/net/tcp6"] {
+      let table: [UInt8]
+      do throws(SystemCallError) { table = try readNamedFile(path) } catch {
+        // A kernel without IPv6 has no second table.
+        guard error.code == ENOENT else { throw error }
+        continue
+      }
+      for line in table.lines() {
+        let words = line.words()
+        guard words.count > 9, words[3].elementsEqual("0A".utf8),
+          words[1].suffix(5).elementsEqual(ending), let inode: UInt64 = words[9].number()
+        else { continue }
+        found.insert(inode)
+      }
+    }
+    return found
+  }
+}

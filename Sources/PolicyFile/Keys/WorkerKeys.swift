@@ -1,0 +1,246 @@
+import Policy
+import YAML
+
+/// Every key of an entry of `workers:`. docs/configuration.md has the same table, and a test compares them.
+enum WorkerKeys {
+  typealias WorkerKey = Key<WorkerConfiguration>
+
+  static var all: [WorkerKey] { program + groups + health + ending + surroundings }
+
+  @KeyList<WorkerConfiguration> private static var program: [WorkerKey] {
+    WorkerKey(
+      "command", kind: "list, or a text", about: "the program and its arguments",
+      usual: "required", isAtLaunch: true,
+      read: { $1.command = $0.commands.read("command", in: $0) ?? [] },
+      write: { WorkerRenderer.command($0.command) })
+    WorkerKey(
+      "directory", kind: "path", about: "the working directory",
+      usual: "the configuration's directory", isAtLaunch: true,
+      read: {
+        let path = Converter.path("a directory's path", from: $0.directory)
+        $0.read("directory", into: &$1.directory, as: path)
+      },
+      write: { WorkerRenderer.escaped($0.directory) })
+    // `WorkerReader` reads these two first: commands are expanded from them.
+    WorkerKey(
+      "environment", kind: "mapping",
+      about: "variables; they replace those of `env_file` and of the daemon", isAtLaunch: true,
+      shape: .named(.either([.text, .nothing]), names: "^[^=]+$"), read: { _, _ in },
+      write: { worker in
+        let variables = worker.environment.sorted { $0.key < $1.key }
+        return .mapping(variables.map { ($0.key, WorkerRenderer.escaped($0.value)) })
+      })
+    WorkerKey(
+      "env_file", kind: "path, or a list of paths",
+      about:
+        "files of variables, read together with the configuration; with `user`, at each launch",
+      isAtLaunch: true, shape: .either([.text, .list(.text)]), read: { _, _ in },
+      write: { .list($0.environmentFiles.map(WorkerRenderer.escaped)) })
+    WorkerKey(
+      "user", \.user, as: .account("a user's name or number"),
+      about: "the user that it runs as; see [Users](#users)", usual: "the daemon's"
+    ).atLaunch
+    WorkerKey(
+      "group", \.group, as: .account("a group's name or number"),
+      about: "the group that it runs as; see [Users](#users)", usual: "the daemon's"
+    ).atLaunch
+    WorkerKey(
+      "umask", \.umask, as: .umask,
+      about: "permission bits that its new files don't get; with or without quotes",
+      usual: "the daemon's"
+    ).atLaunch
+    WorkerKey(
+      "limits", kind: "mapping", about: "see [Limits](#limits)", isAtLaunch: true,
+      read: { reader, worker in
+        reader.section("limits") { worker.limits = LimitsReader(reader: $0).read() }
+      },
+      write: { WorkerRenderer.limits($0.limits) })
+  }
+
+  @KeyList<WorkerConfiguration> private static var groups: [WorkerKey] {
+    WorkerKey(
+      "instances", kind: "list, or a mapping",
+      about: """
+        the names of several workers that this entry declares; see \
+        [Instances and groups](#instances-and-groups)
+        """,
+      shape: InstanceReader.shape, read: { reader, _ in _ = reader.node("instances") },
+      write: { _ in .list([]) })
+    WorkerKey(
+      "replicas", kind: "whole number, 0 to \(InstanceReader.limit)",
+      about:
+        "how many workers this entry declares; see [Instances and groups](#instances-and-groups)",
+      shape: .whole(0...InstanceReader.limit), read: { reader, _ in _ = reader.node("replicas") },
+      write: { _ in .list([]) })
+    WorkerKey(
+      "groups", kind: "name, or list of names",
+      about: """
+        groups that it belongs to; verbs take `@NAME` for a group's workers. See \
+        [Instances and groups](#instances-and-groups)
+        """,
+      read: { reader, worker in
+        let names = reader.oneOrMore("groups", of: .name("a group's name"))
+        worker.groups = reader.unique(names.map { ($0.value, $0.value, $0.node) })
+      },
+      write: { .list($0.groups.map { .text($0) }) })
+    WorkerKey(
+      "importance", \.importance, as: .integer(0...100),
+      about: "a higher number is terminated later, among workers in the same state")
+    WorkerKey(
+      "autostart", \.autostart, as: .boolean,
+      about: """
+        whether the worker is started with the daemon. Of many workers, as many start up at once \
+        as keep the processors busy; one that is asked for meanwhile precedes those that wait
+        """)
+    WorkerKey(
+      "depends_on", kind: "names, or a mapping", about: "see [Dependencies](#dependencies)",
+      isAtLaunch: true,
+      read: { $1.dependsOn = DependencyReader(reader: $0).read("depends_on") },
+      write: { worker in
+        .mapping(
+          worker.dependsOn.map {
+            ($0.worker, .mapping([("condition", .plain($0.condition.rawValue))]))
+          })
+      })
+  }
+
+  @KeyList<WorkerConfiguration> private static var health: [WorkerKey] {
+    WorkerKey(
+      "shed", kind: "see below", about: "how the worker is asked to free memory",
+      read: { reader, worker in
+        reader.section("shed") { worker.shed = HealthReader().shed($0) }
+      },
+      write: { WorkerRenderer.shed($0.shed) })
+    WorkerKey(
+      "readiness", kind: "see below",
+      about: "when the worker is ready; without this key, at once", isAtLaunch: true,
+      read: { reader, worker in
+        reader.section("readiness") { worker.readiness = HealthReader().readiness($0) }
+      },
+      write: { .mapping($0.readiness.map(WorkerRenderer.readiness) ?? []) })
+    WorkerKey(
+      "notify", \.notify, as: .boolean,
+      about: "whether it gets `NOTIFY_SOCKET`; see [sd_notify](#sd_notify)"
+    ).atLaunch
+    WorkerKey(
+      "fdstore", \.fdstore, as: .integer(0...512),
+      about: "how many descriptors it may store; see [Stored descriptors](#stored-descriptors)"
+    ).atLaunch
+    WorkerKey(
+      "watchdog", \.watchdog, as: .watchdog,
+      about: "it has to send `WATCHDOG=1` this often; see [Watchdog](#watchdog)"
+    ).atLaunch
+    WorkerKey(
+      "liveness", kind: "a probe",
+      about: "asked while the worker is awake; see [Liveness](#liveness)",
+      read: { reader, worker in
+        reader.section("liveness") { worker.liveness = HealthReader().liveness($0) }
+      },
+      write: { .mapping($0.liveness.map(WorkerRenderer.probe) ?? []) })
+  }
+
+  @KeyList<WorkerConfiguration> private static var ending: [WorkerKey] {
+    WorkerKey(
+      "stop_command", kind: "command",
+      about: "runs before `stop_signal`; see [Stopping a worker](#stopping-a-worker)",
+      read: { $1.stopCommand = $0.commands.read("stop_command", in: $0) },
+      write: { WorkerRenderer.command($0.stopCommand ?? []) })
+    WorkerKey(
+      "stop_signal", \.stopSignal, as: .stopSignal, about: "the signal that asks it to end")
+    WorkerKey(
+      "reload_signal", \.reloadSignal, as: .reloadSignal,
+      about: """
+        the signal that makes it read its own configuration; see \
+        [Reloading a worker](#reloading-a-worker)
+        """)
+    WorkerKey(
+      "restart", kind: "word, or a mapping", about: "see [Restarts](#restarts)",
+      usual: "`after-shortage`",
+      read: { RestartReader(reader: $0).read("restart", into: &$1.restart) },
+      write: { WorkerRenderer.restart($0.restart) })
+  }
+
+  @KeyList<WorkerConfiguration> private static var surroundings: [WorkerKey] {
+    WorkerKey(
+      "output", kind: "mapping", about: "see [Output](#output)", usual: "the daemon's logs",
+      isAtLaunch: true, read: { $1.output.read("output", in: $0) },
+      write: { WorkerRenderer.output($0.output) })
+    WorkerKey(
+      "listen", kind: "address, list or mapping", about: "see [Sockets](#sockets)",
+      isAtLaunch: true,
+      read: { $1.listen = ListenReader(worker: $1.name, reader: $0).read("listen") },
+      write: WorkerRenderer.listen)
+    WorkerKey(
+      "wake_at", kind: "line of cron, or a list", about: "see [Schedules](#schedules)",
+      read: { $1.wakeAt = $0.oneOrMore("wake_at", of: .schedule).map(\.value) },
+      write: { .list($0.wakeAt.map { .text($0.text) }) })
+    WorkerKey(
+      "wake_with", \.wakeWith, listOf: .name("the name of a worker"),
+      about: "workers that are woken with it; see [Waking together](#waking-together)")
+    WorkerKey(
+      "health_checks_while_asleep", kind: "port, mapping or list",
+      about: "see [Health checks while asleep](#health-checks-while-asleep)",
+      read: { reader, worker in
+        let found = reader.oneOrMore("health_checks_while_asleep", of: .asleepAnswer)
+        _ = reader.unique(found.map { ($0.value, $0.value.text, $0.node) })
+        worker.healthChecksWhileAsleep = found.map(\.value)
+      },
+      write: { .list($0.healthChecksWhileAsleep.map(WorkerRenderer.asleepAnswer)) })
+    WorkerKey(
+      "on", kind: "mapping",
+      about: """
+        commands that are run when something happens to this worker; see \
+        [commands for events](hooks.md)
+        """,
+      read: { reader, worker in
+        reader.section("on") { worker.hooks = HooksReader(isOfWorker: true).read($0) }
+      },
+      write: { .mapping(WorkerRenderer.hooks($0.hooks)) })
+    // `WorkerReader` reads these two: they are values of the policy.
+    WorkerKey(
+      "policy", kind: "mapping",
+      about: "keys of a policy for this worker alone; see [Overrides](policy-files.md#overrides)",
+      shape: .mapping(KeyExplorer.policy(.worker)), read: { _, _ in }, write: { _ in .list([]) })
+    WorkerKey(
+      "stop_grace", kind: "duration",
+      about: "time from `stop_signal` to SIGKILL; another name for `policy.terminate.grace`",
+      usual: "the policy's", shape: Converter.duration.shape, read: { _, _ in },
+      write: { _ in .list([]) })
+  }
+}
+
+extension Key where Root == WorkerConfiguration {
+  /// A key with a reader of its own.
+  ///
+  /// - Parameters:
+  ///   - kind: what the documentation calls its value.
+  ///   - shape: nil: what the reader asks for.
+  ///   - write: an empty list or mapping, if there is nothing to write.
+  fileprivate init(
+    _ name: String, kind: String, about: String, usual: String = "none", isAtLaunch: Bool = false,
+    shape: @escaping @autoclosure () -> ValueShape? = nil,
+    read: @escaping (MappingReader, inout Root) -> Void, write: @escaping (Root) -> YAMLText
+  ) {
+    self.init(
+      name,
+      shape: (shape() ?? Self.explored(name, read)).called(kind), about: about, usual: usual,
+      read: read,
+      write: { write($0).nonEmpty })
+    self.isAtLaunch = isAtLaunch
+  }
+
+  private static func explored(
+    _ name: String, _ read: (MappingReader, inout Root) -> Void
+  ) -> ValueShape {
+    let shape = MappingShape()
+    var worker = WorkerConfiguration(name: "w", command: [])
+    read(MappingReader(exploring: shape), &worker)
+    return shape[name] ?? .any
+  }
+
+  fileprivate var atLaunch: Key {
+    var key = self
+    key.isAtLaunch = true
+    return key
+  }
+}

@@ -1,0 +1,52 @@
+import Control
+import Linux
+import PolicyFile
+
+/// What a configuration's workers need and this machine lacks: users, directories and programs. Each is a warning:
+/// the configuration may be for another machine.
+struct WorkerCheck {
+  private let configuration: DaemonConfiguration
+  /// Of the caller; the daemon's may be another.
+  private let searchPath: String?
+
+  init(_ configuration: DaemonConfiguration, environment: [String: String]) {
+    self.configuration = configuration
+    searchPath = environment["PATH"]
+  }
+
+  var warnings: [Diagnostic] { configuration.workers.flatMap(warnings) }
+
+  private func warnings(of worker: WorkerConfiguration) -> [Diagnostic] {
+    var found: [Diagnostic] = []
+    if worker.user != nil || worker.group != nil {
+      do throws(AccountError) { _ = try Account(user: worker.user, group: worker.group) } catch {
+        found.append(warning(worker, worker.user == nil ? "group" : "user", "\(error)"))
+      }
+    }
+    let status = fileStatus(of: worker.directory)
+    guard let status, status.isDirectory else {
+      let what = status == nil ? "doesn't exist" : "is not a directory"
+      // A relative program is looked for there.
+      return found + [warning(worker, "directory", "the directory \(worker.directory) \(what)")]
+    }
+    do throws(CommandLookupError) {
+      _ = try locateCommand(
+        worker.command.first ?? "", searchPath: worker.environment["PATH"] ?? searchPath,
+        directory: worker.directory)
+    } catch {
+      // Another user may be allowed to execute what the caller isn't.
+      if case .notExecutable = error, worker.user != nil { return found }
+      found.append(warning(worker, "command", "\(error)"))
+    }
+    return found
+  }
+
+  private func warning(_ worker: WorkerConfiguration, _ key: String, _ what: String) -> Diagnostic {
+    let origins = configuration.origins
+    let own = origins.origin(ofWorker: worker.name, key: key)
+    let origin = own.position == nil ? origins.origin(ofWorker: worker.name) : own
+    return Diagnostic(
+      severity: .warning, file: origin.file ?? "", position: origin.position,
+      message: "`\(worker.name)` can't start on this machine: \(what)")
+  }
+}
