@@ -97,7 +97,7 @@ struct ShortageTests {
         }
       } catch {
         let failure = try #require(error as? HibernationError)
-        try victim.target.wake(isStopped: false)
+        try victim.target.wake()
         return (failure, fault.subjects)
       }
       try hibernator.resume(victim.target, from: RestingImage(path: path, .eager))

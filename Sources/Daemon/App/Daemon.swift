@@ -289,7 +289,7 @@ public final class Daemon {
 
   /// Runs until a signal or a request ends it.
   public func run() throws(StartError) {
-    defer { services.log.drain() }
+    defer { state.unlock(after: services) }
     // The kernel refuses this if workers are in it.
     defer {
       cgroups?.remove()

@@ -63,8 +63,8 @@ protocol ControlHost: ReportSource {
   func launch(
     _ configuration: WorkerConfiguration, environment: [String: String],
     then answer: @escaping (Answer) -> Void)
-  /// One that doesn't run, with the log that the daemon keeps of it.
-  func remove(_ id: WorkerID, then done: @escaping () -> Void)
+  /// One that doesn't run, with the log that the daemon keeps of it. `then` gets the reason if a log stays.
+  func remove(_ id: WorkerID, then done: @escaping (_ failure: String?) -> Void)
   /// Of an adopted worker: why this isn't done with it.
   func foreignRefusal(_ verb: Request.Verb, _ id: WorkerID) -> String?
   /// The operator requested this: it changes what was planned.

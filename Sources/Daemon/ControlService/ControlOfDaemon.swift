@@ -258,14 +258,18 @@ final class ControlOfDaemon: ControlHost {
     }
   }
 
-  func remove(_ id: WorkerID, then done: @escaping () -> Void) {
+  func remove(_ id: WorkerID, then done: @escaping (_ failure: String?) -> Void) {
     parts.supervision.removeWorker(id)
     parts.driver.send(.removed(id))
     let logs = parts.state.logs
     parts.services.jobs.run(about: "log of \(id)", within: .seconds(20)) {
       WorkerLogs.remove(of: id.name, from: logs)
-    } then: { _ in
-      done()
+    } then: { outcome in
+      switch outcome {
+      case .done(let failure): done(failure?.description)
+      case .overdue: done("the disk doesn't answer")
+      case .busy: done("its removal is under way")
+      }
     }
   }
 

@@ -66,7 +66,10 @@ struct UndeclaredWorkers {
   }
 
   private func finishRemoval(_ id: WorkerID, _ call: ControlCall) {
-    host.remove(id) { call.answer(.done, "\(id) and its log are removed") }
+    host.remove(id) { failure in
+      let text = failure.map { "\(id) is removed, but its log stays: \($0)" }
+      call.answer(.done, text ?? "\(id) and its log are removed")
+    }
   }
 
   private func refusal(ofRemoving id: WorkerID, _ known: WorkerFacts) -> String? {

@@ -61,6 +61,13 @@ package struct StateDirectory {
     CallsBeforeStop.keep(in: calls)
   }
 
+  /// The last act of a daemon: the next one may start, even if this process can't end yet. While the disk doesn't answer,
+  /// a file of this daemon may still be written later, so it stays locked.
+  func unlock(after services: Services) {
+    services.log.drain()
+    if services.disk.drain(within: .seconds(1)) { lock.release() }
+  }
+
   func image(of worker: String) -> String { "\(images)/\(worker).image" }
   func log(of worker: String) -> String { "\(logs)/\(worker).log" }
   /// See `LogTimes`.

@@ -25,4 +25,11 @@ package struct StateLock {
     } catch { throw .directory(error) }
     if flock(file.raw, LOCK_EX | LOCK_NB) != 0 { throw .inUse(path: path) }
   }
+
+  /// Releases it before the process has ended: a thread that waits for a file system that doesn't answer keeps the
+  /// descriptors of a process in existence, although nothing else of it is left.
+  func release() {
+    file.unlock()
+    directory.descriptor.unlock()
+  }
 }

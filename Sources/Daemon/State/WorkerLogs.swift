@@ -1,13 +1,21 @@
+import Glibc
 import Linux
 
 /// The files of a worker's output in the directory of logs.
 enum WorkerLogs {
   /// Waits for the disk. What can't be removed stays, and the next worker of this name writes to it.
-  static func remove(of worker: String, from directory: String) {
-    // Without the directory there is nothing to remove.
-    for file in (try? listDirectory(directory)) ?? [] where isLog(file, of: worker) {
-      _ = try? removeFile("\(directory)/\(file)")  // It stays.
-    }
+  ///
+  /// - Returns: the first reason why something stays.
+  static func remove(of worker: String, from directory: String) -> SystemCallError? {
+    var failure: SystemCallError?
+    do throws(SystemCallError) {
+      for file in try listDirectory(directory) where isLog(file, of: worker) {
+        do throws(SystemCallError) { try removeFile("\(directory)/\(file)") } catch {
+          if error.code != ENOENT { failure = failure ?? error }
+        }
+      }
+    } catch { return error.code == ENOENT ? nil : error }
+    return failure
   }
 
   /// `web.log`, `web.times`, and what was rotated: `web.log.1`. Another worker may be called `web.log.1`.

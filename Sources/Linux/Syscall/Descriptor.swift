@@ -25,6 +25,9 @@ public final class Descriptor: Sendable {
     if isForeign { Closer.close(raw) } else { close(raw) }
   }
 
+  /// Ends a lock of flock(2), also one that copies of this descriptor hold. It can't fail.
+  public func unlock() { _ = flock(raw, LOCK_UN) }
+
   /// Opens a file; `O_CLOEXEC` is added.
   public static func open(
     _ path: String, _ flags: Int32 = O_RDONLY, mode: mode_t = 0

@@ -18,6 +18,7 @@ final class FakeControlHost: ControlHost {
   var known: [WorkerID: WorkerFacts] = [:]
   var wrapped: Set<String> = []
   var refusals: [WorkerID: String] = [:]
+  var whyLogStays: String?
   var registration: String?
   var jetsamIDs: [String] = []
 
@@ -154,9 +155,9 @@ final class FakeControlHost: ControlHost {
     launched.append((configuration, environment))
     answers.append(answer)
   }
-  func remove(_ id: WorkerID, then done: @escaping () -> Void) {
+  func remove(_ id: WorkerID, then done: @escaping (_ failure: String?) -> Void) {
     calls.append("remove \(id)")
-    done()
+    done(whyLogStays)
   }
   func foreignRefusal(_ verb: Request.Verb, _ id: WorkerID) -> String? { refusals[id] }
   func personAsks(_ verb: Request.Verb, _ id: WorkerID) { calls.append("person: \(verb) \(id)") }

@@ -235,7 +235,9 @@ private final class ShellControlHost: ControlHost {
     _ configuration: WorkerConfiguration, environment: [String: String],
     then answer: @escaping (Answer) -> Void
   ) { world.supervision.launch(configuration, environment: environment, then: answer) }
-  func remove(_ id: WorkerID, then done: @escaping () -> Void) { done() }
+  func remove(_ id: WorkerID, then done: @escaping (_ failure: String?) -> Void) {
+    done(nil)
+  }
   func adopt(_ request: ControlRequest, then respond: @escaping (ControlResponse) -> Void) {
     world.externals.adopt(request, then: respond)
   }

@@ -47,6 +47,14 @@ import Testing
     _ = try lock()
   }
 
+  @Test("A released lock can be taken while its holder's descriptors stay open")
+  func releasedEarly() throws {
+    let first = try lock()
+    first.release()
+    _ = try lock()
+    withExtendedLifetime(first) {}
+  }
+
   @Test("A directory that was replaced after it was opened isn't used")
   func replaced() throws {
     let opened = try openTrusted(path, as: .own)

@@ -1,3 +1,4 @@
+import Glibc
 import Linux
 import TestSupport
 import Testing
@@ -11,7 +12,17 @@ import Testing
     let own = ["web.log", "web.times", "web.log.1", "web.log.23"]
     let scratch = try Scratch(
       Dictionary(uniqueKeysWithValues: (others + own).map { ($0, "text") }))
-    WorkerLogs.remove(of: "web", from: scratch.path)
+    #expect(WorkerLogs.remove(of: "web", from: scratch.path) == nil)
     #expect(try Set(listDirectory(scratch.path)) == Set(others))
+  }
+
+  @Test("What can't be removed is named, and the rest is removed; no directory has no logs")
+  func stays() throws {
+    let scratch = try Scratch(["web.log": "text"])
+    #expect(mkdir(scratch.path + "/web.log.1", 0o700) == 0)
+    let failure = WorkerLogs.remove(of: "web", from: scratch.path)
+    #expect(failure?.code == EISDIR)
+    #expect(try listDirectory(scratch.path) == ["web.log.1"])
+    #expect(WorkerLogs.remove(of: "web", from: scratch.path + "/nowhere") == nil)
   }
 }
