@@ -1,4 +1,5 @@
 import Lifecycle
+import Linux
 import Policy
 import PolicyFile
 import TestSupport
