@@ -2,27 +2,6 @@ import Control
 import Lifecycle
 import Policy
 
-/// The functions of the daemon that `RegisteredWrappers` uses. Tests provide their own.
-protocol WrapperHost: AnyObject {
-  /// One request to a wrapper's own socket; answered once, within `patience`.
-  func ask(
-    _ request: ControlRequest, at socket: String, patience: Duration,
-    then respond: @escaping (ControlResponse) -> Void)
-  /// The process that made this connection, as the kernel reports it.
-  func process(of client: ClientID) -> Int32?
-  /// SIGKILL, if the process of that number started before `moment`.
-  func kill(_ pid: Int32, startedBefore moment: Instant) -> WrapperKill
-  func log(_ priority: DaemonLog.Priority, _ text: String)
-}
-
-/// What became of an attempt to kill a wrapper.
-enum WrapperKill: Hashable {
-  case done
-  /// The number is free, or another process has it.
-  case hasEnded
-  case failed(String)
-}
-
 /// Wrappers that have registered with this daemon, and their workers on its ladder. To the engine such a
 /// worker is led elsewhere (`WorkerProfile.leader`): its wrapper reports its states, and the engine's
 /// directives for it go to the wrapper as requests. It is known for as long as the wrapper's connection.
