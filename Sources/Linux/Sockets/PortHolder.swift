@@ -6,6 +6,11 @@ public struct PortHolder: Hashable, Sendable {
   public var name: String
   public var pid: Int32
 
+  public init(name: String, pid: Int32) {
+    self.name = name
+    self.pid = pid
+  }
+
   /// The program that has listened at the port since before the worker was started; nil: the worker listens there, or
   /// a program that is newer (a container's proxy, say), or /proc doesn't show it. Not for the event loop: it lists
   /// the descriptors of processes.
