@@ -36,7 +36,10 @@ public struct DefaultPaths: Sendable {
   public static func ofThisProcess() -> DefaultPaths {
     let environment = ProcessEnvironment.current().variables
     let user = geteuid()
-    let (home, own) = (environment["HOME"].flatMap(absolute), homeOfUser(user))
+    let home = environment["HOME"].flatMap(absolute)
+    // Asked only where it counts: the name service may not answer.
+    let isRuntimeShared = user != 0 && environment["XDG_RUNTIME_DIR"].flatMap(absolute) == nil
+    let own = home == nil || isRuntimeShared ? homeOfUser(user) : nil
     return DefaultPaths(
       environment: environment, userID: user, home: home ?? own ?? "/",
       hasOtherHome: home != nil && own != nil && home != own,
