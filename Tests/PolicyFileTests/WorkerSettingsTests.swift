@@ -131,7 +131,7 @@ import Testing
     "What was added is removed again, and all other lines keep their bytes",
     arguments: [
       "workers:\n", "workers:\n  one:\n    command: [y]  # c\n\n# Below\npolicy: ios-5\n",
-      "# mine\nworkers:\n    a: { command: x }\n    # of nobody\n",
+      "# mine\nworkers:\n    a: { command: x }\n    # of no worker\n",
     ])
   func removed(before: String) throws {
     let new = try worker(["hibernate.after=5m"])

@@ -23,7 +23,7 @@ import Testing
   }
 
   @Test(
-    "A script of the working directory's package is told from a file or another package",
+    "A script of the working directory's package is distinguished from a file or another package",
     arguments: [
       ("npm start", true), ("npm run dev", true), ("/usr/bin/npm --silent run build:css", true),
       ("yarn dev", true), ("pnpm test", true), ("bun run dev", true), ("bun server.ts", false),

@@ -13,10 +13,10 @@ extension TopModel {
       case (.memory, let worker?): memoryLines(worker, layout)
       default: otherLines(layout)
       }
-    return framed(content, layout, color)
+    return framed(content, in: layout, color: color)
   }
 
-  private func framed(_ content: Content, _ layout: TopLayout, _ color: Bool) -> [String] {
+  private func framed(_ content: Content, in layout: TopLayout, color: Bool) -> [String] {
     let (title, lines) = content
     let most = layout.paneRows
     var shown = lines.map { shortened($0, to: layout.paneColumns) }
@@ -25,11 +25,11 @@ extension TopModel {
       shown = Array(shown.prefix(max(most - 2, 0)))
       shown.append(shortened("… and \(hidden) more lines", to: layout.paneColumns))
     }
-    return [rule(title, layout.paneColumns, color)] + shown
+    return [rule(title, columns: layout.paneColumns, color: color)] + shown
   }
 
   /// `── log of web ─────`.
-  private func rule(_ title: String, _ columns: Int, _ color: Bool) -> String {
+  private func rule(_ title: String, columns: Int, color: Bool) -> String {
     let stroke = showsUnicode ? "─" : "-"
     let text = shortened("\(stroke)\(stroke) \(title) ", to: columns)
     let line =

@@ -25,14 +25,14 @@ extension TopModel {
     // The last line of the screen is where it is, however short the list is.
     let list = filled(
       [position] + listLines(layout.listColumns, color), to: body - below.count)
-    return head + (layout.place == .beside ? beside(list, pane, layout) : list + below) + bottom
+    return head + (layout.place == .beside ? beside(list, pane, in: layout) : list + below) + bottom
   }
 
   private func filled(_ lines: [String], to rows: Int) -> [String] {
     lines + Array(repeating: "", count: max(rows - lines.count, 0))
   }
 
-  private func beside(_ list: [String], _ pane: [String], _ layout: TopLayout) -> [String] {
+  private func beside(_ list: [String], _ pane: [String], in layout: TopLayout) -> [String] {
     let border = showsUnicode ? "│ " : "| "
     return list.enumerated().map { row, line in
       let gap = max(layout.listColumns - displayWidth(line), 0)

@@ -270,14 +270,7 @@ public final class Daemon {
     limitsObstacle = role.leavesCgroup ? DelegatedGroup.leave() : nil
     // Every daemon of this state directory uses the same cgroup, so that the next one finds it.
     earlierCgroups = CgroupRoot.findEarlier(forStateDirectory: settings.stateDirectory)
-    do throws(CgroupError) {
-      cgroups = try CgroupRoot.detect(
-        name: CgroupRoot.name(forStateDirectory: settings.stateDirectory),
-        isCounted: role.leavesCgroup && limitsObstacle == nil)
-    } catch {
-      cgroups = nil
-      log(.notice, "no cgroup for the workers: \(error); they are suspended by signal (SIGSTOP)")
-    }
+    cgroups = role.cgroups(of: settings.stateDirectory, limitsObstacle: limitsObstacle)
     pressure = PressureMonitor(
       services.loop, .kernel(workers: cgroups?.path), send: { [driver] in driver.send($0) },
       log: { log($0, $1) })

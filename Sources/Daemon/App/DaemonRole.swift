@@ -50,6 +50,20 @@ package struct DaemonRole {
       leavesCgroup: false, looksAtDescendantsOnly: true, pace: pace, metersWork: true,
       sharedImages: sharedImages, program: program)
   }
+
+  /// `nil`: workers get no cgroup of their own.
+  func cgroups(
+    of stateDirectory: String, limitsObstacle: DelegatedGroup.Obstacle?
+  ) -> CgroupRoot? {
+    do throws(CgroupError) {
+      return try CgroupRoot.detect(
+        name: CgroupRoot.name(forStateDirectory: stateDirectory),
+        isCounted: leavesCgroup && limitsObstacle == nil)
+    } catch {
+      log(.notice, "no cgroup for the workers: \(error); they are suspended by signal (SIGSTOP)")
+      return nil
+    }
+  }
 }
 
 /// The program that `dormouse wrap` runs for its caller: the only worker.

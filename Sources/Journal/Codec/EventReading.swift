@@ -28,10 +28,7 @@ extension FieldReader {
     case .found: return .found(try worker(), try coded("found", as: WorkerCondition.self))
     case .worked: return .worked(try worker())
     case .timerDue: return .timerDue(try worker(), try text("why"))
-    case .moved:
-      return .moved(
-        try worker(), try coded("state", as: WorkerState.self),
-        try optional("why", as: String.self))
+    case .moved: return try moved()
     case .removed: return .removed(try worker())
     case .released: return .released(try worker())
     case .request: return .request(try request())
@@ -84,6 +81,11 @@ extension FieldReader {
     case .watchdogTriggered: return .watchdogTriggered(try worker())
     case .disk: return .disk(try coded("disk", as: DiskReading.self))
     }
+  }
+
+  private func moved() throws -> Event {
+    .moved(
+      try worker(), try coded("state", as: WorkerState.self), try optional("why", as: String.self))
   }
 
   private func profile(_ profiles: ProfileCodec) throws -> WorkerProfile {

@@ -20,6 +20,11 @@ extension FieldWriter {
     }
   }
 
+  private mutating func set(_ worker: WorkerID, _ state: WorkerState) {
+    set(worker)
+    set("state", state.rawValue)
+  }
+
   /// Writes `e`, `w` and the other members of the event.
   mutating func set(_ event: Event, _ profiles: ProfileCodec) throws {
     set("e", EventKind(of: event).rawValue)
@@ -28,12 +33,10 @@ extension FieldWriter {
       set(worker)
       set("profile", try profiles.tree(profile))
     case .adopted(let worker, let profile, let state):
-      set(worker)
-      set("state", state.rawValue)
+      set(worker, state)
       set("profile", try profiles.tree(profile))
     case .moved(let worker, let state, let why):
-      set(worker)
-      set("state", state.rawValue)
+      set(worker, state)
       if let why { set("why", why) }
     case .request(let request): try set(request)
     case .removed(let worker), .released(let worker), .launched(let worker), .ready(let worker),

@@ -31,7 +31,7 @@ extension Engine {
       workers[index].profile.canAnswer = canAnswer
     case .removed: workers[index].forgetWhenGone = true
     case .released: recordReleased(index)
-    case .moved(_, let state, let why): recordMoved(index, state, why)
+    case .moved(_, let state, let why): recordMoved(index, to: state, why: why)
     case .launched: recordLaunched(index)
     case .launchFailed(_, let why): recordLaunchFailed(index, why)
     case .ready: recordReady(index)

@@ -18,7 +18,7 @@ extension Engine {
 
   /// The leader has moved the worker, or reports its state. An operation that this engine has requested
   /// comes first: it has an outcome of its own.
-  mutating func recordMoved(_ index: Int, _ state: WorkerState, _ why: String?) {
+  mutating func recordMoved(_ index: Int, to state: WorkerState, why: String?) {
     let before = workers[index].state
     guard workers[index].profile.leader != nil, before != state, before.isRest, state.isRest else {
       return

@@ -288,33 +288,4 @@ import Testing
     #expect(clients[2].answers[0].text == "the daemon is ending", "its outcome came too late")
     #expect(access(path, F_OK) != 0)
   }
-
-  @Test(
-    "The socket isn't opened where another daemon answers, and replaces a file that was left behind"
-  )
-  func inUse() throws {
-    do {
-      let first = try server()
-      #expect(throws: StartError.self) {
-        _ = try ControlServer(path: path, loop, DaemonLog())
-      }
-      withExtendedLifetime(first) {}
-    }
-    var old: Descriptor? = try UnixSocket.bound(to: path, .stream)
-    withExtendedLifetime(old) {}
-    old = nil
-    #expect(access(path, F_OK) == 0)
-    let second = try server()
-    var status = stat()
-    #expect(stat(path, &status) == 0 && status.st_mode & 0o777 == 0o600)
-    withExtendedLifetime(second) {}
-  }
-
-  @Test("A path that is too long for a socket is refused")
-  func longPath() {
-    #expect(throws: StartError.self) {
-      try ControlListener.check(path: "/" + String(repeating: "x", count: 200))
-    }
-    #expect(throws: Never.self) { try ControlListener.check(path: path) }
-  }
 }

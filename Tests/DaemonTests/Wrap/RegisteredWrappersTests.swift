@@ -287,28 +287,4 @@ import Testing
       ControlResponse(id: 1, result: .done, text: "", workers: [asleep(found)]))
     #expect(world.state("clangd") == state)
   }
-
-  @Test(
-    "A request for a wrapped worker is passed to its wrapper's socket, with the client's time limit"
-  )
-  func relays() {
-    world.register(report("suspended"))
-    var answers: [ControlResponse] = []
-    wrappers.relay(
-      ControlRequest(id: 7, verb: .wake, worker: "clangd"), patience: .seconds(600)
-    ) { answers.append($0) }
-    #expect(world.asks.first?.request.id == 7 && world.asks.first?.patience == .seconds(600))
-    world.answer(.done, "awake")
-    #expect(answers.map(\.text) == ["awake"])
-  }
-
-  @Test("A request for a worker whose wrapper has closed fails at once, with its own number")
-  func relaysToNone() {
-    var answers: [ControlResponse] = []
-    wrappers.relay(
-      ControlRequest(id: 7, verb: .wake, worker: "clangd"), patience: .seconds(600)
-    ) { answers.append($0) }
-    #expect(answers.map(\.result) == [.failed] && answers.first?.id == 7)
-    #expect(world.asks.isEmpty)
-  }
 }

@@ -20,14 +20,16 @@ struct WorkerCheck {
     var found: [Diagnostic] = []
     if worker.user != nil || worker.group != nil {
       do throws(AccountError) { _ = try Account(user: worker.user, group: worker.group) } catch {
-        found.append(warning(worker, worker.user == nil ? "group" : "user", "\(error)"))
+        found.append(warning(worker, key: worker.user == nil ? "group" : "user", "\(error)"))
       }
     }
     let status = fileStatus(of: worker.directory)
     guard let status, status.isDirectory else {
       let what = status == nil ? "doesn't exist" : "is not a directory"
       // A relative program is looked for there.
-      return found + [warning(worker, "directory", "the directory \(worker.directory) \(what)")]
+      return found + [
+        warning(worker, key: "directory", "the directory \(worker.directory) \(what)")
+      ]
     }
     do throws(CommandLookupError) {
       _ = try locateCommand(
@@ -36,12 +38,12 @@ struct WorkerCheck {
     } catch {
       // Another user may be allowed to execute what the caller isn't.
       if case .notExecutable = error, worker.user != nil { return found }
-      found.append(warning(worker, "command", "\(error)"))
+      found.append(warning(worker, key: "command", "\(error)"))
     }
     return found
   }
 
-  private func warning(_ worker: WorkerConfiguration, _ key: String, _ what: String) -> Diagnostic {
+  private func warning(_ worker: WorkerConfiguration, key: String, _ what: String) -> Diagnostic {
     let origins = configuration.origins
     let own = origins.origin(ofWorker: worker.name, key: key)
     let origin = own.position == nil ? origins.origin(ofWorker: worker.name) : own
